@@ -1,0 +1,71 @@
+package io.gpunvme.ffi;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+
+/**
+ * Owner of one {@code mmap}: memory that {@link #close} unmaps.
+ *
+ * <p>Safe for all threads. Using the segment after {@code close} throws {@link
+ * IllegalStateException} and never touches the pages.
+ */
+public final class Mapping implements AutoCloseable {
+  private final Arena arena;
+  private final MemorySegment segment;
+
+  private Mapping(Arena arena, MemorySegment segment) {
+    this.arena = arena;
+    this.segment = segment;
+  }
+
+  /**
+   * Maps part of a file or device, shared with whoever else has it.
+   *
+   * @param offset a multiple of the page size
+   * @param length &gt; 0
+   * @param prot {@code Posix.PROT_...} bits
+   */
+  public static Mapping shared(int fd, long offset, long length, int prot) {
+    return of(Posix.mmap(length, prot, Posix.MAP_SHARED, fd, offset));
+  }
+
+  /**
+   * Reserves address space that reads as zeros; pages are taken when first written. More may be
+   * reserved than there is memory.
+   *
+   * @param length &gt; 0
+   */
+  public static Mapping anonymous(long length) {
+    return of(
+        Posix.mmap(
+            length,
+            Posix.PROT_READ | Posix.PROT_WRITE,
+            Posix.MAP_PRIVATE | Posix.MAP_ANONYMOUS | Posix.MAP_NORESERVE,
+            -1,
+            0));
+  }
+
+  @SuppressWarnings("restricted")
+  private static Mapping of(MemorySegment mapped) {
+    Arena arena = Arena.ofShared();
+    return new Mapping(arena, mapped.reinterpret(arena, Posix::munmap));
+  }
+
+  /** The memory, page-aligned. */
+  public MemorySegment segment() {
+    return segment;
+  }
+
+  /**
+   * Unmaps; a second call does nothing.
+   *
+   * @throws IllegalStateException if a system call is using the memory right now; nothing is
+   *     unmapped then, and closing can be tried again
+   */
+  @Override
+  public synchronized void close() {
+    if (arena.scope().isAlive()) {
+      arena.close();
+    }
+  }
+}

@@ -1,0 +1,92 @@
+package io.gpunvme.ffi;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemoryLayout.PathElement;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.StructLayout;
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.VarHandle;
+import java.util.function.Supplier;
+
+/** Links C library functions and runs them with their error number captured. */
+final class Native {
+  private static final Linker LINKER = Linker.nativeLinker();
+  private static final Linker.Option CAPTURE_ERRNO = Linker.Option.captureCallState("errno");
+  private static final StructLayout CALL_STATE = Linker.Option.captureStateLayout();
+  private static final VarHandle ERRNO =
+      CALL_STATE.varHandle(PathElement.groupElement("errno")).withInvokeExactBehavior();
+
+  /** One call through a handle of {@link #capturing} or {@link #variadic}; negative is failure. */
+  @FunctionalInterface
+  interface Call {
+    /** Runs it, with {@code state} as the handle's first argument. */
+    long run(MemorySegment state) throws Throwable;
+  }
+
+  private Native() {}
+
+  /** A function that leaves no error number. */
+  @SuppressWarnings("restricted")
+  static MethodHandle plain(String name, FunctionDescriptor type) {
+    return LINKER.downcallHandle(LINKER.defaultLookup().findOrThrow(name), type);
+  }
+
+  /** A function that leaves an error number; its handle takes the call state first. */
+  @SuppressWarnings("restricted")
+  static MethodHandle capturing(String name, FunctionDescriptor type) {
+    return LINKER.downcallHandle(LINKER.defaultLookup().findOrThrow(name), type, CAPTURE_ERRNO);
+  }
+
+  /** Like {@link #capturing}, for {@code f(a, b, ...)}: two named arguments, then variadic ones. */
+  @SuppressWarnings("restricted")
+  static MethodHandle variadic(String name, FunctionDescriptor type) {
+    return LINKER.downcallHandle(
+        LINKER.defaultLookup().findOrThrow(name),
+        type,
+        CAPTURE_ERRNO,
+        Linker.Option.firstVariadicArg(2));
+  }
+
+  /** Runs {@code call} once. */
+  static long once(String name, Supplier<String> subject, Call call) {
+    long result = errnoNegated(call);
+    if (result < 0) {
+      throw new PosixException(name, subject.get(), (int) -result);
+    }
+    return result;
+  }
+
+  /** Runs {@code call} again for as long as signals interrupt it. */
+  static long restarting(String name, Supplier<String> subject, Call call) {
+    long result;
+    do {
+      result = errnoNegated(call);
+    } while (result == -Errno.EINTR);
+    if (result < 0) {
+      throw new PosixException(name, subject.get(), (int) -result);
+    }
+    return result;
+  }
+
+  private static long errnoNegated(Call call) {
+    // A segment per call: a shared one would mix up the errors of two threads.
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment state = arena.allocate(CALL_STATE);
+      long result = call.run(state);
+      return result >= 0 ? result : -(int) ERRNO.get(state, 0L);
+    } catch (Throwable t) {
+      throw unexpected(t);
+    }
+  }
+
+  /** For the {@code Throwable} of {@code invokeExact}: what is unchecked passes unchanged. */
+  static RuntimeException unexpected(Throwable t) {
+    switch (t) {
+      case RuntimeException e -> throw e;
+      case Error e -> throw e;
+      default -> throw new AssertionError(t);
+    }
+  }
+}

@@ -1,0 +1,319 @@
+package io.gpunvme.ffi;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.MemorySegment;
+import java.lang.invoke.MethodHandle;
+
+/**
+ * Linux system calls on x86-64 and arm64, named and with the arguments of their man pages.
+ *
+ * <p>Offsets and lengths are in bytes. Every failure is a {@link PosixException}. Memory arguments
+ * must be native (off-heap) segments. Safe for all threads.
+ */
+public final class Posix {
+  public static final int O_RDONLY = 0;
+  public static final int O_WRONLY = 1;
+  public static final int O_RDWR = 2;
+  public static final int O_CREAT = 0x40;
+  public static final int O_EXCL = 0x80;
+  public static final int O_TRUNC = 0x200;
+  public static final int O_DSYNC = 0x1000;
+  public static final int O_CLOEXEC = 0x80000;
+
+  /** Past the page cache; the one flag of these that differs between architectures. */
+  public static final int O_DIRECT =
+      System.getProperty("os.arch").equals("aarch64") ? 0x10000 : 0x4000;
+
+  public static final int PROT_NONE = 0;
+  public static final int PROT_READ = 1;
+  public static final int PROT_WRITE = 2;
+  public static final int MAP_SHARED = 1;
+  public static final int MAP_PRIVATE = 2;
+  public static final int MAP_ANONYMOUS = 0x20;
+  public static final int MAP_NORESERVE = 0x4000;
+  public static final int MAP_POPULATE = 0x8000;
+
+  public static final int MADV_SEQUENTIAL = 2;
+  public static final int MADV_WILLNEED = 3;
+  public static final int MADV_DONTNEED = 4;
+  public static final int MADV_DONTFORK = 10;
+  public static final int MADV_HUGEPAGE = 14;
+  public static final int MADV_POPULATE_WRITE = 23;
+
+  public static final int MFD_CLOEXEC = 1;
+  public static final int FALLOC_FL_KEEP_SIZE = 1;
+  public static final int FALLOC_FL_PUNCH_HOLE = 2;
+  public static final int FALLOC_FL_ZERO_RANGE = 0x10;
+
+  private static final int SC_PAGESIZE = 30;
+
+  // statx(2): the layout of struct stat differs between architectures, this one does not.
+  private static final int AT_EMPTY_PATH = 0x1000;
+  private static final int STATX_SIZE = 0x200;
+  private static final long STATX_BYTES = 256;
+  private static final long STX_SIZE = 40;
+
+  private static final MethodHandle OPEN =
+      Native.variadic("open", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_INT, JAVA_INT));
+  private static final MethodHandle CLOSE =
+      Native.capturing("close", FunctionDescriptor.of(JAVA_INT, JAVA_INT));
+  private static final MethodHandle FLOCK =
+      Native.capturing("flock", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT));
+  private static final MethodHandle FTRUNCATE =
+      Native.capturing("ftruncate", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_LONG));
+  private static final MethodHandle STATX =
+      Native.capturing(
+          "statx", FunctionDescriptor.of(JAVA_INT, JAVA_INT, ADDRESS, JAVA_INT, JAVA_INT, ADDRESS));
+  private static final MethodHandle PREAD = Native.capturing("pread", transfer());
+  private static final MethodHandle PWRITE = Native.capturing("pwrite", transfer());
+  private static final MethodHandle FDATASYNC =
+      Native.capturing("fdatasync", FunctionDescriptor.of(JAVA_INT, JAVA_INT));
+  private static final MethodHandle FALLOCATE =
+      Native.capturing(
+          "fallocate", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT, JAVA_LONG, JAVA_LONG));
+  private static final MethodHandle MEMFD_CREATE =
+      Native.capturing("memfd_create", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_INT));
+  private static final MethodHandle MMAP =
+      Native.capturing(
+          "mmap",
+          FunctionDescriptor.of(
+              JAVA_LONG, ADDRESS, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_LONG));
+  private static final MethodHandle MUNMAP = Native.capturing("munmap", onMemory());
+  private static final MethodHandle MLOCK = Native.capturing("mlock", onMemory());
+  private static final MethodHandle MADVISE =
+      Native.capturing("madvise", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_LONG, JAVA_INT));
+  private static final MethodHandle IOCTL =
+      Native.variadic("ioctl", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_LONG, ADDRESS));
+
+  private static final int LOCK_SH = 1;
+  private static final int LOCK_EX = 2;
+  private static final int LOCK_NB = 4;
+  private static final int PAGE_SIZE = readPageSize();
+
+  private Posix() {}
+
+  private static FunctionDescriptor transfer() {
+    return FunctionDescriptor.of(JAVA_LONG, JAVA_INT, ADDRESS, JAVA_LONG, JAVA_LONG);
+  }
+
+  private static FunctionDescriptor onMemory() {
+    return FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_LONG);
+  }
+
+  /** Bytes in a page of the CPU's smallest size: 4096 on x86-64, up to 65536 on arm64. */
+  public static int pageSize() {
+    return PAGE_SIZE;
+  }
+
+  private static int readPageSize() {
+    MethodHandle sysconf = Native.plain("sysconf", FunctionDescriptor.of(JAVA_LONG, JAVA_INT));
+    try {
+      return Math.toIntExact((long) sysconf.invokeExact(SC_PAGESIZE));
+    } catch (Throwable t) {
+      throw Native.unexpected(t);
+    }
+  }
+
+  /**
+   * Opens a file.
+   *
+   * @param mode permissions of a file that {@link #O_CREAT} makes, else 0
+   * @return its file descriptor
+   */
+  public static int open(String path, int flags, int mode) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment name = arena.allocateFrom(path);
+      return (int)
+          Native.restarting("open", () -> path, s -> (int) OPEN.invokeExact(s, name, flags, mode));
+    }
+  }
+
+  /**
+   * Takes the advisory lock on a whole file without waiting; it ends when the last descriptor of
+   * this opening is closed.
+   *
+   * @param exclusive alone, or together with others who do not ask for it alone
+   * @return false if somebody else, in this process or another, holds it
+   */
+  public static boolean tryLock(int fd, boolean exclusive) {
+    int operation = (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB;
+    try {
+      Native.restarting("flock", () -> "fd " + fd, s -> (int) FLOCK.invokeExact(s, fd, operation));
+      return true;
+    } catch (PosixException e) {
+      if (e.errno() == Errno.EAGAIN) {
+        return false;
+      }
+      throw e;
+    }
+  }
+
+  /** Closes {@code fd}; it is gone even when this throws, so it is never tried twice. */
+  public static void close(int fd) {
+    Native.once("close", () -> "fd " + fd, s -> (int) CLOSE.invokeExact(s, fd));
+  }
+
+  /** Makes the file {@code length} bytes long; what is added reads as zeroes. */
+  public static void ftruncate(int fd, long length) {
+    Native.restarting(
+        "ftruncate",
+        () -> "fd " + fd + " to " + length,
+        s -> (int) FTRUNCATE.invokeExact(s, fd, length));
+  }
+
+  /** Length of a regular file in bytes (0 for a device). */
+  public static long size(int fd) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment empty = arena.allocateFrom("");
+      MemorySegment statx = arena.allocate(STATX_BYTES, Long.BYTES);
+      Native.once(
+          "statx",
+          () -> "fd " + fd,
+          s -> (int) STATX.invokeExact(s, fd, empty, AT_EMPTY_PATH, STATX_SIZE, statx));
+      return statx.get(JAVA_LONG_UNALIGNED, STX_SIZE);
+    }
+  }
+
+  /**
+   * Reads until {@code into} is full or the file ends.
+   *
+   * @return bytes read, less than {@code into} has only at the end of the file
+   */
+  public static long pread(int fd, MemorySegment into, long offset) {
+    return transfer("pread", PREAD, fd, into, offset);
+  }
+
+  /**
+   * Writes all of {@code from}.
+   *
+   * @return bytes written: the size of {@code from}
+   */
+  public static long pwrite(int fd, MemorySegment from, long offset) {
+    return transfer("pwrite", PWRITE, fd, from, offset);
+  }
+
+  private static long transfer(
+      String name, MethodHandle handle, int fd, MemorySegment memory, long offset) {
+    long done = 0;
+    while (done < memory.byteSize()) {
+      MemorySegment rest = memory.asSlice(done);
+      long at = offset + done;
+      long count =
+          Native.restarting(
+              name,
+              () -> "fd " + fd + " at " + at + ", " + rest.byteSize() + " bytes",
+              s -> (long) handle.invokeExact(s, fd, rest, rest.byteSize(), at));
+      if (count == 0) {
+        break;
+      }
+      done += count;
+    }
+    return done;
+  }
+
+  /** Returns once the file's data (and what is needed to read it) is on stable storage. */
+  public static void fdatasync(int fd) {
+    Native.restarting("fdatasync", () -> "fd " + fd, s -> (int) FDATASYNC.invokeExact(s, fd));
+  }
+
+  /**
+   * Changes the allocation of a byte range.
+   *
+   * @param mode 0 to allocate, or {@code FALLOC_FL_...} bits
+   */
+  public static void fallocate(int fd, int mode, long offset, long length) {
+    Native.restarting(
+        "fallocate",
+        () -> "fd " + fd + " mode " + mode + " at " + offset + ", " + length + " bytes",
+        s -> (int) FALLOCATE.invokeExact(s, fd, mode, offset, length));
+  }
+
+  /** Gives the range back to the file system; it reads as zeroes and the length stays. */
+  public static void punchHole(int fd, long offset, long length) {
+    fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length);
+  }
+
+  /**
+   * Zeroes the range and keeps it allocated, extending the file where it lies past its end. Fails
+   * with {@link Errno#EOPNOTSUPP} on file systems that cannot (tmpfs before Linux 6).
+   */
+  public static void zeroRange(int fd, long offset, long length) {
+    fallocate(fd, FALLOC_FL_ZERO_RANGE, offset, length);
+  }
+
+  /** An unnamed file in memory; {@code name} only shows up under {@code /proc}. */
+  public static int memfdCreate(String name, int flags) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment text = arena.allocateFrom(name);
+      return (int)
+          Native.once(
+              "memfd_create", () -> name, s -> (int) MEMFD_CREATE.invokeExact(s, text, flags));
+    }
+  }
+
+  /**
+   * Maps memory that only {@link #munmap} ends; {@link Mapping} is the owner most callers want.
+   *
+   * @param length &gt; 0
+   * @param offset into the file, a multiple of the page size
+   */
+  @SuppressWarnings("restricted")
+  public static MemorySegment mmap(long length, int prot, int flags, int fd, long offset) {
+    long address =
+        Native.once(
+            "mmap",
+            () -> "fd " + fd + " at " + offset + ", " + length + " bytes",
+            s -> (long) MMAP.invokeExact(s, MemorySegment.NULL, length, prot, flags, fd, offset));
+    return MemorySegment.ofAddress(address).reinterpret(length);
+  }
+
+  /** Unmaps what {@link #mmap} returned; touching it afterwards kills the process. */
+  public static void munmap(MemorySegment memory) {
+    long bytes = memory.byteSize();
+    Native.once("munmap", () -> range(memory), s -> (int) MUNMAP.invokeExact(s, memory, bytes));
+  }
+
+  /** Keeps the pages in memory; limited by {@code ulimit -l}. */
+  public static void mlock(MemorySegment memory) {
+    long bytes = memory.byteSize();
+    Native.once("mlock", () -> range(memory), s -> (int) MLOCK.invokeExact(s, memory, bytes));
+  }
+
+  /**
+   * Says how the memory will be used.
+   *
+   * @param memory starts on a page boundary
+   * @param advice one of {@code MADV_...}
+   */
+  public static void madvise(MemorySegment memory, int advice) {
+    long bytes = memory.byteSize();
+    Native.restarting(
+        "madvise",
+        () -> range(memory) + " advice " + advice,
+        s -> (int) MADVISE.invokeExact(s, memory, bytes, advice));
+  }
+
+  private static String range(MemorySegment memory) {
+    return "0x" + Long.toHexString(memory.address()) + ", " + memory.byteSize() + " bytes";
+  }
+
+  /**
+   * A device-specific request, not repeated when a signal interrupts it.
+   *
+   * @param argument the structure it reads or writes, or {@link MemorySegment#ofAddress} of a value
+   * @return what the driver returned, &gt;= 0
+   */
+  public static int ioctl(int fd, long request, MemorySegment argument) {
+    return (int)
+        Native.once(
+            "ioctl",
+            () -> "fd " + fd + " request 0x" + Long.toHexString(request),
+            s -> (int) IOCTL.invokeExact(s, fd, request, argument));
+  }
+}

@@ -1,0 +1,96 @@
+package io.gpunvme.ffi;
+
+import java.lang.foreign.MemorySegment;
+
+/**
+ * Page-aligned, zeroed memory with a file descriptor, so that other processes and devices can be
+ * given the same pages.
+ *
+ * <p>Safe for all threads. Mappings made from the descriptor elsewhere outlive {@link #close}; the
+ * segment and the descriptor do not: using them afterwards throws {@link IllegalStateException}.
+ */
+public final class SharedMemory implements AutoCloseable {
+  private final int fd;
+  private final Mapping mapping;
+  private boolean closed;
+
+  private SharedMemory(int fd, Mapping mapping) {
+    this.fd = fd;
+    this.mapping = mapping;
+  }
+
+  /**
+   * Allocates every page at once: running out of memory is an error here instead of a signal at the
+   * first touch, and a device that is given the memory finds it present.
+   *
+   * @param name for {@code /proc}, at most 249 bytes
+   * @param bytes &gt; 0; rounded up to a multiple of {@link Posix#pageSize}
+   * @throws PosixException if the system has not that much memory
+   */
+  public static SharedMemory allocate(String name, long bytes) {
+    if (bytes <= 0 || bytes > Long.MAX_VALUE - Posix.pageSize()) {
+      throw new IllegalArgumentException(bytes + " bytes of shared memory");
+    }
+    long size = Math.ceilDiv(bytes, Posix.pageSize()) * Posix.pageSize();
+    int fd = Posix.memfdCreate(name, Posix.MFD_CLOEXEC);
+    try {
+      Posix.ftruncate(fd, size);
+      Mapping mapping = Mapping.shared(fd, 0, size, Posix.PROT_READ | Posix.PROT_WRITE);
+      try {
+        populate(fd, mapping.segment());
+        return new SharedMemory(fd, mapping);
+      } catch (RuntimeException e) {
+        mapping.close();
+        throw e;
+      }
+    } catch (RuntimeException e) {
+      Posix.close(fd);
+      throw e;
+    }
+  }
+
+  private static void populate(int fd, MemorySegment memory) {
+    try {
+      Posix.madvise(memory, Posix.MADV_POPULATE_WRITE);
+    } catch (PosixException e) {
+      if (e.errno() != Errno.EINVAL) {
+        throw e;
+      }
+      // Linux before 5.14: the pages are taken now, but mapped when first touched.
+      Posix.fallocate(fd, 0, 0, memory.byteSize());
+    }
+  }
+
+  /** The memory. */
+  public MemorySegment segment() {
+    return mapping.segment();
+  }
+
+  /** Size in bytes, a multiple of the page size. */
+  public long size() {
+    return mapping.segment().byteSize();
+  }
+
+  /** The descriptor, owned by this object: duplicate it to keep it. */
+  public synchronized int fd() {
+    if (closed) {
+      throw new IllegalStateException("shared memory is closed");
+    }
+    return fd;
+  }
+
+  /**
+   * Unmaps and closes the descriptor; a second call does nothing.
+   *
+   * @throws IllegalStateException if a system call is using the memory right now; nothing is
+   *     released then, and closing can be tried again
+   */
+  @Override
+  public synchronized void close() {
+    if (!closed) {
+      mapping.close();
+      closed = true;
+      Posix.close(fd);
+    }
+  }
+}

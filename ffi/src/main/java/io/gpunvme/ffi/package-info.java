@@ -1,0 +1,14 @@
+/**
+ * POSIX over {@code java.lang.foreign}: the few system calls everyone above needs, and memory that
+ * comes from them.
+ *
+ * <p>In here: bindings that say what the man page says ({@link io.gpunvme.ffi.Posix}), their errors
+ * ({@link io.gpunvme.ffi.PosixException}), and owners of mapped memory. Not in here: anything that
+ * knows NVMe, PCI or an accelerator, and any policy. Every restricted method of {@code
+ * java.lang.foreign} is called in this package and nowhere above it, so {@code
+ * --enable-native-access=io.gpunvme.ffi} is all the product needs.
+ */
+@NullMarked
+package io.gpunvme.ffi;
+
+import org.jspecify.annotations.NullMarked;
