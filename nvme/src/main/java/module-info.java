@@ -1,0 +1,15 @@
+/**
+ * NVMe in Java: the specification's layouts, bus memory, PCI functions, driver, and a simulator.
+ */
+module io.gpunvme.nvme {
+  requires static org.jspecify;
+  requires io.gpunvme.ffi;
+
+  exports io.gpunvme.nvme;
+  exports io.gpunvme.nvme.driver;
+  exports io.gpunvme.nvme.memory;
+  exports io.gpunvme.nvme.pci;
+  exports io.gpunvme.nvme.sim;
+  exports io.gpunvme.nvme.sim.media;
+  exports io.gpunvme.nvme.spec;
+}
