@@ -1,0 +1,63 @@
+package io.gpunvme.nvme.memory;
+
+import io.gpunvme.ffi.SharedMemory;
+import java.lang.foreign.MemorySegment;
+
+/**
+ * Page-aligned host memory, zeroed, mapped for one controller, owned by whoever allocated it.
+ *
+ * <p>Backed by a memfd so that other processes (a vfio-user server) and CUDA can be given the same
+ * pages. Closing unmaps it from the controller first and then frees it; the caller makes sure that
+ * no command in flight still names it.
+ */
+public final class DmaBuffer implements AutoCloseable {
+  private final SharedMemory shared;
+  private final BusRange range;
+
+  private DmaBuffer(SharedMemory shared, BusRange range) {
+    this.shared = shared;
+    this.range = range;
+  }
+
+  /**
+   * Allocates and maps.
+   *
+   * @param bytes &gt; 0; rounded up to a multiple of the system's page size
+   * @throws io.gpunvme.nvme.DmaMappingException if it cannot be mapped (nothing stays allocated)
+   */
+  public static DmaBuffer allocate(BusMapper mapper, long bytes) {
+    SharedMemory shared = SharedMemory.allocate("gpunvme-dma", bytes);
+    try {
+      return new DmaBuffer(shared, mapper.map(shared.segment()));
+    } catch (RuntimeException e) {
+      shared.close();
+      throw e;
+    }
+  }
+
+  /** The memory; its lifetime ends with {@link #close}. */
+  public MemorySegment memory() {
+    return range.memory();
+  }
+
+  /** The memory with its bus addresses. */
+  public BusRange range() {
+    return range;
+  }
+
+  /** Size in bytes, a multiple of the page size. */
+  public long size() {
+    return range.size();
+  }
+
+  /** Bus address of the byte at {@code offset}. */
+  public long busAddress(long offset) {
+    return range.busAddress(offset);
+  }
+
+  @Override
+  public void close() {
+    range.close();
+    shared.close();
+  }
+}

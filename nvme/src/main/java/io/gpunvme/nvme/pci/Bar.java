@@ -1,0 +1,36 @@
+package io.gpunvme.nvme.pci;
+
+import java.lang.foreign.MemorySegment;
+
+/**
+ * One memory BAR of a PCI function.
+ *
+ * <p>Registers are read and written by 4- or 8-byte accesses with side effects, so they are calls:
+ * a load or store on a mapped BAR, a message on vfio-user, a method on the simulated controller.
+ * What a transport can map (doorbells always, a controller memory buffer if present) is plain
+ * memory, where a store is the whole operation. Safe for all threads; accesses by one thread keep
+ * their order.
+ */
+public interface Bar {
+  /** Size in bytes. */
+  long size();
+
+  /** Reads 4 bytes at a 4-byte aligned offset; all ones once the device is gone. */
+  int read32(long offset);
+
+  /** Writes 4 bytes at a 4-byte aligned offset. */
+  void write32(long offset, int value);
+
+  /** Reads 8 bytes at an 8-byte aligned offset, as one access or as two halves (low first). */
+  long read64(long offset);
+
+  /** Writes 8 bytes at an 8-byte aligned offset, as one access or as two halves (low first). */
+  void write64(long offset, long value);
+
+  /**
+   * The directly mapped part of this BAR.
+   *
+   * @throws io.gpunvme.nvme.InvalidRequestException if the range is not mapped as memory
+   */
+  MemorySegment memory(long offset, long bytes);
+}

@@ -1,0 +1,35 @@
+package io.gpunvme.nvme.pci;
+
+import io.gpunvme.nvme.memory.BusMapper;
+
+/**
+ * A PCI function owned by this process. The driver cannot tell which transport is behind it.
+ *
+ * <p>Safe for all threads. After {@link #close} register reads return all ones, writes do nothing,
+ * and {@link #map} throws.
+ */
+public interface PciFunction extends BusMapper, AutoCloseable {
+  /** Where it came from, e.g. {@code sim:size=1GiB} or {@code vfio:0000:01:00.0}. */
+  String name();
+
+  /**
+   * A memory BAR.
+   *
+   * @param index 0..5
+   * @throws io.gpunvme.nvme.InvalidRequestException if the function has no such BAR
+   */
+  Bar bar(int index);
+
+  /** The configuration space. */
+  ConfigSpace config();
+
+  /** How many bits of bus address the controller may be given, e.g. 48 or 64. */
+  int addressBits();
+
+  /** Function-level reset: everything volatile in the device returns to its power-on state. */
+  void reset();
+
+  /** Gives the function back and unmaps everything still mapped. Idempotent. */
+  @Override
+  void close();
+}
