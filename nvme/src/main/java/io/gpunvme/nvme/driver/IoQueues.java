@@ -1,0 +1,221 @@
+package io.gpunvme.nvme.driver;
+
+import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.nvme.NvmeException;
+import io.gpunvme.nvme.memory.BusMapper;
+import io.gpunvme.nvme.pci.Bar;
+import io.gpunvme.nvme.spec.AdminOpcode;
+import io.gpunvme.nvme.spec.Cap;
+import io.gpunvme.nvme.spec.Registers;
+import java.lang.foreign.MemorySegment;
+import java.util.HashSet;
+import java.util.Set;
+import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The I/O queue pairs: which exist here, which the controller knows (Base 2.0, 5.3 to 5.6). A pair
+ * uses the same identifier for both queues, is polled, and lies in contiguous memory. Guarded by
+ * the lock of {@link Lifecycle}.
+ */
+final class IoQueues {
+  private static final int PHYSICALLY_CONTIGUOUS = 1;
+
+  private final AdminQueue admin;
+  private final BusMapper mapper;
+  private final Bar bar;
+  private final Cap cap;
+  private final long timeoutNanos;
+  private final TreeMap<Integer, QueuePair> pairs = new TreeMap<>();
+  private final Set<QueuePair> known = new HashSet<>();
+  private int limit;
+  private @Nullable MemorySegment doorbells;
+
+  IoQueues(AdminQueue admin, BusMapper mapper, Bar bar, Cap cap, ControllerOptions options) {
+    this.admin = admin;
+    this.mapper = mapper;
+    this.bar = bar;
+    this.cap = cap;
+    this.timeoutNanos = options.recoveryTimeout().toNanos();
+  }
+
+  /** How many pairs there may be. */
+  int limit() {
+    return limit;
+  }
+
+  /**
+   * After every bring-up: how many pairs the controller granted. Fewer are used if BAR0 has, or the
+   * transport maps, fewer doorbells.
+   */
+  void grant(int granted) {
+    long stride = 2L * (4L << cap.dstrd());
+    long fit = (bar.size() - Registers.DOORBELLS) / stride - 1;
+    limit = (int) Math.min(granted, Math.max(0, fit));
+    while (limit > 0) {
+      try {
+        doorbells = bar.memory(Registers.DOORBELLS, (limit + 1) * stride);
+        return;
+      } catch (InvalidRequestException e) {
+        limit /= 2;
+      }
+    }
+  }
+
+  /** Creates a pair here and at the controller; {@code qid} of the template is ignored. */
+  QueuePair create(QueuePairSpec wanted) {
+    int entries = cap.mqes() + 1;
+    if (wanted.sqSize() > entries || wanted.cqSize() > entries) {
+      throw new InvalidRequestException(
+          "queues of %d and %d entries, but the controller takes at most %d (CAP.MQES)"
+              .formatted(wanted.sqSize(), wanted.cqSize(), entries));
+    }
+    MemorySegment mapped = doorbells;
+    if (mapped == null || limit == 0) {
+      throw new InvalidRequestException("the controller granted no I/O queues");
+    }
+    QueuePairSpec spec =
+        new QueuePairSpec(
+            freeQid(),
+            wanted.sqSize(),
+            wanted.cqSize(),
+            wanted.depth(),
+            wanted.dstrd(),
+            wanted.pageSize(),
+            wanted.maxTransferBytes(),
+            wanted.dataPointers(),
+            wanted.timeoutNanos());
+    QueuePair pair = new QueuePair(spec, mapper, mapped);
+    try {
+      createAtController(pair);
+    } catch (NvmeException e) {
+      pair.close();
+      throw e;
+    }
+    pairs.put(pair.qid(), pair);
+    return pair;
+  }
+
+  private int freeQid() {
+    for (int qid = 1; qid <= limit; qid++) {
+      if (!pairs.containsKey(qid)) {
+        return qid;
+      }
+    }
+    throw new InvalidRequestException("all " + limit + " I/O queue pairs are in use");
+  }
+
+  private void createAtController(QueuePair pair) {
+    int qid = pair.qid();
+    admin.execute(
+        AdminCommand.of(AdminOpcode.CREATE_IO_CQ)
+            .prp1(pair.cqBusAddress())
+            .cdw10((pair.cqSize() - 1) << 16 | qid)
+            .cdw11(PHYSICALLY_CONTIGUOUS),
+        timeoutNanos);
+    try {
+      admin.execute(
+          AdminCommand.of(AdminOpcode.CREATE_IO_SQ)
+              .prp1(pair.sqBusAddress())
+              .cdw10((pair.sqSize() - 1) << 16 | qid)
+              .cdw11(qid << 16 | PHYSICALLY_CONTIGUOUS),
+          timeoutNanos);
+    } catch (NvmeException e) {
+      deleteQuietly(AdminOpcode.DELETE_IO_CQ, qid);
+      throw e;
+    }
+    known.add(pair);
+  }
+
+  private void deleteQuietly(int opcode, int qid) {
+    try {
+      delete(opcode, qid);
+    } catch (NvmeException e) {
+      NvmeController.LOG.log(
+          System.Logger.Level.DEBUG, "queue " + qid + " stays at the controller", e);
+    }
+  }
+
+  private void delete(int opcode, int qid) {
+    admin.execute(AdminCommand.of(opcode).cdw10(qid), timeoutNanos);
+  }
+
+  /**
+   * Empties a broken pair's rings and creates it anew; its outstanding commands have been ended.
+   */
+  void recreate(QueuePair pair) {
+    if (pairs.get(pair.qid()) != pair || pair.qid() > limit) {
+      throw new InvalidRequestException("queue pair " + pair.qid() + " is not this controller's");
+    }
+    pair.rebuild();
+    try {
+      createAtController(pair);
+    } catch (NvmeException e) {
+      pair.breakQueue();
+      throw e;
+    }
+  }
+
+  /** Whether the controller has this pair at present. */
+  boolean knows(QueuePair pair) {
+    return known.contains(pair);
+  }
+
+  /** First half of making the controller forget a pair: it completes what is outstanding. */
+  void deleteSubmissionQueue(QueuePair pair) {
+    delete(AdminOpcode.DELETE_IO_SQ, pair.qid());
+  }
+
+  /** Second half. */
+  void deleteCompletionQueue(QueuePair pair) {
+    delete(AdminOpcode.DELETE_IO_CQ, pair.qid());
+    known.remove(pair);
+  }
+
+  /** Makes the controller forget a pair, if it knows it, and frees the pair's memory. */
+  void delete(QueuePair pair) {
+    if (pairs.get(pair.qid()) != pair) {
+      return;
+    }
+    if (known.contains(pair)) {
+      try {
+        deleteSubmissionQueue(pair);
+        deleteCompletionQueue(pair);
+      } catch (NvmeException e) {
+        if (known.contains(pair)) {
+          throw e;
+        }
+        // A reset came between: the controller knows no queue any more.
+      }
+    }
+    pairs.remove(pair.qid());
+    pair.close();
+  }
+
+  /** Before a shutdown; failures do not matter then. */
+  void deleteAllAtController() {
+    breakAll();
+    for (QueuePair pair : Set.copyOf(known)) {
+      deleteQuietly(AdminOpcode.DELETE_IO_SQ, pair.qid());
+      deleteQuietly(AdminOpcode.DELETE_IO_CQ, pair.qid());
+    }
+    known.clear();
+  }
+
+  /** The controller forgets its queues now; owners of pairs notice at their next call. */
+  void breakAll() {
+    pairs.values().forEach(QueuePair::breakQueue);
+  }
+
+  /** The controller has been reset. */
+  void forgotten() {
+    known.clear();
+  }
+
+  /** Frees all pairs; the controller must not be able to touch them any more. */
+  void close() {
+    pairs.values().forEach(QueuePair::close);
+    pairs.clear();
+    known.clear();
+  }
+}

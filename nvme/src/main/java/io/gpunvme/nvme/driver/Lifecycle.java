@@ -1,0 +1,351 @@
+package io.gpunvme.nvme.driver;
+
+import io.gpunvme.nvme.CommandAbortedException;
+import io.gpunvme.nvme.ControllerFatalException;
+import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.nvme.NvmeException;
+import io.gpunvme.nvme.NvmeStatusException;
+import io.gpunvme.nvme.NvmeTimeoutException;
+import io.gpunvme.nvme.pci.ConfigSpace;
+import io.gpunvme.nvme.pci.PciFunction;
+import io.gpunvme.nvme.spec.Cc;
+import io.gpunvme.nvme.spec.Csts;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.BooleanSupplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A controller from bring-up to shutdown, resets in between. One lock orders everything that
+ * changes what the controller is or knows; the admin queue's own lock is taken inside it, never
+ * around it.
+ */
+final class Lifecycle implements AdminQueue.Rescue {
+  private static final long POLL_NANOS = 100_000;
+
+  private final PciFunction function;
+  private final ControllerOptions options;
+  private final ReentrantLock lock = new ReentrantLock();
+  private final CopyOnWriteArrayList<BringUpStep> steps = new CopyOnWriteArrayList<>();
+  private final AtomicLong resets = new AtomicLong();
+  private final ControllerRegisters registers;
+  private final ControllerParts parts;
+  private final AdminQueue admin;
+  private final IoQueues queues;
+  private volatile @Nullable NvmeException outOfService;
+
+  /** Whether the controller answers commands. */
+  private boolean up;
+
+  /** Whether the last reset failed, or the device was found gone. */
+  private boolean failed;
+
+  private boolean closed;
+
+  /** Brings the controller up; on failure everything is given back but the function. */
+  Lifecycle(PciFunction function, ControllerOptions options) {
+    this.function = function;
+    this.options = options;
+    BringUp bringUp = new BringUp(function, options, null, steps::add);
+    this.registers = bringUp.registers();
+    try {
+      bringUp.run();
+    } catch (RuntimeException e) {
+      disable();
+      QueuePair adminPair = bringUp.adminPair();
+      if (adminPair != null) {
+        adminPair.close();
+      }
+      throw e;
+    }
+    this.parts = new ControllerParts(function, options, bringUp, this, steps);
+    this.admin = parts.admin();
+    this.queues = parts.queues();
+    try {
+      parts.setUp();
+    } catch (RuntimeException e) {
+      disable();
+      parts.keepAlive().stop();
+      parts.hostMemoryBuffer().free();
+      admin.close();
+      throw e;
+    }
+    up = true;
+  }
+
+  /** The controller may be in any state: stop its DMA before its memory goes. */
+  private void disable() {
+    registers.cc(registers.cc().withEn(false));
+    quiesce();
+  }
+
+  // ---- reset
+
+  /** Controller reset (Base 2.0, 3.7.2) and everything up to where {@code open} ended. */
+  void reset() {
+    lock.lock();
+    try {
+      requireOpen();
+      admin.beginReset();
+      queues.breakAll();
+      NvmeException failure = null;
+      try {
+        if (failed) {
+          resetFunction();
+        }
+        bringUpAgain();
+      } catch (RuntimeException e) {
+        failure = e instanceof NvmeException n ? n : internal(e);
+        quiesce();
+        queues.forgotten();
+        admin.endOutstanding();
+        throw failure;
+      } finally {
+        outOfService = failure;
+        up = failure == null;
+        failed = !up;
+        admin.endReset(failure);
+      }
+      resets.incrementAndGet();
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** A controller reset has failed before: try the next stronger thing, if the transport has it. */
+  private void resetFunction() {
+    try {
+      function.reset();
+    } catch (NvmeException e) {
+      NvmeController.LOG.log(System.Logger.Level.DEBUG, "function reset", e);
+    }
+  }
+
+  private void bringUpAgain() {
+    steps.clear();
+    BringUp bringUp = new BringUp(function, options, admin.queue(), steps::add);
+    bringUp.runTo(BringUp.State.ADMIN_QUEUES);
+    // Disabled: no command's data is touched any more.
+    queues.forgotten();
+    admin.endOutstanding();
+    bringUp.run();
+    parts.setUp();
+  }
+
+  private static NvmeException internal(RuntimeException e) {
+    NvmeException wrapped = new ControllerFatalException("controller reset failed: " + e);
+    wrapped.initCause(e);
+    return wrapped;
+  }
+
+  @Override
+  public String reset(String why, BooleanSupplier needed) {
+    lock.lock();
+    try {
+      if (!needed.getAsBoolean()) {
+        return "somebody else reset the controller";
+      }
+      if (!up) {
+        quiesce();
+        return "the controller was not up";
+      }
+      NvmeController.LOG.log(System.Logger.Level.DEBUG, "resetting {0}: {1}", name(), why);
+      long start = System.nanoTime();
+      reset();
+      return "the controller was reset in %.1f ms".formatted((System.nanoTime() - start) / 1e6);
+    } catch (NvmeException e) {
+      return "resetting the controller failed: " + e.getMessage();
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** Without bus mastering a function does no DMA, whatever state it is in. */
+  @Override
+  public void quiesce() {
+    ConfigSpace config = function.config();
+    int command = config.read(ConfigSpace.COMMAND, 2);
+    config.write(ConfigSpace.COMMAND, 2, command & ~ConfigSpace.COMMAND_BUS_MASTER);
+  }
+
+  /** The device is gone: nobody waits for it any more. */
+  void takeOutOfService(NvmeException reason) {
+    lock.lock();
+    try {
+      if (!closed) {
+        stop(reason);
+        failed = true;
+      }
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  private void stop(NvmeException reason) {
+    up = false;
+    outOfService = reason;
+    admin.beginReset();
+    queues.breakAll();
+    quiesce();
+    queues.forgotten();
+    admin.endOutstanding();
+    admin.endReset(reason);
+  }
+
+  // ---- shutdown
+
+  /**
+   * Orderly shutdown (Base 2.0, 3.6.1): queues deleted, host memory taken back, CC.SHN, CSTS.SHST
+   * waited for.
+   */
+  void shutdown() {
+    lock.lock();
+    try {
+      parts.keepAlive().stop();
+      if (closed || !up) {
+        return;
+      }
+      NvmeException reason =
+          new InvalidRequestException(name() + " was shut down; reset() starts it again");
+      try {
+        queues.deleteAllAtController();
+        takeBackHostMemory();
+        if (up) {
+          notifyShutdown();
+        }
+      } finally {
+        stop(reason);
+        parts.hostMemoryBuffer().free();
+      }
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  private void takeBackHostMemory() {
+    try {
+      parts.hostMemoryBuffer().disable(admin);
+    } catch (NvmeStatusException | CommandAbortedException e) {
+      NvmeController.LOG.log(System.Logger.Level.DEBUG, "host memory buffer", e);
+    }
+  }
+
+  private void notifyShutdown() {
+    registers.cc(registers.cc().withShn(Cc.SHN_NORMAL));
+    long start = System.nanoTime();
+    long limit =
+        Math.max(
+            options.shutdownTimeout().toNanos(),
+            TimeUnit.MICROSECONDS.toNanos(parts.identify().rtd3e()));
+    while (true) {
+      registers.requireAlive("shutdown");
+      if (registers.csts().shst() == Csts.SHST_COMPLETE) {
+        return;
+      }
+      if (System.nanoTime() - start >= limit) {
+        throw new NvmeTimeoutException(
+            "shutdown of %s is not complete after %d ms; %s"
+                .formatted(name(), limit / 1_000_000, registers.describe()));
+      }
+      LockSupport.parkNanos(POLL_NANOS);
+    }
+  }
+
+  /**
+   * Shuts down if possible and gives everything back. Idempotent; never throws for the controller.
+   */
+  void close() {
+    lock.lock();
+    try {
+      if (closed) {
+        return;
+      }
+      try {
+        shutdown();
+      } catch (NvmeException e) {
+        NvmeController.LOG.log(System.Logger.Level.WARNING, "shutdown of " + name(), e);
+      }
+      stop(new InvalidRequestException(name() + " is closed"));
+      closed = true;
+      parts.hostMemoryBuffer().free();
+      queues.close();
+      admin.close();
+      function.close();
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  private void requireOpen() {
+    if (closed) {
+      throw new InvalidRequestException(name() + " is closed");
+    }
+  }
+
+  // ---- the parts
+
+  /** The namespaces as they are now. */
+  List<Namespace> rescan() {
+    lock.lock();
+    try {
+      return parts.scan();
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  String name() {
+    return function.name();
+  }
+
+  PciFunction function() {
+    return function;
+  }
+
+  ControllerOptions options() {
+    return options;
+  }
+
+  ReentrantLock lock() {
+    return lock;
+  }
+
+  List<BringUpStep> steps() {
+    return List.copyOf(steps);
+  }
+
+  ControllerRegisters registers() {
+    return registers;
+  }
+
+  ControllerParts parts() {
+    return parts;
+  }
+
+  AdminQueue admin() {
+    return admin;
+  }
+
+  IoQueues queues() {
+    return queues;
+  }
+
+  /** Why nothing can be done with the controller, or null. */
+  @Nullable NvmeException outOfService() {
+    return outOfService;
+  }
+
+  /** Whether every queue pair's memory is gone; asked with the lock held. */
+  boolean closed() {
+    return closed;
+  }
+
+  /** How often the controller was reset. */
+  long resets() {
+    return resets.get();
+  }
+}

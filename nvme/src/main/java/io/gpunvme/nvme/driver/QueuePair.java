@@ -1,0 +1,506 @@
+package io.gpunvme.nvme.driver;
+
+import static io.gpunvme.nvme.driver.QueuePairLayout.getInt;
+import static io.gpunvme.nvme.driver.QueuePairLayout.getLong;
+import static io.gpunvme.nvme.driver.QueuePairLayout.increment;
+import static io.gpunvme.nvme.driver.QueuePairLayout.setInt;
+import static io.gpunvme.nvme.driver.QueuePairLayout.setLong;
+
+import io.gpunvme.nvme.NvmeStatusException;
+import io.gpunvme.nvme.memory.BusMapper;
+import io.gpunvme.nvme.memory.BusRange;
+import io.gpunvme.nvme.memory.DataPointerBuilder;
+import io.gpunvme.nvme.spec.Cqe;
+import io.gpunvme.nvme.spec.Registers;
+import io.gpunvme.nvme.spec.Sqe;
+import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * One submission queue and one completion queue (Base 2.0, 3.3), driven by one thread at a time.
+ *
+ * <p>A command occupies a slot from {@code submit} until its completion was handed to the sink. Its
+ * CID is the slot number with a generation above it, so that a late or doubled completion is
+ * recognised, counted and ignored. There are fewer slots than ring entries, hence neither ring can
+ * overflow and the submission queue head need not be tracked. Doorbells are merged: one store per
+ * {@link #ring} and one per {@link #poll}, however many commands they cover.
+ *
+ * <p>Nothing here allocates after construction, blocks, or takes a lock. Only {@link #breakQueue}
+ * and {@link #state} may be called by other threads.
+ */
+public final class QueuePair implements AutoCloseable {
+  /** What the queue is good for at present. */
+  public enum State {
+    /** Commands may be submitted. */
+    READY,
+    /** The controller was reset under it, or recovery is under way; its owner must recover it. */
+    BROKEN,
+    /** Its memory is gone. */
+    CLOSED
+  }
+
+  private static final State[] STATES = State.values();
+
+  /** An SQID no queue has: written over a consumed CQE so that a half-written successor shows. */
+  private static final int NO_SQID = 0xFFFF;
+
+  private final QueuePairSpec spec;
+  private final QueueMemory memory;
+  private final MemorySegment sq;
+  private final MemorySegment cq;
+  private final MemorySegment state;
+  private final MemorySegment doorbells;
+  private final long sqDoorbell;
+  private final long cqDoorbell;
+  private final DataPointerBuilder dataPointers;
+  private final int depth;
+  private final CommandSlots slots;
+  private volatile boolean closed;
+
+  /**
+   * @param doorbells the mapped BAR0 from offset 1000h on, long enough for this queue's doorbells
+   */
+  QueuePair(QueuePairSpec spec, BusMapper mapper, MemorySegment doorbells) {
+    this.spec = spec;
+    this.doorbells = doorbells;
+    this.sqDoorbell = Registers.sqTailDoorbell(spec.qid(), spec.dstrd()) - Registers.DOORBELLS;
+    this.cqDoorbell = Registers.cqHeadDoorbell(spec.qid(), spec.dstrd()) - Registers.DOORBELLS;
+    this.depth = spec.depth();
+    this.memory = new QueueMemory(spec, mapper);
+    this.sq = memory.sq();
+    this.cq = memory.cq();
+    this.state = memory.state();
+    this.slots = new CommandSlots(state, depth);
+    this.dataPointers = memory.dataPointers();
+    setInt(state, QueuePairLayout.QID, spec.qid());
+    setInt(state, QueuePairLayout.DEPTH, depth);
+    setInt(state, QueuePairLayout.SQ_SIZE, spec.sqSize());
+    setInt(state, QueuePairLayout.CQ_SIZE, spec.cqSize());
+    setLong(state, QueuePairLayout.SQ_BUS, memory.sqBusAddress());
+    setLong(state, QueuePairLayout.CQ_BUS, memory.cqBusAddress());
+    rebuild();
+  }
+
+  // ---- submission
+
+  /**
+   * Writes a Read, Write, Compare or other block command into the submission queue; {@link #ring}
+   * makes the controller see it.
+   *
+   * @param opcode an I/O opcode whose CDW10-12 are SLBA and NLB
+   * @param slba first logical block
+   * @param blocks number of logical blocks, 1..65536
+   * @param cdw12Flags bits to set in CDW12 beside the block count (FUA, LR, DEAC, …)
+   * @param data memory read or written; null for commands without data
+   * @param dataOffset byte offset in {@code data}, a multiple of 4
+   * @param dataBytes bytes moved; at most {@link #maxTransferBytes}
+   * @param userData returned by {@link #userData} at completion
+   * @return the slot, or -1 if every slot is taken or the queue is not ready
+   * @throws io.gpunvme.nvme.InvalidRequestException if the data cannot be described; nothing is
+   *     submitted then
+   */
+  public int submitIo(
+      int opcode,
+      int nsid,
+      long slba,
+      int blocks,
+      int cdw12Flags,
+      @Nullable BusRange data,
+      long dataOffset,
+      long dataBytes,
+      long userData) {
+    int slot = peekFree();
+    if (slot < 0) {
+      return -1;
+    }
+    int flags = describe(slot, data, dataOffset, dataBytes);
+    int cid = claim(slot, opcode, nsid, slba, userData);
+    Sqe.put(
+        sq,
+        tailOffset(),
+        Sqe.cdw0(opcode, flags, cid),
+        nsid,
+        0,
+        data == null ? 0 : dataPointers.dptr1(),
+        data == null ? 0 : dataPointers.dptr2(),
+        (int) slba,
+        (int) (slba >>> 32),
+        (blocks - 1) | cdw12Flags,
+        0,
+        0,
+        0);
+    advanceTail();
+    return slot;
+  }
+
+  /**
+   * Copies a prepared command into the submission queue, fills in its CID and, if {@code data} is
+   * given, its data pointer.
+   *
+   * @param sqe 64 bytes in the layout of {@link Sqe}
+   * @return the slot, or -1 if every slot is taken or the queue is not ready
+   */
+  public int submit(
+      MemorySegment sqe, @Nullable BusRange data, long dataOffset, long dataBytes, long userData) {
+    int slot = peekFree();
+    if (slot < 0) {
+      return -1;
+    }
+    int psdt = describe(slot, data, dataOffset, dataBytes);
+    int cid = claim(slot, Sqe.opcode(sqe, 0), Sqe.nsid(sqe, 0), -1, userData);
+    long at = tailOffset();
+    MemorySegment.copy(sqe, 0, sq, at, Sqe.SIZE);
+    Sqe.cid(sq, at, cid);
+    if (data != null) {
+      Sqe.flags(sq, at, Sqe.flags(sqe, 0) | psdt);
+      Sqe.dptr1(sq, at, dataPointers.dptr1());
+      Sqe.dptr2(sq, at, dataPointers.dptr2());
+    }
+    advanceTail();
+    return slot;
+  }
+
+  private int peekFree() {
+    return hasRoom() ? slots.next() : -1;
+  }
+
+  /** Builds the data pointer before the slot is claimed, so that a refusal leaves no trace. */
+  private int describe(int slot, @Nullable BusRange data, long offset, long bytes) {
+    if (data == null) {
+      return 0;
+    }
+    dataPointers.build(slot, data, offset, bytes);
+    return dataPointers.psdt() << 6;
+  }
+
+  private int claim(int slot, int opcode, int nsid, long slba, long userData) {
+    if (getInt(state, QueuePairLayout.SQ_TAIL) == getInt(state, QueuePairLayout.SQ_RUNG)) {
+      setLong(state, QueuePairLayout.BATCH_NANOS, System.nanoTime());
+    }
+    increment(state, QueuePairLayout.SUBMITTED);
+    return slots.claim(
+        slot, opcode, nsid, slba, userData, getLong(state, QueuePairLayout.BATCH_NANOS));
+  }
+
+  private long tailOffset() {
+    return (long) getInt(state, QueuePairLayout.SQ_TAIL) * Sqe.SIZE;
+  }
+
+  private void advanceTail() {
+    int next = getInt(state, QueuePairLayout.SQ_TAIL) + 1;
+    setInt(state, QueuePairLayout.SQ_TAIL, next == spec.sqSize() ? 0 : next);
+  }
+
+  /**
+   * Tells the controller of everything submitted since the last call: one doorbell store, or none.
+   */
+  public void ring() {
+    int tail = getInt(state, QueuePairLayout.SQ_TAIL);
+    if (tail == getInt(state, QueuePairLayout.SQ_RUNG) || state() != State.READY) {
+      return;
+    }
+    setInt(state, QueuePairLayout.SQ_RUNG, tail);
+    increment(state, QueuePairLayout.SQ_DOORBELLS);
+    // The controller is the other side: release orders the SQEs before the doorbell it polls or
+    // that reaches it over PCIe.
+    QueuePairLayout.setIntRelease(doorbells, sqDoorbell, tail);
+  }
+
+  // ---- completion
+
+  /**
+   * Hands over every completion that is there, then returns the entries to the controller with one
+   * doorbell store.
+   *
+   * @return how many completions were consumed, also those that were late or doubled
+   */
+  public int poll(CompletionSink sink) {
+    int head = getInt(state, QueuePairLayout.CQ_HEAD);
+    int phase = getInt(state, QueuePairLayout.CQ_PHASE);
+    // The controller is the other side: acquire on the word with the phase orders the rest of the
+    // entry after it.
+    int dw3 = Cqe.dw3Acquire(cq, (long) head * Cqe.SIZE);
+    if (Cqe.phase(dw3) != phase || state() != State.READY) {
+      return 0;
+    }
+    setLong(state, QueuePairLayout.COMPLETED_NANOS, System.nanoTime());
+    int consumed = 0;
+    try {
+      do {
+        long at = (long) head * Cqe.SIZE;
+        if (Cqe.sqid(cq, at) != spec.qid()) {
+          // Half-written, or meant for another queue: leave it; it heals, or the command expires.
+          increment(state, QueuePairLayout.MALFORMED);
+          break;
+        }
+        int dw0 = Cqe.dw0(cq, at);
+        setInt(cq, at + Cqe.DW2, NO_SQID << 16);
+        if (++head == spec.cqSize()) {
+          head = 0;
+          phase ^= 1;
+        }
+        setInt(state, QueuePairLayout.CQ_HEAD, head);
+        setInt(state, QueuePairLayout.CQ_PHASE, phase);
+        consumed++;
+        complete(Cqe.cid(dw3), Cqe.status(dw3), dw0, sink);
+        dw3 = Cqe.dw3Acquire(cq, (long) head * Cqe.SIZE);
+      } while (Cqe.phase(dw3) == phase && consumed < spec.cqSize());
+    } finally {
+      if (consumed > 0 && state() == State.READY) {
+        increment(state, QueuePairLayout.CQ_DOORBELLS);
+        // Release: the entries were read before the controller may overwrite them.
+        QueuePairLayout.setIntRelease(doorbells, cqDoorbell, head);
+      }
+    }
+    return consumed;
+  }
+
+  private void complete(int cid, int status, int dw0, CompletionSink sink) {
+    int slot = slots.slotOf(cid);
+    if (slot >= depth) {
+      increment(state, QueuePairLayout.UNKNOWN);
+      return;
+    }
+    if (!slots.holds(slot, cid)) {
+      increment(state, QueuePairLayout.STALE);
+      return;
+    }
+    slots.dw0(slot, dw0);
+    increment(state, QueuePairLayout.COMPLETED);
+    end(slot, status, sink);
+  }
+
+  private void end(int slot, int status, CompletionSink sink) {
+    try {
+      sink.completed(this, slot, status);
+    } finally {
+      slots.release(slot);
+    }
+  }
+
+  // ---- trouble
+
+  /**
+   * A command that is in flight and older than the queue's timeout.
+   *
+   * @param nowNanos {@link System#nanoTime}
+   * @return its slot, the oldest first, or -1; looks at every slot, so call it when idle
+   */
+  public int expired(long nowNanos) {
+    return slots.expired(nowNanos, spec.timeoutNanos());
+  }
+
+  /**
+   * Marks a command's fate as unknown. Its slot and CID stay taken until a completion arrives after
+   * all or {@link #failAll} ends it.
+   */
+  public void quarantine(int slot) {
+    slots.quarantine(slot);
+  }
+
+  /**
+   * Ends every outstanding command with a status made up by the host. Only once the controller can
+   * no longer touch the queue: it was deleted, or the controller was reset.
+   *
+   * @return how many commands were ended
+   */
+  public int failAll(int status, CompletionSink sink) {
+    int ended = 0;
+    setLong(state, QueuePairLayout.COMPLETED_NANOS, System.nanoTime());
+    for (int slot = 0; slot < depth; slot++) {
+      if (!slots.isFree(slot)) {
+        slots.dw0(slot, 0);
+        ended++;
+        end(slot, status, sink);
+      }
+    }
+    return ended;
+  }
+
+  /**
+   * Empties both rings for a queue that is about to be created anew at the controller. Outstanding
+   * commands must have been ended by {@link #failAll}; generations move on, so that their
+   * completions, should any appear, are recognised as stale.
+   */
+  void rebuild() {
+    sq.fill((byte) 0);
+    cq.fill((byte) 0);
+    for (int i = 0; i < spec.cqSize(); i++) {
+      setInt(cq, (long) i * Cqe.SIZE + Cqe.DW2, NO_SQID << 16);
+    }
+    slots.reset();
+    setInt(state, QueuePairLayout.SQ_TAIL, 0);
+    setInt(state, QueuePairLayout.SQ_RUNG, 0);
+    setInt(state, QueuePairLayout.CQ_HEAD, 0);
+    setInt(state, QueuePairLayout.CQ_PHASE, 1);
+    // Release: breakQueue() by another thread sees a whole queue.
+    QueuePairLayout.setIntRelease(state, QueuePairLayout.STATE, State.READY.ordinal());
+  }
+
+  /** Marks a ready queue as broken. Any thread; the owner notices at its next call. */
+  public void breakQueue() {
+    QueuePairLayout.casInt(
+        state, QueuePairLayout.STATE, State.READY.ordinal(), State.BROKEN.ordinal());
+  }
+
+  /** What the queue is good for. Any thread. */
+  public State state() {
+    if (closed) {
+      return State.CLOSED;
+    }
+    // Acquire: the control plane (reset, recovery) is the other side.
+    return STATES[QueuePairLayout.getIntAcquire(state, QueuePairLayout.STATE)];
+  }
+
+  // ---- one command, valid inside CompletionSink.completed
+
+  /** The value given at submission. */
+  public long userData(int slot) {
+    return slots.userData(slot);
+  }
+
+  /** Dword 0 of the completion. */
+  public int dw0(int slot) {
+    return slots.dw0(slot);
+  }
+
+  /** The command's opcode. */
+  public int opcode(int slot) {
+    return slots.opcode(slot);
+  }
+
+  /** The command's CID, 0..65535. */
+  public int cid(int slot) {
+    return slots.cid(slot);
+  }
+
+  /** The command's namespace. */
+  public int nsid(int slot) {
+    return slots.nsid(slot);
+  }
+
+  /** The command's first logical block, or -1 if it was not submitted by {@link #submitIo}. */
+  public long slba(int slot) {
+    return slots.slba(slot);
+  }
+
+  /** From the first submission of the command's batch to the poll that saw it complete. */
+  public long latencyNanos(int slot) {
+    return getLong(state, QueuePairLayout.COMPLETED_NANOS) - slots.submittedNanos(slot);
+  }
+
+  /** The exception that says what became of the command in {@code slot}. */
+  public NvmeStatusException exception(int slot, int status) {
+    return new NvmeStatusException(
+        status, opcode(slot), spec.qid(), cid(slot), nsid(slot), slba(slot));
+  }
+
+  // ---- the queue
+
+  /** Queue identifier; 0 is the admin queue. */
+  public int qid() {
+    return spec.qid();
+  }
+
+  /** Submission queue entries. */
+  public int sqSize() {
+    return spec.sqSize();
+  }
+
+  /** Completion queue entries. */
+  public int cqSize() {
+    return spec.cqSize();
+  }
+
+  /** Commands that can be outstanding at once. */
+  public int depth() {
+    return depth;
+  }
+
+  /** Longest transfer of one command, bytes. */
+  public long maxTransferBytes() {
+    return spec.maxTransferBytes();
+  }
+
+  /** A command older than this has expired. */
+  public long timeoutNanos() {
+    return spec.timeoutNanos();
+  }
+
+  /** Whether another command can be submitted. */
+  public boolean hasRoom() {
+    return slots.free() > 0 && state() == State.READY;
+  }
+
+  /** Commands outstanding, quarantined ones included. */
+  public int inFlight() {
+    return depth - slots.free();
+  }
+
+  /** Commands whose fate is unknown. */
+  public int quarantined() {
+    return slots.quarantined();
+  }
+
+  /** Commands ever submitted. */
+  public long submitted() {
+    return getLong(state, QueuePairLayout.SUBMITTED);
+  }
+
+  /** Commands completed by the controller. */
+  public long completed() {
+    return getLong(state, QueuePairLayout.COMPLETED);
+  }
+
+  /** Submission queue doorbell stores. */
+  public long sqDoorbells() {
+    return getLong(state, QueuePairLayout.SQ_DOORBELLS);
+  }
+
+  /** Completion queue doorbell stores. */
+  public long cqDoorbells() {
+    return getLong(state, QueuePairLayout.CQ_DOORBELLS);
+  }
+
+  /** Completions ignored because their command was already over: late or doubled. */
+  public long stale() {
+    return getLong(state, QueuePairLayout.STALE);
+  }
+
+  /** Completions ignored because no slot has their CID. */
+  public long unknown() {
+    return getLong(state, QueuePairLayout.UNKNOWN);
+  }
+
+  /**
+   * Polls that met an entry with the right phase and the wrong queue: torn, or the controller's
+   * bug.
+   */
+  public long malformed() {
+    return getLong(state, QueuePairLayout.MALFORMED);
+  }
+
+  long sqBusAddress() {
+    return memory.sqBusAddress();
+  }
+
+  long cqBusAddress() {
+    return memory.cqBusAddress();
+  }
+
+  /** The state in the layout of {@link QueuePairLayout}. */
+  MemorySegment layout() {
+    return state;
+  }
+
+  QueuePairSpec spec() {
+    return spec;
+  }
+
+  /** Frees the memory. Only after the controller forgot the queue. Idempotent. */
+  @Override
+  public void close() {
+    closed = true;
+    memory.close();
+  }
+}

@@ -1,0 +1,222 @@
+package io.gpunvme.nvme.driver;
+
+import io.gpunvme.nvme.CommandAbortedException;
+import io.gpunvme.nvme.ControllerFatalException;
+import io.gpunvme.nvme.DeviceGoneException;
+import io.gpunvme.nvme.NvmeException;
+import io.gpunvme.nvme.NvmeStatusException;
+import io.gpunvme.nvme.NvmeTimeoutException;
+import io.gpunvme.nvme.driver.RecoveryOutcome.Rung;
+import io.gpunvme.nvme.spec.AdminOpcode;
+import io.gpunvme.nvme.spec.StatusCode;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The ladder a queue pair in trouble climbs until it works again: poll once more, Abort, delete and
+ * create the queue, reset the controller, fail.
+ *
+ * <p>Every rung is bounded by {@link ControllerOptions#recoveryTimeout} per command, the reset by
+ * CAP.TO. Ladders of one controller run one after the other. A command whose fate the controller
+ * did not tell is ended with status Command Aborted By Host, and only once the controller cannot
+ * touch its data any more.
+ */
+final class Recovery {
+  /** How long a completion may lag behind the Abort that could not find its command. */
+  private static final long LAG_NANOS = TimeUnit.MILLISECONDS.toNanos(5);
+
+  private final Lifecycle life;
+  private final Semaphore aborts;
+
+  /**
+   * @param abortLimit Identify Controller's ACL: Aborts outstanding at once, zero-based
+   */
+  Recovery(Lifecycle life, int abortLimit) {
+    this.life = life;
+    this.aborts = new Semaphore(abortLimit + 1);
+  }
+
+  /** Climbs as far as needed. Called by the thread that drives {@code pair}. */
+  RecoveryOutcome recover(QueuePair pair, CompletionSink sink) {
+    long start = System.nanoTime();
+    life.lock().lock();
+    try {
+      RecoveryOutcome outcome = new Ladder(pair, sink, start).climb();
+      NvmeController.LOG.log(
+          System.Logger.Level.DEBUG, "recovery of queue pair {0}: {1}", pair.qid(), outcome);
+      return outcome;
+    } finally {
+      life.lock().unlock();
+    }
+  }
+
+  /**
+   * Asks the controller to abort a command (Base 2.0, 5.1); its completion, if it comes, comes as
+   * any other.
+   *
+   * @return whether the controller says it aborted the command
+   */
+  boolean abort(int qid, int cid) {
+    long nanos = life.options().recoveryTimeout().toNanos();
+    try {
+      if (!aborts.tryAcquire(nanos, TimeUnit.NANOSECONDS)) {
+        throw new NvmeTimeoutException("no Abort of other threads ended in time (ACL)");
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new NvmeTimeoutException("interrupted while waiting to send an Abort");
+    }
+    try {
+      AdminCommand command = AdminCommand.of(AdminOpcode.ABORT).cdw10(cid << 16 | qid);
+      return (life.admin().execute(command, nanos) & 1) == 0;
+    } finally {
+      aborts.release();
+    }
+  }
+
+  /** One climb. */
+  private final class Ladder {
+    private final QueuePair pair;
+    private final CompletionSink sink;
+    private final long start;
+    private int ended;
+
+    Ladder(QueuePair pair, CompletionSink sink, long start) {
+      this.pair = pair;
+      this.sink = sink;
+      this.start = start;
+    }
+
+    RecoveryOutcome climb() {
+      try {
+        NvmeException out = life.outOfService();
+        if (out != null) {
+          NvmeException again = Failures.again(out);
+          return life.closed() ? failure(again) : failed(again);
+        }
+        long resets = life.resets();
+        String why = fatal();
+        if (why == null) {
+          if (!life.queues().knows(pair)) {
+            return reclaim("the controller had been reset");
+          }
+          try {
+            return climbToQueue();
+          } catch (NvmeStatusException
+              | NvmeTimeoutException
+              | ControllerFatalException
+              | CommandAbortedException e) {
+            why = String.valueOf(e.getMessage());
+          }
+        }
+        // An admin command that failed on the way up may have reset the controller already.
+        if (life.resets() == resets && life.outOfService() == null) {
+          life.reset();
+        }
+        return reclaim(why + "; the controller was reset");
+      } catch (DeviceGoneException e) {
+        life.takeOutOfService(e);
+        return failed(e);
+      } catch (NvmeException e) {
+        return failed(e);
+      }
+    }
+
+    /** The rungs below the reset. */
+    private RecoveryOutcome climbToQueue() {
+      if (pair.state() == QueuePair.State.READY) {
+        pair.poll(sink);
+        if (pair.expired(System.nanoTime()) < 0) {
+          return done(Rung.POLL, "the completions had arrived");
+        }
+        if (abortExpired()) {
+          return done(Rung.ABORT, "what had expired was aborted");
+        }
+      }
+      return replace();
+    }
+
+    /** Why only a reset can help, or null. */
+    private @Nullable String fatal() {
+      try {
+        life.registers().requireAlive("queue pair " + pair.qid());
+        return null;
+      } catch (ControllerFatalException e) {
+        return String.valueOf(e.getMessage());
+      }
+    }
+
+    /** Bounded as a whole by the timeout: with many expired commands the queue goes instead. */
+    private boolean abortExpired() {
+      long nanos = life.options().recoveryTimeout().toNanos();
+      long began = System.nanoTime();
+      int slot = pair.expired(began);
+      while (slot >= 0) {
+        boolean taken;
+        try {
+          taken = abort(pair.qid(), pair.cid(slot));
+        } catch (NvmeStatusException e) {
+          taken = false;
+        }
+        long left = nanos - (System.nanoTime() - began);
+        if (!comesBack(slot, taken ? left : Math.min(left, LAG_NANOS))) {
+          pair.quarantine(slot);
+          return false;
+        }
+        slot = pair.expired(System.nanoTime());
+      }
+      return true;
+    }
+
+    private boolean comesBack(int slot, long nanos) {
+      long began = System.nanoTime();
+      Backoff backoff = new Backoff();
+      while (pair.expired(System.nanoTime()) == slot) {
+        if (pair.poll(sink) == 0) {
+          if (System.nanoTime() - began >= nanos) {
+            return false;
+          }
+          backoff.pause();
+        }
+      }
+      return true;
+    }
+
+    private RecoveryOutcome replace() {
+      IoQueues queues = life.queues();
+      queues.deleteSubmissionQueue(pair);
+      pair.poll(sink);
+      queues.deleteCompletionQueue(pair);
+      pair.breakQueue();
+      endOutstanding();
+      queues.recreate(pair);
+      return done(Rung.QUEUE, "the queue pair was deleted and created anew");
+    }
+
+    private RecoveryOutcome reclaim(String detail) {
+      endOutstanding();
+      life.queues().recreate(pair);
+      return done(Rung.RESET, detail);
+    }
+
+    private RecoveryOutcome failed(NvmeException e) {
+      pair.breakQueue();
+      endOutstanding();
+      return failure(e);
+    }
+
+    private RecoveryOutcome failure(NvmeException e) {
+      return new RecoveryOutcome(
+          Rung.FAILED, ended, System.nanoTime() - start, String.valueOf(e.getMessage()), e);
+    }
+
+    private void endOutstanding() {
+      ended += pair.failAll(StatusCode.ABORTED_BY_HOST.status(), sink);
+    }
+
+    private RecoveryOutcome done(Rung rung, String detail) {
+      return new RecoveryOutcome(rung, ended, System.nanoTime() - start, detail, null);
+    }
+  }
+}
