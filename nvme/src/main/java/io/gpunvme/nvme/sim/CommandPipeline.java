@@ -1,0 +1,271 @@
+package io.gpunvme.nvme.sim;
+
+import io.gpunvme.nvme.spec.Sqe;
+import io.gpunvme.nvme.spec.StatusCode;
+import java.util.SplittableRandom;
+
+/**
+ * One worker's way of a command: fetched, perhaps delayed, executed, completed; and the faults that
+ * befall it on that way. Guarded by the worker's lock.
+ *
+ * <p>A command that executes at once never enters any list; only those that wait are linked to
+ * their queue, where Abort, Delete Queue and resets find them.
+ */
+final class CommandPipeline {
+  /** Commands fetched from one queue before the next queue has its turn. */
+  private static final int BURST = 32;
+
+  /** Commands whose time has come executed in one pass. */
+  private static final int MAX_DUE = 64;
+
+  /** How far commands of equal latency are shuffled at least. */
+  private static final long MIN_SPREAD_NANOS = 20_000;
+
+  private static final long REORDER_NANOS = 1_000_000;
+
+  private final SimulatedController controller;
+  private final Worker worker;
+  private final ControllerStatus status;
+  private final FaultPlan faults;
+  private final CommandScheduler scheduler = new CommandScheduler();
+  private final CommandPool pool;
+  private final CompletionPoster poster;
+  private final SimStats.Stripe stats;
+  private final DoorbellErrors errors;
+  private final SplittableRandom random;
+  private final long latency;
+  private final long spread;
+  private final boolean immediate;
+
+  CommandPipeline(SimulatedController controller, Worker worker) {
+    SimConfig config = controller.simConfig();
+    this.controller = controller;
+    this.worker = worker;
+    status = controller.status();
+    faults = controller.faults();
+    stats = worker.stats();
+    errors = controller.doorbellErrors();
+    pool = new CommandPool(controller.dma());
+    poster = new CompletionPoster(status, pool, scheduler, stats, errors);
+    random = new SplittableRandom(config.seed() + worker.index());
+    latency = config.latencyNanos();
+    spread = config.outOfOrder() ? Math.max(latency, MIN_SPREAD_NANOS) : 0;
+    immediate = latency == 0 && spread == 0;
+  }
+
+  /** Nanoseconds until a command or a completion is due; {@link Long#MAX_VALUE} if none waits. */
+  long neededIn(long now) {
+    if (poster.hasRepairs()) {
+      return 0;
+    }
+    return scheduler.isEmpty() ? Long.MAX_VALUE : scheduler.untilNext(now);
+  }
+
+  CompletionPoster poster() {
+    return poster;
+  }
+
+  /** Looks at a queue's doorbell and begins what it announces. Returns how many commands. */
+  int fetch(SubmissionQueue sq, long now) {
+    if (sq.doorbell().changed()) {
+      stats.add(SimStats.Counter.DOORBELL_WRITES, 1);
+      if (sq.tailIsWrong()) {
+        errors.report(stats, AsyncEvents.ERROR_INVALID_DOORBELL_VALUE);
+      }
+    }
+    int limit = Math.min(sq.announced(), BURST);
+    int n = 0;
+    while (n < limit && sq.mayFetch(now, faults) && !sq.isDeleted() && !status.hasStopped()) {
+      if (!sq.isMapped()) {
+        status.fatal("submission queue " + sq.qid() + " is not mapped");
+        return n;
+      }
+      begin(sq, now);
+      n++;
+    }
+    return n;
+  }
+
+  private void begin(SubmissionQueue sq, long now) {
+    SimCommand c = pool.take();
+    sq.fetch(c.sqe);
+    c.queue = sq;
+    c.sqid = sq.qid();
+    c.admin = c.sqid == 0;
+    c.cid = Sqe.cid(c.sqe, 0);
+    c.opcode = Sqe.opcode(c.sqe, 0);
+    c.dw0 = 0;
+    c.dw1 = 0;
+    c.overtakers = 0;
+    c.data.clear();
+    stats.fetched(c.admin, c.opcode, c.sqid);
+    c.ownsCid = sq.claim(c.cid);
+    if (!c.ownsCid) {
+      stats.add(SimStats.Counter.DUPLICATE_CIDS, 1);
+      finish(c, StatusCode.COMMAND_ID_CONFLICT.status());
+      return;
+    }
+    FaultRule fault = faults.onCommand(c.sqid, c.sqe);
+    if (fault != null) {
+      beginFaulty(c, sq, fault, now);
+    } else if (c.admin || immediate) {
+      execute(c);
+    } else {
+      schedule(c, sq, dueTime(now));
+    }
+  }
+
+  private long dueTime(long now) {
+    return now + latency + (spread == 0 ? 0 : random.nextLong(spread));
+  }
+
+  private void schedule(SimCommand c, SubmissionQueue sq, long due) {
+    if (c.state != SimCommand.State.FINISHED) {
+      c.state = SimCommand.State.SCHEDULED;
+    }
+    c.due = due;
+    if (!c.linked) {
+      sq.link(c);
+    }
+    scheduler.add(c);
+  }
+
+  private void hold(SimCommand c, SubmissionQueue sq) {
+    c.state = SimCommand.State.HELD;
+    if (!c.linked) {
+      sq.link(c);
+    }
+  }
+
+  /** Executes commands, and posts completions, whose time has come. Returns how many. */
+  int runDue(long now) {
+    int n = 0;
+    SimCommand c;
+    while (n < MAX_DUE && !status.hasStopped() && (c = scheduler.takeDue(now)) != null) {
+      if (c.state == SimCommand.State.FINISHED) {
+        poster.post(c, now);
+      } else {
+        execute(c);
+      }
+      n++;
+    }
+    return n;
+  }
+
+  private void execute(SimCommand c) {
+    FaultRule fault = c.fault;
+    if (fault != null && !fault.executes()) {
+      skip(c, fault);
+      return;
+    }
+    c.state = SimCommand.State.RUNNING;
+    int result = controller.execute(c, worker);
+    if (result == CommandExecutor.HOLD) {
+      hold(c, CompletionPoster.queue(c));
+    } else {
+      finish(c, result);
+    }
+  }
+
+  /** Completes a command: every command ends here, whatever its fate. */
+  void finish(SimCommand c, int result) {
+    c.state = SimCommand.State.FINISHED;
+    FaultRule fault = c.fault;
+    if (fault == null) {
+      c.status = controller.logs().completed(c, result);
+      poster.post(c, worker.now());
+    } else {
+      finishFaulty(c, result, fault);
+    }
+  }
+
+  /** Ends a command that has not executed: it was aborted, or its queue is being deleted. */
+  void cancel(SimCommand c, int result) {
+    scheduler.remove(c);
+    c.fault = null;
+    finish(c, result);
+  }
+
+  /** Posts the completion of a finished command that a fault makes late. */
+  void hurry(SimCommand c) {
+    if (c.heapIndex != SimCommand.NOT_SCHEDULED) {
+      scheduler.remove(c);
+      poster.post(c, worker.now());
+    }
+  }
+
+  /** Forgets a queue's outstanding commands: the controller is being reset. */
+  void abandon(SubmissionQueue sq) {
+    SimCommand c = sq.firstOutstanding();
+    while (c != null) {
+      SimCommand next = c.next;
+      scheduler.remove(c);
+      poster.recycle(c, sq);
+      c = next;
+    }
+  }
+
+  /** Forgets the completions a queue holds back: it is being deleted. */
+  void dropHeldBack(CompletionQueue cq) {
+    SimCommand c;
+    while ((c = cq.takeHeldBack()) != null) {
+      SubmissionQueue sq = c.queue;
+      if (sq != null) {
+        poster.recycle(c, sq);
+      }
+    }
+  }
+
+  // ---- faults
+
+  private void beginFaulty(SimCommand c, SubmissionQueue sq, FaultRule fault, long now) {
+    c.fault = fault;
+    stats.add(SimStats.Counter.FAULTS, 1);
+    boolean waits = !(c.admin || immediate);
+    switch (fault.action()) {
+      case CFS -> {
+        status.fatal("fault rule: " + fault);
+        hold(c, sq);
+      }
+      case GONE -> {
+        status.gone();
+        hold(c, sq);
+      }
+      case DELAY -> schedule(c, sq, (waits ? dueTime(now) : now) + fault.nanos());
+      default -> {
+        if (fault.action() == FaultRule.Action.STALL) {
+          sq.stall(fault, now);
+        }
+        if (waits) {
+          schedule(c, sq, dueTime(now));
+        } else {
+          execute(c);
+        }
+      }
+    }
+  }
+
+  /** A command that does not take effect. */
+  private void skip(SimCommand c, FaultRule fault) {
+    switch (fault.action()) {
+      case DROP, STALL -> hold(c, CompletionPoster.queue(c));
+      default -> finish(c, 0);
+    }
+  }
+
+  private void finishFaulty(SimCommand c, int result, FaultRule fault) {
+    boolean replace = fault.action() == FaultRule.Action.STATUS && result == 0;
+    c.status = controller.logs().completed(c, replace ? fault.status() : result);
+    SubmissionQueue sq = CompletionPoster.queue(c);
+    switch (fault.action()) {
+      case DROP -> poster.recycle(c, sq);
+      case LATE -> schedule(c, sq, worker.now() + fault.nanos());
+      case REORDER -> {
+        c.overtakers = Math.max(1, fault.amount());
+        sq.reordering(sq.reordering() + 1);
+        schedule(c, sq, worker.now() + REORDER_NANOS);
+      }
+      default -> poster.post(c, worker.now());
+    }
+  }
+}

@@ -1,0 +1,62 @@
+package io.gpunvme.nvme.sim;
+
+import io.gpunvme.nvme.spec.Sqe;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * One worker's commands that are not in use. Grows by slabs to the most that were ever outstanding
+ * and never shrinks. Guarded by the worker's lock.
+ */
+final class CommandPool {
+  private static final int SLAB = 64;
+  private static final long BIT_BUCKET_BYTES = 64 << 10;
+
+  private final DmaSpace dma;
+
+  // Lives as long as anybody can reach it: a worker that is late may still touch it after close.
+  private final Arena arena = Arena.ofAuto();
+  private final MemorySegment bitBucket = arena.allocate(BIT_BUCKET_BYTES, Long.BYTES);
+  private @Nullable SimCommand[] free = new SimCommand[SLAB];
+  private int count;
+
+  CommandPool(DmaSpace dma) {
+    this.dma = dma;
+  }
+
+  /** A command with nothing in it but what its last use left. */
+  SimCommand take() {
+    if (count == 0) {
+      grow();
+    }
+    SimCommand c = free[--count];
+    if (c == null) {
+      throw new IllegalStateException("the command pool lost a command");
+    }
+    return c;
+  }
+
+  /** Takes a command back. */
+  void release(SimCommand c) {
+    if (c.state == SimCommand.State.FREE) {
+      throw new IllegalStateException("command " + c.cid + " was released twice");
+    }
+    c.state = SimCommand.State.FREE;
+    c.queue = null;
+    c.fault = null;
+    if (count == free.length) {
+      free = Arrays.copyOf(free, count * 2);
+    }
+    free[count++] = c;
+  }
+
+  private void grow() {
+    MemorySegment slab = arena.allocate((long) SLAB * Sqe.SIZE, Sqe.SIZE);
+    for (int i = 0; i < SLAB; i++) {
+      free[i] = new SimCommand(slab.asSlice((long) i * Sqe.SIZE, Sqe.SIZE), dma, bitBucket);
+    }
+    count = SLAB;
+  }
+}

@@ -1,0 +1,334 @@
+package io.gpunvme.nvme.sim;
+
+import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.nvme.memory.BusRange;
+import io.gpunvme.nvme.pci.Bar;
+import io.gpunvme.nvme.pci.ConfigSpace;
+import io.gpunvme.nvme.pci.PciFunction;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.util.function.LongSupplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * An NVMe controller in this process, stricter than hardware: registers, queues, commands and
+ * namespaces behind the interface of a PCI function.
+ *
+ * <p>Its worker threads poll the doorbells, which are plain memory; registers are method calls of
+ * the host's threads. It reaches only memory that was mapped for it, and only as a bus master. Safe
+ * for all threads.
+ *
+ * <p>Locks, in the order in which they are taken: the register file's monitor; the workers' locks,
+ * ascending; the monitors of configuration space, interrupts, events, bus and faults, of which each
+ * is held for a few instructions.
+ */
+public final class SimulatedController implements PciFunction {
+  private final SimConfig config;
+  private final LongSupplier clock;
+  private final String name;
+  private final ControllerStatus status = new ControllerStatus();
+  private final FaultPlan faults;
+  private final DmaSpace dma;
+  private final SimStats stats;
+  private final DataPointer dataPointer;
+  private final AsyncEvents events;
+  private final DoorbellErrors doorbellErrors;
+  private final MsixTable msix;
+  private final Interrupts interrupts;
+  private final Doorbells doorbells;
+  private final @Nullable Cmb cmb;
+  private final RegisterFile registers;
+  private final @Nullable Bar[] bars = new Bar[6];
+  private final SimConfigSpace configSpace;
+  private final QueueAdmin queues;
+  private final Namespaces namespaces;
+  private final FeatureStore features;
+  private final LogPages logs;
+  private final AdminCommands adminCommands;
+  private final IoCommands ioCommands;
+  private final Housekeeper housekeeper;
+  private final Worker[] workers;
+
+  /**
+   * Creates a controller in power-on state and starts its workers.
+   *
+   * @throws InvalidRequestException if a backing file does not fit its namespace
+   * @throws io.gpunvme.ffi.PosixException if the system refuses memory
+   */
+  public static SimulatedController create(SimConfig config) {
+    return create(config, System::nanoTime);
+  }
+
+  /** With another clock, for tests that step through time. */
+  static SimulatedController create(SimConfig config, LongSupplier clock) {
+    SimulatedController controller = new SimulatedController(config, clock);
+    if (config.workers() > 0) {
+      for (Worker w : controller.workers) {
+        w.start();
+      }
+    }
+    return controller;
+  }
+
+  private SimulatedController(SimConfig config, LongSupplier clock) {
+    this.config = config;
+    this.clock = clock;
+    name = "sim:" + config.serial();
+    namespaces = new Namespaces(config);
+    int pairs = config.ioQueues() + 1;
+    int threads = Math.max(1, config.workers());
+    faults = new FaultPlan(config.faults(), config.seed());
+    dma = new DmaSpace(config.addressBits(), config.seed(), this::quiesce);
+    stats = new SimStats(threads, pairs, dma);
+    dataPointer = new DataPointer(dma, config.sgl());
+    events = new AsyncEvents(config.aerl());
+    doorbellErrors = new DoorbellErrors(events);
+    msix = new MsixTable(config.vectors());
+    interrupts = new Interrupts(msix);
+    doorbells = new Doorbells(pairs, config.dstrd());
+    cmb = config.cmbBytes() == 0 ? null : new Cmb(dma, config.cmbBytes());
+    registers = new RegisterFile(this, new Transitions(this), cmb);
+    bars[0] = new SimBar(this, new RegisterBar(this, registers, doorbells));
+    bars[Cmb.BAR] = cmb == null ? null : new SimBar(this, cmb);
+    bars[MsixTable.BAR] = new SimBar(this, msix);
+    configSpace = new SimConfigSpace(this, bars, msix);
+    queues = new QueueAdmin(this, doorbells);
+    features = new FeatureStore(config);
+    logs = new LogPages(this);
+    adminCommands = new AdminCommands(this);
+    ioCommands = new IoCommands(this);
+    housekeeper = new Housekeeper(this);
+    workers = new Worker[threads];
+    for (int i = 0; i < threads; i++) {
+      workers[i] = new Worker(this, i);
+    }
+  }
+
+  // ---- the PCI function
+
+  @Override
+  public String name() {
+    return name;
+  }
+
+  @Override
+  public Bar bar(int index) {
+    Bar bar = index < 0 || index >= bars.length ? null : bars[index];
+    if (bar == null) {
+      throw new InvalidRequestException(name + " has no BAR " + index);
+    }
+    return bar;
+  }
+
+  @Override
+  public ConfigSpace config() {
+    return configSpace;
+  }
+
+  @Override
+  public int addressBits() {
+    return config.addressBits();
+  }
+
+  @Override
+  public BusRange map(MemorySegment memory) {
+    return dma.map(memory);
+  }
+
+  /**
+   * Function level reset. What the host mapped stays mapped; the Command register, and with it bus
+   * mastering, is as after power-on. Brings a device back that a fault made vanish.
+   */
+  @Override
+  public void reset() {
+    if (!status.isClosed()) {
+      registers.resetAll();
+      msix.reset();
+      configSpace.reset();
+    }
+  }
+
+  /** Stops the workers, forgets what is in flight, writes back and closes the namespaces. */
+  @Override
+  public void close() {
+    if (!status.close()) {
+      return;
+    }
+    for (Worker w : workers) {
+      w.stop();
+    }
+    // A register write under way ends first; later ones find the controller closed.
+    synchronized (registers) {
+      lockWorkers();
+      try {
+        queues.deleteAll();
+        dma.close();
+      } finally {
+        unlockWorkers();
+      }
+      release();
+    }
+  }
+
+  private void release() {
+    try {
+      namespaces.close();
+    } catch (IOException e) {
+      throw new InvalidRequestException(name + ": closing a namespace failed: " + e.getMessage());
+    } finally {
+      doorbells.close();
+      if (cmb != null) {
+        cmb.close();
+      }
+    }
+  }
+
+  // ---- beyond the PCI function
+
+  /** What it was created from. */
+  public SimConfig simConfig() {
+    return config;
+  }
+
+  /** The fault rules in force; may be changed at any time. */
+  public FaultPlan faults() {
+    return faults;
+  }
+
+  /** What it has done so far. */
+  public SimStats stats() {
+    return stats;
+  }
+
+  /** Where interrupts go from now on. */
+  public void interruptSink(InterruptSink sink) {
+    interrupts.sink(sink);
+  }
+
+  /** Why CSTS.CFS is 1, in words; null if it is 0. */
+  public @Nullable String fatalReason() {
+    return status.fatalReason();
+  }
+
+  /** The first bug of this controller that showed; null if none did. */
+  public @Nullable Throwable internalError() {
+    return status.internalError();
+  }
+
+  /**
+   * Does on the caller's thread what the workers do: serves every queue once. With {@link
+   * SimConfig#workers} = 0 this is the only way anything happens.
+   *
+   * @return how many commands moved on
+   */
+  public int poll() {
+    int work = 0;
+    for (Worker w : workers) {
+      work += w.pass();
+    }
+    return work;
+  }
+
+  // ---- services within the package
+
+  long now() {
+    return clock.getAsLong();
+  }
+
+  ControllerStatus status() {
+    return status;
+  }
+
+  DmaSpace dma() {
+    return dma;
+  }
+
+  DataPointer dataPointer() {
+    return dataPointer;
+  }
+
+  AsyncEvents asyncEvents() {
+    return events;
+  }
+
+  DoorbellErrors doorbellErrors() {
+    return doorbellErrors;
+  }
+
+  Interrupts interrupts() {
+    return interrupts;
+  }
+
+  RegisterFile registers() {
+    return registers;
+  }
+
+  QueueAdmin queues() {
+    return queues;
+  }
+
+  Namespaces namespaces() {
+    return namespaces;
+  }
+
+  FeatureStore features() {
+    return features;
+  }
+
+  LogPages logs() {
+    return logs;
+  }
+
+  AdminCommands adminCommands() {
+    return adminCommands;
+  }
+
+  Housekeeper housekeeper() {
+    return housekeeper;
+  }
+
+  /** The worker that serves a completion queue; the admin queue's is worker 0. */
+  Worker workerFor(int cqid) {
+    return workers[cqid % workers.length];
+  }
+
+  /** Executes a command on its worker. */
+  int execute(SimCommand c, Worker w) {
+    return c.admin ? adminCommands.execute(c, w) : ioCommands.execute(c, w);
+  }
+
+  /** Whether register reads return all ones and writes do nothing. */
+  boolean isSilent() {
+    return status.isUnreachable() || !configSpace.memoryEnabled();
+  }
+
+  /** Applies a fault that was waiting for a register read; true if the device is gone now. */
+  boolean registerFault() {
+    FaultRule fault = faults.onEvent(FaultRule.Trigger.REGISTER);
+    if (fault != null) {
+      status.befall(fault);
+    }
+    return status.isUnreachable();
+  }
+
+  /** Waits for the passes under way; afterwards none runs until {@link #unlockWorkers}. */
+  void lockWorkers() {
+    for (Worker w : workers) {
+      w.lock();
+    }
+  }
+
+  void unlockWorkers() {
+    for (int i = workers.length - 1; i >= 0; i--) {
+      workers[i].unlock();
+    }
+  }
+
+  /** Returns when every pass that was under way has ended. */
+  private void quiesce() {
+    for (Worker w : workers) {
+      w.lock();
+      w.unlock();
+    }
+  }
+}

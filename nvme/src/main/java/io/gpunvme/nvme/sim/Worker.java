@@ -1,0 +1,189 @@
+package io.gpunvme.nvme.sim;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
+import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
+
+/**
+ * Serves some of the controller's queues, over and over: a thread of its own, or whoever calls
+ * {@link SimulatedController#poll}.
+ *
+ * <p>A pass holds the worker's lock. Whoever changes queues (a register write, an admin command for
+ * another worker's queue, unmapping, closing) takes the locks it needs in ascending order of worker
+ * and so finds no pass under way. The lock is fair, or a busy worker would starve them.
+ */
+final class Worker {
+  private static final long MIN_SCRATCH = 64 << 10;
+  private static final SubmissionQueue[] NO_SQS = {};
+  private static final CompletionQueue[] NO_CQS = {};
+
+  private final SimulatedController controller;
+  private final int index;
+  private final SimStats.Stripe stats;
+  private final ControllerStatus status;
+  private final ReentrantLock lock = new ReentrantLock(true);
+  private final Thread thread;
+  private final CommandPipeline pipeline;
+  private final CompletionPoster poster;
+  private SubmissionQueue[] sqs = NO_SQS;
+  private CompletionQueue[] cqs = NO_CQS;
+  private MemorySegment scratch = MemorySegment.NULL;
+  private long now;
+  private long neededIn;
+
+  // Written by close, read by the worker's thread before each pass.
+  private volatile boolean stopped;
+
+  Worker(SimulatedController controller, int index) {
+    this.controller = controller;
+    this.index = index;
+    stats = controller.stats().stripe(index);
+    status = controller.status();
+    pipeline = new CommandPipeline(controller, this);
+    poster = pipeline.poster();
+    thread =
+        Thread.ofPlatform()
+            .daemon()
+            .name(controller.name() + "-worker-" + index)
+            .unstarted(this::run);
+  }
+
+  /** 0 for the worker that serves the admin queue. */
+  int index() {
+    return index;
+  }
+
+  /** Where this worker counts; only within its pass. */
+  SimStats.Stripe stats() {
+    return stats;
+  }
+
+  /** The time at which the pass began, {@link SimulatedController#now} time. */
+  long now() {
+    return now;
+  }
+
+  CommandPipeline pipeline() {
+    return pipeline;
+  }
+
+  /**
+   * Native memory of this worker for the command being executed: at least {@code bytes}, aligned to
+   * 64, contents undefined.
+   */
+  MemorySegment scratch(long bytes) {
+    if (scratch.byteSize() < bytes) {
+      scratch = Arena.ofAuto().allocate(Math.max(bytes, MIN_SCRATCH), 64);
+    }
+    return scratch;
+  }
+
+  // ---- queues; with the lock held
+
+  void lock() {
+    lock.lock();
+  }
+
+  void unlock() {
+    lock.unlock();
+  }
+
+  void add(SubmissionQueue sq) {
+    sqs = Arrays.copyOf(sqs, sqs.length + 1);
+    sqs[sqs.length - 1] = sq;
+  }
+
+  void add(CompletionQueue cq) {
+    cqs = Arrays.copyOf(cqs, cqs.length + 1);
+    cqs[cqs.length - 1] = cq;
+  }
+
+  void remove(SubmissionQueue sq) {
+    sqs = Arrays.stream(sqs).filter(q -> q != sq).toArray(SubmissionQueue[]::new);
+  }
+
+  void remove(CompletionQueue cq) {
+    cqs = Arrays.stream(cqs).filter(q -> q != cq).toArray(CompletionQueue[]::new);
+  }
+
+  // ---- the pass
+
+  /** Serves every queue once. Returns how many commands moved on. */
+  int pass() {
+    lock.lock();
+    try {
+      now = controller.now();
+      neededIn = Long.MAX_VALUE;
+      return status.isActive(now) ? serve() : 0;
+    } catch (Throwable t) {
+      // Whatever the host did must not end a worker: it is our bug, and the host sees CFS.
+      status.internalError(t);
+      return 0;
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  private int serve() {
+    int work = pipeline.runDue(now) + poster.repair(now);
+    if (index == 0) {
+      work += controller.housekeeper().serve(this);
+    }
+    if (!status.isShuttingDown()) {
+      // An admin command may replace the array; the queues of this round stay these.
+      for (SubmissionQueue sq : sqs) {
+        work += pipeline.fetch(sq, now);
+      }
+    }
+    for (CompletionQueue cq : cqs) {
+      work += serve(cq);
+    }
+    neededIn = pipeline.neededIn(now);
+    return work;
+  }
+
+  private int serve(CompletionQueue cq) {
+    poster.updateHead(cq);
+    int work = cq.holdsBack() ? poster.postHeldBack(cq, now) : 0;
+    if (cq.interrupts()) {
+      controller.interrupts().update(cq, stats);
+    }
+    return work;
+  }
+
+  // ---- the thread
+
+  void start() {
+    thread.start();
+  }
+
+  /** Ends the thread and waits for it, unless it is the caller. */
+  void stop() {
+    stopped = true;
+    LockSupport.unpark(thread);
+    boolean interrupted = false;
+    while (thread.isAlive() && thread != Thread.currentThread()) {
+      try {
+        thread.join();
+      } catch (InterruptedException e) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private void run() {
+    IdleStrategy idle = new IdleStrategy();
+    while (!stopped) {
+      if (pass() > 0) {
+        idle.busy();
+      } else {
+        idle.rest(now, neededIn);
+      }
+    }
+  }
+}
