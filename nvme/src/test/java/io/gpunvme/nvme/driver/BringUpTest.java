@@ -1,0 +1,272 @@
+package io.gpunvme.nvme.driver;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.gpunvme.nvme.ControllerFatalException;
+import io.gpunvme.nvme.DeviceGoneException;
+import io.gpunvme.nvme.NvmeException;
+import io.gpunvme.nvme.NvmeTimeoutException;
+import io.gpunvme.nvme.ProtocolException;
+import io.gpunvme.nvme.driver.BringUp.State;
+import io.gpunvme.nvme.pci.ConfigSpace;
+import io.gpunvme.nvme.spec.Aqa;
+import io.gpunvme.nvme.spec.Cap;
+import io.gpunvme.nvme.spec.Cc;
+import io.gpunvme.nvme.spec.Csts;
+import io.gpunvme.nvme.spec.Registers;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Consumer;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** Bring-up against a function whose registers misbehave in every way the state machine names. */
+class BringUpTest {
+  private static final long UNIT_MILLIS = 500;
+
+  private final FakeFunction function = new FakeFunction();
+  private final List<BringUpStep> steps = new ArrayList<>();
+  private final BringUp bringUp =
+      new BringUp(function, ControllerOptions.defaults(), null, steps::add);
+
+  @AfterEach
+  void free() {
+    function.close();
+    if (bringUp.adminPair() != null) {
+      bringUp.adminPair().close();
+    }
+  }
+
+  private static Cap cap(Consumer<Cap.Builder> change) {
+    Cap.Builder b = new FakeFunction().cap.toBuilder();
+    change.accept(b);
+    return b.build();
+  }
+
+  @Test
+  void stepsThroughEveryStateInOrder() {
+    List<State> visited = new ArrayList<>(List.of(bringUp.state()));
+    while (bringUp.state() != State.READY) {
+      visited.add(bringUp.step());
+    }
+    assertThat(visited)
+        .containsExactly(
+            State.PROBE,
+            State.SETTLE,
+            State.WAIT_DISABLED,
+            State.ADMIN_QUEUES,
+            State.CONFIGURE,
+            State.ENABLE,
+            State.WAIT_READY,
+            State.READY);
+    assertThat(steps).hasSize(visited.size() - 1);
+    assertThat(steps.getFirst().toString()).startsWith("PROBE").contains("NVMe 1.4.0");
+    assertThat(steps.getLast().csts()).isEqualTo(Csts.RDY);
+  }
+
+  @Test
+  void writesConfigurationFirstAndEnablesLast() {
+    bringUp.run();
+    Cc last = function.ccWrites.getLast();
+    assertThat(last.iosqes()).isEqualTo(6);
+    assertThat(last.iocqes()).isEqualTo(4);
+    assertThat(last.mps()).isZero();
+    assertThat(last.css()).isEqualTo(Cc.CSS_NVM);
+    assertThat(last.en()).isTrue();
+    assertThat(function.ccWrites.get(function.ccWrites.size() - 2)).isEqualTo(last.withEn(false));
+  }
+
+  @Test
+  void putsAdminQueuesIntoRegistersAndAllowsDma() {
+    bringUp.run();
+    QueuePair pair = bringUp.adminPair();
+    assertThat(new Aqa(function.register(Registers.AQA))).isEqualTo(Aqa.of(31, 31));
+    assertThat(function.register(Registers.ASQ)).isEqualTo((int) pair.sqBusAddress());
+    assertThat(function.register(Registers.ASQ + 4)).isEqualTo((int) (pair.sqBusAddress() >>> 32));
+    assertThat(function.register(Registers.ACQ)).isEqualTo((int) pair.cqBusAddress());
+    assertThat(function.config().read(ConfigSpace.COMMAND, 2))
+        .isEqualTo(
+            ConfigSpace.COMMAND_MEMORY
+                | ConfigSpace.COMMAND_BUS_MASTER
+                | ConfigSpace.COMMAND_INTX_DISABLE);
+  }
+
+  @Test
+  void adminQueuesAreNoLongerThanMqes() {
+    function.cap = cap(b -> b.mqes(7));
+    bringUp.run();
+    assertThat(new Aqa(function.register(Registers.AQA))).isEqualTo(Aqa.of(7, 7));
+  }
+
+  @Test
+  void disablesARunningController() {
+    function.bar(0).write32(Registers.CC, new Cc(0).withEn(true).withShn(Cc.SHN_NORMAL).value());
+    function.ccWrites.clear();
+    bringUp.run();
+    assertThat(function.ccWrites.getFirst()).isEqualTo(new Cc(0));
+    assertThat(FakeFunction.states(steps)).contains("DISABLE");
+  }
+
+  @Test
+  void waitsForAnEnableInProgressBeforeDisabling() {
+    function.bar(0).write32(Registers.CC, 1);
+    function.ccWrites.clear();
+    function.status = (normal, reads) -> reads < 20 ? 0 : normal;
+    bringUp.runTo(State.DISABLE);
+    assertThat(function.ccWrites).isEmpty();
+    assertThat(steps.getLast().note()).isEqualTo("EN and RDY agree");
+    function.status = (normal, reads) -> normal;
+    bringUp.run();
+  }
+
+  @Test
+  void disablesAnywayWhenAnEnableNeverEnds() {
+    function.bar(0).write32(Registers.CC, 1);
+    function.status = (normal, reads) -> normal & ~Csts.RDY;
+    bringUp.runTo(State.DISABLE);
+    assertThat(steps.getLast().note()).contains("never agreed");
+    assertThat(steps.getLast().nanos()).isGreaterThanOrEqualTo(UNIT_MILLIS * 1_000_000);
+  }
+
+  @Test
+  void selectsAllCommandSetsWhereIdentifiersExist() {
+    function.cap = cap(b -> b.css(Cap.CSS_NVM | Cap.CSS_IO_COMMAND_SETS));
+    bringUp.run();
+    assertThat(function.ccWrites.getLast().css()).isEqualTo(Cc.CSS_ALL);
+  }
+
+  @Test
+  void selectsAdminOnlyWhereThereIsNothingElse() {
+    function.cap = cap(b -> b.css(Cap.CSS_ADMIN_ONLY));
+    bringUp.run();
+    assertThat(function.ccWrites.getLast().css()).isEqualTo(Cc.CSS_ADMIN_ONLY);
+  }
+
+  @Test
+  void readyNeverClearing() {
+    function.status = (normal, reads) -> Csts.RDY;
+    function.bar(0).write32(Registers.CC, 1);
+    assertThatThrownBy(bringUp::run)
+        .isInstanceOf(NvmeTimeoutException.class)
+        .hasMessageContainingAll(
+            "WAIT_DISABLED", "CSTS.RDY is still 1", "CC 00000000h", "CSTS 00000001h", "ms");
+    assertThat(bringUp.state()).isEqualTo(State.WAIT_DISABLED);
+  }
+
+  @Test
+  void readyNeverClearingWithFatalStatus() {
+    function.status = (normal, reads) -> Csts.RDY | Csts.CFS;
+    function.bar(0).write32(Registers.CC, 1);
+    assertThatThrownBy(bringUp::run)
+        .isInstanceOf(ControllerFatalException.class)
+        .hasMessageContaining("WAIT_DISABLED");
+  }
+
+  @Test
+  void readyNeverSetting() {
+    function.status = (normal, reads) -> 0;
+    long start = System.nanoTime();
+    assertThatThrownBy(bringUp::run)
+        .isInstanceOf(NvmeTimeoutException.class)
+        .hasMessageContainingAll("WAIT_READY", "CSTS.RDY is still 0", "CC 00460001h");
+    assertThat((System.nanoTime() - start) / 1_000_000).isBetween(UNIT_MILLIS, 4 * UNIT_MILLIS);
+  }
+
+  @Test
+  void waitsAsLongAsCrtoSays() {
+    function.cap = cap(b -> b.crms(Cap.CRMS_WITH_MEDIA));
+    function.crto = 3;
+    function.status = (normal, reads) -> 0;
+    long start = System.nanoTime();
+    assertThatThrownBy(bringUp::run).isInstanceOf(NvmeTimeoutException.class);
+    assertThat((System.nanoTime() - start) / 1_000_000).isGreaterThanOrEqualTo(3 * UNIT_MILLIS);
+    assertThat(function.ccWrites.getLast().crime()).isFalse();
+  }
+
+  @Test
+  void independentOfMediaOnlyWhereThereIsNoOtherMode() {
+    function.cap = cap(b -> b.crms(Cap.CRMS_INDEPENDENT_OF_MEDIA));
+    function.crto = 1 << 16;
+    bringUp.run();
+    assertThat(function.ccWrites.getLast().crime()).isTrue();
+  }
+
+  @Test
+  void fatalStatusEndsTheWaitAtOnce() {
+    function.cap = cap(b -> b.to(60));
+    function.status = (normal, reads) -> reads > 3 ? Csts.CFS : 0;
+    long start = System.nanoTime();
+    assertThatThrownBy(bringUp::run)
+        .isInstanceOf(ControllerFatalException.class)
+        .hasMessageContainingAll("WAIT_READY", "CSTS 00000002h");
+    assertThat((System.nanoTime() - start) / 1_000_000).isLessThan(5_000);
+  }
+
+  static Stream<Arguments> whenGone() {
+    return Stream.of(State.SETTLE, State.WAIT_DISABLED, State.CONFIGURE, State.WAIT_READY)
+        .map(Arguments::of);
+  }
+
+  @ParameterizedTest
+  @MethodSource("whenGone")
+  void goneInAnyState(State state) {
+    function.bar(0).write32(Registers.CC, 1);
+    bringUp.runTo(state);
+    function.status = (normal, reads) -> -1;
+    assertThatThrownBy(bringUp::run)
+        .isInstanceOf(DeviceGoneException.class)
+        .hasMessageContaining("failed in " + state);
+  }
+
+  @Test
+  void goneFromTheStart() {
+    function.cap = new Cap(-1);
+    function.status = (normal, reads) -> -1;
+    assertThatThrownBy(bringUp::run)
+        .isInstanceOf(DeviceGoneException.class)
+        .hasMessageContaining("PROBE");
+  }
+
+  @Test
+  void configurationThatDoesNotStick() {
+    function.ccReadMask = ~(0xF << 16);
+    assertThatThrownBy(bringUp::run)
+        .isInstanceOf(ProtocolException.class)
+        .hasMessageContainingAll("CONFIGURE", "CC reads");
+  }
+
+  static Stream<Arguments> impossibleCaps() {
+    return Stream.of(
+        Arguments.of("MQES", cap(b -> b.mqes(0))),
+        Arguments.of("MPSMIN", cap(b -> b.mpsmin(5).mpsmax(4))),
+        Arguments.of("8192", cap(b -> b.mpsmin(1).mpsmax(4))),
+        Arguments.of("CSS", cap(b -> b.css(0))),
+        Arguments.of("DSTRD", cap(b -> b.dstrd(15))));
+  }
+
+  @ParameterizedTest
+  @MethodSource("impossibleCaps")
+  void impossibleCapabilities(String named, Cap cap) {
+    function.cap = cap;
+    assertThatThrownBy(bringUp::run)
+        .isInstanceOf(ProtocolException.class)
+        .hasMessageContainingAll("PROBE", named, "CAP ");
+  }
+
+  @Test
+  void failedOpenGivesEverythingBack() {
+    FakeFunction broken = new FakeFunction();
+    broken.status = (normal, reads) -> 0;
+    assertThatThrownBy(() -> NvmeController.open(broken, ControllerOptions.defaults()))
+        .isInstanceOf(NvmeException.class);
+    assertThat(broken.closed).isTrue();
+    assertThat(broken.busMaster()).isFalse();
+    assertThat(broken.mappedRanges()).isZero();
+    assertThat(broken.ccWrites.getLast().en()).isFalse();
+  }
+}
