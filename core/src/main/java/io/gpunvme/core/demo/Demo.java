@@ -1,0 +1,227 @@
+package io.gpunvme.core.demo;
+
+import io.gpunvme.core.accel.Accelerator;
+import io.gpunvme.core.accel.CpuAccelerator;
+import io.gpunvme.core.accel.DeviceBuffer;
+import io.gpunvme.core.device.Device;
+import io.gpunvme.core.device.DeviceAddress;
+import io.gpunvme.core.sample.SampleModel;
+import io.gpunvme.core.transfer.CpuInitiator;
+import io.gpunvme.core.transfer.Direction;
+import io.gpunvme.core.transfer.Extent;
+import io.gpunvme.core.transfer.TransferPlan;
+import io.gpunvme.core.transfer.TransferReport;
+import io.gpunvme.core.transfer.TransferTotal;
+import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.nvme.driver.BlockDevice;
+import io.gpunvme.nvme.driver.Namespace;
+import io.gpunvme.nvme.driver.NvmeController;
+import java.io.EOFException;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.util.List;
+
+/**
+ * The main job end to end: a file is put on an embedded SSD and read back over several queue pairs
+ * into accelerator memory. One run at a time.
+ */
+public final class Demo {
+  /** File bytes written to the SSD at a time. */
+  private static final long PUT_WINDOW = 64L << 20;
+
+  /** Most accelerator memory used; a longer file goes through it in turns. */
+  private static final long GET_WINDOW = 1L << 30;
+
+  private static final int COPY_BYTES = 1 << 20;
+
+  private final DemoOptions options;
+  private final DemoListener listener;
+  private final byte[] copy = new byte[COPY_BYTES];
+
+  private Demo(DemoOptions options, DemoListener listener) {
+    this.options = options;
+    this.listener = listener;
+  }
+
+  /**
+   * Runs the demo. The caller's folder keeps the files; nothing else is left behind.
+   *
+   * @throws NoSuchFileException if the file to move does not exist
+   * @throws InvalidRequestException if an option makes no sense
+   * @throws io.gpunvme.nvme.NvmeException if the SSD fails
+   */
+  public static DemoReport run(DemoOptions options, DemoListener listener) throws IOException {
+    return new Demo(options, listener).run();
+  }
+
+  private DemoReport run() throws IOException {
+    long start = System.nanoTime();
+    // An address that makes no sense is found before a sample is made.
+    DemoDevice ssd = DemoDevice.of(options);
+    Path file = options.file();
+    boolean sample = file == null;
+    if (file == null) {
+      file = makeSample();
+    }
+    long bytes = size(file);
+    DeviceAddress address = ssd.sizedFor(bytes);
+    try (Device device = Device.open(address, options.controller(), options.faults());
+        Accelerator accelerator = CpuAccelerator.open()) {
+      NvmeController controller = device.controller();
+      Namespace namespace = controller.namespace(1);
+      TransferTotal put = new TransferTotal();
+      String sent = put(controller, namespace, accelerator, file, bytes, put);
+      long flush = flush(controller, namespace);
+      TransferTotal get = new TransferTotal();
+      String arrived = get(controller, namespace, accelerator, bytes, get);
+      return new DemoReport(
+          file,
+          sample,
+          bytes,
+          address.toString(),
+          ssd.image(),
+          controller.identify().mn(),
+          namespace.blockSize(),
+          controller.maxTransferBytes(),
+          accelerator.name(),
+          window(bytes, GET_WINDOW, namespace.blockSize()),
+          put.report(),
+          flush,
+          get.report(),
+          sent,
+          arrived,
+          System.nanoTime() - start);
+    }
+  }
+
+  private static long size(Path file) throws IOException {
+    if (!Files.exists(file)) {
+      throw new NoSuchFileException(file.toString());
+    }
+    if (!Files.isRegularFile(file)) {
+      throw new InvalidRequestException(file + " is not a regular file");
+    }
+    if (Files.size(file) == 0) {
+      throw new InvalidRequestException(file + " is empty");
+    }
+    return Files.size(file);
+  }
+
+  private Path makeSample() throws IOException {
+    SampleModel model = SampleModel.of(options.sampleBytes(), options.seed());
+    Path file = options.folder().resolve("sample.safetensors");
+    DemoDevice.requireSpace(options.folder(), model.bytes());
+    listener.phase(DemoPhase.SAMPLE, model.bytes());
+    model.write(file, listener::moved);
+    return file;
+  }
+
+  // ---- onto the SSD
+
+  private String put(
+      NvmeController controller,
+      Namespace namespace,
+      Accelerator accelerator,
+      Path file,
+      long bytes,
+      TransferTotal total)
+      throws IOException {
+    listener.phase(DemoPhase.PUT, bytes);
+    Checksum checksum = new Checksum();
+    long window = window(bytes, PUT_WINDOW, namespace.blockSize());
+    try (FileChannel in = FileChannel.open(file);
+        CpuInitiator initiator = options.initiator().open(controller);
+        DeviceBuffer buffer = accelerator.allocate(window)) {
+      for (long at = 0; at < bytes; at += window) {
+        long part = Math.min(window, bytes - at);
+        stage(in, part, buffer, checksum);
+        total.add(move(Direction.WRITE, controller, namespace, initiator, buffer, at, part));
+      }
+    }
+    return checksum.hex();
+  }
+
+  /** The next part of the file into the buffer; what follows it in its last block is left alone. */
+  private void stage(FileChannel in, long part, DeviceBuffer buffer, Checksum checksum)
+      throws IOException {
+    for (long done = 0; done < part; ) {
+      int n = (int) Math.min(copy.length, part - done);
+      ByteBuffer into = ByteBuffer.wrap(copy, 0, n);
+      while (into.hasRemaining()) {
+        if (in.read(into) < 0) {
+          throw new EOFException("the file became shorter while it was read");
+        }
+      }
+      checksum.add(copy, 0, n);
+      buffer.copyFromHost(MemorySegment.ofArray(copy).asSlice(0, n), done);
+      done += n;
+    }
+  }
+
+  private static long flush(NvmeController controller, Namespace namespace) {
+    long start = System.nanoTime();
+    try (BlockDevice blocks = BlockDevice.open(controller, namespace, 1)) {
+      blocks.flush();
+    }
+    return System.nanoTime() - start;
+  }
+
+  // ---- and back
+
+  private String get(
+      NvmeController controller,
+      Namespace namespace,
+      Accelerator accelerator,
+      long bytes,
+      TransferTotal total) {
+    Checksum checksum = new Checksum();
+    long window = window(bytes, GET_WINDOW, namespace.blockSize());
+    try (CpuInitiator initiator = options.initiator().open(controller);
+        DeviceBuffer buffer = accelerator.allocate(window)) {
+      for (long at = 0; at < bytes; at += window) {
+        long part = Math.min(window, bytes - at);
+        listener.phase(DemoPhase.GET, part);
+        total.add(move(Direction.READ, controller, namespace, initiator, buffer, at, part));
+        listener.phase(DemoPhase.CHECK, part);
+        check(buffer, part, checksum);
+      }
+    }
+    return checksum.hex();
+  }
+
+  private void check(DeviceBuffer buffer, long part, Checksum checksum) {
+    for (long done = 0; done < part; ) {
+      int n = (int) Math.min(copy.length, part - done);
+      buffer.copyToHost(done, MemorySegment.ofArray(copy).asSlice(0, n));
+      checksum.add(copy, 0, n);
+      listener.moved(n);
+      done += n;
+    }
+  }
+
+  // ---- both ways
+
+  private TransferReport move(
+      Direction direction,
+      NvmeController controller,
+      Namespace namespace,
+      CpuInitiator initiator,
+      DeviceBuffer buffer,
+      long at,
+      long bytes) {
+    int block = namespace.blockSize();
+    Extent extent = new Extent(at / block, Math.ceilDiv(bytes, block), 0);
+    TransferPlan plan =
+        TransferPlan.of(direction, namespace, controller.maxTransferBytes(), List.of(extent));
+    return initiator.run(plan, buffer, listener::moved);
+  }
+
+  private static long window(long bytes, long limit, int block) {
+    return Math.min(limit, Math.ceilDiv(bytes, block) * block);
+  }
+}

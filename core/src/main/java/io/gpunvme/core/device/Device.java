@@ -1,0 +1,67 @@
+package io.gpunvme.core.device;
+
+import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.nvme.sim.SimConfig;
+import io.gpunvme.nvme.sim.SimulatedController;
+
+/** An open device: a controller that is up, and where it came from. Safe for all threads. */
+public final class Device implements AutoCloseable {
+  private final DeviceAddress address;
+  private final NvmeController controller;
+
+  private Device(DeviceAddress address, NvmeController controller) {
+    this.address = address;
+    this.controller = controller;
+  }
+
+  /**
+   * Opens a device and brings its controller up.
+   *
+   * @param address text as {@link DeviceAddress#parse} reads it
+   * @throws InvalidRequestException if the address makes no sense or there is no such device
+   * @throws io.gpunvme.nvme.NvmeException if the controller does not come up
+   */
+  public static Device open(String address, ControllerOptions options) {
+    return open(DeviceAddress.parse(address), options, "");
+  }
+
+  /**
+   * Opens a device that misbehaves.
+   *
+   * @param faults rules as {@link io.gpunvme.nvme.sim.FaultSyntax} reads them, in force from before
+   *     the controller is enabled; empty for none
+   */
+  public static Device open(DeviceAddress address, ControllerOptions options, String faults) {
+    SimConfig config = SimConfig.parse(address.optionText());
+    if (config.workers() == 0) {
+      throw new InvalidRequestException(
+          "workers=0: nobody would do this controller's work; it is for programs that call poll()");
+    }
+    SimulatedController function = SimulatedController.create(config);
+    try {
+      function.faults().add(faults);
+    } catch (RuntimeException e) {
+      function.close();
+      throw e;
+    }
+    return new Device(address, NvmeController.open(function, options));
+  }
+
+  /** Where it came from. */
+  public DeviceAddress address() {
+    return address;
+  }
+
+  /** The controller; closed with this device. */
+  public NvmeController controller() {
+    return controller;
+  }
+
+  /** Shuts the controller down and gives the device back. Idempotent. */
+  @Override
+  public void close() {
+    controller.close();
+  }
+}

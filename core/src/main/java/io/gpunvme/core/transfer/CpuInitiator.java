@@ -1,0 +1,145 @@
+package io.gpunvme.core.transfer;
+
+import io.gpunvme.core.accel.DeviceBuffer;
+import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.nvme.driver.QueuePair;
+import io.gpunvme.nvme.memory.BusRange;
+import java.util.ArrayList;
+import java.util.List;
+import org.HdrHistogram.Histogram;
+
+/**
+ * Drives queue pairs from Java threads.
+ *
+ * <p>Each thread (a {@link Lane}) owns some of the queue pairs and keeps them full from the plan's
+ * common cursor, so a slow queue takes less of the work. One transfer at a time.
+ */
+public final class CpuInitiator implements Initiator {
+  private final NvmeController controller;
+  private final List<QueuePair> queues = new ArrayList<>();
+  private final int depth;
+  private final int threads;
+  private final int retries;
+
+  /**
+   * Creates the queue pairs.
+   *
+   * @param queuePairs 1..{@link NvmeController#maxQueuePairs}
+   * @param depth commands in flight per queue pair, 1..{@link NvmeController#maxDepth}
+   * @param threads 1..queuePairs
+   * @param retries how often a command that may be retried is repeated, 0..100
+   */
+  public CpuInitiator(
+      NvmeController controller, int queuePairs, int depth, int threads, int retries) {
+    range("queue pairs", queuePairs, 1, controller.maxQueuePairs());
+    range("depth", depth, 1, controller.maxDepth());
+    range("threads", threads, 1, queuePairs);
+    range("retries", retries, 0, 100);
+    this.controller = controller;
+    this.depth = depth;
+    this.threads = threads;
+    this.retries = retries;
+    try {
+      for (int i = 0; i < queuePairs; i++) {
+        queues.add(controller.createQueuePair(depth));
+      }
+    } catch (RuntimeException e) {
+      close();
+      throw e;
+    }
+  }
+
+  private static void range(String what, int value, int low, int high) {
+    if (value < low || value > high) {
+      throw new InvalidRequestException(what + " " + value + " is outside " + low + ".." + high);
+    }
+  }
+
+  @Override
+  public String name() {
+    return "CPU";
+  }
+
+  @Override
+  public synchronized TransferReport run(
+      TransferPlan plan, DeviceBuffer buffer, TransferListener listener) {
+    if (plan.bufferEnd() > buffer.size()) {
+      throw new InvalidRequestException(
+          "the plan ends at byte "
+              + plan.bufferEnd()
+              + " of a buffer of "
+              + buffer.size()
+              + " bytes");
+    }
+    if (plan.direction() == Direction.WRITE && !controller.options().allowWrite()) {
+      throw new InvalidRequestException(
+          controller.name()
+              + " was opened read-only; set ControllerOptions.allowWrite (--allow-write) to write");
+    }
+    BusRange range = buffer.mapFor(controller.function());
+    TransferJob job = new TransferJob(plan, range, listener, retries);
+    long sqBefore = queues.stream().mapToLong(QueuePair::sqDoorbells).sum();
+    long cqBefore = queues.stream().mapToLong(QueuePair::cqDoorbells).sum();
+    List<Lane> lanes = new ArrayList<>();
+    for (int t = 0; t < threads; t++) {
+      List<QueuePair> own = new ArrayList<>();
+      for (int q = t; q < queues.size(); q += threads) {
+        own.add(queues.get(q));
+      }
+      lanes.add(new Lane(controller, job, own));
+    }
+    long start = System.nanoTime();
+    runAll(lanes, job);
+    long nanos = System.nanoTime() - start;
+    job.throwIfFailed();
+    Histogram latency = new Histogram(lanes.getFirst().latency());
+    lanes.forEach(lane -> latency.add(lane.latency()));
+    return new TransferReport(
+        "direct",
+        name(),
+        Placement.HOST,
+        queues.size(),
+        depth,
+        threads,
+        lanes.stream().mapToLong(Lane::commands).sum(),
+        queues.stream().mapToLong(QueuePair::sqDoorbells).sum() - sqBefore,
+        queues.stream().mapToLong(QueuePair::cqDoorbells).sum() - cqBefore,
+        lanes.stream().mapToLong(Lane::bytes).sum(),
+        nanos,
+        lanes.stream().mapToLong(Lane::retries).sum(),
+        lanes.stream().mapToLong(Lane::recoveries).sum(),
+        latency);
+  }
+
+  /** The first lane runs on the caller's thread; an interrupt of the caller stops all of them. */
+  private static void runAll(List<Lane> lanes, TransferJob job) {
+    List<Thread> others = new ArrayList<>();
+    for (Lane lane : lanes.subList(1, lanes.size())) {
+      others.add(
+          Thread.ofPlatform().name("gpunvme-lane-" + (others.size() + 1)).daemon().start(lane));
+    }
+    lanes.getFirst().run();
+    boolean interrupted = Thread.interrupted();
+    for (Thread thread : others) {
+      while (thread.isAlive()) {
+        try {
+          thread.join();
+        } catch (InterruptedException e) {
+          interrupted = true;
+          job.cancel();
+        }
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  /** Deletes the queue pairs at the controller and frees them. */
+  @Override
+  public synchronized void close() {
+    queues.forEach(controller::deleteQueuePair);
+    queues.clear();
+  }
+}

@@ -1,0 +1,88 @@
+package io.gpunvme.core.transfer;
+
+import io.gpunvme.nvme.CommandAbortedException;
+import io.gpunvme.nvme.memory.BusRange;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
+
+/** What the lanes of one transfer share: the plan, the cursor into it, and the first failure. */
+final class TransferJob {
+  private final TransferPlan plan;
+  private final BusRange buffer;
+  private final TransferListener listener;
+  private final int retries;
+  private final AtomicInteger cursor = new AtomicInteger();
+  private final AtomicReference<@Nullable RuntimeException> failure = new AtomicReference<>();
+
+  /** Attempts per command; a command belongs to one lane at a time, so plain bytes do. */
+  private final byte[] attempts;
+
+  TransferJob(TransferPlan plan, BusRange buffer, TransferListener listener, int retries) {
+    this.plan = plan;
+    this.buffer = buffer;
+    this.listener = listener;
+    this.retries = retries;
+    this.attempts = new byte[plan.commands()];
+  }
+
+  TransferPlan plan() {
+    return plan;
+  }
+
+  BusRange buffer() {
+    return buffer;
+  }
+
+  TransferListener listener() {
+    return listener;
+  }
+
+  /** The next command nobody has taken, or -1. */
+  int take() {
+    if (!hasMore()) {
+      return -1;
+    }
+    int command = cursor.getAndIncrement();
+    return command < plan.commands() ? command : -1;
+  }
+
+  /** Whether commands are left that nobody has taken. */
+  boolean hasMore() {
+    return cursor.get() < plan.commands();
+  }
+
+  /** Whether a command that failed may be tried again; counts the attempt. */
+  boolean mayRetry(int command) {
+    if (attempts[command] >= retries) {
+      return false;
+    }
+    attempts[command]++;
+    return true;
+  }
+
+  void fail(RuntimeException e) {
+    if (!failure.compareAndSet(null, e)) {
+      RuntimeException first = failure.get();
+      if (first != null && first != e) {
+        first.addSuppressed(e);
+      }
+    }
+  }
+
+  void cancel() {
+    failure.compareAndSet(
+        null, new CommandAbortedException("the transfer was cancelled by an interrupt"));
+  }
+
+  boolean failed() {
+    return failure.get() != null;
+  }
+
+  void throwIfFailed() {
+    RuntimeException e = failure.get();
+    if (e != null) {
+      throw e;
+    }
+  }
+}

@@ -1,0 +1,15 @@
+/** Storage for accelerators: devices, paths, file formats. */
+module io.gpunvme.core {
+  requires static org.jspecify;
+  requires io.gpunvme.ffi;
+  requires transitive io.gpunvme.nvme;
+  requires com.google.gson;
+  requires HdrHistogram;
+
+  exports io.gpunvme.core;
+  exports io.gpunvme.core.accel;
+  exports io.gpunvme.core.demo;
+  exports io.gpunvme.core.device;
+  exports io.gpunvme.core.sample;
+  exports io.gpunvme.core.transfer;
+}

@@ -1,0 +1,72 @@
+package io.gpunvme.core.device;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.gpunvme.nvme.InvalidRequestException;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class DeviceAddressTest {
+  @Test
+  void readsKindAndOptions() {
+    DeviceAddress address = DeviceAddress.parse("sim:size=1GiB,lba=4096");
+
+    assertThat(address.kind()).isEqualTo("sim");
+    assertThat(address.option("size")).isEqualTo("1GiB");
+    assertThat(address.has("lba")).isTrue();
+    assertThat(address.has("file")).isFalse();
+    assertThat(address.option("file")).isNull();
+    assertThat(address).hasToString("sim:size=1GiB,lba=4096");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"sim", "sim:", "sim:,", "sim: "})
+  void needsNoOptions(String text) {
+    assertThat(DeviceAddress.parse(text)).hasToString("sim:");
+  }
+
+  @Test
+  void aBackslashTakesACommaLiterallyBothWays() {
+    DeviceAddress address = DeviceAddress.parse("sim:file=/a\\,b\\\\c=d,size=1");
+
+    assertThat(address.option("file")).isEqualTo("/a,b\\c=d");
+    assertThat(DeviceAddress.parse(address.toString()).option("file")).isEqualTo("/a,b\\c=d");
+    assertThat(DeviceAddress.parse(address.toString()).option("size")).isEqualTo("1");
+  }
+
+  @Test
+  void withReplacesAndLeavesTheOriginalAlone() {
+    DeviceAddress address = DeviceAddress.parse("sim:size=1,lba=512");
+
+    assertThat(address.with("size", "2").with("seed", "3"))
+        .hasToString("sim:size=2,lba=512,seed=3");
+    assertThat(address).hasToString("sim:size=1,lba=512");
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      quoteCharacter = '"',
+      value = {
+        "vfio:0000:01:00.0 | no device 'vfio:0000:01:00.0'",
+        "/dev/nvme0n1      | no device '/dev/nvme0n1'",
+        "SIM:size=1        | no device 'SIM:size=1'",
+        "sim:size=1,size=2 | size= is given twice",
+        "sim:size          | 'size' is not key=value",
+        "sim:=1            | '=1' is not key=value"
+      })
+  void refusesWhatMakesNoSense(String text, String message) {
+    assertThatThrownBy(() -> DeviceAddress.parse(text))
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessageContaining(message);
+  }
+
+  @Test
+  void anUnknownKindIsToldWhatThereIs() {
+    assertThatThrownBy(() -> DeviceAddress.parse("kmod:nvme0"))
+        .hasMessageContaining("sim:key=value");
+  }
+}

@@ -1,0 +1,56 @@
+package io.gpunvme.core.device;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.nvme.NvmeException;
+import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.nvme.driver.Namespace;
+import java.time.Duration;
+import org.junit.jupiter.api.Test;
+
+class DeviceTest {
+  @Test
+  void opensAnEmbeddedController() {
+    try (Device device = Device.open("sim:size=8MiB,lba=4096", ControllerOptions.defaults())) {
+      Namespace namespace = device.controller().namespace(1);
+
+      assertThat(device.address()).hasToString("sim:size=8MiB,lba=4096");
+      assertThat(namespace.blockSize()).isEqualTo(4096);
+      assertThat(namespace.bytes()).isEqualTo(8 << 20);
+    }
+  }
+
+  @Test
+  void refusesOptionsTheControllerDoesNotHave() {
+    assertThatThrownBy(() -> Device.open("sim:sise=1", ControllerOptions.defaults()))
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessageContaining("sise");
+  }
+
+  @Test
+  void refusesAControllerThatNobodyWouldRun() {
+    assertThatThrownBy(() -> Device.open("sim:workers=0", ControllerOptions.defaults()))
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessageContaining("workers=0");
+  }
+
+  @Test
+  void refusesFaultsThatAreNoRules() {
+    DeviceAddress address = DeviceAddress.embedded();
+    assertThatThrownBy(() -> Device.open(address, ControllerOptions.defaults(), "explode"))
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessageContaining("explode");
+  }
+
+  @Test
+  void faultsAreInForceBeforeTheControllerIsEnabled() {
+    ControllerOptions options =
+        ControllerOptions.builder().adminTimeout(Duration.ofSeconds(1)).build();
+    DeviceAddress address = DeviceAddress.parse("sim:to=1");
+    assertThatThrownBy(() -> Device.open(address, options, "ready-stuck on enable"))
+        .isInstanceOf(NvmeException.class)
+        .isNotInstanceOf(InvalidRequestException.class);
+  }
+}

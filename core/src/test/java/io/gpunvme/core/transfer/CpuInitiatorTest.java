@@ -1,0 +1,242 @@
+package io.gpunvme.core.transfer;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.gpunvme.core.accel.CpuAccelerator;
+import io.gpunvme.core.accel.DeviceBuffer;
+import io.gpunvme.nvme.DeviceGoneException;
+import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.nvme.NvmeException;
+import io.gpunvme.nvme.NvmeStatusException;
+import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.nvme.sim.NamespaceConfig;
+import io.gpunvme.nvme.sim.SimConfig;
+import io.gpunvme.nvme.sim.SimulatedController;
+import io.gpunvme.nvme.spec.StatusCode;
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.List;
+import java.util.SplittableRandom;
+import java.util.concurrent.atomic.LongAdder;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(60)
+class CpuInitiatorTest {
+  private static final int BYTES = 8 << 20;
+  private static final int BLOCKS = BYTES / 512;
+
+  private final SimulatedController device =
+      SimulatedController.create(
+          SimConfig.builder()
+              .namespace(NamespaceConfig.ram(BYTES, 512))
+              .latencyNanos(0)
+              .workers(1)
+              .build());
+  private final NvmeController controller =
+      NvmeController.open(
+          device,
+          ControllerOptions.builder()
+              .allowWrite(true)
+              .ioTimeout(Duration.ofMillis(200))
+              .recoveryTimeout(Duration.ofMillis(200))
+              .adminTimeout(Duration.ofMillis(500))
+              .build());
+  private final CpuAccelerator cpu = CpuAccelerator.open();
+  private final DeviceBuffer source = cpu.allocate(BYTES);
+  private final DeviceBuffer target = cpu.allocate(BYTES);
+  private final byte[] data = new byte[BYTES];
+
+  CpuInitiatorTest() {
+    new SplittableRandom(42).nextBytes(data);
+    source.copyFromHost(MemorySegment.ofArray(data), 0);
+  }
+
+  @AfterEach
+  void close() {
+    controller.close();
+    cpu.close();
+  }
+
+  private TransferPlan plan(Direction direction) {
+    return TransferPlan.of(
+        direction, controller.namespace(1), 16384, List.of(new Extent(0, BLOCKS, 0)));
+  }
+
+  private byte[] arrived() {
+    byte[] bytes = new byte[BYTES];
+    target.copyToHost(0, MemorySegment.ofArray(bytes));
+    return bytes;
+  }
+
+  @Test
+  void writesAndReadsOverSeveralQueuesAndReportsWhatItDid() {
+    try (CpuInitiator initiator = new CpuInitiator(controller, 3, 16, 2, 3)) {
+      LongAdder moved = new LongAdder();
+      TransferReport w = initiator.run(plan(Direction.WRITE), source, moved::add);
+      TransferReport r = initiator.run(plan(Direction.READ), target, moved::add);
+      assertThat(arrived()).isEqualTo(data);
+      assertThat(moved.sum()).isEqualTo(2L * BYTES);
+      assertThat(w.bytes()).isEqualTo(BYTES);
+      assertThat(r.commands()).isEqualTo(BYTES / 16384);
+      assertThat(r.sqDoorbells()).isBetween(1L, r.commands());
+      assertThat(r.cqDoorbells()).isBetween(1L, r.commands());
+      assertThat(r.latency().getTotalCount()).isEqualTo(r.commands());
+      assertThat(r.latencyNanos(50)).isPositive().isLessThanOrEqualTo(r.nanos());
+      assertThat(r.path()).isEqualTo("direct");
+      assertThat(r.initiator()).isEqualTo("CPU");
+      assertThat(r.placement()).isEqualTo(Placement.HOST);
+      assertThat(r.queuePairs()).isEqualTo(3);
+      assertThat(r.depth()).isEqualTo(16);
+      assertThat(r.threads()).isEqualTo(2);
+      assertThat(r.retries()).isZero();
+      assertThat(r.recoveries()).isZero();
+      assertThat(r.gigabytesPerSecond()).isPositive();
+    }
+  }
+
+  @Test
+  void aRetryableErrorIsRepeatedAndAFinalOneIsThrown() {
+    try (CpuInitiator initiator = new CpuInitiator(controller, 2, 8, 2, 2)) {
+      initiator.run(plan(Direction.WRITE), source, b -> {});
+      device.faults().add("status=media/unrecovered-read-error on read lba=100 count=2");
+      TransferReport report = initiator.run(plan(Direction.READ), target, b -> {});
+      assertThat(report.retries()).isEqualTo(2);
+      assertThat(arrived()).isEqualTo(data);
+
+      device.faults().clear();
+      device.faults().add("status=media/unrecovered-read-error dnr on read lba=100");
+      assertThatThrownBy(() -> initiator.run(plan(Direction.READ), target, b -> {}))
+          .isInstanceOfSatisfying(
+              NvmeStatusException.class,
+              e -> {
+                assertThat(StatusCode.of(e.status())).isEqualTo(StatusCode.UNRECOVERED_READ_ERROR);
+                assertThat(e.retryable()).isFalse();
+                assertThat(e.slba()).isEqualTo(96);
+              });
+      device.faults().clear();
+      initiator.run(plan(Direction.READ), target, b -> {});
+      assertThat(arrived()).isEqualTo(data);
+    }
+  }
+
+  @Test
+  void aLostCompletionIsRecoveredAndTheTransferGoesOn() {
+    try (CpuInitiator initiator = new CpuInitiator(controller, 2, 8, 2, 3)) {
+      initiator.run(plan(Direction.WRITE), source, b -> {});
+      device.faults().add("drop on read lba=4000 count=1");
+      TransferReport report = initiator.run(plan(Direction.READ), target, b -> {});
+      assertThat(report.recoveries()).isPositive();
+      assertThat(arrived()).isEqualTo(data);
+    }
+  }
+
+  @Test
+  void aResetByAnotherThreadOnlyDelaysTheTransfer() throws InterruptedException {
+    try (CpuInitiator initiator = new CpuInitiator(controller, 2, 8, 2, 5)) {
+      initiator.run(plan(Direction.WRITE), source, b -> {});
+      Thread resetter = Thread.ofPlatform().start(controller::reset);
+      for (int i = 0; i < 20; i++) {
+        initiator.run(plan(Direction.READ), target, b -> {});
+      }
+      resetter.join();
+      initiator.run(plan(Direction.READ), target, b -> {});
+      assertThat(arrived()).isEqualTo(data);
+    }
+  }
+
+  @Test
+  void aDeviceThatDisappearsIsATypedErrorAndNothingHangs() {
+    try (CpuInitiator initiator = new CpuInitiator(controller, 2, 8, 2, 3)) {
+      device.faults().add("gone after=50");
+      assertThatThrownBy(
+              () -> {
+                for (int i = 0; i < 10; i++) {
+                  initiator.run(plan(Direction.READ), target, b -> {});
+                }
+              })
+          .isInstanceOf(DeviceGoneException.class);
+    }
+  }
+
+  @Test
+  void aVanishedDeviceIsNoticedLongBeforeTheTimeout() {
+    SimulatedController slow =
+        SimulatedController.create(
+            SimConfig.builder().namespace(NamespaceConfig.ram(BYTES, 512)).build());
+    try (NvmeController patient =
+            NvmeController.open(
+                slow, ControllerOptions.builder().ioTimeout(Duration.ofMinutes(10)).build());
+        CpuInitiator initiator = new CpuInitiator(patient, 1, 8, 1, 3)) {
+      slow.faults().add("gone after=20");
+      TransferPlan plan =
+          TransferPlan.of(
+              Direction.READ, patient.namespace(1), 4096, List.of(new Extent(0, BLOCKS, 0)));
+      assertThatThrownBy(() -> initiator.run(plan, target, b -> {}))
+          .isInstanceOf(DeviceGoneException.class);
+    }
+  }
+
+  @Test
+  void aControllerOpenedReadOnlyIsNotWritten() {
+    SimulatedController device =
+        SimulatedController.create(
+            SimConfig.builder().namespace(NamespaceConfig.ram(BYTES, 512)).build());
+    try (NvmeController readOnly = NvmeController.open(device, ControllerOptions.defaults());
+        CpuInitiator initiator = new CpuInitiator(readOnly, 1, 8, 1, 3)) {
+      assertThatThrownBy(() -> initiator.run(plan(Direction.WRITE), source, b -> {}))
+          .isInstanceOf(InvalidRequestException.class)
+          .hasMessageContaining("--allow-write");
+    }
+  }
+
+  @Test
+  void aListenerThatThrowsEndsTheTransferWithNothingOutstanding() {
+    try (CpuInitiator initiator = new CpuInitiator(controller, 2, 8, 2, 3)) {
+      assertThatThrownBy(
+              () ->
+                  initiator.run(
+                      plan(Direction.READ),
+                      target,
+                      b -> {
+                        throw new IllegalStateException("listener");
+                      }))
+          .hasMessage("listener");
+      initiator.run(plan(Direction.WRITE), source, b -> {});
+      initiator.run(plan(Direction.READ), target, b -> {});
+      assertThat(arrived()).isEqualTo(data);
+    }
+  }
+
+  @Test
+  void anInterruptCancelsTheTransfer() {
+    try (CpuInitiator initiator = new CpuInitiator(controller, 1, 8, 1, 3)) {
+      Thread.currentThread().interrupt();
+      device.faults().add("delay=5ms on read");
+      assertThatThrownBy(() -> initiator.run(plan(Direction.READ), target, b -> {}))
+          .isInstanceOf(NvmeException.class)
+          .hasMessageContaining("cancelled");
+      assertThat(Thread.interrupted()).isTrue();
+    }
+  }
+
+  @Test
+  void impossibleShapesAndBuffersAreRefused() {
+    assertThatThrownBy(() -> new CpuInitiator(controller, 0, 8, 1, 0))
+        .isInstanceOf(InvalidRequestException.class);
+    assertThatThrownBy(() -> new CpuInitiator(controller, 2, 8, 3, 0))
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessageContaining("threads 3");
+    assertThatThrownBy(() -> new CpuInitiator(controller, 2, 1 << 20, 1, 0))
+        .isInstanceOf(InvalidRequestException.class);
+    try (CpuInitiator initiator = new CpuInitiator(controller, 1, 8, 1, 0);
+        DeviceBuffer small = cpu.allocate(4096)) {
+      assertThatThrownBy(() -> initiator.run(plan(Direction.READ), small, b -> {}))
+          .isInstanceOf(InvalidRequestException.class)
+          .hasMessageContaining("4096");
+    }
+  }
+}

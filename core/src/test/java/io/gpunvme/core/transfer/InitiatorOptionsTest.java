@@ -1,0 +1,83 @@
+package io.gpunvme.core.transfer;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.gpunvme.core.accel.CpuAccelerator;
+import io.gpunvme.core.accel.DeviceBuffer;
+import io.gpunvme.core.device.Device;
+import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.nvme.driver.NvmeController;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+class InitiatorOptionsTest {
+  private static TransferReport read(String device, InitiatorOptions options, long blocks) {
+    try (Device open = Device.open(device, ControllerOptions.defaults());
+        CpuAccelerator accelerator = CpuAccelerator.open();
+        CpuInitiator initiator = options.open(open.controller());
+        DeviceBuffer buffer = accelerator.allocate(blocks * 512)) {
+      NvmeController controller = open.controller();
+      TransferPlan plan =
+          TransferPlan.of(
+              Direction.READ,
+              controller.namespace(1),
+              controller.maxTransferBytes(),
+              List.of(new Extent(0, blocks, 0)));
+      return initiator.run(plan, buffer, TransferListener.NONE);
+    }
+  }
+
+  @Test
+  void choosesWithinWhatTheControllerHas() {
+    TransferReport report =
+        read("sim:queues=2,mqes=7,latency=0", InitiatorOptions.defaults(), 2048);
+
+    assertThat(report.queuePairs()).isEqualTo(2);
+    assertThat(report.depth()).isEqualTo(7);
+    assertThat(report.threads()).isBetween(1, 2);
+  }
+
+  @Test
+  void choosesTheUsualNumbersWhereThereIsEnough() {
+    TransferReport report = read("sim:latency=0", InitiatorOptions.defaults(), 2048);
+
+    assertThat(report.queuePairs()).isEqualTo(InitiatorOptions.QUEUE_PAIRS);
+    assertThat(report.depth()).isEqualTo(InitiatorOptions.DEPTH);
+    assertThat(report.threads())
+        .isEqualTo(InitiatorOptions.suitableThreads())
+        .isBetween(1, InitiatorOptions.QUEUE_PAIRS);
+  }
+
+  @Test
+  void refusesNumbersThatWereGivenAndDoNotFit() {
+    InitiatorOptions tooMany = InitiatorOptions.defaults().with(3, 1, 1);
+    assertThatThrownBy(() -> read("sim:queues=2", tooMany, 8))
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessageContaining("queue pairs 3");
+  }
+
+  @Test
+  void totalsAddUp() {
+    InitiatorOptions options = InitiatorOptions.defaults().with(2, 4, 1);
+    TransferReport first = read("sim:mdts=8KiB,latency=0", options, 64);
+    TransferReport second = read("sim:mdts=8KiB,latency=0", options, 32);
+    TransferTotal total = new TransferTotal();
+
+    assertThatThrownBy(total::report).isInstanceOf(IllegalStateException.class);
+    total.add(first);
+    assertThat(total.report()).isEqualTo(first);
+    total.add(second);
+    TransferReport sum = total.report();
+
+    assertThat(sum.commands()).isEqualTo(6);
+    assertThat(sum.bytes()).isEqualTo(96 * 512);
+    assertThat(sum.nanos()).isEqualTo(first.nanos() + second.nanos());
+    assertThat(sum.sqDoorbells()).isEqualTo(first.sqDoorbells() + second.sqDoorbells());
+    assertThat(sum.cqDoorbells()).isEqualTo(first.cqDoorbells() + second.cqDoorbells());
+    assertThat(sum.latency().getTotalCount()).isEqualTo(6);
+    assertThat(first.latency().getTotalCount()).as("not changed").isEqualTo(4);
+    assertThat(sum.queuePairs()).isEqualTo(2);
+  }
+}
