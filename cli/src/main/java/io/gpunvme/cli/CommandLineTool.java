@@ -1,0 +1,70 @@
+package io.gpunvme.cli;
+
+import io.gpunvme.cli.output.Streams;
+import java.io.PrintStream;
+import java.io.PrintWriter;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.SequencedMap;
+import java.util.function.Function;
+import picocli.CommandLine;
+
+/** The command line as a call: everything but leaving the process. */
+final class CommandLineTool {
+  private static final int USAGE_COLUMNS = 100;
+
+  private static final String HELP = "help";
+
+  /** By name, in the order in which help lists them. */
+  private static final SequencedMap<String, Function<Streams, BaseCommand>> COMMANDS = commands();
+
+  private CommandLineTool() {}
+
+  private static SequencedMap<String, Function<Streams, BaseCommand>> commands() {
+    SequencedMap<String, Function<Streams, BaseCommand>> all = new LinkedHashMap<>();
+    all.put("demo", DemoCommand::new);
+    all.put("list", ListCommand::new);
+    all.put("identify", IdentifyCommand::new);
+    all.put("read", ReadCommand::new);
+    all.put("write", WriteCommand::new);
+    all.put("regs", RegsCommand::new);
+    all.put("log", LogCommand::new);
+    all.put("feature", FeatureCommand::new);
+    all.put("version", VersionCommand::new);
+    all.put(HELP, HelpCommand::new);
+    return all;
+  }
+
+  /** Runs one command and returns its exit code. Never throws for what the command does. */
+  static int run(Streams streams, String... args) {
+    CommandLine tool = create(streams, args.length == 0 ? "" : args[0]);
+    Failures failures = new Failures(streams, List.of(args));
+    tool.setParameterExceptionHandler(failures::usage);
+    tool.setExecutionExceptionHandler(failures::failure);
+    int code = tool.execute(args);
+    tool.getOut().flush();
+    return code;
+  }
+
+  /** All commands, or only the first word's if that is one: picocli takes its time for each. */
+  private static CommandLine create(Streams streams, String first) {
+    CommandLine tool = new CommandLine(new Gpunvme(streams));
+    Function<Streams, BaseCommand> single = COMMANDS.get(first);
+    if (single == null || first.equals(HELP)) {
+      COMMANDS.values().forEach(command -> tool.addSubcommand(command.apply(streams)));
+    } else {
+      tool.addSubcommand(single.apply(streams));
+    }
+    tool.setOut(writer(streams.out()));
+    tool.setErr(writer(streams.err()));
+    tool.setUsageHelpWidth(USAGE_COLUMNS);
+    tool.setCaseInsensitiveEnumValuesAllowed(true);
+    // "@file" is the value of --faults.
+    tool.setExpandAtFiles(false);
+    return tool;
+  }
+
+  private static PrintWriter writer(PrintStream stream) {
+    return new PrintWriter(stream, true, stream.charset());
+  }
+}

@@ -1,0 +1,81 @@
+package io.gpunvme.cli;
+
+import io.gpunvme.cli.output.Sizes;
+import java.math.BigDecimal;
+import java.time.Duration;
+import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import picocli.CommandLine.ITypeConverter;
+import picocli.CommandLine.TypeConversionException;
+
+/** How option values are read. */
+final class Converters {
+  private Converters() {}
+
+  /** A size in bytes: {@code 64MiB}. */
+  static final class Size implements ITypeConverter<Long> {
+    @Override
+    public Long convert(String text) {
+      try {
+        return Sizes.parse(text);
+      } catch (IllegalArgumentException e) {
+        throw new TypeConversionException(String.valueOf(e.getMessage()));
+      }
+    }
+  }
+
+  /** A whole number from 1 to 65535. */
+  static final class Count implements ITypeConverter<Integer> {
+    private static final int MOST = 65535;
+
+    @Override
+    public Integer convert(String text) {
+      if (text.matches("\\d{1,5}")) {
+        int value = Integer.parseInt(text);
+        if (value >= 1 && value <= MOST) {
+          return value;
+        }
+      }
+      throw new TypeConversionException("'" + text + "' is not a whole number from 1 to " + MOST);
+    }
+  }
+
+  /** A whole number ≥ 0, decimal or with {@code 0x}. */
+  static final class Whole implements ITypeConverter<Long> {
+    @Override
+    public Long convert(String text) {
+      try {
+        boolean hex = text.startsWith("0x") || text.startsWith("0X");
+        long value = hex ? Long.parseLong(text.substring(2), 16) : Long.parseLong(text);
+        if (value >= 0 && Character.isLetterOrDigit(text.charAt(0))) {
+          return value;
+        }
+      } catch (NumberFormatException e) {
+        // Said below, like every other text that is no number.
+      }
+      throw new TypeConversionException("'" + text + "' is not a whole number (decimal or 0x…)");
+    }
+  }
+
+  /** A time longer than zero: {@code 500ms}. */
+  static final class Time implements ITypeConverter<Duration> {
+    private static final Pattern FORM =
+        Pattern.compile("(?<number>\\d{1,9}(\\.\\d{1,9})?)(?<unit>us|ms|s)");
+    private static final Map<String, Long> NANOS =
+        Map.of("us", 1_000L, "ms", 1_000_000L, "s", 1_000_000_000L);
+
+    @Override
+    public Duration convert(String text) {
+      Matcher form = FORM.matcher(text);
+      if (form.matches()) {
+        BigDecimal unit = BigDecimal.valueOf(NANOS.getOrDefault(form.group("unit"), 0L));
+        long nanos = new BigDecimal(form.group("number")).multiply(unit).longValue();
+        if (nanos > 0) {
+          return Duration.ofNanos(nanos);
+        }
+      }
+      throw new TypeConversionException("'" + text + "' is not a time such as 500ms or 5s");
+    }
+  }
+}

@@ -1,0 +1,247 @@
+package io.gpunvme.cli;
+
+import io.gpunvme.cli.output.Progress;
+import io.gpunvme.cli.output.Sizes;
+import io.gpunvme.cli.output.Streams;
+import io.gpunvme.cli.output.Table;
+import io.gpunvme.core.demo.Demo;
+import io.gpunvme.core.demo.DemoListener;
+import io.gpunvme.core.demo.DemoOptions;
+import io.gpunvme.core.demo.DemoPhase;
+import io.gpunvme.core.demo.DemoReport;
+import io.gpunvme.core.device.DeviceAddress;
+import io.gpunvme.core.transfer.TransferReport;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.Locale;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+
+/** {@code gpunvme demo [FILE]}. */
+@Command(
+    name = "demo",
+    description = {
+      "Move a file through NVMe commands into accelerator memory and check it.",
+      "The file is put on an embedded SSD and read back over several queue pairs in pipelined",
+      "commands as long as the SSD allows; the SHA-256 of what arrived must be the file's."
+    },
+    footer = {
+      "",
+      "Examples:",
+      "  gpunvme demo",
+      "  gpunvme demo model.safetensors --queues 8 --depth 64",
+      "  gpunvme demo --device sim:lba=4096,mdts=128KiB,latency=20us --json",
+      "  gpunvme demo --faults 'status=generic/namespace-not-ready on read p=0.01'"
+    })
+final class DemoCommand extends BaseCommand {
+  private static final double NANOS_PER_SECOND = 1e9;
+  private static final double MICROS_PER_MILLI = 1000;
+
+  @Parameters(
+      index = "0",
+      arity = "0..1",
+      paramLabel = "FILE",
+      description = "The file; without one, a safetensors file with several dtypes is made.")
+  private @Nullable Path file;
+
+  @Option(
+      names = "--size",
+      paramLabel = "SIZE",
+      converter = Converters.Size.class,
+      description = "Size of the file that is made (256MiB).")
+  private @Nullable Long size;
+
+  @Option(
+      names = "--device",
+      paramLabel = "DEVICE",
+      description = "The embedded SSD; size, file and workers are chosen unless given.")
+  private String device = DeviceAddress.EMBEDDED + ":";
+
+  @Option(names = "--keep", description = "Keep the file that was made and the SSD's image.")
+  private boolean keep;
+
+  @Mixin private final TransferOptions transfer = new TransferOptions();
+
+  @Mixin private final DriverOptions driver = new DriverOptions();
+
+  DemoCommand(Streams streams) {
+    super(streams);
+  }
+
+  @Override
+  int run() throws IOException {
+    if (file != null && size != null) {
+      throw new UsageException("--size is for the file that is made when none is given");
+    }
+    DeviceAddress address = DeviceAddress.parse(device);
+    String rules = driver.faults();
+    Path folder = Leftovers.add(Files.createTempDirectory("gpunvme-demo-"));
+    Path image = newImage(address);
+    boolean done = false;
+    try {
+      DemoReport report = run(folder, address, rules);
+      print(() -> printText(report), () -> object(report));
+      done = true;
+      if (!report.verified()) {
+        streams().err().println("gpunvme demo: what arrived is not what was sent");
+      }
+      return report.verified() ? ExitCode.OK : ExitCode.FAILURE;
+    } finally {
+      leave(folder, done && keep);
+      if (image != null) {
+        leave(image, done);
+      }
+    }
+  }
+
+  /** The image that the demo is told to make, ours to delete until it is whole. */
+  private static @Nullable Path newImage(DeviceAddress address) {
+    String name = address.option("file");
+    return name == null || Files.exists(Path.of(name)) ? null : Leftovers.add(Path.of(name));
+  }
+
+  private static void leave(Path path, boolean kept) {
+    if (kept) {
+      Leftovers.keep(path);
+    } else {
+      Leftovers.delete(path);
+    }
+  }
+
+  private DemoReport run(Path folder, DeviceAddress address, String rules) throws IOException {
+    DemoOptions options =
+        DemoOptions.in(folder)
+            .withDevice(address, rules)
+            .withController(driver.controller(true))
+            .withInitiator(transfer.initiator());
+    Path given = file;
+    if (given != null) {
+      options = options.withFile(given);
+    } else if (size != null) {
+      options = options.withSample(size);
+    }
+    try (Progress progress = Progress.on(streams())) {
+      return Demo.run(options, listener(progress));
+    }
+  }
+
+  private static DemoListener listener(Progress progress) {
+    return new DemoListener() {
+      @Override
+      public void phase(DemoPhase phase, long bytes) {
+        String task =
+            switch (phase) {
+              case SAMPLE -> "make file";
+              case PUT -> "to the SSD";
+              case GET -> "to the accelerator";
+              case CHECK -> "check";
+            };
+        progress.begin(task, bytes);
+      }
+
+      @Override
+      public void moved(long bytes) {
+        progress.moved(bytes);
+      }
+    };
+  }
+
+  // ---- text
+
+  private void printText(DemoReport r) {
+    String name = r.sample() ? "generated safetensors file" : r.file().toString();
+    out().println(name + ", " + Sizes.format(r.bytes()) + ", to " + r.accelerator());
+    out().println();
+    TransferReport get = r.get();
+    TransferReport put = r.put();
+    new Table(0)
+        .row("", "SSD to accelerator", "file to SSD")
+        .row("path", get.path(), put.path())
+        .row("initiator", get.initiator(), put.initiator())
+        .row("placement", placement(get), placement(put))
+        .row("queue pairs", get.queuePairs(), put.queuePairs())
+        .row("depth", get.depth(), put.depth())
+        .row("threads", get.threads(), put.threads())
+        .row("commands", commands(get), commands(put))
+        .row("doorbell writes", get.sqDoorbells(), put.sqDoorbells())
+        .row("commands each", perDoorbell(get), perDoorbell(put))
+        .row("completion doorbells", get.cqDoorbells(), put.cqDoorbells())
+        .row("bytes", r.bytes(), r.bytes())
+        .row("GB/s", rate(get), rate(put))
+        .row("latency p50", latency(get, Descriptions.MEDIAN), latency(put, Descriptions.MEDIAN))
+        .row("latency p99", latency(get, Descriptions.TAIL), latency(put, Descriptions.TAIL))
+        .print(out());
+    out().println();
+    out().println("SSD    " + r.device());
+    out()
+        .println(
+            r.verified()
+                ? "check  SHA-256 of what arrived equals the file's: " + r.arrivedSha256()
+                : "check  FAILED: SHA-256 is " + r.arrivedSha256() + ", not " + r.sourceSha256());
+    if (keep) {
+      out().println("kept   " + kept(r));
+    }
+  }
+
+  private static String placement(TransferReport report) {
+    return report.placement().name().toLowerCase(Locale.ROOT);
+  }
+
+  private static String commands(TransferReport report) {
+    return report.retries() == 0
+        ? Long.toString(report.commands())
+        : "%d, %d of them repeated".formatted(report.commands(), report.retries());
+  }
+
+  private static String perDoorbell(TransferReport report) {
+    return String.format(Locale.ROOT, "%.1f", Descriptions.perDoorbell(report));
+  }
+
+  private static String rate(TransferReport report) {
+    return String.format(Locale.ROOT, "%.2f", report.gigabytesPerSecond());
+  }
+
+  private static String latency(TransferReport report, int percentile) {
+    double micros = Descriptions.micros(report, percentile);
+    return micros < MICROS_PER_MILLI
+        ? String.format(Locale.ROOT, "%.0f us", micros)
+        : String.format(Locale.ROOT, "%.1f ms", micros / MICROS_PER_MILLI);
+  }
+
+  private static @Nullable Path kept(DemoReport r) {
+    return r.sample() ? r.file().getParent() : r.image();
+  }
+
+  // ---- JSON
+
+  private Map<String, Object> object(DemoReport r) {
+    Map<String, Object> object = new LinkedHashMap<>();
+    object.put("verified", r.verified());
+    object.put("file", r.sample() && !keep ? null : r.file().toString());
+    object.put("generated", r.sample());
+    object.put("bytes", r.bytes());
+    object.put("sha256", r.arrivedSha256());
+    object.put("source_sha256", r.sourceSha256());
+    object.put("device", r.device());
+    object.put("model", r.model());
+    object.put("block_size", r.blockSize());
+    object.put("max_transfer_bytes", r.maxTransferBytes());
+    object.put("accelerator", r.accelerator());
+    object.put("buffer_bytes", r.bufferBytes());
+    object.putAll(Descriptions.transfer(r.get()));
+    Map<String, Object> write = Descriptions.transfer(r.put());
+    write.put("bytes", r.bytes());
+    write.put("flush_us", r.flushNanos() / MICROS_PER_MILLI);
+    object.put("write", write);
+    object.put("total_seconds", r.nanos() / NANOS_PER_SECOND);
+    Path image = r.image();
+    object.put("image", keep && image != null ? image.toString() : null);
+    return object;
+  }
+}

@@ -1,0 +1,45 @@
+package io.gpunvme.cli;
+
+import io.gpunvme.nvme.driver.ControllerOptions;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Option;
+
+/** Options of all commands that open devices. */
+final class DriverOptions {
+  @Option(
+      names = "--faults",
+      paramLabel = "RULES",
+      description =
+          "How an embedded device misbehaves: rules separated by ';', or @file (see gpunvme help"
+              + " faults).")
+  private @Nullable String faults;
+
+  @Option(
+      names = "--timeout",
+      paramLabel = "TIME",
+      converter = Converters.Time.class,
+      description = "A command older than this is aborted and repeated, e.g. 500ms (30s).")
+  private @Nullable Duration timeout;
+
+  ControllerOptions controller(boolean allowWrite) {
+    ControllerOptions.Builder options = ControllerOptions.builder().allowWrite(allowWrite);
+    Duration given = timeout;
+    if (given != null) {
+      options.ioTimeout(given).adminTimeout(given);
+    }
+    return options.build();
+  }
+
+  /** The text of the rules, empty for none. */
+  String faults() throws IOException {
+    String given = faults;
+    if (given == null) {
+      return "";
+    }
+    return given.startsWith("@") ? Files.readString(Path.of(given.substring(1))) : given;
+  }
+}

@@ -1,0 +1,52 @@
+package io.gpunvme.cli;
+
+import io.gpunvme.cli.output.Streams;
+import io.gpunvme.core.Version;
+import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Spec;
+
+/** The command without a subcommand: says what there is. */
+@Command(
+    name = "gpunvme",
+    mixinStandardHelpOptions = true,
+    version = "gpunvme " + Version.VERSION,
+    description = "NVMe storage that a GPU drives itself; without a GPU, the CPU does.",
+    synopsisSubcommandLabel = "COMMAND",
+    footer = {
+      "",
+      "A device is sim:key=value,… (an embedded NVMe controller): gpunvme help sim",
+      "",
+      "Examples:",
+      "  gpunvme demo                                     a 256MiB file into accelerator memory",
+      "  gpunvme demo model.safetensors --queues 8        your own file",
+      "  gpunvme list",
+      "  gpunvme identify sim:size=1GiB,lba=4096",
+      "  gpunvme write sim:file=disk.img,size=64MiB --lba 0 --in data.bin --allow-write",
+      "  gpunvme read sim:file=disk.img --lba 0 --bytes 1MiB --out copy.bin",
+      "  gpunvme regs sim:",
+      "  gpunvme log sim: smart",
+      "  gpunvme feature sim: get volatile-write-cache",
+      "",
+      "Exit codes: 0 done, 1 failed, 2 wrong usage. --json prints one JSON object on standard",
+      "output and everything else on standard error."
+    })
+final class Gpunvme implements Callable<Integer> {
+  private final Streams streams;
+
+  @Spec private @Nullable CommandSpec spec;
+
+  Gpunvme(Streams streams) {
+    this.streams = streams;
+  }
+
+  @Override
+  public Integer call() {
+    if (spec != null) {
+      spec.commandLine().usage(streams.out());
+    }
+    return ExitCode.OK;
+  }
+}

@@ -1,0 +1,79 @@
+package io.gpunvme.cli;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.stream.Stream;
+
+/**
+ * Temporary files and folders, deleted when their command is done with them or the process is told
+ * to end, whichever comes first. Safe for all threads.
+ */
+final class Leftovers {
+  private static final Set<Path> OPEN = ConcurrentHashMap.newKeySet();
+  private static final AtomicBoolean INSTALLED = new AtomicBoolean();
+
+  /** A folder may get another file while it is being emptied. */
+  private static final int ATTEMPTS = 3;
+
+  private static volatile boolean ending;
+
+  private Leftovers() {}
+
+  /** Installs the shutdown hook; a second call changes nothing. */
+  static void install() {
+    if (INSTALLED.compareAndSet(false, true)) {
+      Runtime.getRuntime()
+          .addShutdownHook(
+              new Thread(
+                  () -> {
+                    ending = true;
+                    List.copyOf(OPEN).forEach(Leftovers::delete);
+                  },
+                  "gpunvme-leftovers"));
+    }
+  }
+
+  /** Whether the process is ending; what fails now fails because of that. */
+  static boolean ending() {
+    return ending;
+  }
+
+  /** Takes charge of a file or folder that need not exist yet. */
+  static Path add(Path path) {
+    OPEN.add(path);
+    return path;
+  }
+
+  /** Leaves it where it is from now on. */
+  static void keep(Path path) {
+    OPEN.remove(path);
+  }
+
+  /** Deletes it with everything in it. */
+  static void delete(Path path) {
+    for (int i = 0; i < ATTEMPTS && !deleted(path); i++) {
+      Thread.onSpinWait();
+    }
+    OPEN.remove(path);
+  }
+
+  private static boolean deleted(Path path) {
+    if (!Files.exists(path)) {
+      return true;
+    }
+    try (Stream<Path> tree = Files.walk(path)) {
+      for (Path entry : tree.sorted(Comparator.reverseOrder()).toList()) {
+        Files.deleteIfExists(entry);
+      }
+      return true;
+    } catch (IOException e) {
+      return false;
+    }
+  }
+}

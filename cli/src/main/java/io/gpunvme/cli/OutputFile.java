@@ -1,0 +1,84 @@
+package io.gpunvme.cli;
+
+import java.io.FilterOutputStream;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A file that appears whole or not at all: it is written under another name beside its own and
+ * renamed by {@link #commit}. What is no regular file (a pipe, {@code /dev/null}) is written as it
+ * comes.
+ */
+final class OutputFile implements AutoCloseable {
+  private final Path target;
+  private final @Nullable Path part;
+  private final OutputStream stream;
+
+  private OutputFile(Path target, @Nullable Path part, OutputStream stream) {
+    this.target = target;
+    this.part = part;
+    this.stream = stream;
+  }
+
+  static OutputFile create(Path wanted) throws IOException {
+    Path target = Files.exists(wanted) ? wanted.toRealPath() : wanted;
+    if (Files.isDirectory(target)) {
+      throw new UsageException(wanted + " is a folder");
+    }
+    if (Files.exists(target) && !Files.isRegularFile(target)) {
+      return new OutputFile(target, null, Files.newOutputStream(target));
+    }
+    Path name = target.toAbsolutePath().getFileName();
+    Path part = target.resolveSibling("." + name + "." + ProcessHandle.current().pid() + ".part");
+    Leftovers.add(part);
+    try {
+      return new OutputFile(
+          target, part, Files.newOutputStream(part, StandardOpenOption.CREATE_NEW));
+    } catch (IOException e) {
+      Leftovers.delete(part);
+      throw e;
+    }
+  }
+
+  /** Not to be closed by whoever writes. */
+  OutputStream stream() {
+    return new FilterOutputStream(stream) {
+      @Override
+      public void write(byte[] bytes, int offset, int length) throws IOException {
+        stream.write(bytes, offset, length);
+      }
+
+      @Override
+      public void close() throws IOException {
+        stream.flush();
+      }
+    };
+  }
+
+  /** Everything is written: the file gets its name. */
+  void commit() throws IOException {
+    stream.close();
+    Path written = part;
+    if (written != null) {
+      Files.move(written, target, StandardCopyOption.REPLACE_EXISTING);
+      Leftovers.keep(written);
+    }
+  }
+
+  /** Without {@link #commit}, nothing is left. */
+  @Override
+  public void close() throws IOException {
+    try {
+      stream.close();
+    } finally {
+      if (part != null) {
+        Leftovers.delete(part);
+      }
+    }
+  }
+}

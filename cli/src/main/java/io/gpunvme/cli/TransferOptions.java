@@ -1,0 +1,33 @@
+package io.gpunvme.cli;
+
+import io.gpunvme.core.transfer.InitiatorOptions;
+import picocli.CommandLine.Option;
+
+/** Options of all commands that move blocks. */
+final class TransferOptions {
+  @Option(
+      names = "--queues",
+      paramLabel = "N",
+      converter = Converters.Count.class,
+      description = "I/O queue pairs (4).")
+  private int queues;
+
+  @Option(
+      names = "--depth",
+      paramLabel = "N",
+      converter = Converters.Count.class,
+      description = "Commands in flight per queue pair (16).")
+  private int depth;
+
+  @Option(
+      names = "--threads",
+      paramLabel = "N",
+      converter = Converters.Count.class,
+      description = "Threads that drive the queue pairs (half the processors, at most 4).")
+  private int threads;
+
+  /** What was asked for; 0 where nothing was. */
+  InitiatorOptions initiator() {
+    return InitiatorOptions.defaults().with(queues, depth, threads);
+  }
+}

@@ -1,0 +1,62 @@
+package io.gpunvme.cli.output;
+
+import java.io.PrintStream;
+import me.tongfei.progressbar.DelegatingProgressBarConsumer;
+import me.tongfei.progressbar.ProgressBar;
+import me.tongfei.progressbar.ProgressBarBuilder;
+import me.tongfei.progressbar.ProgressBarStyle;
+import org.jspecify.annotations.Nullable;
+
+/** A bar on a terminal, gone when the work is done. */
+final class BarProgress implements Progress {
+  private static final int UPDATE_MILLIS = 100;
+  private static final long MEBIBYTE = 1 << 20;
+
+  private final PrintStream err;
+  private final int columns;
+  private volatile @Nullable ProgressBar bar;
+
+  BarProgress(PrintStream err, int columns) {
+    this.err = err;
+    this.columns = columns;
+  }
+
+  @Override
+  public synchronized void begin(String task, long bytes) {
+    close();
+    bar =
+        new ProgressBarBuilder()
+            .setTaskName(task)
+            .setInitialMax(bytes)
+            .setUnit("MiB", MEBIBYTE)
+            .showSpeed()
+            .setUpdateIntervalMillis(UPDATE_MILLIS)
+            .setStyle(ProgressBarStyle.ASCII)
+            .setConsumer(new DelegatingProgressBarConsumer(this::draw, columns - 1))
+            .build();
+  }
+
+  private void draw(String line) {
+    err.print("\r" + line);
+    err.flush();
+  }
+
+  @Override
+  public void moved(long bytes) {
+    ProgressBar current = bar;
+    if (current != null) {
+      current.stepBy(bytes);
+    }
+  }
+
+  @Override
+  public synchronized void close() {
+    ProgressBar current = bar;
+    if (current != null) {
+      bar = null;
+      current.close();
+      err.print("\r" + " ".repeat(columns - 1) + "\r");
+      err.flush();
+    }
+  }
+}

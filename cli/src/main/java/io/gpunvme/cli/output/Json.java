@@ -1,0 +1,55 @@
+package io.gpunvme.cli.output;
+
+import com.google.gson.stream.JsonWriter;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.io.StringWriter;
+import java.io.UncheckedIOException;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/** Prints maps, lists, strings, numbers and truth values as JSON. */
+public final class Json {
+  private static final double DECIMALS = 1e6;
+
+  private Json() {}
+
+  /** Prints one object, indented, and a line break. */
+  public static void print(PrintStream out, Map<String, ?> object) {
+    StringWriter text = new StringWriter();
+    try (JsonWriter json = new JsonWriter(text)) {
+      json.setIndent("  ");
+      json.setHtmlSafe(false);
+      value(json, object);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    out.println(text);
+    out.flush();
+  }
+
+  private static void value(JsonWriter json, @Nullable Object value) throws IOException {
+    switch (value) {
+      case null -> json.nullValue();
+      case Map<?, ?> map -> {
+        json.beginObject();
+        for (Map.Entry<?, ?> entry : map.entrySet()) {
+          json.name(String.valueOf(entry.getKey()));
+          value(json, entry.getValue());
+        }
+        json.endObject();
+      }
+      case Iterable<?> list -> {
+        json.beginArray();
+        for (Object element : list) {
+          value(json, element);
+        }
+        json.endArray();
+      }
+      case Boolean truth -> json.value(truth);
+      case Double number -> json.value(Math.round(number * DECIMALS) / DECIMALS);
+      case Number number -> json.value(number);
+      default -> json.value(value.toString());
+    }
+  }
+}

@@ -1,0 +1,33 @@
+package io.gpunvme.cli.output;
+
+/** How far a command has got, for whoever is watching. {@link #moved} is safe for all threads. */
+public interface Progress extends AutoCloseable {
+  /** Nobody is watching. */
+  Progress NONE =
+      new Progress() {
+        @Override
+        public void begin(String task, long bytes) {}
+
+        @Override
+        public void moved(long bytes) {}
+
+        @Override
+        public void close() {}
+      };
+
+  /** A bar on the error stream if that is a terminal, otherwise nothing. */
+  static Progress on(Streams streams) {
+    int columns = streams.columns().getAsInt();
+    return columns == 0 ? NONE : new BarProgress(streams.err(), columns);
+  }
+
+  /** A new task of so many bytes begins, the one before is over. */
+  void begin(String task, long bytes);
+
+  /** Another {@code bytes} bytes are done. */
+  void moved(long bytes);
+
+  /** Takes the bar away. */
+  @Override
+  void close();
+}

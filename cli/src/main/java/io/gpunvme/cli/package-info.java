@@ -1,0 +1,10 @@
+/**
+ * The gpunvme command: its subcommands, their options, exit codes and what they say.
+ *
+ * <p>In: one class a subcommand, and what they share. Out: how text and JSON are laid out ({@code
+ * output}), and everything that works without a person at a keyboard ({@code io.gpunvme.core}).
+ */
+@NullMarked
+package io.gpunvme.cli;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,103 @@
+package io.gpunvme;
+
+import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAPackage;
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.tngtech.archunit.base.DescribedPredicate;
+import com.tngtech.archunit.core.domain.JavaClass;
+import com.tngtech.archunit.core.domain.JavaClasses;
+import com.tngtech.archunit.core.importer.ClassFileImporter;
+import com.tngtech.archunit.core.importer.ImportOption;
+import java.util.Arrays;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** The arrows between packages that modules cannot forbid, and what a library must not do. */
+final class ArchitectureTest {
+  private static final String ROOT = "io.gpunvme";
+
+  private static JavaClasses product;
+
+  @BeforeAll
+  static void readTheProduct() {
+    product =
+        new ClassFileImporter()
+            .withImportOption(ImportOption.Predefined.DO_NOT_INCLUDE_TESTS)
+            .importPackages(ROOT);
+  }
+
+  private static DescribedPredicate<JavaClass> ours() {
+    return resideInAPackage(ROOT + "..");
+  }
+
+  /** Each package with all of ours that it may use; nvme itself is only the exceptions. */
+  @ParameterizedTest
+  @CsvSource({
+    "ffi,          ''",
+    "nvme.spec,    ''",
+    "nvme.memory,  'ffi nvme nvme.spec'",
+    "nvme.pci,     'ffi nvme nvme.spec nvme.memory'",
+    "nvme.driver,  'ffi nvme nvme.spec nvme.memory nvme.pci'",
+    "nvme.sim,     'ffi nvme nvme.spec nvme.memory nvme.pci'",
+    "nvme,         'nvme.spec'",
+  })
+  void packagesUseOnlyWhatLiesBelow(String name, String below) {
+    boolean whole = name.equals("nvme.sim");
+    String own = ROOT + "." + name + (whole ? ".." : "");
+    String[] allowed =
+        Stream.concat(
+                Stream.of(own),
+                Arrays.stream(below.split(" ")).filter(p -> !p.isEmpty()).map(p -> ROOT + "." + p))
+            .toArray(String[]::new);
+    classes()
+        .that()
+        .resideInAPackage(own)
+        .should()
+        .onlyDependOnClassesThat(
+            DescribedPredicate.not(ours()).or(JavaClass.Predicates.resideInAnyPackage(allowed)))
+        .check(product);
+  }
+
+  @Test
+  void everyPackageOfTheLibrariesIsUnderARule() {
+    assertThat(
+            product.stream()
+                .map(JavaClass::getPackageName)
+                .filter(p -> p.startsWith(ROOT + ".nvme"))
+                .map(p -> p.substring(ROOT.length() + 1))
+                .map(p -> p.replaceFirst("^nvme\\.sim\\..*", "nvme.sim"))
+                .distinct())
+        .containsExactlyInAnyOrder(
+            "nvme", "nvme.spec", "nvme.memory", "nvme.pci", "nvme.driver", "nvme.sim");
+  }
+
+  @Test
+  void librariesNeitherPrintNorExit() {
+    noClasses()
+        .that()
+        .resideOutsideOfPackage(ROOT + ".cli..")
+        .should()
+        .accessField(System.class, "out")
+        .orShould()
+        .accessField(System.class, "err")
+        .orShould()
+        .callMethod(System.class, "exit", int.class)
+        .orShould()
+        .callMethod(Throwable.class, "printStackTrace")
+        .check(product);
+  }
+
+  @Test
+  void nobodyUsesUnsafe() {
+    noClasses()
+        .should()
+        .dependOnClassesThat()
+        .haveFullyQualifiedName("sun.misc.Unsafe")
+        .check(product);
+  }
+}

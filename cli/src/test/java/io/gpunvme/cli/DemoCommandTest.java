@@ -1,0 +1,204 @@
+package io.gpunvme.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.google.gson.JsonObject;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** {@code demo}. */
+class DemoCommandTest {
+  @TempDir Path folder;
+  private Set<Path> before;
+
+  @BeforeEach
+  void lookAtTemporaryFolder() throws IOException {
+    before = leftovers();
+  }
+
+  @AfterEach
+  void nothingIsLeftInTheTemporaryFolder() throws IOException {
+    assertThat(leftovers()).isEqualTo(before);
+  }
+
+  private static Set<Path> leftovers() throws IOException {
+    try (Stream<Path> all = Files.list(Path.of(System.getProperty("java.io.tmpdir")))) {
+      return all.filter(p -> p.getFileName().toString().startsWith("gpunvme-demo-"))
+          .collect(Collectors.toSet());
+    }
+  }
+
+  @Test
+  void endsWithATable() {
+    Cli.Result result = Cli.run("demo", "--size", "3MiB", "--queues", 2, "--depth", 4).succeeded();
+
+    assertThat(result.out())
+        .containsPattern("path +direct")
+        .containsPattern("initiator +CPU")
+        .containsPattern("placement +host")
+        .containsPattern("queue pairs +2")
+        .containsPattern("depth +4")
+        .containsPattern("commands +6 ")
+        .containsPattern("doorbell writes +\\d")
+        .containsPattern("bytes +3145728")
+        .containsPattern("GB/s +\\d+\\.\\d\\d")
+        .containsPattern("latency p50 +\\d")
+        .containsPattern("latency p99 +\\d")
+        .containsPattern("check +SHA-256 of what arrived equals the file's: [0-9a-f]{64}");
+  }
+
+  @Test
+  void jsonHasTheSame() {
+    JsonObject json =
+        Cli.run("demo", "--size", "3MiB", "--json", "--device", "sim:lba=4096,mdts=128KiB")
+            .succeeded()
+            .json();
+
+    assertThat(json.get("verified").getAsBoolean()).isTrue();
+    assertThat(json.get("bytes").getAsLong()).isEqualTo(3 << 20);
+    assertThat(json.get("path").getAsString()).isEqualTo("direct");
+    assertThat(json.get("initiator").getAsString()).isEqualTo("CPU");
+    assertThat(json.get("placement").getAsString()).isEqualTo("host");
+    assertThat(json.get("queue_pairs").getAsInt()).isEqualTo(4);
+    assertThat(json.get("depth").getAsInt()).isEqualTo(16);
+    assertThat(json.get("commands").getAsLong()).isEqualTo(24);
+    assertThat(json.get("doorbell_writes").getAsLong())
+        .isEqualTo(
+            json.get("sq_doorbell_writes").getAsLong() + json.get("cq_doorbell_writes").getAsLong())
+        .isPositive();
+    assertThat(json.get("gb_per_s").getAsDouble()).isPositive();
+    assertThat(json.get("latency_p50_us").getAsDouble())
+        .isPositive()
+        .isLessThanOrEqualTo(json.get("latency_p99_us").getAsDouble());
+    assertThat(json.get("sha256").getAsString())
+        .matches("[0-9a-f]{64}")
+        .isEqualTo(json.get("source_sha256").getAsString());
+    assertThat(json.get("device").getAsString()).startsWith("sim:lba=4096,mdts=128KiB");
+    assertThat(json.get("block_size").getAsInt()).isEqualTo(4096);
+    JsonObject write = json.getAsJsonObject("write");
+    assertThat(write.get("commands").getAsLong()).isEqualTo(24);
+    assertThat(write.get("bytes").getAsLong()).isEqualTo(3 << 20);
+    assertThat(write.get("gb_per_s").getAsDouble()).isPositive();
+    assertThat(json.get("image").isJsonNull()).isTrue();
+  }
+
+  @Test
+  void movesAFileOfOnesOwn() throws IOException {
+    Path file = folder.resolve("my file");
+    Files.write(file, new byte[123_457]);
+
+    JsonObject json = Cli.run("demo", file, "--json").succeeded().json();
+
+    assertThat(json.get("bytes").getAsLong()).isEqualTo(123_457);
+    assertThat(json.get("file").getAsString()).isEqualTo(file.toString());
+    assertThat(json.get("generated").getAsBoolean()).isFalse();
+    assertThat(file).exists();
+  }
+
+  @Test
+  void aDifferenceIsAFailure() {
+    Cli.Result result =
+        Cli.run("demo", "--size", "4MiB", "--json", "--faults", "corrupt on read nth=4");
+
+    result.failed(ExitCode.FAILURE, "what arrived is not what was sent");
+    assertThat(result.json().get("verified").getAsBoolean()).isFalse();
+    assertThat(Cli.run("demo", "--size", "4MiB", "--faults", "corrupt on read nth=4").out())
+        .contains("FAILED");
+  }
+
+  @Test
+  void faultsCanComeFromAFile() throws IOException {
+    Path rules = folder.resolve("rules");
+    Files.writeString(
+        rules, "# one in three\nstatus=generic/namespace-not-ready on read every=3\n");
+    JsonObject json =
+        Cli.run("demo", "--size", "4MiB", "--json", "--faults", "@" + rules).succeeded().json();
+
+    assertThat(json.get("retries").getAsLong()).isPositive();
+    assertThat(Cli.run("demo", "--size", "4MiB", "--faults", "@" + rules).succeeded().out())
+        .contains("of them repeated");
+  }
+
+  @Test
+  void lostCommandsAreRecoveredAfterTheTimeout() {
+    JsonObject json =
+        Cli.run(
+                "demo",
+                "--size",
+                "4MiB",
+                "--json",
+                "--timeout",
+                "300ms",
+                "--faults",
+                "drop on read nth=2")
+            .succeeded()
+            .json();
+
+    assertThat(json.get("recoveries").getAsLong()).isPositive();
+  }
+
+  @Test
+  void keepLeavesTheFilesAndSaysWhere() throws IOException {
+    JsonObject json = Cli.run("demo", "--size", "1MiB", "--keep", "--json").succeeded().json();
+    Path image = Path.of(json.get("image").getAsString());
+    Path file = Path.of(json.get("file").getAsString());
+
+    assertThat(Files.mismatch(image, file)).isEqualTo(-1);
+    Leftovers.delete(image.getParent());
+
+    String text = Cli.run("demo", "--size", "1MiB", "--keep").succeeded().out();
+    Path kept = Path.of(text.substring(text.indexOf("kept   ") + 7).strip());
+    assertThat(kept).isDirectoryContaining("glob:**sample.safetensors");
+    Leftovers.delete(kept);
+  }
+
+  @Test
+  void anImageOfOnesOwnIsKeptWhole() {
+    Path image = folder.resolve("ssd.img");
+    Cli.run("demo", "--size", "1MiB", "--device", "sim:file=" + image).succeeded();
+    assertThat(image).hasSize(1 << 20);
+    Cli.run("demo", "--size", "1MiB", "--device", "sim:file=" + image).refused("exists");
+    assertThat(image).exists();
+  }
+
+  @Test
+  void anImageThatDidNotBecomeWholeIsNotKept() {
+    Path image = folder.resolve("ssd.img");
+    Cli.run(
+            "demo",
+            "--size",
+            "1MiB",
+            "--device",
+            "sim:file=" + image,
+            "--faults",
+            "status=media/write-fault dnr on write nth=2")
+        .failed(ExitCode.FAILURE, "Write Fault");
+    assertThat(image).doesNotExist();
+  }
+
+  @Test
+  void numbersTheSsdDoesNotHaveAreRefused() {
+    Cli.run("demo", "--size", "1MiB", "--queues", 65).refused("queue pairs 65 is outside 1..64");
+    Cli.run("demo", "--size", "1MiB", "--depth", 1024).refused("depth 1024 is outside 1..1023");
+    Cli.run("demo", "--size", "1MiB", "--threads", 5).refused("threads 5 is outside 1..4");
+  }
+
+  @Test
+  void aTerminalSeesEveryPhase() {
+    Cli.Result result = Cli.onTerminal("demo", "--size", "8MiB", "--json");
+
+    assertThat(result.code()).isZero();
+    assertThat(result.err())
+        .contains("make file", "to the SSD", "to the accelerator", "check")
+        .endsWith("\r");
+    assertThat(result.json().get("verified").getAsBoolean()).isTrue();
+  }
+}

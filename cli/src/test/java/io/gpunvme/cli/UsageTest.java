@@ -1,0 +1,201 @@
+package io.gpunvme.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.google.gson.JsonObject;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Help, versions, and everything that is wrong with a command line whatever the command. */
+class UsageTest {
+  @ParameterizedTest
+  @ValueSource(strings = {"--help", "-h", "help"})
+  void helpListsEveryCommandAndShowsExamples(String how) {
+    Cli.Result result = Cli.run(how).succeeded();
+
+    assertThat(result.out()).startsWith("Usage: gpunvme");
+    for (String command :
+        new String[] {
+          "demo", "list", "identify", "read", "write", "regs", "log", "feature", "version", "help"
+        }) {
+      assertThat(result.out()).contains("\n  " + command + " ");
+    }
+    assertThat(result.out()).contains("Examples:").contains("Exit codes:");
+  }
+
+  @Test
+  void withoutACommandItPrintsTheHelp() {
+    assertThat(Cli.run().succeeded().out()).isEqualTo(Cli.run("--help").out());
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "demo",
+        "list",
+        "identify",
+        "read",
+        "write",
+        "regs",
+        "log",
+        "feature",
+        "version",
+        "help"
+      })
+  void everyCommandHasHelpWithExamples(String command) {
+    Cli.Result result = Cli.run(command, "--help").succeeded();
+
+    assertThat(result.out())
+        .startsWith("Usage: gpunvme " + command)
+        .contains("--json")
+        .containsPattern("Examples?:\n  gpunvme " + command);
+    assertThat(Cli.run("help", command).succeeded().out())
+        .isEqualToNormalizingNewlines(result.out());
+    assertThat(result.out().lines()).allMatch(line -> line.length() <= 100);
+  }
+
+  @Test
+  void helpOnDevicesListsEveryKey() {
+    Cli.Result result = Cli.run("help", "sim").succeeded();
+
+    assertThat(result.out())
+        .contains("size=", "lba=", "file=", "mdts=", "latency=", "workers=", "faults=", "seed=");
+  }
+
+  @Test
+  void helpOnFaultsShowsTheSyntax() {
+    assertThat(Cli.run("help", "faults").succeeded().out())
+        .contains("ACTION", "drop on write", "docs/faults.md");
+  }
+
+  /** Each example rule that help shows is one. */
+  @Test
+  void theExamplesOfFaultsAreRules() {
+    String help = Cli.run("help", "faults").out();
+    String[] examples = help.substring(help.indexOf("Examples:")).split("\n");
+    assertThat(examples).hasSizeGreaterThan(3);
+    for (int i = 1; i < examples.length; i++) {
+      String rule = examples[i].strip().split(" {3,}")[0];
+      Cli.run("identify", "sim:", "--faults", rule).succeeded();
+    }
+  }
+
+  @Test
+  void helpAsJson() {
+    JsonObject json = Cli.run("help", "sim", "--json").succeeded().json();
+
+    assertThat(json.get("topic").getAsString()).isEqualTo("sim");
+    assertThat(json.get("text").getAsString()).isEqualTo(Cli.run("help", "sim").out());
+  }
+
+  @Test
+  void helpOnAnythingElseIsRefused() {
+    Cli.run("help", "nonsense").refused("nonsense");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"--version", "-V", "version"})
+  void versionsStartWithTheProductAndItsNumber(String how) {
+    assertThat(Cli.run(how).succeeded().out()).startsWith("gpunvme 0.1");
+  }
+
+  @Test
+  void versionAsJson() {
+    JsonObject json = Cli.run("version", "--json").succeeded().json();
+
+    assertThat(json.get("version").getAsString()).startsWith("0.1");
+    assertThat(json.get("java").getAsString()).startsWith("2");
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "nonsense                                        | unknown command 'nonsense'",
+        "--nonsense                                      | '--nonsense'",
+        "identify                                        | DEVICE",
+        "identify sim: --nonsense                        | '--nonsense'",
+        "identify sim: extra                             | 'extra'",
+        "identify nvme:0                                 | no device 'nvme:0'",
+        "identify /dev/nvme0n1                           | sim:key=value",
+        "identify sim:sise=1                             | sise",
+        "identify sim:size=12Q                           | size=12Q",
+        "identify sim:size                               | key=value",
+        "identify sim:file=/nonexistent/disk.img,size=1M | /nonexistent",
+        "identify sim:file=nonexistent.img               | nonexistent.img",
+        "identify sim: --nsid 7                          | no active namespace 7",
+        "identify sim: --nsid x                          | 'x'",
+        "identify sim: --faults explode                  | explode",
+        "identify sim: --faults @/nonexistent            | /nonexistent",
+        "identify sim: --timeout 5                       | '5'",
+        "identify sim: --timeout 0s                      | '0s'",
+        "list sim: nonsense                              | no device 'nonsense'",
+        "log sim:                                        | PAGE",
+        "log sim: nonsense                               | nonsense",
+        "read sim: --lba 0 --blocks 1                    | --out",
+        "read sim: --blocks 1 --out x                    | --lba",
+        "read sim: --lba 0 --out x                       | --blocks",
+        "read sim: --lba 0 --out x --blocks 1 --bytes 1  | mutually exclusive",
+        "read sim: --lba -1 --out x --blocks 1           | '-1'",
+        "read sim: --lba 0x --out x --blocks 1           | '0x'",
+        "read sim: --lba 0 --out x --bytes 1.5           | '1.5'",
+        "write sim: --lba 0                              | --in",
+        "feature sim: nonsense                           | nonsense",
+        "feature sim: get                                | needs a feature",
+        "feature sim: get nonsense                       | no feature 'nonsense'",
+        "feature sim: get 0                              | no feature '0'",
+        "feature sim: get 256                            | no feature '256'",
+        "feature sim: get 6 1                            | for set",
+        "feature sim: set 6 --allow-write                | needs a value",
+        "feature sim: set 6 0                            | --allow-write",
+        "feature sim: set 6 4294967296 --allow-write     | 32 bits",
+        "feature sim: list 6                             | takes no feature",
+        "demo /nonexistent/file                          | /nonexistent/file",
+        "demo --size 1MiB somefile                       | --size",
+        "demo --size 5                                   | sample of 5 bytes",
+        "demo --size many                                | 'many'",
+        "demo --queues 0                                 | '0'",
+        "demo --device nvme:0                            | no device 'nvme:0'",
+      })
+  void wrongUsageEndsWithCode2AndOneLine(String line, String what) {
+    Cli.Result result = Cli.run((Object[]) line.split(" +"));
+
+    result.refused(what);
+    assertThat(result.out()).isEmpty();
+  }
+
+  @Test
+  void errorsAreAnObjectTooIfJsonWasAskedFor() {
+    Cli.Result result = Cli.run("identify", "nvme:0", "--json");
+    result.refused("no device 'nvme:0'");
+
+    assertThat(result.json().get("error").getAsString()).contains("no device 'nvme:0'");
+    assertThat(result.json().get("exit_code").getAsInt()).isEqualTo(2);
+  }
+
+  @Test
+  void errorsOfTheParserAreAnObjectToo() {
+    Cli.Result result = Cli.run("identify", "sim:", "--json", "--nonsense");
+
+    result.refused("--nonsense");
+    assertThat(result.json().get("exit_code").getAsInt()).isEqualTo(2);
+  }
+
+  @Test
+  void debugPrintsTheStack() {
+    Cli.Result result = Cli.run("identify", "sim:size=0", "--debug");
+
+    assertThat(result.code()).isEqualTo(ExitCode.USAGE);
+    assertThat(result.err()).contains("InvalidRequestException").contains("\tat ");
+  }
+
+  @Test
+  void failuresOfADeviceEndWithCode1() {
+    Cli.run("identify", "sim:to=1", "--faults", "ready-stuck on enable")
+        .failed(ExitCode.FAILURE, "RDY");
+    Cli.run("log", "sim:", "smart", "--faults", "status=generic/internal-error on get-log-page")
+        .failed(ExitCode.FAILURE, "Internal Error");
+  }
+}
