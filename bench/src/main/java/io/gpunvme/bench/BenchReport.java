@@ -1,0 +1,101 @@
+package io.gpunvme.bench;
+
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParser;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/** Writes docs/benchmarks.md from the result files: {@code BenchReport RESULTS-FOLDER PAGE}. */
+public final class BenchReport {
+  private static final Map<String, String> MEANINGS =
+      Map.of(
+          "cpu.copy.4k",
+              "one thread copying random 4 KiB blocks, nothing around it: the limit of the copying"
+                  + " rows",
+          "queue.cpu.4k.inline",
+              "the same blocks as Read commands; driver and strict controller on one thread",
+          "queue.cpu.4k.thread", "the same, the controller on a thread of its own",
+          "queue.cpu.nocopy.inline",
+              "as 4k.inline, but the controller checks and completes without moving data",
+          "queue.cpu.nocopy.thread", "as 4k.thread, without moving data",
+          "queue.cpu.driver-alone",
+              "submit, ring and poll in the driver, against a responder that only echoes CIDs");
+
+  private BenchReport() {}
+
+  /** See the class. */
+  public static void main(String[] args) throws IOException {
+    List<Path> files;
+    try (Stream<Path> walk = Files.walk(Path.of(args[0]))) {
+      files = walk.filter(p -> p.toString().endsWith(".json")).sorted().toList();
+    }
+    StringBuilder page = new StringBuilder();
+    page.append("# Benchmarks\n\n");
+    page.append(
+        "Generated from the files under `bench/results/`; `scripts/bench` measures again.\n");
+    page.append("Each run checks the data it moved, or every completion where none moves,");
+    page.append(" and fails instead of printing a number for wrong data.\n");
+    for (Path file : files) {
+      section(page, JsonParser.parseString(Files.readString(file)).getAsJsonObject());
+    }
+    Files.writeString(Path.of(args[1]), page);
+  }
+
+  private static void section(StringBuilder page, JsonObject file) {
+    JsonObject machine = file.getAsJsonObject("machine");
+    page.append("\n## ").append(file.get("date").getAsString()).append(", commit ");
+    page.append(file.get("commit").getAsString()).append("\n\n");
+    page.append(
+        machine.entrySet().stream()
+            .map(e -> e.getKey() + " " + e.getValue().getAsString())
+            .collect(Collectors.joining(" · ")));
+    page.append("\n\n| id | what | median | min … max | of the limit | samples | conditions |\n");
+    page.append("|---|---|---|---|---|---|---|\n");
+    for (JsonElement result : file.getAsJsonArray("results")) {
+      row(page, result.getAsJsonObject());
+    }
+  }
+
+  private static void row(StringBuilder page, JsonObject r) {
+    String id = r.get("id").getAsString();
+    String unit = r.get("unit").getAsString();
+    String limit =
+        r.has("limit")
+            ? String.format(
+                Locale.ROOT,
+                "%.0f %% of %s",
+                100 * r.getAsJsonObject("limit").get("ratio").getAsDouble(),
+                r.getAsJsonObject("limit").get("id").getAsString())
+            : "";
+    String conditions =
+        r.getAsJsonObject("conditions").entrySet().stream()
+            .map(e -> e.getKey().replace('_', ' ') + " " + e.getValue().getAsString())
+            .collect(Collectors.joining(", "));
+    page.append(
+        "| `%s` | %s | **%s** %s | %s … %s | %s | %d | %s |%n"
+            .formatted(
+                id,
+                MEANINGS.getOrDefault(id, ""),
+                number(r.get("median").getAsDouble()),
+                unit,
+                number(r.get("min").getAsDouble()),
+                number(r.get("max").getAsDouble()),
+                limit,
+                r.get("samples").getAsInt(),
+                conditions));
+  }
+
+  private static String number(double value) {
+    if (value >= 1e6) {
+      return String.format(Locale.ROOT, "%.2f M", value / 1e6);
+    }
+    return String.format(Locale.ROOT, value >= 1000 ? "%.0f" : "%.3g", value);
+  }
+}
