@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# The command line as a process: the main job, exit codes, streams, pipes, and being told to end.
+set -u
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+gpunvme=$root/gpunvme
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+mkdir "$tmp/tmpdir"
+# Where the commands make their temporary files.
+export GPUNVME_JAVA_OPTS="-Djava.io.tmpdir=$tmp/tmpdir"
+
+check() { # NAME COMMAND...: passes if the command does
+  local name=$1
+  shift
+  if "$@" >"$tmp/check.log" 2>&1; then
+    echo "PASS $name"
+  else
+    sed 's/^/  /' "$tmp/check.log" | tail -n 20
+    echo "FAIL $name"
+  fi
+}
+
+# field NAME: prints a field of the object in $tmp/out
+field() {
+  sed -n "s/^  \"$1\": \(.*[^,]\),\{0,1\}$/\1/p" "$tmp/out"
+}
+
+demo_arrives() {
+  "$gpunvme" demo --json >"$tmp/out" 2>"$tmp/err" || return 1
+  cat "$tmp/out" "$tmp/err"
+  [ ! -s "$tmp/err" ] && [ "$(field verified)" = true ] && [ "$(field bytes)" -ge 268435456 ] &&
+    [ "$(field sha256)" = "$(field source_sha256)" ] && [ "$(field path)" = '"direct"' ] &&
+    [ "$(field commands)" -ge 512 ] && [ -z "$(ls "$tmp/tmpdir")" ]
+}
+
+demo_of_a_file() {
+  head -c 10000001 /dev/urandom >"$tmp/file"
+  "$gpunvme" demo "$tmp/file" --queues 2 --depth 8 --json >"$tmp/out" || return 1
+  cat "$tmp/out"
+  [ "$(field sha256)" = "\"$(sha256sum <"$tmp/file" | cut -d' ' -f1)\"" ] &&
+    [ "$(field queue_pairs)" = 2 ]
+}
+
+exit_codes() {
+  local code=0
+  "$gpunvme" identify nowhere:1 >"$tmp/out" 2>"$tmp/err" || code=$?
+  cat "$tmp/err"
+  [ $code = 2 ] && [ ! -s "$tmp/out" ] && [ "$(wc -l <"$tmp/err")" = 1 ] || return 1
+  code=0
+  "$gpunvme" demo --size 4MiB --faults 'corrupt on read nth=2' >"$tmp/out" 2>"$tmp/err" || code=$?
+  cat "$tmp/err"
+  [ $code = 1 ] && [ "$(wc -l <"$tmp/err")" = 1 ]
+}
+
+survives_the_process() {
+  local disk=$tmp/disk.img
+  head -c 1234567 /dev/urandom >"$tmp/data"
+  "$gpunvme" write "sim:file=$disk,size=8MiB" --lba 64 --in "$tmp/data" --allow-write || return 1
+  [ "$(stat -c %s "$disk")" = 8388608 ] && cmp -n 1234567 "$tmp/data" "$disk" 0 $((64 * 512)) &&
+    "$gpunvme" read "sim:file=$disk" --lba 64 --bytes 1234567 --out - 2>"$tmp/err" | cmp - "$tmp/data"
+}
+
+a_closed_pipe_is_no_crash() {
+  "$gpunvme" read sim:size=64MiB,latency=0 --lba 0 --bytes 64MiB --out - 2>"$tmp/err" | head -c 10 >"$tmp/out"
+  cat "$tmp/err"
+  [ "$(stat -c %s "$tmp/out")" = 10 ] && ! grep -q 'Exception' "$tmp/err"
+}
+
+# told_to_end COMMAND...: sends SIGTERM while the command runs
+told_to_end() {
+  local pid code=0
+  "$gpunvme" "$@" >"$tmp/out" 2>"$tmp/err" &
+  pid=$!
+  sleep 3
+  kill -TERM $pid
+  wait $pid || code=$?
+  cat "$tmp/out" "$tmp/err"
+  [ $code = 143 ] && [ ! -s "$tmp/out" ] && [ ! -s "$tmp/err" ]
+}
+
+demo_cleans_up_when_told_to_end() {
+  told_to_end demo --size 8MiB --device sim:latency=60s,mdts=8KiB && ls -la "$tmp/tmpdir" &&
+    [ -z "$(ls "$tmp/tmpdir")" ]
+}
+
+read_cleans_up_when_told_to_end() {
+  mkdir "$tmp/target"
+  told_to_end read sim:latency=60s --lba 0 --bytes 1MiB --out "$tmp/target/file" &&
+    ls -la "$tmp/target" && [ -z "$(ls -A "$tmp/target")" ]
+}
+
+"$gpunvme" --version >"$tmp/version" 2>&1 # builds where there is nothing yet
+
+check demo-arrives demo_arrives
+check demo-of-a-file demo_of_a_file
+check exit-codes exit_codes
+check survives-the-process survives_the_process
+check a-closed-pipe-is-no-crash a_closed_pipe_is_no_crash
+check demo-cleans-up-when-told-to-end demo_cleans_up_when_told_to_end
+check read-cleans-up-when-told-to-end read_cleans_up_when_told_to_end

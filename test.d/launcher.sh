@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# The launcher: starts from anywhere, fast, builds a fresh copy once, explains what is missing.
+set -u
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+check() { # NAME COMMAND...: passes if the command does
+  local name=$1
+  shift
+  if "$@" >"$tmp/check.log" 2>&1; then
+    echo "PASS $name"
+  else
+    sed 's/^/  /' "$tmp/check.log" | tail -n 20
+    echo "FAIL $name"
+  fi
+}
+
+help_through_a_symlink() {
+  ln -s "$root/gpunvme" "$tmp/link" && cd "$tmp" && ./link --help >out 2>err &&
+    grep -q '^Usage: gpunvme' out && [ ! -s err ]
+}
+
+explains_a_missing_jdk() {
+  # A tree of its own whose JDK search sees nothing.
+  mkdir -p "$tmp/nojdk/scripts" "$tmp/nojdk/empty"
+  cp "$root/gpunvme" "$tmp/nojdk/"
+  cp "$root/scripts/build.sh" "$tmp/nojdk/scripts/"
+  sed 's#/usr/lib/jvm/\*#/nowhere/*#' "$root/scripts/jdk.sh" >"$tmp/nojdk/scripts/jdk.sh"
+  for tool in bash dirname readlink cat; do
+    ln -sf "$(command -v $tool)" "$tmp/nojdk/empty/$tool"
+  done
+  local code=0
+  env -i "PATH=$tmp/nojdk/empty" "$tmp/nojdk/gpunvme" --help >"$tmp/out" 2>"$tmp/err" || code=$?
+  cat "$tmp/err"
+  [ $code = 1 ] && [ ! -s "$tmp/out" ] && grep -q 'Temurin 25' "$tmp/err"
+}
+
+two_first_runs_build_once() {
+  mkdir "$tmp/fresh"
+  tar -C "$root" --exclude=target --exclude=.git -cf - . | tar -C "$tmp/fresh" -xf -
+  local first
+  "$tmp/fresh/gpunvme" --version >"$tmp/v1" 2>"$tmp/e1" &
+  first=$!
+  "$tmp/fresh/gpunvme" --version >"$tmp/v2" 2>"$tmp/e2" || return 1
+  wait "$first" || return 1
+  cat "$tmp/e1" "$tmp/e2"
+  cmp "$tmp/v1" "$tmp/v2" && [ -s "$tmp/v1" ] &&
+    [ "$(cat "$tmp/e1" "$tmp/e2" | grep -c '^building gpunvme')" = 1 ]
+}
+
+builds_again_only_after_a_change() {
+  local sources=$tmp/fresh/cli/src/main/java/io/gpunvme/cli
+  "$tmp/fresh/gpunvme" --version 2>"$tmp/e1" && [ ! -s "$tmp/e1" ] || return 1
+  printf 'package io.gpunvme.cli;\n\nfinal class Broken {\n' >"$sources/Broken.java"
+  "$tmp/fresh/gpunvme" --version >"$tmp/out" 2>"$tmp/e2" && return 1
+  cat "$tmp/e2"
+  [ ! -s "$tmp/out" ] && grep -q 'Broken.java' "$tmp/e2" || return 1
+  rm "$sources/Broken.java"
+  "$tmp/fresh/gpunvme" --version
+}
+
+"$root/gpunvme" --version >"$tmp/version" # builds where there is nothing yet
+
+check help-through-a-symlink help_through_a_symlink
+check explains-a-missing-jdk explains_a_missing_jdk
+check two-first-runs-build-once two_first_runs_build_once
+check builds-again-only-after-a-change builds_again_only_after_a_change
