@@ -57,7 +57,9 @@ public final class BenchMain {
     file.addProperty("commit", args[1]);
     String date = LocalDate.now(ZoneOffset.UTC).toString();
     file.addProperty("date", date);
-    file.add("results", results(runs));
+    JsonArray results = results(runs);
+    StartTime.measure().forEach(results::add);
+    file.add("results", results);
     Path out = Path.of(args[0], machine.id(), date + "-" + args[1] + ".json");
     Files.createDirectories(out.getParent());
     Files.writeString(

@@ -25,6 +25,10 @@ public final class BenchReport {
           "queue.cpu.nocopy.inline",
               "as 4k.inline, but the controller checks and completes without moving data",
           "queue.cpu.nocopy.thread", "as 4k.thread, without moving data",
+          "start.jvm", "a Java virtual machine that does nothing: the floor of the start times",
+          "start.help", "the built command, from start to exit",
+          "start.identify",
+              "the same, bringing an embedded controller up and decoding what it says",
           "queue.cpu.driver-alone",
               "submit, ring and poll in the driver, against a responder that only echoes CIDs");
 

@@ -18,8 +18,10 @@ import java.util.concurrent.ConcurrentSkipListMap;
  * <p>The embedded controller is honest and does the work, which is what makes the lies good ones.
  */
 final class HostileFunction implements PciFunction {
-  /** Reads of CSTS between two writes of CC, after which the device vanishes: nobody waits longer. */
-  private static final int PATIENCE = 150;
+  /**
+   * Reads of CSTS while nothing happens, after which the device vanishes: it keeps no test waiting.
+   */
+  private static final int PATIENCE = 200;
 
   private static final int HIGH = 4;
 
@@ -29,13 +31,14 @@ final class HostileFunction implements PciFunction {
   private final Bar registers = new Registers0();
   private final ConcurrentSkipListMap<Long, MemorySegment> mapped = new ConcurrentSkipListMap<>();
   private long completionQueue;
-  private int statusReads;
-  private boolean closed;
+  private volatile int statusReads;
+  private volatile boolean closed;
 
   HostileFunction(SimulatedController sim, Malice malice) {
     this.sim = sim;
     this.malice = malice;
     queues = new HostileQueues(this, sim, malice);
+    malice.memory(this::from);
   }
 
   HostileQueues queues() {
@@ -61,11 +64,16 @@ final class HostileFunction implements PciFunction {
   }
 
   /** The host's memory from a bus address to the end of what is mapped; null if it is not. */
-  MemorySegment from(long bus) {
+  private MemorySegment from(long bus) {
     Map.Entry<Long, MemorySegment> entry = mapped.floorEntry(bus);
     return entry == null || bus - entry.getKey() >= entry.getValue().byteSize()
         ? null
         : entry.getValue().asSlice(bus - entry.getKey());
+  }
+
+  /** The host sent a command. */
+  void progress() {
+    statusReads = 0;
   }
 
   // ---- the function
@@ -132,8 +140,11 @@ final class HostileFunction implements PciFunction {
     @Override
     public int read32(long offset) {
       int value = closed ? -1 : sim.bar(0).read32(offset);
-      if (offset == Registers.CSTS && ++statusReads > PATIENCE) {
-        malice.vanish();
+      if (offset == Registers.CSTS) {
+        statusReads = statusReads + 1;
+        if (statusReads > PATIENCE) {
+          malice.vanish();
+        }
       }
       return malice.register((int) offset, value);
     }
@@ -179,8 +190,7 @@ final class HostileFunction implements PciFunction {
       }
       bar.write32(Registers.CC, value);
       if (after && !before) {
-        queues.enable(
-            bar.read32(Registers.AQA), bar.read64(Registers.ASQ), completionQueue);
+        queues.enable(bar.read32(Registers.AQA), bar.read64(Registers.ASQ), completionQueue);
       }
     }
 

@@ -14,22 +14,20 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 
 /**
  * Stands between the host's queues and those of the embedded controller. Submission queues are
- * shared, but their doorbells pass through here; completions go to queues of our own, and from there,
- * after the {@link Malice} has seen them, into the host's.
+ * shared, but their doorbells pass through here; completions go to queues of our own, and from
+ * there, after the {@link Malice} has seen them, into the host's.
  *
  * <p>One thread calls {@link #pass}; its monitor is held while anything of the host's is touched.
  */
 final class HostileQueues {
   private static final VarHandle INT =
-      ValueLayout.JAVA_INT
-          .withOrder(ByteOrder.LITTLE_ENDIAN)
-          .varHandle()
-          .withInvokeExactBehavior();
+      ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN).varHandle().withInvokeExactBehavior();
   private static final int PAGE = 4096;
   private static final int QID = 0xFFFF;
 
@@ -106,7 +104,19 @@ final class HostileQueues {
       return sqSize != 0 && (int) INT.getAcquire(doorbells, sqTail(qid)) != sqTail;
     }
 
+    /** The identifier of an Asynchronous Event Request that nobody has answered yet, or -1. */
+    int takeEventRequest() {
+      for (Map.Entry<Integer, Command> e : commands.entrySet()) {
+        if (qid == 0 && e.getValue().opcode() == AdminOpcode.ASYNC_EVENT_REQUEST) {
+          commands.remove(e.getKey());
+          return e.getKey();
+        }
+      }
+      return -1;
+    }
+
     private void forward() {
+      function.progress();
       int now = (int) INT.getAcquire(doorbells, sqTail(qid));
       if (now < 0 || now >= sqSize) {
         return;
@@ -126,8 +136,7 @@ final class HostileQueues {
       int cdw10 = Sqe.cdw10(sqe, 0);
       commands.put(
           Sqe.cid(sqe, 0),
-          new Command(
-              opcode, Sqe.nsid(sqe, 0), cdw10, Sqe.cdw11(sqe, 0), Sqe.dptr1(sqe, 0)));
+          new Command(opcode, Sqe.nsid(sqe, 0), cdw10, Sqe.cdw11(sqe, 0), Sqe.dptr1(sqe, 0)));
       if (qid == 0 && opcode == AdminOpcode.CREATE_IO_CQ && (cdw10 & QID) < pairs.length) {
         // The entry is in the host's memory, but nobody looks at it again.
         Sqe.dptr1(sqe, 0, bounce(cdw10 & QID));
@@ -211,7 +220,7 @@ final class HostileQueues {
 
   /** The controller forgets its queues. */
   void forget() {
-    java.util.Arrays.fill(pairs, null);
+    Arrays.fill(pairs, null);
     doorbells.fill((byte) 0);
     malice.forget();
   }
@@ -233,14 +242,19 @@ final class HostileQueues {
         pairs[qid] = new Pair(qid, c.prp1(), (c.cdw10() >>> 16) + 1);
       }
       case AdminOpcode.CREATE_IO_SQ -> {
+        if (pairs[qid] == null) {
+          return;
+        }
         INT.setRelease(doorbells, sqTail(qid), 0);
         pairs[qid].sqTail = 0;
         pairs[qid].sqBus = c.prp1();
         pairs[qid].sqSize = (c.cdw10() >>> 16) + 1;
       }
       case AdminOpcode.DELETE_IO_SQ -> {
-        pairs[qid].deliver();
-        pairs[qid].sqSize = 0;
+        if (pairs[qid] != null) {
+          pairs[qid].deliver();
+          pairs[qid].sqSize = 0;
+        }
       }
       case AdminOpcode.DELETE_IO_CQ -> pairs[qid] = null;
       default -> {}
