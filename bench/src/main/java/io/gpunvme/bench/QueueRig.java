@@ -1,5 +1,6 @@
 package io.gpunvme.bench;
 
+import io.gpunvme.nvme.driver.Backoff;
 import io.gpunvme.nvme.driver.CompletionSink;
 import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.nvme.driver.NvmeController;
@@ -27,6 +28,7 @@ final class QueueRig implements AutoCloseable, CompletionSink {
   private final QueuePair queue;
   private final DmaBuffer target;
   private final Blocks blocks = new Blocks();
+  private final Backoff backoff = new Backoff();
   private final boolean copies;
   private long done;
   private long wrong;
@@ -105,8 +107,9 @@ final class QueueRig implements AutoCloseable, CompletionSink {
   void turn() {
     if (queue.poll(this) > 0) {
       queue.ring();
+      backoff.reset();
     } else {
-      Thread.onSpinWait();
+      backoff.pause();
     }
   }
 
