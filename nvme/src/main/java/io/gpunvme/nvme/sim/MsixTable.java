@@ -75,10 +75,6 @@ final class MsixTable implements BarTarget {
     sendPending();
   }
 
-  synchronized boolean isEnabled() {
-    return enabled;
-  }
-
   /** Sends the vector's message, or makes it pending. */
   synchronized void send(int vector) {
     if (enabled && vector < vectors) {

@@ -228,13 +228,31 @@ class EngineFaultTest {
     int cid = submit(write(3));
     RawQueue.Completion torn = q.peek();
     assertThat(torn).isEqualTo(new RawQueue.Completion(0, 0, 0, 0, cid, 0));
-    later(LATER);
+    later(LATER - 1);
+    assertThat(q.peek()).isEqualTo(torn);
+    later(1);
     assertThat(q.poll()).isEqualTo(new RawQueue.Completion(0, 0, 1, 1, cid, 0));
     assertThat(stored()).isEqualTo(3);
   }
 
+  @ParameterizedTest
+  @ValueSource(ints = {5, 15, 20})
+  void aTornEntryMayBeAnywhere(int before) {
+    for (int i = 0; i < before; i++) {
+      host.execute(q, FLUSH);
+    }
+    fault(FaultRule.of(Action.TORN).nanos(LATER));
+    int sqid = 7;
+    q.cq.memory().set(ValueLayout.JAVA_SHORT, q.head * 16L + 10, (short) sqid);
+    int cid = submit(write(3));
+    assertThat(q.peek()).returns(sqid, c -> c.sqid()).returns(cid, c -> c.cid());
+    later(LATER);
+    assertThat(q.poll()).isEqualTo(new RawQueue.Completion(0, 0, q.tail, 1, cid, 0));
+  }
+
   @Test
   void aTornEntryThatWasTakenIsLeftAlone() {
+    host.execute(q, FLUSH);
     fault(FaultRule.of(Action.TORN).nanos(LATER));
     submit(write(3));
     q.poll();
@@ -251,9 +269,9 @@ class EngineFaultTest {
     fault(FaultRule.of(Action.TORN).nanos(LATER));
     submit(write(3));
     host.deleteQueue(q);
-    q.cq.range().close();
+    byte[] before = q.cq.memory().toArray(ValueLayout.JAVA_BYTE);
     later(LATER);
-    assertThat(host.csts().cfs()).isFalse();
+    assertThat(q.cq.memory().mismatch(MemorySegment.ofArray(before))).isEqualTo(-1);
   }
 
   @Test

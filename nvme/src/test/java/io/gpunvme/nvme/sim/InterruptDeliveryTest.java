@@ -175,6 +175,7 @@ class InterruptDeliveryTest {
   void theLineCanBeMaskedByVector() {
     submit(host.admin);
     host.bar.write32(Registers.INTMS, 1);
+    assertThat(seen).containsExactly("up", "down");
     host.bar.write32(Registers.INTMC, 2);
     assertThat(seen).containsExactly("up", "down");
     host.bar.write32(Registers.INTMC, 1);
@@ -182,6 +183,24 @@ class InterruptDeliveryTest {
     host.admin.poll();
     host.controller.poll();
     assertThat(seen).hasSize(4).endsWith("down");
+  }
+
+  @Test
+  void eachVectorHasItsMaskBit() {
+    enableMsix();
+    RawQueue q = queue(1, PC_IEN, 5);
+    while (host.admin.poll() != null) {
+      host.controller.poll();
+    }
+    config.write(MSIX_CONTROL, 2, 0);
+    host.controller.poll();
+    seen.clear();
+    submit(q);
+    assertThat(seen).containsExactly("up");
+    host.bar.write32(Registers.INTMS, ~(1 << 5));
+    assertThat(seen).hasSize(1);
+    host.bar.write32(Registers.INTMS, 1 << 5);
+    assertThat(seen).containsExactly("up", "down");
   }
 
   @Test

@@ -199,6 +199,25 @@ class QueueAbortTest {
   }
 
   @Test
+  void deletingAQueueSaysNothingOfWhatIsOver() {
+    RawQueue q = host.createQueue(1, 16, 4);
+    int ended = 0;
+    for (int round = 0; round < 4; round++) {
+      for (int i = 0; i < 10; i++) {
+        q.push(RawHost.sqe(IoOpcode.FLUSH, 1, 0, 0, 0, 0, 0));
+      }
+      q.ring();
+      host.controller.poll();
+      clock.advance(LATENCY);
+      ended += drain(q).size();
+    }
+    assertThat(ended).isEqualTo(40);
+    host.adminOk(RawHost.deleteSq(1));
+    assertThat(q.poll()).isNull();
+    assertThat(host.controller.internalError()).isNull();
+  }
+
+  @Test
   void completionsHeldBackGoWithTheirQueue() {
     RawQueue q = host.createQueue(1, 16, 3);
     for (int i = 0; i < 10; i++) {

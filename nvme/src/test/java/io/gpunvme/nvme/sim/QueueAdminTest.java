@@ -101,6 +101,21 @@ class QueueAdminTest {
   }
 
   @Test
+  void allOfAQueueMustBeMapped() {
+    host.close();
+    host = RawHost.start(SimConfig.builder().workers(0).latencyNanos(0).build());
+    DmaBuffer pages = host.buffer(3 * 4096);
+    int error = StatusCode.DATA_TRANSFER_ERROR.status();
+    long last = pages.busAddress(2 * 4096);
+    assertThat(host.admin(RawHost.createCq(1, 257, last, PC, 0)).status() & 0x7FF).isEqualTo(error);
+    host.adminOk(RawHost.createCq(1, 256, last, PC, 0));
+    long first = pages.busAddress(0);
+    assertThat(host.admin(RawHost.createSq(1, 193, first, PC, 1)).status() & 0x7FF)
+        .isEqualTo(error);
+    host.adminOk(RawHost.createSq(1, 192, first, PC, 1));
+  }
+
+  @Test
   void contiguousQueuesAreRequired() {
     expect(StatusCode.INVALID_FIELD, RawHost.createCq(1, 8, ring.busAddress(0), 0, 0));
     host.adminOk(cq(1, 8));
@@ -206,6 +221,22 @@ class QueueAdminTest {
       host.controller.poll();
       assertThat(q.poll()).returns(cid, RawQueue.Completion::cid).returns(0, c -> c.status());
     }
+  }
+
+  @Test
+  void aScatteredQueuesListMayFillItsPageExactly() {
+    host.close();
+    SimConfig scattered =
+        SimConfig.builder().workers(0).latencyNanos(0).mqes(65535).contiguousQueues(false).build();
+    host = RawHost.start(scattered);
+    DmaBuffer list = host.buffer(4096);
+    DmaBuffer page = host.buffer(4096);
+    for (int i = 0; i < 512; i++) {
+      Prp.put(list.memory(), i * 8L, page.busAddress(0));
+    }
+    RawQueue q = host.queueMemory(1, 2, 4);
+    host.adminOk(RawHost.createCq(1, 4, q.cq.busAddress(0), PC, 0));
+    host.adminOk(RawHost.createSq(1, 512 * 64, list.busAddress(0), 0, 1));
   }
 
   @Test

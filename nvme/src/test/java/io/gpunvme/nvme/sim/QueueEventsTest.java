@@ -154,6 +154,18 @@ class QueueEventsTest {
   }
 
   @Test
+  void resetUnmasks() {
+    request();
+    wrongDoorbell(host.createQueue(1, 8, 8));
+    assertThat(host.admin.poll()).isNotNull();
+    host.disable();
+    host.enable();
+    request();
+    wrongDoorbell(host.createQueue(1, 8, 8));
+    assertThat(host.admin.poll()).isNotNull();
+  }
+
+  @Test
   void whatIsKeptIsBounded() {
     for (int i = 0; i < 100_000; i++) {
       host.controller.asyncEvents().raise(i & 7, i >>> 3 & 0xFF, i & 3);

@@ -7,8 +7,12 @@ import io.gpunvme.nvme.spec.IoOpcode;
 import io.gpunvme.nvme.spec.StatusCode;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Deque;
 import java.util.List;
+import java.util.Random;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -235,6 +239,75 @@ class QueueRingTest {
     host.execute(q, FLUSH);
     q.nextCid = 9;
     assertThat(host.execute(q, FLUSH).status()).isZero();
+  }
+
+  @Test
+  void anyTrafficWorks() {
+    long seed = Long.getLong("gpunvme.seed", 9);
+    Random random = new Random(seed);
+    int[][] sizes = {{8, 8}, {16, 5}, {5, 16}, {33, 7}};
+    for (int[] size : sizes) {
+      RawQueue q = host.createQueue(1, size[0], size[1]);
+      Deque<Integer> expected = new ArrayDeque<>();
+      for (int step = 0; step < 4000; step++) {
+        String what = "seed " + seed + " sizes " + Arrays.toString(size) + " step " + step;
+        // Every announced entry is fetched at once, unless very many completions are outstanding.
+        int room = expected.size() < 500 ? size[0] : 1;
+        for (int n = random.nextInt(room); n > 0; n--) {
+          expected.add(q.push(FLUSH));
+        }
+        q.ring();
+        poll();
+        for (int n = random.nextInt(size[1]); n > 0; n--) {
+          RawQueue.Completion c = q.take();
+          if (c == null) {
+            break;
+          }
+          assertThat(c.cid()).as(what).isEqualTo(expected.remove());
+        }
+        if (random.nextInt(3) != 0) {
+          q.ringHead(q.head);
+        }
+        assertThat(errors()).as(what).isZero();
+      }
+      host.deleteQueue(q);
+    }
+  }
+
+  @Test
+  void aHostThatNeverConsumesIsHeldUp() {
+    RawQueue q = host.createQueue(1, 64, 2);
+    for (int i = 0; i < 3000; i++) {
+      // Correct by the doorbell rules only as long as entries are fetched.
+      q.push(FLUSH);
+      q.ring();
+      poll();
+    }
+    assertThat(host.controller.stats().commandsOn(1)).isBetween(1000L, 1200L);
+    assertThat(host.csts().cfs()).isFalse();
+    long before = host.controller.stats().commandsOn(1);
+    for (int i = 0; i < 200; i++) {
+      assertThat(host.next(q).status()).isZero();
+    }
+    assertThat(host.controller.stats().commandsOn(1)).isGreaterThan(before);
+  }
+
+  @Test
+  void nothingIsFetchedFromAQueueDeletedInTheSamePass() {
+    RawQueue q = host.createQueue(1, 8, 8);
+    host.controller.faults().add(FaultRule.of(FaultRule.Action.STALL).onIo().nth(1).build());
+    host.execute(q, FLUSH);
+    q.push(FLUSH);
+    q.push(FLUSH);
+    q.ring();
+    poll();
+    host.controller.faults().clear();
+    host.admin.push(RawHost.deleteSq(1));
+    host.admin.ring();
+    poll();
+    assertThat(host.admin.poll().status()).isZero();
+    assertThat(host.controller.stats().commandsOn(1)).isEqualTo(1);
+    assertThat(q.poll()).isNull();
   }
 
   @Test
