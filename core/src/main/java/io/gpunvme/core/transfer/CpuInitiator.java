@@ -29,9 +29,11 @@ public final class CpuInitiator implements Initiator {
    * @param depth commands in flight per queue pair, 1..{@link NvmeController#maxDepth}
    * @param threads 1..queuePairs
    * @param retries how often a command that may be retried is repeated, 0..100
+   * @throws io.gpunvme.nvme.ProtocolException if the controller granted no I/O queues
    */
   public CpuInitiator(
       NvmeController controller, int queuePairs, int depth, int threads, int retries) {
+    controller.requireQueuePairs();
     range("queue pairs", queuePairs, 1, controller.maxQueuePairs());
     range("depth", depth, 1, controller.maxDepth());
     range("threads", threads, 1, queuePairs);
@@ -93,6 +95,11 @@ public final class CpuInitiator implements Initiator {
     runAll(lanes, job);
     long nanos = System.nanoTime() - start;
     job.throwIfFailed();
+    long moved = lanes.stream().mapToLong(Lane::bytes).sum();
+    if (moved != plan.bytes()) {
+      throw new IllegalStateException(
+          "a plan of " + plan.bytes() + " bytes ended after " + moved + " bytes without an error");
+    }
     Histogram latency = new Histogram(lanes.getFirst().latency());
     lanes.forEach(lane -> latency.add(lane.latency()));
     return new TransferReport(
@@ -105,7 +112,7 @@ public final class CpuInitiator implements Initiator {
         lanes.stream().mapToLong(Lane::commands).sum(),
         queues.stream().mapToLong(QueuePair::sqDoorbells).sum() - sqBefore,
         queues.stream().mapToLong(QueuePair::cqDoorbells).sum() - cqBefore,
-        lanes.stream().mapToLong(Lane::bytes).sum(),
+        moved,
         nanos,
         lanes.stream().mapToLong(Lane::retries).sum(),
         lanes.stream().mapToLong(Lane::recoveries).sum(),
@@ -139,7 +146,21 @@ public final class CpuInitiator implements Initiator {
   /** Deletes the queue pairs at the controller and frees them. */
   @Override
   public synchronized void close() {
-    queues.forEach(controller::deleteQueuePair);
+    RuntimeException failure = null;
+    for (QueuePair queue : queues) {
+      try {
+        controller.deleteQueuePair(queue);
+      } catch (RuntimeException e) {
+        if (failure == null) {
+          failure = e;
+        } else {
+          failure.addSuppressed(e);
+        }
+      }
+    }
     queues.clear();
+    if (failure != null) {
+      throw failure;
+    }
   }
 }

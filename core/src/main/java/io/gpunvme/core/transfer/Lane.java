@@ -1,6 +1,7 @@
 package io.gpunvme.core.transfer;
 
 import io.gpunvme.nvme.driver.Backoff;
+import io.gpunvme.nvme.driver.CompletionPolicy;
 import io.gpunvme.nvme.driver.CompletionSink;
 import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.nvme.driver.QueuePair;
@@ -16,8 +17,11 @@ final class Lane implements Runnable, CompletionSink {
   private static final long LONGEST_NANOS = TimeUnit.HOURS.toNanos(1);
   private static final int SIGNIFICANT_DIGITS = 3;
 
-  /** Idle rounds between two looks at the clock for commands that never completed. */
-  private static final int ROUNDS_PER_CHECK = 1024;
+  /** Rounds between two looks at the clock. */
+  private static final int ROUNDS_PER_CLOCK = 64;
+
+  /** How often commands are checked for their deadlines, however busy the queues are. */
+  private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(5);
 
   private static final CompletionSink DISCARD = (queue, slot, status) -> {};
 
@@ -43,14 +47,17 @@ final class Lane implements Runnable, CompletionSink {
     this.queues = queues;
     this.plan = job.plan();
     this.opcode = plan.direction() == Direction.READ ? IoOpcode.READ : IoOpcode.WRITE;
-    this.again = new int[queues.stream().mapToInt(QueuePair::depth).sum()];
+    // One more than can be in flight: a command taken from the plan that found its queue broken.
+    this.again = new int[queues.stream().mapToInt(QueuePair::depth).sum() + 1];
   }
 
   @Override
   public void run() {
     try {
       loop();
-    } catch (RuntimeException e) {
+    } catch (Throwable e) {
+      // Errors too: a lane that dies in silence would leave commands at work in the caller's
+      // buffer.
       job.fail(e);
       queues.forEach(this::abandon);
     }
@@ -58,9 +65,10 @@ final class Lane implements Runnable, CompletionSink {
 
   private void loop() {
     Backoff backoff = new Backoff();
-    int idle = 0;
+    long looked = System.nanoTime();
+    boolean idleSince = true;
     boolean busy = true;
-    while (busy) {
+    for (int round = 1; busy; round++) {
       busy = false;
       boolean progress = false;
       for (int i = 0; i < queues.size(); i++) {
@@ -70,14 +78,19 @@ final class Lane implements Runnable, CompletionSink {
         busy |= queue.inFlight() > 0;
       }
       busy |= !job.failed() && (againCount > 0 || job.hasMore());
+      idleSince &= !progress;
       if (progress) {
         backoff.reset();
-        idle = 0;
       } else if (busy) {
         backoff.pause();
-        if (++idle % ROUNDS_PER_CHECK == 0 || anyBroken()) {
-          mend(controller.troubled());
-        }
+      }
+      if (anyBroken()) {
+        mend(false);
+      }
+      if (round % ROUNDS_PER_CLOCK == 0 && System.nanoTime() - looked >= LOOK_NANOS) {
+        mend(idleSince && controller.troubled());
+        looked = System.nanoTime();
+        idleSince = true;
         if (Thread.currentThread().isInterrupted()) {
           job.cancel();
         }
@@ -94,16 +107,22 @@ final class Lane implements Runnable, CompletionSink {
       if (command < 0) {
         break;
       }
-      queue.submitIo(
-          opcode,
-          plan.nsid(),
-          plan.slba(command),
-          plan.blocks(command),
-          0,
-          job.buffer(),
-          plan.bufferOffset(command),
-          plan.bytes(command),
-          command);
+      int slot =
+          queue.submitIo(
+              opcode,
+              plan.nsid(),
+              plan.slba(command),
+              plan.blocks(command),
+              0,
+              job.buffer(),
+              plan.bufferOffset(command),
+              plan.bytes(command),
+              command);
+      if (slot < 0) {
+        // Another thread's reset broke the queue between the question and the submission.
+        again[againCount++] = command;
+        break;
+      }
     }
     queue.ring();
   }
@@ -116,11 +135,11 @@ final class Lane implements Runnable, CompletionSink {
       latency.recordValue(Math.min(LONGEST_NANOS, queue.latencyNanos(slot)));
       bytes += plan.bytes(command);
       job.listener().moved(plan.bytes(command));
-    } else if (!Status.dnr(status) && job.mayRetry(command)) {
+    } else if (CompletionPolicy.mayRetry(status) && job.mayRetry(command)) {
       retries++;
       again[againCount++] = command;
     } else {
-      job.fail(queue.exception(slot, status));
+      job.fail(CompletionPolicy.failure(queue, slot, status, job.attempts(command)));
     }
   }
 

@@ -13,9 +13,9 @@ final class TransferJob {
   private final TransferListener listener;
   private final int retries;
   private final AtomicInteger cursor = new AtomicInteger();
-  private final AtomicReference<@Nullable RuntimeException> failure = new AtomicReference<>();
+  private final AtomicReference<@Nullable Throwable> failure = new AtomicReference<>();
 
-  /** Attempts per command; a command belongs to one lane at a time, so plain bytes do. */
+  /** Repetitions per command; a command belongs to one lane at a time, so plain bytes do. */
   private final byte[] attempts;
 
   TransferJob(TransferPlan plan, BusRange buffer, TransferListener listener, int retries) {
@@ -61,9 +61,14 @@ final class TransferJob {
     return true;
   }
 
-  void fail(RuntimeException e) {
+  /** How often a command has been sent. */
+  int attempts(int command) {
+    return attempts[command] + 1;
+  }
+
+  void fail(Throwable e) {
     if (!failure.compareAndSet(null, e)) {
-      RuntimeException first = failure.get();
+      Throwable first = failure.get();
       if (first != null && first != e) {
         first.addSuppressed(e);
       }
@@ -80,9 +85,11 @@ final class TransferJob {
   }
 
   void throwIfFailed() {
-    RuntimeException e = failure.get();
-    if (e != null) {
-      throw e;
+    switch (failure.get()) {
+      case null -> {}
+      case RuntimeException e -> throw e;
+      case Error e -> throw e;
+      case Throwable e -> throw new IllegalStateException(e);
     }
   }
 }

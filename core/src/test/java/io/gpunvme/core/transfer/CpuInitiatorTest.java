@@ -9,6 +9,7 @@ import io.gpunvme.nvme.DeviceGoneException;
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.nvme.NvmeStatusException;
+import io.gpunvme.nvme.NvmeTimeoutException;
 import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.nvme.sim.NamespaceConfig;
@@ -19,7 +20,9 @@ import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.List;
 import java.util.SplittableRandom;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -159,6 +162,85 @@ class CpuInitiatorTest {
                 }
               })
           .isInstanceOf(DeviceGoneException.class);
+    }
+  }
+
+  @Test
+  void resetsAtTheWorstMomentsLoseNoCommand() throws InterruptedException {
+    SimulatedController fast =
+        SimulatedController.create(
+            SimConfig.builder()
+                .namespace(NamespaceConfig.discarding(16 << 20, 512))
+                .latencyNanos(0)
+                .shutdownNanos(0)
+                .build());
+    try (NvmeController resetting = NvmeController.open(fast, ControllerOptions.defaults());
+        DeviceBuffer buffer = cpu.allocate(16 << 20);
+        CpuInitiator initiator = new CpuInitiator(resetting, 2, 256, 2, 100)) {
+      TransferPlan plan =
+          TransferPlan.of(
+              Direction.READ, resetting.namespace(1), 1024, List.of(new Extent(0, 32768, 0)));
+      AtomicBoolean stop = new AtomicBoolean();
+      Thread resetter =
+          Thread.ofPlatform()
+              .start(
+                  () -> {
+                    while (!stop.get()) {
+                      resetting.reset();
+                      LockSupport.parkNanos(500_000);
+                    }
+                  });
+      try {
+        // Whatever the resets hit, each run brings every byte or says that it did not.
+        for (int i = 0; i < 20; i++) {
+          try {
+            assertThat(initiator.run(plan, buffer, b -> {}).bytes()).isEqualTo(plan.bytes());
+          } catch (NvmeException e) {
+            assertThat(e).hasMessageContaining("times");
+          }
+        }
+      } finally {
+        stop.set(true);
+        resetter.join();
+      }
+    }
+  }
+
+  @Test
+  void aLaneThatDiesOfAnErrorSaysSo() {
+    try (CpuInitiator initiator = new CpuInitiator(controller, 2, 8, 2, 3)) {
+      assertThatThrownBy(
+              () ->
+                  initiator.run(
+                      plan(Direction.READ),
+                      target,
+                      b -> {
+                        throw new AssertionError("listener");
+                      }))
+          .isInstanceOf(AssertionError.class)
+          .hasMessage("listener");
+    }
+  }
+
+  @Test
+  void aCommandThatNeverCompletesIsATimeout() {
+    try (CpuInitiator initiator = new CpuInitiator(controller, 1, 8, 1, 1)) {
+      device.faults().add("drop on read lba=4000");
+      assertThatThrownBy(() -> initiator.run(plan(Direction.READ), target, b -> {}))
+          .isInstanceOf(NvmeTimeoutException.class)
+          .hasMessageContaining("200 ms");
+    }
+  }
+
+  @Test
+  void aLostCommandIsNoticedWhileOthersKeepTheQueueBusy() {
+    try (CpuInitiator initiator = new CpuInitiator(controller, 1, 8, 1, 1)) {
+      device.faults().add("drop on read lba=0");
+      device.faults().add("delay=20ms on read");
+      // 512 commands of 20 ms, 8 at a time, take over a second; the deadline is 200 ms.
+      assertThatThrownBy(() -> initiator.run(plan(Direction.READ), target, b -> {}))
+          .isInstanceOf(NvmeTimeoutException.class);
+      assertThat(device.stats().commands()).isLessThan(400);
     }
   }
 

@@ -2,11 +2,8 @@ package io.gpunvme.nvme.driver;
 
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.NvmeException;
-import io.gpunvme.nvme.NvmeTimeoutException;
 import io.gpunvme.nvme.memory.BusRange;
-import io.gpunvme.nvme.spec.IoOpcode;
 import io.gpunvme.nvme.spec.Status;
-import io.gpunvme.nvme.spec.StatusCode;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 import java.util.concurrent.TimeUnit;
@@ -52,7 +49,6 @@ final class BlockTransfer implements CompletionSink {
   private long chunks;
   private long nextChunk;
   private int outstanding;
-  private boolean recovering;
   private @Nullable NvmeException failure;
   private @Nullable RecoveryOutcome lastRecovery;
   private long retried;
@@ -128,10 +124,13 @@ final class BlockTransfer implements CompletionSink {
       if (outstanding == 0 && (failure != null || (nextChunk == chunks && againCount == 0))) {
         break;
       }
-      if (queue.poll(this) > 0) {
+      int before = outstanding;
+      queue.poll(this);
+      if (outstanding != before) {
         backoff.reset();
         continue;
       }
+      // Stale completions are no progress: a flood of them must not keep time from being looked at.
       long now = System.nanoTime();
       if (queue.state() != QueuePair.State.READY) {
         recover();
@@ -206,47 +205,20 @@ final class BlockTransfer implements CompletionSink {
     }
     long ticket = pair.userData(slot);
     int attempt = (int) (ticket >>> ATTEMPT_SHIFT);
-    boolean ended = recovering && endedByHost(status);
-    if ((ended || !Status.dnr(status)) && attempt < retries) {
+    if (CompletionPolicy.mayRetry(status) && attempt < retries) {
       retried++;
       repeat(ticket + (1L << ATTEMPT_SHIFT));
-    } else if (ended) {
-      failure = timeout(pair, slot, attempt);
     } else {
-      failure = pair.exception(slot, status);
+      failure = CompletionPolicy.failure(pair, slot, status, attempt + 1);
     }
   }
 
-  /** What the rungs of the ladder make of a command that did not complete by itself. */
-  private static boolean endedByHost(int status) {
-    StatusCode code = StatusCode.of(status);
-    return code == StatusCode.ABORTED_BY_HOST
-        || code == StatusCode.ABORT_REQUESTED
-        || code == StatusCode.ABORTED_SQ_DELETION;
-  }
-
-  private static NvmeTimeoutException timeout(QueuePair pair, int slot, int attempt) {
-    return new NvmeTimeoutException(
-        "%s%s on queue %d did not complete within %d ms, %d times; the queue was recovered"
-            .formatted(
-                IoOpcode.name(pair.opcode(slot)),
-                pair.slba(slot) < 0 ? "" : " at LBA " + pair.slba(slot),
-                pair.qid(),
-                pair.timeoutNanos() / 1_000_000,
-                attempt + 1));
-  }
-
   private void recover() {
-    recovering = true;
-    try {
-      RecoveryOutcome outcome = controller.recover(queue, this);
-      lastRecovery = outcome;
-      if (!outcome.recovered()) {
-        failure = Objects.requireNonNull(outcome.failure());
-        outstanding = 0;
-      }
-    } finally {
-      recovering = false;
+    RecoveryOutcome outcome = controller.recover(queue, this);
+    lastRecovery = outcome;
+    if (!outcome.recovered()) {
+      failure = Objects.requireNonNull(outcome.failure());
+      outstanding = 0;
     }
   }
 }
