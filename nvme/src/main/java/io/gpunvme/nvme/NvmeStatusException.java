@@ -35,13 +35,28 @@ public final class NvmeStatusException extends NvmeException {
             + (nsid == 0 ? "" : ", namespace " + Integer.toUnsignedString(nsid))
             + (slba < 0 ? "" : ", LBA " + slba)
             + ")"
-            + (Status.dnr(status) ? "" : "; the controller allows a retry"));
+            + (Status.dnr(status) ? "" : "; DNR is clear"));
     this.status = status;
     this.opcode = opcode;
     this.qid = qid;
     this.cid = cid;
     this.nsid = nsid;
     this.slba = slba;
+  }
+
+  /**
+   * The same failure told differently; the caller sets the cause.
+   *
+   * @param message says what {@code first} said and more
+   */
+  public NvmeStatusException(String message, NvmeStatusException first) {
+    super(message);
+    this.status = first.status;
+    this.opcode = first.opcode;
+    this.qid = first.qid;
+    this.cid = first.cid;
+    this.nsid = first.nsid;
+    this.slba = first.slba;
   }
 
   /** The 15-bit Status Field: SC, SCT, CRD, M and DNR. */

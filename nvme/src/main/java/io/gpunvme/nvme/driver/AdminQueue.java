@@ -307,10 +307,14 @@ public final class AdminQueue {
 
   // ---- events
 
-  /** Sends one Asynchronous Event Request; its completion goes to the event sink. */
-  void requestEvent() {
+  /**
+   * Sends one Asynchronous Event Request; its completion goes to the event sink.
+   *
+   * @return false if no slot was free: nothing was sent
+   */
+  boolean requestEvent() {
     AdminCommand command = AdminCommand.of(AdminOpcode.ASYNC_EVENT_REQUEST);
-    trySubmit(new AdminRequest(command.sqe(), null, 0), timeoutNanos);
+    return trySubmit(new AdminRequest(command.sqe(), null, 0), timeoutNanos);
   }
 
   /** Takes in what has completed, without waiting. */

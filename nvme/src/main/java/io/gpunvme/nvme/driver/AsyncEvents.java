@@ -58,7 +58,8 @@ public final class AsyncEvents {
   }
 
   /**
-   * After every bring-up: says which events are wanted and sends the requests.
+   * After every bring-up: says which events are wanted and sends the requests; one slot of the
+   * admin queue stays free for commands.
    *
    * @return a note for the bring-up report
    */
@@ -68,7 +69,7 @@ public final class AsyncEvents {
             & (IdentifyController.OAES_NAMESPACE_ATTRIBUTES
                 | IdentifyController.OAES_FIRMWARE_ACTIVATION);
     new ControllerFeatures(admin).set(FeatureId.ASYNC_EVENT_CONFIG, SMART_WARNINGS | notices);
-    int requests = Math.min(identify.aerl() + 1, MAX_REQUESTS);
+    int requests = Math.min(Math.min(identify.aerl() + 1, MAX_REQUESTS), admin.queue().depth() - 1);
     synchronized (received) {
       wanted = requests;
       outstanding = 0;
@@ -101,7 +102,10 @@ public final class AsyncEvents {
     return events;
   }
 
-  /** Requests outstanding before a reset are gone with it, hence the counting. */
+  /**
+   * Requests outstanding before a reset are gone with it, hence the counting; one that could not be
+   * sent is left to the next poll.
+   */
   private void request(AdminQueue admin) {
     while (true) {
       synchronized (received) {
@@ -110,7 +114,19 @@ public final class AsyncEvents {
         }
         outstanding++;
       }
-      admin.requestEvent();
+      boolean sent = false;
+      try {
+        sent = admin.requestEvent();
+      } finally {
+        if (!sent) {
+          synchronized (received) {
+            outstanding--;
+          }
+        }
+      }
+      if (!sent) {
+        return;
+      }
     }
   }
 

@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.driver;
 
+import io.gpunvme.ffi.Posix;
 import io.gpunvme.nvme.ControllerFatalException;
 import io.gpunvme.nvme.DeviceGoneException;
 import io.gpunvme.nvme.NvmeException;
@@ -51,7 +52,6 @@ final class BringUp {
   /** What the admin queue can move with one command; its users split what is longer. */
   static final int ADMIN_TRANSFER_BYTES = 64 << 10;
 
-  private static final int PAGE_SIZE = BusRange.GRANULE;
   private static final long TO_UNIT_NANOS = TimeUnit.MILLISECONDS.toNanos(500);
   private static final long POLL_NANOS = 50_000;
   private static final int SQ_ENTRY_SHIFT = 6;
@@ -66,6 +66,7 @@ final class BringUp {
   private long entered = System.nanoTime();
   private Cap cap = new Cap(0);
   private Vs version = new Vs(0);
+  private int pageSize = BusRange.GRANULE;
 
   /**
    * @param adminPair the admin queue pair of an earlier bring-up, emptied and used again, or null
@@ -99,8 +100,18 @@ final class BringUp {
     return registers;
   }
 
+  /** Memory page size (CC.MPS) in bytes, once CAP has been checked. */
   int pageSize() {
-    return PAGE_SIZE;
+    return pageSize;
+  }
+
+  /**
+   * The memory page size for a host: its own, or the longest the controller has if that is shorter.
+   *
+   * @param hostPage bytes, a power of two and no less than CAP.MPSMIN asks for
+   */
+  static int pageSize(Cap cap, int hostPage) {
+    return (int) Math.min(hostPage, (long) BusRange.GRANULE << cap.mpsmax());
   }
 
   /** The admin queue pair, once there is one; on failure too, so that it can be freed. */
@@ -173,12 +184,15 @@ final class BringUp {
     require(
         cap.mpsmin() <= cap.mpsmax(),
         "CAP.MPSMIN " + cap.mpsmin() + " is above CAP.MPSMAX " + cap.mpsmax());
+    int hostPage = Posix.pageSize();
+    long shortest = (long) BusRange.GRANULE << cap.mpsmin();
     require(
-        cap.mpsmin() == 0,
+        shortest <= hostPage,
         "CAP.MPSMIN asks for memory pages of "
-            + ((long) PAGE_SIZE << cap.mpsmin())
-            + " bytes, but memory is mapped in pages of "
-            + PAGE_SIZE);
+            + shortest
+            + " bytes, but this host's pages have "
+            + hostPage);
+    pageSize = pageSize(cap, hostPage);
     require(cap.css() != 0, "CAP.CSS names no command set");
     long end = Registers.cqHeadDoorbell(0, cap.dstrd()) + Integer.BYTES;
     require(
@@ -226,7 +240,8 @@ final class BringUp {
   }
 
   private String adminQueues() {
-    int entries = Math.min(options.adminEntries(), cap.mqes() + 1);
+    // CAP.MQES limits I/O queues only (Base 2.0, 3.1.3.1).
+    int entries = options.adminEntries();
     QueuePair pair = adminPair;
     if (pair == null) {
       QueuePairSpec spec =
@@ -236,7 +251,7 @@ final class BringUp {
               entries,
               entries - 1,
               cap.dstrd(),
-              PAGE_SIZE,
+              pageSize,
               ADMIN_TRANSFER_BYTES,
               DataPointerMode.PRP,
               options.adminTimeout().toNanos());
@@ -262,7 +277,7 @@ final class BringUp {
     Cc wanted =
         new Cc(0)
             .withCss(commandSets())
-            .withMps(Integer.numberOfTrailingZeros(PAGE_SIZE / BusRange.GRANULE))
+            .withMps(Integer.numberOfTrailingZeros(pageSize / BusRange.GRANULE))
             .withAms(Cc.AMS_ROUND_ROBIN)
             .withIosqes(SQ_ENTRY_SHIFT)
             .withIocqes(CQ_ENTRY_SHIFT)

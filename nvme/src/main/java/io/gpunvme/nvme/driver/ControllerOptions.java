@@ -12,7 +12,8 @@ import java.time.Duration;
  * @param adminTimeout an admin command older than this is recovered
  * @param recoveryTimeout the same for the commands recovery itself sends (Abort, Delete Queue)
  * @param formatTimeout how long Format NVM may take
- * @param shutdownTimeout shortest wait for an orderly shutdown; RTD3E may make it longer
+ * @param shutdownTimeout shortest wait for an orderly shutdown; RTD3E may make it longer, up to a
+ *     minute
  * @param adminEntries entries of each admin queue, 8..4096
  * @param queuePairs I/O queue pairs to ask the controller for, 1..65534; it may grant fewer
  * @param maxTransferBytes longest data transfer of one command, a multiple of 4096; MDTS may make

@@ -21,6 +21,7 @@ import java.util.function.Supplier;
  * Alive, events. Made once; set up anew after every bring-up.
  */
 final class ControllerParts {
+  private final String name;
   private final ControllerOptions options;
   private final ControllerRegisters registers;
   private final List<BringUpStep> steps;
@@ -46,6 +47,7 @@ final class ControllerParts {
       BringUp ready,
       AdminQueue.Rescue rescue,
       CopyOnWriteArrayList<BringUpStep> steps) {
+    this.name = function.name();
     this.options = options;
     this.registers = ready.registers();
     this.steps = steps;
@@ -77,18 +79,18 @@ final class ControllerParts {
     }
   }
 
-  private <T> void step(String name, Supplier<T> action, Function<T, String> note) {
+  private <T> void step(String state, Supplier<T> action, Function<T, String> note) {
     long start = System.nanoTime();
     String outcome = "failed";
     try {
       outcome = note.apply(action.get());
     } catch (NvmeException e) {
       outcome = "failed: " + e.getMessage();
-      throw e;
+      throw Failures.during("bring-up of " + name + " failed in " + state, e);
     } finally {
       long nanos = System.nanoTime() - start;
       int cc = registers.cc().value();
-      steps.add(new BringUpStep(name, nanos, cc, registers.csts().value(), outcome));
+      steps.add(new BringUpStep(state, nanos, cc, registers.csts().value(), outcome));
     }
   }
 
@@ -118,7 +120,7 @@ final class ControllerParts {
       queues.grant(Math.min(granted, options.queuePairs()));
     } catch (NvmeStatusException e) {
       NvmeController.LOG.log(System.Logger.Level.DEBUG, "no I/O queues", e);
-      queues.grant(0);
+      queues.refuse(String.valueOf(e.getMessage()));
     }
     return queues.limit();
   }

@@ -3,11 +3,14 @@ package io.gpunvme.nvme.driver;
 import io.gpunvme.nvme.CommandAbortedException;
 import io.gpunvme.nvme.ControllerFatalException;
 import io.gpunvme.nvme.DeviceGoneException;
+import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.NvmeException;
+import io.gpunvme.nvme.NvmeStatusException;
 import io.gpunvme.nvme.NvmeTimeoutException;
+import io.gpunvme.nvme.ProtocolException;
 
-/** Makes an exception for each caller out of the one that put the controller out of service. */
+/** Makes an exception of the same kind out of another one, which becomes its cause. */
 final class Failures {
   private Failures() {}
 
@@ -22,6 +25,24 @@ final class Failures {
           case InvalidRequestException e -> new InvalidRequestException(own);
           case CommandAbortedException e -> new CommandAbortedException(own);
           default -> new ControllerFatalException(message);
+        };
+    copy.initCause(first);
+    return copy;
+  }
+
+  /** The same exception with {@code context} and a colon before its message. */
+  static NvmeException during(String context, NvmeException first) {
+    String message = context + ": " + first.getMessage();
+    NvmeException copy =
+        switch (first) {
+          case NvmeStatusException e -> new NvmeStatusException(message, e);
+          case NvmeTimeoutException e -> new NvmeTimeoutException(message);
+          case ControllerFatalException e -> new ControllerFatalException(message);
+          case DeviceGoneException e -> new DeviceGoneException(message);
+          case CommandAbortedException e -> new CommandAbortedException(message);
+          case ProtocolException e -> new ProtocolException(message);
+          case InvalidRequestException e -> new InvalidRequestException(message);
+          case DmaMappingException e -> new DmaMappingException(message);
         };
     copy.initCause(first);
     return copy;

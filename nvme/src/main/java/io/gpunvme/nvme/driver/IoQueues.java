@@ -2,6 +2,7 @@ package io.gpunvme.nvme.driver;
 
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.NvmeException;
+import io.gpunvme.nvme.ProtocolException;
 import io.gpunvme.nvme.memory.BusMapper;
 import io.gpunvme.nvme.pci.Bar;
 import io.gpunvme.nvme.spec.AdminOpcode;
@@ -31,6 +32,9 @@ final class IoQueues {
   private int limit;
   private @Nullable MemorySegment doorbells;
 
+  /** Why {@link #limit} is 0, if it is. */
+  private String noneReason = "none were requested yet";
+
   IoQueues(AdminQueue admin, BusMapper mapper, Bar bar, Cap cap, ControllerOptions options) {
     this.admin = admin;
     this.mapper = mapper;
@@ -49,6 +53,8 @@ final class IoQueues {
    * transport maps, fewer doorbells.
    */
   void grant(int granted) {
+    doorbells = null;
+    noneReason = "BAR0 has no doorbells for them, or they cannot be mapped";
     long stride = 2L * (4L << cap.dstrd());
     long fit = (bar.size() - Registers.DOORBELLS) / stride - 1;
     limit = (int) Math.min(granted, Math.max(0, fit));
@@ -62,33 +68,40 @@ final class IoQueues {
     }
   }
 
+  /** After a bring-up whose request for queues was refused. */
+  void refuse(String reason) {
+    limit = 0;
+    doorbells = null;
+    noneReason = reason;
+  }
+
+  /** Throws unless there may be at least one pair. */
+  void require() {
+    if (limit == 0) {
+      throw none();
+    }
+  }
+
+  private ProtocolException none() {
+    return new ProtocolException("the controller granted no I/O queues (" + noneReason + ")");
+  }
+
   /** Creates a pair here and at the controller; {@code qid} of the template is ignored. */
   QueuePair create(QueuePairSpec wanted) {
+    MemorySegment mapped = doorbells;
+    if (mapped == null) {
+      throw none();
+    }
     int entries = cap.mqes() + 1;
     if (wanted.sqSize() > entries || wanted.cqSize() > entries) {
       throw new InvalidRequestException(
           "queues of %d and %d entries, but the controller takes at most %d (CAP.MQES)"
               .formatted(wanted.sqSize(), wanted.cqSize(), entries));
     }
-    MemorySegment mapped = doorbells;
-    if (mapped == null || limit == 0) {
-      throw new InvalidRequestException("the controller granted no I/O queues");
-    }
-    QueuePairSpec spec =
-        new QueuePairSpec(
-            freeQid(),
-            wanted.sqSize(),
-            wanted.cqSize(),
-            wanted.depth(),
-            wanted.dstrd(),
-            wanted.pageSize(),
-            wanted.maxTransferBytes(),
-            wanted.dataPointers(),
-            wanted.timeoutNanos());
-    QueuePair pair = new QueuePair(spec, mapper, mapped);
+    QueuePair pair = new QueuePair(wanted.withQid(freeQid()), mapper, mapped);
     try {
       createAtController(pair);
-    } catch (NvmeException e) {
+    } catch (RuntimeException e) {
       pair.close();
       throw e;
     }
@@ -120,7 +133,7 @@ final class IoQueues {
               .cdw10((pair.sqSize() - 1) << 16 | qid)
               .cdw11(qid << 16 | PHYSICALLY_CONTIGUOUS),
           timeoutNanos);
-    } catch (NvmeException e) {
+    } catch (RuntimeException e) {
       deleteQuietly(AdminOpcode.DELETE_IO_CQ, qid);
       throw e;
     }

@@ -26,6 +26,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class Lifecycle implements AdminQueue.Rescue {
   private static final long POLL_NANOS = 100_000;
+  private static final long LONGEST_RTD3E_NANOS = TimeUnit.MINUTES.toNanos(1);
 
   private final PciFunction function;
   private final ControllerOptions options;
@@ -151,7 +152,7 @@ final class Lifecycle implements AdminQueue.Rescue {
       }
       if (!up) {
         quiesce();
-        return "the controller was not up";
+        return "its DMA was stopped";
       }
       NvmeController.LOG.log(System.Logger.Level.DEBUG, "resetting {0}: {1}", name(), why);
       long start = System.nanoTime();
@@ -234,13 +235,20 @@ final class Lifecycle implements AdminQueue.Rescue {
     }
   }
 
+  /**
+   * How long to wait for an orderly shutdown.
+   *
+   * @param rtd3e RTD3E, microseconds; a controller may claim more than an hour, and is not believed
+   */
+  static long shutdownNanos(long optionNanos, long rtd3e) {
+    return Math.max(
+        optionNanos, Math.min(TimeUnit.MICROSECONDS.toNanos(rtd3e), LONGEST_RTD3E_NANOS));
+  }
+
   private void notifyShutdown() {
     registers.cc(registers.cc().withShn(Cc.SHN_NORMAL));
     long start = System.nanoTime();
-    long limit =
-        Math.max(
-            options.shutdownTimeout().toNanos(),
-            TimeUnit.MICROSECONDS.toNanos(parts.identify().rtd3e()));
+    long limit = shutdownNanos(options.shutdownTimeout().toNanos(), parts.identify().rtd3e());
     while (true) {
       registers.requireAlive("shutdown");
       if (registers.csts().shst() == Csts.SHST_COMPLETE) {

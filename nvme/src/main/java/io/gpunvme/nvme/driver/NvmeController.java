@@ -24,6 +24,7 @@ public final class NvmeController implements AutoCloseable {
   static final System.Logger LOG = System.getLogger("io.gpunvme.nvme.driver");
 
   private static final int IDENTIFY_BYTES = 4096;
+  private static final int MAX_DEPTH = 4096;
   private static final int FORMAT_SES_SHIFT = 9;
   private static final int FORMAT_UPPER_SHIFT = 12;
 
@@ -137,9 +138,28 @@ public final class NvmeController implements AutoCloseable {
     return life.queues().limit();
   }
 
-  /** Largest depth of a queue pair: CAP.MQES, since one ring entry always stays empty. */
+  /**
+   * Asks for {@link #maxQueuePairs} to be at least 1.
+   *
+   * @throws io.gpunvme.nvme.ProtocolException if the controller granted no I/O queues; the message
+   *     says why
+   */
+  public void requireQueuePairs() {
+    life.lock().lock();
+    try {
+      life.queues().require();
+    } finally {
+      life.lock().unlock();
+    }
+  }
+
+  /**
+   * Largest depth of a queue pair: CAP.MQES, since one ring entry always stays empty, but no more
+   * than 4096, so that at least 4 of a CID's 16 bits remain for the generation that tells a late
+   * completion from the one waited for.
+   */
   public int maxDepth() {
-    return cap().mqes();
+    return Math.min(cap().mqes(), MAX_DEPTH);
   }
 
   /** Longest transfer of one command: the smaller of MDTS and the option, bytes. */
@@ -160,6 +180,7 @@ public final class NvmeController implements AutoCloseable {
    *
    * @param depth commands in flight at most, 1..{@link #maxDepth}
    * @throws InvalidRequestException if all queue pairs are in use or the depth is out of range
+   * @throws io.gpunvme.nvme.ProtocolException if the controller granted no I/O queues
    */
   public QueuePair createQueuePair(int depth) {
     return createQueuePair(depth, depth + 1, depth + 1);
@@ -168,11 +189,14 @@ public final class NvmeController implements AutoCloseable {
   /**
    * Creates a queue pair with rings of given sizes.
    *
-   * @param depth commands in flight at most, 1..min(sqSize, cqSize) - 1
+   * @param depth commands in flight at most, 1..min(sqSize, cqSize) - 1 and {@link #maxDepth}
    * @param sqSize submission queue entries, 2..CAP.MQES + 1
    * @param cqSize completion queue entries, 2..CAP.MQES + 1
    */
   public QueuePair createQueuePair(int depth, int sqSize, int cqSize) {
+    if (depth < 1 || depth > maxDepth()) {
+      throw new InvalidRequestException("depth " + depth + " is outside 1.." + maxDepth());
+    }
     DataPointerMode mode = options().dataPointers();
     if (mode == DataPointerMode.SGL && !supportsSgl()) {
       throw new InvalidRequestException(name() + " does not support SGLs");

@@ -40,4 +40,18 @@ record QueuePairSpec(
           "a maximum transfer of " + maxTransferBytes + " bytes is less than a page");
     }
   }
+
+  /** The same but for the queue identifier. */
+  QueuePairSpec withQid(int other) {
+    return new QueuePairSpec(
+        other,
+        sqSize,
+        cqSize,
+        depth,
+        dstrd,
+        pageSize,
+        maxTransferBytes,
+        dataPointers,
+        timeoutNanos);
+  }
 }

@@ -173,10 +173,11 @@ final class Recovery {
       long began = System.nanoTime();
       Backoff backoff = new Backoff();
       while (pair.expired(System.nanoTime()) == slot) {
-        if (pair.poll(sink) == 0) {
-          if (System.nanoTime() - began >= nanos) {
-            return false;
-          }
+        int consumed = pair.poll(sink);
+        if (System.nanoTime() - began >= nanos) {
+          return pair.expired(System.nanoTime()) != slot;
+        }
+        if (consumed == 0) {
           backoff.pause();
         }
       }

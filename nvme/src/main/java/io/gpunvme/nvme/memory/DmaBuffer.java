@@ -57,7 +57,10 @@ public final class DmaBuffer implements AutoCloseable {
 
   @Override
   public void close() {
-    range.close();
-    shared.close();
+    try {
+      range.close();
+    } finally {
+      shared.close();
+    }
   }
 }

@@ -5,14 +5,14 @@ import io.gpunvme.nvme.spec.Vs;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.InvalidPathException;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.HashSet;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.NavigableMap;
-import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.BiConsumer;
 import java.util.function.ObjIntConsumer;
@@ -56,7 +56,7 @@ public final class SimConfigParser {
   public static SimConfigBuilder parse(String text) {
     SimConfigBuilder builder = SimConfig.builder();
     NavigableMap<Integer, Map<String, String>> namespaces = new TreeMap<>();
-    Set<String> seen = new HashSet<>();
+    Map<String, String> given = new HashMap<>();
     for (String pair : split(text)) {
       int equals = pair.indexOf('=');
       if (equals < 1) {
@@ -64,7 +64,7 @@ public final class SimConfigParser {
       }
       String key = pair.substring(0, equals);
       String value = pair.substring(equals + 1);
-      if (!seen.add(key)) {
+      if (given.put(key, value) != null) {
         throw new InvalidRequestException(key + "= is given twice");
       }
       Key known = CONTROLLER_KEYS.get(key);
@@ -74,12 +74,25 @@ public final class SimConfigParser {
         namespaceKey(namespaces, key, value);
       }
     }
+    requireHostMemoryOrder(given);
     addNamespaces(builder, namespaces);
     return builder;
   }
 
+  private static void requireHostMemoryOrder(Map<String, String> given) {
+    long least = TextValues.size("hmmin", given.getOrDefault("hmmin", "0"));
+    long preferred = TextValues.size("hmpre", given.getOrDefault("hmpre", "0"));
+    if (least > preferred) {
+      throw new InvalidRequestException(
+          "hmmin=" + least + " is above hmpre=" + preferred + " (bytes)");
+    }
+  }
+
   private static List<String> split(String text) {
     List<String> pairs = new ArrayList<>();
+    if (text.isBlank()) {
+      return pairs;
+    }
     StringBuilder pair = new StringBuilder();
     for (int i = 0; i < text.length(); i++) {
       char c = text.charAt(i);
@@ -93,7 +106,6 @@ public final class SimConfigParser {
       }
     }
     pairs.add(pair.toString());
-    pairs.removeIf(String::isBlank);
     return pairs;
   }
 
@@ -176,6 +188,8 @@ public final class SimConfigParser {
     if (value.startsWith("@")) {
       try {
         text = Files.readString(Path.of(value.substring(1)));
+      } catch (NoSuchFileException e) {
+        throw new InvalidRequestException(e.getFile() + ": no such file or folder");
       } catch (IOException | InvalidPathException e) {
         throw TextValues.bad(key, value, "a file that can be read: " + e);
       }
@@ -203,11 +217,11 @@ public final class SimConfigParser {
   }
 
   private static void limits(Map<String, Key> keys) {
-    number(
-        keys,
+    keys.put(
         "nn",
-        "highest valid namespace identifier (as many as configured)",
-        SimConfigBuilder::maxNamespaces);
+        new Key(
+            "highest valid namespace identifier (as many as configured)",
+            (b, k, v) -> b.maxNamespaces(positive(k, v))));
     size(keys, "mdts", "largest transfer, 0 for no limit (512KiB)", SimConfigBuilder::maxTransfer);
     number(keys, "mqes", "largest queue, 0-based (1023)", SimConfigBuilder::mqes);
     number(keys, "queues", "I/O queue pairs (64)", SimConfigBuilder::ioQueues);
@@ -284,6 +298,14 @@ public final class SimConfigParser {
   private static void flag(
       Map<String, Key> keys, String key, String help, BiConsumer<SimConfigBuilder, Boolean> to) {
     keys.put(key, new Key(help, (b, k, v) -> to.accept(b, TextValues.flag(k, v))));
+  }
+
+  private static int positive(String key, String value) {
+    int number = TextValues.number(key, value, SimConfig.MAX_NAMESPACES);
+    if (number == 0) {
+      throw TextValues.bad(key, value, "a whole number from 1 to " + SimConfig.MAX_NAMESPACES);
+    }
+    return number;
   }
 
   private static int pages(String key, String value) {

@@ -12,6 +12,7 @@ import io.gpunvme.nvme.NvmeStatusException;
 import io.gpunvme.nvme.NvmeTimeoutException;
 import io.gpunvme.nvme.memory.DmaBuffer;
 import io.gpunvme.nvme.spec.AdminOpcode;
+import io.gpunvme.nvme.spec.AsyncEvent;
 import io.gpunvme.nvme.spec.Cns;
 import io.gpunvme.nvme.spec.Csts;
 import io.gpunvme.nvme.spec.IdentifyController;
@@ -24,6 +25,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -67,6 +69,55 @@ class AdminQueueTest {
     int enables = function.ccWrites.size();
     fake.first =
         (sqe, data) -> function.ccWrites.size() == enables ? identifyNever(sqe) : FakeAdmin.NORMAL;
+  }
+
+  @Test
+  void eventRequestsSayWhetherTheyWereSent() {
+    QueuePair queue = controller.admin().queue();
+    fake.first = (sqe, data) -> FakeAdmin.NEVER;
+    int sent = 0;
+    while (controller.admin().requestEvent()) {
+      sent++;
+    }
+    assertThat(sent).isPositive();
+    assertThat(queue.hasRoom()).isFalse();
+    assertThat(controller.admin().requestEvent()).isFalse();
+    controller.pollEvents();
+    fake.first = (sqe, data) -> FakeAdmin.NORMAL;
+    controller.reset();
+    identify();
+    assertThat(fake.eventRequests()).isEqualTo(4);
+  }
+
+  @Test
+  void eventRequestsThatCouldNotBeSentAreSentLater() {
+    SimRig.await("the first requests", () -> fake.eventRequests() == 4);
+    int event = AsyncEvent.of(AsyncEvent.TYPE_VENDOR, 3, LogId.SUPPORTED).dw0();
+    fake.event(event);
+    List<Integer> held = new CopyOnWriteArrayList<>();
+    fake.first =
+        (sqe, data) -> {
+          held.add(Sqe.cid(sqe, 0));
+          return FakeAdmin.NEVER;
+        };
+    int before = controller.admin().queue().inFlight();
+    int filled = 0;
+    while (controller.admin().requestEvent()) {
+      filled++;
+    }
+    int all = filled;
+    assertThat(before + all).isGreaterThanOrEqualTo(controller.admin().queue().depth());
+    // The event's own slot went to a filler: there is none for the next request.
+    assertThat(controller.pollEvents()).containsExactly(new AsyncEvent(event));
+    SimRig.await("the fillers", () -> held.size() == all);
+    fake.first = (sqe, data) -> FakeAdmin.NORMAL;
+    held.forEach(cid -> fake.post(cid, StatusCode.ABORT_REQUESTED.status(), 0));
+    SimRig.await(
+        "a request in the event's place",
+        () -> {
+          controller.pollEvents();
+          return fake.eventRequests() == 4;
+        });
   }
 
   @Test

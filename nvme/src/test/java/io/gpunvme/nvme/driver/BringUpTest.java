@@ -3,6 +3,7 @@ package io.gpunvme.nvme.driver;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.gpunvme.ffi.Posix;
 import io.gpunvme.nvme.ControllerFatalException;
 import io.gpunvme.nvme.DeviceGoneException;
 import io.gpunvme.nvme.NvmeException;
@@ -75,7 +76,7 @@ class BringUpTest {
     Cc last = function.ccWrites.getLast();
     assertThat(last.iosqes()).isEqualTo(6);
     assertThat(last.iocqes()).isEqualTo(4);
-    assertThat(last.mps()).isZero();
+    assertThat(4096 << last.mps()).isEqualTo(bringUp.pageSize());
     assertThat(last.css()).isEqualTo(Cc.CSS_NVM);
     assertThat(last.en()).isTrue();
     assertThat(function.ccWrites.get(function.ccWrites.size() - 2)).isEqualTo(last.withEn(false));
@@ -97,10 +98,27 @@ class BringUpTest {
   }
 
   @Test
-  void adminQueuesAreNoLongerThanMqes() {
-    function.cap = cap(b -> b.mqes(7));
+  void adminQueuesAreNotLimitedByMqes() {
+    function.cap = cap(b -> b.mqes(1));
     bringUp.run();
-    assertThat(new Aqa(function.register(Registers.AQA))).isEqualTo(Aqa.of(7, 7));
+    assertThat(new Aqa(function.register(Registers.AQA))).isEqualTo(Aqa.of(31, 31));
+  }
+
+  @Test
+  void memoryPagesAreTheHostsWithinWhatTheControllerHas() {
+    assertThat(BringUp.pageSize(cap(b -> b.mpsmax(4)), 4096)).isEqualTo(4096);
+    assertThat(BringUp.pageSize(cap(b -> b.mpsmax(4)), 65536)).isEqualTo(65536);
+    assertThat(BringUp.pageSize(cap(b -> b.mpsmax(2)), 65536)).isEqualTo(16384);
+    assertThat(BringUp.pageSize(cap(b -> b.mpsmax(0)), 65536)).isEqualTo(4096);
+    assertThat(BringUp.pageSize(cap(b -> b.mpsmax(15)), 65536)).isEqualTo(65536);
+  }
+
+  @Test
+  void memoryPageSizeOfThisHost() {
+    function.cap = cap(b -> b.mpsmax(15));
+    bringUp.run();
+    assertThat(bringUp.pageSize()).isEqualTo(Posix.pageSize());
+    assertThat(4096 << function.ccWrites.getLast().mps()).isEqualTo(Posix.pageSize());
   }
 
   @Test
@@ -244,7 +262,7 @@ class BringUpTest {
     return Stream.of(
         Arguments.of("MQES", cap(b -> b.mqes(0))),
         Arguments.of("MPSMIN", cap(b -> b.mpsmin(5).mpsmax(4))),
-        Arguments.of("8192", cap(b -> b.mpsmin(1).mpsmax(4))),
+        Arguments.of("host's pages", cap(b -> b.mpsmin(5).mpsmax(5))),
         Arguments.of("CSS", cap(b -> b.css(0))),
         Arguments.of("DSTRD", cap(b -> b.dstrd(15))));
   }

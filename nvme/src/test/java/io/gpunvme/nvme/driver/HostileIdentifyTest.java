@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.NvmeException;
+import io.gpunvme.nvme.NvmeStatusException;
 import io.gpunvme.nvme.ProtocolException;
 import io.gpunvme.nvme.spec.AdminOpcode;
 import io.gpunvme.nvme.spec.Cns;
@@ -292,9 +293,40 @@ class HostileIdentifyTest {
     try (NvmeController controller = open()) {
       assertThat(controller.maxQueuePairs()).isZero();
       assertThatThrownBy(() -> controller.createQueuePair(4))
-          .isInstanceOf(InvalidRequestException.class);
+          .isInstanceOf(ProtocolException.class)
+          .hasMessageContainingAll("granted no I/O queues (", "Internal Error");
+      assertThatThrownBy(controller::requireQueuePairs)
+          .isInstanceOf(ProtocolException.class)
+          .hasMessageContaining("Internal Error");
       assertThat(controller.identify(Cns.CONTROLLER, 0).byteSize()).isEqualTo(4096);
     }
+  }
+
+  @Test
+  void doorbellsAreForgottenWhenAResetLeavesNoQueues() {
+    try (NvmeController controller = open()) {
+      controller.requireQueuePairs();
+      function.barSize = 0x1000 + 8;
+      controller.reset();
+      assertThat(controller.maxQueuePairs()).isZero();
+      assertThatThrownBy(() -> controller.createQueuePair(4))
+          .isInstanceOf(ProtocolException.class)
+          .hasMessageContaining("BAR0");
+    }
+  }
+
+  @Test
+  void failuresOfALaterStepNameIt() {
+    fake.first =
+        (sqe, data) ->
+            Sqe.opcode(sqe, 0) == AdminOpcode.IDENTIFY
+                ? StatusCode.INTERNAL_ERROR.status()
+                : FakeAdmin.NORMAL;
+    assertThatThrownBy(this::open)
+        .isInstanceOf(NvmeStatusException.class)
+        .hasMessageStartingWith("bring-up of fake failed in IDENTIFY: Identify failed")
+        .hasMessageEndingWith("; DNR is clear");
+    assertThat(function.mappedRanges()).isZero();
   }
 
   @Test

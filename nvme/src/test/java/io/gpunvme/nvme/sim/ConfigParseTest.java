@@ -116,7 +116,7 @@ class ConfigParseTest {
     assertThat(SimConfig.parse("faults=@" + rules).faults()).hasSize(2);
     assertThatThrownBy(() -> SimConfig.parse("faults=@" + folder + "/none"))
         .isInstanceOf(InvalidRequestException.class)
-        .hasMessageContaining("faults=@");
+        .hasMessageContaining("/none: no such file or folder");
   }
 
   @ParameterizedTest
@@ -141,7 +141,9 @@ class ConfigParseTest {
         "media=file|media=file",
         "media=ram,file=/tmp/x|media=file",
         "ns3.size=1KiB|ns2",
-        "nn=0,ns2.size=1KiB,nn=1|nn= is given twice",
+        "nn=2,ns2.size=1KiB,nn=1|nn= is given twice",
+        "nn=0|nn=0 is not a whole number from 1",
+        "size=1KiB,,lba=512|is not key=value",
         "ns2.size=1KiB,nn=1|nn=1",
         "nn=1025|nn=1025",
         "mdts=4096|mdts=4096",
@@ -158,7 +160,7 @@ class ConfigParseTest {
         "workers=x|workers=x",
         "cmb=100|cmb=100",
         "hmpre=5|hmpre=5",
-        "hmmin=4KiB|hmmin=1",
+        "hmmin=4KiB|hmmin=4096 is above hmpre=0 (bytes)",
         "serial=|serial=",
         "serial=123456789012345678901|serial=",
         "firmware=Grün|firmware=",

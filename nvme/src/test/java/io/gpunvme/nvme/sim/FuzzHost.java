@@ -60,6 +60,9 @@ final class FuzzHost implements AutoCloseable {
     /** Status of the last completion. */
     int status;
 
+    /** Completions so far. */
+    int taken;
+
     Queue(int qid, int sqSize, int cqSize, Region sq, Region cq) {
       raw = new RawQueue(qid, sqSize, cqSize, sq.buffer, cq.buffer, doorbells, dstrd);
       this.sq = sq;
@@ -72,6 +75,11 @@ final class FuzzHost implements AutoCloseable {
 
     boolean isOutstanding(int cid) {
       return sent.containsKey(cid);
+    }
+
+    /** The identifier of some command on its way, or 0. */
+    int anyOutstanding() {
+      return sent.isEmpty() ? 0 : sent.keySet().iterator().next();
     }
 
     /** How many commands must complete without anything else happening. */
@@ -134,6 +142,7 @@ final class FuzzHost implements AutoCloseable {
       require(c.sqid() == raw.qid && c.sqhd() < raw.sqSize, "%s is not of queue %d", c, raw.qid);
       fetched = c.sqhd();
       status = c.status();
+      taken++;
       Deque<Sent> of = sent.get(c.cid());
       require(of != null, "nobody sent the command of %s", c);
       boolean conflict = StatusCode.of(c.status()) == StatusCode.COMMAND_ID_CONFLICT;

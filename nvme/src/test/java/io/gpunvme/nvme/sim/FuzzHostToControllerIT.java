@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Timeout;
  * stops with CSTS.CFS for a reason of the specification; it never fails itself, never touches
  * memory it was not given, and works after a reset.
  */
-@Timeout(300)
+@Timeout(value = 200, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class FuzzHostToControllerIT {
   private static final int ROUNDS = 500;
   private static final int THREADED_ROUNDS = 30;

@@ -13,6 +13,7 @@ import io.gpunvme.nvme.spec.IdentifyNamespace;
 import io.gpunvme.nvme.spec.IoOpcode;
 import io.gpunvme.nvme.spec.Registers;
 import io.gpunvme.nvme.spec.Sqe;
+import io.gpunvme.nvme.spec.StatusCode;
 import io.gpunvme.nvme.spec.Vs;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -119,9 +120,15 @@ final class FuzzRound implements AutoCloseable {
     Object what = new FuzzHost.Sent(sqe, false);
     int opcode = Sqe.opcode(sqe, 0);
     FuzzMemory.Reach allowed = (opcode & 3) == 2 || opcode == 0x7C ? commands.reach() : null;
-    send(q, sqe);
+    int before = q.taken;
+    boolean twice = send(q, sqe);
     q.raw.ring();
     boolean alive = host.drain();
+    FuzzHost.require(
+        !alive || !twice || q.taken != before + 1 || isConflict(q.status),
+        "a second command with the same identifier ended with %X: %s",
+        q.status,
+        what);
     host.requireRings(what);
     host.memory.requireUnchanged(q.status == 0 ? allowed : null, what);
     if (!alive) {
@@ -129,15 +136,26 @@ final class FuzzRound implements AutoCloseable {
     }
   }
 
-  private void send(Queue q, MemorySegment sqe) {
-    q.push(sqe, cid(q));
+  private static boolean isConflict(int status) {
+    return StatusCode.of(status) == StatusCode.COMMAND_ID_CONFLICT;
+  }
+
+  /** Whether its identifier is that of a command that is outstanding. */
+  private boolean send(Queue q, MemorySegment sqe) {
+    int cid = cid(q);
+    boolean twice = q.isOutstanding(cid);
+    q.push(sqe, cid);
     sent++;
+    return twice;
   }
 
   /** Usually one that is free; sometimes one that is outstanding. */
   private int cid(Queue q) {
-    int cid = random.nextInt(8) == 0 ? random.nextInt(4) : random.nextInt(0x1_0000);
-    while (random.nextInt(16) != 0 && q.isOutstanding(cid)) {
+    if (random.nextInt(16) == 0) {
+      return random.nextBoolean() ? random.nextInt(4) : q.anyOutstanding();
+    }
+    int cid = random.nextInt(0x1_0000);
+    while (q.isOutstanding(cid)) {
       cid = random.nextInt(0x1_0000);
     }
     return cid;
