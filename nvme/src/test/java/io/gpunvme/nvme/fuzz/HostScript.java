@@ -11,8 +11,9 @@ import io.gpunvme.nvme.pci.PciFunction;
 import io.gpunvme.nvme.spec.AsyncEvent;
 import io.gpunvme.nvme.spec.Cns;
 import io.gpunvme.nvme.spec.ErrorLogEntry;
-import io.gpunvme.nvme.spec.FieldValue;
+import io.gpunvme.nvme.spec.FeatureId;
 import io.gpunvme.nvme.spec.Features;
+import io.gpunvme.nvme.spec.FieldValue;
 import io.gpunvme.nvme.spec.IdentifyController;
 import io.gpunvme.nvme.spec.NamespaceDescriptors;
 import io.gpunvme.nvme.spec.Structure;
@@ -22,20 +23,25 @@ import java.util.List;
 import java.util.SplittableRandom;
 
 /**
- * What a host does with a controller it cannot trust: everything the driver offers, in random order.
- * Every call must return something sensible or throw an {@link NvmeException}.
+ * What a host does with a controller it cannot trust: everything the driver offers, in random
+ * order. Every call must return something sensible or throw an {@link NvmeException}.
  */
 final class HostScript {
-  private static final int BUFFER = 64 << 10;
+  private static final int UNKNOWN = 0;
+  private static final int BUFFER = 128 << 10;
 
-  /** How long any single call may take: many times all the time-outs it can meet. */
-  private static final long CALL_NANOS = 1_000_000_000L;
+  /**
+   * How long any single call may take. The longest one is a scan of all namespaces of a controller
+   * that claims to have as many as the driver looks at.
+   */
+  private static final long CALL_NANOS = 15_000_000_000L;
 
   private final SplittableRandom random;
   private final Malice malice;
-  private final int blockSize;
+  private int blockSize;
   private int calls;
   private int verified;
+  private boolean outOfService;
   private NvmeController controller;
   private BlockDevice device;
   private DmaBuffer buffer;
@@ -60,14 +66,17 @@ final class HostScript {
   }
 
   void run(PciFunction function, ControllerOptions options, int steps) {
-    if (!call(() -> controller = NvmeController.open(function, options))) {
+    malice.quiet(random.nextInt(8) < 5);
+    boolean open = call(() -> controller = NvmeController.open(function, options));
+    malice.quiet(false);
+    if (!open) {
       return;
     }
     try {
       call(this::checkController);
       call(() -> buffer = DmaBuffer.allocate(function, BUFFER));
       for (int i = 0; i < steps; i++) {
-        call(this::step);
+        call(outOfService ? this::revive : this::step);
       }
       honest();
     } finally {
@@ -89,6 +98,7 @@ final class HostScript {
       action.run();
     } catch (NvmeException e) {
       Printable.require(e);
+      outOfService |= String.valueOf(e.getMessage()).matches(".*(out of service|shut down).*");
       succeeded = false;
     }
     requireQuick(start, "a call");
@@ -109,36 +119,47 @@ final class HostScript {
     }
   }
 
+  /** The driver gave the controller up; a reset may bring it back. */
+  private void revive() {
+    outOfService = false;
+    malice.quiet(true);
+    try {
+      controller.reset();
+    } finally {
+      malice.quiet(false);
+    }
+  }
+
   private void step() {
-    switch (random.nextInt(32)) {
-      case 0, 1, 2, 3 -> identify();
-      case 4, 5, 6, 7, 8, 9 -> logs();
-      case 10, 11, 12, 13 -> features();
-      case 14, 15 -> {
+    switch (random.nextInt(40)) {
+      case 0, 1, 2, 3, 4, 5 -> identify();
+      case 6, 7, 8, 9, 10, 11, 12, 13, 14 -> logs();
+      case 15, 16, 17, 18, 19 -> features();
+      case 20, 21, 22, 23 -> {
         controller.rescanNamespaces();
         checkController();
       }
-      case 16, 17 -> {
+      case 24, 25 -> {
         for (AsyncEvent event : controller.pollEvents()) {
           Printable.require(event.toString());
         }
       }
-      case 18 -> controller.keepAlive().send();
-      case 19 -> queuePair();
-      case 20 -> controller.format(anyNamespace().nsid(), random.nextInt(9), 0);
-      case 21 -> {
+      case 26 -> controller.keepAlive().send();
+      case 27 -> queuePair();
+      case 28 -> format();
+      case 29 -> {
         if (random.nextInt(4) == 0) {
           controller.reset();
           checkController();
         }
       }
-      case 22 -> {
+      case 30 -> {
         if (random.nextInt(16) == 0) {
           controller.shutdown();
         }
       }
-      case 23 -> closeDevice();
-      case 24, 25, 26 -> roundTrip();
+      case 31 -> closeDevice();
+      case 32, 33, 34 -> roundTrip();
       default -> block();
     }
   }
@@ -193,7 +214,9 @@ final class HostScript {
   }
 
   private void identify() {
-    MemorySegment page = controller.identify(random.nextInt(0x20), random.nextInt(4));
+    int cns = random.nextInt(random.nextInt(4) == 0 ? 0x20 : Cns.NAMESPACE_DESCRIPTORS + 1);
+    int nsid = cns == Cns.CONTROLLER ? 0 : 1 + random.nextInt(2);
+    MemorySegment page = controller.identify(cns, nsid);
     show(new IdentifyController(page));
     new NamespaceDescriptors(page).list();
     controller.identify(Cns.NAMESPACE, 1 + random.nextInt(2));
@@ -208,19 +231,29 @@ final class HostScript {
         }
       }
       case 2 -> show(controller.logs().firmwareSlots());
-      case 3 -> controller.logs().changedNamespaces().stream().toList();
+      case 3 -> controller.logs().changedNamespaces().stream().forEach(nsid -> {});
       case 4 -> controller.logs().commandsEffects().admin(random.nextInt(256));
-      default -> controller.logs().read(random.nextInt(256), 4 * (1 + random.nextInt(2048)));
+      case 5 -> controller.logs().read(random.nextInt(256), 4 * (1 + random.nextInt(2048)));
+      default -> controller.logs().read(1 + random.nextInt(5), 4 * (1 + random.nextInt(1024)));
     }
   }
 
   private void features() {
     int fid = random.nextInt(0x20);
-    switch (random.nextInt(4)) {
-      case 0 -> controller.features().set(fid, random.nextInt(4));
-      case 1 -> controller.features().get(fid, 0, Features.SEL_CURRENT, 0, 512);
+    switch (random.nextInt(8)) {
+      case 0, 1 -> controller.features().set(fid, random.nextInt(4));
+      case 2 -> controller.features().get(fid, 0, Features.SEL_CURRENT, 0, 512);
+      case 3, 4 -> controller.features().get(FeatureId.TIMESTAMP, 0, Features.SEL_CURRENT, 0, 512);
       default -> controller.features().get(fid);
     }
+  }
+
+  private void format() {
+    int format = random.nextInt(8) == 0 ? random.nextInt(9) : 0;
+    if (format != 0) {
+      blockSize = UNKNOWN;
+    }
+    controller.format(anyNamespace().nsid(), format, 0);
   }
 
   // ---- queues and blocks

@@ -71,6 +71,15 @@ final class HostileFunction implements PciFunction {
         : entry.getValue().asSlice(bus - entry.getKey());
   }
 
+  private void locked(Runnable action) {
+    queues.lock.lock();
+    try {
+      action.run();
+    } finally {
+      queues.lock.unlock();
+    }
+  }
+
   /** The host sent a command. */
   void progress() {
     statusReads = 0;
@@ -100,10 +109,11 @@ final class HostileFunction implements PciFunction {
 
   @Override
   public void reset() {
-    synchronized (queues) {
-      queues.forget();
-      sim.reset();
-    }
+    locked(
+        () -> {
+          queues.forget();
+          sim.reset();
+        });
   }
 
   @Override
@@ -115,19 +125,18 @@ final class HostileFunction implements PciFunction {
         memory,
         bus,
         () -> {
-          synchronized (queues) {
-            mapped.remove(bus);
-          }
+          locked(() -> mapped.remove(bus));
           range.close();
         });
   }
 
   @Override
   public void close() {
-    synchronized (queues) {
-      closed = true;
-      queues.forget();
-    }
+    locked(
+        () -> {
+          closed = true;
+          queues.forget();
+        });
   }
 
   /** BAR0. */
@@ -165,15 +174,17 @@ final class HostileFunction implements PciFunction {
       if (closed) {
         return;
       }
-      synchronized (queues) {
-        switch ((int) offset) {
-          case Registers.ACQ ->
-              completionQueue = completionQueue & -1L << 32 | Integer.toUnsignedLong(value);
-          case Registers.ACQ + HIGH ->
-              completionQueue = completionQueue & 0xFFFF_FFFFL | (long) value << 32;
-          case Registers.CC -> writeCc(value);
-          default -> sim.bar(0).write32(offset, value);
-        }
+      locked(() -> write(offset, value));
+    }
+
+    private void write(long offset, int value) {
+      switch ((int) offset) {
+        case Registers.ACQ ->
+            completionQueue = completionQueue & -1L << 32 | Integer.toUnsignedLong(value);
+        case Registers.ACQ + HIGH ->
+            completionQueue = completionQueue & 0xFFFF_FFFFL | (long) value << 32;
+        case Registers.CC -> writeCc(value);
+        default -> sim.bar(0).write32(offset, value);
       }
     }
 

@@ -17,13 +17,15 @@ import java.nio.ByteOrder;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.ToIntFunction;
 
 /**
  * Stands between the host's queues and those of the embedded controller. Submission queues are
  * shared, but their doorbells pass through here; completions go to queues of our own, and from
  * there, after the {@link Malice} has seen them, into the host's.
  *
- * <p>One thread calls {@link #pass}; its monitor is held while anything of the host's is touched.
+ * <p>One thread calls {@link #pass}; the lock is held while anything of the host's is touched.
  */
 final class HostileQueues {
   private static final VarHandle INT =
@@ -69,9 +71,18 @@ final class HostileQueues {
       return head >= 0 && head < cqSize && used + count < cqSize;
     }
 
+    /** Whether the host still waits for a command with this identifier. */
+    boolean isOutstanding(int cid) {
+      return commands.containsKey(cid);
+    }
+
     /** Writes an entry where the host expects the next one, and moves on. */
     void post(int dw0, int dw1, int sqhd, int sqid, int cid, int status) {
       put(dw0, dw1, sqhd, sqid, cid, status, phase);
+      advance();
+    }
+
+    private void advance() {
       if (++tail == cqSize) {
         tail = 0;
         phase ^= 1;
@@ -88,6 +99,23 @@ final class HostileQueues {
       MemorySegment cq = function.at(cqBus + (long) tail * Cqe.SIZE, Cqe.SIZE);
       if (cq != null) {
         INT.setRelease(cq, (long) Cqe.DW3, Cqe.dw3(cid, status, phase));
+      }
+    }
+
+    /**
+     * Fills the queue.
+     *
+     * @param rude with twice as many entries as there are, whether the host has consumed any or not
+     * @param dw3 gives what goes into dword 3, without the phase tag
+     */
+    void flood(boolean rude, ToIntFunction<Pair> dw3) {
+      MemorySegment cq = function.at(cqBus, (long) cqSize * Cqe.SIZE);
+      int head = (int) INT.getAcquire(doorbells, cqHead(qid));
+      int room = rude ? 2 * cqSize : cqSize - 1 - (tail - head + cqSize) % cqSize;
+      for (int i = 0; i < room && cq != null; i++) {
+        int word = dw3.applyAsInt(this);
+        Cqe.put(cq, (long) tail * Cqe.SIZE, i, 0, 0, qid, Cqe.cid(word), Cqe.status(word), phase);
+        advance();
       }
     }
 
@@ -173,6 +201,9 @@ final class HostileQueues {
       }
     }
   }
+
+  /** Fair, or a flood would starve the host's register writes. */
+  final ReentrantLock lock = new ReentrantLock(true);
 
   private final HostileFunction function;
   private final SimulatedController sim;
@@ -270,7 +301,8 @@ final class HostileQueues {
     if (!work) {
       return false;
     }
-    synchronized (this) {
+    lock.lock();
+    try {
       malice.act();
       for (int qid = 0; qid < pairs.length; qid++) {
         if (pairs[qid] != null && pairs[qid].isRung()) {
@@ -283,6 +315,8 @@ final class HostileQueues {
           pairs[qid].deliver();
         }
       }
+    } finally {
+      lock.unlock();
     }
     return true;
   }

@@ -4,6 +4,7 @@ import io.gpunvme.nvme.fuzz.HostileQueues.Command;
 import io.gpunvme.nvme.fuzz.HostileQueues.Pair;
 import io.gpunvme.nvme.spec.AdminOpcode;
 import io.gpunvme.nvme.spec.Cns;
+import io.gpunvme.nvme.spec.Cqe;
 import io.gpunvme.nvme.spec.Csts;
 import io.gpunvme.nvme.spec.Registers;
 import io.gpunvme.nvme.spec.StatusCode;
@@ -37,7 +38,8 @@ final class Malice {
   }
 
   private static final int ONE_PAGE = 4096;
-  private static final long FLOOD_NANOS = 2_000_000_000L;
+  private static final long FLOOD_NANOS = 30_000_000_000L;
+  private static final long BURST_NANOS = 200_000;
   private static final int HISTORY = 16;
   private static final int EVENTS = 8;
 
@@ -49,7 +51,7 @@ final class Malice {
   };
   private static final int[][] NAMESPACE_FIELDS = {
     {0, 8}, {8, 8}, {16, 8}, {24, 1}, {25, 1}, {26, 1}, {27, 1}, {28, 1}, {29, 1}, {30, 1}, {96, 1},
-    {99, 1}, {128, 4}, {132, 4}, {136, 4}, {140, 4}
+    {99, 1}, {130, 1}, {130, 1}, {128, 4}, {132, 4}, {136, 4}, {140, 4}
   };
   private static final int[][] TEXTS = {{4, 20}, {24, 40}, {64, 8}, {768, 256}};
   private static final int[] REGISTERS = {
@@ -70,6 +72,9 @@ final class Malice {
   private LongFunction<MemorySegment> memory = bus -> null;
   private final int rarity;
 
+  /** How many things are wrong in one data structure, at most. */
+  private final int intensity;
+
   // Lies about registers: fixed ones, and how many in 1024 reads are lies of the moment.
   private final Map<Integer, Integer> fixed = new HashMap<>();
   private final int flicker;
@@ -84,6 +89,8 @@ final class Malice {
   private int seen;
   private volatile Pair flooded;
   private boolean rude;
+  private boolean lucky;
+  private int withheld;
   private long floodEnd;
   private volatile Runnable later;
 
@@ -91,7 +98,8 @@ final class Malice {
     this.kinds = EnumSet.copyOf(kinds);
     device = random.split();
     host = random.split();
-    rarity = 1 + random.nextInt(4);
+    rarity = 1 + random.nextInt(2);
+    intensity = 1 << random.nextInt(6);
     flicker = random.nextInt(3) == 0 ? random.nextInt(40) : 0;
     readsToVanish = random.nextInt(5) == 0 ? random.nextInt(120) : Integer.MAX_VALUE;
     readsToFatal = random.nextInt(5) == 0 ? random.nextInt(120) : Integer.MAX_VALUE;
@@ -182,6 +190,8 @@ final class Malice {
     } else if (lie && kinds.contains(Kind.FLOOD) && device.nextInt(12) == 0) {
       lies.incrementAndGet();
       rude = device.nextInt(4) == 0;
+      lucky = device.nextInt(4) == 0;
+      withheld = cid;
       floodEnd = System.nanoTime() + FLOOD_NANOS;
       flooded = pair;
     } else {
@@ -265,11 +275,19 @@ final class Malice {
       flooded = null;
       return;
     }
-    for (int n = device.nextInt(8); n >= 0 && (rude || pair.hasRoom(1)); n--) {
-      int cid = device.nextBoolean() ? history[device.nextInt(HISTORY)] : device.nextInt(0x1_0000);
-      pair.post(device.nextInt(), 0, 0, pair.qid, cid, device.nextInt(0x8000));
-      lies.incrementAndGet();
-    }
+    long end = System.nanoTime() + BURST_NANOS;
+    do {
+      pair.flood(rude, this::nonsense);
+    } while (System.nanoTime() < end);
+  }
+
+  /** Dword 3 of the completion of some command, but for the phase tag. */
+  private int nonsense(Pair pair) {
+    int cid;
+    do {
+      cid = device.nextBoolean() ? history[device.nextInt(HISTORY)] : device.nextInt(0x1_0000);
+    } while (!lucky && (cid == withheld || pair.isOutstanding(cid)));
+    return Cqe.dw3(cid, device.nextInt(0x8000), 0);
   }
 
   /** The controller was disabled or enabled. */
@@ -285,9 +303,9 @@ final class Malice {
     if ((c.opcode() & 3) != 2 || page == null) {
       return;
     }
-    lies.incrementAndGet();
     MemorySegment s = page.asSlice(0, Math.min(page.byteSize(), ONE_PAGE));
-    int rounds = 1 + device.nextInt(4);
+    int rounds = 1 + device.nextInt(intensity);
+    lies.addAndGet(rounds);
     for (int i = 0; i < rounds; i++) {
       if (c.opcode() == AdminOpcode.IDENTIFY && device.nextInt(4) != 0) {
         identify(s, c.cdw10() & 0xFF);
@@ -309,7 +327,7 @@ final class Malice {
       case Cns.NAMESPACE -> field(s, NAMESPACE_FIELDS[device.nextInt(NAMESPACE_FIELDS.length)]);
       case Cns.ACTIVE_NAMESPACES -> {
         int from = device.nextInt(8) == 0 ? 0 : device.nextInt(4);
-        int count = device.nextInt(8) == 0 ? 1024 : device.nextInt(8);
+        int count = device.nextInt(64) == 0 ? 1024 : device.nextInt(8);
         int nsid = device.nextInt(3);
         for (int i = from; i < Math.min(from + count, 1024); i++) {
           s.setAtIndex(ValueLayout.JAVA_INT, i, nsid);

@@ -24,7 +24,7 @@ final class Printable {
   }
 
   /** Looks at every line of a logger instead of printing it, until closed. */
-  static final class Log extends Handler {
+  static final class Log extends Handler implements AutoCloseable {
     private final Logger logger;
     private final SimpleFormatter formatter = new SimpleFormatter();
     private volatile AssertionError failure;
