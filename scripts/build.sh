@@ -33,13 +33,14 @@ maven() {
 
 # Builds the application and nothing else, silently unless it fails. Output goes to standard error.
 build_app() {
-  local started log
+  local started log next=$PWD/$app.next old=$app.old
   started=$(date +%s.%N)
   log=cli/target/build.log
   mkdir -p cli/target
-  # Old jars would stay on the module path beside the new ones.
-  rm -rf "$app" cli/target/gpunvme.jsa
-  if ! maven -q -Dgpunvme.fast=true -pl cli -am package >"$log" 2>&1; then
+  # A folder of its own: old jars would stay on the module path beside the new ones, and commands that
+  # are running still need theirs.
+  rm -rf "$next" "$old"
+  if ! maven -q -Dgpunvme.fast=true "-Dgpunvme.app=$next" -pl cli -am package >"$log" 2>&1; then
     # Maven says compilation errors twice; the first time is enough.
     if grep -q 'COMPILATION ERROR' "$log"; then
       sed '/Failed to execute goal/,$d' "$log" >&2
@@ -47,10 +48,13 @@ build_app() {
       cat "$log" >&2
     fi
     echo 'gpunvme: the build failed' >&2
-    rm -rf "$app"
+    rm -rf "$next"
     return 1
   fi
-  touch -d "@$started" "$built"
+  touch -d "@$started" "$next/${built##*/}"
+  [ ! -e "$app" ] || mv "$app" "$old"
+  mv "$next" "$app"
+  rm -rf "$old" cli/target/gpunvme.jsa
 }
 
 # app_command ROOT: sets java and main, the two halves of the command that runs the application.

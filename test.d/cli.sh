@@ -66,27 +66,37 @@ a_closed_pipe_is_no_crash() {
   [ "$(stat -c %s "$tmp/out")" = 10 ] && ! grep -q 'Exception' "$tmp/err"
 }
 
-# told_to_end COMMAND...: sends SIGTERM while the command runs
+# told_to_end SIGNAL COMMAND...: sends the signal while the command runs
 told_to_end() {
-  local pid code=0
-  "$gpunvme" "$@" >"$tmp/out" 2>"$tmp/err" &
+  local signal=$1 pid code=0
+  shift
+  # A command in the background ignores SIGINT unless told otherwise.
+  env --default-signal=INT "$gpunvme" "$@" >"$tmp/out" 2>"$tmp/err" &
   pid=$!
   sleep 3
-  kill -TERM $pid
+  kill -s "$signal" $pid
   wait $pid || code=$?
   cat "$tmp/out" "$tmp/err"
-  [ $code = 143 ] && [ ! -s "$tmp/out" ] && [ ! -s "$tmp/err" ]
+  [ $code = $((128 + $(kill -l "$signal"))) ] && [ ! -s "$tmp/out" ] && [ ! -s "$tmp/err" ]
 }
 
 demo_cleans_up_when_told_to_end() {
-  told_to_end demo --size 8MiB --device sim:latency=60s,mdts=8KiB && ls -la "$tmp/tmpdir" &&
+  told_to_end "$1" demo --size 8MiB --device sim:latency=60s,mdts=8KiB && ls -la "$tmp/tmpdir" &&
     [ -z "$(ls "$tmp/tmpdir")" ]
 }
 
 read_cleans_up_when_told_to_end() {
   mkdir "$tmp/target"
-  told_to_end read sim:latency=60s --lba 0 --bytes 1MiB --out "$tmp/target/file" &&
+  told_to_end TERM read sim:latency=60s --lba 0 --bytes 1MiB --out "$tmp/target/file" &&
     ls -la "$tmp/target" && [ -z "$(ls -A "$tmp/target")" ]
+}
+
+write_leaves_only_the_image_when_interrupted() {
+  mkdir "$tmp/disks"
+  head -c 1048576 /dev/urandom >"$tmp/data"
+  told_to_end INT write "sim:file=$tmp/disks/disk.img,size=8MiB,latency=60s" --lba 0 --in "$tmp/data" --allow-write &&
+    ls -la "$tmp/disks" "$tmp/tmpdir" && [ "$(ls -A "$tmp/disks")" = disk.img ] &&
+    [ -z "$(ls -A "$tmp/tmpdir")" ]
 }
 
 "$gpunvme" --version >"$tmp/version" 2>&1 # builds where there is nothing yet
@@ -96,5 +106,7 @@ check demo-of-a-file demo_of_a_file
 check exit-codes exit_codes
 check survives-the-process survives_the_process
 check a-closed-pipe-is-no-crash a_closed_pipe_is_no_crash
-check demo-cleans-up-when-told-to-end demo_cleans_up_when_told_to_end
+check demo-cleans-up-when-told-to-end demo_cleans_up_when_told_to_end TERM
+check demo-cleans-up-when-interrupted demo_cleans_up_when_told_to_end INT
 check read-cleans-up-when-told-to-end read_cleans_up_when_told_to_end
+check write-leaves-only-the-image-when-interrupted write_leaves_only_the_image_when_interrupted

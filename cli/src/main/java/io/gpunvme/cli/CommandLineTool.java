@@ -36,7 +36,8 @@ final class CommandLineTool {
   }
 
   /** Runs one command and returns its exit code. Never throws for what the command does. */
-  static int run(Streams streams, String... args) {
+  static int run(Streams streams, String... words) {
+    String[] args = helpAsJson(words);
     CommandLine tool = create(streams, args.length == 0 ? "" : args[0]);
     Failures failures = new Failures(streams, List.of(args));
     tool.setParameterExceptionHandler(failures::usage);
@@ -44,6 +45,19 @@ final class CommandLineTool {
     int code = tool.execute(args);
     tool.getOut().flush();
     return code;
+  }
+
+  /** {@code read --help --json} is {@code help read --json}. */
+  private static String[] helpAsJson(String[] args) {
+    List<String> words = List.of(args);
+    boolean help = words.contains("--help") || words.contains("-h");
+    if (!help || !words.contains("--json")) {
+      return args;
+    }
+    if (COMMANDS.containsKey(words.getFirst())) {
+      return new String[] {HELP, words.getFirst(), "--json"};
+    }
+    return words.getFirst().startsWith("-") ? new String[] {HELP, "--json"} : args;
   }
 
   /** All commands, or only the first word's if that is one: picocli takes its time for each. */
@@ -58,7 +72,10 @@ final class CommandLineTool {
     tool.setOut(writer(streams.out()));
     tool.setErr(writer(streams.err()));
     tool.setUsageHelpWidth(USAGE_COLUMNS);
-    tool.setCaseInsensitiveEnumValuesAllowed(true);
+    tool.registerConverter(LogCommand.Page.class, Converters.choice(LogCommand.Page.class));
+    tool.registerConverter(
+        FeatureCommand.Action.class, Converters.choice(FeatureCommand.Action.class));
+    tool.registerConverter(Feature.Select.class, Converters.choice(Feature.Select.class));
     // "@file" is the value of --faults.
     tool.setExpandAtFiles(false);
     return tool;

@@ -3,9 +3,13 @@ package io.gpunvme.cli;
 import io.gpunvme.cli.output.Sizes;
 import java.math.BigDecimal;
 import java.time.Duration;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.TypeConversionException;
 
@@ -56,6 +60,48 @@ final class Converters {
       }
       throw new TypeConversionException("'" + text + "' is not a whole number (decimal or 0x…)");
     }
+  }
+
+  /** A namespace identifier that names one namespace: 1 to 4294967294, the int holding its bits. */
+  static final class Nsid implements ITypeConverter<Integer> {
+    private static final long MOST = 0xFFFF_FFFEL;
+
+    @Override
+    public Integer convert(String text) {
+      if (text.matches("\\d{1,10}")) {
+        long value = Long.parseLong(text);
+        if (value >= 1 && value <= MOST) {
+          return (int) value;
+        }
+      }
+      throw new TypeConversionException("'" + text + "' is not a whole number from 1 to " + MOST);
+    }
+  }
+
+  /** A SHA-256 in hexadecimal, in lower case when read. */
+  static final class Sha256 implements ITypeConverter<String> {
+    @Override
+    public String convert(String text) {
+      if (text.matches("\\p{XDigit}{64}")) {
+        return text.toLowerCase(Locale.ROOT);
+      }
+      throw new TypeConversionException("'" + text + "' is not a SHA-256, 64 hexadecimal digits");
+    }
+  }
+
+  /** One of an enum's constants, by what {@code toString} calls it, in any case. */
+  static <E extends Enum<E>> ITypeConverter<E> choice(Class<E> type) {
+    List<E> all = List.copyOf(EnumSet.allOf(type));
+    return text ->
+        all.stream()
+            .filter(one -> one.toString().equalsIgnoreCase(text))
+            .findFirst()
+            .orElseThrow(
+                () -> new TypeConversionException("'" + text + "' is none of " + list(all)));
+  }
+
+  private static String list(List<?> all) {
+    return all.stream().map(Object::toString).collect(Collectors.joining(", "));
   }
 
   /** A time longer than zero: {@code 500ms}. */

@@ -170,7 +170,7 @@ final class DemoCommand extends BaseCommand {
         .row("threads", get.threads(), put.threads())
         .row("commands", commands(get), commands(put))
         .row("doorbell writes", get.sqDoorbells(), put.sqDoorbells())
-        .row("commands each", perDoorbell(get), perDoorbell(put))
+        .row("commands per doorbell", perDoorbell(get), perDoorbell(put))
         .row("completion doorbells", get.cqDoorbells(), put.cqDoorbells())
         .row("bytes", r.bytes(), r.bytes())
         .row("GB/s", rate(get), rate(put))
@@ -178,7 +178,7 @@ final class DemoCommand extends BaseCommand {
         .row("latency p99", latency(get, Descriptions.TAIL), latency(put, Descriptions.TAIL))
         .print(out());
     out().println();
-    out().println("SSD    " + r.device());
+    out().println("SSD    " + device(r) + (deleted(r) ? ", image deleted (--keep keeps it)" : ""));
     out()
         .println(
             r.verified()
@@ -187,6 +187,16 @@ final class DemoCommand extends BaseCommand {
     if (keep) {
       out().println("kept   " + kept(r));
     }
+  }
+
+  /** Whether the image was ours and is gone with our folder. */
+  private boolean deleted(DemoReport r) {
+    return !keep && r.image() != null && !DeviceAddress.parse(device).has("file");
+  }
+
+  /** The SSD's address, without an image that is no longer there. */
+  private String device(DemoReport r) {
+    return deleted(r) ? DeviceAddress.parse(r.device()).without("file").toString() : r.device();
   }
 
   private static String placement(TransferReport report) {
@@ -228,7 +238,7 @@ final class DemoCommand extends BaseCommand {
     object.put("bytes", r.bytes());
     object.put("sha256", r.arrivedSha256());
     object.put("source_sha256", r.sourceSha256());
-    object.put("device", r.device());
+    object.put("device", device(r));
     object.put("model", r.model());
     object.put("block_size", r.blockSize());
     object.put("max_transfer_bytes", r.maxTransferBytes());

@@ -22,14 +22,20 @@ final class DriverOptions {
       names = "--timeout",
       paramLabel = "TIME",
       converter = Converters.Time.class,
-      description = "A command older than this is aborted and repeated, e.g. 500ms (30s).")
+      description =
+          "A command older than this is aborted and repeated, e.g. 500ms (30s); the commands of the"
+              + " recovery wait no longer either.")
   private @Nullable Duration timeout;
 
   ControllerOptions controller(boolean allowWrite) {
     ControllerOptions.Builder options = ControllerOptions.builder().allowWrite(allowWrite);
     Duration given = timeout;
     if (given != null) {
-      options.ioTimeout(given).adminTimeout(given);
+      Duration recovery = ControllerOptions.defaults().recoveryTimeout();
+      options
+          .ioTimeout(given)
+          .adminTimeout(given)
+          .recoveryTimeout(given.compareTo(recovery) < 0 ? given : recovery);
     }
     return options.build();
   }

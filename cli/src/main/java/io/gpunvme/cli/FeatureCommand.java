@@ -70,6 +70,7 @@ final class FeatureCommand extends DeviceCommand {
   @Option(
       names = "--nsid",
       paramLabel = "N",
+      converter = Converters.Nsid.class,
       description = "The namespace, for features of a namespace (1).")
   private int nsid = 1;
 

@@ -30,6 +30,7 @@ final class IdentifyCommand extends DeviceCommand {
   @Option(
       names = "--nsid",
       paramLabel = "N",
+      converter = Converters.Nsid.class,
       description = "Only this namespace, without the controller.")
   private @Nullable Integer nsid;
 

@@ -3,7 +3,10 @@ package io.gpunvme.cli;
 import java.io.FilterOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
+import java.nio.file.AccessDeniedException;
+import java.nio.file.FileSystemException;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
@@ -41,8 +44,19 @@ final class OutputFile implements AutoCloseable {
           target, part, Files.newOutputStream(part, StandardOpenOption.CREATE_NEW));
     } catch (IOException e) {
       Leftovers.delete(part);
-      throw e;
+      throw about(wanted, e);
     }
+  }
+
+  /** The same failure, said of the file that was asked for. */
+  private static IOException about(Path wanted, IOException e) {
+    String name = wanted.toString();
+    return switch (e) {
+      case NoSuchFileException missing -> new NoSuchFileException(name);
+      case AccessDeniedException denied -> new AccessDeniedException(name);
+      case FileSystemException other -> new FileSystemException(name, null, other.getReason());
+      default -> e;
+    };
   }
 
   /** Not to be closed by whoever writes. */

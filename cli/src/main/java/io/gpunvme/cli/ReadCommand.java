@@ -12,7 +12,6 @@ import java.io.OutputStream;
 import java.io.PrintStream;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
-import java.util.Locale;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.ArgGroup;
@@ -63,7 +62,11 @@ final class ReadCommand extends DeviceCommand {
     }
   }
 
-  @Option(names = "--nsid", paramLabel = "N", description = "The namespace (1).")
+  @Option(
+      names = "--nsid",
+      paramLabel = "N",
+      converter = Converters.Nsid.class,
+      description = "The namespace (1).")
   private int nsid = 1;
 
   @Option(
@@ -92,6 +95,7 @@ final class ReadCommand extends DeviceCommand {
   @Option(
       names = "--sha256",
       paramLabel = "HEX",
+      converter = Converters.Sha256.class,
       description = "Fail, and leave no file, unless this is the data's SHA-256.")
   private @Nullable String expected;
 
@@ -150,8 +154,8 @@ final class ReadCommand extends DeviceCommand {
   /** What is wrong with the data, or null. */
   private @Nullable String check(BlockCopy copy, long bytes, String sha256) throws IOException {
     String wanted = expected;
-    if (wanted != null && !wanted.equalsIgnoreCase(sha256)) {
-      return "SHA-256 is " + sha256 + ", expected " + wanted.toLowerCase(Locale.ROOT);
+    if (wanted != null && !wanted.equals(sha256)) {
+      return "SHA-256 is " + sha256 + ", expected " + wanted;
     }
     if (twice) {
       String again = copy.read(lba, bytes, OutputStream.nullOutputStream());
@@ -186,7 +190,7 @@ final class ReadCommand extends DeviceCommand {
       TransferReport report, long bytes, String sha256, @Nullable String problem) {
     Map<String, Object> object = new LinkedHashMap<>();
     object.put("device", device());
-    object.put("nsid", nsid);
+    object.put("nsid", Integer.toUnsignedLong(nsid));
     object.put("lba", lba);
     object.put("bytes", bytes);
     object.put("out", problem == null ? file : null);

@@ -32,7 +32,11 @@ import picocli.CommandLine.Option;
       "  gpunvme write sim:file=disk.img,size=64MiB --lba 0 --in data.bin --allow-write"
     })
 final class WriteCommand extends DeviceCommand {
-  @Option(names = "--nsid", paramLabel = "N", description = "The namespace (1).")
+  @Option(
+      names = "--nsid",
+      paramLabel = "N",
+      converter = Converters.Nsid.class,
+      description = "The namespace (1).")
   private int nsid = 1;
 
   @Option(
@@ -105,7 +109,7 @@ final class WriteCommand extends DeviceCommand {
       TransferReport report, long bytes, long blocks, String sha256) {
     Map<String, Object> object = new LinkedHashMap<>();
     object.put("device", device());
-    object.put("nsid", nsid);
+    object.put("nsid", Integer.toUnsignedLong(nsid));
     object.put("lba", lba);
     object.put("blocks", blocks);
     object.put("bytes", bytes);

@@ -6,6 +6,7 @@ import com.google.gson.JsonObject;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -48,11 +49,14 @@ class DemoCommandTest {
         .containsPattern("depth +4")
         .containsPattern("commands +6 ")
         .containsPattern("doorbell writes +\\d")
+        .containsPattern("commands per doorbell +\\d")
         .containsPattern("bytes +3145728")
         .containsPattern("GB/s +\\d+\\.\\d\\d")
         .containsPattern("latency p50 +\\d")
         .containsPattern("latency p99 +\\d")
-        .containsPattern("check +SHA-256 of what arrived equals the file's: [0-9a-f]{64}");
+        .containsPattern("check +SHA-256 of what arrived equals the file's: [0-9a-f]{64}")
+        .containsPattern("SSD +sim:.*, image deleted \\(--keep keeps it\\)")
+        .doesNotContain("ssd.img");
   }
 
   @Test
@@ -88,6 +92,7 @@ class DemoCommandTest {
     assertThat(write.get("bytes").getAsLong()).isEqualTo(3 << 20);
     assertThat(write.get("gb_per_s").getAsDouble()).isPositive();
     assertThat(json.get("image").isJsonNull()).isTrue();
+    assertThat(json.get("device").getAsString()).doesNotContain("file=");
   }
 
   @Test
@@ -143,6 +148,28 @@ class DemoCommandTest {
             .json();
 
     assertThat(json.get("recoveries").getAsLong()).isPositive();
+  }
+
+  @Test
+  void theTimeoutIsForRecoveryToo() {
+    long start = System.nanoTime();
+    Cli.run(
+            "demo",
+            "--size",
+            "1MiB",
+            "--timeout",
+            "200ms",
+            "--faults",
+            "drop on read nth=2; drop on admin:0x08")
+        .succeeded();
+
+    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(4));
+  }
+
+  @Test
+  void aControllerThatGrantsNoQueuesFails() {
+    Cli.run("demo", "--size", "1MiB", "--faults", "status=generic/invalid-opcode dnr on admin:0x09")
+        .failed(ExitCode.FAILURE, "queue");
   }
 
   @Test

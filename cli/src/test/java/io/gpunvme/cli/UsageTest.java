@@ -90,6 +90,15 @@ class UsageTest {
     assertThat(json.get("text").getAsString()).isEqualTo(Cli.run("help", "sim").out());
   }
 
+  @ParameterizedTest
+  @CsvSource({"--help --json,help --json", "read --json -h,help read --json"})
+  void helpAsJsonInBothOrders(String option, String command) {
+    Cli.Result result = Cli.run((Object[]) option.split(" ")).succeeded();
+
+    assertThat(result.json().get("text").getAsString()).startsWith("Usage: gpunvme");
+    assertThat(result.out()).isEqualTo(Cli.run((Object[]) command.split(" ")).out());
+  }
+
   @Test
   void helpOnAnythingElseIsRefused() {
     Cli.run("help", "nonsense").refused("nonsense");
@@ -127,13 +136,22 @@ class UsageTest {
         "identify sim:file=nonexistent.img               | nonexistent.img",
         "identify sim: --nsid 7                          | no active namespace 7",
         "identify sim: --nsid x                          | 'x'",
+        "identify sim: --nsid -1                         | from 1 to 4294967294",
+        "identify sim: --nsid 0                          | from 1 to 4294967294",
+        "identify sim: --nsid 4294967295                 | from 1 to 4294967294",
+        "identify sim: --nsid 4294967294                 | no active namespace 4294967294",
+        "identify sim:,,                                 | is not key=value",
+        "identify sim:nn=0                               | nn=0 is not",
+        "identify sim:hmmin=1MiB                         | hmmin=1048576 is above hmpre=0 (bytes)",
+        "identify sim:faults=@/nonexistent               | /nonexistent: no such file or folder",
         "identify sim: --faults explode                  | explode",
         "identify sim: --faults @/nonexistent            | /nonexistent",
         "identify sim: --timeout 5                       | '5'",
         "identify sim: --timeout 0s                      | '0s'",
         "list sim: nonsense                              | no device 'nonsense'",
         "log sim:                                        | PAGE",
-        "log sim: nonsense                               | nonsense",
+        "log sim: nonsense                               | smart, error, firmware, effects,"
+            + " changed",
         "read sim: --lba 0 --blocks 1                    | --out",
         "read sim: --blocks 1 --out x                    | --lba",
         "read sim: --lba 0 --out x                       | --blocks",
@@ -141,8 +159,9 @@ class UsageTest {
         "read sim: --lba -1 --out x --blocks 1           | '-1'",
         "read sim: --lba 0x --out x --blocks 1           | '0x'",
         "read sim: --lba 0 --out x --bytes 1.5           | '1.5'",
+        "read sim: --lba 0 --out x --blocks 1 --sha256 a | 64 hexadecimal digits",
         "write sim: --lba 0                              | --in",
-        "feature sim: nonsense                           | nonsense",
+        "feature sim: nonsense                           | is none of list, get, set",
         "feature sim: get                                | needs a feature",
         "feature sim: get nonsense                       | no feature 'nonsense'",
         "feature sim: get 0                              | no feature '0'",

@@ -37,6 +37,12 @@ final class DemoDevice {
       wanted = wanted.with("workers", Integer.toString(InitiatorOptions.suitableThreads()));
     }
     NamespaceConfig first = SimConfig.parse(wanted.optionText()).namespaces().getFirst();
+    if (first.readOnly()) {
+      throw new InvalidRequestException(
+          "the demo writes its own image; readonly="
+              + wanted.option("readonly")
+              + " makes no sense");
+    }
     Path image = first.file();
     FaultSyntax.parse(options.faults());
     if (image != null && Files.exists(image)) {

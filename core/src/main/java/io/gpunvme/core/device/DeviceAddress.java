@@ -46,7 +46,7 @@ public final class DeviceAddress {
               + ":key=value,…");
     }
     SequencedMap<String, String> options = new LinkedHashMap<>();
-    if (colon >= 0) {
+    if (colon >= 0 && !text.substring(colon + 1).isBlank()) {
       readOptions(text.substring(colon + 1), options);
     }
     return new DeviceAddress(kind, options);
@@ -69,9 +69,6 @@ public final class DeviceAddress {
   }
 
   private static void addOption(String pair, Map<String, String> options) {
-    if (pair.isBlank()) {
-      return;
-    }
     int equals = pair.indexOf('=');
     if (equals < 1) {
       throw new InvalidRequestException("'" + pair + "' is not key=value");
@@ -102,6 +99,13 @@ public final class DeviceAddress {
     SequencedMap<String, String> all = new LinkedHashMap<>(options);
     all.put(key, value);
     return new DeviceAddress(kind, all);
+  }
+
+  /** The same address without an option. */
+  public DeviceAddress without(String key) {
+    SequencedMap<String, String> rest = new LinkedHashMap<>(options);
+    rest.remove(key);
+    return new DeviceAddress(kind, rest);
   }
 
   /** What comes behind the colon. */
