@@ -62,11 +62,11 @@ abstract class BlockContract extends ContractRig {
 
   @Test
   void listsOfExactlyOnePageAndChainedLists() {
-    assumeTrue(controller.maxTransferBytes() >= 6 * MIB);
+    assumeTrue(controller.maxTransferBytes() >= 6 * MIB, "the longest transfer is under 6 MiB");
     try (BlockDevice device = device(2)) {
       int size = device.namespace().blockSize();
       long perPage = 4096 / size;
-      assumeTrue(perPage > 0);
+      assumeTrue(perPage > 0, "blocks are longer than 4 KiB");
       DmaBuffer b = buffer(6 * MIB + 8192);
       // Pages after the first need an entry each: 511 and 512 fill a list page, 513 needs a chain.
       for (long entries : new long[] {2, 511, 512, 513, 1022, 1023, 1024, 1025}) {
@@ -82,7 +82,7 @@ abstract class BlockContract extends ContractRig {
 
   @Test
   void scatterGatherLists() {
-    assumeTrue(controller.supportsSgl());
+    assumeTrue(controller.supportsSgl(), "no SGLs");
     reopen(o -> o.dataPointers(DataPointerMode.SGL));
     try (BlockDevice device = device(4)) {
       int size = device.namespace().blockSize();
@@ -118,7 +118,7 @@ abstract class BlockContract extends ContractRig {
 
   @Test
   void compareTellsEqualFromDifferent() {
-    assumeTrue((controller.identify().oncs() & IdentifyController.ONCS_COMPARE) != 0);
+    assumeTrue((controller.identify().oncs() & IdentifyController.ONCS_COMPARE) != 0, "no Compare");
     try (BlockDevice device = device(4)) {
       int size = device.namespace().blockSize();
       DmaBuffer b = buffer(64L * size);
@@ -137,7 +137,9 @@ abstract class BlockContract extends ContractRig {
 
   @Test
   void writeZeroesClears() {
-    assumeTrue((controller.identify().oncs() & IdentifyController.ONCS_WRITE_ZEROES) != 0);
+    assumeTrue(
+        (controller.identify().oncs() & IdentifyController.ONCS_WRITE_ZEROES) != 0,
+        "no Write Zeroes");
     try (BlockDevice device = device(4)) {
       int size = device.namespace().blockSize();
       long many = controller.maxTransferBytes() / size + 3;
@@ -155,7 +157,9 @@ abstract class BlockContract extends ContractRig {
 
   @Test
   void trimmedBlocksReadAsIdentifySays() {
-    assumeTrue((controller.identify().oncs() & IdentifyController.ONCS_DATASET_MANAGEMENT) != 0);
+    assumeTrue(
+        (controller.identify().oncs() & IdentifyController.ONCS_DATASET_MANAGEMENT) != 0,
+        "no Dataset Management");
     try (BlockDevice device = device(4)) {
       int size = device.namespace().blockSize();
       DmaBuffer b = buffer(40L * size);
@@ -173,7 +177,9 @@ abstract class BlockContract extends ContractRig {
 
   @Test
   void uncorrectableBlocksFailUntilWritten() {
-    assumeTrue((controller.identify().oncs() & IdentifyController.ONCS_WRITE_UNCORRECTABLE) != 0);
+    assumeTrue(
+        (controller.identify().oncs() & IdentifyController.ONCS_WRITE_UNCORRECTABLE) != 0,
+        "no Write Uncorrectable");
     try (BlockDevice device = device(4)) {
       DmaBuffer b = buffer(16L * device.namespace().blockSize());
       device.write(0, 16, b.range(), 0);
@@ -262,7 +268,7 @@ abstract class BlockContract extends ContractRig {
 
   @Test
   void formatChangesTheBlockSizeAndBack() {
-    assumeTrue(mayFormat());
+    assumeTrue(mayFormat(), "this device may not be formatted");
     Namespace before = first();
     IdentifyNamespace id = before.identify();
     int other =

@@ -85,7 +85,9 @@ abstract class ControllerContract extends BlockContract {
 
   @Test
   void volatileWriteCacheCanBeTurnedOff() {
-    assumeTrue((controller.identify().vwc() & IdentifyController.VWC_PRESENT) == 1);
+    assumeTrue(
+        (controller.identify().vwc() & IdentifyController.VWC_PRESENT) == 1,
+        "no volatile write cache");
     ControllerFeatures features = controller.features();
     int before = features.get(FeatureId.VOLATILE_WRITE_CACHE);
     features.set(FeatureId.VOLATILE_WRITE_CACHE, 0);
@@ -119,7 +121,9 @@ abstract class ControllerContract extends BlockContract {
     long before = controller.logs().smart().errorLogEntriesLow();
     assertThatThrownBy(() -> controller.features().get(0x7F))
         .isInstanceOf(NvmeStatusException.class);
-    assumeTrue(controller.logs().smart().errorLogEntriesLow() > before);
+    assumeTrue(
+        controller.logs().smart().errorLogEntriesLow() > before,
+        "the controller logs no error for this command");
     assertThat(controller.logs().errors(1).getFirst().sqid()).isZero();
     assertThat(StatusCode.of(controller.logs().errors(1).getFirst().status()))
         .isEqualTo(StatusCode.INVALID_FIELD);
@@ -158,7 +162,7 @@ abstract class ControllerContract extends BlockContract {
   @Test
   void queueSizesBeyondTheLimitAreRefused() {
     int most = controller.cap().mqes() + 1;
-    assumeTrue(most < 65536);
+    assumeTrue(most < 65536, "queues of every size are allowed");
     assertThatThrownBy(() -> controller.createQueuePair(1, most + 1, 2))
         .isInstanceOf(InvalidRequestException.class)
         .hasMessageContaining("CAP.MQES");

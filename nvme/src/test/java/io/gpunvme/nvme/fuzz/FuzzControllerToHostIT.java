@@ -95,7 +95,8 @@ class FuzzControllerToHostIT {
       case 2 -> EnumSet.allOf(Kind.class);
       case 3, 4, 5, 6, 7, 8 -> EnumSet.of(Kind.REGISTERS);
       case 9, 10, 11 -> EnumSet.of(Kind.REGISTERS, Kind.DATA, Kind.STATUS);
-      case 12, 13, 14, 15, 16, 17 -> EnumSet.of(Kind.STATUS);
+      case 12, 13, 14 -> EnumSet.of(Kind.STATUS);
+      case 15, 16, 17 -> EnumSet.of(Kind.ECHOES, Kind.DATA);
       case 18, 19, 20, 21 -> EnumSet.of(Kind.DATA, Kind.STATUS);
       default -> EnumSet.of(Kind.DATA);
     };
@@ -123,7 +124,7 @@ class FuzzControllerToHostIT {
    * Time-outs are short where lies make commands expire, and long enough for a busy machine else.
    */
   private static ControllerOptions options(SplittableRandom random, Set<Kind> kinds) {
-    boolean completes = EnumSet.of(Kind.DATA, Kind.STATUS).containsAll(kinds);
+    boolean completes = EnumSet.of(Kind.DATA, Kind.STATUS, Kind.ECHOES).containsAll(kinds);
     Duration patience = Duration.ofMillis(completes ? 200 : 10);
     return ControllerOptions.builder()
         .allowWrite(true)

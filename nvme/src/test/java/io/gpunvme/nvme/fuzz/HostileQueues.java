@@ -32,6 +32,8 @@ final class HostileQueues {
       ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN).varHandle().withInvokeExactBehavior();
   private static final int PAGE = 4096;
   private static final int QID = 0xFFFF;
+  private static final int HISTORY = 16;
+  private static final int NOBODYS_CID = 0xFFFF;
 
   /**
    * A command the host sent.
@@ -54,6 +56,8 @@ final class HostileQueues {
     private int tail;
     private int phase = 1;
     private final Map<Integer, Command> commands = new HashMap<>();
+    private final int[] history = new int[HISTORY];
+    private int completed;
 
     Pair(int qid, long cqBus, int cqSize) {
       this.qid = qid;
@@ -69,6 +73,13 @@ final class HostileQueues {
       int head = (int) INT.getAcquire(doorbells, cqHead(qid));
       int used = (tail - head + cqSize) % cqSize;
       return head >= 0 && head < cqSize && used + count < cqSize;
+    }
+
+    /** The identifier of some command of this queue that completed a while ago; unused if none. */
+    int finished(int which) {
+      return completed == 0
+          ? NOBODYS_CID
+          : history[Integer.remainderUnsigned(which, Math.min(completed, HISTORY))];
     }
 
     /** Whether the host still waits for a command with this identifier. */
@@ -197,6 +208,7 @@ final class HostileQueues {
               Cqe.sqhd(inbox, at),
               Cqe.cid(dw3),
               Cqe.status(dw3));
+          history[completed++ % HISTORY] = Cqe.cid(dw3);
         }
       }
     }

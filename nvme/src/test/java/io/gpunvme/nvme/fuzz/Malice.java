@@ -29,6 +29,8 @@ final class Malice {
     DATA,
     /** Status, dword 0, dword 1 and SQHD of completions; asynchronous events. */
     STATUS,
+    /** Completions a second time, long after the first, and such as are written in two steps. */
+    ECHOES,
     /** Completions: lost, doubled, torn, of other commands and queues, with the wrong phase. */
     COMPLETIONS,
     /** Completions of nothing, without end, instead of the right one. */
@@ -40,7 +42,6 @@ final class Malice {
   private static final int ONE_PAGE = 4096;
   private static final long FLOOD_NANOS = 30_000_000_000L;
   private static final long BURST_NANOS = 200_000;
-  private static final int HISTORY = 16;
   private static final int EVENTS = 8;
 
   // Offsets and sizes of what the driver looks at.
@@ -84,9 +85,7 @@ final class Malice {
   private volatile boolean quiet;
   private volatile boolean gone;
 
-  // Guarded by the queues' monitor.
-  private final int[] history = new int[HISTORY];
-  private int seen;
+  // Guarded by the queues' lock.
   private volatile Pair flooded;
   private boolean rude;
   private boolean lucky;
@@ -175,7 +174,6 @@ final class Malice {
 
   /** A command of the host has completed: tells it so, or something else. */
   void complete(Pair pair, Command c, int dw0, int sqhd, int cid, int status) {
-    history[seen++ % HISTORY] = cid;
     if (gone) {
       return;
     }
@@ -185,6 +183,8 @@ final class Malice {
     }
     if (lie && kinds.contains(Kind.STATUS) && device.nextInt(3) == 0) {
       status(pair, dw0, sqhd, cid, status);
+    } else if (lie && kinds.contains(Kind.ECHOES) && device.nextBoolean()) {
+      echo(pair, dw0, sqhd, cid, status);
     } else if (lie && kinds.contains(Kind.COMPLETIONS) && device.nextInt(4) == 0) {
       completion(pair, dw0, sqhd, cid, status);
     } else if (lie && kinds.contains(Kind.FLOOD) && device.nextInt(12) == 0) {
@@ -223,6 +223,20 @@ final class Malice {
     };
   }
 
+  /** Nothing that a host must be disturbed by. */
+  private void echo(Pair pair, int dw0, int sqhd, int cid, int status) {
+    for (int n = device.nextInt(4); n >= 0 && pair.hasRoom(2); n--) {
+      lies.incrementAndGet();
+      pair.post(anyInt(dw0), 0, sqhd, pair.qid, pair.finished(device.nextInt()), anyStatus());
+    }
+    if (device.nextInt(4) == 0) {
+      pair.tear(cid, status);
+      later = () -> pair.post(dw0, 0, sqhd, pair.qid, cid, status);
+    } else {
+      pair.post(dw0, 0, sqhd, pair.qid, cid, status);
+    }
+  }
+
   private void completion(Pair pair, int dw0, int sqhd, int cid, int status) {
     lies.incrementAndGet();
     int qid = pair.qid;
@@ -242,7 +256,7 @@ final class Malice {
         // Lost.
       }
       case 6 -> {
-        pair.post(dw0, 0, sqhd, qid, history[device.nextInt(HISTORY)], anyStatus());
+        pair.post(dw0, 0, sqhd, qid, pair.finished(device.nextInt()), anyStatus());
         pair.post(dw0, 0, sqhd, qid, cid, status);
       }
       default -> {
@@ -285,7 +299,7 @@ final class Malice {
   private int nonsense(Pair pair) {
     int cid;
     do {
-      cid = device.nextBoolean() ? history[device.nextInt(HISTORY)] : device.nextInt(0x1_0000);
+      cid = device.nextBoolean() ? pair.finished(device.nextInt()) : device.nextInt(0x1_0000);
     } while (!lucky && (cid == withheld || pair.isOutstanding(cid)));
     return Cqe.dw3(cid, device.nextInt(0x8000), 0);
   }
