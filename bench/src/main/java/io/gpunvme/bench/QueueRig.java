@@ -21,6 +21,9 @@ final class QueueRig implements AutoCloseable, CompletionSink {
   /** Commands in flight. */
   static final int DEPTH = 64;
 
+  /** Commands one doorbell store announces. */
+  private static final int BATCH = 16;
+
   private static final int PLACE_BITS = 8;
 
   private final SimulatedController device;
@@ -30,6 +33,7 @@ final class QueueRig implements AutoCloseable, CompletionSink {
   private final Blocks blocks = new Blocks();
   private final Backoff backoff = new Backoff();
   private final boolean copies;
+  private long rung;
   private long done;
   private long wrong;
 
@@ -91,6 +95,7 @@ final class QueueRig implements AutoCloseable, CompletionSink {
       submit(IoOpcode.READ, blocks.next(), place);
     }
     queue.ring();
+    rung = queue.submitted();
   }
 
   /** A turn of the controller, where it has no thread of its own. */
@@ -103,10 +108,16 @@ final class QueueRig implements AutoCloseable, CompletionSink {
     return done;
   }
 
-  /** A turn of the driver: takes what is complete, submits as many again, rings once. */
+  /**
+   * A turn of the driver: takes what is complete, submits as many again, rings for a batch. The
+   * rest of the queue keeps the controller busy meanwhile.
+   */
   void turn() {
     if (queue.poll(this) > 0) {
-      queue.ring();
+      if (queue.submitted() - rung >= BATCH) {
+        queue.ring();
+        rung = queue.submitted();
+      }
       backoff.reset();
     } else {
       backoff.pause();

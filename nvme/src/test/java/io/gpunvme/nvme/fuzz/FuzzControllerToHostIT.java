@@ -26,7 +26,7 @@ import org.junit.jupiter.api.Timeout;
  */
 @Timeout(value = 200, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class FuzzControllerToHostIT {
-  private static final int CASES = 900;
+  private static final int CASES = 1_000;
   private static final int STEPS = 70;
   private static final int AT_LEAST = 100_000;
   private static final int BLOCK = 512;
