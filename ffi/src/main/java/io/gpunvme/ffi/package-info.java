@@ -5,8 +5,8 @@
  * <p>In here: bindings that say what the man page says ({@link io.gpunvme.ffi.Posix}), their errors
  * ({@link io.gpunvme.ffi.PosixException}), and owners of mapped memory. Not in here: anything that
  * knows NVMe, PCI or an accelerator, and any policy. Every restricted method of {@code
- * java.lang.foreign} is called in this package and nowhere above it, so {@code
- * --enable-native-access=io.gpunvme.ffi} is all the product needs.
+ * java.lang.foreign} is called in this package or in {@code io.gpunvme.cuda} and nowhere above
+ * them, so {@code --enable-native-access=io.gpunvme.ffi,io.gpunvme.cuda} is all the product needs.
  */
 @NullMarked
 package io.gpunvme.ffi;

@@ -1,0 +1,231 @@
+package io.gpunvme.cuda;
+
+import java.lang.foreign.MemorySegment;
+import java.util.function.Supplier;
+
+/**
+ * A hold on a device's primary context, and the owner of everything made through it: what is still
+ * open at {@link #close} is freed then, and closing it later does nothing.
+ *
+ * <p>Safe for all threads. Every call of this module makes the context current for the calling
+ * thread and leaves it so. Two of these on one device share the context, not what they own.
+ *
+ * <p>Allocating, registering, loading and all freeing may wait until the GPU is idle: beside a
+ * kernel that waits for the host they can wait for ever, so they come before its launch or after
+ * its end.
+ */
+public final class CudaContext implements AutoCloseable {
+  private final DriverApi api;
+  private final CudaDevice device;
+  private final int deviceHandle;
+  private final long handle;
+  private final long transfers;
+  private final ResourceRegistry resources = new ResourceRegistry();
+  private final Lifetime lifetime;
+
+  private CudaContext(
+      DriverApi api, CudaDevice device, int deviceHandle, long handle, long transfers) {
+    this.api = api;
+    this.device = device;
+    this.deviceHandle = deviceHandle;
+    this.handle = handle;
+    this.transfers = transfers;
+    lifetime = new Lifetime("the context of CUDA device " + device.ordinal());
+  }
+
+  static CudaContext open(DriverApi api, CudaDevice device, int deviceHandle) {
+    long handle = api.contexts().retainPrimary(deviceHandle);
+    try {
+      api.contexts().setCurrent(handle);
+      return new CudaContext(api, device, deviceHandle, handle, api.streams().create());
+    } catch (RuntimeException e) {
+      api.contexts().releasePrimary(deviceHandle);
+      throw e;
+    }
+  }
+
+  /** The device it is on. */
+  public CudaDevice device() {
+    return device;
+  }
+
+  /** Makes it the context of this thread, for calls of other libraries. */
+  public void makeCurrent() {
+    inside(() -> {});
+  }
+
+  /** GPU memory, aligned to at least 256 bytes. */
+  public DeviceMemory allocate(long bytes) {
+    return make(() -> DeviceMemory.allocate(this, bytes, 0));
+  }
+
+  /**
+   * GPU memory.
+   *
+   * @param bytes &gt; 0
+   * @param alignment of its address, a power of two
+   */
+  public DeviceMemory allocate(long bytes, long alignment) {
+    return make(() -> DeviceMemory.allocate(this, bytes, alignment));
+  }
+
+  /** Host memory that the GPU reaches and copies are fastest with; {@code bytes} &gt; 0. */
+  public PinnedMemory allocatePinned(long bytes) {
+    return make(() -> PinnedMemory.allocate(this, bytes));
+  }
+
+  /**
+   * Pins memory of the caller for the GPU.
+   *
+   * @param memory native; page-aligned memory is best, the last page is pinned whole
+   * @throws CudaException {@link CudaException#HOST_MEMORY_ALREADY_REGISTERED} if part of it is
+   *     registered already; others if the kernel cannot pin it (a mapped file, or I/O memory on
+   *     some kernels)
+   */
+  public RegisteredMemory register(MemorySegment memory, RegisterFlag... flags) {
+    return make(() -> RegisteredMemory.register(this, memory, flags));
+  }
+
+  /** A stream that is independent of the default stream. */
+  public CudaStream stream() {
+    return make(() -> new CudaStream(this, api.streams().create()));
+  }
+
+  /** An event that cannot measure time, the cheapest. */
+  public CudaEvent event() {
+    return make(() -> new CudaEvent(this, api.streams().createEvent(false)));
+  }
+
+  /** An event for {@link CudaEvent#millisecondsSince}. */
+  public CudaEvent timingEvent() {
+    return make(() -> new CudaEvent(this, api.streams().createEvent(true)));
+  }
+
+  /**
+   * Loads device code.
+   *
+   * @param ptxOrCubin PTX text, or an image for this GPU
+   * @throws CudaModuleException with the compiler's log
+   */
+  public CudaModule loadModule(byte[] ptxOrCubin) {
+    return make(() -> CudaModule.load(this, ptxOrCubin));
+  }
+
+  /** Waits, without a limit, for all work of the context, whoever started it. */
+  public void synchronize() {
+    inside(api.contexts()::synchronize);
+  }
+
+  /** Memory of the device that is free now. */
+  public MemoryInfo memoryInfo() {
+    return getInside(api.contexts()::memoryInfo);
+  }
+
+  /** Whether the driver has {@link CudaStream#copyBatchAsync}: CUDA 12.8 and newer. */
+  public boolean hasBatchCopies() {
+    return api.copies().hasBatch();
+  }
+
+  /**
+   * Makes writes of other devices into memory of this context that happened before this call
+   * visible to {@code scope}; needed where {@link GpuDirect#ordering} is weaker than it.
+   *
+   * @param scope {@link WritesOrdering#OWNER} or {@link WritesOrdering#ALL_DEVICES}
+   */
+  public void flushGpuDirectWrites(WritesOrdering scope) {
+    if (scope == WritesOrdering.NONE) {
+      throw new IllegalArgumentException("a flush for nobody");
+    }
+    inside(() -> api.contexts().flushGpuDirectWrites(scope.number()));
+  }
+
+  DriverApi api() {
+    return api;
+  }
+
+  /** Makes it current; the caller keeps it open, by itself or by something that it owns. */
+  void enter() {
+    api.contexts().setCurrent(handle);
+  }
+
+  /** The stream of copies that are waited for. */
+  long transfers() {
+    return transfers;
+  }
+
+  void awaitTransfers() {
+    api.streams().synchronize(transfers);
+  }
+
+  void forget(ContextResource resource) {
+    resources.remove(resource);
+  }
+
+  private void inside(Runnable call) {
+    lifetime.acquire();
+    try {
+      enter();
+      call.run();
+    } finally {
+      lifetime.release();
+    }
+  }
+
+  private <T> T getInside(Supplier<T> call) {
+    lifetime.acquire();
+    try {
+      enter();
+      return call.get();
+    } finally {
+      lifetime.release();
+    }
+  }
+
+  private <R extends ContextResource> R make(Supplier<R> maker) {
+    return getInside(
+        () -> {
+          R made = maker.get();
+          if (!resources.add(made)) {
+            made.close();
+            throw new IllegalStateException("the context is being closed");
+          }
+          return made;
+        });
+  }
+
+  /**
+   * Frees what is still open, the newest first, and lets the primary context go; a second call does
+   * nothing. Kernels and copies that still run are the caller's to end before.
+   *
+   * @throws IllegalStateException if another thread is inside a call; part may be freed then, and
+   *     closing can be tried again
+   * @throws CudaException the first error of freeing, with the others suppressed; everything is
+   *     closed all the same
+   */
+  @Override
+  public void close() {
+    if (!resources.beginClose()) {
+      return;
+    }
+    Failures failures = new Failures();
+    for (ContextResource resource : resources.newestFirst()) {
+      failures.collect(resource::close);
+    }
+    if (!resources.isEmpty() || !endLifetime()) {
+      resources.cancelClose();
+      throw failures.addTo(lifetime.inUse());
+    }
+    failures.collect(this::enter);
+    failures.collect(() -> api.streams().destroy(transfers));
+    failures.collect(() -> api.contexts().releasePrimary(deviceHandle));
+    failures.throwFirstUnlessGone();
+  }
+
+  private boolean endLifetime() {
+    try {
+      return lifetime.end();
+    } catch (IllegalStateException e) {
+      return false;
+    }
+  }
+}

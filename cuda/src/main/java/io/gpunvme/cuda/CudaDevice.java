@@ -1,0 +1,92 @@
+package io.gpunvme.cuda;
+
+import java.util.Locale;
+
+/** A GPU. Safe for all threads; nothing here allocates on it. */
+public final class CudaDevice {
+  private final DriverApi api;
+  private final int ordinal;
+  private final int handle;
+
+  CudaDevice(DriverApi api, int ordinal) {
+    this.api = api;
+    this.ordinal = ordinal;
+    handle = api.devices().get(ordinal);
+  }
+
+  /** Its number, counted from 0 among those that CUDA_VISIBLE_DEVICES leaves. */
+  public int ordinal() {
+    return ordinal;
+  }
+
+  /** The product's name, as in {@code NVIDIA H200}. */
+  public String name() {
+    return api.devices().name(handle);
+  }
+
+  /**
+   * The answer to a question about it.
+   *
+   * @throws CudaException {@link CudaException#INVALID_VALUE} if the driver is older than the
+   *     attribute
+   */
+  public int attribute(CudaAttribute attribute) {
+    return api.devices().attribute(handle, attribute);
+  }
+
+  /** Like {@link #attribute} for those about an ability; false if the driver does not know it. */
+  public boolean can(CudaAttribute ability) {
+    return attributeOrZero(ability) != 0;
+  }
+
+  private int attributeOrZero(CudaAttribute attribute) {
+    try {
+      return attribute(attribute);
+    } catch (CudaException e) {
+      if (e.code() == CudaException.INVALID_VALUE) {
+        return 0;
+      }
+      throw e;
+    }
+  }
+
+  /** Its memory in bytes. */
+  public long totalMemory() {
+    return api.devices().totalMemory(handle);
+  }
+
+  /** Its place on the PCI bus as Linux writes it, as in {@code 0000:3b:00.0}. */
+  public String pciBusId() {
+    return api.devices().pciBusId(handle).toLowerCase(Locale.ROOT);
+  }
+
+  /** Its architecture. */
+  public ComputeCapability computeCapability() {
+    return new ComputeCapability(
+        attribute(CudaAttribute.COMPUTE_CAPABILITY_MAJOR),
+        attribute(CudaAttribute.COMPUTE_CAPABILITY_MINOR));
+  }
+
+  /** What it can do for devices that reach its memory over PCIe. */
+  public GpuDirect gpuDirect() {
+    int flush = attributeOrZero(CudaAttribute.GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS);
+    return new GpuDirect(
+        can(CudaAttribute.GPU_DIRECT_RDMA_SUPPORTED),
+        can(CudaAttribute.DMA_BUF_SUPPORTED),
+        WritesOrdering.of(attributeOrZero(CudaAttribute.GPU_DIRECT_RDMA_WRITES_ORDERING)),
+        (flush & 1) != 0);
+  }
+
+  /**
+   * Its primary context, the one that the CUDA runtime, PyTorch and others of this process use too;
+   * it is made if nobody has it yet, and becomes the calling thread's.
+   */
+  public CudaContext openPrimary() {
+    return CudaContext.open(api, this, handle);
+  }
+
+  @Override
+  public String toString() {
+    return "CUDA device " + ordinal + " (" + name() + ", " + pciBusId() + ")";
+  }
+}

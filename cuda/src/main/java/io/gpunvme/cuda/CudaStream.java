@@ -1,0 +1,209 @@
+package io.gpunvme.cuda;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+
+/**
+ * A queue of work for the GPU: what is put in runs in this order, beside other streams and
+ * independent of the default stream.
+ *
+ * <p>Safe for all threads; what several threads put in gets some order. The calls named {@code
+ * ...Async} return before the work is done: until then the caller keeps memory open and unchanged.
+ * With host memory that is not pinned they may wait. An error of the work itself shows in a later
+ * call.
+ */
+public final class CudaStream extends ContextResource {
+  private final long handle;
+
+  CudaStream(CudaContext context, long handle) {
+    super(context, "CUDA stream " + Driver.hex(handle));
+    this.handle = handle;
+  }
+
+  static void requireWritable(MemorySegment target) {
+    if (target.isReadOnly()) {
+      throw new IllegalArgumentException("the target of the copy is a read-only segment");
+    }
+  }
+
+  /**
+   * The {@code CUstream}, for other libraries of this process.
+   *
+   * @throws IllegalStateException if it is closed
+   */
+  public long handle() {
+    requireOpen();
+    return handle;
+  }
+
+  /**
+   * Copies from host to device memory.
+   *
+   * @param target device address
+   * @param source native memory
+   */
+  public void copyToDeviceAsync(long target, MemorySegment source) {
+    begin();
+    try {
+      api().copies().toDevice(target, source, handle);
+    } finally {
+      end();
+    }
+  }
+
+  /**
+   * Copies from device to host memory.
+   *
+   * @param target native memory
+   * @param source device address
+   */
+  public void copyToHostAsync(MemorySegment target, long source) {
+    requireWritable(target);
+    begin();
+    try {
+      api().copies().toHost(target, source, handle);
+    } finally {
+      end();
+    }
+  }
+
+  /**
+   * Copies between device addresses; the ranges do not overlap. It may run as a kernel, and wait
+   * for a free multiprocessor then.
+   */
+  public void copyOnDeviceAsync(long target, long source, long bytes) {
+    begin();
+    try {
+      api().copies().onDevice(target, source, bytes, handle);
+    } finally {
+      end();
+    }
+  }
+
+  /**
+   * Starts all copies of the batch, in any order among them but after what is in the stream; the
+   * batch can be filled again when this returns.
+   *
+   * @throws CudaFunctionMissingException if the driver is older than CUDA 12.8 (see {@link
+   *     CudaContext#hasBatchCopies})
+   */
+  public void copyBatchAsync(CopyBatch batch) {
+    begin();
+    try {
+      if (batch.size() > 0) {
+        api().copies().batch(batch, handle);
+      }
+    } finally {
+      end();
+    }
+  }
+
+  /**
+   * Sets {@code bytes} bytes from the device address {@code target} on. It may run as a kernel, and
+   * wait for a free multiprocessor then.
+   */
+  public void fillAsync(long target, byte value, long bytes) {
+    begin();
+    try {
+      api().copies().fill(target, value, bytes, handle);
+    } finally {
+      end();
+    }
+  }
+
+  /** Makes {@code event} stand for what is in the stream now. */
+  public void record(CudaEvent event) {
+    begin();
+    try {
+      event.begin();
+      try {
+        api().streams().record(event.handle(), handle);
+      } finally {
+        event.end();
+      }
+    } finally {
+      end();
+    }
+  }
+
+  /** Lets what is put in from now on wait for {@code event}; this thread does not wait. */
+  public void await(CudaEvent event) {
+    begin();
+    try {
+      event.begin();
+      try {
+        api().streams().await(handle, event.handle());
+      } finally {
+        event.end();
+      }
+    } finally {
+      end();
+    }
+  }
+
+  /**
+   * Whether everything in it has ended; never waits.
+   *
+   * @throws CudaException if the work, or earlier work of the context, failed
+   */
+  public boolean isIdle() {
+    begin();
+    try {
+      return api().streams().isIdle(handle);
+    } finally {
+      end();
+    }
+  }
+
+  /** Waits, without a limit, until {@link #isIdle}. */
+  public void synchronize() {
+    begin();
+    try {
+      api().streams().synchronize(handle);
+    } finally {
+      end();
+    }
+  }
+
+  /**
+   * Starts a kernel.
+   *
+   * @throws IllegalArgumentException if the arguments have not the sizes of the kernel's parameters
+   *     (checked with drivers of CUDA 12.4 and newer)
+   */
+  public void launch(CudaFunction function, LaunchShape shape, KernelArguments arguments) {
+    launch(function, shape, arguments, api().functions()::launch);
+  }
+
+  /** Starts a kernel whose blocks all run at the same time; fails where they do not fit. */
+  public void launchCooperative(
+      CudaFunction function, LaunchShape shape, KernelArguments arguments) {
+    launch(function, shape, arguments, api().functions()::launchCooperative);
+  }
+
+  /** One of the two ways to launch. */
+  private interface Launch {
+    void run(long function, String name, LaunchShape shape, long stream, MemorySegment arguments);
+  }
+
+  private void launch(
+      CudaFunction function, LaunchShape shape, KernelArguments arguments, Launch launch) {
+    function.requireMatch(arguments);
+    begin();
+    try (Arena arena = Arena.ofConfined()) {
+      function.module().begin();
+      try {
+        launch.run(function.handle(), function.name(), shape, handle, arguments.pointers(arena));
+      } finally {
+        function.module().end();
+      }
+    } finally {
+      end();
+    }
+  }
+
+  @Override
+  void free() {
+    api().streams().destroy(handle);
+  }
+}

@@ -1,0 +1,150 @@
+package io.gpunvme.cuda;
+
+import io.gpunvme.ffi.Posix;
+import java.lang.foreign.MemorySegment;
+import java.util.Objects;
+
+/**
+ * Memory of a GPU. Its bytes are undefined until written.
+ *
+ * <p>Safe for all threads. The copies and {@link #fill} return when they are complete; they run in
+ * a stream of their own and are not ordered after work in other streams. Copies that overlap with
+ * something else are {@link CudaStream}'s. Use after close throws {@link IllegalStateException};
+ * that nothing on the GPU uses the memory any more is up to the caller.
+ */
+public final class DeviceMemory extends ContextResource {
+  /** CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE. */
+  private static final long OVER_PCIE = 1;
+
+  private final long allocation;
+  private final long address;
+  private final long size;
+
+  private DeviceMemory(CudaContext context, long allocation, long address, long size) {
+    super(context, size + " bytes of GPU memory at " + Driver.hex(address));
+    this.allocation = allocation;
+    this.address = address;
+    this.size = size;
+  }
+
+  /** {@code alignment} is 0 for the driver's own, or a power of two. */
+  static DeviceMemory allocate(CudaContext context, long bytes, long alignment) {
+    long slack = Math.max(0, alignment - 1);
+    boolean aligned = alignment >= 0 && (alignment & slack) == 0;
+    if (bytes <= 0 || bytes > Long.MAX_VALUE - slack || !aligned) {
+      throw new IllegalArgumentException(
+          bytes + " bytes of GPU memory, aligned to " + alignment + " (a power of two is needed)");
+    }
+    long allocation = context.api().memory().allocate(bytes);
+    if ((allocation & slack) != 0) {
+      context.api().memory().free(allocation);
+      allocation = context.api().memory().allocate(bytes + slack);
+    }
+    return new DeviceMemory(context, allocation, (allocation + slack) & ~slack, bytes);
+  }
+
+  /**
+   * Its address on the device, at least 256-byte aligned.
+   *
+   * @throws IllegalStateException if it is closed
+   */
+  public long address() {
+    requireOpen();
+    return address;
+  }
+
+  /** Size in bytes, as asked for. */
+  public long size() {
+    return size;
+  }
+
+  /**
+   * Copies from host memory.
+   *
+   * @param source native memory, fastest if pinned or registered
+   * @param offset into this memory, in bytes
+   */
+  public void copyFrom(MemorySegment source, long offset) {
+    Objects.checkFromIndexSize(offset, source.byteSize(), size);
+    begin();
+    try {
+      api().copies().toDevice(address + offset, source, context().transfers());
+      context().awaitTransfers();
+    } finally {
+      end();
+    }
+  }
+
+  /**
+   * Copies to host memory.
+   *
+   * @param offset into this memory, in bytes
+   * @param target native memory, fastest if pinned or registered
+   */
+  public void copyTo(long offset, MemorySegment target) {
+    Objects.checkFromIndexSize(offset, target.byteSize(), size);
+    CudaStream.requireWritable(target);
+    begin();
+    try {
+      api().copies().toHost(target, address + offset, context().transfers());
+      context().awaitTransfers();
+    } finally {
+      end();
+    }
+  }
+
+  /**
+   * Sets every byte. It may run as a kernel: beside one that fills the GPU and waits for the host,
+   * use {@link #copyFrom}.
+   */
+  public void fill(byte value) {
+    begin();
+    try {
+      api().copies().fill(address, value, size, context().transfers());
+      context().awaitTransfers();
+    } finally {
+      end();
+    }
+  }
+
+  /**
+   * Exports the memory for kernel drivers of other devices; whole pages of the host only.
+   *
+   * @throws CudaException {@link CudaException#NOT_SUPPORTED} where {@link GpuDirect#dmaBuf} is
+   *     false
+   */
+  public DmaBuf exportDmaBuf() {
+    return exportDmaBuf(0);
+  }
+
+  /**
+   * Like {@link #exportDmaBuf}, with addresses on PCIe also where the GPU has a coherent link to
+   * the CPU; since CUDA 12.8.
+   */
+  public DmaBuf exportPcieDmaBuf() {
+    return exportDmaBuf(OVER_PCIE);
+  }
+
+  private DmaBuf exportDmaBuf(long flags) {
+    if ((address | size) % Posix.pageSize() != 0) {
+      throw new IllegalStateException(
+          size
+              + " bytes of GPU memory at "
+              + Driver.hex(address)
+              + " are not whole pages of "
+              + Posix.pageSize()
+              + " bytes: allocate a multiple of them, aligned to them, to export it");
+    }
+    begin();
+    try {
+      return new DmaBuf(api().memory().dmaBuf(address, size, flags), size);
+    } finally {
+      end();
+    }
+  }
+
+  @Override
+  void free() {
+    api().memory().free(allocation);
+  }
+}

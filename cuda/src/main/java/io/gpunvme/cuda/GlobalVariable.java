@@ -1,0 +1,9 @@
+package io.gpunvme.cuda;
+
+/**
+ * Where a {@code __device__} or {@code __constant__} variable of a module lies.
+ *
+ * @param address on the device, valid until the module is closed
+ * @param size in bytes
+ */
+public record GlobalVariable(long address, long size) {}

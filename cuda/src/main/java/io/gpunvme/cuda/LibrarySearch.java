@@ -1,0 +1,96 @@
+package io.gpunvme.cuda;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.SymbolLookup;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+
+/**
+ * Where a library is looked for: a file that an environment variable names and nothing else, or
+ * else the names through the dynamic loader ({@code LD_LIBRARY_PATH}, the system's folders), then
+ * the names in some folders.
+ *
+ * @param what the library, for the error
+ * @param variable the environment variable
+ * @param names file names, the preferred one first
+ * @param folders existing or not
+ * @param advice what to install
+ */
+record LibrarySearch(
+    String what, String variable, List<String> names, List<Path> folders, String advice) {
+
+  /**
+   * Opens the first one there is; it stays open until the process ends.
+   *
+   * @throws CudaNotFoundException if there is none
+   */
+  NativeLibrary open(Map<String, String> environment) {
+    String chosen = environment.get(variable);
+    if (chosen != null && !chosen.isEmpty()) {
+      return openFile(Path.of(chosen))
+          .orElseThrow(
+              () ->
+                  new CudaNotFoundException(
+                      what
+                          + ": "
+                          + variable
+                          + " names "
+                          + chosen
+                          + ", which cannot be opened as a"
+                          + " library; correct it or unset it"));
+    }
+    for (String name : names) {
+      Optional<NativeLibrary> found = openName(name);
+      if (found.isPresent()) {
+        return found.get();
+      }
+    }
+    for (Path folder : folders) {
+      for (String name : names) {
+        Path file = folder.resolve(name);
+        Optional<NativeLibrary> found = Files.exists(file) ? openFile(file) : Optional.empty();
+        if (found.isPresent()) {
+          return found.get();
+        }
+      }
+    }
+    throw new CudaNotFoundException(
+        what
+            + " not found: looked for "
+            + String.join(", ", names)
+            + " where the dynamic loader looks (LD_LIBRARY_PATH, system folders)"
+            + (folders.isEmpty() ? "" : " and in " + join(folders))
+            + "; "
+            + advice
+            + ", or set "
+            + variable
+            + " to the file");
+  }
+
+  private static String join(List<Path> folders) {
+    return String.join(", ", folders.stream().map(Path::toString).toList());
+  }
+
+  /** A library at this place; empty if it cannot be opened. */
+  @SuppressWarnings("restricted")
+  static Optional<NativeLibrary> openFile(Path file) {
+    try {
+      return Optional.of(
+          new NativeLibrary(file.toString(), SymbolLookup.libraryLookup(file, Arena.global())));
+    } catch (IllegalArgumentException e) {
+      return Optional.empty(); // The lookup's way to say that it cannot be opened.
+    }
+  }
+
+  @SuppressWarnings("restricted")
+  private static Optional<NativeLibrary> openName(String name) {
+    try {
+      return Optional.of(new NativeLibrary(name, SymbolLookup.libraryLookup(name, Arena.global())));
+    } catch (IllegalArgumentException e) {
+      return Optional.empty();
+    }
+  }
+}

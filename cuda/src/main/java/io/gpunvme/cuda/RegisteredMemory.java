@@ -1,0 +1,57 @@
+package io.gpunvme.cuda;
+
+import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
+
+/**
+ * Host memory of somebody else that is pinned for the GPU until this is closed. Close this before
+ * the memory is freed. Safe for all threads.
+ */
+public final class RegisteredMemory extends ContextResource {
+  private final MemorySegment segment;
+  private final long deviceAddress;
+
+  private RegisteredMemory(CudaContext context, MemorySegment segment, long deviceAddress) {
+    super(
+        context,
+        segment.byteSize() + " bytes of registered memory at " + Driver.hex(segment.address()));
+    this.segment = segment;
+    this.deviceAddress = deviceAddress;
+  }
+
+  static RegisteredMemory register(
+      CudaContext context, MemorySegment memory, RegisterFlag... flags) {
+    if (!memory.isNative() || memory.byteSize() == 0) {
+      throw new IllegalArgumentException("only native memory of at least 1 byte can be registered");
+    }
+    int bits = Arrays.stream(flags).mapToInt(RegisterFlag::bit).reduce(0, (a, b) -> a | b);
+    MemoryCalls calls = context.api().memory();
+    calls.register(memory, bits);
+    try {
+      return new RegisteredMemory(context, memory, calls.devicePointer(memory));
+    } catch (RuntimeException e) {
+      calls.unregister(memory.address());
+      throw e;
+    }
+  }
+
+  /** The memory, as it was given. */
+  public MemorySegment segment() {
+    return segment;
+  }
+
+  /**
+   * Where kernels and {@link CopyBatch} find it.
+   *
+   * @throws IllegalStateException if it is closed
+   */
+  public long deviceAddress() {
+    requireOpen();
+    return deviceAddress;
+  }
+
+  @Override
+  void free() {
+    api().memory().unregister(segment.address());
+  }
+}

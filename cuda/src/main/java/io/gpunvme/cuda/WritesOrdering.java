@@ -1,0 +1,32 @@
+package io.gpunvme.cuda;
+
+/**
+ * For whom writes of other PCIe devices into GPU memory are visible in order without a flush
+ * ({@code CUGPUDirectRDMAWritesOrdering}); also how far a flush reaches.
+ */
+public enum WritesOrdering {
+  /** For nobody: a flush is needed before a kernel reads. */
+  NONE(0),
+  /** For the GPU that owns the memory. */
+  OWNER(100),
+  /** For every GPU. */
+  ALL_DEVICES(200);
+
+  private final int number;
+
+  WritesOrdering(int number) {
+    this.number = number;
+  }
+
+  int number() {
+    return number;
+  }
+
+  /** The strongest that {@code number} promises. */
+  static WritesOrdering of(int number) {
+    if (number >= ALL_DEVICES.number) {
+      return ALL_DEVICES;
+    }
+    return number >= OWNER.number ? OWNER : NONE;
+  }
+}

@@ -1,0 +1,7 @@
+/** CUDA driver API and NVRTC over java.lang.foreign. Knows nothing of NVMe. */
+module io.gpunvme.cuda {
+  requires static org.jspecify;
+  requires io.gpunvme.ffi;
+
+  exports io.gpunvme.cuda;
+}

@@ -1,0 +1,437 @@
+// A stand-in for libcuda.so: one device without a GPU. It keeps device memory in host memory, does
+// the work of streams at once, writes down the calls, and fails or waits where a test tells it to.
+//
+// FAKE_VERSION  what cuDriverGetVersion says; functions newer than it are left out
+// FAKE_DEVICES  number of devices; with 0 cuInit fails
+// USE_CUDA_H    take the types from NVIDIA's header, to check these signatures against it
+#include "fake_cuda_state.h"
+
+// ---- errors, devices
+
+CUresult cuGetErrorName(CUresult error, const char **text) {
+  switch ((int)error) {
+    case INVALID_VALUE: *text = "CUDA_ERROR_INVALID_VALUE"; return 0;
+    case 2: *text = "CUDA_ERROR_OUT_OF_MEMORY"; return 0;
+    case NO_DEVICE: *text = "CUDA_ERROR_NO_DEVICE"; return 0;
+    case INVALID_PTX: *text = "CUDA_ERROR_INVALID_PTX"; return 0;
+    case NOT_FOUND: *text = "CUDA_ERROR_NOT_FOUND"; return 0;
+    case 700: *text = "CUDA_ERROR_ILLEGAL_ADDRESS"; return 0;
+    default: *text = NULL; return (CUresult)INVALID_VALUE;
+  }
+}
+
+CUresult cuGetErrorString(CUresult error, const char **text) {
+  switch ((int)error) {
+    case INVALID_VALUE: *text = "invalid argument"; return 0;
+    case 2: *text = "out of memory"; return 0;
+    case NO_DEVICE: *text = "no CUDA-capable device is detected"; return 0;
+    case INVALID_PTX: *text = "a PTX JIT compilation failed"; return 0;
+    case NOT_FOUND: *text = "named symbol not found"; return 0;
+    case 700: *text = "an illegal memory access was encountered"; return 0;
+    default: *text = NULL; return (CUresult)INVALID_VALUE;
+  }
+}
+
+CUresult cuDriverGetVersion(int *version) {
+  *version = FAKE_VERSION;
+  return 0;
+}
+
+CUresult cuInit(unsigned flags) {
+  CALLED("%u", flags);
+  return FAKE_DEVICES > 0 ? 0 : (CUresult)NO_DEVICE;
+}
+
+CUresult cuDeviceGetCount(int *count) {
+  CALLED("");
+  *count = FAKE_DEVICES;
+  return 0;
+}
+
+CUresult cuDeviceGet(CUdevice *device, int ordinal) {
+  CALLED("%d", ordinal);
+  NEED(ordinal >= 0 && ordinal < FAKE_DEVICES, INVALID_DEVICE);
+  *device = 40 + ordinal; // Not the ordinal, so that the two cannot be mixed up.
+  return 0;
+}
+
+CUresult cuDeviceGetName(char *name, int length, CUdevice device) {
+  CALLED("%d", device);
+  snprintf(name, (size_t)length, "Fake %d", device);
+  return 0;
+}
+
+CUresult cuDeviceGetPCIBusId(char *id, int length, CUdevice device) {
+  CALLED("%d", device);
+  snprintf(id, (size_t)length, "0000:3B:00.0");
+  return 0;
+}
+
+CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
+  CALLED("%d %d", (int)attribute, device);
+  NEED((int)attribute < 140, INVALID_VALUE);
+  *value = (int)attribute == 118 ? 100 : (int)attribute == 117 ? 1 : (int)attribute;
+  return 0;
+}
+
+CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
+  CALLED("%d", device);
+  *bytes = (size_t)80 << 30;
+  return 0;
+}
+
+// ---- context
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *result, CUdevice device) {
+  CALLED("%d", device);
+  *result = (CUcontext)add(RETAIN, &context, NULL);
+  return 0;
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+  int code = called(__func__, "%d", device);
+  int taken = take(RETAIN, &context);
+  return (CUresult)(code != 0 ? code : taken);
+}
+
+CUresult cuCtxSetCurrent(CUcontext c) {
+  CALLED("%p", (void *)c);
+  NEED(is_live(RETAIN, c), 709);
+  current = 1;
+  return 0;
+}
+
+CUresult cuCtxSynchronize(void) {
+  CALLED("");
+  IN_CONTEXT;
+  return 0;
+}
+
+CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total) {
+  CALLED("");
+  IN_CONTEXT;
+  *free_bytes = 1000;
+  *total = 2000;
+  return 0;
+}
+
+CUresult cuFlushGPUDirectRDMAWrites(
+    CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope) {
+  CALLED("%d %d", (int)target, (int)scope);
+  IN_CONTEXT;
+  return 0;
+}
+
+// ---- memory
+
+CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
+  CALLED("%zu", bytes);
+  IN_CONTEXT;
+  char *block = aligned_alloc(4096, (bytes + 8191) / 4096 * 4096);
+  *address = (CUdeviceptr)(uintptr_t)add(MEMORY, block + 512, block); // Aligned to no page.
+  return 0;
+}
+
+CUresult cuMemFree_v2(CUdeviceptr address) { FREES(MEMORY, (uintptr_t)address); }
+
+CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
+  CALLED("%zu %u", bytes, flags);
+  IN_CONTEXT;
+  char *block = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  *address = add(HOST, block, block);
+  return 0;
+}
+
+CUresult cuMemFreeHost(void *address) { FREES(HOST, address); }
+
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsigned flags) {
+  CALLED("%p %u", host, flags);
+  IN_CONTEXT;
+  *device = (CUdeviceptr)(uintptr_t)host + 0x1000000000000ull;
+  return 0;
+}
+
+CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned flags) {
+  CALLED("%p %zu %u", address, bytes, flags);
+  IN_CONTEXT;
+  add(REGISTERED, address, NULL);
+  return 0;
+}
+
+CUresult cuMemHostUnregister(void *address) { FREES(REGISTERED, address); }
+
+CUresult cuMemGetHandleForAddressRange(
+    void *handle, CUdeviceptr address, size_t bytes, CUmemRangeHandleType type,
+    unsigned long long flags) {
+  CALLED("%llx %zu %d %llu", address, bytes, (int)type, flags);
+  IN_CONTEXT;
+  *(int *)handle = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+  return 0;
+}
+
+// ---- copies
+
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
+  CALLED("%llx %p %zu %p", to, from, bytes, (void *)stream);
+  IN_CONTEXT;
+  NEED(is_live(STREAM, stream), INVALID_HANDLE);
+  memcpy((void *)(uintptr_t)to, from, bytes);
+  return 0;
+}
+
+CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  CALLED("%p %llx %zu %p", to, from, bytes, (void *)stream);
+  IN_CONTEXT;
+  NEED(is_live(STREAM, stream), INVALID_HANDLE);
+  memcpy(to, (void *)(uintptr_t)from, bytes);
+  return 0;
+}
+
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  CALLED("%llx %llx %zu %p", to, from, bytes, (void *)stream);
+  IN_CONTEXT;
+  NEED(is_live(STREAM, stream), INVALID_HANDLE);
+  memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, bytes);
+  return 0;
+}
+
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream) {
+  CALLED("%llx %u %zu %p", to, value, bytes, (void *)stream);
+  IN_CONTEXT;
+  NEED(is_live(STREAM, stream), INVALID_HANDLE);
+  memset((void *)(uintptr_t)to, value, bytes);
+  return 0;
+}
+
+#if FAKE_VERSION >= 12080
+static void copy_all(CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    memcpy((void *)(uintptr_t)to[i], (void *)(uintptr_t)from[i], sizes[i]);
+  }
+}
+
+#endif
+
+#if FAKE_VERSION >= 13000
+CUresult cuMemcpyBatchAsync_v2(
+    CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, size_t count,
+    CUmemcpyAttributes *attributes, size_t *first, size_t groups, CUstream stream) {
+  CALLED("%zu copies, order %d, flags %u, groups %zu from %zu, %p", count,
+      (int)attributes->srcAccessOrder, attributes->flags, groups, *first, (void *)stream);
+  IN_CONTEXT;
+  NEED(is_live(STREAM, stream), INVALID_HANDLE);
+  copy_all(to, from, sizes, count);
+  return 0;
+}
+#endif
+
+// The signature that CUDA 12.8 had; the header of 13.0 only has the other one.
+#if FAKE_VERSION >= 12080 && !defined USE_CUDA_H
+CUresult cuMemcpyBatchAsync(
+    CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, size_t count,
+    CUmemcpyAttributes *attributes, size_t *first, size_t groups, size_t *failed,
+    CUstream stream) {
+  *failed = 7;
+  CALLED("%zu copies, order %d, flags %u, groups %zu from %zu, %p", count,
+      attributes->srcAccessOrder, attributes->flags, groups, *first, (void *)stream);
+  IN_CONTEXT;
+  NEED(is_live(STREAM, stream), INVALID_HANDLE);
+  copy_all(to, from, sizes, count);
+  return 0;
+}
+#endif
+
+// ---- streams and events
+
+CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
+  CALLED("%u", flags);
+  IN_CONTEXT;
+  void *block = malloc(1);
+  *stream = (CUstream)add(STREAM, block, block);
+  return 0;
+}
+
+CUresult cuStreamDestroy_v2(CUstream stream) { FREES(STREAM, stream); }
+
+CUresult cuStreamQuery(CUstream stream) {
+  CALLED("%p", (void *)stream);
+  IN_CONTEXT;
+  return is_live(STREAM, stream) ? 0 : (CUresult)INVALID_HANDLE;
+}
+
+CUresult cuStreamSynchronize(CUstream stream) {
+  CALLED("%p", (void *)stream);
+  IN_CONTEXT;
+  return is_live(STREAM, stream) ? 0 : (CUresult)INVALID_HANDLE;
+}
+
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
+  CALLED("%p %p %u", (void *)stream, (void *)event, flags);
+  IN_CONTEXT;
+  return is_live(STREAM, stream) && is_live(EVENT, event) ? 0 : (CUresult)INVALID_HANDLE;
+}
+
+CUresult cuEventCreate(CUevent *event, unsigned flags) {
+  CALLED("%u", flags);
+  IN_CONTEXT;
+  void *block = malloc(1);
+  *event = (CUevent)add(EVENT, block, block);
+  return 0;
+}
+
+CUresult cuEventDestroy_v2(CUevent event) { FREES(EVENT, event); }
+
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+  CALLED("%p %p", (void *)event, (void *)stream);
+  IN_CONTEXT;
+  return is_live(STREAM, stream) && is_live(EVENT, event) ? 0 : (CUresult)INVALID_HANDLE;
+}
+
+CUresult cuEventQuery(CUevent event) {
+  CALLED("%p", (void *)event);
+  IN_CONTEXT;
+  return is_live(EVENT, event) ? 0 : (CUresult)INVALID_HANDLE;
+}
+
+CUresult cuEventSynchronize(CUevent event) {
+  CALLED("%p", (void *)event);
+  IN_CONTEXT;
+  return is_live(EVENT, event) ? 0 : (CUresult)INVALID_HANDLE;
+}
+
+#if FAKE_VERSION >= 12080
+#define ELAPSED cuEventElapsedTime_v2
+#else
+#define ELAPSED cuEventElapsedTime
+#endif
+CUresult ELAPSED(float *milliseconds, CUevent start, CUevent end) {
+  CALLED("%p %p", (void *)start, (void *)end);
+  IN_CONTEXT;
+  NEED(is_live(EVENT, start) && is_live(EVENT, end), INVALID_HANDLE);
+  *milliseconds = 1.5f;
+  return 0;
+}
+
+// ---- modules and kernels
+
+// An image is text: "bad" does not load, anything else does and has every kernel and variable.
+CUresult cuModuleLoadDataEx(
+    CUmodule *module, const void *image, unsigned count, CUjit_option *options, void **values) {
+  CALLED("%s", (const char *)image);
+  IN_CONTEXT;
+  for (unsigned i = 0; i + 1 < count; i += 2) {
+    int error = (int)options[i] == 5 && (int)options[i + 1] == 6;
+    int info = (int)options[i] == 3 && (int)options[i + 1] == 4;
+    NEED(error || info, INVALID_VALUE);
+    snprintf(values[i], (size_t)(uintptr_t)values[i + 1], "%s: %s\n", error ? "error" : "info",
+        (const char *)image);
+  }
+  NEED(strcmp(image, "bad") != 0, INVALID_PTX);
+  void *block = malloc(1);
+  *module = (CUmodule)add(MODULE, block, block);
+  return 0;
+}
+
+CUresult cuModuleUnload(CUmodule module) { FREES(MODULE, module); }
+
+// A kernel's name has the sizes of its parameters: f_8_4; one with an x is missing.
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
+  CALLED("%s", name);
+  IN_CONTEXT;
+  NEED(is_live(MODULE, module), INVALID_HANDLE);
+  NEED(strchr(name, 'x') == NULL, NOT_FOUND);
+  kernel.parameters = 0;
+  for (const char *size = strchr(name, '_'); size != NULL; size = strchr(size + 1, '_')) {
+    kernel.sizes[kernel.parameters++] = (size_t)atoi(size + 1);
+  }
+  *function = (CUfunction)&kernel;
+  return 0;
+}
+
+CUresult cuModuleGetGlobal_v2(
+    CUdeviceptr *address, size_t *bytes, CUmodule module, const char *name) {
+  CALLED("%s", name);
+  IN_CONTEXT;
+  NEED(is_live(MODULE, module), INVALID_HANDLE);
+  NEED(strchr(name, 'x') == NULL, NOT_FOUND);
+  *address = 0x7000;
+  *bytes = 24;
+  return 0;
+}
+
+CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function) {
+  CALLED("%d", (int)attribute);
+  IN_CONTEXT;
+  NEED((void *)function == &kernel, INVALID_HANDLE);
+  *value = 100 + (int)attribute;
+  return 0;
+}
+
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
+  CALLED("%d %d", (int)attribute, value);
+  IN_CONTEXT;
+  return (void *)function == &kernel ? 0 : (CUresult)INVALID_HANDLE;
+}
+
+#if FAKE_VERSION >= 12040
+CUresult cuFuncLoad(CUfunction function) {
+  CALLED("");
+  IN_CONTEXT;
+  return (void *)function == &kernel ? 0 : (CUresult)INVALID_HANDLE;
+}
+
+CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *size) {
+  CALLED("%zu", index);
+  IN_CONTEXT;
+  NEED((void *)function == &kernel, INVALID_HANDLE);
+  NEED(index < (size_t)kernel.parameters, INVALID_VALUE);
+  *offset = 8 * index;
+  *size = kernel.sizes[index];
+  return 0;
+}
+#endif
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(
+    int *blocks, CUfunction function, int block_size, size_t shared) {
+  CALLED("%d %zu", block_size, shared);
+  IN_CONTEXT;
+  NEED((void *)function == &kernel, INVALID_HANDLE);
+  *blocks = 2048 / block_size;
+  return 0;
+}
+
+static void describe(char *text, const unsigned *shape, CUstream stream, void **arguments) {
+  int length = snprintf(text, TEXT, "%u,%u,%u x %u,%u,%u + %u in %p:", shape[0], shape[1],
+      shape[2], shape[3], shape[4], shape[5], shape[6], (void *)stream);
+  for (int i = 0; i < kernel.parameters; i++) {
+    length += snprintf(text + length, TEXT - (size_t)length, " ");
+    for (size_t b = 0; b < kernel.sizes[i]; b++) {
+      length += snprintf(text + length, TEXT - (size_t)length, "%02x",
+          ((unsigned char *)arguments[i])[b]);
+    }
+  }
+}
+
+static CUresult launch(const char *name, CUfunction function, const unsigned *shape,
+    CUstream stream, void **arguments) {
+  char text[TEXT];
+  describe(text, shape, stream, arguments);
+  int code = called(name, "%s", text);
+  NEED(code == 0, code);
+  IN_CONTEXT;
+  NEED((void *)function == &kernel && is_live(STREAM, stream), INVALID_HANDLE);
+  return 0;
+}
+
+CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+    unsigned by, unsigned bz, unsigned shared, CUstream stream, void **arguments, void **extra) {
+  NEED(extra == NULL, INVALID_VALUE);
+  unsigned shape[] = {gx, gy, gz, bx, by, bz, shared};
+  return launch(__func__, function, shape, stream, arguments);
+}
+
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz,
+    unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream stream, void **arguments) {
+  unsigned shape[] = {gx, gy, gz, bx, by, bz, shared};
+  return launch(__func__, function, shape, stream, arguments);
+}

@@ -1,0 +1,222 @@
+// What the stand-in for libcuda.so keeps: the types, what is open, the calls, and what the tests
+// want to go wrong.
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef FAKE_VERSION
+#define FAKE_VERSION 13000
+#endif
+#ifndef FAKE_DEVICES
+#define FAKE_DEVICES 1
+#endif
+
+#ifdef USE_CUDA_H
+#include <cuda.h>
+#else
+typedef int CUresult, CUdevice, CUdevice_attribute, CUjit_option, CUfunction_attribute;
+typedef int CUmemRangeHandleType, CUflushGPUDirectRDMAWritesTarget;
+typedef int CUflushGPUDirectRDMAWritesScope;
+typedef unsigned long long CUdeviceptr;
+typedef void *CUcontext, *CUstream, *CUevent, *CUmodule, *CUfunction;
+typedef struct {
+  int srcAccessOrder, srcType, srcId, dstType, dstId;
+  unsigned flags;
+} CUmemcpyAttributes;
+#endif
+
+enum { INVALID_VALUE = 1, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_CONTEXT = 201 };
+enum { INVALID_PTX = 218, INVALID_HANDLE = 400, NOT_FOUND = 500 };
+enum { MAX_LIVE = 256, MAX_NAMES = 64, TEXT = 512 };
+enum { MEMORY = 1, HOST, REGISTERED, STREAM, EVENT, MODULE, RETAIN };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static struct {
+  int kind;
+  void *handle, *block;
+} live[MAX_LIVE];
+static struct {
+  char name[64];
+  int calls;
+  char last[TEXT];
+} names[MAX_NAMES];
+static char fail_name[64], block_name[64];
+static int fail_at, fail_code, waiting, misuses;
+static struct { // What a kernel looks like; its address is the function.
+  int parameters;
+  size_t sizes[8];
+} kernel;
+static __thread int current;
+static char context;
+
+static int slot_of(const char *name) {
+  for (int i = 0; i < MAX_NAMES; i++) {
+    if (names[i].name[0] == 0) {
+      snprintf(names[i].name, sizeof names[i].name, "%s", name);
+    }
+    if (strcmp(names[i].name, name) == 0) {
+      return i;
+    }
+  }
+  abort();
+}
+
+// Writes the call down; the code that a test wants from it, or 0.
+static int called(const char *name, const char *format, ...) {
+  va_list arguments;
+  pthread_mutex_lock(&lock);
+  int slot = slot_of(name);
+  int number = ++names[slot].calls;
+  va_start(arguments, format);
+  vsnprintf(names[slot].last, TEXT, format, arguments);
+  va_end(arguments);
+  int code = strcmp(name, fail_name) == 0 && number == fail_at ? fail_code : 0;
+  if (strcmp(name, block_name) == 0) {
+    waiting++;
+    pthread_cond_broadcast(&changed);
+    while (block_name[0] != 0) {
+      pthread_cond_wait(&changed, &lock);
+    }
+    waiting--;
+  }
+  pthread_mutex_unlock(&lock);
+  return code;
+}
+
+static void *add(int kind, void *handle, void *block) {
+  pthread_mutex_lock(&lock);
+  int i = 0;
+  while (live[i].kind != 0) {
+    if (++i == MAX_LIVE) {
+      abort();
+    }
+  }
+  live[i].kind = kind;
+  live[i].handle = handle;
+  live[i].block = block;
+  pthread_mutex_unlock(&lock);
+  return handle;
+}
+
+static int is_live(int kind, const void *handle) {
+  pthread_mutex_lock(&lock);
+  int found = 0;
+  for (int i = 0; i < MAX_LIVE; i++) {
+    found |= live[i].kind == kind && live[i].handle == handle;
+  }
+  misuses += !found;
+  pthread_mutex_unlock(&lock);
+  return found;
+}
+
+static int take(int kind, const void *handle) {
+  pthread_mutex_lock(&lock);
+  int found = 0;
+  for (int i = 0; i < MAX_LIVE && !found; i++) {
+    if (live[i].kind == kind && live[i].handle == handle) {
+      free(live[i].block);
+      memset(&live[i], 0, sizeof live[i]);
+      found = 1;
+    }
+  }
+  misuses += !found;
+  pthread_mutex_unlock(&lock);
+  return found ? 0 : INVALID_HANDLE;
+}
+
+// Calls without the context, or with a handle that is not open, are mistakes of the caller.
+static int in_context(void) {
+  int good = current && is_live(RETAIN, &context);
+  if (!good) {
+    pthread_mutex_lock(&lock);
+    misuses++;
+    pthread_mutex_unlock(&lock);
+  }
+  return good;
+}
+
+#define CALLED(...)                          \
+  do {                                       \
+    int code = called(__func__, __VA_ARGS__); \
+    if (code != 0) return (CUresult)code;    \
+  } while (0)
+#define NEED(condition, code)                   \
+  do {                                          \
+    if (!(condition)) return (CUresult)(code);  \
+  } while (0)
+#define IN_CONTEXT NEED(in_context(), INVALID_CONTEXT)
+// What frees does so even when it reports a failure: then a test can ask for everything to be freed.
+#define FREES(kind, handle)                               \
+  do {                                                    \
+    int code = called(__func__, "%p", (void *)(handle));  \
+    int taken = take(kind, (const void *)(handle));       \
+    return (CUresult)(code != 0 ? code : taken);          \
+  } while (0)
+
+// ---- for the tests
+
+void fake_reset(void);
+void fake_fail(const char *name, int nth, int code);
+void fake_block(const char *name);
+void fake_await_waiting(int count);
+int fake_misuses(void);
+int fake_live(void);
+const char *fake_name(int index);
+int fake_calls(const char *name);
+const char *fake_last(const char *name);
+
+void fake_reset(void) {
+  pthread_mutex_lock(&lock);
+  memset(live, 0, sizeof live);
+  memset(names, 0, sizeof names);
+  fail_name[0] = block_name[0] = 0;
+  misuses = 0;
+  pthread_mutex_unlock(&lock);
+}
+
+void fake_fail(const char *name, int nth, int code) {
+  pthread_mutex_lock(&lock);
+  snprintf(fail_name, sizeof fail_name, "%s", name);
+  fail_at = nth;
+  fail_code = code;
+  pthread_mutex_unlock(&lock);
+}
+
+// Calls of this name wait from now on, until it is called with "".
+void fake_block(const char *name) {
+  pthread_mutex_lock(&lock);
+  snprintf(block_name, sizeof block_name, "%s", name);
+  pthread_cond_broadcast(&changed);
+  pthread_mutex_unlock(&lock);
+}
+
+void fake_await_waiting(int count) {
+  pthread_mutex_lock(&lock);
+  while (waiting < count) {
+    pthread_cond_wait(&changed, &lock);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+int fake_misuses(void) { return misuses; }
+
+int fake_live(void) {
+  int count = 0;
+  for (int i = 0; i < MAX_LIVE; i++) {
+    count += live[i].kind != 0;
+  }
+  return count;
+}
+
+const char *fake_name(int index) {
+  return index < MAX_NAMES && names[index].name[0] != 0 ? names[index].name : NULL;
+}
+
+int fake_calls(const char *name) { return names[slot_of(name)].calls; }
+
+const char *fake_last(const char *name) { return names[slot_of(name)].last; }

@@ -1,0 +1,185 @@
+package io.gpunvme.cuda;
+
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.gpunvme.ffi.Posix;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.Random;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+final class CudaMemoryTest {
+  private final FakeDriver fake = FakeDriver.fresh();
+  private final CudaContext context = fake.openContext();
+  private final Arena arena = Arena.ofConfined();
+
+  @AfterEach
+  void close() {
+    context.close();
+    arena.close();
+    fake.assertClean("the test");
+  }
+
+  private MemorySegment random(int bytes) {
+    MemorySegment memory = arena.allocate(bytes);
+    byte[] content = new byte[bytes];
+    new Random(bytes).nextBytes(content);
+    return memory.copyFrom(MemorySegment.ofArray(content));
+  }
+
+  @Test
+  void copiesComeBack() {
+    DeviceMemory memory = context.allocate(1000);
+    MemorySegment out = random(300);
+    MemorySegment in = arena.allocate(300);
+    memory.fill((byte) 7);
+    memory.copyFrom(out, 500);
+    memory.copyTo(500, in);
+    assertThat(in.mismatch(out)).isEqualTo(-1);
+    memory.copyTo(499, in);
+    assertThat(in.get(JAVA_BYTE, 0)).isEqualTo((byte) 7);
+    memory.copyTo(700, in);
+    assertThat(in.get(JAVA_BYTE, 99)).isEqualTo(out.get(JAVA_BYTE, 299));
+    assertThat(in.get(JAVA_BYTE, 100)).isEqualTo((byte) 7);
+  }
+
+  @Test
+  void copiesAreWaitedForInAStreamOfTheirOwn() {
+    DeviceMemory memory = context.allocate(8);
+    memory.copyFrom(random(8), 0);
+    String stream = fake.last("cuStreamSynchronize");
+    assertThat(fake.calls("cuStreamSynchronize")).isEqualTo(1);
+    assertThat(fake.last("cuMemcpyHtoDAsync_v2")).endsWith(" 8 " + stream);
+    assertThat(fake.last("cuStreamCreate")).as("CU_STREAM_NON_BLOCKING").isEqualTo("1");
+    memory.copyTo(0, arena.allocate(8));
+    memory.fill((byte) 0);
+    assertThat(fake.calls("cuStreamSynchronize")).isEqualTo(3);
+  }
+
+  @Test
+  void copiesPastTheEndAreRefused() {
+    DeviceMemory memory = context.allocate(100);
+    MemorySegment host = arena.allocate(60);
+    assertThatThrownBy(() -> memory.copyFrom(host, 41))
+        .isInstanceOf(IndexOutOfBoundsException.class);
+    assertThatThrownBy(() -> memory.copyTo(-1, host)).isInstanceOf(IndexOutOfBoundsException.class);
+    assertThat(fake.calls("cuMemcpyHtoDAsync_v2")).isZero();
+  }
+
+  @Test
+  void segmentsThatNoCopyCanUseAreRefused() {
+    DeviceMemory memory = context.allocate(100);
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> memory.copyFrom(MemorySegment.ofArray(new byte[8]), 0));
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> memory.copyTo(0, arena.allocate(8).asReadOnly()));
+    MemorySegment closed;
+    try (Arena other = Arena.ofConfined()) {
+      closed = other.allocate(8);
+    }
+    assertThatIllegalStateException().isThrownBy(() -> memory.copyFrom(closed, 0));
+    memory.close();
+  }
+
+  @Test
+  void alignedMemoryIsAlignedAndFreedWhole() {
+    DeviceMemory memory = context.allocate(100, 4096);
+    assertThat(memory.address() % 4096).isZero();
+    assertThat(memory.size()).isEqualTo(100);
+    assertThat(fake.last("cuMemAlloc_v2")).as("the driver's is not").isEqualTo("4195");
+    memory.copyFrom(random(100), 0);
+    DeviceMemory other = context.allocate(100, 256);
+    assertThat(other.address() % 256).isZero();
+    assertThat(fake.last("cuMemAlloc_v2")).as("the driver's is").isEqualTo("100");
+  }
+
+  @Test
+  void pinnedMemoryIsMappedForBothSides() {
+    PinnedMemory pinned = context.allocatePinned(100);
+    assertThat(fake.last("cuMemHostAlloc")).as("PORTABLE and DEVICEMAP").isEqualTo("100 3");
+    assertThat(pinned.size()).isEqualTo(100);
+    assertThat(pinned.segment().byteSize()).isEqualTo(100);
+    assertThat(pinned.deviceAddress()).isEqualTo(pinned.segment().address() + (1L << 48));
+    pinned.segment().set(JAVA_LONG, 8, 5);
+    MemorySegment segment = pinned.segment();
+    pinned.close();
+    assertThatIllegalStateException().isThrownBy(() -> segment.get(JAVA_LONG, 8));
+  }
+
+  @Test
+  void registrationPassesItsFlags() {
+    MemorySegment memory = arena.allocate(8192);
+    RegisteredMemory registered =
+        context.register(
+            memory, RegisterFlag.PORTABLE, RegisterFlag.DEVICEMAP, RegisterFlag.IOMEMORY);
+    assertThat(fake.last("cuMemHostRegister_v2"))
+        .isEqualTo("0x" + Long.toHexString(memory.address()) + " 8192 7");
+    assertThat(registered.segment()).isEqualTo(memory);
+    assertThat(registered.deviceAddress()).isEqualTo(memory.address() + (1L << 48));
+    registered.close();
+    context.register(memory.asReadOnly(), RegisterFlag.READ_ONLY);
+    assertThat(fake.last("cuMemHostRegister_v2")).endsWith(" 8192 8");
+    context.register(memory.asSlice(4096));
+    assertThat(fake.last("cuMemHostRegister_v2")).endsWith(" 4096 0");
+  }
+
+  @Test
+  void wholePagesAreExported() {
+    long page = Posix.pageSize();
+    DeviceMemory memory = context.allocate(2 * page, page);
+    int fd;
+    try (DmaBuf exported = memory.exportDmaBuf()) {
+      fd = exported.fd();
+      assertThat(fd).isPositive();
+      assertThat(exported.size()).isEqualTo(2 * page);
+      String range = Long.toHexString(memory.address()) + " " + 2 * page + " 1 ";
+      assertThat(fake.last("cuMemGetHandleForAddressRange")).isEqualTo(range + "0");
+      memory.exportPcieDmaBuf().close();
+      assertThat(fake.last("cuMemGetHandleForAddressRange")).isEqualTo(range + "1");
+      exported.close();
+      assertThatIllegalStateException().isThrownBy(exported::fd);
+    }
+    assertThatThrownBy(() -> Posix.close(fd)).hasMessageContaining("EBADF");
+  }
+
+  @Test
+  void partsOfPagesAreNotExported() {
+    DeviceMemory memory = context.allocate(100, Posix.pageSize());
+    assertThatIllegalStateException()
+        .isThrownBy(memory::exportDmaBuf)
+        .withMessageContaining("not whole pages");
+    assertThat(fake.calls("cuMemGetHandleForAddressRange")).isZero();
+  }
+
+  @Test
+  void theDriversReasonNotToExportIsHandedOn() {
+    DeviceMemory memory = context.allocate(Posix.pageSize(), Posix.pageSize());
+    fake.fail("cuMemGetHandleForAddressRange", 1, CudaException.NOT_SUPPORTED);
+    assertThatThrownBy(memory::exportDmaBuf)
+        .isInstanceOf(CudaException.class)
+        .hasMessageContaining("801");
+  }
+
+  @Test
+  void flushesPassTheirScope() {
+    context.flushGpuDirectWrites(WritesOrdering.OWNER);
+    assertThat(fake.last("cuFlushGPUDirectRDMAWrites")).isEqualTo("0 100");
+    context.flushGpuDirectWrites(WritesOrdering.ALL_DEVICES);
+    assertThat(fake.last("cuFlushGPUDirectRDMAWrites")).isEqualTo("0 200");
+  }
+
+  @Test
+  void orderingsBetweenTheNamedOnesAreTheWeaker() {
+    assertThat(WritesOrdering.of(0)).isEqualTo(WritesOrdering.NONE);
+    assertThat(WritesOrdering.of(99)).isEqualTo(WritesOrdering.NONE);
+    assertThat(WritesOrdering.of(100)).isEqualTo(WritesOrdering.OWNER);
+    assertThat(WritesOrdering.of(199)).isEqualTo(WritesOrdering.OWNER);
+    assertThat(WritesOrdering.of(200)).isEqualTo(WritesOrdering.ALL_DEVICES);
+  }
+}
