@@ -15,9 +15,9 @@ import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The I/O queue pairs: which exist here, which the controller knows (Base 2.0, 5.3 to 5.6). A pair
- * uses the same identifier for both queues, is polled, and lies in contiguous memory. Guarded by
- * the lock of {@link Lifecycle}.
+ * The I/O queue pairs: which exist here, which the controller knows (Base 2.0, 5.3 to 5.6), whoever
+ * drives them. A pair uses the same identifier for both queues, is polled, and lies in contiguous
+ * memory. Guarded by the lock of {@link Lifecycle}.
  */
 final class IoQueues {
   private static final int PHYSICALLY_CONTIGUOUS = 1;
@@ -27,8 +27,8 @@ final class IoQueues {
   private final Bar bar;
   private final Cap cap;
   private final long timeoutNanos;
-  private final TreeMap<Integer, QueuePair> pairs = new TreeMap<>();
-  private final Set<QueuePair> known = new HashSet<>();
+  private final TreeMap<Integer, IoQueuePair> pairs = new TreeMap<>();
+  private final Set<IoQueuePair> known = new HashSet<>();
   private int limit;
   private @Nullable MemorySegment doorbells;
 
@@ -86,19 +86,38 @@ final class IoQueues {
     return new ProtocolException("the controller granted no I/O queues (" + noneReason + ")");
   }
 
+  /** The longest ring the controller takes, entries. */
+  int maxEntries() {
+    return cap.mqes() + 1;
+  }
+
   /** Creates a pair here and at the controller; {@code qid} of the template is ignored. */
   QueuePair create(QueuePairSpec wanted) {
-    MemorySegment mapped = doorbells;
-    if (mapped == null) {
-      throw none();
-    }
-    int entries = cap.mqes() + 1;
+    MemorySegment mapped = requireDoorbells();
+    int entries = maxEntries();
     if (wanted.sqSize() > entries || wanted.cqSize() > entries) {
       throw new InvalidRequestException(
           "queues of %d and %d entries, but the controller takes at most %d (CAP.MQES)"
               .formatted(wanted.sqSize(), wanted.cqSize(), entries));
     }
-    QueuePair pair = new QueuePair(wanted.withQid(freeQid()), mapper, mapped);
+    return add(new QueuePair(wanted.withQid(freeQid()), mapper, mapped));
+  }
+
+  /** Makes the controller use rings that somebody else drives. */
+  ExternalQueuePair create(QueueRings rings, int pageSize) {
+    requireDoorbells();
+    return add(new ExternalQueuePair(freeQid(), cap.dstrd(), pageSize, maxEntries(), rings));
+  }
+
+  private MemorySegment requireDoorbells() {
+    MemorySegment mapped = doorbells;
+    if (mapped == null) {
+      throw none();
+    }
+    return mapped;
+  }
+
+  private <P extends IoQueuePair> P add(P pair) {
     try {
       createAtController(pair);
     } catch (RuntimeException e) {
@@ -118,7 +137,7 @@ final class IoQueues {
     throw new InvalidRequestException("all " + limit + " I/O queue pairs are in use");
   }
 
-  private void createAtController(QueuePair pair) {
+  private void createAtController(IoQueuePair pair) {
     int qid = pair.qid();
     admin.execute(
         AdminCommand.of(AdminOpcode.CREATE_IO_CQ)
@@ -156,9 +175,11 @@ final class IoQueues {
   /**
    * Empties a broken pair's rings and creates it anew; its outstanding commands have been ended.
    */
-  void recreate(QueuePair pair) {
-    if (pairs.get(pair.qid()) != pair || pair.qid() > limit) {
-      throw new InvalidRequestException("queue pair " + pair.qid() + " is not this controller's");
+  void recreate(IoQueuePair pair) {
+    if (pair.qid() > limit) {
+      throw new InvalidRequestException(
+          "queue pair %d is beyond the %d that the controller grants now; delete it"
+              .formatted(pair.qid(), limit));
     }
     pair.rebuild();
     try {
@@ -169,26 +190,40 @@ final class IoQueues {
     }
   }
 
+  /** Whether this pair is one of ours and not closed. */
+  boolean owns(IoQueuePair pair) {
+    return pairs.get(pair.qid()) == pair;
+  }
+
+  /** What to say of a pair that is not. */
+  InvalidRequestException stranger(IoQueuePair pair) {
+    return new InvalidRequestException(
+        "queue pair %d is closed or not this controller's".formatted(pair.qid()));
+  }
+
   /** Whether the controller has this pair at present. */
-  boolean knows(QueuePair pair) {
+  boolean knows(IoQueuePair pair) {
     return known.contains(pair);
   }
 
   /** First half of making the controller forget a pair: it completes what is outstanding. */
-  void deleteSubmissionQueue(QueuePair pair) {
+  void deleteSubmissionQueue(IoQueuePair pair) {
     delete(AdminOpcode.DELETE_IO_SQ, pair.qid());
   }
 
   /** Second half. */
-  void deleteCompletionQueue(QueuePair pair) {
+  void deleteCompletionQueue(IoQueuePair pair) {
     delete(AdminOpcode.DELETE_IO_CQ, pair.qid());
     known.remove(pair);
   }
 
   /** Makes the controller forget a pair, if it knows it, and frees the pair's memory. */
-  void delete(QueuePair pair) {
-    if (pairs.get(pair.qid()) != pair) {
+  void delete(IoQueuePair pair) {
+    if (pair.state() == QueuePair.State.CLOSED) {
       return;
+    }
+    if (!owns(pair)) {
+      throw stranger(pair);
     }
     if (known.contains(pair)) {
       try {
@@ -208,7 +243,7 @@ final class IoQueues {
   /** Before a shutdown; failures do not matter then. */
   void deleteAllAtController() {
     breakAll();
-    for (QueuePair pair : Set.copyOf(known)) {
+    for (IoQueuePair pair : Set.copyOf(known)) {
       deleteQuietly(AdminOpcode.DELETE_IO_SQ, pair.qid());
       deleteQuietly(AdminOpcode.DELETE_IO_CQ, pair.qid());
     }
@@ -217,7 +252,7 @@ final class IoQueues {
 
   /** The controller forgets its queues now; owners of pairs notice at their next call. */
   void breakAll() {
-    pairs.values().forEach(QueuePair::breakQueue);
+    pairs.values().forEach(IoQueuePair::breakQueue);
   }
 
   /** The controller has been reset. */
@@ -227,7 +262,7 @@ final class IoQueues {
 
   /** Frees all pairs; the controller must not be able to touch them any more. */
   void close() {
-    pairs.values().forEach(QueuePair::close);
+    pairs.values().forEach(IoQueuePair::close);
     pairs.clear();
     known.clear();
   }

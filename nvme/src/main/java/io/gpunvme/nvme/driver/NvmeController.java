@@ -133,7 +133,10 @@ public final class NvmeController implements AutoCloseable {
 
   // ---- queue pairs
 
-  /** How many I/O queue pairs may exist at once; 0 if the controller granted none. */
+  /**
+   * How many I/O queue pairs may exist at once, of both kinds together; 0 if the controller granted
+   * none.
+   */
   public int maxQueuePairs() {
     return life.queues().limit();
   }
@@ -160,6 +163,14 @@ public final class NvmeController implements AutoCloseable {
    */
   public int maxDepth() {
     return Math.min(cap().mqes(), MAX_DEPTH);
+  }
+
+  /**
+   * Longest ring the controller takes, CAP.MQES + 1 entries, of which one always stays empty. A
+   * {@link QueuePair} needs fewer: see {@link #maxDepth}.
+   */
+  public int maxQueueEntries() {
+    return life.queues().maxEntries();
   }
 
   /** Longest transfer of one command: the smaller of MDTS and the option, bytes. */
@@ -223,7 +234,10 @@ public final class NvmeController implements AutoCloseable {
 
   /**
    * Makes the controller forget a queue pair and frees its memory. Commands still outstanding are
-   * lost to their owner, who must not use the pair any more.
+   * lost to their owner, who must not use the pair any more. Does nothing if the pair is closed
+   * already.
+   *
+   * @throws InvalidRequestException if the pair is another controller's
    */
   public void deleteQueuePair(QueuePair pair) {
     life.lock().lock();
@@ -247,7 +261,61 @@ public final class NvmeController implements AutoCloseable {
     return recovery.recover(pair, sink);
   }
 
-  /** Whether CSTS says that waiting is pointless: fatal error or device gone. One register read. */
+  /**
+   * Creates a queue pair at the controller, on rings that somebody else drives. The owner finds the
+   * doorbells in BAR0 of {@link #function}.
+   *
+   * @param rings emptied here; their memory must stay mapped until the pair is deleted or this
+   *     controller closed
+   * @throws InvalidRequestException if all queue pairs are in use, or a ring's size or alignment is
+   *     wrong
+   * @throws io.gpunvme.nvme.ProtocolException if the controller granted no I/O queues
+   */
+  public ExternalQueuePair createExternalQueuePair(QueueRings rings) {
+    life.lock().lock();
+    try {
+      requireInService();
+      return life.queues().create(rings, pageSize());
+    } finally {
+      life.lock().unlock();
+    }
+  }
+
+  /**
+   * Makes the controller forget a queue pair that nobody drives any more. Afterwards it touches
+   * neither the rings nor the data of commands still outstanding, which are lost. Does nothing if
+   * the pair is closed already.
+   *
+   * @throws InvalidRequestException if the pair is another controller's
+   * @throws NvmeException if the controller refused; the rings must stay where they are then, until
+   *     {@link #recover(ExternalQueuePair)} and another call, or {@link #close}, succeed
+   */
+  public void deleteExternalQueuePair(ExternalQueuePair pair) {
+    life.lock().lock();
+    try {
+      life.queues().delete(pair);
+    } finally {
+      life.lock().unlock();
+    }
+  }
+
+  /**
+   * Makes a queue pair usable again that nobody drives at the moment: its rings are emptied and
+   * created anew at the controller, which is reset first if nothing less helps. Afterwards the
+   * controller touches neither the rings as they were nor the data of commands that were
+   * outstanding; what becomes of these, and of the initiator's state, is the owner's business.
+   *
+   * <p>{@link RecoveryOutcome#ended} is 0 always. Never throws for the controller's trouble.
+   */
+  public RecoveryOutcome recover(ExternalQueuePair pair) {
+    return recovery.recover(pair);
+  }
+
+  /**
+   * Whether CSTS says that waiting is pointless: fatal error or device gone. One register read and
+   * no lock, so any thread may ask at any time, e.g. while a kernel drives a queue pair. True once
+   * this controller is closed.
+   */
   public boolean troubled() {
     return life.registers().troubled();
   }
@@ -310,6 +378,17 @@ public final class NvmeController implements AutoCloseable {
    * @return whether the controller says it did; the command's own completion tells
    */
   public boolean abort(QueuePair pair, int cid) {
+    return recovery.abort(pair.qid(), cid);
+  }
+
+  /**
+   * Asks the controller to abort a command of an external queue pair, which may be driven
+   * meanwhile.
+   *
+   * @param cid the command's CID, 0..65535
+   * @return whether the controller says it did; the command's own completion tells
+   */
+  public boolean abort(ExternalQueuePair pair, int cid) {
     return recovery.abort(pair.qid(), cid);
   }
 
@@ -386,7 +465,10 @@ public final class NvmeController implements AutoCloseable {
     life.shutdown();
   }
 
-  /** Shuts down, frees every queue pair and closes the function. Idempotent. */
+  /**
+   * Shuts down, frees every queue pair and closes the function. Idempotent. Nobody may drive an
+   * external queue pair any more: its doorbells go with the function.
+   */
   @Override
   public void close() {
     ShutdownGuard.remove(this);

@@ -1,6 +1,5 @@
 package io.gpunvme.nvme.driver;
 
-import static io.gpunvme.nvme.driver.QueuePairLayout.getInt;
 import static io.gpunvme.nvme.driver.QueuePairLayout.getLong;
 import static io.gpunvme.nvme.driver.QueuePairLayout.increment;
 import static io.gpunvme.nvme.driver.QueuePairLayout.setInt;
@@ -28,7 +27,7 @@ import org.jspecify.annotations.Nullable;
  * <p>Nothing here allocates after construction, blocks, or takes a lock. Only {@link #breakQueue}
  * and {@link #state} may be called by other threads.
  */
-public final class QueuePair implements AutoCloseable {
+public final class QueuePair extends IoQueuePair implements AutoCloseable {
   /** What the queue is good for at present. */
   public enum State {
     /** Commands may be submitted. */
@@ -41,17 +40,12 @@ public final class QueuePair implements AutoCloseable {
 
   private static final State[] STATES = State.values();
 
-  /** An SQID no queue has: written over a consumed CQE so that a half-written successor shows. */
-  private static final int NO_SQID = 0xFFFF;
-
   private final QueuePairSpec spec;
   private final QueueMemory memory;
   private final MemorySegment sq;
-  private final MemorySegment cq;
   private final MemorySegment state;
-  private final MemorySegment doorbells;
-  private final long sqDoorbell;
-  private final long cqDoorbell;
+  private final SubmissionRing submission;
+  private final CompletionRing completion;
   private final DataPointerBuilder dataPointers;
   private final int depth;
   private final CommandSlots slots;
@@ -62,15 +56,15 @@ public final class QueuePair implements AutoCloseable {
    */
   QueuePair(QueuePairSpec spec, BusMapper mapper, MemorySegment doorbells) {
     this.spec = spec;
-    this.doorbells = doorbells;
-    this.sqDoorbell = Registers.sqTailDoorbell(spec.qid(), spec.dstrd()) - Registers.DOORBELLS;
-    this.cqDoorbell = Registers.cqHeadDoorbell(spec.qid(), spec.dstrd()) - Registers.DOORBELLS;
     this.depth = spec.depth();
     this.memory = new QueueMemory(spec, mapper);
     this.sq = memory.sq();
-    this.cq = memory.cq();
     this.state = memory.state();
     this.slots = new CommandSlots(state, depth);
+    long sqDoorbell = Registers.sqTailDoorbell(spec.qid(), spec.dstrd()) - Registers.DOORBELLS;
+    long cqDoorbell = Registers.cqHeadDoorbell(spec.qid(), spec.dstrd()) - Registers.DOORBELLS;
+    this.submission = new SubmissionRing(state, doorbells, sqDoorbell, spec.sqSize());
+    this.completion = new CompletionRing(state, memory.cq(), doorbells, cqDoorbell, spec.qid());
     this.dataPointers = memory.dataPointers();
     setInt(state, QueuePairLayout.QID, spec.qid());
     setInt(state, QueuePairLayout.DEPTH, depth);
@@ -117,7 +111,7 @@ public final class QueuePair implements AutoCloseable {
     int cid = claim(slot, opcode, nsid, slba, userData);
     Sqe.put(
         sq,
-        tailOffset(),
+        submission.tailOffset(),
         Sqe.cdw0(opcode, flags, cid),
         nsid,
         0,
@@ -129,7 +123,7 @@ public final class QueuePair implements AutoCloseable {
         0,
         0,
         0);
-    advanceTail();
+    submission.advance();
     return slot;
   }
 
@@ -148,7 +142,7 @@ public final class QueuePair implements AutoCloseable {
     }
     int psdt = describe(slot, data, dataOffset, dataBytes);
     int cid = claim(slot, Sqe.opcode(sqe, 0), Sqe.nsid(sqe, 0), -1, userData);
-    long at = tailOffset();
+    long at = submission.tailOffset();
     MemorySegment.copy(sqe, 0, sq, at, Sqe.SIZE);
     Sqe.cid(sq, at, cid);
     if (data != null) {
@@ -156,7 +150,7 @@ public final class QueuePair implements AutoCloseable {
       Sqe.dptr1(sq, at, dataPointers.dptr1());
       Sqe.dptr2(sq, at, dataPointers.dptr2());
     }
-    advanceTail();
+    submission.advance();
     return slot;
   }
 
@@ -174,7 +168,7 @@ public final class QueuePair implements AutoCloseable {
   }
 
   private int claim(int slot, int opcode, int nsid, long slba, long userData) {
-    if (getInt(state, QueuePairLayout.SQ_TAIL) == getInt(state, QueuePairLayout.SQ_RUNG)) {
+    if (submission.unrung() == 0) {
       setLong(state, QueuePairLayout.BATCH_NANOS, System.nanoTime());
     }
     increment(state, QueuePairLayout.SUBMITTED);
@@ -182,28 +176,21 @@ public final class QueuePair implements AutoCloseable {
         slot, opcode, nsid, slba, userData, getLong(state, QueuePairLayout.BATCH_NANOS));
   }
 
-  private long tailOffset() {
-    return (long) getInt(state, QueuePairLayout.SQ_TAIL) * Sqe.SIZE;
-  }
-
-  private void advanceTail() {
-    int next = getInt(state, QueuePairLayout.SQ_TAIL) + 1;
-    setInt(state, QueuePairLayout.SQ_TAIL, next == spec.sqSize() ? 0 : next);
-  }
-
   /**
    * Tells the controller of everything submitted since the last call: one doorbell store, or none.
    */
   public void ring() {
-    int tail = getInt(state, QueuePairLayout.SQ_TAIL);
-    if (tail == getInt(state, QueuePairLayout.SQ_RUNG) || state() != State.READY) {
-      return;
+    if (submission.unrung() > 0 && state() == State.READY) {
+      submission.ring();
     }
-    setInt(state, QueuePairLayout.SQ_RUNG, tail);
-    increment(state, QueuePairLayout.SQ_DOORBELLS);
-    // The controller is the other side: release orders the SQEs before the doorbell it polls or
-    // that reaches it over PCIe.
-    QueuePairLayout.setIntRelease(doorbells, sqDoorbell, tail);
+  }
+
+  /**
+   * Commands written and not yet announced by {@link #ring}, for callers that announce several
+   * together. Those of a broken queue never will be.
+   */
+  public int unrung() {
+    return submission.unrung();
   }
 
   // ---- completion
@@ -215,41 +202,27 @@ public final class QueuePair implements AutoCloseable {
    * @return how many completions were consumed, also those that were late or doubled
    */
   public int poll(CompletionSink sink) {
-    int head = getInt(state, QueuePairLayout.CQ_HEAD);
-    int phase = getInt(state, QueuePairLayout.CQ_PHASE);
-    // The controller is the other side: acquire on the word with the phase orders the rest of the
-    // entry after it.
-    int dw3 = Cqe.dw3Acquire(cq, (long) head * Cqe.SIZE);
-    if (Cqe.phase(dw3) != phase || state() != State.READY) {
+    int dw3 = completion.peek();
+    if (!completion.isNew(dw3) || state() != State.READY) {
       return 0;
     }
     setLong(state, QueuePairLayout.COMPLETED_NANOS, System.nanoTime());
     int consumed = 0;
     try {
       do {
-        long at = (long) head * Cqe.SIZE;
-        if (Cqe.sqid(cq, at) != spec.qid()) {
+        if (!completion.isWhole()) {
           // Half-written, or meant for another queue: leave it; it heals, or the command expires.
           increment(state, QueuePairLayout.MALFORMED);
           break;
         }
-        int dw0 = Cqe.dw0(cq, at);
-        setInt(cq, at + Cqe.DW2, NO_SQID << 16);
-        if (++head == spec.cqSize()) {
-          head = 0;
-          phase ^= 1;
-        }
-        setInt(state, QueuePairLayout.CQ_HEAD, head);
-        setInt(state, QueuePairLayout.CQ_PHASE, phase);
+        int dw0 = completion.take();
         consumed++;
         complete(Cqe.cid(dw3), Cqe.status(dw3), dw0, sink);
-        dw3 = Cqe.dw3Acquire(cq, (long) head * Cqe.SIZE);
-      } while (Cqe.phase(dw3) == phase && consumed < spec.cqSize());
+        dw3 = completion.peek();
+      } while (completion.isNew(dw3) && consumed < spec.cqSize());
     } finally {
       if (consumed > 0 && state() == State.READY) {
-        increment(state, QueuePairLayout.CQ_DOORBELLS);
-        // Release: the entries were read before the controller may overwrite them.
-        QueuePairLayout.setIntRelease(doorbells, cqDoorbell, head);
+        completion.ring();
       }
     }
     return consumed;
@@ -322,28 +295,25 @@ public final class QueuePair implements AutoCloseable {
    * commands must have been ended by {@link #failAll}; generations move on, so that their
    * completions, should any appear, are recognised as stale.
    */
+  @Override
   void rebuild() {
     sq.fill((byte) 0);
-    cq.fill((byte) 0);
-    for (int i = 0; i < spec.cqSize(); i++) {
-      setInt(cq, (long) i * Cqe.SIZE + Cqe.DW2, NO_SQID << 16);
-    }
+    completion.reset();
     slots.reset();
-    setInt(state, QueuePairLayout.SQ_TAIL, 0);
-    setInt(state, QueuePairLayout.SQ_RUNG, 0);
-    setInt(state, QueuePairLayout.CQ_HEAD, 0);
-    setInt(state, QueuePairLayout.CQ_PHASE, 1);
+    submission.reset();
     // Release: breakQueue() by another thread sees a whole queue.
     QueuePairLayout.setIntRelease(state, QueuePairLayout.STATE, State.READY.ordinal());
   }
 
   /** Marks a ready queue as broken. Any thread; the owner notices at its next call. */
+  @Override
   public void breakQueue() {
     QueuePairLayout.casInt(
         state, QueuePairLayout.STATE, State.READY.ordinal(), State.BROKEN.ordinal());
   }
 
   /** What the queue is good for. Any thread. */
+  @Override
   public State state() {
     if (closed) {
       return State.CLOSED;
@@ -398,16 +368,19 @@ public final class QueuePair implements AutoCloseable {
   // ---- the queue
 
   /** Queue identifier; 0 is the admin queue. */
+  @Override
   public int qid() {
     return spec.qid();
   }
 
   /** Submission queue entries. */
+  @Override
   public int sqSize() {
     return spec.sqSize();
   }
 
   /** Completion queue entries. */
+  @Override
   public int cqSize() {
     return spec.cqSize();
   }
@@ -480,10 +453,12 @@ public final class QueuePair implements AutoCloseable {
     return getLong(state, QueuePairLayout.MALFORMED);
   }
 
+  @Override
   long sqBusAddress() {
     return memory.sqBusAddress();
   }
 
+  @Override
   long cqBusAddress() {
     return memory.cqBusAddress();
   }

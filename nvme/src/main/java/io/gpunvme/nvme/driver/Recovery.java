@@ -8,7 +8,6 @@ import io.gpunvme.nvme.NvmeStatusException;
 import io.gpunvme.nvme.NvmeTimeoutException;
 import io.gpunvme.nvme.driver.RecoveryOutcome.Rung;
 import io.gpunvme.nvme.spec.AdminOpcode;
-import io.gpunvme.nvme.spec.StatusCode;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
@@ -23,9 +22,6 @@ import org.jspecify.annotations.Nullable;
  * touch its data any more.
  */
 final class Recovery {
-  /** How long a completion may lag behind the Abort that could not find its command. */
-  private static final long LAG_NANOS = TimeUnit.MILLISECONDS.toNanos(5);
-
   private final Lifecycle life;
   private final Semaphore aborts;
 
@@ -39,10 +35,20 @@ final class Recovery {
 
   /** Climbs as far as needed. Called by the thread that drives {@code pair}. */
   RecoveryOutcome recover(QueuePair pair, CompletionSink sink) {
+    long timeout = life.options().recoveryTimeout().toNanos();
+    return climb(pair, new DrivenCommands(pair, sink, this, timeout));
+  }
+
+  /** Climbs from the third rung on: nobody drives the pair, and its owner knows its commands. */
+  RecoveryOutcome recover(ExternalQueuePair pair) {
+    return climb(pair, Outstanding.ELSEWHERE);
+  }
+
+  private RecoveryOutcome climb(IoQueuePair pair, Outstanding commands) {
     long start = System.nanoTime();
     life.lock().lock();
     try {
-      RecoveryOutcome outcome = new Ladder(pair, sink, start).climb();
+      RecoveryOutcome outcome = new Ladder(pair, commands, start).climb();
       NvmeController.LOG.log(
           System.Logger.Level.DEBUG, "recovery of queue pair {0}: {1}", pair.qid(), outcome);
       return outcome;
@@ -77,23 +83,28 @@ final class Recovery {
 
   /** One climb. */
   private final class Ladder {
-    private final QueuePair pair;
-    private final CompletionSink sink;
+    private final IoQueuePair pair;
+    private final Outstanding commands;
     private final long start;
     private int ended;
 
-    Ladder(QueuePair pair, CompletionSink sink, long start) {
+    Ladder(IoQueuePair pair, Outstanding commands, long start) {
       this.pair = pair;
-      this.sink = sink;
+      this.commands = commands;
       this.start = start;
     }
 
     RecoveryOutcome climb() {
       try {
         NvmeException out = life.outOfService();
+        if (out != null && life.closed()) {
+          return failure(Failures.again(out));
+        }
+        if (!life.queues().owns(pair)) {
+          return failure(life.queues().stranger(pair));
+        }
         if (out != null) {
-          NvmeException again = Failures.again(out);
-          return life.closed() ? failure(again) : failed(again);
+          return failed(Failures.again(out));
         }
         long resets = life.resets();
         String why = fatal();
@@ -125,16 +136,13 @@ final class Recovery {
 
     /** The rungs below the reset. */
     private RecoveryOutcome climbToQueue() {
-      if (pair.state() == QueuePair.State.READY) {
-        pair.poll(sink);
-        if (pair.expired(System.nanoTime()) < 0) {
-          return done(Rung.POLL, "the completions had arrived");
-        }
-        if (abortExpired()) {
-          return done(Rung.ABORT, "what had expired was aborted");
-        }
+      Rung settled = commands.settle();
+      if (settled == null) {
+        return replace();
       }
-      return replace();
+      return done(
+          settled,
+          settled == Rung.POLL ? "the completions had arrived" : "what had expired was aborted");
     }
 
     /** Why only a reset can help, or null. */
@@ -147,47 +155,10 @@ final class Recovery {
       }
     }
 
-    /** Bounded as a whole by the timeout: with many expired commands the queue goes instead. */
-    private boolean abortExpired() {
-      long nanos = life.options().recoveryTimeout().toNanos();
-      long began = System.nanoTime();
-      int slot = pair.expired(began);
-      while (slot >= 0) {
-        boolean taken;
-        try {
-          taken = abort(pair.qid(), pair.cid(slot));
-        } catch (NvmeStatusException e) {
-          taken = false;
-        }
-        long left = nanos - (System.nanoTime() - began);
-        if (!comesBack(slot, taken ? left : Math.min(left, LAG_NANOS))) {
-          pair.quarantine(slot);
-          return false;
-        }
-        slot = pair.expired(System.nanoTime());
-      }
-      return true;
-    }
-
-    private boolean comesBack(int slot, long nanos) {
-      long began = System.nanoTime();
-      Backoff backoff = new Backoff();
-      while (pair.expired(System.nanoTime()) == slot) {
-        int consumed = pair.poll(sink);
-        if (System.nanoTime() - began >= nanos) {
-          return pair.expired(System.nanoTime()) != slot;
-        }
-        if (consumed == 0) {
-          backoff.pause();
-        }
-      }
-      return true;
-    }
-
     private RecoveryOutcome replace() {
       IoQueues queues = life.queues();
       queues.deleteSubmissionQueue(pair);
-      pair.poll(sink);
+      commands.collect();
       queues.deleteCompletionQueue(pair);
       pair.breakQueue();
       endOutstanding();
@@ -213,7 +184,7 @@ final class Recovery {
     }
 
     private void endOutstanding() {
-      ended += pair.failAll(StatusCode.ABORTED_BY_HOST.status(), sink);
+      ended += commands.end();
     }
 
     private RecoveryOutcome done(Rung rung, String detail) {

@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.memory;
 
+import io.gpunvme.nvme.DmaMappingException;
 import java.lang.foreign.MemorySegment;
 
 /** Whatever makes memory reachable for one controller; every {@code PciFunction} is one. */
@@ -10,8 +11,25 @@ public interface BusMapper {
    *
    * @param memory native memory, its address and size multiples of 4096 bytes
    * @return the range; closing it unmaps but never frees the memory
-   * @throws io.gpunvme.nvme.DmaMappingException if the memory is misaligned, on the heap, or the
-   *     system refuses (limits, IOMMU)
+   * @throws DmaMappingException if the memory is misaligned, on the heap, or the system refuses
+   *     (limits, IOMMU)
    */
   BusRange map(MemorySegment memory);
+
+  /**
+   * Maps memory of another device for reading and writing by the controller until the range is
+   * closed.
+   *
+   * @param memory its size a multiple of 4096 bytes
+   * @return the range, without a {@link BusRange#memory}; when its {@code close} returns, nothing
+   *     copies to or from the memory any more
+   * @throws DmaMappingException if the controller cannot reach such memory, as by default, or the
+   *     size is not a multiple of 4096
+   */
+  default BusRange map(RemoteMemory memory) {
+    throw new DmaMappingException(
+        memory.name()
+            + " cannot be mapped: this controller reaches host memory only; keep queues and data"
+            + " in host memory");
+  }
 }

@@ -3,6 +3,7 @@ package io.gpunvme.nvme.memory;
 import io.gpunvme.nvme.InvalidRequestException;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.atomic.AtomicBoolean;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A piece of memory together with the bus addresses at which one controller reaches it.
@@ -17,18 +18,21 @@ public final class BusRange implements AutoCloseable {
 
   private static final int GRANULE_SHIFT = 12;
 
-  private final MemorySegment memory;
+  private final @Nullable MemorySegment memory;
+  private final long size;
   private final long base;
-  private final long @org.jspecify.annotations.Nullable [] granules;
+  private final long @Nullable [] granules;
   private final Runnable unmap;
   private final AtomicBoolean closed = new AtomicBoolean();
 
   private BusRange(
-      MemorySegment memory,
+      @Nullable MemorySegment memory,
+      long size,
       long base,
-      long @org.jspecify.annotations.Nullable [] granules,
+      long @Nullable [] granules,
       Runnable unmap) {
     this.memory = memory;
+    this.size = size;
     this.base = base;
     this.granules = granules;
     this.unmap = unmap;
@@ -41,10 +45,29 @@ public final class BusRange implements AutoCloseable {
    * @param unmap undoes the mapping; called once, by {@link #close}
    */
   public static BusRange contiguous(MemorySegment memory, long base, Runnable unmap) {
+    checkAligned(base);
+    return new BusRange(memory, memory.byteSize(), base, null, unmap);
+  }
+
+  /**
+   * A range of memory the CPU cannot address, whose bus addresses are one run.
+   *
+   * @param size bytes, above 0
+   * @param base bus address of the first byte, a multiple of 4096
+   * @param unmap undoes the mapping; called once, by {@link #close}
+   */
+  public static BusRange remote(long size, long base, Runnable unmap) {
+    checkAligned(base);
+    if (size <= 0) {
+      throw new IllegalArgumentException("a range of " + size + " bytes");
+    }
+    return new BusRange(null, size, base, null, unmap);
+  }
+
+  private static void checkAligned(long base) {
     if ((base & (GRANULE - 1)) != 0) {
       throw new IllegalArgumentException("bus address " + Long.toHexString(base) + " not aligned");
     }
-    return new BusRange(memory, base, null, unmap);
   }
 
   /**
@@ -57,17 +80,31 @@ public final class BusRange implements AutoCloseable {
       throw new IllegalArgumentException(
           granules.length + " addresses for " + memory.byteSize() + " bytes");
     }
-    return new BusRange(memory, 0, granules.clone(), unmap);
+    return new BusRange(memory, memory.byteSize(), 0, granules.clone(), unmap);
   }
 
-  /** The memory itself, as the CPU (or the device that owns it) addresses it. */
+  /**
+   * The memory itself, as the CPU addresses it.
+   *
+   * @throws IllegalStateException if the CPU cannot: it {@link #isRemote}
+   */
   public MemorySegment memory() {
-    return memory;
+    MemorySegment m = memory;
+    if (m == null) {
+      throw new IllegalStateException(
+          "the CPU cannot address these " + size + " bytes: they are another device's memory");
+    }
+    return m;
+  }
+
+  /** Whether this is memory of another device, which only the controller and its owner reach. */
+  public boolean isRemote() {
+    return memory == null;
   }
 
   /** Size in bytes. */
   public long size() {
-    return memory.byteSize();
+    return size;
   }
 
   /**
@@ -76,9 +113,9 @@ public final class BusRange implements AutoCloseable {
    * @param offset 0 ≤ offset &lt; size
    */
   public long busAddress(long offset) {
-    if (offset < 0 || offset >= memory.byteSize()) {
+    if (offset < 0 || offset >= size) {
       throw new InvalidRequestException(
-          "offset " + offset + " is outside the mapped range of " + memory.byteSize() + " bytes");
+          "offset " + offset + " is outside the mapped range of " + size + " bytes");
     }
     if (closed.getPlain()) {
       throw new IllegalStateException("this bus range is closed");
@@ -93,7 +130,7 @@ public final class BusRange implements AutoCloseable {
    * How many bytes from {@code offset} on have consecutive bus addresses, at most {@code limit}.
    */
   public long contiguous(long offset, long limit) {
-    long end = Math.min(memory.byteSize(), offset + limit);
+    long end = Math.min(size, offset + limit);
     long[] g = granules;
     if (g == null) {
       return end - offset;

@@ -33,4 +33,16 @@ public interface Bar {
    * @throws io.gpunvme.nvme.InvalidRequestException if the range is not mapped as memory
    */
   MemorySegment memory(long offset, long bytes);
+
+  /**
+   * The same registers as {@link #memory}, for an initiator other than this process's Java: a GPU,
+   * or other native code that is given the address. A device that must tell its initiators apart
+   * returns another window to the same doorbells; a store to either is the whole operation. Each
+   * window is for one kind of initiator, and a queue for one initiator at a time.
+   *
+   * @throws io.gpunvme.nvme.InvalidRequestException if the range is not mapped as memory
+   */
+  default MemorySegment peerMemory(long offset, long bytes) {
+    return memory(offset, bytes);
+  }
 }

@@ -18,6 +18,11 @@ interface BarTarget {
     return MemorySegment.NULL;
   }
 
+  /** The same as {@link #mapped} for a peer: as large, with the same layout. */
+  default MemorySegment mappedForPeer() {
+    return mapped();
+  }
+
   /** Where in the BAR {@link #mapped} begins. */
   default long mappedAt() {
     return 0;

@@ -30,6 +30,7 @@ final class CommandPipeline {
   private final CommandScheduler scheduler = new CommandScheduler();
   private final CommandPool pool;
   private final CompletionPoster poster;
+  private final RemoteMover mover;
   private final SimStats.Stripe stats;
   private final DoorbellErrors errors;
   private final SplittableRandom random;
@@ -45,7 +46,8 @@ final class CommandPipeline {
     faults = controller.faults();
     stats = worker.stats();
     errors = controller.doorbellErrors();
-    pool = new CommandPool(controller.dma());
+    pool = new CommandPool(controller.dma(), worker.channels());
+    mover = new RemoteMover(controller.dma(), worker.channels());
     poster = new CompletionPoster(status, pool, scheduler, stats, errors);
     random = new SplittableRandom(config.seed() + worker.index());
     latency = config.latencyNanos();
@@ -55,7 +57,7 @@ final class CommandPipeline {
 
   /** Nanoseconds until a command or a completion is due; {@link Long#MAX_VALUE} if none waits. */
   long neededIn(long now) {
-    if (poster.hasRepairs()) {
+    if (poster.hasRepairs() || !mover.isIdle()) {
       return 0;
     }
     return scheduler.isEmpty() ? Long.MAX_VALUE : scheduler.untilNext(now);
@@ -65,10 +67,14 @@ final class CommandPipeline {
     return poster;
   }
 
+  RemoteMover mover() {
+    return mover;
+  }
+
   /** Looks at a queue's doorbell and begins what it announces. Returns how many commands. */
   int fetch(SubmissionQueue sq, long now) {
-    if (sq.doorbell().changed()) {
-      stats.add(SimStats.Counter.DOORBELL_WRITES, 1);
+    if (sq.isRung()) {
+      stats.doorbell(sq.doorbell());
       if (sq.tailIsWrong()) {
         errors.report(stats, AsyncEvents.ERROR_INVALID_DOORBELL_VALUE);
       }
@@ -76,7 +82,7 @@ final class CommandPipeline {
     int limit = Math.min(sq.announced(), BURST);
     int n = 0;
     while (n < limit && sq.mayFetch(now, faults) && !sq.isDeleted() && !status.hasStopped()) {
-      if (!sq.isMapped()) {
+      if (!sq.prepare()) {
         status.fatal("submission queue " + sq.qid() + " is not mapped");
         return n;
       }
@@ -98,7 +104,7 @@ final class CommandPipeline {
     c.dw1 = 0;
     c.overtakers = 0;
     c.data.clear();
-    stats.fetched(c.admin, c.opcode, c.sqid);
+    stats.fetched(c.admin, c.opcode, c.sqid, sq.doorbell().isByPeer());
     c.ownsCid = sq.claim(c.cid);
     if (!c.ownsCid) {
       stats.add(SimStats.Counter.DUPLICATE_CIDS, 1);
@@ -131,7 +137,11 @@ final class CommandPipeline {
   }
 
   private void hold(SimCommand c, SubmissionQueue sq) {
-    c.state = SimCommand.State.HELD;
+    park(c, sq, SimCommand.State.HELD);
+  }
+
+  private static void park(SimCommand c, SubmissionQueue sq, SimCommand.State state) {
+    c.state = state;
     if (!c.linked) {
       sq.link(c);
     }
@@ -159,12 +169,41 @@ final class CommandPipeline {
       return;
     }
     c.state = SimCommand.State.RUNNING;
-    int result = controller.execute(c, worker);
-    if (result == CommandExecutor.HOLD) {
-      hold(c, CompletionPoster.queue(c));
-    } else {
-      finish(c, result);
+    int result;
+    try {
+      result = controller.execute(c, worker);
+    } catch (RemoteFailure e) {
+      result = StatusCode.DATA_TRANSFER_ERROR.status();
     }
+    switch (result) {
+      case CommandExecutor.HOLD -> hold(c, CompletionPoster.queue(c));
+      case CommandExecutor.COPY -> park(c, CompletionPoster.queue(c), SimCommand.State.COPYING);
+      default -> finish(c, result);
+    }
+  }
+
+  /** Completes commands whose data has been copied. Returns how many copies were over. */
+  int runCopies() {
+    if (mover.isIdle()) {
+      return 0;
+    }
+    int n = mover.poll();
+    SimCommand c;
+    while (!status.hasStopped() && (c = mover.takeOver()) != null) {
+      finish(c, controller.copied(c, worker));
+    }
+    return n;
+  }
+
+  /**
+   * Ends a command whose data is being copied: returns when no copy is under way. What was left out
+   * makes its status {@code otherwise}.
+   */
+  void conclude(SimCommand c, int otherwise) {
+    mover.settle(c);
+    int result = c.transfer.isCut() ? otherwise : controller.copied(c, worker);
+    c.fault = null;
+    finish(c, result);
   }
 
   /** Completes a command: every command ends here, whatever its fate. */
@@ -199,6 +238,9 @@ final class CommandPipeline {
     SimCommand c = sq.firstOutstanding();
     while (c != null) {
       SimCommand next = c.next;
+      if (c.state == SimCommand.State.COPYING) {
+        mover.settle(c);
+      }
       scheduler.remove(c);
       poster.recycle(c, sq);
       c = next;

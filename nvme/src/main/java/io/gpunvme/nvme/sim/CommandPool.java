@@ -15,6 +15,7 @@ final class CommandPool {
   private static final long BIT_BUCKET_BYTES = 64 << 10;
 
   private final DmaSpace dma;
+  private final RemoteChannels channels;
 
   // Lives as long as anybody can reach it: a worker that is late may still touch it after close.
   private final Arena arena = Arena.ofAuto();
@@ -22,8 +23,9 @@ final class CommandPool {
   private @Nullable SimCommand[] free = new SimCommand[SLAB];
   private int count;
 
-  CommandPool(DmaSpace dma) {
+  CommandPool(DmaSpace dma, RemoteChannels channels) {
     this.dma = dma;
+    this.channels = channels;
   }
 
   /** A command with nothing in it but what its last use left. */
@@ -55,7 +57,8 @@ final class CommandPool {
   private void grow() {
     MemorySegment slab = arena.allocate((long) SLAB * Sqe.SIZE, Sqe.SIZE);
     for (int i = 0; i < SLAB; i++) {
-      free[i] = new SimCommand(slab.asSlice((long) i * Sqe.SIZE, Sqe.SIZE), dma, bitBucket);
+      MemorySegment sqe = slab.asSlice((long) i * Sqe.SIZE, Sqe.SIZE);
+      free[i] = new SimCommand(sqe, dma, channels, bitBucket);
     }
     count = SLAB;
   }

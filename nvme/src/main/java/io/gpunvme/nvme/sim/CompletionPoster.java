@@ -61,8 +61,8 @@ final class CompletionPoster {
 
   /** Takes over the host's head if it moved. */
   void updateHead(CompletionQueue cq) {
-    if (cq.doorbell().changed()) {
-      stats.add(SimStats.Counter.DOORBELL_WRITES, 1);
+    if (cq.doorbell().changed(true)) {
+      stats.doorbell(cq.doorbell());
       if (cq.headIsWrong()) {
         errors.report(stats, AsyncEvents.ERROR_INVALID_DOORBELL_VALUE);
       }
@@ -227,6 +227,7 @@ final class CompletionPoster {
         return false;
       }
       Cqe.put(cq.segment(index), cq.offset(index), dw0, dw1, sqhd, sqid, cid, status, phase);
+      cq.rewritten(index);
       cq.interruptDue(true);
       return true;
     }

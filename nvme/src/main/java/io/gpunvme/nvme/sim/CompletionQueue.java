@@ -30,6 +30,7 @@ final class CompletionQueue {
   private boolean interruptDue;
   private boolean waiting;
   private boolean deleted;
+  private @Nullable RemoteRing remote;
   private @Nullable SimCommand firstHeldBack;
   private @Nullable SimCommand lastHeldBack;
 
@@ -115,9 +116,26 @@ final class CompletionQueue {
     return to >= from ? to - from : to - from + size;
   }
 
-  /** Whether entries can be written. */
+  /**
+   * Whether entries can be written.
+   *
+   * @throws RemoteFailure if they are in remote memory that cannot be reached
+   */
   boolean isMapped() {
-    return ring.ready();
+    if (!ring.ready()) {
+      return false;
+    }
+    DmaRegion region = ring.remote();
+    return region == null || isUsable(region);
+  }
+
+  private boolean isUsable(DmaRegion region) {
+    RemoteRing entries = remote;
+    if (entries == null) {
+      entries = new RemoteRing(ring, worker.channels().of(region), size);
+      remote = entries;
+    }
+    return entries.isUsable();
   }
 
   /** The phase tag of the next entry. */
@@ -127,28 +145,83 @@ final class CompletionQueue {
 
   /** The memory of the next entry. */
   MemorySegment segment() {
-    return ring.segment(tail);
+    return segment(tail);
   }
 
   /** Where in {@link #segment()} the next entry starts. */
   long offset() {
-    return ring.offset(tail);
+    return offset(tail);
   }
 
-  /** The memory of entry {@code index}. */
+  /** The memory of entry {@code index}; of a remote queue, what {@link #flush} copies there. */
   MemorySegment segment(int index) {
-    return ring.segment(index);
+    RemoteRing entries = remote;
+    return entries == null ? ring.segment(index) : entries.memory();
   }
 
   /** Where in {@link #segment(int)} entry {@code index} starts. */
   long offset(int index) {
-    return ring.offset(index);
+    return remote == null ? ring.offset(index) : (long) index * Cqe.SIZE;
   }
 
   /** Writes only dword 3 of the next entry: a controller whose writes arrive in the wrong order. */
   void publish(int dw3) {
-    INT.setRelease(ring.segment(tail), ring.offset(tail) + Cqe.DW3, dw3);
+    INT.setRelease(segment(tail), offset(tail) + Cqe.DW3, dw3);
+    if (remote != null) {
+      remote.sendPhase(tail);
+    }
     advance();
+  }
+
+  /** Entry {@code index} was written again. */
+  void rewritten(int index) {
+    if (remote != null) {
+      remote.sendAgain(index);
+    }
+  }
+
+  // ---- remote memory; nothing of this does anything to a queue in host memory
+
+  /**
+   * Sends the entries written since the last call on their way.
+   *
+   * @throws RemoteFailure if that fails, or the queue has been unmapped since they were written
+   */
+  void flush() {
+    RemoteRing entries = remote;
+    if (entries != null && entries.isBehind(tail)) {
+      if (!isMapped()) {
+        throw new RemoteFailure("completion queue " + qid + " is not mapped any more");
+      }
+      entries.send(tail);
+    }
+  }
+
+  /**
+   * Returns when all entries sent have arrived.
+   *
+   * @throws RemoteFailure if one did not
+   */
+  void settle() {
+    if (remote != null) {
+      remote.settle();
+    }
+  }
+
+  /** Sends what there is; afterwards nothing is copied to the queue any more. */
+  private void end() {
+    RemoteRing entries = remote;
+    if (entries == null) {
+      return;
+    }
+    try {
+      flush();
+      entries.settle();
+    } catch (RemoteFailure e) {
+      // What is lost was lost before; and nothing is under way, for the ports are closed.
+    }
+    entries.close();
+    remote = null;
   }
 
   /** Index of the next entry. */
@@ -224,6 +297,7 @@ final class CompletionQueue {
 
   /** The queue is gone; nothing is posted any more. */
   void delete() {
+    end();
     deleted = true;
     doorbell.clear();
   }

@@ -23,6 +23,7 @@ final class ControllerStatus {
   private volatile boolean subsystemReset;
   private volatile @Nullable String fatalReason;
   private volatile @Nullable Throwable internalError;
+  private volatile @Nullable RuntimeException remoteFailure;
 
   /**
    * CC.EN and the RDY that follows it.
@@ -84,6 +85,13 @@ final class ControllerStatus {
       internalError = error;
     }
     fatal("internal error: " + error);
+  }
+
+  /** Remote memory could not be reached; the first failure is remembered. */
+  void remoteFailure(RuntimeException failure) {
+    if (remoteFailure == null) {
+      remoteFailure = failure;
+    }
   }
 
   /** The device vanished from the bus. */
@@ -160,5 +168,10 @@ final class ControllerStatus {
   /** The first bug that showed, ever; null if none did. */
   @Nullable Throwable internalError() {
     return internalError;
+  }
+
+  /** The first failure of remote memory, ever; null if there was none. */
+  @Nullable RuntimeException remoteFailure() {
+    return remoteFailure;
   }
 }

@@ -24,28 +24,13 @@ final class Corruption {
   }
 
   /** After a read: changes what the host gets. Returns success, which is the point. */
-  int afterRead(SimCommand c) {
+  int afterRead(SimCommand c, Worker w) {
     if (applies(c)) {
       for (int i = 0; i < bits(c); i++) {
-        flip(c.data, faults.random(c.data.total() * Byte.SIZE));
+        c.data.flip(faults.random(c.data.total() * Byte.SIZE), w.scratch(1));
       }
     }
     return 0;
-  }
-
-  private static void flip(ScatterList data, long bit) {
-    long at = bit / Byte.SIZE;
-    int i = 0;
-    while (at >= data.length(i)) {
-      at -= data.length(i);
-      i++;
-    }
-    flip(data.segment(i), data.offset(i) + at, (int) (bit % Byte.SIZE));
-  }
-
-  private static void flip(MemorySegment memory, long at, int bit) {
-    byte old = memory.get(ValueLayout.JAVA_BYTE, at);
-    memory.set(ValueLayout.JAVA_BYTE, at, (byte) (old ^ 1 << bit));
   }
 
   /** After a write to {@code position}: changes what was stored, not the host's buffer. */
@@ -55,7 +40,8 @@ final class Corruption {
       for (int i = 0; i < bits(c); i++) {
         long bit = faults.random(c.data.total() * Byte.SIZE);
         media.read(position + bit / Byte.SIZE, one, 0, 1);
-        flip(one, 0, (int) (bit % Byte.SIZE));
+        byte old = one.get(ValueLayout.JAVA_BYTE, 0);
+        one.set(ValueLayout.JAVA_BYTE, 0, (byte) (old ^ 1 << bit % Byte.SIZE));
         media.write(position + bit / Byte.SIZE, one, 0, 1);
       }
     }

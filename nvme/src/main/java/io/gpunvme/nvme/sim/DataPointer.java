@@ -6,7 +6,7 @@ import io.gpunvme.nvme.spec.StatusCode;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Turns a command's data pointer (PRP entries or SGL) into host memory (Base 2.0, 4.1).
+ * Turns a command's data pointer (PRP entries or SGL) into memory (Base 2.0, 4.1).
  *
  * <p>What is wrong with the pointer itself will be wrong next time, so those statuses carry DNR; a
  * bus address that is not mapped right now gives Data Transfer Error without it.
@@ -110,7 +110,7 @@ final class DataPointer {
       SimCommand c, @Nullable DmaRegion hint, long address, long length) {
     DmaRegion r = hint != null && hint.contains(address, length) ? hint : dma.find(address, length);
     if (r != null) {
-      c.data.add(r.memory(), r.offset(address), length);
+      c.data.add(r, r.offset(address), length);
     }
     return r;
   }

@@ -2,10 +2,12 @@ package io.gpunvme.nvme.sim;
 
 import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.memory.BusRange;
+import io.gpunvme.nvme.memory.RemoteMemory;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 import java.util.SplittableRandom;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -26,6 +28,7 @@ final class DmaSpace {
   private static final int POINTER_BITS = 47;
   private static final int MAX_BITS = 62;
   private static final long LOWEST = 1L << 20;
+  private static final long NO_POINTER = -1;
   private static final DmaRegion[] NONE = {};
 
   // Workers are never the thread that made the memory.
@@ -34,7 +37,7 @@ final class DmaSpace {
   private final long low;
   private final long high;
   private final SplittableRandom random;
-  private final Runnable quiesce;
+  private final Consumer<DmaRegion> quiesce;
   private final LongAdder refusals = new LongAdder();
   private long cursor;
   private boolean closed;
@@ -50,9 +53,10 @@ final class DmaSpace {
 
   /**
    * @param addressBits mappings stay below {@code 1 << addressBits}
-   * @param quiesce returns when every pass of a worker that was running has ended
+   * @param quiesce given a region that was unmapped, returns when every pass of a worker that was
+   *     running has ended, and every copy to and from the region too
    */
-  DmaSpace(int addressBits, long seed, Runnable quiesce) {
+  DmaSpace(int addressBits, long seed, Consumer<DmaRegion> quiesce) {
     low = addressBits > POINTER_BITS ? 1L << POINTER_BITS : LOWEST;
     high = 1L << Math.min(addressBits, MAX_BITS);
     random = new SplittableRandom(seed);
@@ -68,12 +72,38 @@ final class DmaSpace {
   BusRange map(MemorySegment memory) {
     check(memory);
     synchronized (this) {
-      if (closed) {
-        throw new DmaMappingException("the controller is closed; nothing can be mapped any more");
-      }
-      DmaRegion region = new DmaRegion(findRoom(memory), memory.byteSize(), memory, false);
+      checkOpen();
+      // Memory that suits large pages keeps doing so on the bus.
+      long alignment = Math.min(Long.lowestOneBit(memory.address()), MAX_ALIGNMENT);
+      long base = findRoom(memory.byteSize(), alignment, memory.address());
+      DmaRegion region = new DmaRegion(base, memory.byteSize(), memory, false);
       insert(region);
-      return BusRange.contiguous(memory, region.base(), () -> unmap(region));
+      return BusRange.contiguous(memory, base, () -> unmap(region));
+    }
+  }
+
+  /**
+   * Maps remote memory at an address of our choice.
+   *
+   * @throws DmaMappingException if its size is no multiple of a page or no room is left
+   */
+  BusRange map(RemoteMemory memory) {
+    long bytes = memory.size();
+    if (bytes <= 0 || bytes % PAGE != 0) {
+      throw new DmaMappingException(
+          "size %d of %s is not a multiple of %d".formatted(bytes, memory.name(), PAGE));
+    }
+    synchronized (this) {
+      checkOpen();
+      DmaRegion region = new DmaRegion(findRoom(bytes, MAX_ALIGNMENT, NO_POINTER), memory);
+      insert(region);
+      return BusRange.remote(bytes, region.base(), () -> unmap(region));
+    }
+  }
+
+  private void checkOpen() {
+    if (closed) {
+      throw new DmaMappingException("the controller is closed; nothing can be mapped any more");
     }
   }
 
@@ -92,35 +122,37 @@ final class DmaSpace {
     }
   }
 
-  private long findRoom(MemorySegment memory) {
+  /**
+   * A free run of bus addresses.
+   *
+   * @param pointer what its first address must not be
+   */
+  private long findRoom(long bytes, long alignment, long pointer) {
     long gap = PAGE * (1 + random.nextInt(MAX_GAP_PAGES));
-    long found = firstFit(cursor, gap, memory);
+    long found = firstFit(cursor, gap, bytes, alignment, pointer);
     if (found < 0) {
-      found = firstFit(low, gap, memory);
+      found = firstFit(low, gap, bytes, alignment, pointer);
     }
     if (found < 0) {
-      found = firstFit(low, PAGE, memory);
+      found = firstFit(low, PAGE, bytes, alignment, pointer);
     }
     if (found < 0) {
       throw new DmaMappingException(
-          "no room for %d bytes in bus addresses below %Xh".formatted(memory.byteSize(), high));
+          "no room for %d bytes in bus addresses below %Xh".formatted(bytes, high));
     }
-    cursor = found + memory.byteSize();
+    cursor = found + bytes;
     return found;
   }
 
   /** The first free address from {@code from} on, or -1. */
-  private long firstFit(long from, long gap, MemorySegment memory) {
-    long bytes = memory.byteSize();
-    // Memory that suits large pages keeps doing so on the bus.
-    long alignment = Math.min(Long.lowestOneBit(memory.address()), MAX_ALIGNMENT);
+  private long firstFit(long from, long gap, long bytes, long alignment, long pointer) {
     long candidate = alignUp(from + gap, alignment);
     while (bytes <= high - candidate) {
       // A page of distance on either side, so that running over the end is always noticed.
       DmaRegion other = overlapping(candidate - PAGE, bytes + 2 * PAGE);
       if (other != null) {
         candidate = alignUp(other.base() + other.size() + gap, alignment);
-      } else if (candidate == memory.address()) {
+      } else if (candidate == pointer) {
         candidate += alignment;
       } else {
         return candidate;
@@ -144,7 +176,7 @@ final class DmaSpace {
     return true;
   }
 
-  /** Unmaps; when this returns, no worker touches the memory any more. */
+  /** Unmaps; when this returns, nothing touches the memory any more. */
   void unmap(DmaRegion region) {
     synchronized (this) {
       DmaRegion[] next = Arrays.stream(regions).filter(r -> r != region).toArray(DmaRegion[]::new);
@@ -153,7 +185,7 @@ final class DmaSpace {
       }
       publish(next);
     }
-    quiesce.run();
+    quiesce.accept(region);
   }
 
   /** Unmaps everything and maps nothing any more. The workers have stopped. */
@@ -219,6 +251,28 @@ final class DmaSpace {
     }
     refusals.increment();
     return null;
+  }
+
+  /** As {@link #find}, for what the controller touches itself: remote memory is refused. */
+  @Nullable DmaRegion findHost(long address, long length) {
+    DmaRegion r = find(address, length);
+    if (r != null && r.isRemote()) {
+      refusals.increment();
+      return null;
+    }
+    return r;
+  }
+
+  /** Whether a region is still mapped and the function a bus master. */
+  boolean isReachable(DmaRegion region) {
+    return busMaster && isMapped(region);
+  }
+
+  /** Whether a region is still mapped. */
+  boolean isMapped(DmaRegion region) {
+    DmaRegion[] all = regions;
+    int i = floor(all, region.base());
+    return i >= 0 && all[i] == region;
   }
 
   /** A region found earlier may be used as long as this has not changed. */

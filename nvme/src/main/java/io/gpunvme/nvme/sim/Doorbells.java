@@ -10,6 +10,8 @@ import java.nio.ByteOrder;
 /**
  * The doorbell registers: plain shared memory that the host stores to and the workers poll (Base
  * 2.0, 3.1.3.24 and 3.1.3.25). A store by the host is the whole submission; nothing traps.
+ *
+ * <p>They are there twice, once for each {@link DoorbellWindow}, so that it can be told who rang.
  */
 final class Doorbells {
   private static final VarHandle INT =
@@ -17,6 +19,8 @@ final class Doorbells {
 
   private final SharedMemory shared;
   private final MemorySegment memory;
+  private final SharedMemory peerShared;
+  private final MemorySegment peerMemory;
   private final int dstrd;
 
   /**
@@ -27,11 +31,18 @@ final class Doorbells {
     long bytes = Registers.sqTailDoorbell(queues, dstrd) - Registers.DOORBELLS;
     shared = SharedMemory.allocate("gpunvme-doorbells", bytes);
     memory = shared.segment();
+    peerShared = SharedMemory.allocate("gpunvme-peer-doorbells", bytes);
+    peerMemory = peerShared.segment();
   }
 
-  /** The memory; starts at offset 1000h of BAR0. */
+  /** The CPU's window; starts at offset 1000h of BAR0. */
   MemorySegment memory() {
     return memory;
+  }
+
+  /** The peer's window, as large and with the same layout. */
+  MemorySegment peerMemory() {
+    return peerMemory;
   }
 
   /** How many queue pairs have doorbells in {@link #memory}, whether or not they can exist. */
@@ -51,17 +62,21 @@ final class Doorbells {
 
   /** The doorbell of a submission queue. */
   Doorbell ofSq(int qid) {
-    return new Doorbell(memory, sqTail(qid));
+    return new Doorbell(memory, peerMemory, sqTail(qid));
   }
 
   /** The doorbell of a completion queue. */
   Doorbell ofCq(int qid) {
-    return new Doorbell(memory, cqHead(qid));
+    return new Doorbell(memory, peerMemory, cqHead(qid));
   }
 
-  /** The value at an offset of {@link #memory}, for looking where no queue is. */
-  int read(long offset) {
-    return (int) INT.getOpaque(memory, offset);
+  /** Puts a doorbell back to zero; whether it was anything else, in either window. */
+  boolean takeBack(long offset) {
+    if (((int) INT.getOpaque(memory, offset) | (int) INT.getOpaque(peerMemory, offset)) == 0) {
+      return false;
+    }
+    clear(offset);
+    return true;
   }
 
   /** A store by a host that comes through the register interface. */
@@ -73,12 +88,21 @@ final class Doorbells {
   /** Zeroes the doorbells of every queue. */
   void clear() {
     for (int qid = 0; qid < pairs(); qid++) {
-      write(sqTail(qid), 0);
-      write(cqHead(qid), 0);
+      clear(sqTail(qid));
+      clear(cqHead(qid));
     }
   }
 
+  private void clear(long offset) {
+    INT.setRelease(memory, offset, 0);
+    INT.setRelease(peerMemory, offset, 0);
+  }
+
   void close() {
-    shared.close();
+    try {
+      shared.close();
+    } finally {
+      peerShared.close();
+    }
   }
 }

@@ -70,11 +70,18 @@ final class HostMemoryBuffer {
     if (region == null) {
       return StatusCode.DATA_TRANSFER_ERROR.status();
     }
+    RemoteWindow window = controller.workerFor(0).channels().window();
+    window.forget();
     long sum = 0;
     for (int i = 0; i < count; i++) {
       long at = region.offset(address) + (long) i * HostMemoryBufferEntry.SIZE;
-      long buffer = HostMemoryBufferEntry.badd(region.memory(), at);
-      long bytes = HostMemoryBufferEntry.bsize(region.memory(), at) * page;
+      MemorySegment list = region.memory();
+      if (region.isRemote()) {
+        at = window.look(region, at, HostMemoryBufferEntry.SIZE);
+        list = window.memory();
+      }
+      long buffer = HostMemoryBufferEntry.badd(list, at);
+      long bytes = HostMemoryBufferEntry.bsize(list, at) * page;
       if (buffer % page != 0 || bytes == 0) {
         return StatusCode.INVALID_FIELD.dnr();
       }

@@ -147,12 +147,19 @@ final class IoCommands implements CommandExecutor {
     }
     ScatterList data = c.data;
     long position = slba << shift;
+    if (data.anyRemote() && media.keepsData()) {
+      return w.mover().begin(c, ns, position);
+    }
     for (int i = 0; i < data.count(); i++) {
       media.read(position, data.segment(i), data.offset(i), data.length(i));
       position += data.length(i);
     }
-    w.stats().add(SimStats.Counter.READ_BYTES, data.total());
-    return corruption.afterRead(c);
+    return afterRead(c, w);
+  }
+
+  private int afterRead(SimCommand c, Worker w) {
+    w.stats().add(SimStats.Counter.READ_BYTES, c.data.total());
+    return corruption.afterRead(c, w);
   }
 
   private int write(SimCommand c, Worker w, SimNamespace ns) throws IOException {
@@ -164,18 +171,47 @@ final class IoCommands implements CommandExecutor {
     if (status != 0) {
       return status;
     }
-    long slba = Sqe.slba(c.sqe, 0);
     Media media = ns.media();
     ScatterList data = c.data;
-    long position = slba << shift;
+    long start = Sqe.slba(c.sqe, 0) << shift;
+    if (data.anyRemote() && media.keepsData()) {
+      return w.mover().begin(c, ns, start);
+    }
+    long position = start;
     for (int i = 0; i < data.count(); i++) {
       media.write(position, data.segment(i), data.offset(i), data.length(i));
       position += data.length(i);
     }
-    ns.uncorrectable().remove(slba, blocks(c));
+    return afterWrite(c, w, ns, start);
+  }
+
+  private int afterWrite(SimCommand c, Worker w, SimNamespace ns, long start) throws IOException {
+    Media media = ns.media();
+    ns.uncorrectable().remove(Sqe.slba(c.sqe, 0), blocks(c));
     flushIfDurable(c, media);
-    w.stats().add(SimStats.Counter.WRITTEN_BYTES, data.total());
-    return corruption.afterWrite(c, media, slba << shift, w);
+    w.stats().add(SimStats.Counter.WRITTEN_BYTES, c.data.total());
+    return corruption.afterWrite(c, media, start, w);
+  }
+
+  /**
+   * What is left to do of a Read or Write when its data has been copied; within the worker's pass.
+   *
+   * @return the command's status
+   */
+  int copied(SimCommand c, Worker w) {
+    RemoteTransfer t = c.transfer;
+    if (t.status() != 0) {
+      return t.status();
+    }
+    try {
+      return c.opcode == IoOpcode.READ
+          ? afterRead(c, w)
+          : afterWrite(c, w, t.namespace(), t.start());
+    } catch (IOException e) {
+      return StatusCode.WRITE_FAULT.status();
+    } catch (RemoteFailure e) {
+      return StatusCode.DATA_TRANSFER_ERROR.status();
+    }
   }
 
   private void flushIfDurable(SimCommand c, Media media) throws IOException {
@@ -192,14 +228,13 @@ final class IoCommands implements CommandExecutor {
     }
     long slba = Sqe.slba(c.sqe, 0);
     ScatterList data = c.data;
-    MemorySegment stored = w.scratch(CHUNK);
+    MemorySegment scratch = w.scratch(2 * CHUNK);
     long position = slba << shift;
     for (int i = 0; i < data.count(); i++) {
       for (long done = 0; done < data.length(i); done += CHUNK) {
         long n = Math.min(CHUNK, data.length(i) - done);
-        long from = data.offset(i) + done;
-        ns.media().read(position, stored, 0, n);
-        if (MemorySegment.mismatch(stored, 0, n, data.segment(i), from, from + n) >= 0) {
+        ns.media().read(position, scratch, 0, n);
+        if (!isEqual(data, i, done, scratch, n)) {
           return StatusCode.COMPARE_FAILURE.dnr();
         }
         position += n;
@@ -207,6 +242,19 @@ final class IoCommands implements CommandExecutor {
     }
     w.stats().add(SimStats.Counter.READ_BYTES, data.total());
     return 0;
+  }
+
+  /**
+   * Whether {@code n} bytes of a piece equal the first of {@code scratch}, which has two chunks.
+   */
+  private static boolean isEqual(
+      ScatterList data, int piece, long skip, MemorySegment scratch, long n) {
+    if (data.remote(piece) != null) {
+      data.copyIn(piece, skip, scratch, CHUNK, n);
+      return MemorySegment.mismatch(scratch, 0, n, scratch, CHUNK, CHUNK + n) < 0;
+    }
+    long from = data.offset(piece) + skip;
+    return MemorySegment.mismatch(scratch, 0, n, data.segment(piece), from, from + n) < 0;
   }
 
   private int verify(SimCommand c, Worker w, SimNamespace ns) throws IOException {

@@ -6,20 +6,24 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Reads the entries of a PRP list, following chain pointers (Base 2.0, 4.1.1). Reusable; one list
- * at a time.
+ * at a time, among all that share a window.
+ *
+ * <p>Reading throws {@link RemoteFailure} if the list is in remote memory that cannot be reached.
  */
 final class PrpCursor {
   /** Returned by {@link #next} when {@link #status} says why there is no entry. */
   static final long NO_ENTRY = -1;
 
   private final DmaSpace dma;
+  private final RemoteWindow window;
   private @Nullable DmaRegion region;
   private long at;
   private long pageMask;
   private int status;
 
-  PrpCursor(DmaSpace dma) {
+  PrpCursor(DmaSpace dma, RemoteWindow window) {
     this.dma = dma;
+    this.window = window;
   }
 
   /**
@@ -31,6 +35,7 @@ final class PrpCursor {
    */
   int start(long pointer, long pageBytes) {
     region = null;
+    window.forget();
     at = pointer;
     pageMask = pageBytes - 1;
     status = pointer % Prp.ENTRY == 0 ? 0 : StatusCode.PRP_OFFSET_INVALID.dnr();
@@ -70,11 +75,16 @@ final class PrpCursor {
       }
       region = r;
     }
-    long entry = Prp.get(r.memory(), r.offset(at));
+    long entry = r.isRemote() ? readRemote(r) : Prp.get(r.memory(), r.offset(at));
     if ((entry & pageMask) != 0) {
       status = StatusCode.PRP_OFFSET_INVALID.dnr();
       return NO_ENTRY;
     }
     return entry;
+  }
+
+  private long readRemote(DmaRegion r) {
+    long found = window.look(r, r.offset(at), Prp.ENTRY);
+    return Prp.get(window.memory(), found);
   }
 }

@@ -138,7 +138,14 @@ final class QueueAdmin {
     RingMemory ring =
         contiguous
             ? RingMemory.contiguous(dma, prp1, size, entryBytes)
-            : RingMemory.paged(dma, prp1, size, entryBytes, pageBytes, status);
+            : RingMemory.paged(
+                dma,
+                controller.workerFor(0).channels().window(),
+                prp1,
+                size,
+                entryBytes,
+                pageBytes,
+                status);
     if (ring != null) {
       status[0] = ring.status();
     }
@@ -176,17 +183,35 @@ final class QueueAdmin {
       SimCommand one = sq.firstOutstanding();
       while (one != null) {
         SimCommand next = one.next;
-        if (one.state == SimCommand.State.FINISHED) {
-          worker.pipeline().hurry(one);
-        } else {
-          worker.pipeline().cancel(one, StatusCode.ABORTED_SQ_DELETION.status());
-        }
+        end(one, worker.pipeline());
         one = next;
       }
+      arrive(sq.cq());
+    } catch (RemoteFailure e) {
+      lost(sq.cq(), e);
     } finally {
       worker.unlock();
     }
     return 0;
+  }
+
+  private static void end(SimCommand one, CommandPipeline pipeline) {
+    int status = StatusCode.ABORTED_SQ_DELETION.status();
+    switch (one.state) {
+      case FINISHED -> pipeline.hurry(one);
+      case COPYING -> pipeline.conclude(one, status);
+      default -> pipeline.cancel(one, status);
+    }
+  }
+
+  /** The completions of other commands are there before that of the command which ended them. */
+  private static void arrive(CompletionQueue cq) {
+    cq.flush();
+    cq.settle();
+  }
+
+  private void lost(CompletionQueue cq, RemoteFailure e) {
+    controller.status().fatal("completion queue " + cq.qid() + ": " + e.getMessage());
   }
 
   /** Abort (Base 2.0, 5.1): ends a command that has not begun to execute. */
@@ -205,17 +230,38 @@ final class QueueAdmin {
     worker.lock();
     try {
       SimCommand victim = sq.find(cdw10 >>> 16);
-      if (victim != null
-          && (victim.state == SimCommand.State.SCHEDULED
-              || victim.state == SimCommand.State.HELD)) {
-        controller.asyncEvents().forget(victim);
-        worker.pipeline().cancel(victim, StatusCode.ABORT_REQUESTED.status());
+      if (victim != null && abort(victim, worker.pipeline())) {
         c.dw0 = 0;
       }
+      arrive(sq.cq());
+    } catch (RemoteFailure e) {
+      lost(sq.cq(), e);
     } finally {
       worker.unlock();
     }
     return 0;
+  }
+
+  private boolean abort(SimCommand victim, CommandPipeline pipeline) {
+    int status = StatusCode.ABORT_REQUESTED.status();
+    switch (victim.state) {
+      case SCHEDULED, HELD -> {
+        controller.asyncEvents().forget(victim);
+        pipeline.cancel(victim, status);
+        return true;
+      }
+      case COPYING -> {
+        // What is under way ends by itself, and soon.
+        boolean idle = victim.transfer.isWaiting() && !victim.transfer.isUnderWay();
+        if (idle) {
+          pipeline.conclude(victim, status);
+        }
+        return idle;
+      }
+      default -> {
+        return false;
+      }
+    }
   }
 
   private int otherAborts() {
@@ -369,10 +415,6 @@ final class QueueAdmin {
   }
 
   private int stray(long offset) {
-    if (doorbells.read(offset) == 0) {
-      return 0;
-    }
-    doorbells.write(offset, 0);
-    return 1;
+    return doorbells.takeBack(offset) ? 1 : 0;
   }
 }

@@ -49,6 +49,11 @@ final class RegisterBar implements BarTarget {
   }
 
   @Override
+  public MemorySegment mappedForPeer() {
+    return doorbells.peerMemory();
+  }
+
+  @Override
   public long mappedAt() {
     return Registers.DOORBELLS;
   }

@@ -5,11 +5,14 @@ import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The host memory of one queue: a run of bus addresses, or pages named by a PRP list (Base 2.0,
- * 3.3.1). Guarded by the worker's lock.
+ * The memory of one queue: a run of bus addresses, or pages named by a PRP list (Base 2.0, 3.3.1).
+ * Guarded by the worker's lock.
  *
  * <p>The host may unmap it at any time. So before each access {@link #ready} must be asked; it
  * looks again only when something was mapped or unmapped since.
+ *
+ * <p>Remote memory is reached through one channel. A queue that begins in remote memory must lie in
+ * one region of it, and that must stay mapped as long as the queue exists.
  */
 final class RingMemory {
   private static final int WHOLE_RING = Long.SIZE - 2;
@@ -20,6 +23,8 @@ final class RingMemory {
   private final int shift;
   private final long[] addresses;
   private final @Nullable DmaRegion[] regions;
+  private @Nullable DmaRegion home;
+  private boolean created;
   private int generation;
   private boolean accessible;
 
@@ -31,6 +36,7 @@ final class RingMemory {
     this.addresses = addresses;
     regions = new DmaRegion[addresses.length];
     resolve(dma.generation());
+    created = true;
   }
 
   /** A queue in one run of bus addresses. */
@@ -42,16 +48,23 @@ final class RingMemory {
   /**
    * A queue in pages that need not follow each other.
    *
+   * @param window for a list in remote memory
    * @param list bus address of the PRP list; read now
    * @param pageBytes CC.MPS in bytes
    * @param status status[0] becomes what is wrong with the list, 0 for nothing
    * @return null if the status is not 0
    */
   static @Nullable RingMemory paged(
-      DmaSpace dma, long list, int entries, int entryBytes, long pageBytes, int[] status) {
+      DmaSpace dma,
+      RemoteWindow window,
+      long list,
+      int entries,
+      int entryBytes,
+      long pageBytes,
+      int[] status) {
     long bytes = (long) entries * entryBytes;
     long[] pages = new long[(int) Math.ceilDiv(bytes, pageBytes)];
-    PrpCursor cursor = new PrpCursor(dma);
+    PrpCursor cursor = new PrpCursor(dma, window);
     status[0] = cursor.start(list, pageBytes);
     for (int i = 0; i < pages.length && status[0] == 0; i++) {
       pages[i] = cursor.next(i == pages.length - 1);
@@ -80,11 +93,27 @@ final class RingMemory {
     long left = bytes;
     long page = Math.min(bytes, 1L << shift);
     for (int i = 0; i < addresses.length && accessible; i++) {
-      regions[i] = dma.find(addresses[i], Math.min(left, page));
-      accessible = regions[i] != null;
+      DmaRegion r = dma.find(addresses[i], Math.min(left, page));
+      if (i == 0 && !created && r != null && r.isRemote()) {
+        home = r;
+      }
+      accessible = r != null && (home == null ? !r.isRemote() : home == r);
+      regions[i] = r;
       left -= page;
     }
     return accessible;
+  }
+
+  /** The region of remote memory all entries lie in; null if they lie in host memory. */
+  @Nullable DmaRegion remote() {
+    return home;
+  }
+
+  /** How many entries from {@code index} on follow each other in memory, at most {@code limit}. */
+  int run(int index, int limit) {
+    long at = (long) index * entryBytes;
+    long rest = Math.min(bytes - at, (1L << shift) - (at & (1L << shift) - 1));
+    return (int) Math.min(limit, rest / entryBytes);
   }
 
   /** The memory entry {@code index} lies in; only after {@link #ready} said yes. */

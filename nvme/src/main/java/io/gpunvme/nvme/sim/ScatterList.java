@@ -1,34 +1,55 @@
 package io.gpunvme.nvme.sim;
 
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
 
 /**
- * The pieces of host memory one command moves data to or from, in order. Adjacent pieces are one.
+ * The pieces of memory one command moves data to or from, in order. Adjacent pieces are one. Each
+ * lies in host memory or in remote memory.
  *
- * <p>Valid only while the command executes: the worker's lock keeps the memory mapped. Reused from
- * command to command; grows to the largest transfer seen and allocates nothing afterwards.
+ * <p>Pieces of host memory are valid only while the command executes: the worker's lock keeps the
+ * memory mapped. Reused from command to command; grows to the largest transfer seen and, as long as
+ * no piece is remote, allocates nothing afterwards.
  */
 final class ScatterList {
   private static final int INITIAL = 4;
 
+  private final RemoteChannels channels;
   private MemorySegment[] segments = new MemorySegment[INITIAL];
+  private @Nullable DmaRegion[] remotes = new DmaRegion[INITIAL];
   private long[] offsets = new long[INITIAL];
   private long[] lengths = new long[INITIAL];
   private int count;
   private long total;
+  private boolean anyRemote;
+
+  ScatterList(RemoteChannels channels) {
+    this.channels = channels;
+  }
 
   /** How many pieces. */
   int count() {
     return count;
   }
 
-  /** The memory piece {@code i} lies in. */
+  /** The host memory piece {@code i} lies in; {@link MemorySegment#NULL} if it is remote. */
   MemorySegment segment(int i) {
     return segments[i];
   }
 
-  /** Where in {@link #segment} piece {@code i} starts. */
+  /** The remote region piece {@code i} lies in; null if it is host memory. */
+  @Nullable DmaRegion remote(int i) {
+    return remotes[i];
+  }
+
+  /** Whether a piece is remote. */
+  boolean anyRemote() {
+    return anyRemote;
+  }
+
+  /** Where in its memory piece {@code i} starts. */
   long offset(int i) {
     return offsets[i];
   }
@@ -47,44 +68,122 @@ final class ScatterList {
   void clear() {
     count = 0;
     total = 0;
+    anyRemote = false;
   }
 
-  /** Appends a piece, {@code length} above 0. */
+  /** Appends a piece of a region, {@code length} above 0. */
+  void add(DmaRegion region, long offset, long length) {
+    if (region.isRemote()) {
+      anyRemote = true;
+      append(region.memory(), region, offset, length);
+    } else {
+      append(region.memory(), null, offset, length);
+    }
+  }
+
+  /** Appends a piece of host memory, {@code length} above 0. */
   void add(MemorySegment segment, long offset, long length) {
+    append(segment, null, offset, length);
+  }
+
+  private void append(MemorySegment segment, @Nullable DmaRegion remote, long offset, long length) {
     total += length;
     int last = count - 1;
-    if (last >= 0 && segment.equals(segments[last]) && offsets[last] + lengths[last] == offset) {
+    if (last >= 0
+        && remote == remotes[last]
+        && segment.equals(segments[last])
+        && offsets[last] + lengths[last] == offset) {
       lengths[last] += length;
       return;
     }
     if (count == segments.length) {
       segments = Arrays.copyOf(segments, count * 2);
+      remotes = Arrays.copyOf(remotes, count * 2);
       offsets = Arrays.copyOf(offsets, count * 2);
       lengths = Arrays.copyOf(lengths, count * 2);
     }
     segments[count] = segment;
+    remotes[count] = remote;
     offsets[count] = offset;
     lengths[count] = length;
     count++;
   }
 
-  /** Copies the first {@code bytes} from {@code source} to the host's memory. */
+  /**
+   * Copies the first {@code bytes} from {@code source} to the host's memory, remote memory
+   * included.
+   *
+   * @throws RemoteFailure if remote memory cannot be reached
+   */
   void copyOut(MemorySegment source, long sourceOffset, long bytes) {
     long done = 0;
     for (int i = 0; done < bytes; i++) {
       long n = Math.min(lengths[i], bytes - done);
-      MemorySegment.copy(source, sourceOffset + done, segments[i], offsets[i], n);
+      DmaRegion remote = remotes[i];
+      if (remote == null) {
+        MemorySegment.copy(source, sourceOffset + done, segments[i], offsets[i], n);
+      } else {
+        channels.of(remote).write(offsets[i], source.asSlice(sourceOffset + done, n));
+      }
       done += n;
     }
   }
 
-  /** Copies the first {@code bytes} of the host's memory to {@code target}. */
+  /**
+   * Copies the first {@code bytes} of the host's memory, remote memory included, to {@code target}.
+   *
+   * @throws RemoteFailure if remote memory cannot be reached
+   */
   void copyIn(MemorySegment target, long targetOffset, long bytes) {
     long done = 0;
     for (int i = 0; done < bytes; i++) {
       long n = Math.min(lengths[i], bytes - done);
-      MemorySegment.copy(segments[i], offsets[i], target, targetOffset + done, n);
+      copyIn(i, 0, target, targetOffset + done, n);
       done += n;
     }
+  }
+
+  /**
+   * Copies {@code bytes} of piece {@code i}, from {@code skip} on, to {@code target}.
+   *
+   * @throws RemoteFailure if remote memory cannot be reached
+   */
+  void copyIn(int i, long skip, MemorySegment target, long targetOffset, long bytes) {
+    DmaRegion remote = remotes[i];
+    if (remote == null) {
+      MemorySegment.copy(segments[i], offsets[i] + skip, target, targetOffset, bytes);
+    } else {
+      channels.of(remote).read(offsets[i] + skip, target.asSlice(targetOffset, bytes));
+    }
+  }
+
+  /**
+   * Flips a bit of the memory, 0 ≤ bit &lt; 8 × {@link #total}.
+   *
+   * @throws RemoteFailure if remote memory cannot be reached
+   */
+  void flip(long bit, MemorySegment scratch) {
+    long at = bit / Byte.SIZE;
+    int i = 0;
+    while (at >= lengths[i]) {
+      at -= lengths[i];
+      i++;
+    }
+    int mask = 1 << (int) (bit % Byte.SIZE);
+    DmaRegion remote = remotes[i];
+    if (remote == null) {
+      flip(segments[i], offsets[i] + at, mask);
+    } else {
+      RemoteChannel channel = channels.of(remote);
+      MemorySegment one = scratch.asSlice(0, 1);
+      channel.read(offsets[i] + at, one);
+      flip(one, 0, mask);
+      channel.write(offsets[i] + at, one);
+    }
+  }
+
+  private static void flip(MemorySegment memory, long at, int mask) {
+    byte old = memory.get(ValueLayout.JAVA_BYTE, at);
+    memory.set(ValueLayout.JAVA_BYTE, at, (byte) (old ^ mask));
   }
 }

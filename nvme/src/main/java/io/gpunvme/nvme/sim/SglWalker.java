@@ -16,6 +16,7 @@ final class SglWalker {
   private static final int OK = 0;
 
   private final DmaSpace dma;
+  private final RemoteWindow window;
   private final MemorySegment bitBucket;
   private final ScatterList out;
 
@@ -32,8 +33,9 @@ final class SglWalker {
   /**
    * @param bitBucket where data nobody wants may be written
    */
-  SglWalker(DmaSpace dma, MemorySegment bitBucket, ScatterList out) {
+  SglWalker(DmaSpace dma, RemoteWindow window, MemorySegment bitBucket, ScatterList out) {
     this.dma = dma;
+    this.window = window;
     this.bitBucket = bitBucket;
     this.out = out;
   }
@@ -43,12 +45,14 @@ final class SglWalker {
    *
    * @param toHost the direction of the transfer: bit buckets count only towards the host
    * @return a status, 0 if {@code out} now holds exactly {@code bytes} bytes
+   * @throws RemoteFailure if a segment is in remote memory that cannot be reached
    */
   int walk(MemorySegment sqe, long bytes, boolean toHost) {
     this.toHost = toHost;
     remaining = bytes;
     descriptors = 1;
     nextBytes = 0;
+    window.forget();
     int status = take(sqe, Sqe.DPTR1, true);
     while (status == OK && nextBytes != 0) {
       status = segment();
@@ -75,13 +79,21 @@ final class SglWalker {
     long from = r.offset(address);
     for (long at = 0; at < bytes; at += SglDescriptor.SIZE) {
       boolean mayPointOn = !last && at + SglDescriptor.SIZE == bytes;
-      int status = take(r.memory(), from + at, mayPointOn);
+      int status = take(r, from + at, mayPointOn);
       if (status != OK) {
         return status;
       }
     }
     // Only the last segment ends the list.
     return last || nextBytes != 0 ? OK : StatusCode.INVALID_SGL_SEGMENT_DESCRIPTOR.dnr();
+  }
+
+  private int take(DmaRegion r, long off, boolean mayPointOn) {
+    if (r.isRemote()) {
+      long found = window.look(r, off, SglDescriptor.SIZE);
+      return take(window.memory(), found, mayPointOn);
+    }
+    return take(r.memory(), off, mayPointOn);
   }
 
   private int take(MemorySegment s, long off, boolean mayPointOn) {
@@ -110,7 +122,7 @@ final class SglWalker {
     if (r == null) {
       return StatusCode.DATA_TRANSFER_ERROR.status();
     }
-    out.add(r.memory(), r.offset(address), length);
+    out.add(r, r.offset(address), length);
     remaining -= length;
     return OK;
   }

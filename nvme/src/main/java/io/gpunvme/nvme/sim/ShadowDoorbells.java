@@ -36,9 +36,9 @@ final class ShadowDoorbells {
     this.bytes = bytes;
   }
 
-  /** Whether both pages are mapped. */
+  /** Whether both pages are mapped, in host memory. */
   boolean isMapped() {
-    return dma.find(values, bytes) != null && dma.find(events, bytes) != null;
+    return dma.findHost(values, bytes) != null && dma.findHost(events, bytes) != null;
   }
 
   /** Whether the doorbell at this offset of the register page has a place in the pages. */
@@ -48,7 +48,7 @@ final class ShadowDoorbells {
 
   /** The value the host stored, or {@code otherwise} if its page is not mapped any more. */
   int read(long offset, int otherwise) {
-    DmaRegion r = dma.find(values + offset, Integer.BYTES);
+    DmaRegion r = dma.findHost(values + offset, Integer.BYTES);
     if (r == null) {
       return otherwise;
     }
@@ -59,7 +59,7 @@ final class ShadowDoorbells {
 
   /** Tells the host that a value was seen. */
   void announce(long offset, int value) {
-    @Nullable DmaRegion r = dma.find(events + offset, Integer.BYTES);
+    @Nullable DmaRegion r = dma.findHost(events + offset, Integer.BYTES);
     if (r != null) {
       // Opaque: the host decides with it whether to write a register that nobody needs.
       INT.setOpaque(r.memory(), r.offset(events + offset), value - 1 & EVENT_INDEX_MASK);

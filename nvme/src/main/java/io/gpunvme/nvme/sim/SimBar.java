@@ -55,7 +55,15 @@ final class SimBar implements Bar {
 
   @Override
   public MemorySegment memory(long offset, long bytes) {
-    MemorySegment mapped = target.mapped();
+    return slice(target.mapped(), offset, bytes);
+  }
+
+  @Override
+  public MemorySegment peerMemory(long offset, long bytes) {
+    return slice(target.mappedForPeer(), offset, bytes);
+  }
+
+  private MemorySegment slice(MemorySegment mapped, long offset, long bytes) {
     long at = offset - target.mappedAt();
     if (at < 0 || bytes < 0 || at > mapped.byteSize() - bytes) {
       throw new InvalidRequestException(

@@ -16,6 +16,8 @@ final class SimCommand {
     SCHEDULED,
     /** Being executed. */
     RUNNING,
+    /** Executed but for data that is being copied to or from remote memory. */
+    COPYING,
     /** Neither executing nor scheduled: an asynchronous event request, or lost by a fault. */
     HELD,
     /** Executed; its completion is not posted yet. */
@@ -30,8 +32,11 @@ final class SimCommand {
    */
   final MemorySegment sqe;
 
-  /** The host memory the data pointer names, once {@link DataPointer#resolve} was called. */
-  final ScatterList data = new ScatterList();
+  /** The memory the data pointer names, once {@link DataPointer#resolve} was called. */
+  final ScatterList data;
+
+  /** How far its data has come while {@link State#COPYING}. */
+  final RemoteTransfer transfer = new RemoteTransfer();
 
   /** Reads the command's PRP list, if it has one. */
   final PrpCursor prps;
@@ -94,9 +99,10 @@ final class SimCommand {
   /** Next in the completion queue's list of completions held back. */
   @Nullable SimCommand nextHeldBack;
 
-  SimCommand(MemorySegment sqe, DmaSpace dma, MemorySegment bitBucket) {
+  SimCommand(MemorySegment sqe, DmaSpace dma, RemoteChannels channels, MemorySegment bitBucket) {
     this.sqe = sqe;
-    prps = new PrpCursor(dma);
-    sgl = new SglWalker(dma, bitBucket, data);
+    data = new ScatterList(channels);
+    prps = new PrpCursor(dma, channels.window());
+    sgl = new SglWalker(dma, channels.window(), bitBucket, data);
   }
 }

@@ -17,6 +17,8 @@ public final class SimStats {
     READ_BYTES,
     WRITTEN_BYTES,
     DOORBELL_WRITES,
+    PEER_DOORBELL_WRITES,
+    PEER_IO_COMMANDS,
     DOORBELL_ERRORS,
     DUPLICATE_CIDS,
     HELD_BACK,
@@ -62,6 +64,15 @@ public final class SimStats {
     return sum(IO + opcode, IO + opcode + 1);
   }
 
+  /**
+   * I/O commands fetched whose doorbell was rung through this window. None of {@link
+   * DoorbellWindow#CPU} means: whatever data has moved, the CPU did not ask for it.
+   */
+  public long ioCommands(DoorbellWindow window) {
+    long peer = counter(Counter.PEER_IO_COMMANDS);
+    return window == DoorbellWindow.PEER ? peer : Math.max(0, sum(IO, IO + OPCODES) - peer);
+  }
+
   /** Commands fetched from this submission queue; 0 is the admin queue. */
   public long commandsOn(int qid) {
     return qid < 0 || qid >= queues ? 0 : sum(QUEUES + qid, QUEUES + qid + 1);
@@ -90,6 +101,12 @@ public final class SimStats {
   /** Changes of doorbells that were seen; several writes between two looks are one. */
   public long doorbellWrites() {
     return counter(Counter.DOORBELL_WRITES);
+  }
+
+  /** As {@link #doorbellWrites()}, those seen through one window, the admin queue's included. */
+  public long doorbellWrites(DoorbellWindow window) {
+    long peer = counter(Counter.PEER_DOORBELL_WRITES);
+    return window == DoorbellWindow.PEER ? peer : Math.max(0, doorbellWrites() - peer);
   }
 
   /** Doorbell values that no correct host writes, and doorbells of queues that do not exist. */
@@ -124,16 +141,19 @@ public final class SimStats {
 
   @Override
   public String toString() {
-    return ("commands %d, completions %d (failed %d), read %d B, written %d B, doorbell writes %d"
-            + " (errors %d), duplicate CIDs %d, held back %d, faults %d, interrupts %d,"
-            + " DMA refusals %d")
+    return ("commands %d (I/O: CPU %d, peer %d), completions %d (failed %d), read %d B, written %d"
+            + " B, doorbell writes %d (peer %d, errors %d), duplicate CIDs %d, held back %d,"
+            + " faults %d, interrupts %d, DMA refusals %d")
         .formatted(
             commands(),
+            ioCommands(DoorbellWindow.CPU),
+            ioCommands(DoorbellWindow.PEER),
             completions(),
             failed(),
             readBytes(),
             writtenBytes(),
             doorbellWrites(),
+            doorbellWrites(DoorbellWindow.PEER),
             doorbellErrors(),
             duplicateCids(),
             heldBack(),
@@ -171,9 +191,19 @@ public final class SimStats {
       bump(c.ordinal(), n);
     }
 
-    void fetched(boolean admin, int opcode, int qid) {
+    void fetched(boolean admin, int opcode, int qid, boolean byPeer) {
       bump((admin ? ADMIN : IO) + opcode, 1);
       bump(QUEUES + qid, 1);
+      if (byPeer && !admin) {
+        add(Counter.PEER_IO_COMMANDS, 1);
+      }
+    }
+
+    void doorbell(Doorbell d) {
+      add(Counter.DOORBELL_WRITES, 1);
+      if (d.isByPeer()) {
+        add(Counter.PEER_DOORBELL_WRITES, 1);
+      }
     }
 
     private void bump(int i, long n) {

@@ -2,11 +2,14 @@ package io.gpunvme.nvme.sim;
 
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.memory.BusRange;
+import io.gpunvme.nvme.memory.RemoteMemory;
 import io.gpunvme.nvme.pci.Bar;
 import io.gpunvme.nvme.pci.ConfigSpace;
 import io.gpunvme.nvme.pci.PciFunction;
+import io.gpunvme.nvme.sim.media.RamMedia;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
+import java.util.Optional;
 import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
@@ -136,6 +139,22 @@ public final class SimulatedController implements PciFunction {
   }
 
   /**
+   * Maps remote memory, e.g. a GPU's, in which queues, lists and data may lie. The controller's
+   * workers reach it through ports of their own, which they open when they first need them.
+   *
+   * <p>A queue must lie in one mapped range as long as it exists. Shadow doorbells may not lie
+   * here: the controller would have to copy them again and again to see them change. Copies that
+   * fail end their command with Data Transfer Error, or make the controller fatal if it was a
+   * queue; {@link #remoteFailure} is why.
+   *
+   * @return the range; closing it waits for copies under way
+   */
+  @Override
+  public BusRange map(RemoteMemory memory) {
+    return dma.map(memory);
+  }
+
+  /**
    * Function level reset. What the host mapped stays mapped; the Command register, and with it bus
    * mastering, is as after power-on. Brings a device back that a fault made vanish.
    */
@@ -162,6 +181,9 @@ public final class SimulatedController implements PciFunction {
       lockWorkers();
       try {
         queues.deleteAll();
+        for (Worker w : workers) {
+          w.channels().closeAll();
+        }
         dma.close();
       } finally {
         unlockWorkers();
@@ -213,6 +235,26 @@ public final class SimulatedController implements PciFunction {
   /** The first bug of this controller that showed; null if none did. */
   public @Nullable Throwable internalError() {
     return status.internalError();
+  }
+
+  /** The first failure of remote memory; null if there was none. */
+  public @Nullable RuntimeException remoteFailure() {
+    return status.remoteFailure();
+  }
+
+  /**
+   * The bytes of a namespace that lives in memory, so that they can be pinned for a device that
+   * copies from and to them. From now on its pages stay where they are. Valid until {@link #close}.
+   *
+   * @return empty if there is no such namespace, or it does not live in memory
+   */
+  public Optional<MemorySegment> mediaMemory(int nsid) {
+    SimNamespace ns = namespaces.allocated(nsid);
+    if (ns != null && ns.media() instanceof RamMedia ram) {
+      ram.keepPages();
+      return Optional.of(ram.view(0, ram.size()));
+    }
+    return Optional.empty();
   }
 
   /**
@@ -297,6 +339,11 @@ public final class SimulatedController implements PciFunction {
     return c.admin ? adminCommands.execute(c, w) : ioCommands.execute(c, w);
   }
 
+  /** Ends a command whose data has been copied; the status. */
+  int copied(SimCommand c, Worker w) {
+    return ioCommands.copied(c, w);
+  }
+
   /** Whether register reads return all ones and writes do nothing. */
   boolean isSilent() {
     return status.isUnreachable() || !configSpace.memoryEnabled();
@@ -324,11 +371,15 @@ public final class SimulatedController implements PciFunction {
     }
   }
 
-  /** Returns when every pass that was under way has ended. */
-  private void quiesce() {
+  /** Returns when every pass that was under way has ended, and every copy from and to a region. */
+  private void quiesce(DmaRegion region) {
     for (Worker w : workers) {
       w.lock();
-      w.unlock();
+      try {
+        w.mover().release(region);
+      } finally {
+        w.unlock();
+      }
     }
   }
 }

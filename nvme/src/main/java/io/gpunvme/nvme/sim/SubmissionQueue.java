@@ -28,6 +28,7 @@ final class SubmissionQueue {
   private @Nullable FaultRule stall;
   private long stallEnd;
   private boolean deleted;
+  private @Nullable FetchAhead ahead;
 
   /**
    * @param size entries, 2..65536
@@ -104,14 +105,49 @@ final class SubmissionQueue {
     return stall != null;
   }
 
-  /** Whether the entries can be read. */
-  boolean isMapped() {
-    return ring.ready();
+  /**
+   * Whether the host has stored another tail since the last call. One from the other window counts
+   * only when everything announced before is fetched, so that each command belongs to the window
+   * that announced it.
+   */
+  boolean isRung() {
+    return doorbell.changed(head == tail);
+  }
+
+  /**
+   * Makes the next entry, which must be announced, ready for {@link #fetch}.
+   *
+   * @return false if the queue is not mapped
+   * @throws RemoteFailure if the entry is in remote memory that cannot be reached
+   */
+  boolean prepare() {
+    if (!ring.ready()) {
+      return false;
+    }
+    DmaRegion remote = ring.remote();
+    if (remote != null) {
+      load(remote);
+    }
+    return true;
+  }
+
+  private void load(DmaRegion remote) {
+    FetchAhead entries = ahead;
+    if (entries == null) {
+      entries = new FetchAhead(ring, cq.worker().channels().of(remote));
+      ahead = entries;
+    }
+    entries.load(head, announced());
   }
 
   /** Copies the next entry out of the host's memory and moves the head past it. */
   void fetch(MemorySegment target) {
-    MemorySegment.copy(ring.segment(head), ring.offset(head), target, 0, Sqe.SIZE);
+    FetchAhead entries = ahead;
+    if (entries == null) {
+      MemorySegment.copy(ring.segment(head), ring.offset(head), target, 0, Sqe.SIZE);
+    } else {
+      entries.take(head, target);
+    }
     int next = head + 1;
     head = next == size ? 0 : next;
   }
@@ -191,6 +227,10 @@ final class SubmissionQueue {
   void delete() {
     deleted = true;
     doorbell.clear();
+    if (ahead != null) {
+      ahead.close();
+      ahead = null;
+    }
   }
 
   boolean isDeleted() {

@@ -25,6 +25,7 @@ final class Worker {
   private final ControllerStatus status;
   private final ReentrantLock lock = new ReentrantLock(true);
   private final Thread thread;
+  private final RemoteChannels channels;
   private final CommandPipeline pipeline;
   private final CompletionPoster poster;
   private SubmissionQueue[] sqs = NO_SQS;
@@ -41,6 +42,7 @@ final class Worker {
     this.index = index;
     stats = controller.stats().stripe(index);
     status = controller.status();
+    channels = new RemoteChannels(controller.dma(), status::remoteFailure);
     pipeline = new CommandPipeline(controller, this);
     poster = pipeline.poster();
     thread =
@@ -67,6 +69,16 @@ final class Worker {
 
   CommandPipeline pipeline() {
     return pipeline;
+  }
+
+  /** This worker's ways into remote memory. */
+  RemoteChannels channels() {
+    return channels;
+  }
+
+  /** Moves data that cannot be moved at once. */
+  RemoteMover mover() {
+    return pipeline.mover();
   }
 
   /**
@@ -117,6 +129,9 @@ final class Worker {
       now = controller.now();
       neededIn = Long.MAX_VALUE;
       return status.isActive(now) ? serve() : 0;
+    } catch (RemoteFailure e) {
+      status.fatal("a queue's memory cannot be reached: " + e.getMessage());
+      return 0;
     } catch (Throwable t) {
       // Whatever the host did must not end a worker: it is our bug, and the host sees CFS.
       status.internalError(t);
@@ -127,7 +142,14 @@ final class Worker {
   }
 
   private int serve() {
-    int work = pipeline.runDue(now) + poster.repair(now);
+    int work = pipeline.runCopies();
+    work += pipeline.runDue(now) + poster.repair(now);
+    if (work > 0) {
+      // Fetching from remote memory takes a while; what is complete need not wait for it.
+      for (CompletionQueue cq : cqs) {
+        cq.flush();
+      }
+    }
     if (index == 0) {
       work += controller.housekeeper().serve(this);
     }
@@ -147,7 +169,11 @@ final class Worker {
   private int serve(CompletionQueue cq) {
     poster.updateHead(cq);
     int work = cq.holdsBack() ? poster.postHeldBack(cq, now) : 0;
+    cq.flush();
     if (cq.interrupts()) {
+      if (cq.interruptDue()) {
+        cq.settle();
+      }
       controller.interrupts().update(cq, stats);
     }
     return work;

@@ -7,7 +7,9 @@
  * are one package down, in {@code media}. It uses {@code spec}, {@code memory} and {@code pci}.
  * Out: the host's side, {@code driver}, which it must never use: the two meet only in bus memory
  * and registers. Start reading at {@link io.gpunvme.nvme.sim.SimulatedController}, then {@code
- * Worker}, {@code CommandPipeline}, {@code CompletionPoster}.
+ * Worker}, {@code CommandPipeline}, {@code CompletionPoster}. Memory of another device is reached
+ * by copies: {@code RemoteChannel}, then {@code RemoteMover} for data and {@code FetchAhead} and
+ * {@code RemoteRing} for queues.
  */
 @NullMarked
 package io.gpunvme.nvme.sim;

@@ -26,7 +26,7 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
 /** The part of the contract that is about blocks: every command, every size, every buffer. */
-abstract class BlockContract extends ContractRig {
+abstract class BlockContract extends ExternalQueueContract {
   @Test
   void everySizeUpToTheLimitAndBeyond() {
     try (BlockDevice device = device(4)) {

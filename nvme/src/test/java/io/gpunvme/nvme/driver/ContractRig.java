@@ -126,6 +126,7 @@ abstract class ContractRig {
           done[0]++;
           done[1] += status == 0 ? 0 : 1;
         };
+    Backoff backoff = new Backoff();
     long start = System.nanoTime();
     int sent = 0;
     while (done[0] < commands) {
@@ -135,7 +136,11 @@ abstract class ContractRig {
         sent++;
       }
       queue.ring();
-      queue.poll(sink);
+      if (queue.poll(sink) > 0) {
+        backoff.reset();
+      } else {
+        backoff.pause();
+      }
       assertThat(System.nanoTime() - start).as(where("stuck")).isLessThan(30_000_000_000L);
     }
     assertThat(done[1]).as("failed commands").isZero();

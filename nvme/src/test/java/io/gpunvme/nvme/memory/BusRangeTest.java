@@ -46,6 +46,37 @@ class BusRangeTest {
   }
 
   @Test
+  void remoteMemoryHasAddressesAndNothingToLookAt() {
+    AtomicInteger unmapped = new AtomicInteger();
+    BusRange range = BusRange.remote(16384, 0xA000, unmapped::incrementAndGet);
+    assertThat(range.isRemote()).isTrue();
+    assertThat(BusRange.contiguous(memory, 0xA000, () -> {}).isRemote()).isFalse();
+    assertThat(range.size()).isEqualTo(16384);
+    assertThat(range.busAddress(16383)).isEqualTo(0xA000 + 16383);
+    assertThat(range.contiguous(16000, 5000)).isEqualTo(384);
+    assertThatThrownBy(range::memory)
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessageContaining("16384");
+    assertThatThrownBy(() -> range.busAddress(16384)).isInstanceOf(InvalidRequestException.class);
+    range.close();
+    assertThat(unmapped).hasValue(1);
+    assertThatThrownBy(() -> range.busAddress(0)).isInstanceOf(IllegalStateException.class);
+    assertThatThrownBy(() -> BusRange.remote(0, 0xA000, () -> {}))
+        .isInstanceOf(IllegalArgumentException.class);
+    assertThatThrownBy(() -> BusRange.remote(4096, 0xA800, () -> {}))
+        .isInstanceOf(IllegalArgumentException.class);
+  }
+
+  @Test
+  void aMapperReachesHostMemoryOnlyUnlessItSaysOtherwise() {
+    BusMapper plain = m -> BusRange.contiguous(m, 0xA000, () -> {});
+    RemoteMemory remote = new FakeGpu(plain).memory(memory);
+    assertThatThrownBy(() -> plain.map(remote))
+        .isInstanceOf(DmaMappingException.class)
+        .hasMessageContaining(remote.name());
+  }
+
+  @Test
   void outsideIsRefused() {
     BusRange range = BusRange.contiguous(memory, 0xA000, () -> {});
     assertThatThrownBy(() -> range.busAddress(16384))

@@ -5,6 +5,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.memory.BusRange;
+import io.gpunvme.nvme.memory.FakeGpu;
+import io.gpunvme.nvme.memory.RemoteMemory;
+import io.gpunvme.nvme.memory.RemotePort;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -21,7 +24,7 @@ class DmaSpaceTest {
   private int quiesced;
 
   private DmaSpace space(int bits) {
-    DmaSpace dma = new DmaSpace(bits, 42, () -> quiesced++);
+    DmaSpace dma = new DmaSpace(bits, 42, region -> quiesced++);
     dma.busMaster(true);
     return dma;
   }
@@ -95,6 +98,63 @@ class DmaSpaceTest {
       range.close();
       assertThat(quiesced).isEqualTo(1);
     }
+  }
+
+  @Test
+  void remoteMemoryIsFoundButNotTouched() {
+    DmaSpace dma = space(48);
+    MemorySegment memory = Arena.ofAuto().allocate(4 * 4096, 4096);
+    FakeGpu gpu = new FakeGpu(m -> dma.map(m));
+    BusRange range = dma.map(gpu.memory(memory));
+    long base = range.busAddress(0);
+    assertThat(range.isRemote()).isTrue();
+    assertThat(base % 65536).isZero();
+    DmaRegion r = dma.find(base + 100, 16284);
+    assertThat(r).isNotNull();
+    assertThat(r.isRemote()).isTrue();
+    assertThat(r.memory().byteSize()).isZero();
+    assertThat(dma.find(base + 16383, 2)).isNull();
+    assertThat(dma.refusals()).isEqualTo(1);
+    assertThat(dma.findHost(base, 1)).isNull();
+    assertThat(dma.refusals()).isEqualTo(2);
+    assertThat(dma.isMapped(r)).isTrue();
+    assertThat(dma.isReachable(r)).isTrue();
+    dma.busMaster(false);
+    assertThat(dma.isReachable(r)).isFalse();
+    dma.busMaster(true);
+    BusRange other = dma.map(gpu.memory(memory));
+    range.close();
+    assertThat(quiesced).isEqualTo(1);
+    assertThat(dma.isMapped(r)).isFalse();
+    assertThat(dma.isReachable(r)).isFalse();
+    assertThat(dma.find(base, 1)).isNull();
+    assertThat(dma.find(other.busAddress(0), 16384)).isNotNull();
+    assertThat(dma.findHost(dma.map(memory).busAddress(0), 1)).isNotNull();
+  }
+
+  @ParameterizedTest
+  @ValueSource(longs = {0, 1, 4095, 4097, -4096})
+  void remoteMemoryComesInPages(long size) {
+    RemoteMemory odd =
+        new RemoteMemory() {
+          @Override
+          public String name() {
+            return "odd memory";
+          }
+
+          @Override
+          public long size() {
+            return size;
+          }
+
+          @Override
+          public RemotePort openPort() {
+            throw new AssertionError("nobody may reach it");
+          }
+        };
+    assertThatThrownBy(() -> space(48).map(odd))
+        .isInstanceOf(DmaMappingException.class)
+        .hasMessageContaining("odd memory");
   }
 
   @Test

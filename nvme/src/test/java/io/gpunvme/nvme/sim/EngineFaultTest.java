@@ -65,13 +65,13 @@ class EngineFaultTest {
   private int submit(MemorySegment sqe) {
     int cid = q.push(sqe);
     q.ring();
-    host.controller.poll();
+    host.poll();
     return cid;
   }
 
   private void later(long nanos) {
     clock.advance(nanos);
-    host.controller.poll();
+    host.poll();
   }
 
   @ParameterizedTest
@@ -282,8 +282,8 @@ class EngineFaultTest {
       cids.add(q.push(FLUSH));
     }
     q.ring();
-    host.controller.poll();
-    host.controller.poll();
+    host.poll();
+    host.poll();
     List<Integer> got = new ArrayList<>();
     for (RawQueue.Completion c = q.poll(); c != null; c = q.poll()) {
       got.add(c.cid());
@@ -323,7 +323,7 @@ class EngineFaultTest {
     later(1000 * LATER);
     assertThat(q.peek()).isNull();
     host.controller.faults().clear();
-    host.controller.poll();
+    host.poll();
     assertThat(q.poll()).isNotNull();
     assertThat(host.adminOk(RawHost.abort(1, hung))).isZero();
   }
@@ -334,7 +334,7 @@ class EngineFaultTest {
     q.push(FLUSH);
     q.push(FLUSH);
     q.ring();
-    host.controller.poll();
+    host.poll();
     assertThat(host.csts().cfs()).isTrue();
     assertThat(host.csts().rdy()).isTrue();
     assertThat(host.controller.fatalReason()).contains("cfs");
@@ -353,7 +353,7 @@ class EngineFaultTest {
     q.push(FLUSH);
     q.push(FLUSH);
     q.ring();
-    host.controller.poll();
+    host.poll();
     assertThat(host.csts().gone()).isTrue();
     later(LATER);
     assertThat(q.peek()).isNull();

@@ -69,7 +69,7 @@ class EngineFuzzTest {
       case 7 -> host.controller.bar(4).write32(random.nextInt(64) * 4L, random.nextInt());
       default -> command(host, random.nextBoolean() ? q : host.admin, data);
     }
-    host.controller.poll();
+    host.poll();
     drain(q);
     drain(host.admin);
   }

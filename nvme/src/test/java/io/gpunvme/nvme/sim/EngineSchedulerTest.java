@@ -12,10 +12,11 @@ import org.junit.jupiter.api.Test;
 /** The heap of waiting commands against a sorted list. */
 class EngineSchedulerTest {
   private final MemorySegment memory = Arena.ofAuto().allocate(64, 8);
-  private final DmaSpace dma = new DmaSpace(48, 1, () -> {});
+  private final DmaSpace dma = new DmaSpace(48, 1, region -> {});
+  private final RemoteChannels channels = new RemoteChannels(dma, failure -> {});
 
   private SimCommand command(int cid, long due) {
-    SimCommand c = new SimCommand(memory, dma, memory);
+    SimCommand c = new SimCommand(memory, dma, channels, memory);
     c.cid = cid;
     c.due = due;
     return c;

@@ -44,7 +44,9 @@ class EngineStatsTest {
       host.await(() -> stats.doorbellWrites() == 22, "the last doorbell");
       assertThat(stats.interrupts()).isEqualTo(4);
       assertThat(stats.toString())
-          .contains("commands 11, completions 11 (failed 1)", "doorbell writes 22 (errors 0)");
+          .contains(
+              "commands 11 (I/O: CPU 7, peer 0), completions 11 (failed 1)",
+              "doorbell writes 22 (peer 0, errors 0)");
       host.disable();
       assertThat(stats.commands()).as("resets do not clear it").isEqualTo(11);
     }

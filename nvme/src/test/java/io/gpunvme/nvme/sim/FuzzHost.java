@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.sim;
 
+import io.gpunvme.nvme.memory.FakeGpu;
 import io.gpunvme.nvme.pci.Bar;
 import io.gpunvme.nvme.pci.ConfigSpace;
 import io.gpunvme.nvme.sim.FuzzMemory.Region;
@@ -17,6 +18,7 @@ import java.util.BitSet;
 import java.util.Deque;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.SplittableRandom;
 import java.util.regex.Pattern;
 
 /**
@@ -35,6 +37,7 @@ final class FuzzHost implements AutoCloseable {
   private static final Pattern LAWFUL_FATAL =
       Pattern.compile(
           "(submission|completion) queue \\d+ is not mapped"
+              + "|a queue's memory cannot be reached: .* is not mapped any more"
               + "|the keep alive timer expired"
               + "|enabled again before CSTS.RDY was 0"
               + "|CC\\.(MPS|CSS|AMS) .*"
@@ -166,6 +169,7 @@ final class FuzzHost implements AutoCloseable {
   final SimulatedController controller;
   final SimConfig config;
   final FuzzMemory memory;
+  final FakeGpu gpu;
   final Bar bar;
   final int dstrd;
   final RawClock clock = new RawClock();
@@ -199,13 +203,19 @@ final class FuzzHost implements AutoCloseable {
   private Region ioSq;
   private Region ioCq;
 
-  FuzzHost(SimConfig config, int adminEntries) {
+  /**
+   * @param remoteShare how many of 100 regions of memory are remote
+   */
+  FuzzHost(SimConfig config, int adminEntries, SplittableRandom random, int remoteShare) {
     this.config = config;
     this.adminEntries = adminEntries;
     manual = config.workers() == 0;
     controller =
         manual ? SimulatedController.create(config, clock) : SimulatedController.create(config);
-    memory = new FuzzMemory(controller);
+    gpu = new FakeGpu(controller);
+    SplittableRandom delays = random.split();
+    gpu.delay(() -> delays.nextInt(6));
+    memory = new FuzzMemory(controller, gpu, random.split(), remoteShare);
     bar = controller.bar(0);
     dstrd = config.dstrd();
     long bytes = Registers.sqTailDoorbell(config.ioQueues() + 1, dstrd) - Registers.DOORBELLS;
@@ -282,6 +292,7 @@ final class FuzzHost implements AutoCloseable {
 
   /** Lets the controller work a little. */
   void pump(long nanos) {
+    gpu.tick();
     if (manual) {
       clock.advance(nanos);
       controller.poll();
@@ -458,6 +469,8 @@ final class FuzzHost implements AutoCloseable {
     } finally {
       controller.close();
       memory.close();
+      gpu.requireNoMisuse();
+      require(gpu.openPorts() == 0, "%d ports were left open", gpu.openPorts());
     }
   }
 }

@@ -106,17 +106,32 @@ final class FuzzMemory implements AutoCloseable {
 
   private static final MemorySegment GUARD = MemorySegment.ofArray(new byte[PAGE]).fill(CANARY);
 
-  private final BusMapper mapper;
+  private final BusMapper host;
+  private final BusMapper gpu;
+  private final SplittableRandom random;
+  private final int remoteShare;
   private final List<Region> regions = new ArrayList<>();
   private long lowest;
   private long highest;
 
-  FuzzMemory(BusMapper mapper) {
-    this.mapper = mapper;
+  /**
+   * @param host maps host memory
+   * @param gpu maps remote memory
+   * @param remoteShare how many of 100 regions are remote
+   */
+  FuzzMemory(BusMapper host, BusMapper gpu, SplittableRandom random, int remoteShare) {
+    this.host = host;
+    this.gpu = gpu;
+    this.random = random;
+    this.remoteShare = remoteShare;
+  }
+
+  private BusMapper mapper() {
+    return random.nextInt(100) < remoteShare ? gpu : host;
   }
 
   Region add(String name, Use use, int pages) {
-    Region region = new Region(name, use, pages, mapper);
+    Region region = new Region(name, use, pages, mapper());
     regions.add(region);
     measure();
     return region;
@@ -130,7 +145,7 @@ final class FuzzMemory implements AutoCloseable {
   /** Memory of the same kind in the place of {@code old}, which is freed. */
   Region replace(Region old) {
     old.buffer.close();
-    Region fresh = new Region(old.name, old.use, old.pages(), mapper);
+    Region fresh = new Region(old.name, old.use, old.pages(), mapper());
     regions.set(regions.indexOf(old), fresh);
     measure();
     return fresh;

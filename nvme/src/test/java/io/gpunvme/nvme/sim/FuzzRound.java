@@ -37,7 +37,9 @@ final class FuzzRound implements AutoCloseable {
   FuzzRound(SplittableRandom random, int workers) {
     this.random = random;
     threads = workers > 0;
-    host = new FuzzHost(config(random, workers), 2 + random.nextInt(31));
+    int remoteShare = random.nextInt(3) * 50;
+    SimConfig config = config(random, workers);
+    host = new FuzzHost(config, 2 + random.nextInt(31), random, remoteShare);
     commands = new FuzzCommands(host, random);
     for (Region r : host.memory.data()) {
       for (long at = 0; at < r.memory.byteSize(); at += Long.BYTES) {

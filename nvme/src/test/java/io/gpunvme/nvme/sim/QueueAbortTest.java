@@ -49,13 +49,13 @@ class QueueAbortTest {
       q.push(read(i, data));
     }
     q.ring();
-    host.controller.poll();
+    host.poll();
     clock.advance(LATENCY - 1);
-    host.controller.poll();
+    host.poll();
     assertThat(q.peek()).isNull();
     assertThat(data.memory().get(ValueLayout.JAVA_BYTE, 0)).as("moved early").isEqualTo((byte) 7);
     clock.advance(1);
-    host.controller.poll();
+    host.poll();
     for (int i = 0; i < 10; i++) {
       assertThat(q.poll()).as("command " + i).isNotNull();
     }
@@ -69,7 +69,7 @@ class QueueAbortTest {
     for (int i = 0; i < 200; i++) {
       pushed.add(q.push(RawHost.sqe(IoOpcode.FLUSH, 1, 0, 0, 0, 0, 0)));
       q.ring();
-      host.controller.poll();
+      host.poll();
       clock.advance(i % 3);
     }
     clock.advance(LATENCY);
@@ -89,7 +89,7 @@ class QueueAbortTest {
       }
       q.ring();
       while (host.controller.stats().commandsOn(1) < 200) {
-        host.controller.poll();
+        host.poll();
       }
       clock.advance(10 * LATENCY);
       runs.add(drain(q));
@@ -105,7 +105,7 @@ class QueueAbortTest {
   private List<Integer> drain(RawQueue q) {
     List<Integer> cids = new ArrayList<>();
     for (int i = 0; i < 20; i++) {
-      host.controller.poll();
+      host.poll();
       for (RawQueue.Completion c = q.poll(); c != null; c = q.poll()) {
         cids.add(c.cid());
       }
@@ -121,13 +121,13 @@ class QueueAbortTest {
     int cid = q.push(read(0, data));
     int other = q.push(RawHost.sqe(IoOpcode.FLUSH, 1, 0, 0, 0, 0, 0));
     q.ring();
-    host.controller.poll();
+    host.poll();
     assertThat(host.adminOk(RawHost.abort(1, cid))).isZero();
     assertThat(q.poll())
         .returns(cid, RawQueue.Completion::cid)
         .returns(StatusCode.ABORT_REQUESTED.status(), c -> c.status() & CODE);
     clock.advance(LATENCY);
-    host.controller.poll();
+    host.poll();
     assertThat(q.poll()).returns(other, RawQueue.Completion::cid);
     assertThat(q.poll()).isNull();
     assertThat(data.memory().get(ValueLayout.JAVA_BYTE, 0)).isEqualTo((byte) 7);
@@ -142,11 +142,11 @@ class QueueAbortTest {
     RawQueue q = host.createQueue(1, 8, 8);
     int cid = q.push(RawHost.sqe(IoOpcode.FLUSH, 1, 0, 0, 0, 0, 0));
     q.ring();
-    host.controller.poll();
+    host.poll();
     assertThat(host.adminOk(RawHost.abort(1, cid + 1))).isEqualTo(1);
     assertThat(host.adminOk(RawHost.abort(2, cid))).isEqualTo(1);
     clock.advance(LATENCY);
-    host.controller.poll();
+    host.poll();
     assertThat(q.poll()).returns(0, RawQueue.Completion::status);
   }
 
@@ -160,9 +160,9 @@ class QueueAbortTest {
       host.admin.push(RawHost.abort(1, i), 100 + i);
     }
     host.admin.ring();
-    host.controller.poll();
+    host.poll();
     clock.advance(LATENCY);
-    host.controller.poll();
+    host.poll();
     assertThat(host.admin.poll())
         .returns(100, RawQueue.Completion::cid)
         .returns(StatusCode.ABORT_LIMIT_EXCEEDED.status(), c -> c.status() & CODE);
@@ -178,7 +178,7 @@ class QueueAbortTest {
       waiting.add(q.push(RawHost.sqe(IoOpcode.FLUSH, 1, 0, 0, 0, 0, 0)));
     }
     q.ring();
-    host.controller.poll();
+    host.poll();
     host.adminOk(RawHost.deleteSq(1));
     for (int i = 0; i < 5; i++) {
       RawQueue.Completion c = q.poll();
@@ -188,13 +188,13 @@ class QueueAbortTest {
     assertThat(waiting).isEmpty();
     host.adminOk(RawHost.deleteCq(1));
     clock.advance(LATENCY);
-    host.controller.poll();
+    host.poll();
     RawQueue again = host.createQueue(1, 8, 8);
     again.push(RawHost.sqe(IoOpcode.FLUSH, 1, 0, 0, 0, 0, 0));
     again.ring();
-    host.controller.poll();
+    host.poll();
     clock.advance(LATENCY);
-    host.controller.poll();
+    host.poll();
     assertThat(again.poll()).isNotNull();
   }
 
@@ -207,7 +207,7 @@ class QueueAbortTest {
         q.push(RawHost.sqe(IoOpcode.FLUSH, 1, 0, 0, 0, 0, 0));
       }
       q.ring();
-      host.controller.poll();
+      host.poll();
       clock.advance(LATENCY);
       ended += drain(q).size();
     }
@@ -224,12 +224,12 @@ class QueueAbortTest {
       q.push(RawHost.sqe(IoOpcode.FLUSH, 1, 0, 0, 0, 0, 0));
     }
     q.ring();
-    host.controller.poll();
+    host.poll();
     clock.advance(LATENCY);
-    host.controller.poll();
+    host.poll();
     host.adminOk(RawHost.deleteSq(1));
     q.poll();
-    host.controller.poll();
+    host.poll();
     assertThat(q.take()).isNotNull();
     assertThat(q.take()).as("posted when there was room").isNotNull();
     assertThat(q.take()).isNull();
@@ -239,9 +239,9 @@ class QueueAbortTest {
       again.push(RawHost.sqe(IoOpcode.FLUSH, 1, 0, 0, 0, 0, 0));
     }
     again.ring();
-    host.controller.poll();
+    host.poll();
     clock.advance(LATENCY);
-    host.controller.poll();
+    host.poll();
     assertThat(drain(again)).hasSize(15);
   }
 
@@ -255,16 +255,16 @@ class QueueAbortTest {
         q.push(read(i, data));
       }
       q.ring();
-      host.controller.poll();
+      host.poll();
       if (round == 1) {
         clock.advance(LATENCY);
-        host.controller.poll();
+        host.poll();
         data.memory().fill((byte) 7);
       }
       host.disable();
       q.cq.memory().fill((byte) 0);
       clock.advance(LATENCY);
-      host.controller.poll();
+      host.poll();
       assertThat(q.cq.memory().mismatch(java.lang.foreign.MemorySegment.ofArray(new byte[64])))
           .isEqualTo(64);
       assertThat(data.memory().get(ValueLayout.JAVA_BYTE, 0)).isEqualTo((byte) 7);

@@ -218,7 +218,7 @@ class QueueAdminTest {
           q.sq.memory(), slot * 64L, entries.memory(), page * 4096 + slot * 64L % 4096, 64);
       q.sq.memory().asSlice(slot * 64L, 64).fill((byte) 0xFF);
       q.ring();
-      host.controller.poll();
+      host.poll();
       assertThat(q.poll()).returns(cid, RawQueue.Completion::cid).returns(0, c -> c.status());
     }
   }

@@ -32,7 +32,7 @@ class QueueRingTest {
   }
 
   private void poll() {
-    host.controller.poll();
+    host.poll();
   }
 
   private long errors() {

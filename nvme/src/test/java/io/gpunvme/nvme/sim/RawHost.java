@@ -1,6 +1,8 @@
 package io.gpunvme.nvme.sim;
 
+import io.gpunvme.nvme.memory.BusMapper;
 import io.gpunvme.nvme.memory.DmaBuffer;
+import io.gpunvme.nvme.memory.FakeGpu;
 import io.gpunvme.nvme.pci.Bar;
 import io.gpunvme.nvme.pci.ConfigSpace;
 import io.gpunvme.nvme.spec.AdminOpcode;
@@ -15,6 +17,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.SplittableRandom;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 
@@ -25,8 +28,14 @@ import java.util.function.Supplier;
 final class RawHost implements AutoCloseable {
   static final int ADMIN_SIZE = 16;
   static final long PATIENCE_NANOS = 10_000_000_000L;
+  private static final int REMOTE_POLLS = 3;
+
+  /** Whether queues and buffers of new hosts are remote memory; see {@link InRemoteMemory}. */
+  static volatile boolean remoteByDefault;
 
   final SimulatedController controller;
+  final FakeGpu gpu;
+  final boolean remote = remoteByDefault;
   final Bar bar;
   final Cap cap;
   final List<DmaBuffer> buffers = new ArrayList<>();
@@ -34,6 +43,11 @@ final class RawHost implements AutoCloseable {
 
   private RawHost(SimulatedController controller) {
     this.controller = controller;
+    gpu = new FakeGpu(controller);
+    if (controller.simConfig().workers() > 0) {
+      SplittableRandom random = new SplittableRandom(controller.simConfig().seed());
+      gpu.delay(() -> random.nextInt(4));
+    }
     bar = controller.bar(0);
     cap = new Cap(bar.read64(Registers.CAP));
     admin = queueMemory(0, ADMIN_SIZE, ADMIN_SIZE);
@@ -64,23 +78,52 @@ final class RawHost implements AutoCloseable {
     config.write(ConfigSpace.COMMAND, 2, on ? command | bit : command & ~bit);
   }
 
+  /** What maps memory of the default kind. */
+  BusMapper mapper() {
+    return remote ? gpu : controller;
+  }
+
   /** Page-aligned, mapped memory; freed with the host. */
   DmaBuffer buffer(long bytes) {
-    DmaBuffer b = DmaBuffer.allocate(controller, bytes);
+    return keep(DmaBuffer.allocate(mapper(), bytes));
+  }
+
+  /** As {@link #buffer}, but the controller knows it as a device's memory. */
+  DmaBuffer remoteBuffer(long bytes) {
+    return keep(DmaBuffer.allocate(gpu, bytes));
+  }
+
+  /** Page-aligned memory of this process, whatever the default. */
+  DmaBuffer hostBuffer(long bytes) {
+    return keep(DmaBuffer.allocate(controller, bytes));
+  }
+
+  private DmaBuffer keep(DmaBuffer b) {
     buffers.add(b);
     return b;
   }
 
   /** Memory for a queue pair that the controller does not know of yet. */
   RawQueue queueMemory(int qid, int sqSize, int cqSize) {
+    return queueMemory(qid, sqSize, cqSize, remote);
+  }
+
+  /** As above, in remote memory or not. */
+  RawQueue queueMemory(int qid, int sqSize, int cqSize, boolean inRemote) {
+    long sqBytes = sqSize * 64L;
+    long cqBytes = cqSize * 16L;
     return new RawQueue(
         qid,
         sqSize,
         cqSize,
-        buffer(sqSize * 64L),
-        buffer(cqSize * 16L),
-        bar.memory(Registers.DOORBELLS, bar.size() - Registers.DOORBELLS > 4096 ? 8192 : 4096),
+        inRemote ? remoteBuffer(sqBytes) : hostBuffer(sqBytes),
+        inRemote ? remoteBuffer(cqBytes) : hostBuffer(cqBytes),
+        bar.memory(Registers.DOORBELLS, doorbellBytes()),
         cap.dstrd());
+  }
+
+  private long doorbellBytes() {
+    return bar.size() - Registers.DOORBELLS > 4096 ? 8192 : 4096;
   }
 
   // ---- bring-up
@@ -193,9 +236,29 @@ final class RawHost implements AutoCloseable {
 
   /** Creates an I/O queue pair without interrupts. */
   RawQueue createQueue(int qid, int sqSize, int cqSize) {
-    RawQueue q = queueMemory(qid, sqSize, cqSize);
-    adminOk(createCq(qid, cqSize, q.cq.busAddress(0), 1, 0));
-    adminOk(createSq(qid, sqSize, q.sq.busAddress(0), 1, qid));
+    return createQueue(queueMemory(qid, sqSize, cqSize));
+  }
+
+  /** Creates an I/O queue pair whose rings are in remote memory. */
+  RawQueue createRemoteQueue(int qid, int sqSize, int cqSize) {
+    return createQueue(queueMemory(qid, sqSize, cqSize, true));
+  }
+
+  /** Creates an I/O queue pair whose doorbells are rung through the peer's window. */
+  RawQueue createPeerQueue(int qid, int sqSize, int cqSize) {
+    return asPeer(createQueue(qid, sqSize, cqSize));
+  }
+
+  /** The same queue, empty, as somebody sees it who rings through the peer's window. */
+  RawQueue asPeer(RawQueue q) {
+    MemorySegment doorbells = bar.peerMemory(Registers.DOORBELLS, doorbellBytes());
+    return new RawQueue(q.qid, q.sqSize, q.cqSize, q.sq, q.cq, doorbells, cap.dstrd());
+  }
+
+  private RawQueue createQueue(RawQueue q) {
+    int qid = q.qid;
+    adminOk(createCq(qid, q.cqSize, q.cq.busAddress(0), 1, 0));
+    adminOk(createSq(qid, q.sqSize, q.sq.busAddress(0), 1, qid));
     return q;
   }
 
@@ -209,11 +272,22 @@ final class RawHost implements AutoCloseable {
   /** Lets the controller work: its own threads do, or we. */
   void pump() {
     if (controller.simConfig().workers() == 0) {
-      controller.poll();
+      poll();
     } else {
+      gpu.tick();
       // Tests have more threads than machines have cores.
       Thread.yield();
     }
+  }
+
+  /** What the workers do in one pass; in remote memory, until what they started has arrived. */
+  void poll() {
+    controller.poll();
+    for (int i = 1; remote && i < REMOTE_POLLS; i++) {
+      gpu.tick();
+      controller.poll();
+    }
+    gpu.tick();
   }
 
   void await(BooleanSupplier condition, String what) {
@@ -254,6 +328,10 @@ final class RawHost implements AutoCloseable {
     Throwable error = controller.internalError();
     controller.close();
     buffers.forEach(DmaBuffer::close);
+    gpu.requireNoMisuse();
+    if (gpu.openPorts() != 0) {
+      throw new AssertionError(gpu.openPorts() + " ports were left open");
+    }
     if (error != null) {
       throw new AssertionError("the controller met a bug of its own", error);
     }

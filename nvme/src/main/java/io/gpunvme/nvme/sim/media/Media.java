@@ -2,6 +2,7 @@ package io.gpunvme.nvme.sim.media;
 
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What keeps the bytes of one namespace: a flat array of {@link #size} bytes and nothing else.
@@ -20,6 +21,21 @@ public interface Media extends AutoCloseable {
 
   /** Copies {@code length} bytes from {@code source} at {@code offset} to {@code position}. */
   void write(long position, MemorySegment source, long offset, long length) throws IOException;
+
+  /**
+   * The bytes themselves, if they are memory: reading and writing them is reading and writing the
+   * medium. Lives until {@link #close}.
+   *
+   * @return null if the bytes are not in memory
+   */
+  default @Nullable MemorySegment view(long position, long length) {
+    return null;
+  }
+
+  /** Whether anything is kept: if not, nothing needs to be moved to or from here at all. */
+  default boolean keepsData() {
+    return true;
+  }
 
   /** Makes a range read as zeros; the storage behind it stays allocated where that is possible. */
   void zero(long position, long length) throws IOException;

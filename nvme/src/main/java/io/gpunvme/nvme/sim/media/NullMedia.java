@@ -23,6 +23,11 @@ public final class NullMedia implements Media {
   public void write(long position, MemorySegment source, long offset, long length) {}
 
   @Override
+  public boolean keepsData() {
+    return false;
+  }
+
+  @Override
   public void zero(long position, long length) {}
 
   @Override

@@ -1,0 +1,90 @@
+package io.gpunvme.nvme.driver;
+
+import static io.gpunvme.nvme.driver.QueuePairLayout.getInt;
+import static io.gpunvme.nvme.driver.QueuePairLayout.increment;
+import static io.gpunvme.nvme.driver.QueuePairLayout.setInt;
+
+import io.gpunvme.nvme.spec.Cqe;
+import java.lang.foreign.MemorySegment;
+
+/**
+ * Where a {@link QueuePair} reads its next CQE, and what the controller was told of it. Used by the
+ * one thread that drives the queue.
+ */
+final class CompletionRing {
+  /** An SQID no queue has: written over a consumed CQE so that a half-written successor shows. */
+  private static final int NO_SQID = 0xFFFF;
+
+  private final MemorySegment state;
+  private final MemorySegment cq;
+  private final MemorySegment doorbells;
+  private final long doorbell;
+  private final int qid;
+  private final int size;
+
+  /**
+   * @param state in the layout of {@link QueuePairLayout}
+   * @param cq the entries
+   * @param doorbell offset of the head doorbell in {@code doorbells}
+   */
+  CompletionRing(
+      MemorySegment state, MemorySegment cq, MemorySegment doorbells, long doorbell, int qid) {
+    this.state = state;
+    this.cq = cq;
+    this.doorbells = doorbells;
+    this.doorbell = doorbell;
+    this.qid = qid;
+    this.size = (int) (cq.byteSize() / Cqe.SIZE);
+  }
+
+  void reset() {
+    cq.fill((byte) 0);
+    for (int i = 0; i < size; i++) {
+      setInt(cq, (long) i * Cqe.SIZE + Cqe.DW2, NO_SQID << 16);
+    }
+    setInt(state, QueuePairLayout.CQ_HEAD, 0);
+    setInt(state, QueuePairLayout.CQ_PHASE, 1);
+  }
+
+  private long headOffset() {
+    return (long) getInt(state, QueuePairLayout.CQ_HEAD) * Cqe.SIZE;
+  }
+
+  /** Dword 3 of the entry at the head: CID, status and phase tag. */
+  int peek() {
+    // The controller is the other side: acquire on the word with the phase orders the rest of the
+    // entry after it.
+    return Cqe.dw3Acquire(cq, headOffset());
+  }
+
+  /** Whether {@link #peek} saw an entry of this lap. */
+  boolean isNew(int dw3) {
+    return Cqe.phase(dw3) == getInt(state, QueuePairLayout.CQ_PHASE);
+  }
+
+  /** Whether the entry at the head is complete and this queue's. */
+  boolean isWhole() {
+    return Cqe.sqid(cq, headOffset()) == qid;
+  }
+
+  /** Consumes the entry at the head; returns its dword 0. */
+  int take() {
+    int head = getInt(state, QueuePairLayout.CQ_HEAD);
+    long at = (long) head * Cqe.SIZE;
+    int dw0 = Cqe.dw0(cq, at);
+    setInt(cq, at + Cqe.DW2, NO_SQID << 16);
+    if (++head == size) {
+      head = 0;
+      setInt(state, QueuePairLayout.CQ_PHASE, getInt(state, QueuePairLayout.CQ_PHASE) ^ 1);
+    }
+    setInt(state, QueuePairLayout.CQ_HEAD, head);
+    return dw0;
+  }
+
+  /** Returns everything consumed to the controller. */
+  void ring() {
+    increment(state, QueuePairLayout.CQ_DOORBELLS);
+    // Release: the entries were read before the controller may overwrite them.
+    QueuePairLayout.setIntRelease(doorbells, doorbell, getInt(state, QueuePairLayout.CQ_HEAD));
+  }
+}
