@@ -1,0 +1,4 @@
+#pragma once
+// NVMe from inside a kernel. See docs/device-library.md.
+#include "exclusive.cuh"
+#include "io.cuh"

@@ -1,0 +1,191 @@
+#pragma once
+// Block and range I/O on registered buffers: what most kernels call.
+#include "shared.cuh"
+
+namespace gpunvme {
+
+// Memory that a controller may reach, registered by the host (GpuStorage.register). Described page by page; PRP lists
+// are prebuilt: list page j names the pages from j * kListStride + 1 on, so that the list of any transfer of at most
+// kMaxPages pages lies within one list page and needs no chaining (Base 2.0, 4.1.1).
+struct alignas(64) Buffer {
+  u64 size;        // bytes
+  u64 bus;         // bus address of the first byte if all pages follow each other, else 0
+  const u64* pages;  // bus address of each page, or null if they follow each other
+  const u64* lists;  // bus address of each list page
+  void* memory;    // as this GPU addresses it
+  u32 page_shift;  // log2 of the controller's memory page size
+  u32 reserved0;
+  u64 reserved1[2];
+
+  GPUNVME_FN u64 page(u64 index) const { return pages != nullptr ? pages[index] : bus + (index << page_shift); }
+};
+static_assert(sizeof(Buffer) == 64, "layout shared with the host");
+
+namespace prp {
+// Pages between the first entries of neighbouring list pages; a list page has 512 entries at least.
+constexpr u32 kListStride = 256;
+// A transfer of more pages than this might not find its list in one list page.
+constexpr u32 kMaxPages = 257;
+
+// PRP entries for `bytes` bytes from `offset` on. The caller has checked the range and that offset is a multiple of 4.
+GPUNVME_FN void entries(const Buffer& b, u64 offset, u64 bytes, u64& prp1, u64& prp2) {
+  u64 page_bytes = 1ull << b.page_shift;
+  u64 first = offset >> b.page_shift;
+  u64 within = offset & (page_bytes - 1);
+  u64 count = (within + bytes + page_bytes - 1) >> b.page_shift;
+  prp1 = b.page(first) + within;
+  prp2 = 0;
+  if (count == 2) {
+    prp2 = b.page(first + 1);
+  } else if (count > 2) {
+    prp2 = b.lists[first / kListStride] + first % kListStride * 8;
+  }
+}
+}  // namespace prp
+
+// A namespace and the queues that lead to it.
+struct alignas(64) Namespace {
+  u64 blocks;
+  u32 nsid;
+  u32 block_shift;   // log2 of the block's bytes
+  u32 max_blocks;    // of one command: MDTS, and what prp::kMaxPages pages hold at any offset
+  u32 queue_count;
+  Queue* queues;     // queue_count of them
+  u64 reserved[4];
+
+  // The command for `blocks` blocks, or kArgument.
+  GPUNVME_FN Status describe(u32 op, u64 slba, u32 count, const Buffer& buffer, u64 offset, Command& c) const {
+    u64 bytes = static_cast<u64>(count) << block_shift;
+    if (count == 0 || count > max_blocks || slba >= blocks || count > blocks - slba || (offset & 3) != 0 ||
+        offset > buffer.size || bytes > buffer.size - offset) {
+      return status::kArgument;
+    }
+    c = {op, nsid, slba, count, 0, 0, 0, 0};
+    prp::entries(buffer, offset, bytes, c.prp1, c.prp2);
+    return status::kSuccess;
+  }
+};
+static_assert(sizeof(Namespace) == 64, "layout shared with the host");
+
+// What a kernel is given: GpuStorage.deviceHandle(). Several SSDs are several namespaces.
+struct alignas(64) Storage {
+  u32 version;  // kVersion
+  u32 namespace_count;
+  const Namespace* namespaces;
+  const Buffer* buffers;  // see buffer()
+  u32 buffer_count;
+  u32 reserved0;
+  u64 reserved1[4];
+
+  static constexpr u32 kVersion = 1;
+
+  // The registered buffer of this number (counted from 0 as GpuStorage.register counts) as the SSD of the other number reaches it.
+  GPUNVME_FN const Buffer& buffer(u32 number, u32 ssd) const { return buffers[number * namespace_count + ssd]; }
+
+  // The queue pair that a caller's number falls to; callers with neighbouring numbers share one as little as possible.
+  GPUNVME_FN SharedQueue queue(const Namespace& ns, u32 number) const {
+    return SharedQueue(ns.queues + number % ns.queue_count);
+  }
+};
+static_assert(sizeof(Storage) == 64, "layout shared with the host");
+
+// Commands of one thread that may be under way at once in the calls below.
+constexpr u32 kPipeline = 4;
+
+namespace detail {
+
+// A range of any length as commands of at most max_blocks, kPipeline of them in flight. The first failure is returned; what
+// is in flight then is waited for first.
+GPUNVME_NOINLINE Status range(const Namespace& ns, SharedQueue queue, u32 op, u64 slba, u64 blocks, const Buffer& buffer,
+                        u64 offset) {
+  Token tokens[kPipeline];
+  u32 begun = 0;
+  u32 over = 0;
+  Status first = status::kSuccess;
+  while (blocks != 0 || over != begun) {
+    while (blocks != 0 && begun - over < kPipeline) {
+      u32 n = blocks < ns.max_blocks ? static_cast<u32>(blocks) : ns.max_blocks;
+      Command c;
+      Status s = ns.describe(op, slba, n, buffer, offset, c);
+      if (!failed(s)) {
+        s = queue.submit(c, tokens[begun % kPipeline]);
+      }
+      if (failed(s)) {
+        first = first == status::kSuccess ? s : first;
+        blocks = 0;
+        break;
+      }
+      begun++;
+      slba += n;
+      blocks -= n;
+      offset += static_cast<u64>(n) << ns.block_shift;
+    }
+    if (over != begun) {
+      Status s = queue.wait(tokens[over % kPipeline]);
+      over++;
+      if (failed(s)) {
+        first = first == status::kSuccess ? s : first;
+        blocks = 0;
+      }
+    }
+  }
+  return first;
+}
+
+GPUNVME_FN Status block(const Namespace& ns, SharedQueue queue, u32 op, u64 slba, u64 blocks, const Buffer& buffer,
+                        u64 offset) {
+  if (blocks > ns.max_blocks) {
+    return range(ns, queue, op, slba, blocks, buffer, offset);
+  }
+  Command c;
+  Status s = ns.describe(op, slba, static_cast<u32>(blocks), buffer, offset, c);
+  return failed(s) ? s : queue.execute(c);
+}
+
+}  // namespace detail
+
+// Reads `blocks` logical blocks from `slba` on into the buffer at `offset` bytes, a multiple of 4. Any length: longer
+// ranges than one command takes are split. Returns when the data is there, or with the first failure.
+GPUNVME_FN Status read(const Namespace& ns, SharedQueue queue, u64 slba, u64 blocks, const Buffer& buffer, u64 offset) {
+  return detail::block(ns, queue, opcode::kRead, slba, blocks, buffer, offset);
+}
+
+// The other direction. The caller's stores to the buffer come before the command.
+GPUNVME_FN Status write(const Namespace& ns, SharedQueue queue, u64 slba, u64 blocks, const Buffer& buffer, u64 offset) {
+  return detail::block(ns, queue, opcode::kWrite, slba, blocks, buffer, offset);
+}
+
+// Compares blocks with the buffer; Compare Failure if they differ: SCT and SC, the low 11 bits of the status, are 285h.
+GPUNVME_FN Status compare(const Namespace& ns, SharedQueue queue, u64 slba, u64 blocks, const Buffer& buffer, u64 offset) {
+  return detail::block(ns, queue, opcode::kCompare, slba, blocks, buffer, offset);
+}
+
+// One command's worth of a read, at most ns.max_blocks, without waiting for it.
+GPUNVME_FN Status read_async(const Namespace& ns, SharedQueue queue, u64 slba, u32 blocks, const Buffer& buffer, u64 offset,
+                             Token& token) {
+  Command c;
+  Status s = ns.describe(opcode::kRead, slba, blocks, buffer, offset, c);
+  return failed(s) ? s : queue.submit(c, token);
+}
+
+GPUNVME_FN Status write_async(const Namespace& ns, SharedQueue queue, u64 slba, u32 blocks, const Buffer& buffer, u64 offset,
+                              Token& token) {
+  Command c;
+  Status s = ns.describe(opcode::kWrite, slba, blocks, buffer, offset, c);
+  return failed(s) ? s : queue.submit(c, token);
+}
+
+// Makes written blocks durable.
+GPUNVME_FN Status flush(const Namespace& ns, SharedQueue queue) {
+  return queue.execute({opcode::kFlush, ns.nsid, 0, 0, 0, 0, 0, 0});
+}
+
+// Zeroes up to 65536 blocks without moving data.
+GPUNVME_FN Status write_zeroes(const Namespace& ns, SharedQueue queue, u64 slba, u32 blocks) {
+  if (blocks == 0 || blocks > 65536 || slba >= ns.blocks || blocks > ns.blocks - slba) {
+    return status::kArgument;
+  }
+  return queue.execute({opcode::kWriteZeroes, ns.nsid, slba, blocks, 0, 0, 0, 0});
+}
+
+}  // namespace gpunvme

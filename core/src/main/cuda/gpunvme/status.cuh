@@ -1,0 +1,59 @@
+#pragma once
+// What became of a command, and the log in which kernels tell the host of trouble.
+#include "memory.cuh"
+
+namespace gpunvme {
+
+// 0 is success. Up to 7FFFh it is the status field of the completion (SC 7:0, SCT 10:8, CRD 12:11, M 13, DNR 14); above,
+// one of these.
+using Status = u32;
+
+namespace status {
+constexpr Status kSuccess = 0;
+constexpr Status kMade = 0x8000;      // set in every status that no controller gave
+constexpr Status kPending = 0x8000;   // not over yet
+constexpr Status kTimeout = 0x8001;   // no completion before the deadline; the slot is quarantined, the data may still move
+constexpr Status kStopped = 0x8002;   // the host told the kernel to stop; as above if the command was submitted
+constexpr Status kBusy = 0x8003;      // no slot became free before the deadline; nothing was submitted
+constexpr Status kArgument = 0x8004;  // outside the namespace or the buffer, misaligned, or too long; nothing was submitted
+}  // namespace status
+
+GPUNVME_FN bool failed(Status s) { return s != status::kSuccess; }
+
+// What an error record tells of.
+namespace trouble {
+constexpr u32 kStatus = 1;     // a command failed; `status` says how
+constexpr u32 kTimeout = 2;    // a command was quarantined at its deadline
+constexpr u32 kLate = 3;       // the completion of a quarantined command arrived after all
+constexpr u32 kStale = 4;      // a completion for a command that was over: doubled, or from before a reset
+constexpr u32 kUnknown = 5;    // a completion whose CID no slot has
+constexpr u32 kMalformed = 6;  // a completion with another queue's SQID; the first of a queue only
+}  // namespace trouble
+
+struct alignas(32) ErrorRecord {
+  u32 kind;      // namespace trouble
+  Status status;
+  u32 qid;
+  u32 cid;
+  u64 slba;      // of the command; 0 where it is not known: kStale on shared queues, kUnknown, kMalformed
+  u32 opcode;
+  u32 user;      // the caller's number for the command (exclusive queues)
+};
+
+// Memory of the GPU, read by the host when no kernel runs. Records beyond the capacity are counted only.
+struct alignas(32) ErrorLog {
+  u32 count;
+  u32 capacity;
+  u32 reserved[6];
+  ErrorRecord record[1];
+
+  GPUNVME_FN void add(const ErrorRecord& r) {
+    u32 i = mem::fetch_add(&count, 1u);
+    if (i < capacity) {
+      record[i] = r;
+    }
+  }
+};
+static_assert(sizeof(ErrorRecord) == 32 && sizeof(ErrorLog) == 64, "layout shared with the host");
+
+}  // namespace gpunvme

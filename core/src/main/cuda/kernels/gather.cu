@@ -1,0 +1,42 @@
+// An example of a kernel that decides on the GPU what to read: walks through a table on the SSD whose rows name the rows to
+// read next, as sampling a graph or looking up embeddings does. No list of reads exists beforehand, anywhere.
+#include "gpunvme/gpunvme.cuh"
+
+using namespace gpunvme;
+
+// Layout in Gather.java.
+struct Walk {
+  u32 sum;     // of all words of all rows read
+  u32 row;     // the row after the last
+  u32 reads;
+  Status status;
+};
+
+// Thread t starts at row t * 2654435761 mod rows. A row's first 8 words name its neighbours.
+extern "C" __global__ void gpunvme_gather(const Storage* storage, Walk* walks, u32 threads, u32 hops, u32 rows,
+                                          u32 blocks_per_row) {
+  u32 t = blockIdx.x * blockDim.x + threadIdx.x;
+  if (t >= threads) {
+    return;
+  }
+  const Namespace& ns = storage->namespaces[0];
+  const Buffer& buffer = storage->buffer(0, 0);
+  SharedQueue queue = storage->queue(ns, t / 32);
+  u32 words = (blocks_per_row << ns.block_shift) / 4;
+  u64 offset = static_cast<u64>(t) * words * 4;
+  const u32* row_words = reinterpret_cast<const u32*>(static_cast<char*>(buffer.memory) + offset);
+  Walk walk = {0, t * 2654435761u % rows, 0, status::kSuccess};
+  for (u32 hop = 0; hop < hops; hop++) {
+    walk.status = read(ns, queue, static_cast<u64>(walk.row) * blocks_per_row, blocks_per_row, buffer, offset);
+    if (failed(walk.status)) {
+      break;
+    }
+    walk.reads++;
+    for (u32 i = 0; i < words; i++) {
+      // Volatile: the controller wrote them, and will write others there at the next hop.
+      walk.sum += static_cast<const volatile u32*>(row_words)[i];
+    }
+    walk.row = static_cast<const volatile u32*>(row_words)[walk.sum & 7] % rows;
+  }
+  walks[t] = walk;
+}
