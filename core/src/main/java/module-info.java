@@ -2,14 +2,18 @@
 module io.gpunvme.core {
   requires static org.jspecify;
   requires io.gpunvme.ffi;
+  requires transitive io.gpunvme.cuda;
   requires transitive io.gpunvme.nvme;
   requires com.google.gson;
   requires HdrHistogram;
 
   exports io.gpunvme.core;
   exports io.gpunvme.core.accel;
+  exports io.gpunvme.core.bench;
   exports io.gpunvme.core.demo;
   exports io.gpunvme.core.device;
+  exports io.gpunvme.core.example;
+  exports io.gpunvme.core.gpu;
   exports io.gpunvme.core.sample;
   exports io.gpunvme.core.transfer;
 }

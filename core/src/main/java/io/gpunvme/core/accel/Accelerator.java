@@ -1,5 +1,7 @@
 package io.gpunvme.core.accel;
 
+import java.lang.foreign.MemorySegment;
+
 /**
  * A device that works on the data, with memory of its own.
  *
@@ -18,6 +20,24 @@ public interface Accelerator extends AutoCloseable {
    * @param bytes &gt; 0; rounded up to a multiple of the page size
    */
   DeviceBuffer allocate(long bytes);
+
+  /**
+   * Allocates host memory that this accelerator addresses too, zeroed, aligned to at least 4096
+   * bytes. It stays where it is, and copies from and to it are the fastest.
+   *
+   * @param bytes &gt; 0; rounded up to a multiple of the page size
+   */
+  DeviceBuffer allocatePinned(long bytes);
+
+  /**
+   * Makes memory of somebody else in this process addressable for this accelerator.
+   *
+   * @param memory native; must outlive the window
+   * @param kind what it is
+   * @throws io.gpunvme.nvme.DmaMappingException if this accelerator cannot be given it; the message
+   *     says why
+   */
+  HostWindow mapHost(MemorySegment memory, HostMemoryKind kind);
 
   @Override
   void close();

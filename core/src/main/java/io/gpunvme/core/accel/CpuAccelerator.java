@@ -29,12 +29,34 @@ public final class CpuAccelerator implements Accelerator {
 
   @Override
   public DeviceBuffer allocate(long bytes) {
-    if (closed) {
-      throw new IllegalStateException("this accelerator is closed");
-    }
+    requireOpen();
     CpuBuffer buffer = new CpuBuffer(SharedMemory.allocate("gpunvme-buffer", bytes));
     buffers.add(buffer);
     return buffer;
+  }
+
+  /** The same as {@link #allocate}: all of its memory is the host's. */
+  @Override
+  public DeviceBuffer allocatePinned(long bytes) {
+    return allocate(bytes);
+  }
+
+  @Override
+  public HostWindow mapHost(MemorySegment memory, HostMemoryKind kind) {
+    requireOpen();
+    return new OpenWindow(memory.address());
+  }
+
+  /** The CPU addresses everything anyway. */
+  private record OpenWindow(long deviceAddress) implements HostWindow {
+    @Override
+    public void close() {}
+  }
+
+  private void requireOpen() {
+    if (closed) {
+      throw new IllegalStateException("this accelerator is closed");
+    }
   }
 
   @Override
@@ -43,28 +65,17 @@ public final class CpuAccelerator implements Accelerator {
     buffers.forEach(CpuBuffer::close);
   }
 
-  private final class CpuBuffer extends DeviceBuffer {
+  private final class CpuBuffer extends HostBuffer {
     private final SharedMemory memory;
 
     CpuBuffer(SharedMemory memory) {
+      super(memory.segment());
       this.memory = memory;
     }
 
     @Override
-    protected MemorySegment segment() {
-      return memory.segment();
-    }
-
-    @Override
-    public void copyToHost(long offset, MemorySegment target) {
-      checkRange(offset, target.byteSize());
-      MemorySegment.copy(segment(), offset, target, 0, target.byteSize());
-    }
-
-    @Override
-    public void copyFromHost(MemorySegment source, long offset) {
-      checkRange(offset, source.byteSize());
-      MemorySegment.copy(source, 0, segment(), offset, source.byteSize());
+    public long deviceAddress() {
+      return segment().address();
     }
 
     @Override

@@ -8,7 +8,8 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Memory on an {@link Accelerator} that controllers can be given.
+ * Memory that an {@link Accelerator} addresses and that controllers can be given: the accelerator's
+ * own, or host memory.
  *
  * <p>Safe for all threads. {@link #close} takes the memory away from every controller first; the
  * caller makes sure that no command in flight still names it. Use after close throws.
@@ -20,16 +21,27 @@ public abstract class DeviceBuffer implements AutoCloseable {
   /** For the accelerators. */
   protected DeviceBuffer() {}
 
-  /** The memory as the accelerator addresses it; readable by the CPU only if host memory. */
-  protected abstract MemorySegment segment();
+  /** Size in bytes, a multiple of the page size. */
+  public abstract long size();
+
+  /** Whether this is host memory, which the CPU reaches by {@link #segment}. */
+  public abstract boolean isHost();
+
+  /**
+   * The memory as the CPU addresses it.
+   *
+   * @throws IllegalStateException if it is not host memory ({@link #isHost})
+   */
+  public abstract MemorySegment segment();
+
+  /** Where the accelerator finds the first byte. */
+  public abstract long deviceAddress();
+
+  /** Makes the memory reachable for one controller. */
+  protected abstract BusRange map(BusMapper controller);
 
   /** Frees the memory; nothing maps it any more. Called once. */
   protected abstract void free();
-
-  /** Size in bytes, a multiple of the page size. */
-  public final long size() {
-    return segment().byteSize();
-  }
 
   /**
    * This buffer's bus addresses for one controller; mapped on first use, unmapped by {@link
@@ -41,15 +53,18 @@ public abstract class DeviceBuffer implements AutoCloseable {
     if (closed) {
       throw new IllegalStateException("this buffer is closed");
     }
-    return mappings.computeIfAbsent(controller, c -> c.map(segment()));
+    return mappings.computeIfAbsent(controller, this::map);
   }
 
   /**
    * Copies from this buffer to host memory, {@code target.byteSize()} bytes from {@code offset}.
+   * Returns when the data has arrived.
    */
   public abstract void copyToHost(long offset, MemorySegment target);
 
-  /** Copies host memory into this buffer at {@code offset}. */
+  /**
+   * Copies host memory into this buffer at {@code offset}. Returns when the accelerator can see it.
+   */
   public abstract void copyFromHost(MemorySegment source, long offset);
 
   /** Checks that a range lies inside this buffer. */

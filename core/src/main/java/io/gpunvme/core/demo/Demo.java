@@ -1,14 +1,18 @@
 package io.gpunvme.core.demo;
 
 import io.gpunvme.core.accel.Accelerator;
-import io.gpunvme.core.accel.CpuAccelerator;
+import io.gpunvme.core.accel.Accelerators;
 import io.gpunvme.core.accel.DeviceBuffer;
+import io.gpunvme.core.accel.HostMemoryKind;
+import io.gpunvme.core.accel.HostWindow;
 import io.gpunvme.core.device.Device;
 import io.gpunvme.core.device.DeviceAddress;
+import io.gpunvme.core.gpu.Placement;
 import io.gpunvme.core.sample.SampleModel;
-import io.gpunvme.core.transfer.CpuInitiator;
 import io.gpunvme.core.transfer.Direction;
 import io.gpunvme.core.transfer.Extent;
+import io.gpunvme.core.transfer.Initiator;
+import io.gpunvme.core.transfer.InitiatorOptions;
 import io.gpunvme.core.transfer.TransferPlan;
 import io.gpunvme.core.transfer.TransferReport;
 import io.gpunvme.core.transfer.TransferTotal;
@@ -16,6 +20,8 @@ import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.driver.BlockDevice;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.nvme.sim.DoorbellWindow;
+import io.gpunvme.nvme.sim.SimulatedController;
 import java.io.EOFException;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
@@ -25,6 +31,8 @@ import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The main job end to end: a file is put on an embedded SSD and read back over several queue pairs
@@ -60,9 +68,16 @@ public final class Demo {
   }
 
   private DemoReport run() throws IOException {
+    Accelerators.Choice choice = options.initiator().accelerator();
+    try (Accelerator accelerator = choice.accelerator()) {
+      return run(accelerator, choice.reason());
+    }
+  }
+
+  private DemoReport run(Accelerator accelerator, String reason) throws IOException {
     long start = System.nanoTime();
     // An address that makes no sense is found before a sample is made.
-    DemoDevice ssd = DemoDevice.of(options);
+    DemoDevice ssd = DemoDevice.of(options, accelerator.gpu());
     Path file = options.file();
     boolean sample = file == null;
     if (file == null) {
@@ -70,32 +85,83 @@ public final class Demo {
     }
     long bytes = size(file);
     DeviceAddress address = ssd.sizedFor(bytes);
-    try (Device device = Device.open(address, options.controller(), options.faults());
-        Accelerator accelerator = CpuAccelerator.open()) {
+    try (Device device = Device.open(address, options.controller(), options.faults())) {
       NvmeController controller = device.controller();
-      Namespace namespace = controller.namespace(1);
-      TransferTotal put = new TransferTotal();
-      String sent = put(controller, namespace, accelerator, file, bytes, put);
-      long flush = flush(controller, namespace);
-      TransferTotal get = new TransferTotal();
-      String arrived = get(controller, namespace, accelerator, bytes, get);
-      return new DemoReport(
-          file,
-          sample,
-          bytes,
-          address.toString(),
-          ssd.image(),
-          controller.identify().mn(),
-          namespace.blockSize(),
-          controller.maxTransferBytes(),
-          accelerator.name(),
-          window(bytes, GET_WINDOW, namespace.blockSize()),
-          put.report(),
-          flush,
-          get.report(),
-          sent,
-          arrived,
-          System.nanoTime() - start);
+      Placement placement = options.initiator().placement(controller, accelerator);
+      Rig rig = new Rig(controller, controller.namespace(1), accelerator, placement);
+      try (HostWindow media = placement.hostData() ? null : rig.pinMedia()) {
+        Moved put = put(rig, file, bytes);
+        long flush = flush(controller, rig.namespace());
+        Moved get = get(rig, bytes);
+        return new DemoReport(
+            file,
+            sample,
+            bytes,
+            address.toString(),
+            ssd.image(),
+            media != null,
+            controller.identify().mn(),
+            rig.namespace().blockSize(),
+            controller.maxTransferBytes(),
+            accelerator.name(),
+            reason,
+            rig.window(bytes, GET_WINDOW),
+            put.report(),
+            put.byCpu(),
+            flush,
+            get.report(),
+            get.byCpu(),
+            put.sha256(),
+            get.sha256(),
+            System.nanoTime() - start);
+      }
+    }
+  }
+
+  /**
+   * One way of the file.
+   *
+   * @param byCpu commands that the CPU submitted, by the SSD's count
+   * @param sha256 of the file's bytes, in hexadecimal
+   */
+  private record Moved(TransferReport report, long byCpu, String sha256) {}
+
+  /** Where the bytes go to and fro. */
+  private record Rig(
+      NvmeController controller,
+      Namespace namespace,
+      Accelerator accelerator,
+      Placement placement) {
+    SimulatedController ssd() {
+      if (controller.function() instanceof SimulatedController sim) {
+        return sim;
+      }
+      throw new InvalidRequestException("the demo needs an embedded SSD, not " + controller.name());
+    }
+
+    /**
+     * Lets a GPU's copy engines work on the SSD's medium itself, if it is memory.
+     *
+     * @return null if it is none
+     */
+    @Nullable HostWindow pinMedia() {
+      Optional<MemorySegment> medium = ssd().mediaMemory(namespace.nsid());
+      return medium.map(m -> accelerator.mapHost(m, HostMemoryKind.MEMORY)).orElse(null);
+    }
+
+    /** I/O commands that were submitted through the CPU's doorbells so far. */
+    long byCpu() {
+      return ssd().stats().ioCommands(DoorbellWindow.CPU);
+    }
+
+    Initiator open(InitiatorOptions wanted) {
+      return wanted.with(wanted.initiator(), placement).open(controller, accelerator);
+    }
+
+    /** How much of {@code bytes} is moved at a time, whole blocks. */
+    long window(long bytes, long limit) {
+      int block = namespace.blockSize();
+      return Math.min(limit, Math.ceilDiv(bytes, block) * block);
     }
   }
 
@@ -123,27 +189,22 @@ public final class Demo {
 
   // ---- onto the SSD
 
-  private String put(
-      NvmeController controller,
-      Namespace namespace,
-      Accelerator accelerator,
-      Path file,
-      long bytes,
-      TransferTotal total)
-      throws IOException {
+  private Moved put(Rig rig, Path file, long bytes) throws IOException {
     listener.phase(DemoPhase.PUT, bytes);
     Checksum checksum = new Checksum();
-    long window = window(bytes, PUT_WINDOW, namespace.blockSize());
+    TransferTotal total = new TransferTotal();
+    long byCpu = rig.byCpu();
+    long window = rig.window(bytes, PUT_WINDOW);
     try (FileChannel in = FileChannel.open(file);
-        CpuInitiator initiator = options.initiator().open(controller);
-        DeviceBuffer buffer = accelerator.allocate(window)) {
+        Initiator initiator = rig.open(options.initiator());
+        DeviceBuffer buffer = rig.placement().allocate(rig.accelerator(), window)) {
       for (long at = 0; at < bytes; at += window) {
         long part = Math.min(window, bytes - at);
         stage(in, part, buffer, checksum);
-        total.add(move(Direction.WRITE, controller, namespace, initiator, buffer, at, part));
+        total.add(move(Direction.WRITE, rig.namespace(), initiator, buffer, at, part));
       }
     }
-    return checksum.hex();
+    return new Moved(total.report(), rig.byCpu() - byCpu, checksum.hex());
   }
 
   /** The next part of the file into the buffer; what follows it in its last block is left alone. */
@@ -173,25 +234,22 @@ public final class Demo {
 
   // ---- and back
 
-  private String get(
-      NvmeController controller,
-      Namespace namespace,
-      Accelerator accelerator,
-      long bytes,
-      TransferTotal total) {
+  private Moved get(Rig rig, long bytes) {
     Checksum checksum = new Checksum();
-    long window = window(bytes, GET_WINDOW, namespace.blockSize());
-    try (CpuInitiator initiator = options.initiator().open(controller);
-        DeviceBuffer buffer = accelerator.allocate(window)) {
+    TransferTotal total = new TransferTotal();
+    long byCpu = rig.byCpu();
+    long window = rig.window(bytes, GET_WINDOW);
+    try (Initiator initiator = rig.open(options.initiator());
+        DeviceBuffer buffer = rig.placement().allocate(rig.accelerator(), window)) {
       for (long at = 0; at < bytes; at += window) {
         long part = Math.min(window, bytes - at);
         listener.phase(DemoPhase.GET, part);
-        total.add(move(Direction.READ, controller, namespace, initiator, buffer, at, part));
+        total.add(move(Direction.READ, rig.namespace(), initiator, buffer, at, part));
         listener.phase(DemoPhase.CHECK, part);
         check(buffer, part, checksum);
       }
     }
-    return checksum.hex();
+    return new Moved(total.report(), rig.byCpu() - byCpu, checksum.hex());
   }
 
   private void check(DeviceBuffer buffer, long part, Checksum checksum) {
@@ -208,20 +266,15 @@ public final class Demo {
 
   private TransferReport move(
       Direction direction,
-      NvmeController controller,
       Namespace namespace,
-      CpuInitiator initiator,
+      Initiator initiator,
       DeviceBuffer buffer,
       long at,
       long bytes) {
     int block = namespace.blockSize();
     Extent extent = new Extent(at / block, Math.ceilDiv(bytes, block), 0);
     TransferPlan plan =
-        TransferPlan.of(direction, namespace, controller.maxTransferBytes(), List.of(extent));
+        TransferPlan.of(direction, namespace, initiator.maxTransferBytes(), List.of(extent));
     return initiator.run(plan, buffer, listener::moved);
-  }
-
-  private static long window(long bytes, long limit, int block) {
-    return Math.min(limit, Math.ceilDiv(bytes, block) * block);
   }
 }

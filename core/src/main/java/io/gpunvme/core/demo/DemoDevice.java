@@ -26,11 +26,12 @@ final class DemoDevice {
   /**
    * Checks what was asked for.
    *
+   * @param ram whether an SSD in memory suits better than one in a file, if neither was asked for
    * @throws InvalidRequestException if it makes no sense, or names a file that exists
    */
-  static DemoDevice of(DemoOptions options) {
+  static DemoDevice of(DemoOptions options, boolean ram) {
     DeviceAddress wanted = options.device();
-    if (!wanted.has("file") && !wanted.has("media")) {
+    if (!ram && !wanted.has("file") && !wanted.has("media")) {
       wanted = wanted.with("file", options.folder().resolve("ssd.img").toString());
     }
     if (!wanted.has("workers")) {

@@ -1,6 +1,7 @@
 package io.gpunvme.core.transfer;
 
 import io.gpunvme.core.accel.DeviceBuffer;
+import io.gpunvme.core.gpu.Placement;
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.nvme.driver.QueuePair;
@@ -64,6 +65,11 @@ public final class CpuInitiator implements Initiator {
   }
 
   @Override
+  public long maxTransferBytes() {
+    return controller.maxTransferBytes();
+  }
+
+  @Override
   public synchronized TransferReport run(
       TransferPlan plan, DeviceBuffer buffer, TransferListener listener) {
     if (plan.bufferEnd() > buffer.size()) {
@@ -105,7 +111,7 @@ public final class CpuInitiator implements Initiator {
     return new TransferReport(
         "direct",
         name(),
-        Placement.HOST,
+        buffer.isHost() ? Placement.HOST : Placement.VRAM_DATA,
         queues.size(),
         depth,
         threads,

@@ -9,6 +9,9 @@ public interface Initiator extends AutoCloseable {
   /** {@code CPU} or {@code GPU}. */
   String name();
 
+  /** Longest transfer of one command that {@link #run} takes in a plan, bytes. */
+  long maxTransferBytes();
+
   /**
    * Carries out a plan and returns when every command is over.
    *

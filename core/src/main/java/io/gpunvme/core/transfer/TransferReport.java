@@ -1,5 +1,6 @@
 package io.gpunvme.core.transfer;
 
+import io.gpunvme.core.gpu.Placement;
 import org.HdrHistogram.Histogram;
 
 /**
@@ -10,7 +11,7 @@ import org.HdrHistogram.Histogram;
  * @param placement where queues and data lay
  * @param queuePairs queue pairs used
  * @param depth commands in flight per queue pair at most
- * @param threads threads that drove them
+ * @param threads threads that drove them; of a GPU, warps
  * @param commands commands completed, repeated ones included
  * @param sqDoorbells submission doorbell stores
  * @param cqDoorbells completion doorbell stores
@@ -18,8 +19,8 @@ import org.HdrHistogram.Histogram;
  * @param nanos wall-clock time
  * @param retries commands repeated after a status that allows it
  * @param recoveries times a queue had to be recovered
- * @param latency per command, ns: from the batch's first submission to the poll that saw it
- *     complete
+ * @param latency per command, ns: from its submission (the CPU's: its batch's first) to the poll
+ *     that saw it complete
  */
 public record TransferReport(
     String path,

@@ -4,8 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.gpunvme.core.device.DeviceAddress;
+import io.gpunvme.core.gpu.Placement;
+import io.gpunvme.core.transfer.InitiatorKind;
 import io.gpunvme.core.transfer.InitiatorOptions;
-import io.gpunvme.core.transfer.Placement;
 import io.gpunvme.nvme.DeviceGoneException;
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.driver.ControllerOptions;
@@ -30,7 +31,14 @@ class DemoTest {
   @TempDir Path folder;
 
   private DemoOptions sample(long bytes, String device, String faults) {
-    return DemoOptions.in(folder).withSample(bytes).withDevice(DeviceAddress.parse(device), faults);
+    return DemoOptions.in(folder)
+        .withSample(bytes)
+        .withDevice(DeviceAddress.parse(device), faults)
+        .withInitiator(cpu());
+  }
+
+  private static InitiatorOptions cpu() {
+    return InitiatorOptions.defaults().with(InitiatorKind.CPU, null);
   }
 
   private static DemoReport run(DemoOptions options) throws IOException {
@@ -40,9 +48,7 @@ class DemoTest {
   @Test
   void aSampleArrivesAndEveryNumberIsAccountedFor() throws Exception {
     DemoReport report =
-        run(
-            sample(5_000_000, "sim:mdts=64KiB,latency=0", "")
-                .withInitiator(InitiatorOptions.defaults().with(3, 8, 2)));
+        run(sample(5_000_000, "sim:mdts=64KiB,latency=0", "").withInitiator(cpu().with(3, 8, 2)));
 
     assertThat(report.verified()).isTrue();
     assertThat(report.sample()).isTrue();
@@ -53,6 +59,9 @@ class DemoTest {
     assertThat(report.get().path()).isEqualTo("direct");
     assertThat(report.get().initiator()).isEqualTo("CPU");
     assertThat(report.get().placement()).isEqualTo(Placement.HOST);
+    assertThat(report.getByCpu()).isEqualTo(report.get().commands());
+    assertThat(report.putByCpu()).isEqualTo(report.put().commands());
+    assertThat(report.pinned()).isFalse();
     assertThat(report.get().queuePairs()).isEqualTo(3);
     assertThat(report.get().depth()).isEqualTo(8);
     assertThat(report.get().threads()).isEqualTo(2);

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.gpunvme.core.accel.CpuAccelerator;
 import io.gpunvme.core.accel.DeviceBuffer;
+import io.gpunvme.core.gpu.Placement;
 import io.gpunvme.nvme.DeviceGoneException;
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.NvmeException;

@@ -6,17 +6,21 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.gpunvme.core.accel.CpuAccelerator;
 import io.gpunvme.core.accel.DeviceBuffer;
 import io.gpunvme.core.device.Device;
+import io.gpunvme.core.gpu.FakeGpu;
+import io.gpunvme.core.gpu.Placement;
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.nvme.driver.NvmeController;
 import java.util.List;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 class InitiatorOptionsTest {
   private static TransferReport read(String device, InitiatorOptions options, long blocks) {
     try (Device open = Device.open(device, ControllerOptions.defaults());
         CpuAccelerator accelerator = CpuAccelerator.open();
-        CpuInitiator initiator = options.open(open.controller());
+        Initiator initiator = options.open(open.controller(), accelerator);
         DeviceBuffer buffer = accelerator.allocate(blocks * 512)) {
       NvmeController controller = open.controller();
       TransferPlan plan =
@@ -56,6 +60,58 @@ class InitiatorOptionsTest {
     assertThatThrownBy(() -> read("sim:queues=2", tooMany, 8))
         .isInstanceOf(InvalidRequestException.class)
         .hasMessageContaining("queue pairs 3");
+  }
+
+  /** Nothing falls back silently. */
+  @ParameterizedTest
+  @CsvSource({
+    "GPU,  HOST,      0, a GPU as accelerator",
+    "GPU,  VRAM,      0, needs a GPU",
+    "AUTO, VRAM_DATA, 0, needs a GPU",
+    "CPU,  VRAM,      0, needs a GPU",
+  })
+  void refusesWhatThisAcceleratorCannotDo(
+      InitiatorKind initiator, Placement placement, int threads, String message) {
+    InitiatorOptions options =
+        InitiatorOptions.defaults().with(0, 0, threads).with(initiator, placement);
+    assertThatThrownBy(() -> read("sim:queues=2", options, 8))
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessageContaining(message);
+  }
+
+  @Test
+  void theCpuReachesGpuMemoryForDataButNotForQueues() {
+    try (Device device = Device.open("sim:latency=0", ControllerOptions.defaults());
+        FakeGpu gpu = new FakeGpu();
+        DeviceBuffer buffer = gpu.allocate(64 << 10)) {
+      InitiatorOptions cpu = InitiatorOptions.defaults().with(InitiatorKind.CPU, null);
+      assertThat(cpu.placement(device.controller(), gpu)).isEqualTo(Placement.VRAM_DATA);
+      TransferPlan plan =
+          TransferPlan.of(
+              Direction.READ,
+              device.controller().namespace(1),
+              8192,
+              List.of(new Extent(0, 128, 0)));
+      try (Initiator initiator = cpu.open(device.controller(), gpu)) {
+        TransferReport report = initiator.run(plan, buffer, TransferListener.NONE);
+        assertThat(report.initiator()).isEqualTo("CPU");
+        assertThat(report.placement()).isEqualTo(Placement.VRAM_DATA);
+      }
+      assertThatThrownBy(
+              () -> cpu.with(InitiatorKind.CPU, Placement.VRAM).open(device.controller(), gpu))
+          .isInstanceOf(InvalidRequestException.class)
+          .hasMessageContaining("placement vram is for a GPU");
+    }
+  }
+
+  @Test
+  void autoIsWhatTheAcceleratorIs() {
+    try (FakeGpu gpu = new FakeGpu();
+        CpuAccelerator cpu = CpuAccelerator.open()) {
+      InitiatorOptions auto = InitiatorOptions.defaults();
+      assertThat(auto.initiator(gpu)).isEqualTo(InitiatorKind.GPU);
+      assertThat(auto.initiator(cpu)).isEqualTo(InitiatorKind.CPU);
+    }
   }
 
   @Test

@@ -1,0 +1,294 @@
+package io.gpunvme.core.accel;
+
+import io.gpunvme.cuda.Cuda;
+import io.gpunvme.cuda.CudaContext;
+import io.gpunvme.cuda.CudaDevice;
+import io.gpunvme.cuda.CudaException;
+import io.gpunvme.cuda.DeviceMemory;
+import io.gpunvme.cuda.PinnedMemory;
+import io.gpunvme.cuda.RegisterFlag;
+import io.gpunvme.cuda.RegisteredMemory;
+import io.gpunvme.nvme.DmaMappingException;
+import io.gpunvme.nvme.memory.BusMapper;
+import io.gpunvme.nvme.memory.BusRange;
+import java.lang.foreign.MemorySegment;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+
+/**
+ * A CUDA GPU, by its primary context, which it shares with every other CUDA user of this process.
+ *
+ * <p>Allocating and freeing may wait for kernels that run: no thread that a running kernel depends
+ * on should do either.
+ */
+public final class GpuAccelerator implements Accelerator {
+  private static final int PAGE = 4096;
+
+  private final CudaContext context;
+  private final Staging staging;
+  private final String name;
+  private final Set<DeviceBuffer> buffers = ConcurrentHashMap.newKeySet();
+
+  /** By address; guarded by itself. CUDA refuses to register a range twice. */
+  private final Map<Long, Registration> registrations = new HashMap<>();
+
+  private volatile boolean closed;
+
+  private GpuAccelerator(CudaContext context) {
+    this.context = context;
+    this.name = context.device().name();
+    this.staging = new Staging(context);
+  }
+
+  /**
+   * Opens the first GPU that CUDA lists.
+   *
+   * @throws io.gpunvme.cuda.CudaNotFoundException if there is no driver; the message says what was
+   *     looked for where
+   * @throws CudaException if there is no GPU, or it does not work
+   */
+  public static GpuAccelerator open() {
+    return open(Cuda.load().device(0));
+  }
+
+  /** Opens a GPU. */
+  public static GpuAccelerator open(CudaDevice device) {
+    CudaContext context = device.openPrimary();
+    try {
+      return new GpuAccelerator(context);
+    } catch (RuntimeException e) {
+      context.close();
+      throw e;
+    }
+  }
+
+  @Override
+  public String name() {
+    return name;
+  }
+
+  @Override
+  public boolean gpu() {
+    return true;
+  }
+
+  /** The context, for kernels and streams; closed with this accelerator. */
+  public CudaContext context() {
+    return context;
+  }
+
+  @Override
+  public DeviceBuffer allocate(long bytes) {
+    requireOpen();
+    DeviceMemory memory = context.allocate(pages(bytes), PAGE);
+    try {
+      memory.fill((byte) 0);
+      return keep(new GpuBuffer(memory));
+    } catch (RuntimeException e) {
+      memory.close();
+      throw e;
+    }
+  }
+
+  @Override
+  public DeviceBuffer allocatePinned(long bytes) {
+    requireOpen();
+    long size = pages(bytes);
+    PinnedMemory memory = context.allocatePinned(size);
+    if (memory.segment().address() % PAGE != 0) {
+      // Small allocations may share a page.
+      memory.close();
+      memory = context.allocatePinned(size + PAGE);
+    }
+    long skip = -memory.segment().address() & (PAGE - 1);
+    MemorySegment aligned = memory.segment().asSlice(skip, size);
+    aligned.fill((byte) 0);
+    return keep(new PinnedBuffer(memory, aligned, memory.deviceAddress() + skip));
+  }
+
+  private static long pages(long bytes) {
+    if (bytes <= 0 || bytes > Long.MAX_VALUE - PAGE) {
+      throw new IllegalArgumentException(bytes + " bytes of memory");
+    }
+    return Math.ceilDiv(bytes, PAGE) * PAGE;
+  }
+
+  private DeviceBuffer keep(DeviceBuffer buffer) {
+    buffers.add(buffer);
+    if (closed) {
+      buffer.close();
+      requireOpen();
+    }
+    return buffer;
+  }
+
+  private void requireOpen() {
+    if (closed) {
+      throw new IllegalStateException("this accelerator is closed");
+    }
+  }
+
+  // ---- memory of others
+
+  @Override
+  public HostWindow mapHost(MemorySegment memory, HostMemoryKind kind) {
+    requireOpen();
+    synchronized (registrations) {
+      Registration there = registrations.get(memory.address());
+      if (there == null) {
+        there = new Registration(register(memory, kind));
+        registrations.put(memory.address(), there);
+      } else if (there.memory.segment().byteSize() < memory.byteSize()) {
+        throw new DmaMappingException(
+            "%d bytes at %Xh are mapped for %s already, but only %d of them"
+                .formatted(
+                    memory.byteSize(), memory.address(), name, there.memory.segment().byteSize()));
+      }
+      there.users++;
+      return new Window(there);
+    }
+  }
+
+  private RegisteredMemory register(MemorySegment memory, HostMemoryKind kind) {
+    try {
+      return kind == HostMemoryKind.REGISTERS
+          ? context.register(
+              memory, RegisterFlag.PORTABLE, RegisterFlag.DEVICEMAP, RegisterFlag.IOMEMORY)
+          : context.register(memory, RegisterFlag.PORTABLE, RegisterFlag.DEVICEMAP);
+    } catch (CudaException e) {
+      throw new DmaMappingException(
+          "%s cannot be given %d bytes of %s: %s"
+              .formatted(
+                  name,
+                  memory.byteSize(),
+                  kind == HostMemoryKind.REGISTERS ? "a BAR" : "host memory",
+                  e.getMessage()),
+          e);
+    }
+  }
+
+  /** A registered range and how many windows show it. */
+  private static final class Registration {
+    private final RegisteredMemory memory;
+    private int users;
+
+    Registration(RegisteredMemory memory) {
+      this.memory = memory;
+    }
+  }
+
+  private final class Window implements HostWindow {
+    private final Registration registration;
+    private boolean closed;
+
+    Window(Registration registration) {
+      this.registration = registration;
+    }
+
+    @Override
+    public long deviceAddress() {
+      return registration.memory.deviceAddress();
+    }
+
+    @Override
+    public void close() {
+      synchronized (registrations) {
+        if (!closed) {
+          closed = true;
+          registration.users--;
+          if (registration.users == 0) {
+            registrations.remove(registration.memory.segment().address(), registration);
+            registration.memory.close();
+          }
+        }
+      }
+    }
+  }
+
+  @Override
+  public void close() {
+    closed = true;
+    buffers.forEach(DeviceBuffer::close);
+    context.close();
+  }
+
+  // ---- buffers
+
+  private final class GpuBuffer extends DeviceBuffer {
+    private final DeviceMemory memory;
+    private final CudaRemoteMemory remote;
+
+    GpuBuffer(DeviceMemory memory) {
+      this.memory = memory;
+      this.remote = new CudaRemoteMemory(context, memory);
+    }
+
+    @Override
+    public long size() {
+      return memory.size();
+    }
+
+    @Override
+    public boolean isHost() {
+      return false;
+    }
+
+    @Override
+    public MemorySegment segment() {
+      throw new IllegalStateException(
+          "these " + size() + " bytes are memory of " + name + ", which the CPU cannot address");
+    }
+
+    @Override
+    public long deviceAddress() {
+      return memory.address();
+    }
+
+    @Override
+    protected BusRange map(BusMapper controller) {
+      return controller.map(remote);
+    }
+
+    @Override
+    public void copyToHost(long offset, MemorySegment target) {
+      checkRange(offset, target.byteSize());
+      staging.read(memory, offset, target);
+    }
+
+    @Override
+    public void copyFromHost(MemorySegment source, long offset) {
+      checkRange(offset, source.byteSize());
+      staging.write(source, memory, offset);
+    }
+
+    @Override
+    protected void free() {
+      buffers.remove(this);
+      memory.close();
+    }
+  }
+
+  private final class PinnedBuffer extends HostBuffer {
+    private final PinnedMemory memory;
+    private final long address;
+
+    PinnedBuffer(PinnedMemory memory, MemorySegment aligned, long address) {
+      super(aligned);
+      this.memory = memory;
+      this.address = address;
+    }
+
+    @Override
+    public long deviceAddress() {
+      return address;
+    }
+
+    @Override
+    protected void free() {
+      buffers.remove(this);
+      memory.close();
+    }
+  }
+}

@@ -1,0 +1,71 @@
+package io.gpunvme.core.bench;
+
+import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.nvme.driver.Namespace;
+import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.nvme.sim.DoorbellWindow;
+import io.gpunvme.nvme.sim.NamespaceConfig;
+import io.gpunvme.nvme.sim.SimConfig;
+import io.gpunvme.nvme.sim.SimulatedController;
+import java.lang.foreign.MemorySegment;
+
+/** An embedded SSD in memory, without latency of its own, for a benchmark. */
+final class BenchDevice implements AutoCloseable {
+  /** Longest transfer of one command. */
+  static final long MAX_TRANSFER = 1 << 20;
+
+  private final SimulatedController device;
+  private final NvmeController controller;
+
+  /**
+   * @param bytes of the one namespace
+   * @param blockSize of its logical blocks
+   * @param workers threads of the controller
+   */
+  BenchDevice(long bytes, int blockSize, int workers) {
+    device =
+        SimulatedController.create(
+            SimConfig.builder()
+                .namespace(NamespaceConfig.ram(bytes, blockSize))
+                .latencyNanos(0)
+                .maxTransfer(MAX_TRANSFER)
+                .workers(workers)
+                .build());
+    controller = NvmeController.open(device, ControllerOptions.builder().build());
+  }
+
+  NvmeController controller() {
+    return controller;
+  }
+
+  Namespace namespace() {
+    return controller.namespace(1);
+  }
+
+  /** The bytes of the namespace. */
+  MemorySegment medium() {
+    return device.mediaMemory(1).orElseThrow();
+  }
+
+  /** I/O commands so far that the CPU asked for. */
+  long commandsByCpu() {
+    return device.stats().ioCommands(DoorbellWindow.CPU);
+  }
+
+  /**
+   * Checks that the GPU alone has asked since {@code before}.
+   *
+   * @throws BenchException if the CPU has
+   */
+  void requireNoneByCpu(String id, long before) {
+    long count = commandsByCpu() - before;
+    if (count != 0) {
+      throw new BenchException(id + ": the CPU submitted " + count + " commands");
+    }
+  }
+
+  @Override
+  public void close() {
+    controller.close();
+  }
+}

@@ -1,0 +1,275 @@
+package io.gpunvme.core.bench;
+
+import io.gpunvme.core.accel.GpuAccelerator;
+import io.gpunvme.core.gpu.Placement;
+import io.gpunvme.nvme.InvalidRequestException;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.SequencedMap;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * All benchmarks of a GPU, by the names of their results, and the same with other numbers. For one
+ * thread; nothing else should run on the machine meanwhile.
+ */
+public final class GpuBenchmarks implements AutoCloseable {
+  /** Threads of the controller, as many as the goal for random reads names. */
+  private static final int RANDOM_WORKERS = 12;
+
+  private static final int STREAM_WORKERS = 4;
+
+  /** Processors that are left to the rest of the machine. */
+  private static final int SPARE_PROCESSORS = 2;
+
+  private static final long SSD_BYTES = 1L << 30;
+  private static final long STREAM_BYTES = 2L << 30;
+  private static final int RANDOM_QUEUES = 48;
+  private static final int RANDOM_DEPTH = 256;
+  private static final long RANDOM_COMMANDS = 1_000_000;
+
+  /** Where a CUDA copy moves each block. */
+  private static final long RANDOM_COMMANDS_BY_COPY = 50_000;
+
+  private static final int STREAM_QUEUES = 4;
+  private static final int STREAM_DEPTH = 64;
+
+  private final GpuAccelerator accelerator;
+  private final BenchKernels reads;
+  private final QueueBench queues;
+  private final Map<String, Measurement> limits = new HashMap<>();
+  private @Nullable RandomBench random;
+  private int randomBlock;
+  private @Nullable StreamBench stream;
+
+  private GpuBenchmarks(GpuAccelerator accelerator, BenchKernels reads, QueueBench queues) {
+    this.accelerator = accelerator;
+    this.reads = reads;
+    this.queues = queues;
+  }
+
+  /**
+   * Loads the kernels.
+   *
+   * @param accelerator stays the caller's
+   */
+  public static GpuBenchmarks open(GpuAccelerator accelerator) {
+    BenchKernels reads =
+        CudaBenchKernels.load(accelerator, "reads", List.of(RandomBench.KERNEL, StreamBench.CHECK));
+    try {
+      return new GpuBenchmarks(accelerator, reads, QueueBench.open(accelerator, threads()));
+    } catch (RuntimeException e) {
+      reads.close();
+      throw e;
+    }
+  }
+
+  private static int threads() {
+    return Math.max(1, Runtime.getRuntime().availableProcessors() - SPARE_PROCESSORS);
+  }
+
+  private static int workers(int most) {
+    return Math.clamp(Runtime.getRuntime().availableProcessors() - SPARE_PROCESSORS, 1, most);
+  }
+
+  /** The names of all results, in the order in which they are best taken. */
+  public static List<String> ids() {
+    List<String> ids = new ArrayList<>();
+    ids.add(StreamBench.CEILING);
+    ids.add("stream.1m.vram-data");
+    ids.add("stream.1m.vram");
+    ids.add("random.4k.host");
+    ids.add("random.512.host");
+    ids.add(RoundTrip.ID);
+    queueCases().forEach((id, c) -> ids.add(id));
+    return ids;
+  }
+
+  private static SequencedMap<String, QueueCase> queueCases() {
+    SequencedMap<String, QueueCase> cases = new LinkedHashMap<>();
+    for (boolean vram : new boolean[] {false, true}) {
+      for (boolean shared : new boolean[] {false, true}) {
+        QueueCase c = QueueCases.latency(vram, shared);
+        cases.put(c.id(), c);
+      }
+    }
+    QueueCases.throughput().forEach(c -> cases.put(c.id(), c));
+    QueueCase billion = QueueCases.billion();
+    cases.put(billion.id(), billion);
+    return cases;
+  }
+
+  /**
+   * Takes one result.
+   *
+   * @param id one of {@link #ids}
+   * @throws BenchException if a count or data was wrong
+   */
+  public Measurement run(String id, Repetitions repetitions) {
+    return switch (id) {
+      case StreamBench.CEILING -> limit(id, () -> stream().ceiling(repetitions));
+      case "stream.1m.vram-data" -> stream(id, Placement.VRAM_DATA, repetitions);
+      case "stream.1m.vram" -> stream(id, Placement.VRAM, repetitions);
+      case "random.4k.host" -> random(id, 4096, repetitions);
+      case "random.512.host" -> random(id, 512, repetitions);
+      case RoundTrip.ID -> limit(id, () -> queues.roundTrip(repetitions));
+      default -> queue(id, repetitions);
+    };
+  }
+
+  private Measurement queue(String id, Repetitions repetitions) {
+    QueueCase c = queueCases().get(id);
+    if (c == null) {
+      throw new InvalidRequestException("there is no benchmark '" + id + "'");
+    }
+    if (!c.kernel().latency()) {
+      // Every one of the billion counts, so no more of them are needed.
+      return queues.throughput(c, id.endsWith(".billion") ? Repetitions.of(1) : repetitions);
+    }
+    Measurement latency = queues.latency(c, repetitions);
+    return c.shape().vram() ? latency : besides(latency, RoundTrip.ID);
+  }
+
+  private Measurement stream(String id, Placement placement, Repetitions repetitions) {
+    Measurement rate = stream().measure(id, placement, STREAM_QUEUES, STREAM_DEPTH, repetitions);
+    return besides(rate, StreamBench.CEILING);
+  }
+
+  private Measurement random(String id, int block, Repetitions repetitions) {
+    return random(block)
+        .measure(id, Placement.HOST, RANDOM_QUEUES, RANDOM_DEPTH, RANDOM_COMMANDS, repetitions);
+  }
+
+  private Measurement limit(String id, Supplier<Measurement> measure) {
+    Measurement result = measure.get();
+    limits.put(id, result);
+    return result;
+  }
+
+  private Measurement besides(Measurement result, String limit) {
+    Measurement known = limits.get(limit);
+    return known == null ? result : result.limitedBy(known);
+  }
+
+  // ---- with other numbers; 0 stands for what the results above have
+
+  /**
+   * Commands per second through queues without a controller.
+   *
+   * @param vram queues in GPU memory, else in host memory
+   * @param warps that share the queues; 0: each queue has a warp of its own
+   */
+  public Measurement queue(
+      boolean vram, int queuePairs, int depth, int warps, Repetitions repetitions) {
+    int pairs = queuePairs == 0 ? RANDOM_QUEUES : queuePairs;
+    int perQueue = depth == 0 ? QueueCases.DEPTH : depth;
+    boolean shared = warps != 0;
+    String id =
+        "queue.%s.%s.qp%d"
+            .formatted(vram ? "vram" : "host", shared ? "shared" : "exclusive", pairs);
+    long total = QueueCases.total(vram, shared, pairs);
+    QueueCase c =
+        shared
+            ? QueueCase.shared(
+                id,
+                new QueueShape(vram, true, pairs, perQueue),
+                warps,
+                QueueCases.WARP,
+                Arrival.TOGETHER,
+                total)
+            : QueueCase.exclusive(id, vram, pairs, perQueue, total);
+    return queues.throughput(c, repetitions);
+  }
+
+  /** What one command takes, beside the bare round trip where the queues are in host memory. */
+  public Measurement latency(boolean vram, boolean shared, Repetitions repetitions) {
+    return run(QueueCases.latency(vram, shared).id(), repetitions);
+  }
+
+  /** What a bare exchange of words between GPU and CPU takes. */
+  public Measurement roundTrip(Repetitions repetitions) {
+    return run(RoundTrip.ID, repetitions);
+  }
+
+  /** The most that a stream can be: plain copies from pinned memory to the GPU. */
+  public Measurement ceiling(Repetitions repetitions) {
+    return run(StreamBench.CEILING, repetitions);
+  }
+
+  /** Random reads of one block each; {@code block} is 512 or 4096 bytes. */
+  public Measurement random(
+      Placement placement, int block, int queuePairs, int depth, Repetitions repetitions) {
+    String id = "random." + (block == 4096 ? "4k" : Integer.toString(block)) + "." + placement;
+    return random(block)
+        .measure(
+            id,
+            placement,
+            queuePairs == 0 ? RANDOM_QUEUES : queuePairs,
+            depth == 0 ? RANDOM_DEPTH : depth,
+            placement.hostData() ? RANDOM_COMMANDS : RANDOM_COMMANDS_BY_COPY,
+            repetitions);
+  }
+
+  /** Reads of 1 MiB. */
+  public Measurement stream(
+      Placement placement, int queuePairs, int depth, Repetitions repetitions) {
+    Measurement rate =
+        stream()
+            .measure(
+                "stream.1m." + placement,
+                placement,
+                queuePairs == 0 ? STREAM_QUEUES : queuePairs,
+                depth == 0 ? STREAM_DEPTH : depth,
+                repetitions);
+    return besides(rate, StreamBench.CEILING);
+  }
+
+  // ---- the SSDs, made when they are needed; one at a time, for they are large
+
+  private RandomBench random(int block) {
+    RandomBench last = random;
+    if (last != null && randomBlock == block) {
+      return last;
+    }
+    closeDevices();
+    RandomBench made =
+        new RandomBench(accelerator, reads, SSD_BYTES, block, workers(RANDOM_WORKERS));
+    random = made;
+    randomBlock = block;
+    return made;
+  }
+
+  private StreamBench stream() {
+    StreamBench last = stream;
+    if (last != null) {
+      return last;
+    }
+    closeDevices();
+    StreamBench made = new StreamBench(accelerator, reads, STREAM_BYTES, workers(STREAM_WORKERS));
+    stream = made;
+    return made;
+  }
+
+  private void closeDevices() {
+    RandomBench oldRandom = random;
+    random = null;
+    if (oldRandom != null) {
+      oldRandom.close();
+    }
+    StreamBench oldStream = stream;
+    stream = null;
+    if (oldStream != null) {
+      oldStream.close();
+    }
+  }
+
+  @Override
+  public void close() {
+    closeDevices();
+    queues.close();
+    reads.close();
+  }
+}

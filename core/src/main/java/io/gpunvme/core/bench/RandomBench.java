@@ -1,0 +1,190 @@
+package io.gpunvme.core.bench;
+
+import static io.gpunvme.core.gpu.DeviceLayout.getLong;
+import static io.gpunvme.core.gpu.DeviceLayout.setInt;
+import static io.gpunvme.core.gpu.DeviceLayout.setLong;
+
+import io.gpunvme.core.accel.Accelerator;
+import io.gpunvme.core.accel.DeviceBuffer;
+import io.gpunvme.core.bench.BenchLayout.RandomArgs;
+import io.gpunvme.core.gpu.BufferRegistration;
+import io.gpunvme.core.gpu.DeviceQueueOptions;
+import io.gpunvme.core.gpu.DeviceQueues;
+import io.gpunvme.core.gpu.Placement;
+import io.gpunvme.core.gpu.QueueCounters;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/**
+ * Random reads of single blocks from an embedded SSD by a kernel that looks at every block when it
+ * arrives. For one thread.
+ */
+final class RandomBench implements AutoCloseable {
+  /** In {@code reads.cu}. */
+  static final String KERNEL = "gpunvme_bench_random";
+
+  private static final int WARP = 32;
+  private static final int SEED = 42;
+  private static final double NANOS_PER_SECOND = 1e9;
+
+  private final Accelerator accelerator;
+  private final BenchKernels kernels;
+  private final BenchDevice device;
+  private final int blockSize;
+  private final int workers;
+
+  /**
+   * @param kernels of {@code reads.cu}; stay the caller's
+   * @param bytes of the SSD
+   * @param workers threads of the controller
+   */
+  RandomBench(
+      Accelerator accelerator, BenchKernels kernels, long bytes, int blockSize, int workers) {
+    this.accelerator = accelerator;
+    this.kernels = kernels;
+    this.blockSize = blockSize;
+    this.workers = workers;
+    device = new BenchDevice(bytes, blockSize, workers);
+    BlockPattern.stampBlocks(device.medium(), blockSize);
+  }
+
+  /**
+   * Commands per second.
+   *
+   * @param queuePairs one warp each
+   * @param commands in all, in each repetition
+   * @throws BenchException if a command failed or brought something else than it should
+   */
+  Measurement measure(
+      String id,
+      Placement placement,
+      int queuePairs,
+      int depth,
+      long commands,
+      Repetitions repetitions) {
+    int each = (int) Math.max(1, commands / queuePairs);
+    DeviceQueueOptions options = DeviceQueueOptions.exclusive(placement, queuePairs, depth);
+    try (DeviceQueues queues = new DeviceQueues(device.controller(), accelerator, options);
+        DeviceBuffer data =
+            placement.allocate(accelerator, (long) queuePairs * queues.depth() * blockSize);
+        BufferRegistration buffer =
+            BufferRegistration.create(device.controller(), accelerator, data);
+        Job job = new Job(id, queues, buffer, each)) {
+      double[] samples = repetitions.samples(job::once);
+      Map<String, Object> conditions = new LinkedHashMap<>();
+      conditions.put("placement", placement.toString());
+      conditions.put("block_bytes", blockSize);
+      conditions.put("namespace_bytes", device.namespace().bytes());
+      conditions.put("queue_pairs", queuePairs);
+      conditions.put("depth", queues.depth());
+      conditions.put("commands", (long) each * queuePairs);
+      conditions.put("controller_threads", workers);
+      conditions.put("doorbells_per_command", job.doorbells);
+      conditions.put("registers", kernels.registers(KERNEL));
+      return Measurement.of(id, "commands/s", samples, conditions);
+    }
+  }
+
+  /** One measurement's repetitions. */
+  private final class Job implements AutoCloseable {
+    private final String id;
+    private final DeviceQueues queues;
+    private final int count;
+    private final int each;
+    private final int ring;
+    private final long counterBytes;
+    private final DeviceBuffer memory;
+    private final MemorySegment args;
+    private final Arena arena = Arena.ofShared();
+    private int repetition;
+    private double doorbells;
+
+    Job(String id, DeviceQueues queues, BufferRegistration buffer, int each) {
+      this.id = id;
+      this.queues = queues;
+      this.each = each;
+      count = queues.queues().size();
+      // As Queue::slot_bits: one entry at least two.
+      ring = Math.max(2, Integer.highestOneBit(2 * queues.depth() - 1));
+      counterBytes = 2L * count * Long.BYTES;
+      memory = accelerator.allocate(counterBytes + (long) count * ring * Integer.BYTES);
+      args = arena.allocate(RandomArgs.SIZE, Long.BYTES);
+      setLong(args, RandomArgs.QUEUES, queues.deviceAddress());
+      setLong(args, RandomArgs.BUFFER, buffer.deviceAddress());
+      setLong(args, RandomArgs.DONE, memory.deviceAddress());
+      setLong(args, RandomArgs.FAILED, memory.deviceAddress() + (long) count * Long.BYTES);
+      setLong(args, RandomArgs.PLACES, memory.deviceAddress() + counterBytes);
+      setLong(args, RandomArgs.BLOCKS, device.namespace().blocks());
+      setInt(args, RandomArgs.COMMANDS, each);
+      setInt(args, RandomArgs.NSID, device.namespace().nsid());
+      setInt(args, RandomArgs.BLOCK_SHIFT, Integer.numberOfTrailingZeros(blockSize));
+    }
+
+    private double once() {
+      clear();
+      setInt(args, RandomArgs.SEED, SEED + repetition++);
+      QueueCounters before = queues.counters();
+      long byCpu = device.commandsByCpu();
+      KernelRun run = kernels.start(KERNEL, count, WARP, args);
+      KernelWait.await(run, id, () -> queues.stop(true));
+      QueueCounters counters = queues.counters().minus(before);
+      check(counters);
+      device.requireNoneByCpu(id, byCpu);
+      double total = (double) each * count;
+      doorbells = Math.max(doorbells, (counters.sqDoorbells() + counters.cqDoorbells()) / total);
+      return total * NANOS_PER_SECOND / run.nanos();
+    }
+
+    /** No counts, and all places of the buffer free. */
+    private void clear() {
+      try (Arena here = Arena.ofConfined()) {
+        MemorySegment all = here.allocate(counterBytes + (long) count * ring * Integer.BYTES, 8);
+        for (int q = 0; q < count; q++) {
+          for (int i = 0; i < queues.depth(); i++) {
+            long at = counterBytes + ((long) q * ring + i) * Integer.BYTES;
+            setInt(all, at, q * queues.depth() + i);
+          }
+        }
+        memory.copyFromHost(all, 0);
+      }
+    }
+
+    private void check(QueueCounters counters) {
+      long right = 0;
+      long wrong = 0;
+      try (Arena here = Arena.ofConfined()) {
+        MemorySegment all = here.allocate(counterBytes, Long.BYTES);
+        memory.copyToHost(0, all);
+        for (int q = 0; q < count; q++) {
+          right += getLong(all, (long) q * Long.BYTES);
+          wrong += getLong(all, (long) (count + q) * Long.BYTES);
+        }
+      }
+      long trouble = counters.timeouts() + counters.late() + counters.stale() + counters.unknown();
+      if (right != (long) each * count || wrong != 0 || trouble + counters.malformed() != 0) {
+        throw new BenchException(
+            "%s: of %d commands %d brought their block and %d failed or brought another; %s; %s"
+                .formatted(
+                    id,
+                    (long) each * count,
+                    right,
+                    wrong,
+                    counters,
+                    queues.takeErrors().records()));
+      }
+    }
+
+    @Override
+    public void close() {
+      memory.close();
+      arena.close();
+    }
+  }
+
+  @Override
+  public void close() {
+    device.close();
+  }
+}

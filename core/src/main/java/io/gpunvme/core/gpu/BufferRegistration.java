@@ -1,0 +1,165 @@
+package io.gpunvme.core.gpu;
+
+import io.gpunvme.core.accel.Accelerator;
+import io.gpunvme.core.accel.DeviceBuffer;
+import io.gpunvme.core.gpu.DeviceLayout.Buffer;
+import io.gpunvme.nvme.DmaMappingException;
+import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.nvme.memory.BusMapper;
+import io.gpunvme.nvme.memory.BusRange;
+import io.gpunvme.nvme.memory.DmaBuffer;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A buffer described for kernels and one controller: {@code struct Buffer} with the bus addresses
+ * of its pages and prebuilt PRP lists (Base 2.0, 4.1.1).
+ *
+ * <p>List page j names the pages from 256 j + 1 on, so the list of any transfer of at most {@link
+ * Buffer#MAX_PAGES} pages lies within one list page. List pages are host memory, which every
+ * controller reaches. Immutable apart from {@link #close}.
+ */
+public final class BufferRegistration implements AutoCloseable {
+  private final MemorySegment struct;
+  private final @Nullable DmaBuffer lists;
+  private final DeviceBuffer description;
+
+  /** What the transfer kernel and {@code prp::entries} can do in one command, bytes. */
+  public static long maxTransferBytes(NvmeController controller) {
+    long whole = (Buffer.MAX_PAGES - 1L) * controller.pageSize();
+    return Math.min(controller.maxTransferBytes(), whole);
+  }
+
+  private BufferRegistration(
+      MemorySegment struct, @Nullable DmaBuffer lists, DeviceBuffer description) {
+    this.struct = struct;
+    this.lists = lists;
+    this.description = description;
+  }
+
+  /**
+   * Maps a buffer for the controller and describes it.
+   *
+   * @param buffer stays the caller's
+   * @throws DmaMappingException if the controller cannot be given the memory, or its pages are
+   *     scattered in pieces smaller than the controller's
+   */
+  public static BufferRegistration create(
+      NvmeController controller, Accelerator accelerator, DeviceBuffer buffer) {
+    return create(controller.function(), controller.pageSize(), accelerator, buffer);
+  }
+
+  static BufferRegistration create(
+      BusMapper controller, int pageSize, Accelerator accelerator, DeviceBuffer buffer) {
+    BusRange range = buffer.mapFor(controller);
+    long[] pages = pages(range, pageSize);
+    int listPages = pages.length > 2 ? Math.ceilDiv(pages.length - 1, Buffer.LIST_STRIDE) : 0;
+    DmaBuffer lists = listPages == 0 ? null : buildLists(controller, pageSize, pages, listPages);
+    try {
+      long[] addresses = lists == null ? new long[0] : listAddresses(lists, pageSize, listPages);
+      boolean contiguous = range.contiguous(0, range.size()) == range.size();
+      long[] scattered = contiguous ? new long[0] : pages;
+      MemorySegment struct = Arena.ofAuto().allocate(Buffer.SIZE, Long.BYTES);
+      DeviceBuffer description =
+          accelerator.allocate(Buffer.SIZE + (long) (scattered.length + listPages) * Long.BYTES);
+      long at = description.deviceAddress() + Buffer.SIZE;
+      DeviceLayout.setLong(struct, Buffer.BYTES, buffer.size());
+      DeviceLayout.setLong(struct, Buffer.BUS, contiguous ? pages[0] : 0);
+      DeviceLayout.setLong(struct, Buffer.PAGES, contiguous ? 0 : at);
+      at += (long) scattered.length * Long.BYTES;
+      DeviceLayout.setLong(struct, Buffer.LISTS, listPages == 0 ? 0 : at);
+      DeviceLayout.setLong(struct, Buffer.MEMORY, buffer.deviceAddress());
+      DeviceLayout.setInt(struct, Buffer.PAGE_SHIFT, Integer.numberOfTrailingZeros(pageSize));
+      fill(description, struct, scattered, addresses);
+      return new BufferRegistration(struct, lists, description);
+    } catch (RuntimeException e) {
+      if (lists != null) {
+        lists.close();
+      }
+      throw e;
+    }
+  }
+
+  private static long[] pages(BusRange range, int pageSize) {
+    long[] pages = new long[Math.toIntExact(Math.ceilDiv(range.size(), pageSize))];
+    for (int i = 0; i < pages.length; i++) {
+      long offset = (long) i * pageSize;
+      long bytes = Math.min(pageSize, range.size() - offset);
+      pages[i] = range.busAddress(offset);
+      if (pages[i] % pageSize != 0 || range.contiguous(offset, bytes) < bytes) {
+        throw new DmaMappingException(
+            "the buffer is scattered in pieces smaller than the controller's page of %d bytes"
+                .formatted(pageSize));
+      }
+    }
+    return pages;
+  }
+
+  private static DmaBuffer buildLists(
+      BusMapper controller, int pageSize, long[] pages, int listPages) {
+    DmaBuffer lists = DmaBuffer.allocate(controller, (long) listPages * pageSize);
+    int entries = pageSize / Long.BYTES;
+    for (int j = 0; j < listPages; j++) {
+      int first = j * Buffer.LIST_STRIDE + 1;
+      for (int i = 0; i < entries && first + i < pages.length; i++) {
+        long entry = (long) j * pageSize + (long) i * Long.BYTES;
+        DeviceLayout.setLong(lists.memory(), entry, pages[first + i]);
+      }
+    }
+    return lists;
+  }
+
+  private static long[] listAddresses(DmaBuffer lists, int pageSize, int listPages) {
+    long[] addresses = new long[listPages];
+    for (int j = 0; j < listPages; j++) {
+      long offset = (long) j * pageSize;
+      addresses[j] = lists.busAddress(offset);
+      if (addresses[j] % pageSize != 0 || lists.range().contiguous(offset, pageSize) < pageSize) {
+        throw new DmaMappingException(
+            "a list page of %d bytes is not contiguous on the bus".formatted(pageSize));
+      }
+    }
+    return addresses;
+  }
+
+  /** Structure, page addresses and list addresses, one after the other. */
+  private static void fill(
+      DeviceBuffer description, MemorySegment struct, long[] pages, long[] listAddresses) {
+    try (Arena arena = Arena.ofConfined()) {
+      long longs = (long) (pages.length + listAddresses.length) * Long.BYTES;
+      MemorySegment all = arena.allocate(Buffer.SIZE + longs, Long.BYTES);
+      all.copyFrom(struct);
+      long at = Buffer.SIZE;
+      for (long page : pages) {
+        DeviceLayout.setLong(all, at, page);
+        at += Long.BYTES;
+      }
+      for (long list : listAddresses) {
+        DeviceLayout.setLong(all, at, list);
+        at += Long.BYTES;
+      }
+      description.copyFromHost(all, 0);
+    }
+  }
+
+  /** Where the accelerator finds {@code struct Buffer}. */
+  public long deviceAddress() {
+    return description.deviceAddress();
+  }
+
+  /** The structure itself, for arrays of them. */
+  MemorySegment struct() {
+    return struct;
+  }
+
+  /** Frees the description; no command in flight uses it. The buffer stays as it is. */
+  @Override
+  public void close() {
+    description.close();
+    DmaBuffer memory = lists;
+    if (memory != null) {
+      memory.close();
+    }
+  }
+}

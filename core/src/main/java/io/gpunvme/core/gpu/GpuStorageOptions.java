@@ -1,0 +1,26 @@
+package io.gpunvme.core.gpu;
+
+/**
+ * What a {@link GpuStorage} is to have, on each of its SSDs.
+ *
+ * @param nsid the namespace
+ * @param placement where the rings lie
+ * @param queuePairs shared queue pairs; 0: {@link DeviceQueueOptions#QUEUE_PAIRS} or fewer
+ * @param depth commands in flight per queue pair, a multiple of 32; 0: {@link
+ *     DeviceQueueOptions#DEPTH} or fewer
+ * @param buffers how many buffers can be registered at most, 1..65536
+ */
+public record GpuStorageOptions(
+    int nsid, Placement placement, int queuePairs, int depth, int buffers) {
+  private static final int BUFFERS = 64;
+
+  /** Namespace 1, everything else left to {@link GpuStorage#open}. */
+  public static GpuStorageOptions in(Placement placement) {
+    return new GpuStorageOptions(1, placement, 0, 0, BUFFERS);
+  }
+
+  /** The same with other queues. */
+  public GpuStorageOptions with(int pairs, int perQueue) {
+    return new GpuStorageOptions(nsid, placement, pairs, perQueue, buffers);
+  }
+}

@@ -1,0 +1,256 @@
+package io.gpunvme.core.transfer;
+
+import io.gpunvme.core.accel.Accelerator;
+import io.gpunvme.core.accel.DeviceBuffer;
+import io.gpunvme.core.accel.GpuAccelerator;
+import io.gpunvme.core.gpu.BufferRegistration;
+import io.gpunvme.core.gpu.CudaTransferKernel;
+import io.gpunvme.core.gpu.DeviceQueueOptions;
+import io.gpunvme.core.gpu.DeviceQueues;
+import io.gpunvme.core.gpu.Placement;
+import io.gpunvme.core.gpu.QueueCounters;
+import io.gpunvme.core.gpu.TransferKernel;
+import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.nvme.driver.NvmeController;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Drives queue pairs from a kernel, one warp each: the CPU launches it, waits, and looks after what
+ * went wrong.
+ *
+ * <p>The kernel keeps every queue full from the plan's common cursor, so a slow queue takes less of
+ * the work. One transfer at a time.
+ */
+public final class GpuInitiator implements Initiator {
+  private final NvmeController controller;
+  private final Accelerator accelerator;
+  private final TransferKernel kernel;
+  private final Placement placement;
+  private final DeviceQueues queues;
+  private final DeviceBuffer moved;
+  private final int retries;
+
+  /** Of the buffer that was used last: describing a large one takes a while. */
+  private @Nullable BufferRegistration registration;
+
+  private @Nullable DeviceBuffer registered;
+
+  /** Why no transfer can be run any more, or null. */
+  private @Nullable RuntimeException broken;
+
+  /** A kernel runs and does not end. What it may use is never freed: freeing waits for it. */
+  private boolean hung;
+
+  private boolean closed;
+
+  /**
+   * Creates the queue pairs and loads the kernel.
+   *
+   * @param placement where queues and data lie
+   * @param queuePairs 1..{@link NvmeController#maxQueuePairs}; 0: as {@link DeviceQueueOptions}
+   *     says
+   * @param depth commands in flight per queue pair; 0: as {@link DeviceQueueOptions} says
+   * @param retries how often a command that may be retried is repeated, 0..100
+   * @throws InvalidRequestException if a number is out of range
+   * @throws io.gpunvme.nvme.DmaMappingException if the placement is not possible here
+   * @throws io.gpunvme.nvme.ProtocolException if the controller granted no I/O queues
+   */
+  public static GpuInitiator open(
+      NvmeController controller,
+      GpuAccelerator accelerator,
+      Placement placement,
+      int queuePairs,
+      int depth,
+      int retries) {
+    CudaTransferKernel kernel = CudaTransferKernel.load(accelerator);
+    try {
+      return new GpuInitiator(
+          controller, accelerator, kernel, placement, queuePairs, depth, retries);
+    } catch (RuntimeException e) {
+      kernel.close();
+      throw e;
+    }
+  }
+
+  /** With another kernel, which is closed with this. */
+  GpuInitiator(
+      NvmeController controller,
+      Accelerator accelerator,
+      TransferKernel kernel,
+      Placement placement,
+      int queuePairs,
+      int depth,
+      int retries) {
+    if (retries < 0 || retries > 100) {
+      throw new InvalidRequestException("retries " + retries + " is outside 0..100");
+    }
+    this.controller = controller;
+    this.accelerator = accelerator;
+    this.kernel = kernel;
+    this.placement = placement;
+    this.retries = retries;
+    queues =
+        new DeviceQueues(
+            controller, accelerator, DeviceQueueOptions.exclusive(placement, queuePairs, depth));
+    try {
+      moved = accelerator.allocate(Long.BYTES);
+    } catch (RuntimeException e) {
+      queues.close();
+      throw e;
+    }
+  }
+
+  @Override
+  public String name() {
+    return "GPU";
+  }
+
+  @Override
+  public long maxTransferBytes() {
+    return BufferRegistration.maxTransferBytes(controller);
+  }
+
+  /**
+   * {@inheritDoc}
+   *
+   * @param buffer in host memory for {@link Placement#HOST}, else in GPU memory
+   */
+  @Override
+  public synchronized TransferReport run(
+      TransferPlan plan, DeviceBuffer buffer, TransferListener listener) {
+    check(plan, buffer);
+    BufferRegistration description = describe(buffer);
+    TransferJob job =
+        new TransferJob(plan, buffer.mapFor(controller.function()), listener, retries);
+    QueueCounters before = queues.counters();
+    queues.takeErrors();
+    KernelWatch watch = new KernelWatch(controller, queues, job, moved);
+    long start = System.nanoTime();
+    TransferArrays arrays = new TransferArrays(accelerator, plan);
+    try {
+      GpuTransfer transfer = new GpuTransfer(controller, queues, kernel, job, arrays, watch);
+      if (plan.commands() > 0) {
+        guarded(transfer, description);
+      }
+      long nanos = System.nanoTime() - start;
+      job.throwIfFailed();
+      if (transfer.bytes() != plan.bytes()) {
+        throw new IllegalStateException(
+            "a plan of %d bytes ended after %d bytes without an error"
+                .formatted(plan.bytes(), transfer.bytes()));
+      }
+      return report(transfer, queues.counters().minus(before), nanos);
+    } finally {
+      watch.restoreInterrupt();
+      hung = watch.hung();
+      if (!hung) {
+        arrays.close();
+      }
+    }
+  }
+
+  /**
+   * A kernel that failed or does not end leaves commands at work in the caller's buffer: the
+   * controller must forget the queues then.
+   */
+  private void guarded(GpuTransfer transfer, BufferRegistration description) {
+    try {
+      transfer.run(description.deviceAddress(), moved.deviceAddress());
+    } catch (RuntimeException e) {
+      broken = e;
+      try {
+        queues.forget();
+      } catch (RuntimeException second) {
+        e.addSuppressed(second);
+      }
+      throw e;
+    }
+  }
+
+  private void check(TransferPlan plan, DeviceBuffer buffer) {
+    if (closed) {
+      throw new IllegalStateException("this initiator is closed");
+    }
+    RuntimeException reason = broken;
+    if (reason != null) {
+      throw new IllegalStateException(
+          "this initiator cannot be used any more; open another: " + reason.getMessage(), reason);
+    }
+    if (plan.bufferEnd() > buffer.size()) {
+      throw new InvalidRequestException(
+          "the plan ends at byte %d of a buffer of %d bytes"
+              .formatted(plan.bufferEnd(), buffer.size()));
+    }
+    if (plan.direction() == Direction.WRITE && !controller.options().allowWrite()) {
+      throw new InvalidRequestException(
+          controller.name()
+              + " was opened read-only; set ControllerOptions.allowWrite (--allow-write) to write");
+    }
+    if (placement.hostData() != buffer.isHost()) {
+      throw new InvalidRequestException(
+          "placement %s takes a buffer in %s memory; allocate it with Placement.allocate"
+              .formatted(placement, placement.hostData() ? "pinned host" : "GPU"));
+    }
+    for (int i = 0; i < plan.commands(); i++) {
+      if (plan.bytes(i) > maxTransferBytes()) {
+        throw new InvalidRequestException(
+            "the plan has a command of %d bytes; plan with at most %d (maxTransferBytes)"
+                .formatted(plan.bytes(i), maxTransferBytes()));
+      }
+    }
+  }
+
+  private BufferRegistration describe(DeviceBuffer buffer) {
+    BufferRegistration last = registration;
+    if (last != null && registered == buffer) {
+      return last;
+    }
+    registration = null;
+    if (last != null) {
+      last.close();
+    }
+    BufferRegistration description = BufferRegistration.create(controller, accelerator, buffer);
+    registration = description;
+    registered = buffer;
+    return description;
+  }
+
+  private TransferReport report(GpuTransfer transfer, QueueCounters counters, long nanos) {
+    int warps = queues.queues().size();
+    return new TransferReport(
+        "direct",
+        name(),
+        placement,
+        warps,
+        queues.depth(),
+        warps,
+        transfer.commands(),
+        counters.sqDoorbells(),
+        counters.cqDoorbells(),
+        transfer.bytes(),
+        nanos,
+        transfer.retries(),
+        transfer.recoveries(),
+        transfer.latency());
+  }
+
+  /** Deletes the queue pairs at the controller and frees them. */
+  @Override
+  public synchronized void close() {
+    if (closed) {
+      return;
+    }
+    if (hung) {
+      closed = true;
+      return;
+    }
+    queues.close();
+    closed = true;
+    BufferRegistration last = registration;
+    if (last != null) {
+      last.close();
+    }
+    moved.close();
+    kernel.close();
+  }
+}

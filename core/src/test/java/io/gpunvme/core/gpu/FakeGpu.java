@@ -1,0 +1,169 @@
+package io.gpunvme.core.gpu;
+
+import io.gpunvme.core.accel.Accelerator;
+import io.gpunvme.core.accel.CpuAccelerator;
+import io.gpunvme.core.accel.DeviceBuffer;
+import io.gpunvme.core.accel.HostMemoryKind;
+import io.gpunvme.core.accel.HostWindow;
+import io.gpunvme.nvme.memory.BusMapper;
+import io.gpunvme.nvme.memory.BusRange;
+import io.gpunvme.nvme.memory.RemoteMemory;
+import io.gpunvme.nvme.memory.RemotePort;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+
+/**
+ * An accelerator whose memory is the host's but says that it is not: controllers get to reach it by
+ * copies only, kernels compiled for the CPU by address.
+ */
+public final class FakeGpu implements Accelerator {
+  private final CpuAccelerator cpu = CpuAccelerator.open();
+
+  @Override
+  public String name() {
+    return "fake GPU";
+  }
+
+  @Override
+  public boolean gpu() {
+    return true;
+  }
+
+  @Override
+  public DeviceBuffer allocate(long bytes) {
+    return new FakeBuffer(cpu.allocate(bytes));
+  }
+
+  @Override
+  public DeviceBuffer allocatePinned(long bytes) {
+    return cpu.allocatePinned(bytes);
+  }
+
+  @Override
+  public HostWindow mapHost(MemorySegment memory, HostMemoryKind kind) {
+    return cpu.mapHost(memory, kind);
+  }
+
+  @Override
+  public void close() {
+    cpu.close();
+  }
+
+  private static final class FakeBuffer extends DeviceBuffer {
+    private final DeviceBuffer memory;
+
+    FakeBuffer(DeviceBuffer memory) {
+      this.memory = memory;
+    }
+
+    @Override
+    public long size() {
+      return memory.size();
+    }
+
+    @Override
+    public boolean isHost() {
+      return false;
+    }
+
+    @Override
+    public MemorySegment segment() {
+      throw new IllegalStateException("not host memory");
+    }
+
+    @Override
+    public long deviceAddress() {
+      return memory.deviceAddress();
+    }
+
+    @Override
+    protected BusRange map(BusMapper controller) {
+      return controller.map(new Remote(memory.segment()));
+    }
+
+    @Override
+    public void copyToHost(long offset, MemorySegment target) {
+      memory.copyToHost(offset, target);
+    }
+
+    @Override
+    public void copyFromHost(MemorySegment source, long offset) {
+      memory.copyFromHost(source, offset);
+    }
+
+    @Override
+    protected void free() {
+      memory.close();
+    }
+  }
+
+  private record Remote(MemorySegment memory) implements RemoteMemory {
+    @Override
+    public String name() {
+      return "memory of a fake GPU";
+    }
+
+    @Override
+    public long size() {
+      return memory.byteSize();
+    }
+
+    @Override
+    public RemotePort openPort() {
+      return new Port(memory);
+    }
+  }
+
+  /** Copies at once, but says so only when asked a second time. */
+  private static final class Port implements RemotePort {
+    private final MemorySegment memory;
+    private final Arena arena = Arena.ofShared();
+    private long started;
+    private long asked;
+
+    Port(MemorySegment memory) {
+      this.memory = memory;
+    }
+
+    @Override
+    public void read(long offset, MemorySegment to) {
+      to.copyFrom(memory.asSlice(offset, to.byteSize()));
+    }
+
+    @Override
+    public void write(long offset, MemorySegment from) {
+      memory.asSlice(offset, from.byteSize()).copyFrom(from);
+    }
+
+    @Override
+    public long startRead(long offset, MemorySegment to) {
+      read(offset, to);
+      return ++started;
+    }
+
+    @Override
+    public long startWrite(long offset, MemorySegment from) {
+      write(offset, from);
+      return ++started;
+    }
+
+    @Override
+    public boolean isDone(long ticket) {
+      boolean done = ticket <= asked;
+      asked = Math.max(asked, ticket);
+      return done;
+    }
+
+    @Override
+    public MemorySegment bounce(long bytes) {
+      return arena.allocate(bytes, 64);
+    }
+
+    @Override
+    public void close() {
+      if (arena.scope().isAlive()) {
+        arena.close();
+      }
+    }
+  }
+}

@@ -1,0 +1,241 @@
+package io.gpunvme.core.gpu;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.gpunvme.core.accel.Accelerator;
+import io.gpunvme.core.accel.DeviceBuffer;
+import io.gpunvme.core.device.Device;
+import io.gpunvme.core.device.DeviceAddress;
+import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.nvme.sim.DoorbellWindow;
+import io.gpunvme.nvme.sim.SimulatedController;
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** What {@link GpuStorage} promises to those who write kernels. */
+@Timeout(100)
+abstract class GpuStorageContract {
+  private static final int BLOCK = 4096;
+  private static final int BLOCKS = 2048;
+  private static final int HALF = BLOCKS / 2;
+  private static final int ROUNDS = 8;
+  private static final Duration LIMIT = Duration.ofSeconds(20);
+
+  private final List<Device> devices = new ArrayList<>();
+  private Accelerator accelerator;
+  private DeviceBuffer results;
+
+  abstract Accelerator openAccelerator();
+
+  /** Starts {@link UserKernel}. */
+  abstract RunningKernel start(Accelerator on, long storage, long results, int threads, int rounds);
+
+  /** How many threads the kernel gets. */
+  abstract int threads();
+
+  @BeforeEach
+  final void begin() {
+    accelerator = openAccelerator();
+    results = accelerator.allocate(threads() * UserKernel.RESULT_BYTES);
+  }
+
+  @AfterEach
+  final void end() {
+    devices.forEach(Device::close);
+    accelerator.close();
+  }
+
+  private Device device() {
+    Device device =
+        Device.open(
+            DeviceAddress.parse(
+                "sim:lba=4096,size=%d,latency=0,workers=1".formatted((long) BLOCKS * BLOCK)),
+            ControllerOptions.builder()
+                .allowWrite(true)
+                .ioTimeout(Duration.ofMillis(400))
+                .recoveryTimeout(Duration.ofMillis(400))
+                .build(),
+            "");
+    MemorySegment medium = medium(device);
+    for (int block = 0; block < HALF; block++) {
+      DeviceLayout.setInt(medium, (long) block * BLOCK, block * 3 + devices.size());
+      DeviceLayout.setInt(medium, (long) block * BLOCK + 4, ~block);
+    }
+    devices.add(device);
+    return device;
+  }
+
+  private static SimulatedController sim(Device device) {
+    return (SimulatedController) device.controller().function();
+  }
+
+  private static MemorySegment medium(Device device) {
+    return sim(device).mediaMemory(1).orElseThrow();
+  }
+
+  /** Runs the kernel; returns how many reads and writes went well, and checks those. */
+  private int run(GpuStorage storage) {
+    results.copyFromHost(
+        MemorySegment.ofArray(new byte[(int) (threads() * UserKernel.RESULT_BYTES)]), 0);
+    storage.await(
+        start(accelerator, storage.deviceHandle(), results.deviceAddress(), threads(), ROUNDS),
+        LIMIT);
+    int good = 0;
+    for (int thread = 0; thread < threads(); thread++) {
+      MemorySegment r = result(thread);
+      assertThat(DeviceLayout.getInt(r, 4)).as("wrong data").isZero();
+      good += DeviceLayout.getInt(r, 0);
+    }
+    return good;
+  }
+
+  private MemorySegment result(int thread) {
+    MemorySegment r =
+        java.lang.foreign.Arena.ofAuto().allocate(UserKernel.RESULT_BYTES, Long.BYTES);
+    results.copyToHost(thread * UserKernel.RESULT_BYTES, r);
+    return r;
+  }
+
+  private DeviceBuffer register(GpuStorage storage, Placement placement) {
+    DeviceBuffer buffer = placement.allocate(accelerator, (long) threads() * BLOCK);
+    assertThat(storage.register(buffer)).isZero();
+    return buffer;
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  final void everyThreadReadsAndWritesWhatItLikes(Placement placement) {
+    Device device = device();
+    try (GpuStorage storage =
+        GpuStorage.open(device, accelerator, GpuStorageOptions.in(placement).with(2, 64))) {
+      DeviceBuffer buffer = register(storage, placement);
+
+      assertThat(run(storage)).isEqualTo(threads() * ROUNDS);
+
+      for (int thread = 0; thread < threads(); thread++) {
+        for (int round = 0; round < ROUNDS; round++) {
+          int block = (thread * 37 + round * 101) % HALF;
+          long at = (long) (HALF + block) * BLOCK;
+          assertThat(DeviceLayout.getInt(medium(device), at)).isEqualTo(block * 3);
+          assertThat(DeviceLayout.getInt(medium(device), at + 4)).isEqualTo(~block);
+        }
+      }
+      QueueCounters counters = storage.stats().getFirst();
+      assertThat(counters.submitted()).isEqualTo(2L * threads() * ROUNDS);
+      assertThat(counters.completed()).isEqualTo(counters.submitted());
+      assertThat(counters.sqDoorbells()).isBetween(1L, counters.submitted());
+      assertThat(storage.errors().total()).isZero();
+      assertThat(sim(device).stats().ioCommands(DoorbellWindow.CPU)).isZero();
+      buffer.close();
+    }
+  }
+
+  @Test
+  final void severalSsdsAreOneHandle() {
+    List<Device> both = List.of(device(), device());
+    try (GpuStorage storage =
+        GpuStorage.open(both, accelerator, GpuStorageOptions.in(Placement.HOST).with(1, 32))) {
+      register(storage, Placement.HOST);
+
+      assertThat(run(storage)).isEqualTo(threads() * ROUNDS);
+
+      assertThat(storage.stats()).hasSize(2);
+      for (Device device : both) {
+        assertThat(sim(device).stats().ioCommands(DoorbellWindow.PEER))
+            .isEqualTo((long) threads() * ROUNDS);
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "status=media/unrecovered-read-error dnr on read nth=5, STATUS, 0",
+    "drop on read nth=5,                                    TIMEOUT, 1",
+    "late=700ms on read nth=5,                              TIMEOUT, 1",
+    "duplicate on read nth=5,                               STALE,   0",
+  })
+  final void faultsAreToldAndTheQueueIsUsableAgain(
+      String fault, DeviceError.Kind kind, int recoveries) {
+    for (Placement placement : Placement.values()) {
+      Device device = device();
+      try (GpuStorage storage =
+          GpuStorage.open(device, accelerator, GpuStorageOptions.in(placement).with(1, 32))) {
+        DeviceBuffer buffer = register(storage, placement);
+        sim(device).faults().add(fault);
+        run(storage);
+        DeviceErrors errors = storage.errors();
+        assertThat(errors.records())
+            .as(placement + ": " + fault)
+            .anySatisfy(
+                e -> {
+                  assertThat(e.kind()).isEqualTo(kind);
+                  assertThat(e.qid()).isPositive();
+                  assertThat(e.opcode()).isEqualTo(kind == DeviceError.Kind.STALE ? e.opcode() : 2);
+                });
+        sim(device).faults().clear();
+        assertThat(storage.recover().size()).isLessThanOrEqualTo(recoveries);
+        assertThat(storage.errors().total()).isZero();
+
+        int good = run(storage);
+        assertThat(good).isEqualTo(threads() * ROUNDS);
+        buffer.close();
+      } finally {
+        devices.remove(device);
+        device.close();
+      }
+    }
+  }
+
+  @Test
+  final void aKernelThatUsesALostQueueIsStoppedAndCanBeRunAgain() {
+    Device device = device();
+    try (GpuStorage storage =
+        GpuStorage.open(device, accelerator, GpuStorageOptions.in(Placement.HOST).with(1, 32))) {
+      register(storage, Placement.HOST);
+      sim(device).faults().add("cfs on read nth=5");
+      run(storage);
+      assertThat(storage.recover()).isNotEmpty();
+      storage.errors();
+      assertThat(run(storage)).isEqualTo(threads() * ROUNDS);
+    }
+  }
+
+  @Test
+  final void whatItCannotDoItRefuses() {
+    Device device = device();
+    GpuStorageOptions options = GpuStorageOptions.in(Placement.HOST);
+    assertThatThrownBy(() -> GpuStorage.open(List.of(), accelerator, options))
+        .isInstanceOf(InvalidRequestException.class);
+    assertThatThrownBy(() -> GpuStorage.open(device, accelerator, options.with(1, 33)))
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessageContaining("multiple of 32");
+    assertThatThrownBy(
+            () ->
+                GpuStorage.open(
+                    device, accelerator, new GpuStorageOptions(7, Placement.HOST, 1, 32, 1)))
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessageContaining("namespace 7");
+    GpuStorage storage =
+        GpuStorage.open(device, accelerator, new GpuStorageOptions(1, Placement.HOST, 1, 32, 1));
+    register(storage, Placement.HOST);
+    DeviceBuffer second = accelerator.allocatePinned(4096);
+    assertThatThrownBy(() -> storage.register(second))
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessageContaining("all 1 buffers");
+    storage.close();
+    storage.close();
+    assertThatThrownBy(storage::deviceHandle).isInstanceOf(IllegalStateException.class);
+    assertThatThrownBy(() -> storage.register(second)).isInstanceOf(IllegalStateException.class);
+  }
+}

@@ -1,0 +1,56 @@
+package io.gpunvme.core.gpu;
+
+/** A kernel as users write them: every thread reads, checks and writes blocks of its own choice. */
+final class UserKernel {
+  /**
+   * Thread t of n: for each round, reads block (t * 37 + round * 101) mod blocks of SSD (t mod
+   * namespaces) into its own place of buffer 0, compares the first word with what is expected, and
+   * writes the block to the same place of the upper half of the namespace.
+   */
+  static final String SOURCE =
+      """
+      #include "gpunvme/gpunvme.cuh"
+      using namespace gpunvme;
+
+      struct Result {
+        u32 reads;
+        u32 wrong;
+        Status last;
+        u32 reserved;
+      };
+
+      extern "C" __global__ void copy_blocks(const Storage* storage, Result* results, u32 threads, u32 rounds) {
+        u32 thread = blockIdx.x * blockDim.x + threadIdx.x;
+        if (thread >= threads) {
+          return;
+        }
+        u32 ssd = thread % storage->namespace_count;
+        const Namespace& ns = storage->namespaces[ssd];
+        const Buffer& buffer = storage->buffer(0, ssd);
+        SharedQueue queue = storage->queue(ns, thread);
+        u64 offset = static_cast<u64>(thread) << ns.block_shift;
+        u64 half = ns.blocks / 2;
+        Result r = {0, 0, status::kSuccess, 0};
+        for (u32 round = 0; round < rounds; round++) {
+          u64 block = (thread * 37ull + round * 101ull) % half;
+          Status s = read(ns, queue, block, 1, buffer, offset);
+          if (!failed(s)) {
+            const volatile u32* word = reinterpret_cast<const volatile u32*>(static_cast<char*>(buffer.memory) + offset);
+            r.wrong += *word != block * 3 + ssd;
+            s = write(ns, queue, half + block, 1, buffer, offset);
+          }
+          if (failed(s)) {
+            r.last = s;
+            break;
+          }
+          r.reads++;
+        }
+        results[thread] = r;
+      }
+      """;
+
+  /** Bytes of a {@code Result}. */
+  static final long RESULT_BYTES = 16;
+
+  private UserKernel() {}
+}

@@ -1,0 +1,18 @@
+/**
+ * The protocol of the shared queue as a model, and a checker that visits every state it can reach.
+ *
+ * <p>{@link io.gpunvme.core.model.Checker} knows nothing of NVMe; {@link
+ * io.gpunvme.core.model.SharedQueueModel} is the protocol of {@code docs/shared-queue.md}, which
+ * the device code translates, with callers, a controller that reorders, loses and doubles
+ * completions, and a host that recovers the queue. Start reading at {@link
+ * io.gpunvme.core.model.Submission}, {@link io.gpunvme.core.model.Service} and {@link
+ * io.gpunvme.core.model.Waiting}: these are the protocol. {@link io.gpunvme.core.model.Flaw} lists
+ * what happens without each of its rules.
+ *
+ * <p>Only models belong here: nothing of the product is called, nothing has a real thread or a
+ * clock.
+ */
+@NullMarked
+package io.gpunvme.core.model;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,197 @@
+package io.gpunvme.core.twin;
+
+import io.gpunvme.core.accel.CpuAccelerator;
+import io.gpunvme.core.accel.DeviceBuffer;
+import io.gpunvme.core.gpu.BufferRegistration;
+import io.gpunvme.core.gpu.DeviceLayout;
+import io.gpunvme.core.gpu.DeviceLayout.Namespace;
+import io.gpunvme.core.gpu.DeviceQueue;
+import io.gpunvme.core.gpu.DeviceQueueOptions;
+import io.gpunvme.core.gpu.DeviceQueues;
+import io.gpunvme.core.gpu.Placement;
+import io.gpunvme.core.twin.TwinJob.Outcome;
+import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.nvme.sim.NamespaceConfig;
+import io.gpunvme.nvme.sim.SimConfig;
+import io.gpunvme.nvme.sim.SimulatedController;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+
+/** The embedded controller, queues at it, and threads of the CPU twin that use them. */
+final class TwinDevice implements AutoCloseable {
+  static final int BLOCK = 512;
+
+  /** Blocks that each thread has for itself. */
+  static final int BLOCKS = 4096;
+
+  /** Blocks of one operation at most. */
+  static final int CHUNK_BLOCKS = 24;
+
+  /** Blocks of one command at most; longer operations take several. */
+  static final int MAX_BLOCKS = 16;
+
+  private static final long NO_COMMAND_TAKES_AS_LONG = 30_000;
+
+  final SimulatedController sim;
+  final NvmeController controller;
+  final DeviceQueues queues;
+  final MemorySegment ns;
+
+  private final TwinLibrary.Function run;
+  private final CpuAccelerator cpu = CpuAccelerator.open();
+  private final Arena arena = Arena.ofShared();
+  private final BufferRegistration registration;
+  private final List<TwinJob> jobs = new ArrayList<>();
+  private final List<Thread> started = new ArrayList<>();
+
+  /**
+   * @param threads one for each queue pair, or a multiple of that on shared queues
+   * @param timeoutMillis of each command
+   * @param seed of the controller
+   */
+  TwinDevice(
+      TwinLibrary library,
+      boolean shared,
+      int queuePairs,
+      int depth,
+      int threads,
+      int chunks,
+      long timeoutMillis,
+      long seed) {
+    run = library.function(shared ? "twin_shared" : "twin_exclusive", void.class, long.class);
+    sim =
+        SimulatedController.create(
+            SimConfig.builder()
+                .namespace(NamespaceConfig.ram((long) threads * BLOCKS * BLOCK, BLOCK))
+                .maxTransfer((long) MAX_BLOCKS * BLOCK)
+                .mqes(4095)
+                .latencyNanos(0)
+                .outOfOrder(true)
+                .workers(1)
+                .seed(seed)
+                .build());
+    controller =
+        NvmeController.open(
+            sim,
+            ControllerOptions.builder()
+                .allowWrite(true)
+                .ioTimeout(Duration.ofMillis(timeoutMillis))
+                .recoveryTimeout(Duration.ofMillis(500))
+                .build());
+    queues =
+        new DeviceQueues(
+            controller, cpu, new DeviceQueueOptions(Placement.HOST, shared, queuePairs, depth));
+    long part = (long) chunks * CHUNK_BLOCKS * BLOCK;
+    DeviceBuffer buffer = cpu.allocate(threads * part);
+    registration = BufferRegistration.create(controller, cpu, buffer);
+    ns = namespace(arena, threads * BLOCKS, MAX_BLOCKS, queuePairs, queues.deviceAddress());
+    for (int i = 0; i < threads; i++) {
+      jobs.add(
+          new TwinJob(
+              arena,
+              ns.address(),
+              queues.queues().get(i % queuePairs).deviceAddress(),
+              registration.deviceAddress(),
+              i * part,
+              (long) i * BLOCKS,
+              BLOCKS,
+              BLOCK,
+              chunks,
+              CHUNK_BLOCKS));
+    }
+  }
+
+  static MemorySegment namespace(
+      Arena arena, long blocks, int maxBlocks, int queueCount, long queues) {
+    MemorySegment ns = arena.allocate(Namespace.SIZE, Namespace.SIZE);
+    DeviceLayout.setLong(ns, Namespace.BLOCKS, blocks);
+    DeviceLayout.setInt(ns, Namespace.NSID, 1);
+    DeviceLayout.setInt(ns, Namespace.BLOCK_SHIFT, Integer.numberOfTrailingZeros(BLOCK));
+    DeviceLayout.setInt(ns, Namespace.MAX_BLOCKS, maxBlocks);
+    DeviceLayout.setInt(ns, Namespace.QUEUE_COUNT, queueCount);
+    DeviceLayout.setLong(ns, Namespace.QUEUES, queues);
+    return ns;
+  }
+
+  DeviceQueue queue() {
+    return queues.queues().getFirst();
+  }
+
+  long buffer() {
+    return registration.deviceAddress();
+  }
+
+  /** Starts all threads. */
+  Running start(long seed, int operations, boolean single) {
+    List<Thread> threads = new ArrayList<>();
+    for (int i = 0; i < jobs.size(); i++) {
+      long job = jobs.get(i).prepare(seed + i, operations, single);
+      threads.add(Thread.ofPlatform().daemon().start(() -> run.call(job)));
+    }
+    started.addAll(threads);
+    return new Running(threads);
+  }
+
+  /** Runs all threads to their end; returns what became of all operations. */
+  Outcome run(long seed, int operations, boolean single) {
+    return start(seed, operations, single).end();
+  }
+
+  /** Threads at work. */
+  final class Running {
+    private final List<Thread> threads;
+
+    Running(List<Thread> threads) {
+      this.threads = threads;
+    }
+
+    boolean over() {
+      return threads.stream().noneMatch(Thread::isAlive);
+    }
+
+    Outcome end() {
+      await();
+      started.removeAll(threads);
+      Outcome sum = Outcome.NONE;
+      for (TwinJob job : jobs) {
+        sum = sum.plus(job.outcome());
+      }
+      return sum;
+    }
+
+    private void await() {
+      for (Thread thread : threads) {
+        try {
+          if (!thread.join(Duration.ofMillis(NO_COMMAND_TAKES_AS_LONG))) {
+            throw new AssertionError("a thread hangs: " + queues.counters() + ", " + sim.stats());
+          }
+        } catch (InterruptedException e) {
+          throw new AssertionError(e);
+        }
+      }
+    }
+  }
+
+  /** Makes the only queue usable again. */
+  boolean recover() {
+    boolean recovered = queues.recover(queue()).recovered();
+    jobs.forEach(TwinJob::recovered);
+    return recovered;
+  }
+
+  @Override
+  public void close() {
+    // After a failed test threads may still be at work in this memory.
+    queues.stop(true);
+    new Running(List.copyOf(started)).await();
+    queues.close();
+    registration.close();
+    controller.close();
+    cpu.close();
+    arena.close();
+  }
+}

@@ -1,0 +1,171 @@
+#pragma once
+// Threads that use queues as kernels do, and check what they get.
+#include <deque>
+
+#include "responder.h"
+
+namespace twin {
+
+// What the callers of one queue saw; each has its own, added up in the end.
+struct Seen {
+  u64 submitted = 0;
+  u64 completed = 0;  // with a status from the controller
+  u64 failures = 0;
+  u64 timeouts = 0;
+  u64 stopped = 0;
+  u64 busy = 0;
+
+  void add(const Seen& o) {
+    submitted += o.submitted;
+    completed += o.completed;
+    failures += o.failures;
+    timeouts += o.timeouts;
+    stopped += o.stopped;
+    busy += o.busy;
+  }
+};
+
+// The commands of one thread. Work whose fate is unknown belongs to the controller until the end of the round.
+class Works {
+ public:
+  explicit Works(u64 thread) : next_(thread << 40) {}
+
+  Work* make() {
+    if (spare_.empty()) {
+      all_.emplace_back();
+      spare_.push_back(&all_.back());
+    }
+    Work* w = spare_.back();
+    spare_.pop_back();
+    u64 number = next_++;
+    *w = {number, scramble(number), 0, 0, 0};
+    return w;
+  }
+
+  static Command command(const Work* w) {
+    return {opcode::kRead, 1, w->number, 1, 0, reinterpret_cast<u64>(w), scramble(w->number), 0};
+  }
+
+  // Checks that a command's own result arrived.
+  void over(Work* w, Status s, Seen& seen) {
+    if (s == status::kBusy) {
+      seen.busy++;
+    } else if (s == status::kTimeout || s == status::kStopped) {
+      seen.submitted++;
+      (s == status::kTimeout ? seen.timeouts : seen.stopped)++;
+      return;
+    } else if ((s & status::kMade) != 0) {
+      violation("a status that nobody gives: status, SLBA", s, w->number);
+    } else {
+      seen.submitted++;
+      seen.completed++;
+      seen.failures += failed(s);
+      if (w->answer != s || w->fetched != 1 || w->received != ~scramble(w->number)) {
+        violation("not the command's own result: status, SLBA", s, w->number);
+      }
+    }
+    spare_.push_back(w);
+  }
+
+ private:
+  u64 next_;
+  std::deque<Work> all_;
+  std::vector<Work*> spare_;
+};
+
+// Commands one by one and in bunches, results taken in any order.
+inline Seen call_shared(Queue* queue, Works& works, u64 commands, u32 most, u64 seed) {
+  SharedQueue q(queue);
+  Seen seen;
+  std::mt19937_64 random(seed);
+  std::vector<std::pair<Token, Work*>> pending;
+  for (u64 done = 0; done < commands;) {
+    u32 bunch = random() % 3 == 0 ? 1 : 1 + random() % most;
+    done += bunch;
+    if (bunch == 1) {
+      Work* w = works.make();
+      works.over(w, q.execute(Works::command(w)), seen);
+      continue;
+    }
+    for (u32 i = 0; i < bunch; i++) {
+      Work* w = works.make();
+      Token token;
+      Status s = q.submit(Works::command(w), token);
+      if (!failed(s)) {
+        pending.push_back({token, w});
+      } else if (s == status::kStopped) {
+        seen.stopped++;  // nothing was submitted
+      } else {
+        works.over(w, s, seen);
+      }
+    }
+    while (!pending.empty()) {
+      size_t at = random() % pending.size();
+      auto [token, w] = pending[at];
+      pending[at] = pending.back();
+      pending.pop_back();
+      works.over(w, q.wait(token), seen);
+      if (token.valid()) {
+        violation("a token that is still valid", token.cid, 0);
+      }
+    }
+  }
+  return seen;
+}
+
+// One warp's worth, as the transfer kernel does it.
+class ExclusiveCaller {
+ public:
+  ExclusiveCaller(Queue* queue, Works& works, u64 commands) : queue_(queue), works_(works), left_(commands) {}
+
+  Seen run() {
+    ExclusiveQueue q(queue_);
+    q.run(*this, *this);
+    q.close();
+    return seen_;
+  }
+
+  bool take(bool wanted, Command& c) {
+    if (!wanted || left_ == 0) {
+      return false;
+    }
+    left_--;
+    Work* w = works_.make();
+    u32 user;
+    if (spare_.empty()) {
+      user = static_cast<u32>(at_.size());
+      at_.push_back(w);
+    } else {
+      user = spare_.back();
+      spare_.pop_back();
+      at_[user] = w;
+    }
+    c = Works::command(w);
+    c.user = user;
+    return true;
+  }
+
+  void done(bool valid, u32 user, u64 slba, Status s) {
+    if (!valid) {
+      return;
+    }
+    Work* w = user < at_.size() ? at_[user] : nullptr;
+    if (w == nullptr || w->number != slba) {
+      violation("an end of no command: user, SLBA", user, slba);
+      return;
+    }
+    at_[user] = nullptr;
+    spare_.push_back(user);
+    works_.over(w, s, seen_);
+  }
+
+ private:
+  Queue* queue_;
+  Works& works_;
+  u64 left_;
+  Seen seen_;
+  std::vector<Work*> at_;  // by the number that goes with a command
+  std::vector<u32> spare_;
+};
+
+}  // namespace twin

@@ -1,0 +1,265 @@
+#pragma once
+// A controller for the stress: executes no command, but sees to it that every one arrives once, whole, in a slot of its own,
+// and answers out of order, wrongly or not at all.
+#include <atomic>
+#include <cstdio>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "queue_memory.h"
+
+namespace twin {
+
+// The data of one command. Its words are plain memory on purpose: they are in order only if the queue puts them in order, and
+// ThreadSanitizer says so if not. The caller's until submission, then the controller's until the result is there.
+struct Work {
+  u64 number;      // slba of the command
+  u64 sent;        // what a write would carry: scramble(number)
+  u64 received;    // what a read would bring: ~scramble(number)
+  Status answer;   // the status that the completion carries
+  u32 fetched;     // how often the command arrived
+};
+
+inline u64 scramble(u64 n) {
+  n = (n ^ n >> 31) * 0x9E3779B97F4A7C15ull;
+  return n ^ n >> 29;
+}
+
+// Of 10,000 commands each.
+struct Faults {
+  u32 status = 0;
+  u32 duplicate = 0;
+  u32 late = 0;
+  u32 drop = 0;
+  u32 unknown = 0;    // a completion more, with a CID that no slot has; depth must not be a power of two
+  u32 malformed = 0;  // the SQID is another queue's for a moment
+};
+
+// Says what went wrong and goes on; the program fails in the end.
+inline std::atomic<u32> violations{0};
+
+inline void violation(const char* what, u64 a, u64 b) {
+  if (violations++ < 20) {
+    std::fprintf(stderr, "VIOLATION: %s (%llx, %llx)\n", what, a, b);
+  }
+}
+
+// The controller's side of one queue; used by one thread.
+class Responder {
+ public:
+  Responder(Queue& queue, const Faults& faults, u64 seed)
+      : q(queue), faults_(faults), random_(seed), held_(1ull << q.slot_bits), most_dropped_(q.depth / 4) {}
+
+  // One round: fetches, answers some. False if there was nothing to do.
+  bool step(bool clean) {
+    if (clean) {
+      faults_ = {};
+    }
+    bool busy = fetch();
+    u64 now = nanos();
+    while (!late_.empty() && (clean || late_.begin()->first <= now)) {
+      ready_.push_back(late_.begin()->second);
+      late_.erase(late_.begin());
+    }
+    // What stays is overtaken by what comes.
+    size_t keep = clean ? 0 : random_() % 8;
+    while (ready_.size() > keep && room()) {
+      size_t at = random_() % ready_.size();
+      Answer a = ready_[at];
+      ready_[at] = ready_.back();
+      ready_.pop_back();
+      answer(a);
+      busy = true;
+    }
+    if (!busy && !ready_.empty() && room()) {
+      Answer a = ready_.back();
+      ready_.pop_back();
+      answer(a);
+      busy = true;
+    }
+    return busy;
+  }
+
+  u64 fetched() const { return fetched_; }
+  u32 posted() const { return posted_.load(); }
+  bool settled() const { return settled_.load(); }
+  u64 doorbells() const { return doorbells_; }
+  u64 late() const { return late_count_; }
+  u64 dropped() const { return dropped_; }
+  u64 duplicated() const { return duplicated_; }
+
+ private:
+  struct Answer {
+    u32 cid;
+    Status status;
+    bool first;      // else a completion that nobody asked for
+    bool malformed;
+  };
+
+  bool chance(u32 of_10000) { return of_10000 != 0 && random_() % 10000 < of_10000; }
+
+  bool fetch() {
+    u32 tail = mem::load_system(q.sq_doorbell);
+    u32 mask = q.sq_mask();
+    if (tail > mask) {
+      violation("a doorbell value outside the ring", tail, mask);
+      return false;
+    }
+    u32 announced = (tail - head_) & mask;
+    settled_ = announced == 0 && ready_.empty() && late_.empty();
+    if (announced == 0) {
+      return false;
+    }
+    mem::fence_system();
+    doorbells_++;
+    outstanding_ += announced;
+    if (outstanding_ > q.depth) {
+      violation("more commands outstanding than slots", outstanding_, q.depth);
+    }
+    for (u32 i = 0; i < announced; i++) {
+      take(q.sq + ((head_ + i) & mask));
+    }
+    head_ = tail;
+    return true;
+  }
+
+  void take(const Sqe* sqe) {
+    const Quad* quads = reinterpret_cast<const Quad*>(sqe);
+    u32 cdw0 = mem::load_system(&quads[0].x);
+    u32 nsid = mem::load_system(&quads[0].y);
+    u64 prp1 = mem::load_system(&quads[1].z) | static_cast<u64>(mem::load_system(&quads[1].w)) << 32;
+    u64 prp2 = mem::load_system(&quads[2].x) | static_cast<u64>(mem::load_system(&quads[2].y)) << 32;
+    u64 slba = mem::load_system(&quads[2].z) | static_cast<u64>(mem::load_system(&quads[2].w)) << 32;
+    u32 cid = cdw0 >> 16;
+    u32 slot = cid & q.slot_mask();
+    fetched_++;
+    if ((cdw0 & 0xFFFF) != opcode::kRead || nsid != 1 || prp2 != scramble(slba) || prp1 == 0) {
+      violation("a torn or old submission queue entry: CDW0, SLBA", cdw0, slba);
+      return;
+    }
+    if (slot >= q.depth || held_[slot]) {
+      violation("a command in a slot that another one still has: CID, SLBA", cid, slba);
+      return;
+    }
+    held_[slot] = true;
+    run(cid, slba, *reinterpret_cast<Work*>(prp1));
+  }
+
+  void run(u32 cid, u64 slba, Work& work) {
+    if (work.number != slba || work.sent != scramble(slba) || ++work.fetched != 1) {
+      violation("a command without its data, or arrived twice: SLBA, times", slba, work.fetched);
+      return;
+    }
+    Status s = chance(faults_.status) ? 1 + slba % 0x7FFF : status::kSuccess;
+    work.answer = s;
+    work.received = ~scramble(slba);
+    Answer a = {cid, s, true, chance(faults_.malformed)};
+    if (chance(faults_.drop) && dropped_ < most_dropped_) {
+      dropped_++;  // its slot is held for ever
+    } else if (chance(faults_.late)) {
+      late_count_++;
+      // Some just when the caller gives up, some long after.
+      late_.emplace(nanos() + q.timeout_ns + q.timeout_ns * (random_() % 5) / 8, a);
+    } else {
+      ready_.push_back(a);
+    }
+  }
+
+  // Whether the initiator has made room for a completion.
+  bool room() const {
+    return ((posted_ - mem::load_system(q.cq_doorbell)) & q.cq_mask()) != q.cq_mask();
+  }
+
+  void answer(const Answer& a) {
+    u32 slot = a.cid & q.slot_mask();
+    if (a.first) {
+      held_[slot] = false;
+      outstanding_--;
+      if (chance(faults_.duplicate)) {
+        duplicated_++;
+        ready_.push_back({a.cid, a.status, false, false});
+      }
+      if (q.depth < held_.size() && chance(faults_.unknown)) {
+        ready_.push_back({a.cid | q.slot_mask(), a.status, false, false});
+      }
+    }
+    u32 position = posted_;
+    Cqe* entry = q.cq + (position & q.cq_mask());
+    u32 wrong = a.malformed ? 0x10000 : 0;
+    mem::store_system(&entry->dw0, 0u);
+    mem::store_system(&entry->dw2, (q.qid << 16 | head_) ^ wrong);
+    mem::fence_system();
+    mem::store_system(&entry->dw3, a.status << 17 | (~(position >> q.cq_bits) & 1) << 16 | a.cid);
+    if (a.malformed) {
+      std::this_thread::yield();
+      mem::store_system(&entry->dw2, q.qid << 16 | head_);
+    }
+    posted_ = position + 1;
+  }
+
+  Queue& q;
+  Faults faults_;
+  std::mt19937_64 random_;
+  std::vector<bool> held_;  // slots with a command here
+  std::vector<Answer> ready_;
+  std::multimap<u64, Answer> late_;  // by the time at which they are due
+  u32 most_dropped_;
+  u32 head_ = 0;
+  std::atomic<u32> posted_{0};
+  std::atomic<bool> settled_{true};
+  u32 outstanding_ = 0;
+  u64 fetched_ = 0;
+  u64 doorbells_ = 0;
+  u64 late_count_ = 0;
+  u64 dropped_ = 0;
+  u64 duplicated_ = 0;
+};
+
+// A thread that plays the controller for some queues, until it is told to end.
+class Controller {
+ public:
+  Controller(std::vector<std::unique_ptr<QueueMemory>>& queues, const Faults& faults, u64 seed) {
+    for (auto& q : queues) {
+      responders_.push_back(std::make_unique<Responder>(q->queue(), faults, seed++));
+    }
+    thread_ = std::thread([this] { run(); });
+  }
+
+  ~Controller() { end(); }
+
+  // No faults any more, and everything late is due now.
+  void clean() { clean_ = true; }
+
+  void end() {
+    if (thread_.joinable()) {
+      end_ = true;
+      thread_.join();
+    }
+  }
+
+  Responder& of(size_t queue) { return *responders_[queue]; }
+
+ private:
+  void run() {
+    while (!end_) {
+      bool busy = false;
+      for (auto& r : responders_) {
+        busy |= r->step(clean_);
+      }
+      if (!busy) {
+        std::this_thread::yield();
+      }
+    }
+  }
+
+  std::vector<std::unique_ptr<Responder>> responders_;
+  std::atomic<bool> clean_{false};
+  std::atomic<bool> end_{false};
+  std::thread thread_;
+};
+
+}  // namespace twin

@@ -1,0 +1,244 @@
+// Drives queues of the device library from many threads against a controller that answers out of order, twice, late or not at
+// all, and checks that every command arrives once and every caller gets its own result.
+//
+//   stress seconds SECONDS [SEED]    rounds of random shapes, with and without faults, for about this long
+//   stress commands COMMANDS [SEED]  as many commands as that, without faults
+//
+// Exits with 0 if nothing was wrong. Built with sanitizers by test.d/twin.sh.
+#include <cstdlib>
+#include <cstring>
+
+#include "callers.h"
+
+namespace {
+
+using namespace twin;
+
+constexpr u64 kSecond = 1000000000ull;
+// Nothing takes this long unless something hangs.
+constexpr u64 kForever = 30 * kSecond;
+
+struct Shape {
+  bool shared;
+  u32 queues;
+  u32 threads;
+  u32 depth;
+  u32 bunch;       // commands that a thread has in flight at most
+  u64 commands;    // of each thread
+  u64 timeout_ns;
+  u32 start;       // position from which the rings count
+  bool stop;       // the host says stop in the middle
+  Faults faults;
+  const char* name;
+};
+
+bool check(const char* what, u64 is, u64 should) {
+  if (is != should) {
+    violation(what, is, should);
+  }
+  return is == should;
+}
+
+// Makes the queue look at what has arrived since its callers left. False if it cannot: an exclusive queue with nothing but
+// quarantined slots is for the host to recover.
+bool drain(Queue& q, Responder& responder, u32 start, bool shared, Works& works, Seen& seen) {
+  u64 end = nanos() + kForever;
+  while (nanos() < end) {
+    if (!shared && q.quarantined == q.depth) {
+      return false;
+    }
+    Seen one = shared ? call_shared(&q, works, 1, 1, 1) : ExclusiveCaller(&q, works, 1).run();
+    seen.add(one);
+    u32 head = shared ? service::head(mem::load(q.service_word())) : q.cq_head;
+    // When this command was answered the controller had seen all earlier ones.
+    if (one.completed == 1 && responder.settled() && head - start == responder.posted()) {
+      return true;
+    }
+  }
+  violation("completions that nobody takes", q.cq_head, responder.posted());
+  return true;
+}
+
+// What is counted must be what was seen on both sides.
+void check_counters(QueueMemory& memory, Responder& r, const Seen& seen) {
+  Queue& q = memory.queue();
+  check("submitted, by the queue and the callers", q.submitted, seen.submitted);
+  check("commands sent and fetched", q.submitted, r.fetched());
+  check("tickets and commands", q.sq_tail - memory.start(), static_cast<u32>(r.fetched()));
+  check("completed", q.completed, seen.completed);
+  check("failures", q.failures, seen.failures);
+  check("timeouts", q.timeouts, seen.timeouts + seen.stopped);
+  check("completions, by what became of them", q.completed + q.late + q.stale + q.unknown, r.posted());
+  check("quarantined slots", q.quarantined, q.timeouts - q.late);
+  check("slots", memory.free_count() + q.quarantined, q.depth);
+  u64 malformed = q.malformed != 0 ? 1 : 0;  // only the first is told
+  check("errors told", memory.errors(), q.failures + q.timeouts + q.late + q.stale + q.unknown + malformed);
+}
+
+// `stop` in a shape: commands that were never submitted count as stopped too, so only what holds then is checked.
+void check_stopped(QueueMemory& memory, Responder& r, const Seen& seen) {
+  Queue& q = memory.queue();
+  check("commands sent and fetched", q.submitted, r.fetched());
+  check("completed", q.completed, seen.completed);
+  check("completions, by what became of them", q.completed + q.late + q.stale + q.unknown, r.posted());
+  check("slots", memory.free_count() + q.quarantined, q.depth);
+}
+
+struct Totals {
+  u64 commands = 0;
+  u64 doorbells = 0;
+  u64 timeouts = 0;
+  u64 late = 0;
+  u64 stale = 0;
+  u64 unknown = 0;
+  u64 malformed = 0;
+  u64 dropped = 0;
+  u64 rounds = 0;
+};
+
+class Round {
+ public:
+  Round(const Shape& shape, u64 seed, Totals& totals) : shape_(shape), seed_(seed), totals_(totals) {
+    for (u32 i = 0; i < shape.queues; i++) {
+      queues_.push_back(std::make_unique<QueueMemory>(i + 1, shape.depth, shape.shared, shape.timeout_ns, &stop_, shape.start));
+    }
+    for (u32 i = 0; i < shape.threads; i++) {
+      works_.push_back(std::make_unique<Works>(i + 1));
+    }
+  }
+
+  void run() {
+    std::vector<Seen> seen(shape_.queues);
+    std::vector<bool> drained(shape_.queues);
+    Controller controller(queues_, shape_.faults, seed_);
+    call(seen);
+    mem::store_system(&stop_, 0u);
+    controller.clean();
+    for (u32 i = 0; i < shape_.queues; i++) {
+      QueueMemory& memory = *queues_[i];
+      drained[i] = drain(memory.queue(), controller.of(i), memory.start(), shape_.shared, *works_[0], seen[i]);
+    }
+    controller.end();
+    for (u32 i = 0; i < shape_.queues; i++) {
+      if (drained[i]) {
+        (shape_.stop ? check_stopped : check_counters)(*queues_[i], controller.of(i), seen[i]);
+      }
+      sum(queues_[i]->queue(), controller.of(i));
+    }
+    totals_.rounds++;
+  }
+
+ private:
+  void call(std::vector<Seen>& seen) {
+    std::vector<Seen> of_thread(shape_.threads);
+    std::vector<std::thread> threads;
+    for (u32 i = 0; i < shape_.threads; i++) {
+      Queue* q = &queues_[i % shape_.queues]->queue();
+      threads.emplace_back([this, i, q, &of_thread] {
+        of_thread[i] = shape_.shared ? call_shared(q, *works_[i], shape_.commands, shape_.bunch, seed_ + i)
+                                     : ExclusiveCaller(q, *works_[i], shape_.commands).run();
+      });
+    }
+    if (shape_.stop) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      mem::store_system(&stop_, 1u);
+    }
+    for (u32 i = 0; i < shape_.threads; i++) {
+      threads[i].join();
+      seen[i % shape_.queues].add(of_thread[i]);
+    }
+  }
+
+  void sum(const Queue& q, const Responder& r) {
+    totals_.commands += r.fetched();
+    totals_.doorbells += r.doorbells();
+    totals_.timeouts += q.timeouts;
+    totals_.late += q.late;
+    totals_.stale += q.stale;
+    totals_.unknown += q.unknown;
+    totals_.malformed += q.malformed;
+    totals_.dropped += r.dropped();
+  }
+
+  const Shape& shape_;
+  u64 seed_;
+  Totals& totals_;
+  u32 stop_ = 0;
+  std::vector<std::unique_ptr<QueueMemory>> queues_;
+  std::vector<std::unique_ptr<Works>> works_;
+};
+
+template <class T, size_t N>
+T pick(std::mt19937_64& random, const T (&values)[N]) {
+  return values[random() % N];
+}
+
+Shape random_shape(std::mt19937_64& random) {
+  Shape s = {};
+  s.shared = random() % 3 != 0;
+  s.queues = 1 + random() % 4;
+  s.threads = s.shared ? s.queues * (1 + random() % 4) : s.queues;
+  s.depth = s.shared ? pick(random, {32u, 64u, 96u, 992u}) : pick(random, {1u, 2u, 31u, 32u, 1000u});
+  s.bunch = 1 + random() % (s.depth / (s.threads / s.queues) < 16 ? s.depth / (s.threads / s.queues) : 16);
+  s.commands = 50 + random() % 250;
+  // Before positions wrap at 2^29 in a mark and at 2^32 in a counter; 2^13 is a multiple of every ring's double length.
+  s.start = pick(random, {0u, (1u << 29) - (1u << 13), 0u - (1u << 13)});
+  s.timeout_ns = kForever;
+  s.name = "clean";
+  switch (random() % 3) {
+    case 0:
+      s.faults.status = 300;
+      break;
+    case 1:
+      s.name = "faults";
+      s.timeout_ns = kSecond / 25;
+      s.faults = {300, 300, 20, 10, 300, 300};
+      break;
+    default:
+      s.name = "stop";
+      s.stop = random() % 2 == 0;
+      s.faults.drop = s.stop ? 50 : 0;
+      break;
+  }
+  return s;
+}
+
+void seconds(u64 seconds, u64 seed, Totals& totals) {
+  std::mt19937_64 random(seed);
+  for (u64 end = nanos() + seconds * kSecond; nanos() < end && violations == 0;) {
+    Shape shape = random_shape(random);
+    Round(shape, random(), totals).run();
+    if (violations != 0) {
+      std::fprintf(stderr, "in a round %s: %s, %u queues of depth %u, %u threads, bunches of %u, start %x\n", shape.name,
+                   shape.shared ? "shared" : "exclusive", shape.queues, shape.depth, shape.threads, shape.bunch, shape.start);
+    }
+  }
+}
+
+void commands(u64 commands, u64 seed, Totals& totals) {
+  // Deep, so that threads that share a processor with others get much done in each turn.
+  Shape exclusive = {false, 1, 1, 4096, 0, commands / 5 * 4, kForever, 0, false, {}, "exclusive"};
+  Round(exclusive, seed, totals).run();
+  Shape shared = {true, 1, 2, 4096, 1500, (commands + 9) / 10, kForever, 0, false, {}, "shared"};
+  Round(shared, seed + 1, totals).run();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3 || (std::strcmp(argv[1], "seconds") != 0 && std::strcmp(argv[1], "commands") != 0)) {
+    std::fprintf(stderr, "usage: stress seconds|commands NUMBER [SEED]\n");
+    return 2;
+  }
+  u64 number = std::strtoull(argv[2], nullptr, 10);
+  u64 seed = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : nanos();
+  std::printf("seed %llu\n", seed);
+  std::fflush(stdout);
+  Totals t;
+  (std::strcmp(argv[1], "seconds") == 0 ? seconds : commands)(number, seed, t);
+  std::printf(
+      "%llu rounds, %llu commands, %llu doorbells seen, %llu timeouts, %llu dropped, %llu late, %llu stale, %llu unknown, "
+      "%llu malformed, %u violations\n",
+      t.rounds, t.commands, t.doorbells, t.timeouts, t.dropped, t.late, t.stale, t.unknown, t.malformed, violations.load());
+  return violations == 0 && t.commands != 0 ? 0 : 1;
+}

@@ -1,0 +1,417 @@
+// The device library as a shared library for tests in Java: single functions, and jobs that a thread each runs against the
+// embedded controller.
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "gpunvme/gpunvme.cuh"
+
+using namespace gpunvme;
+
+namespace {
+
+// As TwinJob.java lays it out.
+struct Job {
+  const Namespace* ns;
+  Queue* queue;
+  const Buffer* buffer;
+  u64 buffer_offset;  // the part of the buffer that is this job's: `chunks` of `chunk_blocks` blocks
+  u64 first;          // the blocks of the namespace that are this job's
+  u64 blocks;
+  u8* image;          // what these blocks hold; read and written
+  u8* state;          // of each block: kUnknown, kKnown or kLost; read and written
+  u64 seed;
+  u32 operations;
+  u32 chunks;
+  u32 chunk_blocks;
+  u32 single;         // one command per operation and no other than Read and Write
+  // ---- results
+  u32 succeeded;
+  u32 failed;         // with a status from the controller
+  u32 timeouts;
+  u32 stopped;
+  u32 busy;
+  u32 refused;        // kArgument
+  u32 wrong;          // operations that brought other data than was written, or another status than they must have
+  u32 last_status;    // of those that failed
+  u64 wrong_at;       // the first block of the first of them
+};
+
+// What is known of a block.
+constexpr u8 kUnknown = 0;  // a write failed
+constexpr u8 kKnown = 1;
+constexpr u8 kLost = 2;     // a write is perhaps still under way: the block is left alone
+
+// SCT and SC, without CRD, M and DNR.
+constexpr Status kCode = 0x7FF;
+constexpr Status kCompareFailure = 0x285;
+
+// A thread's random commands on blocks of its own, checked byte by byte.
+class Worker {
+ public:
+  explicit Worker(Job& job) : j(job), bytes_(1ull << job.ns->block_shift), random_(job.seed) {
+    for (u32 i = 0; i < j.chunks; i++) {
+      free_.push_back(i);
+    }
+  }
+
+  void run_shared() {
+    SharedQueue queue(j.queue);
+    while (over_ < j.operations && !free_.empty()) {
+      if (j.single != 0) {
+        one(queue, random_() % 2 == 0);
+        continue;
+      }
+      switch (random_() % 8) {
+        case 0:
+          zeroes(queue);
+          break;
+        case 1:
+          compares(queue);
+          break;
+        case 2:
+          count(flush(*j.ns, queue));
+          break;
+        case 3:
+        case 4:
+          several(queue);
+          break;
+        default:
+          one(queue, random_() % 2 == 0);
+      }
+    }
+  }
+
+  void run_exclusive() {
+    left_ = j.operations;
+    taken_.resize(j.blocks);
+    ExclusiveQueue queue(j.queue);
+    queue.run(*this, *this);
+    queue.close();
+  }
+
+  // ---- source and sink of an exclusive queue
+
+  bool take(bool wanted, Command& c) {
+    if (!wanted || left_ == 0 || free_.empty()) {
+      return false;
+    }
+    left_--;
+    u64 most = j.blocks / (2 * j.chunks);  // so that there are blocks for all
+    most = most < j.chunk_blocks ? most : j.chunk_blocks;
+    Piece p = pick(most < j.ns->max_blocks ? static_cast<u32>(most) : j.ns->max_blocks);
+    if (p.count == 0) {
+      give_back(p);
+      return false;
+    }
+    p.write = random_() % 2 == 0;
+    prepare(p);
+    Status s = j.ns->describe(p.write ? opcode::kWrite : opcode::kRead, j.first + p.block, p.count, *j.buffer, offset(p), c);
+    if (failed(s)) {
+      count(s);
+      give_back(p);
+      return false;
+    }
+    for (u32 i = 0; i < p.count; i++) {
+      taken_[p.block + i] = true;
+    }
+    c.user = static_cast<u32>(pieces_.size());
+    pieces_.push_back(p);
+    return true;
+  }
+
+  void done(bool valid, u32 user, u64 slba, Status s) {
+    if (!valid) {
+      return;
+    }
+    if (user >= pieces_.size() || pieces_[user].over || j.first + pieces_[user].block != slba) {
+      wrong(slba);
+      return;
+    }
+    Piece& p = pieces_[user];
+    p.over = true;
+    for (u32 i = 0; i < p.count; i++) {
+      taken_[p.block + i] = false;
+    }
+    settle(p, s);
+  }
+
+ private:
+  struct Piece {
+    u64 block;  // counted from the job's first
+    u32 count;
+    u32 chunk;
+    bool write;
+    bool over;
+    Token token;
+  };
+
+  // ---- operations
+
+  void one(SharedQueue queue, bool writing) {
+    Piece p = pick(j.single != 0 && j.ns->max_blocks < j.chunk_blocks ? j.ns->max_blocks : j.chunk_blocks);
+    p.write = writing;
+    prepare(p);
+    settle(p, writing ? write(*j.ns, queue, j.first + p.block, p.count, *j.buffer, offset(p))
+                      : read(*j.ns, queue, j.first + p.block, p.count, *j.buffer, offset(p)));
+  }
+
+  // Some reads at once, waited for from the last to the first.
+  void several(SharedQueue queue) {
+    std::vector<Piece> pieces;
+    u32 most = j.ns->max_blocks < j.chunk_blocks ? j.ns->max_blocks : j.chunk_blocks;
+    for (u32 n = 1 + random_() % 3; n != 0 && !free_.empty(); n--) {
+      Piece p = pick(most);
+      prepare(p);
+      Status s = read_async(*j.ns, queue, j.first + p.block, p.count, *j.buffer, offset(p), p.token);
+      if (failed(s)) {
+        settle(p, s);
+      } else {
+        pieces.push_back(p);
+      }
+    }
+    while (!pieces.empty()) {
+      settle(pieces.back(), queue.wait(pieces.back().token));
+      pieces.pop_back();
+    }
+  }
+
+  void zeroes(SharedQueue queue) {
+    Piece p = pick(j.chunk_blocks);
+    give_back(p);
+    Status s = write_zeroes(*j.ns, queue, j.first + p.block, p.count);
+    count(s);
+    std::memset(image(p), 0, p.count * bytes_);
+    note(p, !failed(s) ? kKnown : unsure(s) ? kLost : kUnknown);
+  }
+
+  // With equal data, or with one byte changed.
+  void compares(SharedQueue queue) {
+    Piece p = pick(j.chunk_blocks < j.ns->max_blocks ? j.chunk_blocks : j.ns->max_blocks);
+    if (!all(p, kKnown)) {
+      give_back(p);
+      return;
+    }
+    std::memcpy(memory(p), image(p), p.count * bytes_);
+    bool differs = random_() % 2 == 0;
+    if (differs) {
+      memory(p)[random_() % (p.count * bytes_)] ^= 1;
+    }
+    Status s = compare(*j.ns, queue, j.first + p.block, p.count, *j.buffer, offset(p));
+    if (differs && (s & status::kMade) == 0 && (s & kCode) == kCompareFailure) {
+      s = status::kSuccess;
+    } else if (differs && s == status::kSuccess) {
+      wrong(j.first + p.block);
+    }
+    count(s);
+    if (!unsure(s)) {
+      give_back(p);
+    }
+  }
+
+  // ---- data
+
+  // A chunk of the buffer, and blocks that are neither lost nor with a command in flight, which has no order with this one. Not
+  // one block if there are none.
+  Piece pick(u32 most) {
+    Piece p = {random_() % j.blocks, 0, free_.back(), false, false, {0}};
+    free_.pop_back();
+    for (u64 i = 0; i < j.blocks && !usable(p.block); i++) {
+      p.block = (p.block + 1) % j.blocks;
+    }
+    u32 count = 1 + static_cast<u32>(random_() % most);
+    while (p.count < count && p.block + p.count < j.blocks && usable(p.block + p.count)) {
+      p.count++;
+    }
+    return p;
+  }
+
+  bool usable(u64 block) const { return j.state[block] != kLost && (taken_.empty() || !taken_[block]); }
+
+  void give_back(const Piece& p) { free_.push_back(p.chunk); }
+
+  u64 offset(const Piece& p) const { return j.buffer_offset + p.chunk * j.chunk_blocks * bytes_; }
+  u8* memory(const Piece& p) const { return static_cast<u8*>(j.buffer->memory) + offset(p); }
+  u8* image(const Piece& p) const { return j.image + p.block * bytes_; }
+
+  // Fills the buffer: for a read with what the read must overwrite.
+  void prepare(Piece& p) {
+    u64 salt = random_();
+    u64* words = reinterpret_cast<u64*>(memory(p));
+    for (u64 i = 0; i < p.count * bytes_ / 8; i++) {
+      words[i] = salt += 0x9E3779B97F4A7C15ull;
+    }
+  }
+
+  // What follows from a read's or write's status.
+  void settle(const Piece& p, Status s) {
+    count(s);
+    if (p.write) {
+      std::memcpy(image(p), memory(p), p.count * bytes_);
+      note(p, !failed(s) ? kKnown : unsure(s) ? kLost : kUnknown);
+    } else if (!failed(s)) {
+      check(p);
+    }
+    if (!unsure(s)) {
+      give_back(p);  // else the controller may still use it
+    }
+  }
+
+  void check(const Piece& p) {
+    for (u32 i = 0; i < p.count; i++) {
+      if (j.state[p.block + i] == kKnown && std::memcmp(memory(p) + i * bytes_, image(p) + i * bytes_, bytes_) != 0) {
+        wrong(j.first + p.block + i);
+        return;
+      }
+    }
+  }
+
+  void note(const Piece& p, u8 state) { std::memset(j.state + p.block, state, p.count); }
+
+  bool all(const Piece& p, u8 state) const {
+    for (u32 i = 0; i < p.count; i++) {
+      if (j.state[p.block + i] != state) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // ---- results
+
+  static bool unsure(Status s) { return s == status::kTimeout || s == status::kStopped; }
+
+  void count(Status s) {
+    over_++;
+    switch (s) {
+      case status::kSuccess:
+        j.succeeded++;
+        return;
+      case status::kTimeout:
+        j.timeouts++;
+        break;
+      case status::kStopped:
+        j.stopped++;
+        break;
+      case status::kBusy:
+        j.busy++;
+        break;
+      case status::kArgument:
+        j.refused++;
+        break;
+      default:
+        j.failed++;
+    }
+    j.last_status = s;
+  }
+
+  void wrong(u64 block) {
+    if (j.wrong++ == 0) {
+      j.wrong_at = block;
+    }
+  }
+
+  Job& j;
+  const u64 bytes_;
+  std::mt19937_64 random_;
+  std::vector<u32> free_;  // chunks
+  u32 over_ = 0;
+  // exclusive
+  u32 left_ = 0;
+  std::vector<Piece> pieces_;
+  std::vector<bool> taken_;  // blocks that a command in flight has
+};
+
+Command command(const u64* f) {
+  return {static_cast<u32>(f[0]), static_cast<u32>(f[1]), f[2], static_cast<u32>(f[3]), static_cast<u32>(f[4]), f[5], f[6],
+          static_cast<u32>(f[7])};
+}
+
+void tell(const Command& c, u64* f) {
+  f[0] = c.opcode;
+  f[1] = c.nsid;
+  f[2] = c.slba;
+  f[3] = c.blocks;
+  f[4] = c.flags;
+  f[5] = c.prp1;
+  f[6] = c.prp2;
+  f[7] = c.user;
+}
+
+}  // namespace
+
+extern "C" {
+
+u64 twin_job_size() { return sizeof(Job); }
+
+void twin_shared(Job* job) { Worker(*job).run_shared(); }
+
+void twin_exclusive(Job* job) { Worker(*job).run_exclusive(); }
+
+// ---- single functions; a command is eight words
+
+void twin_write_sqe(Queue* q, u32 position, const u64* fields, u32 cid, u32 together) {
+  if (together != 0) {
+    detail::write_sqes(q, q->sq, q->sq_mask(), position, 1, command(fields), cid);
+  } else {
+    detail::write_sqe(q, position, command(fields), cid);
+  }
+}
+
+u32 twin_next_cid(const Queue* q, u32 cid) { return q->next_cid(cid); }
+
+void twin_entries(const Buffer* b, u64 offset, u64 bytes, u64* prp) { prp::entries(*b, offset, bytes, prp[0], prp[1]); }
+
+Status twin_describe(const Namespace* ns, u32 op, u64 slba, u32 count, const Buffer* b, u64 offset, u64* fields) {
+  Command c = {};
+  Status s = ns->describe(op, slba, count, *b, offset, c);
+  tell(c, fields);
+  return s;
+}
+
+Status twin_read(const Namespace* ns, Queue* q, u64 slba, u64 blocks, const Buffer* b, u64 offset) {
+  return read(*ns, SharedQueue(q), slba, blocks, *b, offset);
+}
+
+Status twin_write_zeroes(const Namespace* ns, Queue* q, u64 slba, u32 blocks) {
+  return write_zeroes(*ns, SharedQueue(q), slba, blocks);
+}
+
+// Submits reads of block 0 without waiting, until that fails; then waits for all. Statuses: of the failure and of the last wait.
+u32 twin_exhaust(const Namespace* ns, Queue* q, const Buffer* b, Status* statuses) {
+  SharedQueue queue(q);
+  std::vector<Token> tokens;
+  for (;;) {
+    Token token;
+    statuses[0] = read_async(*ns, queue, 0, 1, *b, 0, token);
+    if (failed(statuses[0])) {
+      break;
+    }
+    tokens.push_back(token);
+  }
+  statuses[1] = status::kSuccess;
+  for (Token& token : tokens) {
+    Status s = queue.wait(token);
+    statuses[1] = failed(s) ? s : statuses[1];
+    // A token is good for one wait.
+    statuses[1] = queue.wait(token) == status::kArgument ? statuses[1] : static_cast<Status>(status::kPending);
+  }
+  return static_cast<u32>(tokens.size());
+}
+
+u32 twin_nth(u32 bits, u32 n) { return warp::nth(bits, n); }
+
+u64 twin_service_word(u32 rung, u32 head, u32 wide) { return service::word(rung, head, wide != 0); }
+
+u32 twin_service_rung(u64 word) { return service::rung(word); }
+
+u32 twin_service_head(u64 word) { return service::head(word); }
+
+void twin_cqe(u32 dw2, u32 dw3, u32* fields) {
+  fields[0] = cqe_sqid(dw2);
+  fields[1] = cqe_cid(dw3);
+  fields[2] = cqe_phase(dw3);
+  fields[3] = cqe_status(dw3);
+}
+
+}  // extern "C"
