@@ -45,6 +45,13 @@ final class ArchitectureTest {
     "nvme.driver,  'ffi nvme nvme.spec nvme.memory nvme.pci'",
     "nvme.sim,     'ffi nvme nvme.spec nvme.memory nvme.pci'",
     "nvme,         'nvme.spec'",
+    "cuda,         'ffi'",
+    "core.sample,  'nvme'",
+    "core.device,  'nvme nvme.driver nvme.sim'",
+    "core.accel,   'ffi cuda nvme nvme.memory'",
+    "core.gpu,     'cuda nvme nvme.driver nvme.memory nvme.pci nvme.sim nvme.spec core.accel"
+        + " core.device'",
+    "core.transfer, 'nvme nvme.driver nvme.memory nvme.spec core.accel core.gpu'",
   })
   void packagesUseOnlyWhatLiesBelow(String name, String below) {
     boolean whole = name.equals("nvme.sim");
@@ -68,12 +75,12 @@ final class ArchitectureTest {
     assertThat(
             product.stream()
                 .map(JavaClass::getPackageName)
-                .filter(p -> p.startsWith(ROOT + ".nvme"))
+                .filter(p -> p.startsWith(ROOT + ".nvme") || p.startsWith(ROOT + ".cuda"))
                 .map(p -> p.substring(ROOT.length() + 1))
                 .map(p -> p.replaceFirst("^nvme\\.sim\\..*", "nvme.sim"))
                 .distinct())
         .containsExactlyInAnyOrder(
-            "nvme", "nvme.spec", "nvme.memory", "nvme.pci", "nvme.driver", "nvme.sim");
+            "nvme", "nvme.spec", "nvme.memory", "nvme.pci", "nvme.driver", "nvme.sim", "cuda");
   }
 
   @Test

@@ -60,14 +60,16 @@ public final class BenchReport {
         machine.entrySet().stream()
             .map(e -> e.getKey() + " " + e.getValue().getAsString())
             .collect(Collectors.joining(" · ")));
-    page.append("\n\n| id | what | median | min … max | of the limit | samples | conditions |\n");
-    page.append("|---|---|---|---|---|---|---|\n");
-    for (JsonElement result : file.getAsJsonArray("results")) {
-      row(page, result.getAsJsonObject());
-    }
+    List<JsonObject> results =
+        file.getAsJsonArray("results").asList().stream().map(JsonElement::getAsJsonObject).toList();
+    boolean peers = results.stream().anyMatch(result -> result.has("peer"));
+    page.append("\n\n| id | what | median | min … max | of the limit |");
+    page.append(peers ? " best published |" : "").append(" samples | conditions |\n");
+    page.append(peers ? "|---" : "").append("|---|---|---|---|---|---|---|\n");
+    results.forEach(result -> row(page, result, peers));
   }
 
-  private static void row(StringBuilder page, JsonObject r) {
+  private static void row(StringBuilder page, JsonObject r, boolean peers) {
     String id = r.get("id").getAsString();
     String unit = r.get("unit").getAsString();
     String limit =
@@ -83,17 +85,32 @@ public final class BenchReport {
             .map(e -> e.getKey().replace('_', ' ') + " " + e.getValue().getAsString())
             .collect(Collectors.joining(", "));
     page.append(
-        "| `%s` | %s | **%s** %s | %s … %s | %s | %d | %s |%n"
+        "| `%s` | %s | **%s** %s | %s … %s | %s |%s %d | %s |%n"
             .formatted(
                 id,
-                MEANINGS.getOrDefault(id, ""),
+                meaning(id),
                 number(r.get("median").getAsDouble()),
                 unit,
                 number(r.get("min").getAsDouble()),
                 number(r.get("max").getAsDouble()),
                 limit,
+                peers ? " " + peer(r) + " |" : "",
                 r.get("samples").getAsInt(),
                 conditions));
+  }
+
+  /** The peer's number and whose it is. */
+  private static String peer(JsonObject r) {
+    if (!r.has("peer")) {
+      return "";
+    }
+    JsonObject peer = r.getAsJsonObject("peer");
+    return number(peer.get("value").getAsDouble()) + " (" + peer.get("name").getAsString() + ")";
+  }
+
+  private static String meaning(String id) {
+    String exact = MEANINGS.get(id);
+    return exact == null ? GpuBenchMeanings.of(id) : exact;
   }
 
   private static String number(double value) {

@@ -4,9 +4,9 @@ import io.gpunvme.cli.output.Progress;
 import io.gpunvme.core.accel.CpuAccelerator;
 import io.gpunvme.core.accel.DeviceBuffer;
 import io.gpunvme.core.demo.Checksum;
-import io.gpunvme.core.transfer.CpuInitiator;
 import io.gpunvme.core.transfer.Direction;
 import io.gpunvme.core.transfer.Extent;
+import io.gpunvme.core.transfer.Initiator;
 import io.gpunvme.core.transfer.InitiatorOptions;
 import io.gpunvme.core.transfer.TransferListener;
 import io.gpunvme.core.transfer.TransferPlan;
@@ -26,9 +26,8 @@ final class BlockCopy implements AutoCloseable {
   private static final long WINDOW = 64L << 20;
   private static final int COPY_BYTES = 1 << 20;
 
-  private final NvmeController controller;
   private final Namespace namespace;
-  private final CpuInitiator initiator;
+  private final Initiator initiator;
   private final CpuAccelerator accelerator = CpuAccelerator.open();
   private final DeviceBuffer buffer = accelerator.allocate(WINDOW);
   private final Progress progress;
@@ -37,11 +36,10 @@ final class BlockCopy implements AutoCloseable {
 
   BlockCopy(
       NvmeController controller, Namespace namespace, InitiatorOptions options, Progress progress) {
-    this.controller = controller;
     this.namespace = namespace;
     this.progress = progress;
     try {
-      initiator = options.open(controller);
+      initiator = options.open(controller, accelerator);
     } catch (RuntimeException e) {
       accelerator.close();
       throw e;
@@ -114,7 +112,7 @@ final class BlockCopy implements AutoCloseable {
   }
 
   private TransferPlan plan(Direction direction, Extent extent) {
-    return TransferPlan.of(direction, namespace, controller.maxTransferBytes(), List.of(extent));
+    return TransferPlan.of(direction, namespace, initiator.maxTransferBytes(), List.of(extent));
   }
 
   /** Everything that was moved. */

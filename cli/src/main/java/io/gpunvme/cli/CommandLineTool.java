@@ -23,6 +23,8 @@ final class CommandLineTool {
   private static SequencedMap<String, Function<Streams, BaseCommand>> commands() {
     SequencedMap<String, Function<Streams, BaseCommand>> all = new LinkedHashMap<>();
     all.put("demo", DemoCommand::new);
+    all.put("gather", GatherCommand::new);
+    all.put("bench", BenchCommand::new);
     all.put("list", ListCommand::new);
     all.put("identify", IdentifyCommand::new);
     all.put("read", ReadCommand::new);
@@ -72,6 +74,8 @@ final class CommandLineTool {
     tool.setOut(writer(streams.out()));
     tool.setErr(writer(streams.err()));
     tool.setUsageHelpWidth(USAGE_COLUMNS);
+    tool.registerConverter(
+        BenchCommand.Benchmark.class, Converters.choice(BenchCommand.Benchmark.class));
     tool.registerConverter(LogCommand.Page.class, Converters.choice(LogCommand.Page.class));
     tool.registerConverter(
         FeatureCommand.Action.class, Converters.choice(FeatureCommand.Action.class));

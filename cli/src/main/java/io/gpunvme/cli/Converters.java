@@ -1,6 +1,8 @@
 package io.gpunvme.cli;
 
 import io.gpunvme.cli.output.Sizes;
+import io.gpunvme.core.gpu.Placement;
+import io.gpunvme.core.transfer.InitiatorKind;
 import java.math.BigDecimal;
 import java.time.Duration;
 import java.util.EnumSet;
@@ -86,6 +88,22 @@ final class Converters {
         return text.toLowerCase(Locale.ROOT);
       }
       throw new TypeConversionException("'" + text + "' is not a SHA-256, 64 hexadecimal digits");
+    }
+  }
+
+  /** {@code auto}, {@code gpu} or {@code cpu}. */
+  static final class Initiator implements ITypeConverter<InitiatorKind> {
+    @Override
+    public InitiatorKind convert(String text) throws Exception {
+      return choice(InitiatorKind.class).convert(text);
+    }
+  }
+
+  /** {@code host}, {@code vram-data} or {@code vram}. */
+  static final class Where implements ITypeConverter<Placement> {
+    @Override
+    public Placement convert(String text) throws Exception {
+      return choice(Placement.class).convert(text);
     }
   }
 

@@ -10,6 +10,8 @@ import io.gpunvme.core.demo.DemoOptions;
 import io.gpunvme.core.demo.DemoPhase;
 import io.gpunvme.core.demo.DemoReport;
 import io.gpunvme.core.device.DeviceAddress;
+import io.gpunvme.core.gpu.Placement;
+import io.gpunvme.core.transfer.InitiatorKind;
 import io.gpunvme.core.transfer.TransferReport;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -36,6 +38,7 @@ import picocli.CommandLine.Parameters;
       "Examples:",
       "  gpunvme demo",
       "  gpunvme demo model.safetensors --queues 8 --depth 64",
+      "  gpunvme demo --initiator gpu --placement vram --size 1GiB",
       "  gpunvme demo --device sim:lba=4096,mdts=128KiB,latency=20us --json",
       "  gpunvme demo --faults 'status=generic/namespace-not-ready on read p=0.01'"
     })
@@ -65,6 +68,26 @@ final class DemoCommand extends BaseCommand {
 
   @Option(names = "--keep", description = "Keep the file that was made and the SSD's image.")
   private boolean keep;
+
+  @Option(
+      names = "--initiator",
+      paramLabel = "WHO",
+      converter = Converters.Initiator.class,
+      description =
+          "Who submits the commands: gpu (a kernel), cpu, or auto: a GPU where there is one"
+              + " (auto).")
+  private InitiatorKind initiator = InitiatorKind.AUTO;
+
+  @Option(
+      names = "--placement",
+      paramLabel = "WHERE",
+      converter = Converters.Where.class,
+      description = {
+        "Where queues and data lie: host, vram-data (data in GPU memory), or vram (both; GPU"
+            + " only).",
+        "Without it: vram-data where the SSD reaches GPU memory, else host."
+      })
+  private @Nullable Placement placement;
 
   @Mixin private final TransferOptions transfer = new TransferOptions();
 
@@ -117,9 +140,9 @@ final class DemoCommand extends BaseCommand {
   private DemoReport run(Path folder, DeviceAddress address, String rules) throws IOException {
     DemoOptions options =
         DemoOptions.in(folder)
-            .withDevice(address, rules)
+            .withDevice(kept(address, folder), rules)
             .withController(driver.controller(true))
-            .withInitiator(transfer.initiator());
+            .withInitiator(transfer.initiator().with(initiator, placement));
     Path given = file;
     if (given != null) {
       options = options.withFile(given);
@@ -129,6 +152,13 @@ final class DemoCommand extends BaseCommand {
     try (Progress progress = Progress.on(streams())) {
       return Demo.run(options, listener(progress));
     }
+  }
+
+  /** An image to be kept is a file, also where memory would do. */
+  private DeviceAddress kept(DeviceAddress address, Path folder) {
+    return keep && !address.has("file") && !address.has("media")
+        ? address.with("file", folder.resolve("ssd.img").toString())
+        : address;
   }
 
   private static DemoListener listener(Progress progress) {
@@ -164,11 +194,12 @@ final class DemoCommand extends BaseCommand {
         .row("", "SSD to accelerator", "file to SSD")
         .row("path", get.path(), put.path())
         .row("initiator", get.initiator(), put.initiator())
-        .row("placement", placement(get), placement(put))
+        .row("placement", get.placement(), put.placement())
         .row("queue pairs", get.queuePairs(), put.queuePairs())
         .row("depth", get.depth(), put.depth())
         .row("threads", get.threads(), put.threads())
         .row("commands", commands(get), commands(put))
+        .row("of them by the CPU", r.getByCpu(), r.putByCpu())
         .row("doorbell writes", get.sqDoorbells(), put.sqDoorbells())
         .row("commands per doorbell", perDoorbell(get), perDoorbell(put))
         .row("completion doorbells", get.cqDoorbells(), put.cqDoorbells())
@@ -179,6 +210,10 @@ final class DemoCommand extends BaseCommand {
         .print(out());
     out().println();
     out().println("SSD    " + device(r) + (deleted(r) ? ", image deleted (--keep keeps it)" : ""));
+    if (r.pinned()) {
+      out().println("       its memory is pinned, so that the GPU copies from and to it directly");
+    }
+    out().println("       to " + r.accelerator() + ": " + r.acceleratorReason());
     out()
         .println(
             r.verified()
@@ -197,10 +232,6 @@ final class DemoCommand extends BaseCommand {
   /** The SSD's address, without an image that is no longer there. */
   private String device(DemoReport r) {
     return deleted(r) ? DeviceAddress.parse(r.device()).without("file").toString() : r.device();
-  }
-
-  private static String placement(TransferReport report) {
-    return report.placement().name().toLowerCase(Locale.ROOT);
   }
 
   private static String commands(TransferReport report) {
@@ -243,10 +274,14 @@ final class DemoCommand extends BaseCommand {
     object.put("block_size", r.blockSize());
     object.put("max_transfer_bytes", r.maxTransferBytes());
     object.put("accelerator", r.accelerator());
+    object.put("accelerator_reason", r.acceleratorReason());
+    object.put("media_pinned", r.pinned());
+    object.put("commands_by_cpu", r.getByCpu());
     object.put("buffer_bytes", r.bufferBytes());
     object.putAll(Descriptions.transfer(r.get()));
     Map<String, Object> write = Descriptions.transfer(r.put());
     write.put("bytes", r.bytes());
+    write.put("commands_by_cpu", r.putByCpu());
     write.put("flush_us", r.flushNanos() / MICROS_PER_MILLI);
     object.put("write", write);
     object.put("total_seconds", r.nanos() / NANOS_PER_SECOND);

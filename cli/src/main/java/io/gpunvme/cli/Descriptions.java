@@ -3,7 +3,6 @@ package io.gpunvme.cli;
 import io.gpunvme.core.transfer.TransferReport;
 import io.gpunvme.nvme.driver.Namespace;
 import java.util.LinkedHashMap;
-import java.util.Locale;
 import java.util.Map;
 
 /** What several commands say about the same things, for JSON. */
@@ -36,7 +35,7 @@ final class Descriptions {
     Map<String, Object> one = new LinkedHashMap<>();
     one.put("path", report.path());
     one.put("initiator", report.initiator());
-    one.put("placement", report.placement().name().toLowerCase(Locale.ROOT));
+    one.put("placement", report.placement().toString());
     one.put("queue_pairs", report.queuePairs());
     one.put("depth", report.depth());
     one.put("threads", report.threads());

@@ -2,6 +2,8 @@ package io.gpunvme.cli;
 
 import io.gpunvme.cli.output.Json;
 import io.gpunvme.cli.output.Streams;
+import io.gpunvme.cuda.CudaException;
+import io.gpunvme.cuda.CudaNotFoundException;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.NvmeException;
@@ -69,6 +71,8 @@ final class Failures {
       case UsageException own -> text(own);
       case NvmeException nvme -> text(nvme);
       case PosixException posix -> text(posix);
+      case CudaException cuda -> text(cuda);
+      case CudaNotFoundException missing -> text(missing);
       case InvalidPathException path -> text(path);
       case IOException io -> text(io);
       default -> "unexpected " + e + "; please report it with what --debug prints";

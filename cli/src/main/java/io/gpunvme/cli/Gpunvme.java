@@ -22,6 +22,7 @@ import picocli.CommandLine.Spec;
       "Examples:",
       "  gpunvme demo                                     a 256MiB file into accelerator memory",
       "  gpunvme demo model.safetensors --queues 8        your own file",
+      "  gpunvme bench random                             what this machine can do",
       "  gpunvme list",
       "  gpunvme identify sim:size=1GiB,lba=4096",
       "  gpunvme write sim:file=disk.img,size=64MiB --lba 0 --in data.bin --allow-write",

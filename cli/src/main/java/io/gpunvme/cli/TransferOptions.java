@@ -16,14 +16,15 @@ final class TransferOptions {
       names = "--depth",
       paramLabel = "N",
       converter = Converters.Count.class,
-      description = "Commands in flight per queue pair (16).")
+      description = "Commands in flight per queue pair (16; 256 for a GPU).")
   private int depth;
 
   @Option(
       names = "--threads",
       paramLabel = "N",
       converter = Converters.Count.class,
-      description = "Threads that drive the queue pairs (half the processors, at most 4).")
+      description =
+          "Threads of the CPU that drive the queue pairs (half the processors, at most 4).")
   private int threads;
 
   /** What was asked for; 0 where nothing was. */

@@ -3,6 +3,7 @@ package io.gpunvme.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.gson.JsonObject;
+import io.gpunvme.cuda.Cuda;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -11,6 +12,7 @@ import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -39,7 +41,9 @@ class DemoCommandTest {
 
   @Test
   void endsWithATable() {
-    Cli.Result result = Cli.run("demo", "--size", "3MiB", "--queues", 2, "--depth", 4).succeeded();
+    Cli.Result result =
+        Cli.run("demo", "--size", "3MiB", "--queues", 2, "--depth", 4, "--initiator", "cpu")
+            .succeeded();
 
     assertThat(result.out())
         .containsPattern("path +direct")
@@ -48,6 +52,8 @@ class DemoCommandTest {
         .containsPattern("queue pairs +2")
         .containsPattern("depth +4")
         .containsPattern("commands +6 ")
+        .containsPattern("of them by the CPU +6 ")
+        .contains("to CPU stand-in (host memory): the CPU stand-in was asked for")
         .containsPattern("doorbell writes +\\d")
         .containsPattern("commands per doorbell +\\d")
         .containsPattern("bytes +3145728")
@@ -62,7 +68,15 @@ class DemoCommandTest {
   @Test
   void jsonHasTheSame() {
     JsonObject json =
-        Cli.run("demo", "--size", "3MiB", "--json", "--device", "sim:lba=4096,mdts=128KiB")
+        Cli.run(
+                "demo",
+                "--size",
+                "3MiB",
+                "--json",
+                "--device",
+                "sim:lba=4096,mdts=128KiB",
+                "--initiator",
+                "cpu")
             .succeeded()
             .json();
 
@@ -74,6 +88,9 @@ class DemoCommandTest {
     assertThat(json.get("queue_pairs").getAsInt()).isEqualTo(4);
     assertThat(json.get("depth").getAsInt()).isEqualTo(16);
     assertThat(json.get("commands").getAsLong()).isEqualTo(24);
+    assertThat(json.get("commands_by_cpu").getAsLong()).isEqualTo(24);
+    assertThat(json.get("media_pinned").getAsBoolean()).isFalse();
+    assertThat(json.get("accelerator_reason").getAsString()).contains("asked for");
     assertThat(json.get("doorbell_writes").getAsLong())
         .isEqualTo(
             json.get("sq_doorbell_writes").getAsLong() + json.get("cq_doorbell_writes").getAsLong())
@@ -89,6 +106,7 @@ class DemoCommandTest {
     assertThat(json.get("block_size").getAsInt()).isEqualTo(4096);
     JsonObject write = json.getAsJsonObject("write");
     assertThat(write.get("commands").getAsLong()).isEqualTo(24);
+    assertThat(write.get("commands_by_cpu").getAsLong()).isEqualTo(24);
     assertThat(write.get("bytes").getAsLong()).isEqualTo(3 << 20);
     assertThat(write.get("gb_per_s").getAsDouble()).isPositive();
     assertThat(json.get("image").isJsonNull()).isTrue();
@@ -216,6 +234,28 @@ class DemoCommandTest {
     Cli.run("demo", "--size", "1MiB", "--queues", 65).refused("queue pairs 65 is outside 1..64");
     Cli.run("demo", "--size", "1MiB", "--depth", 1024).refused("depth 1024 is outside 1..1023");
     Cli.run("demo", "--size", "1MiB", "--threads", 5).refused("threads 5 is outside 1..4");
+  }
+
+  @Test
+  void withoutAGpuAutoIsTheCpuAndSaysWhy() {
+    Assumptions.assumeFalse(Cuda.isAvailable(), "there is a GPU");
+    JsonObject json = Cli.run("demo", "--size", "1MiB", "--json").succeeded().json();
+    assertThat(json.get("initiator").getAsString()).isEqualTo("CPU");
+    assertThat(json.get("accelerator_reason").getAsString()).startsWith("no GPU: ");
+  }
+
+  /** Whoever asks for a GPU gets no CPU. */
+  @Test
+  void withoutAGpuAskingForOneFails() {
+    Assumptions.assumeFalse(Cuda.isAvailable(), "there is a GPU");
+    Cli.run("demo", "--size", "1MiB", "--initiator", "gpu").failed(ExitCode.FAILURE, "CUDA");
+    Cli.run("demo", "--size", "1MiB", "--placement", "vram").failed(ExitCode.FAILURE, "CUDA");
+  }
+
+  @Test
+  void whatCannotBeIsRefused() {
+    Cli.run("demo", "--initiator", "tpu").refused("'tpu' is none of auto, cpu, gpu");
+    Cli.run("demo", "--placement", "here").refused("'here' is none of host, vram-data, vram");
   }
 
   @Test

@@ -18,7 +18,17 @@ class UsageTest {
     assertThat(result.out()).startsWith("Usage: gpunvme");
     for (String command :
         new String[] {
-          "demo", "list", "identify", "read", "write", "regs", "log", "feature", "version", "help"
+          "demo",
+          "bench",
+          "list",
+          "identify",
+          "read",
+          "write",
+          "regs",
+          "log",
+          "feature",
+          "version",
+          "help"
         }) {
       assertThat(result.out()).contains("\n  " + command + " ");
     }
@@ -34,6 +44,7 @@ class UsageTest {
   @ValueSource(
       strings = {
         "demo",
+        "bench",
         "list",
         "identify",
         "read",
@@ -177,6 +188,13 @@ class UsageTest {
         "demo --size many                                | 'many'",
         "demo --queues 0                                 | '0'",
         "demo --device nvme:0                            | no device 'nvme:0'",
+        "bench                                           | WHAT",
+        "bench nonsense                                  | is none of queue, random, stream",
+        "bench random --queues 0                         | '0'",
+        "bench random --warps 4                          | --warps is for bench queue",
+        "bench queue --initiator cpu                     | measures a GPU",
+        "bench random --initiator cpu --placement vram   | --placement host only",
+        "bench queue --placement vram-data               | host or vram",
       })
   void wrongUsageEndsWithCode2AndOneLine(String line, String what) {
     Cli.Result result = Cli.run((Object[]) line.split(" +"));

@@ -1,0 +1,134 @@
+package io.gpunvme.bench;
+
+import io.gpunvme.core.accel.GpuAccelerator;
+import io.gpunvme.core.bench.BenchException;
+import io.gpunvme.core.bench.GpuBenchmarks;
+import io.gpunvme.core.bench.Measurement;
+import io.gpunvme.core.bench.Repetitions;
+import io.gpunvme.cuda.CudaException;
+import io.gpunvme.cuda.CudaNotFoundException;
+import io.gpunvme.nvme.NvmeException;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.Locale;
+
+/**
+ * Runs the GPU's benchmarks and writes the result file; {@link GpuBenchOptions#USAGE} has the
+ * options. Prints a line for each result as it is there. Exit codes: 0 done, 1 a result was wrong
+ * or there is no GPU, 2 usage.
+ */
+public final class GpuBench {
+  private static final double MILLION = 1e6;
+
+  private GpuBench() {}
+
+  /** See the class. */
+  public static void main(String[] args) throws IOException {
+    GpuBenchOptions options;
+    try {
+      options = GpuBenchOptions.parse(List.of(args));
+    } catch (IllegalArgumentException e) {
+      System.err.println(e.getMessage() + "\n" + GpuBenchOptions.USAGE);
+      System.exit(2);
+      return;
+    }
+    boolean good = false;
+    try (GpuAccelerator accelerator = GpuAccelerator.open()) {
+      good = run(options, accelerator);
+    } catch (CudaNotFoundException | CudaException e) {
+      System.err.println("no GPU: " + e.getMessage());
+    }
+    System.exit(good ? 0 : 1);
+  }
+
+  private static boolean run(GpuBenchOptions options, GpuAccelerator accelerator)
+      throws IOException {
+    List<String> ids =
+        GpuBenchmarks.ids().stream().filter(id -> id.startsWith(options.prefix())).toList();
+    if (ids.isEmpty()) {
+      System.err.println("no result starts with '" + options.prefix() + "'");
+      return false;
+    }
+    GpuBenchMachine machine = GpuBenchMachine.read(accelerator);
+    System.out.println(machine.gpu() + ", " + machine.driver() + ", " + machine.cpu());
+    ResultFile file = options.file() ? new ResultFile(options.out(), machine, commit()) : null;
+    boolean good = true;
+    try (GpuBenchmarks benchmarks = GpuBenchmarks.open(accelerator)) {
+      for (String id : ids) {
+        try {
+          Measurement result = benchmarks.run(id, Repetitions.of(options.repetitions()));
+          System.out.println(line(result));
+          if (file != null) {
+            file.add(result);
+          }
+        } catch (BenchException | CudaException | NvmeException e) {
+          System.out.println(id + " FAILED: " + e.getMessage());
+          good = false;
+        }
+      }
+    }
+    if (file != null) {
+      System.out.println("wrote " + file.path());
+    }
+    return good;
+  }
+
+  /** What the system property says, or else git in this folder. */
+  private static String commit() throws IOException {
+    String given = System.getProperty("gpunvme.commit");
+    if (given != null) {
+      return given.strip();
+    }
+    Process git;
+    try {
+      git = new ProcessBuilder("git", "describe", "--always", "--dirty").start();
+    } catch (IOException e) {
+      return "unknown";
+    }
+    String text = new String(git.getInputStream().readAllBytes(), StandardCharsets.UTF_8).strip();
+    return text.isEmpty() ? "unknown" : text;
+  }
+
+  /** One result on one line. */
+  static String line(Measurement m) {
+    StringBuilder text = new StringBuilder();
+    text.append(
+        String.format(
+            Locale.ROOT,
+            "%-40s %10s  min %10s  max %10s %s",
+            m.id(),
+            number(m, m.median()),
+            number(m, m.min()),
+            number(m, m.max()),
+            unit(m)));
+    if (m.conditions().get("doorbells_per_command") instanceof Double d && d > 0) {
+      text.append(String.format(Locale.ROOT, ", 1/%.1f doorbells", 1 / d));
+    }
+    for (String name : List.of("p99_ns", "p99.9_ns")) {
+      if (m.conditions().get(name) instanceof Long nanos) {
+        text.append(", ").append(name.replace("_ns", "")).append(' ').append(nanos);
+      }
+    }
+    Measurement.Limit limit = m.limit();
+    if (limit != null) {
+      text.append(
+          String.format(Locale.ROOT, ", %.2f of %s", m.median() / limit.value(), limit.id()));
+    }
+    return text.toString();
+  }
+
+  private static boolean inMillions(Measurement m) {
+    return m.unit().equals("commands/s");
+  }
+
+  private static String number(Measurement m, double value) {
+    return inMillions(m)
+        ? String.format(Locale.ROOT, "%.2f", value / MILLION)
+        : String.format(Locale.ROOT, m.unit().equals("ns") ? "%.0f" : "%.2f", value);
+  }
+
+  private static String unit(Measurement m) {
+    return inMillions(m) ? "M " + m.unit() : m.unit();
+  }
+}

@@ -1,0 +1,44 @@
+package io.gpunvme.bench;
+
+/** What the results of {@link GpuBench} mean, by the parts of their names. */
+final class GpuBenchMeanings {
+  private GpuBenchMeanings() {}
+
+  /** A sentence, or nothing for names of others. */
+  static String of(String id) {
+    if (id.equals("ceiling.h2d")) {
+      return "large copies from pinned host memory to the GPU: the limit of every stream";
+    }
+    if (id.equals("queue.qd1.round-trip")) {
+      return "a word to a polling thread and another back: the limit of every latency";
+    }
+    if (id.startsWith("queue.qd1")) {
+      return "one command at a time, from building it to its status, GPU clock";
+    }
+    if (id.startsWith("random.")) {
+      return "random single blocks from an embedded SSD in memory, each checked on the GPU";
+    }
+    if (id.startsWith("stream.")) {
+      return "1 MiB reads from an embedded SSD in pinned memory, every byte checked on the GPU";
+    }
+    if (id.startsWith("queue.host.") || id.startsWith("queue.vram.")) {
+      return queue(id);
+    }
+    return "";
+  }
+
+  private static String queue(String id) {
+    String where = id.startsWith("queue.vram.") ? "GPU memory" : "host memory";
+    if (id.endsWith(".billion")) {
+      return "a billion commands, each CID, number and field checked; queues in " + where;
+    }
+    String who = id.contains(".shared.") ? "queues that all warps share" : "a warp per queue";
+    String how =
+        id.contains(".lanes")
+            ? ", some lanes of each warp calling"
+            : id.endsWith(".two-places")
+                ? ", lanes calling from two places"
+                : id.endsWith(".own-times") ? ", lanes calling at times of their own" : "";
+    return who + " in " + where + how + "; the responder moves no data";
+  }
+}

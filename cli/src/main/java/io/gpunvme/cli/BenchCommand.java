@@ -1,0 +1,266 @@
+package io.gpunvme.cli;
+
+import io.gpunvme.cli.output.Streams;
+import io.gpunvme.cli.output.Table;
+import io.gpunvme.core.accel.GpuAccelerator;
+import io.gpunvme.core.bench.BenchException;
+import io.gpunvme.core.bench.CpuBenchmarks;
+import io.gpunvme.core.bench.GpuBenchmarks;
+import io.gpunvme.core.bench.Measurement;
+import io.gpunvme.core.bench.Repetitions;
+import io.gpunvme.core.gpu.Placement;
+import io.gpunvme.core.transfer.InitiatorKind;
+import io.gpunvme.cuda.Cuda;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+
+/** {@code gpunvme bench WHAT}. */
+@Command(
+    name = "bench",
+    description = {
+      "Measure what an initiator does, on embedded SSDs in memory.",
+      "queue: commands per second and latency, against a responder that moves no data (GPU only).",
+      "random: random blocks of 4 KiB and of 512 bytes. stream: reads of 1 MiB, pipelined.",
+      "Every count and every block is checked; a wrong one is a failure, not a number."
+    },
+    footer = {
+      "",
+      "Examples:",
+      "  gpunvme bench random --initiator cpu",
+      "  gpunvme bench queue --queues 64",
+      "  gpunvme bench queue --placement vram --queues 4 --warps 64",
+      "  gpunvme bench stream --placement vram-data --seconds 5 --json"
+    })
+final class BenchCommand extends BaseCommand {
+  private static final double MILLION = 1e6;
+  private static final int LARGE_BLOCK = 4096;
+  private static final int SMALL_BLOCK = 512;
+
+  @Parameters(index = "0", paramLabel = "WHAT", description = "queue, random, or stream.")
+  private Benchmark what = Benchmark.QUEUE;
+
+  @Option(
+      names = "--initiator",
+      paramLabel = "WHO",
+      converter = Converters.Initiator.class,
+      description = "Who submits the commands: gpu, cpu, or auto: a GPU where there is one (auto).")
+  private InitiatorKind initiator = InitiatorKind.AUTO;
+
+  @Option(
+      names = "--placement",
+      paramLabel = "WHERE",
+      converter = Converters.Where.class,
+      description = {
+        "Where queues and data lie: host, vram-data (data in GPU memory), or vram (both).",
+        "Without it: host, and vram-data for the GPU's stream."
+      })
+  private @Nullable Placement placement;
+
+  @Option(
+      names = "--queues",
+      paramLabel = "N",
+      converter = Converters.Count.class,
+      description = "I/O queue pairs (48; stream and CPU: 4).")
+  private int queues;
+
+  @Option(
+      names = "--depth",
+      paramLabel = "N",
+      converter = Converters.Count.class,
+      description =
+          "Commands in flight per queue pair (queue 1024, random 256, stream 64; CPU 16).")
+  private int depth;
+
+  @Option(
+      names = "--warps",
+      paramLabel = "N",
+      converter = Converters.Count.class,
+      description = "queue: this many warps share the queue pairs. Without it each has its own.")
+  private int warps;
+
+  @Option(
+      names = "--seconds",
+      paramLabel = "S",
+      converter = Converters.Count.class,
+      description = "How long each measurement is repeated (1).")
+  private int seconds = 1;
+
+  BenchCommand(Streams streams) {
+    super(streams);
+  }
+
+  @Override
+  int run() throws IOException {
+    check();
+    List<Measurement> results = new ArrayList<>();
+    String who;
+    try {
+      who = byGpu() ? onGpu(results) : onCpu(results);
+    } catch (BenchException e) {
+      throw new IOException(e.getMessage(), e);
+    }
+    print(() -> printText(who, results), () -> object(who, results));
+    return ExitCode.OK;
+  }
+
+  private void check() {
+    if (warps != 0 && what != Benchmark.QUEUE) {
+      throw new UsageException("--warps is for bench queue");
+    }
+    boolean cpu = initiator == InitiatorKind.CPU;
+    if (cpu && what == Benchmark.QUEUE) {
+      throw new UsageException(
+          "bench queue measures a GPU; random and stream have --initiator cpu");
+    }
+    if (cpu && placement != null && placement != Placement.HOST) {
+      throw new UsageException("--initiator cpu measures --placement host only");
+    }
+    if (what == Benchmark.QUEUE && placement == Placement.VRAM_DATA) {
+      throw new UsageException("bench queue moves no data: --placement is host or vram");
+    }
+  }
+
+  /** Auto falls back to the CPU only where nothing that was asked for needs a GPU. */
+  private boolean byGpu() {
+    if (initiator != InitiatorKind.AUTO) {
+      return initiator == InitiatorKind.GPU;
+    }
+    boolean needed = what == Benchmark.QUEUE || (placement != null && !placement.hostData());
+    return needed || Cuda.isAvailable();
+  }
+
+  private Repetitions repetitions() {
+    return Repetitions.lasting(Duration.ofSeconds(seconds));
+  }
+
+  private String onGpu(List<Measurement> results) {
+    try (GpuAccelerator accelerator = GpuAccelerator.open();
+        GpuBenchmarks gpu = GpuBenchmarks.open(accelerator)) {
+      Repetitions times = repetitions();
+      Placement where = placement;
+      switch (what) {
+        case QUEUE -> {
+          boolean vram = where == Placement.VRAM;
+          results.add(gpu.queue(vram, queues, depth, warps, times));
+          if (!vram) {
+            results.add(gpu.roundTrip(times));
+          }
+          results.add(gpu.latency(vram, warps != 0, times));
+        }
+        case RANDOM -> {
+          Placement data = where == null ? Placement.HOST : where;
+          results.add(gpu.random(data, LARGE_BLOCK, queues, depth, times));
+          results.add(gpu.random(data, SMALL_BLOCK, queues, depth, times));
+        }
+        case STREAM -> {
+          results.add(gpu.ceiling(times));
+          results.add(
+              gpu.stream(where == null ? Placement.VRAM_DATA : where, queues, depth, times));
+        }
+      }
+      return accelerator.name();
+    }
+  }
+
+  private String onCpu(List<Measurement> results) {
+    if (what == Benchmark.RANDOM) {
+      results.add(CpuBenchmarks.random(LARGE_BLOCK, queues, depth, repetitions()));
+      results.add(CpuBenchmarks.random(SMALL_BLOCK, queues, depth, repetitions()));
+    } else {
+      results.add(CpuBenchmarks.stream(queues, depth, repetitions()));
+    }
+    return "CPU";
+  }
+
+  // ---- output
+
+  private void printText(String who, List<Measurement> results) {
+    out().println("initiator " + who);
+    out().println();
+    Table table = new Table(0).row("", "median", "min", "max", "");
+    for (Measurement m : results) {
+      table.row(m.id(), number(m, m.median()), number(m, m.min()), number(m, m.max()), unit(m));
+    }
+    table.print(out());
+    for (Measurement m : results) {
+      out().println();
+      out().println(m.id());
+      Table conditions = new Table(2);
+      m.conditions().forEach((name, value) -> conditions.row(name.replace('_', ' '), text(value)));
+      Measurement.Limit limit = m.limit();
+      if (limit != null) {
+        conditions.row("of " + limit.id(), text(m.median() / limit.value()));
+      }
+      conditions.print(out());
+    }
+  }
+
+  private static String text(Object value) {
+    return value instanceof Double d ? String.format(Locale.ROOT, "%.4g", d) : value.toString();
+  }
+
+  private static boolean inMillions(Measurement m) {
+    return m.unit().equals("commands/s") && m.median() >= MILLION;
+  }
+
+  private static String number(Measurement m, double value) {
+    if (inMillions(m)) {
+      return String.format(Locale.ROOT, "%.2f", value / MILLION);
+    }
+    return String.format(Locale.ROOT, m.unit().equals("GB/s") ? "%.2f" : "%.0f", value);
+  }
+
+  private static String unit(Measurement m) {
+    return inMillions(m) ? "M " + m.unit() : m.unit();
+  }
+
+  private Map<String, Object> object(String who, List<Measurement> results) {
+    List<Map<String, Object>> list = new ArrayList<>();
+    for (Measurement m : results) {
+      Map<String, Object> one = new LinkedHashMap<>();
+      one.put("id", m.id());
+      one.put("unit", m.unit());
+      one.put("median", m.median());
+      one.put("min", m.min());
+      one.put("max", m.max());
+      one.put("samples", m.samples().length);
+      one.put("conditions", m.conditions());
+      Measurement.Limit limit = m.limit();
+      if (limit != null) {
+        Map<String, Object> bound = new LinkedHashMap<>();
+        bound.put("id", limit.id());
+        bound.put("value", limit.value());
+        bound.put("ratio", m.median() / limit.value());
+        one.put("limit", bound);
+      }
+      one.put("verified", true);
+      list.add(one);
+    }
+    Map<String, Object> object = new LinkedHashMap<>();
+    object.put("benchmark", what.toString());
+    object.put("initiator", who);
+    object.put("results", list);
+    return object;
+  }
+
+  /** What is measured. */
+  enum Benchmark {
+    QUEUE,
+    RANDOM,
+    STREAM;
+
+    @Override
+    public String toString() {
+      return name().toLowerCase(Locale.ROOT);
+    }
+  }
+}
