@@ -38,7 +38,7 @@ explains_a_missing_jdk() {
 
 two_first_runs_build_once() {
   mkdir "$tmp/fresh"
-  tar -C "$root" --exclude=target --exclude=.git -cf - . | tar -C "$tmp/fresh" -xf -
+  tar -C "$root" --exclude=target --exclude=.git --exclude=build -cf - . | tar -C "$tmp/fresh" -xf -
   local first
   "$tmp/fresh/gpunvme" --version >"$tmp/v1" 2>"$tmp/e1" &
   first=$!
