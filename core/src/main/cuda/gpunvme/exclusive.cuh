@@ -8,13 +8,16 @@ namespace gpunvme {
 // Drives one queue pair by one warp, as Lane.java and QueuePair.java do it by one thread.
 //
 //   ExclusiveQueue q(queue);          // the whole warp
-//   q.run(source, sink);              // until the source is dry and every command is over, or every slot is quarantined
+//   q.run(source, sink);              // until the source is dry and every command is over
 //   q.close();                        // the next kernel goes on from here
 //
 // source.take(bool wanted, Command& c) -> bool   is called by the whole warp, the wanting lanes being the lowest; gives
 //     each wanting lane a command or false. Once it has given false it is dry. c.user names the command for the sink.
 // sink.done(bool valid, u32 user, u64 slba, Status status)   is called by the whole warp; `valid` lanes each have
 //     one command that is over.
+//
+// run() also ends, with the source not dry, when the host says stop, when every slot is quarantined, and at once if the queue
+// is laid out for SharedQueue. What the source has not been asked for was not submitted.
 //
 // Pipelined: completions are taken while later commands are in flight, and the load that looks for completions
 // travels while SQEs are written. One doorbell store announces everything written since the last. A command past
@@ -55,10 +58,12 @@ class ExclusiveQueue {
 
   template <class Source, class Sink>
   GPUNVME_FN void run(Source& source, Sink& sink) {
-    bool more = true;
+    bool more = !q->shared();
+    if (!more) {
+      return;
+    }
     u32 idle = 0;
     u64 looked = nanos();
-    time = detail::coarse(looked);
     // With every slot quarantined nothing more can be submitted: the rest is for the host, after it has recovered the queue.
     while ((more && quarantined < depth) || in_flight() > 0) {
       bool writing = more && (room() >= batch() || idle > 0) && room() > 0;
@@ -70,6 +75,7 @@ class ExclusiveQueue {
           look(cqe);  // travels while SQEs are written
         }
         next_cids(cids);
+        time = detail::coarse(nanos());
         u32 written = 0;
         for (u32 i = 0; i < kWindows && more && room() > 0; i++) {
           written += submit(source, cids[i], more);
@@ -92,7 +98,6 @@ class ExclusiveQueue {
       idle = taken == 0 ? idle + 1 : 0;
       if ((++rounds & kClockMask) == 0) {
         u64 now = warp::shuffle(warp::kFull, nanos(), 0);
-        time = detail::coarse(now);
         bool stop = warp::ballot(warp::kFull, lane == 0 && q->told_to_stop()) != 0;
         if (stop || now - looked >= q->timeout_ns / 8) {
           more = more && !stop;
@@ -105,6 +110,9 @@ class ExclusiveQueue {
 
   // Leaves the queue to the next kernel, or to the host.
   GPUNVME_FN void close() {
+    if (q->shared()) {
+      return;
+    }
     if (head != head_rung) {
       give_back();
     }
@@ -140,7 +148,8 @@ class ExclusiveQueue {
     }
 
     GPUNVME_FN void wait() const {
-      while (waiting && static_cast<int>(due - static_cast<u32>(nanos())) > 0) {
+      // Left over more than kMost: the moment has passed.
+      while (waiting && due - static_cast<u32>(nanos()) - 1 < kMost) {
       }
     }
 
@@ -283,7 +292,7 @@ class ExclusiveQueue {
     }
     free_tail += warp::popcount(freed);
     completed += warp::popcount(warp::ballot(warp::kFull, over));
-    if (warp::ballot(warp::kFull, valid && (!over || s != 0)) != 0) {
+    if (warp::ballot(warp::kFull, valid && (!over || failed(s))) != 0) {
       quarantined -= account(q, valid, over, was_late, cid, s);
     }
     warp::sync(warp::kFull);
@@ -294,7 +303,7 @@ class ExclusiveQueue {
   // so that the queue's state can stay in registers.
   GPUNVME_NOINLINE static u32 account(Queue* q, bool valid, bool over, bool was_late, u32 cid, Status s) {
     bool known = valid && (cid & q->slot_mask()) < q->depth;
-    bool failure = over && s != 0;
+    bool failure = over && failed(s);
     bool unasked = known && !over && !was_late;
     if (failure) {
       mem::fetch_add(&q->failures, 1ull);
@@ -305,7 +314,7 @@ class ExclusiveQueue {
     } else if (valid && !known) {
       mem::fetch_add(&q->unknown, 1ull);
     }
-    if (valid && (!over || s != 0)) {
+    if (valid && (!over || failed(s))) {
       u32 kind = over ? trouble::kStatus : was_late ? trouble::kLate : known ? trouble::kStale : trouble::kUnknown;
       q->report(kind, s, cid, known ? q->infos[cid & q->slot_mask()] : SlotInfo{0, 0, 0});
     }
@@ -327,7 +336,8 @@ class ExclusiveQueue {
   // Quarantines what has expired, or everything once the host says stop.
   template <class Sink>
   GPUNVME_FN void trouble(Sink& sink, bool stop, u64 now) {
-    u32 limit = static_cast<u32>(q->timeout_ns >> 20) + 1;
+    u64 units = (q->timeout_ns >> 20) + 1;
+    u32 limit = units < 0x7FFFFF ? static_cast<u32>(units) : 0x7FFFFF;  // ages have 24 bits
     Status s = stop ? status::kStopped : status::kTimeout;
     for (u32 base = 0; base < depth; base += warp::kWidth) {
       SlotInfo info = {0, 0, 0};
@@ -379,9 +389,9 @@ class ExclusiveQueue {
   u32 quarantined;
   FirstLook first_look;
   u32 rounds = 0;
-  u32 time = 0;  // as of the last look at the clock, which is slow to read
-  u32 submitted = 0;
-  u32 completed = 0;
+  u32 time = 0;  // of the round, for SlotInfo
+  u64 submitted = 0;
+  u64 completed = 0;
   u32 sq_doorbells = 0;
   u32 cq_doorbells = 0;
 };

@@ -94,21 +94,31 @@ constexpr u32 kPipeline = 4;
 
 namespace detail {
 
-// A range of any length as commands of at most max_blocks, kPipeline of them in flight. The first failure is returned; what
-// is in flight then is waited for first.
+// A range of any length as commands of at most max_blocks, up to kPipeline of them in flight. A caller that has commands in
+// flight never waits for another slot: all slots could be held by callers that do. The first failure is returned; what is in
+// flight then is waited for first.
 GPUNVME_NOINLINE Status range(const Namespace& ns, SharedQueue queue, u32 op, u64 slba, u64 blocks, const Buffer& buffer,
-                        u64 offset) {
+                              u64 offset) {
   Token tokens[kPipeline];
   u32 begun = 0;
   u32 over = 0;
   Status first = status::kSuccess;
   while (blocks != 0 || over != begun) {
-    while (blocks != 0 && begun - over < kPipeline) {
+    bool full = begun - over == kPipeline;
+    while (blocks != 0 && !full) {
       u32 n = blocks < ns.max_blocks ? static_cast<u32>(blocks) : ns.max_blocks;
       Command c;
       Status s = ns.describe(op, slba, n, buffer, offset, c);
+      bool waited = false;
       if (!failed(s)) {
-        s = queue.submit(c, tokens[begun % kPipeline]);
+        s = queue.try_submit(c, tokens[begun % kPipeline]);
+        if (s == status::kBusy) {
+          if (begun != over) {
+            break;
+          }
+          waited = true;
+          s = queue.execute(c);
+        }
       }
       if (failed(s)) {
         first = first == status::kSuccess ? s : first;
@@ -116,9 +126,11 @@ GPUNVME_NOINLINE Status range(const Namespace& ns, SharedQueue queue, u32 op, u6
         break;
       }
       begun++;
+      over += waited ? 1 : 0;
       slba += n;
       blocks -= n;
       offset += static_cast<u64>(n) << ns.block_shift;
+      full = begun - over == kPipeline;
     }
     if (over != begun) {
       Status s = queue.wait(tokens[over % kPipeline]);
@@ -135,7 +147,9 @@ GPUNVME_NOINLINE Status range(const Namespace& ns, SharedQueue queue, u32 op, u6
 GPUNVME_FN Status block(const Namespace& ns, SharedQueue queue, u32 op, u64 slba, u64 blocks, const Buffer& buffer,
                         u64 offset) {
   if (blocks > ns.max_blocks) {
-    return range(ns, queue, op, slba, blocks, buffer, offset);
+    bool inside = slba < ns.blocks && blocks <= ns.blocks - slba && (offset & 3) == 0 && offset <= buffer.size &&
+                  blocks <= (buffer.size - offset) >> ns.block_shift;
+    return inside ? range(ns, queue, op, slba, blocks, buffer, offset) : static_cast<Status>(status::kArgument);
   }
   Command c;
   Status s = ns.describe(op, slba, static_cast<u32>(blocks), buffer, offset, c);
@@ -145,7 +159,8 @@ GPUNVME_FN Status block(const Namespace& ns, SharedQueue queue, u32 op, u64 slba
 }  // namespace detail
 
 // Reads `blocks` logical blocks from `slba` on into the buffer at `offset` bytes, a multiple of 4. Any length: longer
-// ranges than one command takes are split. Returns when the data is there, or with the first failure.
+// ranges than one command takes are split. Returns when the data is there, or with the first failure, after which any
+// part of a split range may have been moved.
 GPUNVME_FN Status read(const Namespace& ns, SharedQueue queue, u64 slba, u64 blocks, const Buffer& buffer, u64 offset) {
   return detail::block(ns, queue, opcode::kRead, slba, blocks, buffer, offset);
 }

@@ -6,7 +6,7 @@
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define GPUNVME_GPU 1
 #define GPUNVME_FN __device__ __forceinline__
-#define GPUNVME_NOINLINE __device__ __noinline__
+#define GPUNVME_NOINLINE __device__ __noinline__ inline
 #else
 #include <time.h>
 #define GPUNVME_GPU 0

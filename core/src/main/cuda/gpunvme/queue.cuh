@@ -1,5 +1,5 @@
 #pragma once
-// A queue pair as plain memory of the GPU: laid out and filled in by the host (DeviceQueueLayout.java), then driven by one
+// A queue pair as plain memory of the GPU: laid out and filled in by the host (DeviceLayout.java, DeviceQueue.java), then driven by one
 // kernel at a time, either as an ExclusiveQueue or as a SharedQueue.
 //
 // Slots: a command occupies one of `depth` slots from submission until its completion was seen. Its CID is the slot's
@@ -58,7 +58,7 @@ constexpr u32 kRingsInGpuMemory = 4;   // placement VRAM
 struct alignas(128) Queue {
   // ---- fixed: written by the host before the first kernel
   u32 qid;
-  u32 depth;       // slots, 1..32768; shared queues: a multiple of 32
+  u32 depth;       // slots, 1..4096; shared queues: a multiple of 32
   u32 sq_bits;     // log2 of the submission queue's entries
   u32 cq_bits;     // log2 of the completion queue's entries
   u32 slot_bits;   // bits of the slot number in a CID
@@ -108,6 +108,7 @@ struct alignas(128) Queue {
   GPUNVME_FN u32 sq_mask() const { return (1u << sq_bits) - 1; }
   GPUNVME_FN u32 cq_mask() const { return (1u << cq_bits) - 1; }
   GPUNVME_FN u32 slot_mask() const { return (1u << slot_bits) - 1; }
+  GPUNVME_FN bool shared() const { return (flags & queue_flags::kShared) != 0; }
   GPUNVME_FN bool told_to_stop() const { return mem::load_system(stop) != 0; }
 
   // The same slot's next generation. FFFFh means "no command" in error log entries, so it is left out.
@@ -141,7 +142,7 @@ struct alignas(128) Queue {
   }
 };
 
-// tests compare these with DeviceQueueLayout.java
+// tests compare the layout with DeviceLayout.java
 static_assert(sizeof(Queue) == 512, "four lines");
 
 // One command as callers describe it.

@@ -28,8 +28,8 @@ class SharedQueue {
   // Runs one command of this thread and returns its status.
   GPUNVME_FN Status execute(const Command& c) {
     u32 group = callers();
-    bool needs = true;
-    Status result = status::kPending;
+    Status result = admit(group);
+    bool needs = !failed(result);
     Patience patience(q);
     while (warp::ballot(group, needs) != 0) {
       Token token = {0};
@@ -54,8 +54,8 @@ class SharedQueue {
   GPUNVME_FN Status submit(const Command& c, Token& token) {
     u32 group = callers();
     token.cid = 0;
-    bool needs = true;
-    Status result = status::kSuccess;
+    Status result = admit(group);
+    bool needs = !failed(result);
     Patience patience(q);
     while (warp::ballot(group, needs) != 0) {
       if (start(group, needs, c, token) != 0) {
@@ -67,6 +67,18 @@ class SharedQueue {
       }
     }
     return result;
+  }
+
+  // As submit(), but kBusy at once if no slot is free. For callers that hold slots and must not wait for another.
+  GPUNVME_FN Status try_submit(const Command& c, Token& token) {
+    u32 group = callers();
+    token.cid = 0;
+    Status result = admit(group);
+    bool needs = !failed(result);
+    if (warp::ballot(group, needs) != 0 && start(group, needs, c, token) != 0) {
+      tell(group);
+    }
+    return needs && !token.valid() ? static_cast<Status>(status::kBusy) : result;
   }
 
   // The status of a submitted command, once it is over. kStopped also if the host has recovered the queue since.
@@ -119,6 +131,16 @@ class SharedQueue {
   }
 
   // ---- submission
+
+  // Whether anything may be submitted: kSuccess, kStopped or kArgument. Without this a caller whose commands all complete
+  // quickly would never look at the stop word.
+  GPUNVME_FN Status admit(u32 group) const {
+    if (!q->shared()) {
+      return status::kArgument;
+    }
+    bool stop = warp::lane() == warp::lowest(group) && q->told_to_stop();
+    return warp::ballot(group, stop) != 0 ? static_cast<Status>(status::kStopped) : static_cast<Status>(status::kSuccess);
+  }
 
   // Submits for as many of the lanes in need as there are slots. Returns which.
   GPUNVME_FN u32 start(u32 group, bool needs, const Command& c, Token& token) {
@@ -312,7 +334,8 @@ class SharedQueue {
     }
     u32 marked = count_marked(q, group, rung, width);
     if (marked != 0) {
-      // Release: the SQEs, whose writers have fenced, before the doorbell.
+      // Release: the SQEs, whose writers have fenced, before the doorbell. All lanes have read marks, one stores it.
+      warp::sync(group);
       mem::fence_system();
       fenced = wide;
       rung += marked;
@@ -530,6 +553,7 @@ class SharedQueue {
     if (ending == 0) {
       return;
     }
+    warp::sync(group);
     u32 first = warp::lowest(ending);
     u32 word = warp::shuffle(group, at / 32, first);
     u32 same = warp::ballot(group, !over || at / 32 == word);

@@ -3,7 +3,7 @@
 
 using namespace gpunvme;
 
-// Filled in by GpuInitiator; layout in TransferKernel.java.
+// Filled in by GpuInitiator; layout in DeviceLayout.java.
 struct alignas(16) TransferArgs {
   Queue* queues;         // one per block
   const Buffer* buffer;
@@ -61,7 +61,7 @@ class PlanSink {
     if (valid) {
       a.statuses[user] = s;
       a.started[user] = static_cast<u32>(nanos()) - a.started[user];
-      blocks = s == status::kSuccess ? a.blocks[user] : 0;
+      blocks = failed(s) ? 0 : a.blocks[user];
     }
     u32 sum = warp::sum(blocks);
     if (sum != 0 && warp::lane() == 0) {

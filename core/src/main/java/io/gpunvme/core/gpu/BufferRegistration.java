@@ -56,12 +56,13 @@ public final class BufferRegistration implements AutoCloseable {
     long[] pages = pages(range, pageSize);
     int listPages = pages.length > 2 ? Math.ceilDiv(pages.length - 1, Buffer.LIST_STRIDE) : 0;
     DmaBuffer lists = listPages == 0 ? null : buildLists(controller, pageSize, pages, listPages);
+    DeviceBuffer description = null;
     try {
       long[] addresses = lists == null ? new long[0] : listAddresses(lists, pageSize, listPages);
       boolean contiguous = range.contiguous(0, range.size()) == range.size();
       long[] scattered = contiguous ? new long[0] : pages;
       MemorySegment struct = Arena.ofAuto().allocate(Buffer.SIZE, Long.BYTES);
-      DeviceBuffer description =
+      description =
           accelerator.allocate(Buffer.SIZE + (long) (scattered.length + listPages) * Long.BYTES);
       long at = description.deviceAddress() + Buffer.SIZE;
       DeviceLayout.setLong(struct, Buffer.BYTES, buffer.size());
@@ -74,6 +75,9 @@ public final class BufferRegistration implements AutoCloseable {
       fill(description, struct, scattered, addresses);
       return new BufferRegistration(struct, lists, description);
     } catch (RuntimeException e) {
+      if (description != null) {
+        description.close();
+      }
       if (lists != null) {
         lists.close();
       }

@@ -162,6 +162,26 @@ public final class DeviceQueue {
     }
   }
 
+  /**
+   * Commands that have a slot: quarantined ones, and those that a kernel submitted and did not wait
+   * for.
+   */
+  int outstanding() {
+    try (Arena arena = Arena.ofConfined()) {
+      if (!sizes.shared()) {
+        MemorySegment q = read(arena);
+        return sizes.depth() - (getInt(q, Queue.FREE_TAIL) - getInt(q, Queue.FREE_HEAD));
+      }
+      MemorySegment words = arena.allocate(sizes.depth() / Byte.SIZE, Integer.BYTES);
+      state.copyToHost(free, words);
+      int open = 0;
+      for (long at = 0; at < words.byteSize(); at += Integer.BYTES) {
+        open += Integer.bitCount(getInt(words, at));
+      }
+      return sizes.depth() - open;
+    }
+  }
+
   /** What was done so far. */
   public QueueCounters counters() {
     try (Arena arena = Arena.ofConfined()) {

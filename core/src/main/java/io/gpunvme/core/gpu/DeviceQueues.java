@@ -256,14 +256,26 @@ public final class DeviceQueues implements AutoCloseable {
   }
 
   /**
-   * Recovers every queue that the controller has lost or that has quarantined commands. No kernel
-   * runs.
+   * Recovers every queue that the controller has lost or that has commands outstanding: quarantined
+   * ones, or some that no kernel has waited for. No kernel runs.
    */
   public List<RecoveryOutcome> recover() {
     List<RecoveryOutcome> outcomes = new ArrayList<>();
-    for (DeviceQueue queue : queues) {
-      if (queue.pair().state() != State.READY || queue.quarantined() > 0) {
-        outcomes.add(recover(queue));
+    // One queue's recovery may reset the controller, which takes those before it away again.
+    boolean again = true;
+    for (int pass = 0; again && pass <= queues.size(); pass++) {
+      again = false;
+      for (DeviceQueue queue : queues) {
+        if (queue.pair().state() != State.READY
+            || queue.quarantined() > 0
+            || queue.outstanding() > 0) {
+          RecoveryOutcome outcome = recover(queue);
+          outcomes.add(outcome);
+          if (outcome.failure() != null) {
+            return outcomes;
+          }
+          again = true;
+        }
       }
     }
     return outcomes;

@@ -35,7 +35,10 @@ public final class GpuStorage implements AutoCloseable {
   private final List<BufferRegistration> registrations = new ArrayList<>();
   private final DeviceBuffer handle;
   private int registered;
-  private boolean hung;
+
+  // Written by whoever waited for the kernel, which need not be who asks next.
+  private volatile boolean hung;
+
   private boolean closed;
 
   private GpuStorage(
@@ -56,8 +59,14 @@ public final class GpuStorage implements AutoCloseable {
                     options.placement(), options.queuePairs(), options.depth())));
       }
       handle = accelerator.allocate(bufferOffset((long) buffers * controllers.size()));
+    } catch (RuntimeException e) {
+      freeAfter(e);
+      throw e;
+    }
+    try {
       describe(options.nsid());
     } catch (RuntimeException e) {
+      handle.close();
       freeAfter(e);
       throw e;
     }
@@ -175,6 +184,10 @@ public final class GpuStorage implements AutoCloseable {
     if (closed) {
       throw new IllegalStateException("this storage is closed");
     }
+    if (hung) {
+      throw new IllegalStateException(
+          "a kernel that uses this storage did not end; its queues are gone, open another storage");
+    }
   }
 
   /**
@@ -276,10 +289,12 @@ public final class GpuStorage implements AutoCloseable {
   }
 
   private void freeAfter(RuntimeException failure) {
-    try {
-      queues.forEach(DeviceQueues::close);
-    } catch (RuntimeException e) {
-      failure.addSuppressed(e);
+    for (DeviceQueues set : queues) {
+      try {
+        set.close();
+      } catch (RuntimeException e) {
+        failure.addSuppressed(e);
+      }
     }
   }
 }

@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Timeout;
 @Tag("gpu")
 @Timeout(60)
 class GpuAcceleratorGpuTest {
-  private final GpuAccelerator gpu = GpuAccelerator.open();
+  private final GpuAccelerator gpu = TestGpu.open();
 
   @AfterEach
   void close() {

@@ -3,11 +3,9 @@ package io.gpunvme.core.bench;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.gpunvme.core.accel.GpuAccelerator;
-import io.gpunvme.cuda.CudaException;
-import io.gpunvme.cuda.CudaNotFoundException;
+import io.gpunvme.core.accel.TestGpu;
 import java.util.List;
 import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
@@ -23,11 +21,7 @@ class GpuBenchmarksGpuTest {
 
   @BeforeAll
   static void open() {
-    try {
-      gpu = GpuAccelerator.open();
-    } catch (CudaNotFoundException | CudaException e) {
-      Assumptions.abort("no GPU: " + e.getMessage());
-    }
+    gpu = TestGpu.open();
     benchmarks = GpuBenchmarks.open(gpu);
   }
 

@@ -2,6 +2,7 @@ package io.gpunvme.core.demo;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.gpunvme.core.accel.TestGpu;
 import io.gpunvme.core.device.DeviceAddress;
 import io.gpunvme.core.gpu.Placement;
 import io.gpunvme.core.transfer.InitiatorKind;
@@ -10,6 +11,7 @@ import io.gpunvme.nvme.driver.ControllerOptions;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -21,6 +23,11 @@ import org.junit.jupiter.params.provider.EnumSource;
 @Timeout(100)
 class DemoGpuTest {
   @TempDir Path folder;
+
+  @BeforeAll
+  static void requireGpu() {
+    TestGpu.require();
+  }
 
   private DemoOptions options(InitiatorKind initiator, Placement placement, String faults) {
     return DemoOptions.in(folder)

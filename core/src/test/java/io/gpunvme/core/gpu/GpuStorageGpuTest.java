@@ -2,6 +2,7 @@ package io.gpunvme.core.gpu;
 
 import io.gpunvme.core.accel.Accelerator;
 import io.gpunvme.core.accel.GpuAccelerator;
+import io.gpunvme.core.accel.TestGpu;
 import io.gpunvme.cuda.CudaFunction;
 import io.gpunvme.cuda.CudaNotFoundException;
 import io.gpunvme.cuda.CudaStream;
@@ -20,7 +21,7 @@ class GpuStorageGpuTest extends GpuStorageContract {
 
   @Override
   Accelerator openAccelerator() {
-    GpuAccelerator gpu = GpuAccelerator.open();
+    GpuAccelerator gpu = TestGpu.open();
     try {
       // Everything is loaded before a kernel runs that others wait for; the accelerator frees it.
       copy = GpuModule.compile(gpu, "user.cu", UserKernel.SOURCE).function("copy_blocks");

@@ -3,6 +3,7 @@ package io.gpunvme.core.gpu;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.gpunvme.core.accel.GpuAccelerator;
+import io.gpunvme.core.accel.TestGpu;
 import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.memory.BusRange;
 import io.gpunvme.nvme.pci.Bar;
@@ -21,7 +22,7 @@ class PlacementsGpuTest {
   @Test
   void withAnEmbeddedControllerAllOfThemArePossible() {
     try (SimulatedController device = SimulatedController.create(SimConfig.defaults());
-        GpuAccelerator gpu = GpuAccelerator.open()) {
+        GpuAccelerator gpu = TestGpu.open()) {
       Placements placements = Placements.probe(gpu, device);
       assertThat(placements.toString()).contains("GPUDirect");
       for (Placement placement : Placement.values()) {
@@ -35,7 +36,7 @@ class PlacementsGpuTest {
   @Test
   void aControllerThatReachesHostMemoryOnlySaysSo() {
     try (SimulatedController device = SimulatedController.create(SimConfig.defaults());
-        GpuAccelerator gpu = GpuAccelerator.open()) {
+        GpuAccelerator gpu = TestGpu.open()) {
       Placements placements = Placements.probe(gpu, new HostOnly(device));
       assertThat(placements.reason(Placement.VRAM)).isNotNull();
       assertThat(placements.reason(Placement.VRAM_DATA)).isNotNull();

@@ -4,11 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.gpunvme.core.accel.DeviceBuffer;
 import io.gpunvme.core.accel.GpuAccelerator;
+import io.gpunvme.core.accel.TestGpu;
 import io.gpunvme.core.device.Device;
 import io.gpunvme.core.device.DeviceAddress;
-import io.gpunvme.cuda.CudaException;
 import io.gpunvme.cuda.CudaFunction;
-import io.gpunvme.cuda.CudaNotFoundException;
 import io.gpunvme.cuda.CudaStream;
 import io.gpunvme.cuda.KernelArguments;
 import io.gpunvme.cuda.LaunchShape;
@@ -18,7 +17,6 @@ import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestReporter;
@@ -54,12 +52,6 @@ class SoakGpuTest {
   @Test
   @Timeout(500)
   void everyByteIsWhatWasWrittenLast(TestReporter reporter) {
-    GpuAccelerator gpu = null;
-    try {
-      gpu = GpuAccelerator.open();
-    } catch (CudaNotFoundException | CudaException e) {
-      Assumptions.abort(e.getMessage());
-    }
     long bytes = (long) THREADS * BLOCKS_EACH * BLOCK;
     ControllerOptions options =
         ControllerOptions.builder()
@@ -68,7 +60,7 @@ class SoakGpuTest {
             .recoveryTimeout(Duration.ofMillis(500))
             .build();
     int workers = Math.clamp(Runtime.getRuntime().availableProcessors() - 4, 1, QUEUES);
-    try (GpuAccelerator accelerator = gpu;
+    try (GpuAccelerator accelerator = TestGpu.open();
         GpuModule module = GpuModule.compile(accelerator, "soak.cu", SoakKernel.SOURCE);
         DeviceBuffer data = accelerator.allocatePinned((long) THREADS * BLOCK);
         DeviceBuffer versions = accelerator.allocate((long) THREADS * BLOCKS_EACH * 4);

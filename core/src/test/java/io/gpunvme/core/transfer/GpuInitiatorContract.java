@@ -79,7 +79,10 @@ abstract class GpuInitiatorContract {
       one.close();
     }
     controller.close();
-    accelerator.close();
+    // Null where the test was skipped because there is none.
+    if (accelerator != null) {
+      accelerator.close();
+    }
     assertThat(device.internalError()).isNull();
   }
 

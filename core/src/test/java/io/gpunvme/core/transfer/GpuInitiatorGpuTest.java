@@ -2,6 +2,7 @@ package io.gpunvme.core.transfer;
 
 import io.gpunvme.core.accel.Accelerator;
 import io.gpunvme.core.accel.GpuAccelerator;
+import io.gpunvme.core.accel.TestGpu;
 import io.gpunvme.core.gpu.CudaTransferKernel;
 import io.gpunvme.core.gpu.TransferKernel;
 import org.junit.jupiter.api.Tag;
@@ -11,7 +12,7 @@ import org.junit.jupiter.api.Tag;
 class GpuInitiatorGpuTest extends GpuInitiatorContract {
   @Override
   Accelerator openAccelerator() {
-    return GpuAccelerator.open();
+    return TestGpu.open();
   }
 
   @Override
