@@ -25,13 +25,11 @@ public final class GpuBenchmarks implements AutoCloseable {
   /** Processors that are left to the rest of the machine. */
   private static final int SPARE_PROCESSORS = 2;
 
-  /** Fits into a server's last-level cache: the commands are measured, not the host's memory. */
-  private static final long SSD_BYTES = 256L << 20;
-
+  private static final long SSD_BYTES = 1L << 30;
   private static final long STREAM_BYTES = 2L << 30;
   private static final int RANDOM_QUEUES = 48;
-  private static final int RANDOM_DEPTH = 128;
-  private static final long RANDOM_COMMANDS = 2_000_000;
+  private static final int RANDOM_DEPTH = 256;
+  private static final long RANDOM_COMMANDS = 1_000_000;
 
   /** Where a CUDA copy moves each block. */
   private static final long RANDOM_COMMANDS_BY_COPY = 50_000;
