@@ -29,7 +29,7 @@ public final class GpuBenchmarks implements AutoCloseable {
   private static final long STREAM_BYTES = 2L << 30;
   private static final int RANDOM_QUEUES = 48;
   private static final int RANDOM_DEPTH = 256;
-  private static final long RANDOM_COMMANDS = 1_000_000;
+  private static final long RANDOM_COMMANDS = 2_000_000;
 
   /** Where a CUDA copy moves each block. */
   private static final long RANDOM_COMMANDS_BY_COPY = 50_000;
