@@ -32,11 +32,12 @@ extern "C" __global__ void gpunvme_gather(const Storage* storage, Walk* walks, u
       break;
     }
     walk.reads++;
-    for (u32 i = 0; i < words; i++) {
-      // Volatile: the controller wrote them, and will write others there at the next hop.
-      walk.sum += static_cast<const volatile u32*>(row_words)[i];
+    // Not from a cache: the controller wrote the row, and will write others there at the next hop.
+    for (u32 i = 0; i < words; i += 4) {
+      Quad q = mem::load_system(reinterpret_cast<const Quad*>(row_words + i));
+      walk.sum += q.x + q.y + q.z + q.w;
     }
-    walk.row = static_cast<const volatile u32*>(row_words)[walk.sum & 7] % rows;
+    walk.row = mem::load_system(row_words + (walk.sum & 7)) % rows;
   }
   walks[t] = walk;
 }

@@ -59,7 +59,7 @@ final class GatherCommand extends BaseCommand {
   @Option(
       names = "--device",
       paramLabel = "DEVICE",
-      description = "The embedded SSD; its size is chosen unless given.")
+      description = "The embedded SSD; size, workers and latency=0 are chosen unless given.")
   private String device = DeviceAddress.EMBEDDED + ":";
 
   GatherCommand(Streams streams) {
@@ -73,6 +73,13 @@ final class GatherCommand extends BaseCommand {
     DeviceAddress address = DeviceAddress.parse(device);
     if (address.option("size") == null && address.option("file") == null) {
       address = address.with("size", Long.toString((long) rows * rowBytes));
+    }
+    if (address.option("workers") == null) {
+      int workers = Math.max(1, Runtime.getRuntime().availableProcessors() / 2);
+      address = address.with("workers", Integer.toString(workers));
+    }
+    if (address.option("latency") == null) {
+      address = address.with("latency", "0");
     }
     try (GpuAccelerator gpu = GpuAccelerator.open();
         Device ssd =
