@@ -19,6 +19,7 @@ class UsageTest {
     for (String command :
         new String[] {
           "demo",
+          "gather",
           "bench",
           "list",
           "identify",
@@ -44,6 +45,7 @@ class UsageTest {
   @ValueSource(
       strings = {
         "demo",
+        "gather",
         "bench",
         "list",
         "identify",
