@@ -24,7 +24,6 @@ import picocli.CommandLine.Spec;
       "  gpunvme demo model.safetensors --queues 8        your own file",
       "  gpunvme bench random                             what this machine can do",
       "  gpunvme gather                                   a kernel decides what to read",
-      "  gpunvme bench random",
       "  gpunvme list",
       "  gpunvme identify sim:size=1GiB,lba=4096",
       "  gpunvme write sim:file=disk.img,size=64MiB --lba 0 --in data.bin --allow-write",

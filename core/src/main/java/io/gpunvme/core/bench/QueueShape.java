@@ -1,8 +1,7 @@
 package io.gpunvme.core.bench;
 
+import io.gpunvme.core.gpu.QueueSizes;
 import io.gpunvme.nvme.InvalidRequestException;
-import io.gpunvme.nvme.spec.Cqe;
-import io.gpunvme.nvme.spec.Sqe;
 
 /**
  * Queues of a benchmark without a controller: how many, how deep, and where their parts lie. The
@@ -18,7 +17,7 @@ record QueueShape(boolean vram, boolean shared, int queues, int depth) {
   /** More than any GPU's warps of one block each keep busy. */
   static final int MAX_QUEUES = 1024;
 
-  static final int MAX_DEPTH = 4096;
+  static final int MAX_DEPTH = QueueSizes.MAX_DEPTH;
 
   private static final int WARP = 32;
   private static final long PAGE = 4096;
@@ -37,25 +36,24 @@ record QueueShape(boolean vram, boolean shared, int queues, int depth) {
     }
   }
 
+  private QueueSizes sizes() {
+    return new QueueSizes(depth, shared);
+  }
+
   int sqBits() {
-    return bits(depth + 1);
+    return sizes().sqBits();
   }
 
   int cqBits() {
-    return bits(2 * depth);
+    return sizes().cqBits();
   }
 
   int slotBits() {
-    return Math.max(1, bits(depth));
-  }
-
-  /** The smallest n with 2^n at least {@code entries}. */
-  private static int bits(int entries) {
-    return Integer.SIZE - Integer.numberOfLeadingZeros(entries - 1);
+    return sizes().slotBits();
   }
 
   int sqSize() {
-    return 1 << sqBits();
+    return sizes().sqSize();
   }
 
   // ---- rings, one queue's after the other's
@@ -69,11 +67,11 @@ record QueueShape(boolean vram, boolean shared, int queues, int depth) {
   }
 
   long cqOffset(int queue) {
-    return sqOffset(queue) + pages((long) sqSize() * Sqe.SIZE);
+    return sqOffset(queue) + pages(sizes().sqBytes());
   }
 
   private long stride() {
-    return pages((long) sqSize() * Sqe.SIZE) + pages((1L << cqBits()) * Cqe.SIZE);
+    return pages(sizes().sqBytes()) + pages(sizes().cqBytes());
   }
 
   private static long pages(long bytes) {

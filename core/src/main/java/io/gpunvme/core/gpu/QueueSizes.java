@@ -13,12 +13,12 @@ import io.gpunvme.nvme.spec.Sqe;
  * @param depth slots, 1..{@link #MAX_DEPTH}; a multiple of 32 for shared queues
  * @param shared for any number of threads, or for one warp
  */
-record QueueSizes(int depth, boolean shared) {
+public record QueueSizes(int depth, boolean shared) {
   /** So that at least 4 of a CID's 16 bits are generation, as for a {@code QueuePair}. */
-  static final int MAX_DEPTH = 4096;
+  public static final int MAX_DEPTH = 4096;
 
   /** Slots in a word of a shared queue's free bits. */
-  static final int WORD_BITS = 32;
+  public static final int WORD_BITS = 32;
 
   /** Records that an error log keeps; further ones are counted. */
   static final int ERROR_CAPACITY = 255;
@@ -53,15 +53,18 @@ record QueueSizes(int depth, boolean shared) {
     return shared ? most / WORD_BITS * WORD_BITS : most;
   }
 
-  int sqBits() {
+  /** log2 of the submission queue's entries. */
+  public int sqBits() {
     return bits(depth + 1);
   }
 
-  int cqBits() {
+  /** log2 of the completion queue's entries. */
+  public int cqBits() {
     return bits(2 * depth);
   }
 
-  int slotBits() {
+  /** Bits of the slot number in a CID. */
+  public int slotBits() {
     return Math.max(1, bits(depth));
   }
 
@@ -70,19 +73,23 @@ record QueueSizes(int depth, boolean shared) {
     return Integer.SIZE - Integer.numberOfLeadingZeros(entries - 1);
   }
 
-  int sqSize() {
+  /** Submission queue entries. */
+  public int sqSize() {
     return 1 << sqBits();
   }
 
-  int cqSize() {
+  /** Completion queue entries. */
+  public int cqSize() {
     return 1 << cqBits();
   }
 
-  long sqBytes() {
+  /** Bytes of the submission queue. */
+  public long sqBytes() {
     return (long) sqSize() * Sqe.SIZE;
   }
 
-  long cqBytes() {
+  /** Bytes of the completion queue. */
+  public long cqBytes() {
     return (long) cqSize() * Cqe.SIZE;
   }
 
