@@ -37,7 +37,7 @@ final class AdminCommands implements CommandExecutor {
     if (rule == null) {
       return StatusCode.INVALID_OPCODE.dnr();
     }
-    int status = rule.check(c.sqe, false, strict);
+    int status = rule.check(c, false, strict);
     if (status != 0) {
       return status;
     }

@@ -1,6 +1,5 @@
 package io.gpunvme.nvme.sim;
 
-import io.gpunvme.nvme.spec.Sqe;
 import io.gpunvme.nvme.spec.StatusCode;
 import java.util.SplittableRandom;
 
@@ -94,12 +93,11 @@ final class CommandPipeline {
 
   private void begin(SubmissionQueue sq, long now) {
     SimCommand c = pool.take();
-    sq.fetch(c.sqe);
+    sq.fetch(c.words);
+    c.decode();
     c.queue = sq;
     c.sqid = sq.qid();
     c.admin = c.sqid == 0;
-    c.cid = Sqe.cid(c.sqe, 0);
-    c.opcode = Sqe.opcode(c.sqe, 0);
     c.dw0 = 0;
     c.dw1 = 0;
     c.overtakers = 0;

@@ -1,6 +1,5 @@
 package io.gpunvme.nvme.sim;
 
-import io.gpunvme.nvme.spec.Sqe;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
@@ -18,8 +17,7 @@ final class CommandPool {
   private final RemoteChannels channels;
 
   // Lives as long as anybody can reach it: a worker that is late may still touch it after close.
-  private final Arena arena = Arena.ofAuto();
-  private final MemorySegment bitBucket = arena.allocate(BIT_BUCKET_BYTES, Long.BYTES);
+  private final MemorySegment bitBucket = Arena.ofAuto().allocate(BIT_BUCKET_BYTES, Long.BYTES);
   private @Nullable SimCommand[] free = new SimCommand[SLAB];
   private int count;
 
@@ -55,10 +53,8 @@ final class CommandPool {
   }
 
   private void grow() {
-    MemorySegment slab = arena.allocate((long) SLAB * Sqe.SIZE, Sqe.SIZE);
     for (int i = 0; i < SLAB; i++) {
-      MemorySegment sqe = slab.asSlice((long) i * Sqe.SIZE, Sqe.SIZE);
-      free[i] = new SimCommand(sqe, dma, channels, bitBucket);
+      free[i] = new SimCommand(dma, channels, bitBucket);
     }
     count = SLAB;
   }

@@ -1,8 +1,6 @@
 package io.gpunvme.nvme.sim;
 
-import io.gpunvme.nvme.spec.Sqe;
 import io.gpunvme.nvme.spec.StatusCode;
-import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 
 /** What the 64 bytes of one command may contain, before anybody asks what they mean. */
@@ -74,34 +72,34 @@ final class CommandRule {
    * @param strict whether reserved fields must be zero
    * @return 0 or Invalid Field in Command
    */
-  int check(MemorySegment sqe, boolean sgl, boolean strict) {
+  int check(SimCommand c, boolean sgl, boolean strict) {
     // Base 2.0, 3.3.3.1: no fused operations here; PSDT 11b is reserved; no SGL on the admin queue.
-    int psdt = Sqe.psdt(sqe, 0);
-    boolean bad = Sqe.fuse(sqe, 0) != 0 || psdt == PSDT_RESERVED || (psdt != 0 && !sgl);
-    if (bad || (strict && !reservedClear(sqe))) {
+    int psdt = c.psdt();
+    boolean bad = c.fuse() != 0 || psdt == PSDT_RESERVED || (psdt != 0 && !sgl);
+    if (bad || (strict && !reservedClear(c))) {
       return StatusCode.INVALID_FIELD.dnr();
     }
     return 0;
   }
 
-  private boolean reservedClear(MemorySegment sqe) {
+  private boolean reservedClear(SimCommand c) {
     int[] u = used;
     int dwords =
-        Sqe.cdw2(sqe, 0)
-            | Sqe.cdw3(sqe, 0)
-            | (Sqe.cdw10(sqe, 0) & ~u[0])
-            | (Sqe.cdw11(sqe, 0) & ~u[1])
-            | (Sqe.cdw12(sqe, 0) & ~u[2])
-            | (Sqe.cdw13(sqe, 0) & ~u[3])
-            | (Sqe.cdw14(sqe, 0) & ~u[4])
-            | (Sqe.cdw15(sqe, 0) & ~u[5])
-            | (Sqe.flags(sqe, 0) & RESERVED_FLAGS);
+        c.cdw(2)
+            | c.cdw(3)
+            | (c.cdw(10) & ~u[0])
+            | (c.cdw(11) & ~u[1])
+            | (c.cdw(12) & ~u[2])
+            | (c.cdw(13) & ~u[3])
+            | (c.cdw(14) & ~u[4])
+            | (c.cdw(15) & ~u[5])
+            | (c.flags() & RESERVED_FLAGS);
     // No namespace has metadata, so the metadata pointer is reserved in every command.
-    long pointers = Sqe.mptr(sqe, 0);
+    long pointers = c.mptr();
     if (pointer != Pointer.DATA) {
-      pointers |= Sqe.dptr2(sqe, 0) | (pointer == Pointer.UNUSED ? Sqe.dptr1(sqe, 0) : 0);
+      pointers |= c.prp2() | (pointer == Pointer.UNUSED ? c.prp1() : 0);
     }
-    boolean nsid = namespace == NamespaceUse.UNUSED && Sqe.nsid(sqe, 0) != 0;
+    boolean nsid = namespace == NamespaceUse.UNUSED && c.nsid() != 0;
     return dwords == 0 && pointers == 0 && !nsid;
   }
 }

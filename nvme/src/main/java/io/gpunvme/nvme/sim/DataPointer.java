@@ -46,7 +46,7 @@ final class DataPointer {
     if (bytes == 0) {
       return 0;
     }
-    int psdt = Sqe.psdt(c.sqe, 0);
+    int psdt = c.psdt();
     if (psdt == Sqe.PSDT_PRP) {
       return prp(c, bytes);
     }
@@ -62,21 +62,27 @@ final class DataPointer {
   }
 
   private int prp(SimCommand c, long bytes) {
-    long prp1 = Sqe.dptr1(c.sqe, 0);
+    long prp1 = c.prp1();
     if (prp1 % Prp.DATA_ALIGNMENT != 0) {
       return StatusCode.PRP_OFFSET_INVALID.dnr();
     }
     long first = Math.min(bytes, pageBytes - Prp.offset(prp1, pageBytes));
-    DmaRegion r = add(c, null, prp1, first);
+    int generation = dma.generation();
+    SubmissionQueue sq = c.queue;
+    DmaRegion last = sq == null ? null : sq.lastRegion(generation);
+    DmaRegion r = add(c, last, prp1, first);
     if (r == null) {
       return StatusCode.DATA_TRANSFER_ERROR.status();
+    }
+    if (r != last && sq != null) {
+      sq.lastRegion(r, generation);
     }
     long remaining = bytes - first;
     if (remaining == 0) {
       return 0;
     }
     // PRP2 may hold anything as long as it is not needed.
-    long prp2 = Sqe.dptr2(c.sqe, 0);
+    long prp2 = c.prp2();
     if (remaining > pageBytes) {
       return prpList(c, r, prp2, remaining);
     }

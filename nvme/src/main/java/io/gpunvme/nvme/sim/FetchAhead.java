@@ -2,26 +2,43 @@ package io.gpunvme.nvme.sim;
 
 import io.gpunvme.nvme.spec.Sqe;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteOrder;
+import org.jspecify.annotations.Nullable;
 
 /**
- * Entries of a submission queue in remote memory, copied many at a time. The host may not touch
- * what it has announced until it is fetched, so copying it early is no difference. Guarded by the
- * worker's lock.
+ * Entries of a submission queue, copied many at a time: from remote memory because each copy takes
+ * a while, from host memory because each entry is a cache miss and a copy has many of them under
+ * way. The host may not touch what it has announced until it is fetched, so copying it early is no
+ * difference. Guarded by the worker's lock.
  */
 final class FetchAhead {
+  private static final ValueLayout.OfLong LONG =
+      ValueLayout.JAVA_LONG.withOrder(ByteOrder.LITTLE_ENDIAN);
+  private static final int WORDS = Sqe.SIZE / Long.BYTES;
+
   /** Entries copied at once at most. */
-  private static final int MOST = 256;
+  private static final int MOST_REMOTE = 256;
+
+  private static final int MOST_OF_HOST = 32;
 
   private final RingMemory ring;
-  private final RemoteChannel channel;
-  private final MemorySegment entries;
+  private final @Nullable RemoteChannel channel;
+  private final @Nullable MemorySegment staging;
+  private final long[] entries;
+  private final int most;
   private int first;
   private int count;
 
-  FetchAhead(RingMemory ring, RemoteChannel channel) {
+  /**
+   * @param channel to the memory that the ring lies in; null if that is host memory
+   */
+  FetchAhead(RingMemory ring, @Nullable RemoteChannel channel) {
     this.ring = ring;
     this.channel = channel;
-    entries = channel.takeStaging((long) MOST * Sqe.SIZE);
+    most = channel == null ? MOST_OF_HOST : MOST_REMOTE;
+    staging = channel == null ? null : channel.takeStaging((long) most * Sqe.SIZE);
+    entries = new long[most * WORDS];
   }
 
   /**
@@ -32,23 +49,31 @@ final class FetchAhead {
    */
   void load(int index, int announced) {
     if (count == 0) {
-      int n = ring.run(index, Math.min(announced, MOST));
-      channel.read(ring.offset(index), entries.asSlice(0, (long) n * Sqe.SIZE));
+      int n = ring.run(index, Math.min(announced, most));
+      MemorySegment from = staging;
+      long offset = 0;
+      if (channel == null || from == null) {
+        from = ring.segment(index);
+        offset = ring.offset(index);
+      } else {
+        channel.read(ring.offset(index), from.asSlice(0, (long) n * Sqe.SIZE));
+      }
+      MemorySegment.copy(from, LONG, offset, entries, 0, n * WORDS);
       first = index;
       count = n;
     }
   }
 
   /** Takes entry {@code index}, the next one, to {@code target}. */
-  void take(int index, MemorySegment target) {
-    MemorySegment.copy(entries, (long) (index - first) * Sqe.SIZE, target, 0, Sqe.SIZE);
+  void take(int index, long[] target) {
+    System.arraycopy(entries, (index - first) * WORDS, target, 0, WORDS);
     count--;
   }
 
   /** The queue is gone. */
   void close() {
-    if (!channel.isBroken()) {
-      channel.giveBackStaging(entries);
+    if (channel != null && staging != null && !channel.isBroken()) {
+      channel.giveBackStaging(staging);
     }
   }
 }

@@ -49,11 +49,11 @@ final class IoCommands implements CommandExecutor {
     if (rule == null) {
       return StatusCode.INVALID_OPCODE.dnr();
     }
-    int status = rule.check(c.sqe, sgl, strict);
+    int status = rule.check(c, sgl, strict);
     if (status != 0) {
       return status;
     }
-    int nsid = Sqe.nsid(c.sqe, 0);
+    int nsid = c.nsid();
     SimNamespace ns = namespaces.active(nsid);
     if (ns == null) {
       boolean all = rule.namespace() == CommandRule.NamespaceUse.ONE_OR_ALL;
@@ -108,18 +108,13 @@ final class IoCommands implements CommandExecutor {
     return status;
   }
 
-  /** NLB, no longer 0-based. */
-  private static long blocks(SimCommand c) {
-    return (Sqe.cdw12(c.sqe, 0) & 0xFFFFL) + 1;
-  }
-
   /** Resolves the data pointer of a command that moves its logical blocks. */
   private int resolve(SimCommand c, SimNamespace ns, int shift) {
-    long bytes = blocks(c) << shift;
+    long bytes = c.blocks() << shift;
     if (bytes > mostBytes) {
       return StatusCode.INVALID_FIELD.dnr();
     }
-    int status = ns.checkRange(Sqe.slba(c.sqe, 0), blocks(c), shift);
+    int status = ns.checkRange(c.slba(), c.blocks(), shift);
     return status != 0 ? status : pointer.resolve(c, bytes);
   }
 
@@ -129,7 +124,7 @@ final class IoCommands implements CommandExecutor {
   }
 
   private static int checkReadable(SimCommand c, SimNamespace ns) {
-    boolean lost = ns.uncorrectable().intersects(Sqe.slba(c.sqe, 0), blocks(c));
+    boolean lost = ns.uncorrectable().intersects(c.slba(), c.blocks());
     return lost ? StatusCode.UNRECOVERED_READ_ERROR.status() : 0;
   }
 
@@ -139,10 +134,10 @@ final class IoCommands implements CommandExecutor {
     if (status != 0) {
       return status;
     }
-    long slba = Sqe.slba(c.sqe, 0);
+    long slba = c.slba();
     Media media = ns.media();
     // What is read with FUA must be durable (NVM 1.0, 3.2.4).
-    if ((Sqe.cdw12(c.sqe, 0) & FUA) != 0 && !ns.readOnly()) {
+    if ((c.cdw(12) & FUA) != 0 && !ns.readOnly()) {
       media.flush();
     }
     ScatterList data = c.data;
@@ -173,7 +168,7 @@ final class IoCommands implements CommandExecutor {
     }
     Media media = ns.media();
     ScatterList data = c.data;
-    long start = Sqe.slba(c.sqe, 0) << shift;
+    long start = c.slba() << shift;
     if (data.anyRemote() && media.keepsData()) {
       return w.mover().begin(c, ns, start);
     }
@@ -187,7 +182,7 @@ final class IoCommands implements CommandExecutor {
 
   private int afterWrite(SimCommand c, Worker w, SimNamespace ns, long start) throws IOException {
     Media media = ns.media();
-    ns.uncorrectable().remove(Sqe.slba(c.sqe, 0), blocks(c));
+    ns.uncorrectable().remove(c.slba(), c.blocks());
     flushIfDurable(c, media);
     w.stats().add(SimStats.Counter.WRITTEN_BYTES, c.data.total());
     return corruption.afterWrite(c, media, start, w);
@@ -215,7 +210,7 @@ final class IoCommands implements CommandExecutor {
   }
 
   private void flushIfDurable(SimCommand c, Media media) throws IOException {
-    if ((Sqe.cdw12(c.sqe, 0) & FUA) != 0 || !features.writeCacheEnabled()) {
+    if ((c.cdw(12) & FUA) != 0 || !features.writeCacheEnabled()) {
       media.flush();
     }
   }
@@ -226,7 +221,7 @@ final class IoCommands implements CommandExecutor {
     if (status != 0) {
       return status;
     }
-    long slba = Sqe.slba(c.sqe, 0);
+    long slba = c.slba();
     ScatterList data = c.data;
     MemorySegment scratch = w.scratch(2 * CHUNK);
     long position = slba << shift;
@@ -258,15 +253,15 @@ final class IoCommands implements CommandExecutor {
   }
 
   private int verify(SimCommand c, Worker w, SimNamespace ns) throws IOException {
-    long slba = Sqe.slba(c.sqe, 0);
+    long slba = c.slba();
     int shift = ns.shift();
-    int status = ns.checkRange(slba, blocks(c), shift);
+    int status = ns.checkRange(slba, c.blocks(), shift);
     status = status != 0 ? status : checkReadable(c, ns);
     if (status != 0) {
       return status;
     }
     MemorySegment to = w.scratch(CHUNK);
-    long end = (slba + blocks(c)) << shift;
+    long end = (slba + c.blocks()) << shift;
     for (long at = slba << shift; at < end; at += CHUNK) {
       ns.media().read(at, to, 0, Math.min(CHUNK, end - at));
     }
@@ -275,25 +270,25 @@ final class IoCommands implements CommandExecutor {
 
   private int writeZeroes(SimCommand c, SimNamespace ns) throws IOException {
     int shift = ns.shift();
-    long slba = Sqe.slba(c.sqe, 0);
-    int status = checkWrite(ns, slba, blocks(c), shift);
+    long slba = c.slba();
+    int status = checkWrite(ns, slba, c.blocks(), shift);
     if (status != 0) {
       return status;
     }
-    if ((Sqe.cdw12(c.sqe, 0) & DEAC) != 0) {
-      ns.media().trim(slba << shift, blocks(c) << shift);
+    if ((c.cdw(12) & DEAC) != 0) {
+      ns.media().trim(slba << shift, c.blocks() << shift);
     } else {
-      ns.media().zero(slba << shift, blocks(c) << shift);
+      ns.media().zero(slba << shift, c.blocks() << shift);
     }
-    ns.uncorrectable().remove(slba, blocks(c));
+    ns.uncorrectable().remove(slba, c.blocks());
     flushIfDurable(c, ns.media());
     return 0;
   }
 
   private static int writeUncorrectable(SimCommand c, SimNamespace ns) {
-    int status = checkWrite(ns, Sqe.slba(c.sqe, 0), blocks(c), ns.shift());
+    int status = checkWrite(ns, c.slba(), c.blocks(), ns.shift());
     if (status == 0) {
-      ns.uncorrectable().add(Sqe.slba(c.sqe, 0), blocks(c));
+      ns.uncorrectable().add(c.slba(), c.blocks());
     }
     return status;
   }

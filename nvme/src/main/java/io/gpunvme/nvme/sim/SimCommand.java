@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.sim;
 
+import io.gpunvme.nvme.spec.Sqe;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
@@ -28,9 +29,14 @@ final class SimCommand {
   static final int NOT_SCHEDULED = -1;
 
   /**
-   * The controller's own copy of the 64 bytes: the host may change its entry once it is fetched.
+   * The controller's own copy of the 64 bytes, as little-endian words: the host may change its
+   * entry once it is fetched. What every command needs is read from here, for an array costs no
+   * checks of memory's kind, owner and alignment.
    */
-  final MemorySegment sqe;
+  final long[] words = new long[Sqe.SIZE / Long.BYTES];
+
+  /** The same bytes. */
+  final MemorySegment sqe = MemorySegment.ofArray(words);
 
   /** The memory the data pointer names, once {@link DataPointer#resolve} was called. */
   final ScatterList data;
@@ -99,10 +105,66 @@ final class SimCommand {
   /** Next in the completion queue's list of completions held back. */
   @Nullable SimCommand nextHeldBack;
 
-  SimCommand(MemorySegment sqe, DmaSpace dma, RemoteChannels channels, MemorySegment bitBucket) {
-    this.sqe = sqe;
+  SimCommand(DmaSpace dma, RemoteChannels channels, MemorySegment bitBucket) {
     data = new ScatterList(channels);
     prps = new PrpCursor(dma, channels.window());
     sgl = new SglWalker(dma, channels.window(), bitBucket, data);
+  }
+
+  /** Takes over {@link #cid} and {@link #opcode} from {@link #words}. */
+  void decode() {
+    opcode = (int) words[0] & 0xFF;
+    cid = (int) words[0] >>> Short.SIZE;
+  }
+
+  /** The byte with FUSE and PSDT. */
+  int flags() {
+    return (int) words[0] >>> Byte.SIZE & 0xFF;
+  }
+
+  /** FUSE. */
+  int fuse() {
+    return flags() & 3;
+  }
+
+  /** PSDT. */
+  int psdt() {
+    return flags() >>> 6;
+  }
+
+  /** NSID. */
+  int nsid() {
+    return cdw(1);
+  }
+
+  /** Command dword n, 0..15. */
+  int cdw(int n) {
+    long pair = words[n >> 1];
+    return (int) ((n & 1) == 0 ? pair : pair >>> Integer.SIZE);
+  }
+
+  /** MPTR. */
+  long mptr() {
+    return words[2];
+  }
+
+  /** PRP Entry 1. */
+  long prp1() {
+    return words[3];
+  }
+
+  /** PRP Entry 2. */
+  long prp2() {
+    return words[4];
+  }
+
+  /** SLBA, of commands that have one: an unsigned number. */
+  long slba() {
+    return words[5];
+  }
+
+  /** NLB of such a command, no longer 0-based. */
+  long blocks() {
+    return (cdw(12) & 0xFFFFL) + 1;
   }
 }

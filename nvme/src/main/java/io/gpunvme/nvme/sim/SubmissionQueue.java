@@ -1,7 +1,5 @@
 package io.gpunvme.nvme.sim;
 
-import io.gpunvme.nvme.spec.Sqe;
-import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -29,6 +27,8 @@ final class SubmissionQueue {
   private long stallEnd;
   private boolean deleted;
   private @Nullable FetchAhead ahead;
+  private @Nullable DmaRegion lastRegion;
+  private int regionGeneration;
 
   /**
    * @param size entries, 2..65536
@@ -124,32 +124,44 @@ final class SubmissionQueue {
     if (!ring.ready()) {
       return false;
     }
-    DmaRegion remote = ring.remote();
-    if (remote != null) {
-      load(remote);
-    }
+    ahead().load(head, announced());
     return true;
   }
 
-  private void load(DmaRegion remote) {
+  private FetchAhead ahead() {
     FetchAhead entries = ahead;
     if (entries == null) {
-      entries = new FetchAhead(ring, cq.worker().channels().of(remote));
+      DmaRegion remote = ring.remote();
+      entries = new FetchAhead(ring, remote == null ? null : cq.worker().channels().of(remote));
       ahead = entries;
     }
-    entries.load(head, announced());
+    return entries;
   }
 
-  /** Copies the next entry out of the host's memory and moves the head past it. */
-  void fetch(MemorySegment target) {
-    FetchAhead entries = ahead;
-    if (entries == null) {
-      MemorySegment.copy(ring.segment(head), ring.offset(head), target, 0, Sqe.SIZE);
-    } else {
-      entries.take(head, target);
-    }
+  /** Gives the entry that {@link #prepare} has made ready and moves the head past it. */
+  void fetch(long[] target) {
+    ahead().take(head, target);
     int next = head + 1;
     head = next == size ? 0 : next;
+  }
+
+  /**
+   * Where the data of the last command began, for the next one's is mostly there too; null if
+   * mappings have changed since.
+   *
+   * @param generation of the DMA space now
+   */
+  @Nullable DmaRegion lastRegion(int generation) {
+    if (generation != regionGeneration) {
+      lastRegion = null;
+    }
+    return lastRegion;
+  }
+
+  /** See {@link #lastRegion(int)}; {@code generation} was read before the region was found. */
+  void lastRegion(DmaRegion region, int generation) {
+    lastRegion = region;
+    regionGeneration = generation;
   }
 
   /** Takes a command identifier; false if a command that has it is outstanding. */

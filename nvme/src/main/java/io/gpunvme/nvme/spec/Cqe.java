@@ -78,8 +78,8 @@ public final class Cqe {
   }
 
   /**
-   * Writes a whole entry; dword 3 goes last, with release, so that the phase tag publishes the
-   * rest.
+   * Writes a whole entry; dwords 2 and 3 go last and together, with release, so that the phase tag
+   * publishes the rest.
    */
   public static void put(
       MemorySegment s,
@@ -91,9 +91,12 @@ public final class Cqe {
       int cid,
       int status,
       int phase) {
-    Wire.INT.set(s, off + DW0, dw0);
-    Wire.INT.set(s, off + DW1, dw1);
-    Wire.INT.set(s, off + DW2, (sqhd & 0xFFFF) | (sqid << 16));
-    Wire.INT.setRelease(s, off + DW3, dw3(cid, status, phase));
+    Wire.LONG.set(s, off + DW0, pair(dw0, dw1));
+    int dw2 = (sqhd & 0xFFFF) | (sqid << 16);
+    Wire.LONG.setRelease(s, off + DW2, pair(dw2, dw3(cid, status, phase)));
+  }
+
+  private static long pair(int low, int high) {
+    return (low & 0xFFFF_FFFFL) | (long) high << Integer.SIZE;
   }
 }

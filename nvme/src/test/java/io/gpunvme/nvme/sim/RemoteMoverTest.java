@@ -95,8 +95,7 @@ class RemoteMoverTest {
   }
 
   private SimCommand command(int opcode) {
-    MemorySegment sqe = Arena.ofAuto().allocate(64, 8);
-    SimCommand c = new SimCommand(sqe, dma, channels, local);
+    SimCommand c = new SimCommand(dma, channels, local);
     c.opcode = opcode;
     return c;
   }
