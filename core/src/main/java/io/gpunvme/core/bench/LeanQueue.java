@@ -1,12 +1,9 @@
 package io.gpunvme.core.bench;
 
+import io.gpunvme.ffi.AddressSpace;
 import io.gpunvme.nvme.spec.Cqe;
 import io.gpunvme.nvme.spec.IoOpcode;
 import io.gpunvme.nvme.spec.Sqe;
-import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
-import java.lang.invoke.VarHandle;
-import java.nio.ByteOrder;
 
 /**
  * One queue pair as {@link LeanResponder} sees it. For one thread at a time.
@@ -17,12 +14,6 @@ import java.nio.ByteOrder;
  * written, is wrong). Where the kernel submits in order, the number must be the next one.
  */
 final class LeanQueue {
-  private static final ValueLayout.OfLong LONG =
-      ValueLayout.JAVA_LONG.withOrder(ByteOrder.LITTLE_ENDIAN);
-  private static final VarHandle RELEASE = LONG.varHandle().withInvokeExactBehavior();
-  private static final VarHandle DOORBELL =
-      ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN).varHandle().withInvokeExactBehavior();
-
   private static final int NSID_SHIFT = 32;
   private static final int CID_SHIFT = 16;
   private static final int PAGE_SHIFT = 12;
@@ -30,8 +21,8 @@ final class LeanQueue {
   private static final int CID_MASK = 0xFFFF;
   private static final int PHASE = 1 << 16;
 
-  private final MemorySegment rings;
-  private final MemorySegment doorbells;
+  // Addresses: the queues keep their memory for longer than anybody answers. Every index below is
+  // masked to its ring.
   private final long sq;
   private final long cq;
   private final long doorbell;
@@ -65,11 +56,9 @@ final class LeanQueue {
    */
   LeanQueue(BenchQueues queues, int index, boolean ordered) {
     QueueShape shape = queues.shape();
-    rings = queues.rings();
-    doorbells = queues.doorbells();
-    sq = shape.sqOffset(index);
-    cq = shape.cqOffset(index);
-    doorbell = shape.doorbellOffset(index);
+    sq = queues.rings().address() + shape.sqOffset(index);
+    cq = queues.rings().address() + shape.cqOffset(index);
+    doorbell = queues.doorbells().address() + shape.doorbellOffset(index);
     cdw0AndNsid = (long) BenchQueues.NSID << NSID_SHIFT | IoOpcode.READ;
     sqid = (long) BenchQueues.qid(index) << CID_SHIFT;
     sqMask = shape.sqSize() - 1;
@@ -85,7 +74,7 @@ final class LeanQueue {
   /** Answers what the doorbell announces; false if that is nothing. */
   boolean turn() {
     // Acquire: the initiator's stores to the ring come before its store to the doorbell.
-    int tail = (int) DOORBELL.getAcquire(doorbells, doorbell);
+    int tail = AddressSpace.getIntAcquire(doorbell);
     if (tail == (int) state[HEAD]) {
       return false;
     }
@@ -101,7 +90,6 @@ final class LeanQueue {
   }
 
   private void answer(int tail) {
-    MemorySegment m = rings;
     char[] expected = cids;
     int at = (int) state[HEAD];
     long count = state[ANSWERED];
@@ -109,9 +97,9 @@ final class LeanQueue {
     long bad = 0;
     while (at != tail) {
       long e = sq + (long) at * Sqe.SIZE;
-      long e0 = m.get(LONG, e);
-      long e3 = m.get(LONG, e + 24);
-      long number = m.get(LONG, e + 40);
+      long e0 = AddressSpace.getLong(e);
+      long e3 = AddressSpace.getLong(e + 24);
+      long number = AddressSpace.getLong(e + 40);
       int cid = (int) (e0 >>> CID_SHIFT) & CID_MASK;
       int slot = CIDS + (cid & generation - 1);
       long difference =
@@ -120,14 +108,14 @@ final class LeanQueue {
               | (number & ~WORD)
               | ((number ^ count) & orderMask)
               | (expected[slot] ^ cid)
-              | zeroes(m, e);
+              | zeroes(e);
       expected[slot] = (char) next(cid, generation);
       if (difference != 0) {
         bad++;
       }
       numbers += number;
       at = at + 1 & sqMask;
-      complete(m, count, cid, at);
+      complete(count, cid, at);
       count++;
     }
     state[HEAD] = at;
@@ -137,21 +125,21 @@ final class LeanQueue {
   }
 
   /** CDW2 and 3, MPTR, PRP2, CDW12 (one block) to 15: all zero. */
-  private static long zeroes(MemorySegment m, long e) {
-    return m.get(LONG, e + 8)
-        | m.get(LONG, e + 16)
-        | m.get(LONG, e + 32)
-        | m.get(LONG, e + 48)
-        | m.get(LONG, e + 56);
+  private static long zeroes(long e) {
+    return AddressSpace.getLong(e + 8)
+        | AddressSpace.getLong(e + 16)
+        | AddressSpace.getLong(e + 32)
+        | AddressSpace.getLong(e + 48)
+        | AddressSpace.getLong(e + 56);
   }
 
-  private void complete(MemorySegment m, long position, int cid, int sqhd) {
+  private void complete(long position, int cid, int sqhd) {
     int entry = (int) position & (1 << cqBits) - 1;
     long c = cq + (long) entry * Cqe.SIZE;
     int phase = (int) (~position >>> cqBits & 1) * PHASE;
-    m.set(LONG, c, 0);
+    AddressSpace.setLong(c, 0);
     // Release: the half with the phase comes last; the initiator is the other side.
-    RELEASE.setRelease(m, c + 8, (long) (cid | phase) << NSID_SHIFT | sqid | sqhd);
+    AddressSpace.setLongRelease(c + 8, (long) (cid | phase) << NSID_SHIFT | sqid | sqhd);
   }
 
   /** The same slot's next generation; FFFFh is none (Queue::next_cid). */
