@@ -11,7 +11,8 @@ struct alignas(16) RandomArgs {
   u64* done;             // blocks that arrived and are the right ones, per warp
   u64* failed;           // commands that failed, and wrong blocks
   u64 blocks;            // of the namespace: commands name random ones
-  u32 commands;          // per warp
+  u32* next;             // number of the next command of all warps together, so that a slow queue holds up nobody
+  u32 commands;          // in all; the numbers stay below 2^32
   u32 nsid;
   u32 block_shift;
   u32 seed;
@@ -34,17 +35,18 @@ class RandomReads {
       : a(args), ring(args.places + (blockIdx.x << q.slot_bits)), mask(q.slot_mask()), tail(q.depth) {}
 
   __device__ bool take(bool wanted, Command& c) {
-    u32 n = next + warp::lane();
+    u32 wish = warp::popcount(warp::ballot(warp::kFull, wanted));
+    u32 first = warp::lane() == 0 ? mem::fetch_add(a.next, wish) : 0;
+    u32 n = warp::shuffle(warp::kFull, first, 0) + warp::lane();
     bool got = wanted && n < a.commands;
     if (got) {
       u32 place = mem::load(ring + ((head + warp::lane()) & mask));
-      u64 random = mix(static_cast<u64>(a.seed) << 48 ^ static_cast<u64>(blockIdx.x) << 32 ^ n);
+      u64 random = mix(static_cast<u64>(a.seed) << 32 ^ n);
       c = {opcode::kRead, a.nsid, random % a.blocks, 1, 0, 0, 0, place};
       prp::entries(*a.buffer, static_cast<u64>(place) << a.block_shift, 1ull << a.block_shift, c.prp1, c.prp2);
     }
     u32 count = warp::popcount(warp::ballot(warp::kFull, got));
     head += count;
-    next += count;
     return got;
   }
 
@@ -84,7 +86,6 @@ class RandomReads {
   const RandomArgs& a;
   u32* const ring;
   const u32 mask;
-  u32 next = 0;
   u32 head = 0;
   u32 tail;
 };

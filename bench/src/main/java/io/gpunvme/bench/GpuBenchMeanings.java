@@ -9,6 +9,10 @@ final class GpuBenchMeanings {
     if (id.equals("ceiling.h2d")) {
       return "large copies from pinned host memory to the GPU: the limit of every stream";
     }
+    if (id.startsWith("ceiling.copy.")) {
+      return "random single blocks copied by as many threads as the SSD has, nothing else: the"
+                 + " limit of random reads";
+    }
     if (id.equals("queue.qd1.round-trip")) {
       return "a word to a polling thread and another back: the limit of every latency";
     }

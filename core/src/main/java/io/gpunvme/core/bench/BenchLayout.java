@@ -26,17 +26,18 @@ final class BenchLayout {
 
   /** {@code struct RandomArgs} of {@code kernels/reads.cu}. */
   static final class RandomArgs {
-    static final long SIZE = 64;
+    static final long SIZE = 80;
     static final long QUEUES = 0;
     static final long BUFFER = 8;
     static final long PLACES = 16;
     static final long DONE = 24;
     static final long FAILED = 32;
     static final long BLOCKS = 40;
-    static final long COMMANDS = 48;
-    static final long NSID = 52;
-    static final long BLOCK_SHIFT = 56;
-    static final long SEED = 60;
+    static final long NEXT = 48;
+    static final long COMMANDS = 56;
+    static final long NSID = 60;
+    static final long BLOCK_SHIFT = 64;
+    static final long SEED = 68;
 
     private RandomArgs() {}
   }

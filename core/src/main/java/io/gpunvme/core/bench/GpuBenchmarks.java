@@ -28,7 +28,10 @@ public final class GpuBenchmarks implements AutoCloseable {
   private static final long SSD_BYTES = 1L << 30;
   private static final long STREAM_BYTES = 2L << 30;
   private static final int RANDOM_QUEUES = 48;
-  private static final int RANDOM_DEPTH = 256;
+
+  /** Commands in flight for 20 million a second, and a buffer that the processors' caches hold. */
+  private static final int RANDOM_DEPTH = 64;
+
   private static final long RANDOM_COMMANDS = 2_000_000;
 
   /** Where a CUDA copy moves each block. */
@@ -81,7 +84,9 @@ public final class GpuBenchmarks implements AutoCloseable {
     ids.add(StreamBench.CEILING);
     ids.add("stream.1m.vram-data");
     ids.add("stream.1m.vram");
+    ids.add("ceiling.copy.4k");
     ids.add("random.4k.host");
+    ids.add("ceiling.copy.512");
     ids.add("random.512.host");
     ids.add(RoundTrip.ID);
     queueCases().forEach((id, c) -> ids.add(id));
@@ -113,6 +118,8 @@ public final class GpuBenchmarks implements AutoCloseable {
       case StreamBench.CEILING -> limit(id, () -> stream().ceiling(repetitions));
       case "stream.1m.vram-data" -> stream(id, Placement.VRAM_DATA, repetitions);
       case "stream.1m.vram" -> stream(id, Placement.VRAM, repetitions);
+      case "ceiling.copy.4k" -> copies(id, 4096, repetitions);
+      case "ceiling.copy.512" -> copies(id, 512, repetitions);
       case "random.4k.host" -> random(id, 4096, repetitions);
       case "random.512.host" -> random(id, 512, repetitions);
       case RoundTrip.ID -> limit(id, () -> queues.roundTrip(repetitions));
@@ -139,8 +146,16 @@ public final class GpuBenchmarks implements AutoCloseable {
   }
 
   private Measurement random(String id, int block, Repetitions repetitions) {
-    return random(block)
-        .measure(id, Placement.HOST, RANDOM_QUEUES, RANDOM_DEPTH, RANDOM_COMMANDS, repetitions);
+    Measurement rate =
+        random(block)
+            .measure(id, Placement.HOST, RANDOM_QUEUES, RANDOM_DEPTH, RANDOM_COMMANDS, repetitions);
+    return besides(rate, id.replace("random.", "ceiling.copy.").replace(".host", ""));
+  }
+
+  private Measurement copies(String id, int block, Repetitions repetitions) {
+    RandomBench ssd = random(block);
+    return limit(
+        id, () -> ssd.ceiling(id, RANDOM_QUEUES, RANDOM_DEPTH, RANDOM_COMMANDS, repetitions));
   }
 
   private Measurement limit(String id, Supplier<Measurement> measure) {

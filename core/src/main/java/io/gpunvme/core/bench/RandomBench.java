@@ -53,8 +53,9 @@ final class RandomBench implements AutoCloseable {
   /**
    * Commands per second.
    *
-   * @param queuePairs one warp each
-   * @param commands in all, in each repetition
+   * @param queuePairs one warp each; they take the commands from one count, so that a controller's
+   *     thread that is slow for a while does fewer and the others more
+   * @param commands in all, in each repetition; up to 2^31
    * @throws BenchException if a command failed or brought something else than it should
    */
   Measurement measure(
@@ -64,14 +65,13 @@ final class RandomBench implements AutoCloseable {
       int depth,
       long commands,
       Repetitions repetitions) {
-    int each = (int) Math.max(1, commands / queuePairs);
     DeviceQueueOptions options = DeviceQueueOptions.exclusive(placement, queuePairs, depth);
     try (DeviceQueues queues = new DeviceQueues(device.controller(), accelerator, options);
         DeviceBuffer data =
             placement.allocate(accelerator, (long) queuePairs * queues.depth() * blockSize);
         BufferRegistration buffer =
             BufferRegistration.create(device.controller(), accelerator, data);
-        Job job = new Job(id, queues, buffer, each)) {
+        Job job = new Job(id, queues, buffer, commands)) {
       double[] samples = repetitions.samples(job::once);
       Map<String, Object> conditions = new LinkedHashMap<>();
       conditions.put("placement", placement.toString());
@@ -79,11 +79,25 @@ final class RandomBench implements AutoCloseable {
       conditions.put("namespace_bytes", device.namespace().bytes());
       conditions.put("queue_pairs", queuePairs);
       conditions.put("depth", queues.depth());
-      conditions.put("commands", (long) each * queuePairs);
+      conditions.put("commands", commands);
       conditions.put("controller_threads", workers);
       conditions.put("doorbells_per_command", job.doorbells);
       conditions.put("registers", kernels.registers(KERNEL));
       return Measurement.of(id, "commands/s", samples, conditions);
+    }
+  }
+
+  /**
+   * The most that copying threads, as many as the controller has, can do with this SSD's medium.
+   *
+   * @param queuePairs for as many places as {@link #measure} has with them
+   */
+  Measurement ceiling(
+      String id, int queuePairs, int depth, long commands, Repetitions repetitions) {
+    long bytes = (long) queuePairs * depth * blockSize;
+    try (DeviceBuffer data = Placement.HOST.allocate(accelerator, bytes)) {
+      return new CopyCeiling(device.medium(), data, blockSize, workers, commands)
+          .measure(id, repetitions);
     }
   }
 
@@ -92,7 +106,7 @@ final class RandomBench implements AutoCloseable {
     private final String id;
     private final DeviceQueues queues;
     private final int count;
-    private final int each;
+    private final long commands;
     private final int ring;
     private final long counterBytes;
     private final DeviceBuffer memory;
@@ -101,23 +115,24 @@ final class RandomBench implements AutoCloseable {
     private int repetition;
     private double doorbells;
 
-    Job(String id, DeviceQueues queues, BufferRegistration buffer, int each) {
+    Job(String id, DeviceQueues queues, BufferRegistration buffer, long commands) {
       this.id = id;
       this.queues = queues;
-      this.each = each;
+      this.commands = commands;
       count = queues.queues().size();
       // As Queue::slot_bits: one entry at least two.
       ring = Math.max(2, Integer.highestOneBit(2 * queues.depth() - 1));
-      counterBytes = 2L * count * Long.BYTES;
+      counterBytes = (2L * count + 1) * Long.BYTES;
       memory = accelerator.allocate(counterBytes + (long) count * ring * Integer.BYTES);
       args = arena.allocate(RandomArgs.SIZE, Long.BYTES);
       setLong(args, RandomArgs.QUEUES, queues.deviceAddress());
       setLong(args, RandomArgs.BUFFER, buffer.deviceAddress());
       setLong(args, RandomArgs.DONE, memory.deviceAddress());
       setLong(args, RandomArgs.FAILED, memory.deviceAddress() + (long) count * Long.BYTES);
+      setLong(args, RandomArgs.NEXT, memory.deviceAddress() + 2L * count * Long.BYTES);
       setLong(args, RandomArgs.PLACES, memory.deviceAddress() + counterBytes);
       setLong(args, RandomArgs.BLOCKS, device.namespace().blocks());
-      setInt(args, RandomArgs.COMMANDS, each);
+      setInt(args, RandomArgs.COMMANDS, Math.toIntExact(commands));
       setInt(args, RandomArgs.NSID, device.namespace().nsid());
       setInt(args, RandomArgs.BLOCK_SHIFT, Integer.numberOfTrailingZeros(blockSize));
     }
@@ -132,7 +147,7 @@ final class RandomBench implements AutoCloseable {
       QueueCounters counters = queues.counters().minus(before);
       check(counters);
       device.requireNoneByCpu(id, byCpu);
-      double total = (double) each * count;
+      double total = commands;
       doorbells = Math.max(doorbells, (counters.sqDoorbells() + counters.cqDoorbells()) / total);
       return total * NANOS_PER_SECOND / run.nanos();
     }
@@ -163,16 +178,10 @@ final class RandomBench implements AutoCloseable {
         }
       }
       long trouble = counters.timeouts() + counters.late() + counters.stale() + counters.unknown();
-      if (right != (long) each * count || wrong != 0 || trouble + counters.malformed() != 0) {
+      if (right != commands || wrong != 0 || trouble + counters.malformed() != 0) {
         throw new BenchException(
             "%s: of %d commands %d brought their block and %d failed or brought another; %s; %s"
-                .formatted(
-                    id,
-                    (long) each * count,
-                    right,
-                    wrong,
-                    counters,
-                    queues.takeErrors().records()));
+                .formatted(id, commands, right, wrong, counters, queues.takeErrors().records()));
       }
     }
 
