@@ -47,6 +47,9 @@ GPUNVME_FN u64 word(u32 rung, u32 head, bool wide) {
 }
 GPUNVME_FN u32 rung(u64 word) { return static_cast<u32>(word) >> 3; }
 GPUNVME_FN u32 head(u64 word) { return static_cast<u32>(word >> 32); }
+
+// What `marks` holds once the SQE at this position is written.
+GPUNVME_FN u32 mark(u32 position) { return (position & kPositions) + 1; }
 }  // namespace service
 
 namespace queue_flags {

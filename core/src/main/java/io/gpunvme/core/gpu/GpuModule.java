@@ -31,6 +31,7 @@ public final class GpuModule implements AutoCloseable {
           "memory.cuh",
           "platform.cuh",
           "queue.cuh",
+          "service.cuh",
           "shared.cuh",
           "spec.cuh",
           "status.cuh");
