@@ -8,11 +8,13 @@ import io.gpunvme.core.accel.CpuAccelerator;
 import io.gpunvme.core.gpu.DeviceLayout.Errors;
 import io.gpunvme.core.gpu.DeviceLayout.Queue;
 import io.gpunvme.core.gpu.DeviceLayout.Slot;
+import io.gpunvme.nvme.DeviceGoneException;
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.nvme.driver.QueuePair.State;
 import io.gpunvme.nvme.driver.RecoveryOutcome;
+import io.gpunvme.nvme.driver.RecoveryOutcome.Rung;
 import io.gpunvme.nvme.sim.SimConfig;
 import io.gpunvme.nvme.sim.SimulatedController;
 import java.lang.foreign.MemorySegment;
@@ -176,6 +178,45 @@ class DeviceQueuesTest {
       assertThat(queues.broken()).isTrue();
       assertThat(queues.recover()).hasSize(2).allMatch(RecoveryOutcome::recovered);
       assertThat(queues.troubled()).isFalse();
+    }
+  }
+
+  /** The second queue cannot be deleted; the reset that helps it takes the first away again. */
+  @Test
+  void aQueueThatIsMendedAndThenLostToTheNextOnesResetIsMendedAgain() {
+    try (DeviceQueues queues = exclusive(3, 4)) {
+      for (DeviceQueue queue : queues.queues().subList(0, 2)) {
+        DeviceLayout.setInt(struct(queue), Queue.QUARANTINED, 1);
+      }
+      device.faults().add("status=generic/internal-error on delete-sq nth=2");
+
+      List<RecoveryOutcome> outcomes = queues.recover();
+
+      assertThat(outcomes)
+          .extracting(RecoveryOutcome::rung)
+          .as("first, second, third (lost, too), first again")
+          .containsExactly(Rung.QUEUE, Rung.RESET, Rung.RESET, Rung.RESET);
+      assertThat(queues.queues())
+          .allMatch(q -> q.pair().state() == State.READY)
+          .allMatch(q -> q.quarantined() == 0);
+      assertThat(queues.troubled()).isFalse();
+      assertThat(queues.recover()).as("nothing left to do").isEmpty();
+    }
+  }
+
+  /** A queue that stays lost ends the attempt; nobody loops on a controller that is gone. */
+  @Test
+  void recoveryEndsAtTheFirstQueueThatCannotBeMended() {
+    try (DeviceQueues queues = exclusive(2, 4)) {
+      DeviceLayout.setInt(struct(queues.queues().getLast()), Queue.QUARANTINED, 1);
+      device.faults().add("gone on delete-sq");
+
+      assertThat(queues.recover())
+          .singleElement()
+          .satisfies(o -> assertThat(o.rung()).isEqualTo(Rung.FAILED))
+          .satisfies(o -> assertThat(o.failure()).isInstanceOf(DeviceGoneException.class));
+      assertThat(queues.broken()).isTrue();
+      assertThat(queues.recover()).singleElement().matches(o -> !o.recovered());
     }
   }
 
