@@ -70,7 +70,7 @@ final class GpuResponder implements Responder {
       MemorySegment one = arena.allocate(Integer.BYTES, Integer.BYTES);
       setInt(one, 0, 1);
       memory.copyFromHost(one, 0);
-      KernelWait.await(run, KERNEL, () -> {});
+      KernelDeadline.await(run, KERNEL, () -> {});
       long bytes = 4L * queues * Long.BYTES;
       MemorySegment columns = arena.allocate(bytes, Long.BYTES);
       memory.copyToHost(LINE, columns);

@@ -158,7 +158,7 @@ final class QueueBench implements AutoCloseable {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment args = arguments(arena, c, queues, output);
       setInt(args, BenchArgs.COMMANDS, 0);
-      KernelWait.await(start(c, args), c.id(), queues::stop);
+      KernelDeadline.await(start(c, args), c.id(), queues::stop);
     }
   }
 
@@ -178,7 +178,7 @@ final class QueueBench implements AutoCloseable {
       try (Arena arena = Arena.ofConfined()) {
         run = start(c, arguments(arena, c, queues, output));
       }
-      KernelWait.await(run, c.id(), queues::stop);
+      KernelDeadline.await(run, c.id(), queues::stop);
       ResponderCounts counts = answering.end();
       QueueCounters counters = queues.counters();
       check(c, output, counts, counters, queues.errors());

@@ -143,7 +143,7 @@ final class RandomBench implements AutoCloseable {
       QueueCounters before = queues.counters();
       long byCpu = device.commandsByCpu();
       KernelRun run = kernels.start(KERNEL, count, WARP, args);
-      KernelWait.await(run, id, () -> queues.stop(true));
+      KernelDeadline.await(run, id, () -> queues.stop(true));
       QueueCounters counters = queues.counters().minus(before);
       check(counters);
       device.requireNoneByCpu(id, byCpu);

@@ -64,7 +64,7 @@ final class RoundTrip {
                 .addLong(table.deviceAddress())
                 .addInt(TRIPS)
                 .addLong(TIMEOUT_NANOS);
-        KernelWait.await(kernels.start(KERNEL, 1, 1, args), ID, () -> {});
+        KernelDeadline.await(kernels.start(KERNEL, 1, 1, args), ID, () -> {});
       } finally {
         echo.interrupt();
         join(echo);

@@ -159,7 +159,7 @@ final class StreamBench implements AutoCloseable {
               .addLong(target.deviceAddress())
               .addLong(words)
               .addLong(wrong.deviceAddress());
-      KernelWait.await(kernels.start(CHECK, CHECK_BLOCKS, CHECK_THREADS, args), id, () -> {});
+      KernelDeadline.await(kernels.start(CHECK, CHECK_BLOCKS, CHECK_THREADS, args), id, () -> {});
       MemorySegment count = arena.allocate(Long.BYTES, Long.BYTES);
       wrong.copyToHost(0, count);
       if (getLong(count, 0) != 0) {

@@ -3,8 +3,11 @@ package io.gpunvme.core.bench;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
-/** Waits for kernels, for a limited time. */
-final class KernelWait {
+/**
+ * How long a benchmark's kernel may take. {@link io.gpunvme.core.gpu.KernelWait} asks the
+ * controllers how they are meanwhile; the queues measured here may have none behind them.
+ */
+final class KernelDeadline {
   private static final long NAP_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
 
   /** Many times what any benchmark takes. */
@@ -12,7 +15,7 @@ final class KernelWait {
 
   private static final long GRACE_NANOS = TimeUnit.SECONDS.toNanos(10);
 
-  private KernelWait() {}
+  private KernelDeadline() {}
 
   /**
    * Returns when the kernel is over.
