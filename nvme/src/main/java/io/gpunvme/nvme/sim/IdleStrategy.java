@@ -5,18 +5,30 @@ import java.util.concurrent.locks.LockSupport;
 /**
  * How a worker's thread waits when a pass found nothing to do: it spins, then yields, then sleeps,
  * the longer the longer nothing has happened. One thread.
+ *
+ * <p>Nothing can wake it: a doorbell is a store to memory. So the first command after a quiet time
+ * waits for a sleep to end, and sleeps are short beside the quiet time before them.
  */
 final class IdleStrategy {
   private static final long SPIN_NANOS = 20_000;
   private static final long YIELD_NANOS = 100_000;
   private static final long SHORTEST_SLEEP_NANOS = 2_000;
-  private static final long LONGEST_SLEEP_NANOS = 256_000;
 
-  /** Sleeps last this fraction of the quiet time, so that they delay nobody by much more. */
+  /** Sleeps last this fraction of the quiet time, up to the limit. */
   private static final int SLEEP_DIVISOR = 64;
 
-  /** What must happen sooner is waited for awake, for sleeping takes longer than asked. */
-  private static final long WORTH_SLEEPING_NANOS = 200_000;
+  private static final long LONGEST_SLEEP_NANOS = 256_000;
+
+  /**
+   * Those of a host that has gone away for longer: a smaller fraction, a higher limit. Waking up is
+   * most of what an idle worker costs.
+   */
+  private static final int LONG_SLEEP_DIVISOR = 1024;
+
+  private static final long LONGEST_LONG_SLEEP_NANOS = 1_000_000;
+
+  /** Sleeping may take this much longer than asked; what is due must not wait for it. */
+  private static final long OVERSLEPT_NANOS = 100_000;
 
   private boolean quiet;
   private long quietSince;
@@ -40,11 +52,24 @@ final class IdleStrategy {
     long quietFor = now - quietSince;
     if (quietFor < SPIN_NANOS) {
       Thread.onSpinWait();
-    } else if (quietFor < YIELD_NANOS || neededIn < WORTH_SLEEPING_NANOS) {
+      return;
+    }
+    long sleep = sleepNanos(quietFor, neededIn);
+    if (sleep == 0) {
       Thread.yield();
     } else {
-      long sleep = Math.max(SHORTEST_SLEEP_NANOS, quietFor / SLEEP_DIVISOR);
-      LockSupport.parkNanos(this, Math.min(sleep, LONGEST_SLEEP_NANOS));
+      LockSupport.parkNanos(this, sleep);
     }
+  }
+
+  /** How long to sleep, ns; 0 to stay awake. */
+  static long sleepNanos(long quietFor, long neededIn) {
+    if (quietFor < YIELD_NANOS || neededIn < 2 * OVERSLEPT_NANOS) {
+      return 0;
+    }
+    long sleep = Math.min(quietFor / SLEEP_DIVISOR, LONGEST_SLEEP_NANOS);
+    long longer = Math.min(quietFor / LONG_SLEEP_DIVISOR, LONGEST_LONG_SLEEP_NANOS);
+    long wanted = Math.max(SHORTEST_SLEEP_NANOS, Math.max(sleep, longer));
+    return Math.min(wanted, neededIn - OVERSLEPT_NANOS);
   }
 }

@@ -21,7 +21,9 @@ import java.util.List;
  * @param readyNanos time from CC.EN changing to CSTS.RDY changing, ns
  * @param shutdownNanos time from CC.SHN to CSTS.SHST complete, ns
  * @param latencyNanos time from fetching an I/O command to executing it, ns; commands overlap
- * @param workers threads; 0: {@code SimulatedController.poll()} does the work
+ * @param workers threads; 0: {@code SimulatedController.poll()} does the work. A worker that found
+ *     nothing to do for 0.1 ms sleeps between looks, at first 2 µs, after 16 ms 0.25 ms, after 1 s
+ *     1 ms, which the first command may then wait for
  * @param outOfOrder commands of equal latency complete in a shuffled order
  * @param strict reserved fields that are not zero are refused with Invalid Field in Command
  * @param volatileWriteCache VWC present and (until the host turns it off) enabled
