@@ -102,6 +102,19 @@ class CpuInitiatorTest {
     }
   }
 
+  /** As many commands as there are slots: a queue is filled before it is looked at. */
+  @Test
+  void theCommandsOfOnePassAreAnnouncedByOneDoorbellStore() {
+    try (CpuInitiator initiator = new CpuInitiator(controller, 2, 32, 1, 0)) {
+      TransferPlan plan =
+          TransferPlan.of(
+              Direction.READ, controller.namespace(1), 4096, List.of(new Extent(0, 64 * 8, 0)));
+      TransferReport report = initiator.run(plan, target, b -> {});
+      assertThat(report.commands()).isEqualTo(64);
+      assertThat(report.sqDoorbells()).as("one for each queue").isEqualTo(2);
+    }
+  }
+
   @Test
   void aRetryableErrorIsRepeatedAndAFinalOneIsThrown() {
     try (CpuInitiator initiator = new CpuInitiator(controller, 2, 8, 2, 2)) {
