@@ -20,6 +20,7 @@ import java.util.Locale;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
@@ -48,12 +49,7 @@ final class BenchCommand extends BaseCommand {
   @Parameters(index = "0", paramLabel = "WHAT", description = "queue, random, or stream.")
   private Benchmark what = Benchmark.QUEUE;
 
-  @Option(
-      names = "--initiator",
-      paramLabel = "WHO",
-      converter = Converters.Initiator.class,
-      description = "Who submits the commands: gpu, cpu, or auto: a GPU where there is one (auto).")
-  private InitiatorKind initiator = InitiatorKind.AUTO;
+  @Mixin private final InitiatorOption initiator = new InitiatorOption();
 
   @Option(
       names = "--placement",
@@ -116,7 +112,7 @@ final class BenchCommand extends BaseCommand {
     if (warps != 0 && what != Benchmark.QUEUE) {
       throw new UsageException("--warps is for bench queue");
     }
-    boolean cpu = initiator == InitiatorKind.CPU;
+    boolean cpu = initiator.kind() == InitiatorKind.CPU;
     if (cpu && what == Benchmark.QUEUE) {
       throw new UsageException(
           "bench queue measures a GPU; random and stream have --initiator cpu");
@@ -131,8 +127,8 @@ final class BenchCommand extends BaseCommand {
 
   /** Auto falls back to the CPU only where nothing that was asked for needs a GPU. */
   private boolean byGpu() {
-    if (initiator != InitiatorKind.AUTO) {
-      return initiator == InitiatorKind.GPU;
+    if (initiator.kind() != InitiatorKind.AUTO) {
+      return initiator.kind() == InitiatorKind.GPU;
     }
     boolean needed = what == Benchmark.QUEUE || (placement != null && !placement.hostData());
     return needed || Cuda.isAvailable();

@@ -11,7 +11,6 @@ import io.gpunvme.core.demo.DemoPhase;
 import io.gpunvme.core.demo.DemoReport;
 import io.gpunvme.core.device.DeviceAddress;
 import io.gpunvme.core.gpu.Placement;
-import io.gpunvme.core.transfer.InitiatorKind;
 import io.gpunvme.core.transfer.TransferReport;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -70,15 +69,6 @@ final class DemoCommand extends BaseCommand {
   private boolean keep;
 
   @Option(
-      names = "--initiator",
-      paramLabel = "WHO",
-      converter = Converters.Initiator.class,
-      description =
-          "Who submits the commands: gpu (a kernel), cpu, or auto: a GPU where there is one"
-              + " (auto).")
-  private InitiatorKind initiator = InitiatorKind.AUTO;
-
-  @Option(
       names = "--placement",
       paramLabel = "WHERE",
       converter = Converters.Where.class,
@@ -88,6 +78,8 @@ final class DemoCommand extends BaseCommand {
         "Without it: vram-data where the SSD reaches GPU memory, else host."
       })
   private @Nullable Placement placement;
+
+  @Mixin private final InitiatorOption initiator = new InitiatorOption();
 
   @Mixin private final TransferOptions transfer = new TransferOptions();
 
@@ -142,7 +134,7 @@ final class DemoCommand extends BaseCommand {
         DemoOptions.in(folder)
             .withDevice(kept(address, folder), rules)
             .withController(driver.controller(true))
-            .withInitiator(transfer.initiator().with(initiator, placement));
+            .withInitiator(transfer.initiator().with(initiator.kind(), placement));
     Path given = file;
     if (given != null) {
       options = options.withFile(given);

@@ -1,0 +1,21 @@
+package io.gpunvme.cli;
+
+import io.gpunvme.core.transfer.InitiatorKind;
+import picocli.CommandLine.Option;
+
+/** The option of all commands that either a GPU or the CPU carries out. */
+final class InitiatorOption {
+  @Option(
+      names = "--initiator",
+      paramLabel = "WHO",
+      converter = Converters.Initiator.class,
+      description =
+          "Who submits the commands: gpu (a kernel), cpu, or auto: a GPU where there is one"
+              + " (auto).")
+  private InitiatorKind kind = InitiatorKind.AUTO;
+
+  /** Who was asked for. */
+  InitiatorKind kind() {
+    return kind;
+  }
+}
