@@ -37,7 +37,8 @@ struct alignas(32) ErrorRecord {
   Status status;
   u32 qid;
   u32 cid;
-  u64 slba;      // of the command; 0 where it is not known: kStale on shared queues, kUnknown, kMalformed
+  u64 slba;      // of the command. 0, as are opcode and user, where it is not known: kUnknown, kMalformed, and kStale on
+                 // shared queues, where the slot may be another thread's by now
   u32 opcode;
   u32 user;      // the caller's number for the command (exclusive queues)
 };

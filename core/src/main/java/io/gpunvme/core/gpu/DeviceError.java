@@ -11,8 +11,9 @@ import java.lang.foreign.MemorySegment;
  * @param status the command's status, see {@link DeviceStatus}
  * @param qid the queue pair
  * @param cid the command identifier of the completion or command
- * @param slba first logical block of the command that the slot held last; 0 for {@link
- *     Kind#UNKNOWN}
+ * @param slba first logical block of the command that the slot held last. 0, as are opcode and
+ *     user, where no command can be told: {@link Kind#UNKNOWN}, {@link Kind#MALFORMED}, and {@link
+ *     Kind#STALE} of shared queues, whose slots another thread may be filling meanwhile
  * @param opcode its opcode
  * @param user the kernel's own number for it (exclusive queues)
  */
@@ -60,8 +61,16 @@ public record DeviceError(
   /** One line, e.g. {@code Read at LBA 8 failed: LBA Out of Range (...) (queue 1, CID 17)}. */
   @Override
   public String toString() {
-    String command = kind == Kind.UNKNOWN ? "a command" : IoOpcode.name(opcode) + " at LBA " + slba;
+    String command = tellsCommand() ? IoOpcode.name(opcode) + " at LBA " + slba : "a command";
     return "%s %s: %s (queue %d, CID %d)"
         .formatted(command, kind.text, DeviceStatus.describe(status), qid, cid);
+  }
+
+  private boolean tellsCommand() {
+    return switch (kind) {
+      case STATUS, TIMEOUT, LATE -> true;
+      case STALE -> opcode != 0 || slba != 0;
+      case UNKNOWN, MALFORMED -> false;
+    };
   }
 }
