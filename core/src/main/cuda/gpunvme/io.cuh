@@ -4,14 +4,13 @@
 
 namespace gpunvme {
 
-// Memory that a controller may reach, registered by the host (GpuStorage.register). Described page by page; PRP lists
-// are prebuilt: list page j names the pages from j * kListStride + 1 on, so that the list of any transfer of at most
-// kMaxPages pages lies within one list page and needs no chaining (Base 2.0, 4.1.1).
+// Memory that a controller may reach, registered by the host (GpuStorage.register). Described page by page, with PRP lists
+// for transfers of any length.
 struct alignas(64) Buffer {
   u64 size;        // bytes
   u64 bus;         // bus address of the first byte if all pages follow each other, else 0
   const u64* pages;  // bus address of each page, or null if they follow each other
-  const u64* lists;  // bus address of each list page
+  const u64* lists;  // bus address of each list page, see prp
   void* memory;    // as this GPU addresses it
   u32 page_shift;  // log2 of the controller's memory page size
   u32 reserved0;
@@ -21,11 +20,27 @@ struct alignas(64) Buffer {
 };
 static_assert(sizeof(Buffer) == 64, "layout shared with the host");
 
+// PRP lists of a buffer, built once by the host (PrpLists.java; Base 2.0, 4.1.1). Entry e is page e + 1. A list page has as
+// many slots of 8 bytes as fit, and all but the last hold entries. The last points to the next list page of the chain. A
+// controller that needs one entry more when it comes to the last slot takes the slot for that entry, though. So no transfer
+// may end in the first entry of a list page that it was led to.
+//
+// That is why there are two chains, the second shifted by half a page: its first list page begins with empty slots. A
+// transfer uses the chain in which it ends in the later half of a list page. Then no list of up to half a page's slots
+// follows a pointer: with pages of 4 KiB none of up to 257 pages, 1 MiB at any offset.
+//
+// Buffer::lists names list page k of chain c at 2 k + c. Where all entries fit into one list page, there is only that one.
 namespace prp {
-// Pages between the first entries of neighbouring list pages; a list page has 512 entries at least.
-constexpr u32 kListStride = 256;
-// A transfer of more pages than this might not find its list in one list page.
-constexpr u32 kMaxPages = 257;
+
+// Bus address of the list of `count` entries from entry `first` on.
+GPUNVME_FN u64 list(const Buffer& b, u32 first, u32 count) {
+  u32 half = 1u << (b.page_shift - 4);
+  u32 per_page = 2 * half - 1;
+  u32 last = first + count - 1;
+  u32 chain = last >= per_page && last % per_page < half - 1 ? 1 : 0;
+  u32 start = first + chain * half;
+  return b.lists[start / per_page * 2 + chain] + start % per_page * 8;
+}
 
 // PRP entries for `bytes` bytes from `offset` on. The caller has checked the range and that offset is a multiple of 4.
 GPUNVME_FN void entries(const Buffer& b, u64 offset, u64 bytes, u64& prp1, u64& prp2) {
@@ -38,7 +53,7 @@ GPUNVME_FN void entries(const Buffer& b, u64 offset, u64 bytes, u64& prp1, u64& 
   if (count == 2) {
     prp2 = b.page(first + 1);
   } else if (count > 2) {
-    prp2 = b.lists[first / kListStride] + first % kListStride * 8;
+    prp2 = list(b, static_cast<u32>(first), static_cast<u32>(count - 1));
   }
 }
 }  // namespace prp
@@ -48,7 +63,7 @@ struct alignas(64) Namespace {
   u64 blocks;
   u32 nsid;
   u32 block_shift;   // log2 of the block's bytes
-  u32 max_blocks;    // of one command: MDTS, and what prp::kMaxPages pages hold at any offset
+  u32 max_blocks;    // of one command: MDTS and the host's limit; 65536 at most
   u32 queue_count;
   Queue* queues;     // queue_count of them
   u64 reserved[4];

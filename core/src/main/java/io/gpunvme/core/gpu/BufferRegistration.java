@@ -7,32 +7,20 @@ import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.nvme.memory.BusMapper;
 import io.gpunvme.nvme.memory.BusRange;
-import io.gpunvme.nvme.memory.DmaBuffer;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import org.jspecify.annotations.Nullable;
 
 /**
  * A buffer described for kernels and one controller: {@code struct Buffer} with the bus addresses
- * of its pages and prebuilt PRP lists (Base 2.0, 4.1.1).
- *
- * <p>List page j names the pages from 256 j + 1 on, so the list of any transfer of at most {@link
- * Buffer#MAX_PAGES} pages lies within one list page. List pages are host memory, which every
- * controller reaches. Immutable apart from {@link #close}.
+ * of its pages and prebuilt PRP lists, from which kernels name the data of transfers of any length.
+ * Immutable apart from {@link #close}.
  */
 public final class BufferRegistration implements AutoCloseable {
   private final MemorySegment struct;
-  private final @Nullable DmaBuffer lists;
+  private final PrpLists lists;
   private final DeviceBuffer description;
 
-  /** What the transfer kernel and {@code prp::entries} can do in one command, bytes. */
-  public static long maxTransferBytes(NvmeController controller) {
-    long whole = (Buffer.MAX_PAGES - 1L) * controller.pageSize();
-    return Math.min(controller.maxTransferBytes(), whole);
-  }
-
-  private BufferRegistration(
-      MemorySegment struct, @Nullable DmaBuffer lists, DeviceBuffer description) {
+  private BufferRegistration(MemorySegment struct, PrpLists lists, DeviceBuffer description) {
     this.struct = struct;
     this.lists = lists;
     this.description = description;
@@ -54,22 +42,22 @@ public final class BufferRegistration implements AutoCloseable {
       BusMapper controller, int pageSize, Accelerator accelerator, DeviceBuffer buffer) {
     BusRange range = buffer.mapFor(controller);
     long[] pages = pages(range, pageSize);
-    int listPages = pages.length > 2 ? Math.ceilDiv(pages.length - 1, Buffer.LIST_STRIDE) : 0;
-    DmaBuffer lists = listPages == 0 ? null : buildLists(controller, pageSize, pages, listPages);
+    PrpLists lists = PrpLists.build(controller, pageSize, pages);
     DeviceBuffer description = null;
     try {
-      long[] addresses = lists == null ? new long[0] : listAddresses(lists, pageSize, listPages);
+      long[] addresses = lists.addresses();
       boolean contiguous = range.contiguous(0, range.size()) == range.size();
       long[] scattered = contiguous ? new long[0] : pages;
       MemorySegment struct = Arena.ofAuto().allocate(Buffer.SIZE, Long.BYTES);
       description =
-          accelerator.allocate(Buffer.SIZE + (long) (scattered.length + listPages) * Long.BYTES);
+          accelerator.allocate(
+              Buffer.SIZE + ((long) scattered.length + addresses.length) * Long.BYTES);
       long at = description.deviceAddress() + Buffer.SIZE;
       DeviceLayout.setLong(struct, Buffer.BYTES, buffer.size());
       DeviceLayout.setLong(struct, Buffer.BUS, contiguous ? pages[0] : 0);
       DeviceLayout.setLong(struct, Buffer.PAGES, contiguous ? 0 : at);
       at += (long) scattered.length * Long.BYTES;
-      DeviceLayout.setLong(struct, Buffer.LISTS, listPages == 0 ? 0 : at);
+      DeviceLayout.setLong(struct, Buffer.LISTS, addresses.length == 0 ? 0 : at);
       DeviceLayout.setLong(struct, Buffer.MEMORY, buffer.deviceAddress());
       DeviceLayout.setInt(struct, Buffer.PAGE_SHIFT, Integer.numberOfTrailingZeros(pageSize));
       fill(description, struct, scattered, addresses);
@@ -78,9 +66,7 @@ public final class BufferRegistration implements AutoCloseable {
       if (description != null) {
         description.close();
       }
-      if (lists != null) {
-        lists.close();
-      }
+      lists.close();
       throw e;
     }
   }
@@ -100,38 +86,11 @@ public final class BufferRegistration implements AutoCloseable {
     return pages;
   }
 
-  private static DmaBuffer buildLists(
-      BusMapper controller, int pageSize, long[] pages, int listPages) {
-    DmaBuffer lists = DmaBuffer.allocate(controller, (long) listPages * pageSize);
-    int entries = pageSize / Long.BYTES;
-    for (int j = 0; j < listPages; j++) {
-      int first = j * Buffer.LIST_STRIDE + 1;
-      for (int i = 0; i < entries && first + i < pages.length; i++) {
-        long entry = (long) j * pageSize + (long) i * Long.BYTES;
-        DeviceLayout.setLong(lists.memory(), entry, pages[first + i]);
-      }
-    }
-    return lists;
-  }
-
-  private static long[] listAddresses(DmaBuffer lists, int pageSize, int listPages) {
-    long[] addresses = new long[listPages];
-    for (int j = 0; j < listPages; j++) {
-      long offset = (long) j * pageSize;
-      addresses[j] = lists.busAddress(offset);
-      if (addresses[j] % pageSize != 0 || lists.range().contiguous(offset, pageSize) < pageSize) {
-        throw new DmaMappingException(
-            "a list page of %d bytes is not contiguous on the bus".formatted(pageSize));
-      }
-    }
-    return addresses;
-  }
-
   /** Structure, page addresses and list addresses, one after the other. */
   private static void fill(
       DeviceBuffer description, MemorySegment struct, long[] pages, long[] listAddresses) {
     try (Arena arena = Arena.ofConfined()) {
-      long longs = (long) (pages.length + listAddresses.length) * Long.BYTES;
+      long longs = ((long) pages.length + listAddresses.length) * Long.BYTES;
       MemorySegment all = arena.allocate(Buffer.SIZE + longs, Long.BYTES);
       all.copyFrom(struct);
       long at = Buffer.SIZE;
@@ -161,9 +120,6 @@ public final class BufferRegistration implements AutoCloseable {
   @Override
   public void close() {
     description.close();
-    DmaBuffer memory = lists;
-    if (memory != null) {
-      memory.close();
-    }
+    lists.close();
   }
 }

@@ -107,12 +107,6 @@ public final class DeviceLayout {
     public static final long MEMORY = 32;
     public static final long PAGE_SHIFT = 40;
 
-    /** {@code prp::kListStride}: pages between the first entries of neighbouring list pages. */
-    public static final int LIST_STRIDE = 256;
-
-    /** {@code prp::kMaxPages}: no transfer may touch more pages. */
-    public static final int MAX_PAGES = 257;
-
     private Buffer() {}
   }
 

@@ -118,7 +118,7 @@ public final class GpuStorage implements AutoCloseable {
     NvmeController controller = controllers.get(ssd);
     Namespace namespace = controller.namespace(nsid);
     int blockSize = namespace.blockSize();
-    long most = BufferRegistration.maxTransferBytes(controller) / blockSize;
+    long most = controller.maxTransferBytes() / blockSize;
     if (most == 0) {
       throw new InvalidRequestException(
           "blocks of %d bytes do not fit into one command of %s"

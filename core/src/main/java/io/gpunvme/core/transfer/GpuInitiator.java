@@ -107,7 +107,7 @@ public final class GpuInitiator implements Initiator {
 
   @Override
   public long maxTransferBytes() {
-    return BufferRegistration.maxTransferBytes(controller);
+    return controller.maxTransferBytes();
   }
 
   /**

@@ -17,12 +17,16 @@ import java.lang.foreign.SymbolLookup;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 import java.nio.file.Path;
-import java.util.HashMap;
-import java.util.Map;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.SplittableRandom;
+import java.util.TreeMap;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 class BufferRegistrationTest {
   private static final int PAGE = 4096;
@@ -35,111 +39,239 @@ class BufferRegistrationTest {
       }
       """;
 
-  @TempDir Path folder;
+  @TempDir static Path folder;
+  private static MethodHandle entries;
 
+  private final long seed = Long.getLong("gpunvme.seed", System.nanoTime());
+  private final SplittableRandom random = new SplittableRandom(seed);
   private final CpuAccelerator cpu = CpuAccelerator.open();
+  private final Arena arena = Arena.ofAuto();
+  private final MemorySegment out = arena.allocate(16, 8);
 
-  /** Every mapping, by the bus address of each of its pages. */
-  private final Map<Long, MemorySegment> bus = new HashMap<>();
+  @BeforeAll
+  static void compile() throws Exception {
+    Path library = NativeCompiler.compile(folder, "prp.so", SOURCE, "-shared", "-fPIC");
+    entries =
+        Linker.nativeLinker()
+            .downcallHandle(
+                SymbolLookup.libraryLookup(library, Arena.global()).findOrThrow("entries"),
+                FunctionDescriptor.ofVoid(
+                    ValueLayout.JAVA_LONG,
+                    ValueLayout.JAVA_LONG,
+                    ValueLayout.JAVA_LONG,
+                    ValueLayout.ADDRESS));
+  }
 
   @AfterEach
   void close() {
     cpu.close();
   }
 
-  /** Gives every page an address of its own, none next to the one before. */
-  private BusRange scatter(MemorySegment memory) {
-    long[] granules = new long[(int) (memory.byteSize() / PAGE)];
-    for (int i = 0; i < granules.length; i++) {
-      granules[i] = (bus.size() * 3L + 5) * PAGE;
-      bus.put(granules[i], memory.asSlice((long) i * PAGE, PAGE));
+  /** A bus on which every mapped page of the controller lies anywhere, or all in one run. */
+  private final class Bus implements BusMapper {
+    private final int pageSize;
+    private final boolean scattered;
+    private final TreeMap<Long, MemorySegment> pages = new TreeMap<>();
+
+    Bus(int pageSize, boolean scattered) {
+      this.pageSize = pageSize;
+      this.scattered = scattered;
     }
-    return BusRange.scattered(memory, granules, () -> {});
-  }
 
-  private BusRange inOnePiece(MemorySegment memory) {
-    long base = (bus.size() * 3L + 5) * PAGE;
-    for (long at = 0; at < memory.byteSize(); at += PAGE) {
-      bus.put(base + at, memory.asSlice(at, PAGE));
+    @Override
+    public BusRange map(MemorySegment memory) {
+      int count = Math.toIntExact(Math.ceilDiv(memory.byteSize(), pageSize));
+      long[] granules = new long[count * (pageSize / BusRange.GRANULE)];
+      long next = (pages.isEmpty() ? 3 : pages.lastKey() / pageSize + 3) * pageSize;
+      for (int i = 0; i < count; i++) {
+        long address = scattered ? anywhere() : next + (long) i * pageSize;
+        long from = (long) i * pageSize;
+        pages.put(address, memory.asSlice(from, Math.min(pageSize, memory.byteSize() - from)));
+        for (int g = 0; g < pageSize / BusRange.GRANULE; g++) {
+          granules[i * (pageSize / BusRange.GRANULE) + g] = address + (long) g * BusRange.GRANULE;
+        }
+      }
+      return scattered
+          ? BusRange.scattered(memory, granules, () -> {})
+          : BusRange.contiguous(memory, next, () -> {});
     }
-    return BusRange.contiguous(memory, base, () -> {});
+
+    private long anywhere() {
+      long address = random.nextLong(1, 1L << 40) * pageSize;
+      return pages.containsKey(address) ? anywhere() : address;
+    }
+
+    long read(long address) {
+      MemorySegment page = pages.get(address & -pageSize);
+      if (page == null) {
+        throw new AssertionError("no memory at %Xh".formatted(address));
+      }
+      return DeviceLayout.getLong(page, address & (pageSize - 1));
+    }
   }
 
-  @Test
-  void theKernelFindsEveryPageOfAScatteredBuffer() throws Throwable {
-    check(this::scatter);
+  /** A buffer of which only the addresses are ever used: large ones cost no memory. */
+  private final class Unbacked extends DeviceBuffer {
+    private final MemorySegment memory;
+
+    Unbacked(long size) {
+      memory = MemorySegment.ofAddress(1L << 44).reinterpret(size);
+    }
+
+    @Override
+    public long size() {
+      return memory.byteSize();
+    }
+
+    @Override
+    public boolean isHost() {
+      return true;
+    }
+
+    @Override
+    public MemorySegment segment() {
+      return memory;
+    }
+
+    @Override
+    public long deviceAddress() {
+      return memory.address();
+    }
+
+    @Override
+    protected BusRange map(BusMapper controller) {
+      return controller.map(memory);
+    }
+
+    @Override
+    protected void free() {}
+
+    @Override
+    public void copyToHost(long offset, MemorySegment target) {
+      throw new AssertionError("only addresses are used");
+    }
+
+    @Override
+    public void copyFromHost(MemorySegment source, long offset) {
+      throw new AssertionError("only addresses are used");
+    }
   }
 
-  @Test
-  void theKernelFindsEveryPageOfAContiguousBuffer() throws Throwable {
-    check(this::inOnePiece);
-  }
+  /** One registered buffer; what the kernel's own code makes of it is walked by a controller. */
+  private final class Registered implements AutoCloseable {
+    final int pageSize;
+    final DeviceBuffer buffer;
+    final BusRange range;
+    final BufferRegistration registration;
+    final PrpWalker walker;
+    int inOneListPage;
+    int overSeveral;
 
-  /** What the kernel's own code makes of the description is walked as a controller does. */
-  private void check(BusMapper mapper) throws Throwable {
-    MethodHandle entries = compile();
-    SplittableRandom random = new SplittableRandom(11);
-    long size = 700L * PAGE;
-    try (DeviceBuffer buffer = cpu.allocate(size);
-        BufferRegistration registration = BufferRegistration.create(mapper, PAGE, cpu, buffer);
-        Arena arena = Arena.ofConfined()) {
-      MemorySegment out = arena.allocate(16, 8);
-      for (int i = 0; i < 2000; i++) {
-        long offset = 4L * random.nextLong(size / 4 - 1);
-        long most = Math.min(256L * PAGE, size - offset);
-        long bytes = random.nextBoolean() ? random.nextLong(1, most + 1) : most;
-        entries.invokeExact(registration.deviceAddress(), offset, bytes, out);
-        walk(
-            buffer.segment().asSlice(offset, bytes),
-            DeviceLayout.getLong(out, 0),
-            DeviceLayout.getLong(out, 8));
+    Registered(int pageSize, boolean scattered, long size) {
+      Bus bus = new Bus(pageSize, scattered);
+      this.pageSize = pageSize;
+      buffer = new Unbacked(size);
+      range = buffer.mapFor(bus);
+      registration = BufferRegistration.create(bus, pageSize, cpu, buffer);
+      walker = new PrpWalker(pageSize, bus::read);
+    }
+
+    void check(long offset, long bytes) throws Throwable {
+      entries.invokeExact(registration.deviceAddress(), offset, bytes, out);
+      List<Long> expected = new ArrayList<>();
+      for (long at = offset; at < offset + bytes; at = (at / pageSize + 1) * pageSize) {
+        expected.add(range.busAddress(at));
+      }
+      List<Long> got;
+      try {
+        got = walker.walk(DeviceLayout.getLong(out, 0), DeviceLayout.getLong(out, 8), bytes);
+      } catch (AssertionError e) {
+        throw new AssertionError(what(offset, bytes), e);
+      }
+      if (!got.equals(expected)) {
+        assertThat(got).as(what(offset, bytes)).isEqualTo(expected);
+      }
+      if (expected.size() <= pageSize / 16 + 1 && walker.pointers() != 0) {
+        throw new AssertionError("a short list is in two list pages: " + what(offset, bytes));
+      }
+      if (walker.pointers() == 0) {
+        inOneListPage++;
+      } else {
+        overSeveral++;
       }
     }
-  }
 
-  private void walk(MemorySegment expected, long prp1, long prp2) {
-    long at = Math.min(expected.byteSize(), PAGE - (prp1 & (PAGE - 1)));
-    assertSame(expected, 0, at, prp1);
-    long rest = expected.byteSize() - at;
-    if (rest == 0) {
-      assertThat(prp2).isZero();
-    } else if (rest <= PAGE) {
-      assertSame(expected, at, rest, prp2);
-    } else {
-      for (long entry = prp2; at < expected.byteSize(); entry += Long.BYTES) {
-        assertThat(entry & -PAGE).as("within one list page").isEqualTo(prp2 & -PAGE);
-        MemorySegment list = bus.get(entry & -PAGE);
-        long part = Math.min(PAGE, expected.byteSize() - at);
-        assertSame(expected, at, part, DeviceLayout.getLong(list, entry & (PAGE - 1)));
-        at += part;
-      }
+    private String what(long offset, long bytes) {
+      return "seed %d: %d bytes at %d of %d, pages of %d"
+          .formatted(seed, bytes, offset, buffer.size(), pageSize);
+    }
+
+    @Override
+    public void close() {
+      registration.close();
+      buffer.close();
     }
   }
 
-  private void assertSame(MemorySegment expected, long at, long bytes, long address) {
-    MemorySegment page = bus.get(address & -PAGE);
-    assertThat(page.asSlice(address & (PAGE - 1), bytes).address())
-        .as("seed 11")
-        .isEqualTo(expected.address() + at);
+  @ParameterizedTest
+  @CsvSource({
+    "12, true",
+    "12, false",
+    "13, true",
+    "14, false",
+    "15, true",
+    "16, true",
+    "16, false"
+  })
+  void theControllerFindsEveryPageOfEveryTransfer(int shift, boolean scattered) throws Throwable {
+    int pageSize = 1 << shift;
+    int perPage = pageSize / 8 - 1;
+    // About the sizes at which lists, a second list page and a third come in.
+    long[] sizes = {
+      1, 2, 3, perPage, perPage + 1, perPage + 2, 2L * perPage + 1, random.nextLong(1, 6L * perPage)
+    };
+    int overSeveral = 0;
+    for (long pages : sizes) {
+      long size = pages * pageSize;
+      try (Registered registered = new Registered(pageSize, scattered, size)) {
+        registered.check(0, size);
+        for (int i = 0; i < 300; i++) {
+          long offset = 4 * random.nextLong(size / 4);
+          long most = size - offset;
+          registered.check(offset, random.nextInt(4) == 0 ? most : random.nextLong(1, most + 1));
+        }
+        overSeveral += registered.overSeveral;
+      }
+    }
+    assertThat(overSeveral).as("seed %d: walks from one list page to another", seed).isPositive();
   }
 
-  private MethodHandle compile() throws Exception {
-    Path library = NativeCompiler.compile(folder, "prp.so", SOURCE, "-shared", "-fPIC");
-    return Linker.nativeLinker()
-        .downcallHandle(
-            SymbolLookup.libraryLookup(library, Arena.global()).findOrThrow("entries"),
-            FunctionDescriptor.ofVoid(
-                ValueLayout.JAVA_LONG,
-                ValueLayout.JAVA_LONG,
-                ValueLayout.JAVA_LONG,
-                ValueLayout.ADDRESS));
+  /** Every first page with every last page, so that lists begin and end in every slot. */
+  @ParameterizedTest
+  @CsvSource({"12, 1800", "13, 2200"})
+  void listsBeginAndEndInEverySlot(int shift, int pages) throws Throwable {
+    int pageSize = 1 << shift;
+    int slots = pageSize / 8;
+    try (Registered registered = new Registered(pageSize, false, (long) pages * pageSize)) {
+      for (int first = 0; first < slots; first++) {
+        for (int entries : new int[] {2, slots / 2, slots / 2 + 1, slots - 1, slots, slots + 1}) {
+          registered.check((long) first * pageSize, (entries + 1L) * pageSize);
+        }
+        // Each length once from here on, over all rounds of the loop.
+        for (int entries = first + 2; first + entries < pages; entries += slots) {
+          registered.check((long) first * pageSize, (entries + 1L) * pageSize);
+        }
+      }
+      assertThat(registered.overSeveral).isGreaterThan(slots);
+      assertThat(registered.inOneListPage).isGreaterThan(slots);
+    }
   }
 
   @Test
   void aSmallBufferNeedsNoLists() {
+    Bus bus = new Bus(PAGE, false);
     try (DeviceBuffer buffer = cpu.allocate(2 * PAGE);
-        BufferRegistration registration =
-            BufferRegistration.create(this::inOnePiece, PAGE, cpu, buffer)) {
+        BufferRegistration registration = BufferRegistration.create(bus, PAGE, cpu, buffer)) {
       assertThat(DeviceLayout.getLong(registration.struct(), Buffer.LISTS)).isZero();
       assertThat(DeviceLayout.getLong(registration.struct(), Buffer.PAGES)).isZero();
       assertThat(DeviceLayout.getLong(registration.struct(), Buffer.BYTES)).isEqualTo(2 * PAGE);
@@ -149,10 +281,28 @@ class BufferRegistrationTest {
     }
   }
 
+  /** One list page for up to 2 MiB, beyond that 16 bytes a page and what rounding takes. */
+  @ParameterizedTest
+  @CsvSource({"2, 0", "3, 1", "512, 1", "513, 4", "767, 4", "768, 6", "262144, 1028"})
+  void listsTakeLittleMemory(int pages, int listPages) {
+    try (DeviceBuffer buffer = new Unbacked((long) pages * PAGE)) {
+      Bus bus = new Bus(PAGE, false);
+      long[] addresses = new long[pages];
+      BusRange range = buffer.mapFor(bus);
+      for (int i = 0; i < pages; i++) {
+        addresses[i] = range.busAddress((long) i * PAGE);
+      }
+      try (PrpLists lists = PrpLists.build(bus, PAGE, addresses)) {
+        assertThat(lists.addresses()).hasSize(listPages);
+      }
+    }
+  }
+
   @Test
   void piecesSmallerThanTheControllersPageAreRefused() {
+    Bus bus = new Bus(PAGE, true);
     try (DeviceBuffer buffer = cpu.allocate(8 * PAGE)) {
-      assertThatThrownBy(() -> BufferRegistration.create(this::scatter, 2 * PAGE, cpu, buffer))
+      assertThatThrownBy(() -> BufferRegistration.create(bus, 2 * PAGE, cpu, buffer))
           .isInstanceOf(DmaMappingException.class)
           .hasMessageContaining("8192");
     }

@@ -63,8 +63,6 @@ class DeviceLayoutTest {
     value(program, ours, "slot.quarantined", DeviceLayout.Slot.QUARANTINED, "slot::kQuarantined");
     value(program, ours, "slot.free", DeviceLayout.Slot.FREE, "slot::kFree");
     value(program, ours, "slot.info", DeviceLayout.Slot.INFO_SIZE, "sizeof(SlotInfo)");
-    value(program, ours, "stride", DeviceLayout.Buffer.LIST_STRIDE, "prp::kListStride");
-    value(program, ours, "pages", DeviceLayout.Buffer.MAX_PAGES, "prp::kMaxPages");
     value(program, ours, "version", DeviceLayout.Storage.CURRENT, "Storage::kVersion");
     errors(program, ours);
     statuses(program, ours);
