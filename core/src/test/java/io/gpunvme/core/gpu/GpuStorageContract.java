@@ -15,6 +15,7 @@ import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.SplittableRandom;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -39,7 +40,8 @@ abstract class GpuStorageContract {
   abstract Accelerator openAccelerator();
 
   /** Starts {@link UserKernel}. */
-  abstract RunningKernel start(Accelerator on, long storage, long results, int threads, int rounds);
+  abstract RunningKernel start(
+      Accelerator on, long storage, long results, int threads, int rounds, int span);
 
   /** How many threads the kernel gets. */
   abstract int threads();
@@ -60,18 +62,20 @@ abstract class GpuStorageContract {
   }
 
   private Device device() {
-    Device device =
-        Device.open(
-            DeviceAddress.parse(
-                "sim:lba=4096,size=%d,latency=0,workers=1".formatted((long) BLOCKS * BLOCK)),
-            ControllerOptions.builder()
-                .allowWrite(true)
-                .ioTimeout(Duration.ofMillis(400))
-                .recoveryTimeout(Duration.ofMillis(400))
-                .build(),
-            "");
+    ControllerOptions.Builder options =
+        ControllerOptions.builder()
+            .ioTimeout(Duration.ofMillis(400))
+            .recoveryTimeout(Duration.ofMillis(400));
+    return device(BLOCKS, "", options);
+  }
+
+  /** Every block of the lower half begins with words of its own. */
+  private Device device(int blocks, String more, ControllerOptions.Builder options) {
+    String address =
+        "sim:lba=4096,size=%d,latency=0,workers=1%s".formatted((long) blocks * BLOCK, more);
+    Device device = Device.open(DeviceAddress.parse(address), options.allowWrite(true).build(), "");
     MemorySegment medium = medium(device);
-    for (int block = 0; block < HALF; block++) {
+    for (int block = 0; block < blocks / 2; block++) {
       DeviceLayout.setInt(medium, (long) block * BLOCK, block * 3 + devices.size());
       DeviceLayout.setInt(medium, (long) block * BLOCK + 4, ~block);
     }
@@ -89,13 +93,17 @@ abstract class GpuStorageContract {
 
   /** Runs the kernel; returns how many reads and writes went well, and checks those. */
   private int run(GpuStorage storage) {
+    return run(storage, threads(), 1);
+  }
+
+  private int run(GpuStorage storage, int threads, int span) {
     results.copyFromHost(
         MemorySegment.ofArray(new byte[(int) (threads() * UserKernel.RESULT_BYTES)]), 0);
     storage.await(
-        start(accelerator, storage.deviceHandle(), results.deviceAddress(), threads(), ROUNDS),
+        start(accelerator, storage.deviceHandle(), results.deviceAddress(), threads, ROUNDS, span),
         LIMIT);
     int good = 0;
-    for (int thread = 0; thread < threads(); thread++) {
+    for (int thread = 0; thread < threads; thread++) {
       MemorySegment r = result(thread);
       assertThat(DeviceLayout.getInt(r, 4)).as("wrong data").isZero();
       good += DeviceLayout.getInt(r, 0);
@@ -141,6 +149,36 @@ abstract class GpuStorageContract {
       assertThat(storage.errors().total()).isZero();
       assertThat(sim(device).stats().ioCommands(DoorbellWindow.CPU)).isZero();
       buffer.close();
+    }
+  }
+
+  /** With 8 MiB each range is one command, with the default of 1 MiB it is split. */
+  @ParameterizedTest
+  @CsvSource({"HOST, 8, 1", "VRAM_DATA, 8, 1", "VRAM, 8, 1", "HOST, 1, 5"})
+  final void aRangeIsAsFewCommandsAsTheControllerTakes(Placement placement, int mib, int commands) {
+    int threads = 4;
+    int span = 1100;
+    long half = (long) threads * span * BLOCK;
+    Device device =
+        device(
+            2 * threads * span,
+            ",mdts=8MiB",
+            ControllerOptions.builder().maxTransferBytes((long) mib << 20));
+    MemorySegment medium = medium(device);
+    SplittableRandom random = new SplittableRandom(5);
+    for (long at = 8; at < half; at += at % BLOCK == BLOCK - 8 ? 16 : 8) {
+      DeviceLayout.setLong(medium, at, random.nextLong());
+    }
+    try (GpuStorage storage =
+            GpuStorage.open(device, accelerator, GpuStorageOptions.in(placement).with(2, 32));
+        DeviceBuffer buffer = placement.allocate(accelerator, half)) {
+      storage.register(buffer);
+
+      assertThat(run(storage, threads, span)).isEqualTo(threads * ROUNDS);
+
+      assertThat(MemorySegment.mismatch(medium, 0, half, medium, half, 2 * half)).isEqualTo(-1);
+      assertThat(storage.stats().getFirst().submitted())
+          .isEqualTo(2L * commands * threads * ROUNDS);
     }
   }
 

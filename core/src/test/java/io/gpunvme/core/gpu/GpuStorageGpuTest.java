@@ -39,11 +39,17 @@ class GpuStorageGpuTest extends GpuStorageContract {
   }
 
   @Override
-  RunningKernel start(Accelerator on, long storage, long results, int threads, int rounds) {
+  RunningKernel start(
+      Accelerator on, long storage, long results, int threads, int rounds, int span) {
     stream.launch(
         copy,
-        LaunchShape.of(threads / BLOCK, BLOCK),
-        new KernelArguments().addLong(storage).addLong(results).addInt(threads).addInt(rounds));
+        LaunchShape.of(Math.ceilDiv(threads, BLOCK), BLOCK),
+        new KernelArguments()
+            .addLong(storage)
+            .addLong(results)
+            .addInt(threads)
+            .addInt(rounds)
+            .addInt(span));
     return stream::isIdle;
   }
 }

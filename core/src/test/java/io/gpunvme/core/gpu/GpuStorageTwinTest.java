@@ -26,9 +26,10 @@ class GpuStorageTwinTest extends GpuStorageContract {
 
   private static final String ENTRY =
       """
-      extern "C" void twin_copy(const Storage* s, Result* r, unsigned threads, unsigned rounds, unsigned i) {
+      extern "C" void twin_copy(const Storage* s, Result* r, unsigned threads, unsigned rounds, unsigned span,
+                                unsigned i) {
         blockIdx.x = i;
-        copy_blocks(s, r, threads, rounds);
+        copy_blocks(s, r, threads, rounds, span);
       }
       """;
 
@@ -49,6 +50,7 @@ class GpuStorageTwinTest extends GpuStorageContract {
                     ValueLayout.JAVA_LONG,
                     ValueLayout.JAVA_INT,
                     ValueLayout.JAVA_INT,
+                    ValueLayout.JAVA_INT,
                     ValueLayout.JAVA_INT));
   }
 
@@ -63,7 +65,8 @@ class GpuStorageTwinTest extends GpuStorageContract {
   }
 
   @Override
-  RunningKernel start(Accelerator on, long storage, long results, int threads, int rounds) {
+  RunningKernel start(
+      Accelerator on, long storage, long results, int threads, int rounds, int span) {
     List<Thread> running = new ArrayList<>();
     for (int i = 0; i < threads; i++) {
       int index = i;
@@ -73,7 +76,7 @@ class GpuStorageTwinTest extends GpuStorageContract {
               .start(
                   () -> {
                     try {
-                      copy.invokeExact(storage, results, threads, rounds, index);
+                      copy.invokeExact(storage, results, threads, rounds, span, index);
                     } catch (Throwable e) {
                       throw new AssertionError(e);
                     }

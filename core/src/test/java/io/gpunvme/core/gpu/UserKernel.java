@@ -3,9 +3,10 @@ package io.gpunvme.core.gpu;
 /** A kernel as users write them: every thread reads, checks and writes blocks of its own choice. */
 final class UserKernel {
   /**
-   * Thread t of n: for each round, reads block (t * 37 + round * 101) mod blocks of SSD (t mod
-   * namespaces) into its own place of buffer 0, compares the first word with what is expected, and
-   * writes the block to the same place of the upper half of the namespace.
+   * Thread t of n: for each round, reads range (t * 37 + round * 101) mod ranges, {@code span}
+   * blocks each, of SSD (t mod namespaces) into its own place of buffer 0, compares the first word
+   * of each block with what is expected, and writes the range to the same place of the upper half
+   * of the namespace.
    */
   static final String SOURCE =
       """
@@ -19,7 +20,8 @@ final class UserKernel {
         u32 reserved;
       };
 
-      extern "C" __global__ void copy_blocks(const Storage* storage, Result* results, u32 threads, u32 rounds) {
+      extern "C" __global__ void copy_blocks(const Storage* storage, Result* results, u32 threads, u32 rounds,
+                                             u32 span) {
         u32 thread = blockIdx.x * blockDim.x + threadIdx.x;
         if (thread >= threads) {
           return;
@@ -28,16 +30,18 @@ final class UserKernel {
         const Namespace& ns = storage->namespaces[ssd];
         const Buffer& buffer = storage->buffer(0, ssd);
         SharedQueue queue = storage->queue(ns, thread);
-        u64 offset = static_cast<u64>(thread) << ns.block_shift;
+        u64 offset = static_cast<u64>(thread) * span << ns.block_shift;
         u64 half = ns.blocks / 2;
         Result r = {0, 0, status::kSuccess, 0};
         for (u32 round = 0; round < rounds; round++) {
-          u64 block = (thread * 37ull + round * 101ull) % half;
-          Status s = read(ns, queue, block, 1, buffer, offset);
+          u64 block = (thread * 37ull + round * 101ull) % (half / span) * span;
+          Status s = read(ns, queue, block, span, buffer, offset);
           if (!failed(s)) {
-            const volatile u32* word = reinterpret_cast<const volatile u32*>(static_cast<char*>(buffer.memory) + offset);
-            r.wrong += *word != block * 3 + ssd;
-            s = write(ns, queue, half + block, 1, buffer, offset);
+            for (u32 i = 0; i < span; i++) {
+              const char* at = static_cast<char*>(buffer.memory) + offset + (static_cast<u64>(i) << ns.block_shift);
+              r.wrong += *reinterpret_cast<const volatile u32*>(at) != (block + i) * 3 + ssd;
+            }
+            s = write(ns, queue, half + block, span, buffer, offset);
           }
           if (failed(s)) {
             r.last = s;

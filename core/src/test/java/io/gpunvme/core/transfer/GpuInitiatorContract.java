@@ -23,6 +23,7 @@ import io.gpunvme.nvme.spec.StatusCode;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.SplittableRandom;
 import java.util.concurrent.atomic.LongAdder;
@@ -40,6 +41,8 @@ abstract class GpuInitiatorContract {
   private static final int BYTES = 8 << 20;
   private static final int BLOCKS = BYTES / 512;
   private static final int COMMAND = 16384;
+  private static final long MIB = 1 << 20;
+  private static final int LARGE = 40 << 20;
 
   private final SimulatedController device =
       SimulatedController.create(
@@ -202,6 +205,65 @@ abstract class GpuInitiatorContract {
       initiator.run(plan, target, b -> {});
       assertArrived(target);
     }
+  }
+
+  /** MDTS, the option, the 65536 blocks of NLB: each is the limit once. */
+  @ParameterizedTest
+  @CsvSource({
+    "HOST,       8,  1024, 8",
+    "HOST,       0,  16,   16",
+    "HOST,       0,  64,   32",
+    "VRAM_DATA,  8,  1024, 8",
+    "VRAM_DATA,  0,  16,   16",
+    "VRAM,       0,  64,   32"
+  })
+  final void commandsOfMegabytesMoveEveryByte(Placement placement, int mdts, int option, int most) {
+    SimulatedController large =
+        SimulatedController.create(
+            SimConfig.builder()
+                .namespace(NamespaceConfig.ram(LARGE, 512))
+                .maxTransfer(mdts * MIB)
+                .latencyNanos(0)
+                .build());
+    ControllerOptions options =
+        ControllerOptions.builder().allowWrite(true).maxTransferBytes(option * MIB).build();
+    try (NvmeController on = NvmeController.open(large, options);
+        GpuInitiator initiator = open(on, placement, 2, 4, 3);
+        DeviceBuffer source = placement.allocate(accelerator, LARGE + MIB);
+        DeviceBuffer target = placement.allocate(accelerator, LARGE + MIB)) {
+      byte[] from = new byte[LARGE + (int) MIB];
+      byte[] to = new byte[from.length];
+      SplittableRandom random = new SplittableRandom(most);
+      random.nextBytes(from);
+      source.copyFromHost(MemorySegment.ofArray(from), 0);
+      target.copyFromHost(MemorySegment.ofArray(to), 0);
+      List<Extent> writes = new ArrayList<>();
+      List<Extent> reads = new ArrayList<>();
+      long slba = 0;
+      // The first is the longest possible; the others have 4 MiB and more.
+      for (long blocks = most * MIB / 512; slba + blocks <= LARGE / 512; ) {
+        long at = slba * 512 + 4 * random.nextLong(MIB / 4);
+        writes.add(new Extent(slba, blocks, at));
+        reads.add(new Extent(slba, blocks, slba * 512 + 12));
+        System.arraycopy(from, (int) at, to, (int) slba * 512 + 12, (int) blocks * 512);
+        slba += blocks;
+        blocks = random.nextLong(4 * MIB / 512, Math.min(most, 8) * MIB / 512 + 1);
+      }
+      long limit = initiator.maxTransferBytes();
+      TransferReport w =
+          initiator.run(
+              TransferPlan.of(Direction.WRITE, on.namespace(1), limit, writes), source, b -> {});
+      TransferReport r =
+          initiator.run(
+              TransferPlan.of(Direction.READ, on.namespace(1), limit, reads), target, b -> {});
+
+      byte[] arrived = new byte[to.length];
+      target.copyToHost(0, MemorySegment.ofArray(arrived));
+      assertThat(Arrays.mismatch(arrived, to)).isEqualTo(-1);
+      assertThat(w.commands()).isEqualTo(writes.size());
+      assertThat(r.commands()).isEqualTo(reads.size());
+    }
+    assertThat(large.internalError()).isNull();
   }
 
   @ParameterizedTest
