@@ -31,6 +31,22 @@ final class Converters {
     }
   }
 
+  /** The most that one command moves, as {@code ControllerOptions} takes it. */
+  static final class Transfer implements ITypeConverter<Long> {
+    private static final long UNIT = 4096;
+    private static final long MOST = 1L << 30;
+
+    @Override
+    public Long convert(String text) {
+      long bytes = new Size().convert(text);
+      if (bytes < UNIT || bytes > MOST || bytes % UNIT != 0) {
+        throw new TypeConversionException(
+            "'" + text + "' is not a multiple of 4KiB from 4KiB to 1GiB");
+      }
+      return bytes;
+    }
+  }
+
   /** A whole number from 1 to 65535. */
   static final class Count implements ITypeConverter<Integer> {
     private static final int MOST = 65535;

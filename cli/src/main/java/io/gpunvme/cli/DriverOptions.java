@@ -27,8 +27,21 @@ final class DriverOptions {
               + " recovery wait no longer either.")
   private @Nullable Duration timeout;
 
+  @Option(
+      names = "--max-transfer",
+      paramLabel = "SIZE",
+      converter = Converters.Transfer.class,
+      description =
+          "Longest transfer of one command, e.g. 4MiB (1MiB), unless the SSD takes only shorter"
+              + " ones (MDTS).")
+  private @Nullable Long maxTransfer;
+
   ControllerOptions controller(boolean allowWrite) {
     ControllerOptions.Builder options = ControllerOptions.builder().allowWrite(allowWrite);
+    Long most = maxTransfer;
+    if (most != null) {
+      options.maxTransferBytes(most);
+    }
     Duration given = timeout;
     if (given != null) {
       Duration recovery = ControllerOptions.defaults().recoveryTimeout();

@@ -125,6 +125,44 @@ class BlockCommandsTest {
     assertThat(Files.mismatch(in, out)).isEqualTo(-1);
   }
 
+  /** 5 MiB with an SSD that has no limit of its own: the option is the limit. */
+  @ParameterizedTest
+  @CsvSource({"1MiB, 5", "4MiB, 2", "8KiB, 640"})
+  void longerCommandsAreFewer(String most, int commands) throws IOException {
+    byte[] data = input(5 << 20);
+    String device = device() + ",mdts=0";
+
+    JsonObject json =
+        Cli.run(
+                "write",
+                device,
+                "--lba",
+                3,
+                "--in",
+                in,
+                "--allow-write",
+                "--json",
+                "--max-transfer",
+                most)
+            .succeeded()
+            .json();
+    Cli.run(
+            "read",
+            device,
+            "--lba",
+            3,
+            "--bytes",
+            data.length,
+            "--out",
+            out,
+            "--max-transfer",
+            most)
+        .succeeded();
+
+    assertThat(json.get("commands").getAsInt()).isEqualTo(commands);
+    assertThat(Files.mismatch(in, out)).isEqualTo(-1);
+  }
+
   @Test
   void jsonTellsHow() throws Exception {
     byte[] data = input(1 << 20);

@@ -161,6 +161,9 @@ class UsageTest {
         "identify sim: --faults @/nonexistent            | /nonexistent",
         "identify sim: --timeout 5                       | '5'",
         "identify sim: --timeout 0s                      | '0s'",
+        "identify sim: --max-transfer 6KiB               | 6KiB' is not a multiple of 4KiB",
+        "identify sim: --max-transfer 0                  | 0' is not a multiple of 4KiB",
+        "identify sim: --max-transfer 2GiB               | to 1GiB",
         "list sim: nonsense                              | no device 'nonsense'",
         "log sim:                                        | PAGE",
         "log sim: nonsense                               | smart, error, firmware, effects,"

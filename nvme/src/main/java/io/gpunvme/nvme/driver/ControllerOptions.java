@@ -16,8 +16,10 @@ import java.time.Duration;
  *     minute
  * @param adminEntries entries of each admin queue, 8..4096
  * @param queuePairs I/O queue pairs to ask the controller for, 1..65534; it may grant fewer
- * @param maxTransferBytes longest data transfer of one command, a multiple of 4096; MDTS may make
- *     it shorter
+ * @param maxTransferBytes longest data transfer of one command, a multiple of 4096 up to 1 GiB;
+ *     MDTS may make it shorter. The default is 1 MiB: a {@link QueuePair} keeps memory for the PRP
+ *     list of a command this long for each command in flight, 2 KiB then, and lists that a kernel
+ *     uses do not go on in a second list page, which a few controllers cannot follow
  * @param dataPointers how I/O commands name their data
  * @param retries how often a command that may be retried is repeated, 0..100
  * @param hostMemoryBufferBytes most host memory to lend a controller that asks for some; 0: none
