@@ -29,6 +29,7 @@ public final class GpuModule implements AutoCloseable {
           "gpunvme.cuh",
           "io.cuh",
           "memory.cuh",
+          "owned.cuh",
           "platform.cuh",
           "queue.cuh",
           "service.cuh",
