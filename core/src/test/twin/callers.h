@@ -37,23 +37,30 @@ class Works {
     }
     Work* w = spare_.back();
     spare_.pop_back();
-    u64 number = next_++;
-    *w = {number, scramble(number), 0, 0, 0};
+    start(*w, next_++);
     return w;
   }
+
+  static void start(Work& w, u64 number) { w = {number, scramble(number), 0, 0, 0}; }
 
   static Command command(const Work* w) {
     return {opcode::kRead, 1, w->number, 1, 0, reinterpret_cast<u64>(w), scramble(w->number), 0};
   }
 
-  // Checks that a command's own result arrived.
   void over(Work* w, Status s, Seen& seen) {
+    if (check(w, s, seen)) {
+      spare_.push_back(w);
+    }
+  }
+
+  // Checks that a command's own result arrived. False if its fate is unknown.
+  static bool check(Work* w, Status s, Seen& seen) {
     if (s == status::kBusy) {
       seen.busy++;
     } else if (s == status::kTimeout || s == status::kStopped) {
       seen.submitted++;
       (s == status::kTimeout ? seen.timeouts : seen.stopped)++;
-      return;
+      return false;
     } else if ((s & status::kMade) != 0) {
       violation("a status that nobody gives: status, SLBA", s, w->number);
     } else {
@@ -64,7 +71,7 @@ class Works {
         violation("not the command's own result: status, SLBA", s, w->number);
       }
     }
-    spare_.push_back(w);
+    return true;
   }
 
  private:
@@ -166,6 +173,80 @@ class ExclusiveCaller {
   Seen seen_;
   std::vector<Work*> at_;  // by the number that goes with a command
   std::vector<u32> spare_;
+};
+
+// One block's worth. The warps share no lock, and the counter that they take from orders nothing: what one of them writes about
+// a command reaches the one that ends it through the queue, or is a data race.
+class BlockCaller {
+ public:
+  // The caller's work starts with number `first`; kept until the end of the round.
+  BlockCaller(Queue* queue, u32 warps, u64 first, u64 commands)
+      : queue_(queue), warps_(warps), first_(first), works_(commands), ended_(commands) {}
+
+  Seen run() {
+    block::Twin block(warps_);
+    std::vector<Seen> seen(warps_);
+    std::vector<std::thread> threads;
+    for (u32 i = 0; i < warps_; i++) {
+      threads.emplace_back([this, i, &block, &seen] {
+        block::Member member(block, i);
+        GPUNVME_SHARED(BlockQueue::Shared, shared);
+        Part part(*this);
+        BlockQueue q(queue_, shared);
+        q.run(part, part);
+        q.close();
+        seen[i] = part.seen;
+      });
+    }
+    Seen sum;
+    for (u32 i = 0; i < warps_; i++) {
+      threads[i].join();
+      sum.add(seen[i]);
+    }
+    return sum;
+  }
+
+ private:
+  class Part {
+   public:
+    explicit Part(BlockCaller& caller) : c(caller) {}
+
+    bool take(bool wanted, Command& command) {
+      u64 at = wanted ? c.next_.fetch_add(1, std::memory_order_relaxed) : c.works_.size();
+      if (at >= c.works_.size()) {
+        return false;
+      }
+      Work& w = c.works_[at];
+      Works::start(w, c.first_ + at);
+      command = Works::command(&w);
+      command.user = static_cast<u32>(at);
+      return true;
+    }
+
+    void done(bool valid, u32 user, u64 slba, Status s) {
+      if (!valid) {
+        return;
+      }
+      Work* w = user < c.works_.size() ? &c.works_[user] : nullptr;
+      if (w == nullptr || w->number != slba || c.ended_[user]++ != 0) {
+        violation("an end of no command: user, SLBA", user, slba);
+        return;
+      }
+      Works::check(w, s, seen);
+    }
+
+    Seen seen;
+
+   private:
+    BlockCaller& c;
+  };
+
+  Queue* queue_;
+  u32 warps_;
+  u64 first_;
+  std::vector<Work> works_;
+  std::vector<u8> ended_;  // how often
+  std::atomic<u64> next_{0};
 };
 
 }  // namespace twin

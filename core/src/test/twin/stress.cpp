@@ -22,6 +22,7 @@ struct Shape {
   bool shared;
   u32 queues;
   u32 threads;
+  u32 warps;       // of the block that each thread stands for; 0: no block
   u32 depth;
   u32 bunch;       // commands that a thread has in flight at most
   u64 commands;    // of each thread
@@ -104,6 +105,10 @@ class Round {
     }
     for (u32 i = 0; i < shape.threads; i++) {
       works_.push_back(std::make_unique<Works>(i + 1));
+      if (shape.warps != 0) {
+        u64 first = static_cast<u64>(shape.threads + i + 1) << 40;
+        blocks_.push_back(std::make_unique<BlockCaller>(&queues_[i]->queue(), shape.warps, first, shape.commands));
+      }
     }
   }
 
@@ -135,8 +140,9 @@ class Round {
     for (u32 i = 0; i < shape_.threads; i++) {
       Queue* q = &queues_[i % shape_.queues]->queue();
       threads.emplace_back([this, i, q, &of_thread] {
-        of_thread[i] = shape_.shared ? call_shared(q, *works_[i], shape_.commands, shape_.bunch, seed_ + i)
-                                     : ExclusiveCaller(q, *works_[i], shape_.commands).run();
+        of_thread[i] = shape_.shared       ? call_shared(q, *works_[i], shape_.commands, shape_.bunch, seed_ + i)
+                       : shape_.warps == 0 ? ExclusiveCaller(q, *works_[i], shape_.commands).run()
+                                           : call_block(q, i);
       });
     }
     if (shape_.stop) {
@@ -147,6 +153,13 @@ class Round {
       threads[i].join();
       seen[i % shape_.queues].add(of_thread[i]);
     }
+  }
+
+  // A block goes on where a warp left, and (in drain) the other way round.
+  Seen call_block(Queue* q, u32 i) {
+    Seen seen = ExclusiveCaller(q, *works_[i], shape_.commands / 8).run();
+    seen.add(blocks_[i]->run());
+    return seen;
   }
 
   void sum(const Queue& q, const Responder& r) {
@@ -166,6 +179,7 @@ class Round {
   u32 stop_ = 0;
   std::vector<std::unique_ptr<QueueMemory>> queues_;
   std::vector<std::unique_ptr<Works>> works_;
+  std::vector<std::unique_ptr<BlockCaller>> blocks_;
 };
 
 template <class T, size_t N>
@@ -175,8 +189,12 @@ T pick(std::mt19937_64& random, const T (&values)[N]) {
 
 Shape random_shape(std::mt19937_64& random) {
   Shape s = {};
-  s.shared = random() % 3 != 0;
+  s.shared = random() % 2 != 0;
   s.queues = 1 + random() % 4;
+  if (!s.shared && random() % 2 != 0) {
+    s.queues = 1 + random() % 2;
+    s.warps = pick(random, {1u, 2u, 3u, 4u, 8u});
+  }
   s.threads = s.shared ? s.queues * (1 + random() % 4) : s.queues;
   s.depth = s.shared ? pick(random, {32u, 64u, 96u, 992u}) : pick(random, {1u, 2u, 31u, 32u, 1000u});
   s.bunch = 1 + random() % (s.depth / (s.threads / s.queues) < 16 ? s.depth / (s.threads / s.queues) : 16);
@@ -209,17 +227,18 @@ void seconds(u64 seconds, u64 seed, Totals& totals) {
     Shape shape = random_shape(random);
     Round(shape, random(), totals).run();
     if (violations != 0) {
-      std::fprintf(stderr, "in a round %s: %s, %u queues of depth %u, %u threads, bunches of %u, start %x\n", shape.name,
-                   shape.shared ? "shared" : "exclusive", shape.queues, shape.depth, shape.threads, shape.bunch, shape.start);
+      std::fprintf(stderr, "in a round %s: %s, %u queues of depth %u, %u threads, blocks of %u, bunches of %u, start %x\n",
+                   shape.name, shape.shared ? "shared" : "owned", shape.queues, shape.depth, shape.threads, shape.warps,
+                   shape.bunch, shape.start);
     }
   }
 }
 
 void commands(u64 commands, u64 seed, Totals& totals) {
   // Deep, so that threads that share a processor with others get much done in each turn.
-  Shape exclusive = {false, 1, 1, 4096, 0, commands / 5 * 4, kForever, 0, false, {}, "exclusive"};
+  Shape exclusive = {false, 1, 1, 0, 4096, 0, commands / 5 * 4, kForever, 0, false, {}, "exclusive"};
   Round(exclusive, seed, totals).run();
-  Shape shared = {true, 1, 2, 4096, 1500, (commands + 9) / 10, kForever, 0, false, {}, "shared"};
+  Shape shared = {true, 1, 2, 0, 4096, 1500, (commands + 9) / 10, kForever, 0, false, {}, "shared"};
   Round(shared, seed + 1, totals).run();
 }
 

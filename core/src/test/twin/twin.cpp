@@ -1,7 +1,9 @@
 // The device library as a shared library for tests in Java: single functions, and jobs that a thread each runs against the
 // embedded controller.
 #include <cstring>
+#include <mutex>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "gpunvme/gpunvme.cuh"
@@ -90,7 +92,28 @@ class Worker {
     queue.close();
   }
 
-  // ---- source and sink of an exclusive queue
+  // As a block of so many warps, a thread each.
+  void run_block(u32 warps) {
+    left_ = j.operations;
+    taken_.resize(j.blocks);
+    block::Twin block(warps);
+    std::vector<std::thread> threads;
+    for (u32 i = 0; i < warps; i++) {
+      threads.emplace_back([this, &block, i] {
+        block::Member member(block, i);
+        GPUNVME_SHARED(BlockQueue::Shared, shared);
+        InTurn worker(*this);
+        BlockQueue queue(j.queue, shared);
+        queue.run(worker, worker);
+        queue.close();
+      });
+    }
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+  }
+
+  // ---- source and sink of an owned queue
 
   bool take(bool wanted, Command& c) {
     if (!wanted || left_ == 0 || free_.empty()) {
@@ -137,6 +160,25 @@ class Worker {
   }
 
  private:
+  // A warp of a block: all of them share the worker.
+  class InTurn {
+   public:
+    explicit InTurn(Worker& worker) : w(worker) {}
+
+    bool take(bool wanted, Command& c) {
+      std::lock_guard<std::mutex> lock(w.turn_);
+      return w.take(wanted, c);
+    }
+
+    void done(bool valid, u32 user, u64 slba, Status s) {
+      std::lock_guard<std::mutex> lock(w.turn_);
+      w.done(valid, user, slba, s);
+    }
+
+   private:
+    Worker& w;
+  };
+
   struct Piece {
     u64 block;  // counted from the job's first
     u32 count;
@@ -316,10 +358,11 @@ class Worker {
   std::mt19937_64 random_;
   std::vector<u32> free_;  // chunks
   u32 over_ = 0;
-  // exclusive
+  // exclusive and block
   u32 left_ = 0;
   std::vector<Piece> pieces_;
   std::vector<bool> taken_;  // blocks that a command in flight has
+  std::mutex turn_;          // block
 };
 
 Command command(const u64* f) {
@@ -347,6 +390,8 @@ u64 twin_job_size() { return sizeof(Job); }
 void twin_shared(Job* job) { Worker(*job).run_shared(); }
 
 void twin_exclusive(Job* job) { Worker(*job).run_exclusive(); }
+
+void twin_block(Job* job, u32 warps) { Worker(*job).run_block(warps); }
 
 // ---- single functions; a command is eight words
 

@@ -1,4 +1,5 @@
 #pragma once
 // NVMe from inside a kernel. See docs/device-library.md.
+#include "block.cuh"
 #include "exclusive.cuh"
 #include "io.cuh"

@@ -1,6 +1,7 @@
 #pragma once
 // What differs between the compilers that build this library: nvcc and NVRTC for GPUs, and a plain C++17 compiler for
-// the CPU twin, in which a warp has one lane and every memory operation is at least as strong as on the GPU.
+// the CPU twin, in which a warp has one lane, a block is some threads of the program, and every memory operation is at least
+// as strong as on the GPU.
 // Nothing here knows of NVMe. No standard header is needed: NVRTC has none.
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
@@ -8,6 +9,7 @@
 #define GPUNVME_FN __device__ __forceinline__
 #define GPUNVME_NOINLINE __device__ __noinline__ inline
 #else
+#include <sched.h>
 #include <time.h>
 #define GPUNVME_GPU 0
 #define GPUNVME_FN inline
@@ -85,6 +87,119 @@ GPUNVME_FN u32 sum(u32 value) {
 }
 
 }  // namespace warp
+
+// --------------------------------------------------------------------------------------------- the block
+
+// Blocks of whole warps, of 1 to kMostWarps. What is called by "all" is called by all threads of the block, each time.
+namespace block {
+
+constexpr u32 kMostWarps = 32;
+
+#if GPUNVME_GPU
+GPUNVME_FN u32 warps() { return blockDim.x * blockDim.y * blockDim.z / warp::kWidth; }
+// This warp's number in its block.
+GPUNVME_FN u32 index() {
+  return (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) / warp::kWidth;
+}
+// All: brings the block together, and orders what its threads did before with what they do after.
+GPUNVME_FN void sync() { __syncthreads(); }
+// All: how many of the block's threads say so. Does what sync() does, too.
+GPUNVME_FN u32 count(bool predicate) { return static_cast<u32>(__syncthreads_count(predicate)); }
+
+// On words in the block's shared memory.
+GPUNVME_FN u32 fetch_add(u32* shared, u32 v) { return atomicAdd_block(shared, v); }
+GPUNVME_FN void lower(u32* shared, u32 v) { atomicMin_block(shared, v); }
+#else
+GPUNVME_FN u32 fetch_add(u32* shared, u32 v) { return __atomic_fetch_add(shared, v, __ATOMIC_ACQ_REL); }
+GPUNVME_FN void lower(u32* shared, u32 v) {
+  u32 is = __atomic_load_n(shared, __ATOMIC_ACQUIRE);
+  while (v < is && !__atomic_compare_exchange_n(shared, &is, v, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+  }
+}
+
+// The twin's block. Each of its threads is one warp and has a Member as long as it runs.
+class Twin {
+ public:
+  explicit Twin(u32 warps) : warps_(warps) {}
+
+  u32 warps() const { return warps_; }
+
+  void sync() {
+    u32 turn = __atomic_load_n(&turn_, __ATOMIC_ACQUIRE);
+    if (__atomic_add_fetch(&arrived_, 1, __ATOMIC_ACQ_REL) == warps_) {
+      __atomic_store_n(&arrived_, 0, __ATOMIC_RELAXED);
+      __atomic_store_n(&turn_, turn + 1, __ATOMIC_RELEASE);
+    }
+    while (__atomic_load_n(&turn_, __ATOMIC_ACQUIRE) == turn) {
+      sched_yield();
+    }
+  }
+
+  // `use` counts each caller's calls. Sums take turns, so that one can be cleared while nobody has to do with it.
+  u32 count(bool predicate, u32 use) {
+    fetch_add(&sums_[use % 3], predicate ? 1 : 0);
+    sync();
+    u32 sum = __atomic_load_n(&sums_[use % 3], __ATOMIC_ACQUIRE);
+    __atomic_store_n(&sums_[(use + 2) % 3], 0, __ATOMIC_RELEASE);
+    return sum;
+  }
+
+  void* shared(u64 offset, u64 bytes) { return offset + bytes <= sizeof shared_ ? shared_ + offset : nullptr; }
+
+ private:
+  const u32 warps_;
+  u32 arrived_ = 0;
+  u32 turn_ = 0;
+  u32 sums_[3] = {0, 0, 0};
+  alignas(16) u8 shared_[4096] = {};
+};
+
+class Member {
+ public:
+  Member(Twin& block, u32 index) : block(block), index(index) { current() = this; }
+  ~Member() { current() = nullptr; }
+  Member(const Member&) = delete;
+  Member& operator=(const Member&) = delete;
+
+  static Member*& current() {
+    static thread_local Member* member = nullptr;
+    return member;
+  }
+
+  // The next variable in the block's shared memory, the same for all its threads: they ask in the same order.
+  template <class T>
+  T& shared() {
+    void* at = block.shared(used_, sizeof(T));
+    used_ += (sizeof(T) + 15) & ~15ull;
+    return *static_cast<T*>(at);
+  }
+
+  Twin& block;
+  const u32 index;
+  u32 counts = 0;
+
+ private:
+  u64 used_ = 0;
+};
+
+GPUNVME_FN u32 warps() { return Member::current()->block.warps(); }
+GPUNVME_FN u32 index() { return Member::current()->index; }
+GPUNVME_FN void sync() { Member::current()->block.sync(); }
+GPUNVME_FN u32 count(bool predicate) {
+  Member& m = *Member::current();
+  return m.block.count(predicate, m.counts++);
+}
+#endif
+
+}  // namespace block
+
+// A variable in the shared memory of the block, without a first value. Kernels that the CPU twin does not run say
+// `__shared__ Type name;` instead.
+#if GPUNVME_GPU
+#define GPUNVME_SHARED(Type, name) __shared__ Type name
+#else
+#define GPUNVME_SHARED(Type, name) Type& name = gpunvme::block::Member::current()->shared<Type>()
+#endif
 
 // ------------------------------------------------------------------------------------------------- time
 

@@ -25,6 +25,7 @@ public final class GpuModule implements AutoCloseable {
   /** The device library, in no particular order. */
   static final List<String> HEADERS =
       List.of(
+          "block.cuh",
           "exclusive.cuh",
           "gpunvme.cuh",
           "io.cuh",

@@ -41,7 +41,8 @@ final class TwinDevice implements AutoCloseable {
   final DeviceQueues queues;
   final MemorySegment ns;
 
-  private final TwinLibrary.Function run;
+  private final TwinLibrary library;
+  private final TwinDriver driver;
   private final CpuAccelerator cpu = CpuAccelerator.open();
   private final Arena arena = Arena.ofShared();
   private final BufferRegistration registration;
@@ -49,20 +50,23 @@ final class TwinDevice implements AutoCloseable {
   private final List<Thread> started = new ArrayList<>();
 
   /**
-   * @param threads one for each queue pair, or a multiple of that on shared queues
+   * @param driver what runs on the queues
+   * @param threads one for each queue pair, or a multiple of that on shared queues; a block counts
+   *     as one
    * @param timeoutMillis of each command
    * @param seed of the controller
    */
   TwinDevice(
       TwinLibrary library,
-      boolean shared,
+      TwinDriver driver,
       int queuePairs,
       int depth,
       int threads,
       int chunks,
       long timeoutMillis,
       long seed) {
-    run = library.function(shared ? "twin_shared" : "twin_exclusive", void.class, long.class);
+    this.library = library;
+    this.driver = driver;
     sim =
         SimulatedController.create(
             SimConfig.builder()
@@ -84,7 +88,9 @@ final class TwinDevice implements AutoCloseable {
                 .build());
     queues =
         new DeviceQueues(
-            controller, cpu, new DeviceQueueOptions(Placement.HOST, shared, queuePairs, depth));
+            controller,
+            cpu,
+            new DeviceQueueOptions(Placement.HOST, driver.shared(), queuePairs, depth));
     long part = (long) chunks * CHUNK_BLOCKS * BLOCK;
     DeviceBuffer buffer = cpu.allocate(threads * part);
     registration = BufferRegistration.create(controller, cpu, buffer);
@@ -127,10 +133,14 @@ final class TwinDevice implements AutoCloseable {
 
   /** Starts all threads. */
   Running start(long seed, int operations, boolean single) {
+    return start(driver, seed, operations, single);
+  }
+
+  private Running start(TwinDriver by, long seed, int operations, boolean single) {
     List<Thread> threads = new ArrayList<>();
     for (int i = 0; i < jobs.size(); i++) {
       long job = jobs.get(i).prepare(seed + i, operations, single);
-      threads.add(Thread.ofPlatform().daemon().start(() -> run.call(job)));
+      threads.add(Thread.ofPlatform().daemon().start(() -> by.run(library, job)));
     }
     started.addAll(threads);
     return new Running(threads);
@@ -139,6 +149,11 @@ final class TwinDevice implements AutoCloseable {
   /** Runs all threads to their end; returns what became of all operations. */
   Outcome run(long seed, int operations, boolean single) {
     return start(seed, operations, single).end();
+  }
+
+  /** The same with another driver, which has to be one for the same layout of queues. */
+  Outcome runBy(TwinDriver other, long seed, int operations) {
+    return start(other, seed, operations, true).end();
   }
 
   /** Threads at work. */

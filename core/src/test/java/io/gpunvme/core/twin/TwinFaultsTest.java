@@ -17,10 +17,10 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /**
- * Every fault of the embedded controller under both kinds of queue: each caller gets a typed
+ * Every fault of the embedded controller under every kind of queue: each caller gets a typed
  * result, nobody hangs, counters and error log say what happened, and the queue works again.
  */
 @Timeout(100)
@@ -49,17 +49,17 @@ class TwinFaultsTest {
     library = TwinLibrary.compile(folder);
   }
 
-  private static int threads(boolean shared) {
-    return shared ? 4 : 1;
+  private static int threads(TwinDriver driver) {
+    return driver.shared() ? 4 : 1;
   }
 
-  private TwinDevice open(boolean shared, long timeoutMillis) {
-    return new TwinDevice(library, shared, 1, DEPTH, threads(shared), CHUNKS, timeoutMillis, seed);
+  private TwinDevice open(TwinDriver driver, long timeoutMillis) {
+    return new TwinDevice(library, driver, 1, DEPTH, threads(driver), CHUNKS, timeoutMillis, seed);
   }
 
   /** As many commands on either kind of queue. */
-  private Outcome run(TwinDevice device, boolean shared) {
-    return device.run(seed, 400 / threads(shared), true);
+  private Outcome run(TwinDevice device, TwinDriver driver) {
+    return device.run(seed, 400 / threads(driver), true);
   }
 
   private static void await(String what, BooleanSupplier condition) {
@@ -99,13 +99,13 @@ class TwinFaultsTest {
     assertThat(errors.records().stream().filter(e -> e.kind() == kind)).hasSize((int) count);
   }
 
-  private void assertUsable(TwinDevice device, boolean shared) {
+  private void assertUsable(TwinDevice device, TwinDriver driver) {
     device.sim.faults().clear();
     if (device.queue().quarantined() > 0 || device.queue().pair().state() != State.READY) {
       assertThat(device.recover()).isTrue();
     }
     long before = device.queues.counters().submitted();
-    Outcome outcome = run(device, shared);
+    Outcome outcome = run(device, driver);
     assertThat(outcome).as("seed %d", seed).isEqualTo(new Outcome(400, 0, 0, 0, 0, 0, 0, 0, 0));
     assertThat(device.queues.counters().submitted() - before).isEqualTo(400);
     assertThat(device.queues.takeErrors().total()).isZero();
@@ -115,32 +115,44 @@ class TwinFaultsTest {
   /** What must not be noticed. */
   @ParameterizedTest
   @CsvSource({
-    "reorder=3 on io p=0.3, true", "reorder=3 on io p=0.3, false",
-    "torn=50us on io p=0.3, true", "torn=50us on io p=0.3, false",
-    "delay=3ms on io p=0.02, true", "delay=3ms on io p=0.02, false",
-    "sqhd-bad on io p=0.5, true", "sqhd-bad on io p=0.5, false",
-    "lost-interrupt on io, true", "lost-interrupt on io, false",
-    "stall=20ms on io every=50, true", "stall=20ms on io every=50, false",
+    "reorder=3 on io p=0.3, SHARED",
+    "reorder=3 on io p=0.3, WARP",
+    "reorder=3 on io p=0.3, BLOCK",
+    "torn=50us on io p=0.3, SHARED",
+    "torn=50us on io p=0.3, WARP",
+    "torn=50us on io p=0.3, BLOCK",
+    "delay=3ms on io p=0.02, SHARED",
+    "delay=3ms on io p=0.02, WARP",
+    "delay=3ms on io p=0.02, BLOCK",
+    "sqhd-bad on io p=0.5, SHARED",
+    "sqhd-bad on io p=0.5, WARP",
+    "sqhd-bad on io p=0.5, BLOCK",
+    "lost-interrupt on io, SHARED",
+    "lost-interrupt on io, WARP",
+    "lost-interrupt on io, BLOCK",
+    "stall=20ms on io every=50, SHARED",
+    "stall=20ms on io every=50, WARP",
+    "stall=20ms on io every=50, BLOCK",
   })
-  void someFaultsMustNotMatter(String fault, boolean shared) {
-    try (TwinDevice d = open(shared, PATIENT)) {
+  void someFaultsMustNotMatter(String fault, TwinDriver driver) {
+    try (TwinDevice d = open(driver, PATIENT)) {
       d.sim.faults().add(fault);
-      assertThat(run(d, shared))
+      assertThat(run(d, driver))
           .as("seed %d", seed)
           .isEqualTo(new Outcome(400, 0, 0, 0, 0, 0, 0, 0, 0));
       assertThat(d.sim.stats().faults()).isPositive();
       // A half-written entry is told of once, as what it looked like.
       assertThat(assertTold(d).records()).allMatch(e -> e.kind() == Kind.MALFORMED);
-      assertUsable(d, shared);
+      assertUsable(d, driver);
     }
   }
 
   @ParameterizedTest
-  @ValueSource(booleans = {true, false})
-  void aStatusReachesWhoeverAsked(boolean shared) {
-    try (TwinDevice d = open(shared, PATIENT)) {
+  @EnumSource(names = {"SHARED", "WARP", "BLOCK"})
+  void aStatusReachesWhoeverAsked(TwinDriver driver) {
+    try (TwinDevice d = open(driver, PATIENT)) {
       d.sim.faults().add("status=media/unrecovered-read on read every=10");
-      Outcome outcome = run(d, shared);
+      Outcome outcome = run(d, driver);
       int fired = (int) d.sim.stats().faults();
       assertThat(fired).isPositive();
       assertThat(outcome.failed()).isEqualTo(fired);
@@ -154,49 +166,55 @@ class TwinFaultsTest {
                 assertThat(e.status() & CODE).isEqualTo(0x281);
                 assertThat(e.opcode()).isEqualTo(2);
               });
-      assertUsable(d, shared);
+      assertUsable(d, driver);
     }
   }
 
   @ParameterizedTest
-  @ValueSource(booleans = {true, false})
-  void aDoubledCompletionEndsOneCommand(boolean shared) {
-    try (TwinDevice d = open(shared, PATIENT)) {
+  @EnumSource(names = {"SHARED", "WARP", "BLOCK"})
+  void aDoubledCompletionEndsOneCommand(TwinDriver driver) {
+    try (TwinDevice d = open(driver, PATIENT)) {
       d.sim.faults().add("duplicate on io every=10");
-      assertThat(run(d, shared)).isEqualTo(new Outcome(400, 0, 0, 0, 0, 0, 0, 0, 0));
+      assertThat(run(d, driver)).isEqualTo(new Outcome(400, 0, 0, 0, 0, 0, 0, 0, 0));
       // The last one may still lie in the ring.
       assertThat(d.queues.counters().stale()).isBetween(39L, 40L);
       assertThat(assertTold(d).total()).isEqualTo(d.queues.counters().stale());
       d.sim.faults().clear();
-      run(d, shared);
+      run(d, driver);
       assertThat(d.queues.counters().stale()).isEqualTo(40);
       d.queues.takeErrors();
-      assertUsable(d, shared);
+      assertUsable(d, driver);
     }
   }
 
   @ParameterizedTest
-  @ValueSource(booleans = {true, false})
-  void wrongDataIsFound(boolean shared) {
-    try (TwinDevice d = open(shared, PATIENT)) {
+  @EnumSource(names = {"SHARED", "WARP", "BLOCK"})
+  void wrongDataIsFound(TwinDriver driver) {
+    try (TwinDevice d = open(driver, PATIENT)) {
       d.sim.faults().add("corrupt=1 on read nth=5");
-      Outcome outcome = run(d, shared);
+      Outcome outcome = run(d, driver);
       assertThat(outcome).isEqualTo(new Outcome(400, 0, 0, 0, 0, 0, 1, 0, outcome.wrongAt()));
       assertTold(d);
-      assertUsable(d, shared);
+      assertUsable(d, driver);
     }
   }
 
   @ParameterizedTest
   @CsvSource({
-    "drop on io nth=20, true, false", "drop on io nth=20, false, false",
-    "drop skip on io nth=20, true, false", "drop skip on io nth=20, false, false",
-    "wrong-cid=0x8000 on io nth=20, true, true", "wrong-cid=0x8000 on io nth=20, false, true",
+    "drop on io nth=20, SHARED, false",
+    "drop on io nth=20, WARP, false",
+    "drop on io nth=20, BLOCK, false",
+    "drop skip on io nth=20, SHARED, false",
+    "drop skip on io nth=20, WARP, false",
+    "drop skip on io nth=20, BLOCK, false",
+    "wrong-cid=0x8000 on io nth=20, SHARED, true",
+    "wrong-cid=0x8000 on io nth=20, WARP, true",
+    "wrong-cid=0x8000 on io nth=20, BLOCK, true",
   })
-  void aLostCompletionIsATimeout(String fault, boolean shared, boolean stale) {
-    try (TwinDevice d = open(shared, SHORT)) {
+  void aLostCompletionIsATimeout(String fault, TwinDriver driver, boolean stale) {
+    try (TwinDevice d = open(driver, SHORT)) {
       d.sim.faults().add(fault);
-      Outcome outcome = run(d, shared);
+      Outcome outcome = run(d, driver);
       // A busy machine may make more commands late, but these complete.
       assertThat(outcome.timeouts()).isPositive();
       assertThat(outcome.succeeded() + outcome.timeouts()).isEqualTo(400);
@@ -206,16 +224,16 @@ class TwinFaultsTest {
       DeviceErrors errors = assertTold(d);
       assertThat(errors.records()).extracting(DeviceError::kind).contains(Kind.TIMEOUT);
       assertThat(errors.records().stream().anyMatch(e -> e.kind() == Kind.STALE)).isEqualTo(stale);
-      assertUsable(d, shared);
+      assertUsable(d, driver);
     }
   }
 
   @ParameterizedTest
-  @ValueSource(booleans = {true, false})
-  void aLateCompletionFreesTheSlot(boolean shared) {
-    try (TwinDevice d = open(shared, SHORT)) {
+  @EnumSource(names = {"SHARED", "WARP", "BLOCK"})
+  void aLateCompletionFreesTheSlot(TwinDriver driver) {
+    try (TwinDevice d = open(driver, SHORT)) {
       d.sim.faults().add("late=500ms on io nth=20");
-      Outcome outcome = run(d, shared);
+      Outcome outcome = run(d, driver);
       assertThat(outcome.timeouts()).isPositive();
       assertThat(outcome.succeeded() + outcome.timeouts()).isEqualTo(400);
       await(
@@ -226,37 +244,43 @@ class TwinFaultsTest {
           });
       assertThat(d.queues.counters().late()).isEqualTo(d.queues.counters().timeouts());
       assertTold(d);
-      assertUsable(d, shared);
+      assertUsable(d, driver);
     }
   }
 
   /** Nothing arrives any more, for the controller's sake or the ring's. */
   @ParameterizedTest
   @CsvSource({
-    "stall=100s on io nth=50, true", "stall=100s on io nth=50, false",
-    "wrong-phase on io nth=50, true", "wrong-phase on io nth=50, false",
-    "cfs on io nth=50, true", "cfs on io nth=50, false",
+    "stall=100s on io nth=50, SHARED",
+    "stall=100s on io nth=50, WARP",
+    "stall=100s on io nth=50, BLOCK",
+    "wrong-phase on io nth=50, SHARED",
+    "wrong-phase on io nth=50, WARP",
+    "wrong-phase on io nth=50, BLOCK",
+    "cfs on io nth=50, SHARED",
+    "cfs on io nth=50, WARP",
+    "cfs on io nth=50, BLOCK",
   })
-  void silenceEndsAndTheQueueIsRecovered(String fault, boolean shared) {
-    try (TwinDevice d = open(shared, SHORT)) {
+  void silenceEndsAndTheQueueIsRecovered(String fault, TwinDriver driver) {
+    try (TwinDevice d = open(driver, SHORT)) {
       d.sim.faults().add(fault);
-      silence(d, shared);
-      assertUsable(d, shared);
+      silence(d, driver);
+      assertUsable(d, driver);
     }
   }
 
   @ParameterizedTest
-  @ValueSource(booleans = {true, false})
-  void aDeviceThatIsGoneStaysGone(boolean shared) {
-    try (TwinDevice d = open(shared, SHORT)) {
+  @EnumSource(names = {"SHARED", "WARP", "BLOCK"})
+  void aDeviceThatIsGoneStaysGone(TwinDriver driver) {
+    try (TwinDevice d = open(driver, SHORT)) {
       d.sim.faults().add("gone on io nth=50");
-      silence(d, shared);
+      silence(d, driver);
       assertThat(d.recover()).isFalse();
     }
   }
 
-  private void silence(TwinDevice d, boolean shared) {
-    Outcome outcome = d.run(seed, 80 / threads(shared), true);
+  private void silence(TwinDevice d, TwinDriver driver) {
+    Outcome outcome = d.run(seed, 80 / threads(driver), true);
     assertThat(outcome.timeouts()).isPositive();
     assertThat(outcome.stopped()).isZero();
     assertThat(outcome.wrong() + outcome.refused() + outcome.failed()).isZero();
@@ -265,11 +289,11 @@ class TwinFaultsTest {
   }
 
   @ParameterizedTest
-  @ValueSource(booleans = {true, false})
-  void theHostEndsEveryWait(boolean shared) {
-    try (TwinDevice d = open(shared, Duration.ofHours(1).toMillis())) {
+  @EnumSource(names = {"SHARED", "WARP", "BLOCK"})
+  void theHostEndsEveryWait(TwinDriver driver) {
+    try (TwinDevice d = open(driver, Duration.ofHours(1).toMillis())) {
       d.sim.faults().add("drop on io nth=50");
-      TwinDevice.Running running = d.start(seed, 400 / threads(shared), true);
+      TwinDevice.Running running = d.start(seed, 400 / threads(driver), true);
       await("the fault", () -> d.sim.stats().faults() == 1);
       d.queues.stop(true);
       Outcome outcome = running.end();
@@ -279,7 +303,7 @@ class TwinFaultsTest {
       assertThat(assertTold(d).records())
           .filteredOn(e -> e.kind() == Kind.TIMEOUT)
           .allSatisfy(e -> assertThat(e.status()).isEqualTo(DeviceStatus.STOPPED));
-      assertUsable(d, shared);
+      assertUsable(d, driver);
     }
   }
 }

@@ -64,7 +64,7 @@ class TwinQueueTest {
   @CsvSource({"1,1,32", "2,1,32", "8,1,32", "8,1,64", "4,2,992", "8,4,96"})
   void anyNumberOfThreadsSharesQueues(int threads, int queuePairs, int depth) {
     try (TwinDevice d =
-        new TwinDevice(library, true, queuePairs, depth, threads, 4, PATIENT, seed)) {
+        new TwinDevice(library, TwinDriver.SHARED, queuePairs, depth, threads, 4, PATIENT, seed)) {
       assertAllWell(d, d.run(seed, 500, false), threads * 500);
       // Compares that were to fail did, and nothing else.
       assertThat(d.queues.takeErrors().total()).isEqualTo(d.queues.counters().failures());
@@ -72,10 +72,23 @@ class TwinQueueTest {
   }
 
   @ParameterizedTest
-  @CsvSource({"1,2", "1,1", "1,31", "4,32", "2,64", "1,1000"})
-  void aThreadOwnsEachQueue(int queuePairs, int depth) {
+  @CsvSource({
+    "1,2,WARP",
+    "1,1,WARP",
+    "1,31,WARP",
+    "4,32,WARP",
+    "2,64,WARP",
+    "1,1000,WARP",
+    "1,2,BLOCK",
+    "1,1,BLOCK",
+    "1,31,BLOCK_OF_7",
+    "2,32,BLOCK",
+    "1,64,BLOCK_OF_1",
+    "1,1000,BLOCK",
+  })
+  void aWarpOrABlockOwnsEachQueue(int queuePairs, int depth, TwinDriver driver) {
     try (TwinDevice d =
-        new TwinDevice(library, false, queuePairs, depth, queuePairs, depth, PATIENT, seed)) {
+        new TwinDevice(library, driver, queuePairs, depth, queuePairs, depth, PATIENT, seed)) {
       assertAllWell(d, d.run(seed, 2000, true), queuePairs * 2000);
       // The next kernel goes on where the last one left.
       assertAllWell(d, d.run(~seed, 2000, true), queuePairs * 2000);
@@ -84,10 +97,26 @@ class TwinQueueTest {
   }
 
   @Test
+  void warpsAndBlocksTakeTurns() {
+    try (TwinDevice d = new TwinDevice(library, TwinDriver.WARP, 1, 31, 1, 31, PATIENT, seed)) {
+      int runs = 0;
+      for (TwinDriver driver :
+          new TwinDriver[] {
+            TwinDriver.WARP, TwinDriver.BLOCK, TwinDriver.BLOCK_OF_7, TwinDriver.WARP
+          }) {
+        assertAllWell(d, d.runBy(driver, seed + runs, 500), 500);
+        runs++;
+        assertThat(d.queues.counters().submitted()).isEqualTo(runs * 500);
+      }
+      assertThat(d.queues.takeErrors().total()).isZero();
+    }
+  }
+
+  @Test
   void submittingWithoutWaitingEndsWhenTheSlotsDo() {
     TwinLibrary.Function exhaust =
         library.function("twin_exhaust", int.class, long.class, long.class, long.class, long.class);
-    try (TwinDevice d = new TwinDevice(library, true, 1, 64, 1, 4, 50, seed);
+    try (TwinDevice d = new TwinDevice(library, TwinDriver.SHARED, 1, 64, 1, 4, 50, seed);
         Arena arena = Arena.ofConfined()) {
       MemorySegment statuses = arena.allocate(ValueLayout.JAVA_INT, 2);
       for (int i = 0; i < 3; i++) {
@@ -114,7 +143,7 @@ class TwinQueueTest {
             long.class,
             long.class,
             long.class);
-    try (TwinDevice d = new TwinDevice(library, true, 1, 32, 1, 64, PATIENT, seed)) {
+    try (TwinDevice d = new TwinDevice(library, TwinDriver.SHARED, 1, 32, 1, 64, PATIENT, seed)) {
       long ns = d.ns.address();
       long q = d.queue().deviceAddress();
       int all = 64 * TwinDevice.CHUNK_BLOCKS;
@@ -138,7 +167,7 @@ class TwinQueueTest {
     TwinLibrary.Function zeroes =
         library.function(
             "twin_write_zeroes", int.class, long.class, long.class, long.class, int.class);
-    try (TwinDevice d = new TwinDevice(library, true, 1, 32, 1, 4, PATIENT, seed)) {
+    try (TwinDevice d = new TwinDevice(library, TwinDriver.SHARED, 1, 32, 1, 4, PATIENT, seed)) {
       MemorySegment medium = d.sim.mediaMemory(1).orElseThrow();
       medium.fill((byte) 7);
       long ns = d.ns.address();
