@@ -9,12 +9,10 @@ struct alignas(16) BenchArgs {
   u64* done;          // commands that ended well, per warp
   u64* failed;        // and badly
   u32* latencies;     // ns, where the kernel records them
-  u64 blocks;         // unused
   u32 queue_count;
-  u32 commands;       // per warp (exclusive), per lane (shared)
+  u32 commands;       // per warp (exclusive, block), per lane (shared)
   u32 nsid;
   u32 lanes;          // shared: how many lanes of each warp call
-  u32 seed;           // unused
   u32 mode;           // shared: 0 together, 1 in two places, 2 at times of their own
 };
 
@@ -90,6 +88,62 @@ extern "C" __global__ void __launch_bounds__(32) gpunvme_bench_exclusive(BenchAr
   if (warp::lane() == 0) {
     a.done[blockIdx.x] = good;
     a.failed[blockIdx.x] = bad + (sum == expected ? 0 : 1);
+  }
+}
+
+namespace {
+
+// Numbers for a block: each thread knows its place among those that want one.
+class BlockNumbers {
+ public:
+  __device__ explicit BlockNumbers(const BenchArgs& args) : a(args), total(args.commands * block::warps()) {}
+
+  __device__ bool take(bool wanted, Command& c) {
+    u32 number = next + block::index() * warp::kWidth + warp::lane();
+    next += block::count(wanted);
+    c = no_copy(a, number);
+    return wanted && number < total;
+  }
+
+ private:
+  const BenchArgs& a;
+  const u32 total;
+  u32 next = 0;
+};
+
+struct BlockShared {
+  BlockQueue::Shared queue;
+  u32 sum;
+};
+
+}  // namespace
+
+// A block per queue pair, as gpunvme_bench_exclusive does it with a warp. A warp may end what another one took, so the sum of the
+// numbers is the block's.
+extern "C" __global__ void __launch_bounds__(128) gpunvme_bench_block(BenchArgs a) {
+  GPUNVME_SHARED(BlockShared, shared);
+  u32 number = block::index() * warp::kWidth + warp::lane();
+  if (number == 0) {
+    shared.sum = 0;
+  }
+  BlockNumbers numbers(a);
+  Count count;
+  BlockQueue queue(a.queues + blockIdx.x, shared.queue);
+  queue.run(numbers, count);
+  queue.close();
+  block::fetch_add(&shared.sum, count.sum);
+  block::sync();
+  u32 good = warp::sum(count.good);
+  u32 bad = warp::sum(count.bad);
+  u64 n = static_cast<u64>(a.commands) * block::warps();
+  u32 expected = static_cast<u32>(n * (n - 1) / 2);
+  if (number == 0 && shared.sum != expected) {
+    bad++;
+  }
+  if (warp::lane() == 0) {
+    u32 warp_index = blockIdx.x * block::warps() + block::index();
+    a.done[warp_index] = good;
+    a.failed[warp_index] = bad;
   }
 }
 

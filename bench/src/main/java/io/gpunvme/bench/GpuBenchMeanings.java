@@ -36,7 +36,10 @@ final class GpuBenchMeanings {
     if (id.endsWith(".billion")) {
       return "a billion commands, each CID, number and field checked; queues in " + where;
     }
-    String who = id.contains(".shared.") ? "queues that all warps share" : "a warp per queue";
+    String who =
+        id.contains(".shared.")
+            ? "queues that all warps share"
+            : id.contains(".block.") ? "a block of four warps per queue" : "a warp per queue";
     String how =
         id.contains(".lanes")
             ? ", some lanes of each warp calling"

@@ -52,6 +52,9 @@ class GpuBenchTest {
       }
       assertThat(ids)
           .contains("queue." + where + ".exclusive.qp128")
+          .contains("queue." + where + ".block.qp1")
+          .contains("queue." + where + ".block.qp4")
+          .contains("queue." + where + ".block.qp16")
           .contains("queue." + where + ".shared.qp32.lanes4")
           .contains("queue." + where + ".shared.qp1.own-times");
     }

@@ -4,6 +4,8 @@ package io.gpunvme.core.bench;
 enum BenchKernel {
   /** One warp per queue, kept full. */
   EXCLUSIVE("gpunvme_bench_exclusive", false, false),
+  /** A block of {@link QueueCase#WARPS_PER_OWNER} warps per queue, kept full. */
+  BLOCK("gpunvme_bench_block", false, false),
   /** Any number of warps on all queues. */
   SHARED("gpunvme_bench_shared", true, false),
   /** One command at a time on one exclusive queue. */

@@ -15,11 +15,11 @@ final class BenchLayout {
     static final long DONE = 8;
     static final long FAILED = 16;
     static final long LATENCIES = 24;
-    static final long QUEUE_COUNT = 40;
-    static final long COMMANDS = 44;
-    static final long NSID = 48;
-    static final long LANES = 52;
-    static final long MODE = 60;
+    static final long QUEUE_COUNT = 32;
+    static final long COMMANDS = 36;
+    static final long NSID = 40;
+    static final long LANES = 44;
+    static final long MODE = 48;
 
     private BenchArgs() {}
   }

@@ -8,10 +8,11 @@ import io.gpunvme.nvme.InvalidRequestException;
  * @param id stable name of the result
  * @param kernel what drives the queues
  * @param shape the queues
- * @param warps that call; of exclusive queues one per queue
+ * @param warps that call; of exclusive queues one per queue, or {@link #WARPS_PER_OWNER} where a
+ *     block owns each
  * @param lanes of each warp that call, 1..32; 1 where one lane speaks for the warp
  * @param arrival how the lanes come
- * @param commands of each warp (exclusive) or of each calling lane (shared), &gt; 0
+ * @param commands of each warp (exclusive, block) or of each calling lane (shared), &gt; 0
  */
 record QueueCase(
     String id,
@@ -23,6 +24,9 @@ record QueueCase(
     int commands) {
   /** As many as fit on any GPU of today at once; waiting warps beyond that would starve. */
   static final int MAX_WARPS = 4096;
+
+  /** Warps of a block that owns a queue, as the kernel is compiled for at most. */
+  static final int WARPS_PER_OWNER = 4;
 
   private static final int WARP = 32;
   private static final int MOST_PER_BLOCK = 8;
@@ -47,6 +51,14 @@ record QueueCase(
     return new QueueCase(id, BenchKernel.EXCLUSIVE, shape, queues, 1, Arrival.TOGETHER, each);
   }
 
+  /** One block per queue. */
+  static QueueCase block(String id, boolean vram, int queues, int depth, long total) {
+    int warps = queues * WARPS_PER_OWNER;
+    int each = (int) Math.max(1, total / warps);
+    QueueShape shape = new QueueShape(vram, false, queues, depth);
+    return new QueueCase(id, BenchKernel.BLOCK, shape, warps, 1, Arrival.TOGETHER, each);
+  }
+
   /** Warps on shared queues. */
   static QueueCase shared(
       String id, QueueShape shape, int warps, int lanes, Arrival arrival, long total) {
@@ -61,10 +73,11 @@ record QueueCase(
 
   /** Sum of all commands' numbers, modulo 2^64. */
   long sumOfNumbers() {
-    if (kernel == BenchKernel.EXCLUSIVE) {
-      return shape.queues() * upTo(commands);
-    }
-    return upTo(total());
+    return switch (kernel) {
+      // Each queue's commands are numbered from 0.
+      case EXCLUSIVE, BLOCK -> shape.queues() * upTo(total() / shape.queues());
+      case SHARED, EXCLUSIVE_QD1, SHARED_QD1 -> upTo(total());
+    };
   }
 
   /** 0 + 1 + … + (n - 1). */
@@ -72,8 +85,14 @@ record QueueCase(
     return n % 2 == 0 ? n / 2 * (n - 1) : (n - 1) / 2 * n;
   }
 
-  /** Warps of each block: few warps are spread, many share blocks. */
+  /**
+   * Warps of each block: as many as own a queue together; else few warps are spread, many share
+   * blocks.
+   */
   int warpsPerBlock() {
+    if (kernel == BenchKernel.BLOCK) {
+      return WARPS_PER_OWNER;
+    }
     if (kernel != BenchKernel.SHARED) {
       return 1;
     }

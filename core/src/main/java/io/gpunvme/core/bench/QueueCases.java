@@ -35,6 +35,7 @@ final class QueueCases {
   };
 
   private static final long BILLION = 1_000_000_000L;
+  private static final int[] BLOCK_QUEUES = {1, 4, 16};
   private static final int BILLION_QUEUES = 128;
   private static final int LATENCY_COMMANDS = 20_000;
   private static final int[] DIVERGENT_QUEUES = {1, 32};
@@ -48,6 +49,9 @@ final class QueueCases {
     for (boolean vram : new boolean[] {false, true}) {
       for (int queues : QUEUES) {
         all.add(exclusive(vram, queues));
+      }
+      for (int queues : BLOCK_QUEUES) {
+        all.add(block(vram, queues));
       }
       for (int queues : QUEUES) {
         all.add(shared(vram, queues, "", WARP, Arrival.TOGETHER));
@@ -70,6 +74,11 @@ final class QueueCases {
   static QueueCase exclusive(boolean vram, int queues) {
     String id = prefix(vram) + "exclusive.qp" + queues;
     return QueueCase.exclusive(id, vram, queues, DEPTH, total(vram, false, queues));
+  }
+
+  static QueueCase block(boolean vram, int queues) {
+    String id = prefix(vram) + "block.qp" + queues;
+    return QueueCase.block(id, vram, queues, DEPTH, 2 * total(vram, false, queues));
   }
 
   static QueueCase shared(boolean vram, int queues, String variant, int lanes, Arrival arrival) {

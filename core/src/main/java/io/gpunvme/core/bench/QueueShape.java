@@ -8,7 +8,7 @@ import io.gpunvme.nvme.InvalidRequestException;
  * rings are as long as those of other device queues: SQ &gt; depth, CQ &ge; 2 depth, powers of two.
  *
  * @param vram rings and doorbells in GPU memory, else in pinned host memory
- * @param shared for any number of threads, or one warp each
+ * @param shared for any number of threads, or one owner each, a warp or a block
  * @param queues 1..{@link #MAX_QUEUES}
  * @param depth commands in flight per queue, 1..{@link #MAX_DEPTH}; a multiple of 32 for shared
  *     queues

@@ -36,6 +36,7 @@ class QueueBenchTwinTest {
             "bench",
             "BenchArgs",
             "gpunvme_bench_exclusive",
+            "gpunvme_bench_block",
             "gpunvme_bench_shared",
             "gpunvme_bench_qd1",
             "gpunvme_bench_shared_qd1");
@@ -61,6 +62,21 @@ class QueueBenchTwinTest {
         .containsEntry("commands", 40_000L)
         .containsEntry("queue_pairs", 2)
         .containsEntry("responder", vram ? "kernel" : "1 Java threads");
+    assertThat((double) m.conditions().get("doorbells_per_command")).isBetween(1e-6, 2.0);
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void queuesOfBlocksAreCountedOnBothSides(boolean vram) {
+    QueueCase c = QueueCase.block("test", vram, 2, 64, 20_000);
+
+    Measurement m = bench.throughput(c, Repetitions.of(2));
+
+    assertThat(m.conditions())
+        .containsEntry("commands", 20_000L)
+        .containsEntry("queue_pairs", 2)
+        .containsEntry("warps", 8);
+    // A doorbell of the block's announces what several warps wrote.
     assertThat((double) m.conditions().get("doorbells_per_command")).isBetween(1e-6, 2.0);
   }
 

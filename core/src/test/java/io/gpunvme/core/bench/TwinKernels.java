@@ -21,8 +21,12 @@ import java.util.List;
 final class TwinKernels implements BenchKernels {
   private static final int WARP = 32;
 
+  /** Room for what the warps of a block share. */
+  private static final int BLOCK_BYTES = 8192;
+
   private static final String SOURCE =
       """
+      #include <new>
       struct Dim { unsigned x; };
       static thread_local Dim blockIdx, blockDim, threadIdx, gridDim;
       #define __device__
@@ -36,10 +40,13 @@ final class TwinKernels implements BenchKernels {
         gridDim.x = 1;
       }
       #define TWIN(kernel, Args) \\
-        extern "C" void twin_##kernel(const Args* args, unsigned block, unsigned threads, unsigned thread) { \\
+        extern "C" void twin_##kernel(const Args* args, unsigned block, unsigned threads, unsigned thread, void* twin) { \\
           place(block, threads, thread); \\
+          gpunvme::block::Member member(*static_cast<gpunvme::block::Twin*>(twin), thread / 32); \\
           kernel(*args); \\
         }
+      static_assert(sizeof(gpunvme::block::Twin) <= BLOCK_BYTES, "the block that Java makes room for");
+      extern "C" void twin_block(void* memory, unsigned threads) { new (memory) gpunvme::block::Twin(threads / 32); }
       """;
 
   private final Arena arena = Arena.ofShared();
@@ -52,7 +59,9 @@ final class TwinKernels implements BenchKernels {
   /** Compiles a file of kernels into {@code folder}; the test is skipped without g++. */
   static Path compile(Path folder, String file, String args, String... kernels)
       throws IOException, InterruptedException {
-    StringBuilder text = new StringBuilder(SOURCE.replace("FILE", file));
+    StringBuilder text =
+        new StringBuilder(
+            SOURCE.replace("FILE", file).replace("BLOCK_BYTES", Integer.toString(BLOCK_BYTES)));
     for (String kernel : kernels) {
       text.append("TWIN(%s, %s)\n".formatted(kernel, args));
     }
@@ -81,11 +90,13 @@ final class TwinKernels implements BenchKernels {
                     ValueLayout.ADDRESS,
                     ValueLayout.JAVA_INT,
                     ValueLayout.JAVA_INT,
-                    ValueLayout.JAVA_INT));
+                    ValueLayout.JAVA_INT,
+                    ValueLayout.ADDRESS));
     MemorySegment copy = arena.allocate(args.byteSize(), 16);
     copy.copyFrom(args);
     List<Thread> warps = new ArrayList<>();
     for (int block = 0; block < blocks; block++) {
+      MemorySegment twin = block(threads);
       for (int thread = 0; thread < threads; thread += WARP) {
         int b = block;
         int t = thread;
@@ -95,7 +106,7 @@ final class TwinKernels implements BenchKernels {
                 .start(
                     () -> {
                       try {
-                        handle.invokeExact(copy, b, threads, t);
+                        handle.invokeExact(copy, b, threads, t, twin);
                       } catch (Throwable e) {
                         throw new AssertionError(e);
                       }
@@ -114,6 +125,21 @@ final class TwinKernels implements BenchKernels {
         return System.nanoTime() - begin;
       }
     };
+  }
+
+  private MemorySegment block(int threads) {
+    MemorySegment twin = arena.allocate(BLOCK_BYTES, 16);
+    MethodHandle handle =
+        Linker.nativeLinker()
+            .downcallHandle(
+                library.findOrThrow("twin_block"),
+                FunctionDescriptor.ofVoid(ValueLayout.ADDRESS, ValueLayout.JAVA_INT));
+    try {
+      handle.invokeExact(twin, threads);
+    } catch (Throwable e) {
+      throw new AssertionError(e);
+    }
+    return twin;
   }
 
   @Override
