@@ -212,6 +212,7 @@ class BlockCaller {
     explicit Part(BlockCaller& caller) : c(caller) {}
 
     bool take(bool wanted, Command& command) {
+      command = {};
       u64 at = wanted ? c.next_.fetch_add(1, std::memory_order_relaxed) : c.works_.size();
       if (at >= c.works_.size()) {
         return false;

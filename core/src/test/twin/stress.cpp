@@ -61,7 +61,7 @@ bool drain(Queue& q, Responder& responder, u32 start, bool shared, Works& works,
 }
 
 // What is counted must be what was seen on both sides.
-void check_counters(QueueMemory& memory, Responder& r, const Seen& seen) {
+void check_counters(QueueMemory& memory, Responder& r, const Seen& seen, bool on_time) {
   Queue& q = memory.queue();
   check("submitted, by the queue and the callers", q.submitted, seen.submitted);
   check("commands sent and fetched", q.submitted, r.fetched());
@@ -73,6 +73,10 @@ void check_counters(QueueMemory& memory, Responder& r, const Seen& seen) {
   check("quarantined slots", q.quarantined, q.timeouts - q.late);
   check("slots", memory.free_count() + q.quarantined, q.depth);
   u64 malformed = q.malformed != 0 ? 1 : 0;  // only the first is told
+  if (on_time) {
+    check("commands that expired though all are answered at once", q.timeouts, 0);
+    check("malformed completions that nobody made", q.malformed, 0);
+  }
   check("errors told", memory.errors(), q.failures + q.timeouts + q.late + q.stale + q.unknown + malformed);
 }
 
@@ -126,7 +130,11 @@ class Round {
     controller.end();
     for (u32 i = 0; i < shape_.queues; i++) {
       if (drained[i]) {
-        (shape_.stop ? check_stopped : check_counters)(*queues_[i], controller.of(i), seen[i]);
+        if (shape_.stop) {
+          check_stopped(*queues_[i], controller.of(i), seen[i]);
+        } else {
+          check_counters(*queues_[i], controller.of(i), seen[i], shape_.timeout_ns == kForever);
+        }
       }
       sum(queues_[i]->queue(), controller.of(i));
     }
@@ -155,10 +163,11 @@ class Round {
     }
   }
 
-  // A block goes on where a warp left, and (in drain) the other way round.
+  // A block begins, or goes on where a warp left; and the other way round.
   Seen call_block(Queue* q, u32 i) {
-    Seen seen = ExclusiveCaller(q, *works_[i], shape_.commands / 8).run();
+    Seen seen = ExclusiveCaller(q, *works_[i], seed_ % 2 * shape_.commands / 8).run();
     seen.add(blocks_[i]->run());
+    seen.add(ExclusiveCaller(q, *works_[i], shape_.commands / 2).run());
     return seen;
   }
 
@@ -191,7 +200,7 @@ Shape random_shape(std::mt19937_64& random) {
   Shape s = {};
   s.shared = random() % 2 != 0;
   s.queues = 1 + random() % 4;
-  if (!s.shared && random() % 2 != 0) {
+  if (!s.shared && random() % 3 != 0) {
     s.queues = 1 + random() % 2;
     s.warps = pick(random, {1u, 2u, 3u, 4u, 8u});
   }
@@ -238,6 +247,8 @@ void commands(u64 commands, u64 seed, Totals& totals) {
   // Deep, so that threads that share a processor with others get much done in each turn.
   Shape exclusive = {false, 1, 1, 0, 4096, 0, commands / 5 * 4, kForever, 0, false, {}, "exclusive"};
   Round(exclusive, seed, totals).run();
+  Shape block = {false, 1, 1, 3, 4096, 0, commands / 50, kForever, 0, false, {}, "block"};
+  Round(block, seed + 2, totals).run();
   Shape shared = {true, 1, 2, 0, 4096, 1500, (commands + 9) / 10, kForever, 0, false, {}, "shared"};
   Round(shared, seed + 1, totals).run();
 }

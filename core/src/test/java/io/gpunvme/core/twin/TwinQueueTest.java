@@ -80,6 +80,7 @@ class TwinQueueTest {
     "2,64,WARP",
     "1,1000,WARP",
     "1,2,BLOCK",
+    "1,8,BLOCK_OF_7",
     "1,1,BLOCK",
     "1,31,BLOCK_OF_7",
     "2,32,BLOCK",
