@@ -11,7 +11,7 @@ final class GpuBenchMeanings {
     }
     if (id.startsWith("ceiling.copy.")) {
       return "random single blocks copied by as many threads as the SSD has, nothing else: the"
-                 + " limit of random reads";
+          + " limit of random reads";
     }
     if (id.equals("queue.qd1.round-trip")) {
       return "a word to a polling thread and another back: the limit of every latency";

@@ -65,15 +65,14 @@ final class BenchCommand extends BaseCommand {
       names = "--queues",
       paramLabel = "N",
       converter = Converters.Count.class,
-      description = "I/O queue pairs (48; stream and CPU: 4).")
+      description = "I/O queue pairs (48; stream 2; CPU 4).")
   private int queues;
 
   @Option(
       names = "--depth",
       paramLabel = "N",
       converter = Converters.Count.class,
-      description =
-          "Commands in flight per queue pair (queue 1024, random 256, stream 64; CPU 16).")
+      description = "Commands in flight per queue pair (queue 1024, random 64, stream 64; CPU 16).")
   private int depth;
 
   @Option(

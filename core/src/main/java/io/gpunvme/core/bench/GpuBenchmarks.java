@@ -37,7 +37,7 @@ public final class GpuBenchmarks implements AutoCloseable {
   /** Where a CUDA copy moves each block. */
   private static final long RANDOM_COMMANDS_BY_COPY = 50_000;
 
-  private static final int STREAM_QUEUES = 4;
+  private static final int STREAM_QUEUES = 2;
   private static final int STREAM_DEPTH = 64;
 
   private final GpuAccelerator accelerator;

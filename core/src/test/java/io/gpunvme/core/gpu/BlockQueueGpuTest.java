@@ -125,9 +125,9 @@ class BlockQueueGpuTest {
     "HOST, 32, 256, ''",
     "HOST, 128, 256, ''",
     "HOST, 128, 31, ''",
-    "HOST, 1024, 1024, ''",
+    "HOST, 1024, 512, ''",
     "VRAM, 96, 1, ''",
-    "VRAM, 256, 1024, ''",
+    "VRAM, 256, 512, ''",
     "HOST, 128, 256, duplicate on io p=0.01;reorder=8 on io p=0.1;torn on io p=0.001",
     "VRAM, 256, 100, duplicate on io p=0.01;reorder=8 on io p=0.1",
   })

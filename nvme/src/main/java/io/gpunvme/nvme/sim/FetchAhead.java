@@ -41,32 +41,40 @@ final class FetchAhead {
     entries = new long[most * WORDS];
   }
 
+  /** Whether all copied entries are taken. */
+  boolean isEmpty() {
+    return count == 0;
+  }
+
   /**
-   * Makes sure that entry {@code index} is here; the ring is mapped.
+   * Copies entry {@code index} and some that follow; all earlier ones are taken and the ring is
+   * mapped.
    *
    * @param announced how many entries from there on the host has announced, above 0
-   * @throws RemoteFailure if it cannot be copied
+   * @throws RemoteFailure if they cannot be copied
    */
   void load(int index, int announced) {
-    if (count == 0) {
-      int n = ring.run(index, Math.min(announced, most));
-      MemorySegment from = staging;
-      long offset = 0;
-      if (channel == null || from == null) {
-        from = ring.segment(index);
-        offset = ring.offset(index);
-      } else {
-        channel.read(ring.offset(index), from.asSlice(0, (long) n * Sqe.SIZE));
-      }
-      MemorySegment.copy(from, LONG, offset, entries, 0, n * WORDS);
-      first = index;
-      count = n;
+    int n = ring.run(index, Math.min(announced, most));
+    MemorySegment from = staging;
+    long offset = 0;
+    if (channel == null || from == null) {
+      from = ring.segment(index);
+      offset = ring.offset(index);
+    } else {
+      channel.read(ring.offset(index), from.asSlice(0, (long) n * Sqe.SIZE));
     }
+    MemorySegment.copy(from, LONG, offset, entries, 0, n * WORDS);
+    first = index;
+    count = n;
   }
 
   /** Takes entry {@code index}, the next one, to {@code target}. */
   void take(int index, long[] target) {
-    System.arraycopy(entries, (index - first) * WORDS, target, 0, WORDS);
+    int from = (index - first) * WORDS;
+    // Not arraycopy: a masked vector store, which it becomes, keeps the loads that follow waiting.
+    for (int i = 0; i < WORDS; i++) {
+      target[i] = entries[from + i];
+    }
     count--;
   }
 

@@ -121,11 +121,21 @@ final class SubmissionQueue {
    * @throws RemoteFailure if the entry is in remote memory that cannot be reached
    */
   boolean prepare() {
-    if (!ring.ready()) {
-      return false;
+    FetchAhead entries = ahead();
+    if (entries.isEmpty()) {
+      if (!ring.ready()) {
+        return false;
+      }
+      entries.load(head, announced());
     }
-    ahead().load(head, announced());
     return true;
+  }
+
+  /** Gives the entry that {@link #prepare} has made ready and moves the head past it. */
+  void fetch(long[] target) {
+    ahead().take(head, target);
+    int next = head + 1;
+    head = next == size ? 0 : next;
   }
 
   private FetchAhead ahead() {
@@ -136,13 +146,6 @@ final class SubmissionQueue {
       ahead = entries;
     }
     return entries;
-  }
-
-  /** Gives the entry that {@link #prepare} has made ready and moves the head past it. */
-  void fetch(long[] target) {
-    ahead().take(head, target);
-    int next = head + 1;
-    head = next == size ? 0 : next;
   }
 
   /**
