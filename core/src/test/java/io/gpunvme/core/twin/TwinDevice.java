@@ -10,8 +10,10 @@ import io.gpunvme.core.gpu.DeviceQueueOptions;
 import io.gpunvme.core.gpu.DeviceQueues;
 import io.gpunvme.core.gpu.Placement;
 import io.gpunvme.core.twin.TwinJob.Outcome;
+import io.gpunvme.nvme.driver.BlockDevice;
 import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.nvme.memory.DmaBuffer;
 import io.gpunvme.nvme.sim.NamespaceConfig;
 import io.gpunvme.nvme.sim.SimConfig;
 import io.gpunvme.nvme.sim.SimulatedController;
@@ -36,7 +38,9 @@ final class TwinDevice implements AutoCloseable {
 
   private static final long NO_COMMAND_TAKES_AS_LONG = 30_000;
 
+  /** Null if it is another one. */
   final SimulatedController sim;
+
   final NvmeController controller;
   final DeviceQueues queues;
   final MemorySegment ns;
@@ -50,6 +54,8 @@ final class TwinDevice implements AutoCloseable {
   private final List<Thread> started = new ArrayList<>();
 
   /**
+   * An embedded controller, full of zeroes.
+   *
    * @param driver what runs on the queues
    * @param threads one for each queue pair, or a multiple of that on shared queues; a block counts
    *     as one
@@ -65,27 +71,64 @@ final class TwinDevice implements AutoCloseable {
       int chunks,
       long timeoutMillis,
       long seed) {
-    this.library = library;
-    this.driver = driver;
-    sim =
-        SimulatedController.create(
+    this(
+        library,
+        driver,
+        open(
             SimConfig.builder()
-                .namespace(NamespaceConfig.ram((long) threads * BLOCKS * BLOCK, BLOCK))
+                .namespace(NamespaceConfig.ram(bytes(threads), BLOCK))
                 .maxTransfer((long) MAX_BLOCKS * BLOCK)
                 .mqes(4095)
                 .latencyNanos(0)
                 .outOfOrder(true)
                 .workers(1)
                 .seed(seed)
-                .build());
-    controller =
-        NvmeController.open(
-            sim,
-            ControllerOptions.builder()
-                .allowWrite(true)
-                .ioTimeout(Duration.ofMillis(timeoutMillis))
-                .recoveryTimeout(Duration.ofMillis(500))
-                .build());
+                .build(),
+            timeoutMillis),
+        queuePairs,
+        depth,
+        threads,
+        chunks);
+  }
+
+  private static NvmeController open(SimConfig config, long timeoutMillis) {
+    return NvmeController.open(SimulatedController.create(config), options(timeoutMillis));
+  }
+
+  /** What a controller has to be opened with. */
+  static ControllerOptions options(long timeoutMillis) {
+    return ControllerOptions.builder()
+        .allowWrite(true)
+        .ioTimeout(Duration.ofMillis(timeoutMillis))
+        .recoveryTimeout(Duration.ofMillis(500))
+        .build();
+  }
+
+  /** Bytes of the namespace that so many threads use, from its beginning on. */
+  static long bytes(int threads) {
+    return (long) threads * BLOCKS * BLOCK;
+  }
+
+  /**
+   * Any controller whose first namespace has blocks of {@link #BLOCK} bytes.
+   *
+   * @param controller closed with this; as much as {@link #bytes} says is zeroed
+   */
+  TwinDevice(
+      TwinLibrary library,
+      TwinDriver driver,
+      NvmeController controller,
+      int queuePairs,
+      int depth,
+      int threads,
+      int chunks) {
+    this.library = library;
+    this.driver = driver;
+    this.controller = controller;
+    sim = controller.function() instanceof SimulatedController embedded ? embedded : null;
+    if (sim == null) {
+      zero(bytes(threads));
+    }
     queues =
         new DeviceQueues(
             controller,
@@ -108,6 +151,15 @@ final class TwinDevice implements AutoCloseable {
               BLOCK,
               chunks,
               CHUNK_BLOCKS));
+    }
+  }
+
+  private void zero(long bytes) {
+    try (BlockDevice device = BlockDevice.open(controller, controller.namespace(1), 4);
+        DmaBuffer zeroes = DmaBuffer.allocate(controller.function(), BLOCKS * BLOCK)) {
+      for (long at = 0; at < bytes; at += zeroes.size()) {
+        device.write(at / BLOCK, BLOCKS, zeroes.range(), 0);
+      }
     }
   }
 
@@ -182,13 +234,17 @@ final class TwinDevice implements AutoCloseable {
       for (Thread thread : threads) {
         try {
           if (!thread.join(Duration.ofMillis(NO_COMMAND_TAKES_AS_LONG))) {
-            throw new AssertionError("a thread hangs: " + queues.counters() + ", " + sim.stats());
+            throw new AssertionError("a thread hangs: " + queues.counters() + ", " + stats());
           }
         } catch (InterruptedException e) {
           throw new AssertionError(e);
         }
       }
     }
+  }
+
+  private Object stats() {
+    return sim == null ? controller : sim.stats();
   }
 
   /** Makes the only queue usable again. */

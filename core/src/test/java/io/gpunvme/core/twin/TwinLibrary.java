@@ -23,8 +23,15 @@ final class TwinLibrary {
     symbols = SymbolLookup.libraryLookup(library, Arena.global());
   }
 
-  /** Compiles it into {@code folder}; the test is skipped without g++. */
+  /**
+   * Compiles it into {@code folder}; the test is skipped without g++. {@code -Dgpunvme.twin=FILE}
+   * names one that was compiled elsewhere.
+   */
   static TwinLibrary compile(Path folder) throws IOException, InterruptedException {
+    String given = System.getProperty("gpunvme.twin");
+    if (given != null) {
+      return new TwinLibrary(Path.of(given));
+    }
     return new TwinLibrary(
         NativeCompiler.compile(
             folder,
