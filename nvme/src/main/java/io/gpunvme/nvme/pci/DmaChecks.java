@@ -1,0 +1,33 @@
+package io.gpunvme.nvme.pci;
+
+import io.gpunvme.nvme.DmaMappingException;
+import java.lang.foreign.MemorySegment;
+
+/** What memory must be like before a device may reach it. */
+public final class DmaChecks {
+  // A device's user is never the thread that made the memory.
+  private static final Thread ANOTHER_THREAD = Thread.ofPlatform().unstarted(() -> {});
+
+  private DmaChecks() {}
+
+  /**
+   * Refuses memory that cannot be mapped.
+   *
+   * @param page what address and size must be multiples of, bytes
+   * @throws DmaMappingException if it is on the heap, read-only, misaligned or confined to a thread
+   */
+  public static void check(MemorySegment memory, long page) {
+    if (!memory.isNative() || memory.isReadOnly()) {
+      throw new DmaMappingException("only writable native memory can be mapped");
+    }
+    long bytes = memory.byteSize();
+    if (bytes == 0 || (bytes | memory.address()) % page != 0) {
+      throw new DmaMappingException(
+          "address %Xh and size %d of the memory to map are not multiples of the page of %d bytes"
+              .formatted(memory.address(), bytes, page));
+    }
+    if (!memory.isAccessibleBy(ANOTHER_THREAD)) {
+      throw new DmaMappingException("the memory is confined to one thread; map shared memory");
+    }
+  }
+}

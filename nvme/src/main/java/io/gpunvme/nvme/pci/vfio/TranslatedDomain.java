@@ -1,0 +1,100 @@
+package io.gpunvme.nvme.pci.vfio;
+
+import io.gpunvme.ffi.Errno;
+import io.gpunvme.ffi.PosixException;
+import io.gpunvme.nvme.DmaMappingException;
+import io.gpunvme.nvme.memory.BusRange;
+import io.gpunvme.nvme.pci.DmaChecks;
+import io.gpunvme.nvme.pci.HostPaths;
+import io.gpunvme.nvme.pci.IovaSpace;
+import io.gpunvme.nvme.pci.LockedMemoryLimit;
+import java.lang.foreign.MemorySegment;
+import java.util.HashMap;
+import java.util.Map;
+
+/**
+ * Bus addresses that an IOMMU translates: each mapped range is one run of our choice. Ranges and
+ * this may be closed in any order.
+ */
+final class TranslatedDomain implements IommuDomain {
+  private final HostPaths paths;
+  private final DmaTable table;
+  private final IovaSpace space;
+
+  /** Bytes by first bus address. */
+  private final Map<Long, Long> mapped = new HashMap<>();
+
+  private boolean closed;
+
+  TranslatedDomain(HostPaths paths, DmaTable table) {
+    this.paths = paths;
+    this.table = table;
+    this.space = new IovaSpace(table.ranges(), table.page());
+  }
+
+  @Override
+  public String how() {
+    return table.how();
+  }
+
+  @Override
+  public int addressBits() {
+    return space.addressBits();
+  }
+
+  @Override
+  public synchronized BusRange map(MemorySegment memory) {
+    if (closed) {
+      throw new DmaMappingException("the device is closed; nothing can be mapped any more");
+    }
+    DmaChecks.check(memory, space.page());
+    long bytes = memory.byteSize();
+    long iova = space.take(bytes, IovaSpace.suitableAlignment(memory.address(), bytes));
+    try {
+      table.map(memory.address(), iova, bytes);
+    } catch (PosixException e) {
+      space.release(iova);
+      throw new DmaMappingException(explain(e, bytes), e);
+    }
+    mapped.put(iova, bytes);
+    return BusRange.contiguous(memory, iova, () -> unmap(iova));
+  }
+
+  private String explain(PosixException e, long bytes) {
+    String what = "%d bytes could not be mapped for DMA (%s)".formatted(bytes, e.errnoName());
+    return switch (e.errno()) {
+      case Errno.ENOMEM -> what + ": " + LockedMemoryLimit.advice(paths);
+      case Errno.ENOSPC ->
+          what
+              + ": "
+              + mapped.size()
+              + " ranges are mapped, which is the kernel's limit; map fewer and larger ones, or"
+              + " load vfio_iommu_type1 with a higher dma_entry_limit";
+      default -> what + ": " + e.getMessage();
+    };
+  }
+
+  private synchronized void unmap(long iova) {
+    Long bytes = mapped.remove(iova);
+    if (bytes == null) {
+      return; // closed before the range was
+    }
+    // Only then: while the kernel still has it, nobody else may be given the address.
+    table.unmap(iova, bytes);
+    space.release(iova);
+  }
+
+  @Override
+  public synchronized void close() {
+    if (closed) {
+      return;
+    }
+    closed = true;
+    try {
+      mapped.forEach(table::unmap);
+    } finally {
+      mapped.clear();
+      table.close();
+    }
+  }
+}
