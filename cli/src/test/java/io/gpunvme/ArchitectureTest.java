@@ -42,12 +42,14 @@ final class ArchitectureTest {
     "nvme.spec,    ''",
     "nvme.memory,  'ffi nvme nvme.spec'",
     "nvme.pci,     'ffi nvme nvme.spec nvme.memory'",
+    "nvme.pci.sysfs, 'ffi nvme nvme.memory nvme.pci'",
+    "nvme.pci.vfio, 'ffi nvme nvme.memory nvme.pci'",
     "nvme.driver,  'ffi nvme nvme.spec nvme.memory nvme.pci'",
     "nvme.sim,     'ffi nvme nvme.spec nvme.memory nvme.pci'",
     "nvme,         'nvme.spec'",
     "cuda,         'ffi'",
     "core.sample,  'nvme'",
-    "core.device,  'nvme nvme.driver nvme.sim'",
+    "core.device,  'nvme nvme.driver nvme.pci nvme.pci.sysfs nvme.pci.vfio nvme.sim'",
     "core.accel,   'ffi cuda nvme nvme.memory'",
     "core.gpu,     'cuda nvme nvme.driver nvme.memory nvme.pci nvme.sim nvme.spec core.accel"
         + " core.device'",
@@ -80,7 +82,15 @@ final class ArchitectureTest {
                 .map(p -> p.replaceFirst("^nvme\\.sim\\..*", "nvme.sim"))
                 .distinct())
         .containsExactlyInAnyOrder(
-            "nvme", "nvme.spec", "nvme.memory", "nvme.pci", "nvme.driver", "nvme.sim", "cuda");
+            "nvme",
+            "nvme.spec",
+            "nvme.memory",
+            "nvme.pci",
+            "nvme.pci.sysfs",
+            "nvme.pci.vfio",
+            "nvme.driver",
+            "nvme.sim",
+            "cuda");
   }
 
   @Test

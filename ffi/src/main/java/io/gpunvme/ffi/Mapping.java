@@ -4,7 +4,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Owner of one {@code mmap}: memory that {@link #close} unmaps.
+ * Owner of one {@code mmap}, or of a part of one: memory that {@link #close} unmaps.
  *
  * <p>Safe for all threads. Using the segment after {@code close} throws {@link
  * IllegalStateException} and never touches the pages.
@@ -43,6 +43,21 @@ public final class Mapping implements AutoCloseable {
             Posix.MAP_PRIVATE | Posix.MAP_ANONYMOUS | Posix.MAP_NORESERVE,
             -1,
             0));
+  }
+
+  /**
+   * Part of memory that somebody else unmaps, with a lifetime of its own.
+   *
+   * @param memory stays mapped until {@code release} has run
+   * @param release run once, by {@link #close}
+   */
+  @SuppressWarnings("restricted")
+  public static Mapping part(MemorySegment memory, Runnable release) {
+    Arena arena = Arena.ofShared();
+    MemorySegment own =
+        MemorySegment.ofAddress(memory.address())
+            .reinterpret(memory.byteSize(), arena, s -> release.run());
+    return new Mapping(arena, own);
   }
 
   @SuppressWarnings("restricted")

@@ -47,6 +47,8 @@ public final class Posix {
   public static final int MADV_POPULATE_WRITE = 23;
 
   public static final int MFD_CLOEXEC = 1;
+  public static final int MFD_HUGETLB = 4;
+  public static final int MFD_HUGE_2MB = 21 << 26;
   public static final int FALLOC_FL_KEEP_SIZE = 1;
   public static final int FALLOC_FL_PUNCH_HOLE = 2;
   public static final int FALLOC_FL_ZERO_RANGE = 0x10;

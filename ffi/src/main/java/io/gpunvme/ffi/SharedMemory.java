@@ -10,6 +10,9 @@ import java.lang.foreign.MemorySegment;
  * segment and the descriptor do not: using them afterwards throws {@link IllegalStateException}.
  */
 public final class SharedMemory implements AutoCloseable {
+  /** Bytes in a page of {@link #allocateHuge}. */
+  public static final long HUGE_PAGE = 2L << 20;
+
   private final int fd;
   private final Mapping mapping;
   private boolean closed;
@@ -28,11 +31,27 @@ public final class SharedMemory implements AutoCloseable {
    * @throws PosixException if the system has not that much memory
    */
   public static SharedMemory allocate(String name, long bytes) {
-    if (bytes <= 0 || bytes > Long.MAX_VALUE - Posix.pageSize()) {
+    return allocate(name, bytes, Posix.pageSize(), Posix.MFD_CLOEXEC);
+  }
+
+  /**
+   * As {@link #allocate}, from the system's pool of huge pages: each is physically contiguous, and
+   * stays where it is while it is used.
+   *
+   * @param bytes &gt; 0; rounded up to a multiple of {@link #HUGE_PAGE}
+   * @throws PosixException if the pool has not that many, or there is none
+   */
+  public static SharedMemory allocateHuge(String name, long bytes) {
+    return allocate(
+        name, bytes, HUGE_PAGE, Posix.MFD_CLOEXEC | Posix.MFD_HUGETLB | Posix.MFD_HUGE_2MB);
+  }
+
+  private static SharedMemory allocate(String name, long bytes, long page, int flags) {
+    if (bytes <= 0 || bytes > Long.MAX_VALUE - page) {
       throw new IllegalArgumentException(bytes + " bytes of shared memory");
     }
-    long size = Math.ceilDiv(bytes, Posix.pageSize()) * Posix.pageSize();
-    int fd = Posix.memfdCreate(name, Posix.MFD_CLOEXEC);
+    long size = Math.ceilDiv(bytes, page) * page;
+    int fd = Posix.memfdCreate(name, flags);
     try {
       Posix.ftruncate(fd, size);
       Mapping mapping = Mapping.shared(fd, 0, size, Posix.PROT_READ | Posix.PROT_WRITE);

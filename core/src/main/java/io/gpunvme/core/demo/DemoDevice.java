@@ -31,6 +31,10 @@ final class DemoDevice {
    */
   static DemoDevice of(DemoOptions options, boolean ram) {
     DeviceAddress wanted = options.device();
+    if (!wanted.isEmbedded()) {
+      throw new InvalidRequestException(
+          "the demo overwrites its SSD, which is an embedded one (sim:), never " + wanted);
+    }
     if (!ram && !wanted.has("file") && !wanted.has("media")) {
       wanted = wanted.with("file", options.folder().resolve("ssd.img").toString());
     }

@@ -3,8 +3,7 @@ package io.gpunvme.core.device;
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.nvme.driver.NvmeController;
-import io.gpunvme.nvme.sim.SimConfig;
-import io.gpunvme.nvme.sim.SimulatedController;
+import io.gpunvme.nvme.pci.PciFunction;
 
 /** An open device: a controller that is up, and where it came from. Safe for all threads. */
 public final class Device implements AutoCloseable {
@@ -31,21 +30,10 @@ public final class Device implements AutoCloseable {
    * Opens a device that misbehaves.
    *
    * @param faults rules as {@link io.gpunvme.nvme.sim.FaultSyntax} reads them, in force from before
-   *     the controller is enabled; empty for none
+   *     the controller is enabled; empty for none, as it must be for a real controller
    */
   public static Device open(DeviceAddress address, ControllerOptions options, String faults) {
-    SimConfig config = SimConfig.parse(address.optionText());
-    if (config.workers() == 0) {
-      throw new InvalidRequestException(
-          "workers=0: nobody would do this controller's work; it is for programs that call poll()");
-    }
-    SimulatedController function = SimulatedController.create(config);
-    try {
-      function.faults().add(faults);
-    } catch (RuntimeException e) {
-      function.close();
-      throw e;
-    }
+    PciFunction function = Functions.open(address, faults);
     return new Device(address, NvmeController.open(function, options));
   }
 

@@ -1,13 +1,21 @@
 package io.gpunvme.core.device;
 
 import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.nvme.pci.PciAddress;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.SequencedMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Which device: a kind and its options, {@code sim:size=1GiB,lba=4096}. Immutable.
+ * Which device. Immutable.
+ *
+ * <ul>
+ *   <li>{@code sim:size=1GiB,lba=4096}: an embedded controller and its options
+ *   <li>{@code vfio:0000:01:00.0,iommufd=false}: a PCI function that vfio-pci has
+ *   <li>{@code sysfs:0000:01:00.0,unsafe=true}: a PCI function that no kernel driver has
+ * </ul>
  *
  * <p>A backslash takes the character behind it literally, so that a path may contain a comma.
  */
@@ -15,17 +23,26 @@ public final class DeviceAddress {
   /** The kind of an embedded controller. */
   public static final String EMBEDDED = "sim";
 
+  /** The kind of a PCI function through VFIO. */
+  public static final String VFIO = "vfio";
+
+  /** The kind of a PCI function through sysfs, without an IOMMU. */
+  public static final String SYSFS = "sysfs";
+
   private final String kind;
+  private final @Nullable PciAddress function;
   private final SequencedMap<String, String> options;
 
-  private DeviceAddress(String kind, SequencedMap<String, String> options) {
+  private DeviceAddress(
+      String kind, @Nullable PciAddress function, SequencedMap<String, String> options) {
     this.kind = kind;
+    this.function = function;
     this.options = options;
   }
 
   /** An embedded controller with its default options. */
   public static DeviceAddress embedded() {
-    return new DeviceAddress(EMBEDDED, new LinkedHashMap<>());
+    return new DeviceAddress(EMBEDDED, null, new LinkedHashMap<>());
   }
 
   /**
@@ -37,19 +54,26 @@ public final class DeviceAddress {
   public static DeviceAddress parse(String text) {
     int colon = text.indexOf(':');
     String kind = colon < 0 ? text : text.substring(0, colon);
-    if (!kind.equals(EMBEDDED)) {
-      throw new InvalidRequestException(
-          "no device '"
-              + text
-              + "': this version knows embedded controllers, "
-              + EMBEDDED
-              + ":key=value,…");
+    String rest = colon < 0 ? "" : text.substring(colon + 1);
+    PciAddress function = null;
+    switch (kind) {
+      case EMBEDDED -> {}
+      case VFIO, SYSFS -> {
+        int comma = rest.indexOf(',');
+        function = PciAddress.parse(comma < 0 ? rest : rest.substring(0, comma));
+        rest = comma < 0 ? "" : rest.substring(comma + 1);
+      }
+      default ->
+          throw new InvalidRequestException(
+              "no device '%s': this version knows embedded controllers (%s:key=value,…) and PCI"
+                      .formatted(text, EMBEDDED)
+                  + " functions (%s:0000:01:00.0, %s:0000:01:00.0)".formatted(VFIO, SYSFS));
     }
     SequencedMap<String, String> options = new LinkedHashMap<>();
-    if (colon >= 0 && !text.substring(colon + 1).isBlank()) {
-      readOptions(text.substring(colon + 1), options);
+    if (!rest.isBlank()) {
+      readOptions(rest, options);
     }
-    return new DeviceAddress(kind, options);
+    return new DeviceAddress(kind, function, options);
   }
 
   private static void readOptions(String text, Map<String, String> options) {
@@ -84,9 +108,24 @@ public final class DeviceAddress {
     return kind;
   }
 
+  /** The PCI function, {@code 0000:01:00.0}; empty for an embedded controller. */
+  public String function() {
+    return function == null ? "" : function.toString();
+  }
+
+  /** Whether it is an embedded controller. */
+  public boolean isEmbedded() {
+    return kind.equals(EMBEDDED);
+  }
+
   /** The value of an option, or null if it is not given. */
   public @Nullable String option(String key) {
     return options.get(key);
+  }
+
+  /** What is given for each option, in the order given. */
+  SequencedMap<String, String> options() {
+    return Collections.unmodifiableSequencedMap(options);
   }
 
   /** Whether an option is given. */
@@ -98,17 +137,17 @@ public final class DeviceAddress {
   public DeviceAddress with(String key, String value) {
     SequencedMap<String, String> all = new LinkedHashMap<>(options);
     all.put(key, value);
-    return new DeviceAddress(kind, all);
+    return new DeviceAddress(kind, function, all);
   }
 
   /** The same address without an option. */
   public DeviceAddress without(String key) {
     SequencedMap<String, String> rest = new LinkedHashMap<>(options);
     rest.remove(key);
-    return new DeviceAddress(kind, rest);
+    return new DeviceAddress(kind, function, rest);
   }
 
-  /** What comes behind the colon. */
+  /** The options. */
   public String optionText() {
     StringBuilder text = new StringBuilder();
     options.forEach(
@@ -123,6 +162,7 @@ public final class DeviceAddress {
   /** The address as {@link #parse} reads it. */
   @Override
   public String toString() {
-    return kind + ":" + optionText();
+    String text = optionText();
+    return kind + ":" + function() + (function == null || text.isEmpty() ? "" : ",") + text;
   }
 }

@@ -23,6 +23,32 @@ class DeviceAddressTest {
   }
 
   @ParameterizedTest
+  @CsvSource({
+    "vfio:0000:01:00.0, vfio, 0000:01:00.0, vfio:0000:01:00.0",
+    "sysfs:0000:3B:00.1, sysfs, 0000:3b:00.1, sysfs:0000:3b:00.1",
+    "vfio:01:00.0, vfio, 0000:01:00.0, vfio:0000:01:00.0",
+  })
+  void namesPciFunctions(String text, String kind, String function, String whole) {
+    DeviceAddress address = DeviceAddress.parse(text);
+
+    assertThat(address.kind()).isEqualTo(kind);
+    assertThat(address.function()).isEqualTo(function);
+    assertThat(address).hasToString(whole);
+    assertThat(address.isEmbedded()).isFalse();
+    assertThat(DeviceAddress.parse("sim").function()).isEmpty();
+  }
+
+  @Test
+  void functionsHaveOptionsToo() {
+    DeviceAddress address = DeviceAddress.parse("vfio:0000:01:00.0,iommufd=auto");
+
+    assertThat(address.option("iommufd")).isEqualTo("auto");
+    assertThat(address.with("noiommu", "true"))
+        .hasToString("vfio:0000:01:00.0,iommufd=auto,noiommu=true");
+    assertThat(address.without("iommufd")).hasToString("vfio:0000:01:00.0");
+  }
+
+  @ParameterizedTest
   @ValueSource(strings = {"sim", "sim:", "sim: "})
   void needsNoOptions(String text) {
     assertThat(DeviceAddress.parse(text)).hasToString("sim:");
@@ -52,7 +78,11 @@ class DeviceAddressTest {
       delimiter = '|',
       quoteCharacter = '"',
       value = {
-        "vfio:0000:01:00.0 | no device 'vfio:0000:01:00.0'",
+        "kmod:0000:01:00.0 | no device 'kmod:0000:01:00.0'",
+        "vfio:             | '' is no PCI address",
+        "vfio:01:20.0      | '01:20.0' is no PCI address",
+        "sysfs:nvme0       | 'nvme0' is no PCI address",
+        "vfio:0000:01:00.0,noiommu | 'noiommu' is not key=value",
         "/dev/nvme0n1      | no device '/dev/nvme0n1'",
         "SIM:size=1        | no device 'SIM:size=1'",
         "sim:size=1,size=2 | size= is given twice",

@@ -17,6 +17,17 @@ public interface BusMapper {
   BusRange map(MemorySegment memory);
 
   /**
+   * Memory of the kind that this controller reaches best: queues and buffers of the driver's own
+   * are made of it. Not mapped yet.
+   *
+   * @param bytes &gt; 0; rounded up to a multiple of the system's page size
+   * @return zeroed and page-aligned
+   */
+  default HostMemory allocate(long bytes) {
+    return HostMemory.shared(bytes);
+  }
+
+  /**
    * Maps memory of another device for reading and writing by the controller until the range is
    * closed.
    *

@@ -1,6 +1,5 @@
 package io.gpunvme.nvme.memory;
 
-import io.gpunvme.ffi.SharedMemory;
 import java.lang.foreign.MemorySegment;
 
 /**
@@ -11,11 +10,11 @@ import java.lang.foreign.MemorySegment;
  * no command in flight still names it.
  */
 public final class DmaBuffer implements AutoCloseable {
-  private final SharedMemory shared;
+  private final HostMemory owned;
   private final BusRange range;
 
-  private DmaBuffer(SharedMemory shared, BusRange range) {
-    this.shared = shared;
+  private DmaBuffer(HostMemory owned, BusRange range) {
+    this.owned = owned;
     this.range = range;
   }
 
@@ -26,11 +25,11 @@ public final class DmaBuffer implements AutoCloseable {
    * @throws io.gpunvme.nvme.DmaMappingException if it cannot be mapped (nothing stays allocated)
    */
   public static DmaBuffer allocate(BusMapper mapper, long bytes) {
-    SharedMemory shared = SharedMemory.allocate("gpunvme-dma", bytes);
+    HostMemory owned = mapper.allocate(bytes);
     try {
-      return new DmaBuffer(shared, mapper.map(shared.segment()));
+      return new DmaBuffer(owned, mapper.map(owned.segment()));
     } catch (RuntimeException e) {
-      shared.close();
+      owned.close();
       throw e;
     }
   }
@@ -60,7 +59,7 @@ public final class DmaBuffer implements AutoCloseable {
     try {
       range.close();
     } finally {
-      shared.close();
+      owned.close();
     }
   }
 }

@@ -41,6 +41,7 @@ public final class IovaSpace {
 
   private final List<Range> usable = new ArrayList<>();
   private final long page;
+  private final long gap;
   private final int addressBits;
 
   /** Size by first address. */
@@ -51,10 +52,15 @@ public final class IovaSpace {
    * @param page its smallest page in bytes, a power of two
    */
   public IovaSpace(List<Range> ranges, long page) {
+    this(ranges, page, page);
+  }
+
+  private IovaSpace(List<Range> ranges, long page, long gap) {
     if (Long.bitCount(page) != 1) {
       throw new IllegalArgumentException("page of " + page + " bytes");
     }
     this.page = page;
+    this.gap = gap;
     int bits = 0;
     for (Range r : ranges) {
       bits = Math.max(bits, Long.SIZE - Long.numberOfLeadingZeros(r.last));
@@ -65,6 +71,11 @@ public final class IovaSpace {
       }
     }
     this.addressBits = bits;
+  }
+
+  /** One range whose runs may touch. */
+  static IovaSpace withoutGaps(Range range, long page) {
+    return new IovaSpace(List.of(range), page, 0);
   }
 
   /** Bits of the highest address that the IOMMU translates. */
@@ -91,6 +102,18 @@ public final class IovaSpace {
    * @throws DmaMappingException if no run is free
    */
   public synchronized long take(long bytes, long alignment) {
+    long found = takeIfFree(bytes, alignment);
+    if (found < 0) {
+      throw new DmaMappingException(
+          "no run of %d bytes, aligned to %d, is free in the %d-bit bus addresses of this IOMMU (%d"
+                  .formatted(bytes, Math.max(page, alignment), addressBits, taken.size())
+              + " ranges are mapped); unmap buffers, or use smaller ones");
+    }
+    return found;
+  }
+
+  /** As {@link #take}, but -1 if no run is free. */
+  synchronized long takeIfFree(long bytes, long alignment) {
     if (bytes <= 0 || bytes % page != 0 || Long.bitCount(alignment) != 1) {
       throw new IllegalArgumentException(bytes + " bytes aligned to " + alignment);
     }
@@ -99,13 +122,9 @@ public final class IovaSpace {
     if (found < 0) {
       found = firstFit(0, bytes, step);
     }
-    if (found < 0) {
-      throw new DmaMappingException(
-          "no run of %d bytes, aligned to %d, is free in the %d-bit bus addresses of this IOMMU (%d"
-                  .formatted(bytes, step, addressBits, taken.size())
-              + " ranges are mapped); unmap buffers, or use smaller ones");
+    if (found >= 0) {
+      taken.put(found, bytes);
     }
-    taken.put(found, bytes);
     return found;
   }
 
@@ -117,7 +136,7 @@ public final class IovaSpace {
         if (blocked < 0) {
           return candidate;
         }
-        candidate = alignUp(blocked + page, step);
+        candidate = alignUp(blocked + gap, step);
       }
     }
     return -1;
@@ -126,11 +145,11 @@ public final class IovaSpace {
   /** The end of a taken run that is too near to {@code [from, from + bytes)}, or -1. */
   private long endOfBlocker(long from, long bytes) {
     var below = taken.floorEntry(from + bytes - 1);
-    if (below != null && below.getKey() + below.getValue() > from - page) {
+    if (below != null && below.getKey() + below.getValue() > from - gap) {
       return below.getKey() + below.getValue();
     }
     var above = taken.ceilingEntry(from + bytes);
-    return above != null && above.getKey() - page < from + bytes
+    return above != null && above.getKey() - gap < from + bytes
         ? above.getKey() + above.getValue()
         : -1;
   }

@@ -17,6 +17,8 @@ import java.util.Map;
  * this may be closed in any order.
  */
 final class TranslatedDomain implements IommuDomain {
+  private static final System.Logger LOG = System.getLogger("io.gpunvme.nvme.pci.vfio");
+
   private final HostPaths paths;
   private final DmaTable table;
   private final IovaSpace space;
@@ -92,6 +94,9 @@ final class TranslatedDomain implements IommuDomain {
     closed = true;
     try {
       mapped.forEach(table::unmap);
+    } catch (PosixException e) {
+      // What is left ends with the table.
+      LOG.log(System.Logger.Level.DEBUG, "unmapping at close", e);
     } finally {
       mapped.clear();
       table.close();

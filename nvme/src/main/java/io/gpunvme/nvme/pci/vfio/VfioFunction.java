@@ -6,11 +6,13 @@ import io.gpunvme.nvme.DeviceGoneException;
 import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.memory.BusRange;
+import io.gpunvme.nvme.memory.HostMemory;
 import io.gpunvme.nvme.pci.Bar;
 import io.gpunvme.nvme.pci.ConfigSpace;
 import io.gpunvme.nvme.pci.DeviceFile;
 import io.gpunvme.nvme.pci.FileConfigSpace;
 import io.gpunvme.nvme.pci.FunctionLock;
+import io.gpunvme.nvme.pci.HugePages;
 import io.gpunvme.nvme.pci.MappedBar;
 import io.gpunvme.nvme.pci.PciAddress;
 import io.gpunvme.nvme.pci.PciFunction;
@@ -34,6 +36,7 @@ public final class VfioFunction implements PciFunction {
   private final VfioDevice device;
   private final FileConfigSpace config;
   private final @Nullable MappedBar[] bars = new MappedBar[BARS];
+  private final HugePages hugePages = new HugePages();
   private volatile boolean closed;
 
   private VfioFunction(PciAddress address, FunctionLock lock, Access access) {
@@ -123,6 +126,12 @@ public final class VfioFunction implements PciFunction {
   @Override
   public int addressBits() {
     return access.domain().addressBits();
+  }
+
+  /** Out of huge pages where the system has some. */
+  @Override
+  public HostMemory allocate(long bytes) {
+    return hugePages.allocate(bytes);
   }
 
   @Override

@@ -1,0 +1,89 @@
+package io.gpunvme.core.device;
+
+import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.nvme.pci.HostPaths;
+import io.gpunvme.nvme.pci.PciAddress;
+import io.gpunvme.nvme.pci.PciFunction;
+import io.gpunvme.nvme.pci.sysfs.SysfsFunction;
+import io.gpunvme.nvme.pci.sysfs.SysfsOptions;
+import io.gpunvme.nvme.pci.vfio.VfioFunction;
+import io.gpunvme.nvme.pci.vfio.VfioOptions;
+import io.gpunvme.nvme.sim.SimConfig;
+import io.gpunvme.nvme.sim.SimulatedController;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/** Opens the PCI function that an address names. */
+final class Functions {
+  private static final String NO_IOMMU = "noiommu";
+  private static final String IOMMUFD = "iommufd";
+  private static final String UNSAFE = "unsafe";
+
+  private Functions() {}
+
+  static PciFunction open(DeviceAddress address, String faults) {
+    if (address.isEmbedded()) {
+      return embedded(address, faults);
+    }
+    if (!faults.isBlank()) {
+      throw new InvalidRequestException(
+          address + " is a real controller; only embedded ones (sim:) have faults at will");
+    }
+    PciAddress function = PciAddress.parse(address.function());
+    return address.kind().equals(DeviceAddress.VFIO)
+        ? vfio(address, function)
+        : sysfs(address, function);
+  }
+
+  private static PciFunction embedded(DeviceAddress address, String faults) {
+    SimConfig config = SimConfig.parse(address.optionText());
+    if (config.workers() == 0) {
+      throw new InvalidRequestException(
+          "workers=0: nobody would do this controller's work; it is for programs that call poll()");
+    }
+    SimulatedController function = SimulatedController.create(config);
+    try {
+      function.faults().add(faults);
+    } catch (RuntimeException e) {
+      function.close();
+      throw e;
+    }
+    return function;
+  }
+
+  private static PciFunction vfio(DeviceAddress address, PciAddress function) {
+    requireKnown(address, List.of(NO_IOMMU, IOMMUFD));
+    String iommufd = address.option(IOMMUFD);
+    VfioOptions options =
+        VfioOptions.defaults().withNoIommu(flag(NO_IOMMU, address.option(NO_IOMMU)));
+    return VfioFunction.open(
+        function,
+        iommufd == null ? options : options.withIommufd(VfioOptions.Iommufd.parse(iommufd)));
+  }
+
+  private static PciFunction sysfs(DeviceAddress address, PciAddress function) {
+    requireKnown(address, List.of(UNSAFE));
+    boolean unsafe = flag(UNSAFE, address.option(UNSAFE));
+    return SysfsFunction.open(function, new SysfsOptions(unsafe, HostPaths.host()));
+  }
+
+  private static void requireKnown(DeviceAddress address, List<String> known) {
+    for (String key : address.options().keySet()) {
+      if (!known.contains(key)) {
+        throw new InvalidRequestException(
+            "%s: devices have no option '%s'; there is %s"
+                .formatted(address.kind(), key, String.join(", ", known)));
+      }
+    }
+  }
+
+  private static boolean flag(String key, @Nullable String value) {
+    if (value == null || value.equals("false")) {
+      return false;
+    }
+    if (value.equals("true")) {
+      return true;
+    }
+    throw new InvalidRequestException(key + "=" + value + ": it is true or false");
+  }
+}
