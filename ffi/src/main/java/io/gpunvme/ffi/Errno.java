@@ -27,6 +27,7 @@ public final class Errno {
   public static final int ENOTTY = 25;
   public static final int EFBIG = 27;
   public static final int ENOSPC = 28;
+  public static final int EMSGSIZE = 90;
   public static final int EOPNOTSUPP = 95;
 
   // From 1 upwards; "-" is a number Linux does not use.

@@ -147,6 +147,11 @@ public final class MappedBar implements Bar, AutoCloseable {
     return found;
   }
 
+  /** From now on registers are as after {@link #close}, but what was handed out stays mapped. */
+  public void silence() {
+    closed = true;
+  }
+
   /** Unmaps. Memory handed out may not be used any more. Idempotent. */
   @Override
   public void close() {

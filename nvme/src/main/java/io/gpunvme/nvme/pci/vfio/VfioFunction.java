@@ -18,13 +18,16 @@ import io.gpunvme.nvme.pci.PciAddress;
 import io.gpunvme.nvme.pci.PciFunction;
 import io.gpunvme.nvme.pci.PciSysfs;
 import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
 import org.jspecify.annotations.Nullable;
 
 /**
  * A PCI function that the kernel's vfio-pci driver has, given to this process.
  *
  * <p>The kernel resets it when it is opened and when it is closed, and whenever this process ends.
- * Interrupts are not used. Safe for all threads.
+ * When the kernel wants the device back (it is being unplugged), registers read all ones from then
+ * on and DMA stops, so that its user notices and closes it. Other interrupts are not used. Safe for
+ * all threads.
  */
 public final class VfioFunction implements PciFunction {
   private static final System.Logger LOG = System.getLogger("io.gpunvme.nvme.pci.vfio");
@@ -37,6 +40,7 @@ public final class VfioFunction implements PciFunction {
   private final FileConfigSpace config;
   private final @Nullable MappedBar[] bars = new MappedBar[BARS];
   private final HugePages hugePages = new HugePages();
+  private final @Nullable RemovalWatch removal;
   private volatile boolean closed;
 
   private VfioFunction(PciAddress address, FunctionLock lock, Access access) {
@@ -57,6 +61,7 @@ public final class VfioFunction implements PciFunction {
       closeBars();
       throw e;
     }
+    this.removal = RemovalWatch.start(device.file(), address.toString(), this::removed);
   }
 
   /**
@@ -71,7 +76,7 @@ public final class VfioFunction implements PciFunction {
     }
     FunctionLock lock = FunctionLock.take(options.paths(), address);
     try {
-      Access access = GroupAccess.open(function, options);
+      Access access = access(function, options);
       try {
         VfioFunction opened = new VfioFunction(address, lock, access);
         opened.report(options);
@@ -84,6 +89,38 @@ public final class VfioFunction implements PciFunction {
       lock.close();
       throw e;
     }
+  }
+
+  private static Access access(PciSysfs function, VfioOptions options) {
+    boolean onlyNodes =
+        function.vfioDevice().isPresent()
+            && !Files.exists(GroupAccess.containerNode(options.paths()));
+    boolean iommufd =
+        switch (options.iommufd()) {
+          case TRUE -> true;
+          case FALSE -> false;
+          case AUTO -> onlyNodes && !options.noIommu();
+        };
+    return iommufd ? IommufdAccess.open(function, options) : GroupAccess.open(function, options);
+  }
+
+  /**
+   * The kernel wants the device back. From now on it looks unplugged, so that whoever uses it fails
+   * and closes it, which is what the kernel waits for.
+   */
+  private void removed() {
+    LOG.log(System.Logger.Level.WARNING, "{0} is being removed", name());
+    for (MappedBar bar : bars) {
+      if (bar != null) {
+        bar.silence();
+      }
+    }
+    noMoreDma();
+  }
+
+  private void noMoreDma() {
+    int command = config.read(ConfigSpace.COMMAND, 2);
+    config.write(ConfigSpace.COMMAND, 2, command & ~ConfigSpace.COMMAND_BUS_MASTER);
   }
 
   private void report(VfioOptions options) {
@@ -178,9 +215,11 @@ public final class VfioFunction implements PciFunction {
     }
     closed = true;
     // First of all no DMA: what is unmapped next may be somebody else's memory soon.
-    int command = config.read(ConfigSpace.COMMAND, 2);
-    config.write(ConfigSpace.COMMAND, 2, command & ~ConfigSpace.COMMAND_BUS_MASTER);
+    noMoreDma();
     closeBars();
+    if (removal != null) {
+      removal.close();
+    }
     try {
       access.close();
     } finally {
