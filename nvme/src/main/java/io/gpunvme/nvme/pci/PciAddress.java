@@ -2,6 +2,7 @@ package io.gpunvme.nvme.pci;
 
 import io.gpunvme.nvme.InvalidRequestException;
 import java.util.Comparator;
+import java.util.Optional;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -42,19 +43,29 @@ public record PciAddress(int domain, int bus, int device, int function)
    * @throws InvalidRequestException if it is anything else
    */
   public static PciAddress parse(String text) {
+    return find(text)
+        .orElseThrow(
+            () ->
+                new InvalidRequestException(
+                    "'"
+                        + text
+                        + "' is no PCI address; one looks like 0000:01:00.0 (domain, bus, device,"
+                        + " function; gpunvme list shows them)"));
+  }
+
+  /** As {@link #parse}, empty if it is anything else. */
+  public static Optional<PciAddress> find(String text) {
     Matcher m = TEXT.matcher(text);
     if (!m.matches()) {
-      throw new InvalidRequestException(
-          "'"
-              + text
-              + "' is no PCI address; one looks like 0000:01:00.0 (domain, bus, device, function)");
+      return Optional.empty();
     }
     String domain = m.group("domain");
-    return new PciAddress(
-        domain == null ? 0 : Integer.parseUnsignedInt(domain, HEX),
-        Integer.parseInt(m.group("bus"), HEX),
-        Integer.parseInt(m.group("device"), HEX),
-        Integer.parseInt(m.group("function"), HEX));
+    return Optional.of(
+        new PciAddress(
+            domain == null ? 0 : Integer.parseUnsignedInt(domain, HEX),
+            Integer.parseInt(m.group("bus"), HEX),
+            Integer.parseInt(m.group("device"), HEX),
+            Integer.parseInt(m.group("function"), HEX)));
   }
 
   @Override
