@@ -12,8 +12,10 @@ module io.gpunvme.core {
   exports io.gpunvme.core.bench;
   exports io.gpunvme.core.demo;
   exports io.gpunvme.core.device;
+  exports io.gpunvme.core.doctor;
   exports io.gpunvme.core.example;
   exports io.gpunvme.core.gpu;
+  exports io.gpunvme.core.machine;
   exports io.gpunvme.core.sample;
   exports io.gpunvme.core.transfer;
 }

@@ -50,6 +50,9 @@ final class ArchitectureTest {
     "cuda,         'ffi'",
     "core.sample,  'nvme'",
     "core.device,  'nvme nvme.driver nvme.pci nvme.pci.sysfs nvme.pci.vfio nvme.sim'",
+    "core.machine, 'ffi nvme nvme.pci'",
+    "core.doctor,  'cuda core.accel core.device core.gpu core.machine core.transfer nvme"
+        + " nvme.driver nvme.pci nvme.sim nvme.spec'",
     "core.accel,   'ffi cuda nvme nvme.memory'",
     "core.gpu,     'cuda nvme nvme.driver nvme.memory nvme.pci nvme.sim nvme.spec core.accel"
         + " core.device'",

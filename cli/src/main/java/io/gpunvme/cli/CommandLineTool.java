@@ -26,6 +26,10 @@ final class CommandLineTool {
     all.put("gather", GatherCommand::new);
     all.put("bench", BenchCommand::new);
     all.put("list", ListCommand::new);
+    all.put("doctor", DoctorCommand::new);
+    all.put("bind", BindCommand::new);
+    all.put("unbind", UnbindCommand::new);
+    all.put("check-p2p", CheckP2pCommand::new);
     all.put("identify", IdentifyCommand::new);
     all.put("read", ReadCommand::new);
     all.put("write", WriteCommand::new);

@@ -5,19 +5,16 @@ import io.gpunvme.cli.output.Streams;
 import io.gpunvme.cli.output.Table;
 import io.gpunvme.core.device.Device;
 import io.gpunvme.core.device.DeviceAddress;
-import io.gpunvme.core.device.PciNvme;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.nvme.spec.IdentifyController;
 import java.io.IOException;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
 /** {@code gpunvme list [DEVICE…]}. */
@@ -25,19 +22,21 @@ import picocli.CommandLine.Parameters;
     name = "list",
     description = {
       "List the namespaces of devices, or what this machine has.",
-      "Without a device: the NVMe functions on the PCI bus, which are looked at and not touched,"
-          + " and",
-      "the kinds of device this version can open."
+      "Without a device: the SSDs and GPUs on the PCI bus, which are looked at and not touched;",
+      "who uses them, the ways between them, and the kinds of device this version can open."
     },
-    footer = {"", "Examples:", "  gpunvme list", "  gpunvme list sim:size=1GiB sim:file=disk.img"})
+    footer = {
+      "",
+      "Examples:",
+      "  gpunvme list",
+      "  gpunvme list --json",
+      "  gpunvme list sim:size=1GiB sim:file=disk.img"
+    })
 final class ListCommand extends BaseCommand {
-  private static final int INDENT = 2;
-
-  @Parameters(paramLabel = "DEVICE", arity = "0..*", description = "sim:key=value,…")
+  @Parameters(paramLabel = "DEVICE", arity = "0..*", description = "sim:…, vfio:… or sysfs:….")
   private List<String> devices = new ArrayList<>();
 
-  @Option(names = "--sysfs", hidden = true, description = "Where the kernel lists PCI functions.")
-  private Path sysfs = PciNvme.SYSFS;
+  @Mixin private final MachineOption machine = new MachineOption();
 
   @Mixin private final DriverOptions driver = new DriverOptions();
 
@@ -58,54 +57,24 @@ final class ListCommand extends BaseCommand {
   // ---- the machine
 
   private void listMachine() {
-    List<PciNvme> functions = PciNvme.list(sysfs);
+    MachineListing listing = new MachineListing(machine.read());
     print(
         () -> {
-          printFunctions(functions);
+          listing.print(out());
           out().println();
           out().println("Devices that this version can open:");
-          out().println("  sim:key=value,…  an embedded NVMe controller (gpunvme help sim)");
+          out().println("  sim:key=value,…     an embedded NVMe controller (gpunvme help sim)");
+          out().println("  vfio:DDDD:BB:DD.F   an SSD that gpunvme bind gave to vfio-pci");
+          out().println("  sysfs:DDDD:BB:DD.F  an SSD without driver and IOMMU (docs/safety.md)");
         },
-        () -> machine(functions));
-  }
-
-  private void printFunctions(List<PciNvme> functions) {
-    if (functions.isEmpty()) {
-      out().println("No NVMe function on the PCI bus.");
-      return;
-    }
-    out().println("NVMe functions on the PCI bus (this version does not drive them):");
-    Table table = new Table(INDENT).row("ADDRESS", "ID", "DRIVER", "BLOCK DEVICES", "MODEL");
-    for (PciNvme f : functions) {
-      table.row(
-          f.address(),
-          id(f),
-          f.driver().isEmpty() ? "none" : f.driver(),
-          f.blockDevices().isEmpty() ? "-" : String.join(" ", f.blockDevices()),
-          f.model());
-    }
-    table.print(out());
-  }
-
-  private static String id(PciNvme f) {
-    return "%04x:%04x".formatted(f.vendor(), f.device());
-  }
-
-  private static Map<String, Object> machine(List<PciNvme> functions) {
-    List<Object> pci = new ArrayList<>();
-    for (PciNvme f : functions) {
-      Map<String, Object> one = new LinkedHashMap<>();
-      one.put("address", f.address());
-      one.put("id", id(f));
-      one.put("driver", f.driver().isEmpty() ? null : f.driver());
-      one.put("model", f.model());
-      one.put("block_devices", f.blockDevices());
-      pci.add(one);
-    }
-    Map<String, Object> object = new LinkedHashMap<>();
-    object.put("pci", pci);
-    object.put("kinds", List.of(DeviceAddress.EMBEDDED));
-    return object;
+        () -> {
+          Map<String, Object> object = new LinkedHashMap<>();
+          object.put("pci", listing.functionsJson());
+          object.put("pairs", listing.pairsJson());
+          object.put(
+              "kinds", List.of(DeviceAddress.EMBEDDED, DeviceAddress.VFIO, DeviceAddress.SYSFS));
+          return object;
+        });
   }
 
   // ---- devices

@@ -10,56 +10,20 @@ import io.gpunvme.nvme.spec.IdentifyController;
 import io.gpunvme.nvme.spec.IdentifyNamespace;
 import io.gpunvme.nvme.spec.SmartLog;
 import io.gpunvme.nvme.spec.Structure;
-import java.io.IOException;
 import java.lang.foreign.MemorySegment;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.List;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** The commands that only look. */
 class InspectionTest {
-  @TempDir Path folder;
-
   private static long number(JsonObject fields, String name) {
     return fields.getAsJsonObject(name).get("value").getAsLong();
   }
 
   // ---- list
-
-  @Test
-  void listLooksAtTheBus() throws IOException {
-    Path function = Files.createDirectory(folder.resolve("0000:01:00.0"));
-    Files.writeString(function.resolve("class"), "0x010802\n");
-    Files.writeString(function.resolve("vendor"), "0x144d\n");
-    Files.writeString(function.resolve("device"), "0xa80c\n");
-
-    assertThat(Cli.run("list", "--sysfs", folder).succeeded().out())
-        .contains("0000:01:00.0  144d:a80c  none")
-        .contains("sim:key=value");
-    JsonObject json = Cli.run("list", "--sysfs", folder, "--json").succeeded().json();
-    JsonObject pci = json.getAsJsonArray("pci").get(0).getAsJsonObject();
-    assertThat(pci.get("address").getAsString()).isEqualTo("0000:01:00.0");
-    assertThat(pci.get("id").getAsString()).isEqualTo("144d:a80c");
-    assertThat(pci.get("driver").isJsonNull()).isTrue();
-    assertThat(json.getAsJsonArray("kinds").get(0).getAsString()).isEqualTo("sim");
-  }
-
-  @Test
-  void listSaysSoWhereThereIsNothing() {
-    assertThat(Cli.run("list", "--sysfs", folder).succeeded().out())
-        .startsWith("No NVMe function on the PCI bus.")
-        .contains("sim:key=value");
-  }
-
-  @Test
-  void listWorksOnThisMachine() {
-    assertThat(Cli.run("list", "--json").succeeded().json().has("pci")).isTrue();
-  }
 
   @Test
   void listShowsTheNamespacesOfDevices() {

@@ -1,0 +1,50 @@
+package io.gpunvme.cli;
+
+import io.gpunvme.cli.output.Streams;
+import io.gpunvme.core.machine.DriverBinding;
+import io.gpunvme.core.machine.DriverBinding.Plan;
+import io.gpunvme.core.machine.Machine;
+import io.gpunvme.nvme.pci.PciAddress;
+import java.io.IOException;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Option;
+
+/** {@code gpunvme bind DDDD:BB:DD.F}. */
+@Command(
+    name = "bind",
+    description = {
+      "Take an SSD from the kernel and give it to vfio-pci. Its disks are gone until unbind.",
+      "Refused while anything uses it: a mounted file system, swap, md, LVM, a process. Needs root."
+    },
+    footer = {
+      "",
+      "Examples:",
+      "  gpunvme bind 0000:01:00.0 --dry-run",
+      "  sudo gpunvme bind 0000:01:00.0              then gpunvme identify vfio:0000:01:00.0",
+      "  sudo gpunvme bind 0000:01:00.0 --no-driver  then sysfs:0000:01:00.0,unsafe=true"
+    })
+final class BindCommand extends BindingCommand {
+  @Option(
+      names = "--no-driver",
+      description = "Leave it without a driver, for sysfs: on a machine without IOMMU.")
+  private boolean noDriver;
+
+  BindCommand(Streams streams) {
+    super(streams);
+  }
+
+  @Override
+  Plan plan(DriverBinding binding, Machine machine, PciAddress address) {
+    return noDriver ? binding.release(machine, address) : binding.bind(machine, address);
+  }
+
+  @Override
+  void carryOut(DriverBinding binding, Machine machine, Plan plan) throws IOException {
+    binding.bind(machine, plan);
+  }
+
+  @Override
+  String hint(PciAddress address, String driver) {
+    return "; gpunvme unbind " + address + " gives it back";
+  }
+}

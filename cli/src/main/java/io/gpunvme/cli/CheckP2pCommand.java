@@ -1,0 +1,103 @@
+package io.gpunvme.cli;
+
+import io.gpunvme.cli.output.Streams;
+import io.gpunvme.cli.output.Table;
+import io.gpunvme.core.accel.GpuAccelerator;
+import io.gpunvme.core.device.Device;
+import io.gpunvme.core.doctor.PeerCheck;
+import io.gpunvme.core.doctor.PeerReport;
+import io.gpunvme.core.doctor.PeerStep;
+import io.gpunvme.core.gpu.Placement;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Option;
+
+/** {@code gpunvme check-p2p DEVICE}. */
+@Command(
+    name = "check-p2p",
+    description = {
+      "Try whether the GPU can drive an SSD: register its BAR0 with CUDA as I/O memory, and let a",
+      "kernel ring the doorbells of a queue pair made for it, by reading one block. Changes no"
+          + " data.",
+      "Exit code 0 if it can, 1 if it cannot or there is no GPU."
+    },
+    footer = {
+      "",
+      "Examples:",
+      "  gpunvme check-p2p sim:",
+      "  sudo gpunvme check-p2p vfio:0000:01:00.0",
+      "  sudo gpunvme check-p2p vfio:0000:01:00.0 --read --json"
+    })
+final class CheckP2pCommand extends DeviceCommand {
+  private static final int INDENT = 2;
+
+  @Option(
+      names = "--read",
+      description =
+          "Let the GPU load a register, as the last step. On some machines the root complex does"
+              + " not answer such loads and the link goes down: only without other work on it.")
+  private boolean read;
+
+  CheckP2pCommand(Streams streams) {
+    super(streams);
+  }
+
+  @Override
+  int run() throws IOException {
+    PeerReport report;
+    // The GPU first: without one the SSD need not be touched.
+    try (GpuAccelerator gpu = GpuAccelerator.open();
+        Device device = open()) {
+      report = PeerCheck.run(device, gpu, read);
+    }
+    print(() -> printText(report), () -> object(report));
+    return report.verdict() == PeerReport.Verdict.GPU_DRIVES_SSD ? ExitCode.OK : ExitCode.FAILURE;
+  }
+
+  private void printText(PeerReport report) {
+    out().println(report.gpu() + " and " + report.ssd());
+    Table steps = new Table(INDENT);
+    report.steps().forEach(s -> steps.row(s.outcome(), s.name(), s.detail()));
+    steps.print(out());
+    out().println();
+    out().println("Placements");
+    Table placements = new Table(INDENT);
+    for (Placement placement : Placement.values()) {
+      String reason = report.placements().reason(placement);
+      placements.row(placement, reason == null ? "possible" : reason);
+    }
+    placements.print(out());
+    out().println();
+    out().println(report.verdict() + ": " + report.verdict().text());
+  }
+
+  private Map<String, Object> object(PeerReport report) {
+    List<Object> steps = new ArrayList<>();
+    for (PeerStep step : report.steps()) {
+      Map<String, Object> one = new LinkedHashMap<>();
+      one.put("step", step.name());
+      one.put("outcome", step.outcome());
+      one.put("detail", step.detail());
+      steps.add(one);
+    }
+    Map<String, Object> placements = new LinkedHashMap<>();
+    for (Placement placement : Placement.values()) {
+      Map<String, Object> one = new LinkedHashMap<>();
+      one.put("possible", report.placements().possible(placement));
+      one.put("reason", report.placements().reason(placement));
+      placements.put(placement.toString(), one);
+    }
+    Map<String, Object> object = new LinkedHashMap<>();
+    object.put("device", device());
+    object.put("gpu", report.gpu());
+    object.put("result", report.verdict());
+    object.put("text", report.verdict().text());
+    object.put("steps", steps);
+    object.put("placements", placements);
+    return object;
+  }
+}

@@ -1,0 +1,130 @@
+package io.gpunvme.cli;
+
+import io.gpunvme.cli.output.Streams;
+import io.gpunvme.cli.output.Table;
+import io.gpunvme.core.doctor.CudaView;
+import io.gpunvme.core.doctor.Diagnosis;
+import io.gpunvme.core.doctor.Doctor;
+import io.gpunvme.core.doctor.Finding;
+import io.gpunvme.core.doctor.Severity;
+import io.gpunvme.core.doctor.Way;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+
+/** {@code gpunvme doctor}. */
+@Command(
+    name = "doctor",
+    description = {
+      "Say what stands between this machine and each way to move data.",
+      "Only looks. Each finding has its effect and the command that changes it. What it finds is",
+      "no failure: the exit code is 0."
+    },
+    footer = {
+      "",
+      "Examples:",
+      "  gpunvme doctor",
+      "  sudo gpunvme doctor",
+      "  gpunvme doctor --json"
+    })
+final class DoctorCommand extends BaseCommand {
+  private static final int INDENT = 2;
+
+  @Mixin private final MachineOption machine = new MachineOption();
+
+  @Option(names = "--no-cuda", hidden = true, description = "Do not ask CUDA.")
+  private boolean noCuda;
+
+  DoctorCommand(Streams streams) {
+    super(streams);
+  }
+
+  @Override
+  int run() {
+    CudaView cuda = noCuda ? new CudaView(false, "not asked", "", List.of()) : CudaView.look();
+    Diagnosis diagnosis = Doctor.examine(machine.read(), cuda);
+    print(() -> printText(diagnosis), () -> object(diagnosis));
+    return ExitCode.OK;
+  }
+
+  private void printText(Diagnosis diagnosis) {
+    for (Severity severity : List.of(Severity.PROBLEM, Severity.NOTE, Severity.OK)) {
+      diagnosis.findings().stream()
+          .filter(f -> f.severity() == severity)
+          .forEach(this::printFinding);
+    }
+    out().println();
+    out().println("Ways to move data:");
+    Table table = new Table(INDENT).row("STORAGE", "PATH", "INITIATOR", "PLACEMENT", "IN THE WAY");
+    for (Way way : Way.values()) {
+      String obstacles =
+          diagnosis.obstacles(way).stream()
+              .map(f -> f.id() + " " + f.subject())
+              .collect(Collectors.joining(", "));
+      table.row(
+          way.storage(),
+          way.path(),
+          way.initiator(),
+          way.placement(),
+          obstacles.isEmpty() ? "nothing" : obstacles);
+    }
+    table.print(out());
+    out().println();
+    out()
+        .printf(
+            "%d problems, %d notes.%n",
+            diagnosis.count(Severity.PROBLEM), diagnosis.count(Severity.NOTE));
+  }
+
+  private void printFinding(Finding finding) {
+    out().printf("%-7s  %s: %s%n", finding.severity(), finding.subject(), finding.cause());
+    if (!finding.effect().isEmpty()) {
+      out().println("         effect: " + finding.effect());
+    }
+    if (!finding.fix().isEmpty()) {
+      out().println("         fix:    " + finding.fix());
+    }
+  }
+
+  private static Map<String, Object> object(Diagnosis diagnosis) {
+    List<Object> findings = new ArrayList<>();
+    for (Finding f : diagnosis.findings()) {
+      Map<String, Object> one = new LinkedHashMap<>();
+      one.put("id", f.id());
+      one.put("severity", f.severity());
+      one.put("subject", f.subject());
+      one.put("cause", f.cause());
+      one.put("effect", orNull(f.effect()));
+      one.put("fix", orNull(f.fix()));
+      findings.add(one);
+    }
+    List<Object> ways = new ArrayList<>();
+    for (Way way : Way.values()) {
+      Map<String, Object> one = new LinkedHashMap<>();
+      one.put("storage", way.storage());
+      one.put("path", way.path());
+      one.put("initiator", way.initiator());
+      one.put("placement", way.placement());
+      List<Finding> obstacles = diagnosis.obstacles(way);
+      one.put("open", obstacles.isEmpty());
+      one.put("in_the_way", obstacles.stream().map(f -> f.id() + " " + f.subject()).toList());
+      ways.add(one);
+    }
+    Map<String, Object> object = new LinkedHashMap<>();
+    object.put("problems", diagnosis.count(Severity.PROBLEM));
+    object.put("notes", diagnosis.count(Severity.NOTE));
+    object.put("findings", findings);
+    object.put("ways", ways);
+    return object;
+  }
+
+  private static @Nullable String orNull(String text) {
+    return text.isEmpty() ? null : text;
+  }
+}

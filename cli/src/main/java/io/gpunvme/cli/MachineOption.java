@@ -1,0 +1,25 @@
+package io.gpunvme.cli;
+
+import io.gpunvme.core.machine.DriverBinding;
+import io.gpunvme.core.machine.Machine;
+import io.gpunvme.nvme.pci.HostPaths;
+import java.nio.file.Path;
+import picocli.CommandLine.Option;
+
+/** Which machine a command looks at: this one, unless a test has another tree. */
+final class MachineOption {
+  @Option(names = "--root", hidden = true, description = "What /sys, /proc, /dev and /run lie in.")
+  private Path root = Path.of("/");
+
+  Machine read() {
+    return Machine.read(paths(), root);
+  }
+
+  DriverBinding binding() {
+    return new DriverBinding(paths(), root);
+  }
+
+  private HostPaths paths() {
+    return new HostPaths(root.resolve("sys"), root.resolve("dev"), root.resolve("proc"));
+  }
+}

@@ -1,0 +1,43 @@
+package io.gpunvme.cli;
+
+import io.gpunvme.cli.output.Streams;
+import io.gpunvme.core.machine.DriverBinding;
+import io.gpunvme.core.machine.DriverBinding.Plan;
+import io.gpunvme.core.machine.Machine;
+import io.gpunvme.nvme.pci.PciAddress;
+import java.io.IOException;
+import picocli.CommandLine.Command;
+
+/** {@code gpunvme unbind DDDD:BB:DD.F}. */
+@Command(
+    name = "unbind",
+    description = {
+      "Give an SSD back to the kernel's driver, after bind or a bind that was interrupted.",
+      "Refused while a process drives it. Needs root."
+    },
+    footer = {
+      "",
+      "Examples:",
+      "  gpunvme unbind 0000:01:00.0 --dry-run",
+      "  sudo gpunvme unbind 0000:01:00.0"
+    })
+final class UnbindCommand extends BindingCommand {
+  UnbindCommand(Streams streams) {
+    super(streams);
+  }
+
+  @Override
+  Plan plan(DriverBinding binding, Machine machine, PciAddress address) {
+    return binding.unbind(machine, address);
+  }
+
+  @Override
+  void carryOut(DriverBinding binding, Machine machine, Plan plan) throws IOException {
+    binding.unbind(machine, plan);
+  }
+
+  @Override
+  String hint(PciAddress address, String driver) {
+    return "";
+  }
+}
