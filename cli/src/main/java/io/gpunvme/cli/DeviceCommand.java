@@ -13,7 +13,7 @@ abstract class DeviceCommand extends BaseCommand {
   @Parameters(
       index = "0",
       paramLabel = "DEVICE",
-      description = "sim:key=value,… (see gpunvme help sim).")
+      description = "sim:key=value,… (see gpunvme help sim), or vfio:DDDD:BB:DD.F.")
   private String device = "";
 
   @Mixin private final DriverOptions driver = new DriverOptions();

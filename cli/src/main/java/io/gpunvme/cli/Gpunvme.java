@@ -17,7 +17,8 @@ import picocli.CommandLine.Spec;
     synopsisSubcommandLabel = "COMMAND",
     footer = {
       "",
-      "A device is sim:key=value,… (an embedded NVMe controller): gpunvme help sim",
+      "A device is sim:key=value,… (an embedded NVMe controller: gpunvme help sim) or an SSD,",
+      "vfio:DDDD:BB:DD.F (gpunvme list shows them, gpunvme bind prepares one).",
       "",
       "Examples:",
       "  gpunvme demo                                     a 256MiB file into accelerator memory",

@@ -136,7 +136,7 @@ class MachineCommandsTest {
 
     assertThat(out)
         .contains("problem  iommu: no IOMMU", "         effect: VFIO gives no device")
-        .contains("         fix:    modprobe vfio-pci")
+        .contains("         fix:    gpunvme bind " + SSD)
         .containsPattern("sim: +direct +cpu +host +nothing")
         .containsPattern("vfio: +direct +cpu +host +iommu-off iommu, vfio-missing vfio");
   }

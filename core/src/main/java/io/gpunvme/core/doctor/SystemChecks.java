@@ -85,7 +85,7 @@ final class SystemChecks {
                 cause,
                 "VFIO gives no device to user space; sysfs: (root, no protection) is left",
                 "turn on VT-d or AMD-Vi in the firmware set-up; on Intel add intel_iommu=on to the"
-                    + " kernel command line and reboot")
+                    + " kernel command line and reboot; a virtual machine needs a virtual IOMMU")
             .blocking(Way.of("vfio:")));
   }
 
@@ -100,7 +100,10 @@ final class SystemChecks {
                 "vfio",
                 "the driver vfio-pci is not loaded",
                 "no device can be opened as vfio:…",
-                "modprobe vfio-pci")
+                software.vfioModule()
+                    ? "modprobe vfio-pci"
+                    : "this kernel's modules have none: install the package with the rest of them,"
+                        + " or a kernel with CONFIG_VFIO_PCI")
             .blocking(Way.of("vfio:")));
   }
 
@@ -139,14 +142,15 @@ final class SystemChecks {
       }
     }
     if (kernel.hugePages().stream().noneMatch(pool -> pool.total() > 0)) {
+      boolean possible = kernel.hugePages().stream().anyMatch(pool -> pool.bytes() == 2 * MIB);
       found.add(
           Finding.note(
               "hugepages-none",
               "memory",
-              "no huge pages are set aside",
+              possible ? "no huge pages are set aside" : "this kernel has no huge pages of 2 MiB",
               "sysfs:… gets contiguous memory one small page at a time; vfio:… works and uses more"
                   + " IOMMU entries",
-              "echo 64 > /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"));
+              possible ? "echo 64 > /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages" : ""));
     }
   }
 

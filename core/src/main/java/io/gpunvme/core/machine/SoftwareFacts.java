@@ -19,6 +19,7 @@ import java.util.regex.Pattern;
  * @param udev whether udev's database is there
  * @param gpunvmeModule whether this project's kernel module is loaded
  * @param vfioPci whether the driver vfio-pci is loaded
+ * @param vfioModule whether the running kernel's modules have vfio-pci, or it is built in
  * @param vfioContainer whether {@code /dev/vfio/vfio} is there
  * @param iommufd whether {@code /dev/iommu} is there
  * @param noIommu whether VFIO takes functions without an IOMMU
@@ -32,6 +33,7 @@ public record SoftwareFacts(
     boolean udev,
     boolean gpunvmeModule,
     boolean vfioPci,
+    boolean vfioModule,
     boolean vfioContainer,
     boolean iommufd,
     boolean noIommu,
@@ -68,10 +70,19 @@ public record SoftwareFacts(
         !SysFiles.children(udevDatabase(root)).isEmpty(),
         Files.exists(sys.resolve("module/gpunvme")),
         Files.exists(sys.resolve("bus/pci/drivers").resolve(MachineFunction.VFIO_PCI)),
+        vfioModule(paths, root),
         Files.exists(paths.dev().resolve("vfio/vfio")),
         Files.exists(paths.dev().resolve("iommu")),
         SysFiles.text(sys.resolve("module/vfio/parameters/enable_unsafe_noiommu_mode")).equals("Y"),
         !SysFiles.children(sys.resolve("class/iommu")).isEmpty());
+  }
+
+  private static boolean vfioModule(HostPaths paths, Path root) {
+    String release = SysFiles.text(paths.proc().resolve("sys/kernel/osrelease"));
+    Path modules = root.resolve("lib/modules").resolve(release);
+    return List.of("modules.dep", "modules.builtin").stream()
+        .flatMap(list -> SysFiles.lines(modules.resolve(list)).stream())
+        .anyMatch(line -> line.contains("/vfio-pci.ko"));
   }
 
   static Path udevDatabase(Path root) {

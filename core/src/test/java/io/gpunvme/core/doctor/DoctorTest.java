@@ -123,7 +123,12 @@ class DoctorTest {
     assertThat(open(diagnosis)).containsExactly(Way.EMBEDDED_CPU, Way.SYSFS_CPU);
     assertThat(finding(diagnosis, "iommu-off").severity()).isEqualTo(Severity.PROBLEM);
     assertThat(finding(diagnosis, "iommu-off").fix()).contains("intel_iommu=on");
-    assertThat(finding(diagnosis, "vfio-missing").fix()).isEqualTo("modprobe vfio-pci");
+    assertThat(finding(diagnosis, "vfio-missing").fix()).contains("CONFIG_VFIO_PCI");
+
+    machine.write(
+        "lib/modules/6.1.0-18-amd64/modules.builtin", "kernel/drivers/vfio/pci/vfio-pci.ko\n");
+    assertThat(finding(examine(machine, NO_CUDA), "vfio-missing").fix())
+        .isEqualTo("modprobe vfio-pci");
   }
 
   @Test
@@ -176,6 +181,8 @@ class DoctorTest {
   @Test
   void hugePages() {
     FakeMachine machine = new FakeMachine(root);
+    assertThat(finding(examine(machine, NO_CUDA), "hugepages-none").fix()).isEmpty();
+    machine.write("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "0\n");
     assertThat(finding(examine(machine, NO_CUDA), "hugepages-none").fix()).contains("echo 64");
 
     machine.write("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "8\n");

@@ -271,7 +271,8 @@ class MachineTest {
     FakeMachine fake = new FakeMachine(root);
     assertThat(fake.read().software())
         .isEqualTo(
-            new SoftwareFacts("", false, "", "", false, false, false, false, false, false, false));
+            new SoftwareFacts(
+                "", false, "", "", false, false, false, false, false, false, false, false));
 
     fake.write(
         "proc/driver/nvidia/version",
@@ -280,6 +281,8 @@ class MachineTest {
     fake.write("sys/module/nvidia_fs/version", "2.26.6\n");
     fake.write("usr/local/cuda/lib64/libcufile.so.0", "");
     fake.write("run/udev/data/b259:0", "E:ID_FS_TYPE=ext4\n");
+    fake.write(
+        "lib/modules/6.1.0-18-amd64/modules.dep", "kernel/drivers/vfio/pci/vfio-pci.ko: x\n");
     fake.folder("sys/module/gpunvme").driver("vfio-pci");
     fake.write("dev/vfio/vfio", "").write("dev/iommu", "");
     fake.write("sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y\n");
@@ -291,6 +294,7 @@ class MachineTest {
                 true,
                 "2.26.6",
                 root.resolve("usr/local/cuda/lib64/libcufile.so.0").toString(),
+                true,
                 true,
                 true,
                 true,
