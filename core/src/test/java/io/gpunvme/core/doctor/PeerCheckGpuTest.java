@@ -1,7 +1,9 @@
 package io.gpunvme.core.doctor;
 
+import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.gpunvme.core.accel.DeviceBuffer;
 import io.gpunvme.core.accel.GpuAccelerator;
 import io.gpunvme.core.accel.TestGpu;
 import io.gpunvme.core.device.Device;
@@ -46,14 +48,23 @@ class PeerCheckGpuTest {
         .containsExactly(Outcome.PASSED, Outcome.PASSED, Outcome.SKIPPED);
   }
 
+  /** Its registers are calls, not memory. */
   @Test
-  void registersAreReadWhenAskedFor() {
+  void registersOfAnEmbeddedControllerAreNotRead() {
     PeerReport report = run("", true);
 
-    assertThat(report.steps().getLast().outcome())
-        .as("%s", report.steps())
-        .isEqualTo(Outcome.PASSED);
-    assertThat(report.steps().getLast().detail()).contains("00010400h");
+    assertThat(report.verdict()).as("%s", report.steps()).isEqualTo(Verdict.GPU_DRIVES_SSD);
+    assertThat(report.steps().getLast().outcome()).isEqualTo(Outcome.SKIPPED);
+  }
+
+  @Test
+  void aLoadBringsWhatIsThere() {
+    try (GpuAccelerator gpu = GpuAccelerator.open();
+        DeviceBuffer memory = gpu.allocatePinned(4096)) {
+      memory.segment().set(JAVA_INT, 8, 0x12345678);
+
+      assertThat(RegisterLoad.load(gpu, memory.deviceAddress() + 8)).isEqualTo(0x12345678);
+    }
   }
 
   @Test
