@@ -59,16 +59,21 @@ public final class SysfsFunction implements PciFunction {
     this.lock = lock;
     this.physical = new PhysicalMemory(options.paths());
     write("enable", "1");
-    Path path = folder.resolve("config");
-    this.configFile = DeviceFile.open(path);
+    DeviceFile file = null;
     try {
-      this.config = new FileConfigSpace(configFile, 0, Math.toIntExact(Files.size(path)));
+      Path path = folder.resolve("config");
+      file = DeviceFile.open(path);
+      this.configFile = file;
+      this.config = new FileConfigSpace(file, 0, Math.toIntExact(Files.size(path)));
       command(
           ConfigSpace.COMMAND_MEMORY | ConfigSpace.COMMAND_INTX_DISABLE,
           ConfigSpace.COMMAND_BUS_MASTER);
       this.bars = mapBars(SysfsResources.parse(Files.readString(folder.resolve("resource"))));
     } catch (IOException | RuntimeException e) {
-      configFile.close();
+      if (file != null) {
+        file.close();
+      }
+      write("enable", "0");
       throw e;
     }
   }

@@ -1,0 +1,87 @@
+package io.gpunvme.nvme.pci;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.gpunvme.ffi.Posix;
+import io.gpunvme.nvme.DmaMappingException;
+import io.gpunvme.nvme.memory.BusRange;
+import io.gpunvme.nvme.memory.HostMemory;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class PhysicalMemoryTest {
+  private static final long PRESENT = 1L << 63;
+
+  @TempDir Path folder;
+
+  @Test
+  void everyPageHasItsFrame() {
+    long[] entries = {PRESENT | 0x1_2345, PRESENT | 1L << 55 | 7};
+
+    assertThat(PhysicalMemory.granules(2, 4096, i -> entries[(int) i]))
+        .containsExactly(0x1_2345_000L, 0x7000L);
+    assertThat(PhysicalMemory.granules(1, 16384, i -> entries[1]))
+        .containsExactly(0x1C000L, 0x1D000L, 0x1E000L, 0x1F000L);
+  }
+
+  @Test
+  void saysWhenTheKernelHidesFrames() {
+    assertThatThrownBy(() -> PhysicalMemory.granules(1, 4096, i -> PRESENT))
+        .isInstanceOf(DmaMappingException.class)
+        .hasMessageContaining("root");
+    assertThatThrownBy(() -> PhysicalMemory.granules(1, 4096, i -> 0))
+        .isInstanceOf(DmaMappingException.class)
+        .hasMessageContaining("not in memory");
+  }
+
+  @Test
+  void findsTheFramesOfRealMemory() {
+    PhysicalMemory physical = new PhysicalMemory(HostPaths.host());
+    try (HostMemory memory = HostMemory.shared(8L * Posix.pageSize())) {
+      BusRange range;
+      try {
+        range = physical.map(memory.segment());
+      } catch (DmaMappingException e) {
+        Assumptions.abort(e.getMessage());
+        return;
+      }
+      try (BusRange mapped = range;
+          BusRange again = physical.map(memory.segment())) {
+        for (long at = 0; at < memory.segment().byteSize(); at += BusRange.GRANULE) {
+          assertThat(mapped.busAddress(at)).isPositive().isEqualTo(again.busAddress(at));
+          assertThat(mapped.busAddress(at + 5)).isEqualTo(mapped.busAddress(at) + 5);
+        }
+      }
+    }
+  }
+
+  @Test
+  void refusesMisalignedMemory() {
+    PhysicalMemory physical = new PhysicalMemory(HostPaths.host());
+    try (HostMemory memory = HostMemory.shared(Posix.pageSize())) {
+      assertThatThrownBy(() -> physical.map(memory.segment().asSlice(64)))
+          .isInstanceOf(DmaMappingException.class)
+          .hasMessageContaining("not multiples of the page");
+    }
+  }
+
+  @Test
+  void saysWhatIsMissing() throws IOException {
+    FakeMachine machine = new FakeMachine(folder);
+    Files.delete(folder.resolve("proc/self/pagemap"));
+    PhysicalMemory physical = new PhysicalMemory(machine.paths());
+    try (HostMemory memory = HostMemory.shared(Posix.pageSize())) {
+      assertThatThrownBy(() -> physical.map(memory.segment()))
+          .isInstanceOf(DmaMappingException.class)
+          .hasMessageContaining("pagemap");
+    }
+    assertThat(LockedMemoryLimit.describe(machine.paths())).isEqualTo("8388608 bytes");
+    Files.delete(folder.resolve("proc/self/limits"));
+    assertThat(LockedMemoryLimit.describe(machine.paths())).isEqualTo("unknown");
+  }
+}
