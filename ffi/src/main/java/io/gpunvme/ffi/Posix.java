@@ -44,6 +44,7 @@ public final class Posix {
   public static final int MADV_DONTNEED = 4;
   public static final int MADV_DONTFORK = 10;
   public static final int MADV_HUGEPAGE = 14;
+  public static final int MADV_NOHUGEPAGE = 15;
   public static final int MADV_POPULATE_WRITE = 23;
 
   public static final int MFD_CLOEXEC = 1;

@@ -9,6 +9,8 @@ import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.nvme.driver.Namespace;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 class DeviceTest {
   @Test
@@ -52,5 +54,30 @@ class DeviceTest {
     assertThatThrownBy(() -> Device.open(address, options, "ready-stuck on enable"))
         .isInstanceOf(NvmeException.class)
         .isNotInstanceOf(InvalidRequestException.class);
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "vfio:ffff:ff:1f.7               | no PCI function ffff:ff:1f.7",
+        "sysfs:ffff:ff:1f.7,unsafe=true  | no PCI function ffff:ff:1f.7",
+        "vfio:ffff:ff:1f.7,unsafe=true   | no option 'unsafe'; there is noiommu, iommufd",
+        "vfio:ffff:ff:1f.7,iommufd=maybe | auto, true or false",
+        "vfio:ffff:ff:1f.7,noiommu=yes   | noiommu=yes: it is true or false",
+        "sysfs:ffff:ff:1f.7,workers=2    | no option 'workers'; there is unsafe",
+      })
+  void refusesFunctionsThatCannotBeOpened(String address, String message) {
+    assertThatThrownBy(() -> Device.open(address, ControllerOptions.defaults()))
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessageContaining(message);
+  }
+
+  @Test
+  void realControllersHaveNoFaultsAtWill() {
+    DeviceAddress address = DeviceAddress.parse("vfio:0000:01:00.0");
+    assertThatThrownBy(() -> Device.open(address, ControllerOptions.defaults(), "gone"))
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessageContaining("vfio:0000:01:00.0 is a real controller");
   }
 }

@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.pci;
 
+import io.gpunvme.ffi.PagePin;
 import io.gpunvme.ffi.Posix;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.nvme.DmaMappingException;
@@ -7,24 +8,30 @@ import io.gpunvme.nvme.memory.BusRange;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.HashSet;
+import java.util.Set;
 import java.util.function.LongUnaryOperator;
+import org.jspecify.annotations.Nullable;
 
 /**
- * Bus addresses where no IOMMU translates: the physical addresses of locked pages, one for every
- * 4096 bytes, from {@code /proc/self/pagemap}.
+ * Bus addresses where no IOMMU translates: the physical addresses of pinned pages, one for every
+ * 4096 bytes, from {@code /proc/self/pagemap}. Safe for all threads.
  *
- * <p>A locked page is never swapped out, and after {@code fork} it stays with this process. Linux
- * may all the same move it, when it makes room for huge pages ({@code
- * /proc/sys/vm/compact_unevictable_allowed} is 1 unless set otherwise) or takes memory offline. The
- * device would then write into somebody else's memory. Pages from the pool of huge pages are not
- * moved for the first reason.
+ * <p>Pages are pinned as for a device's DMA, so that the kernel does not move them. Where it does
+ * not let us (io_uring switched off), they are only locked: never swapped out, but Linux may move
+ * them when it makes room for huge pages or balances NUMA nodes, and the device would then write
+ * into somebody else's memory. A warning says so.
  */
-public final class PhysicalMemory {
+public final class PhysicalMemory implements AutoCloseable {
+  private static final System.Logger LOG = System.getLogger("io.gpunvme.nvme.pci");
   private static final long PRESENT = 1L << 63;
   private static final long FRAME = (1L << 55) - 1;
   private static final long ENTRY = Long.BYTES;
 
   private final HostPaths paths;
+  private final Set<PagePin> pins = new HashSet<>();
+  private boolean warned;
+  private boolean closed;
 
   /** Reads {@code self/pagemap} below {@code paths.proc()}. */
   public PhysicalMemory(HostPaths paths) {
@@ -32,11 +39,15 @@ public final class PhysicalMemory {
   }
 
   /**
-   * Locks memory and finds its pages. They stay locked until the memory is freed.
+   * Pins memory and finds its pages. It also stays locked until it is freed, and is not inherited
+   * by processes that are forked.
    *
    * @throws DmaMappingException if it is unsuitable, cannot be locked, or its pages are not shown
    */
-  public BusRange map(MemorySegment memory) {
+  public synchronized BusRange map(MemorySegment memory) {
+    if (closed) {
+      throw new DmaMappingException("the device is closed; nothing can be mapped any more");
+    }
     int page = Posix.pageSize();
     DmaChecks.check(memory, page);
     try {
@@ -48,7 +59,57 @@ public final class PhysicalMemory {
           e);
     }
     Posix.madvise(memory, Posix.MADV_DONTFORK);
-    return BusRange.scattered(memory, granules(memory, page), () -> {});
+    PagePin pin = pin(memory);
+    try {
+      // Pinning may have moved pages one last time: their addresses count from now on.
+      return BusRange.scattered(memory, granules(memory, page), () -> release(pin));
+    } catch (RuntimeException e) {
+      release(pin);
+      throw e;
+    }
+  }
+
+  private @Nullable PagePin pin(MemorySegment memory) {
+    try {
+      PagePin pin = PagePin.pin(memory);
+      pins.add(pin);
+      return pin;
+    } catch (PosixException e) {
+      if (!warned) {
+        warned = true;
+        LOG.log(
+            System.Logger.Level.WARNING,
+            "pages are locked but not pinned ({0}): Linux may move them under the device. Set"
+                + " vm.compact_unevictable_allowed=0 and kernel.numa_balancing=0, use huge pages,"
+                + " or allow io_uring (kernel.io_uring_disabled=0)",
+            e.getMessage());
+      }
+      withoutHugePages(memory);
+      return null;
+    }
+  }
+
+  /** Nobody then collects its pages into a huge one elsewhere. */
+  private static void withoutHugePages(MemorySegment memory) {
+    try {
+      Posix.madvise(memory, Posix.MADV_NOHUGEPAGE);
+    } catch (PosixException e) {
+      // Already of the pool of huge pages, or the kernel has no transparent ones.
+    }
+  }
+
+  private synchronized void release(@Nullable PagePin pin) {
+    if (pin != null && pins.remove(pin)) {
+      pin.close();
+    }
+  }
+
+  /** Lets all pages go; the device does no DMA any more. Idempotent. */
+  @Override
+  public synchronized void close() {
+    closed = true;
+    pins.forEach(PagePin::close);
+    pins.clear();
   }
 
   private long[] granules(MemorySegment memory, int page) {

@@ -238,6 +238,7 @@ public final class SysfsFunction implements PciFunction {
       // No DMA any more: the memory may be somebody else's soon.
       command(0, ConfigSpace.COMMAND_BUS_MASTER);
       closeBars(bars);
+      physical.close();
       configFile.close();
       write("enable", "0");
     } catch (PosixException e) {

@@ -1,6 +1,5 @@
 package io.gpunvme.nvme.pci.vfio;
 
-import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.memory.BusRange;
 import io.gpunvme.nvme.pci.HostPaths;
 import io.gpunvme.nvme.pci.PhysicalMemory;
@@ -9,7 +8,6 @@ import java.lang.foreign.MemorySegment;
 /** Nothing translates: bus addresses are physical addresses. */
 final class PhysicalDomain implements IommuDomain {
   private final PhysicalMemory physical;
-  private volatile boolean closed;
 
   PhysicalDomain(HostPaths paths) {
     this.physical = new PhysicalMemory(paths);
@@ -27,14 +25,11 @@ final class PhysicalDomain implements IommuDomain {
 
   @Override
   public BusRange map(MemorySegment memory) {
-    if (closed) {
-      throw new DmaMappingException("the device is closed; nothing can be mapped any more");
-    }
     return physical.map(memory);
   }
 
   @Override
   public void close() {
-    closed = true;
+    physical.close();
   }
 }

@@ -48,6 +48,11 @@ final class RemovalWatch implements AutoCloseable {
       LOG.log(System.Logger.Level.DEBUG, "removal of {0} is not announced: {1}", name, e);
       return null;
     }
+    return start(event, name, wanted);
+  }
+
+  /** Watches what somebody else will signal; owns it. */
+  static RemovalWatch start(EventFd event, String name, Runnable wanted) {
     RemovalWatch watch = new RemovalWatch(event, name, wanted);
     watch.thread.start();
     return watch;
