@@ -234,18 +234,15 @@ public final class SysfsFunction implements PciFunction {
       return;
     }
     closed = true;
-    try {
-      // No DMA any more: the memory may be somebody else's soon.
+    // No DMA any more: the memory may be somebody else's soon.
+    try (lock;
+        configFile;
+        physical) {
       command(0, ConfigSpace.COMMAND_BUS_MASTER);
       closeBars(bars);
-      physical.close();
-      configFile.close();
       write("enable", "0");
     } catch (PosixException e) {
       LOG.log(System.Logger.Level.WARNING, "giving back " + name(), e);
-    } finally {
-      configFile.close();
-      lock.close();
     }
   }
 

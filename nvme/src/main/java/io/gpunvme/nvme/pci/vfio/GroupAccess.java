@@ -2,6 +2,7 @@ package io.gpunvme.nvme.pci.vfio;
 
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
+import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.pci.DeviceFile;
@@ -74,9 +75,7 @@ final class GroupAccess {
       request(
           "putting group " + group + " into a container",
           () -> groupFile.ioctl(VfioAbi.GROUP_SET_CONTAINER, number));
-      request(
-          "setting the IOMMU of the container",
-          () -> container.ioctl(VfioAbi.SET_IOMMU, extension));
+      setIommu(container, extension);
       MemorySegment name = arena.allocateFrom(address.toString());
       int fd =
           request(
@@ -84,6 +83,17 @@ final class GroupAccess {
               () -> groupFile.ioctl(VfioAbi.GROUP_GET_DEVICE_FD, name));
       DeviceFile device = opened.add(new DeviceFile("vfio device " + address, fd));
       return new Access(device, domain(container, extension), opened);
+    }
+  }
+
+  private void setIommu(DeviceFile container, int extension) {
+    try {
+      container.ioctl(VfioAbi.SET_IOMMU, extension);
+    } catch (PosixException e) {
+      if (e.errno() == Errno.EPERM && !noIommu) {
+        throw Refusals.noInterruptRemapping(address, e);
+      }
+      throw Refusals.request(address, "setting the IOMMU of the container", e);
     }
   }
 

@@ -89,6 +89,16 @@ final class Refusals {
             + " or put the device into a slot whose port isolates it (ACS)");
   }
 
+  static InvalidRequestException noInterruptRemapping(PciAddress address, PosixException e) {
+    return caused(
+        address
+            + ": the kernel does not give the IOMMU away (EPERM), as it does where interrupts are"
+            + " not remapped (`dmesg` says so). Switch interrupt remapping on in the firmware"
+            + " (x2APIC, VT-d or AMD-Vi), or accept that the device can forge interrupts: `echo Y >"
+            + " /sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts` as root",
+        e);
+  }
+
   /** A node below {@code /dev} that could not be opened. */
   static InvalidRequestException node(PciAddress address, Path node, PosixException e) {
     String why =

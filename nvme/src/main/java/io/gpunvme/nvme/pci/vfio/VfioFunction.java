@@ -215,15 +215,11 @@ public final class VfioFunction implements PciFunction {
     }
     closed = true;
     // First of all no DMA: what is unmapped next may be somebody else's memory soon.
-    noMoreDma();
-    closeBars();
-    if (removal != null) {
-      removal.close();
-    }
-    try {
-      access.close();
-    } finally {
-      lock.close();
+    try (lock;
+        access;
+        removal) {
+      noMoreDma();
+      closeBars();
     }
   }
 

@@ -155,6 +155,15 @@ class VfioRefusalTest {
   }
 
   @Test
+  void interruptsAreNotRemapped() {
+    PosixException e = new PosixException("ioctl", "fd 5", Errno.EPERM);
+    assertThat(Refusals.noInterruptRemapping(FakeMachine.ADDRESS, e))
+        .hasMessageContaining("0000:01:00.0: ")
+        .hasMessageContaining("allow_unsafe_interrupts")
+        .hasCause(e);
+  }
+
+  @Test
   void aNodeCannotBeOpened() {
     Path node = Path.of("/dev/vfio/7");
     assertThat(refusal(node, Errno.EACCES))
