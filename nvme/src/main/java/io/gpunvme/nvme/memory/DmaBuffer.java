@@ -5,9 +5,9 @@ import java.lang.foreign.MemorySegment;
 /**
  * Page-aligned host memory, zeroed, mapped for one controller, owned by whoever allocated it.
  *
- * <p>Backed by a memfd so that other processes (a vfio-user server) and CUDA can be given the same
- * pages. Closing unmaps it from the controller first and then frees it; the caller makes sure that
- * no command in flight still names it.
+ * <p>Made of what the controller's {@link BusMapper#allocate} gives: huge pages, or a memfd, so
+ * that CUDA and other processes can be given the same pages. Closing unmaps it from the controller
+ * first and then frees it; the caller makes sure that no command in flight still names it.
  */
 public final class DmaBuffer implements AutoCloseable {
   private final HostMemory owned;

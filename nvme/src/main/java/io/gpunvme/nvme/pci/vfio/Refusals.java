@@ -108,7 +108,9 @@ final class Refusals {
           case Errno.EACCES, Errno.EPERM ->
               "this user may not; as root `chown $USER " + node + "`, a udev rule, or run as root";
           case Errno.EBUSY ->
-              "another process has it open (`fuser " + node + "` names it); end that process";
+              "somebody has it open (`fuser "
+                  + node
+                  + "` names the process); of one group, one device can be used at a time";
           default -> e.getMessage();
         };
     return caused(address + ": opening " + node + " failed (" + e.errnoName() + "): " + why, e);
