@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.pci;
 
+import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.PagePin;
 import io.gpunvme.ffi.Posix;
 import io.gpunvme.ffi.PosixException;
@@ -58,7 +59,7 @@ public final class PhysicalMemory implements AutoCloseable {
               .formatted(memory.byteSize(), e.errnoName(), LockedMemoryLimit.advice(paths)),
           e);
     }
-    Posix.madvise(memory, Posix.MADV_DONTFORK);
+    keepFromChildren(memory);
     PagePin pin = pin(memory);
     try {
       // Pinning may have moved pages one last time: their addresses count from now on.
@@ -66,6 +67,19 @@ public final class PhysicalMemory implements AutoCloseable {
     } catch (RuntimeException e) {
       release(pin);
       throw e;
+    }
+  }
+
+  /** A child that writes to a page may be left with it, and this process with a copy. */
+  private static void keepFromChildren(MemorySegment memory) {
+    try {
+      Posix.madvise(memory, Posix.MADV_DONTFORK);
+    } catch (PosixException e) {
+      // The kernel advises on whole huge pages only. Pieces of them are shared memory, of which
+      // nobody is left with a copy.
+      if (e.errno() != Errno.EINVAL) {
+        throw e;
+      }
     }
   }
 

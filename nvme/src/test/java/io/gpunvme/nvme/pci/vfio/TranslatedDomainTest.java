@@ -99,6 +99,7 @@ class TranslatedDomainTest {
     range.close();
     range.close();
     assertThat(table.entries).isEmpty();
+    assertThat(domain.map(memory(PAGE)).busAddress(0)).isEqualTo(FIRST);
     assertThat(domain.addressBits()).isEqualTo(39);
   }
 
