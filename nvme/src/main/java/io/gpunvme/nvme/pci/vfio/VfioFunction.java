@@ -57,11 +57,11 @@ public final class VfioFunction implements PciFunction {
       for (int i = 0; i < BARS; i++) {
         bars[i] = device.bar(i);
       }
+      this.removal = RemovalWatch.start(device.file(), address.toString(), this::removed);
     } catch (RuntimeException e) {
       closeBars();
       throw e;
     }
-    this.removal = RemovalWatch.start(device.file(), address.toString(), this::removed);
   }
 
   /**
