@@ -1,0 +1,22 @@
+package io.gpunvme.nvme.driver;
+
+import io.gpunvme.nvme.pci.PciFunction;
+import java.util.List;
+import org.junit.jupiter.api.Tag;
+
+/**
+ * The contract on a controller that somebody else wrote. {@code scripts/guest} runs it on QEMU's;
+ * docs/qemu-differences.md has what differs from the embedded one.
+ */
+@Tag("qemu")
+class RealControllerContractTest extends ControllerContract {
+  @Override
+  PciFunction function() {
+    return RealDevice.open();
+  }
+
+  @Override
+  List<Expected> expected() {
+    return RealDevice.namespaces();
+  }
+}

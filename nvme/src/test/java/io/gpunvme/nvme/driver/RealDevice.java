@@ -1,0 +1,48 @@
+package io.gpunvme.nvme.driver;
+
+import io.gpunvme.nvme.pci.PciAddress;
+import io.gpunvme.nvme.pci.PciFunction;
+import io.gpunvme.nvme.pci.vfio.VfioFunction;
+import io.gpunvme.nvme.pci.vfio.VfioOptions;
+import java.util.Arrays;
+import java.util.List;
+import org.junit.jupiter.api.Assumptions;
+
+/**
+ * The controller that the tests with the tag {@code qemu} may destroy the contents of, by system
+ * properties:
+ *
+ * <ul>
+ *   <li>{@code gpunvme.device}: {@code vfio:0000:00:04.0} or {@code sysfs:0000:00:04.0};
+ *   <li>{@code gpunvme.namespaces}: all of its namespaces, {@code nsid:blocksize:blocks}, with commas
+ *       between them.
+ * </ul>
+ */
+final class RealDevice {
+  private static final String DEVICE = System.getProperty("gpunvme.device", "");
+  private static final String NAMESPACES = System.getProperty("gpunvme.namespaces", "");
+
+  private RealDevice() {}
+
+  /** Skips the test where no device is named. */
+  static void require() {
+    Assumptions.assumeTrue(
+        !DEVICE.isEmpty(), "no real controller: none is named by -Dgpunvme.device=vfio:ADDRESS");
+  }
+
+  static PciFunction open() {
+    require();
+    PciAddress address = PciAddress.parse(DEVICE.substring(DEVICE.indexOf(':') + 1));
+    return VfioFunction.open(address, VfioOptions.defaults());
+  }
+
+  static List<ContractRig.Expected> namespaces() {
+    return Arrays.stream(NAMESPACES.split(","))
+        .map(text -> text.split(":"))
+        .map(
+            n ->
+                new ContractRig.Expected(
+                    Integer.parseInt(n[0]), Integer.parseInt(n[1]), Long.parseLong(n[2])))
+        .toList();
+  }
+}
