@@ -14,8 +14,8 @@ import org.junit.jupiter.api.Assumptions;
  *
  * <ul>
  *   <li>{@code gpunvme.device}: {@code vfio:0000:00:04.0} or {@code sysfs:0000:00:04.0};
- *   <li>{@code gpunvme.namespaces}: all of its namespaces, {@code nsid:blocksize:blocks}, with commas
- *       between them.
+ *   <li>{@code gpunvme.namespaces}: all of its namespaces, {@code nsid:blocksize:blocks}, with
+ *       commas between them.
  * </ul>
  */
 final class RealDevice {
