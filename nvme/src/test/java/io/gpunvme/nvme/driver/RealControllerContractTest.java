@@ -19,4 +19,9 @@ class RealControllerContractTest extends ControllerContract {
   List<Expected> expected() {
     return RealDevice.namespaces();
   }
+
+  @Override
+  ControllerOptions.Builder options() {
+    return RealDevice.limit(super.options());
+  }
 }

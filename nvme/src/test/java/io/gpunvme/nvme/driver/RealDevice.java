@@ -1,7 +1,10 @@
 package io.gpunvme.nvme.driver;
 
+import io.gpunvme.nvme.pci.HostPaths;
 import io.gpunvme.nvme.pci.PciAddress;
 import io.gpunvme.nvme.pci.PciFunction;
+import io.gpunvme.nvme.pci.sysfs.SysfsFunction;
+import io.gpunvme.nvme.pci.sysfs.SysfsOptions;
 import io.gpunvme.nvme.pci.vfio.VfioFunction;
 import io.gpunvme.nvme.pci.vfio.VfioOptions;
 import java.util.Arrays;
@@ -13,7 +16,8 @@ import org.junit.jupiter.api.Assumptions;
  * properties:
  *
  * <ul>
- *   <li>{@code gpunvme.device}: {@code vfio:0000:00:04.0} or {@code sysfs:0000:00:04.0};
+ *   <li>{@code gpunvme.device}: {@code vfio:0000:00:04.0} or {@code
+ *       sysfs:0000:00:04.0,unsafe=true};
  *   <li>{@code gpunvme.namespaces}: all of its namespaces, {@code nsid:blocksize:blocks}, with
  *       commas between them.
  * </ul>
@@ -32,8 +36,16 @@ final class RealDevice {
 
   static PciFunction open() {
     require();
-    PciAddress address = PciAddress.parse(DEVICE.substring(DEVICE.indexOf(':') + 1));
-    return VfioFunction.open(address, VfioOptions.defaults());
+    PciAddress address = PciAddress.parse(DEVICE.replaceFirst("^[^:]*:", "").split(",")[0]);
+    return DEVICE.startsWith("sysfs:")
+        ? SysfsFunction.open(address, new SysfsOptions(true, HostPaths.host()))
+        : VfioFunction.open(address, VfioOptions.defaults());
+  }
+
+  /** What the driver may use of it. */
+  static ControllerOptions.Builder limit(ControllerOptions.Builder options) {
+    Long longest = Long.getLong("gpunvme.maxTransfer");
+    return longest == null ? options : options.maxTransferBytes(longest);
   }
 
   static List<ContractRig.Expected> namespaces() {

@@ -31,6 +31,11 @@ class RealMediaErrorTest extends ContractRig {
     return RealDevice.namespaces();
   }
 
+  @Override
+  ControllerOptions.Builder options() {
+    return RealDevice.limit(super.options());
+  }
+
   @Test
   void onlyReadsOfTheBadBlockFail() {
     try (BlockDevice device = device(8)) {
