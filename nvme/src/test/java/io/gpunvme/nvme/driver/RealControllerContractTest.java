@@ -21,6 +21,11 @@ class RealControllerContractTest extends ControllerContract {
   }
 
   @Override
+  boolean mayFormat() {
+    return true;
+  }
+
+  @Override
   ControllerOptions.Builder options() {
     return RealDevice.limit(super.options());
   }
