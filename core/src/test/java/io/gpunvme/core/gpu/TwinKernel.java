@@ -49,6 +49,13 @@ public final class TwinKernel implements TransferKernel {
         folder, "twin.so", SOURCE, "-O1", "-shared", "-fPIC", "-Wno-missing-field-initializers");
   }
 
+  /**
+   * Compiles it into the folder that is named, in the module's folder: for machines without g++.
+   */
+  public static void main(String[] arguments) throws IOException, InterruptedException {
+    compile(Path.of(arguments[0]));
+  }
+
   /** Loads what {@link #compile} made. */
   public static TwinKernel load(Path library) {
     return new TwinKernel(library);

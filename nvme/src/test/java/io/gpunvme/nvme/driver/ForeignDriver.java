@@ -21,7 +21,8 @@ final class ForeignDriver {
   record Done(int cid, int status, int sqid) {}
 
   private final ExternalQueuePair pair;
-  private final HostRings rings;
+  private final MemorySegment sq;
+  private final MemorySegment cq;
   private final MemorySegment sqDoorbell;
   private final MemorySegment cqDoorbell;
   private int tail;
@@ -30,8 +31,15 @@ final class ForeignDriver {
   private int nextCid;
 
   ForeignDriver(NvmeController controller, ExternalQueuePair pair, HostRings rings) {
+    this(controller, pair, rings.sq(), rings.cq());
+  }
+
+  /** With rings that may lie anywhere. */
+  ForeignDriver(
+      NvmeController controller, ExternalQueuePair pair, MemorySegment sq, MemorySegment cq) {
     this.pair = pair;
-    this.rings = rings;
+    this.sq = sq;
+    this.cq = cq;
     Bar bar = controller.function().bar(0);
     this.sqDoorbell = bar.peerMemory(pair.sqDoorbellOffset(), Integer.BYTES);
     this.cqDoorbell = bar.peerMemory(pair.cqDoorbellOffset(), Integer.BYTES);
@@ -53,7 +61,7 @@ final class ForeignDriver {
     int cid = nextCid++ & 0xFFFF;
     long at = (long) tail * Sqe.SIZE;
     int cdw0 = Sqe.cdw0(opcode, 0, cid);
-    Sqe.put(rings.sq(), at, cdw0, nsid, 0, bus, 0, (int) slba, (int) (slba >>> 32), 0, 0, 0, 0);
+    Sqe.put(sq, at, cdw0, nsid, 0, bus, 0, (int) slba, (int) (slba >>> 32), 0, 0, 0, 0);
     tail = (tail + 1) % pair.sqSize();
     return cid;
   }
@@ -76,11 +84,11 @@ final class ForeignDriver {
     List<Done> done = new ArrayList<>();
     while (true) {
       long at = (long) head * Cqe.SIZE;
-      int dw3 = Cqe.dw3Acquire(rings.cq(), at);
+      int dw3 = Cqe.dw3Acquire(cq, at);
       if (Cqe.phase(dw3) != phase) {
         break;
       }
-      done.add(new Done(Cqe.cid(dw3), Cqe.status(dw3), Cqe.sqid(rings.cq(), at)));
+      done.add(new Done(Cqe.cid(dw3), Cqe.status(dw3), Cqe.sqid(cq, at)));
       if (++head == pair.cqSize()) {
         head = 0;
         phase ^= 1;
