@@ -36,8 +36,10 @@ abstract class CmbContract extends ContractRig {
     bar.write64(Registers.CMBMSC, new Cmbmsc(0).withCre(true).value());
     Cmbloc place = new Cmbloc(bar.read32(Registers.CMBLOC));
     size = new Cmbsz(bar.read32(Registers.CMBSZ));
-    bar.write64(
-        Registers.CMBMSC, new Cmbmsc(0).withCre(true).withCmse(true).withCba(BASE >>> 12).value());
+    long on = new Cmbmsc(0).withCre(true).withCmse(true).withCba(BASE >>> 12).value();
+    // The half with the switch last: QEMU takes the address as it is at that moment.
+    bar.write32(Registers.CMBMSC + Integer.BYTES, (int) (on >>> 32));
+    bar.write32(Registers.CMBMSC, (int) on);
     assertThat(new Cmbsts(bar.read32(Registers.CMBSTS)).cbai()).isFalse();
     assumeTrue(size.rds() && size.wds(), "no data in controller memory");
     return controller.function().bar(place.bir()).memory(place.ofst() * size.unit(), size.bytes());
