@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# shellcheck disable=SC2154 # next is its user's; app and java are scripts/build.sh's
 # Sourced by what packs gpunvme and its tests for another machine, in the repository root, after
 # scripts/jdk.sh, find_jdk and scripts/build.sh. Each function fills the folder $next.
 

@@ -12,8 +12,9 @@ skip() { # WHY
 [ "$(uname -m)" = x86_64 ] || skip "the guest needs the processor and the Java of x86_64, not $(uname -m)"
 command -v dpkg-deb >/dev/null || skip 'the kernel of the guest is a Debian package: no dpkg-deb'
 if ! command -v qemu-system-x86_64 >/dev/null; then
-  [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null ||
+  if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
     skip 'qemu-system-x86_64 is not installed: sudo apt-get install qemu-system-x86'
+  fi
   echo 'installing qemu-system-x86'
   { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends qemu-system-x86; } \
     >/dev/null 2>&1 </dev/null || skip 'qemu-system-x86 cannot be installed'
