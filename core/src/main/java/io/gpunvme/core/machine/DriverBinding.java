@@ -98,11 +98,18 @@ public final class DriverBinding {
   /**
    * Plans to leave a function without a driver, as {@code sysfs:} needs it.
    *
-   * @throws InvalidRequestException if it is no NVMe controller, or in use
+   * @throws InvalidRequestException if it is no NVMe controller, in use, or behind an IOMMU that
+   *     translates
    */
   public Plan release(Machine machine, PciAddress address) {
     MachineFunction function = requireNvme(machine, address);
     DiskUse.requireFree(machine, address);
+    IommuGroup group = function.group();
+    if (group != null && group.translated()) {
+      throw new InvalidRequestException(
+          "an IOMMU translates for %s, so sysfs: cannot drive it; bind it without --no-driver, and use vfio:%s"
+              .formatted(address, address));
+    }
     return function.driver().isEmpty() && !function.driverOverride().isEmpty()
         ? new Plan(function, "", List.of())
         : takeAway(function, NO_DRIVER);

@@ -150,6 +150,7 @@ class DriverBindingTest {
 
   @Test
   void releaseLeavesItWithoutADriver() throws IOException {
+    fake.group("7", "identity", SSD);
     Machine machine = fake.read();
     binding().bind(machine, binding().release(machine, pci(SSD)));
     assertThat(driver()).isEmpty();
@@ -260,7 +261,8 @@ class DriverBindingTest {
 
     refused("/dev/nvme0n1 is mounted at /data");
     assertThatThrownBy(() -> binding().release(fake.read(), pci(SSD)))
-        .isInstanceOf(InvalidRequestException.class);
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessageContaining("mounted at /data");
   }
 
   @Test
@@ -276,6 +278,13 @@ class DriverBindingTest {
 
     fake.unbind("0000:02:00.0");
     assertThat(binding().bind(fake.read(), pci(SSD)).writes()).hasSize(3);
+  }
+
+  @Test
+  void anIommuInTheWayOfSysfs() {
+    assertThatThrownBy(() -> binding().release(fake.read(), pci(SSD)))
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessageContaining("vfio:" + SSD);
   }
 
   @Test
