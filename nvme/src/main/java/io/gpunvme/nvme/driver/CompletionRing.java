@@ -4,6 +4,7 @@ import static io.gpunvme.nvme.driver.QueuePairLayout.getInt;
 import static io.gpunvme.nvme.driver.QueuePairLayout.increment;
 import static io.gpunvme.nvme.driver.QueuePairLayout.setInt;
 
+import io.gpunvme.nvme.pci.Mmio;
 import io.gpunvme.nvme.spec.Cqe;
 import java.lang.foreign.MemorySegment;
 
@@ -85,6 +86,6 @@ final class CompletionRing {
   void ring() {
     increment(state, QueuePairLayout.CQ_DOORBELLS);
     // Release: the entries were read before the controller may overwrite them.
-    QueuePairLayout.setIntRelease(doorbells, doorbell, getInt(state, QueuePairLayout.CQ_HEAD));
+    Mmio.store32(doorbells, doorbell, getInt(state, QueuePairLayout.CQ_HEAD));
   }
 }

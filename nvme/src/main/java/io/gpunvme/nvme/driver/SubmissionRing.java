@@ -4,6 +4,7 @@ import static io.gpunvme.nvme.driver.QueuePairLayout.getInt;
 import static io.gpunvme.nvme.driver.QueuePairLayout.increment;
 import static io.gpunvme.nvme.driver.QueuePairLayout.setInt;
 
+import io.gpunvme.nvme.pci.Mmio;
 import io.gpunvme.nvme.spec.Sqe;
 import java.lang.foreign.MemorySegment;
 
@@ -58,6 +59,6 @@ final class SubmissionRing {
     increment(state, QueuePairLayout.SQ_DOORBELLS);
     // The controller is the other side: release orders the SQEs before the doorbell it polls or
     // that reaches it over PCIe.
-    QueuePairLayout.setIntRelease(doorbells, doorbell, tail);
+    Mmio.store32(doorbells, doorbell, tail);
   }
 }

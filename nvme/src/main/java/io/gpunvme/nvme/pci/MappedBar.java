@@ -3,9 +3,6 @@ package io.gpunvme.nvme.pci;
 import io.gpunvme.ffi.Mapping;
 import io.gpunvme.nvme.InvalidRequestException;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
-import java.lang.invoke.VarHandle;
-import java.nio.ByteOrder;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -17,9 +14,6 @@ import org.jspecify.annotations.Nullable;
  * <p>After {@link #close} reads return all ones and writes do nothing. Safe for all threads.
  */
 public final class MappedBar implements Bar, AutoCloseable {
-  private static final VarHandle REGISTER =
-      ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN).varHandle().withInvokeExactBehavior();
-
   /** A mapped part, from {@code offset} of the BAR on. */
   public record Part(long offset, Mapping mapping) {
     private @Nullable MemorySegment slice(long at, long bytes) {
@@ -69,7 +63,7 @@ public final class MappedBar implements Bar, AutoCloseable {
       return file == null ? -1 : file.read(start + offset, Integer.BYTES);
     }
     try {
-      return (int) REGISTER.getAcquire(register, 0L);
+      return Mmio.load32(register, 0);
     } catch (IllegalStateException e) {
       return -1; // closed just now
     }
@@ -88,7 +82,7 @@ public final class MappedBar implements Bar, AutoCloseable {
       return;
     }
     try {
-      REGISTER.setRelease(register, 0L, value);
+      Mmio.store32(register, 0, value);
     } catch (IllegalStateException e) {
       // Closed just now: the write comes too late.
     }
