@@ -3,6 +3,7 @@ package io.gpunvme.nvme.driver;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.gpunvme.nvme.pci.Bar;
+import io.gpunvme.nvme.pci.Mmio;
 import io.gpunvme.nvme.spec.Cqe;
 import io.gpunvme.nvme.spec.IoOpcode;
 import io.gpunvme.nvme.spec.Sqe;
@@ -76,7 +77,7 @@ final class ForeignDriver {
 
   void ring() {
     // The controller is the other side: the SQEs first.
-    QueuePairLayout.setIntRelease(sqDoorbell, 0, tail);
+    Mmio.store32(sqDoorbell, 0, tail);
   }
 
   /** Everything that has completed; the entries go back to the controller. */
@@ -95,7 +96,7 @@ final class ForeignDriver {
       }
     }
     if (!done.isEmpty()) {
-      QueuePairLayout.setIntRelease(cqDoorbell, 0, head);
+      Mmio.store32(cqDoorbell, 0, head);
     }
     return done;
   }
