@@ -85,7 +85,7 @@ final class CompletionRing {
   /** Returns everything consumed to the controller. */
   void ring() {
     increment(state, QueuePairLayout.CQ_DOORBELLS);
-    // Release: the entries were read before the controller may overwrite them.
+    // After a fence: the entries were read before the controller may overwrite them.
     Mmio.store32(doorbells, doorbell, getInt(state, QueuePairLayout.CQ_HEAD));
   }
 }

@@ -57,8 +57,8 @@ final class SubmissionRing {
     int tail = getInt(state, QueuePairLayout.SQ_TAIL);
     setInt(state, QueuePairLayout.SQ_RUNG, tail);
     increment(state, QueuePairLayout.SQ_DOORBELLS);
-    // The controller is the other side: release orders the SQEs before the doorbell it polls or
-    // that reaches it over PCIe.
+    // The controller is the other side: the store's fence orders the SQEs before the doorbell it
+    // polls or that reaches it over PCIe.
     Mmio.store32(doorbells, doorbell, tail);
   }
 }
