@@ -95,7 +95,9 @@ final class CommandPipeline {
     SimCommand c = pool.take();
     sq.fetch(c.words);
     c.decode();
-    c.queue = sq;
+    if (c.queue != sq) {
+      c.queue = sq;
+    }
     c.sqid = sq.qid();
     c.admin = c.sqid == 0;
     c.dw0 = 0;
@@ -138,7 +140,7 @@ final class CommandPipeline {
     park(c, sq, SimCommand.State.HELD);
   }
 
-  private static void park(SimCommand c, SubmissionQueue sq, SimCommand.State state) {
+  private static void park(SimCommand c, SubmissionQueue sq, int state) {
     c.state = state;
     if (!c.linked) {
       sq.link(c);
@@ -249,9 +251,8 @@ final class CommandPipeline {
   void dropHeldBack(CompletionQueue cq) {
     SimCommand c;
     while ((c = cq.takeHeldBack()) != null) {
-      SubmissionQueue sq = c.queue;
-      if (sq != null) {
-        poster.recycle(c, sq);
+      if (c.state != SimCommand.State.FREE) {
+        poster.recycle(c, CompletionPoster.queue(c));
       }
     }
   }

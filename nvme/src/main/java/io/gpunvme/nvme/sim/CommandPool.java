@@ -1,7 +1,6 @@
 package io.gpunvme.nvme.sim;
 
 import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
@@ -17,7 +16,9 @@ final class CommandPool {
   private final RemoteChannels channels;
 
   // Lives as long as anybody can reach it: a worker that is late may still touch it after close.
-  private final MemorySegment bitBucket = Arena.ofAuto().allocate(BIT_BUCKET_BYTES, Long.BYTES);
+  private final DmaRegion bitBucket =
+      new DmaRegion(
+          0, BIT_BUCKET_BYTES, Arena.ofAuto().allocate(BIT_BUCKET_BYTES, Long.BYTES), true);
   private @Nullable SimCommand[] free = new SimCommand[SLAB];
   private int count;
 
@@ -44,12 +45,16 @@ final class CommandPool {
       throw new IllegalStateException("command " + c.cid + " was released twice");
     }
     c.state = SimCommand.State.FREE;
-    c.queue = null;
-    c.fault = null;
+    if (c.fault != null) {
+      c.fault = null;
+    }
     if (count == free.length) {
       free = Arrays.copyOf(free, count * 2);
     }
-    free[count++] = c;
+    if (free[count] != c) {
+      free[count] = c;
+    }
+    count++;
   }
 
   private void grow() {

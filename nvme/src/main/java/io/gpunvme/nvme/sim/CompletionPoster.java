@@ -184,7 +184,7 @@ final class CompletionPoster {
   static SubmissionQueue queue(SimCommand c) {
     SubmissionQueue sq = c.queue;
     if (sq == null) {
-      throw new IllegalStateException("command " + c.cid + " is in the pool");
+      throw new IllegalStateException("command " + c.cid + " was never fetched");
     }
     return sq;
   }

@@ -198,8 +198,8 @@ final class QueueAdmin {
   private static void end(SimCommand one, CommandPipeline pipeline) {
     int status = StatusCode.ABORTED_SQ_DELETION.status();
     switch (one.state) {
-      case FINISHED -> pipeline.hurry(one);
-      case COPYING -> pipeline.conclude(one, status);
+      case SimCommand.State.FINISHED -> pipeline.hurry(one);
+      case SimCommand.State.COPYING -> pipeline.conclude(one, status);
       default -> pipeline.cancel(one, status);
     }
   }
@@ -245,12 +245,12 @@ final class QueueAdmin {
   private boolean abort(SimCommand victim, CommandPipeline pipeline) {
     int status = StatusCode.ABORT_REQUESTED.status();
     switch (victim.state) {
-      case SCHEDULED, HELD -> {
+      case SimCommand.State.SCHEDULED, SimCommand.State.HELD -> {
         controller.asyncEvents().forget(victim);
         pipeline.cancel(victim, status);
         return true;
       }
-      case COPYING -> {
+      case SimCommand.State.COPYING -> {
         // What is under way ends by itself, and soon.
         boolean idle = victim.transfer.isWaiting() && !victim.transfer.isUnderWay();
         if (idle) {

@@ -17,8 +17,7 @@ final class ScatterList {
   private static final int INITIAL = 4;
 
   private final RemoteChannels channels;
-  private MemorySegment[] segments = new MemorySegment[INITIAL];
-  private @Nullable DmaRegion[] remotes = new DmaRegion[INITIAL];
+  private DmaRegion[] regions = new DmaRegion[INITIAL];
   private long[] offsets = new long[INITIAL];
   private long[] lengths = new long[INITIAL];
   private int count;
@@ -36,12 +35,13 @@ final class ScatterList {
 
   /** The host memory piece {@code i} lies in; {@link MemorySegment#NULL} if it is remote. */
   MemorySegment segment(int i) {
-    return segments[i];
+    return regions[i].memory();
   }
 
   /** The remote region piece {@code i} lies in; null if it is host memory. */
   @Nullable DmaRegion remote(int i) {
-    return remotes[i];
+    DmaRegion region = regions[i];
+    return region.isRemote() ? region : null;
   }
 
   /** Whether a piece is remote. */
@@ -73,37 +73,21 @@ final class ScatterList {
 
   /** Appends a piece of a region, {@code length} above 0. */
   void add(DmaRegion region, long offset, long length) {
-    if (region.isRemote()) {
-      anyRemote = true;
-      append(region.memory(), region, offset, length);
-    } else {
-      append(region.memory(), null, offset, length);
-    }
-  }
-
-  /** Appends a piece of host memory, {@code length} above 0. */
-  void add(MemorySegment segment, long offset, long length) {
-    append(segment, null, offset, length);
-  }
-
-  private void append(MemorySegment segment, @Nullable DmaRegion remote, long offset, long length) {
     total += length;
     int last = count - 1;
-    if (last >= 0
-        && remote == remotes[last]
-        && segment.equals(segments[last])
-        && offsets[last] + lengths[last] == offset) {
+    if (last >= 0 && region == regions[last] && offsets[last] + lengths[last] == offset) {
       lengths[last] += length;
       return;
     }
-    if (count == segments.length) {
-      segments = Arrays.copyOf(segments, count * 2);
-      remotes = Arrays.copyOf(remotes, count * 2);
+    if (count == regions.length) {
+      regions = Arrays.copyOf(regions, count * 2);
       offsets = Arrays.copyOf(offsets, count * 2);
       lengths = Arrays.copyOf(lengths, count * 2);
     }
-    segments[count] = segment;
-    remotes[count] = remote;
+    if (regions[count] != region) {
+      regions[count] = region;
+    }
+    anyRemote |= region.isRemote();
     offsets[count] = offset;
     lengths[count] = length;
     count++;
@@ -119,11 +103,11 @@ final class ScatterList {
     long done = 0;
     for (int i = 0; done < bytes; i++) {
       long n = Math.min(lengths[i], bytes - done);
-      DmaRegion remote = remotes[i];
-      if (remote == null) {
-        MemorySegment.copy(source, sourceOffset + done, segments[i], offsets[i], n);
+      DmaRegion region = regions[i];
+      if (region.isRemote()) {
+        channels.of(region).write(offsets[i], source.asSlice(sourceOffset + done, n));
       } else {
-        channels.of(remote).write(offsets[i], source.asSlice(sourceOffset + done, n));
+        MemorySegment.copy(source, sourceOffset + done, region.memory(), offsets[i], n);
       }
       done += n;
     }
@@ -149,11 +133,11 @@ final class ScatterList {
    * @throws RemoteFailure if remote memory cannot be reached
    */
   void copyIn(int i, long skip, MemorySegment target, long targetOffset, long bytes) {
-    DmaRegion remote = remotes[i];
-    if (remote == null) {
-      MemorySegment.copy(segments[i], offsets[i] + skip, target, targetOffset, bytes);
+    DmaRegion region = regions[i];
+    if (region.isRemote()) {
+      channels.of(region).read(offsets[i] + skip, target.asSlice(targetOffset, bytes));
     } else {
-      channels.of(remote).read(offsets[i] + skip, target.asSlice(targetOffset, bytes));
+      MemorySegment.copy(region.memory(), offsets[i] + skip, target, targetOffset, bytes);
     }
   }
 
@@ -170,11 +154,11 @@ final class ScatterList {
       i++;
     }
     int mask = 1 << (int) (bit % Byte.SIZE);
-    DmaRegion remote = remotes[i];
-    if (remote == null) {
-      flip(segments[i], offsets[i] + at, mask);
+    DmaRegion region = regions[i];
+    if (!region.isRemote()) {
+      flip(region.memory(), offsets[i] + at, mask);
     } else {
-      RemoteChannel channel = channels.of(remote);
+      RemoteChannel channel = channels.of(region);
       MemorySegment one = scratch.asSlice(0, 1);
       channel.read(offsets[i] + at, one);
       flip(one, 0, mask);

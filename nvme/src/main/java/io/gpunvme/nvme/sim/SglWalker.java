@@ -17,7 +17,7 @@ final class SglWalker {
 
   private final DmaSpace dma;
   private final RemoteWindow window;
-  private final MemorySegment bitBucket;
+  private final DmaRegion bitBucket;
   private final ScatterList out;
 
   private boolean toHost;
@@ -33,7 +33,7 @@ final class SglWalker {
   /**
    * @param bitBucket where data nobody wants may be written
    */
-  SglWalker(DmaSpace dma, RemoteWindow window, MemorySegment bitBucket, ScatterList out) {
+  SglWalker(DmaSpace dma, RemoteWindow window, DmaRegion bitBucket, ScatterList out) {
     this.dma = dma;
     this.window = window;
     this.bitBucket = bitBucket;
@@ -135,8 +135,8 @@ final class SglWalker {
       return StatusCode.DATA_SGL_LENGTH_INVALID.dnr();
     }
     remaining -= length;
-    for (long left = length; left > 0; left -= bitBucket.byteSize()) {
-      out.add(bitBucket, 0, Math.min(left, bitBucket.byteSize()));
+    for (long left = length; left > 0; left -= bitBucket.size()) {
+      out.add(bitBucket, 0, Math.min(left, bitBucket.size()));
     }
     return OK;
   }

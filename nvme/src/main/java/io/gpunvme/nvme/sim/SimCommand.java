@@ -7,22 +7,33 @@ import org.jspecify.annotations.Nullable;
 /**
  * One command between its fetch and its completion. Pooled: belongs to one worker for ever and is
  * guarded by that worker's lock.
+ *
+ * <p>Stores of references into old objects are fences with G1: each would wait until the data just
+ * copied has left the store buffer. A command that executes at once therefore costs none: its state
+ * is a number, and references that mostly stay the same are stored only when they change.
  */
 final class SimCommand {
   /** Where a command stands. */
-  enum State {
+  static final class State {
     /** In the pool. */
-    FREE,
+    static final int FREE = 0;
+
     /** Fetched; executes when {@link #due}. */
-    SCHEDULED,
+    static final int SCHEDULED = 1;
+
     /** Being executed. */
-    RUNNING,
+    static final int RUNNING = 2;
+
     /** Executed but for data that is being copied to or from remote memory. */
-    COPYING,
+    static final int COPYING = 3;
+
     /** Neither executing nor scheduled: an asynchronous event request, or lost by a fault. */
-    HELD,
+    static final int HELD = 4;
+
     /** Executed; its completion is not posted yet. */
-    FINISHED
+    static final int FINISHED = 5;
+
+    private State() {}
   }
 
   /** {@link #heapIndex} of a command that is not in the scheduler's heap. */
@@ -50,7 +61,7 @@ final class SimCommand {
   /** Reads the command's SGL, if it has one. */
   final SglWalker sgl;
 
-  /** The queue the entry came from; null in the pool only. */
+  /** The queue the entry came from; in the pool, that of its last use. */
   @Nullable SubmissionQueue queue;
 
   /** Submission queue identifier; 0 is the admin queue. */
@@ -77,8 +88,8 @@ final class SimCommand {
   /** What goes wrong with this command, decided when it was fetched. */
   @Nullable FaultRule fault;
 
-  /** Where it stands. */
-  State state = State.FREE;
+  /** Where it stands, a {@link State}. */
+  int state = State.FREE;
 
   /** When it executes or, finished, when its completion is posted: {@link Worker#now} time. */
   long due;
@@ -105,7 +116,7 @@ final class SimCommand {
   /** Next in the completion queue's list of completions held back. */
   @Nullable SimCommand nextHeldBack;
 
-  SimCommand(DmaSpace dma, RemoteChannels channels, MemorySegment bitBucket) {
+  SimCommand(DmaSpace dma, RemoteChannels channels, DmaRegion bitBucket) {
     data = new ScatterList(channels);
     prps = new PrpCursor(dma, channels.window());
     sgl = new SglWalker(dma, channels.window(), bitBucket, data);

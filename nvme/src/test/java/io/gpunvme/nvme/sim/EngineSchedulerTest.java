@@ -16,7 +16,7 @@ class EngineSchedulerTest {
   private final RemoteChannels channels = new RemoteChannels(dma, failure -> {});
 
   private SimCommand command(int cid, long due) {
-    SimCommand c = new SimCommand(dma, channels, memory);
+    SimCommand c = new SimCommand(dma, channels, new DmaRegion(0, 64, memory, true));
     c.cid = cid;
     c.due = due;
     return c;

@@ -77,6 +77,7 @@ class RemoteMoverTest {
   private final SimNamespace ns = new SimNamespace(1, "test", 512, media, false);
   private final MemorySegment remote = Arena.ofShared().allocate(SIZE, 4096);
   private final MemorySegment local = Arena.ofAuto().allocate(4096, 4096);
+  private final DmaRegion localRegion = new DmaRegion(0, 4096, local, true);
   private final DmaRegion region;
 
   RemoteMoverTest() {
@@ -95,7 +96,7 @@ class RemoteMoverTest {
   }
 
   private SimCommand command(int opcode) {
-    SimCommand c = new SimCommand(dma, channels, local);
+    SimCommand c = new SimCommand(dma, channels, localRegion);
     c.opcode = opcode;
     return c;
   }
@@ -143,7 +144,7 @@ class RemoteMoverTest {
   void hostPiecesThatFailLeaveNothingUnderWay() {
     SimCommand c = command(IoOpcode.READ);
     c.data.add(region, 0, 512);
-    c.data.add(local, 0, 512);
+    c.data.add(localRegion, 0, 512);
     media.left = 0;
     assertThatThrownBy(() -> mover.begin(c, ns, 0)).isInstanceOf(IOException.class);
     assertThat(mover.isIdle()).isTrue();
@@ -157,7 +158,7 @@ class RemoteMoverTest {
     remote.set(ValueLayout.JAVA_INT, 0, 33);
     SimCommand c = command(IoOpcode.WRITE);
     c.data.add(region, 8192, 512);
-    c.data.add(local, 512, 1024);
+    c.data.add(localRegion, 512, 1024);
     c.data.add(region, 0, 4);
     mover.begin(c, ns, 100);
     mover.poll();
