@@ -66,6 +66,10 @@ class Service {
   static constexpr u32 kWindows = 4;
   static constexpr u32 kEnough = kWindows * warp::kWidth;
 
+  // So many commands are worth a doorbell of their own; for fewer the marks are looked at again, so many times at most.
+  static constexpr u32 kFew = 16;
+  static constexpr u32 kLooks = 16;
+
   // Announces what is marked and, if asked to, hands out what has arrived. True if a doorbell was stored.
   GPUNVME_FN static bool pass(Queue* q, u32 group, u32& rung, u32& head, bool& wide, bool completions) {
     u32 width = warp::popcount(group);
@@ -125,12 +129,16 @@ class Service {
     return marked != 0 || warp::ballot(group, give_back) != 0;
   }
 
-  // SQEs written since the last doorbell, without a gap; at most as many as there are slots.
+  // SQEs written since the last doorbell, without a gap; at most as many as there are slots. If there are few, and others are
+  // between their ticket and their mark, where nobody waits for anything, their commands are worth another look: one doorbell
+  // for all.
   GPUNVME_FN static u32 count_marked(const Queue* q, u32 group, u32 rung, u32 width) {
     u32 marked = 0;
+    u32 looks = kLooks;
     for (;;) {
       u32 first = rung + marked + warp::rank(group);
       u32 marks[kWindows];
+      u32 tail = mem::load(&q->sq_tail);
       for (u32 i = 0; i < kWindows; i++) {
         marks[i] = mem::load(q->marks + ((first + i * width) & q->sq_mask()));
       }
@@ -140,7 +148,10 @@ class Service {
       }
       marked += found;
       if (found < kWindows * width) {
-        return marked;
+        tail = warp::shuffle(group, tail, warp::lowest(group));
+        if (marked == 0 || marked >= kFew || tail == rung + marked || --looks == 0) {
+          return marked;
+        }
       }
     }
   }

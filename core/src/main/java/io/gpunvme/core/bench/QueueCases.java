@@ -13,6 +13,9 @@ final class QueueCases {
 
   private static final int WARPS_PER_QUEUE = 16;
 
+  /** Warps per queue of lone lanes: as many callers as keep a queue under load. */
+  private static final int CROWD_PER_QUEUE = 64;
+
   /** The responder's warps need room of their own where it runs on the GPU too. */
   private static final int MOST_WARPS_HOST = 1024;
 
@@ -40,6 +43,7 @@ final class QueueCases {
   private static final int LATENCY_COMMANDS = 20_000;
   private static final int[] DIVERGENT_QUEUES = {1, 32};
   private static final int[] DIVERGENT_LANES = {1, 4, 16};
+  private static final int[] CROWDED_QUEUES = {1, 16};
 
   private QueueCases() {}
 
@@ -63,6 +67,9 @@ final class QueueCases {
         all.add(shared(vram, queues, ".two-places", WARP, Arrival.TWO_PLACES));
         all.add(shared(vram, queues, ".own-times", WARP, Arrival.OWN_TIMES));
       }
+      for (int queues : CROWDED_QUEUES) {
+        all.add(crowd(vram, queues));
+      }
     }
     return all;
   }
@@ -82,7 +89,17 @@ final class QueueCases {
   }
 
   static QueueCase shared(boolean vram, int queues, String variant, int lanes, Arrival arrival) {
-    int warps = Math.min(queues * WARPS_PER_QUEUE, vram ? MOST_WARPS_VRAM : MOST_WARPS_HOST);
+    return shared(vram, queues, variant, lanes, arrival, WARPS_PER_QUEUE);
+  }
+
+  /** One lane of each warp calls, and there are many warps. */
+  static QueueCase crowd(boolean vram, int queues) {
+    return shared(vram, queues, ".lanes1.crowd", 1, Arrival.TOGETHER, CROWD_PER_QUEUE);
+  }
+
+  private static QueueCase shared(
+      boolean vram, int queues, String variant, int lanes, Arrival arrival, int warpsPerQueue) {
+    int warps = Math.min(queues * warpsPerQueue, vram ? MOST_WARPS_VRAM : MOST_WARPS_HOST);
     // Fewer lanes, and lanes that wait, do less in the same time.
     long total = total(vram, true, queues) * lanes / WARP / (arrival == Arrival.TOGETHER ? 1 : 2);
     return QueueCase.shared(
