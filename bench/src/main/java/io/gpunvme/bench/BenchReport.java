@@ -6,6 +6,7 @@ import com.google.gson.JsonParser;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -32,13 +33,18 @@ public final class BenchReport {
           "queue.cpu.driver-alone",
               "submit, ring and poll in the driver, against a responder that only echoes CIDs");
 
+  /** By the file's name, which starts with the date; the machine decides between two of a day. */
+  private static final Comparator<Path> NEWEST_FIRST =
+      Comparator.comparing((Path p) -> p.getFileName().toString(), Comparator.reverseOrder())
+          .thenComparing(Path::toString);
+
   private BenchReport() {}
 
   /** See the class. */
   public static void main(String[] args) throws IOException {
     List<Path> files;
     try (Stream<Path> walk = Files.walk(Path.of(args[0]))) {
-      files = walk.filter(p -> p.toString().endsWith(".json")).sorted().toList();
+      files = walk.filter(p -> p.toString().endsWith(".json")).sorted(NEWEST_FIRST).toList();
     }
     StringBuilder page = new StringBuilder();
     page.append("# Benchmarks\n\n");
