@@ -16,6 +16,7 @@ module io.gpunvme.core {
   exports io.gpunvme.core.example;
   exports io.gpunvme.core.gpu;
   exports io.gpunvme.core.machine;
+  exports io.gpunvme.core.path;
   exports io.gpunvme.core.sample;
   exports io.gpunvme.core.transfer;
 }

@@ -1,0 +1,52 @@
+package io.gpunvme.core.path;
+
+import java.util.concurrent.atomic.AtomicBoolean;
+
+/** One transfer as its path sees it: whether it is still wanted, and where it counts. */
+public final class PathCall {
+  private final String source;
+  private final PathCounters counters;
+  private final AtomicBoolean cancelled = new AtomicBoolean();
+
+  /**
+   * A transfer that begins.
+   *
+   * @param source its name in messages, e.g. the file
+   */
+  public PathCall(String source, PathCounters counters) {
+    this.source = source;
+    this.counters = counters;
+  }
+
+  /** The source's name in messages. */
+  public String source() {
+    return source;
+  }
+
+  /** Where the path counts what it does. */
+  public PathCounters counters() {
+    return counters;
+  }
+
+  /** Asks the transfer to end early. Any thread. */
+  public void cancel() {
+    cancelled.set(true);
+  }
+
+  /** Whether it is to end early. Paths ask before each piece of work. */
+  public boolean isCancelled() {
+    return cancelled.get();
+  }
+
+  /**
+   * Ends the transfer here if it is to end early.
+   *
+   * @throws StorageException {@link StorageException.Kind#CANCELLED}
+   */
+  public void throwIfCancelled(long offset, long length) {
+    if (isCancelled()) {
+      throw new StorageException(
+          StorageException.Kind.CANCELLED, source, offset, length, "cancelled", null);
+    }
+  }
+}
