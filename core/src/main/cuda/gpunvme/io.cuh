@@ -4,7 +4,7 @@
 
 namespace gpunvme {
 
-// Memory that a controller may reach, registered by the host (GpuStorage.register). Described page by page, with PRP lists
+// Memory that a controller may reach, registered by the host (KernelStorage.register). Described page by page, with PRP lists
 // for transfers of any length.
 struct alignas(64) Buffer {
   u64 size;        // bytes
@@ -82,7 +82,7 @@ struct alignas(64) Namespace {
 };
 static_assert(sizeof(Namespace) == 64, "layout shared with the host");
 
-// What a kernel is given: GpuStorage.deviceHandle(). Several SSDs are several namespaces.
+// What a kernel is given: KernelStorage.deviceHandle(). Several SSDs are several namespaces.
 struct alignas(64) Storage {
   u32 version;  // kVersion
   u32 namespace_count;
@@ -94,7 +94,7 @@ struct alignas(64) Storage {
 
   static constexpr u32 kVersion = 1;
 
-  // The registered buffer of this number (counted from 0 as GpuStorage.register counts) as the SSD of the other number reaches it.
+  // The registered buffer of this number (counted from 0 as KernelStorage.register counts) as the SSD of the other number reaches it.
   GPUNVME_FN const Buffer& buffer(u32 number, u32 ssd) const { return buffers[number * namespace_count + ssd]; }
 
   // The queue pair that a caller's number falls to; callers with neighbouring numbers share one as little as possible.

@@ -7,8 +7,8 @@ import io.gpunvme.core.accel.GpuAccelerator;
 import io.gpunvme.core.device.Device;
 import io.gpunvme.core.gpu.DeviceStatus;
 import io.gpunvme.core.gpu.GpuModule;
-import io.gpunvme.core.gpu.GpuStorage;
-import io.gpunvme.core.gpu.GpuStorageOptions;
+import io.gpunvme.core.gpu.KernelStorage;
+import io.gpunvme.core.gpu.KernelStorageOptions;
 import io.gpunvme.core.gpu.Placement;
 import io.gpunvme.core.transfer.Direction;
 import io.gpunvme.core.transfer.Extent;
@@ -121,8 +121,8 @@ public final class Gather {
     try (GpuModule module = GpuModule.resource(gpu, "gather");
         DeviceBuffer data = options.placement().allocate(gpu, bytes);
         DeviceBuffer walks = gpu.allocate((long) threads * WALK_BYTES);
-        GpuStorage storage =
-            GpuStorage.open(device, gpu, GpuStorageOptions.in(options.placement()))) {
+        KernelStorage storage =
+            KernelStorage.open(device, gpu, KernelStorageOptions.in(options.placement()))) {
       storage.register(data);
       CudaFunction kernel = module.function("gpunvme_gather");
       CudaStream stream = gpu.context().stream();

@@ -71,9 +71,9 @@ class SoakGpuTest {
                     "sim:latency=0,size=%d,workers=%d,queues=%d".formatted(bytes, workers, QUEUES)),
                 options,
                 FAULTS);
-        GpuStorage storage =
-            GpuStorage.open(
-                device, accelerator, GpuStorageOptions.in(Placement.HOST).with(QUEUES, 512))) {
+        KernelStorage storage =
+            KernelStorage.open(
+                device, accelerator, KernelStorageOptions.in(Placement.HOST).with(QUEUES, 512))) {
       storage.register(data);
       CudaFunction kernel = module.function("soak");
       CudaStream stream = accelerator.context().stream();

@@ -24,7 +24,7 @@ import java.util.List;
  * while no kernel runs; while one does, only {@link #await}, {@link #stop} and {@link #register}
  * may be called.
  */
-public final class GpuStorage implements AutoCloseable {
+public final class KernelStorage implements AutoCloseable {
   /** NLB is a 16-bit 0-based count (NVM Command Set 1.0, 3.2.4). */
   private static final long MAX_BLOCKS = 65536;
 
@@ -41,8 +41,8 @@ public final class GpuStorage implements AutoCloseable {
 
   private boolean closed;
 
-  private GpuStorage(
-      List<NvmeController> controllers, Accelerator accelerator, GpuStorageOptions options) {
+  private KernelStorage(
+      List<NvmeController> controllers, Accelerator accelerator, KernelStorageOptions options) {
     if (options.buffers() < 1 || options.buffers() > 65536) {
       throw new InvalidRequestException("buffers " + options.buffers() + " is outside 1..65536");
     }
@@ -73,7 +73,8 @@ public final class GpuStorage implements AutoCloseable {
   }
 
   /** One SSD. */
-  public static GpuStorage open(Device device, Accelerator accelerator, GpuStorageOptions options) {
+  public static KernelStorage open(
+      Device device, Accelerator accelerator, KernelStorageOptions options) {
     return open(List.of(device), accelerator, options);
   }
 
@@ -84,12 +85,13 @@ public final class GpuStorage implements AutoCloseable {
    * @throws InvalidRequestException if a number is out of range, or a namespace cannot be used
    * @throws io.gpunvme.nvme.DmaMappingException if the placement is not possible here
    */
-  public static GpuStorage open(
-      List<Device> devices, Accelerator accelerator, GpuStorageOptions options) {
+  public static KernelStorage open(
+      List<Device> devices, Accelerator accelerator, KernelStorageOptions options) {
     if (devices.isEmpty()) {
       throw new InvalidRequestException("no device: a storage needs at least one");
     }
-    return new GpuStorage(devices.stream().map(Device::controller).toList(), accelerator, options);
+    return new KernelStorage(
+        devices.stream().map(Device::controller).toList(), accelerator, options);
   }
 
   // ---- layout of the handle: struct Storage, namespaces, buffers
@@ -150,7 +152,7 @@ public final class GpuStorage implements AutoCloseable {
     requireOpen();
     if (registered == buffers) {
       throw new InvalidRequestException(
-          "all %d buffers are registered; open the storage with more (GpuStorageOptions)"
+          "all %d buffers are registered; open the storage with more (KernelStorageOptions)"
               .formatted(buffers));
     }
     int count = controllers.size();

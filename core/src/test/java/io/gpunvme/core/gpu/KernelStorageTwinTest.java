@@ -14,7 +14,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.io.TempDir;
 
 /** {@link UserKernel} compiled for the CPU, a thread for each of its threads. */
-class GpuStorageTwinTest extends GpuStorageContract {
+class KernelStorageTwinTest extends KernelStorageContract {
   private static final String SHIM =
       """
       struct Dim { unsigned x; };

@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Tag;
 
 /** {@link UserKernel} compiled at run time for the GPU of this machine. */
 @Tag("gpu")
-class GpuStorageGpuTest extends GpuStorageContract {
+class KernelStorageGpuTest extends KernelStorageContract {
   private static final int BLOCK = 64;
 
   private CudaFunction copy;

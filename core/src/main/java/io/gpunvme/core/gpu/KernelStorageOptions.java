@@ -1,7 +1,7 @@
 package io.gpunvme.core.gpu;
 
 /**
- * What a {@link GpuStorage} is to have, on each of its SSDs.
+ * What a {@link KernelStorage} is to have, on each of its SSDs.
  *
  * @param nsid the namespace
  * @param placement where the rings lie
@@ -10,17 +10,17 @@ package io.gpunvme.core.gpu;
  *     DeviceQueueOptions#DEPTH} or fewer
  * @param buffers how many buffers can be registered at most, 1..65536
  */
-public record GpuStorageOptions(
+public record KernelStorageOptions(
     int nsid, Placement placement, int queuePairs, int depth, int buffers) {
   private static final int BUFFERS = 64;
 
-  /** Namespace 1, everything else left to {@link GpuStorage#open}. */
-  public static GpuStorageOptions in(Placement placement) {
-    return new GpuStorageOptions(1, placement, 0, 0, BUFFERS);
+  /** Namespace 1, everything else left to {@link KernelStorage#open}. */
+  public static KernelStorageOptions in(Placement placement) {
+    return new KernelStorageOptions(1, placement, 0, 0, BUFFERS);
   }
 
   /** The same with other queues. */
-  public GpuStorageOptions with(int pairs, int perQueue) {
-    return new GpuStorageOptions(nsid, placement, pairs, perQueue, buffers);
+  public KernelStorageOptions with(int pairs, int perQueue) {
+    return new KernelStorageOptions(nsid, placement, pairs, perQueue, buffers);
   }
 }

@@ -24,9 +24,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** What {@link GpuStorage} promises to those who write kernels. */
+/** What {@link KernelStorage} promises to those who write kernels. */
 @Timeout(100)
-abstract class GpuStorageContract {
+abstract class KernelStorageContract {
   private static final int BLOCK = 4096;
   private static final int BLOCKS = 2048;
   private static final int HALF = BLOCKS / 2;
@@ -92,11 +92,11 @@ abstract class GpuStorageContract {
   }
 
   /** Runs the kernel; returns how many reads and writes went well, and checks those. */
-  private int run(GpuStorage storage) {
+  private int run(KernelStorage storage) {
     return run(storage, threads(), 1);
   }
 
-  private int run(GpuStorage storage, int threads, int span) {
+  private int run(KernelStorage storage, int threads, int span) {
     results.copyFromHost(
         MemorySegment.ofArray(new byte[(int) (threads() * UserKernel.RESULT_BYTES)]), 0);
     storage.await(
@@ -118,7 +118,7 @@ abstract class GpuStorageContract {
     return r;
   }
 
-  private DeviceBuffer register(GpuStorage storage, Placement placement) {
+  private DeviceBuffer register(KernelStorage storage, Placement placement) {
     DeviceBuffer buffer = placement.allocate(accelerator, (long) threads() * BLOCK);
     assertThat(storage.register(buffer)).isZero();
     return buffer;
@@ -128,8 +128,8 @@ abstract class GpuStorageContract {
   @EnumSource
   final void everyThreadReadsAndWritesWhatItLikes(Placement placement) {
     Device device = device();
-    try (GpuStorage storage =
-        GpuStorage.open(device, accelerator, GpuStorageOptions.in(placement).with(2, 64))) {
+    try (KernelStorage storage =
+        KernelStorage.open(device, accelerator, KernelStorageOptions.in(placement).with(2, 64))) {
       DeviceBuffer buffer = register(storage, placement);
 
       assertThat(run(storage)).isEqualTo(threads() * ROUNDS);
@@ -169,8 +169,9 @@ abstract class GpuStorageContract {
     for (long at = 8; at < half; at += at % BLOCK == BLOCK - 8 ? 16 : 8) {
       DeviceLayout.setLong(medium, at, random.nextLong());
     }
-    try (GpuStorage storage =
-            GpuStorage.open(device, accelerator, GpuStorageOptions.in(placement).with(2, 32));
+    try (KernelStorage storage =
+            KernelStorage.open(
+                device, accelerator, KernelStorageOptions.in(placement).with(2, 32));
         DeviceBuffer buffer = placement.allocate(accelerator, half)) {
       storage.register(buffer);
 
@@ -185,8 +186,9 @@ abstract class GpuStorageContract {
   @Test
   final void severalSsdsAreOneHandle() {
     List<Device> both = List.of(device(), device());
-    try (GpuStorage storage =
-        GpuStorage.open(both, accelerator, GpuStorageOptions.in(Placement.HOST).with(1, 32))) {
+    try (KernelStorage storage =
+        KernelStorage.open(
+            both, accelerator, KernelStorageOptions.in(Placement.HOST).with(1, 32))) {
       register(storage, Placement.HOST);
 
       assertThat(run(storage)).isEqualTo(threads() * ROUNDS);
@@ -210,8 +212,8 @@ abstract class GpuStorageContract {
       String fault, DeviceError.Kind kind, int recoveries) {
     for (Placement placement : Placement.values()) {
       Device device = device();
-      try (GpuStorage storage =
-          GpuStorage.open(device, accelerator, GpuStorageOptions.in(placement).with(1, 32))) {
+      try (KernelStorage storage =
+          KernelStorage.open(device, accelerator, KernelStorageOptions.in(placement).with(1, 32))) {
         DeviceBuffer buffer = register(storage, placement);
         sim(device).faults().add(fault);
         run(storage);
@@ -241,8 +243,9 @@ abstract class GpuStorageContract {
   @Test
   final void aKernelThatUsesALostQueueIsStoppedAndCanBeRunAgain() {
     Device device = device();
-    try (GpuStorage storage =
-        GpuStorage.open(device, accelerator, GpuStorageOptions.in(Placement.HOST).with(1, 32))) {
+    try (KernelStorage storage =
+        KernelStorage.open(
+            device, accelerator, KernelStorageOptions.in(Placement.HOST).with(1, 32))) {
       register(storage, Placement.HOST);
       sim(device).faults().add("cfs on read nth=5");
       run(storage);
@@ -255,20 +258,21 @@ abstract class GpuStorageContract {
   @Test
   final void whatItCannotDoItRefuses() {
     Device device = device();
-    GpuStorageOptions options = GpuStorageOptions.in(Placement.HOST);
-    assertThatThrownBy(() -> GpuStorage.open(List.of(), accelerator, options))
+    KernelStorageOptions options = KernelStorageOptions.in(Placement.HOST);
+    assertThatThrownBy(() -> KernelStorage.open(List.of(), accelerator, options))
         .isInstanceOf(InvalidRequestException.class);
-    assertThatThrownBy(() -> GpuStorage.open(device, accelerator, options.with(1, 33)))
+    assertThatThrownBy(() -> KernelStorage.open(device, accelerator, options.with(1, 33)))
         .isInstanceOf(InvalidRequestException.class)
         .hasMessageContaining("multiple of 32");
     assertThatThrownBy(
             () ->
-                GpuStorage.open(
-                    device, accelerator, new GpuStorageOptions(7, Placement.HOST, 1, 32, 1)))
+                KernelStorage.open(
+                    device, accelerator, new KernelStorageOptions(7, Placement.HOST, 1, 32, 1)))
         .isInstanceOf(InvalidRequestException.class)
         .hasMessageContaining("namespace 7");
-    GpuStorage storage =
-        GpuStorage.open(device, accelerator, new GpuStorageOptions(1, Placement.HOST, 1, 32, 1));
+    KernelStorage storage =
+        KernelStorage.open(
+            device, accelerator, new KernelStorageOptions(1, Placement.HOST, 1, 32, 1));
     register(storage, Placement.HOST);
     DeviceBuffer second = accelerator.allocatePinned(4096);
     assertThatThrownBy(() -> storage.register(second))
