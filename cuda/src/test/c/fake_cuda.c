@@ -271,6 +271,12 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
   return is_live(STREAM, stream) && is_live(EVENT, event) ? 0 : (CUresult)INVALID_HANDLE;
 }
 
+CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr word, unsigned value, unsigned flags) {
+  CALLED("%p %llx %u %u", (void *)stream, (unsigned long long)word, value, flags);
+  IN_CONTEXT;
+  return is_live(STREAM, stream) ? 0 : (CUresult)INVALID_HANDLE;
+}
+
 CUresult cuEventCreate(CUevent *event, unsigned flags) {
   CALLED("%u", flags);
   IN_CONTEXT;

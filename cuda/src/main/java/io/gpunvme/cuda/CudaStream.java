@@ -142,6 +142,24 @@ public final class CudaStream extends ContextResource {
   }
 
   /**
+   * Lets what is put in from now on wait until a word is {@code value} or a little more (as cyclic
+   * 32-bit numbers); this thread does not wait. Whoever stores the word makes what it stands for
+   * visible first. Other streams may share the hardware's queue with this one and then wait too:
+   * what makes the word come must need none of them.
+   *
+   * @param word device address of 4 bytes of device or pinned memory, a multiple of 4
+   * @throws CudaFunctionMissingException if the driver has no such call
+   */
+  public void awaitValue(long word, int value) {
+    begin();
+    try {
+      api().streams().awaitValue(handle, word, value);
+    } finally {
+      end();
+    }
+  }
+
+  /**
    * Whether everything in it has ended; never waits.
    *
    * @throws CudaException if the work, or earlier work of the context, failed

@@ -14,11 +14,16 @@ final class StreamCalls {
   private static final MethodHandle CREATE = Downcall.status(ADDRESS, JAVA_INT);
   private static final MethodHandle ON_HANDLE = Downcall.status(JAVA_LONG);
   private static final MethodHandle WAIT = Downcall.status(JAVA_LONG, JAVA_LONG, JAVA_INT);
+  private static final MethodHandle WAIT_VALUE =
+      Downcall.status(JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT);
   private static final MethodHandle RECORD = Downcall.status(JAVA_LONG, JAVA_LONG);
   private static final MethodHandle ELAPSED = Downcall.status(ADDRESS, JAVA_LONG, JAVA_LONG);
 
   /** CU_STREAM_NON_BLOCKING: no implicit ordering with the legacy default stream. */
   private static final int NON_BLOCKING = 1;
+
+  /** CU_STREAM_WAIT_VALUE_GEQ: until the word is at least the value, as cyclic numbers. */
+  private static final int AT_LEAST = 0;
 
   private static final int EVENT_DEFAULT = 0;
   private static final int EVENT_DISABLE_TIMING = 2;
@@ -29,6 +34,7 @@ final class StreamCalls {
   private final NativeFunction query;
   private final NativeFunction synchronize;
   private final NativeFunction waitEvent;
+  private final NativeFunction waitValue;
   private final NativeFunction createEvent;
   private final NativeFunction destroyEvent;
   private final NativeFunction record;
@@ -43,6 +49,7 @@ final class StreamCalls {
     query = driver.function("cuStreamQuery");
     synchronize = driver.function("cuStreamSynchronize");
     waitEvent = driver.function("cuStreamWaitEvent");
+    waitValue = driver.function("cuStreamWaitValue32_v2", "cuStreamWaitValue32");
     createEvent = driver.function("cuEventCreate");
     destroyEvent = driver.function("cuEventDestroy_v2");
     record = driver.function("cuEventRecord");
@@ -73,6 +80,13 @@ final class StreamCalls {
         waitEvent,
         () -> Driver.hex(stream) + " for " + Driver.hex(event),
         f -> (int) WAIT.invokeExact(f, stream, event, 0));
+  }
+
+  void awaitValue(long stream, long word, int value) {
+    driver.run(
+        waitValue,
+        () -> "%s for %d at %s".formatted(Driver.hex(stream), value, Driver.hex(word)),
+        f -> (int) WAIT_VALUE.invokeExact(f, stream, word, value, AT_LEAST));
   }
 
   long createEvent(boolean timing) {

@@ -159,6 +159,7 @@ final class CudaContextTest {
           () -> stream.fillAsync(0x1000, (byte) 0, 1),
           () -> live.record(event),
           () -> live.await(event),
+          () -> stream.awaitValue(0x1000, 1),
           event::isDone,
           event::synchronize,
           () -> event.millisecondsSince(event),

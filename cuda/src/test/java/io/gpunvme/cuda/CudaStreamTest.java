@@ -129,6 +129,8 @@ final class CudaStreamTest {
     assertThat(fake.last("cuEventRecord")).isEqualTo(event + " " + handle());
     stream.await(plain);
     assertThat(fake.last("cuStreamWaitEvent")).isEqualTo(handle() + " " + event + " 0");
+    stream.awaitValue(0x1000, 7);
+    assertThat(fake.last("cuStreamWaitValue32_v2")).isEqualTo(handle() + " 1000 7 0");
     plain.synchronize();
     assertThat(fake.last("cuEventSynchronize")).isEqualTo(event);
     assertThat(plain.millisecondsSince(timing)).isEqualTo(1.5f);

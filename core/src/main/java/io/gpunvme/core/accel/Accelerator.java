@@ -39,6 +39,9 @@ public interface Accelerator extends AutoCloseable {
    */
   HostWindow mapHost(MemorySegment memory, HostMemoryKind kind);
 
+  /** Copies between buffers of this accelerator. */
+  BufferCopies copies();
+
   @Override
   void close();
 }

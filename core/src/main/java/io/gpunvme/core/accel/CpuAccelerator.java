@@ -47,6 +47,12 @@ public final class CpuAccelerator implements Accelerator {
     return new OpenWindow(memory.address());
   }
 
+  @Override
+  public BufferCopies copies() {
+    requireOpen();
+    return new HostCopies();
+  }
+
   /** The CPU addresses everything anyway. */
   private record OpenWindow(long deviceAddress) implements HostWindow {
     @Override

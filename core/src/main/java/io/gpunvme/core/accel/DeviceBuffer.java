@@ -4,7 +4,9 @@ import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.memory.BusMapper;
 import io.gpunvme.nvme.memory.BusRange;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 
 /**
@@ -16,6 +18,7 @@ import java.util.Map;
  */
 public abstract class DeviceBuffer implements AutoCloseable {
   private final Map<BusMapper, BusRange> mappings = new HashMap<>();
+  private final List<Runnable> users = new ArrayList<>();
   private boolean closed;
 
   /** For the accelerators. */
@@ -75,8 +78,37 @@ public abstract class DeviceBuffer implements AutoCloseable {
     }
   }
 
+  /**
+   * Has {@code release} run before this memory is freed, for somebody who must let go of it first.
+   *
+   * @return takes that back; idempotent
+   */
+  public final synchronized Runnable beforeFree(Runnable release) {
+    if (closed) {
+      throw new IllegalStateException("this buffer is closed");
+    }
+    users.add(release);
+    return () -> forget(release);
+  }
+
+  private synchronized void forget(Runnable release) {
+    users.remove(release);
+  }
+
   @Override
-  public final synchronized void close() {
+  public final void close() {
+    // Outside the monitor: those who let go may take locks of their own.
+    takeUsers().forEach(Runnable::run);
+    freeOnce();
+  }
+
+  private synchronized List<Runnable> takeUsers() {
+    List<Runnable> all = List.copyOf(users);
+    users.clear();
+    return all;
+  }
+
+  private synchronized void freeOnce() {
     if (!closed) {
       closed = true;
       mappings.values().forEach(BusRange::close);

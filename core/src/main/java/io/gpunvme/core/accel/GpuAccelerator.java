@@ -208,6 +208,12 @@ public final class GpuAccelerator implements Accelerator {
   }
 
   @Override
+  public BufferCopies copies() {
+    requireOpen();
+    return new GpuCopies(context);
+  }
+
+  @Override
   public void close() {
     closed = true;
     buffers.forEach(DeviceBuffer::close);

@@ -71,6 +71,7 @@ final class KernelWatch {
       interrupted = true;
       job.cancel();
     }
+    job.cancelIfAsked();
     return job.failed() || now - progress > quietNanos;
   }
 

@@ -94,6 +94,7 @@ final class Lane implements Runnable, CompletionSink {
         if (Thread.currentThread().isInterrupted()) {
           job.cancel();
         }
+        job.cancelIfAsked();
       }
     }
   }

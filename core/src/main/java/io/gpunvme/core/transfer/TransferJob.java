@@ -80,6 +80,12 @@ final class TransferJob {
         null, new CommandAbortedException("the transfer was cancelled by an interrupt"));
   }
 
+  void cancelIfAsked() {
+    if (listener.isCancelled()) {
+      failure.compareAndSet(null, new CommandAbortedException("the transfer was cancelled"));
+    }
+  }
+
   boolean failed() {
     return failure.get() != null;
   }

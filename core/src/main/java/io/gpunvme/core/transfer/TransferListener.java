@@ -1,6 +1,6 @@
 package io.gpunvme.core.transfer;
 
-/** Told of progress while a transfer runs; called by several threads. */
+/** Told of progress while a transfer runs, and asked to go on; called by several threads. */
 @FunctionalInterface
 public interface TransferListener {
   /** Ignores progress. */
@@ -8,4 +8,9 @@ public interface TransferListener {
 
   /** Another {@code bytes} bytes have arrived. */
   void moved(long bytes);
+
+  /** Whether the transfer is to end early; asked now and then. It fails then. */
+  default boolean isCancelled() {
+    return false;
+  }
 }

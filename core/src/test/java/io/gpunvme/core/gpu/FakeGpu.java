@@ -1,6 +1,7 @@
 package io.gpunvme.core.gpu;
 
 import io.gpunvme.core.accel.Accelerator;
+import io.gpunvme.core.accel.BufferCopies;
 import io.gpunvme.core.accel.CpuAccelerator;
 import io.gpunvme.core.accel.DeviceBuffer;
 import io.gpunvme.core.accel.HostMemoryKind;
@@ -11,6 +12,8 @@ import io.gpunvme.nvme.memory.RemoteMemory;
 import io.gpunvme.nvme.memory.RemotePort;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
 
 /**
  * An accelerator whose memory is the host's but says that it is not: controllers get to reach it by
@@ -45,8 +48,46 @@ public final class FakeGpu implements Accelerator {
   }
 
   @Override
+  public BufferCopies copies() {
+    return new Copies();
+  }
+
+  @Override
   public void close() {
     cpu.close();
+  }
+
+  private static MemorySegment memory(DeviceBuffer buffer) {
+    return buffer instanceof FakeBuffer fake ? fake.memory.segment() : buffer.segment();
+  }
+
+  /** Does nothing before it is told to: whoever forgets to wait finds old data. */
+  private static final class Copies implements BufferCopies {
+    private final List<Runnable> added = new ArrayList<>();
+    private final List<Runnable> started = new ArrayList<>();
+
+    @Override
+    public void add(DeviceBuffer source, long from, DeviceBuffer target, long to, long bytes) {
+      added.add(() -> MemorySegment.copy(memory(source), from, memory(target), to, bytes));
+    }
+
+    @Override
+    public void start() {
+      started.addAll(added);
+      added.clear();
+    }
+
+    @Override
+    public void await() {
+      start();
+      started.forEach(Runnable::run);
+      started.clear();
+    }
+
+    @Override
+    public void close() {
+      await();
+    }
   }
 
   private static final class FakeBuffer extends DeviceBuffer {
