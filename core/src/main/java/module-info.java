@@ -17,6 +17,7 @@ module io.gpunvme.core {
   exports io.gpunvme.core.gpu;
   exports io.gpunvme.core.machine;
   exports io.gpunvme.core.path;
+  exports io.gpunvme.core.path.mmap;
   exports io.gpunvme.core.sample;
   exports io.gpunvme.core.transfer;
 }
