@@ -17,7 +17,10 @@ module io.gpunvme.core {
   exports io.gpunvme.core.gpu;
   exports io.gpunvme.core.machine;
   exports io.gpunvme.core.path;
+  exports io.gpunvme.core.path.direct;
   exports io.gpunvme.core.path.mmap;
+  exports io.gpunvme.core.plan;
   exports io.gpunvme.core.sample;
+  exports io.gpunvme.core.storage;
   exports io.gpunvme.core.transfer;
 }

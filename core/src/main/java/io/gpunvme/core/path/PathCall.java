@@ -5,7 +5,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 /** One transfer as its path sees it: whether it is still wanted, and where it counts. */
 public final class PathCall {
   private final String source;
-  private final PathCounters counters;
+  private volatile PathCounters counters;
   private final AtomicBoolean cancelled = new AtomicBoolean();
 
   /**
@@ -16,6 +16,20 @@ public final class PathCall {
   public PathCall(String source, PathCounters counters) {
     this.source = source;
     this.counters = counters;
+  }
+
+  /**
+   * A transfer that does not know its path yet.
+   *
+   * @param source its name in messages
+   */
+  public PathCall(String source) {
+    this(source, new PathCounters());
+  }
+
+  /** Has the path count elsewhere from now on. */
+  public void countIn(PathCounters other) {
+    counters = other;
   }
 
   /** The source's name in messages. */

@@ -1,0 +1,175 @@
+package io.gpunvme.core.path.direct;
+
+import io.gpunvme.core.accel.DeviceBuffer;
+import io.gpunvme.core.gpu.Placement;
+import io.gpunvme.core.path.Range;
+import io.gpunvme.core.path.direct.DirectPath.Commands;
+import io.gpunvme.core.path.direct.DirectPath.Staged;
+import io.gpunvme.core.plan.Plan;
+import io.gpunvme.core.plan.PlanOptions;
+import io.gpunvme.core.plan.Planner;
+import io.gpunvme.core.plan.Ranges;
+import io.gpunvme.core.transfer.Direction;
+import io.gpunvme.core.transfer.Extent;
+import io.gpunvme.nvme.driver.Namespace;
+import java.util.ArrayList;
+import java.util.IdentityHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Supplier;
+
+/** Reads of one transfer: those of whole blocks as they are, the others as the planner says. */
+final class ReadJob {
+  /** Data pointers name bytes at multiples of this (Base 2.0, 4.1.1). */
+  static final int POINTER_ALIGNMENT = 4;
+
+  private static final long LONGEST_STAGED = 1 << 20;
+
+  private final Namespace namespace;
+  private final int block;
+  private final Placement placement;
+  private final Supplier<Staged> staged;
+  private final Commands commands;
+
+  private final Map<DeviceBuffer, Integer> numbers = new IdentityHashMap<>();
+  private final List<DeviceBuffer> buffers = new ArrayList<>();
+  private final List<List<Extent>> extents = new ArrayList<>();
+
+  ReadJob(Namespace namespace, Placement placement, Supplier<Staged> staged, Commands commands) {
+    this.namespace = namespace;
+    block = namespace.blockSize();
+    this.placement = placement;
+    this.staged = staged;
+    this.commands = commands;
+  }
+
+  void run(List<Range> ranges) {
+    Ranges.Builder others = Ranges.builder();
+    int count = 0;
+    for (Range r : ranges) {
+      if (r.length() == 0) {
+        continue;
+      }
+      int number = number(r.buffer());
+      if (isWhole(r) && isReached(r.buffer())) {
+        extents
+            .get(number)
+            .add(new Extent(r.offset() / block, r.length() / block, r.bufferOffset()));
+      } else {
+        others.add(r.offset(), r.length(), number, r.bufferOffset());
+        count++;
+      }
+    }
+    Plan plan = count == 0 ? null : plan(others.build());
+    if (plan != null) {
+      addDirect(plan);
+    }
+    for (int i = 0; i < buffers.size(); i++) {
+      commands.run(Direction.READ, extents.get(i), buffers.get(i));
+    }
+    if (plan != null) {
+      readStaged(plan);
+    }
+  }
+
+  private int number(DeviceBuffer buffer) {
+    return numbers.computeIfAbsent(
+        buffer,
+        b -> {
+          buffers.add(b);
+          extents.add(new ArrayList<>());
+          return buffers.size() - 1;
+        });
+  }
+
+  private boolean isWhole(Range r) {
+    return ((r.offset() | r.length()) & (block - 1)) == 0
+        && r.bufferOffset() % POINTER_ALIGNMENT == 0;
+  }
+
+  /** Whether commands can name the buffer: it is in the kind of memory that the placement says. */
+  private boolean isReached(DeviceBuffer buffer) {
+    return buffer.isHost() == placement.hostData();
+  }
+
+  private Plan plan(Ranges ranges) {
+    Plan plan =
+        Planner.plan(
+            ranges,
+            PlanOptions.of(namespace.bytes())
+                .alignment(block)
+                .targetAlignment(POINTER_ALIGNMENT)
+                .maxBytes(Math.max(block, LONGEST_STAGED))
+                .gap(block)
+                .build());
+    commands.call().counters().overread(plan.bytesOverread());
+    return plan;
+  }
+
+  private boolean isDirect(Plan plan, int io) {
+    return plan.isDirect(io) && isReached(buffers.get(plan.target(plan.firstPiece(io))));
+  }
+
+  private void addDirect(Plan plan) {
+    for (int io = 0; io < plan.ios(); io++) {
+      if (isDirect(plan, io)) {
+        int piece = plan.firstPiece(io);
+        extents
+            .get(plan.target(piece))
+            .add(
+                new Extent(
+                    plan.offset(io) / block, plan.length(io) / block, plan.targetOffset(piece)));
+      }
+    }
+  }
+
+  private void readStaged(Plan plan) {
+    int io = 0;
+    while (io < plan.ios()) {
+      io = round(plan, io);
+    }
+  }
+
+  /** Reads as many I/Os as fit into the staging memory; returns the next one. */
+  private int round(Plan plan, int from) {
+    List<Extent> reads = new ArrayList<>();
+    List<Integer> ios = new ArrayList<>();
+    long used = 0;
+    int io = from;
+    for (; io < plan.ios(); io++) {
+      if (isDirect(plan, io)) {
+        continue;
+      }
+      if (used + plan.length(io) > staged.get().memory().size()) {
+        break;
+      }
+      reads.add(new Extent(plan.offset(io) / block, plan.length(io) / block, used));
+      ios.add(io);
+      used += plan.length(io);
+    }
+    if (reads.isEmpty()) {
+      return io;
+    }
+    commands.call().throwIfCancelled(plan.offset(ios.getFirst()), used);
+    commands.run(Direction.READ, reads, staged.get().memory());
+    for (int i = 0; i < ios.size(); i++) {
+      copyOut(plan, ios.get(i), reads.get(i).bufferOffset());
+    }
+    staged.get().copies().await();
+    return io;
+  }
+
+  private void copyOut(Plan plan, int io, long at) {
+    Staged own = staged.get();
+    for (int p = plan.firstPiece(io); p < plan.endPiece(io); p++) {
+      own.copies()
+          .add(
+              own.memory(),
+              at + plan.pieceOffset(p),
+              buffers.get(plan.target(p)),
+              plan.targetOffset(p),
+              plan.pieceLength(p));
+      commands.call().counters().staged(plan.pieceLength(p));
+    }
+  }
+}

@@ -1,0 +1,92 @@
+package io.gpunvme.core.path.direct;
+
+import io.gpunvme.core.accel.DeviceBuffer;
+import io.gpunvme.core.gpu.Placement;
+import io.gpunvme.core.path.Range;
+import io.gpunvme.core.path.direct.DirectPath.Commands;
+import io.gpunvme.core.path.direct.DirectPath.Staged;
+import io.gpunvme.core.transfer.Direction;
+import io.gpunvme.core.transfer.Extent;
+import io.gpunvme.nvme.driver.Namespace;
+import java.util.ArrayList;
+import java.util.IdentityHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Supplier;
+
+/**
+ * Writes of one transfer. Blocks that are written in part are read first; nobody else writes to
+ * them meanwhile by the same path.
+ */
+final class WriteJob {
+  private final Namespace namespace;
+  private final int block;
+  private final Placement placement;
+  private final Supplier<Staged> staged;
+  private final Commands commands;
+
+  WriteJob(Namespace namespace, Placement placement, Supplier<Staged> staged, Commands commands) {
+    this.namespace = namespace;
+    block = namespace.blockSize();
+    this.placement = placement;
+    this.staged = staged;
+    this.commands = commands;
+  }
+
+  void run(List<Range> ranges) {
+    Map<DeviceBuffer, List<Extent>> whole = new IdentityHashMap<>();
+    List<Range> others = new ArrayList<>();
+    for (Range r : ranges) {
+      boolean aligned =
+          ((r.offset() | r.length()) & (block - 1)) == 0
+              && r.bufferOffset() % ReadJob.POINTER_ALIGNMENT == 0;
+      if (r.length() == 0) {
+        continue;
+      }
+      if (aligned && r.buffer().isHost() == placement.hostData()) {
+        whole
+            .computeIfAbsent(r.buffer(), _ -> new ArrayList<>())
+            .add(new Extent(r.offset() / block, r.length() / block, r.bufferOffset()));
+      } else {
+        others.add(r);
+      }
+    }
+    whole.forEach((buffer, extents) -> commands.run(Direction.WRITE, extents, buffer));
+    for (Range r : others) {
+      write(r);
+    }
+  }
+
+  private void write(Range r) {
+    long end = r.offset() + r.length();
+    long at = r.offset();
+    while (at < end) {
+      commands.call().throwIfCancelled(at, end - at);
+      long first = at & -block;
+      long n = Math.min(end, first + staged.get().memory().size()) - at;
+      write(r, at, n);
+      at += n;
+    }
+  }
+
+  /** Writes a run of bytes whose blocks all fit into the staging memory. */
+  private void write(Range r, long at, long n) {
+    Staged own = staged.get();
+    long first = at & -block;
+    long last = (at + n - 1) & -block;
+    List<Extent> partly = new ArrayList<>();
+    if (at != first || (last == first && n < block)) {
+      partly.add(new Extent(first / block, 1, 0));
+    }
+    if (last != first && (at + n) % block != 0) {
+      partly.add(new Extent(last / block, 1, last - first));
+    }
+    commands.run(Direction.READ, partly, own.memory());
+    commands.call().counters().overread((long) partly.size() * block);
+    own.copies().add(r.buffer(), r.bufferOffset() + (at - r.offset()), own.memory(), at - first, n);
+    own.copies().await();
+    commands.call().counters().staged(n);
+    long blocks = (last - first) / block + 1;
+    commands.run(Direction.WRITE, List.of(new Extent(first / block, blocks, 0)), own.memory());
+  }
+}

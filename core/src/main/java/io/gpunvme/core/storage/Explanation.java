@@ -1,0 +1,42 @@
+package io.gpunvme.core.storage;
+
+import io.gpunvme.core.path.PathKind;
+import io.gpunvme.core.path.Verdict;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+
+/**
+ * Which path a storage uses, and why not the others.
+ *
+ * @param asked the path that was asked for, or {@code auto}
+ * @param reason why it is the one used
+ * @param verdicts what each path says
+ * @param modes how those that have been opened work
+ */
+public record Explanation(
+    String asked, String reason, List<Verdict> verdicts, Map<PathKind, String> modes) {
+  /** Copies. */
+  public Explanation {
+    verdicts = List.copyOf(verdicts);
+    modes = Map.copyOf(modes);
+  }
+
+  /** A line each, for people. */
+  @Override
+  public String toString() {
+    StringBuilder text = new StringBuilder();
+    text.append("path ").append(asked).append(": ").append(reason).append('\n');
+    for (Verdict v : verdicts) {
+      text.append("  %-6s %-3s %s%n".formatted(v.kind(), v.possible() ? "yes" : "no", v.reason()));
+      if (!v.fix().isEmpty()) {
+        text.append("             fix: ").append(v.fix()).append('\n');
+      }
+    }
+    new TreeMap<>(modes)
+        .forEach(
+            (kind, mode) ->
+                text.append("  used: ").append(kind).append(", ").append(mode).append('\n'));
+    return text.toString();
+  }
+}

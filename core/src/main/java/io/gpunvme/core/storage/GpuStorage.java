@@ -1,0 +1,394 @@
+package io.gpunvme.core.storage;
+
+import io.gpunvme.core.accel.Accelerator;
+import io.gpunvme.core.accel.DeviceBuffer;
+import io.gpunvme.core.path.DataPath;
+import io.gpunvme.core.path.PathCall;
+import io.gpunvme.core.path.PathKind;
+import io.gpunvme.core.path.PathStats;
+import io.gpunvme.core.path.Range;
+import io.gpunvme.core.path.RangeChecks;
+import io.gpunvme.core.path.RequestShape;
+import io.gpunvme.core.path.StorageException;
+import io.gpunvme.core.path.StorageException.Kind;
+import io.gpunvme.core.transfer.Direction;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.ReadWriteLock;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Bytes in a file or on an SSD, for an accelerator, whatever way they travel.
+ *
+ * <p>Offsets, lengths and buffer offsets are bytes and need no alignment. Safe for all threads.
+ * Closing cancels what is under way and waits for it.
+ */
+public final class GpuStorage implements AutoCloseable {
+  private static final long IDLE_SECONDS = 5;
+
+  private final StorageAddress address;
+  private final Accelerator accelerator;
+  private final StorageOptions options;
+  private final Source source;
+  private final OpenPaths paths;
+  private final ThreadPoolExecutor threads;
+  private final Map<DeviceBuffer, Runnable> registrations = new ConcurrentHashMap<>();
+  private final Set<PathCall> running = ConcurrentHashMap.newKeySet();
+
+  // Transfers hold it shared; closing, exclusively.
+  private final ReadWriteLock use = new ReentrantReadWriteLock();
+  private volatile boolean closing;
+  private @Nullable StreamTransfers streams;
+  private boolean closed;
+
+  GpuStorage(
+      StorageAddress address, Accelerator accelerator, StorageOptions options, Source source) {
+    this.address = address;
+    this.accelerator = accelerator;
+    this.options = options;
+    this.source = source;
+    try {
+      paths = new OpenPaths(source, address.path());
+    } catch (RuntimeException e) {
+      source.close();
+      throw e;
+    }
+    threads =
+        new ThreadPoolExecutor(
+            options.threads(),
+            options.threads(),
+            IDLE_SECONDS,
+            TimeUnit.SECONDS,
+            new LinkedBlockingQueue<>(),
+            Thread.ofPlatform().daemon().name("gpunvme-transfer-", 1).factory());
+    threads.allowCoreThreadTimeOut(true);
+  }
+
+  /**
+   * Opens a file or an SSD to be read.
+   *
+   * @param address text as {@link StorageAddress#parse} reads it
+   * @param accelerator whose buffers are read into; stays the caller's, who closes it afterwards
+   */
+  public static GpuStorage open(String address, Accelerator accelerator) {
+    return open(StorageAddress.parse(address), accelerator, StorageOptions.defaults());
+  }
+
+  /**
+   * Opens a file or an SSD.
+   *
+   * @throws io.gpunvme.nvme.InvalidRequestException if an option makes no sense
+   * @throws StorageException if the file cannot be opened, or not by the path that is asked for
+   * @throws io.gpunvme.nvme.NvmeException if the controller does not come up
+   */
+  public static GpuStorage open(
+      StorageAddress address, Accelerator accelerator, StorageOptions options) {
+    return new GpuStorage(
+        address, accelerator, options, Sources.open(address, accelerator, options));
+  }
+
+  /** What was opened. */
+  public StorageAddress address() {
+    return address;
+  }
+
+  /** The accelerator. */
+  public Accelerator accelerator() {
+    return accelerator;
+  }
+
+  /** Bytes in it now. */
+  public long size() {
+    return guarded(source::size);
+  }
+
+  /**
+   * What offsets, lengths and buffer offsets are best multiples of, for the path that long reads
+   * take: a power of two, bytes. Other ones work.
+   */
+  public int alignment() {
+    RequestShape shape = new RequestShape(Direction.READ, 1, 1L << 30, 0);
+    return guarded(() -> paths.choose(shape).alignment());
+  }
+
+  // ---- transfers
+
+  /**
+   * Reads into a buffer.
+   *
+   * @throws io.gpunvme.nvme.InvalidRequestException if the range leaves the source or the buffer
+   * @throws StorageException if it fails; nothing is at work in the buffer any more
+   */
+  public TransferResult read(long offset, DeviceBuffer buffer, long bufferOffset, long length) {
+    return read(List.of(new Range(offset, buffer, bufferOffset, length)));
+  }
+
+  /** Writes from a buffer; as {@link #read(long, DeviceBuffer, long, long)}. */
+  public TransferResult write(long offset, DeviceBuffer buffer, long bufferOffset, long length) {
+    return write(List.of(new Range(offset, buffer, bufferOffset, length)));
+  }
+
+  /**
+   * Reads many ranges at once, which is faster than one by one.
+   *
+   * @param ranges they do not overlap in the buffers
+   */
+  public TransferResult read(List<Range> ranges) {
+    return transfer(Direction.READ, ranges, null);
+  }
+
+  /**
+   * Writes many ranges at once.
+   *
+   * @param ranges they do not overlap in the source
+   */
+  public TransferResult write(List<Range> ranges) {
+    return transfer(Direction.WRITE, ranges, null);
+  }
+
+  /**
+   * Reads without waiting.
+   *
+   * @return completes when the bytes are there; its {@code cancel} asks the transfer to end
+   */
+  public CompletableFuture<TransferResult> readAsync(
+      long offset, DeviceBuffer buffer, long bufferOffset, long length) {
+    return start(Direction.READ, List.of(new Range(offset, buffer, bufferOffset, length)));
+  }
+
+  /** Writes without waiting; the buffer stays unchanged until the future completes. */
+  public CompletableFuture<TransferResult> writeAsync(
+      long offset, DeviceBuffer buffer, long bufferOffset, long length) {
+    return start(Direction.WRITE, List.of(new Range(offset, buffer, bufferOffset, length)));
+  }
+
+  /** Reads many ranges without waiting. */
+  public CompletableFuture<TransferResult> readAsync(List<Range> ranges) {
+    return start(Direction.READ, ranges);
+  }
+
+  /** Writes many ranges without waiting. */
+  public CompletableFuture<TransferResult> writeAsync(List<Range> ranges) {
+    return start(Direction.WRITE, ranges);
+  }
+
+  /**
+   * Transfers in the order of CUDA streams: work that is put into a stream afterwards sees what was
+   * read, and what it reads into or writes from is left alone by work that was put in before.
+   *
+   * @throws StorageException if the accelerator has no streams
+   */
+  public synchronized StreamTransfers streams() {
+    StreamTransfers there = streams;
+    if (there == null) {
+      there = new StreamTransfers(this, accelerator);
+      streams = there;
+    }
+    return there;
+  }
+
+  /** An empty batch: transfers that are submitted one by one and carried out together. */
+  public Batch batch() {
+    requireOpen();
+    return new Batch(this, threads);
+  }
+
+  private TransferFuture start(Direction direction, List<Range> ranges) {
+    requireOpen();
+    PathCall call = call(direction, ranges);
+    TransferFuture future = new TransferFuture(call);
+    running.add(call);
+    try {
+      threads.execute(() -> run(direction, ranges, call, future));
+    } catch (RejectedExecutionException e) {
+      running.remove(call);
+      throw closedException();
+    }
+    return future;
+  }
+
+  private void run(Direction direction, List<Range> ranges, PathCall call, TransferFuture future) {
+    try {
+      future.complete(transfer(direction, ranges, call));
+    } catch (Throwable e) {
+      future.completeExceptionally(e);
+    } finally {
+      running.remove(call);
+    }
+  }
+
+  /** A transfer to come; checks what can be checked before. */
+  private PathCall call(Direction direction, List<Range> ranges) {
+    RangeChecks.check(source.name(), guarded(source::size), ranges);
+    requireAllowed(direction);
+    return new PathCall(source.name());
+  }
+
+  private void requireAllowed(Direction direction) {
+    if (direction == Direction.WRITE && !options.allowWrite()) {
+      throw new StorageException(
+          Kind.PERMISSION,
+          source.name(),
+          -1,
+          -1,
+          "was opened to be read only; StorageOptions.withWrite(true) (--allow-write) allows more",
+          null);
+    }
+  }
+
+  /**
+   * Carries out a transfer on this thread.
+   *
+   * @param given what the caller may cancel; null for none
+   */
+  TransferResult transfer(Direction direction, List<Range> ranges, @Nullable PathCall given) {
+    use.readLock().lock();
+    try {
+      requireOpen();
+      long bytes = RangeChecks.check(source.name(), source.size(), ranges);
+      requireAllowed(direction);
+      double resident = address.path() == null ? source.resident(ranges) : 0;
+      DataPath path = paths.choose(new RequestShape(direction, ranges.size(), bytes, resident));
+      PathCall call = given == null ? new PathCall(source.name()) : given;
+      running.add(call);
+      try {
+        return transfer(path, direction, ranges, bytes, call);
+      } finally {
+        running.remove(call);
+      }
+    } finally {
+      use.readLock().unlock();
+    }
+  }
+
+  private TransferResult transfer(
+      DataPath path, Direction direction, List<Range> ranges, long bytes, PathCall call) {
+    call.countIn(paths.counters(path.kind()));
+    long start = System.nanoTime();
+    path.transfer(direction, ranges, call);
+    long nanos = System.nanoTime() - start;
+    if (direction == Direction.READ) {
+      call.counters().read(bytes);
+    } else {
+      call.counters().wrote(bytes);
+    }
+    return new TransferResult(path.kind(), path.mode(), ranges.size(), bytes, nanos);
+  }
+
+  // ---- buffers, numbers, reasons
+
+  /**
+   * Prepares for transfers with a buffer, which makes some paths faster. Ends by itself before the
+   * buffer is freed.
+   */
+  public void register(DeviceBuffer buffer) {
+    guarded(
+        () -> {
+          if (paths.register(buffer)) {
+            registrations.put(buffer, buffer.beforeFree(() -> deregister(buffer)));
+          }
+          return true;
+        });
+  }
+
+  /** Takes that back. No transfer uses the buffer. */
+  public void deregister(DeviceBuffer buffer) {
+    Runnable forget = registrations.remove(buffer);
+    if (forget != null) {
+      forget.run();
+      paths.deregister(buffer);
+    }
+  }
+
+  /** What was done so far, path by path. */
+  public Map<PathKind, PathStats> stats() {
+    return paths.stats();
+  }
+
+  /** Which path is used, why not the better ones, and how to mend that. */
+  public Explanation explain() {
+    PathKind asked = address.path();
+    String reason =
+        asked != null
+            ? "it was asked for"
+            : address.file() == null
+                ? "a controller of our own is driven by commands of our own"
+                : "of those that are possible, the one that expects to be fastest for each request";
+    return new Explanation(
+        asked == null ? "auto" : asked.toString(), reason, paths.verdicts(), paths.modes());
+  }
+
+  // ---- life
+
+  private interface Question<T> {
+    T ask();
+  }
+
+  private <T> T guarded(Question<T> question) {
+    use.readLock().lock();
+    try {
+      requireOpen();
+      return question.ask();
+    } finally {
+      use.readLock().unlock();
+    }
+  }
+
+  private void requireOpen() {
+    if (closing) {
+      throw closedException();
+    }
+  }
+
+  private IllegalStateException closedException() {
+    return new IllegalStateException(source.name() + " is closed");
+  }
+
+  /** Cancels what is under way, waits for it and frees everything. Idempotent. */
+  @Override
+  public void close() {
+    closing = true;
+    running.forEach(PathCall::cancel);
+    threads.shutdown();
+    awaitThreads();
+    use.writeLock().lock();
+    try {
+      if (closed) {
+        return;
+      }
+      closed = true;
+      StreamTransfers own = streams;
+      if (own != null) {
+        own.close();
+      }
+      registrations.values().forEach(Runnable::run);
+      registrations.clear();
+      paths.close();
+    } finally {
+      use.writeLock().unlock();
+    }
+  }
+
+  private void awaitThreads() {
+    boolean interrupted = false;
+    boolean ended = false;
+    while (!ended) {
+      try {
+        ended = threads.awaitTermination(1, TimeUnit.HOURS);
+      } catch (InterruptedException e) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+}

@@ -1,0 +1,33 @@
+package io.gpunvme.core.storage;
+
+import io.gpunvme.core.path.DataPath;
+import io.gpunvme.core.path.PathKind;
+import io.gpunvme.core.path.Range;
+import io.gpunvme.core.path.Verdict;
+import java.util.List;
+
+/** Something that can be opened by one path or several. Safe for all threads. */
+interface Source extends AutoCloseable {
+  /** Its name in messages. */
+  String name();
+
+  /** Bytes in it now. */
+  long size();
+
+  /** What each path says of it. Opens none of them. */
+  List<Verdict> verdicts();
+
+  /**
+   * Opens a path. Called once for each kind at most.
+   *
+   * @throws io.gpunvme.core.path.StorageException if that path is not possible; the message says
+   *     why and what to do
+   */
+  DataPath open(PathKind kind);
+
+  /** Share of the ranges' bytes that the page cache holds, 0..1; 0 where there is none. */
+  double resident(List<Range> ranges);
+
+  @Override
+  void close();
+}
