@@ -7,7 +7,6 @@ module io.gpunvme.core {
   requires com.google.gson;
   requires HdrHistogram;
 
-  exports io.gpunvme.core;
   exports io.gpunvme.core.accel;
   exports io.gpunvme.core.bench;
   exports io.gpunvme.core.demo;
@@ -16,11 +15,12 @@ module io.gpunvme.core {
   exports io.gpunvme.core.example;
   exports io.gpunvme.core.gpu;
   exports io.gpunvme.core.machine;
-  exports io.gpunvme.core.path;
   exports io.gpunvme.core.path.direct;
   exports io.gpunvme.core.path.mmap;
+  exports io.gpunvme.core.path;
   exports io.gpunvme.core.plan;
   exports io.gpunvme.core.sample;
   exports io.gpunvme.core.storage;
   exports io.gpunvme.core.transfer;
+  exports io.gpunvme.core;
 }
