@@ -126,9 +126,10 @@ public final class Batch implements AutoCloseable {
   }
 
   private void pump() {
-    List<Entry> group;
-    while (!(group = next()).isEmpty()) {
+    List<Entry> group = next();
+    while (!group.isEmpty()) {
       carryOut(group);
+      group = next();
     }
   }
 

@@ -13,6 +13,7 @@ import io.gpunvme.nvme.InvalidRequestException;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -90,14 +91,16 @@ public final class StreamTransfers {
   public CompletableFuture<Void> read(
       long offset, DeviceBuffer buffer, long bufferOffset, long length, CudaStream stream) {
     requireInside(buffer, bufferOffset, length);
-    CompletableFuture<Void> all = CompletableFuture.completedFuture(null);
+    List<CompletableFuture<?>> all = new ArrayList<>();
     for (long done = 0; done < length; done += PIECE) {
       long n = Math.min(PIECE, length - done);
-      all =
-          all.thenCombine(
-              piece(offset + done, buffer, bufferOffset + done, n, stream), (a, _) -> a);
+      all.add(piece(offset + done, buffer, bufferOffset + done, n, stream));
     }
-    return all;
+    return allOf(all);
+  }
+
+  private static CompletableFuture<Void> allOf(List<CompletableFuture<?>> all) {
+    return CompletableFuture.allOf(all.toArray(CompletableFuture[]::new));
   }
 
   private CompletableFuture<TransferResult> piece(
@@ -131,7 +134,7 @@ public final class StreamTransfers {
   public CompletableFuture<Void> write(
       long offset, DeviceBuffer buffer, long bufferOffset, long length, CudaStream stream) {
     requireInside(buffer, bufferOffset, length);
-    CompletableFuture<Void> all = CompletableFuture.completedFuture(null);
+    List<CompletableFuture<?>> all = new ArrayList<>();
     for (long done = 0; done < length; done += PIECE) {
       long n = Math.min(PIECE, length - done);
       Slot slot = take();
@@ -141,9 +144,9 @@ public final class StreamTransfers {
       long at = offset + done;
       CompletableFuture<Void> part =
           CompletableFuture.runAsync(() -> store(slot, at, n), StreamTransfers::startThread);
-      all = all.thenCombine(part.whenComplete((_, _) -> giveBack(slot)), (a, _) -> a);
+      all.add(part.whenComplete((_, _) -> giveBack(slot)));
     }
-    return all;
+    return allOf(all);
   }
 
   /** Threads that wait for a stream are no pool's: reads that the stream waits for need that. */

@@ -128,8 +128,7 @@ class PlannerTest {
 
   @Test
   void aGapIsNotReadIfWhatFollowsDoesNotFit() {
-    assertThat(
-            plan(options().gap(8192).maxBytes(20480), 0, 10, 0, 0, 12288, 10000, 0, 10))
+    assertThat(plan(options().gap(8192).maxBytes(20480), 0, 10, 0, 0, 12288, 10000, 0, 10))
         .isEqualTo("S 0+4096 0+10>0:0\nS 12288+12288 0+10000>0:10\n");
   }
 
@@ -232,10 +231,7 @@ class PlannerTest {
     assertThatThrownBy(
             () ->
                 Planner.plan(
-                    Ranges.builder()
-                        .add(0, 1, 7, 0)
-                        .add(offset, length, target, at)
-                        .build(),
+                    Ranges.builder().add(0, 1, 7, 0).add(offset, length, target, at).build(),
                     options().build()))
         .isInstanceOf(InvalidRequestException.class)
         .hasMessageContaining("range 1")
@@ -255,8 +251,7 @@ class PlannerTest {
 
   @Test
   void bytesThatCannotBeCountedAreRefused() {
-    Ranges huge =
-        ranges(0, Long.MAX_VALUE / 2, 0, 0, 0, Long.MAX_VALUE / 2, 1, 0, 0, 2, 2, 0);
+    Ranges huge = ranges(0, Long.MAX_VALUE / 2, 0, 0, 0, Long.MAX_VALUE / 2, 1, 0, 0, 2, 2, 0);
     PlanOptions options = PlanOptions.of(Long.MAX_VALUE - 4096).maxBytes(Long.MAX_VALUE).build();
 
     assertThatThrownBy(() -> Planner.plan(huge, options))
@@ -285,11 +280,9 @@ class PlannerTest {
         Planner.plan(
             ranges(size - 5000, 5000, 0, 0, 0, 8192, 1, 0), PlanOptions.of(size).gap(0).build());
 
-    assertThat(text(plan))
-        .isEqualTo("D 0+8192 >1:0\nS 9223372036854763520+8192 3191+5000>0:0\n");
+    assertThat(text(plan)).isEqualTo("D 0+8192 >1:0\nS 9223372036854763520+8192 3191+5000>0:0\n");
     Plan one =
-        Planner.plan(
-            ranges(0, size, 0, 0), PlanOptions.of(size).maxBytes(Long.MAX_VALUE).build());
+        Planner.plan(ranges(0, size, 0, 0), PlanOptions.of(size).maxBytes(Long.MAX_VALUE).build());
     assertThat(one.ios()).isEqualTo(2);
   }
 

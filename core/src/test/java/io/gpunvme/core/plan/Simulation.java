@@ -89,7 +89,8 @@ final class Simulation {
     assertThat(plan.length(io) % alignment).as("length of I/O %d", io).isZero();
     assertThat(plan.length(io)).as("I/O %d", io).isPositive().isLessThanOrEqualTo(maxBytes());
     assertThat(plan.member(io)).isBetween(0, options.stripes().members() - 1);
-    assertThat(plan.offset(io) + plan.length(io)).isLessThanOrEqualTo(reads[plan.member(io)].length);
+    assertThat(plan.offset(io) + plan.length(io))
+        .isLessThanOrEqualTo(reads[plan.member(io)].length);
     assertThat(plan.firstPiece(io)).isLessThan(plan.endPiece(io));
     if (plan.isDirect(io)) {
       int piece = plan.firstPiece(io);

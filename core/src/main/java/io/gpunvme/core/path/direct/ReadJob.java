@@ -13,7 +13,7 @@ import io.gpunvme.core.transfer.Direction;
 import io.gpunvme.core.transfer.Extent;
 import io.gpunvme.nvme.driver.Namespace;
 import java.util.ArrayList;
-import java.util.IdentityHashMap;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Supplier;
@@ -31,7 +31,7 @@ final class ReadJob {
   private final Supplier<Staged> staged;
   private final Commands commands;
 
-  private final Map<DeviceBuffer, Integer> numbers = new IdentityHashMap<>();
+  private final Map<DeviceBuffer, Integer> numbers = new HashMap<>();
   private final List<DeviceBuffer> buffers = new ArrayList<>();
   private final List<List<Extent>> extents = new ArrayList<>();
 

@@ -9,7 +9,7 @@ import io.gpunvme.core.transfer.Direction;
 import io.gpunvme.core.transfer.Extent;
 import io.gpunvme.nvme.driver.Namespace;
 import java.util.ArrayList;
-import java.util.IdentityHashMap;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Supplier;
@@ -19,14 +19,12 @@ import java.util.function.Supplier;
  * them meanwhile by the same path.
  */
 final class WriteJob {
-  private final Namespace namespace;
   private final int block;
   private final Placement placement;
   private final Supplier<Staged> staged;
   private final Commands commands;
 
   WriteJob(Namespace namespace, Placement placement, Supplier<Staged> staged, Commands commands) {
-    this.namespace = namespace;
     block = namespace.blockSize();
     this.placement = placement;
     this.staged = staged;
@@ -34,7 +32,7 @@ final class WriteJob {
   }
 
   void run(List<Range> ranges) {
-    Map<DeviceBuffer, List<Extent>> whole = new IdentityHashMap<>();
+    Map<DeviceBuffer, List<Extent>> whole = new HashMap<>();
     List<Range> others = new ArrayList<>();
     for (Range r : ranges) {
       boolean aligned =

@@ -1,0 +1,60 @@
+package io.gpunvme.core.path.direct;
+
+import io.gpunvme.core.accel.DeviceBuffer;
+import io.gpunvme.core.device.Device;
+import io.gpunvme.core.path.DataPath;
+import io.gpunvme.core.path.PathCall;
+import io.gpunvme.core.path.PathKind;
+import io.gpunvme.core.path.Range;
+import io.gpunvme.core.path.RequestShape;
+import io.gpunvme.core.transfer.Direction;
+import java.util.List;
+
+/** A path that closes the device it was opened on. */
+record ClosingPath(DataPath path, Device device) implements DataPath {
+  @Override
+  public PathKind kind() {
+    return path.kind();
+  }
+
+  @Override
+  public String mode() {
+    return path.mode();
+  }
+
+  @Override
+  public long size() {
+    return path.size();
+  }
+
+  @Override
+  public int alignment() {
+    return path.alignment();
+  }
+
+  @Override
+  public double expected(RequestShape shape) {
+    return path.expected(shape);
+  }
+
+  @Override
+  public void transfer(Direction direction, List<Range> ranges, PathCall call) {
+    path.transfer(direction, ranges, call);
+  }
+
+  @Override
+  public void register(DeviceBuffer buffer) {
+    path.register(buffer);
+  }
+
+  @Override
+  public void deregister(DeviceBuffer buffer) {
+    path.deregister(buffer);
+  }
+
+  @Override
+  public void close() {
+    path.close();
+    device.close();
+  }
+}

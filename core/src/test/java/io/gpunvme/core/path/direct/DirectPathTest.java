@@ -1,0 +1,97 @@
+package io.gpunvme.core.path.direct;
+
+import io.gpunvme.core.accel.Accelerator;
+import io.gpunvme.core.accel.CpuAccelerator;
+import io.gpunvme.core.device.Device;
+import io.gpunvme.core.gpu.FakeGpu;
+import io.gpunvme.core.gpu.Placement;
+import io.gpunvme.core.path.DataPath;
+import io.gpunvme.core.path.DataPathContract;
+import io.gpunvme.core.transfer.InitiatorKind;
+import io.gpunvme.core.transfer.InitiatorOptions;
+import io.gpunvme.nvme.driver.ControllerOptions;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Nested;
+
+/** Commands of our own to an embedded controller that serves the file, issued by the CPU. */
+class DirectPathTest {
+  abstract static class Direct extends DataPathContract {
+    @Override
+    protected int tail() {
+      return 0;
+    }
+
+    @Override
+    protected boolean shrinks() {
+      return false;
+    }
+
+    @Override
+    protected int requests() {
+      return 300;
+    }
+
+    DataPath open(Path file, Accelerator accelerator, int lba, Placement placement) {
+      Device device =
+          Device.open(
+              "sim:file=" + file + ",lba=" + lba,
+              ControllerOptions.builder().allowWrite(true).build());
+      InitiatorOptions options = InitiatorOptions.defaults().with(InitiatorKind.CPU, placement);
+      return new ClosingPath(DirectPath.open(device.controller(), 1, accelerator, options), device);
+    }
+  }
+
+  @Nested
+  class HostMemory extends Direct {
+    @Override
+    protected Accelerator accelerator() {
+      return CpuAccelerator.open();
+    }
+
+    @Override
+    protected DataPath open(Path file, Accelerator accelerator) {
+      return open(file, accelerator, 512, Placement.HOST);
+    }
+  }
+
+  @Nested
+  class LongBlocks extends Direct {
+    @Override
+    protected Accelerator accelerator() {
+      return CpuAccelerator.open();
+    }
+
+    @Override
+    protected DataPath open(Path file, Accelerator accelerator) {
+      return open(file, accelerator, 4096, Placement.HOST);
+    }
+  }
+
+  /** The controller reaches the accelerator's memory. */
+  @Nested
+  class DeviceMemory extends Direct {
+    @Override
+    protected Accelerator accelerator() {
+      return new FakeGpu();
+    }
+
+    @Override
+    protected DataPath open(Path file, Accelerator accelerator) {
+      return open(file, accelerator, 512, Placement.VRAM_DATA);
+    }
+  }
+
+  /** It does not: everything for that memory goes by way of host memory. */
+  @Nested
+  class DeviceMemoryByHostMemory extends Direct {
+    @Override
+    protected Accelerator accelerator() {
+      return new FakeGpu();
+    }
+
+    @Override
+    protected DataPath open(Path file, Accelerator accelerator) {
+      return open(file, accelerator, 512, Placement.HOST);
+    }
+  }
+}
