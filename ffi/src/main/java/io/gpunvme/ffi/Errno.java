@@ -13,6 +13,7 @@ public final class Errno {
   public static final int ENOENT = 2;
   public static final int EINTR = 4;
   public static final int EIO = 5;
+  public static final int ENXIO = 6;
   public static final int EBADF = 9;
   public static final int EAGAIN = 11;
   public static final int ENOMEM = 12;
@@ -27,8 +28,12 @@ public final class Errno {
   public static final int ENOTTY = 25;
   public static final int EFBIG = 27;
   public static final int ENOSPC = 28;
+  public static final int EROFS = 30;
+  public static final int ENOSYS = 38;
   public static final int EMSGSIZE = 90;
   public static final int EOPNOTSUPP = 95;
+  public static final int EDQUOT = 122;
+  public static final int ECANCELED = 125;
 
   // From 1 upwards; "-" is a number Linux does not use.
   private static final String[] NAMES =

@@ -70,7 +70,8 @@ final class Native {
     return result;
   }
 
-  private static long errnoNegated(Call call) {
+  /** Runs {@code call} once; its error number negated if it fails. */
+  static long errnoNegated(Call call) {
     // A segment per call: a shared one would mix up the errors of two threads.
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment state = arena.allocate(CALL_STATE);

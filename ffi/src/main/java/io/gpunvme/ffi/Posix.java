@@ -3,7 +3,6 @@ package io.gpunvme.ffi;
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
-import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
@@ -47,6 +46,10 @@ public final class Posix {
   public static final int MADV_NOHUGEPAGE = 15;
   public static final int MADV_POPULATE_WRITE = 23;
 
+  public static final int POSIX_FADV_SEQUENTIAL = 2;
+  public static final int POSIX_FADV_WILLNEED = 3;
+  public static final int POSIX_FADV_DONTNEED = 4;
+
   public static final int MFD_CLOEXEC = 1;
   public static final int MFD_HUGETLB = 4;
   public static final int MFD_HUGE_2MB = 21 << 26;
@@ -58,9 +61,7 @@ public final class Posix {
 
   // statx(2): the layout of struct stat differs between architectures, this one does not.
   private static final int AT_EMPTY_PATH = 0x1000;
-  private static final int STATX_SIZE = 0x200;
-  private static final long STATX_BYTES = 256;
-  private static final long STX_SIZE = 40;
+  private static final long STATFS_BYTES = 120;
 
   private static final MethodHandle OPEN =
       Native.variadic("open", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_INT, JAVA_INT));
@@ -91,6 +92,14 @@ public final class Posix {
   private static final MethodHandle MLOCK = Native.capturing("mlock", onMemory());
   private static final MethodHandle MADVISE =
       Native.capturing("madvise", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_LONG, JAVA_INT));
+  private static final MethodHandle MINCORE =
+      Native.capturing("mincore", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_LONG, ADDRESS));
+  private static final MethodHandle FADVISE =
+      Native.plain(
+          "posix_fadvise",
+          FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_LONG, JAVA_LONG, JAVA_INT));
+  private static final MethodHandle FSTATFS =
+      Native.capturing("fstatfs", FunctionDescriptor.of(JAVA_INT, JAVA_INT, ADDRESS));
   private static final MethodHandle IOCTL =
       Native.variadic("ioctl", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_LONG, ADDRESS));
 
@@ -172,15 +181,72 @@ public final class Posix {
 
   /** Length of a regular file in bytes (0 for a device). */
   public static long size(int fd) {
+    return statx(fd, FileStatus.SIZE).size();
+  }
+
+  /** What the kernel says about an open file. */
+  public static FileStatus statx(int fd) {
+    return statx(fd, FileStatus.ALL);
+  }
+
+  private static FileStatus statx(int fd, int mask) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment empty = arena.allocateFrom("");
-      MemorySegment statx = arena.allocate(STATX_BYTES, Long.BYTES);
+      MemorySegment statx = arena.allocate(FileStatus.BYTES, Long.BYTES);
       Native.once(
           "statx",
           () -> "fd " + fd,
-          s -> (int) STATX.invokeExact(s, fd, empty, AT_EMPTY_PATH, STATX_SIZE, statx));
-      return statx.get(JAVA_LONG_UNALIGNED, STX_SIZE);
+          s -> (int) STATX.invokeExact(s, fd, empty, AT_EMPTY_PATH, mask, statx));
+      return FileStatus.of(statx);
     }
+  }
+
+  /** The number of the file system's type (statfs(2)); ext2, ext3 and ext4 share one. */
+  public static long fstatfsType(int fd) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment statfs = arena.allocate(STATFS_BYTES, Long.BYTES);
+      Native.restarting("fstatfs", () -> "fd " + fd, s -> (int) FSTATFS.invokeExact(s, fd, statfs));
+      return statfs.get(JAVA_LONG, 0);
+    }
+  }
+
+  /**
+   * Says how part of a file will be used; {@link #POSIX_FADV_DONTNEED} takes its clean pages from
+   * the page cache.
+   *
+   * @param length 0 for all from {@code offset} on
+   * @param advice one of {@code POSIX_FADV_...}
+   */
+  public static void fadvise(int fd, long offset, long length, int advice) {
+    int error;
+    try {
+      error = (int) FADVISE.invokeExact(fd, offset, length, advice);
+    } catch (Throwable t) {
+      throw Native.unexpected(t);
+    }
+    if (error != 0) {
+      // It returns the error number and leaves errno alone.
+      String subject = "fd " + fd + " at " + offset + ", " + length + " bytes, advice " + advice;
+      throw new PosixException("posix_fadvise", subject, error);
+    }
+  }
+
+  /**
+   * Tells which pages of mapped memory are in memory. Of a file that this process may neither write
+   * nor owns, Linux says that all of them are.
+   *
+   * @param memory mapped, starts on a page boundary
+   * @param pages native; receives a byte for each page of the memory, whose lowest bit is set if
+   *     the page is there
+   */
+  public static void mincore(MemorySegment memory, MemorySegment pages) {
+    long bytes = memory.byteSize();
+    if (pages.byteSize() < Math.ceilDiv(bytes, PAGE_SIZE)) {
+      throw new IllegalArgumentException(
+          pages.byteSize() + " bytes for the pages of " + bytes + " bytes");
+    }
+    Native.restarting(
+        "mincore", () -> range(memory), s -> (int) MINCORE.invokeExact(s, memory, bytes, pages));
   }
 
   /**
@@ -199,6 +265,25 @@ public final class Posix {
    */
   public static long pwrite(int fd, MemorySegment from, long offset) {
     return transfer("pwrite", PWRITE, fd, from, offset);
+  }
+
+  /**
+   * Reads once: a signal, the end of the file or the kernel's own limits may end it early.
+   *
+   * @return bytes read, or an error number negated, among them {@link Errno#EINTR}
+   */
+  public static long tryPread(int fd, MemorySegment into, long offset) {
+    return Native.errnoNegated(s -> (long) PREAD.invokeExact(s, fd, into, into.byteSize(), offset));
+  }
+
+  /**
+   * Writes once; see {@link #tryPread}.
+   *
+   * @return bytes written, or an error number negated
+   */
+  public static long tryPwrite(int fd, MemorySegment from, long offset) {
+    return Native.errnoNegated(
+        s -> (long) PWRITE.invokeExact(s, fd, from, from.byteSize(), offset));
   }
 
   private static long transfer(
