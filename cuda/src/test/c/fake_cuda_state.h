@@ -114,7 +114,13 @@ static int is_live(int kind, const void *handle) {
   return found;
 }
 
+// Told of every block of device memory that is freed, before it is.
+static void (*freed)(const void *block);
+
 static int take(int kind, const void *handle) {
+  if (kind == MEMORY && freed != NULL) {
+    freed(handle);
+  }
   pthread_mutex_lock(&lock);
   int found = 0;
   for (int i = 0; i < MAX_LIVE && !found; i++) {
@@ -161,6 +167,7 @@ static int in_context(void) {
 // ---- for the tests
 
 void fake_reset(void);
+void fake_on_free(void (*hook)(const void *block));
 void fake_fail(const char *name, int nth, int code);
 void fake_block(const char *name);
 void fake_await_waiting(int count);
@@ -176,8 +183,11 @@ void fake_reset(void) {
   memset(names, 0, sizeof names);
   fail_name[0] = block_name[0] = 0;
   misuses = 0;
+  freed = NULL;
   pthread_mutex_unlock(&lock);
 }
+
+void fake_on_free(void (*hook)(const void *block)) { freed = hook; }
 
 void fake_fail(const char *name, int nth, int code) {
   pthread_mutex_lock(&lock);

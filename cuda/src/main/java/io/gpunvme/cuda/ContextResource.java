@@ -5,7 +5,13 @@ package io.gpunvme.cuda;
  * frees it if it is still open when the context is closed.
  */
 abstract sealed class ContextResource implements AutoCloseable
-    permits DeviceMemory, PinnedMemory, RegisteredMemory, CudaStream, CudaEvent, CudaModule {
+    permits DeviceMemory,
+        PinnedMemory,
+        RegisteredMemory,
+        CudaStream,
+        CudaEvent,
+        CudaModule,
+        ContextAttachment {
   private final CudaContext context;
   private final Lifetime lifetime;
 
@@ -42,6 +48,17 @@ abstract sealed class ContextResource implements AutoCloseable
     lifetime.release();
   }
 
+  /**
+   * For calls of other libraries: it cannot be closed before what this returns is, and its context
+   * is this thread's now.
+   *
+   * @throws IllegalStateException if it is closed
+   */
+  public final Hold hold() {
+    begin();
+    return new Hold(this::end);
+  }
+
   /** For values that need no call: throws if it is closed. */
   final void requireOpen() {
     lifetime.requireOpen();
@@ -50,7 +67,7 @@ abstract sealed class ContextResource implements AutoCloseable
   /**
    * Takes from the users of this object what they could reach without it.
    *
-   * @throws IllegalStateException if one of them is using it; it stays open then
+   * @throws RuntimeException if one of them is using it or does not let go; it stays open then
    */
   void revoke() {}
 
@@ -71,7 +88,7 @@ abstract sealed class ContextResource implements AutoCloseable
     }
     try {
       revoke();
-    } catch (IllegalStateException e) {
+    } catch (RuntimeException e) {
       lifetime.resume();
       throw e;
     }

@@ -1,5 +1,7 @@
 package io.gpunvme.cuda;
 
+import io.gpunvme.cuda.library.LibrarySearch;
+import io.gpunvme.cuda.library.NativeLibrary;
 import java.nio.file.Path;
 import java.util.List;
 import org.jspecify.annotations.Nullable;

@@ -111,6 +111,17 @@ public final class CudaContext implements AutoCloseable {
     return make(() -> CudaModule.load(this, ptxOrCubin));
   }
 
+  /**
+   * Lets something of another library end with the context.
+   *
+   * @param what names it in errors
+   * @param closing run once, when the attachment or the context is closed, with the context
+   *     current; what it throws refuses the close, which can be tried again
+   */
+  public ContextAttachment attach(String what, Runnable closing) {
+    return make(() -> new ContextAttachment(this, what, closing));
+  }
+
   /** Waits, without a limit, for all work of the context, whoever started it. */
   public void synchronize() {
     inside(api.contexts()::synchronize);

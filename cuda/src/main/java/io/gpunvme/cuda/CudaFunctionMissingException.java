@@ -7,7 +7,12 @@ package io.gpunvme.cuda;
 public final class CudaFunctionMissingException extends CudaException {
   private static final long serialVersionUID = 1L;
 
-  CudaFunctionMissingException(String function, String library) {
+  /**
+   * {@code library} has not got {@code function}.
+   *
+   * @param library its file and version
+   */
+  public CudaFunctionMissingException(String function, String library) {
     super(
         function, NOT_FOUND, "CUDA_ERROR_NOT_FOUND", library + " has no such function: update it");
   }

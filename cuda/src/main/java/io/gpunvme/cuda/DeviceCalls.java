@@ -3,6 +3,8 @@ package io.gpunvme.cuda;
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
+import io.gpunvme.cuda.library.Downcall;
+import io.gpunvme.cuda.library.NativeFunction;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;

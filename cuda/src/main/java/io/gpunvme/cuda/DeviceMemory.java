@@ -2,7 +2,9 @@ package io.gpunvme.cuda;
 
 import io.gpunvme.ffi.Posix;
 import java.lang.foreign.MemorySegment;
+import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.CopyOnWriteArrayList;
 
 /**
  * Memory of a GPU. Its bytes are undefined until written.
@@ -19,6 +21,7 @@ public final class DeviceMemory extends ContextResource {
   private final long allocation;
   private final long address;
   private final long size;
+  private final List<Runnable> beforeFree = new CopyOnWriteArrayList<>();
 
   private DeviceMemory(CudaContext context, long allocation, long address, long size) {
     super(context, size + " bytes of GPU memory at " + Driver.hex(address));
@@ -141,6 +144,30 @@ public final class DeviceMemory extends ContextResource {
     } finally {
       end();
     }
+  }
+
+  /**
+   * Lets a library that has pinned the memory let go of it in time: its step comes after the last
+   * use of the memory and before it is freed, in the thread that closes it.
+   *
+   * @param step may be run more than once; what it throws keeps the memory open, for what is freed
+   *     while a kernel driver has it pinned can hang that driver
+   * @return to be closed when the step is not needed any more
+   * @throws IllegalStateException if the memory is closed
+   */
+  public Hold beforeFree(Runnable step) {
+    begin();
+    try {
+      beforeFree.add(step);
+      return new Hold(() -> beforeFree.remove(step));
+    } finally {
+      end();
+    }
+  }
+
+  @Override
+  void revoke() {
+    beforeFree.forEach(Runnable::run);
   }
 
   @Override

@@ -4,6 +4,8 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.gpunvme.cuda.library.Downcall;
+import io.gpunvme.cuda.library.NativeFunction;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 

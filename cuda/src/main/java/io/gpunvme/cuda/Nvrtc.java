@@ -1,12 +1,9 @@
 package io.gpunvme.cuda;
 
-import java.io.IOException;
-import java.io.UncheckedIOException;
-import java.nio.file.DirectoryStream;
-import java.nio.file.Files;
+import io.gpunvme.cuda.library.LibrarySearch;
+import io.gpunvme.cuda.library.NativeLibrary;
+import io.gpunvme.cuda.library.Toolkits;
 import java.nio.file.Path;
-import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
@@ -56,20 +53,11 @@ public final class Nvrtc {
 
   /** {@code toolkits} is the folder that has {@code cuda}, {@code cuda-13.0} and so on. */
   static LibrarySearch search(Map<String, String> environment, Path toolkits) {
-    List<Path> folders = new ArrayList<>();
-    for (String variable : List.of("CUDA_HOME", "CUDA_PATH")) {
-      String toolkit = environment.get(variable);
-      if (toolkit != null && !toolkit.isEmpty()) {
-        folders.add(Path.of(toolkit, "lib64"));
-      }
-    }
-    folders.add(toolkits.resolve("cuda").resolve("lib64"));
-    folders.addAll(versioned(toolkits));
     return new LibrarySearch(
         "NVRTC, the CUDA run-time compiler,",
         "GPUNVME_LIBNVRTC",
         NAMES,
-        folders,
+        Toolkits.libraries(environment, toolkits),
         "install it (package cuda-nvrtc-13-0 of NVIDIA's repository, or the CUDA toolkit)");
   }
 
@@ -80,28 +68,8 @@ public final class Nvrtc {
   private static void openBuiltins(Path library) {
     Path folder = library.getParent();
     if (folder != null) {
-      list(folder, "libnvrtc-builtins.so*").forEach(LibrarySearch::openFile);
+      Toolkits.list(folder, "libnvrtc-builtins.so*").forEach(LibrarySearch::openFile);
     }
-  }
-
-  /** The folders of installed toolkits, the last name, mostly the newest version, first. */
-  private static List<Path> versioned(Path toolkits) {
-    return list(toolkits, "cuda-*").stream()
-        .sorted(Comparator.reverseOrder())
-        .map(toolkit -> toolkit.resolve("lib64"))
-        .toList();
-  }
-
-  private static List<Path> list(Path folder, String pattern) {
-    List<Path> found = new ArrayList<>();
-    if (Files.isDirectory(folder)) {
-      try (DirectoryStream<Path> files = Files.newDirectoryStream(folder, pattern)) {
-        files.forEach(found::add);
-      } catch (IOException e) {
-        throw new UncheckedIOException("cannot list " + folder, e);
-      }
-    }
-    return found;
   }
 
   /** The library, as it was opened. */

@@ -3,6 +3,8 @@ package io.gpunvme.cuda;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.gpunvme.cuda.library.LibrarySearch;
+import io.gpunvme.cuda.library.NativeLibrary;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

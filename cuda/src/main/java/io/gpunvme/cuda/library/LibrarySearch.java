@@ -1,12 +1,15 @@
-package io.gpunvme.cuda;
+package io.gpunvme.cuda.library;
 
+import io.gpunvme.cuda.CudaNotFoundException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.SymbolLookup;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.stream.Stream;
 
 /**
  * Where a library is looked for: a file that an environment variable names and nothing else, or
@@ -19,7 +22,7 @@ import java.util.Optional;
  * @param folders existing or not
  * @param advice what to install
  */
-record LibrarySearch(
+public record LibrarySearch(
     String what, String variable, List<String> names, List<Path> folders, String advice) {
 
   /**
@@ -27,7 +30,7 @@ record LibrarySearch(
    *
    * @throws CudaNotFoundException if there is none
    */
-  NativeLibrary open(Map<String, String> environment) {
+  public NativeLibrary open(Map<String, String> environment) {
     String chosen = environment.get(variable);
     if (chosen != null && !chosen.isEmpty()) {
       return openFile(Path.of(chosen))
@@ -70,13 +73,40 @@ record LibrarySearch(
             + " to the file");
   }
 
+  /**
+   * The file that would be opened, found without opening it; empty also where only the dynamic
+   * loader's cache knows it.
+   *
+   * @param root what the folders lie in, {@code /}
+   */
+  public Optional<Path> locate(Map<String, String> environment, Path root) {
+    String chosen = environment.get(variable);
+    if (chosen != null && !chosen.isEmpty()) {
+      return Optional.of(Path.of(chosen)).filter(Files::isRegularFile);
+    }
+    return Stream.concat(loaderPath(environment), folders.stream().map(f -> under(root, f)))
+        .flatMap(folder -> names.stream().map(folder::resolve))
+        .filter(Files::isRegularFile)
+        .findFirst();
+  }
+
+  private static Stream<Path> loaderPath(Map<String, String> environment) {
+    return Arrays.stream(environment.getOrDefault("LD_LIBRARY_PATH", "").split("[:;]"))
+        .filter(folder -> !folder.isEmpty())
+        .map(Path::of);
+  }
+
+  private static Path under(Path root, Path folder) {
+    return Path.of(root.toString(), folder.toString());
+  }
+
   private static String join(List<Path> folders) {
     return String.join(", ", folders.stream().map(Path::toString).toList());
   }
 
   /** A library at this place; empty if it cannot be opened. */
   @SuppressWarnings("restricted")
-  static Optional<NativeLibrary> openFile(Path file) {
+  public static Optional<NativeLibrary> openFile(Path file) {
     try {
       return Optional.of(
           new NativeLibrary(file.toString(), SymbolLookup.libraryLookup(file, Arena.global())));

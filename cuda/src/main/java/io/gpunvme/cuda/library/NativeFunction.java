@@ -1,11 +1,12 @@
-package io.gpunvme.cuda;
+package io.gpunvme.cuda.library;
 
+import io.gpunvme.cuda.CudaFunctionMissingException;
 import java.lang.foreign.MemorySegment;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /** A C function of a library, looked up at its first call. Safe for all threads. */
-final class NativeFunction {
+public final class NativeFunction {
   private final NativeLibrary library;
   private final String[] symbols;
   private volatile @Nullable MemorySegment address;
@@ -16,11 +17,12 @@ final class NativeFunction {
   }
 
   /** Its name in the manual: the symbol without the version at its end. */
-  String name() {
+  public String name() {
     return symbols[0].replaceFirst("_v[0-9]+$", "");
   }
 
-  boolean isPresent() {
+  /** Whether this version of the library has it. */
+  public boolean isPresent() {
     return address != null || find().isPresent();
   }
 
@@ -29,7 +31,7 @@ final class NativeFunction {
    *
    * @throws CudaFunctionMissingException if this version of the library has not got it
    */
-  MemorySegment address() {
+  public MemorySegment address() {
     MemorySegment known = address;
     if (known == null) {
       known =
