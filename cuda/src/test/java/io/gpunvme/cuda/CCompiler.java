@@ -12,17 +12,17 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Assumptions;
 
 /** gcc for tests: they are skipped where there is none. */
-final class CCompiler {
+public final class CCompiler {
   private static final Path SOURCES = Path.of("src/test/c");
   private static final Map<String, Path> LIBRARIES = new ConcurrentHashMap<>();
 
   private CCompiler() {}
 
   /** What a program printed, or a compiler said, and its exit code. */
-  record Output(int code, String text) {}
+  public record Output(int code, String text) {}
 
   /** A shared library of {@code src/test/c}, compiled once for every list of options. */
-  static Path library(String source, String... options) {
+  public static Path library(String source, String... options) {
     require();
     return LIBRARIES.computeIfAbsent(
         source + " " + String.join(" ", options),
@@ -34,7 +34,7 @@ final class CCompiler {
   }
 
   /** Compiles and runs a program. */
-  static String run(String program, String... options) {
+  public static String run(String program, String... options) {
     require();
     Path source = temporary(".c");
     Path file = temporary("");
@@ -52,7 +52,7 @@ final class CCompiler {
   }
 
   /** Only checks a file of {@code src/test/c}. */
-  static Output check(String source, String... options) {
+  public static Output check(String source, String... options) {
     require();
     List<String> command = new ArrayList<>(List.of("gcc", "-fsyntax-only"));
     command.addAll(List.of(options));
@@ -61,7 +61,7 @@ final class CCompiler {
   }
 
   /** The folder with cuda.h; skips the test where there is none. */
-  static Path cudaInclude() {
+  public static Path cudaInclude() {
     List<Path> toolkits = new ArrayList<>();
     String home = System.getenv("CUDA_HOME");
     if (home != null) {

@@ -15,7 +15,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /** The stand-in for the driver library ({@code src/test/c/fake_cuda.c}) and its controls. */
-final class FakeDriver {
+public final class FakeDriver {
   private final Path file;
   private final SymbolLookup symbols;
 
@@ -25,61 +25,66 @@ final class FakeDriver {
   }
 
   /** With nothing called yet; {@code options} are for the C compiler. */
-  static FakeDriver fresh(String... options) {
+  public static FakeDriver fresh(String... options) {
     FakeDriver fake = new FakeDriver(CCompiler.library("fake_cuda.c", options));
     fake.call("fake_reset", null);
     return fake;
   }
 
   /** A driver of this version, as in 12020. */
-  static FakeDriver ofVersion(int version) {
+  public static FakeDriver ofVersion(int version) {
     return fresh("-DFAKE_VERSION=" + version);
   }
 
-  Cuda load() {
+  public Cuda load() {
     return Cuda.load(file);
   }
 
-  CudaContext openContext() {
+  public CudaContext openContext() {
     return load().device(0).openPrimary();
   }
 
   /** Forgets everything. */
-  void reset() {
+  public void reset() {
     call("fake_reset", null);
   }
 
   /** The {@code nth} call of a function from now on (counted from its first ever) fails. */
-  void fail(String name, int nth, int code) {
+  public void fail(String name, int nth, int code) {
     try (Arena arena = Arena.ofConfined()) {
       call("fake_fail", null, arena.allocateFrom(name), nth, code);
     }
   }
 
+  /** A C function is told of every block of device memory that is about to be freed. */
+  public void onFree(MemorySegment function) {
+    call("fake_on_free", null, function);
+  }
+
   /** Lets the calls of a function wait. */
-  void block(String name) {
+  public void block(String name) {
     try (Arena arena = Arena.ofConfined()) {
       call("fake_block", null, arena.allocateFrom(name));
     }
   }
 
-  void unblock() {
+  public void unblock() {
     block("");
   }
 
   /** Returns once {@code count} calls wait. */
-  void awaitWaiting(int count) {
+  public void awaitWaiting(int count) {
     call("fake_await_waiting", null, count);
   }
 
-  int calls(String name) {
+  public int calls(String name) {
     try (Arena arena = Arena.ofConfined()) {
       return (int) call("fake_calls", JAVA_INT, arena.allocateFrom(name));
     }
   }
 
   /** Arguments of the last call of a function. */
-  String last(String name) {
+  public String last(String name) {
     try (Arena arena = Arena.ofConfined()) {
       return text((MemorySegment) call("fake_last", ADDRESS, arena.allocateFrom(name)));
     }
@@ -98,13 +103,13 @@ final class FakeDriver {
   }
 
   /** Everything was freed, and nothing was called without the context or with a dead handle. */
-  void assertClean(String when) {
+  public void assertClean(String when) {
     assertThat((int) call("fake_live", JAVA_INT)).as("objects left after %s", when).isZero();
     assertThat((int) call("fake_misuses", JAVA_INT)).as("misuses in %s", when).isZero();
   }
 
   /** How many objects the driver holds. */
-  int live() {
+  public int live() {
     return (int) call("fake_live", JAVA_INT);
   }
 

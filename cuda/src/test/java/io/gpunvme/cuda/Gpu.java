@@ -3,11 +3,11 @@ package io.gpunvme.cuda;
 import org.junit.jupiter.api.Assumptions;
 
 /** The GPU of the tests that need one. */
-final class Gpu {
+public final class Gpu {
   private Gpu() {}
 
   /** The first GPU; skips the test, with the reason, where there is none. */
-  static CudaDevice device() {
+  public static CudaDevice device() {
     try {
       return Cuda.load().device(0);
     } catch (CudaNotFoundException | CudaException e) {
