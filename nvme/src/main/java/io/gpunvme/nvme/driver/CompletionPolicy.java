@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.driver;
 
+import io.gpunvme.nvme.ControllerFatalException;
 import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.nvme.NvmeTimeoutException;
 import io.gpunvme.nvme.spec.IoOpcode;
@@ -25,16 +26,22 @@ public final class CompletionPolicy {
   }
 
   /**
-   * The exception for a command that is not repeated any more: {@link NvmeTimeoutException} if
-   * recovery ended it, else {@link QueuePair#exception}.
+   * The exception for a command that is not repeated any more: if recovery ended it {@link
+   * ControllerFatalException} or {@link NvmeTimeoutException}, else {@link QueuePair#exception}.
    *
    * @param status the 15-bit Status Field, not success
    * @param attempts how often the command was submitted, this time included
    */
   public static NvmeException failure(QueuePair queue, int slot, int status, int attempts) {
-    return recovered(queue, slot, status)
+    if (!recovered(queue, slot, status)) {
+      return queue.exception(slot, status);
+    }
+    String fatal = queue.fatal();
+    return fatal == null
         ? timeout(queue, slot, attempts)
-        : queue.exception(slot, status);
+        : new ControllerFatalException(
+            "%s did not complete, %d times; the last time %s; the controller was reset"
+                .formatted(command(queue, slot), attempts, fatal));
   }
 
   private static boolean endedByHost(@Nullable StatusCode code) {
@@ -59,12 +66,14 @@ public final class CompletionPolicy {
 
   private static NvmeTimeoutException timeout(QueuePair queue, int slot, int attempts) {
     return new NvmeTimeoutException(
-        "%s%s on queue %d did not complete within %d ms, %d times; the queue was recovered"
-            .formatted(
-                IoOpcode.name(queue.opcode(slot)),
-                queue.slba(slot) < 0 ? "" : " at LBA " + queue.slba(slot),
-                queue.qid(),
-                queue.timeoutNanos() / 1_000_000,
-                attempts));
+        "%s did not complete within %d ms, %d times; the queue was recovered"
+            .formatted(command(queue, slot), queue.timeoutNanos() / 1_000_000, attempts));
+  }
+
+  private static String command(QueuePair queue, int slot) {
+    long slba = queue.slba(slot);
+    return "%s%s on queue %d"
+        .formatted(
+            IoOpcode.name(queue.opcode(slot)), slba < 0 ? "" : " at LBA " + slba, queue.qid());
   }
 }

@@ -81,7 +81,8 @@ final class DrivenCommands implements Outstanding {
   }
 
   @Override
-  public int end() {
+  public int end(@Nullable String fatal) {
+    pair.fatal(fatal);
     return pair.failAll(StatusCode.ABORTED_BY_HOST.status(), sink);
   }
 }

@@ -17,7 +17,7 @@ interface Outstanding {
         public void collect() {}
 
         @Override
-        public int end() {
+        public int end(@Nullable String fatal) {
           return 0;
         }
       };
@@ -36,7 +36,9 @@ interface Outstanding {
    * Ends what is left with status Command Aborted By Host; the controller must not be able to touch
    * the commands' data any more.
    *
+   * @param fatal the controller's fatal error that made this necessary, in words; null if it was
+   *     something else
    * @return how many commands that were
    */
-  int end();
+  int end(@Nullable String fatal);
 }

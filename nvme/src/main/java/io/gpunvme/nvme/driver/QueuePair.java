@@ -49,6 +49,7 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
   private final DataPointerBuilder dataPointers;
   private final int depth;
   private final CommandSlots slots;
+  private @Nullable String fatal;
   private volatile boolean closed;
 
   /**
@@ -290,6 +291,15 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
     return ended;
   }
 
+  /** Why recovery ends what is outstanding, if it is a fatal error of the controller. */
+  void fatal(@Nullable String why) {
+    fatal = why;
+  }
+
+  @Nullable String fatal() {
+    return fatal;
+  }
+
   /**
    * Empties both rings for a queue that is about to be created anew at the controller. Outstanding
    * commands must have been ended by {@link #failAll}; generations move on, so that their
@@ -298,6 +308,7 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
   @Override
   void rebuild() {
     sq.fill((byte) 0);
+    fatal = null;
     completion.reset();
     slots.reset();
     submission.reset();

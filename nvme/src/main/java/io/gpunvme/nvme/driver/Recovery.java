@@ -88,6 +88,9 @@ final class Recovery {
     private final long start;
     private int ended;
 
+    /** What CSTS said, if that is why the queue pair is recovered. */
+    private @Nullable String fatal;
+
     Ladder(IoQueuePair pair, Outstanding commands, long start) {
       this.pair = pair;
       this.commands = commands;
@@ -151,7 +154,8 @@ final class Recovery {
         life.registers().requireAlive("queue pair " + pair.qid());
         return null;
       } catch (ControllerFatalException e) {
-        return String.valueOf(e.getMessage());
+        fatal = String.valueOf(e.getMessage());
+        return fatal;
       }
     }
 
@@ -184,7 +188,7 @@ final class Recovery {
     }
 
     private void endOutstanding() {
-      ended += commands.end();
+      ended += commands.end(fatal);
     }
 
     private RecoveryOutcome done(Rung rung, String detail) {

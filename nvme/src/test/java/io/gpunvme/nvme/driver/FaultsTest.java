@@ -252,6 +252,17 @@ class FaultsTest {
   }
 
   @Test
+  void fatalStatusAtEveryAttemptIsTyped() {
+    rig.faults("cfs on read");
+    assertThatThrownBy(() -> device.read(7, 1, rig.buffer.range(), 0))
+        .isInstanceOf(ControllerFatalException.class)
+        .hasMessageContaining("at LBA 7")
+        .hasMessageContaining("CSTS.CFS");
+    assertThat(controller.resets()).isEqualTo(1L + controller.options().retries());
+    device.flush();
+  }
+
+  @Test
   void fatalStatusDuringAnAdminCommandIsTyped() {
     rig.faults("cfs on identify nth=1");
     assertThatThrownBy(() -> controller.identify(Cns.CONTROLLER, 0))
