@@ -1,5 +1,6 @@
 package io.gpunvme.core.doctor;
 
+import io.gpunvme.core.machine.DeviceNode;
 import io.gpunvme.core.machine.DiskUse;
 import io.gpunvme.core.machine.DriverBinding;
 import io.gpunvme.core.machine.IommuGroup;
@@ -52,6 +53,7 @@ final class SsdChecks {
   private static List<Finding> of(Machine machine, MachineFunction ssd) {
     List<Finding> found = new ArrayList<>();
     found.add(state(machine, ssd));
+    nodes(machine, ssd, found);
     group(machine, ssd, found);
     link(ssd, found);
     return found;
@@ -91,6 +93,50 @@ final class SsdChecks {
                 + ",unsafe=true where no IOMMU translates for it",
             "gpunvme bind " + address + " for vfio:, gpunvme unbind " + address + " for the kernel")
         .blocking(VFIO);
+  }
+
+  /** Whether this user may open what VFIO gives it away by. */
+  private static void nodes(Machine machine, MachineFunction ssd, List<Finding> found) {
+    String address = ssd.address().toString();
+    for (DeviceNode node : machine.openedNodes(ssd.address())) {
+      if (!node.there()) {
+        found.add(
+            Finding.problem(
+                    "ssd-node-missing",
+                    address,
+                    "there is no " + node.path(),
+                    "it cannot be opened as vfio:" + address + " here",
+                    "in a container: start it with --device /dev/vfio (--device /dev/iommu too"
+                        + " where there is one); elsewhere: udevadm trigger")
+                .blocking(VFIO));
+      } else if (!node.open()) {
+        found.add(
+            Finding.problem(
+                    "ssd-node-denied",
+                    address,
+                    "this user may not open " + node.path() + " for reading and writing",
+                    "it cannot be opened as vfio:" + address + " without root",
+                    permit(node.path()))
+                .blocking(VFIO));
+      }
+    }
+  }
+
+  /** One line for now, and what makes it last; the nodes that all functions share are for all. */
+  private static String permit(String node) {
+    if (node.equals("/dev/vfio/vfio") || node.equals("/dev/iommu")) {
+      return "sudo chmod a+rw "
+          + node
+          + "; for good: KERNEL==\""
+          + node.substring("/dev/".length())
+          + "\", MODE=\"0666\" in /etc/udev/rules.d/60-gpunvme.rules";
+    }
+    String subsystem = node.startsWith("/dev/vfio/devices/") ? "vfio-dev" : "vfio";
+    return "sudo chown $USER "
+        + node
+        + ", after each bind; for good: SUBSYSTEM==\""
+        + subsystem
+        + "\", OWNER=\"your name\" in /etc/udev/rules.d/60-gpunvme.rules";
   }
 
   private static void group(Machine machine, MachineFunction ssd, List<Finding> found) {

@@ -3,6 +3,7 @@ package io.gpunvme.core.machine;
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.pci.HostPaths;
 import io.gpunvme.nvme.pci.PciAddress;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -11,6 +12,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
+import java.util.function.Predicate;
 import java.util.stream.Stream;
 
 /**
@@ -21,6 +23,7 @@ public final class Machine {
   private final Map<PciAddress, MachineFunction> functions;
   private final Map<PciAddress, List<String>> disks;
   private final Map<PciAddress, List<String>> vfioNodes;
+  private final Map<PciAddress, List<DeviceNode>> opened;
   private final Map<String, BlockDevice> blocks;
   private final List<MountPoint> mounts;
   private final List<String> swaps;
@@ -29,13 +32,15 @@ public final class Machine {
   private final KernelFacts kernel;
   private final SoftwareFacts software;
 
-  private Machine(HostPaths paths, Path root) {
+  private Machine(HostPaths paths, Path root, Predicate<Path> mayOpen) {
     functions = Collections.unmodifiableMap(PciScan.read(paths));
     disks = new TreeMap<>();
     vfioNodes = new TreeMap<>();
+    opened = new TreeMap<>();
     for (MachineFunction ssd : ssds()) {
       disks.put(ssd.address(), BlockScan.disks(paths, ssd.address()));
-      vfioNodes.put(ssd.address(), PciScan.vfioNodes(paths, ssd));
+      vfioNodes.put(ssd.address(), VfioNodes.all(paths, ssd));
+      opened.put(ssd.address(), VfioNodes.opened(paths, ssd, mayOpen));
     }
     blocks = BlockScan.read(paths, SoftwareFacts.udevDatabase(root));
     mounts = MountScan.mounts(paths);
@@ -57,7 +62,17 @@ public final class Machine {
    * @param root what {@code /run} and {@code /usr} lie in
    */
   public static Machine read(HostPaths paths, Path root) {
-    return new Machine(paths, root);
+    return read(paths, root, node -> Files.isReadable(node) && Files.isWritable(node));
+  }
+
+  /**
+   * A machine.
+   *
+   * @param root what {@code /run} and {@code /usr} lie in
+   * @param mayOpen whether this process may open a device node for reading and writing
+   */
+  static Machine read(HostPaths paths, Path root, Predicate<Path> mayOpen) {
+    return new Machine(paths, root, mayOpen);
   }
 
   // ---- PCI
@@ -146,6 +161,11 @@ public final class Machine {
   /** The nodes through which VFIO gives a function away; none without VFIO. */
   List<String> vfioNodes(PciAddress function) {
     return vfioNodes.getOrDefault(function, List.of());
+  }
+
+  /** The device nodes that opening a function as {@code vfio:} opens; none without VFIO. */
+  public List<DeviceNode> openedNodes(PciAddress function) {
+    return opened.getOrDefault(function, List.of());
   }
 
   /** Who has a device node open, {@code process 812 (qemu)}. */

@@ -79,21 +79,6 @@ final class PciScan {
     return new IommuGroup(name, SysFiles.text(link.resolve("type")), members);
   }
 
-  /** Of its group, of its group in no-IOMMU mode, and for iommufd. */
-  static List<String> vfioNodes(HostPaths paths, MachineFunction function) {
-    List<String> nodes = new ArrayList<>();
-    IommuGroup group = function.group();
-    if (function.vfio() && group != null) {
-      nodes.add("/dev/vfio/" + group.name());
-      nodes.add("/dev/vfio/noiommu-" + group.name());
-    }
-    Path folder = paths.sys().resolve("bus/pci/devices").resolve(function.address().toString());
-    for (String name : SysFiles.names(folder.resolve("vfio-dev"))) {
-      nodes.add("/dev/vfio/devices/" + name);
-    }
-    return nodes;
-  }
-
   private static PciLink link(Path folder) {
     return new PciLink(
         speed(folder.resolve("current_link_speed")),

@@ -6,6 +6,8 @@ import io.gpunvme.core.machine.FakeMachine;
 import io.gpunvme.cuda.ComputeCapability;
 import io.gpunvme.cuda.GpuDirect;
 import io.gpunvme.cuda.WritesOrdering;
+import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
@@ -165,6 +167,55 @@ class DoctorTest {
     Diagnosis diagnosis = examine(machine, NO_CUDA);
     assertThat(obstacles(diagnosis, Way.VFIO_CPU)).containsExactly("ssd-group");
     assertThat(finding(diagnosis, "ssd-group").cause()).contains("0000:02:00.0 (driver igb)");
+  }
+
+  @Test
+  void aUserWhoMayNotOpenTheNodeOfABoundSsd() {
+    FakeMachine machine =
+        new FakeMachine(root).ssd("", "0000:01:00.0", 0).group("12", "DMA", "0000:01:00.0");
+    assertThat(ids(examine(machine, NO_CUDA)))
+        .doesNotContain("ssd-node-denied", "ssd-node-missing");
+    machine.driver("0000:01:00.0", "vfio-pci");
+    assertThat(open(examine(machine, NO_CUDA))).contains(Way.VFIO_CPU);
+
+    Diagnosis diagnosis = examine(machine.denied("dev/vfio/12"), NO_CUDA);
+    assertThat(obstacles(diagnosis, Way.VFIO_CPU)).containsExactly("ssd-node-denied");
+    Finding finding = finding(diagnosis, "ssd-node-denied");
+    assertThat(finding.severity()).isEqualTo(Severity.PROBLEM);
+    assertThat(finding.subject()).isEqualTo("0000:01:00.0");
+    assertThat(finding.cause()).contains(" /dev/vfio/12 ");
+    assertThat(finding.fix()).contains("sudo chown $USER /dev/vfio/12", "SUBSYSTEM==\"vfio\"");
+  }
+
+  @Test
+  void aUserWhoMayNotOpenTheNodesOfIommufd() throws IOException {
+    FakeMachine machine =
+        new FakeMachine(root).ssd("", "0000:01:00.0", 0).group("12", "DMA", "0000:01:00.0");
+    machine.driver("0000:01:00.0", "vfio-pci");
+    machine.folder(FakeMachine.at("0000:01:00.0") + "/vfio-dev/vfio3");
+    machine.write("dev/iommu", "").write("dev/vfio/devices/vfio3", "");
+    machine.denied("dev/iommu").denied("dev/vfio/devices/vfio3");
+    assertThat(open(examine(machine, NO_CUDA))).as("by its group").contains(Way.VFIO_CPU);
+
+    Files.delete(root.resolve("dev/vfio/vfio"));
+    Diagnosis diagnosis = examine(machine, NO_CUDA);
+    assertThat(obstacles(diagnosis, Way.VFIO_CPU))
+        .containsExactly("ssd-node-denied", "ssd-node-denied");
+    assertThat(finding(diagnosis, "ssd-node-denied").fix()).contains("chmod a+rw /dev/iommu");
+    assertThat(diagnosis.findings())
+        .anyMatch(f -> f.fix().contains("chown $USER /dev/vfio/devices/vfio3"));
+  }
+
+  @Test
+  void aContainerWithoutTheNodesOfABoundSsd() throws IOException {
+    FakeMachine machine =
+        new FakeMachine(root).ssd("", "0000:01:00.0", 0).group("12", "DMA", "0000:01:00.0");
+    machine.driver("0000:01:00.0", "vfio-pci");
+    Files.delete(root.resolve("dev/vfio/12"));
+
+    Diagnosis diagnosis = examine(machine, NO_CUDA);
+    assertThat(obstacles(diagnosis, Way.VFIO_CPU)).containsExactly("ssd-node-missing");
+    assertThat(finding(diagnosis, "ssd-node-missing").cause()).contains("/dev/vfio/12");
   }
 
   @Test

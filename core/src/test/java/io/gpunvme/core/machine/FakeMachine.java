@@ -8,6 +8,8 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.HashSet;
+import java.util.Set;
 
 /**
  * A tree that looks like a machine's {@code /sys}, {@code /proc}, {@code /dev} and {@code /run}.
@@ -19,6 +21,7 @@ public final class FakeMachine {
   public static final int NVIDIA = 0x10DE;
 
   private final Path root;
+  private final Set<Path> denied = new HashSet<>();
 
   public FakeMachine(Path root) {
     this.root = root;
@@ -44,7 +47,13 @@ public final class FakeMachine {
   }
 
   public Machine read() {
-    return Machine.read(paths(), root);
+    return Machine.read(paths(), root, node -> !denied.contains(node));
+  }
+
+  /** This process may not open a device node. */
+  public FakeMachine denied(String node) {
+    denied.add(root.resolve(node));
+    return this;
   }
 
   // ---- anything
@@ -129,7 +138,8 @@ public final class FakeMachine {
   /** Binds a function; the driver comes into being. */
   public FakeMachine driver(String address, String name) {
     driver(name);
-    return link(at(address) + "/driver", "sys/bus/pci/drivers/" + name);
+    link(at(address) + "/driver", "sys/bus/pci/drivers/" + name);
+    return vfioNodes(address);
   }
 
   public FakeMachine unbind(String address) {
@@ -148,6 +158,17 @@ public final class FakeMachine {
     for (String member : members) {
       link("sys/kernel/iommu_groups/" + name + "/devices/" + member, at(member));
       link(at(member) + "/iommu_group", "sys/kernel/iommu_groups/" + name);
+      vfioNodes(member);
+    }
+    return this;
+  }
+
+  /** The nodes that the kernel makes for a function in a group once vfio-pci has it. */
+  private FakeMachine vfioNodes(String address) {
+    String group = SysFiles.linkName(root.resolve(at(address) + "/iommu_group"));
+    String driver = SysFiles.linkName(root.resolve(at(address) + "/driver"));
+    if (driver.equals(MachineFunction.VFIO_PCI) && !group.isEmpty()) {
+      write("dev/vfio/vfio", "").write("dev/vfio/" + group, "");
     }
     return this;
   }
