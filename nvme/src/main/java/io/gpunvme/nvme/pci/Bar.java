@@ -24,7 +24,11 @@ public interface Bar {
   /** Reads 8 bytes at an 8-byte aligned offset, as one access or as two halves (low first). */
   long read64(long offset);
 
-  /** Writes 8 bytes at an 8-byte aligned offset, as one access or as two halves (low first). */
+  /**
+   * Writes 8 bytes at an 8-byte aligned offset, as one access or as two halves (low first). A
+   * register whose low half starts something (CMBMSC) is written by {@link #write32}, high half
+   * first.
+   */
   void write64(long offset, long value);
 
   /**

@@ -8,11 +8,14 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.NvmeStatusException;
 import io.gpunvme.nvme.memory.DmaBuffer;
+import io.gpunvme.nvme.pci.Bar;
 import io.gpunvme.nvme.spec.AsyncEvent;
+import io.gpunvme.nvme.spec.Cc;
 import io.gpunvme.nvme.spec.Cns;
 import io.gpunvme.nvme.spec.FeatureId;
 import io.gpunvme.nvme.spec.Features;
 import io.gpunvme.nvme.spec.IdentifyController;
+import io.gpunvme.nvme.spec.Registers;
 import io.gpunvme.nvme.spec.SmartLog;
 import io.gpunvme.nvme.spec.StatusCode;
 import io.gpunvme.nvme.spec.Vs;
@@ -260,6 +263,24 @@ abstract class ControllerContract extends BlockContract {
     }
     assertThat(controller.resets()).isEqualTo(3);
     runWrapped(controller.createQueuePair(3), 5);
+  }
+
+  @Test
+  void functionResetLosesNothing() {
+    try (BlockDevice device = device(8)) {
+      int size = device.namespace().blockSize();
+      DmaBuffer b = buffer(100L * size);
+      Blocks.fill(b.memory(), 0, 50, 100, size, 10);
+      device.write(50, 100, b.range(), 0);
+      device.flush();
+      controller.function().reset();
+      Bar bar = controller.function().bar(0);
+      assertThat(new Cc(bar.read32(Registers.CC)).en()).isFalse();
+      controller.reset();
+      b.memory().fill((byte) 0);
+      device.read(50, 100, b.range(), 0);
+      assertThat(Blocks.mismatch(b.memory(), 0, 50, 100, size, 10)).isEqualTo(-1);
+    }
   }
 
   @Test
