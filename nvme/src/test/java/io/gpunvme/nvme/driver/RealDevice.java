@@ -37,9 +37,10 @@ final class RealDevice {
   static PciFunction open() {
     require();
     PciAddress address = PciAddress.parse(DEVICE.replaceFirst("^[^:]*:", "").split(",")[0]);
-    return DEVICE.startsWith("sysfs:")
-        ? SysfsFunction.open(address, new SysfsOptions(true, HostPaths.host()))
-        : VfioFunction.open(address, VfioOptions.defaults());
+    return new CalmBeforeReset(
+        DEVICE.startsWith("sysfs:")
+            ? SysfsFunction.open(address, new SysfsOptions(true, HostPaths.host()))
+            : VfioFunction.open(address, VfioOptions.defaults()));
   }
 
   /** What the driver may use of it. */

@@ -1,0 +1,63 @@
+package io.gpunvme.nvme.driver;
+
+import io.gpunvme.nvme.memory.BusRange;
+import io.gpunvme.nvme.memory.HostMemory;
+import io.gpunvme.nvme.memory.RemoteMemory;
+import io.gpunvme.nvme.pci.Bar;
+import io.gpunvme.nvme.pci.ConfigSpace;
+import io.gpunvme.nvme.pci.PciFunction;
+import java.lang.foreign.MemorySegment;
+
+/** A function that passes everything on to another; for those that change one thing. */
+class ForwardingFunction implements PciFunction {
+  private final PciFunction function;
+
+  ForwardingFunction(PciFunction function) {
+    this.function = function;
+  }
+
+  @Override
+  public String name() {
+    return function.name();
+  }
+
+  @Override
+  public Bar bar(int index) {
+    return function.bar(index);
+  }
+
+  @Override
+  public ConfigSpace config() {
+    return function.config();
+  }
+
+  @Override
+  public int addressBits() {
+    return function.addressBits();
+  }
+
+  @Override
+  public HostMemory allocate(long bytes) {
+    return function.allocate(bytes);
+  }
+
+  @Override
+  public BusRange map(MemorySegment memory) {
+    return function.map(memory);
+  }
+
+  @Override
+  public BusRange map(RemoteMemory memory) {
+    return function.map(memory);
+  }
+
+  @Override
+  public void reset() {
+    function.reset();
+  }
+
+  @Override
+  public void close() {
+    function.close();
+  }
+}
