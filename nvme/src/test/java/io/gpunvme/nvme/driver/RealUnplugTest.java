@@ -82,6 +82,7 @@ class RealUnplugTest extends ContractRig {
         ends.add(pool.submit(() -> runUntilItFails(mark, alive)));
       }
       while (alive.get() < threads) {
+        assertThat(ends).noneMatch(Future::isDone);
         Thread.onSpinWait();
       }
       Files.writeString(SIGNAL, "guest: unplug\n", StandardOpenOption.WRITE);

@@ -1,0 +1,195 @@
+package io.gpunvme.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import io.gpunvme.core.device.Device;
+import io.gpunvme.core.device.DeviceAddress;
+import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.nvme.pci.HostPaths;
+import io.gpunvme.nvme.pci.PciAddress;
+import io.gpunvme.nvme.pci.sysfs.SysfsFunction;
+import io.gpunvme.nvme.pci.sysfs.SysfsOptions;
+import io.gpunvme.nvme.spec.Csts;
+import io.gpunvme.nvme.spec.Registers;
+import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/**
+ * Commands on a real controller that are told to end in the middle of their work. {@code
+ * gpunvme.command} is the program. What the controller must have been through afterwards is added
+ * to the file that {@code gpunvme.lifecycle} names, for whoever watches the controller: S where it
+ * was started, D where it was shut down.
+ */
+@Tag("qemu")
+class RealSignalTest {
+  private static final String DEVICE = System.getProperty("gpunvme.device", "");
+  private static final String COMMAND = System.getProperty("gpunvme.command", "");
+  private static final String LIFECYCLE = System.getProperty("gpunvme.lifecycle", "");
+  private static final Duration DEADLINE = Duration.ofSeconds(60);
+  private static final long BYTES = 400L << 20;
+
+  /** What write has read of its file before it writes for the first time. */
+  private static final long WINDOW = 64L << 20;
+
+  @TempDir Path folder;
+  private Process process;
+
+  @BeforeEach
+  void require() {
+    assumeTrue(!DEVICE.isEmpty(), "no real controller: none is named by -Dgpunvme.device");
+    assumeTrue(!COMMAND.isEmpty(), "no program is named by -Dgpunvme.command");
+  }
+
+  @AfterEach
+  void end() {
+    if (process != null) {
+      process.destroyForcibly();
+    }
+  }
+
+  @Test
+  void interruptedWhileItReads() throws Exception {
+    start("read", DEVICE, "--lba", "0", "--bytes", "400MiB", "--out", at("out"));
+    await("a part of the file", () -> Files.exists(part()) && Files.size(part()) > 0);
+    assertThat(endedBy("INT")).isEqualTo(128 + 2);
+    assertThat(folder).isDirectoryNotContaining(f -> !f.endsWith("log"));
+    assertThat(log()).isEmpty();
+    happened("SD");
+    isFree();
+  }
+
+  @Test
+  void terminatedWhileItWrites() throws Exception {
+    startWriting();
+    assertThatThrownBy(() -> Device.open(DEVICE, ControllerOptions.defaults()))
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessageContaining("in use by another gpunvme");
+    assertThat(endedBy("TERM")).isEqualTo(128 + 15);
+    assertThat(log()).doesNotContain("gpunvme write:");
+    happened("SD");
+    if (DEVICE.startsWith("sysfs:")) {
+      assertThat(status().shst()).isEqualTo(Csts.SHST_COMPLETE);
+    }
+    isFree();
+  }
+
+  @Test
+  void killedWhileItWrites() throws Exception {
+    assumeTrue(DEVICE.startsWith("vfio:"), "nobody stops a device without VFIO");
+    startWriting();
+    assertThat(endedBy("KILL")).isEqualTo(128 + 9);
+    happened("S");
+    isFree();
+  }
+
+  private String at(String name) {
+    return folder.resolve(name).toString();
+  }
+
+  private void start(String... words) throws IOException {
+    List<String> all = new ArrayList<>(List.of(COMMAND));
+    all.addAll(List.of(words));
+    process =
+        new ProcessBuilder(all)
+            .redirectErrorStream(true)
+            .redirectOutput(folder.resolve("log").toFile())
+            .start();
+  }
+
+  private void startWriting() throws Exception {
+    try (RandomAccessFile file = new RandomAccessFile(at("in"), "rw")) {
+      file.setLength(BYTES);
+    }
+    start("write", DEVICE, "--lba", "0", "--in", at("in"), "--allow-write");
+    await("the first window to be read", () -> position(Path.of(at("in"))) >= WINDOW);
+  }
+
+  /** The file under the name that it has until it is complete. */
+  private Path part() {
+    return folder.resolve(".out." + process.pid() + ".part");
+  }
+
+  /** How far the process has read a file. */
+  private long position(Path file) throws IOException {
+    Path own = Path.of("/proc", Long.toString(process.pid()));
+    try (DirectoryStream<Path> open = Files.newDirectoryStream(own.resolve("fd"))) {
+      for (Path fd : open) {
+        if (Files.isSymbolicLink(fd) && Files.readSymbolicLink(fd).equals(file)) {
+          Path info = own.resolve("fdinfo").resolve(fd.getFileName());
+          return Long.parseLong(
+              Files.readAllLines(info).getFirst().replaceFirst("pos:\\s*", "").strip());
+        }
+      }
+    } catch (NoSuchFileException e) {
+      return 0; // another of its files was closed just now
+    }
+    return 0;
+  }
+
+  private interface Check {
+    boolean holds() throws IOException;
+  }
+
+  private void await(String what, Check check) throws IOException {
+    long start = System.nanoTime();
+    while (!check.holds()) {
+      assertThat(process.isAlive()).as("waiting for " + what + "; " + log()).isTrue();
+      assertThat(System.nanoTime() - start).as(what).isLessThan(DEADLINE.toNanos());
+      LockSupport.parkNanos(1_000_000);
+    }
+  }
+
+  /** Sends a signal and returns the exit code. */
+  private int endedBy(String signal) throws Exception {
+    String pid = Long.toString(process.pid());
+    assertThat(new ProcessBuilder("kill", "-" + signal, pid).start().waitFor()).isZero();
+    assertThat(process.waitFor(DEADLINE.toSeconds(), TimeUnit.SECONDS)).as("ended").isTrue();
+    return process.exitValue();
+  }
+
+  private String log() throws IOException {
+    return Files.readString(folder.resolve("log"));
+  }
+
+  private static void happened(String states) throws IOException {
+    if (!LIFECYCLE.isEmpty()) {
+      Files.writeString(
+          Path.of(LIFECYCLE), states, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+    }
+  }
+
+  /** CSTS as the command left it: without VFIO nothing resets the function. */
+  private static Csts status() {
+    PciAddress address = PciAddress.parse(DeviceAddress.parse(DEVICE).function());
+    try (SysfsFunction function =
+        SysfsFunction.open(address, new SysfsOptions(true, HostPaths.host()))) {
+      return new Csts(function.bar(0).read32(Registers.CSTS));
+    }
+  }
+
+  /** Neither the lock nor the device is held any more, and the controller works. */
+  private static void isFree() throws IOException {
+    try (Device device = Device.open(DEVICE, ControllerOptions.defaults())) {
+      assertThat(device.controller().namespaces()).isNotEmpty();
+    }
+    happened("SD");
+  }
+}
