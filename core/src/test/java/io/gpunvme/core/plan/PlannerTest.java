@@ -190,6 +190,15 @@ class PlannerTest {
   }
 
   @Test
+  void rangesThatGoOnAreNotOneIfThatBreaksTheirOrder() {
+    long[] ranges = {4096, 4096, 0, 4096, 0, 4096, 0, 0};
+
+    assertThat(plan(options(), ranges)).isEqualTo("D 0+8192 >0:0\n");
+    assertThat(plan(options().order(IoOrder.GIVEN), ranges))
+        .isEqualTo("D 4096+4096 >0:4096\nD 0+4096 >0:0\n");
+  }
+
+  @Test
   void aPlanIsTheSameEveryTime() {
     long[] ranges = {9000, 30000, 0, 0, 500, 400, 1, 7, 700, 20000, 2, 0};
 
