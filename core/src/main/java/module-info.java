@@ -19,6 +19,7 @@ module io.gpunvme.core {
   exports io.gpunvme.core.path.mmap;
   exports io.gpunvme.core.path;
   exports io.gpunvme.core.plan;
+  exports io.gpunvme.core.report;
   exports io.gpunvme.core.sample;
   exports io.gpunvme.core.storage;
   exports io.gpunvme.core.transfer;

@@ -31,7 +31,8 @@ import picocli.CommandLine.Parameters;
       "Measure what an initiator does, on embedded SSDs in memory.",
       "queue: commands per second and latency, against a responder that moves no data (GPU only).",
       "random: random blocks of 4 KiB and of 512 bytes. stream: reads of 1 MiB, pipelined.",
-      "Every count and every block is checked; a wrong one is a failure, not a number."
+      "Every count and every block is checked; a wrong one is a failure, not a number.",
+      "report: a page with plots from result files (gpunvme bench report --help)."
     },
     footer = {
       "",
@@ -39,14 +40,22 @@ import picocli.CommandLine.Parameters;
       "  gpunvme bench random --initiator cpu",
       "  gpunvme bench queue --queues 64",
       "  gpunvme bench queue --placement vram --queues 4 --warps 64",
-      "  gpunvme bench stream --placement vram-data --seconds 5 --json"
+      "  gpunvme bench stream --placement vram-data --seconds 5 --json",
+      "  gpunvme bench report bench/results"
     })
 final class BenchCommand extends BaseCommand {
   private static final double MILLION = 1e6;
   private static final int LARGE_BLOCK = 4096;
   private static final int SMALL_BLOCK = 512;
 
-  @Parameters(index = "0", paramLabel = "WHAT", description = "queue, random, or stream.")
+  /** Required, but only where no subcommand follows. */
+  @Parameters(
+      index = "0",
+      arity = "0..1",
+      paramLabel = "WHAT",
+      description = "queue, random, or stream.")
+  private @Nullable Benchmark wanted;
+
   private Benchmark what = Benchmark.QUEUE;
 
   @Mixin private final InitiatorOption initiator = new InitiatorOption();
@@ -95,6 +104,10 @@ final class BenchCommand extends BaseCommand {
 
   @Override
   int run() throws IOException {
+    if (wanted == null) {
+      throw new UsageException("bench what: queue, random, stream, or report");
+    }
+    what = wanted;
     check();
     List<Measurement> results = new ArrayList<>();
     String who;

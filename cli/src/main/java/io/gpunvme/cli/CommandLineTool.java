@@ -75,11 +75,17 @@ final class CommandLineTool {
     } else {
       tool.addSubcommand(single.apply(streams));
     }
+    CommandLine bench = tool.getSubcommands().get("bench");
+    if (bench != null) {
+      bench.addSubcommand(new BenchReportCommand(streams));
+    }
     tool.setOut(writer(streams.out()));
     tool.setErr(writer(streams.err()));
     tool.setUsageHelpWidth(USAGE_COLUMNS);
     tool.registerConverter(
         BenchCommand.Benchmark.class, Converters.choice(BenchCommand.Benchmark.class));
+    tool.registerConverter(
+        BenchReportCommand.Open.class, Converters.choice(BenchReportCommand.Open.class));
     tool.registerConverter(LogCommand.Page.class, Converters.choice(LogCommand.Page.class));
     tool.registerConverter(
         FeatureCommand.Action.class, Converters.choice(FeatureCommand.Action.class));
