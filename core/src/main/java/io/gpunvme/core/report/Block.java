@@ -8,6 +8,11 @@ import java.util.List;
  * @param note what is seen, in a sentence; may be empty
  */
 record Block(String title, String note, List<Chart> charts, Table table) {
+  /** What is drawn beside a bar. */
+  static final String MARKS =
+      "Whiskers: slowest and fastest sample. Bold line: the limit, measured in the same run."
+          + " ◇ the best peer.";
+
   Block {
     charts = List.copyOf(charts);
   }

@@ -66,6 +66,10 @@ record Chart(
       return new Point(value, value, value, Double.NaN, Double.NaN);
     }
 
+    static Point alone(Result result) {
+      return new Point(result.median(), result.min(), result.max(), Double.NaN, Double.NaN);
+    }
+
     static Point of(Result result) {
       Result.Reference limit = result.limit();
       Result.Reference peer = result.peer();

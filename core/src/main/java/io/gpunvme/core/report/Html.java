@@ -14,6 +14,11 @@ record Html(String markup) {
     return new Html(out.toString());
   }
 
+  /** A dotted name, which a narrow place breaks at its dots. */
+  static Html code(String name) {
+    return element("code", "", new Html(text(name).markup.replace(".", ".<wbr>")));
+  }
+
   private static void escape(StringBuilder out, int c) {
     switch (c) {
       case '<' -> out.append("&lt;");

@@ -119,7 +119,7 @@ final class MachineReport {
     }
     for (String id : ids) {
       List<Html> cells = new ArrayList<>();
-      cells.add(Html.element("code", "", Html.text(id)));
+      cells.add(Html.code(id));
       for (int run = 0; run < shown.size(); run++) {
         Result result = columns.get(run).get(id);
         cells.add(

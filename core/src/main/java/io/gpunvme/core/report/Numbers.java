@@ -31,7 +31,7 @@ final class Numbers {
   }
 
   private static String thousands(double value) {
-    if (value < 1e4) {
+    if (value < 1e3) {
       return plain(value);
     }
     if (value < 1e6) {

@@ -45,6 +45,10 @@ final class OtherSection {
                             "0",
                             false,
                             plotted.stream().map(Chart.Point::of).toList()))));
-    return new Block("In " + unit, "", charts, Table.of(results));
+    return new Block(
+        unit,
+        results.stream().anyMatch(r -> r.limit() != null) ? Block.MARKS : "",
+        charts,
+        Table.of(results));
   }
 }

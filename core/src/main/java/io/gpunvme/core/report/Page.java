@@ -58,7 +58,7 @@ final class Page {
     for (Result result : results) {
       Html tile =
           Html.element("b", "", Html.text(Numbers.of(result.median(), result.unit())))
-              .plus(Html.element("code", "", Html.text(result.id())));
+              .plus(Html.code(result.id()));
       String compared = compared(result);
       if (!compared.isEmpty()) {
         tile = tile.plus(Html.element("small", "", Html.text(compared)));
@@ -89,7 +89,7 @@ final class Page {
       }
       if (!block.charts().isEmpty()) {
         body.append("<div class=\"plots\">\n");
-        block.charts().forEach(this::chart);
+        block.charts().forEach(chart -> chart(block.title(), chart));
         body.append("</div>\n");
       }
       append(block.table().html());
@@ -98,9 +98,11 @@ final class Page {
     body.append("</section>\n");
   }
 
-  private void chart(Chart chart) {
+  private void chart(String block, Chart chart) {
     body.append("<figure data-chart=\"").append(charts.size()).append("\">");
-    append(Html.element("figcaption", "", Html.text(chart.title())));
+    if (!chart.title().equals(block)) {
+      append(Html.element("figcaption", "", Html.text(chart.title())));
+    }
     body.append("<div class=\"plot\"></div></figure>\n");
     charts.add(chart.json());
   }
@@ -132,10 +134,15 @@ final class Page {
         + "<meta name=\"color-scheme\" content=\"light dark\">\n"
         + "<title>gpunvme: benchmark results</title>\n<style>\n"
         + resource("report.css")
-        + "</style>\n</head>\n<body>\n<header><h1>gpunvme <span>benchmark results</span></h1>\n"
-        + "<p>Medians; every result checked the data it moved or every completion.</p></header>\n"
-        + "<noscript><p class=\"note\">The plots need JavaScript. The tables have every number."
-        + "</p></noscript>\n<main>\n"
+        + "</style>\n"
+        + "</head>\n"
+        + "<body>\n"
+        + "<header><h1>gpunvme <span>benchmark results</span></h1>\n"
+        + "<p>Medians with their spread. What was not verified is marked and not"
+        + " plotted.</p></header>\n"
+        + "<noscript><p class=\"note\">The plots need JavaScript. The tables have every"
+        + " number.</p></noscript>\n"
+        + "<main>\n"
         + body
         + "</main>\n<footer><details><summary>Plots by Chart.js, MIT licence</summary><pre>"
         + Html.text(resource("LICENSE.md")).markup()

@@ -5,7 +5,6 @@ import java.util.List;
 import java.util.TreeSet;
 import java.util.function.Function;
 import java.util.function.Predicate;
-import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /** The storage paths side by side. */
@@ -39,13 +38,7 @@ final class PathSection {
     if (!singles.isEmpty()) {
       blocks.add(
           new Block(
-              "Throughput by path",
-              "Whiskers: slowest and fastest sample. ━ the limit measured in the same run."
-                  + " ◇ the best peer path.",
-              Stream.of(byPath("Sequential reads", false), byPath("Random reads, 4 KiB", true))
-                  .flatMap(List::stream)
-                  .toList(),
-              Table.of(singles)));
+              "Throughput by path", Block.MARKS, forEachKind(this::byPath), Table.of(singles)));
     }
     List<Result> sweeps = results(PathResult::sweep);
     if (!sweeps.isEmpty()) {
@@ -67,9 +60,12 @@ final class PathSection {
 
   // ---- throughput
 
-  private List<Chart> byPath(String title, boolean random) {
-    Predicate<PathResult> these = r -> r.random() == random && !r.sweep();
-    return bars(title, random ? "commands/s" : "GB/s", these, r -> Chart.Point.of(r.result()));
+  private List<Chart> byPath(boolean random, boolean warm) {
+    return bars(
+        title(random, warm),
+        random ? "commands/s" : "GB/s",
+        r -> r.random() == random && r.warm() == warm && !r.sweep(),
+        r -> Chart.Point.of(r.result()));
   }
 
   /** A bar a path, cold beside warm. */

@@ -111,7 +111,7 @@ final class QueueSection {
     List<Chart.@Nullable Point> points = new ArrayList<>();
     for (K place : places) {
       Result result = by.get(place);
-      points.add(result == null ? null : Chart.Point.of(result));
+      points.add(result == null ? null : Chart.Point.alone(result));
     }
     return points;
   }

@@ -27,6 +27,6 @@ record ResultFile(
 
   /** What tells this run from the others of its machine. */
   String run() {
-    return date + " " + commit;
+    return date + ", commit " + commit;
   }
 }

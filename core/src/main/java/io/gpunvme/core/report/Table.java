@@ -42,10 +42,13 @@ final class Table {
       table.row(
           id(result),
           Html.element("b", "", Html.text(Numbers.of(result.median(), result.unit()))),
-          Html.text(
-              Numbers.of(result.min(), result.unit())
-                  + " – "
-                  + Numbers.of(result.max(), result.unit())),
+          Html.element(
+              "span",
+              "spread",
+              Html.text(
+                  Numbers.of(result.min(), result.unit())
+                      + " – "
+                      + Numbers.of(result.max(), result.unit()))),
           share(result),
           peer(result),
           Html.text(Long.toString(result.samples())),
@@ -55,7 +58,7 @@ final class Table {
   }
 
   static Html id(Result result) {
-    Html id = Html.element("code", "", Html.text(result.id()));
+    Html id = Html.code(result.id());
     return result.verified()
         ? id
         : id.plus(Html.element("span", "warn", Html.text("not verified, not plotted")));

@@ -27,7 +27,7 @@
     if (unit === 'ns') {
       return scaled(value, [[1e9, ' s'], [1e6, ' ms'], [1e3, ' µs'], [0, ' ns']]);
     }
-    return scaled(value, [[1e9, ' G'], [1e6, ' M'], [1e4, ' k']]);
+    return scaled(value, [[1e9, ' G'], [1e6, ' M'], [1e3, ' k']]);
   }
 
   const axisUnit = unit => (unit === 'ns' ? '' : unit);
@@ -48,87 +48,110 @@
     return pen.createPattern(tile, 'repeat');
   }
 
-  // Whiskers, limits, peers and, where there is room, values.
+  // What is drawn on top of Chart.js: whiskers (below points, above bars), limits, peers, values.
   const marks = {
     id: 'marks',
+    beforeDatasetsDraw(chart) {
+      if (!isBars(chart.options.plugins.marks.spec)) each(chart, whisker);
+    },
     afterDatasetsDraw(chart) {
-      const pen = chart.ctx;
-      const rows = chart.options.indexAxis === 'y';
       const spec = chart.options.plugins.marks.spec;
-      const axis = chart.scales[rows ? 'x' : 'y'];
-      const segment = (a, b, c, d) => {
-        pen.beginPath();
-        if (rows) { pen.moveTo(b, a); pen.lineTo(d, c); } else { pen.moveTo(a, b); pen.lineTo(c, d); }
-        pen.stroke();
-      };
+      if (isBars(spec)) each(chart, whisker);
+      if (spec.kind === 'LINE') return;
+      each(chart, compare);
       const taken = [];
-      pen.save();
-      pen.lineCap = 'butt';
-      chart.data.datasets.forEach((dataset, index) => {
-        if (!chart.isDatasetVisible(index)) return;
-        chart.getDatasetMeta(index).data.forEach((element, i) => {
-          const point = spec.series[index].points[i];
-          if (point.value === undefined || element.skip) return;
-          const at = rows ? element.y : element.x;
-          const bar = spec.kind === 'BAR' || spec.kind === 'ROWS';
-          const half = bar ? (rows ? element.height : element.width) / 2 : 8;
-          const place = value => axis.getPixelForValue(value);
-          if (point.max > point.min && (!spec.log || point.min > 0)) {
-            pen.strokeStyle = css('--ink');
-            pen.lineWidth = 1.2;
-            const cap = Math.min(half * 0.5, 5);
-            segment(at, place(point.min), at, place(point.max));
-            segment(at - cap, place(point.min), at + cap, place(point.min));
-            segment(at - cap, place(point.max), at + cap, place(point.max));
-          }
-          if (spec.kind === 'LINE') return;
-          if (point.limit > 0) {
-            pen.strokeStyle = css('--ink');
-            pen.lineWidth = 3;
-            segment(at - half, place(point.limit), at + half, place(point.limit));
-          }
-          if (point.peer > 0) {
-            pen.strokeStyle = css('--ink');
-            pen.fillStyle = css('--card');
-            pen.lineWidth = 1.5;
-            const x = rows ? place(point.peer) : at;
-            const y = rows ? at : place(point.peer);
-            pen.beginPath();
-            pen.moveTo(x, y - 5); pen.lineTo(x + 5, y); pen.lineTo(x, y + 5); pen.lineTo(x - 5, y);
-            pen.closePath();
-            pen.fill();
-            pen.stroke();
-          }
-          const text = number(point.value, spec.unit);
-          pen.font = '600 11px system-ui, sans-serif';
-          pen.fillStyle = css('--ink');
-          const width = pen.measureText(text).width;
-          const top = Math.max(point.max, point.limit || 0, point.peer || 0);
-          if (rows) {
-            pen.textAlign = 'left';
-            pen.textBaseline = 'middle';
-            if (element.height >= 9) pen.fillText(text, place(top) + 8, at);
-          } else if (spec.kind === 'BAR') {
-            pen.textAlign = 'center';
-            pen.textBaseline = 'bottom';
-            const box = {left: at - width / 2, right: at + width / 2, y: place(top) - 6};
-            if (taken.some(b => box.left < b.right + 3 && box.right > b.left - 3 && Math.abs(box.y - b.y) < 13)) return;
-            taken.push(box);
-            pen.fillText(text, at, box.y);
-          } else {
-            pen.textAlign = 'left';
-            pen.textBaseline = 'middle';
-            const box = {left: at + 10, right: at + 10 + width, y: element.y};
-            if (box.right > chart.chartArea.right) return;
-            if (taken.some(b => box.left < b.right + 3 && box.right > b.left - 3 && Math.abs(box.y - b.y) < 12)) return;
-            taken.push(box);
-            pen.fillText(text, box.left, box.y);
-          }
-        });
-      });
-      pen.restore();
+      each(chart, context => value(context, taken));
     },
   };
+
+  const isBars = spec => spec.kind === 'BAR' || spec.kind === 'ROWS';
+
+  function each(chart, paint) {
+    const spec = chart.options.plugins.marks.spec;
+    const rows = chart.options.indexAxis === 'y';
+    const axis = chart.scales[rows ? 'x' : 'y'];
+    const pen = chart.ctx;
+    pen.save();
+    chart.data.datasets.forEach((dataset, index) => {
+      chart.getDatasetMeta(index).data.forEach((element, i) => {
+        const point = spec.series[index].points[i];
+        if (point.value === undefined || element.skip) return;
+        const half = isBars(spec) ? (rows ? element.height : element.width) / 2 : 8;
+        const at = rows ? element.y : element.x;
+        paint({chart, spec, pen, rows, point, element, at, half, place: v => axis.getPixelForValue(v)});
+      });
+    });
+    pen.restore();
+  }
+
+  function segment({pen, rows}, a, b, c, d) {
+    pen.beginPath();
+    if (rows) { pen.moveTo(b, a); pen.lineTo(d, c); } else { pen.moveTo(a, b); pen.lineTo(c, d); }
+    pen.stroke();
+  }
+
+  function whisker(context) {
+    const {spec, pen, point, at, half, place} = context;
+    if (point.max <= point.min || (spec.log && point.min <= 0)) return;
+    pen.strokeStyle = css('--ink');
+    pen.lineWidth = 1.2;
+    const cap = Math.min(half * 0.5, 5);
+    segment(context, at, place(point.min), at, place(point.max));
+    segment(context, at - cap, place(point.min), at + cap, place(point.min));
+    segment(context, at - cap, place(point.max), at + cap, place(point.max));
+  }
+
+  function compare(context) {
+    const {pen, rows, point, at, half, place} = context;
+    pen.strokeStyle = css('--ink');
+    if (point.limit > 0) {
+      pen.lineWidth = 3;
+      segment(context, at - half, place(point.limit), at + half, place(point.limit));
+    }
+    if (point.peer > 0) {
+      pen.fillStyle = css('--card');
+      pen.lineWidth = 1.5;
+      const x = rows ? place(point.peer) : at;
+      const y = rows ? at : place(point.peer);
+      pen.beginPath();
+      pen.moveTo(x, y - 5); pen.lineTo(x + 5, y); pen.lineTo(x, y + 5); pen.lineTo(x - 5, y);
+      pen.closePath();
+      pen.fill();
+      pen.stroke();
+    }
+  }
+
+  // Beside its value, clear of the marks and of other values; left out where there is no room.
+  function value(context, taken) {
+    const {chart, spec, pen, rows, point, element, at, place} = context;
+    const text = number(point.value, spec.unit);
+    pen.font = '600 11px system-ui, sans-serif';
+    pen.fillStyle = css('--ink');
+    const width = pen.measureText(text).width;
+    const others = [point.limit, point.peer].filter(v => v > 0).map(place);
+    if (rows) {
+      let x = place(point.max) + 7;
+      others.sort((a, b) => a - b).forEach(o => { if (o > x - 10 && o < x + width + 8) x = o + 9; });
+      pen.textAlign = 'left';
+      pen.textBaseline = 'middle';
+      if (element.height >= 9) pen.fillText(text, x, at);
+      return;
+    }
+    const bar = spec.kind === 'BAR';
+    const box = bar
+      ? {left: at - width / 2, right: at + width / 2, y: place(point.max) - 10}
+      : {left: at + 10, right: at + 10 + width, y: element.y};
+    if (bar) {
+      others.sort((a, b) => b - a).forEach(o => { if (Math.abs(o - box.y) < 12) box.y = o - 13; });
+    }
+    const hits = b => box.left < b.right + 3 && box.right > b.left - 3 && Math.abs(box.y - b.y) < 12;
+    const room = chart.chartArea.width / spec.places.length - 22;
+    if ((!bar && width > room) || box.right > chart.width || taken.some(hits)) return;
+    taken.push(box);
+    pen.textAlign = 'left';
+    pen.textBaseline = 'middle';
+    pen.fillText(text, box.left, box.y);
+  }
 
   function dataset(spec, series, numeric) {
     const style = slot(series.color);
@@ -146,63 +169,63 @@
       };
     }
     if (spec.kind === 'DOTS') {
-      const open = series.hatched;
       return {
-        type: 'line', label: series.name, data, showLine: false, clip: false,
-        borderColor: colors, backgroundColor: open ? css('--card') : colors, pointBorderColor: colors,
-        pointBackgroundColor: open ? css('--card') : colors, pointBorderWidth: 2.5, pointRadius: 6,
-        pointHoverRadius: 8, pointStyle: open ? 'circle' : shapes[style],
+        type: 'line', label: series.name, data, showLine: false, clip: false, pointBorderColor: colors,
+        pointBackgroundColor: colors, pointBorderWidth: 2.5, pointRadius: 6, pointHoverRadius: 8,
+        pointStyle: shapes[style],
       };
     }
     return {
       type: 'bar', label: series.name, data, borderColor: colors, borderWidth: 1.5, borderRadius: 2,
-      backgroundColor: series.hatched ? colors.map(stripes) : colors,
+      backgroundColor: (series.hatched && spec.series.length > 1) ? colors.map(stripes) : colors,
       maxBarThickness: spec.kind === 'ROWS' ? 16 : 46, categoryPercentage: 0.78, barPercentage: 0.92,
     };
   }
 
+  // A list before the plot: it wraps on a phone, and a screen reader reads it.
   function legend(spec) {
-    const shown = spec.series.length > 1;
-    return {
-      display: shown, position: 'top', align: 'start',
-      labels: {
-        color: css('--ink'), boxWidth: spec.kind === 'LINE' ? 34 : 14, boxHeight: spec.kind === 'LINE' ? 7 : 12,
-        usePointStyle: spec.kind !== 'BAR', pointStyleWidth: spec.kind === 'LINE' ? 38 : 14, padding: 12,
-        generateLabels(chart) {
-          const labels = Chart.defaults.plugins.legend.labels.generateLabels(chart);
-          labels.forEach((label, i) => {
-            const own = spec.places.some(place => place.color);
-            if (own) {
-              const gray = css('--c-ink');
-              label.strokeStyle = gray;
-              label.fillStyle = !spec.series[i].hatched ? gray : spec.kind === 'BAR' ? stripes(gray) : css('--card');
-            }
-            if (spec.kind === 'LINE') label.pointStyle = sample(spec.series[i].color);
-          });
-          return labels;
-        },
-      },
-    };
+    const list = document.createElement('ul');
+    list.className = 'legend';
+    for (const series of spec.series) {
+      const item = document.createElement('li');
+      item.append(sample(spec, series), series.name);
+      list.append(item);
+    }
+    return list;
   }
 
-  // A piece of the line with its dashes and its point.
-  function sample(color) {
-    const scale = 2;
+  // A piece of the line with its dashes and its point, a point alone, or the fill of a bar.
+  function sample(spec, series) {
+    const line = spec.kind === 'LINE';
+    const width = line ? 34 : 14;
     const image = document.createElement('canvas');
-    image.width = 38 * scale;
-    image.height = 12 * scale;
-    image.style.width = '38px';
+    image.width = width * 3;
+    image.height = 14 * 3;
+    image.style.width = width + 'px';
+    image.style.height = '14px';
     const pen = image.getContext('2d');
-    pen.scale(scale, scale);
-    pen.strokeStyle = pen.fillStyle = ink(color);
-    pen.lineWidth = 2.2;
-    pen.setLineDash(dashes[slot(color)]);
-    pen.beginPath();
-    pen.moveTo(0, 6);
-    pen.lineTo(38, 6);
-    pen.stroke();
-    pen.setLineDash([]);
-    Chart.helpers.drawPoint(pen, {pointStyle: shapes[slot(color)], radius: 4, borderWidth: 2}, 19, 6);
+    pen.scale(3, 3);
+    const color = ink(series.color);
+    pen.strokeStyle = color;
+    pen.fillStyle = color;
+    if (spec.kind === 'BAR') {
+      if (series.hatched) pen.fillStyle = stripes(color);
+      pen.fillRect(1, 1, 12, 12);
+      pen.strokeRect(1, 1, 12, 12);
+      return image;
+    }
+    if (line) {
+      pen.lineWidth = 2.2;
+      pen.setLineDash(dashes[slot(series.color)]);
+      pen.beginPath();
+      pen.moveTo(0, 7);
+      pen.lineTo(width, 7);
+      pen.stroke();
+      pen.setLineDash([]);
+    }
+    pen.lineWidth = 2;
+    const style = {pointStyle: shapes[slot(series.color)], radius: 4, borderWidth: 2};
+    Chart.helpers.drawPoint(pen, style, width / 2, 7);
     return image;
   }
 
@@ -290,9 +313,10 @@
     canvas.setAttribute('role', 'img');
     canvas.setAttribute('aria-label', spec.title + ' in ' + spec.unit + '; the table below has the numbers');
     box.replaceChildren(canvas);
+    figure.querySelector('.legend')?.remove();
+    if (spec.series.length > 1) box.before(legend(spec));
     const value = valueAxis(spec);
     const place = placeAxis(spec, numeric);
-    const few = rows || spec.kind === 'BAR' || spec.kind === 'DOTS';
     drawn.push(new Chart(canvas, {
       data: {
         labels: numeric ? undefined : spec.places.map(p => p.name),
@@ -301,10 +325,10 @@
       options: {
         animation: false, responsive: true, maintainAspectRatio: false, devicePixelRatio: printing ? 3 : undefined,
         indexAxis: rows ? 'y' : 'x',
-        interaction: {mode: few ? 'nearest' : 'nearest', intersect: false},
+        interaction: {mode: 'nearest', intersect: false},
         layout: {padding: {right: rows ? 60 : 12, top: 4}},
         scales: rows ? {x: value, y: place} : {x: {...place, offset: !numeric}, y: value},
-        plugins: {legend: legend(spec), tooltip: tooltip(spec), marks: {spec}},
+        plugins: {legend: {display: false}, tooltip: tooltip(spec), marks: {spec}},
       },
       plugins: [marks],
     }));
