@@ -7,6 +7,7 @@ import java.util.Map;
 /** A table of the page. */
 final class Table {
   private static final int OPEN_ROWS = 14;
+  private static final String CONDITIONS = "Conditions";
 
   private final String name;
   private final List<String> head;
@@ -37,7 +38,7 @@ final class Table {
             "Of the limit",
             "To the best peer",
             "Samples",
-            "Conditions");
+            CONDITIONS);
     for (Result result : results) {
       table.row(
           id(result),
@@ -118,7 +119,12 @@ final class Table {
     out.append("<summary>").append(Html.text(name + ": " + count).markup());
     out.append("</summary><div class=\"scroll\"><table><thead><tr>");
     for (String title : head) {
-      out.append("<th scope=\"col\">").append(Html.text(title).markup()).append("</th>");
+      out.append(
+              title.equals(CONDITIONS)
+                  ? "<th scope=\"col\" class=\"conditions\">"
+                  : "<th scope=\"col\">")
+          .append(Html.text(title).markup())
+          .append("</th>");
     }
     out.append("</tr></thead><tbody>\n");
     for (List<Html> row : rows) {

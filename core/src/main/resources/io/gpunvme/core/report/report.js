@@ -312,6 +312,11 @@
     const canvas = document.createElement('canvas');
     canvas.setAttribute('role', 'img');
     canvas.setAttribute('aria-label', spec.title + ' in ' + spec.unit + '; the table below has the numbers');
+    if (printing) {
+      // The style sheet scales it to the column, whatever the screen was.
+      canvas.width = rows ? 800 : 400;
+      canvas.height = rows ? parseInt(box.style.height, 10) : 260;
+    }
     box.replaceChildren(canvas);
     figure.querySelector('.legend')?.remove();
     if (spec.series.length > 1) box.before(legend(spec));
@@ -323,7 +328,7 @@
         datasets: spec.series.map(series => dataset(spec, series, numeric)),
       },
       options: {
-        animation: false, responsive: true, maintainAspectRatio: false, devicePixelRatio: printing ? 3 : undefined,
+        animation: false, responsive: !printing, maintainAspectRatio: false, devicePixelRatio: printing ? 3 : undefined,
         indexAxis: rows ? 'y' : 'x',
         interaction: {mode: 'nearest', intersect: false},
         layout: {padding: {right: rows ? 60 : 12, top: 4}},
