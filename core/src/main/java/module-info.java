@@ -16,7 +16,9 @@ module io.gpunvme.core {
   exports io.gpunvme.core.gpu;
   exports io.gpunvme.core.machine;
   exports io.gpunvme.core.path.direct;
+  exports io.gpunvme.core.path.file;
   exports io.gpunvme.core.path.mmap;
+  exports io.gpunvme.core.path.pinned;
   exports io.gpunvme.core.path;
   exports io.gpunvme.core.plan;
   exports io.gpunvme.core.report;

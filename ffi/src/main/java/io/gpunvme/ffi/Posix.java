@@ -25,6 +25,9 @@ public final class Posix {
   public static final int O_DSYNC = 0x1000;
   public static final int O_CLOEXEC = 0x80000;
 
+  /** Only names the file: nothing is opened that could wait or be changed. */
+  public static final int O_PATH = 0x200000;
+
   /** Past the page cache; the one flag of these that differs between architectures. */
   public static final int O_DIRECT =
       System.getProperty("os.arch").equals("aarch64") ? 0x10000 : 0x4000;
@@ -46,6 +49,7 @@ public final class Posix {
   public static final int MADV_NOHUGEPAGE = 15;
   public static final int MADV_POPULATE_WRITE = 23;
 
+  public static final int POSIX_FADV_RANDOM = 1;
   public static final int POSIX_FADV_SEQUENTIAL = 2;
   public static final int POSIX_FADV_WILLNEED = 3;
   public static final int POSIX_FADV_DONTNEED = 4;
