@@ -20,6 +20,7 @@ module io.gpunvme.core {
   exports io.gpunvme.core.path.mmap;
   exports io.gpunvme.core.path.pinned;
   exports io.gpunvme.core.path;
+  exports io.gpunvme.core.path.cufile;
   exports io.gpunvme.core.plan;
   exports io.gpunvme.core.report;
   exports io.gpunvme.core.sample;

@@ -47,7 +47,9 @@ final class ArchitectureTest {
     "nvme.driver,  'ffi nvme nvme.spec nvme.memory nvme.pci'",
     "nvme.sim,     'ffi nvme nvme.spec nvme.memory nvme.pci'",
     "nvme,         'nvme.spec'",
-    "cuda,         'ffi'",
+    "cuda,         'ffi cuda.library'",
+    "cuda.library, 'cuda'",
+    "cuda.cufile,  'ffi cuda cuda.library'",
     "core.sample,  'nvme'",
     "core.device,  'nvme nvme.driver nvme.pci nvme.pci.sysfs nvme.pci.vfio nvme.sim'",
     "core.machine, 'ffi nvme nvme.pci'",
@@ -93,7 +95,9 @@ final class ArchitectureTest {
             "nvme.pci.vfio",
             "nvme.driver",
             "nvme.sim",
-            "cuda");
+            "cuda",
+            "cuda.library",
+            "cuda.cufile");
   }
 
   @Test

@@ -14,6 +14,7 @@ import io.gpunvme.nvme.memory.BusRange;
 import java.lang.foreign.MemorySegment;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -106,6 +107,16 @@ public final class GpuAccelerator implements Accelerator {
     MemorySegment aligned = memory.segment().asSlice(skip, size);
     aligned.fill((byte) 0);
     return keep(new PinnedBuffer(memory, aligned, memory.deviceAddress() + skip));
+  }
+
+  /**
+   * The CUDA memory of a buffer, for libraries that work on it; empty for host memory and for
+   * buffers of others.
+   */
+  public Optional<DeviceMemory> deviceMemory(DeviceBuffer buffer) {
+    return buffer instanceof GpuBuffer gpu && buffers.contains(buffer)
+        ? Optional.of(gpu.memory)
+        : Optional.empty();
   }
 
   private static long pages(long bytes) {

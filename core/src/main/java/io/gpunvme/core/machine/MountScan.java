@@ -39,6 +39,15 @@ final class MountScan {
     return List.copyOf(all);
   }
 
+  /** What this process sees mounted, in the kernel's order. */
+  static List<MountPoint> own(HostPaths paths) {
+    Set<MountPoint> all = new LinkedHashSet<>();
+    for (String line : SysFiles.lines(paths.proc().resolve("self/mountinfo"))) {
+      addInfo(line, all, paths);
+    }
+    return List.copyOf(all);
+  }
+
   private static boolean same(MountPoint a, MountPoint b) {
     return a.source().equals(b.source()) && a.target().equals(b.target());
   }

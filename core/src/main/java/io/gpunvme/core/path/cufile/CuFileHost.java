@@ -1,0 +1,24 @@
+package io.gpunvme.core.path.cufile;
+
+import io.gpunvme.nvme.pci.HostPaths;
+import java.nio.file.Path;
+import java.util.Map;
+
+/**
+ * Where to look for what cuFile needs. Tests put a tree of their own in its place.
+ *
+ * @param paths the kernel's
+ * @param root what {@code run} and {@code usr} lie in
+ * @param environment of the process
+ */
+public record CuFileHost(HostPaths paths, Path root, Map<String, String> environment) {
+  /** Copies the map. */
+  public CuFileHost {
+    environment = Map.copyOf(environment);
+  }
+
+  /** The machine this process runs on. */
+  public static CuFileHost here() {
+    return new CuFileHost(HostPaths.host(), Path.of("/"), System.getenv());
+  }
+}
