@@ -1,6 +1,7 @@
 // What the stand-in for libcuda.so keeps: the types, what is open, the calls, and what the tests
 // want to go wrong.
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -115,16 +116,16 @@ static int is_live(int kind, const void *handle) {
 }
 
 // Told of every block of device memory that is freed, before it is.
-static void (*freed)(const void *block);
+static void (*freed)(const void *block, size_t bytes);
 
 static int take(int kind, const void *handle) {
-  if (kind == MEMORY && freed != NULL) {
-    freed(handle);
-  }
   pthread_mutex_lock(&lock);
   int found = 0;
   for (int i = 0; i < MAX_LIVE && !found; i++) {
     if (live[i].kind == kind && live[i].handle == handle) {
+      if (kind == MEMORY && freed != NULL) {
+        freed(live[i].block, malloc_usable_size(live[i].block));
+      }
       free(live[i].block);
       memset(&live[i], 0, sizeof live[i]);
       found = 1;
@@ -167,7 +168,7 @@ static int in_context(void) {
 // ---- for the tests
 
 void fake_reset(void);
-void fake_on_free(void (*hook)(const void *block));
+void fake_on_free(void (*hook)(const void *block, size_t bytes));
 void fake_fail(const char *name, int nth, int code);
 void fake_block(const char *name);
 void fake_await_waiting(int count);
@@ -187,7 +188,7 @@ void fake_reset(void) {
   pthread_mutex_unlock(&lock);
 }
 
-void fake_on_free(void (*hook)(const void *block)) { freed = hook; }
+void fake_on_free(void (*hook)(const void *block, size_t bytes)) { freed = hook; }
 
 void fake_fail(const char *name, int nth, int code) {
   pthread_mutex_lock(&lock);

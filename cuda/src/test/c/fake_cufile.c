@@ -135,7 +135,7 @@ static CUfileError_t result(int code) {
 void fake_cufile_reset(void);
 void fake_cufile_fail(const char *name, int nth, int times, int code);
 void fake_cufile_short(long bytes);
-void fake_cufile_freed(const void *block);
+void fake_cufile_freed(const void *block, size_t bytes);
 int fake_cufile_misuses(void);
 int fake_cufile_live(void);
 const char *fake_cufile_order(void);
@@ -171,12 +171,11 @@ void fake_cufile_fail(const char *name, int nth, int times, int code) {
 void fake_cufile_short(long bytes) { most_bytes = bytes; }
 
 // Device memory is about to be freed.
-void fake_cufile_freed(const void *block) {
+void fake_cufile_freed(const void *block, size_t bytes) {
   ENTER;
   for (int i = 0; i < MOST; i++) {
-    // An aligned buffer begins a little after its block.
-    if (buffers[i].base != NULL && buffers[i].base >= (const char *)block &&
-        buffers[i].base < (const char *)block + 8192) {
+    const char *begin = block;
+    if (buffers[i].base != NULL && buffers[i].base >= begin && buffers[i].base < begin + bytes) {
       misuse("memory freed while it is registered");
     }
   }

@@ -1,0 +1,151 @@
+package io.gpunvme.core.path.cufile;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.gpunvme.core.accel.GpuAccelerator;
+import io.gpunvme.core.gpu.NativeCompiler;
+import io.gpunvme.cuda.CudaStandIn;
+import io.gpunvme.cuda.cufile.CuFile;
+import io.gpunvme.cuda.cufile.CuFileStandIn;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemoryLayout;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.SymbolLookup;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+
+/**
+ * The stand-ins for libcuda and libcufile of the module {@code cuda}, together: a GPU whose memory
+ * is host memory, and cuFile that reads with {@code pread}. Compiled with gcc; tests skip with a
+ * reason where there is none.
+ */
+final class FakeGpuDirect {
+  private static final Path SOURCES = Path.of("../cuda/src/test/c").toAbsolutePath();
+  private static final Map<String, Path> LIBRARIES = new ConcurrentHashMap<>();
+
+  private final Path cuda = library("fake_cuda.c");
+  private final Path cuFile;
+  private final SymbolLookup cudaSymbols = SymbolLookup.libraryLookup(cuda, Arena.global());
+  private final SymbolLookup cuFileSymbols;
+  private final GpuAccelerator accelerator;
+
+  private FakeGpuDirect(Path cuFile) {
+    this.cuFile = cuFile;
+    cuFileSymbols = SymbolLookup.libraryLookup(cuFile, Arena.global());
+    call(cudaSymbols, "fake_reset", null);
+    call(cuFileSymbols, "fake_cufile_reset", null);
+    call(cudaSymbols, "fake_on_free", null, cuFileSymbols.findOrThrow("fake_cufile_freed"));
+    accelerator = GpuAccelerator.open(CudaStandIn.device(cuda));
+  }
+
+  static FakeGpuDirect fresh() {
+    return new FakeGpuDirect(library("fake_cufile.c"));
+  }
+
+  /** With cuFile of this version, as in 1130. */
+  static FakeGpuDirect ofVersion(int version) {
+    return new FakeGpuDirect(library("fake_cufile.c", "-DFAKE_CUFILE_VERSION=" + version));
+  }
+
+  private static Path library(String source, String... options) {
+    return LIBRARIES.computeIfAbsent(
+        source + List.of(options),
+        _ -> {
+          try {
+            Path file = Files.createTempFile("gpunvme-core", ".so");
+            file.toFile().deleteOnExit();
+            List<String> command =
+                new ArrayList<>(List.of("gcc", "-O1", "-Wall", "-shared", "-fPIC", "-pthread"));
+            command.addAll(List.of(options));
+            command.addAll(List.of("-o", file.toString(), SOURCES.resolve(source).toString()));
+            NativeCompiler.run(command);
+            return file;
+          } catch (IOException | InterruptedException e) {
+            throw new AssertionError(e);
+          }
+        });
+  }
+
+  /** The GPU; the test's to close. */
+  GpuAccelerator accelerator() {
+    return accelerator;
+  }
+
+  CuFilePath open(Path file, boolean writable, CuFileOptions options) {
+    return open(file, writable, accelerator, options);
+  }
+
+  CuFilePath open(Path file, boolean writable, GpuAccelerator gpu, CuFileOptions options) {
+    CuFile library = CuFileStandIn.load(cuFile);
+    return CuFilePath.open(library, file.toString(), writable, gpu, options);
+  }
+
+  /** The {@code nth} call from now on fails, and those after it, {@code times} in all. */
+  void fail(String name, int nth, int times, int code) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment text = arena.allocateFrom(name);
+      call(cuFileSymbols, "fake_cufile_fail", null, text, nth, times, code);
+    }
+  }
+
+  /** No transfer moves more than this. */
+  void shorten(long bytes) {
+    call(cuFileSymbols, "fake_cufile_short", null, bytes);
+  }
+
+  /** The calls of cuFile. */
+  List<String> calls() {
+    MemorySegment text = (MemorySegment) call(cuFileSymbols, "fake_cufile_order", ADDRESS);
+    return text.reinterpret(1 << 16).getString(0).lines().map(String::strip).toList();
+  }
+
+  long count(String name) {
+    return calls().stream().filter(c -> c.split(" ")[0].equals(name)).count();
+  }
+
+  /** How many drivers, files, buffers, streams and batches cuFile has open. */
+  int live() {
+    return (int) call(cuFileSymbols, "fake_cufile_live", JAVA_INT);
+  }
+
+  /** Everything of both was given back, in a good order. */
+  void assertClean() {
+    assertThat(calls().stream().filter(c -> c.startsWith("MISUSE"))).isEmpty();
+    assertThat((int) call(cuFileSymbols, "fake_cufile_misuses", JAVA_INT)).isZero();
+    assertThat(live()).as("what cuFile has open").isZero();
+    assertThat((int) call(cudaSymbols, "fake_live", JAVA_INT)).as("what CUDA has").isZero();
+    assertThat((int) call(cudaSymbols, "fake_misuses", JAVA_INT)).as("misuses of CUDA").isZero();
+  }
+
+  private static Object call(
+      SymbolLookup symbols, String name, MemoryLayout result, Object... arguments) {
+    MemoryLayout[] types = new MemoryLayout[arguments.length];
+    for (int i = 0; i < types.length; i++) {
+      types[i] =
+          switch (arguments[i]) {
+            case Integer _ -> JAVA_INT;
+            case Long _ -> JAVA_LONG;
+            default -> ADDRESS;
+          };
+    }
+    FunctionDescriptor type =
+        result == null ? FunctionDescriptor.ofVoid(types) : FunctionDescriptor.of(result, types);
+    try {
+      return Linker.nativeLinker()
+          .downcallHandle(symbols.findOrThrow(name), type)
+          .invokeWithArguments(arguments);
+    } catch (Throwable t) {
+      throw new AssertionError(t);
+    }
+  }
+}
