@@ -53,6 +53,8 @@ final class ArchitectureTest {
     "core.sample,  'nvme'",
     "core.device,  'nvme nvme.driver nvme.pci nvme.pci.sysfs nvme.pci.vfio nvme.sim'",
     "core.machine, 'ffi nvme nvme.pci'",
+    "core.plan,    'nvme'",
+    "core.kind,    'nvme core.plan'",
     "core.doctor,  'cuda core.accel core.device core.gpu core.machine core.transfer nvme"
         + " nvme.driver nvme.pci nvme.sim nvme.spec'",
     "core.accel,   'ffi cuda nvme nvme.memory'",

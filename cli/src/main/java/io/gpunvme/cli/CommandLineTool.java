@@ -1,6 +1,7 @@
 package io.gpunvme.cli;
 
 import io.gpunvme.cli.output.Streams;
+import io.gpunvme.core.plan.IoOrder;
 import java.io.PrintStream;
 import java.io.PrintWriter;
 import java.util.LinkedHashMap;
@@ -25,6 +26,7 @@ final class CommandLineTool {
     all.put("demo", DemoCommand::new);
     all.put("gather", GatherCommand::new);
     all.put("bench", BenchCommand::new);
+    all.put("plan", PlanCommand::new);
     all.put("list", ListCommand::new);
     all.put("doctor", DoctorCommand::new);
     all.put("bind", BindCommand::new);
@@ -89,6 +91,7 @@ final class CommandLineTool {
     tool.registerConverter(LogCommand.Page.class, Converters.choice(LogCommand.Page.class));
     tool.registerConverter(
         FeatureCommand.Action.class, Converters.choice(FeatureCommand.Action.class));
+    tool.registerConverter(IoOrder.class, Converters.choice(IoOrder.class));
     tool.registerConverter(Feature.Select.class, Converters.choice(Feature.Select.class));
     // "@file" is the value of --faults.
     tool.setExpandAtFiles(false);

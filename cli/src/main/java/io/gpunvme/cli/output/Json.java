@@ -1,5 +1,8 @@
 package io.gpunvme.cli.output;
 
+import com.google.gson.Gson;
+import com.google.gson.GsonBuilder;
+import com.google.gson.JsonElement;
 import com.google.gson.stream.JsonWriter;
 import java.io.IOException;
 import java.io.PrintStream;
@@ -8,9 +11,14 @@ import java.io.UncheckedIOException;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/** Prints maps, lists, strings, numbers and truth values as JSON. */
+/** Prints maps, lists, strings, numbers, truth values and what is JSON already. */
 public final class Json {
   private static final double DECIMALS = 1e6;
+
+  /** Loaded by the few commands that need it. */
+  private static final class Elements {
+    static final Gson GSON = new GsonBuilder().disableHtmlEscaping().create();
+  }
 
   private Json() {}
 
@@ -31,6 +39,7 @@ public final class Json {
   private static void value(JsonWriter json, @Nullable Object value) throws IOException {
     switch (value) {
       case null -> json.nullValue();
+      case JsonElement element -> Elements.GSON.toJson(element, json);
       case Map<?, ?> map -> {
         json.beginObject();
         for (Map.Entry<?, ?> entry : map.entrySet()) {
