@@ -139,8 +139,8 @@ class PlanCommandTest {
       value = {
         "1,2;3            | line 2, '3' is not offset",
         "1,2,3,4,5        | line 1, '1,2,3,4,5' is not offset",
-        "1,x              | 'x' is not a size",
-        "1,-2             | '-2' is not a size",
+        "1,x              | x' is not a size",
+        "1,-2             | -2' is not a size",
         "{\"a\": 1}       | no JSON array of ranges",
         "[[1,2]           | no JSON array of ranges",
         "[1,2]            | no JSON array of ranges",
@@ -148,8 +148,8 @@ class PlanCommandTest {
         "[[1,2],[1]]      | at $[1] is not offset",
         "[[1,2,3,4,5]]    | at $[0] is not offset",
         "[[1,\"2\"]]      | at $[0] is not offset",
-        "[[1,1.5]]        | '1.5' is not a size",
-        "[[1,1e3]]        | '1e3' is not a size",
+        "[[1,1.5]]        | 1.5' is not a size",
+        "[[1,1e3]]        | 1e3' is not a size",
         "[[1,2,0,2147483648]] | no target 2147483648",
         "0,9223372036854775807 | goes past the source's end",
       })
