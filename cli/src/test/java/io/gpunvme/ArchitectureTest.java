@@ -57,6 +57,7 @@ final class ArchitectureTest {
     "core.kind,    'nvme core.plan'",
     "core.doctor,  'cuda core.accel core.device core.gpu core.machine core.transfer nvme"
         + " nvme.driver nvme.pci nvme.sim nvme.spec'",
+    "core.report,  ''",
     "core.accel,   'ffi cuda nvme nvme.memory'",
     "core.gpu,     'cuda nvme nvme.driver nvme.memory nvme.pci nvme.sim nvme.spec core.accel"
         + " core.device'",
@@ -100,6 +101,17 @@ final class ArchitectureTest {
             "cuda",
             "cuda.library",
             "cuda.cufile");
+  }
+
+  @Test
+  void onlyTheCommandLineKnowsReports() {
+    noClasses()
+        .that()
+        .resideOutsideOfPackages(ROOT + ".cli..", ROOT + ".core.report")
+        .should()
+        .dependOnClassesThat()
+        .resideInAPackage(ROOT + ".core.report")
+        .check(product);
   }
 
   @Test

@@ -105,7 +105,7 @@ final class BenchCommand extends BaseCommand {
   @Override
   int run() throws IOException {
     if (wanted == null) {
-      throw new UsageException("bench what: queue, random, stream, or report");
+      throw new UsageException("WHAT is missing: queue, random, stream, or report");
     }
     what = wanted;
     check();

@@ -78,7 +78,7 @@ final class BenchReportCommand extends BaseCommand {
 
   private Map<String, Object> object(BenchmarkReport report, int bytes) {
     Map<String, Object> object = new LinkedHashMap<>();
-    object.put("page", out);
+    object.put("page", out.toString());
     object.put("bytes", bytes);
     object.put("files", report.files());
     object.put("results", report.results());

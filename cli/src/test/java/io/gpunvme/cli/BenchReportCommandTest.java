@@ -54,7 +54,7 @@ class BenchReportCommandTest {
     Files.writeString(folder.resolve("bad.json"), "{");
 
     Cli.run("bench", "report", folder, "--out", page)
-        .failed(ExitCode.FAILURE, folder.resolve("bad.json") + ": not JSON");
+        .failed(ExitCode.FAILURE, folder.resolve("bad.json") + ": not JSON at line 1");
     assertThat(page).doesNotExist();
   }
 

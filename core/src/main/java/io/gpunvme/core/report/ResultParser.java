@@ -16,6 +16,8 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /** Reads one result file strictly: what is missing, odd or too much is said with its place. */
@@ -25,6 +27,7 @@ final class ResultParser {
   private static final int LONGEST_NAME = 300;
   private static final int LONGEST_TEXT = 4000;
   private static final int DEEPEST = 16;
+  private static final Pattern PLACE = Pattern.compile(" at line \\d+ column \\d+");
 
   private final Path file;
 
@@ -57,21 +60,22 @@ final class ResultParser {
     try (JsonReader reader = new JsonReader(new StringReader(text))) {
       reader.setStrictness(Strictness.STRICT);
       JsonElement element = JsonParser.parseReader(reader);
+      // Strict: this fails by itself if anything follows.
       if (reader.peek() != JsonToken.END_DOCUMENT) {
-        throw bad("something follows the JSON object");
+        throw bad("not JSON: something follows");
       }
       return element;
     } catch (ResultFileException e) {
       throw e;
     } catch (IOException | JsonParseException | NumberFormatException e) {
-      throw bad("not JSON: " + firstLine(e));
+      throw bad("not JSON" + place(e));
     }
   }
 
-  private static String firstLine(Exception e) {
-    String message = String.valueOf(e.getMessage());
-    int end = message.indexOf('\n');
-    return end < 0 ? message : message.substring(0, end);
+  /** Where the reader stopped; what it says besides is for programmers. */
+  private static String place(Exception e) {
+    Matcher matcher = PLACE.matcher(String.valueOf(e.getMessage()));
+    return matcher.find() ? matcher.group() : "";
   }
 
   private Result result(JsonElement element, String where) throws ResultFileException {

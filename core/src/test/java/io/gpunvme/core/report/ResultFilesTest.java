@@ -50,13 +50,13 @@ class ResultFilesTest {
       delimiter = '|',
       quoteCharacter = '"',
       value = {
-        "{                    | not JSON",
+        "{                    | not JSON at line 1 column 2",
         "[]                   | the file is no object",
         "{'results':3}        | results is no list",
         "{'results':[]}       | the file has no machine",
         "{'machine':{}}       | the file has no results",
         "{'machine':{},'commit':'c','date':'d','results':[7]} | results[0] is no object",
-        "{'machine':{},'commit':'c','date':'d','results':[]} {} | something follows",
+        "{'machine':{},'commit':'c','date':'d','results':[]} {} | not JSON at line 1 column 54",
         "{'machine':{},'commit':[],'date':'d','results':[]} | commit is no text",
       })
   void notAResultFile(String text, String why) throws IOException {
