@@ -11,7 +11,7 @@ record Block(String title, String note, List<Chart> charts, Table table) {
   /** What is drawn beside a bar. */
   static final String MARKS =
       "Whiskers: slowest and fastest sample. Bold line: the limit, measured in the same run."
-          + " ◇ the best peer.";
+          + " ◇ the best peer, named in the table.";
 
   Block {
     charts = List.copyOf(charts);

@@ -45,7 +45,7 @@ final class PathSection {
       blocks.add(
           new Block(
               "Throughput by block size",
-              "Each point is a run of its own; whiskers: slowest and fastest sample.",
+              "Each point is measured by itself; whiskers: slowest and fastest sample.",
               forEachKind(this::bySize),
               Table.of(sweeps)));
     }
@@ -226,8 +226,8 @@ final class PathSection {
       blocks.add(
           new Block(
               "What it costs",
-              "CPU time of the whole process for each GB, and multiprocessors of the GPU that the"
-                  + " path keeps for itself.",
+              "CPU seconds for each GB, and multiprocessors of the GPU in use; the conditions in"
+                  + " the first table say of what.",
               charts,
               table));
     }

@@ -44,6 +44,11 @@ final class QueueSection {
     return Queue.of(result).isPresent() || alone(result);
   }
 
+  /** Whether it counts commands that a responder answers without reading or writing. */
+  static boolean movesNoData(Result result) {
+    return Queue.of(result).isPresent();
+  }
+
   private static boolean alone(Result result) {
     return ALONE.matcher(result.id()).matches() && result.unit().equals("ns");
   }

@@ -269,6 +269,25 @@ class BenchmarkReportTest {
     assertThat(names(charts(hostile).get(0).getAsJsonObject(), "places")).isEqualTo(HOSTILE);
   }
 
+  /** A responder that only answers beside somebody's SSDs is no headline. */
+  @Test
+  void tilesDoNotCompareWithPeers() throws IOException {
+    Files.writeString(
+        folder.resolve("x.json"),
+        """
+        {"machine": {"gpu": "g"}, "commit": "c", "date": "d", "results": [
+          {"id": "queue.host.exclusive.qp128", "unit": "commands/s", "median": 600,
+           "peer": {"name": "somebody", "value": 60}, "verified": true}]}
+        """);
+
+    Document one = Jsoup.parse(BenchmarkReport.of(folder).html());
+
+    assertThat(one.select(".tiles li").text())
+        .contains("600/s", "no data moved")
+        .doesNotContain("somebody");
+    assertThat(one.select("article td").text()).contains("10×", "somebody");
+  }
+
   /** Paths from one run and queues from a later one: each section shows the newest that has it. */
   @Test
   void eachSectionShowsTheNewestRunThatHasIt() throws IOException {
