@@ -77,6 +77,14 @@ final class ResultFile {
       one.addProperty("ratio", round(m.median() / limit.value()));
       json.add("limit", one);
     }
+    Measurement.Peer other = m.peer();
+    if (other != null) {
+      JsonObject one = new JsonObject();
+      one.addProperty("name", other.name());
+      one.addProperty("value", round(other.value()));
+      one.addProperty("ratio", round(m.median() / other.value()));
+      json.add("peer", one);
+    }
     GpuBenchPeers.of(m.id())
         .ifPresent(
             peer -> {

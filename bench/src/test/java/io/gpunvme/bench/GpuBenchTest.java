@@ -70,7 +70,8 @@ class GpuBenchTest {
             "commands/s",
             new double[] {13e6},
             Map.of("doorbells_per_command", 0.02),
-            new Measurement.Limit("other", 26e6));
+            new Measurement.Limit("other", 26e6),
+            null);
 
     assertThat(GpuBench.line(m))
         .startsWith("queue.host.exclusive.qp1 ")

@@ -25,7 +25,7 @@ class ResultFileTest {
     conditions.put("queue_pairs", 4);
     conditions.put("doorbells_per_command", 1.0 / 3);
     conditions.put("responder", "kernel");
-    return new Measurement(id, unit, samples, conditions, null);
+    return new Measurement(id, unit, samples, conditions, null, null);
   }
 
   @Test

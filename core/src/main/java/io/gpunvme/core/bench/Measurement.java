@@ -14,13 +14,23 @@ import org.jspecify.annotations.Nullable;
  * @param samples in the order in which they were taken, at least one
  * @param conditions what it was measured under and beside, by name
  * @param limit what it cannot be better than, or null
+ * @param peer the best of what does the same otherwise, in the same run, or null
  */
 public record Measurement(
     String id,
     String unit,
     double[] samples,
     Map<String, Object> conditions,
-    @Nullable Limit limit) {
+    @Nullable Limit limit,
+    @Nullable Peer peer) {
+  /**
+   * Another way to do the same.
+   *
+   * @param name which
+   * @param value its median, in the unit of what it is compared with
+   */
+  public record Peer(String name, double value) {}
+
   /**
    * A result that bounds another one.
    *
@@ -39,12 +49,19 @@ public record Measurement(
   }
 
   static Measurement of(String id, String unit, double[] samples, Map<String, Object> conditions) {
-    return new Measurement(id, unit, samples, conditions, null);
+    return new Measurement(id, unit, samples, conditions, null, null);
   }
 
   /** The same beside its limit. */
   public Measurement limitedBy(Measurement other) {
-    return new Measurement(id, unit, samples, conditions, new Limit(other.id(), other.median()));
+    return new Measurement(
+        id, unit, samples, conditions, new Limit(other.id(), other.median()), peer);
+  }
+
+  /** The same beside another way to do it. */
+  public Measurement besides(Measurement other) {
+    return new Measurement(
+        id, unit, samples, conditions, limit, new Peer(other.id(), other.median()));
   }
 
   @Override

@@ -90,8 +90,13 @@ public final class KernelStorage implements AutoCloseable {
     if (devices.isEmpty()) {
       throw new InvalidRequestException("no device: a storage needs at least one");
     }
-    return new KernelStorage(
-        devices.stream().map(Device::controller).toList(), accelerator, options);
+    return over(devices.stream().map(Device::controller).toList(), accelerator, options);
+  }
+
+  /** As {@link #open(List, Accelerator, KernelStorageOptions)}, for controllers that are open. */
+  public static KernelStorage over(
+      List<NvmeController> controllers, Accelerator accelerator, KernelStorageOptions options) {
+    return new KernelStorage(List.copyOf(controllers), accelerator, options);
   }
 
   // ---- layout of the handle: struct Storage, namespaces, buffers

@@ -9,40 +9,59 @@ import io.gpunvme.core.path.Range;
 import io.gpunvme.core.path.Verdict;
 import io.gpunvme.core.path.direct.DirectPath;
 import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.nvme.driver.NvmeController;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /** A namespace of a controller that this process drives. */
 final class DeviceSource implements Source {
   private final Accelerator accelerator;
   private final StorageOptions options;
-  private final Device device;
+  private final NvmeController controller;
+  private final String name;
+
+  /** What is closed with this; null: the controller stays somebody else's. */
+  private final @Nullable Device device;
+
+  /** A controller that stays the caller's. */
+  DeviceSource(NvmeController controller, Accelerator accelerator, StorageOptions options) {
+    this.accelerator = accelerator;
+    this.options = options;
+    this.controller = controller;
+    name = controller.name();
+    device = null;
+    controller.namespace(options.nsid());
+  }
 
   DeviceSource(DeviceAddress address, Accelerator accelerator, StorageOptions options) {
     this.accelerator = accelerator;
     this.options = options;
-    device =
+    Device opened =
         Device.open(
             address, ControllerOptions.builder().allowWrite(options.allowWrite()).build(), "");
+    device = opened;
+    controller = opened.controller();
+    name = address.toString();
     try {
-      device.controller().namespace(options.nsid());
+      controller.namespace(options.nsid());
     } catch (RuntimeException e) {
-      device.close();
+      opened.close();
       throw e;
     }
   }
 
-  Device device() {
-    return device;
+  NvmeController controller() {
+    return controller;
   }
 
   @Override
   public String name() {
-    return device.address().toString();
+    return name;
   }
 
   @Override
   public long size() {
-    return device.controller().namespace(options.nsid()).bytes();
+    return controller.namespace(options.nsid()).bytes();
   }
 
   @Override
@@ -57,7 +76,7 @@ final class DeviceSource implements Source {
 
   @Override
   public DataPath open(PathKind kind) {
-    return DirectPath.open(device.controller(), options.nsid(), accelerator, options.initiator());
+    return DirectPath.open(controller, options.nsid(), accelerator, options.initiator());
   }
 
   @Override
@@ -67,6 +86,9 @@ final class DeviceSource implements Source {
 
   @Override
   public void close() {
-    device.close();
+    Device own = device;
+    if (own != null) {
+      own.close();
+    }
   }
 }

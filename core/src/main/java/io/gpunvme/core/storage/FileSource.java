@@ -1,47 +1,43 @@
 package io.gpunvme.core.storage;
 
 import io.gpunvme.core.accel.Accelerator;
+import io.gpunvme.core.accel.GpuAccelerator;
 import io.gpunvme.core.path.DataPath;
 import io.gpunvme.core.path.PathKind;
 import io.gpunvme.core.path.Range;
-import io.gpunvme.core.path.StorageException;
-import io.gpunvme.core.path.StorageException.Kind;
 import io.gpunvme.core.path.Verdict;
+import io.gpunvme.core.path.cufile.CuFilePath;
+import io.gpunvme.core.path.file.SourceFile;
 import io.gpunvme.core.path.mmap.MmapPath;
-import java.io.IOException;
-import java.nio.file.Files;
+import io.gpunvme.core.path.pinned.PinnedPath;
 import java.nio.file.Path;
 import java.util.List;
 
 /** A file of a mounted file system. */
 final class FileSource implements Source {
-  private final Path file;
+  /** Ranges whose residency stands for that of all, if there are more. */
+  private static final int SAMPLES = 64;
+
+  private final SourceFile file;
   private final Accelerator accelerator;
   private final StorageOptions options;
+  private final FileOptions own;
 
-  FileSource(Path file, StorageAddress address, Accelerator accelerator, StorageOptions options) {
-    this.file = file;
+  FileSource(Path name, StorageAddress address, Accelerator accelerator, StorageOptions options) {
+    own = FileOptions.of(address.options());
     this.accelerator = accelerator;
     this.options = options;
-    if (!address.options().isEmpty()) {
-      throw new io.gpunvme.nvme.InvalidRequestException(
-          "files have no option '" + address.options().firstEntry().getKey() + "'");
-    }
-    size();
+    file = SourceFile.open(name.toString(), options.allowWrite());
   }
 
   @Override
   public String name() {
-    return file.toString();
+    return file.name();
   }
 
   @Override
   public long size() {
-    try {
-      return Files.size(file);
-    } catch (IOException e) {
-      throw new StorageException(Kind.GONE, file.toString(), -1, -1, e.toString(), e);
-    }
+    return file.size();
   }
 
   @Override
@@ -51,19 +47,48 @@ final class FileSource implements Source {
             PathKind.DIRECT,
             "the kernel drives the SSD of a mounted file system",
             "give the SSD to gpunvme (gpunvme bind) and open it by vfio:"),
-        MmapPath.judge(file));
+        CuFilePath.judge(file.name(), accelerator),
+        PinnedPath.judge(file.name(), own.pinned()),
+        MmapPath.judge(Path.of(file.name())));
   }
 
   @Override
   public DataPath open(PathKind kind) {
-    return MmapPath.open(file, options.allowWrite(), accelerator);
+    return switch (kind) {
+      case PINNED -> PinnedPath.open(file, accelerator, own.pinned());
+      case MMAP -> MmapPath.open(Path.of(file.name()), options.allowWrite(), accelerator);
+      case CUFILE -> cufile();
+      case DIRECT -> throw new IllegalStateException("a file is not opened by " + kind);
+    };
+  }
+
+  private DataPath cufile() {
+    if (!(accelerator instanceof GpuAccelerator gpu)) {
+      throw new IllegalStateException("cuFile needs a GPU; its verdict says so");
+    }
+    return CuFilePath.open(file.name(), options.allowWrite(), gpu, own.cufile());
   }
 
   @Override
   public double resident(List<Range> ranges) {
-    return 0;
+    if (!file.residencyKnown()) {
+      return 0;
+    }
+    int step = Math.max(1, ranges.size() / SAMPLES);
+    double resident = 0;
+    long bytes = 0;
+    for (int i = 0; i < ranges.size(); i += step) {
+      Range r = ranges.get(i);
+      if (r.length() > 0) {
+        resident += r.length() * file.residency(r.offset(), r.length());
+        bytes += r.length();
+      }
+    }
+    return bytes == 0 ? 0 : resident / bytes;
   }
 
   @Override
-  public void close() {}
+  public void close() {
+    file.close();
+  }
 }

@@ -2,6 +2,8 @@ package io.gpunvme.core.storage;
 
 import io.gpunvme.core.accel.Accelerator;
 import io.gpunvme.core.accel.DeviceBuffer;
+import io.gpunvme.core.gpu.KernelStorage;
+import io.gpunvme.core.gpu.KernelStorageOptions;
 import io.gpunvme.core.path.DataPath;
 import io.gpunvme.core.path.PathCall;
 import io.gpunvme.core.path.PathKind;
@@ -12,6 +14,7 @@ import io.gpunvme.core.path.RequestShape;
 import io.gpunvme.core.path.StorageException;
 import io.gpunvme.core.path.StorageException.Kind;
 import io.gpunvme.core.transfer.Direction;
+import io.gpunvme.nvme.driver.NvmeController;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -93,6 +96,40 @@ public final class GpuStorage implements AutoCloseable {
       StorageAddress address, Accelerator accelerator, StorageOptions options) {
     return new GpuStorage(
         address, accelerator, options, Sources.open(address, accelerator, options));
+  }
+
+  /**
+   * A namespace of a controller that is open already.
+   *
+   * @param controller stays the caller's, who closes it after this; whether it may be written is
+   *     its options' decision too
+   */
+  public static GpuStorage over(
+      NvmeController controller, Accelerator accelerator, StorageOptions options) {
+    return new GpuStorage(
+        StorageAddress.of(controller.name()),
+        accelerator,
+        options,
+        new DeviceSource(controller, accelerator, options));
+  }
+
+  /**
+   * Queues of their own for kernels that read and write this namespace's SSD by themselves.
+   *
+   * @return to be closed before this
+   * @throws StorageException if this is a file
+   */
+  public KernelStorage forKernels(KernelStorageOptions kernelOptions) {
+    if (!(source instanceof DeviceSource ssd)) {
+      throw new StorageException(
+          Kind.UNSUPPORTED,
+          source.name(),
+          -1,
+          -1,
+          "kernels read SSDs, not files of a mounted file system",
+          null);
+    }
+    return guarded(() -> KernelStorage.over(List.of(ssd.controller()), accelerator, kernelOptions));
   }
 
   /** What was opened. */

@@ -8,6 +8,7 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Locale;
+import java.util.Map;
 import java.util.SequencedMap;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
@@ -25,6 +26,7 @@ import org.jspecify.annotations.Nullable;
 public final class StorageAddress {
   private static final String FILE = "file:";
   private static final String PATH = "path";
+  private static final String NAME = "name";
 
   private final @Nullable DeviceAddress device;
   private final @Nullable Path file;
@@ -53,6 +55,11 @@ public final class StorageAddress {
       return file(named ? text.substring(FILE.length()) : text);
     }
     return new StorageAddress(DeviceAddress.parse(text), null, null, new LinkedHashMap<>());
+  }
+
+  /** A controller that somebody else has opened, by its name in messages. */
+  static StorageAddress of(String controller) {
+    return new StorageAddress(null, null, null, new LinkedHashMap<>(Map.of(NAME, controller)));
   }
 
   private static StorageAddress file(String text) {
@@ -135,6 +142,9 @@ public final class StorageAddress {
   public String toString() {
     if (device != null) {
       return device.toString();
+    }
+    if (file == null) {
+      return options.getOrDefault(NAME, "");
     }
     SequencedMap<String, String> all = new LinkedHashMap<>();
     if (path != null) {

@@ -1,6 +1,7 @@
 package io.gpunvme.core.path.pinned;
 
 import io.gpunvme.core.accel.Accelerator;
+import io.gpunvme.core.accel.BufferCopies;
 import io.gpunvme.core.accel.CpuAccelerator;
 import io.gpunvme.core.accel.DeviceBuffer;
 import io.gpunvme.core.accel.HostMemoryKind;
@@ -58,6 +59,11 @@ final class RemoteAccelerator implements Accelerator {
   @Override
   public HostWindow mapHost(MemorySegment memory, HostMemoryKind kind) {
     return host.mapHost(memory, kind);
+  }
+
+  @Override
+  public BufferCopies copies() {
+    throw new UnsupportedOperationException("the path copies by itself");
   }
 
   @Override

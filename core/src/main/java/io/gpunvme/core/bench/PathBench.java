@@ -1,0 +1,355 @@
+package io.gpunvme.core.bench;
+
+import io.gpunvme.core.accel.Accelerator;
+import io.gpunvme.core.accel.DeviceBuffer;
+import io.gpunvme.core.accel.GpuAccelerator;
+import io.gpunvme.core.gpu.Placement;
+import io.gpunvme.core.path.PathKind;
+import io.gpunvme.core.path.PathStats;
+import io.gpunvme.core.path.Range;
+import io.gpunvme.core.path.StorageException;
+import io.gpunvme.core.storage.GpuStorage;
+import io.gpunvme.core.storage.StorageAddress;
+import io.gpunvme.core.storage.StorageOptions;
+import io.gpunvme.core.storage.TransferResult;
+import io.gpunvme.core.transfer.InitiatorKind;
+import io.gpunvme.core.transfer.InitiatorOptions;
+import io.gpunvme.cuda.CudaStream;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Consumer;
+import org.HdrHistogram.Histogram;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The same file into the same accelerator's memory by every path, from a cold and from a warm page
+ * cache, beside what the disk and the page cache can do by themselves. Every byte is compared. For
+ * one thread.
+ *
+ * <p>The path {@code direct} reads the file by way of an embedded controller, whose own processor
+ * time is told apart. Its random blocks go to pinned memory, which the GPU addresses: a controller
+ * in software would need a CUDA copy for each block of GPU memory.
+ */
+public final class PathBench implements AutoCloseable {
+  private static final int MEBIBYTE = 1 << 20;
+  private static final double NANOS_PER_SECOND = 1e9;
+  private static final String AUTO = "auto";
+  private static final String WORKERS = "-worker-";
+  private static final int DIRECT_QUEUES = 16;
+
+  /** Reads past the page cache take longer, and this many less of them tell as much. */
+  private static final int COLD_SHARE = 8;
+
+  private final Accelerator accelerator;
+  private final PathBenchOptions options;
+  private final PathFile file;
+  private final DeviceBuffer target;
+  private final DeviceBuffer pinned;
+  private final Map<String, Measurement> limits = new LinkedHashMap<>();
+  private final List<Measurement> results = new ArrayList<>();
+
+  /**
+   * Makes the file.
+   *
+   * @param accelerator stays the caller's
+   */
+  public PathBench(Accelerator accelerator, PathBenchOptions options) throws IOException {
+    this.accelerator = accelerator;
+    this.options = options;
+    file = new PathFile(options.folder(), options.fileBytes());
+    long bytes = Math.max(options.fileBytes(), (long) options.randomReads() * PathFile.BLOCK);
+    DeviceBuffer device = null;
+    try {
+      device = accelerator.allocate(bytes);
+      pinned = accelerator.allocatePinned(bytes);
+    } catch (RuntimeException e) {
+      if (device != null) {
+        device.close();
+      }
+      file.close();
+      throw e;
+    }
+    target = device;
+  }
+
+  /**
+   * Measures everything.
+   *
+   * @param told each result as it is there, before those it is compared with are known
+   * @param skipped each that is not possible here, with the reason
+   * @return all results, each beside its limit and the best other path
+   * @throws BenchException if data was wrong
+   */
+  public List<Measurement> run(Consumer<Measurement> told, Consumer<String> skipped) {
+    for (String id : DiskCeiling.ids()) {
+      try {
+        Measurement m = new DiskCeiling(file, coldReads()).measure(id, options.repetitions());
+        limits.put(id, m);
+        told.accept(m);
+      } catch (BenchException e) {
+        skipped.accept(e.getMessage());
+      }
+    }
+    for (String path : options.paths()) {
+      for (PathCase c : cases(path)) {
+        try {
+          Measurement m = measure(c);
+          results.add(m);
+          told.accept(m);
+        } catch (StorageException e) {
+          skipped.accept(c.id() + ": " + e.getMessage());
+        }
+      }
+    }
+    List<Measurement> all = new ArrayList<>(limits.values());
+    results.forEach(m -> all.add(compared(m)));
+    return all;
+  }
+
+  private int coldReads() {
+    return options.randomReads() / COLD_SHARE;
+  }
+
+  private List<PathCase> cases(String path) {
+    List<PathCase> all = new ArrayList<>();
+    for (boolean warm : new boolean[] {false, true}) {
+      all.add(new PathCase(path, false, warm, MEBIBYTE));
+      all.add(new PathCase(path, true, warm, PathFile.BLOCK));
+      if (!path.equals(AUTO)) {
+        options.blocks().forEach(b -> all.add(new PathCase(path, false, warm, b)));
+      }
+    }
+    return all;
+  }
+
+  /** The first of a kind is the result; the others of other block sizes are its sweep. */
+  private String id(PathCase c) {
+    return results.stream().anyMatch(m -> m.id().equals(c.id())) ? c.sweepId() : c.id();
+  }
+
+  private Measurement measure(PathCase c) {
+    if (!c.path().equals(PathKind.CUFILE.toString())) {
+      return measure(c, c.block() == MEBIBYTE || c.random() ? "" : "&chunk=" + chunk(c));
+    }
+    // cuFile has no opinion on the number of threads; it gets the best of several.
+    Measurement best = null;
+    Map<String, Object> sweep = new LinkedHashMap<>();
+    for (int threads : options.cufileThreads()) {
+      Measurement m = measure(c, "&threads=%d&chunk=%d".formatted(threads, chunk(c)));
+      sweep.put(Integer.toString(threads), m.median());
+      if (best == null || m.median() > best.median()) {
+        best = m;
+      }
+    }
+    if (best == null) {
+      throw new BenchException("no numbers of threads for cuFile");
+    }
+    Map<String, Object> conditions = new LinkedHashMap<>(best.conditions());
+    conditions.put("median_by_threads", sweep);
+    return Measurement.of(best.id(), best.unit(), best.samples(), conditions);
+  }
+
+  private static int chunk(PathCase c) {
+    return c.random() ? MEBIBYTE : c.block();
+  }
+
+  private boolean isDirect(PathCase c) {
+    return c.path().equals(PathKind.DIRECT.toString());
+  }
+
+  private GpuStorage open(PathCase c, String more) {
+    if (!isDirect(c)) {
+      String address = "file:%s?path=%s%s".formatted(file.path(), c.path(), more);
+      return GpuStorage.open(address, accelerator);
+    }
+    String name = file.path().toString().replace("\\", "\\\\").replace(",", "\\,");
+    String address =
+        "sim:file=%s,lba=%d,workers=%d".formatted(name, PathFile.BLOCK, options.workers());
+    InitiatorOptions initiator = InitiatorOptions.defaults();
+    if (accelerator.gpu()) {
+      initiator =
+          initiator
+              .with(InitiatorKind.GPU, c.random() ? Placement.HOST : Placement.VRAM_DATA)
+              .with(DIRECT_QUEUES, 0, 0);
+    }
+    return GpuStorage.open(
+        StorageAddress.parse(address), accelerator, StorageOptions.defaults().with(initiator));
+  }
+
+  private Measurement measure(PathCase c, String more) {
+    DeviceBuffer buffer = isDirect(c) && c.random() ? pinned : target;
+    int reads = c.random() ? (c.warm() ? options.randomReads() : coldReads()) : 0;
+    long[] offsets = c.random() ? randomOffsets(reads) : allOffsets();
+    List<Range> ranges = c.random() ? blocks(offsets, buffer) : pieces(c.block(), buffer);
+    Times times = new Times();
+    try (GpuStorage storage = open(c, more)) {
+      double[] samples =
+          options.repetitions().samples(() -> once(c, storage, ranges, offsets, buffer, times));
+      PathStats stats = storage.stats().values().iterator().next();
+      return Measurement.of(
+          id(c), c.unit(), samples, conditions(c, storage, ranges.size(), stats, times));
+    }
+  }
+
+  /** What the repetitions add up. */
+  private static final class Times {
+    private double process;
+    private double controller;
+    private double gigabytes;
+    private double resident;
+    private @Nullable TransferResult last;
+  }
+
+  private double once(
+      PathCase c,
+      GpuStorage storage,
+      List<Range> ranges,
+      long[] offsets,
+      DeviceBuffer buffer,
+      Times times) {
+    if (c.warm()) {
+      file.warm();
+    } else {
+      file.cool();
+    }
+    times.resident = file.resident();
+    clear(buffer);
+    double process = ProcessorTime.all();
+    double controller = ProcessorTime.threads(WORKERS);
+    TransferResult result = storage.read(ranges);
+    double byController = ProcessorTime.threads(WORKERS) - controller;
+    times.process += ProcessorTime.all() - process - byController;
+    times.controller += byController;
+    times.gigabytes += result.bytes() / NANOS_PER_SECOND;
+    times.last = result;
+    PathFile.check(c.id(), buffer, pinned, offsets);
+    return c.random()
+        ? ranges.size() * NANOS_PER_SECOND / result.nanos()
+        : result.gigabytesPerSecond();
+  }
+
+  private void clear(DeviceBuffer buffer) {
+    if (buffer.isHost()) {
+      buffer.segment().fill((byte) 0);
+    } else if (accelerator instanceof GpuAccelerator gpu) {
+      try (CudaStream stream = gpu.context().stream()) {
+        stream.fillAsync(buffer.deviceAddress(), (byte) 0, buffer.size());
+        stream.synchronize();
+      }
+    }
+  }
+
+  private Map<String, Object> conditions(
+      PathCase c, GpuStorage storage, int ranges, PathStats stats, Times times) {
+    Map<String, Object> all = new LinkedHashMap<>();
+    TransferResult last = times.last;
+    all.put("path", last == null ? "" : last.path().toString());
+    all.put("mode", last == null ? "" : last.mode());
+    all.put("block_bytes", c.block());
+    all.put("ranges", ranges);
+    all.put("file_bytes", options.fileBytes());
+    all.put("resident_before", times.resident);
+    all.put("cpu_seconds_per_gb", times.process / times.gigabytes);
+    if (isDirect(c)) {
+      all.put("controller_cpu_seconds_per_gb", times.controller / times.gigabytes);
+      all.put("controller_threads", options.workers());
+      all.put("sms", accelerator.gpu() ? DIRECT_QUEUES : 0);
+    } else {
+      all.put("sms", 0);
+    }
+    all.put("operations", stats.operations());
+    all.put("staged_bytes", stats.stagedBytes());
+    all.put("latency_ns", percentiles(stats.latency()));
+    all.put("accelerator", storage.accelerator().name());
+    return all;
+  }
+
+  private static Map<String, Object> percentiles(Histogram latency) {
+    Map<String, Object> all = new LinkedHashMap<>();
+    for (double p : new double[] {50, 90, 99, 99.9}) {
+      String name = p == (long) p ? Long.toString((long) p) : Double.toString(p);
+      all.put("p" + name, latency.getValueAtPercentile(p));
+    }
+    all.put("max", latency.getMaxValue());
+    return all;
+  }
+
+  private long[] allOffsets() {
+    long[] offsets = new long[(int) (options.fileBytes() / PathFile.BLOCK)];
+    for (int i = 0; i < offsets.length; i++) {
+      offsets[i] = (long) i * PathFile.BLOCK;
+    }
+    return offsets;
+  }
+
+  private long[] randomOffsets(int reads) {
+    long blocks = options.fileBytes() / PathFile.BLOCK;
+    long[] offsets = new long[reads];
+    for (int i = 0; i < reads; i++) {
+      offsets[i] = Long.remainderUnsigned(BlockPattern.hash(i), blocks) * PathFile.BLOCK;
+    }
+    return offsets;
+  }
+
+  private static List<Range> blocks(long[] offsets, DeviceBuffer buffer) {
+    List<Range> ranges = new ArrayList<>(offsets.length);
+    for (int i = 0; i < offsets.length; i++) {
+      ranges.add(new Range(offsets[i], buffer, (long) i * PathFile.BLOCK, PathFile.BLOCK));
+    }
+    return ranges;
+  }
+
+  private List<Range> pieces(int block, DeviceBuffer buffer) {
+    List<Range> ranges = new ArrayList<>();
+    for (long at = 0; at < options.fileBytes(); at += block) {
+      ranges.add(new Range(at, buffer, at, Math.min(block, options.fileBytes() - at)));
+    }
+    return ranges;
+  }
+
+  /** Beside its limit and the best other path that did the same. */
+  private Measurement compared(Measurement m) {
+    Measurement result = m;
+    String state = m.id().contains(".warm") ? "warm" : "cold";
+    boolean random = m.unit().equals("commands/s");
+    PathCase like = new PathCase("", random, state.equals("warm"), 0);
+    Measurement limit = limits.get(like.limit());
+    if (limit != null) {
+      result = result.limitedBy(limit);
+    }
+    Measurement best = null;
+    for (Measurement other : results) {
+      boolean same = rest(other.id()).equals(rest(m.id())) && !other.id().equals(m.id());
+      // What auto chose is no other path.
+      if (same && !isAuto(other) && !(isAuto(m) && other.id().contains(chosen(m)))) {
+        best = best == null || other.median() > best.median() ? other : best;
+      }
+    }
+    return best == null ? result : result.besides(best);
+  }
+
+  private static boolean isAuto(Measurement m) {
+    return m.id().startsWith("paths.auto.");
+  }
+
+  private static String chosen(Measurement m) {
+    return "paths." + m.conditions().get("path") + ".";
+  }
+
+  /** An id without its path. */
+  private static String rest(String id) {
+    int first = id.indexOf('.') + 1;
+    return id.substring(id.indexOf('.', first));
+  }
+
+  /** Removes the file. */
+  @Override
+  public void close() {
+    target.close();
+    pinned.close();
+    file.close();
+  }
+}
