@@ -238,7 +238,7 @@ CUfileError_t cuFileDriverGetProperties(CUfileDrvProps_t *props) {
 
 CUfileError_t cuFileHandleRegister(CUfileHandle_t *fh, CUfileDescr_t *descr) {
   int fd = descr->handle.fd;
-  LOGGED("%d", (int)descr->type);
+  LOGGED("%d%s", (int)descr->type, fcntl(fd, F_GETFL) & O_DIRECT ? " O_DIRECT" : "");
   NEED(opened, NOT_OPEN);
   NEED((int)descr->type == 1 && descr->fs_ops == NULL && fcntl(fd, F_GETFD) >= 0, INVALID);
   int place = -1;

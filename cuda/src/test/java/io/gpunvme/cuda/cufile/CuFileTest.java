@@ -19,7 +19,10 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Queue;
 import java.util.Random;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -34,6 +37,7 @@ final class CuFileTest {
   private final CuFile library = fake.load();
   private final CudaContext context = gpu.openContext();
   private final byte[] content = new byte[FILE_BYTES];
+  private final Queue<Throwable> unexpected = new ConcurrentLinkedQueue<>();
   private Path file;
 
   @BeforeEach
@@ -231,6 +235,46 @@ final class CuFileTest {
     }
   }
 
+  /** Whoever comes first: cuFile lets go of the memory once, before it is freed. */
+  @Test
+  void memoryAndRegistrationAreClosedAtTheSameTime() throws InterruptedException {
+    try (CuFileDriver driver = library.openDriver(context);
+        CuFileHandle handle = driver.open(file.toString(), false, false)) {
+      for (int i = 0; i < 200; i++) {
+        DeviceMemory memory = context.allocate(4096);
+        CuFileBuffer buffer = driver.register(memory);
+        CyclicBarrier start = new CyclicBarrier(3);
+        List<Thread> threads =
+            List.of(
+                racing(start, buffer::close),
+                racing(start, memory::close),
+                racing(start, () -> handle.read(memory, new CuFileRange(0, 0, 4096))));
+        for (Thread thread : threads) {
+          thread.join();
+        }
+        buffer.close();
+        memory.close();
+      }
+      assertThat(driver.open()).as("only the file is left").isEqualTo(1);
+    }
+    assertThat(unexpected).isEmpty();
+  }
+
+  private Thread racing(CyclicBarrier start, Runnable work) {
+    return Thread.ofPlatform()
+        .start(
+            () -> {
+              try {
+                start.await();
+                work.run();
+              } catch (IllegalStateException e) {
+                // Closed, or in use: a good answer for all three.
+              } catch (Throwable t) {
+                unexpected.add(t);
+              }
+            });
+  }
+
   // ---- failures
 
   @Test
@@ -336,7 +380,7 @@ final class CuFileTest {
     try (CuFileDriver driver = library.openDriver(context);
         CuFileHandle handle = driver.open(file.toString(), false, false);
         CuFileBatch batch = driver.batch(4)) {
-      driver.register(memory);
+      CuFileBuffer buffer = driver.register(memory);
       batch.submit(
           List.of(
               new CuFileRequest(false, handle, memory, new CuFileRange(100, 0, 10), 70),
@@ -344,6 +388,9 @@ final class CuFileTest {
               new CuFileRequest(
                   false, handle, memory, new CuFileRange(FILE_BYTES - 4, 20, 10), 72)));
       assertThatIllegalStateException().isThrownBy(memory::close);
+      assertThatIllegalStateException().isThrownBy(buffer::close);
+      assertThatIllegalStateException().isThrownBy(handle::close);
+      assertThatIllegalStateException().isThrownBy(driver::close);
       assertThatIllegalStateException().isThrownBy(() -> batch.submit(List.of()));
       assertThat(batch.await(1, 1500, TimeUnit.MILLISECONDS))
           .containsExactly(

@@ -78,7 +78,8 @@ public final class CuFilePath implements DataPath {
     this.options = options;
     this.writable = writable;
     this.driver = driver;
-    this.file = driver.open(file, writable, options.direct());
+    boolean decides = driver.library().version().atLeast(1, 7);
+    this.file = driver.open(file, writable, options.direct() || !decides);
     routes = new Routes(driver.library(), options.statistics());
     workers = new Workers(options.threads() - 1);
   }

@@ -24,6 +24,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -320,6 +321,20 @@ final class CuFilePathTest {
       assertThat(quiet.count("cuFileSetStatsLevel")).isZero();
     } finally {
       quiet.accelerator().close();
+    }
+  }
+
+  @Test
+  void librariesThatNeedItAreGivenFilesWithODirect() {
+    fake.accelerator().close();
+    FakeGpuDirect old = FakeGpuDirect.ofVersion(1060);
+    try (CuFilePath path = old.open(file, false, SMALL)) {
+      assertThat(path.kind()).hasToString("cufile");
+      assertThat(old.calls()).contains("cuFileHandleRegister 1 O_DIRECT");
+    } catch (StorageException e) {
+      Assumptions.abort("no O_DIRECT in the temporary folder: " + e.getMessage());
+    } finally {
+      old.accelerator().close();
     }
   }
 
