@@ -33,7 +33,7 @@ import picocli.CommandLine.Option;
     footer = {
       "",
       "Examples:",
-      "  gpunvme plan --size 1GiB 1000:1MiB 4MiB:100:0:1",
+      "  gpunvme plan --size 1GiB 1000:1MiB:1000 4MiB:100:0:1",
       "  gpunvme plan --source model.safetensors --ranges ranges.csv --max 512KiB --json",
       "  gpunvme plan --size 1GiB --kinds kinds.json --read tokens:17:4 --read 7:0:1 --gap 0",
       "  gpunvme plan --size 1GiB --stripe 4:64KiB 0:1MiB"
@@ -145,8 +145,9 @@ final class PlanCommand extends BaseCommand {
   private void printText(Plan plan, int listed) {
     out()
         .printf(
-            "%d ranges, %s: %d I/Os read %s, %s of it for nothing%n",
+            "%d %s, %s: %d I/Os read %s, %s of it for nothing%n",
             plan.ranges(),
+            plan.ranges() == 1 ? "range" : "ranges",
             Sizes.format(plan.bytesAsked()),
             plan.ios(),
             Sizes.format(plan.bytesRead()),

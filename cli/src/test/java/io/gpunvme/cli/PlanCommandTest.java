@@ -26,7 +26,7 @@ class PlanCommandTest {
     assertThat(result.succeeded().out())
         .isEqualTo(
             """
-            1 ranges, 19.53KiB: 3 I/Os read 24KiB, 4.47KiB of it for nothing
+            1 range, 19.53KiB: 3 I/Os read 24KiB, 4.47KiB of it for nothing
               direct  1 I/Os  16KiB    to their place
               staged  2 I/Os  3.53KiB  copied in 2 pieces
 

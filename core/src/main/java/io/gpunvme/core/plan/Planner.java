@@ -17,7 +17,7 @@ public final class Planner {
 
   /**
    * Plans. The same input gives the same plan. Time grows with ranges, I/Os and pieces; a million
-   * ranges take some tenths of a second.
+   * ranges take some tenths of a second at most.
    *
    * @throws InvalidRequestException if a range goes past the source, two ranges overlap in a
    *     target, or the plan would be longer than 2^26 I/Os or pieces
