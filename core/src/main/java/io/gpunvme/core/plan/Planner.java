@@ -20,7 +20,7 @@ public final class Planner {
    * ranges take some tenths of a second at most.
    *
    * @throws InvalidRequestException if a range goes past the source, two ranges overlap in a
-   *     target, or the plan would be longer than 2^26 I/Os or pieces
+   *     target, or the plan would be longer than 2^24 I/Os or pieces
    */
   public static Plan plan(Ranges ranges, PlanOptions options) {
     checkBounds(ranges, options.sourceSize());

@@ -5,8 +5,8 @@ import java.util.Arrays;
 
 /** A growing list of [start, end) on some member, each with a number: a run's, or the member's. */
 final class Stretches {
-  /** More I/Os, or pieces, than this are refused: some gigabytes of plan. */
-  static final int MOST = 1 << 26;
+  /** More I/Os, or pieces, than this are refused: a gigabyte or two of plan. */
+  static final int MOST = 1 << 24;
 
   private static final int FIRST = 64;
 

@@ -38,6 +38,7 @@ final class Windows {
     }
     long next = Math.max(Align.down(from, options.alignment()), end);
     long last = Align.up(to, options.alignment());
+    Stretches.checkCount(windows.size() + (last - next) / longest);
     while (next < last) {
       if (!reaches(next, last)) {
         flush();

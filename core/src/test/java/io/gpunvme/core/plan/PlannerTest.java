@@ -271,15 +271,22 @@ class PlannerTest {
   @Test
   void plansThatAreTooLongAreRefusedBeforeTheyAreMade() {
     long size = 1L << 60;
-    for (PlanOptions options :
-        new PlanOptions[] {
-          PlanOptions.of(size).build(),
-          PlanOptions.of(size).stripes(new Stripes(2, 4096)).maxBytes(size).build()
-        }) {
-      assertThatThrownBy(() -> Planner.plan(ranges(0, size, 0, 0), options))
-          .isInstanceOf(InvalidRequestException.class)
-          .hasMessageContaining("split the request");
+    PlanOptions striped = PlanOptions.of(size).stripes(new Stripes(2, 4096)).maxBytes(size).build();
+    tooLong(ranges(0, size, 0, 0), striped);
+    tooLong(ranges(0, size, 0, 0), PlanOptions.of(size).build());
+    tooLong(ranges(0, size, 0, 1), PlanOptions.of(size).build());
+    // Few I/Os, and each of them serves many ranges.
+    Ranges.Builder everyone = Ranges.builder();
+    for (int i = 0; i < 200; i++) {
+      everyone.add(0, 1L << 30, i, 0);
     }
+    tooLong(everyone.build(), PlanOptions.of(size).maxBytes(4096).build());
+  }
+
+  private static void tooLong(Ranges ranges, PlanOptions options) {
+    assertThatThrownBy(() -> Planner.plan(ranges, options))
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessageContaining("split the request");
   }
 
   @Test
