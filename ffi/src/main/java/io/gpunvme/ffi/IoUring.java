@@ -14,8 +14,8 @@ import java.util.List;
  * Reads and writes that the kernel does while this process does something else (io_uring(7), Linux
  * 5.6): they are put into one ring, and how they ended comes out of another.
  *
- * <p>For one thread at a time; another may take over once it sees what the first did. The memory of
- * a read or write stays allocated until its completion was taken: nothing here keeps it.
+ * <p>For one thread at a time; another may take over when nothing is in flight. The memory of a
+ * read or write stays allocated until its completion was taken: nothing here keeps it.
  */
 public final class IoUring implements AutoCloseable {
   /** Who takes completions. */

@@ -1,17 +1,16 @@
 package io.gpunvme.core.path.pinned;
 
 import io.gpunvme.core.accel.DeviceBuffer;
-import java.lang.foreign.MemorySegment;
 
 /** Copies between slots and buffers of one thread. */
 interface Copies {
-  /** Copies from a slot into a buffer, now or at the next {@link #seal}. */
-  void toBuffer(DeviceBuffer buffer, long bufferOffset, MemorySegment from);
+  /** Copies from {@code at} in a slot into a buffer, now or at the next {@link #seal}. */
+  void toBuffer(DeviceBuffer buffer, long bufferOffset, Slot slot, long at, long bytes);
 
-  /** Copies from a buffer into a slot, now or at the next {@link #seal}. */
-  void toSlot(MemorySegment to, DeviceBuffer buffer, long bufferOffset);
+  /** Copies from a buffer to {@code at} in a slot, now or at the next {@link #seal}. */
+  void toSlot(Slot slot, long at, long bytes, DeviceBuffer buffer, long bufferOffset);
 
-  /** Starts what has not started yet; the slot stands for all copies since the last call. */
+  /** Starts what has not started yet; the slot, which all of it is about, stands for it. */
   void seal(Slot slot);
 
   /** Whether the copies that a slot stands for are done. */

@@ -23,11 +23,15 @@ final class GpuCopies implements Copies {
   private final boolean batches;
   private @Nullable CopyBatch batch;
 
-  // Copies not started yet. Of one direction: a transfer has only one.
+  // Copies not started yet: of one slot and, as a transfer has only one, one direction.
   private final long[] device = new long[CAPACITY];
-  private final MemorySegment[] host = new MemorySegment[CAPACITY];
+  private final long[] place = new long[CAPACITY];
+  private final long[] length = new long[CAPACITY];
   private int count;
   private boolean toDevice;
+
+  /** Of the last copy: copies never go on from one allocation into another. */
+  private @Nullable DeviceBuffer last;
 
   GpuCopies(CudaStream stream, boolean batches) {
     this.stream = stream;
@@ -35,39 +39,51 @@ final class GpuCopies implements Copies {
   }
 
   @Override
-  public void toBuffer(DeviceBuffer buffer, long bufferOffset, MemorySegment from) {
+  public void toBuffer(DeviceBuffer buffer, long bufferOffset, Slot slot, long at, long bytes) {
     if (buffer.isHost()) {
-      buffer.copyFromHost(from, bufferOffset);
+      buffer.copyFromHost(slot.segment().asSlice(at, bytes), bufferOffset);
     } else {
-      add(buffer.deviceAddress() + bufferOffset, from, true);
+      add(buffer, bufferOffset, slot, at, bytes, true);
     }
   }
 
   @Override
-  public void toSlot(MemorySegment to, DeviceBuffer buffer, long bufferOffset) {
+  public void toSlot(Slot slot, long at, long bytes, DeviceBuffer buffer, long bufferOffset) {
     if (buffer.isHost()) {
-      buffer.copyToHost(bufferOffset, to);
+      buffer.copyToHost(bufferOffset, slot.segment().asSlice(at, bytes));
     } else {
-      add(buffer.deviceAddress() + bufferOffset, to, false);
+      add(buffer, bufferOffset, slot, at, bytes, false);
     }
   }
 
-  private void add(long address, MemorySegment memory, boolean in) {
-    if (memory.byteSize() == 0) {
+  private void add(
+      DeviceBuffer buffer, long bufferOffset, Slot slot, long at, long bytes, boolean in) {
+    if (bytes == 0) {
+      return;
+    }
+    long address = buffer.deviceAddress() + bufferOffset;
+    int before = count - 1;
+    if (count > 0
+        && buffer.equals(last)
+        && place[before] + length[before] == at
+        && device[before] + length[before] == address) {
+      length[before] += bytes;
       return;
     }
     if (count == CAPACITY) {
-      start();
+      start(slot);
     }
     device[count] = address;
-    host[count] = memory;
+    place[count] = at;
+    length[count] = bytes;
     count++;
+    last = buffer;
     toDevice = in;
   }
 
   @Override
   public void seal(Slot slot) {
-    start();
+    start(slot);
     stream.record(event(slot));
   }
 
@@ -75,29 +91,31 @@ final class GpuCopies implements Copies {
     return Objects.requireNonNull(slot.copied());
   }
 
-  private void start() {
+  private void start(Slot slot) {
     if (batches && count >= LEAST_BATCH) {
-      startBatch();
+      startBatch(slot.segment().address());
     } else {
       for (int i = 0; i < count; i++) {
+        MemorySegment part = slot.segment().asSlice(place[i], length[i]);
         if (toDevice) {
-          stream.copyToDeviceAsync(device[i], host[i]);
+          stream.copyToDeviceAsync(device[i], part);
         } else {
-          stream.copyToHostAsync(host[i], device[i]);
+          stream.copyToHostAsync(part, device[i]);
         }
       }
     }
     count = 0;
+    last = null;
   }
 
-  private void startBatch() {
+  private void startBatch(long slot) {
     if (batch == null) {
       batch = new CopyBatch(CAPACITY);
     }
     batch.clear();
     for (int i = 0; i < count; i++) {
-      long address = host[i].address();
-      batch.add(toDevice ? device[i] : address, toDevice ? address : device[i], host[i].byteSize());
+      long address = slot + place[i];
+      batch.add(toDevice ? device[i] : address, toDevice ? address : device[i], length[i]);
     }
     stream.copyBatchAsync(batch);
   }
@@ -115,6 +133,7 @@ final class GpuCopies implements Copies {
   @Override
   public void abandon() {
     count = 0;
+    last = null;
     try {
       stream.synchronize();
     } catch (CudaException | IllegalStateException e) {

@@ -1,5 +1,6 @@
 package io.gpunvme.core.path.pinned;
 
+import io.gpunvme.core.accel.DeviceBuffer;
 import io.gpunvme.core.path.PathCounters;
 import io.gpunvme.core.path.Range;
 import io.gpunvme.core.path.StorageException;
@@ -206,8 +207,8 @@ final class Lane {
   private void copyIn(Job job, Slot slot) {
     for (int i = list.first(job.load); i < list.end(job.load); i++) {
       if (!list.isStraight(i)) {
-        MemorySegment to = slot.segment().asSlice(list.place(i), list.length(i));
-        copies.toSlot(to, transfer.range(list.range(i)).buffer(), list.bufferOffset(i));
+        DeviceBuffer buffer = transfer.range(list.range(i)).buffer();
+        copies.toSlot(slot, list.place(i), list.length(i), buffer, list.bufferOffset(i));
       }
     }
     copies.seal(slot);
@@ -216,9 +217,9 @@ final class Lane {
   private void copyOut(Job job, Slot slot) {
     for (int i = list.first(job.load); i < list.end(job.load); i++) {
       if (!list.isStraight(i)) {
-        MemorySegment from =
-            slot.segment().asSlice((long) list.place(i) + list.skip(i), list.wanted(i));
-        copies.toBuffer(transfer.range(list.range(i)).buffer(), list.bufferOffset(i), from);
+        DeviceBuffer buffer = transfer.range(list.range(i)).buffer();
+        long at = (long) list.place(i) + list.skip(i);
+        copies.toBuffer(buffer, list.bufferOffset(i), slot, at, list.wanted(i));
       }
     }
     copies.seal(slot);

@@ -227,14 +227,15 @@ public final class PinnedPath implements DataPath {
     if (closed) {
       throw new IllegalStateException("the pinned path to " + file.name() + " is closed");
     }
-    ranges.forEach(PinnedPath::check);
+    List<Range> fixed = List.copyOf(ranges);
+    fixed.forEach(PinnedPath::check);
     if (direction == Direction.WRITE && !file.writable()) {
       throw new StorageException(
           Kind.PERMISSION, file.name(), -1, -1, "it was opened for reading only", null);
     }
     long began = System.nanoTime();
-    Transfer transfer = new Transfer(direction, ranges, call);
-    Cutter cutter = new Cutter(file, options, direction, ranges);
+    Transfer transfer = new Transfer(direction, fixed, call);
+    Cutter cutter = new Cutter(file, options, direction, fixed);
     Cutter.Cut cut = direction == Direction.READ ? cutter.reads() : cutter.writes();
     List<Runnable> direct = tasks(transfer, cut.direct(), true);
     List<Runnable> cached = tasks(transfer, cut.cached(), false);
@@ -249,7 +250,7 @@ public final class PinnedPath implements DataPath {
     transfer.throwIfFailed();
     if (direction == Direction.READ && direct.isEmpty() != cached.isEmpty()) {
       long nanos = System.nanoTime() - began;
-      rates.measured(direct.isEmpty(), cutter.bytes(), ranges.size(), nanos);
+      rates.measured(direct.isEmpty(), cutter.bytes(), fixed.size(), nanos);
     }
   }
 

@@ -1,18 +1,17 @@
 package io.gpunvme.core.path.pinned;
 
 import io.gpunvme.core.accel.DeviceBuffer;
-import java.lang.foreign.MemorySegment;
 
 /** Copies done when they are asked for. */
 final class SyncCopies implements Copies {
   @Override
-  public void toBuffer(DeviceBuffer buffer, long bufferOffset, MemorySegment from) {
-    buffer.copyFromHost(from, bufferOffset);
+  public void toBuffer(DeviceBuffer buffer, long bufferOffset, Slot slot, long at, long bytes) {
+    buffer.copyFromHost(slot.segment().asSlice(at, bytes), bufferOffset);
   }
 
   @Override
-  public void toSlot(MemorySegment to, DeviceBuffer buffer, long bufferOffset) {
-    buffer.copyToHost(bufferOffset, to);
+  public void toSlot(Slot slot, long at, long bytes, DeviceBuffer buffer, long bufferOffset) {
+    buffer.copyToHost(bufferOffset, slot.segment().asSlice(at, bytes));
   }
 
   @Override
