@@ -4,7 +4,10 @@ import io.gpunvme.core.accel.GpuAccelerator;
 import io.gpunvme.core.bench.BenchException;
 import io.gpunvme.core.bench.GpuBenchmarks;
 import io.gpunvme.core.bench.Measurement;
+import io.gpunvme.core.bench.PathBench;
+import io.gpunvme.core.bench.PathBenchOptions;
 import io.gpunvme.core.bench.Repetitions;
+import io.gpunvme.core.path.StorageException;
 import io.gpunvme.cuda.CudaException;
 import io.gpunvme.cuda.CudaNotFoundException;
 import io.gpunvme.nvme.NvmeException;
@@ -44,6 +47,9 @@ public final class GpuBench {
 
   private static boolean run(GpuBenchOptions options, GpuAccelerator accelerator)
       throws IOException {
+    if (options.prefix().startsWith(GpuBenchOptions.PATHS)) {
+      return paths(options, accelerator);
+    }
     List<String> ids =
         GpuBenchmarks.ids().stream().filter(id -> id.startsWith(options.prefix())).toList();
     if (ids.isEmpty()) {
@@ -72,6 +78,32 @@ public final class GpuBench {
       System.out.println("wrote " + file.path());
     }
     return good;
+  }
+
+  /** All of them: each is compared with the others. */
+  private static boolean paths(GpuBenchOptions options, GpuAccelerator accelerator)
+      throws IOException {
+    GpuBenchMachine machine = GpuBenchMachine.read(accelerator);
+    System.out.println(machine.gpu() + ", " + machine.driver() + ", " + machine.cpu());
+    PathBenchOptions wanted =
+        PathBenchOptions.in(options.folder()).with(Repetitions.of(options.repetitions()));
+    List<Measurement> results;
+    try (PathBench bench = new PathBench(accelerator, wanted)) {
+      results =
+          bench.run(
+              m -> System.out.println(line(m)), why -> System.out.println("not measured: " + why));
+    } catch (BenchException | StorageException | CudaException | NvmeException e) {
+      System.out.println("paths FAILED: " + e.getMessage());
+      return false;
+    }
+    if (options.file()) {
+      ResultFile file = new ResultFile(options.out(), machine, commit());
+      for (Measurement m : results) {
+        file.add(m);
+      }
+      System.out.println("wrote " + file.path());
+    }
+    return true;
   }
 
   /** What the system property says, or else git in this folder. */
@@ -108,6 +140,11 @@ public final class GpuBench {
     for (String name : List.of("p99_ns", "p99.9_ns")) {
       if (m.conditions().get(name) instanceof Long nanos) {
         text.append(", ").append(name.replace("_ns", "")).append(' ').append(nanos);
+      }
+    }
+    for (String name : List.of("mode", "median_by_threads")) {
+      if (m.conditions().containsKey(name)) {
+        text.append(", ").append(m.conditions().get(name));
       }
     }
     Measurement.Limit limit = m.limit();

@@ -9,20 +9,27 @@ import java.util.List;
  * @param out folder of the result files
  * @param repetitions counted ones of each result
  * @param prefix of the results to take; empty: all of them
+ * @param folder where the paths' file is made, on the disk to be measured
  * @param file whether to write a file; a quick look leaves none unless told where
  */
-record GpuBenchOptions(Path out, int repetitions, String prefix, boolean file) {
+record GpuBenchOptions(Path out, int repetitions, String prefix, Path folder, boolean file) {
   static final String USAGE =
       """
-      usage: GpuBench [--out FOLDER] [--only PREFIX] [--reps N] [--quick]
+      usage: GpuBench [--out FOLDER] [--only PREFIX] [--reps N] [--quick] [--folder FOLDER]
         --out    folder of the result files (bench/results)
         --only   take results whose name starts so: queue.host.exclusive
-        --reps   repetitions of each (20); one more comes first and is not counted
-        --quick  3 repetitions, and a file only with --out\
+                 paths: a file of 1 GiB by every path, which takes minutes and is not done otherwise
+        --reps   repetitions of each (20; paths 5); one more comes first and is not counted
+        --quick  3 repetitions, and a file only with --out
+        --folder where the file of --only paths is made (the folder for temporary files)\
       """;
 
   private static final int REPETITIONS = 20;
+  private static final int REPETITIONS_OF_PATHS = 5;
   private static final int QUICK = 3;
+
+  /** What the names of {@code PathBench}'s results start with. */
+  static final String PATHS = "paths";
 
   /**
    * Reads arguments.
@@ -33,6 +40,7 @@ record GpuBenchOptions(Path out, int repetitions, String prefix, boolean file) {
     Path out = Path.of("bench", "results");
     int repetitions = REPETITIONS;
     String prefix = "";
+    Path folder = Path.of(System.getProperty("java.io.tmpdir"));
     boolean quick = false;
     boolean placed = false;
     for (int i = 0; i < args.size(); i++) {
@@ -47,11 +55,15 @@ record GpuBenchOptions(Path out, int repetitions, String prefix, boolean file) {
           placed = true;
         }
         case "--only" -> prefix = value(args, ++i);
+        case "--folder" -> folder = Path.of(value(args, ++i));
         case "--reps" -> repetitions = number(value(args, ++i));
         default -> throw new IllegalArgumentException("unknown option " + option);
       }
     }
-    return new GpuBenchOptions(out, repetitions, prefix, placed || !quick);
+    if (prefix.startsWith(PATHS) && repetitions == REPETITIONS) {
+      repetitions = REPETITIONS_OF_PATHS;
+    }
+    return new GpuBenchOptions(out, repetitions, prefix, folder, placed || !quick);
   }
 
   private static String value(List<String> args, int index) {

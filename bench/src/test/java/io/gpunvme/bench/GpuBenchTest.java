@@ -14,18 +14,20 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** {@link GpuBench}: what needs no GPU. */
 class GpuBenchTest {
+  private static final Path TMP = Path.of(System.getProperty("java.io.tmpdir"));
+
   @Test
   void measuresEverythingTwentyTimesByDefault() {
     assertThat(GpuBenchOptions.parse(List.of()))
-        .isEqualTo(new GpuBenchOptions(Path.of("bench", "results"), 20, "", true));
+        .isEqualTo(new GpuBenchOptions(Path.of("bench", "results"), 20, "", TMP, true));
   }
 
   @Test
   void optionsAreRead() {
     assertThat(GpuBenchOptions.parse(List.of("--quick", "--only", "queue.qd1")))
-        .isEqualTo(new GpuBenchOptions(Path.of("bench", "results"), 3, "queue.qd1", false));
+        .isEqualTo(new GpuBenchOptions(Path.of("bench", "results"), 3, "queue.qd1", TMP, false));
     assertThat(GpuBenchOptions.parse(List.of("--out", "x", "--quick", "--reps", "5")))
-        .isEqualTo(new GpuBenchOptions(Path.of("x"), 5, "", true));
+        .isEqualTo(new GpuBenchOptions(Path.of("x"), 5, "", TMP, true));
   }
 
   @ParameterizedTest

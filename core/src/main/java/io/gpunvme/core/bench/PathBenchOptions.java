@@ -61,11 +61,17 @@ public record PathBenchOptions(
     cufileThreads = List.copyOf(cufileThreads);
   }
 
+  /** The same, repeated otherwise. */
+  public PathBenchOptions with(Repetitions times) {
+    return new PathBenchOptions(
+        folder, fileBytes, paths, blocks, randomReads, cufileThreads, times, workers);
+  }
+
   /** Everything as the kept results have it. */
   public static PathBenchOptions in(Path folder) {
     return new PathBenchOptions(
         folder,
-        2L << 30,
+        1L << 30,
         ALL_PATHS,
         List.of(256 * KIBIBYTE, MEBIBYTE, 4 * MEBIBYTE, 16 * MEBIBYTE),
         200_000,
