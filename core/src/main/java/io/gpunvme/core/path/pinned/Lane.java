@@ -55,6 +55,10 @@ final class Lane {
   private int waitingLoad = -1;
 
   private int working;
+
+  /** I/Os of the loads at work that were not started yet. */
+  private int unstarted;
+
   private int inFlight;
 
   /** A load at work. */
@@ -164,7 +168,7 @@ final class Lane {
 
   /** Takes loads for as long as more I/Os could be in flight than there are. */
   private void takeLoads() {
-    while (starting.isEmpty() && inFlight < io.depth() && !freeJobs.isEmpty()) {
+    while (inFlight + unstarted < io.depth() && !freeJobs.isEmpty()) {
       if (waitingLoad < 0) {
         waitingLoad = list.take();
       }
@@ -189,6 +193,7 @@ final class Lane {
     Job job = new Job(freeJobs.pop(), load, slot, list.first(load), list.end(load));
     jobs[job.number] = job;
     working++;
+    unstarted += job.unfinished;
     if (transfer.isWrite() && slot != null) {
       copyIn(job, slot);
       copying.addLast(job);
@@ -284,6 +289,7 @@ final class Lane {
     while (inFlight < io.depth() && !starting.isEmpty()) {
       Job job = starting.getFirst();
       int next = job.nextIo++;
+      unstarted--;
       if (job.nextIo == list.end(job.load)) {
         starting.removeFirst();
       }

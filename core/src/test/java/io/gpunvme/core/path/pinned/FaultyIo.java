@@ -24,9 +24,24 @@ final class FaultyIo implements LaneIo {
   private final LaneIo io;
   private final Fault fault;
   private final AtomicInteger numbers;
+  private final AtomicInteger most;
   private final Map<Long, Asked> asked = new HashMap<>();
 
   FaultyIo(LaneIo io, AtomicInteger numbers, Fault fault) {
+    this(io, numbers, fault, new AtomicInteger());
+  }
+
+  /**
+   * Without a fault.
+   *
+   * @param most receives the most that were in flight at a time
+   */
+  FaultyIo(LaneIo io, AtomicInteger numbers, AtomicInteger most) {
+    this(io, numbers, (number, offset, bytes, result) -> result, most);
+  }
+
+  private FaultyIo(LaneIo io, AtomicInteger numbers, Fault fault, AtomicInteger most) {
+    this.most = most;
     this.io = io;
     this.numbers = numbers;
     this.fault = fault;
@@ -45,6 +60,7 @@ final class FaultyIo implements LaneIo {
   @Override
   public void start(boolean write, int fd, MemorySegment memory, long offset, long token) {
     asked.put(token, new Asked(offset, memory.byteSize()));
+    most.accumulateAndGet(asked.size(), Math::max);
     io.start(write, fd, memory, offset, token);
   }
 

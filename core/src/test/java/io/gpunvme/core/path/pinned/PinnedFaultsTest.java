@@ -18,7 +18,9 @@ import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -62,8 +64,7 @@ final class PinnedFaultsTest {
       java.util.function.BiConsumer<PinnedPath, DeviceBuffer> body) {
     try (SourceFile file = SourceFile.open(fixture.file().toString(), true);
         DeviceBuffer buffer = remote.allocate(FILE_BYTES)) {
-      org.junit.jupiter.api.Assumptions.assumeTrue(
-          direct != DirectIo.TRUE || file.hasDirect(), file::directRefusal);
+      Assumptions.assumeTrue(direct != DirectIo.TRUE || file.hasDirect(), file::directRefusal);
       file.dropCache();
       try (PinnedPath path =
           PinnedPath.open(
@@ -197,6 +198,33 @@ final class PinnedFaultsTest {
           assertThat(numbers.get()).isLessThan(60);
           assertThat(call.counters().snapshot().readBytes()).isLessThan(FILE_BYTES);
         });
+  }
+
+  /** As many as the depth says, whether a load has one I/O or many. */
+  @Test
+  void aRingIsKeptAsFullAsItsDepthSays() {
+    for (int longest : new int[] {FILE_BYTES, 5000}) {
+      AtomicInteger most = new AtomicInteger();
+      try (SourceFile file = SourceFile.open(fixture.file().toString(), false);
+          DeviceBuffer buffer = remote.allocate(FILE_BYTES)) {
+        Assumptions.assumeTrue(file.hasDirect(), file::directRefusal);
+        try (PinnedPath path =
+            PinnedPath.open(
+                file,
+                false,
+                remote,
+                OPTIONS.direct(DirectIo.TRUE),
+                io -> new FaultyIo(io, numbers, most))) {
+          Assumptions.assumeTrue(path.mode().contains("io_uring"), path.mode());
+          List<Range> ranges =
+              longest == FILE_BYTES
+                  ? List.of(new Range(0, buffer, 0, FILE_BYTES))
+                  : fixture.ranges(buffer, 500, longest);
+          path.transfer(Direction.READ, ranges, PinnedFixture.call());
+          assertThat(most.get()).isEqualTo(OPTIONS.depth());
+        }
+      }
+    }
   }
 
   @ParameterizedTest
