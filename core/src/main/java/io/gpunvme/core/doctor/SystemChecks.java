@@ -35,6 +35,7 @@ final class SystemChecks {
     checks.lockdown();
     checks.hugePages();
     checks.memlock();
+    checks.kernelModule();
     return checks.found;
   }
 
@@ -166,5 +167,31 @@ final class SystemChecks {
               "add '* - memlock unlimited' to /etc/security/limits.d/gpunvme.conf and log in again,"
                   + " or run it as root"));
     }
+  }
+
+  /** Not an obstacle of its own: what it would open is named where it is missing. */
+  private void kernelModule() {
+    String subject = "kernel module";
+    if (software.gpunvmeModule()) {
+      found.add(
+          Finding.note(
+              "kernel-module-unused",
+              subject,
+              "a kernel module named gpunvme is loaded; this version has none and uses none",
+              "an SSD that it has can be opened neither as vfio:… nor as sysfs:… until it is given"
+                  + " back",
+              "rmmod gpunvme"));
+      return;
+    }
+    found.add(
+        Finding.note(
+            "kernel-module-none",
+            subject,
+            "no kernel module of gpunvme is loaded; this version has none",
+            "nobody gives an SSD the bus addresses of GPU memory (placements vram-data and vram are"
+                + " for the embedded controller); without an IOMMU those of RAM come from"
+                + " /proc/self/pagemap, for root only (sysfs:…, or vfio:… with noiommu=true)",
+            "nothing to install: for RAM turn the IOMMU on and use vfio:…, for GPU memory take"
+                + " placement host"));
   }
 }

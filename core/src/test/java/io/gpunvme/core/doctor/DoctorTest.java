@@ -147,6 +147,23 @@ class DoctorTest {
   // ---- single things
 
   @Test
+  void theKernelModuleIsMissedOrOfNoUse() {
+    FakeMachine machine = FakeMachine.laptopWithNothing(root);
+    Diagnosis without = examine(machine, NO_CUDA);
+    Finding none = finding(without, "kernel-module-none");
+    assertThat(none.severity()).isEqualTo(Severity.NOTE);
+    assertThat(none.cause()).contains("this version has none");
+    assertThat(none.effect()).contains("bus addresses of GPU memory", "without an IOMMU", "RAM");
+    assertThat(none.fix()).contains("vfio:", "placement host");
+    assertThat(none.blocks()).isEmpty();
+
+    Diagnosis with = examine(machine.folder("sys/module/gpunvme"), NO_CUDA);
+    assertThat(ids(with)).contains("kernel-module-unused").doesNotContain("kernel-module-none");
+    assertThat(finding(with, "kernel-module-unused").fix()).isEqualTo("rmmod gpunvme");
+    assertThat(open(with)).isEqualTo(open(without));
+  }
+
+  @Test
   void lockdownTakesSysfsAway() {
     FakeMachine machine = new FakeMachine(root);
     machine.function("", "0000:00:04.0", FakeMachine.NVME, 0x1B36);
