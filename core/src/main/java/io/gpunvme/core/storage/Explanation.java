@@ -28,9 +28,12 @@ public record Explanation(
     StringBuilder text = new StringBuilder();
     text.append("path ").append(asked).append(": ").append(reason).append('\n');
     for (Verdict v : verdicts) {
-      text.append("  %-6s %-3s %s%n".formatted(v.kind(), v.possible() ? "yes" : "no", v.reason()));
+      text.append(
+          "  %-6s %-7s %s%n"
+              .formatted(
+                  v.kind(), v.automatic() ? "yes" : v.possible() ? "by name" : "no", v.reason()));
       if (!v.fix().isEmpty()) {
-        text.append("             fix: ").append(v.fix()).append('\n');
+        text.append("                 fix: ").append(v.fix()).append('\n');
       }
     }
     new TreeMap<>(modes)

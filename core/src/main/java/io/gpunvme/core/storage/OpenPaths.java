@@ -39,7 +39,7 @@ final class OpenPaths implements AutoCloseable {
     this.asked = asked;
     verdicts = List.copyOf(source.verdicts());
     if (asked == null) {
-      if (verdicts.stream().noneMatch(Verdict::possible)) {
+      if (verdicts.stream().noneMatch(Verdict::automatic)) {
         throw impossible(verdicts);
       }
     } else {
@@ -81,7 +81,7 @@ final class OpenPaths implements AutoCloseable {
     DataPath best = null;
     StorageException failure = null;
     for (Verdict v : verdicts) {
-      if (v.possible()) {
+      if (v.automatic()) {
         try {
           DataPath path = get(v.kind());
           if (best == null || path.expected(shape) > best.expected(shape)) {

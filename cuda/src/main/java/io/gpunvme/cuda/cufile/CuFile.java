@@ -7,6 +7,7 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.gpunvme.cuda.CudaContext;
+import io.gpunvme.cuda.CudaDevice;
 import io.gpunvme.cuda.CudaFunctionMissingException;
 import io.gpunvme.cuda.CudaNotFoundException;
 import io.gpunvme.cuda.library.LibrarySearch;
@@ -54,6 +55,9 @@ public final class CuFile {
   private final CuFileVersion version;
   private final NativeFunction open;
   private final NativeFunction close;
+
+  /** Primary contexts that stay; guarded by this. */
+  private final List<CudaContext> kept = new ArrayList<>();
 
   /** Open drivers; guarded by this. cuFile has one for the process. */
   private int drivers;
@@ -163,7 +167,8 @@ public final class CuFile {
 
   /**
    * Opens the driver for work with memory of a context. cuFile has one driver for the process: it
-   * is really opened by the first of these, which may take a second, and closed with the last.
+   * is really opened by the first of these, which may take a second, and closed with the last. The
+   * device's primary context then stays until the process ends.
    *
    * @throws CuFileException if it does not work
    */
@@ -179,10 +184,21 @@ public final class CuFile {
 
   private synchronized void acquire(CudaContext context) {
     if (drivers == 0) {
+      keep(context.device());
       context.makeCurrent();
       calls.run(open, () -> "", f -> (long) NO_ARGUMENTS.invokeExact(f));
     }
     drivers++;
+  }
+
+  /**
+   * libcufile 1.15 keeps what it knows of a primary context when its driver is closed, and crashes
+   * the process when it meets the next context of that device. So the first one stays.
+   */
+  private void keep(CudaDevice device) {
+    if (kept.stream().noneMatch(c -> c.device().equals(device))) {
+      kept.add(device.openPrimary());
+    }
   }
 
   /** Comes once for each driver. */

@@ -3,12 +3,14 @@ package io.gpunvme.nvme.sim;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.sim.media.FileMedia;
+import io.gpunvme.nvme.sim.media.MappedMedia;
 import io.gpunvme.nvme.sim.media.Media;
 import io.gpunvme.nvme.sim.media.NullMedia;
 import io.gpunvme.nvme.sim.media.RamMedia;
 import io.gpunvme.nvme.spec.Sqe;
 import io.gpunvme.nvme.spec.StatusCode;
 import java.io.IOException;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
@@ -54,17 +56,21 @@ final class Namespaces implements AutoCloseable {
       return switch (ns.kind()) {
         case RAM -> new RamMedia(ns.size());
         case NULL -> new NullMedia(ns.size());
-        case FILE -> {
-          if (ns.file() == null) {
-            throw new IllegalStateException("checked by NamespaceConfig");
-          }
-          yield FileMedia.open(ns.file(), ns.size(), ns.lbaSize(), ns.readOnly());
-        }
+        case FILE -> FileMedia.open(file(ns), ns.size(), ns.lbaSize(), ns.readOnly());
+        case MAPPED -> MappedMedia.open(file(ns), ns.size(), ns.lbaSize(), ns.readOnly());
       };
     } catch (PosixException e) {
       throw new InvalidRequestException(
           "namespace " + nsid + " of " + ns.size() + " bytes cannot be had: " + e.getMessage());
     }
+  }
+
+  private static Path file(NamespaceConfig ns) {
+    Path file = ns.file();
+    if (file == null) {
+      throw new IllegalStateException("checked by NamespaceConfig");
+    }
+    return file;
   }
 
   private SimNamespace put(int nsid, Media media, NamespaceConfig ns) {

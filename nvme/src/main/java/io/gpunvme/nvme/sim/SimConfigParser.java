@@ -145,7 +145,7 @@ public final class SimConfigParser {
     String file = values.get("file");
     NamespaceConfig.Kind kind = kind(values.get("media"), file != null);
     String size = values.get("size");
-    long bytes = kind == NamespaceConfig.Kind.FILE ? 0 : 64L << 20;
+    long bytes = kind.inFile() ? 0 : 64L << 20;
     if (size != null) {
       bytes = TextValues.size("size", size);
     }
@@ -162,8 +162,9 @@ public final class SimConfigParser {
     return switch (media) {
       case "ram" -> NamespaceConfig.Kind.RAM;
       case "file" -> NamespaceConfig.Kind.FILE;
+      case "mapped" -> NamespaceConfig.Kind.MAPPED;
       case "null" -> NamespaceConfig.Kind.NULL;
-      default -> throw TextValues.bad("media", media, "ram, file or null");
+      default -> throw TextValues.bad("media", media, "ram, file, mapped or null");
     };
   }
 
@@ -201,7 +202,7 @@ public final class SimConfigParser {
     Map<String, String> k = new LinkedHashMap<>();
     k.put("size", "namespace size (64MiB; a file's own size if it exists)");
     k.put("lba", "bytes per logical block (512)");
-    k.put("media", "ram, file or null (ram; file with file=)");
+    k.put("media", "ram, file, mapped (a file, by mmap) or null (ram; file with file=)");
     k.put("file", "backing file, created sparse if size= is given");
     k.put("readonly", "write-protected namespace (off)");
     return k;

@@ -73,7 +73,19 @@ final class CuFileJudge {
       return no("this user may not read " + file, "chmod a+r '" + file + "', or run as its owner");
     }
     Verdict machine = machine(gpu, capability);
-    return machine.possible() ? fileSystem(file, machine) : machine;
+    Verdict verdict = machine.possible() ? fileSystem(file, machine) : machine;
+    return verdict.possible() ? direct(verdict) : verdict;
+  }
+
+  /** Without its kernel module cuFile copies through host memory, as others do, and faster. */
+  private Verdict direct(Verdict verdict) {
+    if (Files.exists(host.paths().sys().resolve("module/nvidia_fs"))) {
+      return verdict;
+    }
+    return Verdict.yesIfAsked(
+        PathKind.CUFILE,
+        verdict.reason() + "; nvidia-fs is not loaded, so cuFile copies through host memory",
+        "install nvidia-gds and modprobe nvidia-fs");
   }
 
   private Verdict fileSystem(Path file, Verdict machine) {

@@ -129,6 +129,11 @@ public final class FileMedia implements Media {
     return new InvalidRequestException("file=" + file + ": " + problem);
   }
 
+  /** The descriptor; this medium's to close. */
+  int fd() {
+    return fd;
+  }
+
   @Override
   public long size() {
     return size;
@@ -232,7 +237,8 @@ public final class FileMedia implements Media {
     }
   }
 
-  private void checkWritable() throws IOException {
+  /** Refuses if it may not be written, or is closed. */
+  void checkWritable() throws IOException {
     checkOpen();
     if (readOnly) {
       throw new IOException("the backing file is open for reading only");
