@@ -13,6 +13,7 @@ import io.gpunvme.cuda.CudaNotFoundException;
 import io.gpunvme.nvme.NvmeException;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
@@ -96,14 +97,38 @@ public final class GpuBench {
       System.out.println("paths FAILED: " + e.getMessage());
       return false;
     }
+    List<Measurement> all = new ArrayList<>(results);
+    all.addAll(fromMemory(options, accelerator, results));
     if (options.file()) {
       ResultFile file = new ResultFile(options.out(), machine, commit());
-      for (Measurement m : results) {
+      for (Measurement m : all) {
         file.add(m);
       }
       System.out.println("wrote " + file.path());
     }
     return true;
+  }
+
+  /** The path direct where no disk and no page cache bounds it: the SSD is memory. */
+  private static List<Measurement> fromMemory(
+      GpuBenchOptions options, GpuAccelerator accelerator, List<Measurement> others) {
+    Repetitions times = Repetitions.of(options.repetitions());
+    List<Measurement> all = new ArrayList<>();
+    try (GpuBenchmarks benchmarks = GpuBenchmarks.open(accelerator)) {
+      all.add(benchmarks.run("ceiling.h2d", times));
+      Measurement stream = benchmarks.run("stream.1m.vram-data", times);
+      all.add(compared(stream.named("paths.direct.seq.ram"), "paths.cufile.seq.warm", others));
+      all.add(benchmarks.run("ceiling.copy.4k", times));
+      Measurement random = benchmarks.run("random.4k.host", times);
+      all.add(
+          compared(random.named("paths.direct.rand4k.ram"), "paths.cufile.rand4k.warm", others));
+    }
+    all.forEach(m -> System.out.println(line(m)));
+    return all;
+  }
+
+  private static Measurement compared(Measurement m, String peer, List<Measurement> others) {
+    return others.stream().filter(o -> o.id().equals(peer)).findFirst().map(m::besides).orElse(m);
   }
 
   /** What the system property says, or else git in this folder. */
@@ -146,6 +171,11 @@ public final class GpuBench {
       if (m.conditions().containsKey(name)) {
         text.append(", ").append(m.conditions().get(name));
       }
+    }
+    Measurement.Peer peer = m.peer();
+    if (peer != null) {
+      text.append(
+          String.format(Locale.ROOT, ", %.2f of %s", m.median() / peer.value(), peer.name()));
     }
     Measurement.Limit limit = m.limit();
     if (limit != null) {

@@ -21,6 +21,7 @@ import java.util.concurrent.atomic.AtomicLong;
  */
 final class DiskCeiling {
   static final String SEQUENTIAL = "limit.disk.seq";
+  static final String AFTERWARDS = "limit.disk.seq.afterwards";
   static final String RANDOM = "limit.disk.rand4k";
   static final String CACHE = "limit.cache.seq";
   static final String CACHE_RANDOM = "limit.cache.rand4k";

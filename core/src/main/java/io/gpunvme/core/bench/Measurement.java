@@ -52,6 +52,11 @@ public record Measurement(
     return new Measurement(id, unit, samples, conditions, null, null);
   }
 
+  /** The same by another name. */
+  public Measurement named(String other) {
+    return new Measurement(other, unit, samples, conditions, limit, peer);
+  }
+
   /** The same beside its limit. */
   public Measurement limitedBy(Measurement other) {
     return new Measurement(
