@@ -62,7 +62,16 @@ public final class CuFile {
   /** Open drivers; guarded by this. cuFile has one for the process. */
   private int drivers;
 
-  private CuFile(NativeLibrary library, @Nullable Path log) {
+  /**
+   * Whether cuFile's driver is closed by the end of the process only. Threads of libcufile 1.15 go
+   * on for a while after its driver is closed, with memory that is not theirs any more.
+   */
+  private final boolean stays;
+
+  private boolean driverOpen;
+
+  private CuFile(NativeLibrary library, @Nullable Path log, boolean stays) {
+    this.stays = stays;
     calls = new CuFileCalls(library);
     file = library.file();
     this.log = log;
@@ -99,7 +108,7 @@ public final class CuFile {
               .locate(environment, root)
               .flatMap(LibrarySearch::openFile)
               .orElseGet(() -> search.open(environment));
-      loaded = new CuFile(library, log.orElse(null));
+      loaded = new CuFile(library, log.orElse(null), true);
     }
     return loaded;
   }
@@ -109,7 +118,8 @@ public final class CuFile {
     return new CuFile(
         LibrarySearch.openFile(file)
             .orElseThrow(() -> new CudaNotFoundException(file + " cannot be opened")),
-        null);
+        null,
+        false);
   }
 
   /**
@@ -167,8 +177,8 @@ public final class CuFile {
 
   /**
    * Opens the driver for work with memory of a context. cuFile has one driver for the process: it
-   * is really opened by the first of these, which may take a second, and closed with the last. The
-   * device's primary context then stays until the process ends.
+   * is really opened by the first of these, which may take a second; it and the device's primary
+   * context then stay until the process ends.
    *
    * @throws CuFileException if it does not work
    */
@@ -183,10 +193,11 @@ public final class CuFile {
   }
 
   private synchronized void acquire(CudaContext context) {
-    if (drivers == 0) {
+    if (!driverOpen) {
       keep(context.device());
       context.makeCurrent();
       calls.run(open, () -> "", f -> (long) NO_ARGUMENTS.invokeExact(f));
+      driverOpen = true;
     }
     drivers++;
   }
@@ -204,7 +215,8 @@ public final class CuFile {
   /** Comes once for each driver. */
   synchronized void release() {
     drivers--;
-    if (drivers == 0) {
+    if (drivers == 0 && !stays) {
+      driverOpen = false;
       calls.run(close, () -> "", f -> (long) NO_ARGUMENTS.invokeExact(f));
     }
   }

@@ -100,6 +100,7 @@ public final class CuFileBuffer implements AutoCloseable {
     }
     registered = false;
     driver.leave(this);
+    driver.forget(attachment);
   }
 
   /**

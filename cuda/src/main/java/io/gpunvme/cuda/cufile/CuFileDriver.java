@@ -152,6 +152,13 @@ public final class CuFileDriver implements AutoCloseable {
     }
   }
 
+  /** A child that has nothing to close any more. */
+  void forget(ContextAttachment child) {
+    synchronized (children) {
+      children.remove(child);
+    }
+  }
+
   void enter(CuFileBuffer buffer) {
     buffers.put(buffer.memory(), buffer);
   }
