@@ -10,8 +10,8 @@ import java.util.Map;
 
 /**
  * How the paths that read files work, from the options of an address: {@code threads}, {@code
- * chunk} and {@code direct} for cuFile and pinned memory, {@code batch} for cuFile, {@code engine},
- * {@code depth}, {@code ring} and {@code streams} for pinned memory.
+ * chunk} and {@code direct} for cuFile and pinned memory, {@code engine}, {@code depth}, {@code
+ * ring} and {@code streams} for pinned memory.
  *
  * @param pinned of the path {@code pinned}
  * @param cufile of the path {@code cufile}
@@ -49,12 +49,11 @@ record FileOptions(PinnedOptions pinned, CuFileOptions cufile) {
         case "depth" -> p = p.depth(number(key, value));
         case "engine" -> p = p.engine(choice(key, value, Engine.values()));
         case "streams" -> p = p.streams(number(key, value));
-        case "batch" -> c = c.withBatch(number(key, value));
         default ->
             throw new InvalidRequestException(
                 "files have no option '"
                     + key
-                    + "'; there are path, threads, chunk, direct, batch, engine, depth, ring and"
+                    + "'; there are path, threads, chunk, direct, engine, depth, ring and"
                     + " streams");
       }
     }

@@ -118,7 +118,10 @@ public final class CuFileHandle implements AutoCloseable {
   }
 
   /**
-   * Reads into host memory.
+   * libcufile 1.15.1 was seen to crash the process, in a thread of its own, some time after reads
+   * into host memory that was then freed; {@code pread} has no such habit.
+   *
+   * <p>* Reads into host memory.
    *
    * @param memory native; pinned is best
    */

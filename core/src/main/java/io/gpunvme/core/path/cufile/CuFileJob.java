@@ -133,12 +133,10 @@ final class CuFileJob implements Runnable {
   }
 
   private long once(Piece piece) {
-    CuFileRange range = new CuFileRange(piece.offset(), piece.bufferOffset(), piece.length());
     if (piece.buffer().isHost()) {
-      return writing
-          ? file.write(piece.buffer().segment(), range)
-          : file.read(piece.buffer().segment(), range);
+      return path.host().move(writing, piece);
     }
+    CuFileRange range = new CuFileRange(piece.offset(), piece.bufferOffset(), piece.length());
     DeviceMemory memory = path.requireMemory(piece.buffer());
     return writing ? file.write(memory, range) : file.read(memory, range);
   }

@@ -54,6 +54,7 @@ public final class CuFilePath implements DataPath {
   private final boolean writable;
   private final CuFileDriver driver;
   private final CuFileHandle file;
+  private final HostFile host;
   private final Routes routes;
   private final Workers workers;
 
@@ -79,7 +80,13 @@ public final class CuFilePath implements DataPath {
     this.writable = writable;
     this.driver = driver;
     boolean decides = driver.library().version().atLeast(1, 7);
-    this.file = driver.open(file, writable, options.direct() || !decides);
+    host = new HostFile(file, writable);
+    try {
+      this.file = driver.open(file, writable, options.direct() || !decides);
+    } catch (RuntimeException e) {
+      host.close();
+      throw e;
+    }
     routes = new Routes(driver.library(), options.statistics());
     workers = new Workers(options.threads() - 1);
   }
@@ -218,6 +225,10 @@ public final class CuFilePath implements DataPath {
     job.throwFailure();
   }
 
+  HostFile host() {
+    return host;
+  }
+
   Optional<DeviceMemory> memory(DeviceBuffer buffer) {
     return accelerator.deviceMemory(buffer);
   }
@@ -276,6 +287,7 @@ public final class CuFilePath implements DataPath {
       registered.values().forEach(r -> r.forget.run());
       registered.clear();
     }
+    host.close();
     driver.close();
   }
 }

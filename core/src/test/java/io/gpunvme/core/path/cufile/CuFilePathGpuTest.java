@@ -69,14 +69,6 @@ final class CuFilePathGpuTest {
     }
   }
 
-  @Nested
-  class Batches extends OnGpu {
-    @Override
-    CuFileOptions options() {
-      return CuFileOptions.DEFAULTS.withThreads(2).withBatch(16).withChunk(256 << 10);
-    }
-  }
-
   @Test
   void theModeSaysWhichWayTheBytesTook(@TempDir Path folder, TestReporter reporter)
       throws IOException {
