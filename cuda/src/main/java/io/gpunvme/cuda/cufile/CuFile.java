@@ -63,8 +63,8 @@ public final class CuFile {
   private int drivers;
 
   /**
-   * Whether cuFile's driver is closed by the end of the process only. Threads of libcufile 1.15 go
-   * on for a while after its driver is closed, with memory that is not theirs any more.
+   * Whether cuFile's driver is closed at the end of the process only. Closed and opened again a few
+   * times, libcufile 1.15.1 was seen to crash the process.
    */
   private final boolean stays;
 
@@ -108,7 +108,9 @@ public final class CuFile {
               .locate(environment, root)
               .flatMap(LibrarySearch::openFile)
               .orElseGet(() -> search.open(environment));
-      loaded = new CuFile(library, log.orElse(null), true);
+      CuFile whole = new CuFile(library, log.orElse(null), true);
+      Runtime.getRuntime().addShutdownHook(new Thread(whole::shutDown, "gpunvme-cufile-end"));
+      loaded = whole;
     }
     return loaded;
   }
@@ -202,9 +204,17 @@ public final class CuFile {
     drivers++;
   }
 
+  /** The process ends. With its driver open, libcufile 1.15.1 crashes in its own destructors. */
+  synchronized void shutDown() {
+    if (driverOpen) {
+      driverOpen = false;
+      calls.run(close, () -> "", f -> (long) NO_ARGUMENTS.invokeExact(f));
+    }
+  }
+
   /**
-   * libcufile 1.15 keeps what it knows of a primary context when its driver is closed, and crashes
-   * the process when it meets the next context of that device. So the first one stays.
+   * A driver that stays open needs its context to stay: with the next primary context of the device
+   * libcufile 1.15.1 was seen to crash the process.
    */
   private void keep(CudaDevice device) {
     if (kept.stream().noneMatch(c -> c.device().equals(device))) {

@@ -118,10 +118,7 @@ public final class CuFileHandle implements AutoCloseable {
   }
 
   /**
-   * libcufile 1.15.1 was seen to crash the process, in a thread of its own, some time after reads
-   * into host memory that was then freed; {@code pread} has no such habit.
-   *
-   * <p>* Reads into host memory.
+   * * Reads into host memory.
    *
    * @param memory native; pinned is best
    */

@@ -8,6 +8,7 @@ import io.gpunvme.cuda.CudaNotFoundException;
 import io.gpunvme.cuda.CudaStream;
 import io.gpunvme.cuda.DeviceMemory;
 import io.gpunvme.cuda.Gpu;
+import io.gpunvme.cuda.PinnedMemory;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -118,6 +119,13 @@ final class CuFileGpuTest {
     Arrays.fill(content, MIB, 2 * MIB, (byte) 0x5A);
     Arrays.fill(content, 100, 133, (byte) 0x5A);
     assertThat(Arrays.mismatch(Files.readAllBytes(file), content)).isEqualTo(-1);
+  }
+
+  @Test
+  void hostMemoryIsReadInto() {
+    PinnedMemory memory = context.allocatePinned(MIB);
+    assertThat(handle.read(memory.segment(), new CuFileRange(4096, 0, MIB))).isEqualTo(MIB);
+    assertThat(memory.segment().toArray(JAVA_BYTE)).isEqualTo(part(4096, MIB));
   }
 
   @Test

@@ -4,10 +4,7 @@ import io.gpunvme.core.path.cufile.Pieces.Piece;
 import io.gpunvme.ffi.Posix;
 import java.lang.foreign.MemorySegment;
 
-/**
- * The same file for buffers in host memory, which need no cuFile; and libcufile 1.15.1 was seen to
- * crash the process in a thread of its own, some time after it had read into host memory.
- */
+/** The same file for buffers in host memory, which need no cuFile. */
 final class HostFile implements AutoCloseable {
   private final int fd;
   private boolean closed;

@@ -18,8 +18,8 @@ final class Rates {
   private static final double COLD = 3.5;
   private static final double CACHED_PER_THREAD = 4;
   private static final double CACHED_MOST = 40;
-  private static final double COLD_RANGES = 100_000;
-  private static final double CACHED_RANGES = 600_000;
+  private static final double COLD_RANGES = 85_000;
+  private static final double CACHED_RANGES = 2_400_000;
   private static final double NEW_SHARE = 0.5;
 
   private static final Map<String, Double> MEASURED = new ConcurrentHashMap<>();
