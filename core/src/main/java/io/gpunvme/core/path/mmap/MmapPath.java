@@ -33,6 +33,11 @@ public final class MmapPath implements DataPath {
 
   private static final double COLD = 1;
 
+  /** Shorter ranges than this are bound by their number: each waits for the disk by itself. */
+  private static final double SHORT = 64 << 10;
+
+  private static final double COLD_RANGES_PER_SECOND = 10_000;
+
   private final Path file;
   private final boolean writable;
   private final FileChannel channel;
@@ -109,7 +114,11 @@ public final class MmapPath implements DataPath {
 
   @Override
   public double expected(RequestShape shape) {
-    return 1 / (shape.resident() / WARM + (1 - shape.resident()) / COLD);
+    double cold = COLD;
+    if (shape.meanLength() < SHORT) {
+      cold = Math.min(cold, COLD_RANGES_PER_SECOND * Math.max(1, shape.meanLength()) / 1e9);
+    }
+    return 1 / (shape.resident() / WARM + (1 - shape.resident()) / cold);
   }
 
   @Override
