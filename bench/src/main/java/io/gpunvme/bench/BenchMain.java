@@ -3,13 +3,13 @@ package io.gpunvme.bench;
 import com.google.gson.GsonBuilder;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
+import io.gpunvme.core.bench.BenchMachine;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.LocalDate;
 import java.time.ZoneOffset;
 import java.util.Collection;
-import java.util.List;
 import java.util.Locale;
 import org.openjdk.jmh.profile.GCProfiler;
 import org.openjdk.jmh.results.Result;
@@ -51,7 +51,7 @@ public final class BenchMain {
             .jvmArgsAppend("--enable-native-access=ALL-UNNAMED", "-XX:+UseSerialGC")
             .build();
     Collection<RunResult> runs = new Runner(options).run();
-    Machine machine = Machine.read();
+    BenchMachine machine = BenchMachine.withoutGpu();
     JsonObject file = new JsonObject();
     file.add("machine", machine.toJson());
     file.addProperty("commit", args[1]);
@@ -134,38 +134,5 @@ public final class BenchMain {
 
   private static double round(double value) {
     return Double.parseDouble(String.format(Locale.ROOT, "%.4g", value));
-  }
-
-  /** What the numbers were measured on. */
-  private record Machine(String cpu, int cores, String kernel, String java) {
-    static Machine read() throws IOException {
-      List<String> info = Files.readAllLines(Path.of("/proc/cpuinfo"));
-      String cpu =
-          info.stream()
-              .filter(line -> line.startsWith("model name"))
-              .map(line -> line.substring(line.indexOf(':') + 1).strip())
-              .findFirst()
-              .orElse(System.getProperty("os.arch"));
-      return new Machine(
-          cpu,
-          Runtime.getRuntime().availableProcessors(),
-          System.getProperty("os.version").replaceFirst("-.*", ""),
-          Runtime.version().toString());
-    }
-
-    String id() {
-      return "cpu-" + cores + "-cores";
-    }
-
-    JsonObject toJson() {
-      JsonObject json = new JsonObject();
-      json.addProperty("gpu", "none");
-      json.addProperty("driver", "none");
-      json.addProperty("cpu", cpu);
-      json.addProperty("cores", cores);
-      json.addProperty("kernel", kernel);
-      json.addProperty("java", java);
-      return json;
-    }
   }
 }

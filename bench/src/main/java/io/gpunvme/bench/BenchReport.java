@@ -88,7 +88,7 @@ public final class BenchReport {
             : "";
     String conditions =
         r.getAsJsonObject("conditions").entrySet().stream()
-            .map(e -> e.getKey().replace('_', ' ') + " " + e.getValue().getAsString())
+            .map(e -> e.getKey().replace('_', ' ') + " " + text(e.getValue()))
             .collect(Collectors.joining(", "));
     page.append(
         "| `%s` | %s | **%s** %s | %s … %s | %s |%s %d | %s |%n"
@@ -103,6 +103,16 @@ public final class BenchReport {
                 peers ? " " + peer(r) + " |" : "",
                 r.get("samples").getAsInt(),
                 conditions));
+  }
+
+  /** A condition's value; one that has parts, part by part. */
+  private static String text(JsonElement value) {
+    if (!(value instanceof JsonObject parts)) {
+      return value.getAsString();
+    }
+    return parts.entrySet().stream()
+        .map(e -> e.getKey() + " " + text(e.getValue()))
+        .collect(Collectors.joining(", ", "(", ")"));
   }
 
   /** The peer's number and whose it is. */

@@ -2,9 +2,12 @@ package io.gpunvme.bench;
 
 import io.gpunvme.core.accel.GpuAccelerator;
 import io.gpunvme.core.bench.BenchException;
+import io.gpunvme.core.bench.BenchMachine;
 import io.gpunvme.core.bench.GpuBenchmarks;
 import io.gpunvme.core.bench.Measurement;
+import io.gpunvme.core.bench.MeasurementFile;
 import io.gpunvme.core.bench.PathBench;
+import io.gpunvme.core.bench.PathBenchListener;
 import io.gpunvme.core.bench.PathBenchOptions;
 import io.gpunvme.core.bench.Repetitions;
 import io.gpunvme.core.path.StorageException;
@@ -57,9 +60,10 @@ public final class GpuBench {
       System.err.println("no result starts with '" + options.prefix() + "'");
       return false;
     }
-    GpuBenchMachine machine = GpuBenchMachine.read(accelerator);
+    BenchMachine machine = BenchMachine.read(accelerator);
     System.out.println(machine.gpu() + ", " + machine.driver() + ", " + machine.cpu());
-    ResultFile file = options.file() ? new ResultFile(options.out(), machine, commit()) : null;
+    MeasurementFile file =
+        options.file() ? MeasurementFile.replacing(options.out(), machine, commit()) : null;
     boolean good = true;
     try (GpuBenchmarks benchmarks = GpuBenchmarks.open(accelerator)) {
       for (String id : ids) {
@@ -67,7 +71,7 @@ public final class GpuBench {
           Measurement result = benchmarks.run(id, Repetitions.of(options.repetitions()));
           System.out.println(line(result));
           if (file != null) {
-            file.add(result);
+            file.add(GpuBenchPeers.beside(result));
           }
         } catch (BenchException | CudaException | NvmeException e) {
           System.out.println(id + " FAILED: " + e.getMessage());
@@ -84,15 +88,25 @@ public final class GpuBench {
   /** All of them: each is compared with the others. */
   private static boolean paths(GpuBenchOptions options, GpuAccelerator accelerator)
       throws IOException {
-    GpuBenchMachine machine = GpuBenchMachine.read(accelerator);
+    BenchMachine machine = BenchMachine.read(accelerator);
     System.out.println(machine.gpu() + ", " + machine.driver() + ", " + machine.cpu());
     PathBenchOptions wanted =
         PathBenchOptions.in(options.folder()).with(Repetitions.of(options.repetitions()));
     List<Measurement> results;
-    try (PathBench bench = new PathBench(accelerator, wanted)) {
-      results =
-          bench.run(
-              m -> System.out.println(line(m)), why -> System.out.println("not measured: " + why));
+    PathBenchListener printer =
+        new PathBenchListener() {
+          @Override
+          public void measured(Measurement result) {
+            System.out.println(line(result));
+          }
+
+          @Override
+          public void skipped(String id, String why) {
+            System.out.println("not measured: " + id + ": " + why);
+          }
+        };
+    try (PathBench bench = new PathBench(accelerator, wanted, printer)) {
+      results = bench.run();
     } catch (BenchException | StorageException | CudaException | NvmeException e) {
       System.out.println("paths FAILED: " + e.getMessage());
       return false;
@@ -100,7 +114,7 @@ public final class GpuBench {
     List<Measurement> all = new ArrayList<>(results);
     all.addAll(fromMemory(options, accelerator, results));
     if (options.file()) {
-      ResultFile file = new ResultFile(options.out(), machine, commit());
+      MeasurementFile file = MeasurementFile.beside(options.out(), machine, commit());
       for (Measurement m : all) {
         file.add(m);
       }

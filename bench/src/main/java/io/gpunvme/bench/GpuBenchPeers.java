@@ -1,5 +1,6 @@
 package io.gpunvme.bench;
 
+import io.gpunvme.core.bench.Measurement;
 import java.util.Optional;
 
 /**
@@ -21,8 +22,12 @@ record GpuBenchPeers(String name, double value) {
   private static final GpuBenchPeers TUTTI =
       new GpuBenchPeers("Tutti, 4 SSDs, 512 KiB reads", 25.0);
 
-  /** The peer of a result, if there is one. */
-  static Optional<GpuBenchPeers> of(String id) {
+  /** A result beside its peer, if there is one. */
+  static Measurement beside(Measurement m) {
+    return of(m.id()).map(peer -> m.besides(peer.name(), peer.value())).orElse(m);
+  }
+
+  private static Optional<GpuBenchPeers> of(String id) {
     if (id.startsWith("random.4k.")) {
       return Optional.of(XNVME_4K);
     }

@@ -33,10 +33,12 @@ final class DiskCeiling {
 
   private final PathFile file;
   private final long randomReads;
+  private final PathBenchListener listener;
 
-  DiskCeiling(PathFile file, int randomReads) {
+  DiskCeiling(PathFile file, int randomReads, PathBenchListener listener) {
     this.file = file;
     this.randomReads = randomReads;
+    this.listener = listener;
   }
 
   static List<String> ids() {
@@ -59,8 +61,11 @@ final class DiskCeiling {
     } else {
       file.cool();
     }
+    int[] numbers = random ? RANDOM_THREADS : LONG_THREADS;
+    long bytes = random ? randomReads * PathFile.BLOCK : file.source().size();
+    listener.begins(id, bytes * (repetitions.least() + 1) * numbers.length);
     Measurement best = null;
-    for (int threads : random ? RANDOM_THREADS : LONG_THREADS) {
+    for (int threads : numbers) {
       Measurement m = measure(id, random, warm, threads, repetitions);
       best = best == null || m.median() > best.median() ? m : best;
     }
@@ -78,6 +83,7 @@ final class DiskCeiling {
         repetitions.samples(
             () -> {
               long nanos = once(random, warm, threads, length, reads);
+              listener.moved(reads * length);
               double amount = random ? reads : reads * (double) length / NANOS_PER_SECOND;
               return amount * NANOS_PER_SECOND / nanos;
             });

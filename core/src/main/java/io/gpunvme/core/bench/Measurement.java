@@ -69,6 +69,11 @@ public record Measurement(
         id, unit, samples, conditions, limit, new Peer(other.id(), other.median()));
   }
 
+  /** The same beside what others have published. */
+  public Measurement besides(String name, double value) {
+    return new Measurement(id, unit, samples, conditions, limit, new Peer(name, value));
+  }
+
   @Override
   public double[] samples() {
     return samples.clone();

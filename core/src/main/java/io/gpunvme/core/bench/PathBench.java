@@ -8,6 +8,7 @@ import io.gpunvme.core.path.PathKind;
 import io.gpunvme.core.path.PathStats;
 import io.gpunvme.core.path.Range;
 import io.gpunvme.core.path.StorageException;
+import io.gpunvme.core.path.StorageException.Kind;
 import io.gpunvme.core.storage.GpuStorage;
 import io.gpunvme.core.storage.StorageAddress;
 import io.gpunvme.core.storage.StorageOptions;
@@ -15,12 +16,12 @@ import io.gpunvme.core.storage.TransferResult;
 import io.gpunvme.core.transfer.InitiatorKind;
 import io.gpunvme.core.transfer.InitiatorOptions;
 import io.gpunvme.cuda.CudaStream;
+import io.gpunvme.nvme.NvmeException;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.function.Consumer;
 import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
 
@@ -43,8 +44,12 @@ public final class PathBench implements AutoCloseable {
   /** Reads past the page cache take longer, and this many less of them tell as much. */
   private static final int COLD_SHARE = 8;
 
+  /** Of a file that is cold, the page cache holds no more than this share. */
+  private static final double COLD = 0.02;
+
   private final Accelerator accelerator;
   private final PathBenchOptions options;
+  private final PathBenchListener listener;
   private final PathFile file;
   private final DeviceBuffer target;
   private final DeviceBuffer pinned;
@@ -58,11 +63,15 @@ public final class PathBench implements AutoCloseable {
    * Makes the file.
    *
    * @param accelerator stays the caller's
+   * @throws StorageException if the folder has no room for it
    */
-  public PathBench(Accelerator accelerator, PathBenchOptions options) throws IOException {
+  public PathBench(Accelerator accelerator, PathBenchOptions options, PathBenchListener listener)
+      throws IOException {
     this.accelerator = accelerator;
     this.options = options;
-    file = new PathFile(options.folder(), options.fileBytes());
+    this.listener = listener;
+    listener.begins("make file", options.fileBytes());
+    file = new PathFile(options.folder(), options.fileBytes(), listener::moved);
     long bytes = Math.max(options.fileBytes(), (long) options.randomReads() * PathFile.BLOCK);
     DeviceBuffer device = null;
     try {
@@ -81,19 +90,18 @@ public final class PathBench implements AutoCloseable {
   /**
    * Measures everything.
    *
-   * @param told each result as it is there, before those it is compared with are known
-   * @param skipped each that is not possible here, with the reason
    * @return all results, each beside its limit and the best other path
    * @throws BenchException if data was wrong
    */
-  public List<Measurement> run(Consumer<Measurement> told, Consumer<String> skipped) {
+  public List<Measurement> run() {
     for (String id : DiskCeiling.ids()) {
       try {
-        Measurement m = new DiskCeiling(file, coldReads()).measure(id, options.repetitions());
+        DiskCeiling ceiling = new DiskCeiling(file, coldReads(), listener);
+        Measurement m = ceiling.measure(id, options.repetitions());
         limits.put(id, m);
-        told.accept(m);
+        listener.measured(m);
       } catch (BenchException e) {
-        skipped.accept(e.getMessage());
+        listener.skipped(id, String.valueOf(e.getMessage()));
       }
     }
     for (String path : options.paths()) {
@@ -101,20 +109,22 @@ public final class PathBench implements AutoCloseable {
         try {
           Measurement m = measure(c);
           results.add(m);
-          told.accept(m);
-        } catch (StorageException e) {
-          skipped.accept(c.id() + ": " + e.getMessage());
+          listener.measured(m);
+        } catch (StorageException | NvmeException e) {
+          listener.skipped(id(c), String.valueOf(e.getMessage()));
         }
       }
     }
     // A disk shared with others changes its mind: the same again shows by how much.
     try {
       Measurement again =
-          new DiskCeiling(file, coldReads()).measure(DiskCeiling.SEQUENTIAL, options.repetitions());
-      limits.put(DiskCeiling.AFTERWARDS, again.named(DiskCeiling.AFTERWARDS));
-      told.accept(again.named(DiskCeiling.AFTERWARDS));
+          new DiskCeiling(file, coldReads(), listener)
+              .measure(DiskCeiling.SEQUENTIAL, options.repetitions())
+              .named(DiskCeiling.AFTERWARDS);
+      limits.put(DiskCeiling.AFTERWARDS, again);
+      listener.measured(again);
     } catch (BenchException e) {
-      skipped.accept(e.getMessage());
+      listener.skipped(DiskCeiling.AFTERWARDS, String.valueOf(e.getMessage()));
     }
     List<Measurement> all = new ArrayList<>(limits.values());
     results.forEach(m -> all.add(compared(m)));
@@ -158,7 +168,7 @@ public final class PathBench implements AutoCloseable {
   private Measurement measure(PathCase c) {
     if (!c.path().equals(PathKind.CUFILE.toString())) {
       boolean pinned = c.path().equals(PathKind.PINNED.toString());
-      return measure(c, pinned && isSweep(c) ? "&chunk=" + chunk(c) : "");
+      return measure(c, pinned && isSweep(c) ? "&chunk=" + chunk(c) : "", 1);
     }
     // cuFile has no opinion on the number of threads; it gets the best of several, which other
     // block sizes keep.
@@ -166,7 +176,7 @@ public final class PathBench implements AutoCloseable {
     Measurement best = null;
     Map<String, Object> sweep = new LinkedHashMap<>();
     for (int threads : numbers) {
-      Measurement m = measure(c, "&threads=%d&chunk=%d".formatted(threads, chunk(c)));
+      Measurement m = measure(c, "&threads=%d&chunk=%d".formatted(threads, chunk(c)), threads);
       sweep.put(Integer.toString(threads), m.median());
       if (best == null || m.median() > best.median()) {
         best = m;
@@ -209,60 +219,103 @@ public final class PathBench implements AutoCloseable {
         StorageAddress.parse(address), accelerator, StorageOptions.defaults().with(initiator));
   }
 
-  private Measurement measure(PathCase c, String more) {
+  private Measurement measure(PathCase c, String more, int threads) {
     DeviceBuffer buffer = isDirect(c) && c.random() ? pinned : target;
     int reads = c.random() ? (c.warm() ? options.randomReads() : coldReads()) : 0;
     long[] offsets = c.random() ? randomOffsets(reads) : allOffsets();
     List<Range> ranges = c.random() ? blocks(offsets, buffer) : pieces(c.block(), buffer);
-    Times times = new Times();
-    GpuStorage once = isMapped(c) ? null : open(c, more);
-    try {
-      double[] samples =
+    Times times = new Times(threads);
+    long bytes = ranges.stream().mapToLong(Range::length).sum();
+    listener.begins(id(c), bytes * (repetitions(c).least() + 1));
+    double[] samples;
+    try (Reopened storage = new Reopened(c, more)) {
+      samples =
           repetitions(c)
-              .samples(
-                  () -> {
-                    prepare(c, times);
-                    if (once != null) {
-                      return read(c, once, ranges, offsets, buffer, times);
-                    }
-                    // What is mapped stays in the page cache: each time is a new one.
-                    try (GpuStorage fresh = open(c, more)) {
-                      return read(c, fresh, ranges, offsets, buffer, times);
-                    }
-                  });
-      PathStats stats = times.stats;
-      if (stats == null) {
-        throw new IllegalStateException("nothing was read");
-      }
-      return Measurement.of(id(c), c.unit(), samples, conditions(c, ranges.size(), stats, times));
-    } finally {
-      if (once != null) {
-        once.close();
-      }
+              .samples(() -> read(c, storage.prepared(times), ranges, offsets, buffer, times));
     }
+    PathStats stats = times.stats;
+    if (stats == null) {
+      throw new IllegalStateException("nothing was read");
+    }
+    return Measurement.of(id(c), c.unit(), samples, conditions(c, ranges.size(), stats, times));
   }
 
   /** What the repetitions add up. */
   private static final class Times {
+    private final int threads;
     private double process;
     private double controller;
     private double gigabytes;
     private double resident;
     private @Nullable TransferResult last;
     private @Nullable PathStats stats;
+
+    Times(int threads) {
+      this.threads = threads;
+    }
   }
 
   private boolean isMapped(PathCase c) {
     return isDirect(c) || c.path().equals(PathKind.MMAP.toString());
   }
 
-  private void prepare(PathCase c, Times times) {
+  /** The storage, opened again wherever a mapping would keep the page cache warm. */
+  private final class Reopened implements AutoCloseable {
+    private final PathCase wanted;
+    private final String more;
+    private @Nullable GpuStorage open;
+
+    Reopened(PathCase wanted, String more) {
+      this.wanted = wanted;
+      this.more = more;
+    }
+
+    /** The storage, and the page cache as the case wants it. */
+    GpuStorage prepared(Times times) {
+      if (isMapped(wanted)) {
+        close();
+      }
+      times.resident = prepare(wanted);
+      if (!wanted.warm() && times.resident > COLD && open != null) {
+        close();
+        times.resident = prepare(wanted);
+      }
+      if (!wanted.warm() && times.resident > COLD) {
+        throw new StorageException(
+            Kind.UNSUPPORTED,
+            file.path().toString(),
+            -1,
+            -1,
+            "%.0f %% of it stays in the page cache (%s)"
+                .formatted(100 * times.resident, file.source().fileSystem()),
+            null);
+      }
+      GpuStorage there = open;
+      if (there == null) {
+        there = PathBench.this.open(wanted, more);
+        open = there;
+      }
+      return there;
+    }
+
+    @Override
+    public void close() {
+      GpuStorage there = open;
+      open = null;
+      if (there != null) {
+        there.close();
+      }
+    }
+  }
+
+  /** Share of the file that the page cache then holds. */
+  private double prepare(PathCase c) {
     if (c.warm()) {
       file.warm();
     } else {
       file.cool();
     }
-    times.resident = file.resident();
+    return file.resident();
   }
 
   private double read(
@@ -283,6 +336,7 @@ public final class PathBench implements AutoCloseable {
     times.last = result;
     times.stats = storage.stats().get(result.path());
     PathFile.check(c.id(), buffer, pinned, offsets);
+    listener.moved(result.bytes());
     return c.random()
         ? ranges.size() * NANOS_PER_SECOND / result.nanos()
         : result.gigabytesPerSecond();
@@ -306,6 +360,7 @@ public final class PathBench implements AutoCloseable {
     all.put("mode", last == null ? "" : last.mode());
     all.put("block_bytes", c.block());
     all.put("ranges", ranges);
+    all.put("threads", times.threads);
     all.put("file_bytes", options.fileBytes());
     all.put("resident_before", times.resident);
     all.put("cpu_seconds_per_gb", times.process / times.gigabytes);
@@ -319,7 +374,9 @@ public final class PathBench implements AutoCloseable {
     all.put("operations", stats.operations());
     all.put("staged_bytes", stats.stagedBytes());
     all.put("latency_ns", percentiles(stats.latency()));
+    all.put("latency_mean_ns", stats.latency().getMean());
     all.put("accelerator", accelerator.name());
+    all.put("gpu", accelerator.gpu());
     return all;
   }
 

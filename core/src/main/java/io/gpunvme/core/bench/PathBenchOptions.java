@@ -32,6 +32,7 @@ public record PathBenchOptions(
   private static final long UNIT = 16 << 20;
   private static final int MEBIBYTE = 1 << 20;
   private static final int KIBIBYTE = 1 << 10;
+  private static final int MOST_THREADS = 256;
 
   /** Next to the limits, which it is measured by. */
   private static final Comparator<String> PINNED_FIRST =
@@ -53,6 +54,25 @@ public record PathBenchOptions(
       throw new InvalidRequestException(
           "a file of " + fileBytes + " bytes is no multiple of 16 MiB");
     }
+    for (String path : paths) {
+      if (!ALL_PATHS.contains(path)) {
+        throw new InvalidRequestException(
+            "no path '" + path + "': there are " + String.join(", ", ALL_PATHS));
+      }
+    }
+    requireDistinct("paths", paths);
+    requireDistinct("blocks", blocks);
+    for (int threads : cufileThreads) {
+      if (threads < 1 || threads > MOST_THREADS) {
+        throw new InvalidRequestException(
+            threads + " threads for cuFile: there are 1 to " + MOST_THREADS);
+      }
+    }
+    requireDistinct("numbers of threads", cufileThreads);
+    if (workers < 1 || workers > MOST_THREADS) {
+      throw new InvalidRequestException(
+          workers + " threads of the embedded controller: there are 1 to " + MOST_THREADS);
+    }
     for (int block : blocks) {
       if (Integer.bitCount(block) != 1 || block < 64 * KIBIBYTE || block > UNIT) {
         throw new InvalidRequestException(
@@ -62,9 +82,24 @@ public record PathBenchOptions(
     if (randomReads < 64) {
       throw new InvalidRequestException(randomReads + " random reads are fewer than 64");
     }
+    if (paths.isEmpty() || cufileThreads.isEmpty()) {
+      throw new InvalidRequestException("no path, or no number of threads for cuFile");
+    }
     paths = List.copyOf(paths);
     blocks = List.copyOf(blocks);
     cufileThreads = List.copyOf(cufileThreads);
+  }
+
+  private static void requireDistinct(String what, List<?> all) {
+    if (all.size() != all.stream().distinct().count()) {
+      throw new InvalidRequestException(what + " " + all + ": one of them twice");
+    }
+  }
+
+  /** The same in another folder. */
+  public PathBenchOptions at(Path other) {
+    return new PathBenchOptions(
+        other, fileBytes, paths, blocks, randomReads, cufileThreads, repetitions, workers);
   }
 
   /** The same, repeated otherwise. */

@@ -1,16 +1,20 @@
 package io.gpunvme.core.bench;
 
 import io.gpunvme.core.accel.DeviceBuffer;
+import io.gpunvme.core.path.StorageException;
+import io.gpunvme.core.path.StorageException.Kind;
 import io.gpunvme.core.path.file.SourceFile;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.function.LongConsumer;
 import java.util.stream.IntStream;
 
 /** The file that all paths read: every word is the hash of its position. */
@@ -20,16 +24,23 @@ final class PathFile implements AutoCloseable {
   private static final ValueLayout.OfLong LONG =
       ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
   private static final long PIECE = 16 << 20;
+  private static final int MEBIBYTE_SHIFT = 20;
   private static final int BLOCK_WORDS = BLOCK / Long.BYTES;
 
   private final Path path;
   private final SourceFile file;
 
-  /** Makes the file; removed by {@link #close}. */
-  PathFile(Path folder, long bytes) throws IOException {
+  /**
+   * Makes the file; removed by {@link #close}.
+   *
+   * @param written told of the bytes of each piece
+   * @throws StorageException if the folder has no room for it
+   */
+  PathFile(Path folder, long bytes, LongConsumer written) throws IOException {
+    requireRoom(folder, bytes);
     path = Files.createTempFile(folder, "gpunvme-bench-", ".bin");
     try {
-      fill(bytes);
+      fill(bytes, written);
       file = SourceFile.open(path.toString(), false);
     } catch (IOException | RuntimeException e) {
       Files.deleteIfExists(path);
@@ -37,7 +48,21 @@ final class PathFile implements AutoCloseable {
     }
   }
 
-  private void fill(long bytes) throws IOException {
+  private static void requireRoom(Path folder, long bytes) {
+    long free = folder.toFile().getUsableSpace();
+    if (free < bytes) {
+      throw new StorageException(
+          Kind.NO_SPACE,
+          folder.toString(),
+          -1,
+          -1,
+          "a file of %d MiB does not fit, %d MiB are free: make it smaller, or choose another folder"
+              .formatted(bytes >> MEBIBYTE_SHIFT, free >> MEBIBYTE_SHIFT),
+          null);
+    }
+  }
+
+  private void fill(long bytes, LongConsumer written) throws IOException {
     try (FileChannel channel = FileChannel.open(path, StandardOpenOption.WRITE);
         Arena arena = Arena.ofShared()) {
       MemorySegment piece = arena.allocate(PIECE, BLOCK);
@@ -51,7 +76,11 @@ final class PathFile implements AutoCloseable {
                     piece.set(LONG, w * Long.BYTES, BlockPattern.hash(first + w));
                   }
                 });
-        channel.write(piece.asByteBuffer(), at);
+        ByteBuffer bytesOfPiece = piece.asByteBuffer();
+        while (bytesOfPiece.hasRemaining()) {
+          channel.write(bytesOfPiece, at + bytesOfPiece.position());
+        }
+        written.accept(PIECE);
       }
       channel.force(true);
     }

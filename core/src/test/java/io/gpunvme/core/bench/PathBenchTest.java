@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import io.gpunvme.core.accel.Accelerator;
 import io.gpunvme.core.accel.CpuAccelerator;
 import io.gpunvme.core.accel.DeviceBuffer;
+import io.gpunvme.core.path.StorageException;
 import java.io.IOException;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Files;
@@ -13,7 +14,9 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -38,10 +41,35 @@ class PathBenchTest {
     List<String> skipped = new ArrayList<>();
     List<Measurement> told = new ArrayList<>();
     List<Measurement> results;
+    AtomicLong announced = new AtomicLong();
+    AtomicLong moved = new AtomicLong();
+    PathBenchListener listener =
+        new PathBenchListener() {
+          @Override
+          public void begins(String what, long bytes) {
+            announced.addAndGet(bytes);
+          }
+
+          @Override
+          public void moved(long bytes) {
+            moved.addAndGet(bytes);
+          }
+
+          @Override
+          public void measured(Measurement result) {
+            told.add(result);
+          }
+
+          @Override
+          public void skipped(String id, String why) {
+            skipped.add(id + ": " + why);
+          }
+        };
     try (Accelerator cpu = CpuAccelerator.open();
-        PathBench bench = new PathBench(cpu, options())) {
-      results = bench.run(told::add, skipped::add);
+        PathBench bench = new PathBench(cpu, options(), listener)) {
+      results = bench.run();
     }
+    assertThat(moved.get()).isPositive().isLessThanOrEqualTo(announced.get());
     List<String> ids = results.stream().map(Measurement::id).toList();
     assertThat(ids).doesNotHaveDuplicates();
     for (String path : List.of("direct", "pinned", "mmap", "auto")) {
@@ -56,7 +84,11 @@ class PathBenchTest {
       if (m.id().startsWith("paths.")) {
         assertThat(m.median()).isPositive();
         assertThat(m.peer()).as(m.id()).isNotNull();
-        assertThat(m.conditions()).containsKeys("mode", "cpu_seconds_per_gb", "latency_ns");
+        assertThat(m.conditions())
+            .containsKeys("mode", "cpu_seconds_per_gb", "latency_ns", "latency_mean_ns", "threads");
+        if (m.id().contains(".cold")) {
+          assertThat((double) m.conditions().get("resident_before")).isLessThan(0.02);
+        }
         assertThat(m.conditions().get("latency_ns")).isInstanceOf(Map.class);
       }
     }
@@ -66,6 +98,59 @@ class PathBenchTest {
     try (Stream<Path> left = Files.list(folder)) {
       assertThat(left).isEmpty();
     }
+  }
+
+  @Test
+  void whatIsInMemoryIsNeverCold() throws IOException {
+    Path memory = Path.of("/dev/shm");
+    Assumptions.assumeTrue(
+        Files.isWritable(memory) && Files.getFileStore(memory).type().equals("tmpfs"),
+        "/dev/shm is no tmpfs");
+    List<String> skipped = new ArrayList<>();
+    PathBenchListener listener =
+        new PathBenchListener() {
+          @Override
+          public void skipped(String id, String why) {
+            skipped.add(id + ": " + why);
+          }
+        };
+    PathBenchOptions options =
+        new PathBenchOptions(
+            memory, 16 << 20, List.of("mmap"), List.of(), 64, List.of(1), Repetitions.of(1), 1);
+    List<Measurement> results;
+    try (Accelerator cpu = CpuAccelerator.open();
+        PathBench bench = new PathBench(cpu, options, listener)) {
+      results = bench.run();
+    }
+    assertThat(results)
+        .map(Measurement::id)
+        .filteredOn(id -> id.startsWith("paths."))
+        .containsExactly("paths.mmap.seq.warm", "paths.mmap.rand4k.warm");
+    assertThat(skipped).anyMatch(s -> s.startsWith("paths.mmap.seq.cold: ") && s.contains("100 %"));
+  }
+
+  @Test
+  void aFolderWithoutRoomGetsNoFile() throws IOException {
+    long size = Math.ceilDiv(folder.toFile().getTotalSpace() + 1, 16L << 20) * (16L << 20);
+    PathBenchOptions small = options();
+    PathBenchOptions large =
+        new PathBenchOptions(
+            folder,
+            size,
+            small.paths(),
+            small.blocks(),
+            small.randomReads(),
+            small.cufileThreads(),
+            small.repetitions(),
+            small.workers());
+    try (Accelerator cpu = CpuAccelerator.open()) {
+      assertThatExceptionOfType(StorageException.class)
+          .isThrownBy(() -> new PathBench(cpu, large, new PathBenchListener() {}))
+          .satisfies(e -> assertThat(e.kind()).isEqualTo(StorageException.Kind.NO_SPACE))
+          .withMessageContaining(folder.toString())
+          .withMessageContaining("another folder");
+    }
+    assertThat(folder).isEmptyDirectory();
   }
 
   @Test

@@ -1,10 +1,9 @@
-package io.gpunvme.bench;
+package io.gpunvme.core.bench;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
-import io.gpunvme.core.bench.Measurement;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -13,10 +12,10 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** {@link ResultFile} and the page that {@link BenchReport} makes of it. */
-class ResultFileTest {
-  private static final GpuBenchMachine MACHINE =
-      new GpuBenchMachine("NVIDIA H200", "570.1 (CUDA 12.8)", "a CPU", 16, "6.1", "25");
+/** {@link MeasurementFile}. */
+class MeasurementFileTest {
+  private static final BenchMachine MACHINE =
+      new BenchMachine("NVIDIA H200", "570.1 (CUDA 12.8)", "a CPU", 16, "6.1", "25");
 
   @TempDir Path folder;
 
@@ -30,9 +29,12 @@ class ResultFileTest {
 
   @Test
   void hasTheFieldsOfTheDesign() throws IOException {
-    ResultFile file = new ResultFile(folder, MACHINE, "abc1234");
+    MeasurementFile file = MeasurementFile.replacing(folder, MACHINE, "abc1234");
     Measurement ceiling = measurement("ceiling.h2d", "GB/s", 50);
-    file.add(measurement("stream.1m.vram", "GB/s", 20, 40, 30).limitedBy(ceiling));
+    file.add(
+        measurement("stream.1m.vram", "GB/s", 20, 40, 30)
+            .limitedBy(ceiling)
+            .besides("another", 25));
 
     assertThat(folder.relativize(file.path()).toString())
         .matches("nvidia-h200-16-cores/\\d{4}-\\d\\d-\\d\\d-abc1234\\.json");
@@ -61,11 +63,12 @@ class ResultFileTest {
         .isEqualTo(0.3333);
     assertThat(result.getAsJsonObject("limit").get("ratio").getAsDouble()).isEqualTo(0.6);
     assertThat(result.getAsJsonObject("peer").get("value").getAsDouble()).isEqualTo(25);
+    assertThat(result.getAsJsonObject("peer").get("ratio").getAsDouble()).isEqualTo(1.2);
   }
 
   @Test
   void isWholeAfterEveryResult() throws IOException {
-    ResultFile file = new ResultFile(folder, MACHINE, "abc1234");
+    MeasurementFile file = MeasurementFile.replacing(folder, MACHINE, "abc1234");
     for (int i = 1; i <= 3; i++) {
       file.add(measurement("queue.qd1", "ns", i));
       JsonObject json = JsonParser.parseString(Files.readString(file.path())).getAsJsonObject();
@@ -75,29 +78,24 @@ class ResultFileTest {
   }
 
   @Test
-  void becomesATableWithLimitsAndPeers() throws IOException {
-    ResultFile file = new ResultFile(folder, MACHINE, "abc1234");
-    file.add(measurement("queue.host.exclusive.qp4", "commands/s", 50e6, 51e6, 52e6));
-    file.add(
-        measurement("queue.qd1", "ns", 3000)
-            .limitedBy(measurement("queue.qd1.round-trip", "ns", 2500)));
-    Path page = folder.resolve("page.md");
+  void twoOfADayAreTwo() throws IOException {
+    MeasurementFile first = MeasurementFile.beside(folder, MACHINE, "abc1234");
+    first.add(measurement("queue.qd1", "ns", 1));
+    MeasurementFile second = MeasurementFile.beside(folder, MACHINE, "abc1234");
+    second.add(measurement("queue.qd1", "ns", 2));
 
-    BenchReport.main(new String[] {folder.toString(), page.toString()});
+    assertThat(second.path().getFileName().toString())
+        .isEqualTo(first.path().getFileName().toString().replace(".json", "-2.json"));
+    assertThat(first.path().getParent()).isDirectoryContaining("glob:**1234.json");
+    assertThat(MeasurementFile.replacing(folder, MACHINE, "abc1234").path())
+        .isEqualTo(first.path());
+  }
 
-    String text = Files.readString(page);
-    assertThat(text)
-        .contains("gpu NVIDIA H200")
-        .contains("| best published |")
-        .contains("a warp per queue in host memory")
-        .contains("**51.00 M** commands/s | 50.00 M … 52.00 M")
-        .contains("61.50 M (xNVMe")
-        .contains("120 % of queue.qd1.round-trip");
-    long columns =
-        text.lines().filter(l -> l.startsWith("|---")).findFirst().orElseThrow().length();
-    assertThat(columns).isEqualTo(8 * 4 + 1);
-    assertThat(text.lines().filter(l -> l.startsWith("| `")))
-        .hasSize(2)
-        .allMatch(l -> l.chars().filter(c -> c == '|').count() == 9);
+  @Test
+  void aMachineWithoutAGpuIsNamedAfterItsProcessors() throws IOException {
+    BenchMachine machine = BenchMachine.withoutGpu();
+    assertThat(machine.id()).matches("cpu-\\d+-cores");
+    assertThat(machine.gpu()).isEqualTo("none");
+    assertThat(machine.cpu()).isNotBlank();
   }
 }
