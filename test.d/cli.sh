@@ -99,6 +99,12 @@ write_leaves_only_the_image_when_interrupted() {
     [ -z "$(ls -A "$tmp/tmpdir")" ]
 }
 
+bench_paths_cleans_up_when_told_to_end() {
+  mkdir -p "$tmp/bench"
+  told_to_end "$1" bench paths "$tmp/bench" --size 64MiB --paths mmap --repetitions 9999 --accelerator cpu --json &&
+    ls -la "$tmp/bench" "$tmp/tmpdir" && [ -z "$(ls -A "$tmp/bench")" ] && [ -z "$(ls -A "$tmp/tmpdir")" ]
+}
+
 "$gpunvme" --version >"$tmp/version" 2>&1 # builds where there is nothing yet
 
 check demo-arrives demo_arrives
@@ -110,3 +116,5 @@ check demo-cleans-up-when-told-to-end demo_cleans_up_when_told_to_end TERM
 check demo-cleans-up-when-interrupted demo_cleans_up_when_told_to_end INT
 check read-cleans-up-when-told-to-end read_cleans_up_when_told_to_end
 check write-leaves-only-the-image-when-interrupted write_leaves_only_the_image_when_interrupted
+check bench-paths-cleans-up-when-told-to-end bench_paths_cleans_up_when_told_to_end TERM
+check bench-paths-cleans-up-when-interrupted bench_paths_cleans_up_when_told_to_end INT

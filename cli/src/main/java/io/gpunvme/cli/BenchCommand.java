@@ -1,17 +1,17 @@
 package io.gpunvme.cli;
 
+import com.google.gson.JsonObject;
 import io.gpunvme.cli.output.Streams;
 import io.gpunvme.cli.output.Table;
 import io.gpunvme.core.accel.GpuAccelerator;
-import io.gpunvme.core.bench.BenchException;
 import io.gpunvme.core.bench.CpuBenchmarks;
 import io.gpunvme.core.bench.GpuBenchmarks;
 import io.gpunvme.core.bench.Measurement;
+import io.gpunvme.core.bench.MeasurementFile;
 import io.gpunvme.core.bench.Repetitions;
 import io.gpunvme.core.gpu.Placement;
 import io.gpunvme.core.transfer.InitiatorKind;
 import io.gpunvme.cuda.Cuda;
-import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -32,6 +32,7 @@ import picocli.CommandLine.Parameters;
       "queue: commands per second and latency, against a responder that moves no data (GPU only).",
       "random: random blocks of 4 KiB and of 512 bytes. stream: reads of 1 MiB, pipelined.",
       "Every count and every block is checked; a wrong one is a failure, not a number.",
+      "paths: the same file by every storage path (gpunvme bench paths --help).",
       "report: a page with plots from result files (gpunvme bench report --help)."
     },
     footer = {
@@ -41,10 +42,10 @@ import picocli.CommandLine.Parameters;
       "  gpunvme bench queue --queues 64",
       "  gpunvme bench queue --placement vram --queues 4 --warps 64",
       "  gpunvme bench stream --placement vram-data --seconds 5 --json",
+      "  gpunvme bench paths /data --size 4GiB",
       "  gpunvme bench report bench/results"
     })
 final class BenchCommand extends BaseCommand {
-  private static final double MILLION = 1e6;
   private static final int LARGE_BLOCK = 4096;
   private static final int SMALL_BLOCK = 512;
 
@@ -103,19 +104,14 @@ final class BenchCommand extends BaseCommand {
   }
 
   @Override
-  int run() throws IOException {
+  int run() {
     if (wanted == null) {
-      throw new UsageException("WHAT is missing: queue, random, stream, or report");
+      throw new UsageException("WHAT is missing: queue, random, stream, paths, or report");
     }
     what = wanted;
     check();
     List<Measurement> results = new ArrayList<>();
-    String who;
-    try {
-      who = byGpu() ? onGpu(results) : onCpu(results);
-    } catch (BenchException e) {
-      throw new IOException(e.getMessage(), e);
-    }
+    String who = byGpu() ? onGpu(results) : onCpu(results);
     print(() -> printText(who, results), () -> object(who, results));
     return ExitCode.OK;
   }
@@ -196,62 +192,32 @@ final class BenchCommand extends BaseCommand {
     out().println();
     Table table = new Table(0).row("", "median", "min", "max", "");
     for (Measurement m : results) {
-      table.row(m.id(), number(m, m.median()), number(m, m.min()), number(m, m.max()), unit(m));
+      table.row(
+          m.id(),
+          Numbers.number(m, m.median()),
+          Numbers.number(m, m.min()),
+          Numbers.number(m, m.max()),
+          Numbers.unit(m));
     }
     table.print(out());
     for (Measurement m : results) {
       out().println();
       out().println(m.id());
       Table conditions = new Table(2);
-      m.conditions().forEach((name, value) -> conditions.row(name.replace('_', ' '), text(value)));
+      m.conditions()
+          .forEach((name, value) -> conditions.row(name.replace('_', ' '), Numbers.text(value)));
       Measurement.Limit limit = m.limit();
       if (limit != null) {
-        conditions.row("of " + limit.id(), text(m.median() / limit.value()));
+        conditions.row("of " + limit.id(), Numbers.text(m.median() / limit.value()));
       }
       conditions.print(out());
     }
   }
 
-  private static String text(Object value) {
-    return value instanceof Double d ? String.format(Locale.ROOT, "%.4g", d) : value.toString();
-  }
-
-  private static boolean inMillions(Measurement m) {
-    return m.unit().equals("commands/s") && m.median() >= MILLION;
-  }
-
-  private static String number(Measurement m, double value) {
-    if (inMillions(m)) {
-      return String.format(Locale.ROOT, "%.2f", value / MILLION);
-    }
-    return String.format(Locale.ROOT, m.unit().equals("GB/s") ? "%.2f" : "%.0f", value);
-  }
-
-  private static String unit(Measurement m) {
-    return inMillions(m) ? "M " + m.unit() : m.unit();
-  }
-
   private Map<String, Object> object(String who, List<Measurement> results) {
-    List<Map<String, Object>> list = new ArrayList<>();
+    List<JsonObject> list = new ArrayList<>();
     for (Measurement m : results) {
-      Map<String, Object> one = new LinkedHashMap<>();
-      one.put("id", m.id());
-      one.put("unit", m.unit());
-      one.put("median", m.median());
-      one.put("min", m.min());
-      one.put("max", m.max());
-      one.put("samples", m.samples().length);
-      one.put("conditions", m.conditions());
-      Measurement.Limit limit = m.limit();
-      if (limit != null) {
-        Map<String, Object> bound = new LinkedHashMap<>();
-        bound.put("id", limit.id());
-        bound.put("value", limit.value());
-        bound.put("ratio", m.median() / limit.value());
-        one.put("limit", bound);
-      }
-      one.put("verified", true);
-      list.add(one);
+      list.add(MeasurementFile.json(m));
     }
     Map<String, Object> object = new LinkedHashMap<>();
     object.put("benchmark", what.toString());

@@ -26,6 +26,7 @@ final class CommandLineTool {
     all.put("demo", DemoCommand::new);
     all.put("gather", GatherCommand::new);
     all.put("bench", BenchCommand::new);
+    all.put("explain", ExplainCommand::new);
     all.put("plan", PlanCommand::new);
     all.put("list", ListCommand::new);
     all.put("doctor", DoctorCommand::new);
@@ -79,6 +80,7 @@ final class CommandLineTool {
     }
     CommandLine bench = tool.getSubcommands().get("bench");
     if (bench != null) {
+      bench.addSubcommand(new BenchPathsCommand(streams));
       bench.addSubcommand(new BenchReportCommand(streams));
     }
     tool.setOut(writer(streams.out()));

@@ -2,6 +2,8 @@ package io.gpunvme.cli;
 
 import io.gpunvme.cli.output.Json;
 import io.gpunvme.cli.output.Streams;
+import io.gpunvme.core.bench.BenchException;
+import io.gpunvme.core.path.StorageException;
 import io.gpunvme.cuda.CudaException;
 import io.gpunvme.cuda.CudaNotFoundException;
 import io.gpunvme.ffi.PosixException;
@@ -70,6 +72,8 @@ final class Failures {
       case FileSystemException other -> other.getFile() + ": " + reason(other);
       case UsageException own -> text(own);
       case NvmeException nvme -> text(nvme);
+      case StorageException storage -> text(storage);
+      case BenchException bench -> text(bench);
       case PosixException posix -> text(posix);
       case CudaException cuda -> text(cuda);
       case CudaNotFoundException missing -> text(missing);

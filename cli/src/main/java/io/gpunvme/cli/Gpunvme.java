@@ -25,6 +25,7 @@ import picocli.CommandLine.Spec;
       "  gpunvme demo model.safetensors --queues 8        your own file",
       "  gpunvme bench random                             what this machine can do",
       "  gpunvme gather                                   a kernel decides what to read",
+      "  gpunvme explain model.safetensors                how a file would travel, and why",
       "  gpunvme plan --size 1GiB 1000:1MiB:1000          which I/Os would read that",
       "  gpunvme list                                     SSDs and GPUs of this machine",
       "  gpunvme doctor                                   what is in the way of what",

@@ -350,6 +350,15 @@ public final class GpuStorage implements AutoCloseable {
     return paths.stats();
   }
 
+  /**
+   * The path that a request would take now. Opens those that may be chosen.
+   *
+   * @throws StorageException if none can be opened
+   */
+  public PathKind pathFor(RequestShape shape) {
+    return guarded(() -> paths.choose(shape).kind());
+  }
+
   /** Which path is used, why not the better ones, and how to mend that. */
   public Explanation explain() {
     PathKind asked = address.path();

@@ -1,0 +1,335 @@
+package io.gpunvme.cli;
+
+import com.google.gson.JsonObject;
+import io.gpunvme.cli.output.Progress;
+import io.gpunvme.cli.output.Sizes;
+import io.gpunvme.cli.output.Streams;
+import io.gpunvme.cli.output.Table;
+import io.gpunvme.core.Version;
+import io.gpunvme.core.accel.Accelerator;
+import io.gpunvme.core.accel.Accelerators;
+import io.gpunvme.core.bench.BenchMachine;
+import io.gpunvme.core.bench.Measurement;
+import io.gpunvme.core.bench.MeasurementFile;
+import io.gpunvme.core.bench.PathBench;
+import io.gpunvme.core.bench.PathBenchListener;
+import io.gpunvme.core.bench.PathBenchOptions;
+import io.gpunvme.core.bench.Repetitions;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+
+/** {@code gpunvme bench paths [FOLDER]}. */
+@Command(
+    name = "paths",
+    description = {
+      "Read the same file by every storage path: from start to end and 4 KiB blocks at random,",
+      "from a cold and from a warm page cache, beside what the disk and the page cache can do.",
+      "direct reads it by way of an embedded SSD. Every byte that arrives is checked.",
+      "The file is made in FOLDER and removed. Paths that are not possible are left out, with the",
+      "reason; where --paths names one, that is a failure."
+    },
+    footer = {
+      "",
+      "Examples:",
+      "  gpunvme bench paths",
+      "  gpunvme bench paths /data --size 4GiB --out results",
+      "  gpunvme bench paths /data --paths pinned,mmap --blocks 1MiB,4MiB --repetitions 3 --json",
+      "  gpunvme bench paths /data --paths cufile --threads 1,8,32 --gdsio",
+      "  gpunvme bench report results                     plots of what --out kept"
+    })
+final class BenchPathsCommand extends BaseCommand {
+  private static final long DEFAULT_SIZE = 1L << 30;
+  private static final String LIMITS = "limit.";
+
+  @Parameters(
+      index = "0",
+      arity = "0..1",
+      paramLabel = "FOLDER",
+      description = "Where the file is made: on the disk to be measured (.).")
+  private Path folder = Path.of(".");
+
+  @Option(
+      names = "--size",
+      paramLabel = "SIZE",
+      converter = Converters.Size.class,
+      description =
+          "Size of the file, a multiple of 16MiB (1GiB). As much memory of the accelerator and as"
+              + " much of the host is needed.")
+  private long size = DEFAULT_SIZE;
+
+  @Option(
+      names = "--paths",
+      paramLabel = "LIST",
+      split = ",",
+      description = "Of direct, cufile, pinned, mmap and auto (all of them).")
+  private @Nullable List<String> paths;
+
+  @Option(
+      names = "--blocks",
+      paramLabel = "LIST",
+      split = ",",
+      converter = Converters.Size.class,
+      description = "Sizes of long reads, powers of two from 64KiB to 16MiB (256KiB,4MiB,16MiB).")
+  private @Nullable List<Long> blocks;
+
+  @Option(
+      names = "--threads",
+      paramLabel = "LIST",
+      split = ",",
+      converter = Converters.Count.class,
+      description = "Numbers of threads for cuFile, of which the best counts (1,4,8,16,32).")
+  private @Nullable List<Integer> threads;
+
+  @Option(
+      names = "--reads",
+      paramLabel = "N",
+      converter = Converters.Whole.class,
+      description =
+          "Random reads from a warm page cache; an eighth of it from a cold one (200000).")
+  private @Nullable Long reads;
+
+  @Option(
+      names = "--repetitions",
+      paramLabel = "N",
+      converter = Converters.Count.class,
+      description = "Of each measurement; one more comes first and is not counted (5).")
+  private @Nullable Integer repetitions;
+
+  @Option(
+      names = "--workers",
+      paramLabel = "N",
+      converter = Converters.Count.class,
+      description = "Threads of the embedded SSD of the path direct (processors - 2, 12 at most).")
+  private @Nullable Integer workers;
+
+  @Mixin private final AcceleratorOption accelerator = new AcceleratorOption();
+
+  @Option(
+      names = "--gdsio",
+      description =
+          "Instead of the table, a line in the form of NVIDIA's gdsio for each path's result, in"
+              + " the same order.")
+  private boolean gdsio;
+
+  @Option(
+      names = "--out",
+      paramLabel = "DIR",
+      description = "Keep the results as a file in this folder, for gpunvme bench report.")
+  private @Nullable Path out;
+
+  BenchPathsCommand(Streams streams) {
+    super(streams);
+  }
+
+  @Override
+  int run() throws IOException {
+    if (gdsio && json()) {
+      throw new UsageException("--gdsio and --json both want standard output");
+    }
+    if (!Files.exists(folder)) {
+      throw new NoSuchFileException(folder.toString());
+    }
+    if (!Files.isDirectory(folder)) {
+      throw new UsageException(folder + " is no folder");
+    }
+    PathBenchOptions options = options();
+    Watcher watcher = new Watcher();
+    Accelerators.Choice choice = accelerator.open();
+    try (Accelerator opened = choice.accelerator()) {
+      List<Measurement> results = measure(opened, options, watcher);
+      Path kept = keep(opened, results);
+      print(
+          () -> printText(choice, results, watcher, kept),
+          () -> object(choice, results, watcher, kept));
+    }
+    return failed(watcher) ? ExitCode.FAILURE : ExitCode.OK;
+  }
+
+  private PathBenchOptions options() {
+    PathBenchOptions usual = PathBenchOptions.in(folder);
+    List<Long> sizes = blocks;
+    return new PathBenchOptions(
+        folder,
+        size,
+        paths == null ? usual.paths() : paths,
+        sizes == null ? usual.blocks() : sizes.stream().map(BenchPathsCommand::whole).toList(),
+        reads == null ? usual.randomReads() : whole(reads),
+        threads == null ? usual.cufileThreads() : threads,
+        repetitions == null ? usual.repetitions() : Repetitions.of(repetitions),
+        workers == null ? usual.workers() : workers);
+  }
+
+  /** What is too large for an int is too large for the options too, which say so. */
+  private static int whole(long value) {
+    return (int) Math.min(Integer.MAX_VALUE, value);
+  }
+
+  /** In a folder of its own, which goes with everything in it however the command ends. */
+  private List<Measurement> measure(Accelerator opened, PathBenchOptions options, Watcher watcher)
+      throws IOException {
+    Path own = Leftovers.add(Files.createTempDirectory(folder, "gpunvme-bench-"));
+    try (Progress progress = Progress.on(streams())) {
+      watcher.progress = progress;
+      try (PathBench bench = new PathBench(opened, options.at(own), watcher)) {
+        return bench.run();
+      }
+    } finally {
+      Leftovers.delete(own);
+    }
+  }
+
+  private @Nullable Path keep(Accelerator opened, List<Measurement> results) throws IOException {
+    Path where = out;
+    if (where == null) {
+      return null;
+    }
+    String commit = System.getProperty("gpunvme.commit", Version.VERSION).strip();
+    MeasurementFile file = MeasurementFile.beside(where, BenchMachine.read(opened), commit);
+    for (Measurement m : results) {
+      file.add(m);
+    }
+    return file.path();
+  }
+
+  /** Whether a path was asked for by name that is not possible, or none is. */
+  private boolean failed(Watcher watcher) {
+    String missing =
+        watcher.skipped.keySet().stream()
+            .filter(id -> !id.startsWith(LIMITS))
+            .findFirst()
+            .orElse("");
+    boolean failed = paths == null ? watcher.measured == 0 : !missing.isEmpty();
+    if (failed && !gdsio) {
+      streams()
+          .err()
+          .printf("gpunvme bench paths: %s: %s%n", missing, watcher.skipped.get(missing));
+    }
+    return failed;
+  }
+
+  /** Shows how far it is, and keeps what was not possible. */
+  private static final class Watcher implements PathBenchListener {
+    private final Map<String, String> skipped = new LinkedHashMap<>();
+    private Progress progress = Progress.NONE;
+    private int measured;
+
+    @Override
+    public void begins(String what, long bytes) {
+      progress.begin(what, bytes);
+    }
+
+    @Override
+    public void moved(long bytes) {
+      progress.moved(bytes);
+    }
+
+    @Override
+    public void measured(Measurement result) {
+      measured += result.id().startsWith(LIMITS) ? 0 : 1;
+    }
+
+    @Override
+    public void skipped(String id, String why) {
+      skipped.put(id, why);
+    }
+  }
+
+  // ---- output
+
+  private void printText(
+      Accelerators.Choice choice, List<Measurement> results, Watcher watcher, @Nullable Path kept) {
+    if (gdsio) {
+      results.stream()
+          .filter(m -> !m.id().startsWith(LIMITS))
+          .forEach(m -> out().println(GdsioLines.of(m)));
+      printSkipped(watcher.skipped, streams().err());
+      return;
+    }
+    out().printf("%s in %s, to %s%n%n", Sizes.format(size), folder, choice.accelerator().name());
+    Table table =
+        new Table(0)
+            .row(
+                "", "median", "min", "max", "", "of limit", "of peer", "CPU s/GB", "cached", "how");
+    results.forEach(m -> row(table, m));
+    table.print(out());
+    if (!watcher.skipped.isEmpty()) {
+      out().println();
+      printSkipped(watcher.skipped, out());
+    }
+    if (kept != null) {
+      out().println();
+      out().println("kept " + kept);
+    }
+  }
+
+  private void row(Table table, Measurement m) {
+    Measurement.Limit limit = m.limit();
+    Measurement.Peer peer = m.peer();
+    table.row(
+        m.id(),
+        Numbers.number(m, m.median()),
+        Numbers.number(m, m.min()),
+        Numbers.number(m, m.max()),
+        Numbers.unit(m),
+        limit == null ? "" : ratio(m.median() / limit.value()),
+        peer == null ? "" : ratio(m.median() / peer.value()),
+        m.conditions().get("cpu_seconds_per_gb") instanceof Double d ? ratio(d) : "",
+        m.conditions().get("resident_before") instanceof Double d ? percent(d) : "",
+        m.conditions().getOrDefault("mode", m.conditions().get("threads") + " threads"));
+  }
+
+  private static String ratio(double value) {
+    return String.format(Locale.ROOT, "%.2f", value);
+  }
+
+  private static String percent(double share) {
+    return String.format(Locale.ROOT, "%.0f %%", 100 * share);
+  }
+
+  /** One line for all results of a path that are missing for the same reason. */
+  private static void printSkipped(Map<String, String> skipped, PrintStream to) {
+    Map<String, List<String>> byReason = new LinkedHashMap<>();
+    skipped.forEach((id, why) -> byReason.computeIfAbsent(why, _ -> new ArrayList<>()).add(id));
+    byReason.forEach(
+        (why, ids) -> {
+          String more = ids.size() == 1 ? "" : " and " + (ids.size() - 1) + " more";
+          to.println("not measured: " + ids.getFirst() + more + ": " + why);
+        });
+  }
+
+  private Map<String, Object> object(
+      Accelerators.Choice choice, List<Measurement> results, Watcher watcher, @Nullable Path kept) {
+    List<JsonObject> list = results.stream().map(MeasurementFile::json).toList();
+    List<Map<String, Object>> missing = new ArrayList<>();
+    watcher.skipped.forEach(
+        (id, why) -> {
+          Map<String, Object> one = new LinkedHashMap<>();
+          one.put("id", id);
+          one.put("reason", why);
+          missing.add(one);
+        });
+    Map<String, Object> object = new LinkedHashMap<>();
+    object.put("benchmark", "paths");
+    object.put("folder", folder.toString());
+    object.put("file_bytes", size);
+    object.put("accelerator", choice.accelerator().name());
+    object.put("accelerator_reason", choice.reason());
+    object.put("results", list);
+    object.put("not_measured", missing);
+    object.put("kept", kept == null ? null : kept.toString());
+    return object;
+  }
+}

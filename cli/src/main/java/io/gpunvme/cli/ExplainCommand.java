@@ -1,0 +1,185 @@
+package io.gpunvme.cli;
+
+import io.gpunvme.cli.output.Sizes;
+import io.gpunvme.cli.output.Streams;
+import io.gpunvme.cli.output.Table;
+import io.gpunvme.core.accel.Accelerator;
+import io.gpunvme.core.accel.Accelerators;
+import io.gpunvme.core.path.PathKind;
+import io.gpunvme.core.path.RequestShape;
+import io.gpunvme.core.path.StorageException;
+import io.gpunvme.core.path.Verdict;
+import io.gpunvme.core.storage.Explanation;
+import io.gpunvme.core.storage.GpuStorage;
+import io.gpunvme.core.storage.StorageAddress;
+import io.gpunvme.core.storage.StorageOptions;
+import io.gpunvme.core.transfer.Direction;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Parameters;
+
+/** {@code gpunvme explain ADDRESS}. */
+@Command(
+    name = "explain",
+    description = {
+      "Say by which path a file or an SSD would be read here, why not by the others, and the fix.",
+      "Nothing is read from it. ADDRESS is a file, with options as in file:model.bin?path=pinned",
+      "(docs/paths.md), or a device. A path that is asked for and not possible is a failure."
+    },
+    footer = {
+      "",
+      "Examples:",
+      "  gpunvme explain model.safetensors",
+      "  gpunvme explain 'file:/data/model.bin?path=cufile' --accelerator gpu",
+      "  gpunvme explain sim:size=64MiB --json"
+    })
+final class ExplainCommand extends BaseCommand {
+  private static final long MANY = 1L << 30;
+  private static final int BLOCK = 4096;
+
+  /** What one can ask for, by name. */
+  private static final Map<String, RequestShape> REQUESTS = requests();
+
+  private static Map<String, RequestShape> requests() {
+    int blocks = (int) (MANY / BLOCK);
+    Map<String, RequestShape> all = new LinkedHashMap<>();
+    all.put("long_cold", new RequestShape(Direction.READ, 1, MANY, 0));
+    all.put("long_warm", new RequestShape(Direction.READ, 1, MANY, 1));
+    all.put("blocks_cold", new RequestShape(Direction.READ, blocks, MANY, 0));
+    all.put("blocks_warm", new RequestShape(Direction.READ, blocks, MANY, 1));
+    return all;
+  }
+
+  @Parameters(index = "0", paramLabel = "ADDRESS", description = "A file or a device.")
+  private String address = "";
+
+  @Mixin private final AcceleratorOption accelerator = new AcceleratorOption();
+
+  ExplainCommand(Streams streams) {
+    super(streams);
+  }
+
+  /**
+   * What was found out.
+   *
+   * @param refusal why the path that was asked for is not possible, or null
+   */
+  private record Answer(
+      long bytes,
+      Accelerators.Choice accelerator,
+      Explanation explanation,
+      Map<String, PathKind> requests,
+      @Nullable String refusal) {}
+
+  @Override
+  int run() throws IOException {
+    StorageAddress wanted = parse();
+    Path file = wanted.file();
+    if (file != null && !Files.exists(file)) {
+      throw new NoSuchFileException(file.toString());
+    }
+    Accelerators.Choice choice = accelerator.open();
+    try (Accelerator opened = choice.accelerator()) {
+      Answer answer = answer(wanted, choice);
+      print(() -> printText(wanted, answer), () -> object(wanted, answer));
+      String refusal = answer.refusal();
+      if (refusal != null) {
+        streams().err().println("gpunvme explain: " + refusal);
+      }
+      return refusal == null ? ExitCode.OK : ExitCode.FAILURE;
+    }
+  }
+
+  /** The name of a file will do, as long as it looks like nothing else. */
+  private StorageAddress parse() {
+    return StorageAddress.parse(address.contains(":") ? address : "file:" + address);
+  }
+
+  private static Answer answer(StorageAddress wanted, Accelerators.Choice choice) {
+    try {
+      return answer(wanted, choice, null);
+    } catch (StorageException e) {
+      if (wanted.path() == null) {
+        throw e;
+      }
+      // The others still have something to say.
+      return answer(wanted.with(null), choice, String.valueOf(e.getMessage()));
+    }
+  }
+
+  private static Answer answer(
+      StorageAddress address, Accelerators.Choice choice, @Nullable String refusal) {
+    try (GpuStorage storage =
+        GpuStorage.open(address, choice.accelerator(), StorageOptions.defaults())) {
+      Map<String, PathKind> chosen = new LinkedHashMap<>();
+      REQUESTS.forEach((name, shape) -> chosen.put(name, storage.pathFor(shape)));
+      return new Answer(storage.size(), choice, storage.explain(), chosen, refusal);
+    }
+  }
+
+  private void printText(StorageAddress wanted, Answer a) {
+    out()
+        .printf(
+            "%s, %s, to %s%n(%s)%n",
+            wanted,
+            Sizes.format(a.bytes()),
+            a.accelerator().accelerator().name(),
+            a.accelerator().reason());
+    out().println();
+    Table verdicts = new Table(0);
+    for (Verdict v : a.explanation().verdicts()) {
+      verdicts.row(v.kind(), v.automatic() ? "yes" : v.possible() ? "by name" : "no", v.reason());
+      if (!v.fix().isEmpty()) {
+        verdicts.row("", "", "fix: " + v.fix());
+      }
+    }
+    verdicts.print(out());
+    out().println();
+    out().println("path=" + a.explanation().asked() + ": " + a.explanation().reason());
+    Table chosen = new Table(2);
+    a.requests()
+        .forEach(
+            (name, path) ->
+                chosen.row(
+                    name.replace("long_", "long reads, ").replace("blocks_", "4 KiB blocks, "),
+                    path));
+    chosen.print(out());
+    new TreeMap<>(a.explanation().modes())
+        .forEach((path, mode) -> out().println(path + ": " + mode));
+  }
+
+  private static Map<String, Object> object(StorageAddress wanted, Answer a) {
+    List<Map<String, Object>> verdicts = new ArrayList<>();
+    for (Verdict v : a.explanation().verdicts()) {
+      Map<String, Object> one = new LinkedHashMap<>();
+      one.put("path", v.kind().toString());
+      one.put("possible", v.possible());
+      one.put("automatic", v.automatic());
+      one.put("reason", v.reason());
+      one.put("fix", v.fix().isEmpty() ? null : v.fix());
+      verdicts.add(one);
+    }
+    Map<String, Object> object = new LinkedHashMap<>();
+    object.put("address", wanted.toString());
+    object.put("bytes", a.bytes());
+    object.put("accelerator", a.accelerator().accelerator().name());
+    object.put("accelerator_reason", a.accelerator().reason());
+    object.put("asked", wanted.path() == null ? "auto" : wanted.path().toString());
+    object.put("refusal", a.refusal());
+    object.put("reason", a.explanation().reason());
+    object.put("chosen", a.requests());
+    object.put("paths", verdicts);
+    object.put("modes", new TreeMap<>(a.explanation().modes()));
+    return object;
+  }
+}
