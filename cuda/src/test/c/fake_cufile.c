@@ -76,7 +76,7 @@ static char texts[4][256];
 static struct batch {
   CUfileIOParams_t *entries;
   unsigned count, done;
-  int cancelled;
+  int open, cancelled;
 } all_batches[MOST];
 
 static void misuse(const char *what) {
@@ -374,8 +374,11 @@ CUfileError_t cuFileStreamDeregister(CUstream stream) {
 CUfileError_t cuFileBatchIOSetUp(CUfileBatchHandle_t *id, unsigned nr) {
   LOGGED("%u", nr);
   NEED(nr > 0 && nr <= 128, INVALID);
-  int place = batches++;
+  int place = 0;
+  while (place < MOST - 1 && all_batches[place].open) place++;
   memset(&all_batches[place], 0, sizeof all_batches[place]);
+  all_batches[place].open = 1;
+  batches++;
   *id = (CUfileBatchHandle_t)&all_batches[place];
   LEAVE(0);
 }
@@ -435,6 +438,7 @@ void cuFileBatchIODestroy(CUfileBatchHandle_t id) {
   called(__func__, "");
   struct batch *batch = (struct batch *)id;
   if (batch->done < batch->count) misuse("a batch destroyed before its end");
+  batch->open = 0;
   batches--;
   pthread_mutex_unlock(&lock);
 }

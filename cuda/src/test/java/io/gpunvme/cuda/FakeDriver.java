@@ -104,7 +104,12 @@ public final class FakeDriver {
 
   /** Everything was freed, and nothing was called without the context or with a dead handle. */
   public void assertClean(String when) {
-    assertThat((int) call("fake_live", JAVA_INT)).as("objects left after %s", when).isZero();
+    assertClean(when, 0);
+  }
+
+  /** The same, but for so many contexts, each a hold on the primary one and a stream. */
+  public void assertClean(String when, int contexts) {
+    assertThat(live()).as("objects left after %s", when).isEqualTo(2 * contexts);
     assertThat((int) call("fake_misuses", JAVA_INT)).as("misuses in %s", when).isZero();
   }
 

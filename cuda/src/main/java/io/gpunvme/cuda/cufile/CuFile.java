@@ -19,6 +19,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -56,8 +57,8 @@ public final class CuFile {
   private final NativeFunction open;
   private final NativeFunction close;
 
-  /** Primary contexts that stay; guarded by this. */
-  private final List<CudaContext> kept = new ArrayList<>();
+  /** Primary contexts that stay, by their devices' ordinals; guarded by this. */
+  private final Map<Integer, CudaContext> kept = new HashMap<>();
 
   /** Open drivers; guarded by this. cuFile has one for the process. */
   private int drivers;
@@ -195,8 +196,8 @@ public final class CuFile {
   }
 
   private synchronized void acquire(CudaContext context) {
+    keep(context.device());
     if (!driverOpen) {
-      keep(context.device());
       context.makeCurrent();
       calls.run(open, () -> "", f -> (long) NO_ARGUMENTS.invokeExact(f));
       driverOpen = true;
@@ -217,9 +218,7 @@ public final class CuFile {
    * libcufile 1.15.1 was seen to crash the process.
    */
   private void keep(CudaDevice device) {
-    if (kept.stream().noneMatch(c -> c.device().equals(device))) {
-      kept.add(device.openPrimary());
-    }
+    kept.computeIfAbsent(device.ordinal(), _ -> device.openPrimary());
   }
 
   /** Comes once for each driver. */

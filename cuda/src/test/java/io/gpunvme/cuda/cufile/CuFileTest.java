@@ -49,7 +49,7 @@ final class CuFileTest {
   @AfterEach
   void close() {
     context.close();
-    gpu.assertClean("the test");
+    gpu.assertClean("the test", 1); // The library's own, which stays.
     fake.assertClean();
   }
 
@@ -128,6 +128,32 @@ final class CuFileTest {
     two.close();
     assertThat(fake.names()).containsExactly("cuFileDriverOpen", "cuFileDriverClose");
     assertThatIllegalStateException().isThrownBy(two::properties);
+  }
+
+  /** libcufile 1.15 does not survive another primary context of a device that it knows. */
+  @Test
+  void thePrimaryContextOfADeviceStaysOnce() {
+    library.openDriver(context).close();
+    context.close();
+    for (int i = 0; i < 3; i++) {
+      try (CudaContext next = gpu.openContext()) {
+        library.openDriver(next).close();
+      }
+    }
+    assertThat(gpu.calls("cuDevicePrimaryCtxRetain")).isEqualTo(5);
+    assertThat(gpu.calls("cuDevicePrimaryCtxRelease_v2")).isEqualTo(4);
+  }
+
+  @Test
+  void eachDeviceKeepsItsOwnAlsoIfTheDriverIsOpenAlready() {
+    FakeDriver two = FakeDriver.fresh("-DFAKE_DEVICES=2");
+    try (CuFileDriver _ = library.openDriver(context);
+        CudaContext other = two.load().device(1).openPrimary();
+        CuFileDriver _ = library.openDriver(other)) {
+      assertThat(two.calls("cuDevicePrimaryCtxRetain")).isEqualTo(2);
+      assertThat(two.last("cuDevicePrimaryCtxRetain")).isEqualTo("41");
+    }
+    two.assertClean("its own", 1);
   }
 
   @Test

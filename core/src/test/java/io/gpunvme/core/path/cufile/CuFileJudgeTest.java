@@ -33,7 +33,8 @@ final class CuFileJudgeTest {
         new FakeMachine(real.resolve("machine"))
             .write(LIBRARY, "never opened")
             .write("proc/self/mountinfo", "27 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n")
-            .write("run/udev/data/b254:0", "S:disk/by-id/x\n" + RECORD);
+            .write("run/udev/data/b254:0", "S:disk/by-id/x\n" + RECORD)
+            .folder("sys/module/nvidia_fs");
   }
 
   private Verdict judge() {
@@ -62,8 +63,19 @@ final class CuFileJudgeTest {
   @Test
   void aFileOnExt4ThatUdevKnowsIsFine() {
     assertThat(judge().possible()).as("%s", judge()).isTrue();
+    assertThat(judge().automatic()).isTrue();
     assertThat(judge().reason())
         .isEqualTo("libcufile is " + machine.root().resolve(LIBRARY) + "; ext4");
+  }
+
+  @Test
+  void withoutItsKernelModuleItIsThereByNameOnly() throws IOException {
+    Files.delete(machine.root().resolve("sys/module/nvidia_fs"));
+    Verdict verdict = judge();
+    assertThat(verdict.possible()).isTrue();
+    assertThat(verdict.automatic()).isFalse();
+    assertThat(verdict.reason()).contains("; ext4; nvidia-fs is not loaded", "host memory");
+    assertThat(verdict.fix()).contains("modprobe nvidia-fs");
   }
 
   @Test
