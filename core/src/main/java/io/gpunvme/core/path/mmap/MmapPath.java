@@ -29,7 +29,7 @@ import java.util.List;
  */
 public final class MmapPath implements DataPath {
   /** What one thread was seen to reach on an H200 from a warm page cache, 10^9 bytes a second. */
-  private static final double WARM = 10;
+  private static final double WARM = 6;
 
   private static final double COLD = 1;
 
@@ -37,6 +37,7 @@ public final class MmapPath implements DataPath {
   private static final double SHORT = 64 << 10;
 
   private static final double COLD_RANGES_PER_SECOND = 10_000;
+  private static final double WARM_RANGES_PER_SECOND = 370_000;
 
   private final Path file;
   private final boolean writable;
@@ -115,10 +116,13 @@ public final class MmapPath implements DataPath {
   @Override
   public double expected(RequestShape shape) {
     double cold = COLD;
+    double warm = WARM;
     if (shape.meanLength() < SHORT) {
-      cold = Math.min(cold, COLD_RANGES_PER_SECOND * Math.max(1, shape.meanLength()) / 1e9);
+      double gigabytes = Math.max(1, shape.meanLength()) / 1e9;
+      cold = Math.min(cold, COLD_RANGES_PER_SECOND * gigabytes);
+      warm = Math.min(warm, WARM_RANGES_PER_SECOND * gigabytes);
     }
-    return 1 / (shape.resident() / WARM + (1 - shape.resident()) / cold);
+    return 1 / (shape.resident() / warm + (1 - shape.resident()) / cold);
   }
 
   @Override
