@@ -53,6 +53,7 @@ import picocli.CommandLine.Parameters;
 final class BenchPathsCommand extends BaseCommand {
   private static final long DEFAULT_SIZE = 1L << 30;
   private static final String LIMITS = "limit.";
+  private static final String PATHS = "paths.";
 
   @Parameters(
       index = "0",
@@ -204,27 +205,37 @@ final class BenchPathsCommand extends BaseCommand {
     return file.path();
   }
 
-  /** Whether a path was asked for by name that is not possible, or none is. */
+  /** Whether there is no result at all, or none of a path that was asked for by name. */
   private boolean failed(Watcher watcher) {
-    String missing =
-        watcher.skipped.keySet().stream()
-            .filter(id -> !id.startsWith(LIMITS))
-            .findFirst()
-            .orElse("");
-    boolean failed = paths == null ? watcher.measured == 0 : !missing.isEmpty();
-    if (failed && !gdsio) {
-      streams()
-          .err()
-          .printf("gpunvme bench paths: %s: %s%n", missing, watcher.skipped.get(missing));
+    List<String> wanted = paths == null ? List.of("") : paths;
+    for (String path : wanted) {
+      String prefix = PATHS + (path.isEmpty() ? "" : path + ".");
+      if (watcher.measured.stream().noneMatch(id -> id.startsWith(prefix))) {
+        if (!gdsio) {
+          say(watcher, prefix);
+        }
+        return true;
+      }
     }
-    return failed;
+    return false;
+  }
+
+  private void say(Watcher watcher, String prefix) {
+    watcher.skipped.entrySet().stream()
+        .filter(e -> e.getKey().startsWith(prefix))
+        .findFirst()
+        .ifPresent(
+            e ->
+                streams()
+                    .err()
+                    .println("gpunvme bench paths: " + e.getKey() + ": " + e.getValue()));
   }
 
   /** Shows how far it is, and keeps what was not possible. */
   private static final class Watcher implements PathBenchListener {
     private final Map<String, String> skipped = new LinkedHashMap<>();
     private Progress progress = Progress.NONE;
-    private int measured;
+    private final List<String> measured = new ArrayList<>();
 
     @Override
     public void begins(String what, long bytes) {
@@ -238,7 +249,7 @@ final class BenchPathsCommand extends BaseCommand {
 
     @Override
     public void measured(Measurement result) {
-      measured += result.id().startsWith(LIMITS) ? 0 : 1;
+      measured.add(result.id());
     }
 
     @Override

@@ -14,6 +14,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -112,6 +113,20 @@ class BenchPathsCommandTest {
     result.failed(ExitCode.FAILURE, "paths.cufile.seq.cold");
     assertThat(result.err()).contains("is no GPU");
     assertThat(result.json().getAsJsonArray("not_measured")).isNotEmpty();
+  }
+
+  @Test
+  void whatIsNotPossibleInOneStateOnlyIsNoFailure() throws IOException {
+    Path memory = Path.of("/dev/shm");
+    Assumptions.assumeTrue(
+        Files.isWritable(memory) && Files.getFileStore(memory).type().equals("tmpfs"),
+        "/dev/shm is no tmpfs");
+    Object[] args = small("--paths", "mmap");
+    args[2] = memory;
+    assertThat(Cli.run(args).succeeded().out())
+        .contains("paths.mmap.seq.warm", "100 % of it stays in the page cache (tmpfs)")
+        .contains("not measured: limit.disk.seq and 2 more: tmpfs has no O_DIRECT")
+        .doesNotContain("paths.mmap.rand4k.cold ");
   }
 
   @Test

@@ -54,7 +54,7 @@ final class DiskCeiling {
     boolean random = id.equals(RANDOM) || id.equals(CACHE_RANDOM);
     boolean warm = id.equals(CACHE) || id.equals(CACHE_RANDOM);
     if (!warm && !file.source().hasDirect()) {
-      throw new BenchException(id + ": " + file.source().directRefusal());
+      throw new BenchException(file.source().directRefusal());
     }
     if (warm) {
       file.warm();
