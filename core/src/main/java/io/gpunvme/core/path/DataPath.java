@@ -37,6 +37,8 @@ public interface DataPath extends AutoCloseable {
    * <p>On failure nothing is at work in the buffers any more; what they hold in the ranges is
    * undefined.
    *
+   * <p>What was moved is counted by the path, as far as it came.
+   *
    * @param ranges inside the source and their buffers, in an order that is a wish only; of a read,
    *     they do not overlap in the buffers
    * @throws StorageException the first failure

@@ -1,5 +1,6 @@
 package io.gpunvme.core.path;
 
+import io.gpunvme.core.transfer.Direction;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
 import org.HdrHistogram.ConcurrentHistogram;
@@ -20,6 +21,15 @@ public final class PathCounters {
 
   /** Nothing yet. */
   public PathCounters() {}
+
+  /** Bytes moved that were asked for. */
+  public void moved(Direction direction, long bytes) {
+    if (direction == Direction.READ) {
+      read(bytes);
+    } else {
+      wrote(bytes);
+    }
+  }
 
   /** Bytes that were asked for have arrived. */
   public void read(long bytes) {

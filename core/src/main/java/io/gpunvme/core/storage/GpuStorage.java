@@ -312,11 +312,6 @@ public final class GpuStorage implements AutoCloseable {
     long start = System.nanoTime();
     path.transfer(direction, ranges, call);
     long nanos = System.nanoTime() - start;
-    if (direction == Direction.READ) {
-      call.counters().read(bytes);
-    } else {
-      call.counters().wrote(bytes);
-    }
     return new TransferResult(path.kind(), path.mode(), ranges.size(), bytes, nanos);
   }
 

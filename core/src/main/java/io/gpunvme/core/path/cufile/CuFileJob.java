@@ -4,6 +4,7 @@ import io.gpunvme.core.path.PathCall;
 import io.gpunvme.core.path.StorageException;
 import io.gpunvme.core.path.StorageException.Kind;
 import io.gpunvme.core.path.cufile.Pieces.Piece;
+import io.gpunvme.core.transfer.Direction;
 import io.gpunvme.cuda.DeviceMemory;
 import io.gpunvme.cuda.cufile.CuFileException;
 import io.gpunvme.cuda.cufile.CuFileHandle;
@@ -111,6 +112,7 @@ final class CuFileJob implements Runnable {
         continue;
       }
       call.counters().operation(System.nanoTime() - start);
+      call.counters().moved(writing ? Direction.WRITE : Direction.READ, Math.max(0, count));
       rest = after(rest, count);
     }
   }

@@ -131,6 +131,7 @@ public final class DirectPath implements DataPath {
     } catch (RuntimeException e) {
       throw failure(e, ranges, call);
     }
+    call.counters().moved(direction, ranges.stream().mapToLong(Range::length).sum());
   }
 
   private Staged staged() {

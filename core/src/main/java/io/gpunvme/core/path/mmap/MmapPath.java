@@ -163,6 +163,7 @@ public final class MmapPath implements DataPath {
             Kind.IO, call.source(), r.offset() + done, n, "the mapped pages are not there", e);
       }
       call.counters().operation(System.nanoTime() - start);
+      call.counters().moved(direction, n);
       if (!r.buffer().isHost()) {
         call.counters().staged(n);
       }

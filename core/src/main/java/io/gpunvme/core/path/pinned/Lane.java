@@ -6,6 +6,7 @@ import io.gpunvme.core.path.Range;
 import io.gpunvme.core.path.StorageException;
 import io.gpunvme.core.path.StorageException.Kind;
 import io.gpunvme.core.path.file.FileErrors;
+import io.gpunvme.core.transfer.Direction;
 import io.gpunvme.cuda.CudaException;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.IoUring;
@@ -260,11 +261,7 @@ final class Lane {
       staged += list.isStraight(i) ? 0 : list.wanted(i);
       over += list.done(i) - list.wanted(i);
     }
-    if (transfer.isWrite()) {
-      counters.wrote(bytes);
-    } else {
-      counters.read(bytes);
-    }
+    counters.moved(transfer.isWrite() ? Direction.WRITE : Direction.READ, bytes);
     counters.staged(staged);
     counters.overread(over);
     forget(job);
