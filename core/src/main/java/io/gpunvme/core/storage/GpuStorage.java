@@ -4,6 +4,8 @@ import io.gpunvme.core.accel.Accelerator;
 import io.gpunvme.core.accel.DeviceBuffer;
 import io.gpunvme.core.gpu.KernelStorage;
 import io.gpunvme.core.gpu.KernelStorageOptions;
+import io.gpunvme.core.kind.Kind;
+import io.gpunvme.core.kind.ReadRequest;
 import io.gpunvme.core.path.DataPath;
 import io.gpunvme.core.path.PathCall;
 import io.gpunvme.core.path.PathKind;
@@ -12,7 +14,7 @@ import io.gpunvme.core.path.Range;
 import io.gpunvme.core.path.RangeChecks;
 import io.gpunvme.core.path.RequestShape;
 import io.gpunvme.core.path.StorageException;
-import io.gpunvme.core.path.StorageException.Kind;
+import io.gpunvme.core.plan.Ranges;
 import io.gpunvme.core.transfer.Direction;
 import io.gpunvme.nvme.driver.NvmeController;
 import java.util.List;
@@ -20,12 +22,12 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ThreadPoolExecutor;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReadWriteLock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
+import java.util.function.BiConsumer;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -35,13 +37,12 @@ import org.jspecify.annotations.Nullable;
  * Closing cancels what is under way and waits for it.
  */
 public final class GpuStorage implements AutoCloseable {
-  private static final long IDLE_SECONDS = 5;
-
   private final StorageAddress address;
   private final Accelerator accelerator;
   private final StorageOptions options;
   private final Source source;
   private final OpenPaths paths;
+  private final PlannedReads planned;
   private final ThreadPoolExecutor threads;
   private final Map<DeviceBuffer, Runnable> registrations = new ConcurrentHashMap<>();
   private final Set<PathCall> running = ConcurrentHashMap.newKeySet();
@@ -64,15 +65,8 @@ public final class GpuStorage implements AutoCloseable {
       source.close();
       throw e;
     }
-    threads =
-        new ThreadPoolExecutor(
-            options.threads(),
-            options.threads(),
-            IDLE_SECONDS,
-            TimeUnit.SECONDS,
-            new LinkedBlockingQueue<>(),
-            Thread.ofPlatform().daemon().name("gpunvme-transfer-", 1).factory());
-    threads.allowCoreThreadTimeOut(true);
+    planned = new PlannedReads(accelerator);
+    threads = TransferThreads.open(options.threads());
   }
 
   /**
@@ -122,7 +116,7 @@ public final class GpuStorage implements AutoCloseable {
   public KernelStorage forKernels(KernelStorageOptions kernelOptions) {
     if (!(source instanceof DeviceSource ssd)) {
       throw new StorageException(
-          Kind.UNSUPPORTED,
+          StorageException.Kind.UNSUPPORTED,
           source.name(),
           -1,
           -1,
@@ -189,6 +183,62 @@ public final class GpuStorage implements AutoCloseable {
    */
   public TransferResult write(List<Range> ranges) {
     return transfer(Direction.WRITE, ranges, null);
+  }
+
+  /**
+   * Reads many ranges at once, those that lie close together in one I/O.
+   *
+   * @param targets a buffer for each target of the ranges, which do not overlap in them
+   * @throws io.gpunvme.nvme.InvalidRequestException if a range has no buffer, or leaves the source
+   *     or its buffer
+   * @throws StorageException if it fails; nothing is at work in the buffers any more
+   */
+  public TransferResult read(Ranges ranges, List<DeviceBuffer> targets) {
+    return transfer(
+        Direction.READ,
+        new RangeList(ranges, targets),
+        null,
+        (path, call) -> planned.read(path, ranges, targets, source.size(), call));
+  }
+
+  /**
+   * Reads elements of a kind, one behind the other.
+   *
+   * @param kind its name, or its number in decimal
+   * @param index the first element
+   * @param length how many
+   * @throws io.gpunvme.nvme.InvalidRequestException if there is no such kind, the elements are not
+   *     all inside, or the buffer is too small
+   */
+  public TransferResult read(
+      ReadRequest request,
+      String kind,
+      long index,
+      long length,
+      DeviceBuffer buffer,
+      long bufferOffset) {
+    Kind of = request.kind(kind);
+    return read(of.offset(index, length), buffer, bufferOffset, length * of.element());
+  }
+
+  /**
+   * Reads elements of many kinds, each to its place. All arrays are equally long.
+   *
+   * @param kinds numbers
+   * @param indexes first elements
+   * @param lengths how many elements
+   * @param bufferOffsets first bytes in the buffer; the reads do not overlap there
+   * @throws io.gpunvme.nvme.InvalidRequestException as for one read
+   */
+  public TransferResult read(
+      ReadRequest request,
+      int[] kinds,
+      long[] indexes,
+      long[] lengths,
+      DeviceBuffer buffer,
+      long[] bufferOffsets) {
+    Ranges ranges = request.ranges(kinds, indexes, lengths, new int[kinds.length], bufferOffsets);
+    return read(ranges, List.of(buffer));
   }
 
   /**
@@ -272,7 +322,7 @@ public final class GpuStorage implements AutoCloseable {
   private void requireAllowed(Direction direction) {
     if (direction == Direction.WRITE && !options.allowWrite()) {
       throw new StorageException(
-          Kind.PERMISSION,
+          StorageException.Kind.PERMISSION,
           source.name(),
           -1,
           -1,
@@ -287,6 +337,15 @@ public final class GpuStorage implements AutoCloseable {
    * @param given what the caller may cancel; null for none
    */
   TransferResult transfer(Direction direction, List<Range> ranges, @Nullable PathCall given) {
+    return transfer(
+        direction, ranges, given, (path, call) -> path.transfer(direction, ranges, call));
+  }
+
+  private TransferResult transfer(
+      Direction direction,
+      List<Range> ranges,
+      @Nullable PathCall given,
+      BiConsumer<DataPath, PathCall> mover) {
     use.readLock().lock();
     try {
       requireOpen();
@@ -295,24 +354,19 @@ public final class GpuStorage implements AutoCloseable {
       double resident = address.path() == null ? source.resident(ranges) : 0;
       DataPath path = paths.choose(new RequestShape(direction, ranges.size(), bytes, resident));
       PathCall call = given == null ? new PathCall(source.name()) : given;
+      call.countIn(paths.counters(path.kind()));
       running.add(call);
       try {
-        return transfer(path, direction, ranges, bytes, call);
+        long start = System.nanoTime();
+        mover.accept(path, call);
+        long nanos = System.nanoTime() - start;
+        return new TransferResult(path.kind(), path.mode(), ranges.size(), bytes, nanos);
       } finally {
         running.remove(call);
       }
     } finally {
       use.readLock().unlock();
     }
-  }
-
-  private TransferResult transfer(
-      DataPath path, Direction direction, List<Range> ranges, long bytes, PathCall call) {
-    call.countIn(paths.counters(path.kind()));
-    long start = System.nanoTime();
-    path.transfer(direction, ranges, call);
-    long nanos = System.nanoTime() - start;
-    return new TransferResult(path.kind(), path.mode(), ranges.size(), bytes, nanos);
   }
 
   // ---- buffers, numbers, reasons
@@ -369,15 +423,11 @@ public final class GpuStorage implements AutoCloseable {
 
   // ---- life
 
-  private interface Question<T> {
-    T ask();
-  }
-
-  private <T> T guarded(Question<T> question) {
+  private <T> T guarded(Supplier<T> question) {
     use.readLock().lock();
     try {
       requireOpen();
-      return question.ask();
+      return question.get();
     } finally {
       use.readLock().unlock();
     }
@@ -398,8 +448,7 @@ public final class GpuStorage implements AutoCloseable {
   public void close() {
     closing = true;
     running.forEach(PathCall::cancel);
-    threads.shutdown();
-    awaitThreads();
+    TransferThreads.end(threads);
     use.writeLock().lock();
     try {
       if (closed) {
@@ -412,24 +461,13 @@ public final class GpuStorage implements AutoCloseable {
       }
       registrations.values().forEach(Runnable::run);
       registrations.clear();
-      paths.close();
+      try {
+        planned.close();
+      } finally {
+        paths.close();
+      }
     } finally {
       use.writeLock().unlock();
-    }
-  }
-
-  private void awaitThreads() {
-    boolean interrupted = false;
-    boolean ended = false;
-    while (!ended) {
-      try {
-        ended = threads.awaitTermination(1, TimeUnit.HOURS);
-      } catch (InterruptedException e) {
-        interrupted = true;
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
     }
   }
 }

@@ -1,0 +1,199 @@
+package io.gpunvme.core.storage;
+
+import io.gpunvme.core.accel.Accelerator;
+import io.gpunvme.core.accel.BufferCopies;
+import io.gpunvme.core.accel.DeviceBuffer;
+import io.gpunvme.core.path.DataPath;
+import io.gpunvme.core.path.Failures;
+import io.gpunvme.core.path.PathCall;
+import io.gpunvme.core.path.PathKind;
+import io.gpunvme.core.path.StorageException;
+import io.gpunvme.core.path.StorageException.Kind;
+import io.gpunvme.core.plan.Plan;
+import io.gpunvme.core.plan.PlanOptions;
+import io.gpunvme.core.plan.Planner;
+import io.gpunvme.core.plan.Ranges;
+import io.gpunvme.core.transfer.Direction;
+import io.gpunvme.cuda.CudaException;
+import io.gpunvme.nvme.InvalidRequestException;
+import java.util.Deque;
+import java.util.List;
+import java.util.concurrent.ConcurrentLinkedDeque;
+import java.util.concurrent.Semaphore;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Reads of many ranges by a file's paths: ranges that lie close together become one I/O to memory
+ * of the accelerator, and their bytes are copied from there to where they belong; what is long and
+ * aligned goes there at once. Ranges are read as they are where that is no more I/Os, and by the
+ * path {@code direct}, which plans for itself.
+ *
+ * <p>Safe for all threads. Two reads at a time have staging memory; others wait for it.
+ */
+final class PlannedReads implements AutoCloseable {
+  private static final long STAGING_BYTES = 64 << 20;
+  private static final int STAGINGS = 2;
+
+  /** Paths cut what is longer than they like. */
+  private static final long LONGEST_IO = 16 << 20;
+
+  private final Accelerator accelerator;
+  private final long stagingBytes;
+  private final Semaphore turns = new Semaphore(STAGINGS);
+
+  /** Staging memory that nobody uses. */
+  private final Deque<Staging> free = new ConcurrentLinkedDeque<>();
+
+  PlannedReads(Accelerator accelerator) {
+    this(accelerator, STAGING_BYTES);
+  }
+
+  /**
+   * @param stagingBytes of each read that stages; at least every path's alignment
+   */
+  PlannedReads(Accelerator accelerator, long stagingBytes) {
+    this.accelerator = accelerator;
+    this.stagingBytes = stagingBytes;
+  }
+
+  private record Staging(DeviceBuffer memory, BufferCopies copies) implements AutoCloseable {
+    @Override
+    public void close() {
+      try {
+        copies.close();
+      } finally {
+        memory.close();
+      }
+    }
+  }
+
+  /**
+   * Reads.
+   *
+   * @param ranges inside the source
+   * @param targets a buffer for each target, with room for its ranges
+   * @param size of the source
+   * @throws InvalidRequestException if two ranges overlap in a target
+   * @throws StorageException the first failure; nothing is at work in the buffers any more
+   */
+  void read(DataPath path, Ranges ranges, List<DeviceBuffer> targets, long size, PathCall call) {
+    Plan plan = plan(path, ranges, size);
+    if (plan == null || !carryOut(plan, path, targets, size, call)) {
+      path.transfer(Direction.READ, new RangeList(ranges, targets), call);
+    } else {
+      call.counters().read(plan.bytesAsked() - moved(plan, size));
+    }
+  }
+
+  /** What the path has counted for a plan: bytes that nobody asked for too, others once only. */
+  private static long moved(Plan plan, long size) {
+    long moved = 0;
+    for (int io = 0; io < plan.ios(); io++) {
+      moved += Math.min(plan.length(io), size - plan.offset(io));
+    }
+    return moved;
+  }
+
+  /** Null if the ranges are best read as they are. */
+  private @Nullable Plan plan(DataPath path, Ranges ranges, long size) {
+    if (path.kind() == PathKind.DIRECT || ranges.size() < 2) {
+      return null;
+    }
+    int alignment = path.alignment();
+    Plan plan =
+        Planner.plan(
+            ranges,
+            PlanOptions.of(size)
+                .alignment(alignment)
+                .targetAlignment(alignment)
+                .maxBytes(Math.min(LONGEST_IO, stagingBytes))
+                .build());
+    return plan.ios() < ranges.size() ? plan : null;
+  }
+
+  /** Returns whether all is read; if not, the ranges can be tried as they are. */
+  private boolean carryOut(
+      Plan plan, DataPath path, List<DeviceBuffer> targets, long size, PathCall call) {
+    StagedRounds rounds = new StagedRounds(path, plan, targets, size, call);
+    try {
+      if (plan.directIos() == plan.ios()) {
+        rounds.run();
+        return true;
+      }
+      turns.acquireUninterruptibly();
+      try {
+        return run(rounds, call);
+      } finally {
+        turns.release();
+      }
+    } catch (StorageException e) {
+      // Bytes that nobody asked for do not fail those that somebody did.
+      if (plan.bytesOverread() == 0 || (e.kind() != Kind.IO && e.kind() != Kind.SHORT_READ)) {
+        throw e;
+      }
+      call.counters().retried(1);
+      return false;
+    }
+  }
+
+  private boolean run(StagedRounds rounds, PathCall call) {
+    Staging staging = free.poll();
+    if (staging == null) {
+      staging = allocate(call);
+    }
+    if (staging == null) {
+      return false;
+    }
+    try {
+      rounds.run(staging.memory(), staging.copies());
+    } finally {
+      giveBack(staging);
+    }
+    return true;
+  }
+
+  /** Null if the accelerator has no room for it. */
+  private @Nullable Staging allocate(PathCall call) {
+    try {
+      DeviceBuffer memory = accelerator.allocate(stagingBytes);
+      try {
+        return new Staging(memory, accelerator.copies());
+      } catch (RuntimeException e) {
+        memory.close();
+        throw e;
+      }
+    } catch (CudaException e) {
+      if (e.code() == CudaException.OUT_OF_MEMORY) {
+        return null;
+      }
+      throw Failures.of(e, call.source(), -1, -1);
+    }
+  }
+
+  /** After a failure copies may still be under way; whoever comes next must not meet them. */
+  private void giveBack(Staging staging) {
+    try {
+      staging.copies().await();
+    } catch (RuntimeException e) {
+      discard(staging);
+      return;
+    }
+    free.push(staging);
+  }
+
+  private static void discard(Staging staging) {
+    try {
+      staging.close();
+    } catch (RuntimeException e) {
+      // The failure that made its copies useless is on its way to the caller.
+    }
+  }
+
+  /** No read is running. */
+  @Override
+  public void close() {
+    for (Staging one = free.poll(); one != null; one = free.poll()) {
+      one.close();
+    }
+  }
+}
