@@ -10,6 +10,9 @@ import java.lang.foreign.MemorySegment;
  * IllegalStateException} and never touches the pages.
  */
 public final class Mapping implements AutoCloseable {
+  /** Always 2, which the compiler cannot know. */
+  private static volatile int turns = 2;
+
   private final Arena arena;
   private final MemorySegment segment;
 
@@ -64,6 +67,23 @@ public final class Mapping implements AutoCloseable {
   private static Mapping of(MemorySegment mapped) {
     Arena arena = Arena.ofShared();
     return new Mapping(arena, mapped.reinterpret(arena, Posix::munmap));
+  }
+
+  /**
+   * Copies from or to a mapped file, whose pages may be gone: the file was cut, or its disk failed.
+   *
+   * @throws InternalError if they are; the virtual machine's name for SIGBUS. What was copied is
+   *     undefined
+   */
+  public static void copy(
+      MemorySegment from, long fromOffset, MemorySegment to, long toOffset, long length) {
+    MemorySegment.copy(from, fromOffset, to, toOffset, length);
+    // Compiled code notices a fault at its next safepoint poll, which may be one of a caller that
+    // expects nothing. A loop that is not counted has a poll each time it turns.
+    int done = 0;
+    do {
+      done++;
+    } while (done < turns);
   }
 
   /** The memory, page-aligned. */

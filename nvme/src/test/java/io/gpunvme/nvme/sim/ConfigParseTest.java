@@ -140,6 +140,8 @@ class ConfigParseTest {
         "media=tape|media=tape",
         "media=file|media=file",
         "media=ram,file=/tmp/x|media=file",
+        "media=mapped|media=file or mapped",
+        "media=null,file=/tmp/x|media=file or mapped",
         "ns3.size=1KiB|ns2",
         "nn=2,ns2.size=1KiB,nn=1|nn= is given twice",
         "nn=0|nn=0 is not a whole number from 1",

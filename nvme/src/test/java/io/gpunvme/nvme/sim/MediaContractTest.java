@@ -3,6 +3,7 @@ package io.gpunvme.nvme.sim;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.gpunvme.nvme.sim.media.FileMedia;
+import io.gpunvme.nvme.sim.media.MappedMedia;
 import io.gpunvme.nvme.sim.media.Media;
 import io.gpunvme.nvme.sim.media.NullMedia;
 import io.gpunvme.nvme.sim.media.RamMedia;
@@ -18,7 +19,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What RAM and file media have in common, against a byte array. */
+/** What media in memory and in files have in common, against a byte array. */
 class MediaContractTest {
   private static final int SIZE = 1 << 20;
   private static final int STEPS = 2_000;
@@ -26,13 +27,16 @@ class MediaContractTest {
   @TempDir Path folder;
 
   private Media open(String kind) {
-    return kind.equals("ram")
-        ? new RamMedia(SIZE)
-        : FileMedia.open(folder.resolve("disk"), SIZE, 512, false);
+    Path file = folder.resolve("disk");
+    return switch (kind) {
+      case "ram" -> new RamMedia(SIZE);
+      case "file" -> FileMedia.open(file, SIZE, 512, false);
+      default -> MappedMedia.open(file, SIZE, 512, false);
+    };
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"ram", "file"})
+  @ValueSource(strings = {"ram", "file", "mapped"})
   void randomOperationsEqualAByteArray(String kind) throws IOException {
     long seed = Long.getLong("gpunvme.seed", System.nanoTime());
     SplittableRandom random = new SplittableRandom(seed);
@@ -83,7 +87,7 @@ class MediaContractTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"ram", "file"})
+  @ValueSource(strings = {"ram", "file", "mapped"})
   void closingTwiceIsFine(String kind) throws IOException {
     Media media = open(kind);
     media.close();

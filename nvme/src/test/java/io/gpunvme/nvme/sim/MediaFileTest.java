@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.sim.media.FileMedia;
+import io.gpunvme.nvme.sim.media.MappedMedia;
 import io.gpunvme.nvme.sim.media.Media;
 import java.io.IOException;
 import java.io.RandomAccessFile;
@@ -16,21 +17,43 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.Parameter;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
-/** Backing files: the file is the namespace, and what cannot be one is refused with a reason. */
+/**
+ * Backing files, by system calls and mapped: the file is the namespace, and what cannot be one is
+ * refused with a reason.
+ */
+@ParameterizedClass
+@ValueSource(booleans = {false, true})
 class MediaFileTest {
+  @Parameter boolean mapped;
+
   @TempDir Path folder;
 
   private Path file() {
     return folder.resolve("disk.img");
   }
 
+  private Media open(Path file, long size, int granule, boolean readOnly) {
+    return mapped
+        ? MappedMedia.open(file, size, granule, readOnly)
+        : FileMedia.open(file, size, granule, readOnly);
+  }
+
+  private NamespaceConfig namespace(Path file) {
+    NamespaceConfig.Kind kind = mapped ? NamespaceConfig.Kind.MAPPED : NamespaceConfig.Kind.FILE;
+    return new NamespaceConfig(kind, 4096, 512, file, false);
+  }
+
   private Path existing(int bytes) throws IOException {
     return Files.write(file(), new byte[bytes]);
   }
 
-  private static void refused(Path file, long size, boolean readOnly, String why) {
-    assertThatThrownBy(() -> FileMedia.open(file, size, 512, readOnly))
+  private void refused(Path file, long size, boolean readOnly, String why) {
+    assertThatThrownBy(() -> open(file, size, 512, readOnly))
         .isInstanceOf(InvalidRequestException.class)
         .hasMessageStartingWith("file=" + file)
         .hasMessageContaining(why);
@@ -39,7 +62,7 @@ class MediaFileTest {
   @Test
   void aNewFileIsSparseAndEqualsTheMediumByteForByte() throws IOException {
     long size = 1L << 30;
-    try (Media media = FileMedia.open(file(), size, 4096, false);
+    try (Media media = open(file(), size, 4096, false);
         Arena arena = Arena.ofConfined()) {
       MemorySegment data = arena.allocateFrom("at the very end");
       media.write(size - data.byteSize(), data, 0, data.byteSize());
@@ -67,12 +90,12 @@ class MediaFileTest {
 
   @Test
   void aFileInUseIsRefusedUntilItIsFreeAgain() throws IOException {
-    Media writer = FileMedia.open(file(), 4096, 512, false);
+    Media writer = open(file(), 4096, 512, false);
     refused(file(), 0, false, "in use");
     refused(file(), 0, true, "in use");
     writer.close();
-    try (Media reader = FileMedia.open(file(), 0, 512, true);
-        Media another = FileMedia.open(file(), 0, 512, true)) {
+    try (Media reader = open(file(), 0, 512, true);
+        Media another = open(file(), 0, 512, true)) {
       assertThat(reader.size()).isEqualTo(another.size());
       refused(file(), 0, false, "in use");
     }
@@ -82,10 +105,10 @@ class MediaFileTest {
   void whatWasWrittenIsThereAfterARestart() throws IOException {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment data = arena.allocateFrom("persistent");
-      try (Media media = FileMedia.open(file(), 8192, 512, false)) {
+      try (Media media = open(file(), 8192, 512, false)) {
         media.write(513, data, 0, data.byteSize());
       }
-      try (Media media = FileMedia.open(file(), 0, 512, true)) {
+      try (Media media = open(file(), 0, 512, true)) {
         MemorySegment again = arena.allocate(data.byteSize());
         media.read(513, again, 0, again.byteSize());
         assertThat(again.getString(0)).isEqualTo("persistent");
@@ -96,7 +119,7 @@ class MediaFileTest {
 
   @Test
   void trimmingGivesDiskSpaceBack() throws IOException {
-    try (Media media = FileMedia.open(file(), 4 << 20, 512, false);
+    try (Media media = open(file(), 4 << 20, 512, false);
         Arena arena = Arena.ofConfined()) {
       media.write(0, arena.allocate(4 << 20).fill((byte) 1), 0, 4 << 20);
       media.flush();
@@ -112,7 +135,7 @@ class MediaFileTest {
     Files.setPosixFilePermissions(file(), PosixFilePermissions.fromString("r--r--r--"));
 
     refused(file(), 0, false, "may not be written; use readonly=on");
-    try (Media media = FileMedia.open(file(), 0, 512, true);
+    try (Media media = open(file(), 0, 512, true);
         Arena arena = Arena.ofConfined()) {
       MemorySegment data = arena.allocate(512);
       media.read(0, data, 0, 512);
@@ -141,20 +164,51 @@ class MediaFileTest {
   @Test
   void anEmptyFileBecomesAsLongAsConfigured() throws IOException {
     existing(0);
-    FileMedia.open(file(), 4096, 512, false).close();
+    open(file(), 4096, 512, false).close();
     assertThat(Files.size(file())).isEqualTo(4096);
   }
 
   @Test
   void aFileThatShrinksUnderneathIsAnErrorNotACrash() throws IOException {
-    try (Media media = FileMedia.open(file(), 8192, 512, false);
+    try (Media media = open(file(), 8192, 512, false);
         Arena arena = Arena.ofConfined();
         RandomAccessFile raw = new RandomAccessFile(file().toFile(), "rw")) {
       raw.setLength(4096);
       MemorySegment data = arena.allocate(8192);
       assertThatThrownBy(() -> media.read(0, data, 0, 8192))
           .isInstanceOf(IOException.class)
-          .hasMessageContaining("ends at 4096");
+          .hasMessageContaining(mapped ? "pages are not there" : "ends at 4096");
+      if (mapped) {
+        assertThatThrownBy(() -> media.write(4096, data, 0, 4096)).isInstanceOf(IOException.class);
+      }
+      media.read(0, data, 0, 4096);
+    }
+  }
+
+  /** Compiled code meets what has gone at other places than interpreted code. */
+  @ParameterizedTest
+  @ValueSource(ints = {4, 64, 512, 8192})
+  void aFileThatShrinksIsAnErrorAlsoForCompiledCode(int bytes) throws IOException {
+    try (Media media = open(file(), 32768, 512, false);
+        Arena arena = Arena.ofConfined();
+        RandomAccessFile raw = new RandomAccessFile(file().toFile(), "rw")) {
+      MemorySegment data = arena.allocate(bytes, 8);
+      for (int i = 0; i < 30_000; i++) {
+        assertThat(isRead(media, i % 3 * 8192L, data)).isTrue();
+      }
+      raw.setLength(8192);
+      for (int i = 0; i < 3_000; i++) {
+        assertThat(isRead(media, i % 3 * 8192L, data)).as("%d", i).isEqualTo(i % 3 == 0);
+      }
+    }
+  }
+
+  private static boolean isRead(Media media, long position, MemorySegment data) {
+    try {
+      media.read(position, data, 0, data.byteSize());
+      return true;
+    } catch (IOException e) {
+      return false;
     }
   }
 
@@ -167,10 +221,7 @@ class MediaFileTest {
   void aControllerWithOneBadFileKeepsNoneOpen() throws IOException {
     Path missing = folder.resolve("no/such/disk");
     SimConfig config =
-        SimConfig.builder()
-            .namespace(NamespaceConfig.file(file(), 4096, 512))
-            .namespace(NamespaceConfig.file(missing, 4096, 512))
-            .build();
+        SimConfig.builder().namespace(namespace(file())).namespace(namespace(missing)).build();
     long before = openFiles();
     assertThatThrownBy(() -> SimulatedController.create(config))
         .isInstanceOf(InvalidRequestException.class)
@@ -195,7 +246,7 @@ class MediaFileTest {
 
   @Test
   void usingAClosedFileIsAnErrorNotACrash() throws IOException {
-    Media media = FileMedia.open(file(), 4096, 512, false);
+    Media media = open(file(), 4096, 512, false);
     media.close();
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment data = arena.allocate(512);

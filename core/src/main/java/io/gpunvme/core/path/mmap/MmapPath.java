@@ -10,6 +10,7 @@ import io.gpunvme.core.path.StorageException;
 import io.gpunvme.core.path.StorageException.Kind;
 import io.gpunvme.core.path.Verdict;
 import io.gpunvme.core.transfer.Direction;
+import io.gpunvme.ffi.Mapping;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -176,9 +177,9 @@ public final class MmapPath implements DataPath {
     long at = r.offset() + done;
     long to = r.bufferOffset() + done;
     if (read) {
-      MemorySegment.copy(mapping, at, memory, to, n);
+      Mapping.copy(mapping, at, memory, to, n);
     } else {
-      MemorySegment.copy(memory, to, mapping, at, n);
+      Mapping.copy(memory, to, mapping, at, n);
     }
   }
 

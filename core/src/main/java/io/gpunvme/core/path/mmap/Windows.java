@@ -3,6 +3,7 @@ package io.gpunvme.core.path.mmap;
 import io.gpunvme.core.accel.Accelerator;
 import io.gpunvme.core.accel.BufferCopies;
 import io.gpunvme.core.accel.DeviceBuffer;
+import io.gpunvme.ffi.Mapping;
 import java.lang.foreign.MemorySegment;
 
 /** Two pieces of pinned memory, used in turns: while one is filled, the other is copied. */
@@ -33,7 +34,7 @@ final class Windows implements AutoCloseable {
       w.copies.await();
       w.used = 0;
     }
-    MemorySegment.copy(from, offset, w.memory.segment(), w.used, bytes);
+    Mapping.copy(from, offset, w.memory.segment(), w.used, bytes);
     w.copies.add(w.memory, w.used, to, target, bytes);
     w.used += bytes;
   }
@@ -43,7 +44,7 @@ final class Windows implements AutoCloseable {
     Window w = both[next];
     w.copies.add(from, source, w.memory, 0, bytes);
     w.copies.await();
-    MemorySegment.copy(w.memory.segment(), 0, to, offset, bytes);
+    Mapping.copy(w.memory.segment(), 0, to, offset, bytes);
   }
 
   /** Waits for all copies. */

@@ -31,10 +31,15 @@ class DirectPathTest {
       return 300;
     }
 
+    /** How the controller reaches the file; empty for its usual way. */
+    String media() {
+      return "";
+    }
+
     DataPath open(Path file, Accelerator accelerator, int lba, Placement placement) {
       Device device =
           Device.open(
-              "sim:file=" + file + ",lba=" + lba,
+              "sim:file=" + file + media() + ",lba=" + lba,
               ControllerOptions.builder().allowWrite(true).build());
       InitiatorOptions options = InitiatorOptions.defaults().with(InitiatorKind.CPU, placement);
       return new ClosingPath(DirectPath.open(device.controller(), 1, accelerator, options), device);
@@ -64,6 +69,14 @@ class DirectPathTest {
     @Override
     protected DataPath open(Path file, Accelerator accelerator) {
       return open(file, accelerator, 4096, Placement.HOST);
+    }
+  }
+
+  @Nested
+  class MappedImage extends HostMemory {
+    @Override
+    String media() {
+      return ",media=mapped";
     }
   }
 

@@ -62,7 +62,7 @@ public final class MappedMedia implements Media {
       MemorySegment from, long fromOffset, MemorySegment to, long toOffset, long length)
       throws IOException {
     try {
-      MemorySegment.copy(from, fromOffset, to, toOffset, length);
+      Mapping.copy(from, fromOffset, to, toOffset, length);
     } catch (InternalError e) {
       // The virtual machine's name for SIGBUS: the file was cut, or the disk failed.
       throw new IOException("the backing file's pages are not there: " + e.getMessage(), e);
