@@ -55,13 +55,26 @@ final class ArchitectureTest {
     "core.machine, 'ffi nvme nvme.pci'",
     "core.plan,    'nvme'",
     "core.kind,    'nvme core.plan'",
-    "core.doctor,  'cuda core.accel core.device core.gpu core.machine core.transfer nvme"
-        + " nvme.driver nvme.pci nvme.sim nvme.spec'",
+    "core.doctor,  'ffi cuda cuda.cufile core.accel core.device core.gpu core.machine core.path"
+        + " core.path.cufile core.transfer nvme nvme.driver nvme.pci nvme.sim nvme.spec'",
     "core.report,  ''",
     "core.accel,   'ffi cuda nvme nvme.memory'",
     "core.gpu,     'cuda nvme nvme.driver nvme.memory nvme.pci nvme.sim nvme.spec core.accel"
         + " core.device'",
     "core.transfer, 'nvme nvme.driver nvme.memory nvme.spec core.accel core.gpu'",
+    "core.path,    'cuda nvme nvme.spec core.accel core.transfer'",
+    "core.path.file, 'ffi nvme core.machine core.path'",
+    "core.path.direct, 'cuda nvme nvme.driver core.accel core.gpu core.path core.plan"
+        + " core.transfer'",
+    "core.path.cufile, 'ffi cuda cuda.cufile nvme nvme.pci core.accel core.machine core.path"
+        + " core.transfer'",
+    "core.path.pinned, 'ffi cuda nvme core.accel core.path core.path.file core.transfer'",
+    "core.path.mmap, 'ffi cuda nvme core.accel core.path core.path.file core.transfer'",
+    "core.storage, 'cuda nvme nvme.driver core.accel core.device core.gpu core.kind core.path"
+        + " core.path.cufile core.path.direct core.path.file core.path.mmap core.path.pinned"
+        + " core.plan core.transfer'",
+    "core.bench,   'ffi cuda nvme nvme.driver nvme.memory nvme.pci nvme.sim nvme.spec core.accel"
+        + " core.device core.gpu core.path core.storage core.transfer'",
   })
   void packagesUseOnlyWhatLiesBelow(String name, String below) {
     boolean whole = name.equals("nvme.sim");

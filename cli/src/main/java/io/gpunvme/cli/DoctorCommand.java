@@ -5,6 +5,7 @@ import io.gpunvme.cli.output.Table;
 import io.gpunvme.core.doctor.CudaView;
 import io.gpunvme.core.doctor.Diagnosis;
 import io.gpunvme.core.doctor.Doctor;
+import io.gpunvme.core.doctor.FileView;
 import io.gpunvme.core.doctor.Finding;
 import io.gpunvme.core.doctor.Severity;
 import io.gpunvme.core.doctor.Way;
@@ -48,7 +49,7 @@ final class DoctorCommand extends BaseCommand {
   @Override
   int run() {
     CudaView cuda = noCuda ? new CudaView(false, "not asked", "", List.of()) : CudaView.look();
-    Diagnosis diagnosis = Doctor.examine(machine.read(), cuda);
+    Diagnosis diagnosis = Doctor.examine(machine.read(), cuda, FileView.look());
     print(() -> printText(diagnosis), () -> object(diagnosis));
     return ExitCode.OK;
   }

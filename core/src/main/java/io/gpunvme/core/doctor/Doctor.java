@@ -11,14 +11,17 @@ import java.util.List;
 public final class Doctor {
   private Doctor() {}
 
-  /** Everything there is to say about a machine and the GPUs that CUDA shows of it. */
-  public static Diagnosis examine(Machine machine, CudaView cuda) {
+  /**
+   * Everything there is to say about a machine, the GPUs that CUDA shows of it, and what this
+   * process has to read files with.
+   */
+  public static Diagnosis examine(Machine machine, CudaView cuda, FileView files) {
     List<Finding> findings = new ArrayList<>();
     findings.addAll(SystemChecks.of(machine));
     findings.addAll(SsdChecks.of(machine));
     findings.addAll(GpuChecks.of(machine, cuda));
     findings.addAll(PairChecks.of(machine));
-    findings.addAll(FileChecks.of(machine, cuda));
+    findings.addAll(FileChecks.of(machine, cuda, files));
     return new Diagnosis(findings);
   }
 

@@ -2,57 +2,65 @@ package io.gpunvme.core.doctor;
 
 import io.gpunvme.core.machine.Machine;
 import io.gpunvme.core.machine.SoftwareFacts;
+import io.gpunvme.core.path.Verdict;
+import io.gpunvme.core.path.cufile.CuFileHost;
+import io.gpunvme.core.path.cufile.CuFilePath;
+import io.gpunvme.cuda.cufile.CuFile;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.Set;
 
 /** The paths that read files: cuFile, pinned memory, mmap. */
 final class FileChecks {
   private static final String CUFILE = "cufile";
+  private static final String FILES = "files";
+
+  private final List<Finding> found = new ArrayList<>();
 
   private FileChecks() {}
 
-  static List<Finding> of(Machine machine, CudaView cuda) {
-    List<Finding> found = new ArrayList<>();
-    found.add(
-        Finding.note(
-                "file-paths",
-                "files",
-                "this version reads files through none of cuFile, pinned memory and mmap",
-                "data moves by NVMe commands only (path direct)",
-                "")
-            .blocking(Set.of(Way.CUFILE, Way.PINNED, Way.MMAP)));
+  static List<Finding> of(Machine machine, CudaView cuda, FileView files) {
+    FileChecks checks = new FileChecks();
+    checks.ring(files);
     if (Doctor.hasGpu(machine, cuda)) {
-      cufile(machine.software(), found);
+      checks.cufile(machine.software(), cuda, files.cuFile());
     }
-    return found;
+    return checks.found;
   }
 
-  private static void cufile(SoftwareFacts software, List<Finding> found) {
-    if (software.cufile().isEmpty()) {
+  private void ring(FileView files) {
+    found.add(Finding.ok("file-paths", FILES, "files are read by the paths pinned and mmap"));
+    if (files.ringProblem().isEmpty()) {
+      found.add(Finding.ok("io-uring", FILES, "this process may use io_uring"));
+    } else {
+      found.add(
+          Finding.note(
+              "io-uring-missing",
+              FILES,
+              files.ringProblem(),
+              "path pinned reads with threads, which takes more processor time",
+              files.ringFix()));
+    }
+  }
+
+  private void cufile(SoftwareFacts software, CudaView cuda, CuFileHost host) {
+    Optional<Path> library = CuFile.find(host.environment(), host.root());
+    if (library.isEmpty()) {
       found.add(
           Finding.note(
                   "cufile-missing",
                   CUFILE,
                   "libcufile.so.0 is in none of the usual places",
-                  "no program can use GPUDirect Storage here",
-                  "install CUDA's libcufile package")
+                  "files are not read by cuFile (GPUDirect Storage)",
+                  "install CUDA's libcufile package, or set GPUNVME_LIBCUFILE to the file")
               .blocking(Set.of(Way.CUFILE)));
       return;
     }
-    found.add(Finding.ok(CUFILE, CUFILE, software.cufile()));
-    if (software.nvidiaFs().isEmpty()) {
-      found.add(
-          Finding.note(
-              "nvidia-fs-missing",
-              CUFILE,
-              "the kernel module nvidia-fs is not loaded",
-              "cuFile copies through host memory (compatibility mode), unless it is set up for PCI"
-                  + " P2PDMA",
-              "install nvidia-gds and modprobe nvidia-fs"));
-    } else {
-      found.add(Finding.ok("nvidia-fs", CUFILE, "nvidia-fs " + software.nvidiaFs()));
-    }
+    found.add(Finding.ok(CUFILE, CUFILE, library.get().toString()));
+    cuda.gpus().forEach(gpu -> gpu(gpu, host));
+    nvidiaFs(software);
     if (!software.udev()) {
       found.add(
           Finding.note(
@@ -62,6 +70,35 @@ final class FileChecks {
               "cuFile refuses files: it asks udev for the file system of a block device (error"
                   + " 5027)",
               "in a container mount /run/udev read-only"));
+    }
+  }
+
+  private void gpu(CudaView.Gpu gpu, CuFileHost host) {
+    Verdict verdict = CuFilePath.judgeMachine(gpu.name(), gpu.capability(), host);
+    if (!verdict.possible()) {
+      found.add(
+          Finding.note(
+                  "cufile-gpu",
+                  gpu.address(),
+                  verdict.reason(),
+                  "its memory is filled from files by the paths pinned and mmap",
+                  verdict.fix())
+              .blocking(Set.of(Way.CUFILE)));
+    }
+  }
+
+  private void nvidiaFs(SoftwareFacts software) {
+    if (software.nvidiaFs().isEmpty()) {
+      found.add(
+          Finding.note(
+              "nvidia-fs-missing",
+              CUFILE,
+              "the kernel module nvidia-fs is not loaded",
+              "cuFile copies through host memory (compatibility mode), unless it is set up for PCI"
+                  + " P2PDMA; path auto leaves it out",
+              "install nvidia-gds and modprobe nvidia-fs"));
+    } else {
+      found.add(Finding.ok("nvidia-fs", CUFILE, "nvidia-fs " + software.nvidiaFs()));
     }
   }
 }

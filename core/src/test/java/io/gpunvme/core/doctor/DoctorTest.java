@@ -3,6 +3,7 @@ package io.gpunvme.core.doctor;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.gpunvme.core.machine.FakeMachine;
+import io.gpunvme.core.path.cufile.CuFileHost;
 import io.gpunvme.cuda.ComputeCapability;
 import io.gpunvme.cuda.GpuDirect;
 import io.gpunvme.cuda.WritesOrdering;
@@ -11,6 +12,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -33,7 +35,11 @@ class DoctorTest {
   }
 
   private static Diagnosis examine(FakeMachine machine, CudaView cuda) {
-    return Doctor.examine(machine.read(), cuda);
+    return Doctor.examine(machine.read(), cuda, new FileView("", "", host(machine)));
+  }
+
+  private static CuFileHost host(FakeMachine machine) {
+    return new CuFileHost(machine.paths(), machine.root(), Map.of());
   }
 
   private static Finding finding(Diagnosis diagnosis, String id) {
@@ -99,12 +105,14 @@ class DoctorTest {
             Way.EMBEDDED_GPU_VRAM_DATA,
             Way.EMBEDDED_GPU_VRAM,
             Way.VFIO_CPU,
-            Way.VFIO_GPU_HOST);
+            Way.VFIO_GPU_HOST,
+            Way.PINNED,
+            Way.MMAP);
     assertThat(finding(diagnosis, "ssd-in-use").cause()).contains("mounted at /");
     assertThat(finding(diagnosis, "ssd-vfio").subject()).isEqualTo("0000:15:00.0");
     assertThat(obstacles(diagnosis, Way.VFIO_GPU_VRAM)).containsExactly("gpu-bus-addresses");
     assertThat(obstacles(diagnosis, Way.SYSFS_CPU)).contains("ssd-translated", "ssd-in-use");
-    assertThat(obstacles(diagnosis, Way.PINNED)).containsExactly("file-paths");
+    assertThat(obstacles(diagnosis, Way.CUFILE)).containsExactly("cufile-missing");
   }
 
   @Test
@@ -370,5 +378,51 @@ class DoctorTest {
     assertThat(ids(examine(server, goodGpu())))
         .contains("cufile", "nvidia-fs")
         .doesNotContain("nvidia-fs-missing", "udev-missing");
+  }
+
+  @Test
+  void cufileIsNotForEveryGpu() {
+    FakeMachine server = FakeMachine.server(root).write("usr/lib64/libcufile.so.0", "");
+    assertThat(obstacles(examine(server, goodGpu()), Way.CUFILE)).isEmpty();
+
+    GpuDirect direct = new GpuDirect(false, false, WritesOrdering.OWNER, false);
+    ComputeCapability ada = new ComputeCapability(8, 9);
+    CudaView.Gpu gpu = new CudaView.Gpu("NVIDIA GeForce RTX 4090", "0000:13:00.0", ada, direct);
+    Diagnosis diagnosis = examine(server, new CudaView(true, "", "13.0", List.of(gpu)));
+    assertThat(obstacles(diagnosis, Way.CUFILE)).contains("cufile-gpu");
+    Finding finding = finding(diagnosis, "cufile-gpu");
+    assertThat(finding.subject()).isEqualTo("0000:13:00.0");
+    assertThat(finding.cause()).contains("does not support NVIDIA GeForce RTX 4090");
+    assertThat(obstacles(diagnosis, Way.PINNED)).isEmpty();
+  }
+
+  @Test
+  void cufileIsFoundWhereTheUserSays() {
+    FakeMachine server = FakeMachine.server(root).write("opt/own.so", "");
+    Path library = server.root().resolve("opt/own.so");
+    CuFileHost host =
+        new CuFileHost(
+            server.paths(), server.root(), Map.of("GPUNVME_LIBCUFILE", library.toString()));
+    Diagnosis diagnosis = Doctor.examine(server.read(), goodGpu(), new FileView("", "", host));
+    assertThat(ids(diagnosis)).doesNotContain("cufile-missing");
+    assertThat(finding(diagnosis, "cufile").cause()).isEqualTo(library.toString());
+  }
+
+  @Test
+  void withoutIoUringThreadsRead() {
+    FakeMachine server = FakeMachine.server(root);
+    assertThat(ids(examine(server, NO_CUDA)))
+        .contains("io-uring")
+        .doesNotContain("io-uring-missing");
+
+    FileView none = new FileView("no io_uring: forbidden", "allow it", host(server));
+    Diagnosis diagnosis = Doctor.examine(server.read(), goodGpu(), none);
+    Finding finding = finding(diagnosis, "io-uring-missing");
+    assertThat(finding.severity()).isEqualTo(Severity.NOTE);
+    assertThat(finding.cause()).isEqualTo("no io_uring: forbidden");
+    assertThat(finding.effect()).contains("threads");
+    assertThat(finding.fix()).isEqualTo("allow it");
+    assertThat(obstacles(diagnosis, Way.PINNED)).isEmpty();
+    assertThat(FileView.look().ringProblem()).doesNotContain("Exception");
   }
 }
