@@ -74,7 +74,7 @@ final class ArchitectureTest {
         + " core.path.cufile core.path.direct core.path.file core.path.mmap core.path.pinned"
         + " core.plan core.transfer'",
     "core.bench,   'ffi cuda nvme nvme.driver nvme.memory nvme.pci nvme.sim nvme.spec core.accel"
-        + " core.device core.gpu core.path core.storage core.transfer'",
+        + " core.device core.gpu core.path core.path.file core.storage core.transfer'",
   })
   void packagesUseOnlyWhatLiesBelow(String name, String below) {
     boolean whole = name.equals("nvme.sim");
