@@ -25,10 +25,28 @@ final class GpuBenchMeanings {
     if (id.startsWith("stream.")) {
       return "1 MiB reads from an embedded SSD in pinned memory, every byte checked on the GPU";
     }
+    if (id.startsWith("paths.")) {
+      return path(id);
+    }
+    if (id.startsWith("limit.disk.")) {
+      return "plain reads past the page cache by threads, wanted nowhere: what the disk can do";
+    }
+    if (id.startsWith("limit.cache.")) {
+      return "plain reads of cached pages by threads, wanted nowhere: what the page cache can do";
+    }
     if (id.startsWith("queue.host.") || id.startsWith("queue.vram.")) {
       return queue(id);
     }
     return "";
+  }
+
+  private static String path(String id) {
+    if (id.endsWith(".ram")) {
+      return "reads by kernels from an embedded SSD in pinned memory, beside cuFile's best";
+    }
+    String what = id.contains(".rand") ? "random blocks of 4 KiB" : "a file from start to end";
+    String state = id.contains(".warm") ? "cached" : "not cached";
+    return what + ", " + state + ", every byte compared";
   }
 
   private static String queue(String id) {
