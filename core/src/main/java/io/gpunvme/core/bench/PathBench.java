@@ -38,8 +38,10 @@ public final class PathBench implements AutoCloseable {
   private static final int MEBIBYTE = 1 << 20;
   private static final double NANOS_PER_SECOND = 1e9;
   private static final String AUTO = "auto";
+
   /** What the names of the embedded controllers' threads start with. */
   private static final String WORKERS = "sim:";
+
   private static final int DIRECT_QUEUES = 16;
 
   /** Reads past the page cache take longer, and this many less of them tell as much. */

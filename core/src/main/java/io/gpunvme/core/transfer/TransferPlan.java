@@ -4,6 +4,9 @@ import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.driver.Namespace;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteOrder;
 import java.util.List;
 
 /**
@@ -12,6 +15,11 @@ import java.util.List;
 public final class TransferPlan {
   /** NLB is a 16-bit 0-based count (NVM Command Set 1.0, 3.2.4). */
   private static final long MAX_BLOCKS = 65536;
+
+  private static final ValueLayout.OfLong LONG =
+      ValueLayout.JAVA_LONG.withOrder(ByteOrder.LITTLE_ENDIAN);
+  private static final ValueLayout.OfInt INT =
+      ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN);
 
   private final Direction direction;
   private final int nsid;
@@ -158,6 +166,13 @@ public final class TransferPlan {
   /** Where a command's data lies in the buffer. */
   public long bufferOffset(int command) {
     return bufferOffset[command];
+  }
+
+  /** Writes the commands' fields, each an array of its own, where the offsets say. */
+  void copyTo(MemorySegment target, long slbas, long bufferOffsets, long counts) {
+    MemorySegment.copy(slba, 0, target, LONG, slbas, slba.length);
+    MemorySegment.copy(bufferOffset, 0, target, LONG, bufferOffsets, bufferOffset.length);
+    MemorySegment.copy(blocks, 0, target, INT, counts, blocks.length);
   }
 
   /** The plan as one JSON object. */

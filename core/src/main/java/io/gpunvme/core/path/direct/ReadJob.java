@@ -17,6 +17,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
 /** Reads of one transfer: those of whole blocks as they are, the others as the planner says. */
 final class ReadJob {
@@ -34,6 +35,8 @@ final class ReadJob {
   private final Map<DeviceBuffer, Integer> numbers = new HashMap<>();
   private final List<DeviceBuffer> buffers = new ArrayList<>();
   private final List<List<Extent>> extents = new ArrayList<>();
+  private @Nullable DeviceBuffer lastBuffer;
+  private int lastNumber;
 
   ReadJob(Namespace namespace, Placement placement, Supplier<Staged> staged, Commands commands) {
     this.namespace = namespace;
@@ -73,6 +76,16 @@ final class ReadJob {
   }
 
   private int number(DeviceBuffer buffer) {
+    // Most ranges go where the one before went.
+    if (buffer == lastBuffer) {
+      return lastNumber;
+    }
+    lastBuffer = buffer;
+    lastNumber = newNumber(buffer);
+    return lastNumber;
+  }
+
+  private int newNumber(DeviceBuffer buffer) {
     return numbers.computeIfAbsent(
         buffer,
         b -> {
