@@ -1,0 +1,22 @@
+package io.gpunvme.core.storage;
+
+import io.gpunvme.core.accel.Accelerator;
+import io.gpunvme.core.accel.CpuAccelerator;
+
+/** On the CPU stand-in: direct, pinned, mmap, and what auto takes. */
+class AllPathsTest extends AllPathsContract {
+  @Override
+  Accelerator accelerator() {
+    return CpuAccelerator.open();
+  }
+
+  @Override
+  StorageOptions direct() {
+    return StorageOptions.defaults();
+  }
+
+  @Override
+  String[] files() {
+    return new String[] {"pinned", "mmap", "auto"};
+  }
+}
