@@ -37,7 +37,7 @@ record PathResult(
     boolean known =
         result.unit().equals(random ? "commands/s" : "GB/s")
             && id.group(2).equals("rand") == (random && sweep);
-    long block = sweep ? blockBytes(result, id.group(4)) : 0;
+    long block = blockBytes(result, sweep ? id.group(4) : "");
     if (!known || (sweep && block <= 0)) {
       return Optional.empty();
     }

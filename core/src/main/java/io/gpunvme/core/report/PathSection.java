@@ -1,10 +1,13 @@
 package io.gpunvme.core.report;
 
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
+import java.util.Set;
 import java.util.TreeSet;
 import java.util.function.Function;
 import java.util.function.Predicate;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /** The storage paths side by side. */
@@ -142,11 +145,19 @@ final class PathSection {
   }
 
   private List<Chart> bySize(boolean random, boolean warm) {
-    List<PathResult> shown =
-        good.stream().filter(r -> r.sweep() && r.random() == random && r.warm() == warm).toList();
-    if (shown.isEmpty()) {
+    List<PathResult> alike =
+        good.stream().filter(r -> r.random() == random && r.warm() == warm).toList();
+    Set<String> swept =
+        alike.stream().filter(PathResult::sweep).map(PathResult::path).collect(Collectors.toSet());
+    if (swept.isEmpty()) {
       return List.of();
     }
+    // A path's single result is one more point of its line, unless the sweep has that size too.
+    List<PathResult> shown =
+        alike.stream()
+            .filter(r -> swept.contains(r.path()) && r.blockBytes() > 0)
+            .sorted(Comparator.comparing(r -> !r.sweep()))
+            .toList();
     TreeSet<Long> sizes = new TreeSet<>();
     shown.forEach(r -> sizes.add(r.blockBytes()));
     List<Chart.Series> series = new ArrayList<>();
