@@ -42,7 +42,13 @@ public final class PathBench implements AutoCloseable {
   /** What the names of the embedded controllers' threads start with. */
   private static final String WORKERS = "sim:";
 
-  private static final int DIRECT_QUEUES = 16;
+  private static final int LONG_READ_QUEUES = 16;
+
+  // As RandomBench has it: so many warps keep twelve threads of the controller busy, and doorbells
+  // have cache lines of their own.
+  private static final int RANDOM_QUEUES = 48;
+  private static final int RANDOM_DEPTH = 64;
+  private static final int DOORBELL_STRIDE = 5;
 
   /** Reads past the page cache take longer, and this many less of them tell as much. */
   private static final int COLD_SHARE = 8;
@@ -209,17 +215,22 @@ public final class PathBench implements AutoCloseable {
     }
     String name = file.path().toString().replace("\\", "\\\\").replace(",", "\\,");
     String address =
-        "sim:file=%s,media=mapped,lba=%d,workers=%d"
-            .formatted(name, PathFile.BLOCK, options.workers());
+        "sim:file=%s,media=mapped,lba=%d,workers=%d,dstrd=%d"
+            .formatted(name, PathFile.BLOCK, options.workers(), DOORBELL_STRIDE);
     InitiatorOptions initiator = InitiatorOptions.defaults();
     if (accelerator.gpu()) {
       initiator =
           initiator
               .with(InitiatorKind.GPU, c.random() ? Placement.HOST : Placement.VRAM_DATA)
-              .with(DIRECT_QUEUES, 0, 0);
+              .with(queues(c), c.random() ? RANDOM_DEPTH : 0, 0);
     }
     return GpuStorage.open(
         StorageAddress.parse(address), accelerator, StorageOptions.defaults().with(initiator));
+  }
+
+  /** Each has a warp and a multiprocessor of its own. */
+  private static int queues(PathCase c) {
+    return c.random() ? RANDOM_QUEUES : LONG_READ_QUEUES;
   }
 
   private Measurement measure(PathCase c, String more, int threads) {
@@ -370,7 +381,7 @@ public final class PathBench implements AutoCloseable {
     if (isDirect(c)) {
       all.put("controller_cpu_seconds_per_gb", times.controller / times.gigabytes);
       all.put("controller_threads", options.workers());
-      all.put("sms", accelerator.gpu() ? DIRECT_QUEUES : 0);
+      all.put("sms", accelerator.gpu() ? queues(c) : 0);
     } else {
       all.put("sms", 0);
     }
