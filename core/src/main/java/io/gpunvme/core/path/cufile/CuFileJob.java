@@ -112,7 +112,6 @@ final class CuFileJob implements Runnable {
         continue;
       }
       call.counters().operation(System.nanoTime() - start);
-      call.counters().moved(writing ? Direction.WRITE : Direction.READ, Math.max(0, count));
       rest = after(rest, count);
     }
   }
@@ -128,6 +127,7 @@ final class CuFileJob implements Runnable {
           writing ? "cuFile wrote nothing" : "the file ends here; it was longer when it was opened",
           null);
     }
+    call.counters().moved(writing ? Direction.WRITE : Direction.READ, count);
     if (count < piece.length()) {
       call.counters().retried(1);
     }
