@@ -83,7 +83,11 @@ class AdminCommandFuzzTest {
       }
     }
     boolean waits = example.admin && Sqe.opcode(sqe, 0) == AdminOpcode.ASYNC_EVENT_REQUEST;
-    assertThat(waits).as("%s %s %s", what, example, Sqe.describe(sqe, 0)).isTrue();
+    assertThat(waits)
+        .as(
+            "%s %s %s, CSTS %s, fatal %s",
+            what, example, Sqe.describe(sqe, 0), lab.host.csts(), lab.host.controller.fatalReason())
+        .isTrue();
     held.add(cid);
     return false;
   }
