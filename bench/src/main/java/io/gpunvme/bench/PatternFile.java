@@ -3,6 +3,7 @@ package io.gpunvme.bench;
 import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
 
 import io.gpunvme.core.accel.DeviceBuffer;
+import io.gpunvme.core.bench.BlockPattern;
 import io.gpunvme.core.path.Range;
 import java.io.IOException;
 import java.lang.foreign.Arena;
@@ -42,16 +43,9 @@ final class PatternFile {
     return bytes;
   }
 
-  private static long word(long index) {
-    long z = (index + 1) * 0x9E3779B97F4A7C15L;
-    z = (z ^ z >>> 30) * 0xBF58476D1CE4E5B9L;
-    z = (z ^ z >>> 27) * 0x94D049BB133111EBL;
-    return z ^ z >>> 31;
-  }
-
   private static void fill(MemorySegment memory, long offset) {
     for (long i = 0; i < memory.byteSize(); i += Long.BYTES) {
-      memory.set(JAVA_LONG_UNALIGNED, i, word((offset + i) / Long.BYTES));
+      memory.set(JAVA_LONG_UNALIGNED, i, BlockPattern.hash((offset + i) / Long.BYTES));
     }
   }
 
@@ -113,7 +107,7 @@ final class PatternFile {
 
   private static void requireWords(MemorySegment part, long offset) {
     for (long i = 0; i < part.byteSize(); i += Long.BYTES) {
-      if (part.get(JAVA_LONG_UNALIGNED, i) != word((offset + i) / Long.BYTES)) {
+      if (part.get(JAVA_LONG_UNALIGNED, i) != BlockPattern.hash((offset + i) / Long.BYTES)) {
         throw new IllegalStateException("wrong data at " + (offset + i));
       }
     }

@@ -6,7 +6,7 @@ import java.nio.ByteOrder;
 import java.util.stream.LongStream;
 
 /** What the benchmarks put on their SSDs; {@code kernels/reads.cu} knows the same. */
-final class BlockPattern {
+public final class BlockPattern {
   private static final ValueLayout.OfLong LONG =
       ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
 
@@ -15,7 +15,7 @@ final class BlockPattern {
   private BlockPattern() {}
 
   /** The finalizer of splitmix64. */
-  static long hash(long value) {
+  public static long hash(long value) {
     long x = value + 0x9E3779B97F4A7C15L;
     x = (x ^ x >>> 30) * 0xBF58476D1CE4E5B9L;
     x = (x ^ x >>> 27) * 0x94D049BB133111EBL;

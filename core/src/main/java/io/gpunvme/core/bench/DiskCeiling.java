@@ -22,6 +22,10 @@ import java.util.concurrent.atomic.AtomicLong;
 final class DiskCeiling {
   static final String SEQUENTIAL = "limit.disk.seq";
   static final String AFTERWARDS = "limit.disk.seq.afterwards";
+
+  /** Measured between the repetitions of what it limits. */
+  static final String BESIDE = "limit.disk.seq.beside";
+
   static final String RANDOM = "limit.disk.rand4k";
   static final String CACHE = "limit.cache.seq";
   static final String CACHE_RANDOM = "limit.cache.rand4k";
@@ -34,6 +38,9 @@ final class DiskCeiling {
   private final PathFile file;
   private final long randomReads;
   private final PathBenchListener listener;
+
+  /** Of the last sequential measurement past the page cache. */
+  private int bestThreads = LONG_THREADS[0];
 
   DiskCeiling(PathFile file, int randomReads, PathBenchListener listener) {
     this.file = file;
@@ -67,12 +74,24 @@ final class DiskCeiling {
     Measurement best = null;
     for (int threads : numbers) {
       Measurement m = measure(id, random, warm, threads, repetitions);
-      best = best == null || m.median() > best.median() ? m : best;
+      if (best == null || m.median() > best.median()) {
+        best = m;
+        bestThreads = random || warm ? bestThreads : threads;
+      }
     }
     if (best == null) {
       throw new IllegalStateException("no number of threads");
     }
     return best;
+  }
+
+  /**
+   * The sequential rate past the page cache once more, by as many threads as were best before, in
+   * 10^9 bytes a second.
+   */
+  double again() {
+    long reads = file.source().size() / LONG_READ;
+    return reads * (double) LONG_READ / once(false, false, bestThreads, LONG_READ, reads);
   }
 
   private Measurement measure(

@@ -57,6 +57,11 @@ public record Measurement(
     return new Measurement(other, unit, samples, conditions, limit, peer);
   }
 
+  /** The same under other conditions. */
+  Measurement under(Map<String, Object> others) {
+    return new Measurement(id, unit, samples, others, limit, peer);
+  }
+
   /** The same beside its limit. */
   public Measurement limitedBy(Measurement other) {
     return new Measurement(

@@ -60,6 +60,7 @@ public final class PathBench implements AutoCloseable {
   private final PathBenchOptions options;
   private final PathBenchListener listener;
   private final PathFile file;
+  private final DiskCeiling ceiling;
   private final DeviceBuffer target;
   private final DeviceBuffer pinned;
   private final Map<String, Measurement> limits = new LinkedHashMap<>();
@@ -81,6 +82,7 @@ public final class PathBench implements AutoCloseable {
     this.listener = listener;
     listener.begins("make file", options.fileBytes());
     file = new PathFile(options.folder(), options.fileBytes(), listener::moved);
+    ceiling = new DiskCeiling(file, coldReads(), listener);
     long bytes = Math.max(options.fileBytes(), (long) options.randomReads() * PathFile.BLOCK);
     DeviceBuffer device = null;
     try {
@@ -105,7 +107,6 @@ public final class PathBench implements AutoCloseable {
   public List<Measurement> run() {
     for (String id : DiskCeiling.ids()) {
       try {
-        DiskCeiling ceiling = new DiskCeiling(file, coldReads(), listener);
         Measurement m = ceiling.measure(id, options.repetitions());
         limits.put(id, m);
         listener.measured(m);
@@ -127,7 +128,7 @@ public final class PathBench implements AutoCloseable {
     // A disk shared with others changes its mind: the same again shows by how much.
     try {
       Measurement again =
-          new DiskCeiling(file, coldReads(), listener)
+          ceiling
               .measure(DiskCeiling.SEQUENTIAL, options.repetitions())
               .named(DiskCeiling.AFTERWARDS);
       limits.put(DiskCeiling.AFTERWARDS, again);
@@ -136,7 +137,7 @@ public final class PathBench implements AutoCloseable {
       listener.skipped(DiskCeiling.AFTERWARDS, String.valueOf(e.getMessage()));
     }
     List<Measurement> all = new ArrayList<>(limits.values());
-    results.forEach(m -> all.add(compared(m)));
+    all.addAll(new PathComparison(limits, results).compared());
     return all;
   }
 
@@ -197,7 +198,7 @@ public final class PathBench implements AutoCloseable {
     }
     Map<String, Object> conditions = new LinkedHashMap<>(best.conditions());
     conditions.put("median_by_threads", sweep);
-    return Measurement.of(best.id(), best.unit(), best.samples(), conditions);
+    return best.under(conditions);
   }
 
   private static int chunk(PathCase c) {
@@ -241,17 +242,40 @@ public final class PathBench implements AutoCloseable {
     Times times = new Times(threads);
     long bytes = ranges.stream().mapToLong(Range::length).sum();
     listener.begins(id(c), bytes * (repetitions(c).least() + 1));
+    List<Double> beside = new ArrayList<>();
     double[] samples;
     try (Reopened storage = new Reopened(c, more)) {
       samples =
           repetitions(c)
-              .samples(() -> read(c, storage.prepared(times), ranges, offsets, buffer, times));
+              .samples(
+                  () -> {
+                    besides(c, beside);
+                    return read(c, storage.prepared(times), ranges, offsets, buffer, times);
+                  });
     }
     PathStats stats = times.stats;
     if (stats == null) {
       throw new IllegalStateException("nothing was read");
     }
-    return Measurement.of(id(c), c.unit(), samples, conditions(c, ranges.size(), stats, times));
+    Measurement m =
+        Measurement.of(id(c), c.unit(), samples, conditions(c, ranges.size(), stats, times));
+    return beside.isEmpty() ? m : m.limitedBy(besideOf(beside));
+  }
+
+  /**
+   * What the disk can do now: one that is shared with others changes its mind from minute to
+   * minute.
+   */
+  private void besides(PathCase c, List<Double> beside) {
+    if (limits.containsKey(DiskCeiling.SEQUENTIAL) && !c.warm() && !c.random() && !isSweep(c)) {
+      beside.add(ceiling.again());
+    }
+  }
+
+  /** Without the first, as of all samples. */
+  private static Measurement besideOf(List<Double> beside) {
+    double[] samples = beside.stream().skip(1).mapToDouble(d -> d).toArray();
+    return Measurement.of(DiskCeiling.BESIDE, "GB/s", samples, Map.of());
   }
 
   /** What the repetitions add up. */
@@ -273,7 +297,7 @@ public final class PathBench implements AutoCloseable {
     return isDirect(c) || c.path().equals(PathKind.MMAP.toString());
   }
 
-  /** The storage, opened again wherever a mapping would keep the page cache warm. */
+  /** The storage, opened again where a mapping would keep a cold file's pages. */
   private final class Reopened implements AutoCloseable {
     private final PathCase wanted;
     private final String more;
@@ -286,7 +310,9 @@ public final class PathBench implements AutoCloseable {
 
     /** The storage, and the page cache as the case wants it. */
     GpuStorage prepared(Times times) {
-      if (isMapped(wanted)) {
+      // A warm file stays mapped, as other paths keep theirs open: finding its pages anew each time
+      // would be measured, and not reading them.
+      if (isMapped(wanted) && !wanted.warm()) {
         close();
       }
       times.resident = prepare(wanted);
@@ -435,41 +461,6 @@ public final class PathBench implements AutoCloseable {
       ranges.add(new Range(at, buffer, at, Math.min(block, options.fileBytes() - at)));
     }
     return ranges;
-  }
-
-  /** Beside its limit and the best other path that did the same. */
-  private Measurement compared(Measurement m) {
-    Measurement result = m;
-    String state = m.id().contains(".warm") ? "warm" : "cold";
-    boolean random = m.unit().equals("commands/s");
-    PathCase like = new PathCase("", random, state.equals("warm"), 0);
-    Measurement limit = limits.get(like.limit());
-    if (limit != null) {
-      result = result.limitedBy(limit);
-    }
-    Measurement best = null;
-    for (Measurement other : results) {
-      boolean same = rest(other.id()).equals(rest(m.id())) && !other.id().equals(m.id());
-      // What auto chose is no other path.
-      if (same && !isAuto(other) && !(isAuto(m) && other.id().contains(chosen(m)))) {
-        best = best == null || other.median() > best.median() ? other : best;
-      }
-    }
-    return best == null ? result : result.besides(best);
-  }
-
-  private static boolean isAuto(Measurement m) {
-    return m.id().startsWith("paths.auto.");
-  }
-
-  private static String chosen(Measurement m) {
-    return "paths." + m.conditions().get("path") + ".";
-  }
-
-  /** An id without its path. */
-  private static String rest(String id) {
-    int first = id.indexOf('.') + 1;
-    return id.substring(id.indexOf('.', first));
   }
 
   /** Removes the file. */
