@@ -28,6 +28,7 @@ public final class GpuInitiator implements Initiator {
   private final Placement placement;
   private final DeviceQueues queues;
   private final DeviceBuffer moved;
+  private final TransferArrays arrays;
   private final int retries;
 
   /** Of the buffer that was used last: describing a large one takes a while. */
@@ -89,6 +90,7 @@ public final class GpuInitiator implements Initiator {
     this.kernel = kernel;
     this.placement = placement;
     this.retries = retries;
+    arrays = new TransferArrays(accelerator);
     queues =
         new DeviceQueues(
             controller, accelerator, DeviceQueueOptions.exclusive(placement, queuePairs, depth));
@@ -126,8 +128,8 @@ public final class GpuInitiator implements Initiator {
     queues.takeErrors();
     KernelWatch watch = new KernelWatch(controller, queues, job, moved);
     long start = System.nanoTime();
-    TransferArrays arrays = new TransferArrays(accelerator, plan);
     try {
+      arrays.load(plan);
       GpuTransfer transfer = new GpuTransfer(controller, queues, kernel, job, arrays, watch);
       if (plan.commands() > 0) {
         guarded(transfer, description);
@@ -144,7 +146,7 @@ public final class GpuInitiator implements Initiator {
       watch.restoreInterrupt();
       hung = watch.hung();
       if (!hung) {
-        arrays.close();
+        arrays.unload();
       }
     }
   }
@@ -251,6 +253,7 @@ public final class GpuInitiator implements Initiator {
       last.close();
     }
     moved.close();
+    arrays.close();
     kernel.close();
   }
 }

@@ -6,32 +6,48 @@ import io.gpunvme.core.gpu.DeviceLayout;
 import io.gpunvme.core.gpu.DeviceLayout.TransferArgs;
 import io.gpunvme.core.gpu.DeviceStatus;
 import io.gpunvme.nvme.spec.IoOpcode;
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 import java.util.Arrays;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 
-/** A plan's arrays in the accelerator's memory, one after the other. */
+/**
+ * A plan's arrays in the accelerator's memory, one after the other, and in pinned memory on their
+ * way there. Both are kept from plan to plan: taking and freeing them costs more than a short
+ * transfer. For one thread.
+ */
 final class TransferArrays implements AutoCloseable {
   private static final ValueLayout.OfInt INT =
       ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN);
   private static final long CURSOR_BYTES = 64;
 
-  private final TransferPlan plan;
-  private final DeviceBuffer memory;
-  private final long slba;
-  private final long offset;
-  private final long blocks;
-  private final long order;
-  private final long statuses;
-  private final long started;
-  private final long cursor;
+  /** What is longer is given back after the transfer. */
+  private static final long LONGEST_KEPT = 64 << 20;
 
-  /** Uploads the plan; every command is pending. */
-  TransferArrays(Accelerator accelerator, TransferPlan plan) {
-    this.plan = plan;
-    long n = plan.commands();
+  private static final long LEAST = 64 << 10;
+
+  private final Accelerator accelerator;
+  private @Nullable DeviceBuffer device;
+  private @Nullable DeviceBuffer pinned;
+  private @Nullable TransferPlan plan;
+  private long slba;
+  private long offset;
+  private long blocks;
+  private long order;
+  private long statuses;
+  private long started;
+  private long cursor;
+
+  TransferArrays(Accelerator accelerator) {
+    this.accelerator = accelerator;
+  }
+
+  /** Uploads a plan in place of the one before; every command is pending. */
+  void load(TransferPlan next) {
+    plan = next;
+    long n = next.commands();
     slba = 0;
     offset = slba + n * Long.BYTES;
     blocks = offset + n * Long.BYTES;
@@ -39,19 +55,52 @@ final class TransferArrays implements AutoCloseable {
     statuses = order + n * Integer.BYTES;
     started = statuses + n * Integer.BYTES;
     cursor = Math.ceilDiv(started + n * Integer.BYTES, CURSOR_BYTES) * CURSOR_BYTES;
-    memory = accelerator.allocate(cursor + CURSOR_BYTES);
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment all = arena.allocate(memory.size(), Long.BYTES);
-      // Whole arrays: a million commands' words one by one take longer than their transfer.
-      plan.copyTo(all, slba, offset, blocks);
-      int[] pending = new int[plan.commands()];
-      Arrays.fill(pending, DeviceStatus.PENDING);
-      MemorySegment.copy(pending, 0, all, INT, statuses, pending.length);
-      memory.copyFromHost(all, 0);
-    } catch (RuntimeException e) {
-      memory.close();
-      throw e;
+    long bytes = cursor + CURSOR_BYTES;
+    reserve(bytes);
+    MemorySegment all = pinned().segment().asSlice(0, bytes);
+    // Whole arrays: a million commands' words one by one take longer than their transfer.
+    next.copyTo(all, slba, offset, blocks);
+    int[] pending = new int[next.commands()];
+    Arrays.fill(pending, DeviceStatus.PENDING);
+    MemorySegment.copy(pending, 0, all, INT, statuses, pending.length);
+    all.asSlice(started).fill((byte) 0);
+    device().copyFromHost(all, 0);
+  }
+
+  private void reserve(long bytes) {
+    DeviceBuffer there = pinned;
+    if (there != null && there.size() >= bytes) {
+      return;
     }
+    close();
+    // The pinned memory comes last: where it is, both are.
+    long capacity = Math.max(LEAST, Long.highestOneBit(bytes - 1) << 1);
+    device = accelerator.allocate(capacity);
+    pinned = accelerator.allocatePinned(capacity);
+  }
+
+  /** The transfer is over; gives back what is too long to be kept. */
+  void unload() {
+    DeviceBuffer there = device;
+    if (there != null && there.size() > LONGEST_KEPT) {
+      close();
+    }
+  }
+
+  private TransferPlan plan() {
+    return present(plan);
+  }
+
+  private DeviceBuffer device() {
+    return present(device);
+  }
+
+  private DeviceBuffer pinned() {
+    return present(pinned);
+  }
+
+  private static <T> T present(@Nullable T part) {
+    return Objects.requireNonNull(part, "no plan was loaded");
   }
 
   /** Makes commands pending again and uploads their order. */
@@ -60,17 +109,12 @@ final class TransferArrays implements AutoCloseable {
     for (int command : again) {
       all[command] = DeviceStatus.PENDING;
     }
-    memory.copyFromHost(little(again), order);
-    memory.copyFromHost(little(all), statuses);
-    try (Arena arena = Arena.ofConfined()) {
-      memory.copyFromHost(arena.allocate(CURSOR_BYTES), cursor);
-    }
-  }
-
-  private static MemorySegment little(int[] values) {
-    MemorySegment bytes = Arena.ofAuto().allocate(INT, Math.max(1, values.length));
-    MemorySegment.copy(values, 0, bytes, INT, 0, values.length);
-    return bytes.asSlice(0, (long) values.length * Integer.BYTES);
+    MemorySegment staging = pinned().segment();
+    MemorySegment.copy(again, 0, staging, INT, order, again.length);
+    MemorySegment.copy(all, 0, staging, INT, statuses, all.length);
+    device().copyFromHost(staging.asSlice(order, started - order), order);
+    staging.asSlice(cursor, CURSOR_BYTES).fill((byte) 0);
+    device().copyFromHost(staging.asSlice(cursor, CURSOR_BYTES), cursor);
   }
 
   /** The statuses of all commands. */
@@ -84,11 +128,9 @@ final class TransferArrays implements AutoCloseable {
   }
 
   private int[] ints(long at) {
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment bytes = arena.allocate(INT, Math.max(1, plan.commands()));
-      memory.copyToHost(at, bytes.asSlice(0, (long) plan.commands() * Integer.BYTES));
-      return bytes.toArray(INT);
-    }
+    MemorySegment bytes = pinned().segment().asSlice(at, (long) plan().commands() * Integer.BYTES);
+    device().copyToHost(at, bytes);
+    return bytes.toArray(INT);
   }
 
   /**
@@ -102,7 +144,7 @@ final class TransferArrays implements AutoCloseable {
    */
   void describe(
       MemorySegment args, long queues, long buffer, long moved, int commands, boolean ordered) {
-    long base = memory.deviceAddress();
+    long base = device().deviceAddress();
     DeviceLayout.setLong(args, TransferArgs.QUEUES, queues);
     DeviceLayout.setLong(args, TransferArgs.BUFFER, buffer);
     DeviceLayout.setLong(args, TransferArgs.SLBA, base + slba);
@@ -114,14 +156,26 @@ final class TransferArrays implements AutoCloseable {
     DeviceLayout.setLong(args, TransferArgs.CURSOR, base + cursor);
     DeviceLayout.setLong(args, TransferArgs.MOVED, moved);
     DeviceLayout.setInt(args, TransferArgs.COMMANDS, commands);
-    boolean read = plan.direction() == Direction.READ;
+    boolean read = plan().direction() == Direction.READ;
     DeviceLayout.setInt(args, TransferArgs.OPCODE, read ? IoOpcode.READ : IoOpcode.WRITE);
-    DeviceLayout.setInt(args, TransferArgs.NSID, plan.nsid());
+    DeviceLayout.setInt(args, TransferArgs.NSID, plan().nsid());
   }
 
   /** No kernel uses them any more. */
   @Override
   public void close() {
-    memory.close();
+    DeviceBuffer first = device;
+    DeviceBuffer second = pinned;
+    device = null;
+    pinned = null;
+    try {
+      if (first != null) {
+        first.close();
+      }
+    } finally {
+      if (second != null) {
+        second.close();
+      }
+    }
   }
 }

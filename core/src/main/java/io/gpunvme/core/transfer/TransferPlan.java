@@ -7,6 +7,7 @@ import io.gpunvme.nvme.driver.Namespace;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
+import java.util.Arrays;
 import java.util.List;
 
 /**
@@ -30,37 +31,15 @@ public final class TransferPlan {
   private final long bytes;
   private final long bufferEnd;
 
-  private TransferPlan(
-      Direction direction, int nsid, int blockSize, List<Extent> extents, long perCommand) {
-    this.direction = direction;
-    this.nsid = nsid;
-    this.blockSize = blockSize;
-    long count = 0;
-    for (Extent e : extents) {
-      count = Math.addExact(count, Math.ceilDiv(e.blocks(), perCommand));
-    }
-    if (count > Integer.MAX_VALUE - 8) {
-      throw new InvalidRequestException("a plan of " + count + " commands is too long; split it");
-    }
-    this.slba = new long[(int) count];
-    this.blocks = new int[(int) count];
-    this.bufferOffset = new long[(int) count];
-    long total = 0;
-    long end = 0;
-    int i = 0;
-    for (Extent e : extents) {
-      for (long done = 0; done < e.blocks(); i++) {
-        int n = (int) Math.min(perCommand, e.blocks() - done);
-        slba[i] = e.slba() + done;
-        blocks[i] = n;
-        bufferOffset[i] = e.bufferOffset() + done * blockSize;
-        done += n;
-      }
-      total += e.blocks() * blockSize;
-      end = Math.max(end, e.bufferOffset() + e.blocks() * blockSize);
-    }
-    this.bytes = total;
-    this.bufferEnd = end;
+  private TransferPlan(Builder from) {
+    direction = from.direction;
+    nsid = from.nsid;
+    blockSize = from.blockSize;
+    slba = Arrays.copyOf(from.slba, from.count);
+    blocks = Arrays.copyOf(from.blocks, from.count);
+    bufferOffset = Arrays.copyOf(from.bufferOffset, from.count);
+    bytes = from.bytes;
+    bufferEnd = from.bufferEnd;
   }
 
   /**
@@ -89,32 +68,122 @@ public final class TransferPlan {
       long namespaceBlocks,
       long maxTransferBytes,
       List<Extent> extents) {
-    long perCommand = Math.min(MAX_BLOCKS, maxTransferBytes / blockSize);
-    if (perCommand < 1) {
-      throw new InvalidRequestException(
-          "a maximum transfer of " + maxTransferBytes + " bytes holds no block of " + blockSize);
-    }
+    Builder builder = new Builder(direction, nsid, blockSize, namespaceBlocks, maxTransferBytes);
     for (Extent e : extents) {
-      check(e, blockSize, namespaceBlocks);
+      builder.add(e.slba(), e.blocks(), e.bufferOffset());
     }
-    return new TransferPlan(direction, nsid, blockSize, extents, perCommand);
+    return builder.build();
   }
 
-  private static void check(Extent e, int blockSize, long namespaceBlocks) {
-    if (e.slba() < 0 || e.blocks() <= 0 || e.blocks() > namespaceBlocks - e.slba()) {
-      throw new InvalidRequestException(
-          e.blocks()
-              + " blocks at LBA "
-              + e.slba()
-              + " leave the namespace of "
-              + namespaceBlocks
-              + " blocks");
+  /**
+   * Plans a transfer extent by extent.
+   *
+   * @param maxTransferBytes as of {@link #of}
+   */
+  public static Builder builder(Direction direction, Namespace namespace, long maxTransferBytes) {
+    return new Builder(
+        direction, namespace.nsid(), namespace.blockSize(), namespace.blocks(), maxTransferBytes);
+  }
+
+  /** Collects a plan's commands. For one thread. */
+  public static final class Builder {
+    private static final int FIRST_CAPACITY = 16;
+    private static final int MOST = Integer.MAX_VALUE - 8;
+
+    private final Direction direction;
+    private final int nsid;
+    private final int blockSize;
+    private final long namespaceBlocks;
+    private final long perCommand;
+    private long[] slba = new long[FIRST_CAPACITY];
+    private int[] blocks = new int[FIRST_CAPACITY];
+    private long[] bufferOffset = new long[FIRST_CAPACITY];
+    private int count;
+    private long bytes;
+    private long bufferEnd;
+
+    private Builder(
+        Direction direction, int nsid, int blockSize, long namespaceBlocks, long maxTransferBytes) {
+      this.direction = direction;
+      this.nsid = nsid;
+      this.blockSize = blockSize;
+      this.namespaceBlocks = namespaceBlocks;
+      perCommand = Math.min(MAX_BLOCKS, maxTransferBytes / blockSize);
+      if (perCommand < 1) {
+        throw new InvalidRequestException(
+            "a maximum transfer of " + maxTransferBytes + " bytes holds no block of " + blockSize);
+      }
     }
-    if (e.bufferOffset() < 0
-        || (e.bufferOffset() & 3) != 0
-        || e.blocks() > (Long.MAX_VALUE - e.bufferOffset()) / blockSize) {
-      throw new InvalidRequestException(
-          "buffer offset " + e.bufferOffset() + " is not a multiple of 4 inside a buffer");
+
+    /**
+     * Adds an extent, which is started after those before it.
+     *
+     * @throws InvalidRequestException if it is empty, leaves the namespace, or its place in the
+     *     buffer is negative or not a multiple of 4
+     */
+    public void add(long firstBlock, long length, long offset) {
+      check(firstBlock, length, offset);
+      for (long done = 0; done < length; ) {
+        long n = Math.min(perCommand, length - done);
+        addCommand(firstBlock + done, (int) n, offset + done * blockSize);
+        done += n;
+      }
+      bytes += length * blockSize;
+      bufferEnd = Math.max(bufferEnd, offset + length * blockSize);
+    }
+
+    private void check(long firstBlock, long length, long offset) {
+      if (firstBlock < 0 || length <= 0 || length > namespaceBlocks - firstBlock) {
+        throw new InvalidRequestException(
+            length
+                + " blocks at LBA "
+                + firstBlock
+                + " leave the namespace of "
+                + namespaceBlocks
+                + " blocks");
+      }
+      if (offset < 0
+          || (offset & 3) != 0
+          || Math.multiplyHigh(length, blockSize) != 0
+          || length * blockSize > Long.MAX_VALUE - offset) {
+        throw new InvalidRequestException(
+            "buffer offset " + offset + " is not a multiple of 4 inside a buffer");
+      }
+      if (length > perCommand && Math.ceilDiv(length, perCommand) > MOST - count) {
+        throw new InvalidRequestException(
+            "a plan of more than " + MOST + " commands is too long; split it");
+      }
+    }
+
+    private void addCommand(long firstBlock, int length, long offset) {
+      if (count == slba.length) {
+        grow();
+      }
+      slba[count] = firstBlock;
+      blocks[count] = length;
+      bufferOffset[count] = offset;
+      count++;
+    }
+
+    private void grow() {
+      if (count == MOST) {
+        throw new InvalidRequestException(
+            "a plan of more than " + MOST + " commands is too long; split it");
+      }
+      int capacity = (int) Math.min(MOST, 2L * count);
+      slba = Arrays.copyOf(slba, capacity);
+      blocks = Arrays.copyOf(blocks, capacity);
+      bufferOffset = Arrays.copyOf(bufferOffset, capacity);
+    }
+
+    /** Whether nothing was added. */
+    public boolean isEmpty() {
+      return count == 0;
+    }
+
+    /** What was added. */
+    public TransferPlan build() {
+      return new TransferPlan(this);
     }
   }
 

@@ -12,7 +12,6 @@ import io.gpunvme.core.path.Range;
 import io.gpunvme.core.path.RequestShape;
 import io.gpunvme.core.path.StorageException;
 import io.gpunvme.core.transfer.Direction;
-import io.gpunvme.core.transfer.Extent;
 import io.gpunvme.core.transfer.Initiator;
 import io.gpunvme.core.transfer.InitiatorOptions;
 import io.gpunvme.core.transfer.TransferListener;
@@ -186,26 +185,30 @@ public final class DirectPath implements DataPath {
       return call;
     }
 
+    /** Commands to come. */
+    TransferPlan.Builder plan(Direction direction) {
+      return TransferPlan.builder(direction, namespace, initiator().maxTransferBytes());
+    }
+
     /** Moves whole blocks between the namespace and a buffer of this path's placement. */
-    void run(Direction direction, List<Extent> extents, DeviceBuffer buffer) {
-      if (extents.isEmpty()) {
+    void run(TransferPlan.Builder plan, DeviceBuffer buffer) {
+      if (plan.isEmpty()) {
         return;
       }
-      Initiator who = initiator();
-      TransferPlan plan = TransferPlan.of(direction, namespace, who.maxTransferBytes(), extents);
       TransferReport report =
-          who.run(
-              plan,
-              buffer,
-              new TransferListener() {
-                @Override
-                public void moved(long bytes) {}
+          initiator()
+              .run(
+                  plan.build(),
+                  buffer,
+                  new TransferListener() {
+                    @Override
+                    public void moved(long bytes) {}
 
-                @Override
-                public boolean isCancelled() {
-                  return call.isCancelled();
-                }
-              });
+                    @Override
+                    public boolean isCancelled() {
+                      return call.isCancelled();
+                    }
+                  });
       call.counters().operations(report.latency());
       call.counters().retried(report.retries());
       mode =

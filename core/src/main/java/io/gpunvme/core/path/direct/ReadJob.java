@@ -10,7 +10,7 @@ import io.gpunvme.core.plan.PlanOptions;
 import io.gpunvme.core.plan.Planner;
 import io.gpunvme.core.plan.Ranges;
 import io.gpunvme.core.transfer.Direction;
-import io.gpunvme.core.transfer.Extent;
+import io.gpunvme.core.transfer.TransferPlan;
 import io.gpunvme.nvme.driver.Namespace;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -28,19 +28,21 @@ final class ReadJob {
 
   private final Namespace namespace;
   private final int block;
+  private final int shift;
   private final Placement placement;
   private final Supplier<Staged> staged;
   private final Commands commands;
 
   private final Map<DeviceBuffer, Integer> numbers = new HashMap<>();
   private final List<DeviceBuffer> buffers = new ArrayList<>();
-  private final List<List<Extent>> extents = new ArrayList<>();
+  private final List<TransferPlan.Builder> plans = new ArrayList<>();
   private @Nullable DeviceBuffer lastBuffer;
   private int lastNumber;
 
   ReadJob(Namespace namespace, Placement placement, Supplier<Staged> staged, Commands commands) {
     this.namespace = namespace;
     block = namespace.blockSize();
+    shift = Integer.numberOfTrailingZeros(block);
     this.placement = placement;
     this.staged = staged;
     this.commands = commands;
@@ -55,9 +57,7 @@ final class ReadJob {
       }
       int number = number(r.buffer());
       if (isWhole(r) && isReached(r.buffer())) {
-        extents
-            .get(number)
-            .add(new Extent(r.offset() / block, r.length() / block, r.bufferOffset()));
+        plans.get(number).add(r.offset() >> shift, r.length() >> shift, r.bufferOffset());
       } else {
         others.add(r.offset(), r.length(), number, r.bufferOffset());
         count++;
@@ -68,7 +68,7 @@ final class ReadJob {
       addDirect(plan);
     }
     for (int i = 0; i < buffers.size(); i++) {
-      commands.run(Direction.READ, extents.get(i), buffers.get(i));
+      commands.run(plans.get(i), buffers.get(i));
     }
     if (plan != null) {
       readStaged(plan);
@@ -90,7 +90,7 @@ final class ReadJob {
         buffer,
         b -> {
           buffers.add(b);
-          extents.add(new ArrayList<>());
+          plans.add(commands.plan(Direction.READ));
           return buffers.size() - 1;
         });
   }
@@ -127,11 +127,9 @@ final class ReadJob {
     for (int io = 0; io < plan.ios(); io++) {
       if (isDirect(plan, io)) {
         int piece = plan.firstPiece(io);
-        extents
+        plans
             .get(plan.target(piece))
-            .add(
-                new Extent(
-                    plan.offset(io) / block, plan.length(io) / block, plan.targetOffset(piece)));
+            .add(plan.offset(io) >> shift, plan.length(io) >> shift, plan.targetOffset(piece));
       }
     }
   }
@@ -145,7 +143,7 @@ final class ReadJob {
 
   /** Reads as many I/Os as fit into the staging memory; returns the next one. */
   private int round(Plan plan, int from) {
-    List<Extent> reads = new ArrayList<>();
+    TransferPlan.Builder reads = commands.plan(Direction.READ);
     List<Integer> ios = new ArrayList<>();
     long used = 0;
     int io = from;
@@ -156,7 +154,7 @@ final class ReadJob {
       if (used + plan.length(io) > staged.get().memory().size()) {
         break;
       }
-      reads.add(new Extent(plan.offset(io) / block, plan.length(io) / block, used));
+      reads.add(plan.offset(io) >> shift, plan.length(io) >> shift, used);
       ios.add(io);
       used += plan.length(io);
     }
@@ -164,9 +162,11 @@ final class ReadJob {
       return io;
     }
     commands.call().throwIfCancelled(plan.offset(ios.getFirst()), used);
-    commands.run(Direction.READ, reads, staged.get().memory());
-    for (int i = 0; i < ios.size(); i++) {
-      copyOut(plan, ios.get(i), reads.get(i).bufferOffset());
+    commands.run(reads, staged.get().memory());
+    long at = 0;
+    for (int next : ios) {
+      copyOut(plan, next, at);
+      at += plan.length(next);
     }
     staged.get().copies().await();
     return io;

@@ -6,7 +6,7 @@ import io.gpunvme.core.path.Range;
 import io.gpunvme.core.path.direct.DirectPath.Commands;
 import io.gpunvme.core.path.direct.DirectPath.Staged;
 import io.gpunvme.core.transfer.Direction;
-import io.gpunvme.core.transfer.Extent;
+import io.gpunvme.core.transfer.TransferPlan;
 import io.gpunvme.nvme.driver.Namespace;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -32,7 +32,7 @@ final class WriteJob {
   }
 
   void run(List<Range> ranges) {
-    Map<DeviceBuffer, List<Extent>> whole = new HashMap<>();
+    Map<DeviceBuffer, TransferPlan.Builder> whole = new HashMap<>();
     List<Range> others = new ArrayList<>();
     for (Range r : ranges) {
       boolean aligned =
@@ -43,13 +43,13 @@ final class WriteJob {
       }
       if (aligned && r.buffer().isHost() == placement.hostData()) {
         whole
-            .computeIfAbsent(r.buffer(), _ -> new ArrayList<>())
-            .add(new Extent(r.offset() / block, r.length() / block, r.bufferOffset()));
+            .computeIfAbsent(r.buffer(), _ -> commands.plan(Direction.WRITE))
+            .add(r.offset() / block, r.length() / block, r.bufferOffset());
       } else {
         others.add(r);
       }
     }
-    whole.forEach((buffer, extents) -> commands.run(Direction.WRITE, extents, buffer));
+    whole.forEach((buffer, plan) -> commands.run(plan, buffer));
     for (Range r : others) {
       write(r);
     }
@@ -72,19 +72,22 @@ final class WriteJob {
     Staged own = staged.get();
     long first = at & -block;
     long last = (at + n - 1) & -block;
-    List<Extent> partly = new ArrayList<>();
+    TransferPlan.Builder partly = commands.plan(Direction.READ);
     if (at != first || (last == first && n < block)) {
-      partly.add(new Extent(first / block, 1, 0));
+      partly.add(first / block, 1, 0);
+      commands.call().counters().overread(block);
     }
     if (last != first && (at + n) % block != 0) {
-      partly.add(new Extent(last / block, 1, last - first));
+      partly.add(last / block, 1, last - first);
+      commands.call().counters().overread(block);
     }
-    commands.run(Direction.READ, partly, own.memory());
-    commands.call().counters().overread((long) partly.size() * block);
+    commands.run(partly, own.memory());
     own.copies().add(r.buffer(), r.bufferOffset() + (at - r.offset()), own.memory(), at - first, n);
     own.copies().await();
     commands.call().counters().staged(n);
     long blocks = (last - first) / block + 1;
-    commands.run(Direction.WRITE, List.of(new Extent(first / block, blocks, 0)), own.memory());
+    TransferPlan.Builder all = commands.plan(Direction.WRITE);
+    all.add(first / block, blocks, 0);
+    commands.run(all, own.memory());
   }
 }
