@@ -13,6 +13,7 @@ module io.gpunvme.core {
   exports io.gpunvme.core.device;
   exports io.gpunvme.core.doctor;
   exports io.gpunvme.core.example;
+  exports io.gpunvme.core.fs;
   exports io.gpunvme.core.gpu;
   exports io.gpunvme.core.kind;
   exports io.gpunvme.core.machine;
