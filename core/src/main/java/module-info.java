@@ -18,9 +18,11 @@ module io.gpunvme.core {
   exports io.gpunvme.core.kind;
   exports io.gpunvme.core.machine;
   exports io.gpunvme.core.path.direct;
+  exports io.gpunvme.core.path.extents;
   exports io.gpunvme.core.path.file;
   exports io.gpunvme.core.path.mmap;
   exports io.gpunvme.core.path.pinned;
+  exports io.gpunvme.core.path.set;
   exports io.gpunvme.core.path;
   exports io.gpunvme.core.path.cufile;
   exports io.gpunvme.core.plan;

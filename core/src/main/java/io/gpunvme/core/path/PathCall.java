@@ -1,10 +1,12 @@
 package io.gpunvme.core.path;
 
 import java.util.concurrent.atomic.AtomicBoolean;
+import org.jspecify.annotations.Nullable;
 
 /** One transfer as its path sees it: whether it is still wanted, and where it counts. */
 public final class PathCall {
   private final String source;
+  private final @Nullable PathCall whole;
   private volatile PathCounters counters;
   private final AtomicBoolean cancelled = new AtomicBoolean();
 
@@ -14,8 +16,13 @@ public final class PathCall {
    * @param source its name in messages, e.g. the file
    */
   public PathCall(String source, PathCounters counters) {
+    this(source, counters, null);
+  }
+
+  private PathCall(String source, PathCounters counters, @Nullable PathCall whole) {
     this.source = source;
     this.counters = counters;
+    this.whole = whole;
   }
 
   /**
@@ -25,6 +32,15 @@ public final class PathCall {
    */
   public PathCall(String source) {
     this(source, new PathCounters());
+  }
+
+  /**
+   * A part of this transfer by another path: it ends early when this does, and by itself.
+   *
+   * @param of the part's source, by its name in messages
+   */
+  public PathCall part(String of) {
+    return new PathCall(of, counters, this);
   }
 
   /** Has the path count elsewhere from now on. */
@@ -49,7 +65,7 @@ public final class PathCall {
 
   /** Whether it is to end early. Paths ask before each piece of work. */
   public boolean isCancelled() {
-    return cancelled.get();
+    return cancelled.get() || (whole != null && whole.isCancelled());
   }
 
   /**

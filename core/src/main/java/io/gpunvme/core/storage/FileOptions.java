@@ -69,7 +69,7 @@ record FileOptions(PinnedOptions pinned, CuFileOptions cufile) {
   }
 
   /** Bytes, or so many KiB, MiB or GiB. */
-  private static long size(String key, String value) {
+  static long size(String key, String value) {
     int unit = 0;
     String digits = value;
     for (String suffix : new String[] {"KiB", "MiB", "GiB"}) {

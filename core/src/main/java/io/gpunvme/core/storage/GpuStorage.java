@@ -14,6 +14,7 @@ import io.gpunvme.core.path.Range;
 import io.gpunvme.core.path.RangeChecks;
 import io.gpunvme.core.path.RequestShape;
 import io.gpunvme.core.path.StorageException;
+import io.gpunvme.core.path.set.MemberStats;
 import io.gpunvme.core.plan.Ranges;
 import io.gpunvme.core.transfer.Direction;
 import io.gpunvme.nvme.driver.NvmeController;
@@ -397,6 +398,11 @@ public final class GpuStorage implements AutoCloseable {
   /** What was done so far, path by path. */
   public Map<PathKind, PathStats> stats() {
     return paths.stats();
+  }
+
+  /** What each member of a set has done so far; empty if this is none, or nothing was read yet. */
+  public List<MemberStats> members() {
+    return paths.members();
   }
 
   /**

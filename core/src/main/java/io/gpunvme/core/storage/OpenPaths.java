@@ -9,6 +9,8 @@ import io.gpunvme.core.path.RequestShape;
 import io.gpunvme.core.path.StorageException;
 import io.gpunvme.core.path.StorageException.Kind;
 import io.gpunvme.core.path.Verdict;
+import io.gpunvme.core.path.set.MemberPath;
+import io.gpunvme.core.path.set.MemberStats;
 import java.util.EnumMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -126,6 +128,14 @@ final class OpenPaths implements AutoCloseable {
     Map<PathKind, PathStats> all = new EnumMap<>(PathKind.class);
     counters.forEach((kind, c) -> all.put(kind, c.snapshot()));
     return all;
+  }
+
+  /** Of all paths over members, added up by nobody: a set is usually read by one. */
+  synchronized List<MemberStats> members() {
+    return open.values().stream()
+        .filter(MemberPath.class::isInstance)
+        .flatMap(p -> ((MemberPath) p).members().stream())
+        .toList();
   }
 
   synchronized Map<PathKind, String> modes() {

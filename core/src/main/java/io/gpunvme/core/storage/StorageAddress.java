@@ -7,9 +7,11 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.SequencedMap;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
@@ -21,17 +23,27 @@ import org.jspecify.annotations.Nullable;
  *       mounted file system; {@code path} is {@code auto}, {@code cufile}, {@code pinned} or {@code
  *       mmap}. The last question mark begins the options.
  *   <li>any {@link DeviceAddress}: a controller of our own, always by the path {@code direct}
+ *   <li>{@code stripe:vfio:0000:01:00.0,vfio:0000:02:00.0;unit=1MiB}: addresses as above, whose
+ *       bytes lie in turns on each of them
+ *   <li>{@code replica:vfio:0000:01:00.0,vfio:0000:02:00.0}: addresses that all hold the same
  * </ul>
  */
 public final class StorageAddress {
   private static final String FILE = "file:";
   private static final String PATH = "path";
   private static final String NAME = "name";
+  private static final String UNIT = ";unit=";
+
+  /** What separates members: commas also separate a member's own options. */
+  private static final Pattern MEMBER =
+      Pattern.compile(",(?=(?:sim|vfio|vfio-user|sysfs|kmod|file):|sim(?:,|$)|\\.{0,2}/)");
 
   private final @Nullable DeviceAddress device;
   private final @Nullable Path file;
   private final @Nullable PathKind path;
   private final SequencedMap<String, String> options;
+  private final List<StorageAddress> members;
+  private final @Nullable SetShape shape;
 
   private StorageAddress(
       @Nullable DeviceAddress device,
@@ -42,6 +54,17 @@ public final class StorageAddress {
     this.file = file;
     this.path = path;
     this.options = options;
+    members = List.of();
+    shape = null;
+  }
+
+  private StorageAddress(List<StorageAddress> members, SetShape shape, @Nullable PathKind path) {
+    device = null;
+    file = null;
+    this.path = path;
+    options = new LinkedHashMap<>();
+    this.members = List.copyOf(members);
+    this.shape = shape;
   }
 
   /**
@@ -50,11 +73,52 @@ public final class StorageAddress {
    * @throws InvalidRequestException if it makes no sense
    */
   public static StorageAddress parse(String text) {
+    if (text.startsWith(SetShape.STRIPE) || text.startsWith(SetShape.REPLICA)) {
+      return set(text);
+    }
     boolean named = text.startsWith(FILE);
     if (named || text.startsWith("/") || text.startsWith("./") || text.startsWith("../")) {
       return file(named ? text.substring(FILE.length()) : text);
     }
     return new StorageAddress(DeviceAddress.parse(text), null, null, new LinkedHashMap<>());
+  }
+
+  private static StorageAddress set(String text) {
+    boolean striped = text.startsWith(SetShape.STRIPE);
+    String all = text.substring((striped ? SetShape.STRIPE : SetShape.REPLICA).length());
+    SetShape shape = striped ? SetShape.striped() : SetShape.replicated();
+    int semicolon = all.lastIndexOf(UNIT);
+    if (semicolon >= 0) {
+      if (!striped) {
+        throw new InvalidRequestException("'" + text + "': copies have no unit");
+      }
+      shape = SetShape.striped(FileOptions.size("unit", all.substring(semicolon + UNIT.length())));
+      all = all.substring(0, semicolon);
+    }
+    List<StorageAddress> members =
+        Arrays.stream(MEMBER.split(all)).map(StorageAddress::parse).toList();
+    return set(members, shape);
+  }
+
+  /**
+   * Several sources as one.
+   *
+   * @param members two or more; no sets themselves, and all by the same path
+   */
+  public static StorageAddress set(List<StorageAddress> members, SetShape shape) {
+    if (members.size() < 2) {
+      throw new InvalidRequestException("a set of fewer than two members");
+    }
+    PathKind path = members.getFirst().path;
+    for (StorageAddress m : members) {
+      if (m.shape != null) {
+        throw new InvalidRequestException("a set within a set: " + m);
+      }
+      if (m.path != path) {
+        throw new InvalidRequestException("members by different paths: " + m);
+      }
+    }
+    return new StorageAddress(members, shape, path);
   }
 
   /** A controller that somebody else has opened, by its name in messages. */
@@ -113,14 +177,24 @@ public final class StorageAddress {
                     .collect(Collectors.joining(", "))));
   }
 
-  /** The controller; null if it is a file. */
+  /** The controller; null if it is a file or a set. */
   public @Nullable DeviceAddress device() {
     return device;
   }
 
-  /** The file; null if it is a controller. */
+  /** The file; null if it is a controller or a set. */
   public @Nullable Path file() {
     return file;
+  }
+
+  /** What a set consists of; empty if it is none. */
+  public List<StorageAddress> members() {
+    return members;
+  }
+
+  /** How a set is put together; null if it is none. */
+  public @Nullable SetShape shape() {
+    return shape;
   }
 
   /** The path asked for; null if the choice is ours. */
@@ -135,13 +209,19 @@ public final class StorageAddress {
 
   /** The same by another path; null: the choice is ours. */
   public StorageAddress with(@Nullable PathKind other) {
-    return new StorageAddress(device, file, other, options);
+    SetShape set = shape;
+    return set == null
+        ? new StorageAddress(device, file, other, options)
+        : new StorageAddress(members.stream().map(m -> m.with(other)).toList(), set, other);
   }
 
   @Override
   public String toString() {
     if (device != null) {
       return device.toString();
+    }
+    if (shape != null) {
+      return shape.text(members.stream().map(StorageAddress::toString).toList());
     }
     if (file == null) {
       return options.getOrDefault(NAME, "");

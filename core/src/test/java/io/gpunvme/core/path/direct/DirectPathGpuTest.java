@@ -4,6 +4,7 @@ import io.gpunvme.core.accel.Accelerator;
 import io.gpunvme.core.accel.TestGpu;
 import io.gpunvme.core.device.Device;
 import io.gpunvme.core.gpu.Placement;
+import io.gpunvme.core.path.ClosingPath;
 import io.gpunvme.core.path.DataPath;
 import io.gpunvme.core.path.DataPathContract;
 import io.gpunvme.core.transfer.InitiatorKind;
@@ -54,7 +55,8 @@ class DirectPathGpuTest {
               "sim:lba=512,workers=4,file=" + file,
               ControllerOptions.builder().allowWrite(true).build());
       InitiatorOptions options = InitiatorOptions.defaults().with(initiator, placement);
-      return new ClosingPath(DirectPath.open(device.controller(), 1, accelerator, options), device);
+      return new ClosingPath(
+          DirectPath.open(device.controller(), 1, accelerator, options), device::close);
     }
   }
 

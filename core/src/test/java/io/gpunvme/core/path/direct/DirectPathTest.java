@@ -5,6 +5,7 @@ import io.gpunvme.core.accel.CpuAccelerator;
 import io.gpunvme.core.device.Device;
 import io.gpunvme.core.gpu.FakeGpu;
 import io.gpunvme.core.gpu.Placement;
+import io.gpunvme.core.path.ClosingPath;
 import io.gpunvme.core.path.DataPath;
 import io.gpunvme.core.path.DataPathContract;
 import io.gpunvme.core.transfer.InitiatorKind;
@@ -42,7 +43,8 @@ class DirectPathTest {
               "sim:file=" + file + media() + ",lba=" + lba,
               ControllerOptions.builder().allowWrite(true).build());
       InitiatorOptions options = InitiatorOptions.defaults().with(InitiatorKind.CPU, placement);
-      return new ClosingPath(DirectPath.open(device.controller(), 1, accelerator, options), device);
+      return new ClosingPath(
+          DirectPath.open(device.controller(), 1, accelerator, options), device::close);
     }
   }
 

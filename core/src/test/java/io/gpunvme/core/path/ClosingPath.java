@@ -1,17 +1,11 @@
-package io.gpunvme.core.path.direct;
+package io.gpunvme.core.path;
 
 import io.gpunvme.core.accel.DeviceBuffer;
-import io.gpunvme.core.device.Device;
-import io.gpunvme.core.path.DataPath;
-import io.gpunvme.core.path.PathCall;
-import io.gpunvme.core.path.PathKind;
-import io.gpunvme.core.path.Range;
-import io.gpunvme.core.path.RequestShape;
 import io.gpunvme.core.transfer.Direction;
 import java.util.List;
 
-/** A path that closes the device it was opened on. */
-record ClosingPath(DataPath path, Device device) implements DataPath {
+/** A path that closes what it was opened on. */
+public record ClosingPath(DataPath path, Runnable closing) implements DataPath {
   @Override
   public PathKind kind() {
     return path.kind();
@@ -55,6 +49,6 @@ record ClosingPath(DataPath path, Device device) implements DataPath {
   @Override
   public void close() {
     path.close();
-    device.close();
+    closing.run();
   }
 }

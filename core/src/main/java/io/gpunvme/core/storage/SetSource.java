@@ -1,0 +1,112 @@
+package io.gpunvme.core.storage;
+
+import io.gpunvme.core.path.DataPath;
+import io.gpunvme.core.path.PathKind;
+import io.gpunvme.core.path.Range;
+import io.gpunvme.core.path.Verdict;
+import io.gpunvme.core.path.set.Member;
+import io.gpunvme.core.path.set.ReplicatedPath;
+import io.gpunvme.core.path.set.StripedPath;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+/** Several sources as one, all of them by the same path. */
+final class SetSource implements Source {
+  private final List<Source> members;
+  private final SetShape shape;
+
+  SetSource(List<Source> members, SetShape shape) {
+    this.members = List.copyOf(members);
+    this.shape = shape;
+  }
+
+  @Override
+  public String name() {
+    return shape.text(members.stream().map(Source::name).toList());
+  }
+
+  @Override
+  public long size() {
+    long[] sizes = members.stream().mapToLong(Source::size).toArray();
+    return shape.isStriped()
+        ? StripedPath.size(sizes, shape.unit())
+        : Arrays.stream(sizes).min().orElse(0);
+  }
+
+  @Override
+  public List<Verdict> verdicts() {
+    List<List<Verdict>> all = members.stream().map(Source::verdicts).toList();
+    return Arrays.stream(PathKind.values()).map(kind -> verdict(kind, all)).toList();
+  }
+
+  /** Possible for all, or not at all, for the first one's reason. */
+  private Verdict verdict(PathKind kind, List<List<Verdict>> all) {
+    Verdict worst = null;
+    for (int m = 0; m < all.size(); m++) {
+      for (Verdict v : all.get(m)) {
+        if (v.kind() == kind && (worst == null || rank(v) < rank(worst))) {
+          String reason = v.possible() ? v.reason() : members.get(m).name() + ": " + v.reason();
+          worst = new Verdict(kind, v.possible(), v.automatic(), reason, v.fix());
+        }
+      }
+    }
+    return worst == null ? Verdict.no(kind, "no member knows it", "") : worst;
+  }
+
+  private static int rank(Verdict v) {
+    return v.automatic() ? 2 : v.possible() ? 1 : 0;
+  }
+
+  @Override
+  public DataPath open(PathKind kind) {
+    List<Member> open = new ArrayList<>();
+    try {
+      for (Source s : members) {
+        open.add(new Member(s.name(), s.open(kind)));
+      }
+      return shape.isStriped() ? new StripedPath(open, shape.unit()) : new ReplicatedPath(open);
+    } catch (RuntimeException e) {
+      for (Member m : open) {
+        closing(m.path(), e);
+      }
+      throw e;
+    }
+  }
+
+  private static void closing(DataPath path, RuntimeException why) {
+    try {
+      path.close();
+    } catch (RuntimeException second) {
+      why.addSuppressed(second);
+    }
+  }
+
+  /** Of the first member: what is read from all in turns is resident alike. */
+  @Override
+  public double resident(List<Range> ranges) {
+    long size = members.getFirst().size();
+    return members
+        .getFirst()
+        .resident(ranges.stream().filter(r -> r.offset() + r.length() <= size).toList());
+  }
+
+  @Override
+  public void close() {
+    RuntimeException failure = null;
+    for (Source s : members) {
+      try {
+        s.close();
+      } catch (RuntimeException e) {
+        if (failure == null) {
+          failure = e;
+        } else {
+          failure.addSuppressed(e);
+        }
+      }
+    }
+    if (failure != null) {
+      throw failure;
+    }
+  }
+}
