@@ -66,7 +66,7 @@ public final class GpuStorage implements AutoCloseable {
       source.close();
       throw e;
     }
-    planned = new PlannedReads(accelerator);
+    planned = new PlannedReads(accelerator, paths);
     threads = TransferThreads.open(options.threads());
   }
 

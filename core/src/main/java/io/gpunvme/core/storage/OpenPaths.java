@@ -20,7 +20,7 @@ import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /** A source's paths, each opened when it is needed first. Safe for all threads. */
-final class OpenPaths implements AutoCloseable {
+final class OpenPaths implements Registrar, AutoCloseable {
   private final Source source;
   private final @Nullable PathKind asked;
   private final List<Verdict> verdicts;
@@ -112,7 +112,7 @@ final class OpenPaths implements AutoCloseable {
     try {
       DataPath opened = source.open(kind);
       open.put(kind, opened);
-      registered.forEach(opened::register);
+      registered.forEach(buffer -> prepare(opened, buffer));
       return opened;
     } catch (StorageException e) {
       failed.put(kind, e);
@@ -150,15 +150,31 @@ final class OpenPaths implements AutoCloseable {
     return open.get(kind);
   }
 
-  synchronized boolean register(DeviceBuffer buffer) {
+  @Override
+  public synchronized boolean register(DeviceBuffer buffer) {
     if (!registered.add(buffer)) {
       return false;
     }
-    open.values().forEach(path -> path.register(buffer));
-    return true;
+    try {
+      open.values().forEach(path -> path.register(buffer));
+      return true;
+    } catch (RuntimeException e) {
+      deregister(buffer);
+      throw e;
+    }
   }
 
-  synchronized void deregister(DeviceBuffer buffer) {
+  /** A path that is opened late does without those that it cannot register. */
+  private static void prepare(DataPath path, DeviceBuffer buffer) {
+    try {
+      path.register(buffer);
+    } catch (StorageException e) {
+      path.deregister(buffer);
+    }
+  }
+
+  @Override
+  public synchronized void deregister(DeviceBuffer buffer) {
     if (registered.remove(buffer)) {
       open.values().forEach(path -> path.deregister(buffer));
     }

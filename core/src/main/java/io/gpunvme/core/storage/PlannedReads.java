@@ -1,7 +1,6 @@
 package io.gpunvme.core.storage;
 
 import io.gpunvme.core.accel.Accelerator;
-import io.gpunvme.core.accel.BufferCopies;
 import io.gpunvme.core.accel.DeviceBuffer;
 import io.gpunvme.core.path.DataPath;
 import io.gpunvme.core.path.Failures;
@@ -31,40 +30,35 @@ import org.jspecify.annotations.Nullable;
  * <p>Safe for all threads. Two reads at a time have staging memory; others wait for it.
  */
 final class PlannedReads implements AutoCloseable {
-  private static final long STAGING_BYTES = 64 << 20;
+  private static final long HALF_BYTES = 32 << 20;
   private static final int STAGINGS = 2;
 
   /** Paths cut what is longer than they like. */
   private static final long LONGEST_IO = 16 << 20;
 
   private final Accelerator accelerator;
-  private final long stagingBytes;
+  private final Registrar registrar;
+  private final long halfBytes;
   private final Semaphore turns = new Semaphore(STAGINGS);
 
   /** Staging memory that nobody uses. */
   private final Deque<Staging> free = new ConcurrentLinkedDeque<>();
 
-  PlannedReads(Accelerator accelerator) {
-    this(accelerator, STAGING_BYTES);
+  /**
+   * @param registrar is told of staging memory
+   */
+  PlannedReads(Accelerator accelerator, Registrar registrar) {
+    this(accelerator, registrar, HALF_BYTES);
   }
 
   /**
-   * @param stagingBytes of each read that stages; at least every path's alignment
+   * @param halfBytes of staging memory, of which each read that stages has two; at least every
+   *     path's alignment
    */
-  PlannedReads(Accelerator accelerator, long stagingBytes) {
+  PlannedReads(Accelerator accelerator, Registrar registrar, long halfBytes) {
     this.accelerator = accelerator;
-    this.stagingBytes = stagingBytes;
-  }
-
-  private record Staging(DeviceBuffer memory, BufferCopies copies) implements AutoCloseable {
-    @Override
-    public void close() {
-      try {
-        copies.close();
-      } finally {
-        memory.close();
-      }
-    }
+    this.registrar = registrar;
+    this.halfBytes = halfBytes;
   }
 
   /**
@@ -106,7 +100,7 @@ final class PlannedReads implements AutoCloseable {
             PlanOptions.of(size)
                 .alignment(alignment)
                 .targetAlignment(alignment)
-                .maxBytes(Math.min(LONGEST_IO, stagingBytes))
+                .maxBytes(Math.min(LONGEST_IO, halfBytes))
                 .build());
     return plan.ios() < ranges.size() ? plan : null;
   }
@@ -145,7 +139,7 @@ final class PlannedReads implements AutoCloseable {
       return false;
     }
     try {
-      rounds.run(staging.memory(), staging.copies());
+      rounds.run(staging);
     } finally {
       giveBack(staging);
     }
@@ -155,13 +149,7 @@ final class PlannedReads implements AutoCloseable {
   /** Null if the accelerator has no room for it. */
   private @Nullable Staging allocate(PathCall call) {
     try {
-      DeviceBuffer memory = accelerator.allocate(stagingBytes);
-      try {
-        return new Staging(memory, accelerator.copies());
-      } catch (RuntimeException e) {
-        memory.close();
-        throw e;
-      }
+      return new Staging(accelerator, registrar, halfBytes);
     } catch (CudaException e) {
       if (e.code() == CudaException.OUT_OF_MEMORY) {
         return null;
@@ -173,7 +161,7 @@ final class PlannedReads implements AutoCloseable {
   /** After a failure copies may still be under way; whoever comes next must not meet them. */
   private void giveBack(Staging staging) {
     try {
-      staging.copies().await();
+      staging.await();
     } catch (RuntimeException e) {
       discard(staging);
       return;

@@ -1,19 +1,20 @@
 package io.gpunvme.core.storage;
 
-import io.gpunvme.core.accel.BufferCopies;
 import io.gpunvme.core.accel.DeviceBuffer;
 import io.gpunvme.core.path.DataPath;
 import io.gpunvme.core.path.Failures;
 import io.gpunvme.core.path.PathCall;
 import io.gpunvme.core.path.Range;
 import io.gpunvme.core.plan.Plan;
+import io.gpunvme.core.storage.Staging.Half;
 import io.gpunvme.core.transfer.Direction;
 import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Carries out a plan by one path: direct I/Os go to their targets, as many staged ones as fit go to
- * staging memory, their pieces are copied from there, and the next round begins.
+ * Carries out a plan by one path, in rounds: direct I/Os go to their targets, as many staged ones
+ * as fit go to one half of the staging memory, and their pieces are copied from there while the
+ * next round is read into the other half.
  */
 final class StagedRounds {
   private final DataPath path;
@@ -43,15 +44,35 @@ final class StagedRounds {
   }
 
   /**
-   * Reads.
+   * What was read together.
    *
-   * @param memory at least as long as the longest I/O
-   * @param copies of this call's alone
+   * @param half where the staged I/Os are
+   * @param from first I/O
+   * @param end behind the last one
+   * @param bytes of the half in use
    */
-  void run(DeviceBuffer memory, BufferCopies copies) {
+  private record Round(Half half, int from, int end, long bytes) {}
+
+  /**
+   * Reads. After a failure copies may still be under way.
+   *
+   * @param staging halves at least as long as the longest I/O; of this call alone
+   */
+  void run(Staging staging) {
+    Round before = null;
     int next = 0;
-    while (next < plan.ios()) {
-      next = round(next, memory, copies);
+    for (int n = 0; next < plan.ios(); n++) {
+      // Nothing is copied from this half any more: the round before last has been waited for.
+      Round round = read(next, staging.half(n));
+      start(round);
+      if (before != null) {
+        await(before);
+      }
+      before = round;
+      next = round.end;
+    }
+    if (before != null) {
+      await(before);
     }
     call.counters().overread(overread());
   }
@@ -75,44 +96,63 @@ final class StagedRounds {
         plan.offset(io), targets.get(plan.target(piece)), plan.targetOffset(piece), length(io));
   }
 
-  /** Reads as many I/Os as fit; returns the next one. */
-  private int round(int from, DeviceBuffer memory, BufferCopies copies) {
+  /** Reads as many I/Os as fit. */
+  private Round read(int from, Half half) {
     List<Range> reads = new ArrayList<>();
     long used = 0;
     int io = from;
-    while (io < plan.ios() && (plan.isDirect(io) || used + plan.length(io) <= memory.size())) {
+    while (io < plan.ios()
+        && (plan.isDirect(io) || used + plan.length(io) <= half.memory().size())) {
       if (plan.isDirect(io)) {
         reads.add(direct(io));
       } else {
-        reads.add(new Range(plan.offset(io), memory, used, length(io)));
+        reads.add(new Range(plan.offset(io), half.memory(), used, length(io)));
         used += plan.length(io);
       }
       io++;
     }
     call.throwIfCancelled(plan.offset(from), used);
     path.transfer(Direction.READ, reads, call);
-    try {
-      addCopies(from, io, memory, copies);
-      copies.await();
-    } catch (RuntimeException e) {
-      throw Failures.of(e, call.source(), plan.offset(from), used);
-    }
-    return io;
+    return new Round(half, from, io, used);
   }
 
-  private void addCopies(int from, int to, DeviceBuffer memory, BufferCopies copies) {
+  private void start(Round round) {
+    try {
+      addCopies(round);
+      round.half.copies().start();
+    } catch (RuntimeException e) {
+      throw failure(e, round);
+    }
+  }
+
+  private void await(Round round) {
+    try {
+      round.half.copies().await();
+    } catch (RuntimeException e) {
+      throw failure(e, round);
+    }
+  }
+
+  private RuntimeException failure(RuntimeException e, Round round) {
+    return Failures.of(e, call.source(), plan.offset(round.from), round.bytes);
+  }
+
+  private void addCopies(Round round) {
     long at = 0;
-    for (int io = from; io < to; io++) {
+    for (int io = round.from; io < round.end; io++) {
       if (plan.isDirect(io)) {
         continue;
       }
       for (int p = plan.firstPiece(io); p < plan.endPiece(io); p++) {
-        copies.add(
-            memory,
-            at + plan.pieceOffset(p),
-            targets.get(plan.target(p)),
-            plan.targetOffset(p),
-            plan.pieceLength(p));
+        round
+            .half
+            .copies()
+            .add(
+                round.half.memory(),
+                at + plan.pieceOffset(p),
+                targets.get(plan.target(p)),
+                plan.targetOffset(p),
+                plan.pieceLength(p));
         call.counters().staged(plan.pieceLength(p));
       }
       at += plan.length(io);

@@ -9,22 +9,16 @@ import io.gpunvme.core.accel.DeviceBuffer;
 import io.gpunvme.core.gpu.FakeGpu;
 import io.gpunvme.core.kind.Kind;
 import io.gpunvme.core.kind.ReadRequest;
-import io.gpunvme.core.path.DataPath;
 import io.gpunvme.core.path.PathCall;
 import io.gpunvme.core.path.PathCounters;
-import io.gpunvme.core.path.PathKind;
 import io.gpunvme.core.path.PathStats;
-import io.gpunvme.core.path.Range;
-import io.gpunvme.core.path.RequestShape;
 import io.gpunvme.core.path.StorageException;
 import io.gpunvme.core.plan.Ranges;
-import io.gpunvme.core.transfer.Direction;
 import io.gpunvme.nvme.InvalidRequestException;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
@@ -197,64 +191,6 @@ class PlannedReadsTest {
 
   // ---- how
 
-  /** A file's path that counts what it is asked for, and fails where it is told to. */
-  private final class Spy implements DataPath {
-    private final List<List<Range>> transfers = new ArrayList<>();
-    private long bad = -1;
-    private final int alignment;
-
-    Spy(int alignment) {
-      this.alignment = alignment;
-    }
-
-    @Override
-    public PathKind kind() {
-      return PathKind.PINNED;
-    }
-
-    @Override
-    public String mode() {
-      return "spy";
-    }
-
-    @Override
-    public long size() {
-      return SIZE;
-    }
-
-    @Override
-    public int alignment() {
-      return alignment;
-    }
-
-    @Override
-    public double expected(RequestShape shape) {
-      return 1;
-    }
-
-    @Override
-    public void transfer(Direction direction, List<Range> ranges, PathCall call) {
-      transfers.add(List.copyOf(ranges));
-      for (Range r : ranges) {
-        assertThat(r.offset() + r.length()).isLessThanOrEqualTo(SIZE);
-        if (bad >= r.offset() && bad < r.offset() + r.length()) {
-          throw new StorageException(
-              StorageException.Kind.IO, call.source(), bad, 1, "a bad byte", null);
-        }
-        r.buffer()
-            .copyFromHost(
-                MemorySegment.ofArray(content).asSlice(r.offset(), r.length()), r.bufferOffset());
-      }
-    }
-
-    int ios() {
-      return transfers.stream().mapToInt(List::size).sum();
-    }
-
-    @Override
-    public void close() {}
-  }
-
   @Nested
   class ByOnePath {
     private final PathCounters counters = new PathCounters();
@@ -266,9 +202,13 @@ class PlannedReadsTest {
       accelerator.close();
     }
 
+    private SpyPath spy(int alignment) {
+      return new SpyPath(content, alignment);
+    }
+
     /** Reads and compares; also what lies between the ranges in the buffer. */
-    private PathStats read(Spy path, Ranges ranges, long stagingBytes) {
-      try (PlannedReads planned = new PlannedReads(accelerator, stagingBytes);
+    private PathStats read(SpyPath path, Ranges ranges, long stagingBytes) {
+      try (PlannedReads planned = new PlannedReads(accelerator, Registrar.NONE, stagingBytes);
           DeviceBuffer buffer = accelerator.allocate(BUFFER)) {
         byte[] expected = new byte[BUFFER];
         for (int i = 0; i < ranges.size(); i++) {
@@ -293,7 +233,7 @@ class PlannedReadsTest {
 
     @Test
     void whatIsCloseIsReadTogether() {
-      Spy path = new Spy(4096);
+      SpyPath path = spy(4096);
       PathStats stats = read(path, near(100), 64 << 20);
       assertThat(path.ios()).isEqualTo(1);
       assertThat(stats.stagedBytes()).isEqualTo(100 * 500);
@@ -302,10 +242,10 @@ class PlannedReadsTest {
 
     @Test
     void roundsFillTheStagingMemoryAgainAndAgain() {
-      Spy path = new Spy(512);
+      SpyPath path = spy(512);
       PathStats stats = read(path, near(900), 64 << 10);
-      assertThat(path.transfers).hasSizeGreaterThan(40);
-      assertThat(path.transfers).hasSizeLessThan(50);
+      assertThat(path.transfers()).hasSizeGreaterThan(40);
+      assertThat(path.transfers()).hasSizeLessThan(50);
       assertThat(stats.stagedBytes()).isEqualTo(900 * 500);
     }
 
@@ -313,21 +253,21 @@ class PlannedReadsTest {
     void longRunsGoStraightToTheirPlace() {
       Ranges.Builder ranges = Ranges.builder().add(0, 1 << 20, 0, 0);
       IntStream.range(0, 50).forEach(i -> ranges.add((1 << 20) + i * 700L, 300));
-      Spy path = new Spy(4096);
+      SpyPath path = spy(4096);
       PathStats stats = read(path, ranges.build(), 64 << 20);
-      assertThat(path.transfers).hasSize(1);
+      assertThat(path.transfers()).hasSize(1);
       assertThat(path.ios()).isEqualTo(2);
       assertThat(stats.stagedBytes()).isEqualTo(50 * 300);
     }
 
     @Test
     void whatIsFarApartIsReadAsItIs() {
-      Spy path = new Spy(4096);
+      SpyPath path = spy(4096);
       Ranges.Builder ranges = Ranges.builder();
       IntStream.range(0, 30).forEach(i -> ranges.add(7 + i * 100_000L, 500));
       PathStats stats = read(path, ranges.build(), 64 << 20);
       assertThat(path.ios()).isEqualTo(30);
-      assertThat(path.transfers.getFirst().getFirst().length()).isEqualTo(500);
+      assertThat(path.transfers().getFirst().getFirst().length()).isEqualTo(500);
       assertThat(stats.stagedBytes()).isZero();
       assertThat(stats.overreadBytes()).isZero();
     }
@@ -336,7 +276,7 @@ class PlannedReadsTest {
     void theEndOfTheSourceIsNoMultipleOfTheAlignment() {
       Ranges.Builder ranges = Ranges.builder();
       IntStream.range(0, 20).forEach(i -> ranges.add(SIZE - 2000 + i * 100L, 100));
-      Spy path = new Spy(4096);
+      SpyPath path = spy(4096);
       PathStats stats = read(path, ranges.build(), 64 << 20);
       assertThat(path.ios()).isEqualTo(1);
       assertThat(stats.overreadBytes()).isEqualTo(SIZE - (SIZE - 2000 & -4096) - 2000);
@@ -344,18 +284,18 @@ class PlannedReadsTest {
 
     @Test
     void aBadPlaceBetweenTheRangesDoesNotFailThem() {
-      Spy path = new Spy(4096);
-      path.bad = 2000;
+      SpyPath path = spy(4096);
+      path.failAt(2000, StorageException.Kind.IO);
       PathStats stats = read(path, near(100), 64 << 20);
-      assertThat(path.transfers).hasSize(2);
-      assertThat(path.transfers.get(1)).hasSize(100);
+      assertThat(path.transfers()).hasSize(2);
+      assertThat(path.transfers().get(1)).hasSize(100);
       assertThat(stats.retries()).isEqualTo(1);
     }
 
     @Test
     void aBadPlaceInARangeDoes() {
-      Spy path = new Spy(4096);
-      path.bad = 3101;
+      SpyPath path = spy(4096);
+      path.failAt(3101, StorageException.Kind.IO);
       assertThatExceptionOfType(StorageException.class)
           .isThrownBy(() -> read(path, near(100), 64 << 20))
           .satisfies(e -> assertThat(e.offset()).isEqualTo(3101));
@@ -365,7 +305,7 @@ class PlannedReadsTest {
     void aCancelledReadEnds() {
       call.cancel();
       assertThatExceptionOfType(StorageException.class)
-          .isThrownBy(() -> read(new Spy(4096), near(100), 64 << 20))
+          .isThrownBy(() -> read(spy(4096), near(100), 64 << 20))
           .satisfies(e -> assertThat(e.kind()).isEqualTo(StorageException.Kind.CANCELLED));
     }
 
@@ -373,16 +313,16 @@ class PlannedReadsTest {
     void rangesThatOverlapInTheBufferAreRefused() {
       Ranges ranges = Ranges.builder().add(0, 100, 0, 0).add(50, 100, 0, 99).build();
       assertThatExceptionOfType(InvalidRequestException.class)
-          .isThrownBy(() -> read(new Spy(4096), ranges, 64 << 20))
+          .isThrownBy(() -> read(spy(4096), ranges, 64 << 20))
           .withMessageContaining("overlaps in the target");
     }
 
     @Test
     void randomRangesToSeveralTargets() {
       for (int round = 0; round < 100; round++) {
-        Spy path = new Spy(1 << random.nextInt(13));
+        SpyPath path = spy(1 << random.nextInt(13));
         long staging = 4096L << random.nextInt(12);
-        try (PlannedReads planned = new PlannedReads(accelerator, staging);
+        try (PlannedReads planned = new PlannedReads(accelerator, Registrar.NONE, staging);
             DeviceBuffer device = accelerator.allocate(1 << 20);
             DeviceBuffer pinned = accelerator.allocatePinned(1 << 20)) {
           List<DeviceBuffer> targets = List.of(device, pinned);
