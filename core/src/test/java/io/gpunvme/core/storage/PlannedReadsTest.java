@@ -96,42 +96,13 @@ class PlannedReadsTest {
     "gpu, auto"
   })
   void randomElementsOfRandomKinds(String who, String path) throws IOException {
-    ReadRequest request = kinds();
-    int[] numbers = {3, 9, 12};
+    KindReads reads = new KindReads(kinds(), new int[] {3, 9, 12}, content, random);
     try (Accelerator accelerator = accelerator(who);
         GpuStorage storage = GpuStorage.open(address(path), accelerator);
         DeviceBuffer buffer = accelerator.allocate(BUFFER)) {
       byte[] expected = new byte[BUFFER];
       for (int round = 0; round < 20; round++) {
-        int reads = 1 + random.nextInt(400);
-        int[] kinds = new int[reads];
-        long[] indexes = new long[reads];
-        long[] lengths = new long[reads];
-        long[] places = new long[reads];
-        long at = random.nextInt(5000);
-        long bytes = 0;
-        for (int i = 0; i < reads; i++) {
-          kinds[i] = numbers[random.nextInt(3)];
-          Kind kind = request.kind(kinds[i]);
-          // What the last kind has behind 512-byte blocks is not in the image.
-          long count = kind.count() - (kind.number() == 12 ? 2 : 0);
-          lengths[i] = Math.min(count, random.nextInt(random.nextBoolean() ? 3 : 20));
-          indexes[i] = random.nextLong(count - lengths[i] + 1);
-          long length = lengths[i] * kind.element();
-          if (at + length > BUFFER) {
-            lengths[i] = 0;
-            length = 0;
-          }
-          places[i] = at;
-          int from = (int) kind.offset(indexes[i], lengths[i]);
-          System.arraycopy(content, from, expected, (int) at, (int) length);
-          bytes += length;
-          at = Math.min(BUFFER, at + length + random.nextInt(3) * random.nextInt(4096));
-        }
-        TransferResult result = storage.read(request, kinds, indexes, lengths, buffer, places);
-        assertThat(result.bytes()).isEqualTo(bytes);
-        assertThat(result.ranges()).isEqualTo(reads);
-        assertSame(buffer, expected);
+        reads.check(storage, buffer, expected, 1 + random.nextInt(400));
       }
     }
   }
