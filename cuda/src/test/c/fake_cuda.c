@@ -124,6 +124,13 @@ CUresult cuFlushGPUDirectRDMAWrites(
 
 // ---- memory
 
+// Where the GPU finds host memory is not where the CPU does.
+#define MAPPED 0x1000000000000ull
+
+static void *at(CUdeviceptr address) {
+  return (void *)(uintptr_t)(address < MAPPED ? address : address - MAPPED);
+}
+
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
   CALLED("%zu", bytes);
   IN_CONTEXT;
@@ -147,7 +154,7 @@ CUresult cuMemFreeHost(void *address) { FREES(HOST, address); }
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsigned flags) {
   CALLED("%p %u", host, flags);
   IN_CONTEXT;
-  *device = (CUdeviceptr)(uintptr_t)host + 0x1000000000000ull;
+  *device = (CUdeviceptr)(uintptr_t)host + MAPPED;
   return 0;
 }
 
@@ -175,7 +182,7 @@ CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CU
   CALLED("%llx %p %zu %p", to, from, bytes, (void *)stream);
   IN_CONTEXT;
   NEED(is_live(STREAM, stream), INVALID_HANDLE);
-  memcpy((void *)(uintptr_t)to, from, bytes);
+  memcpy(at(to), from, bytes);
   return 0;
 }
 
@@ -183,7 +190,7 @@ CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream
   CALLED("%p %llx %zu %p", to, from, bytes, (void *)stream);
   IN_CONTEXT;
   NEED(is_live(STREAM, stream), INVALID_HANDLE);
-  memcpy(to, (void *)(uintptr_t)from, bytes);
+  memcpy(to, at(from), bytes);
   return 0;
 }
 
@@ -191,7 +198,7 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CU
   CALLED("%llx %llx %zu %p", to, from, bytes, (void *)stream);
   IN_CONTEXT;
   NEED(is_live(STREAM, stream), INVALID_HANDLE);
-  memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, bytes);
+  memcpy(at(to), at(from), bytes);
   return 0;
 }
 
@@ -199,14 +206,14 @@ CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUst
   CALLED("%llx %u %zu %p", to, value, bytes, (void *)stream);
   IN_CONTEXT;
   NEED(is_live(STREAM, stream), INVALID_HANDLE);
-  memset((void *)(uintptr_t)to, value, bytes);
+  memset(at(to), value, bytes);
   return 0;
 }
 
 #if FAKE_VERSION >= 12080
 static void copy_all(CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, size_t count) {
   for (size_t i = 0; i < count; i++) {
-    memcpy((void *)(uintptr_t)to[i], (void *)(uintptr_t)from[i], sizes[i]);
+    memcpy(at(to[i]), at(from[i]), sizes[i]);
   }
 }
 

@@ -29,7 +29,7 @@ import java.util.concurrent.ConcurrentHashMap;
  * is host memory, and cuFile that reads with {@code pread}. Compiled with gcc; tests skip with a
  * reason where there is none.
  */
-final class FakeGpuDirect {
+public final class FakeGpuDirect {
   private static final Path SOURCES = Path.of("../cuda/src/test/c").toAbsolutePath();
   private static final Map<String, Path> LIBRARIES = new ConcurrentHashMap<>();
 
@@ -52,7 +52,8 @@ final class FakeGpuDirect {
     accelerator = GpuAccelerator.open(CudaStandIn.device(cuda));
   }
 
-  static FakeGpuDirect fresh() {
+  /** With nothing open. */
+  public static FakeGpuDirect fresh() {
     return new FakeGpuDirect(library("fake_cufile.c"));
   }
 
@@ -81,7 +82,7 @@ final class FakeGpuDirect {
   }
 
   /** The GPU; the test's to close. */
-  GpuAccelerator accelerator() {
+  public GpuAccelerator accelerator() {
     return accelerator;
   }
 
@@ -121,15 +122,20 @@ final class FakeGpuDirect {
     return (int) call(cuFileSymbols, "fake_cufile_live", JAVA_INT);
   }
 
+  /** How many contexts, pieces of memory, streams, events and modules CUDA has given out. */
+  public int liveCuda() {
+    return (int) call(cudaSymbols, "fake_live", JAVA_INT);
+  }
+
   /**
    * Everything of both was given back, in a good order; but cuFile's hold on the primary context
    * stays, with a stream.
    */
-  void assertClean() {
+  public void assertClean() {
     assertThat(calls().stream().filter(c -> c.startsWith("MISUSE"))).isEmpty();
     assertThat((int) call(cuFileSymbols, "fake_cufile_misuses", JAVA_INT)).isZero();
     assertThat(live()).as("what cuFile has open").isZero();
-    assertThat((int) call(cudaSymbols, "fake_live", JAVA_INT))
+    assertThat(liveCuda())
         .as("what CUDA has")
         .isEqualTo(last.count("cuFileDriverOpen") > 0 ? 2 : 0);
     assertThat((int) call(cudaSymbols, "fake_misuses", JAVA_INT)).as("misuses of CUDA").isZero();

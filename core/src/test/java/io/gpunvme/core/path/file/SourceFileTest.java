@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
+import io.gpunvme.core.path.OwnProcess;
 import io.gpunvme.core.path.StorageException;
 import io.gpunvme.core.path.StorageException.Kind;
 import io.gpunvme.ffi.Errno;
@@ -173,7 +174,7 @@ final class SourceFileTest {
   @Test
   void closedFilesAreNotUsedAndNothingIsLeft() throws Exception {
     String path = write("file", 10_000).toString();
-    long before = descriptors();
+    List<String> before = OwnProcess.openOn();
     for (int i = 0; i < 10; i++) {
       SourceFile file = SourceFile.open(path, false);
       file.hasDirect();
@@ -185,13 +186,7 @@ final class SourceFileTest {
       assertThatIllegalStateException().isThrownBy(file::hasDirect);
       assertThatIllegalStateException().isThrownBy(() -> file.isResident(0));
     }
-    assertThat(descriptors()).isEqualTo(before);
-  }
-
-  private static long descriptors() throws Exception {
-    try (var all = Files.list(Path.of("/proc/self/fd"))) {
-      return all.count();
-    }
+    assertThat(OwnProcess.openOn()).isEqualTo(before);
   }
 
   @Test

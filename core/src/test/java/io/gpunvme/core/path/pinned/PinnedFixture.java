@@ -93,12 +93,6 @@ final class PinnedFixture {
     buffer.copyFromHost(MemorySegment.ofArray(all), 0);
   }
 
-  static long descriptors() throws IOException {
-    try (var all = Files.list(Path.of("/proc/self/fd"))) {
-      return all.count();
-    }
-  }
-
   static long bytes(List<Range> ranges) {
     return ranges.stream().mapToLong(Range::length).sum();
   }

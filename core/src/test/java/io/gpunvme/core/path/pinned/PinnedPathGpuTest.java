@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import io.gpunvme.core.accel.DeviceBuffer;
 import io.gpunvme.core.accel.GpuAccelerator;
 import io.gpunvme.core.accel.TestGpu;
+import io.gpunvme.core.path.OwnProcess;
 import io.gpunvme.core.path.PathCall;
 import io.gpunvme.core.path.Range;
 import io.gpunvme.core.path.StorageException;
@@ -194,7 +195,7 @@ class PinnedPathGpuTest {
 
   @Test
   void closingInAnyOrderIsSafe() throws Exception {
-    long before = PinnedFixture.descriptors();
+    List<String> before = OwnProcess.openOn();
     PinnedPath path = open(OPTIONS, false);
     DeviceBuffer buffer = gpu.allocate(1 << 20);
     Range range = new Range(5, buffer, 0, 1 << 20);
@@ -204,6 +205,6 @@ class PinnedPathGpuTest {
     path.close();
     buffer.close();
     assertThat(path.pinnedBytes()).isZero();
-    assertThat(PinnedFixture.descriptors()).isLessThanOrEqualTo(before);
+    assertThat(OwnProcess.openOn()).hasSizeLessThanOrEqualTo(before.size());
   }
 }

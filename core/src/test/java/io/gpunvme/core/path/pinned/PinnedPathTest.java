@@ -8,6 +8,7 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import io.gpunvme.core.accel.Accelerator;
 import io.gpunvme.core.accel.CpuAccelerator;
 import io.gpunvme.core.accel.DeviceBuffer;
+import io.gpunvme.core.path.OwnProcess;
 import io.gpunvme.core.path.PathCall;
 import io.gpunvme.core.path.PathCounters;
 import io.gpunvme.core.path.PathKind;
@@ -317,7 +318,7 @@ final class PinnedPathTest {
 
   @Test
   void nothingIsLeftWhenThePathIsClosed() throws Exception {
-    long before = PinnedFixture.descriptors();
+    List<String> before = OwnProcess.openOn();
     for (int i = 0; i < 20; i++) {
       PinnedPath path = open(remote, SMALL, false);
       try (DeviceBuffer buffer = remote.allocate(2 << 20)) {
@@ -332,7 +333,7 @@ final class PinnedPathTest {
             .isThrownBy(() -> path.transfer(Direction.READ, List.of(), PinnedFixture.call()));
       }
     }
-    assertThat(PinnedFixture.descriptors()).isEqualTo(before);
+    assertThat(OwnProcess.openOn()).isEqualTo(before);
   }
 
   @Test
@@ -387,14 +388,14 @@ final class PinnedPathTest {
 
   @Test
   void judgesWithoutLeavingAnythingOpen() throws Exception {
-    long before = PinnedFixture.descriptors();
+    List<String> before = OwnProcess.openOn();
     String file = fixture.file().toString();
     assertThat(PinnedPath.judge(file, PinnedOptions.DEFAULT).possible()).isTrue();
     assertThat(PinnedPath.judge(file + "-missing", PinnedOptions.DEFAULT).reason())
         .contains("ENOENT");
     assertThat(PinnedPath.judge(directory.toString(), PinnedOptions.DEFAULT).reason())
         .contains("directory");
-    assertThat(PinnedFixture.descriptors()).isEqualTo(before);
+    assertThat(OwnProcess.openOn()).isEqualTo(before);
   }
 
   @Test
