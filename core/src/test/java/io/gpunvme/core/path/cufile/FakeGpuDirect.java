@@ -36,7 +36,7 @@ public final class FakeGpuDirect {
   /** The last one made: making it has reset the stand-in for libcuda, which all share. */
   private static volatile FakeGpuDirect last;
 
-  private final Path cuda = library("fake_cuda.c");
+  private final Path cuda = cudaLibrary();
   private final CuFile library;
   private final SymbolLookup cudaSymbols = SymbolLookup.libraryLookup(cuda, Arena.global());
   private final SymbolLookup cuFileSymbols;
@@ -54,7 +54,7 @@ public final class FakeGpuDirect {
 
   /** With nothing open. */
   public static FakeGpuDirect fresh() {
-    return new FakeGpuDirect(library("fake_cufile.c"));
+    return new FakeGpuDirect(cuFileLibrary());
   }
 
   /** With cuFile of this version, as in 1130. */
@@ -62,12 +62,24 @@ public final class FakeGpuDirect {
     return new FakeGpuDirect(library("fake_cufile.c", "-DFAKE_CUFILE_VERSION=" + version));
   }
 
+  /** What stands in for libcuda. */
+  public static Path cudaLibrary() {
+    return library("fake_cuda.c");
+  }
+
+  /** What stands in for libcufile; its name says so. */
+  public static Path cuFileLibrary() {
+    return library("fake_cufile.c");
+  }
+
   private static Path library(String source, String... options) {
     return LIBRARIES.computeIfAbsent(
         source + List.of(options),
         _ -> {
           try {
-            Path file = Files.createTempFile("gpunvme-core", ".so");
+            // As fake_cufile.c becomes libcufile.
+            String name = source.replace("fake_", "lib").replace(".c", "-");
+            Path file = Files.createTempFile("gpunvme-" + name, ".so");
             file.toFile().deleteOnExit();
             List<String> command =
                 new ArrayList<>(List.of("gcc", "-O1", "-Wall", "-shared", "-fPIC", "-pthread"));
