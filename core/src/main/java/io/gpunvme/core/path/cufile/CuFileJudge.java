@@ -69,7 +69,7 @@ final class CuFileJudge {
     if (!Files.isRegularFile(file)) {
       return no(file + " is no regular file", "");
     }
-    if (!Files.isReadable(file)) {
+    if (!host.readable().test(file)) {
       return no("this user may not read " + file, "chmod a+r '" + file + "', or run as its owner");
     }
     Verdict machine = machine(gpu, capability);

@@ -5,12 +5,15 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.gpunvme.core.machine.FakeMachine;
 import io.gpunvme.core.path.PathKind;
 import io.gpunvme.core.path.Verdict;
+import io.gpunvme.core.storage.Explanation;
 import io.gpunvme.cuda.ComputeCapability;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.util.List;
 import java.util.Map;
+import java.util.function.Predicate;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -24,6 +27,7 @@ final class CuFileJudgeTest {
   @TempDir private Path folder;
   private FakeMachine machine;
   private Path file;
+  private Predicate<Path> readable = Files::isReadable;
 
   @BeforeEach
   void everythingIsThere() throws IOException {
@@ -46,7 +50,7 @@ final class CuFileJudgeTest {
         file.toString(),
         gpu,
         capability,
-        new CuFileHost(machine.paths(), machine.root(), Map.of()));
+        new CuFileHost(machine.paths(), machine.root(), Map.of(), readable));
   }
 
   private void mount(String number, String type) {
@@ -58,6 +62,8 @@ final class CuFileJudgeTest {
     assertThat(verdict.possible()).as("%s", verdict).isFalse();
     assertThat(verdict.reason()).contains(reason);
     assertThat(verdict.fix()).contains(fix);
+    assertThat(new Explanation("auto", "it is best", List.of(verdict), Map.of()).toString())
+        .contains("cufile no", verdict.reason(), verdict.fix());
   }
 
   @Test
@@ -132,12 +138,21 @@ final class CuFileJudgeTest {
   }
 
   @Test
-  void theFileMayNotBeReadOrIsNone() throws IOException {
+  void theFileIsNone() {
     file = folder.resolve("none");
     assertNo(judge(), "there is no file", "");
     file = folder;
     assertNo(judge(), "is no regular file", "");
-    file = Files.writeString(folder.resolve("secret"), "");
+  }
+
+  @Test
+  void theFileMayNotBeRead() {
+    readable = path -> !path.equals(file);
+    assertNo(judge(), "this user may not read " + file, "chmod a+r '" + file + "'");
+  }
+
+  @Test
+  void theFilesOwnPermissionsCount() throws IOException {
     Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("---------"));
     Assumptions.assumeFalse(Files.isReadable(file), "root reads everything");
     assertNo(judge(), "may not read", "chmod a+r");
