@@ -26,6 +26,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Random;
 import java.util.Set;
+import java.util.function.Consumer;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -248,7 +249,7 @@ class StagedReadsTest {
     private final List<DeviceBuffer> buffers = new ArrayList<>();
     private final List<Copies> copies = new ArrayList<>();
     private final Set<Object> open = new HashSet<>();
-    private java.util.function.Consumer<DeviceBuffer> beforeFree = _ -> {};
+    private Consumer<DeviceBuffer> beforeFree = _ -> {};
     private int room = Integer.MAX_VALUE;
     private int failing = -1;
     private int allocated;

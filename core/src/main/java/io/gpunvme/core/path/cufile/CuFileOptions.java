@@ -7,9 +7,9 @@ import io.gpunvme.nvme.InvalidRequestException;
  *
  * @param threads calls at a time in one transfer, 1 to 256
  * @param chunk longest call in bytes, a multiple of 4096
- * @param batch requests per batch, 1 to 256; 0: one call after the other, no batches. In
- *     compatibility mode libcufile 1.15.1 was seen to take half a minute for some batches, so
- *     addresses have no such option
+ * @param batch requests per batch, 1 to 256; 0: one call after the other, no batches. For programs
+ *     that open a {@link CuFilePath} themselves; addresses have no such option, because in
+ *     compatibility mode libcufile 1.15.1 was seen to take half a minute for some batches
  * @param direct opens the file with {@code O_DIRECT}; otherwise cuFile decides for each call. Older
  *     ones than 1.7 cannot: they are always given it
  * @param statistics level of cuFile's statistics, 0 to 3, where it has them; 3 tells compatibility

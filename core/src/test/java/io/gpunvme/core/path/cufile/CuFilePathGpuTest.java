@@ -17,9 +17,12 @@ import io.gpunvme.core.path.StorageException.Kind;
 import io.gpunvme.core.path.Verdict;
 import io.gpunvme.core.transfer.Direction;
 import java.io.IOException;
+import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Random;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Tag;
@@ -90,6 +93,28 @@ final class CuFilePathGpuTest {
       }
     }
     assertThat(Path.of("cufile.log").toAbsolutePath()).doesNotExist();
+  }
+
+  @Test
+  void batchesBringTheBytes(@TempDir Path folder) throws IOException {
+    byte[] content = new byte[1 << 20];
+    new Random(5).nextBytes(content);
+    Path file = Files.write(folder.resolve("data"), content);
+    CuFileOptions batches = CuFileOptions.DEFAULTS.withChunk(64 << 10).withThreads(1).withBatch(16);
+    try (GpuAccelerator gpu = TestGpu.open()) {
+      require(file, gpu);
+      try (CuFilePath path = CuFilePath.open(file.toString(), false, gpu, batches);
+          DeviceBuffer buffer = gpu.allocate(content.length)) {
+        assertThat(path.mode()).contains("batches of 16");
+        path.transfer(
+            Direction.READ,
+            List.of(new Range(0, buffer, 0, content.length)),
+            new PathCall("data", new PathCounters()));
+        byte[] seen = new byte[content.length];
+        buffer.copyToHost(0, MemorySegment.ofArray(seen));
+        assertThat(Arrays.mismatch(seen, content)).isEqualTo(-1);
+      }
+    }
   }
 
   @Test
