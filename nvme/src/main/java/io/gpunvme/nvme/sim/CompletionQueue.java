@@ -106,6 +106,7 @@ final class CompletionQueue {
   boolean headIsWrong() {
     int value = doorbell.value();
     if (value < 0 || value >= size || distance(head, value) > distance(head, tail)) {
+      doorbell.reject(head);
       return true;
     }
     head = value;

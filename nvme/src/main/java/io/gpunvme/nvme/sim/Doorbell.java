@@ -95,6 +95,25 @@ final class Doorbell {
     return byPeer;
   }
 
+  /**
+   * The value last seen is wrong: puts back the one before it that was right, so that the same
+   * value counts if it is stored again when it is right. A shadow doorbell stays as it is: that
+   * memory is the host's, and a value stored there twice cannot be told from one stored once.
+   *
+   * @param accepted the last value that was right
+   */
+  void reject(int accepted) {
+    // Compare and set: the host may have stored another value since, which must stay. It cannot
+    // have stored the same one rightly: only what the worker does after this makes it right.
+    if (byPeer) {
+      if (INT.compareAndSet(peerRegisters, offset, lastOfPeer, accepted)) {
+        lastOfPeer = accepted;
+      }
+    } else if (shadow == null && INT.compareAndSet(registers, offset, last, accepted)) {
+      last = accepted;
+    }
+  }
+
   /** Zeroes the register: its queue is gone, or new. */
   void clear() {
     INT.setRelease(registers, offset, 0);

@@ -72,18 +72,17 @@ final class SubmissionQueue {
    */
   boolean tailIsWrong() {
     int value = doorbell.value();
-    if (value < 0 || value >= size) {
-      return true;
-    }
-    int advance = value - tail;
-    if (advance < 0) {
-      advance += size;
-    }
-    if (advance > size - 1 - announced()) {
+    if (value < 0 || value >= size || advance(value) > size - 1 - announced()) {
+      doorbell.reject(tail);
       return true;
     }
     tail = value;
     return false;
+  }
+
+  private int advance(int value) {
+    int n = value - tail;
+    return n < 0 ? n + size : n;
   }
 
   /** Whether another command may be fetched. */

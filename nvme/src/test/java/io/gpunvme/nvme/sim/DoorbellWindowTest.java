@@ -73,6 +73,24 @@ class DoorbellWindowTest {
   }
 
   @Test
+  void aHeadOfAPeerThatWasWrongIsTakenWhenItIsRight() {
+    RawQueue q = host.createPeerQueue(1, 8, 8);
+    q.ringHead(1);
+    host.poll();
+    assertThat(stats.doorbellErrors()).isEqualTo(1);
+    host.execute(q, FLUSH);
+    for (int i = 0; i < 7; i++) {
+      q.push(FLUSH);
+    }
+    q.ring();
+    host.poll();
+    for (int i = 0; i < 7; i++) {
+      assertThat(q.poll()).as("completion %d", i).isNotNull();
+    }
+    assertThat(stats.doorbellErrors()).isEqualTo(1);
+  }
+
+  @Test
   void adminCommandsAreNoDataCommands() {
     assertThat(host.adminOk(RawHost.abort(1, 1))).isEqualTo(1);
     RawQueue peers = host.asPeer(host.admin);

@@ -187,6 +187,51 @@ class QueueRingTest {
   }
 
   @Test
+  void aHeadThatWasWrongIsTakenWhenItIsRight() {
+    RawQueue q = host.createQueue(1, 8, 8);
+    q.ringHead(1);
+    poll();
+    assertThat(errors()).isEqualTo(1);
+    host.execute(q, FLUSH);
+    fill(q, 7);
+    assertThat(errors()).isEqualTo(1);
+  }
+
+  @Test
+  void aTailThatWasWrongIsTakenWhenItIsRight() {
+    RawQueue q = host.createQueue(1, 8, 8);
+    host.controller.faults().add(FaultRule.of(FaultRule.Action.STALL).onIo().nth(1).build());
+    host.execute(q, FLUSH);
+    q.push(FLUSH);
+    q.push(FLUSH);
+    q.push(FLUSH);
+    q.ring();
+    poll();
+    q.ringTail(2);
+    poll();
+    assertThat(errors()).isEqualTo(1);
+    host.controller.faults().clear();
+    for (int i = 0; i < 3; i++) {
+      host.next(q);
+    }
+    fill(q, 6);
+    assertThat(q.tail).isEqualTo(2);
+    assertThat(errors()).isEqualTo(1);
+  }
+
+  /** Announces this many commands at once, whose completions must fit without any being taken. */
+  private void fill(RawQueue q, int commands) {
+    for (int i = 0; i < commands; i++) {
+      q.push(FLUSH);
+    }
+    q.ring();
+    poll();
+    for (int i = 0; i < commands; i++) {
+      assertThat(q.poll()).as("completion %d", i).isNotNull();
+    }
+  }
+
+  @Test
   void doorbellsOfQueuesThatDoNotExistAreNoticed() {
     RawQueue q = host.queueMemory(7, 8, 8);
     q.ringTail(1);
