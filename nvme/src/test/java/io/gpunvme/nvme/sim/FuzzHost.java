@@ -249,6 +249,14 @@ final class FuzzHost implements AutoCloseable {
     return !foreignSqs.isEmpty() || !foreignCqs.isEmpty();
   }
 
+  /**
+   * Whether completions that nobody counts may be on their way to our queue. While they are, a head
+   * that is wrong for us may be right for the controller, which then writes over them.
+   */
+  boolean isLate() {
+    return io != null && !lateSqs.isEmpty();
+  }
+
   /** An admin command succeeded. */
   private void learn(Sent s) {
     int qid = Sqe.cdw10(s.sqe, 0) & 0xFFFF;

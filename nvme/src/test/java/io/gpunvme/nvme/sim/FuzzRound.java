@@ -346,11 +346,14 @@ final class FuzzRound implements AutoCloseable {
     if (host.shadowed || host.ringsShared) {
       recover();
     }
-    for (int n = 0; host.hasForeign(); n++) {
+    for (int n = 0; host.hasForeign() || host.isLate(); n++) {
       FuzzHost.require(n < 100, "queues that cannot be deleted");
       playForeign();
       for (int qid : host.foreignSqs.stream().toArray()) {
         host.runWell(host.admin, RawHost.deleteSq(qid));
+      }
+      if (host.isLate()) {
+        host.runWell(host.admin, RawHost.deleteSq(host.io.raw.qid));
       }
       for (int qid : host.foreignCqs.stream().toArray()) {
         host.runWell(host.admin, RawHost.deleteCq(qid));
