@@ -13,6 +13,7 @@ import io.gpunvme.nvme.spec.Sqe;
 import io.gpunvme.nvme.spec.Status;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.function.LongSupplier;
 import java.util.function.UnaryOperator;
 
 /**
@@ -38,6 +39,10 @@ final class CommandLab implements AutoCloseable {
   final DmaBuffer list;
 
   CommandLab(UnaryOperator<SimConfigBuilder> variation) {
+    this(variation, System::nanoTime);
+  }
+
+  CommandLab(UnaryOperator<SimConfigBuilder> variation, LongSupplier clock) {
     SimConfigBuilder b =
         SimConfig.builder()
             .workers(0)
@@ -54,7 +59,8 @@ final class CommandLab implements AutoCloseable {
             .hmbPreferred(4)
             .hmbMinimum(2)
             .aerl(1);
-    host = RawHost.start(variation.apply(b).build());
+    host = RawHost.attach(SimulatedController.create(variation.apply(b).build(), clock));
+    host.enable();
     queue = host.createQueue(1, 16, 16);
     data = host.buffer(128 << 10);
     list = host.buffer(4 * PAGE);
