@@ -36,7 +36,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 @Timeout(120)
 class LeaksIT {
   private static final int SIZE = 1 << 20;
-  private static final int TIMES = 200;
+  private static final int TIMES = 60;
 
   /** What is made once and stays: classes, their files, what the process keeps. */
   private static final int FIRST = 3;
