@@ -30,5 +30,6 @@ module io.gpunvme.core {
   exports io.gpunvme.core.sample;
   exports io.gpunvme.core.storage;
   exports io.gpunvme.core.transfer;
+  exports io.gpunvme.core.weights.format;
   exports io.gpunvme.core;
 }
