@@ -16,8 +16,8 @@ import java.util.OptionalLong;
  * @param dataOffset where data begins
  * @param alignment what the data of every tensor starts at a multiple of, from {@code dataOffset};
  *     1 in safetensors
- * @param tensors in the order of their offsets; names are unique, data does not overlap and lies in
- *     the file
+ * @param tensors in the order of their offsets, those without bytes first; names are unique, data
+ *     does not overlap and lies in the file
  * @param metadata by key, in the file's order
  */
 public record ModelHeader(

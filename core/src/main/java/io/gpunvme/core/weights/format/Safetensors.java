@@ -129,8 +129,11 @@ public final class Safetensors {
   }
 
   private ModelHeader header() {
-    // Those without bytes stay in the header's order.
-    tensors.sort(Comparator.comparingLong(TensorInfo::offset).thenComparingLong(TensorInfo::end));
+    // Those without bytes come before the one that is at the same place.
+    tensors.sort(
+        Comparator.comparingLong(TensorInfo::offset)
+            .thenComparingLong(TensorInfo::end)
+            .thenComparing(TensorInfo::name));
     long at = dataOffset;
     for (TensorInfo tensor : tensors) {
       if (tensor.offset() != at) {

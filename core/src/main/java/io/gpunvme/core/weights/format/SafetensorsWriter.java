@@ -30,6 +30,9 @@ public final class SafetensorsWriter {
   private final Map<String, String> metadata = new TreeMap<>();
   private final Map<String, TensorInfo> tensors = new HashMap<>();
 
+  /** A file without tensors. */
+  public SafetensorsWriter() {}
+
   /**
    * A file's layout.
    *
