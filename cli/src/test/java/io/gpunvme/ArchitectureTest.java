@@ -54,6 +54,7 @@ final class ArchitectureTest {
     "core.device,  'nvme nvme.driver nvme.pci nvme.pci.sysfs nvme.pci.vfio nvme.sim'",
     "core.machine, 'ffi nvme nvme.pci'",
     "core.plan,    'nvme'",
+    "core.fs.ext4, 'nvme core.fs'",
     "core.kind,    'nvme core.plan'",
     "core.doctor,  'ffi cuda cuda.cufile core.accel core.device core.gpu core.machine core.path"
         + " core.path.cufile core.transfer nvme nvme.driver nvme.pci nvme.sim nvme.spec'",
