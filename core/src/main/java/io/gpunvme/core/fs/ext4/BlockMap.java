@@ -7,7 +7,8 @@ import java.util.Set;
  * The blocks of a file as ext2 and ext3 have them: twelve in the inode, then a block of numbers, a
  * block of such blocks, and one level more. A zero is a hole. Nothing here has a checksum.
  *
- * @see <a href="https://docs.kernel.org/filesystems/ext4/ifork.html#direct-indirect-block-addressing">
+ * @see <a
+ *     href="https://docs.kernel.org/filesystems/ext4/ifork.html#direct-indirect-block-addressing">
  *     Direct/Indirect Block Addressing</a>
  */
 final class BlockMap {

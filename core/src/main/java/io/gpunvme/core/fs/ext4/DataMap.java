@@ -40,7 +40,8 @@ final class DataMap {
     if (inode.flag(Inode.VERITY)) {
       throw volume.unsupported(
           inode.place(),
-          "it is protected by fs-verity, which is not checked here; mount it to read it, or copy it");
+          "it is protected by fs-verity, which is not checked here; mount it to read it, or copy"
+              + " it");
     }
     if (inode.flag(Inode.COMPRESSED_BLOCKS)) {
       throw volume.unsupported(

@@ -8,7 +8,8 @@ import org.jspecify.annotations.Nullable;
  *
  * @param inode its number
  * @param type as the folder has it; 0: it does not say
- * @see <a href="https://docs.kernel.org/filesystems/ext4/directory.html#linear-classic-directories">
+ * @see <a
+ *     href="https://docs.kernel.org/filesystems/ext4/directory.html#linear-classic-directories">
  *     Linear (Classic) Directories</a>
  */
 @SuppressWarnings("ArrayRecordComponent") // never compared
@@ -97,8 +98,7 @@ record Dirent(long inode, int type, byte[] name) {
       good &= b != 0 && b != '/';
     }
     if (!good) {
-      throw volume.corrupt(
-          place, "the name at byte %d is '%s'".formatted(at, Names.text(name)));
+      throw volume.corrupt(place, "the name at byte %d is '%s'".formatted(at, Names.text(name)));
     }
   }
 }

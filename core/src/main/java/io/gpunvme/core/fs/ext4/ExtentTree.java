@@ -104,8 +104,7 @@ final class ExtentTree {
       throw volume.corrupt(place, "its magic is 0x%04x instead of 0xf30a".formatted(magic));
     }
     if (node.u16(6) != depth) {
-      throw volume.corrupt(
-          place, "its depth is %d instead of %d".formatted(node.u16(6), depth));
+      throw volume.corrupt(place, "its depth is %d instead of %d".formatted(node.u16(6), depth));
     }
     int end = HEADER + ENTRY * most;
     boolean none = entries == 0 && depth > 0;

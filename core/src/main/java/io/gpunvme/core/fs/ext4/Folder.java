@@ -45,8 +45,7 @@ final class Folder {
     long blockSize = volume.superBlock.blockSize;
     long most = volume.superBlock.blocks * blockSize;
     if (inode.size == 0 || inode.size % blockSize != 0 || inode.size > most) {
-      throw volume.corrupt(
-          inode.place(), "this folder's size is %d bytes".formatted(inode.size));
+      throw volume.corrupt(inode.place(), "this folder's size is %d bytes".formatted(inode.size));
     }
     List<FileExtent> all = DataMap.of(volume, inode);
     for (FileExtent extent : all) {

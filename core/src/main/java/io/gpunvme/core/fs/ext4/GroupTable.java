@@ -4,7 +4,8 @@ package io.gpunvme.core.fs.ext4;
  * The group descriptors, of which only the place of the inodes is needed. They lie behind the
  * superblock, or with meta_bg in the first group of as many as one block describes.
  *
- * @see <a href="https://docs.kernel.org/filesystems/ext4/globals.html#block-group-descriptors">Block
+ * @see <a
+ *     href="https://docs.kernel.org/filesystems/ext4/globals.html#block-group-descriptors">Block
  *     Group Descriptors</a>
  */
 final class GroupTable {
@@ -31,8 +32,7 @@ final class GroupTable {
     int at = (int) (group % perBlock) * sb.descriptorSize;
     Bytes descriptor = block.slice(at, sb.descriptorSize);
     checkChecksum(descriptor, (int) group, place);
-    long table =
-        sb.descriptorSize > SMALL ? descriptor.u64(0x8, 0x28) : descriptor.u32(0x8);
+    long table = sb.descriptorSize > SMALL ? descriptor.u64(0x8, 0x28) : descriptor.u32(0x8);
     volume.checkBlocks(table, tableBlocks, place);
     return table;
   }

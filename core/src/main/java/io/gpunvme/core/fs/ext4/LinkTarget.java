@@ -17,8 +17,7 @@ final class LinkTarget {
     int most = fast ? Inode.MAP_BYTES - 1 : volume.superBlock.blockSize;
     if (link.size == 0 || link.size > most) {
       throw volume.corrupt(
-          link.place(),
-          "this link's target has %d bytes, %d at most".formatted(link.size, most));
+          link.place(), "this link's target has %d bytes, %d at most".formatted(link.size, most));
     }
     Bytes target = fast ? link.map() : bytes(volume, link);
     byte[] name = target.text(0, (int) link.size);

@@ -40,8 +40,7 @@ final class MapBuilder {
     if (before != null && continues(before, deviceOffset)) {
       extents.removeLast();
       extents.add(
-          new FileExtent(
-              before.fileOffset(), before.length() + length, before.deviceOffset()));
+          new FileExtent(before.fileOffset(), before.length() + length, before.deviceOffset()));
     } else {
       extents.add(new FileExtent(end, length, deviceOffset));
     }

@@ -63,8 +63,7 @@ final class PathWalk {
     }
     if (++links > MOST_LINKS) {
       throw failure(
-          Kind.LINKS,
-          "more than %d links in a row, the last is '%s'".formatted(MOST_LINKS, name));
+          Kind.LINKS, "more than %d links in a row, the last is '%s'".formatted(MOST_LINKS, name));
     }
     String target = LinkTarget.read(volume, inode);
     if (target.startsWith("/")) {

@@ -46,7 +46,8 @@ final class SuperBlock {
     this.device = device;
     this.sb = sb;
     if (sb.u16(0x38) != MAGIC) {
-      throw none(device, "the magic at byte 1080 is 0x%04x instead of 0xef53".formatted(sb.u16(56)));
+      throw none(
+          device, "the magic at byte 1080 is 0x%04x instead of 0xef53".formatted(sb.u16(56)));
     }
     long revision = sb.u32(0x4C);
     boolean dynamic = revision >= 1; // what was fixed at revision 0 became fields

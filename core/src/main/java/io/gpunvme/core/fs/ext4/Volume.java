@@ -64,10 +64,7 @@ final class Volume {
     Bytes block = block(blockNumber, "inode " + number);
     int start = (int) (byteInTable % sb.blockSize);
     return new Inode(
-        this,
-        number,
-        block.slice(start, sb.inodeSize),
-        blockNumber * sb.blockSize + start);
+        this, number, block.slice(start, sb.inodeSize), blockNumber * sb.blockSize + start);
   }
 
   /** Damage, somewhere on this device. */
