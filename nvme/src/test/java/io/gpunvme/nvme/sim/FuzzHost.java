@@ -96,6 +96,11 @@ final class FuzzHost implements AutoCloseable {
       return raw.sqSize - 1 - announced;
     }
 
+    /** Whether all that was announced had been fetched when the last completion was posted. */
+    boolean isFetched() {
+      return fetched == raw.tail;
+    }
+
     /** Puts a command into the ring and the books; does not ring. */
     void push(MemorySegment sqe, int cid) {
       long at = (long) raw.tail * Sqe.SIZE;
