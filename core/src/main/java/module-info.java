@@ -30,6 +30,7 @@ module io.gpunvme.core {
   exports io.gpunvme.core.report;
   exports io.gpunvme.core.sample;
   exports io.gpunvme.core.storage;
+  exports io.gpunvme.core.tensor;
   exports io.gpunvme.core.transfer;
   exports io.gpunvme.core.weights.format;
   exports io.gpunvme.core;
