@@ -25,6 +25,9 @@ final class GpuBenchMeanings {
     if (id.startsWith("stream.")) {
       return "1 MiB reads from an embedded SSD in pinned memory, every byte checked on the GPU";
     }
+    if (id.startsWith("tensors.")) {
+      return tensors(id);
+    }
     if (id.startsWith("paths.")) {
       return path(id);
     }
@@ -38,6 +41,15 @@ final class GpuBenchMeanings {
       return queue(id);
     }
     return "";
+  }
+
+  private static String tensors(String id) {
+    if (id.endsWith(".copy")) {
+      return "a plain copy in GPU memory: the limit of copies of rows";
+    }
+    return id.endsWith(".crc32c")
+        ? "the CRC-32C of GPU memory, put together on the host, beside a plain copy of as much"
+        : "every other row of a matrix in GPU memory packed together, every byte checked";
   }
 
   private static String path(String id) {

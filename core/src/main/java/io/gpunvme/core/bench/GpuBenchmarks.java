@@ -27,6 +27,7 @@ public final class GpuBenchmarks implements AutoCloseable {
 
   private static final long SSD_BYTES = 1L << 30;
   private static final long STREAM_BYTES = 2L << 30;
+  private static final long TENSOR_BYTES = 1L << 30;
   private static final int RANDOM_QUEUES = 48;
 
   /** Commands in flight for 20 million a second, and a buffer that the processors' caches hold. */
@@ -47,6 +48,7 @@ public final class GpuBenchmarks implements AutoCloseable {
   private @Nullable RandomBench random;
   private int randomBlock;
   private @Nullable StreamBench stream;
+  private @Nullable TensorBench tensors;
 
   private GpuBenchmarks(GpuAccelerator accelerator, BenchKernels reads, QueueBench queues) {
     this.accelerator = accelerator;
@@ -61,7 +63,7 @@ public final class GpuBenchmarks implements AutoCloseable {
    */
   public static GpuBenchmarks open(GpuAccelerator accelerator) {
     BenchKernels reads =
-        CudaBenchKernels.load(accelerator, "reads", List.of(RandomBench.KERNEL, StreamBench.CHECK));
+        CudaBenchKernels.load(accelerator, "reads", List.of(RandomBench.KERNEL, GpuWords.CHECK));
     try {
       return new GpuBenchmarks(accelerator, reads, QueueBench.open(accelerator, threads()));
     } catch (RuntimeException e) {
@@ -88,6 +90,7 @@ public final class GpuBenchmarks implements AutoCloseable {
     ids.add("random.4k.host");
     ids.add("ceiling.copy.512");
     ids.add("random.512.host");
+    ids.addAll(TensorBench.ids());
     ids.add(RoundTrip.ID);
     queueCases().forEach((id, c) -> ids.add(id));
     return ids;
@@ -123,14 +126,16 @@ public final class GpuBenchmarks implements AutoCloseable {
       case "random.4k.host" -> random(id, 4096, repetitions);
       case "random.512.host" -> random(id, 512, repetitions);
       case RoundTrip.ID -> limit(id, () -> queues.roundTrip(repetitions));
-      default -> queue(id, repetitions);
+      case TensorBench.LIMIT -> limit(id, () -> tensors().measure(id, repetitions));
+      default ->
+          id.startsWith(TensorBench.PREFIX) ? tensors(id, repetitions) : queue(id, repetitions);
     };
   }
 
   private Measurement queue(String id, Repetitions repetitions) {
     QueueCase c = queueCases().get(id);
     if (c == null) {
-      throw new InvalidRequestException("there is no benchmark '" + id + "'");
+      throw unknown(id);
     }
     if (!c.kernel().latency()) {
       // Every one of the billion counts, so no more of them are needed.
@@ -138,6 +143,17 @@ public final class GpuBenchmarks implements AutoCloseable {
     }
     Measurement latency = queues.latency(c, repetitions);
     return c.shape().vram() ? latency : besides(latency, RoundTrip.ID);
+  }
+
+  private Measurement tensors(String id, Repetitions repetitions) {
+    if (!TensorBench.ids().contains(id)) {
+      throw unknown(id);
+    }
+    return besides(tensors().measure(id, repetitions), TensorBench.LIMIT);
+  }
+
+  private static InvalidRequestException unknown(String id) {
+    return new InvalidRequestException("there is no benchmark '" + id + "'");
   }
 
   private Measurement stream(String id, Placement placement, Repetitions repetitions) {
@@ -242,7 +258,7 @@ public final class GpuBenchmarks implements AutoCloseable {
     return besides(rate, StreamBench.CEILING);
   }
 
-  // ---- the SSDs, made when they are needed; one at a time, for they are large
+  // ---- the SSDs and matrices, made when they are needed; one at a time, for they are large
 
   private RandomBench random(int block) {
     RandomBench last = random;
@@ -268,6 +284,17 @@ public final class GpuBenchmarks implements AutoCloseable {
     return made;
   }
 
+  private TensorBench tensors() {
+    TensorBench last = tensors;
+    if (last != null) {
+      return last;
+    }
+    closeDevices();
+    TensorBench made = new TensorBench(accelerator, reads, TENSOR_BYTES);
+    tensors = made;
+    return made;
+  }
+
   private void closeDevices() {
     RandomBench oldRandom = random;
     random = null;
@@ -278,6 +305,11 @@ public final class GpuBenchmarks implements AutoCloseable {
     stream = null;
     if (oldStream != null) {
       oldStream.close();
+    }
+    TensorBench oldTensors = tensors;
+    tensors = null;
+    if (oldTensors != null) {
+      oldTensors.close();
     }
   }
 

@@ -1,7 +1,5 @@
 package io.gpunvme.core.bench;
 
-import static io.gpunvme.core.gpu.DeviceLayout.getLong;
-
 import io.gpunvme.core.accel.DeviceBuffer;
 import io.gpunvme.core.accel.GpuAccelerator;
 import io.gpunvme.core.accel.HostMemoryKind;
@@ -14,8 +12,6 @@ import io.gpunvme.core.transfer.TransferPlan;
 import io.gpunvme.core.transfer.TransferReport;
 import io.gpunvme.cuda.CudaEvent;
 import io.gpunvme.cuda.CudaStream;
-import io.gpunvme.cuda.KernelArguments;
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -29,11 +25,6 @@ import java.util.Map;
 final class StreamBench implements AutoCloseable {
   static final String CEILING = "ceiling.h2d";
 
-  /** In {@code reads.cu}. */
-  static final String CHECK = "gpunvme_bench_check";
-
-  private static final int CHECK_BLOCKS = 1024;
-  private static final int CHECK_THREADS = 256;
   private static final int BLOCK_SIZE = 4096;
   private static final long COPY_BYTES = 64L << 20;
   private static final int ROUNDS = 2;
@@ -41,7 +32,7 @@ final class StreamBench implements AutoCloseable {
   private static final double BYTES_PER_MILLI_AND_GB = 1e6;
 
   private final GpuAccelerator accelerator;
-  private final BenchKernels kernels;
+  private final GpuWords words;
   private final BenchDevice device;
   private final HostWindow pinned;
   private final int workers;
@@ -53,7 +44,7 @@ final class StreamBench implements AutoCloseable {
    */
   StreamBench(GpuAccelerator accelerator, BenchKernels kernels, long bytes, int workers) {
     this.accelerator = accelerator;
-    this.kernels = kernels;
+    this.words = new GpuWords(accelerator, kernels);
     this.workers = workers;
     device = new BenchDevice(bytes, BLOCK_SIZE, workers);
     try {
@@ -82,11 +73,11 @@ final class StreamBench implements AutoCloseable {
       double[] samples =
           repetitions.samples(
               () -> {
-                clear(target);
+                words.clear(target);
                 long byCpu = device.commandsByCpu();
                 TransferReport report = initiator.run(plan, target, moved -> {});
                 device.requireNoneByCpu(id, byCpu);
-                check(id, target);
+                words.check(id, target);
                 conditions.put("depth", report.depth());
                 conditions.put("queue_pairs", report.queuePairs());
                 return report.gigabytesPerSecond();
@@ -117,14 +108,14 @@ final class StreamBench implements AutoCloseable {
       double[] samples =
           repetitions.samples(
               () -> {
-                clear(target);
+                words.clear(target);
                 stream.record(begin);
                 for (int i = 0; i < ROUNDS; i++) {
                   copy(stream, medium, target);
                 }
                 stream.record(end);
                 stream.synchronize();
-                check(CEILING, target);
+                words.check(CEILING, target);
                 double millis = end.millisecondsSince(begin);
                 return ROUNDS * medium.byteSize() / millis / BYTES_PER_MILLI_AND_GB;
               });
@@ -139,33 +130,6 @@ final class StreamBench implements AutoCloseable {
     for (long at = 0; at < medium.byteSize(); at += COPY_BYTES) {
       long part = Math.min(COPY_BYTES, medium.byteSize() - at);
       stream.copyToDeviceAsync(target.deviceAddress() + at, medium.asSlice(at, part));
-    }
-  }
-
-  /** So that what an earlier repetition has brought is not taken for this one's. */
-  private void clear(DeviceBuffer target) {
-    try (CudaStream stream = accelerator.context().stream()) {
-      stream.fillAsync(target.deviceAddress(), (byte) 0, target.size());
-      stream.synchronize();
-    }
-  }
-
-  private void check(String id, DeviceBuffer target) {
-    long words = target.size() / Long.BYTES;
-    try (DeviceBuffer wrong = accelerator.allocate(Long.BYTES);
-        Arena arena = Arena.ofConfined()) {
-      KernelArguments args =
-          new KernelArguments()
-              .addLong(target.deviceAddress())
-              .addLong(words)
-              .addLong(wrong.deviceAddress());
-      KernelDeadline.await(kernels.start(CHECK, CHECK_BLOCKS, CHECK_THREADS, args), id, () -> {});
-      MemorySegment count = arena.allocate(Long.BYTES, Long.BYTES);
-      wrong.copyToHost(0, count);
-      if (getLong(count, 0) != 0) {
-        throw new BenchException(
-            "%s: %d of %d words are not what the SSD has".formatted(id, getLong(count, 0), words));
-      }
     }
   }
 
