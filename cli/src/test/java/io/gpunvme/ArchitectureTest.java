@@ -63,6 +63,7 @@ final class ArchitectureTest {
     "core.gpu,     'cuda nvme nvme.driver nvme.memory nvme.pci nvme.sim nvme.spec core.accel"
         + " core.device'",
     "core.transfer, 'nvme nvme.driver nvme.memory nvme.spec core.accel core.gpu'",
+    "core.tensor,  'cuda nvme core.accel core.gpu'",
     "core.path,    'cuda nvme nvme.spec core.accel core.transfer'",
     "core.path.file, 'ffi nvme core.machine core.path'",
     "core.path.direct, 'cuda nvme nvme.driver core.accel core.gpu core.path core.plan"
@@ -75,7 +76,8 @@ final class ArchitectureTest {
         + " core.path.cufile core.path.direct core.path.file core.path.mmap core.path.pinned"
         + " core.plan core.transfer'",
     "core.bench,   'ffi cuda nvme nvme.driver nvme.memory nvme.pci nvme.sim nvme.spec core.accel"
-        + " core.device core.gpu core.path core.path.file core.storage core.transfer'",
+        + " core.device core.gpu core.path core.path.file core.storage core.tensor"
+        + " core.transfer'",
   })
   void packagesUseOnlyWhatLiesBelow(String name, String below) {
     boolean whole = name.equals("nvme.sim");
