@@ -15,6 +15,8 @@ module io.gpunvme.core {
   exports io.gpunvme.core.example;
   exports io.gpunvme.core.fs;
   exports io.gpunvme.core.fs.ext4;
+  exports io.gpunvme.core.fs.fat;
+  exports io.gpunvme.core.fs.partition;
   exports io.gpunvme.core.gpu;
   exports io.gpunvme.core.kind;
   exports io.gpunvme.core.machine;

@@ -1,0 +1,125 @@
+package io.gpunvme.core.fs;
+
+import io.gpunvme.core.fs.FileSystemException.Kind;
+import io.gpunvme.core.fs.fat.Fat32;
+import io.gpunvme.core.fs.partition.Partition;
+import io.gpunvme.core.fs.partition.PartitionReader;
+import io.gpunvme.core.fs.partition.PartitionTable;
+import io.gpunvme.core.fs.partition.Partitions;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+
+/** Finds the file system on a device, directly or through a partition table. */
+public final class FileSystems {
+  private FileSystems() {}
+
+  /** As {@link #open(BlockReader, FileSystemOptions)} with {@link FileSystemOptions#defaults}. */
+  public static OpenedFileSystem open(BlockReader device) {
+    return open(device, FileSystemOptions.defaults());
+  }
+
+  /**
+   * Opens the file system on a device.
+   *
+   * @param device stays the caller's, and open
+   * @throws FileSystemException if there is none, or several, or it cannot be read; the message
+   *     lists what there is
+   */
+  public static OpenedFileSystem open(BlockReader device, FileSystemOptions options) {
+    if (options.partition() > 0) {
+      PartitionTable table =
+          Partitions.find(device, options.sectorBytes())
+              .orElseThrow(
+                  () ->
+                      new FileSystemException(
+                          Kind.NOT_FOUND, device.name(), "the device has no partition table"));
+      return inPartition(device, table, named(device, table, options.partition()));
+    }
+    String whole = Signature.of(device);
+    if (Signature.isRead(whole)) {
+      return new OpenedFileSystem(read(device, whole), null, List.of());
+    }
+    Optional<PartitionTable> table = Partitions.find(device, options.sectorBytes());
+    if (table.isEmpty() || table.get().partitions().isEmpty() && !whole.isEmpty()) {
+      throw whole.isEmpty()
+          ? new FileSystemException(
+              Kind.NOT_FOUND,
+              device.name(),
+              "neither a file system that is known here nor a partition table")
+          : notRead(device, whole);
+    }
+    return inPartition(device, table.get(), single(device, table.get()));
+  }
+
+  private static Partition named(BlockReader device, PartitionTable table, int number) {
+    for (Partition p : table.partitions()) {
+      if (p.number() == number) {
+        return p;
+      }
+    }
+    throw new FileSystemException(
+        Kind.NOT_FOUND,
+        device.name(),
+        "there is no partition #%d; there are: %s".formatted(number, contents(device, table)));
+  }
+
+  /** The only partition with a file system that is read. */
+  private static Partition single(BlockReader device, PartitionTable table) {
+    List<Partition> suitable = new ArrayList<>();
+    for (Partition p : table.partitions()) {
+      if (Signature.isRead(Signature.of(new PartitionReader(device, p)))) {
+        suitable.add(p);
+      }
+    }
+    if (suitable.size() != 1) {
+      throw new FileSystemException(
+          Kind.NOT_FOUND,
+          device.name(),
+          (suitable.isEmpty()
+                  ? "no partition has a file system that is read here: "
+                  : "several partitions have a file system; say which (DEVICE#N:/PATH): ")
+              + contents(device, table));
+    }
+    return suitable.getFirst();
+  }
+
+  /** Partitions with what is in them, and what is wrong with the table. */
+  private static String contents(BlockReader device, PartitionTable table) {
+    List<String> all = new ArrayList<>();
+    for (Partition p : table.partitions()) {
+      String what = Signature.of(new PartitionReader(device, p));
+      all.add(p + " with " + (what.isEmpty() ? "nothing known" : what));
+    }
+    if (all.isEmpty()) {
+      all.add("none, the table is empty");
+    }
+    all.addAll(table.notes());
+    return String.join("; ", all);
+  }
+
+  private static OpenedFileSystem inPartition(
+      BlockReader device, PartitionTable table, Partition partition) {
+    PartitionReader reader = new PartitionReader(device, partition);
+    FileSystem inside = read(reader, Signature.of(reader));
+    return new OpenedFileSystem(
+        new ShiftedFileSystem(inside, partition.firstByte()), partition, table.notes());
+  }
+
+  private static FileSystem read(BlockReader reader, String what) {
+    if (what.equals(Signature.FAT32)) {
+      return Fat32.open(reader);
+    }
+    throw what.isEmpty()
+        ? new FileSystemException(
+            Kind.NOT_FOUND, reader.name(), "no file system that is known here")
+        : notRead(reader, what);
+  }
+
+  private static FileSystemException notRead(BlockReader reader, String what) {
+    return new FileSystemException(
+        Kind.UNSUPPORTED,
+        reader.name(),
+        "this is %s, which is not read here; there are ext4 and FAT32".formatted(what));
+  }
+}

@@ -1,0 +1,142 @@
+package io.gpunvme.core.storage;
+
+import io.gpunvme.core.accel.Accelerator;
+import io.gpunvme.core.fs.BlockReader;
+import io.gpunvme.core.fs.FileAddress;
+import io.gpunvme.core.fs.FileNode;
+import io.gpunvme.core.fs.FileSystem;
+import io.gpunvme.core.fs.FileSystemOptions;
+import io.gpunvme.core.fs.FileSystems;
+import io.gpunvme.core.fs.ImageReader;
+import io.gpunvme.core.fs.OpenedFileSystem;
+import io.gpunvme.core.fs.partition.Partition;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The file system on an SSD that this process drives, or in an image, read without the kernel's.
+ * Safe for all threads.
+ */
+public final class Volume implements AutoCloseable {
+  private static final int SECTOR = 512;
+  private static final int LARGE_SECTOR = 4096;
+
+  private final BlockReader reader;
+  private final @Nullable GpuStorage storage;
+  private final int blockBytes;
+  private final OpenedFileSystem opened;
+
+  private Volume(
+      BlockReader reader,
+      @Nullable GpuStorage storage,
+      int blockBytes,
+      FileAddress address,
+      boolean ignoreJournal) {
+    this.reader = reader;
+    this.storage = storage;
+    this.blockBytes = blockBytes;
+    int sector = blockBytes == LARGE_SECTOR ? LARGE_SECTOR : SECTOR;
+    opened =
+        FileSystems.open(reader, new FileSystemOptions(address.partition(), sector, ignoreJournal));
+  }
+
+  /**
+   * Opens the device of an address and the file system on it. A controller, or a file that is given
+   * with {@code path=}, is read as {@link GpuStorage} reads it; another file, simply.
+   *
+   * @param address whose path makes no difference
+   * @param accelerator whose pinned memory is read into; asked for only where it is needed, and
+   *     stays the caller's, who closes it afterwards
+   * @param ignoreJournal see {@link FileSystemOptions}
+   * @throws io.gpunvme.nvme.InvalidRequestException if the address makes no sense
+   * @throws io.gpunvme.core.fs.FileSystemException if there is no file system that can be read
+   */
+  public static Volume open(
+      FileAddress address,
+      Supplier<Accelerator> accelerator,
+      StorageOptions options,
+      boolean ignoreJournal) {
+    String text = address.device();
+    StorageAddress device = StorageAddress.parse(text.contains(":") ? text : "file:" + text);
+    Path file = device.file();
+    if (file != null && device.path() == null && device.options().isEmpty()) {
+      return opened(ImageReader.open(file), null, SECTOR, address, ignoreJournal);
+    }
+    GpuStorage storage = GpuStorage.open(device, accelerator.get(), options);
+    try {
+      int block = file == null ? storage.alignment() : SECTOR;
+      return opened(new StorageReader(storage), storage, block, address, ignoreJournal);
+    } catch (RuntimeException e) {
+      storage.close();
+      throw e;
+    }
+  }
+
+  private static Volume opened(
+      BlockReader reader,
+      @Nullable GpuStorage storage,
+      int blockBytes,
+      FileAddress address,
+      boolean ignoreJournal) {
+    try {
+      return new Volume(reader, storage, blockBytes, address, ignoreJournal);
+    } catch (RuntimeException e) {
+      reader.close();
+      throw e;
+    }
+  }
+
+  /** What is in it; extents count from the start of the whole device. */
+  public FileSystem fileSystem() {
+    return opened.fileSystem();
+  }
+
+  /** The partition that it is in; null: it fills the device. */
+  public @Nullable Partition partition() {
+    return opened.partition();
+  }
+
+  /** What is not as it should be, and what was done about it; mostly empty. */
+  public List<String> notes() {
+    return opened.notes();
+  }
+
+  /** A file or folder, a link followed. */
+  public FileNode find(String path) {
+    return fileSystem().find(path, true);
+  }
+
+  /** The storage under it; null if it is an image that is read simply. */
+  public @Nullable GpuStorage storage() {
+    return storage;
+  }
+
+  /** How it is read, to be shown. */
+  public String how() {
+    GpuStorage by = storage;
+    return by == null
+        ? "an image file, read through the kernel"
+        : String.join(
+            ", ",
+            by.explain().modes().entrySet().stream()
+                .map(e -> e.getKey() + ": " + e.getValue())
+                .toList());
+  }
+
+  /** Bytes in a logical block of the device; 512 for an image. */
+  public int blockBytes() {
+    return blockBytes;
+  }
+
+  /** Closes the device too. Idempotent. */
+  @Override
+  public void close() {
+    reader.close();
+    GpuStorage own = storage;
+    if (own != null) {
+      own.close();
+    }
+  }
+}
