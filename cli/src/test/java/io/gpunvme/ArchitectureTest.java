@@ -59,6 +59,9 @@ final class ArchitectureTest {
     "core.doctor,  'ffi cuda cuda.cufile core.accel core.device core.gpu core.machine core.path"
         + " core.path.cufile core.transfer nvme nvme.driver nvme.pci nvme.sim nvme.spec'",
     "core.report,  ''",
+    "core.fs,      'ffi nvme core.fs.ext4 core.fs.fat core.fs.partition core.path'",
+    "core.fs.fat,  'nvme core.fs core.path'",
+    "core.fs.partition, 'nvme core.fs core.path'",
     "core.accel,   'ffi cuda nvme nvme.memory'",
     "core.gpu,     'cuda nvme nvme.driver nvme.memory nvme.pci nvme.sim nvme.spec core.accel"
         + " core.device'",
@@ -72,7 +75,8 @@ final class ArchitectureTest {
         + " core.transfer'",
     "core.path.pinned, 'ffi cuda nvme core.accel core.path core.path.file core.transfer'",
     "core.path.mmap, 'ffi cuda nvme core.accel core.path core.path.file core.transfer'",
-    "core.storage, 'cuda nvme nvme.driver core.accel core.device core.gpu core.kind core.path"
+    "core.storage, 'cuda nvme nvme.driver core.accel core.device core.fs core.fs.partition"
+        + " core.gpu core.kind core.path"
         + " core.path.cufile core.path.direct core.path.file core.path.mmap core.path.pinned"
         + " core.plan core.transfer'",
     "core.bench,   'ffi cuda nvme nvme.driver nvme.memory nvme.pci nvme.sim nvme.spec core.accel"

@@ -28,6 +28,10 @@ final class CommandLineTool {
     all.put("bench", BenchCommand::new);
     all.put("explain", ExplainCommand::new);
     all.put("plan", PlanCommand::new);
+    all.put("ls", LsCommand::new);
+    all.put("stat", StatCommand::new);
+    all.put("extents", ExtentsCommand::new);
+    all.put("cat", CatCommand::new);
     all.put("list", ListCommand::new);
     all.put("doctor", DoctorCommand::new);
     all.put("bind", BindCommand::new);
@@ -93,6 +97,7 @@ final class CommandLineTool {
     tool.registerConverter(LogCommand.Page.class, Converters.choice(LogCommand.Page.class));
     tool.registerConverter(
         FeatureCommand.Action.class, Converters.choice(FeatureCommand.Action.class));
+    tool.registerConverter(FileCommand.Journal.class, Converters.choice(FileCommand.Journal.class));
     tool.registerConverter(IoOrder.class, Converters.choice(IoOrder.class));
     tool.registerConverter(Feature.Select.class, Converters.choice(Feature.Select.class));
     // "@file" is the value of --faults.

@@ -60,7 +60,9 @@ final class Failures {
         e instanceof UsageException
             || e instanceof InvalidRequestException
             || e instanceof NoSuchFileException
-            || e instanceof InvalidPathException;
+            || e instanceof InvalidPathException
+            || e instanceof io.gpunvme.core.fs.FileSystemException fs
+                && fs.kind() == io.gpunvme.core.fs.FileSystemException.Kind.NOT_FOUND;
     return usage ? ExitCode.USAGE : ExitCode.FAILURE;
   }
 
@@ -73,6 +75,7 @@ final class Failures {
       case UsageException own -> text(own);
       case NvmeException nvme -> text(nvme);
       case StorageException storage -> text(storage);
+      case io.gpunvme.core.fs.FileSystemException fs -> text(fs);
       case BenchException bench -> text(bench);
       case PosixException posix -> text(posix);
       case CudaException cuda -> text(cuda);

@@ -27,6 +27,8 @@ import picocli.CommandLine.Spec;
       "  gpunvme gather                                   a kernel decides what to read",
       "  gpunvme explain model.safetensors                how a file would travel, and why",
       "  gpunvme plan --size 1GiB 1000:1MiB:1000          which I/Os would read that",
+      "  gpunvme ls -l disk.img:/models                   files without the kernel: ext4, FAT32",
+      "  gpunvme extents vfio:0000:01:00.0:/model.gguf    where on the SSD a file is",
       "  gpunvme list                                     SSDs and GPUs of this machine",
       "  gpunvme doctor                                   what is in the way of what",
       "  gpunvme bind 0000:01:00.0                        give an SSD to vfio:0000:01:00.0",

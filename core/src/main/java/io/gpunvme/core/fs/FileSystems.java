@@ -92,7 +92,8 @@ public final class FileSystems {
       all.add(p + " with " + (what.isEmpty() ? "nothing known" : what));
     }
     if (all.isEmpty()) {
-      all.add("none, the table is empty");
+      String whole = Signature.of(device);
+      all.add(whole.isEmpty() ? "none, the table is empty" : "none, the whole device is " + whole);
     }
     all.addAll(table.notes());
     return String.join("; ", all);

@@ -58,8 +58,7 @@ public final class Volume implements AutoCloseable {
       Supplier<Accelerator> accelerator,
       StorageOptions options,
       boolean ignoreJournal) {
-    String text = address.device();
-    StorageAddress device = StorageAddress.parse(text.contains(":") ? text : "file:" + text);
+    StorageAddress device = device(address);
     Path file = device.file();
     if (file != null && device.path() == null && device.options().isEmpty()) {
       return opened(ImageReader.open(file), null, SECTOR, address, ignoreJournal);
@@ -72,6 +71,16 @@ public final class Volume implements AutoCloseable {
       storage.close();
       throw e;
     }
+  }
+
+  /**
+   * The device of an address; the name of a file will do, as long as it looks like nothing else.
+   *
+   * @throws io.gpunvme.nvme.InvalidRequestException if it makes no sense
+   */
+  public static StorageAddress device(FileAddress address) {
+    String text = address.device();
+    return StorageAddress.parse(text.contains(":") ? text : "file:" + text);
   }
 
   private static Volume opened(

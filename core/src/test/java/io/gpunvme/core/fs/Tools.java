@@ -58,10 +58,12 @@ public final class Tools {
       ProcessBuilder builder = new ProcessBuilder(words).redirectError(log.toFile());
       builder.environment().put("LC_ALL", "C.UTF-8");
       Process process = builder.start();
+      byte[] output;
       try (OutputStream in = process.getOutputStream()) {
         in.write(input);
+      } catch (IOException e) {
+        // It ended before it had read everything; its code says why.
       }
-      byte[] output;
       try (InputStream out = process.getInputStream()) {
         output = out.readAllBytes();
       }

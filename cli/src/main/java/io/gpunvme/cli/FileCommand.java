@@ -1,0 +1,158 @@
+package io.gpunvme.cli;
+
+import io.gpunvme.cli.output.Streams;
+import io.gpunvme.core.accel.Accelerator;
+import io.gpunvme.core.fs.FileAddress;
+import io.gpunvme.core.fs.FileNode;
+import io.gpunvme.core.fs.FileSystem;
+import io.gpunvme.core.storage.StorageOptions;
+import io.gpunvme.core.storage.Volume;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.Locale;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+
+/** A subcommand about a file or folder on a device, found without the kernel's file systems. */
+abstract class FileCommand extends BaseCommand {
+  private static final int FIRST_PRINTABLE = 0x20;
+  private static final int DELETE = 0x7F;
+  private static final int LAST_CONTROL = 0x9F;
+
+  /** What to do about a journal whose changes were not made yet. */
+  enum Journal {
+    REFUSE,
+    IGNORE;
+
+    @Override
+    public String toString() {
+      return name().toLowerCase(Locale.ROOT);
+    }
+  }
+
+  @Parameters(
+      index = "0",
+      paramLabel = "ADDRESS",
+      description =
+          "DEVICE[#PARTITION]:/PATH; DEVICE is sim:…, vfio:DDDD:BB:DD.F or an image file (see"
+              + " docs/file-systems.md).")
+  private String address = "";
+
+  @Option(
+      names = "--nsid",
+      paramLabel = "N",
+      converter = Converters.Nsid.class,
+      description = "The namespace of a controller (1).")
+  private int nsid = 1;
+
+  @Option(
+      names = "--journal",
+      paramLabel = "WHAT",
+      description =
+          "ext4 that was not unmounted: refuse, or ignore: read it without the changes that are"
+              + " only in its journal (refuse).")
+  private Journal journal = Journal.REFUSE;
+
+  @Mixin private final AcceleratorOption accelerator = new AcceleratorOption();
+
+  FileCommand(Streams streams) {
+    super(streams);
+  }
+
+  /** Does the work on an open volume. */
+  abstract int run(Volume volume, FileAddress wanted) throws IOException;
+
+  /** The address as it was given. */
+  final FileAddress address() {
+    return FileAddress.parse(address);
+  }
+
+  @Override
+  int run() throws IOException {
+    FileAddress wanted = address();
+    Path image = Volume.device(wanted).file();
+    if (image != null && !Files.exists(image)) {
+      throw new NoSuchFileException(image.toString());
+    }
+    StorageOptions defaults = StorageOptions.defaults();
+    StorageOptions options =
+        new StorageOptions(false, defaults.initiator(), nsid, defaults.threads());
+    try (LateAccelerator late = new LateAccelerator(accelerator);
+        Volume volume = Volume.open(wanted, late::get, options, journal == Journal.IGNORE)) {
+      volume.notes().forEach(note -> streams().err().println("note: " + note));
+      return run(volume, wanted);
+    }
+  }
+
+  /** An accelerator that is opened when somebody needs it: an image file needs none. */
+  private static final class LateAccelerator implements AutoCloseable {
+    private final AcceleratorOption option;
+    private @Nullable Accelerator opened;
+
+    LateAccelerator(AcceleratorOption option) {
+      this.option = option;
+    }
+
+    Accelerator get() {
+      Accelerator there = opened;
+      if (there == null) {
+        there = option.open().accelerator();
+        opened = there;
+      }
+      return there;
+    }
+
+    @Override
+    public void close() {
+      Accelerator there = opened;
+      if (there != null) {
+        there.close();
+      }
+    }
+  }
+
+  // ---- what several of these commands say
+
+  /** Where the file system is and how it is read. */
+  static Map<String, Object> volume(Volume volume, FileAddress wanted) {
+    FileSystem fs = volume.fileSystem();
+    Map<String, Object> one = new LinkedHashMap<>();
+    one.put("address", wanted.toString());
+    one.put("file_system", fs.type());
+    one.put("label", fs.label());
+    one.put("allocation_bytes", fs.blockSize());
+    var partition = volume.partition();
+    one.put("partition", partition == null ? null : partition.number());
+    one.put("partition_offset", partition == null ? null : partition.firstByte());
+    one.put("lba_bytes", volume.blockBytes());
+    one.put("read_by", volume.how());
+    one.put("notes", volume.notes());
+    return one;
+  }
+
+  static String kind(FileNode.Kind kind) {
+    return kind.name().toLowerCase(Locale.ROOT);
+  }
+
+  /** A name as a terminal may have it: control characters as their numbers. */
+  static String printable(String name) {
+    StringBuilder text = new StringBuilder(name.length());
+    for (int i = 0; i < name.length(); i++) {
+      char c = name.charAt(i);
+      boolean control = c < FIRST_PRINTABLE || c >= DELETE && c <= LAST_CONTROL;
+      text.append(control ? String.format(Locale.ROOT, "\\x%02X", (int) c) : c);
+    }
+    return text.toString();
+  }
+
+  /** A path below a folder's. */
+  static String below(String folder, String name) {
+    return folder.endsWith("/") ? folder + name : folder + "/" + name;
+  }
+}
