@@ -62,16 +62,16 @@ class Ext4KernelIT {
     Tools.mke2fs(image, "128M", options, null);
     mount("rw");
     try {
-      SourceTree.fill(mounted, 3000, options.contains("ext4") ? SourceTree.SPARSE_BYTES : 90_000);
+      SourceTree.fill(mounted, 3000, options.contains("ext4") ? SourceTree.SPARSE_BYTES : 300_000);
       shell(
           """
-          for i in $(seq 1 400); do # two files that grow in turns
-            printf "%3000s" $i >> grow-a
-            printf "%3000s" $i >> grow-b
+          for i in $(seq 1 24); do # two files that grow in turns
+            printf "%8000s" $i >> grow-a
+            printf "%8000s" $i >> grow-b
             sync -d grow-a grow-b
           done
-          for i in $(seq 0 7 900); do # holes in one, in no order
-            fallocate -p -o $(( (i * 37 % 900) * 1024 )) -l 1024 grow-a 2>/dev/null || true
+          for i in $(seq 0 3 170); do # holes in one, in no order
+            fallocate -p -o $(( (i * 37 % 170) * 1024 )) -l 1024 grow-a 2>/dev/null || true
           done
           fallocate -l 300000 never-written 2>/dev/null || true
           fallocate -n -l 900000 few/a2 2>/dev/null || true
