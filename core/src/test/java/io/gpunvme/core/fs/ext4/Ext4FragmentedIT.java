@@ -10,6 +10,7 @@ import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -19,6 +20,7 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.Random;
 import java.util.SplittableRandom;
 import java.util.TreeMap;
 import org.junit.jupiter.api.BeforeAll;
@@ -57,7 +59,7 @@ class Ext4FragmentedIT {
       requests.add("punch /deep %d %d".formatted(i, i));
       Arrays.fill(content, i * BLOCK, (i + 1) * BLOCK, (byte) 0);
     }
-    Collections.shuffle(requests, new java.util.Random(1));
+    Collections.shuffle(requests, new Random(1));
     Tools.debugfs(image, requests);
 
     assertThat(Tools.debugfs(image, "ex /deep").contains(" 3/ 3 ")).isTrue();
@@ -114,6 +116,31 @@ class Ext4FragmentedIT {
       Tools.debugfs(image, "dump /scattered " + dump);
       assertThat(TreeCheck.digest(node)).isEqualTo(TreeCheck.digest(dump));
     }
+  }
+
+  /** An image of 5 TiB, of which hardly anything exists. */
+  @Test
+  void blocksWhoseNumberHasMoreThan32BitsAreRead() throws IOException {
+    Path source = Files.createDirectory(folder.resolve("source"));
+    Files.write(source.resolve("file"), SourceTree.bytes(new SplittableRandom(5), BLOCK));
+    Path image = folder.resolve("image");
+    String options =
+        "-t ext4 -b 1024 -O bigalloc,^has_journal,^resize_inode,^metadata_csum,uninit_bg -C 65536";
+    Tools.mke2fs(image, "5T", options + " -N 20480", source);
+    long block = (1L << 32) + 123_456;
+    byte[] content = SourceTree.bytes(new SplittableRandom(6), BLOCK);
+    try (FileChannel channel = FileChannel.open(image, StandardOpenOption.WRITE);
+        ImageReader reader = ImageReader.open(image)) {
+      channel.write(ByteBuffer.wrap(content), block * BLOCK);
+      Volume volume = new Volume(reader, Ext4Options.STRICT);
+      assertThat(volume.superBlock.blocks).isEqualTo(5L << 30);
+      long inode = Ext4.open(reader, Ext4Options.STRICT).find("file", true).id();
+      ByteBuffer place = ByteBuffer.allocate(6).order(ByteOrder.LITTLE_ENDIAN);
+      place.putShort((short) (block >>> 32)).putInt((int) block).flip();
+      channel.write(place, volume.inode(inode, "").deviceOffset + Inode.MAP + 12 + 6);
+    }
+    assertThat(Tools.debugfs(image, "ex /file")).contains(Long.toString(block));
+    check(image, "file", content);
   }
 
   @Test

@@ -189,6 +189,55 @@ class Ext4RefusalTest {
     assertThat(fs.find("f1500", true).extents()).isNotEmpty();
   }
 
+  /** Each block of the map would be read 256 times as often as the one that names it. */
+  @Test
+  void aBlockMapInACircleIsRefused(@TempDir Path own) throws IOException {
+    byte[] image = SmallImages.make(own, "-t ext2 -b 1024 -N 128").bytes;
+    Volume volume = new Volume(new MemoryImage(image), Ext4Options.STRICT);
+    FileSystem fs = Ext4.open(volume.reader, Ext4Options.STRICT);
+    Inode holes = volume.inode(fs.find("holes", true).id(), "");
+    long block = holes.map().u32(4 * 12);
+    byte[] changed = with(image, (int) holes.deviceOffset + 4, 4, 1 << 30);
+    changed = with(changed, (int) holes.deviceOffset + Inode.MAP + 4 * 14, 4, block);
+    for (int i = 0; i < 256; i++) {
+      changed = with(changed, (int) block * 1024 + 4 * i, 4, block);
+    }
+    corruptExtents(changed, "holes", "block %d of its map is used twice".formatted(block));
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    // Byte in the block with extents, bytes, value, part of the message.
+    "0,  2, 0xF30B, magic",
+    "2,  2, 400,    entries",
+    "4,  2, 85,     entries",
+    "4,  2, 0,      entries",
+    "6,  2, 1,      'its depth is 1 instead of 0'",
+    "12, 4, -1,     begins at block 4294967295",
+    "16, 2, 0,      an extent has 0 blocks",
+    "16, 2, 0x8000, an extent has 32768 blocks",
+    "16, 2, 3,      after others to 3",
+    "18, 2, 1,      but blocks 2 to 1023 are for files",
+    "20, 4, 0,      but blocks 2 to 1023 are for files",
+    "20, 4, 1024,   but blocks 2 to 1023 are for files",
+  })
+  void aTreeOfExtentsThatCannotBeIsRefused(int at, int bytes, String value, String message) {
+    Volume volume = new Volume(new MemoryImage(plain), Ext4Options.STRICT);
+    FileSystem fs = Ext4.open(volume.reader, Ext4Options.STRICT);
+    Inode holes = volume.inode(fs.find("holes", true).id(), "");
+    int node = (int) holes.map().u32(12 + 4) * 1024;
+    corruptExtents(with(plain, node + at, bytes, Long.decode(value)), "holes", message);
+  }
+
+  private static void corruptExtents(byte[] image, String path, String message) {
+    FileNode node = Ext4.open(new MemoryImage(image), Ext4Options.STRICT).find(path, true);
+    assertThatThrownBy(node::extents)
+        .isInstanceOfSatisfying(
+            FileSystemException.class, e -> assertThat(e.kind()).isEqualTo(Kind.CORRUPT))
+        .hasMessageContaining("inode " + node.id())
+        .hasMessageContaining(message);
+  }
+
   @Test
   void whatIsAskedOfTheWrongKindIsRefused() {
     FileSystem fs = Ext4.open(new MemoryImage(plain), Ext4Options.STRICT);

@@ -10,6 +10,7 @@ import io.gpunvme.core.fs.FileSystem;
 import java.io.IOException;
 import java.io.InputStream;
 import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
@@ -135,7 +136,7 @@ final class TreeCheck {
         for (long start : new long[] {extent.fileOffset(), extent.end() - 1000}) {
           byte[] part = new byte[(int) Math.min(20_000, node.size() - Math.max(0, start))];
           node.read(Math.max(0, start), MemorySegment.ofArray(part));
-          var expected = java.nio.ByteBuffer.allocate(part.length);
+          ByteBuffer expected = ByteBuffer.allocate(part.length);
           channel.position(Math.max(0, start));
           while (expected.hasRemaining() && channel.read(expected) > 0) {}
           assertThat(part).as("%s at %d", path, start).isEqualTo(expected.array());
