@@ -70,7 +70,9 @@ public enum ElementType {
   Q5_1(32, 24, 7),
   /** 8 bits and a scale. */
   Q8_0(32, 34, 8),
-  /** 8 bits, a scale and a sum. */
+  /**
+   * 8 bits, a scale and a sum; for activations. ggml's Python package has 40 bytes, ggml itself 36.
+   */
   Q8_1(32, 36, 9),
   /** K-quant of 2 bits. */
   Q2_K(256, 84, 10),

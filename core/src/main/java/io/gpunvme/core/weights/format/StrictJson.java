@@ -141,7 +141,7 @@ final class StrictJson {
       case BEGIN_OBJECT -> {
         json.beginObject();
         while (json.hasNext()) {
-          String unused = json.nextName();
+          String _ = json.nextName();
           skip();
         }
         json.endObject();
@@ -149,7 +149,7 @@ final class StrictJson {
       case BEGIN_ARRAY -> array(this::skip);
       case STRING -> {
         // Not skipped: control characters are looked for here only.
-        String unused = json.nextString();
+        String _ = json.nextString();
       }
       case NUMBER, BOOLEAN -> json.skipValue();
       case NULL -> json.nextNull();

@@ -145,6 +145,18 @@ class SafetensorsTest {
             Kind.CORRUPT,
             "surrogate"),
         arguments(
+            "control character in what is ignored",
+            "{\"a\":{\"x\":\"\n\"," + A.substring(1) + "}",
+            1,
+            Kind.CORRUPT,
+            "JSON"),
+        arguments(
+            "a huge number in what is ignored",
+            "{\"a\":{\"x\":1" + "0".repeat(5000) + "," + A.substring(1) + "}",
+            1,
+            Kind.CORRUPT,
+            "JSON"),
+        arguments(
             "too deep",
             "{\"a\":{\"x\":" + "[".repeat(200) + "]".repeat(200) + "," + A.substring(1) + "}",
             1,
