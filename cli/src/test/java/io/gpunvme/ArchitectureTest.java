@@ -62,6 +62,7 @@ final class ArchitectureTest {
     "core.fs,      'ffi nvme core.fs.ext4 core.fs.fat core.fs.partition core.path'",
     "core.fs.fat,  'nvme core.fs core.path'",
     "core.fs.partition, 'nvme core.fs core.path'",
+    "core.weights.format, 'nvme core.fs core.path'",
     "core.accel,   'ffi cuda nvme nvme.memory'",
     "core.gpu,     'cuda nvme nvme.driver nvme.memory nvme.pci nvme.sim nvme.spec core.accel"
         + " core.device'",

@@ -8,7 +8,6 @@ import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
 import io.gpunvme.core.fs.BlockReader;
 import io.gpunvme.core.weights.format.ModelFiles.Placed;
-import io.gpunvme.nvme.fuzz.FuzzSeed;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
@@ -51,7 +50,7 @@ class ReferenceModelsTest {
     if (made != null) {
       return Path.of(made);
     }
-    long seed = FuzzSeed.announce("models by others").random(0).nextInt(1 << 30);
+    long seed = Cases.announce("models by others").random(0).nextInt(1 << 30);
     Path folder = temporary.resolve("models");
     System.out.print(
         ReferencePython.run("make_models.py", folder, "--count", MODELS, "--seed", seed));
@@ -117,7 +116,7 @@ class ReferenceModelsTest {
       for (int i = 0; i < all.size(); i++) {
         checkValue(all.get(i), items.elementType().toString(), expected.getAsJsonArray().get(i));
       }
-    } else if (found instanceof MetaValue.Real(var unused, double value)) {
+    } else if (found instanceof MetaValue.Real(var _, double value)) {
       assertThat(value).isEqualTo(expected.getAsDouble());
     } else {
       assertThat(found).hasToString(expected.getAsString());

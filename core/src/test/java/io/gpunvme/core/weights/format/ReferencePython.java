@@ -25,10 +25,7 @@ final class ReferencePython {
 
   /** Runs a script; returns what it printed. */
   static String run(String script, Object... arguments) throws IOException, InterruptedException {
-    String python =
-        Optional.ofNullable(System.getProperty("gpunvme.python"))
-            .or(() -> Optional.ofNullable(System.getenv("GPUNVME_PYTHON")))
-            .orElse("python3");
+    String python = interpreter();
     List<String> command = new ArrayList<>(List.of(python, script(script).toString()));
     for (Object argument : arguments) {
       command.add(argument.toString());
@@ -52,7 +49,7 @@ final class ReferencePython {
       }
       String output = Files.readString(printed, StandardCharsets.UTF_8);
       if (process.exitValue() == MISSING) {
-        String reason = output.strip() + " (python packages safetensors, numpy, gguf)";
+        String reason = output.strip() + "; scripts/reference-python installs it";
         System.out.println("SKIP " + script + ": " + reason);
         Assumptions.abort(reason);
       }
@@ -65,8 +62,20 @@ final class ReferencePython {
     }
   }
 
+  private static String interpreter() {
+    Path ours = root().resolve("target/reference-python/bin/python");
+    return Optional.ofNullable(System.getProperty("gpunvme.python"))
+        .or(() -> Optional.ofNullable(System.getenv("GPUNVME_PYTHON")))
+        .orElse(Files.isExecutable(ours) ? ours.toString() : "python3");
+  }
+
+  /** Of the repository; tests start in their module or there. */
+  private static Path root() {
+    Path here = Path.of("").toAbsolutePath();
+    return Files.isDirectory(here.resolve("core")) ? here : here.getParent();
+  }
+
   private static Path script(String name) {
-    Path inModule = Path.of("src/test/python", name);
-    return Files.exists(inModule) ? inModule : Path.of("core/src/test/python", name);
+    return root().resolve("core/src/test/python").resolve(name);
   }
 }
