@@ -219,6 +219,7 @@ class Ext4RefusalTest {
     "16, 2, 3,      after others to 3",
     "18, 2, 1,      but blocks 2 to 1023 are for files",
     "20, 4, 0,      but blocks 2 to 1023 are for files",
+    "16, 8, 0x3ff00000002, but blocks 2 to 1023 are for files",
     "20, 4, 1024,   but blocks 2 to 1023 are for files",
   })
   void aTreeOfExtentsThatCannotBeIsRefused(int at, int bytes, String value, String message) {

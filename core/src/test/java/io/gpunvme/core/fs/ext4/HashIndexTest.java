@@ -4,9 +4,12 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.gpunvme.core.fs.FileExtent;
 import io.gpunvme.core.fs.FileSystem;
 import io.gpunvme.core.fs.FileSystemException;
 import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -59,10 +62,20 @@ class HashIndexTest {
   }
 
   private static int root(byte[] bytes) {
+    return place(bytes, 0);
+  }
+
+  /** Where a block of the folder is. */
+  private static int place(byte[] bytes, int block) {
     Volume volume = new Volume(new MemoryImage(bytes), Ext4Options.STRICT);
     long many = Ext4.open(volume.reader, Ext4Options.STRICT).find("many", true).id();
-    Inode inode = volume.inode(many, "");
-    return (int) DataMap.of(volume, inode).getFirst().deviceOffset();
+    int at = block * 1024;
+    FileExtent extent =
+        DataMap.of(volume, volume.inode(many, "")).stream()
+            .filter(e -> e.end() > at)
+            .findFirst()
+            .orElseThrow();
+    return (int) (extent.deviceOffset() + at - extent.fileOffset());
   }
 
   private static List<Long> leaves(byte[] bytes, String name) {
@@ -127,26 +140,31 @@ class HashIndexTest {
     return List.of((long) image[root(image) + 36] & 0xFF);
   }
 
-  /** Entries that lead back to the index itself, for ever if one let them. */
+  /** Each of many entries leads to the same node, each of its many to the same leaf. */
   @Test
-  void anIndexInACircleIsNotUsed() {
+  void anIndexThatMeetsItsBlocksAgainAndAgainIsNotUsed() {
     byte[] changed = image.clone();
     int root = root(image);
-    int count = changed[root + 34] & 0xFF;
-    changed[root + 30] = 1;
-    int node = 3; // becomes a node all of whose entries are itself
-    for (int i = 0; i < count; i++) {
-      changed[root + 36 + 8 * i] = (byte) node;
+    String name = LONG + COLLIDING.getFirst();
+    int hash = NameHash.of(name.getBytes(UTF_8), 0, false, new int[4]);
+    changed[root + 30] = 1; // levels
+    int node = place(image, 3);
+    Arrays.fill(changed, node, node + 1024, (byte) 0);
+    changed[node + 5] = 4; // 1024 bytes to the next name
+    entries(changed, root + 32, changed[root + 34], hash, 3);
+    assertThat(leaves(changed, name)).isNull(); // the node has no entries
+    entries(changed, node + 8, 100, hash, 4);
+    assertThat(leaves(changed, name)).isNull();
+    entries(changed, root + 32, 1, hash, 3);
+    entries(changed, node + 8, 1, hash, 4);
+    assertThat(leaves(changed, name)).containsExactly(4L);
+  }
+
+  private static void entries(byte[] bytes, int at, int count, int hash, int block) {
+    ByteBuffer buffer = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN);
+    buffer.putShort(at, (short) 120).putShort(at + 2, (short) count).putInt(at + 4, block);
+    for (int i = 1; i < count; i++) {
+      buffer.putInt(at + 8 * i, hash | 1).putInt(at + 8 * i + 4, block);
     }
-    Volume volume = new Volume(new MemoryImage(image), Ext4Options.STRICT);
-    long many = Ext4.open(volume.reader, Ext4Options.STRICT).find("many", true).id();
-    int at = (int) DataMap.of(volume, volume.inode(many, "")).getFirst().deviceOffset();
-    int block = at + node * 1024;
-    Arrays.fill(changed, block, block + 1024, (byte) 0);
-    changed[block + 5] = 4; // 1024 bytes to the next entry
-    changed[block + 8] = 126;
-    changed[block + 10] = 1;
-    changed[block + 12] = 0; // and that one is the root
-    assertThat(leaves(changed, "x")).isNull();
   }
 }
