@@ -182,6 +182,33 @@ class FileCommandsTest {
         .containsPattern("(?m)^0 +5000001 +\\d+ +\\d+$");
   }
 
+  /** A hole, a link, and a journal that was not replayed. */
+  @Test
+  void ext4() throws IOException {
+    Programs.need("e2fsprogs", "mke2fs", "debugfs");
+    Path source = Files.createDirectory(folder.resolve("source"));
+    Path image = folder.resolve("ext4.img");
+    try (RandomAccessFile file = new RandomAccessFile(source.resolve("a").toFile(), "rw")) {
+      file.write(CONTENT, 0, 8192);
+      file.seek(1 << 20);
+      file.write(CONTENT, 0, 5000);
+    }
+    Files.createSymbolicLink(source.resolve("link"), Path.of("a"));
+    Programs.run("mke2fs", "-q", "-t", "ext4", "-b", 4096, "-d", source, image, "16M");
+    String device = "sim:lba=4096,file=" + image;
+    byte[] expected = Files.readAllBytes(source.resolve("a"));
+
+    assertThat(run("cat", device + ":/link").bytes()).isEqualTo(expected);
+    assertThat(run("ls", "-l", device + ":/").out()).containsPattern("(?m)^link .* link -> a$");
+    assertThat(run("stat", device + ":/link").out()).containsPattern("(?m)^  target +a$");
+    assertThat(run("extents", device + ":/a").out())
+        .containsPattern("(?m)^8192 +1040384 +zeros +-$")
+        .contains("CPU-initiated");
+    Programs.run("debugfs", "-w", "-R", "feature needs_recovery", image);
+    Cli.run(words("ls", device + ":/")).failed(ExitCode.FAILURE, "journal");
+    assertThat(run("cat", device + ":/a", "--journal", "ignore").bytes()).isEqualTo(expected);
+  }
+
   /** Without a path it is a file of a mounted file system, and the kernel is asked. */
   @Test
   void extentsOfAMountedFile() {

@@ -1,6 +1,8 @@
 package io.gpunvme.core.fs;
 
 import io.gpunvme.core.fs.FileSystemException.Kind;
+import io.gpunvme.core.fs.ext4.Ext4;
+import io.gpunvme.core.fs.ext4.Ext4Options;
 import io.gpunvme.core.fs.fat.Fat32;
 import io.gpunvme.core.fs.partition.Partition;
 import io.gpunvme.core.fs.partition.PartitionReader;
@@ -34,11 +36,11 @@ public final class FileSystems {
                   () ->
                       new FileSystemException(
                           Kind.NOT_FOUND, device.name(), "the device has no partition table"));
-      return inPartition(device, table, named(device, table, options.partition()));
+      return inPartition(device, table, named(device, table, options.partition()), options);
     }
     String whole = Signature.of(device);
     if (Signature.isRead(whole)) {
-      return new OpenedFileSystem(read(device, whole), null, List.of());
+      return new OpenedFileSystem(read(device, whole, options), null, List.of());
     }
     Optional<PartitionTable> table = Partitions.find(device, options.sectorBytes());
     if (table.isEmpty() || table.get().partitions().isEmpty() && !whole.isEmpty()) {
@@ -49,7 +51,7 @@ public final class FileSystems {
               "neither a file system that is known here nor a partition table")
           : notRead(device, whole);
     }
-    return inPartition(device, table.get(), single(device, table.get()));
+    return inPartition(device, table.get(), single(device, table.get()), options);
   }
 
   private static Partition named(BlockReader device, PartitionTable table, int number) {
@@ -100,14 +102,17 @@ public final class FileSystems {
   }
 
   private static OpenedFileSystem inPartition(
-      BlockReader device, PartitionTable table, Partition partition) {
+      BlockReader device, PartitionTable table, Partition partition, FileSystemOptions options) {
     PartitionReader reader = new PartitionReader(device, partition);
-    FileSystem inside = read(reader, Signature.of(reader));
+    FileSystem inside = read(reader, Signature.of(reader), options);
     return new OpenedFileSystem(
         new ShiftedFileSystem(inside, partition.firstByte()), partition, table.notes());
   }
 
-  private static FileSystem read(BlockReader reader, String what) {
+  private static FileSystem read(BlockReader reader, String what, FileSystemOptions options) {
+    if (what.equals(Signature.EXT4)) {
+      return Ext4.open(reader, new Ext4Options(options.ignoreJournal()));
+    }
     if (what.equals(Signature.FAT32)) {
       return Fat32.open(reader);
     }

@@ -61,6 +61,26 @@ class FileSystemsTest {
   }
 
   @Test
+  void ext4() throws IOException {
+    Tools.need("e2fsprogs", "mke2fs");
+    Path image = folder.resolve("ext4.img");
+    Path source = Files.createDirectory(folder.resolve("source"));
+    Files.writeString(source.resolve("hello.txt"), "content of a file on ext4");
+    Tools.run("mke2fs", "-q", "-t", "ext4", "-L", "four", "-d", source, image, "4M");
+    Disk disk = disk().partition(0, LINUX, FIRST, FIRST + 8191, "linux").gpt();
+    put(disk, FIRST, Files.readAllBytes(image));
+
+    try (ImageReader whole = ImageReader.open(image)) {
+      assertThat(FileSystems.open(whole).fileSystem().label()).isEqualTo("four");
+    }
+    FileSystem inPartition = FileSystems.open(disk.reader()).fileSystem();
+    assertThat(inPartition.type()).isEqualTo("ext4");
+    FileExtent extent = inPartition.find("hello.txt", true).extents().getFirst();
+    assertThat(new String(disk.bytes, (int) extent.deviceOffset(), 25, StandardCharsets.UTF_8))
+        .isEqualTo("content of a file on ext4");
+  }
+
+  @Test
   void inTheOnlyPartitionThatHasOne() throws IOException {
     Disk disk =
         disk()

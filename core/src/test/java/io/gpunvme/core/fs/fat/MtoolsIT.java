@@ -31,7 +31,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Volumes made by mkfs.vfat and filled by mtools: the same files, byte for byte. */
-class MtoolsTest {
+class MtoolsIT {
   /** mtools takes a volume for FAT32 from 65525 clusters on. */
   private static final int CLUSTERS = 70_000;
 

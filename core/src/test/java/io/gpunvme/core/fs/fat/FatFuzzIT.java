@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Timeout;
  * What is read is limited, so an endless loop ends the test.
  */
 @Timeout(240)
-class FatFuzzTest {
+class FatFuzzIT {
   private static final int CASES = 120_000;
   private static final long SEED = Long.getLong("gpunvme.seed", 20_260_213);
   private static final int DEPTH = 6;
@@ -109,7 +109,7 @@ class FatFuzzTest {
 
   @Test
   void changedVolumes() {
-    System.out.println("FatFuzzTest: -Dgpunvme.seed=" + SEED);
+    System.out.println("FatFuzzIT: -Dgpunvme.seed=" + SEED);
     FatImage[] images = {image(512, 1), image(512, 4), image(4096, 1)};
     byte[][] right = {
       images[0].bytes.clone(), images[1].bytes.clone(), images[2].bytes.clone(),

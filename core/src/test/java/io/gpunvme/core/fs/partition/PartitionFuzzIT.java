@@ -11,7 +11,7 @@ import org.junit.jupiter.api.Timeout;
 
 /** Right tables with a few bytes changed: a typed error, or parts that lie on the device. */
 @Timeout(120)
-class PartitionFuzzTest {
+class PartitionFuzzIT {
   private static final int CASES = 120_000;
   private static final long SEED = Long.getLong("gpunvme.seed", 20_260_214);
   private static final int SECTORS = 120;
@@ -72,7 +72,7 @@ class PartitionFuzzTest {
 
   @Test
   void changedTables() {
-    System.out.println("PartitionFuzzTest: -Dgpunvme.seed=" + SEED);
+    System.out.println("PartitionFuzzIT: -Dgpunvme.seed=" + SEED);
     Disk[] disks = {gpt(512), gpt(4096), mbr()};
     byte[][] right = {disks[0].bytes.clone(), disks[1].bytes.clone(), disks[2].bytes.clone()};
     for (int number = 0; number < CASES; number++) {
