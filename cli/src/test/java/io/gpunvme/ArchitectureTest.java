@@ -77,7 +77,7 @@ final class ArchitectureTest {
     "core.path.pinned, 'ffi cuda nvme core.accel core.path core.path.file core.transfer'",
     "core.path.mmap, 'ffi cuda nvme core.accel core.path core.path.file core.transfer'",
     "core.storage, 'cuda nvme nvme.driver core.accel core.device core.fs core.fs.partition"
-        + " core.gpu core.kind core.path"
+        + " core.gpu core.kind core.path core.path.set"
         + " core.path.cufile core.path.direct core.path.file core.path.mmap core.path.pinned"
         + " core.plan core.transfer'",
     "core.bench,   'ffi cuda nvme nvme.driver nvme.memory nvme.pci nvme.sim nvme.spec core.accel"

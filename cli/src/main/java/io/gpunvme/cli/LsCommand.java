@@ -35,6 +35,9 @@ import picocli.CommandLine.Option;
       "  gpunvme ls -R sim:file=disk.img:/ --json"
     })
 final class LsCommand extends FileCommand {
+  /** So that a file system made to do so fills neither the stack nor memory with paths. */
+  private static final int DEEPEST = 512;
+
   @Option(names = "-l", description = "Kind, size and time of each.")
   private boolean details;
 
@@ -64,7 +67,7 @@ final class LsCommand extends FileCommand {
     if (node.kind() == Kind.FOLDER) {
       // A folder that is met twice is in itself, or in two others: the file system is damaged.
       Set<Long> seen = new HashSet<>(Set.of(node.id()));
-      list(fs, wanted.path(), node, seen, listings);
+      list(fs, wanted.path(), node, 0, seen, listings);
     } else {
       listings.add(
           new Listing(
@@ -76,7 +79,7 @@ final class LsCommand extends FileCommand {
   }
 
   private void list(
-      FileSystem fs, String path, FileNode folder, Set<Long> seen, List<Listing> all) {
+      FileSystem fs, String path, FileNode folder, int depth, Set<Long> seen, List<Listing> all) {
     List<FileNode.Entry> entries = new ArrayList<>();
     folder.list(entries::add);
     entries.sort(Comparator.comparing(FileNode.Entry::name));
@@ -96,7 +99,13 @@ final class LsCommand extends FileCommand {
           throw new FileSystemException(
               FileSystemException.Kind.CORRUPT, line.path(), "this folder is in several places");
         }
-        list(fs, line.path(), fs.find(line.path(), false), seen, all);
+        if (depth == DEEPEST) {
+          throw new FileSystemException(
+              FileSystemException.Kind.UNSUPPORTED,
+              line.path(),
+              "folders are more than " + DEEPEST + " deep; list this one by itself");
+        }
+        list(fs, line.path(), fs.find(line.path(), false), depth + 1, seen, all);
       }
     }
   }
