@@ -20,6 +20,7 @@ module io.gpunvme.core {
   exports io.gpunvme.core.gpu;
   exports io.gpunvme.core.kind;
   exports io.gpunvme.core.machine;
+  exports io.gpunvme.core.path.cufile;
   exports io.gpunvme.core.path.direct;
   exports io.gpunvme.core.path.extents;
   exports io.gpunvme.core.path.file;
@@ -27,7 +28,6 @@ module io.gpunvme.core {
   exports io.gpunvme.core.path.pinned;
   exports io.gpunvme.core.path.set;
   exports io.gpunvme.core.path;
-  exports io.gpunvme.core.path.cufile;
   exports io.gpunvme.core.plan;
   exports io.gpunvme.core.report;
   exports io.gpunvme.core.sample;
@@ -35,5 +35,6 @@ module io.gpunvme.core {
   exports io.gpunvme.core.tensor;
   exports io.gpunvme.core.transfer;
   exports io.gpunvme.core.weights.format;
+  exports io.gpunvme.core.weights;
   exports io.gpunvme.core;
 }

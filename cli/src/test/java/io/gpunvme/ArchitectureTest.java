@@ -77,9 +77,13 @@ final class ArchitectureTest {
     "core.path.pinned, 'ffi cuda nvme core.accel core.path core.path.file core.transfer'",
     "core.path.mmap, 'ffi cuda nvme core.accel core.path core.path.file core.transfer'",
     "core.storage, 'cuda nvme nvme.driver core.accel core.device core.fs core.fs.partition"
-        + " core.gpu core.kind core.path core.path.set"
-        + " core.path.cufile core.path.direct core.path.file core.path.mmap core.path.pinned"
-        + " core.plan core.transfer'",
+        + " core.gpu core.kind core.path"
+        + " core.path.cufile core.path.direct core.path.extents core.path.file core.path.mmap"
+        + " core.path.pinned core.path.set core.plan core.transfer'",
+    "core.path.set, 'nvme core.accel core.path core.plan core.transfer'",
+    "core.path.extents, 'core.accel core.fs core.path core.transfer'",
+    "core.weights, 'nvme core.accel core.fs core.path core.path.set core.plan core.storage"
+        + " core.tensor core.weights.format'",
     "core.bench,   'ffi cuda nvme nvme.driver nvme.memory nvme.pci nvme.sim nvme.spec core.accel"
         + " core.device core.gpu core.path core.path.file core.storage core.tensor"
         + " core.transfer'",

@@ -2,6 +2,7 @@ package io.gpunvme.core.storage;
 
 import io.gpunvme.core.accel.Accelerator;
 import io.gpunvme.core.accel.DeviceBuffer;
+import io.gpunvme.core.fs.FileExtent;
 import io.gpunvme.core.gpu.KernelStorage;
 import io.gpunvme.core.gpu.KernelStorageOptions;
 import io.gpunvme.core.kind.Kind;
@@ -109,6 +110,21 @@ public final class GpuStorage implements AutoCloseable {
   }
 
   /**
+   * A file in a file system of a device that is open, read-only.
+   *
+   * @param name in messages
+   * @param device stays the caller's, who closes it after this
+   * @param extents where its bytes are on the device, from the first one without gaps
+   */
+  public static GpuStorage over(GpuStorage device, String name, List<FileExtent> extents) {
+    return new GpuStorage(
+        StorageAddress.of(name).with(device.address.path()),
+        device.accelerator,
+        StorageOptions.defaults(),
+        new ExtentSource(device, name, extents, () -> {}));
+  }
+
+  /**
    * Queues of their own for kernels that read and write this namespace's SSD by themselves.
    *
    * @return to be closed before this
@@ -125,6 +141,11 @@ public final class GpuStorage implements AutoCloseable {
           null);
     }
     return guarded(() -> KernelStorage.over(List.of(ssd.controller()), accelerator, kernelOptions));
+  }
+
+  /** One of its paths, open; closed with this. */
+  DataPath path(PathKind kind) {
+    return guarded(() -> paths.get(kind));
   }
 
   /** What was opened. */

@@ -100,7 +100,12 @@ final class OpenPaths implements Registrar, AutoCloseable {
     return best;
   }
 
-  private synchronized DataPath get(PathKind kind) {
+  /**
+   * A path of this kind.
+   *
+   * @throws StorageException if it cannot be opened
+   */
+  synchronized DataPath get(PathKind kind) {
     DataPath path = open.get(kind);
     if (path != null) {
       return path;

@@ -2,15 +2,22 @@ package io.gpunvme.core.storage;
 
 import io.gpunvme.core.accel.Accelerator;
 import io.gpunvme.core.device.DeviceAddress;
+import io.gpunvme.core.fs.FileAddress;
+import io.gpunvme.core.path.StorageException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 
 /** What an address names, as a {@link Source}. */
 final class Sources {
   private Sources() {}
 
   static Source open(StorageAddress address, Accelerator accelerator, StorageOptions options) {
+    FileAddress inside = address.inside();
+    if (inside != null) {
+      return inside(inside, accelerator, options);
+    }
     SetShape shape = address.shape();
     if (shape != null) {
       return new SetSource(openAll(address.members(), accelerator, options), shape);
@@ -24,6 +31,28 @@ final class Sources {
       throw new IllegalStateException(address + " is neither a file nor a device");
     }
     return new DeviceSource(device, accelerator, options);
+  }
+
+  private static Source inside(
+      FileAddress address, Accelerator accelerator, StorageOptions options) {
+    if (options.allowWrite()) {
+      throw new StorageException(
+          StorageException.Kind.UNSUPPORTED,
+          address.toString(),
+          -1,
+          -1,
+          "files of a file system that no kernel has mounted are read only",
+          null);
+    }
+    Volume volume = Volume.open(address, accelerator, options, false);
+    try {
+      GpuStorage device = Objects.requireNonNull(volume.storage());
+      return new ExtentSource(
+          device, address.toString(), volume.find(address.path()).extents(), volume::close);
+    } catch (RuntimeException e) {
+      volume.close();
+      throw e;
+    }
   }
 
   private static List<Source> openAll(

@@ -1,6 +1,7 @@
 package io.gpunvme.core.storage;
 
 import io.gpunvme.core.device.DeviceAddress;
+import io.gpunvme.core.fs.FileAddress;
 import io.gpunvme.core.path.PathKind;
 import io.gpunvme.nvme.InvalidRequestException;
 import java.nio.file.Path;
@@ -25,6 +26,8 @@ import org.jspecify.annotations.Nullable;
  *   <li>any {@link DeviceAddress}: a controller of our own, always by the path {@code direct}
  *   <li>{@code stripe:vfio:0000:01:00.0,vfio:0000:02:00.0;unit=1MiB}: addresses as above, whose
  *       bytes lie in turns on each of them
+ *   <li>{@code sim:file=disk.img#1:/models/a.gguf}: a file in a file system on any of these, as {@link
+ *       FileAddress} reads it; read without the kernel's file system, and read-only
  *   <li>{@code replica:vfio:0000:01:00.0,vfio:0000:02:00.0}: addresses that all hold the same
  * </ul>
  */
@@ -44,6 +47,7 @@ public final class StorageAddress {
   private final SequencedMap<String, String> options;
   private final List<StorageAddress> members;
   private final @Nullable SetShape shape;
+  private final @Nullable FileAddress inside;
 
   private StorageAddress(
       @Nullable DeviceAddress device,
@@ -56,6 +60,7 @@ public final class StorageAddress {
     this.options = options;
     members = List.of();
     shape = null;
+    inside = null;
   }
 
   private StorageAddress(List<StorageAddress> members, SetShape shape, @Nullable PathKind path) {
@@ -65,6 +70,17 @@ public final class StorageAddress {
     options = new LinkedHashMap<>();
     this.members = List.copyOf(members);
     this.shape = shape;
+    inside = null;
+  }
+
+  private StorageAddress(FileAddress inside, @Nullable PathKind path) {
+    device = null;
+    file = null;
+    this.path = path;
+    options = new LinkedHashMap<>();
+    members = List.of();
+    shape = null;
+    this.inside = inside;
   }
 
   /**
@@ -73,6 +89,10 @@ public final class StorageAddress {
    * @throws InvalidRequestException if it makes no sense
    */
   public static StorageAddress parse(String text) {
+    FileAddress where = FileAddress.parse(text);
+    if (where.explicit()) {
+      return new StorageAddress(where, parse(Volume.deviceText(where)).path);
+    }
     if (text.startsWith(SetShape.STRIPE) || text.startsWith(SetShape.REPLICA)) {
       return set(text);
     }
@@ -187,6 +207,11 @@ public final class StorageAddress {
     return file;
   }
 
+  /** The file in a file system on a device; null if it is none of those. */
+  public @Nullable FileAddress inside() {
+    return inside;
+  }
+
   /** What a set consists of; empty if it is none. */
   public List<StorageAddress> members() {
     return members;
@@ -207,8 +232,19 @@ public final class StorageAddress {
     return Collections.unmodifiableSequencedMap(options);
   }
 
+  /** Another file in the same way. */
+  public StorageAddress at(Path other) {
+    return new StorageAddress(null, other, path, options);
+  }
+
   /** The same by another path; null: the choice is ours. */
   public StorageAddress with(@Nullable PathKind other) {
+    FileAddress place = inside;
+    if (place != null) {
+      String on = parse(Volume.deviceText(place)).with(other).toString();
+      return new StorageAddress(
+          new FileAddress(on, place.partition(), place.path(), true), other);
+    }
     SetShape set = shape;
     return set == null
         ? new StorageAddress(device, file, other, options)
@@ -219,6 +255,9 @@ public final class StorageAddress {
   public String toString() {
     if (device != null) {
       return device.toString();
+    }
+    if (inside != null) {
+      return inside.toString();
     }
     if (shape != null) {
       return shape.text(members.stream().map(StorageAddress::toString).toList());

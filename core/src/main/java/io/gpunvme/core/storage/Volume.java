@@ -63,7 +63,27 @@ public final class Volume implements AutoCloseable {
     if (file != null && device.path() == null && device.options().isEmpty()) {
       return opened(ImageReader.open(file), null, SECTOR, address, ignoreJournal);
     }
-    GpuStorage storage = GpuStorage.open(device, accelerator.get(), options);
+    return open(address, device, accelerator.get(), options, ignoreJournal);
+  }
+
+  /**
+   * Opens the device of an address as {@link GpuStorage}, and the file system on it.
+   *
+   * @throws io.gpunvme.core.fs.FileSystemException if there is no file system that can be read
+   */
+  public static Volume open(
+      FileAddress address, Accelerator accelerator, StorageOptions options, boolean ignoreJournal) {
+    return open(address, device(address), accelerator, options, ignoreJournal);
+  }
+
+  private static Volume open(
+      FileAddress address,
+      StorageAddress device,
+      Accelerator accelerator,
+      StorageOptions options,
+      boolean ignoreJournal) {
+    Path file = device.file();
+    GpuStorage storage = GpuStorage.open(device, accelerator, options);
     try {
       int block = file == null ? storage.alignment() : SECTOR;
       return opened(new StorageReader(storage), storage, block, address, ignoreJournal);
@@ -79,8 +99,12 @@ public final class Volume implements AutoCloseable {
    * @throws io.gpunvme.nvme.InvalidRequestException if it makes no sense
    */
   public static StorageAddress device(FileAddress address) {
+    return StorageAddress.parse(deviceText(address));
+  }
+
+  static String deviceText(FileAddress address) {
     String text = address.device();
-    return StorageAddress.parse(text.contains(":") ? text : "file:" + text);
+    return text.contains(":") ? text : "file:" + text;
   }
 
   private static Volume opened(
@@ -120,6 +144,21 @@ public final class Volume implements AutoCloseable {
   /** The storage under it; null if it is an image that is read simply. */
   public @Nullable GpuStorage storage() {
     return storage;
+  }
+
+  /**
+   * A file in it as storage of its own.
+   *
+   * @return to be closed before this
+   * @throws io.gpunvme.core.fs.FileSystemException if there is no such file, or it is none
+   * @throws IllegalStateException if the device was not opened as storage
+   */
+  public GpuStorage file(String path) {
+    GpuStorage device = storage;
+    if (device == null) {
+      throw new IllegalStateException(reader.name() + " is read simply, not as storage");
+    }
+    return GpuStorage.over(device, reader.name() + ":" + path, find(path).extents());
   }
 
   /** How it is read, to be shown. */

@@ -1,0 +1,63 @@
+package io.gpunvme.core.storage;
+
+import io.gpunvme.core.accel.Accelerator;
+import io.gpunvme.core.fs.FileExtent;
+import io.gpunvme.core.path.DataPath;
+import io.gpunvme.core.path.PathKind;
+import io.gpunvme.core.path.Range;
+import io.gpunvme.core.path.Verdict;
+import io.gpunvme.core.path.extents.ExtentPath;
+import java.util.List;
+
+/** A file in a file system that we read ourselves, by the paths of its device. */
+final class ExtentSource implements Source {
+  private final GpuStorage device;
+  private final String name;
+  private final List<FileExtent> extents;
+  private final Runnable closing;
+
+  /**
+   * A file.
+   *
+   * @param device open for as long as this is
+   * @param closing run when this is closed
+   */
+  ExtentSource(GpuStorage device, String name, List<FileExtent> extents, Runnable closing) {
+    this.device = device;
+    this.name = name;
+    this.extents = List.copyOf(extents);
+    this.closing = closing;
+  }
+
+  @Override
+  public String name() {
+    return name;
+  }
+
+  @Override
+  public long size() {
+    return extents.isEmpty() ? 0 : extents.getLast().end();
+  }
+
+  @Override
+  public List<Verdict> verdicts() {
+    return device.explain().verdicts();
+  }
+
+  @Override
+  public DataPath open(PathKind kind) {
+    Accelerator accelerator = device.accelerator();
+    return new ExtentPath(device.path(kind), extents, accelerator);
+  }
+
+  /** Of the device nobody asked: what is read by extents is taken to be cold. */
+  @Override
+  public double resident(List<Range> ranges) {
+    return 0;
+  }
+
+  @Override
+  public void close() {
+    closing.run();
+  }
+}

@@ -1,0 +1,29 @@
+package io.gpunvme.core.weights;
+
+import io.gpunvme.core.storage.GpuStorage;
+import io.gpunvme.core.weights.format.MetaValue;
+import io.gpunvme.core.weights.format.ModelFiles.Placed;
+import java.util.List;
+import java.util.Map;
+
+/** Where weights lie: tensors by name, and the storage of each file they are in. */
+interface WeightSource extends AutoCloseable {
+  /** Its name in messages. */
+  String name();
+
+  /** What it is, e.g. {@code safetensors}. */
+  String format();
+
+  Map<String, Placed> tensors();
+
+  Map<String, MetaValue> metadata();
+
+  /** Names of the files, by number. */
+  List<String> files();
+
+  /** What {@link Placed#file} is read from. */
+  GpuStorage storage(int file);
+
+  @Override
+  void close();
+}

@@ -1,0 +1,198 @@
+package io.gpunvme.core.weights;
+
+import io.gpunvme.core.accel.Accelerator;
+import io.gpunvme.core.fs.FileAddress;
+import io.gpunvme.core.fs.FileNode;
+import io.gpunvme.core.storage.GpuStorage;
+import io.gpunvme.core.storage.StorageAddress;
+import io.gpunvme.core.storage.StorageOptions;
+import io.gpunvme.core.storage.Volume;
+import io.gpunvme.core.tensor.TensorKernels;
+import io.gpunvme.core.weights.format.MetaValue;
+import io.gpunvme.core.weights.format.ModelFiles;
+import io.gpunvme.core.weights.format.ModelFiles.ModelFile;
+import io.gpunvme.core.weights.format.ModelFiles.Placed;
+import io.gpunvme.core.weights.format.TensorInfo;
+import io.gpunvme.nvme.InvalidRequestException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.SequencedMap;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A model's weights: what tensors there are, and loading them into an accelerator's memory. Safe
+ * for all threads. Loaded tensors outlive it.
+ */
+public final class Weights implements AutoCloseable {
+  private final WeightSource source;
+  private final Accelerator accelerator;
+
+  Weights(WeightSource source, Accelerator accelerator) {
+    this.source = source;
+    this.accelerator = accelerator;
+  }
+
+  /**
+   * Opens a model by a file of it (safetensors, an index of shards, GGUF, a part of a split one) or
+   * by the folder that has one model.
+   *
+   * @param address a file or folder of the running system, as {@link StorageAddress} reads it, or one
+   *     in a file system on a device: {@code vfio:0000:01:00.0#1:/models/llama}
+   * @throws io.gpunvme.core.weights.format.FormatException if it cannot be used
+   * @throws io.gpunvme.core.path.StorageException if it cannot be read, or not by that path
+   */
+  public static Weights open(StorageAddress address, Accelerator accelerator) {
+    return open(address, accelerator, StorageOptions.defaults());
+  }
+
+  /** The same with options for the storage. */
+  public static Weights open(
+      StorageAddress address, Accelerator accelerator, StorageOptions options) {
+    FileAddress inside = address.inside();
+    Path file = address.file();
+    if (inside != null) {
+      return onDevice(inside, accelerator, options);
+    }
+    if (file == null) {
+      throw new InvalidRequestException(
+          "%s: name the model's file or folder on it, %s:/PATH".formatted(address, address));
+    }
+    return inFolder(address, file, accelerator, options);
+  }
+
+  private static Weights inFolder(
+      StorageAddress address, Path model, Accelerator accelerator, StorageOptions options) {
+    Path parent = model.toAbsolutePath().getParent();
+    Path folder = parent == null || Files.isDirectory(model) ? model : parent;
+    Function<ModelFile, GpuStorage> open =
+        f -> GpuStorage.open(address.at(folder.resolve(f.name())), accelerator, options);
+    return new Weights(
+        new FileWeights(model.toString(), ModelFiles.open(model), open, () -> {}), accelerator);
+  }
+
+  private static Weights onDevice(
+      FileAddress address, Accelerator accelerator, StorageOptions options) {
+    Volume volume = Volume.open(address, accelerator, options, false);
+    try {
+      boolean isFolder = volume.find(address.path()).kind() == FileNode.Kind.FOLDER;
+      int slash = address.path().lastIndexOf('/');
+      VolumeFolder folder =
+          new VolumeFolder(
+              volume,
+              isFolder ? address.path() : address.path().substring(0, Math.max(1, slash)));
+      String name =
+          isFolder ? ModelFiles.find(folder) : address.path().substring(slash + 1);
+      return new Weights(
+          new FileWeights(
+              address.toString(),
+              ModelFiles.open(folder, name),
+              f -> volume.file(folder.child(f.name())),
+              volume::close),
+          accelerator);
+    } catch (RuntimeException e) {
+      volume.close();
+      throw e;
+    }
+  }
+
+  /** Its name in messages. */
+  public String name() {
+    return source.name();
+  }
+
+  /** What it is, e.g. {@code safetensors, 4 files}. */
+  public String format() {
+    return source.format();
+  }
+
+  /** The tensors by name, in the order in which they lie in the files. */
+  public SequencedMap<String, TensorInfo> tensors() {
+    SequencedMap<String, TensorInfo> all = new LinkedHashMap<>();
+    source.tensors().forEach((name, placed) -> all.put(name, placed.tensor()));
+    return all;
+  }
+
+  /** Names of the files. */
+  public List<String> files() {
+    return source.files();
+  }
+
+  /**
+   * The file that a tensor is in.
+   *
+   * @throws io.gpunvme.nvme.InvalidRequestException if there is no such tensor
+   */
+  public String file(String tensor) {
+    Placed placed = source.tensors().get(tensor);
+    if (placed == null) {
+      throw new InvalidRequestException("there is no tensor '" + tensor + "'");
+    }
+    return source.files().get(placed.file());
+  }
+
+  /** What the model says of itself. */
+  public Map<String, MetaValue> metadata() {
+    return source.metadata();
+  }
+
+  /** Bytes of all tensors. */
+  public long bytes() {
+    return source.tensors().values().stream().mapToLong(p -> p.tensor().bytes()).sum();
+  }
+
+  /**
+   * Plans a load, and reads nothing.
+   *
+   * @throws io.gpunvme.nvme.InvalidRequestException if the request does not fit the model
+   * @throws io.gpunvme.core.path.StorageException if it needs more memory than it allows
+   */
+  public LoadPlan plan(LoadRequest request) {
+    return LoadPlan.of(request, source.tensors());
+  }
+
+  /**
+   * A load that has not begun; see {@link Load#run}.
+   *
+   * @param manifest what the tensors are compared with; null: nothing
+   */
+  public Load prepare(LoadRequest request, @Nullable Manifest manifest) {
+    return new Load(source, accelerator, plan(request), manifest);
+  }
+
+  /** Loads; what fails leaves nothing behind. */
+  public LoadedWeights load(LoadRequest request) {
+    try (Load load = prepare(request, null)) {
+      return load.run(LoadListener.NONE);
+    }
+  }
+
+  /** Checksums of all tensors, which are read for it. */
+  public Manifest manifest(LoadListener listener) {
+    Map<String, Manifest.Entry> entries = new LinkedHashMap<>();
+    try (TensorKernels kernels = TensorKernels.open(accelerator)) {
+      for (String name : source.tensors().keySet()) {
+        try (Load load = prepare(LoadRequest.all().names(List.of(name)), null);
+            LoadedWeights one = load.run(listener)) {
+          LoadedTensor t = one.tensor(name);
+          int crc = kernels.crc32c(t.buffer(), t.offset(), t.bytes());
+          entries.put(name, new Manifest.Entry(t.bytes(), crc));
+        }
+      }
+    }
+    return new Manifest(entries);
+  }
+
+  WeightSource source() {
+    return source;
+  }
+
+  /** Closes the files. Loaded tensors stay. */
+  @Override
+  public void close() {
+    source.close();
+  }
+}
