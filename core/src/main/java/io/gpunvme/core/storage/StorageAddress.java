@@ -26,8 +26,8 @@ import org.jspecify.annotations.Nullable;
  *   <li>any {@link DeviceAddress}: a controller of our own, always by the path {@code direct}
  *   <li>{@code stripe:vfio:0000:01:00.0,vfio:0000:02:00.0;unit=1MiB}: addresses as above, whose
  *       bytes lie in turns on each of them
- *   <li>{@code sim:file=disk.img#1:/models/a.gguf}: a file in a file system on any of these, as {@link
- *       FileAddress} reads it; read without the kernel's file system, and read-only
+ *   <li>{@code sim:file=disk.img#1:/models/a.gguf}: a file in a file system on any of these, as
+ *       {@link FileAddress} reads it; read without the kernel's file system, and read-only
  *   <li>{@code replica:vfio:0000:01:00.0,vfio:0000:02:00.0}: addresses that all hold the same
  * </ul>
  */
@@ -242,8 +242,7 @@ public final class StorageAddress {
     FileAddress place = inside;
     if (place != null) {
       String on = parse(Volume.deviceText(place)).with(other).toString();
-      return new StorageAddress(
-          new FileAddress(on, place.partition(), place.path(), true), other);
+      return new StorageAddress(new FileAddress(on, place.partition(), place.path(), true), other);
     }
     SetShape set = shape;
     return set == null

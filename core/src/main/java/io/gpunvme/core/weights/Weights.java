@@ -40,8 +40,8 @@ public final class Weights implements AutoCloseable {
    * Opens a model by a file of it (safetensors, an index of shards, GGUF, a part of a split one) or
    * by the folder that has one model.
    *
-   * @param address a file or folder of the running system, as {@link StorageAddress} reads it, or one
-   *     in a file system on a device: {@code vfio:0000:01:00.0#1:/models/llama}
+   * @param address a file or folder of the running system, as {@link StorageAddress} reads it, or
+   *     one in a file system on a device: {@code vfio:0000:01:00.0#1:/models/llama}
    * @throws io.gpunvme.core.weights.format.FormatException if it cannot be used
    * @throws io.gpunvme.core.path.StorageException if it cannot be read, or not by that path
    */
@@ -82,10 +82,8 @@ public final class Weights implements AutoCloseable {
       int slash = address.path().lastIndexOf('/');
       VolumeFolder folder =
           new VolumeFolder(
-              volume,
-              isFolder ? address.path() : address.path().substring(0, Math.max(1, slash)));
-      String name =
-          isFolder ? ModelFiles.find(folder) : address.path().substring(slash + 1);
+              volume, isFolder ? address.path() : address.path().substring(0, Math.max(1, slash)));
+      String name = isFolder ? ModelFiles.find(folder) : address.path().substring(slash + 1);
       return new Weights(
           new FileWeights(
               address.toString(),

@@ -42,6 +42,19 @@ class StorageSetTest {
         "replica:file:/a,b?path=mmap,file:/c?path=mmap",
         "replica:sim:file=/a,media=mapped,sim:file=/b,media=mapped"
       })
+  void setsAreNoFilesOnDevices(String text) {
+    assertThat(StorageAddress.parse(text).inside()).isNull();
+    StorageAddress inside = StorageAddress.parse(text + ":/models/a");
+    assertThat(inside.inside()).isNotNull();
+    assertThat(inside).hasToString(text + ":/models/a");
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "stripe:sim:size=1MiB,lba=512,sim:size=1MiB;unit=4096",
+        "replica:sim:file=/a,media=mapped,sim:file=/b,media=mapped"
+      })
   void addressesAreWrittenAsTheyAreRead(String text) {
     StorageAddress address = StorageAddress.parse(text);
     assertThat(address.members()).hasSize(2);
