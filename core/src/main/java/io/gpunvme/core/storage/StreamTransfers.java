@@ -10,8 +10,6 @@ import io.gpunvme.core.path.StorageException.Kind;
 import io.gpunvme.cuda.CudaEvent;
 import io.gpunvme.cuda.CudaStream;
 import io.gpunvme.nvme.InvalidRequestException;
-import java.lang.foreign.ValueLayout;
-import java.lang.invoke.VarHandle;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -33,8 +31,6 @@ public final class StreamTransfers {
 
   /** Pieces at a time; a call that needs more waits for the stream to use earlier ones. */
   private static final int MOST = 32;
-
-  private static final VarHandle WORD = ValueLayout.JAVA_INT.varHandle().withInvokeExactBehavior();
 
   private final GpuStorage storage;
   private final GpuAccelerator accelerator;
@@ -59,25 +55,25 @@ public final class StreamTransfers {
   /** Pinned memory, the word that tells that it is filled, and the event after its use. */
   private final class Slot implements AutoCloseable {
     private final DeviceBuffer memory = accelerator.allocatePinned(PIECE);
-    private final DeviceBuffer gate = accelerator.allocatePinned(Integer.BYTES);
+    private final DeviceBuffer word = accelerator.allocatePinned(StreamGate.BYTES);
+    private final StreamGate gate = new StreamGate(word, 0);
     private final CudaEvent used = accelerator.context().event();
     private int turn;
 
     /** Lets the stream wait until {@link #open} is called for this turn. */
     void await(CudaStream stream) {
       turn++;
-      stream.awaitValue(gate.deviceAddress(), turn);
+      gate.await(stream, turn);
     }
 
     void open() {
-      // Release: the data before the word; the stream, which acquires it, is the other side.
-      WORD.setRelease(gate.segment(), 0L, turn);
+      gate.open(turn);
     }
 
     @Override
     public void close() {
       used.close();
-      gate.close();
+      word.close();
       memory.close();
     }
   }
