@@ -19,6 +19,7 @@ module io.gpunvme.core {
   exports io.gpunvme.core.fs.partition;
   exports io.gpunvme.core.gpu;
   exports io.gpunvme.core.kind;
+  exports io.gpunvme.core.layer;
   exports io.gpunvme.core.machine;
   exports io.gpunvme.core.path.cufile;
   exports io.gpunvme.core.path.direct;

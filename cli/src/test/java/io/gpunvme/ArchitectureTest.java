@@ -84,8 +84,9 @@ final class ArchitectureTest {
     "core.path.extents, 'core.accel core.fs core.path core.transfer'",
     "core.weights, 'nvme core.accel core.fs core.path core.path.set core.plan core.storage"
         + " core.tensor core.weights.format'",
+    "core.layer,   'cuda nvme core.accel core.path core.storage'",
     "core.bench,   'ffi cuda nvme nvme.driver nvme.memory nvme.pci nvme.sim nvme.spec core.accel"
-        + " core.device core.gpu core.path core.path.file core.storage core.tensor"
+        + " core.device core.gpu core.layer core.path core.path.file core.storage core.tensor"
         + " core.transfer'",
   })
   void packagesUseOnlyWhatLiesBelow(String name, String below) {
