@@ -181,7 +181,7 @@ public final class GpuBench {
         text.append(", ").append(name.replace("_ns", "")).append(' ').append(nanos);
       }
     }
-    for (String name : List.of("mode", "median_by_threads")) {
+    for (String name : List.of("mode", "median_by_threads", "goal")) {
       if (m.conditions().containsKey(name)) {
         text.append(", ").append(m.conditions().get(name));
       }

@@ -28,6 +28,10 @@ final class GpuBenchMeanings {
     if (id.startsWith("tensors.")) {
       return tensors(id);
     }
+    if (id.startsWith("layers.")) {
+      return "64 layers of 64 MiB read while a kernel works with the layer before: time of both in"
+          + " times of the longer of the two alone, every word checked on the GPU";
+    }
     if (id.startsWith("paths.")) {
       return path(id);
     }

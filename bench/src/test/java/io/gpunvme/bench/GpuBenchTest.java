@@ -46,6 +46,7 @@ class GpuBenchTest {
         .doesNotHaveDuplicates()
         .contains("ceiling.h2d", "queue.qd1", "random.4k.host", "random.512.host")
         .contains("tensors.copy", "tensors.rows.64", "tensors.rows.16384", "tensors.crc32c")
+        .contains("layers.short", "layers.equal", "layers.long")
         .contains("stream.1m.vram-data", "stream.1m.vram", "queue.host.exclusive.billion");
     for (String where : List.of("host", "vram")) {
       for (int queues : new int[] {1, 4, 32, 64}) {

@@ -31,6 +31,7 @@ import picocli.CommandLine.Parameters;
       "Measure what an initiator does, on embedded SSDs in memory.",
       "queue: commands per second and latency, against a responder that moves no data (GPU only).",
       "random: random blocks of 4 KiB and of 512 bytes. stream: reads of 1 MiB, pipelined.",
+      "layers: layers of 64 MiB read while a kernel works with the layer before (GPU only).",
       "Every count and every block is checked; a wrong one is a failure, not a number.",
       "paths: the same file by every storage path (gpunvme bench paths --help).",
       "report: a page with plots from result files (gpunvme bench report --help)."
@@ -54,7 +55,7 @@ final class BenchCommand extends BaseCommand {
       index = "0",
       arity = "0..1",
       paramLabel = "WHAT",
-      description = "queue, random, or stream.")
+      description = "queue, random, stream, or layers.")
   private @Nullable Benchmark wanted;
 
   private Benchmark what = Benchmark.QUEUE;
@@ -106,7 +107,7 @@ final class BenchCommand extends BaseCommand {
   @Override
   int run() {
     if (wanted == null) {
-      throw new UsageException("WHAT is missing: queue, random, stream, paths, or report");
+      throw new UsageException("WHAT is missing: queue, random, stream, layers, paths, or report");
     }
     what = wanted;
     check();
@@ -120,7 +121,13 @@ final class BenchCommand extends BaseCommand {
     if (warps != 0 && what != Benchmark.QUEUE) {
       throw new UsageException("--warps is for bench queue");
     }
+    if (what == Benchmark.LAYERS && (placement != null || queues != 0 || depth != 0)) {
+      throw new UsageException("bench layers has no --placement, --queues or --depth");
+    }
     boolean cpu = initiator.kind() == InitiatorKind.CPU;
+    if (cpu && what == Benchmark.LAYERS) {
+      throw new UsageException("bench layers measures a GPU");
+    }
     if (cpu && what == Benchmark.QUEUE) {
       throw new UsageException(
           "bench queue measures a GPU; random and stream have --initiator cpu");
@@ -138,7 +145,10 @@ final class BenchCommand extends BaseCommand {
     if (initiator.kind() != InitiatorKind.AUTO) {
       return initiator.kind() == InitiatorKind.GPU;
     }
-    boolean needed = what == Benchmark.QUEUE || (placement != null && !placement.hostData());
+    boolean needed =
+        what == Benchmark.QUEUE
+            || what == Benchmark.LAYERS
+            || (placement != null && !placement.hostData());
     return needed || Cuda.isAvailable();
   }
 
@@ -165,6 +175,7 @@ final class BenchCommand extends BaseCommand {
           results.add(gpu.random(data, LARGE_BLOCK, queues, depth, times));
           results.add(gpu.random(data, SMALL_BLOCK, queues, depth, times));
         }
+        case LAYERS -> results.addAll(gpu.layers(times));
         case STREAM -> {
           results.add(gpu.ceiling(times));
           results.add(
@@ -230,7 +241,8 @@ final class BenchCommand extends BaseCommand {
   enum Benchmark {
     QUEUE,
     RANDOM,
-    STREAM;
+    STREAM,
+    LAYERS;
 
     @Override
     public String toString() {

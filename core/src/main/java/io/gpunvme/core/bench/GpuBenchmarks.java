@@ -49,6 +49,7 @@ public final class GpuBenchmarks implements AutoCloseable {
   private int randomBlock;
   private @Nullable StreamBench stream;
   private @Nullable TensorBench tensors;
+  private @Nullable LayerBench layers;
 
   private GpuBenchmarks(GpuAccelerator accelerator, BenchKernels reads, QueueBench queues) {
     this.accelerator = accelerator;
@@ -86,6 +87,7 @@ public final class GpuBenchmarks implements AutoCloseable {
     ids.add(StreamBench.CEILING);
     ids.add("stream.1m.vram-data");
     ids.add("stream.1m.vram");
+    ids.addAll(LayerBench.CASES.keySet());
     ids.add("ceiling.copy.4k");
     ids.add("random.4k.host");
     ids.add("ceiling.copy.512");
@@ -121,6 +123,7 @@ public final class GpuBenchmarks implements AutoCloseable {
       case StreamBench.CEILING -> limit(id, () -> stream().ceiling(repetitions));
       case "stream.1m.vram-data" -> stream(id, Placement.VRAM_DATA, repetitions);
       case "stream.1m.vram" -> stream(id, Placement.VRAM, repetitions);
+      case "layers.short", "layers.equal", "layers.long" -> layers().measure(id, repetitions);
       case "ceiling.copy.4k" -> copies(id, 4096, repetitions);
       case "ceiling.copy.512" -> copies(id, 512, repetitions);
       case "random.4k.host" -> random(id, 4096, repetitions);
@@ -258,6 +261,11 @@ public final class GpuBenchmarks implements AutoCloseable {
     return besides(rate, StreamBench.CEILING);
   }
 
+  /** Layers beside work with them; the work takes half as long as a read, as long, and twice. */
+  public List<Measurement> layers(Repetitions repetitions) {
+    return LayerBench.CASES.keySet().stream().map(id -> run(id, repetitions)).toList();
+  }
+
   // ---- the SSDs and matrices, made when they are needed; one at a time, for they are large
 
   private RandomBench random(int block) {
@@ -295,7 +303,24 @@ public final class GpuBenchmarks implements AutoCloseable {
     return made;
   }
 
+  private LayerBench layers() {
+    LayerBench last = layers;
+    if (last != null) {
+      return last;
+    }
+    closeDevices();
+    LayerBench made =
+        new LayerBench(accelerator, workers(STREAM_WORKERS), STREAM_QUEUES, STREAM_DEPTH);
+    layers = made;
+    return made;
+  }
+
   private void closeDevices() {
+    LayerBench oldLayers = layers;
+    layers = null;
+    if (oldLayers != null) {
+      oldLayers.close();
+    }
     RandomBench oldRandom = random;
     random = null;
     if (oldRandom != null) {

@@ -21,7 +21,8 @@ public record FileAddress(String device, int partition, String path, boolean exp
   private static final String END = ":/";
 
   /** Schemes that a slash may follow, at the start of an address or of one inside another. */
-  private static final Pattern SCHEME = Pattern.compile("(^|[:,;=])(file|vfio-user|kmod|stripe|replica)$");
+  private static final Pattern SCHEME =
+      Pattern.compile("(^|[:,;=])(file|vfio-user|kmod|stripe|replica)$");
 
   private static final Pattern PARTITION =
       Pattern.compile("(?<device>.*?)(?<escape>\\\\*)#(?<number>\\d{1,4})", Pattern.DOTALL);
