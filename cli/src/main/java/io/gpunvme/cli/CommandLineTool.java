@@ -28,6 +28,8 @@ final class CommandLineTool {
     all.put("bench", BenchCommand::new);
     all.put("explain", ExplainCommand::new);
     all.put("plan", PlanCommand::new);
+    all.put("inspect", InspectCommand::new);
+    all.put("load", LoadCommand::new);
     all.put("ls", LsCommand::new);
     all.put("stat", StatCommand::new);
     all.put("extents", ExtentsCommand::new);

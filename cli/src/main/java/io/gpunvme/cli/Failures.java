@@ -4,6 +4,7 @@ import io.gpunvme.cli.output.Json;
 import io.gpunvme.cli.output.Streams;
 import io.gpunvme.core.bench.BenchException;
 import io.gpunvme.core.path.StorageException;
+import io.gpunvme.core.weights.format.FormatException;
 import io.gpunvme.cuda.CudaException;
 import io.gpunvme.cuda.CudaNotFoundException;
 import io.gpunvme.ffi.PosixException;
@@ -76,6 +77,7 @@ final class Failures {
       case NvmeException nvme -> text(nvme);
       case StorageException storage -> text(storage);
       case io.gpunvme.core.fs.FileSystemException fs -> text(fs);
+      case FormatException format -> text(format);
       case BenchException bench -> text(bench);
       case PosixException posix -> text(posix);
       case CudaException cuda -> text(cuda);

@@ -1,0 +1,122 @@
+package io.gpunvme.cli;
+
+import io.gpunvme.cli.output.Sizes;
+import io.gpunvme.cli.output.Streams;
+import io.gpunvme.cli.output.Table;
+import io.gpunvme.core.accel.Accelerators;
+import io.gpunvme.core.weights.Weights;
+import io.gpunvme.core.weights.format.TensorInfo;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Option;
+
+/** {@code gpunvme inspect MODEL}. */
+@Command(
+    name = "inspect",
+    description = {
+      "Show a model's tensors: type, shape, bytes and file, and what it says of itself.",
+      "Only headers are read; they are checked completely."
+    },
+    footer = {
+      "",
+      "Examples:",
+      "  gpunvme inspect model.safetensors",
+      "  gpunvme inspect /models/llama --layers",
+      "  gpunvme inspect models/a.gguf --device vfio:0000:01:00.0#1 --json"
+    })
+final class InspectCommand extends ModelCommand {
+  private static final Pattern LAYER = Pattern.compile("(?:layers|blk|h|block)\\.(\\d{1,9})\\.");
+  private static final int LONGEST = 100;
+
+  @Option(names = "--layers", description = "Sums for each layer instead of single tensors.")
+  private boolean layers;
+
+  InspectCommand(Streams streams) {
+    super(streams);
+  }
+
+  @Override
+  int run(Weights weights, Accelerators.Choice choice) {
+    print(() -> printText(weights), () -> object(weights));
+    return ExitCode.OK;
+  }
+
+  private void printText(Weights weights) {
+    out()
+        .printf(
+            "%s: %s, %d tensors, %s%n",
+            weights.name(),
+            weights.format(),
+            weights.tensors().size(),
+            Sizes.format(weights.bytes()));
+    weights
+        .metadata()
+        .forEach((key, value) -> out().printf("  %s: %s%n", key, brief(value.toString())));
+    Table table = new Table(0);
+    if (layers) {
+      layers(weights).forEach((name, s) -> table.row(name, Sizes.format(s[1]), s[0] + " tensors"));
+    } else {
+      for (TensorInfo t : weights.tensors().values()) {
+        table.row(
+            t.name(),
+            t.type(),
+            Arrays.toString(t.shape()),
+            Sizes.format(t.bytes()),
+            weights.files().size() > 1 ? weights.file(t.name()) : "");
+      }
+    }
+    table.print(out());
+  }
+
+  private static String brief(String value) {
+    String printable = value.replaceAll("\\p{Cntrl}", " ");
+    return printable.length() <= LONGEST ? printable : printable.substring(0, LONGEST) + "…";
+  }
+
+  /** Tensors and bytes of each layer by name; what is in none comes last. */
+  private static Map<String, long[]> layers(Weights weights) {
+    Map<Long, long[]> numbered = new TreeMap<>();
+    for (TensorInfo t : weights.tensors().values()) {
+      Matcher in = LAYER.matcher(t.name());
+      long number = in.find() ? Long.parseLong(in.group(1)) : Long.MAX_VALUE;
+      long[] sums = numbered.computeIfAbsent(number, _ -> new long[2]);
+      sums[0]++;
+      sums[1] += t.bytes();
+    }
+    Map<String, long[]> named = new LinkedHashMap<>();
+    numbered.forEach(
+        (n, sums) -> named.put(n == Long.MAX_VALUE ? "in no layer" : "layer " + n, sums));
+    return named;
+  }
+
+  private static Map<String, Object> object(Weights weights) {
+    Map<String, Object> all = new LinkedHashMap<>();
+    all.put("model", weights.name());
+    all.put("format", weights.format());
+    all.put("bytes", weights.bytes());
+    all.put("files", weights.files());
+    Map<String, Object> metadata = new LinkedHashMap<>();
+    weights.metadata().forEach((key, value) -> metadata.put(key, value.toString()));
+    all.put("metadata", metadata);
+    List<Map<String, Object>> tensors = new ArrayList<>();
+    for (TensorInfo t : weights.tensors().values()) {
+      Map<String, Object> one = new LinkedHashMap<>();
+      one.put("name", t.name());
+      one.put("type", t.type().name());
+      one.put("shape", t.shape());
+      one.put("bytes", t.bytes());
+      one.put("file", weights.file(t.name()));
+      one.put("offset", t.offset());
+      tensors.add(one);
+    }
+    all.put("tensors", tensors);
+    return all;
+  }
+}
