@@ -8,8 +8,10 @@ import io.gpunvme.core.accel.Accelerator;
 import io.gpunvme.core.accel.CpuAccelerator;
 import io.gpunvme.core.accel.DeviceBuffer;
 import io.gpunvme.core.layer.LayerException.Reason;
+import io.gpunvme.core.path.Range;
 import io.gpunvme.core.path.StorageException;
 import io.gpunvme.core.storage.GpuStorage;
+import io.gpunvme.core.storage.HeldStorage;
 import io.gpunvme.nvme.InvalidRequestException;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -19,9 +21,11 @@ import java.util.List;
 import java.util.NoSuchElementException;
 import java.util.SplittableRandom;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.function.Consumer;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -238,6 +242,47 @@ class LayerLoaderTest {
         requireRight(held);
         held.close();
       }
+    }
+  }
+
+  @Test
+  void aCancelledReadIsOverBeforeItsSlotIsReadIntoAgain() throws InterruptedException {
+    Layer slow = new Layer("slow", 0, LAYER);
+    Layer other = new Layer("other", 12_345, LAYER);
+    CountDownLatch began = new CountDownLatch(1);
+    CountDownLatch otherBegan = new CountDownLatch(1);
+    CountDownLatch end = new CountDownLatch(1);
+    Consumer<Range> holding =
+        range -> {
+          if (range.offset() == 0) {
+            began.countDown();
+            await(end);
+          } else {
+            otherBegan.countDown();
+          }
+        };
+    try (GpuStorage storage = HeldStorage.open(source.content(), cpu, holding);
+        LayerLoader loader = LayerLoader.open(storage, LAYER, 1)) {
+      loader.prefetch(List.of(slow));
+      await(began);
+      loader.cancel();
+      loader.prefetch(List.of(other));
+      // It has every chance to do wrong, and does so at once if at all.
+      boolean early = otherBegan.await(200, TimeUnit.MILLISECONDS);
+      end.countDown();
+      assertThat(early).isFalse();
+      try (LoadedLayer loaded = loader.next()) {
+        assertThat(loaded.layer()).isEqualTo(other);
+        requireRight(loaded);
+      }
+    }
+  }
+
+  private static void await(CountDownLatch latch) {
+    try {
+      latch.await();
+    } catch (InterruptedException e) {
+      throw new IllegalStateException(e);
     }
   }
 
