@@ -114,7 +114,8 @@ public final class LoadPlan {
     if (request.pattern() != null) {
       some.removeIf(p -> !request.pattern().matcher(p.tensor().name()).find());
     }
-    if (some.isEmpty()) {
+    // A model may be empty; a choice that leaves nothing is a mistake.
+    if (some.isEmpty() && !tensors.isEmpty()) {
       throw new InvalidRequestException("no tensor is left to be loaded");
     }
     sort(request, some);

@@ -322,6 +322,17 @@ abstract class WeightsContract {
   }
 
   @Test
+  void aModelWithoutTensorsIsLoadedAtOnce() throws IOException {
+    Path file = folder.resolve("empty.safetensors");
+    Files.write(file, new SafetensorsWriter().layout(SafetensorsWriter.WORD).head());
+    try (Weights weights = Weights.open(StorageAddress.parse("file:" + file), accelerator);
+        LoadedWeights loaded = weights.load(LoadRequest.all())) {
+      assertThat(loaded.tensors()).isEmpty();
+      assertThat(loaded.report().bytes()).isZero();
+    }
+  }
+
+  @Test
   void tensorsOutliveWhateverBroughtThem() {
     LoadedTensor kept;
     try (Weights weights = open("");
