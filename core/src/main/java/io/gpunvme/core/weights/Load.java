@@ -76,7 +76,7 @@ public final class Load implements AutoCloseable {
     cancelled.set(false);
     long start = System.nanoTime();
     long before = readBytes();
-    try (TensorKernels kernels = TensorKernels.open(accelerator)) {
+    try (LateKernels kernels = new LateKernels(accelerator)) {
       allocate();
       int next = 0;
       while (next < done.length) {
@@ -91,6 +91,33 @@ public final class Load implements AutoCloseable {
     // Each tensor holds on to its memory by itself now.
     close();
     return new LoadedWeights(tensors, report(System.nanoTime() - start, before));
+  }
+
+  /** Kernels that are loaded when one is needed: most loads need none. */
+  private static final class LateKernels implements AutoCloseable {
+    private final Accelerator accelerator;
+    private @Nullable TensorKernels opened;
+
+    LateKernels(Accelerator accelerator) {
+      this.accelerator = accelerator;
+    }
+
+    TensorKernels get() {
+      TensorKernels there = opened;
+      if (there == null) {
+        there = TensorKernels.open(accelerator);
+        opened = there;
+      }
+      return there;
+    }
+
+    @Override
+    public void close() {
+      TensorKernels there = opened;
+      if (there != null) {
+        there.close();
+      }
+    }
   }
 
   private void allocate() {
@@ -114,7 +141,7 @@ public final class Load implements AutoCloseable {
    * Reads tensors that lie in one file and go to one allocation, up to a certain length; returns
    * the first that is left.
    */
-  private int batch(int from, TensorKernels kernels, LoadListener listener) {
+  private int batch(int from, LateKernels kernels, LoadListener listener) {
     Ranges.Builder ranges = Ranges.builder();
     List<Integer> members = new ArrayList<>();
     Place first = plan.places().get(from);
@@ -178,11 +205,11 @@ public final class Load implements AutoCloseable {
     }
   }
 
-  private void finish(List<Integer> members, TensorKernels kernels, LoadListener listener) {
+  private void finish(List<Integer> members, LateKernels kernels, LoadListener listener) {
     Manifest wanted = manifest;
     if (wanted != null) {
       long start = System.nanoTime();
-      verify(wanted, members, kernels);
+      verify(wanted, members, kernels.get());
       verifyNanos += System.nanoTime() - start;
     }
     for (int i : members) {
@@ -206,7 +233,7 @@ public final class Load implements AutoCloseable {
   }
 
   /** Tensors of which rows are picked in the ring, one after the other. */
-  private void gather(TensorKernels kernels, LoadListener listener) {
+  private void gather(LateKernels kernels, LoadListener listener) {
     if (plan.ringBytes() == 0) {
       return;
     }
@@ -216,13 +243,13 @@ public final class Load implements AutoCloseable {
         Place p = plan.places().get(i);
         if (!done[i] && p.method() == Method.GATHER) {
           ring = ring == null ? allocateRing() : ring;
-          gather(p, ring, kernels);
+          gather(p, ring, kernels.get());
           finish(List.of(i), kernels, listener);
         }
       }
     } finally {
       if (ring != null) {
-        kernels.await();
+        kernels.get().await();
         ring.close();
       }
     }
