@@ -1,9 +1,11 @@
 package io.gpunvme.core.weights.format;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import com.sun.management.ThreadMXBean;
 import java.lang.management.ManagementFactory;
+import java.util.Arrays;
 import java.util.SplittableRandom;
 import java.util.function.Function;
 import org.junit.jupiter.api.Test;
@@ -42,6 +44,7 @@ class HeaderFuzzIT {
   private static void mutate(
       String name, Function<SplittableRandom, RandomModel> model, int leastRefused) {
     Cases cases = Cases.announce(name);
+    loadClasses(model.apply(cases.random(0)).file);
     int refused = 0;
     for (int number : cases.numbers(MUTATIONS / PER_MODEL)) {
       SplittableRandom random = cases.random(number);
@@ -59,6 +62,15 @@ class HeaderFuzzIT {
     System.out.printf("%s: %d of %d refused%n", name, refused, MUTATIONS);
     // Most bytes of a header matter: a reader that accepts all has not looked.
     assertThat(cases.isReplay() || refused > MUTATIONS / 16 * leastRefused).isTrue();
+  }
+
+  /** Of readers, checks and failures: what is measured afterwards is their work. */
+  private static void loadClasses(byte[] good) {
+    MemoryReader reader = new MemoryReader(good);
+    HeaderChecks.checkConsistent(ModelFiles.readHeader(reader), reader);
+    assertThatExceptionOfType(FormatException.class)
+        .isThrownBy(() -> ModelFiles.readHeader(new MemoryReader(Arrays.copyOf(good, 20))))
+        .satisfies(e -> assertThat(e.getMessage()).hasSizeLessThan(1000).startsWith("memory"));
   }
 
   private static boolean isRefused(byte[] file) {
