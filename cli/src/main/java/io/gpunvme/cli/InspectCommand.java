@@ -58,14 +58,14 @@ final class InspectCommand extends ModelCommand {
             Sizes.format(weights.bytes()));
     weights
         .metadata()
-        .forEach((key, value) -> out().printf("  %s: %s%n", key, brief(value.toString())));
+        .forEach((key, value) -> out().printf("  %s: %s%n", brief(key), brief(value.toString())));
     Table table = new Table(0);
     if (layers) {
       layers(weights).forEach((name, s) -> table.row(name, Sizes.format(s[1]), s[0] + " tensors"));
     } else {
       for (TensorInfo t : weights.tensors().values()) {
         table.row(
-            t.name(),
+            brief(t.name()),
             t.type(),
             Arrays.toString(t.shape()),
             Sizes.format(t.bytes()),
@@ -75,6 +75,7 @@ final class InspectCommand extends ModelCommand {
     table.print(out());
   }
 
+  /** Without what a terminal would obey: files are outside input. */
   private static String brief(String value) {
     String printable = value.replaceAll("\\p{Cntrl}", " ");
     return printable.length() <= LONGEST ? printable : printable.substring(0, LONGEST) + "…";

@@ -82,13 +82,19 @@ final class SetSource implements Source {
     }
   }
 
-  /** Of the first member: what is read from all in turns is resident alike. */
+  /** Of the first member, which stands for the others: about the same part of each is read. */
   @Override
   public double resident(List<Range> ranges) {
-    long size = members.getFirst().size();
+    int parts = shape.isStriped() ? members.size() : 1;
     return members
         .getFirst()
-        .resident(ranges.stream().filter(r -> r.offset() + r.length() <= size).toList());
+        .resident(
+            ranges.stream()
+                .map(
+                    r ->
+                        new Range(
+                            r.offset() / parts, r.buffer(), r.bufferOffset(), r.length() / parts))
+                .toList());
   }
 
   @Override

@@ -93,6 +93,11 @@ public final class StorageAddress {
     if (where.explicit()) {
       return new StorageAddress(where, parse(Volume.deviceText(where)).path);
     }
+    return parseDevice(where.partition() == 0 ? where.device() : text);
+  }
+
+  /** An address without a file inside; no backslash hides one any more. */
+  private static StorageAddress parseDevice(String text) {
     if (text.startsWith(SetShape.STRIPE) || text.startsWith(SetShape.REPLICA)) {
       return set(text);
     }

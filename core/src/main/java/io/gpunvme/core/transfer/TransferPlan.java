@@ -95,6 +95,10 @@ public final class TransferPlan {
     private final int blockSize;
     private final long namespaceBlocks;
     private final long perCommand;
+
+    /** Whose bytes a long can count; divided once, not for each extent. */
+    private final long mostBlocks;
+
     private long[] slba = new long[FIRST_CAPACITY];
     private int[] blocks = new int[FIRST_CAPACITY];
     private long[] bufferOffset = new long[FIRST_CAPACITY];
@@ -108,6 +112,7 @@ public final class TransferPlan {
       this.nsid = nsid;
       this.blockSize = blockSize;
       this.namespaceBlocks = namespaceBlocks;
+      mostBlocks = Long.MAX_VALUE / blockSize;
       perCommand = Math.min(MAX_BLOCKS, maxTransferBytes / blockSize);
       if (perCommand < 1) {
         throw new InvalidRequestException(
@@ -144,7 +149,7 @@ public final class TransferPlan {
       }
       if (offset < 0
           || (offset & 3) != 0
-          || Math.multiplyHigh(length, blockSize) != 0
+          || length > mostBlocks
           || length * blockSize > Long.MAX_VALUE - offset) {
         throw new InvalidRequestException(
             "buffer offset " + offset + " is not a multiple of 4 inside a buffer");

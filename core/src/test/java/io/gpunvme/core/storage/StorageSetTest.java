@@ -63,6 +63,14 @@ class StorageSetTest {
   }
 
   @Test
+  void aBackslashKeepsASlashInAFilesName() {
+    StorageAddress address = StorageAddress.parse("file:/a\\:/b");
+    assertThat(address.inside()).isNull();
+    assertThat(address.file()).isEqualTo(Path.of("/a:/b"));
+    assertThat(StorageAddress.parse("file:/a#3").file()).isEqualTo(Path.of("/a#3"));
+  }
+
+  @Test
   void unitsHaveSizesAndADefault() {
     SetShape shape = StorageAddress.parse("stripe:/a,/b,./c;unit=64KiB").shape();
     assertThat(shape).isEqualTo(SetShape.striped(64 << 10));

@@ -1,6 +1,7 @@
 package io.gpunvme.core.transfer;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.gpunvme.nvme.InvalidRequestException;
@@ -118,5 +119,17 @@ class TransferPlanTest {
             "{\"direction\":\"read\",\"nsid\":1,\"block_size\":512,\"bytes\":4608,\"commands\":["
                 + "{\"slba\":1,\"blocks\":8,\"buffer_offset\":0},"
                 + "{\"slba\":9,\"blocks\":1,\"buffer_offset\":4096}]}");
+  }
+
+  @Test
+  void bytesThatALongCannotCountAreRefused() {
+    for (int shift = 52; shift < 63; shift++) {
+      Extent tooLong = new Extent(0, 1L << shift, 0);
+      assertThatExceptionOfType(InvalidRequestException.class)
+          .isThrownBy(
+              () ->
+                  TransferPlan.of(
+                      Direction.READ, 1, 4096, Long.MAX_VALUE, 1 << 20, List.of(tooLong)));
+    }
   }
 }

@@ -1,6 +1,7 @@
 package io.gpunvme.core.path.set;
 
 import io.gpunvme.core.path.PathCall;
+import io.gpunvme.core.path.PathCounters;
 import io.gpunvme.core.path.Range;
 import io.gpunvme.core.path.StorageException;
 import io.gpunvme.core.path.StorageException.Kind;
@@ -67,12 +68,17 @@ public final class ReplicatedPath extends SetPath {
             failure);
       }
     }
-    long before = call.counters().snapshot().writtenBytes();
     List<RuntimeException> failed =
-        members.run(all, m -> members.transfer(m, Direction.WRITE, ranges, members.part(call, m)));
-    // Bytes that were asked for count once, not once a copy.
-    long copies = call.counters().snapshot().writtenBytes() - before;
-    call.counters().wrote(copies / members.size() - copies);
+        members.run(
+            all,
+            m -> {
+              PathCall part = members.part(call, m);
+              if (m > 0) {
+                // What is asked for counts once, not once a copy.
+                part.countIn(new PathCounters());
+              }
+              members.transfer(m, Direction.WRITE, ranges, part);
+            });
     if (!failed.isEmpty()) {
       throw Members.first(failed);
     }
