@@ -59,6 +59,11 @@ final class BenchDevice implements AutoCloseable {
     return device.stats().ioCommands(DoorbellWindow.CPU);
   }
 
+  /** Bytes read from the medium so far. */
+  long readBytes() {
+    return device.stats().readBytes();
+  }
+
   /**
    * Checks that the GPU alone has asked since {@code before}.
    *

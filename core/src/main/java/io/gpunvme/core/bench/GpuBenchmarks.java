@@ -10,7 +10,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.SequencedMap;
 import java.util.function.Supplier;
-import org.jspecify.annotations.Nullable;
 
 /**
  * All benchmarks of a GPU, by the names of their results, and the same with other numbers. For one
@@ -45,11 +44,8 @@ public final class GpuBenchmarks implements AutoCloseable {
   private final BenchKernels reads;
   private final QueueBench queues;
   private final Map<String, Measurement> limits = new HashMap<>();
-  private @Nullable RandomBench random;
+  private final List<AutoCloseable> devices = new ArrayList<>();
   private int randomBlock;
-  private @Nullable StreamBench stream;
-  private @Nullable TensorBench tensors;
-  private @Nullable LayerBench layers;
 
   private GpuBenchmarks(GpuAccelerator accelerator, BenchKernels reads, QueueBench queues) {
     this.accelerator = accelerator;
@@ -87,6 +83,7 @@ public final class GpuBenchmarks implements AutoCloseable {
     ids.add(StreamBench.CEILING);
     ids.add("stream.1m.vram-data");
     ids.add("stream.1m.vram");
+    ids.addAll(WeightBench.ids());
     ids.addAll(LayerBench.CASES.keySet());
     ids.add("ceiling.copy.4k");
     ids.add("random.4k.host");
@@ -123,6 +120,7 @@ public final class GpuBenchmarks implements AutoCloseable {
       case StreamBench.CEILING -> limit(id, () -> stream().ceiling(repetitions));
       case "stream.1m.vram-data" -> stream(id, Placement.VRAM_DATA, repetitions);
       case "stream.1m.vram" -> stream(id, Placement.VRAM, repetitions);
+      case WeightBench.ALL, WeightBench.RANK -> weights(id, repetitions);
       case "layers.short", "layers.equal", "layers.long" -> layers().measure(id, repetitions);
       case "ceiling.copy.4k" -> copies(id, 4096, repetitions);
       case "ceiling.copy.512" -> copies(id, 512, repetitions);
@@ -146,6 +144,11 @@ public final class GpuBenchmarks implements AutoCloseable {
     }
     Measurement latency = queues.latency(c, repetitions);
     return c.shape().vram() ? latency : besides(latency, RoundTrip.ID);
+  }
+
+  private Measurement weights(String id, Repetitions repetitions) {
+    Measurement result = weights().measure(id, repetitions);
+    return id.equals(WeightBench.ALL) ? besides(result, StreamBench.CEILING) : result;
   }
 
   private Measurement tensors(String id, Repetitions repetitions) {
@@ -269,73 +272,51 @@ public final class GpuBenchmarks implements AutoCloseable {
   // ---- the SSDs and matrices, made when they are needed; one at a time, for they are large
 
   private RandomBench random(int block) {
-    RandomBench last = random;
-    if (last != null && randomBlock == block) {
-      return last;
+    if (randomBlock != block) {
+      closeDevices();
     }
-    closeDevices();
-    RandomBench made =
-        new RandomBench(accelerator, reads, SSD_BYTES, block, workers(RANDOM_WORKERS));
-    random = made;
+    RandomBench there =
+        device(
+            RandomBench.class,
+            () -> new RandomBench(accelerator, reads, SSD_BYTES, block, workers(RANDOM_WORKERS)));
     randomBlock = block;
-    return made;
+    return there;
   }
 
   private StreamBench stream() {
-    StreamBench last = stream;
-    if (last != null) {
-      return last;
-    }
-    closeDevices();
-    StreamBench made = new StreamBench(accelerator, reads, STREAM_BYTES, workers(STREAM_WORKERS));
-    stream = made;
-    return made;
+    return device(
+        StreamBench.class,
+        () -> new StreamBench(accelerator, reads, STREAM_BYTES, workers(STREAM_WORKERS)));
   }
 
   private TensorBench tensors() {
-    TensorBench last = tensors;
-    if (last != null) {
-      return last;
-    }
-    closeDevices();
-    TensorBench made = new TensorBench(accelerator, reads, TENSOR_BYTES);
-    tensors = made;
-    return made;
+    return device(TensorBench.class, () -> new TensorBench(accelerator, reads, TENSOR_BYTES));
   }
 
   private LayerBench layers() {
-    LayerBench last = layers;
-    if (last != null) {
-      return last;
+    return device(
+        LayerBench.class,
+        () -> new LayerBench(accelerator, workers(STREAM_WORKERS), STREAM_QUEUES, STREAM_DEPTH));
+  }
+
+  /** A thread for each SSD: as many in all as one SSD has in the other results. */
+  private WeightBench weights() {
+    return device(
+        WeightBench.class, () -> new WeightBench(accelerator, 1, STREAM_QUEUES, STREAM_DEPTH));
+  }
+
+  private <T extends AutoCloseable> T device(Class<T> kind, Supplier<T> make) {
+    if (!devices.isEmpty() && kind.isInstance(devices.getFirst())) {
+      return kind.cast(devices.getFirst());
     }
     closeDevices();
-    LayerBench made =
-        new LayerBench(accelerator, workers(STREAM_WORKERS), STREAM_QUEUES, STREAM_DEPTH);
-    layers = made;
+    T made = make.get();
+    devices.add(made);
     return made;
   }
 
   private void closeDevices() {
-    LayerBench oldLayers = layers;
-    layers = null;
-    if (oldLayers != null) {
-      oldLayers.close();
-    }
-    RandomBench oldRandom = random;
-    random = null;
-    if (oldRandom != null) {
-      oldRandom.close();
-    }
-    StreamBench oldStream = stream;
-    stream = null;
-    if (oldStream != null) {
-      oldStream.close();
-    }
-    TensorBench oldTensors = tensors;
-    tensors = null;
-    if (oldTensors != null) {
-      oldTensors.close();
-    }
+    Closing.all(devices);
   }
 
   @Override

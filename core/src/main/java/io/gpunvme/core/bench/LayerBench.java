@@ -26,7 +26,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Layers from an embedded SSD in pinned memory, read by a kernel, while another kernel works with
@@ -255,25 +254,6 @@ final class LayerBench implements AutoCloseable {
 
   @Override
   public void close() {
-    RuntimeException first = null;
-    for (AutoCloseable part : open.reversed()) {
-      first = close(part, first);
-    }
-    open.clear();
-    if (first != null) {
-      throw first;
-    }
-  }
-
-  private static @Nullable RuntimeException close(
-      AutoCloseable part, @Nullable RuntimeException first) {
-    try {
-      part.close();
-    } catch (RuntimeException e) {
-      return first == null ? e : first;
-    } catch (Exception e) {
-      throw new IllegalStateException(e);
-    }
-    return first;
+    Closing.all(open);
   }
 }

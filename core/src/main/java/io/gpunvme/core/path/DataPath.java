@@ -31,6 +31,14 @@ public interface DataPath extends AutoCloseable {
   double expected(RequestShape shape);
 
   /**
+   * Most memory of the accelerator that it takes for itself, bytes, for transfers of up to half a
+   * million commands with up to four buffers of up to 1 GiB at a time. Host memory does not count.
+   */
+  default long gpuBytes() {
+    return 0;
+  }
+
+  /**
    * Moves all bytes of all ranges and returns when they are where they belong: read data can be
    * seen by work that the accelerator is given from now on.
    *

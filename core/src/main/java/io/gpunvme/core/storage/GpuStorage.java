@@ -39,6 +39,8 @@ import org.jspecify.annotations.Nullable;
  * Closing cancels what is under way and waits for it.
  */
 public final class GpuStorage implements AutoCloseable {
+  private static final RequestShape LONG_READ = new RequestShape(Direction.READ, 1, 1L << 30, 0);
+
   private final StorageAddress address;
   private final Accelerator accelerator;
   private final StorageOptions options;
@@ -110,6 +112,22 @@ public final class GpuStorage implements AutoCloseable {
   }
 
   /**
+   * A set of namespaces of controllers that are open already; otherwise as for one.
+   *
+   * @param controllers at least one, in the order of the stripes
+   */
+  public static GpuStorage over(
+      List<NvmeController> controllers,
+      SetShape shape,
+      Accelerator accelerator,
+      StorageOptions options) {
+    List<Source> members =
+        controllers.stream().<Source>map(c -> new DeviceSource(c, accelerator, options)).toList();
+    SetSource set = new SetSource(members, shape);
+    return new GpuStorage(StorageAddress.of(set.name()), accelerator, options, set);
+  }
+
+  /**
    * A file in a file system of a device that is open, read-only.
    *
    * @param name in messages
@@ -168,8 +186,19 @@ public final class GpuStorage implements AutoCloseable {
    * take: a power of two, bytes. Other ones work.
    */
   public int alignment() {
-    RequestShape shape = new RequestShape(Direction.READ, 1, 1L << 30, 0);
-    return guarded(() -> paths.choose(shape).alignment());
+    return guarded(() -> paths.choose(LONG_READ).alignment());
+  }
+
+  /**
+   * Most memory of the accelerator, bytes, that reading takes beside the caller's buffers, by the
+   * path that long reads take.
+   */
+  public long gpuBytes() {
+    return guarded(
+        () -> {
+          DataPath path = paths.choose(LONG_READ);
+          return path.gpuBytes() + planned.gpuBytes(path);
+        });
   }
 
   // ---- transfers

@@ -177,6 +177,11 @@ final class PlannedReads implements AutoCloseable {
     }
   }
 
+  /** Most memory of the accelerator that reads by this path are staged in. */
+  long gpuBytes(DataPath path) {
+    return path.kind() == PathKind.DIRECT ? 0 : STAGINGS * 2 * halfBytes;
+  }
+
   /** No read is running. */
   @Override
   public void close() {

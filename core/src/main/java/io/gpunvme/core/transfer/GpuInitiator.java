@@ -4,6 +4,7 @@ import io.gpunvme.core.accel.Accelerator;
 import io.gpunvme.core.accel.DeviceBuffer;
 import io.gpunvme.core.accel.GpuAccelerator;
 import io.gpunvme.core.gpu.BufferRegistration;
+import io.gpunvme.core.gpu.BufferRegistrations;
 import io.gpunvme.core.gpu.CudaTransferKernel;
 import io.gpunvme.core.gpu.DeviceQueueOptions;
 import io.gpunvme.core.gpu.DeviceQueues;
@@ -23,18 +24,13 @@ import org.jspecify.annotations.Nullable;
  */
 public final class GpuInitiator implements Initiator {
   private final NvmeController controller;
-  private final Accelerator accelerator;
   private final TransferKernel kernel;
   private final Placement placement;
   private final DeviceQueues queues;
   private final DeviceBuffer moved;
   private final TransferArrays arrays;
+  private final BufferRegistrations buffers;
   private final int retries;
-
-  /** Of the buffer that was used last: describing a large one takes a while. */
-  private @Nullable BufferRegistration registration;
-
-  private @Nullable DeviceBuffer registered;
 
   /** Why no transfer can be run any more, or null. */
   private @Nullable RuntimeException broken;
@@ -86,7 +82,7 @@ public final class GpuInitiator implements Initiator {
       throw new InvalidRequestException("retries " + retries + " is outside 0..100");
     }
     this.controller = controller;
-    this.accelerator = accelerator;
+    buffers = new BufferRegistrations(controller, accelerator);
     this.kernel = kernel;
     this.placement = placement;
     this.retries = retries;
@@ -121,7 +117,7 @@ public final class GpuInitiator implements Initiator {
   public synchronized TransferReport run(
       TransferPlan plan, DeviceBuffer buffer, TransferListener listener) {
     check(plan, buffer);
-    BufferRegistration description = describe(buffer);
+    BufferRegistration description = buffers.of(buffer);
     TransferJob job =
         new TransferJob(plan, buffer.mapFor(controller.function()), listener, retries);
     QueueCounters before = queues.counters();
@@ -202,21 +198,6 @@ public final class GpuInitiator implements Initiator {
     }
   }
 
-  private BufferRegistration describe(DeviceBuffer buffer) {
-    BufferRegistration last = registration;
-    if (last != null && registered == buffer) {
-      return last;
-    }
-    registration = null;
-    if (last != null) {
-      last.close();
-    }
-    BufferRegistration description = BufferRegistration.create(controller, accelerator, buffer);
-    registration = description;
-    registered = buffer;
-    return description;
-  }
-
   private TransferReport report(GpuTransfer transfer, QueueCounters counters, long nanos) {
     int warps = queues.queues().size();
     return new TransferReport(
@@ -248,10 +229,7 @@ public final class GpuInitiator implements Initiator {
     }
     queues.close();
     closed = true;
-    BufferRegistration last = registration;
-    if (last != null) {
-      last.close();
-    }
+    buffers.close();
     moved.close();
     arrays.close();
     kernel.close();

@@ -2,6 +2,7 @@ package io.gpunvme.core.weights;
 
 import io.gpunvme.core.accel.Accelerator;
 import io.gpunvme.core.fs.FileAddress;
+import io.gpunvme.core.fs.FileExtent;
 import io.gpunvme.core.fs.FileNode;
 import io.gpunvme.core.storage.GpuStorage;
 import io.gpunvme.core.storage.StorageAddress;
@@ -95,6 +96,23 @@ public final class Weights implements AutoCloseable {
       volume.close();
       throw e;
     }
+  }
+
+  /**
+   * Opens a model whose files lie at known places of a device that is open.
+   *
+   * @param device stays the caller's, who closes it after this
+   * @param folder its name in messages
+   * @param files where the bytes of each are, by name, from the first one without gaps
+   * @throws io.gpunvme.core.weights.format.FormatException if they are no model, or several
+   * @throws io.gpunvme.core.path.StorageException if reading fails
+   */
+  public static Weights over(
+      GpuStorage device, String folder, Map<String, List<FileExtent>> files) {
+    ExtentFolder all = new ExtentFolder(device, folder, files);
+    ModelFiles model = ModelFiles.open(all, ModelFiles.find(all));
+    return new Weights(
+        new FileWeights(folder, model, f -> all.storage(f.name()), () -> {}), device.accelerator());
   }
 
   /** Its name in messages. */

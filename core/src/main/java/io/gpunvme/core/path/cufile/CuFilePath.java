@@ -38,6 +38,8 @@ import java.util.Optional;
  * {@link #close}, or when the accelerator is closed.
  */
 public final class CuFilePath implements DataPath {
+  private static final long DEVICE_CACHE = 128 << 20;
+
   private static final int PAGE = 4096;
 
   // Measured on an H200 with cuFile 1.15 in compatibility mode, 10^9 bytes a second.
@@ -190,6 +192,12 @@ public final class CuFilePath implements DataPath {
   @Override
   public int alignment() {
     return PAGE;
+  }
+
+  /** The driver's cache; its limit ({@code max_device_cache_size_kb}) is 128 MiB by default. */
+  @Override
+  public long gpuBytes() {
+    return DEVICE_CACHE;
   }
 
   @Override

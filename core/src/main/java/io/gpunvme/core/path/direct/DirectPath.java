@@ -38,6 +38,12 @@ public final class DirectPath implements DataPath {
 
   private static final double COMMANDS_PER_SECOND = 5e6;
 
+  /** Half a million commands at 32 bytes. */
+  private static final long COMMAND_BYTES = 16 << 20;
+
+  /** Bus address and list of each page of 4 KiB, 16 bytes, of four buffers of 1 GiB. */
+  private static final long DESCRIPTION_BYTES = 16 << 20;
+
   private final NvmeController controller;
   private final Namespace namespace;
   private final Accelerator accelerator;
@@ -110,6 +116,11 @@ public final class DirectPath implements DataPath {
   @Override
   public double expected(RequestShape shape) {
     return Math.min(LONG_READS, COMMANDS_PER_SECOND * Math.max(1, shape.meanLength()) / 1e9);
+  }
+
+  @Override
+  public long gpuBytes() {
+    return COMMAND_BYTES + DESCRIPTION_BYTES + (placement.hostData() ? 0 : Staged.BYTES);
   }
 
   @Override

@@ -66,6 +66,11 @@ public final class ExtentPath implements DataPath {
   }
 
   @Override
+  public long gpuBytes() {
+    return device.gpuBytes() + ZERO_BYTES;
+  }
+
+  @Override
   public double expected(RequestShape shape) {
     return device.expected(shape);
   }

@@ -36,6 +36,11 @@ abstract class SetPath implements DataPath, MemberPath {
   }
 
   @Override
+  public long gpuBytes() {
+    return members.all().stream().mapToLong(m -> m.path().gpuBytes()).sum();
+  }
+
+  @Override
   public double expected(RequestShape request) {
     return members.all().stream().mapToDouble(m -> m.path().expected(request)).sum();
   }
