@@ -51,13 +51,12 @@ public final class GpuBench {
 
   private static boolean run(GpuBenchOptions options, GpuAccelerator accelerator)
       throws IOException {
-    if (options.prefix().startsWith(GpuBenchOptions.PATHS)) {
+    if (options.ofPaths()) {
       return paths(options, accelerator);
     }
-    List<String> ids =
-        GpuBenchmarks.ids().stream().filter(id -> id.startsWith(options.prefix())).toList();
+    List<String> ids = GpuBenchmarks.ids().stream().filter(options::wants).toList();
     if (ids.isEmpty()) {
-      System.err.println("no result starts with '" + options.prefix() + "'");
+      System.err.println("no result starts with " + options.prefixes());
       return false;
     }
     BenchMachine machine = BenchMachine.read(accelerator);

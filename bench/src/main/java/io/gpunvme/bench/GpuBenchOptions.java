@@ -8,16 +8,17 @@ import java.util.List;
  *
  * @param out folder of the result files
  * @param repetitions counted ones of each result
- * @param prefix of the results to take; empty: all of them
+ * @param prefixes of the results to take; one is empty: all of them
  * @param folder where the paths' file is made, on the disk to be measured
  * @param file whether to write a file; a quick look leaves none unless told where
  */
-record GpuBenchOptions(Path out, int repetitions, String prefix, Path folder, boolean file) {
+record GpuBenchOptions(
+    Path out, int repetitions, List<String> prefixes, Path folder, boolean file) {
   static final String USAGE =
       """
-      usage: GpuBench [--out FOLDER] [--only PREFIX] [--reps N] [--quick] [--folder FOLDER]
+      usage: GpuBench [--out FOLDER] [--only PREFIX,…] [--reps N] [--quick] [--folder FOLDER]
         --out    folder of the result files (bench/results)
-        --only   take results whose name starts so: queue.host.exclusive
+        --only   take results whose names start so: ceiling.h2d,weights.
                  paths: a file of 1 GiB by every path, which takes minutes and is not done otherwise
         --reps   repetitions of each (20; paths 5); one more comes first and is not counted
         --quick  3 repetitions, and a file only with --out
@@ -39,7 +40,7 @@ record GpuBenchOptions(Path out, int repetitions, String prefix, Path folder, bo
   static GpuBenchOptions parse(List<String> args) {
     Path out = Path.of("bench", "results");
     int repetitions = REPETITIONS;
-    String prefix = "";
+    List<String> prefixes = List.of("");
     Path folder = Path.of(System.getProperty("java.io.tmpdir"));
     boolean quick = false;
     boolean placed = false;
@@ -54,16 +55,30 @@ record GpuBenchOptions(Path out, int repetitions, String prefix, Path folder, bo
           out = Path.of(value(args, ++i));
           placed = true;
         }
-        case "--only" -> prefix = value(args, ++i);
+        case "--only" -> prefixes = List.of(value(args, ++i).split(","));
         case "--folder" -> folder = Path.of(value(args, ++i));
         case "--reps" -> repetitions = number(value(args, ++i));
         default -> throw new IllegalArgumentException("unknown option " + option);
       }
     }
-    if (prefix.startsWith(PATHS) && repetitions == REPETITIONS) {
+    if (ofPaths(prefixes) && repetitions == REPETITIONS) {
       repetitions = REPETITIONS_OF_PATHS;
     }
-    return new GpuBenchOptions(out, repetitions, prefix, folder, placed || !quick);
+    return new GpuBenchOptions(out, repetitions, prefixes, folder, placed || !quick);
+  }
+
+  /** Whether it is {@code PathBench} that is asked for, which takes minutes. */
+  boolean ofPaths() {
+    return ofPaths(prefixes);
+  }
+
+  private static boolean ofPaths(List<String> prefixes) {
+    return prefixes.getFirst().startsWith(PATHS);
+  }
+
+  /** Whether a result is asked for. */
+  boolean wants(String id) {
+    return prefixes.stream().anyMatch(id::startsWith);
   }
 
   private static String value(List<String> args, int index) {

@@ -19,15 +19,17 @@ class GpuBenchTest {
   @Test
   void measuresEverythingTwentyTimesByDefault() {
     assertThat(GpuBenchOptions.parse(List.of()))
-        .isEqualTo(new GpuBenchOptions(Path.of("bench", "results"), 20, "", TMP, true));
+        .isEqualTo(new GpuBenchOptions(Path.of("bench", "results"), 20, List.of(""), TMP, true));
   }
 
   @Test
   void optionsAreRead() {
-    assertThat(GpuBenchOptions.parse(List.of("--quick", "--only", "queue.qd1")))
-        .isEqualTo(new GpuBenchOptions(Path.of("bench", "results"), 3, "queue.qd1", TMP, false));
+    assertThat(GpuBenchOptions.parse(List.of("--quick", "--only", "queue.qd1,random.")))
+        .isEqualTo(
+            new GpuBenchOptions(
+                Path.of("bench", "results"), 3, List.of("queue.qd1", "random."), TMP, false));
     assertThat(GpuBenchOptions.parse(List.of("--out", "x", "--quick", "--reps", "5")))
-        .isEqualTo(new GpuBenchOptions(Path.of("x"), 5, "", TMP, true));
+        .isEqualTo(new GpuBenchOptions(Path.of("x"), 5, List.of(""), TMP, true));
   }
 
   @ParameterizedTest
