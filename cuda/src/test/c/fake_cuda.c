@@ -107,6 +107,14 @@ CUresult cuCtxSynchronize(void) {
   return 0;
 }
 
+CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest) {
+  CALLED("%s", "");
+  IN_CONTEXT;
+  *least = 0;
+  *greatest = -5;
+  return 0;
+}
+
 CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total) {
   CALLED("");
   IN_CONTEXT;
@@ -250,8 +258,8 @@ CUresult cuMemcpyBatchAsync(
 
 // ---- streams and events
 
-CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
-  CALLED("%u", flags);
+CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority) {
+  CALLED("%u %d", flags, priority);
   IN_CONTEXT;
   void *block = malloc(1);
   *stream = (CUstream)add(STREAM, block, block);

@@ -17,6 +17,7 @@ final class ContextCalls {
   private static final MethodHandle SET_CURRENT = Downcall.status(JAVA_LONG);
   private static final MethodHandle SYNCHRONIZE = Downcall.status();
   private static final MethodHandle MEMORY_INFO = Downcall.status(ADDRESS, ADDRESS);
+  private static final MethodHandle PRIORITIES = Downcall.status(ADDRESS, ADDRESS);
   private static final MethodHandle FLUSH = Downcall.status(JAVA_INT, JAVA_INT);
 
   /** CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX. */
@@ -29,6 +30,7 @@ final class ContextCalls {
   private final NativeFunction synchronize;
   private final NativeFunction memoryInfo;
   private final NativeFunction flush;
+  private final NativeFunction priorities;
 
   ContextCalls(Driver driver) {
     this.driver = driver;
@@ -38,6 +40,7 @@ final class ContextCalls {
     synchronize = driver.function("cuCtxSynchronize");
     memoryInfo = driver.function("cuMemGetInfo_v2");
     flush = driver.function("cuFlushGPUDirectRDMAWrites");
+    priorities = driver.function("cuCtxGetStreamPriorityRange");
   }
 
   long retainPrimary(int device) {
@@ -64,6 +67,16 @@ final class ContextCalls {
       MemorySegment total = arena.allocate(JAVA_LONG);
       driver.run(memoryInfo, () -> "", f -> (int) MEMORY_INFO.invokeExact(f, free, total));
       return new MemoryInfo(free.get(JAVA_LONG, 0), total.get(JAVA_LONG, 0));
+    }
+  }
+
+  /** The highest priority of streams: 0 or below. */
+  int highestPriority() {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment least = arena.allocate(JAVA_INT);
+      MemorySegment greatest = arena.allocate(JAVA_INT);
+      driver.run(priorities, () -> "", f -> (int) PRIORITIES.invokeExact(f, least, greatest));
+      return greatest.get(JAVA_INT, 0);
     }
   }
 

@@ -19,17 +19,19 @@ public final class CudaContext implements AutoCloseable {
   private final CudaDevice device;
   private final int deviceHandle;
   private final long handle;
+  private final int highestPriority;
   private final long transfers;
   private final ResourceRegistry resources = new ResourceRegistry();
   private final Lifetime lifetime;
 
   private CudaContext(
-      DriverApi api, CudaDevice device, int deviceHandle, long handle, long transfers) {
+      DriverApi api, CudaDevice device, int deviceHandle, long handle, int highestPriority) {
     this.api = api;
     this.device = device;
     this.deviceHandle = deviceHandle;
     this.handle = handle;
-    this.transfers = transfers;
+    this.highestPriority = highestPriority;
+    transfers = api.streams().create(highestPriority);
     lifetime = new Lifetime("the context of CUDA device " + device.ordinal());
   }
 
@@ -37,7 +39,7 @@ public final class CudaContext implements AutoCloseable {
     long handle = api.contexts().retainPrimary(deviceHandle);
     try {
       api.contexts().setCurrent(handle);
-      return new CudaContext(api, device, deviceHandle, handle, api.streams().create());
+      return new CudaContext(api, device, deviceHandle, handle, api.contexts().highestPriority());
     } catch (RuntimeException e) {
       api.contexts().releasePrimary(deviceHandle);
       throw e;
@@ -88,7 +90,13 @@ public final class CudaContext implements AutoCloseable {
 
   /** A stream that is independent of the default stream. */
   public CudaStream stream() {
-    return make(() -> new CudaStream(this, api.streams().create()));
+    return stream(StreamPriority.NORMAL);
+  }
+
+  /** One of a certain priority. */
+  public CudaStream stream(StreamPriority priority) {
+    int number = priority.number(highestPriority);
+    return make(() -> new CudaStream(this, api.streams().create(number)));
   }
 
   /** An event that cannot measure time, the cheapest. */

@@ -13,7 +13,8 @@ import java.lang.invoke.MethodHandle;
 
 /** Stream and event management of the driver API. */
 final class StreamCalls {
-  private static final MethodHandle CREATE = Downcall.status(ADDRESS, JAVA_INT);
+  private static final MethodHandle CREATE = Downcall.status(ADDRESS, JAVA_INT, JAVA_INT);
+  private static final MethodHandle CREATE_EVENT = Downcall.status(ADDRESS, JAVA_INT);
   private static final MethodHandle ON_HANDLE = Downcall.status(JAVA_LONG);
   private static final MethodHandle WAIT = Downcall.status(JAVA_LONG, JAVA_LONG, JAVA_INT);
   private static final MethodHandle WAIT_VALUE =
@@ -46,7 +47,7 @@ final class StreamCalls {
 
   StreamCalls(Driver driver) {
     this.driver = driver;
-    create = driver.function("cuStreamCreate");
+    create = driver.function("cuStreamCreateWithPriority");
     destroy = driver.function("cuStreamDestroy_v2");
     query = driver.function("cuStreamQuery");
     synchronize = driver.function("cuStreamSynchronize");
@@ -60,9 +61,16 @@ final class StreamCalls {
     elapsed = driver.function("cuEventElapsedTime_v2", "cuEventElapsedTime");
   }
 
-  long create() {
+  /**
+   * A stream.
+   *
+   * @param priority as the driver counts: 0 is the lowest, below it are higher ones
+   */
+  long create(int priority) {
     return driver.getLong(
-        create, () -> "", (f, out) -> (int) CREATE.invokeExact(f, out, NON_BLOCKING));
+        create,
+        () -> "of priority " + priority,
+        (f, out) -> (int) CREATE.invokeExact(f, out, NON_BLOCKING, priority));
   }
 
   void destroy(long stream) {
@@ -94,7 +102,7 @@ final class StreamCalls {
   long createEvent(boolean timing) {
     int flags = timing ? EVENT_DEFAULT : EVENT_DISABLE_TIMING;
     return driver.getLong(
-        createEvent, () -> "", (f, out) -> (int) CREATE.invokeExact(f, out, flags));
+        createEvent, () -> "", (f, out) -> (int) CREATE_EVENT.invokeExact(f, out, flags));
   }
 
   void destroyEvent(long event) {

@@ -56,7 +56,9 @@ final class CudaMemoryTest {
     String stream = fake.last("cuStreamSynchronize");
     assertThat(fake.calls("cuStreamSynchronize")).isEqualTo(1);
     assertThat(fake.last("cuMemcpyHtoDAsync_v2")).endsWith(" 8 " + stream);
-    assertThat(fake.last("cuStreamCreate")).as("CU_STREAM_NON_BLOCKING").isEqualTo("1");
+    assertThat(fake.last("cuStreamCreateWithPriority"))
+        .as("CU_STREAM_NON_BLOCKING, the highest priority")
+        .isEqualTo("1 -5");
     memory.copyTo(0, arena.allocate(8));
     memory.fill((byte) 0);
     assertThat(fake.calls("cuStreamSynchronize")).isEqualTo(3);

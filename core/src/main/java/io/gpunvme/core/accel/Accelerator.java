@@ -42,6 +42,16 @@ public interface Accelerator extends AutoCloseable {
   /** Copies between buffers of this accelerator. */
   BufferCopies copies();
 
+  /**
+   * To be told of kernels that wait for SSDs: memory that is freed while one runs is freed when it
+   * is over. The initiators tell of theirs.
+   *
+   * @return closed when the kernel is over
+   */
+  default KernelRun kernelRun() {
+    return () -> {};
+  }
+
   @Override
   void close();
 }

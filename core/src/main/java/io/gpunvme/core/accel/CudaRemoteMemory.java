@@ -9,13 +9,17 @@ import io.gpunvme.nvme.memory.RemotePort;
 final class CudaRemoteMemory implements RemoteMemory {
   private final CudaContext context;
   private final DeviceMemory memory;
+  private final CopyLanes lanes;
+  private final LateFrees frees;
 
   /**
    * @param memory a multiple of 4096 bytes
    */
-  CudaRemoteMemory(CudaContext context, DeviceMemory memory) {
+  CudaRemoteMemory(CudaContext context, DeviceMemory memory, CopyLanes lanes, LateFrees frees) {
     this.context = context;
     this.memory = memory;
+    this.lanes = lanes;
+    this.frees = frees;
   }
 
   @Override
@@ -29,7 +33,7 @@ final class CudaRemoteMemory implements RemoteMemory {
   }
 
   @Override
-  public RemotePort openPort() {
-    return new CudaRemotePort(context, memory);
+  public RemotePort openPort(RemotePort.Use use) {
+    return new CudaRemotePort(context, memory, lanes.lane(use), frees);
   }
 }

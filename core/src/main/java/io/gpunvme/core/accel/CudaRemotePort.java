@@ -1,9 +1,6 @@
 package io.gpunvme.core.accel;
 
 import io.gpunvme.cuda.CudaContext;
-import io.gpunvme.cuda.CudaEvent;
-import io.gpunvme.cuda.CudaException;
-import io.gpunvme.cuda.CudaStream;
 import io.gpunvme.cuda.DeviceMemory;
 import io.gpunvme.cuda.PinnedMemory;
 import io.gpunvme.nvme.memory.RemotePort;
@@ -12,66 +9,43 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 
-/**
- * CUDA copies in a stream of their own. Each has an event from a ring; a stream ends its copies in
- * order, so the event of a later copy answers for one whose own event has been used again.
- */
+/** CUDA copies between one piece of memory and the host, in a stream that others use too. */
 final class CudaRemotePort implements RemotePort {
-  /** Copies whose end can be told one by one. */
-  private static final int EVENTS = 64;
-
   private final CudaContext context;
   private final DeviceMemory memory;
-  private final CudaStream stream;
-  private final CudaEvent[] events = new CudaEvent[EVENTS];
+  private final CopyLane lane;
   private final List<PinnedMemory> bounces = new ArrayList<>();
-
-  /** The last copy that was started; tickets are numbers from 1 on. */
-  private long started;
-
-  /** The last copy that is known to be over. */
-  private long over;
-
+  private final LateFrees frees;
   private boolean closed;
 
-  CudaRemotePort(CudaContext context, DeviceMemory memory) {
+  /**
+   * @param lane left when this is closed
+   */
+  CudaRemotePort(CudaContext context, DeviceMemory memory, CopyLane lane, LateFrees frees) {
     this.context = context;
     this.memory = memory;
-    stream = context.stream();
-    try {
-      for (int i = 0; i < EVENTS; i++) {
-        events[i] = context.event();
-      }
-    } catch (RuntimeException e) {
-      close();
-      throw e;
-    }
+    this.lane = lane;
+    this.frees = frees;
   }
 
   @Override
   public void read(long offset, MemorySegment to) {
-    stream.copyToHostAsync(to, address(offset, to.byteSize()));
-    stream.synchronize();
-    over = started;
+    lane.toHost(to, address(offset, to.byteSize()));
   }
 
   @Override
   public void write(long offset, MemorySegment from) {
-    stream.copyToDeviceAsync(address(offset, from.byteSize()), from);
-    stream.synchronize();
-    over = started;
+    lane.toDevice(address(offset, from.byteSize()), from);
   }
 
   @Override
   public long startRead(long offset, MemorySegment to) {
-    stream.copyToHostAsync(to, address(offset, to.byteSize()));
-    return ticket();
+    return lane.startToHost(to, address(offset, to.byteSize()));
   }
 
   @Override
   public long startWrite(long offset, MemorySegment from) {
-    stream.copyToDeviceAsync(address(offset, from.byteSize()), from);
-    return ticket();
+    return lane.startToDevice(address(offset, from.byteSize()), from);
   }
 
   private long address(long offset, long bytes) {
@@ -79,21 +53,9 @@ final class CudaRemotePort implements RemotePort {
     return memory.address() + offset;
   }
 
-  private long ticket() {
-    started++;
-    stream.record(events[(int) (started % EVENTS)]);
-    return started;
-  }
-
   @Override
   public boolean isDone(long ticket) {
-    if (ticket > over) {
-      long known = Math.max(ticket, started - EVENTS + 1);
-      if (events[(int) (known % EVENTS)].isDone()) {
-        over = known;
-      }
-    }
-    return ticket <= over;
+    return lane.isDone(ticket);
   }
 
   @Override
@@ -105,27 +67,10 @@ final class CudaRemotePort implements RemotePort {
 
   @Override
   public void close() {
-    if (closed) {
-      return;
-    }
-    closed = true;
-    List<Runnable> rest = new ArrayList<>();
-    rest.add(stream::synchronize);
-    for (CudaEvent event : events) {
-      if (event != null) {
-        rest.add(event::close);
-      }
-    }
-    bounces.forEach(bounce -> rest.add(bounce::close));
-    rest.add(stream::close);
-    rest.forEach(CudaRemotePort::quietly);
-  }
-
-  private static void quietly(Runnable step) {
-    try {
-      step.run();
-    } catch (CudaException | IllegalStateException e) {
-      // A context that failed or is closed copies nothing any more, and frees what it had itself.
+    if (!closed) {
+      closed = true;
+      lane.leave();
+      bounces.forEach(b -> frees.free(b.size(), () -> CopyLane.quietly(b::close)));
     }
   }
 }

@@ -21,26 +21,31 @@ import java.util.concurrent.ConcurrentHashMap;
 /**
  * A CUDA GPU, by its primary context, which it shares with every other CUDA user of this process.
  *
- * <p>Allocating and freeing may wait for kernels that run: no thread that a running kernel depends
- * on should do either.
+ * <p>The driver frees memory when no kernel runs. What is freed here while a kernel runs that this
+ * was told of ({@link #kernelRun}) is freed later. Memory that others in this process free by
+ * themselves waits for such kernels, and those for the embedded SSDs that they read, which need the
+ * driver: with those it ends when the kernel gives up.
  */
 public final class GpuAccelerator implements Accelerator {
   private static final int PAGE = 4096;
 
   private final CudaContext context;
   private final Staging staging;
+  private final CopyLanes lanes;
   private final String name;
   private final Set<DeviceBuffer> buffers = ConcurrentHashMap.newKeySet();
 
   /** By address; guarded by itself. CUDA refuses to register a range twice. */
   private final Map<Long, Registration> registrations = new HashMap<>();
 
+  private final LateFrees frees = new LateFrees();
   private volatile boolean closed;
 
   private GpuAccelerator(CudaContext context) {
     this.context = context;
     this.name = context.device().name();
     this.staging = new Staging(context);
+    this.lanes = new CopyLanes(context);
   }
 
   /**
@@ -211,11 +216,17 @@ public final class GpuAccelerator implements Accelerator {
           registration.users--;
           if (registration.users == 0) {
             registrations.remove(registration.memory.segment().address(), registration);
-            registration.memory.close();
+            frees.now(registration.memory::close);
           }
         }
       }
     }
+  }
+
+  @Override
+  public KernelRun kernelRun() {
+    requireOpen();
+    return frees.begin();
   }
 
   @Override
@@ -239,7 +250,7 @@ public final class GpuAccelerator implements Accelerator {
 
     GpuBuffer(DeviceMemory memory) {
       this.memory = memory;
-      this.remote = new CudaRemoteMemory(context, memory);
+      this.remote = new CudaRemoteMemory(context, memory, lanes, frees);
     }
 
     @Override
@@ -283,7 +294,7 @@ public final class GpuAccelerator implements Accelerator {
     @Override
     protected void free() {
       buffers.remove(this);
-      memory.close();
+      frees.free(memory.size(), memory::close);
     }
   }
 
@@ -305,7 +316,7 @@ public final class GpuAccelerator implements Accelerator {
     @Override
     protected void free() {
       buffers.remove(this);
-      memory.close();
+      frees.free(memory.size(), memory::close);
     }
   }
 }

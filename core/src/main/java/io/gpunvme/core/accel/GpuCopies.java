@@ -3,6 +3,7 @@ package io.gpunvme.core.accel;
 import io.gpunvme.cuda.CopyBatch;
 import io.gpunvme.cuda.CudaContext;
 import io.gpunvme.cuda.CudaStream;
+import io.gpunvme.cuda.StreamPriority;
 import org.jspecify.annotations.Nullable;
 
 /** Copies on a stream of their own; a batch is one call where the driver has it. */
@@ -13,7 +14,7 @@ final class GpuCopies implements BufferCopies {
   private final @Nullable CopyBatch batch;
 
   GpuCopies(CudaContext context) {
-    stream = context.stream();
+    stream = context.stream(StreamPriority.HIGH);
     batch = context.hasBatchCopies() ? new CopyBatch(MOST) : null;
   }
 

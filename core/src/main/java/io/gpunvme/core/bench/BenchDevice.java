@@ -29,13 +29,24 @@ final class BenchDevice implements AutoCloseable {
    * @param workers threads of the controller
    */
   BenchDevice(long bytes, int blockSize, int workers) {
+    this("GPUNVME0001", bytes, blockSize, workers, MAX_TRANSFER);
+  }
+
+  /**
+   * One of several.
+   *
+   * @param serial number, by which it is told from the others
+   * @param maxTransfer longest transfer of one command, a power of two
+   */
+  BenchDevice(String serial, long bytes, int blockSize, int workers, long maxTransfer) {
     device =
         SimulatedController.create(
             SimConfig.builder()
                 .namespace(NamespaceConfig.ram(bytes, blockSize))
                 .latencyNanos(0)
                 .dstrd(DOORBELL_STRIDE)
-                .maxTransfer(MAX_TRANSFER)
+                .serial(serial)
+                .maxTransfer(maxTransfer)
                 .workers(workers)
                 .build());
     controller = NvmeController.open(device, ControllerOptions.builder().build());

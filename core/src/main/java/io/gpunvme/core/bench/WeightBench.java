@@ -66,7 +66,8 @@ final class WeightBench implements AutoCloseable {
     try {
       long bytes = StripedModel.bytesPerDevice(SIZE, SSDS);
       for (int i = 0; i < SSDS; i++) {
-        BenchDevice device = kept(new BenchDevice(bytes, BLOCK_SIZE, workers));
+        BenchDevice device =
+            kept(new BenchDevice("SSD" + i, bytes, BLOCK_SIZE, workers, StripedModel.UNIT));
         devices.add(device);
         open.add(accelerator.mapHost(device.medium(), HostMemoryKind.MEMORY));
       }
@@ -191,6 +192,7 @@ final class WeightBench implements AutoCloseable {
     conditions.put("ssds", SSDS);
     conditions.put("stripe_bytes", StripedModel.UNIT);
     conditions.put("load_ns", middle.report.nanos());
+    conditions.put("allocate_ns", middle.report.allocateNanos());
     conditions.put("read_bytes", middle.moved);
     conditions.put("stated_gpu_bytes", stated);
     conditions.put("peak_extra_gpu_bytes", peak);
@@ -200,6 +202,7 @@ final class WeightBench implements AutoCloseable {
         "loader_processors", middle.loaderSeconds * NANOS_PER_SECOND / middle.report.nanos());
     conditions.put("mode", middle.report.mode());
     conditions.put("controller_threads", SSDS * workers);
+    conditions.put("command_bytes", StripedModel.UNIT);
     conditions.put("accelerator", accelerator.name());
     return conditions;
   }

@@ -1,21 +1,25 @@
 package io.gpunvme.core.gpu;
 
 import io.gpunvme.core.accel.GpuAccelerator;
+import io.gpunvme.core.accel.KernelRun;
 import io.gpunvme.cuda.CudaFunction;
 import io.gpunvme.cuda.CudaStream;
 import io.gpunvme.cuda.KernelArguments;
 import io.gpunvme.cuda.LaunchShape;
+import io.gpunvme.cuda.StreamPriority;
 import java.lang.foreign.MemorySegment;
 
 /** {@link TransferKernel} on a CUDA GPU. */
 public final class CudaTransferKernel implements TransferKernel {
   private static final int WARP = 32;
 
+  private final GpuAccelerator accelerator;
   private final GpuModule module;
   private final CudaFunction function;
   private final CudaStream stream;
 
-  private CudaTransferKernel(GpuModule module, CudaStream stream) {
+  private CudaTransferKernel(GpuAccelerator accelerator, GpuModule module, CudaStream stream) {
+    this.accelerator = accelerator;
     this.module = module;
     this.stream = stream;
     this.function = module.function("gpunvme_transfer");
@@ -29,7 +33,8 @@ public final class CudaTransferKernel implements TransferKernel {
   public static CudaTransferKernel load(GpuAccelerator accelerator) {
     GpuModule module = GpuModule.resource(accelerator, "transfer");
     try {
-      return new CudaTransferKernel(module, accelerator.context().stream());
+      return new CudaTransferKernel(
+          accelerator, module, accelerator.context().stream(StreamPriority.HIGH));
     } catch (RuntimeException e) {
       module.close();
       throw e;
@@ -38,11 +43,29 @@ public final class CudaTransferKernel implements TransferKernel {
 
   @Override
   public RunningKernel start(MemorySegment args, int blockShift, int queuePairs) {
-    stream.launch(
-        function,
-        LaunchShape.of(queuePairs, WARP),
-        new KernelArguments().addStruct(args).addInt(blockShift));
-    return stream::isIdle;
+    KernelRun run = accelerator.kernelRun();
+    try {
+      stream.launch(
+          function,
+          LaunchShape.of(queuePairs, WARP),
+          new KernelArguments().addStruct(args).addInt(blockShift));
+    } catch (RuntimeException e) {
+      run.close();
+      throw e;
+    }
+    return () -> isOver(run);
+  }
+
+  private boolean isOver(KernelRun run) {
+    boolean over = true;
+    try {
+      over = stream.isIdle();
+    } finally {
+      if (over) {
+        run.close();
+      }
+    }
+    return over;
   }
 
   @Override

@@ -2,6 +2,7 @@ package io.gpunvme.core.gpu;
 
 import io.gpunvme.core.accel.Accelerator;
 import io.gpunvme.core.accel.DeviceBuffer;
+import io.gpunvme.core.accel.KernelRun;
 import io.gpunvme.core.device.Device;
 import io.gpunvme.core.gpu.DeviceLayout.Buffer;
 import io.gpunvme.core.gpu.DeviceLayout.Storage;
@@ -212,7 +213,7 @@ public final class KernelStorage implements AutoCloseable {
     long end = System.nanoTime() + limit.toNanos();
     boolean[] interrupted = {false};
     boolean[] late = {false};
-    try {
+    try (KernelRun _ = accelerator.kernelRun()) {
       wait.await(
           kernel,
           () -> {

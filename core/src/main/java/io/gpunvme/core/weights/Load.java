@@ -13,9 +13,16 @@ import io.gpunvme.core.storage.TransferResult;
 import io.gpunvme.core.tensor.TensorKernels;
 import io.gpunvme.core.weights.LoadPlan.Method;
 import io.gpunvme.core.weights.LoadPlan.Place;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
 import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -27,6 +34,15 @@ public final class Load implements AutoCloseable {
   /** What is read between two looks at the cancellation, and two words to the listener. */
   private static final long BATCH = 512 << 20;
 
+  /** Batches at a time. */
+  private static final int AHEAD = 2;
+
+  /** Of a batch: each is a range by itself. */
+  static final long MOST_ROWS = 256 << 10;
+
+  private static final ThreadFactory THREADS =
+      Thread.ofPlatform().daemon().name("gpunvme-load-", 1).factory();
+
   private final WeightSource source;
   private final Accelerator accelerator;
   private final LoadPlan plan;
@@ -34,11 +50,12 @@ public final class Load implements AutoCloseable {
   private final List<Allocation> allocations = new ArrayList<>();
   private final boolean[] done;
   private final AtomicBoolean cancelled = new AtomicBoolean();
-  private long retries;
+  private final AtomicLong retries = new AtomicLong();
+  private long allocateNanos;
   private long verifyNanos;
   private int verified;
-  private String path = "";
-  private String mode = "";
+  private volatile String path = "";
+  private volatile String mode = "";
   private boolean over;
 
   Load(WeightSource source, Accelerator accelerator, LoadPlan plan, @Nullable Manifest manifest) {
@@ -78,10 +95,8 @@ public final class Load implements AutoCloseable {
     long before = readBytes();
     try (LateKernels kernels = new LateKernels(accelerator)) {
       allocate();
-      int next = 0;
-      while (next < done.length) {
-        next = batch(next, kernels, listener);
-      }
+      allocateNanos = System.nanoTime() - start;
+      readAll(kernels, listener);
       gather(kernels, listener);
     }
     List<LoadedTensor> tensors = new ArrayList<>();
@@ -138,37 +153,117 @@ public final class Load implements AutoCloseable {
   }
 
   /**
-   * Reads tensors that lie in one file and go to one allocation, up to a certain length; returns
-   * the first that is left.
+   * What is read by one call: tensors that lie in one file and go to one allocation, up to a
+   * certain length.
+   *
+   * @param members which tensors
+   * @param first one of them
    */
-  private int batch(int from, LateKernels kernels, LoadListener listener) {
+  private record Batch(List<Integer> members, Place first, Ranges ranges) {}
+
+  /** A batch under way. */
+  private record Reading(Batch batch, Future<?> end) {}
+
+  /**
+   * Reads everything that is not picked in the ring, two batches at a time: while the last commands
+   * of one are waited for, those of the next keep the SSDs busy.
+   */
+  private void readAll(LateKernels kernels, LoadListener listener) {
+    Deque<Reading> under = new ArrayDeque<>();
+    RuntimeException failure = null;
+    try (ExecutorService threads = Executors.newFixedThreadPool(AHEAD, THREADS)) {
+      int[] next = new int[1];
+      boolean more = true;
+      while (more || !under.isEmpty()) {
+        more = more && failure == null;
+        while (more && under.size() < AHEAD) {
+          Batch batch = batch(next);
+          more = batch != null;
+          if (batch != null) {
+            under.add(new Reading(batch, threads.submit(() -> read(batch))));
+          }
+        }
+        failure = settle(under, failure, kernels, listener);
+        more = more && !cancelled.get();
+      }
+    }
+    if (failure != null) {
+      throw failure;
+    }
+    if (batch(new int[1]) != null) {
+      throwIfCancelled();
+    }
+  }
+
+  /** Waits for the oldest batch; returns the first failure so far. */
+  private @Nullable RuntimeException settle(
+      Deque<Reading> under,
+      @Nullable RuntimeException before,
+      LateKernels kernels,
+      LoadListener listener) {
+    Reading oldest = under.poll();
+    if (oldest == null) {
+      return before;
+    }
+    try {
+      Waiting.forEnd(oldest.end);
+      finish(oldest.batch.members, kernels, listener);
+      return before;
+    } catch (RuntimeException e) {
+      if (before == null) {
+        return e;
+      }
+      before.addSuppressed(e);
+      return before;
+    }
+  }
+
+  private void read(Batch batch) {
+    if (batch.ranges.size() > 0) {
+      throwIfCancelled();
+      DeviceBuffer target = allocations.get(batch.first.allocation()).memory();
+      repeated(() -> storage(batch.first).read(batch.ranges, List.of(target)));
+    }
+  }
+
+  /**
+   * The next batch; null if there is none.
+   *
+   * @param next the tensor to begin with; becomes the first that is left
+   */
+  private @Nullable Batch batch(int[] next) {
+    while (next[0] < done.length && !isRead(next[0])) {
+      next[0]++;
+    }
+    if (next[0] == done.length) {
+      return null;
+    }
+    Place first = plan.places().get(next[0]);
     Ranges.Builder ranges = Ranges.builder();
     List<Integer> members = new ArrayList<>();
-    Place first = plan.places().get(from);
     long bytes = 0;
-    int i = from;
-    for (; i < done.length; i++) {
-      Place p = plan.places().get(i);
-      boolean full = bytes > 0 && bytes + p.part().bytes() > BATCH;
+    long rows = 0;
+    for (; next[0] < done.length; next[0]++) {
+      Place p = plan.places().get(next[0]);
+      boolean full =
+          !members.isEmpty()
+              && (bytes + p.part().bytes() > BATCH || rows + p.part().rows() > MOST_ROWS);
       if (full || p.part().file() != first.part().file() || p.allocation() != first.allocation()) {
         break;
       }
-      if (!done[i] && p.method() != Method.GATHER) {
+      if (isRead(next[0])) {
         add(p, ranges);
-        members.add(i);
+        members.add(next[0]);
         bytes += p.part().bytes();
+        rows += p.part().rows();
       }
     }
-    if (!members.isEmpty()) {
-      throwIfCancelled();
-      if (bytes > 0) {
-        Ranges all = ranges.build();
-        DeviceBuffer target = allocations.get(first.allocation()).memory();
-        repeated(() -> storage(first).read(all, List.of(target)));
-      }
-      finish(members, kernels, listener);
-    }
-    return i;
+    return new Batch(members, first, ranges.build());
+  }
+
+  /** Whether a tensor is still to be read, and not picked in the ring. */
+  private boolean isRead(int i) {
+    return !done[i] && plan.places().get(i).method() != Method.GATHER;
   }
 
   private GpuStorage storage(Place place) {
@@ -192,17 +287,21 @@ public final class Load implements AutoCloseable {
     for (int left = plan.request().retries(); ; left--) {
       try {
         TransferResult result = read.once();
-        path = result.path().toString();
-        mode = result.mode();
+        note(result);
         return;
       } catch (StorageException e) {
         if (left == 0 || e.kind() != Kind.IO) {
           throw e;
         }
-        retries++;
+        retries.incrementAndGet();
         throwIfCancelled();
       }
     }
+  }
+
+  private void note(TransferResult result) {
+    path = result.path().toString();
+    mode = result.mode();
   }
 
   private void finish(List<Integer> members, LateKernels kernels, LoadListener listener) {
@@ -315,8 +414,9 @@ public final class Load implements AutoCloseable {
         plan.bytes(),
         readBytes() - before,
         nanos,
+        allocateNanos,
         verifyNanos,
-        retries,
+        retries.get(),
         plan.tensorBytes(),
         plan.ringBytes(),
         verified,

@@ -167,7 +167,10 @@ public final class LoadPlan {
       return Method.CONTIGUOUS;
     }
     long byRows = up(part.width(), PAGE) + PAGE + PER_READ;
-    return byRows < part.pitch() || part.pitch() > ringBytes / 2 ? Method.ROWS : Method.GATHER;
+    boolean many = part.rows() > Load.MOST_ROWS;
+    return (byRows < part.pitch() && !many) || part.pitch() > ringBytes / 2
+        ? Method.ROWS
+        : Method.GATHER;
   }
 
   private static long up(long value, long alignment) {

@@ -14,6 +14,7 @@ import java.util.List;
  * @param bytes of them
  * @param readBytes that were moved for it, those included that nobody wanted
  * @param nanos wall-clock time, verification included
+ * @param allocateNanos of which taking the tensors' memory
  * @param verifyNanos of which verification
  * @param retries reads that were tried again
  * @param tensorBytes memory of the accelerator that the tensors take
@@ -28,6 +29,7 @@ public record LoadReport(
     long bytes,
     long readBytes,
     long nanos,
+    long allocateNanos,
     long verifyNanos,
     long retries,
     long tensorBytes,
@@ -53,6 +55,7 @@ public record LoadReport(
     json.addProperty("bytes", bytes);
     json.addProperty("read_bytes", readBytes);
     json.addProperty("seconds", nanos / 1e9);
+    json.addProperty("allocate_seconds", allocateNanos / 1e9);
     json.addProperty("verify_seconds", verifyNanos / 1e9);
     json.addProperty("gigabytes_per_second", gigabytesPerSecond());
     json.addProperty("retries", retries);

@@ -85,7 +85,7 @@ class GpuAcceleratorGpuTest {
   @Test
   void portsCopyBothWays() {
     DeviceBuffer buffer = gpu.allocate(1 << 20);
-    try (RemotePort port = remote(buffer).openPort();
+    try (RemotePort port = remote(buffer).openPort(RemotePort.Use.DATA);
         Arena arena = Arena.ofConfined()) {
       MemorySegment bounce = port.bounce(4096);
       bounce.fill((byte) 9);
@@ -131,7 +131,7 @@ class GpuAcceleratorGpuTest {
   void closingInAnyOrderIsSafe() {
     DeviceBuffer buffer = gpu.allocate(4096);
     DeviceBuffer pinned = gpu.allocatePinned(4096);
-    RemotePort port = remote(buffer).openPort();
+    RemotePort port = remote(buffer).openPort(RemotePort.Use.DATA);
     port.bounce(4096);
     gpu.close();
     port.close();

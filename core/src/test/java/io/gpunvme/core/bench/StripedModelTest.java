@@ -30,7 +30,9 @@ class StripedModelTest {
 
   StripedModelTest() {
     for (int i = 0; i < SSDS; i++) {
-      devices.add(new BenchDevice(StripedModel.bytesPerDevice(SIZE, SSDS), 4096, 1));
+      devices.add(
+          new BenchDevice(
+              "SSD" + i, StripedModel.bytesPerDevice(SIZE, SSDS), 4096, 1, StripedModel.UNIT));
     }
     model = StripedModel.write(SIZE, devices);
   }

@@ -150,7 +150,7 @@ public final class FakeGpu implements Accelerator {
     }
 
     @Override
-    public RemotePort openPort() {
+    public RemotePort openPort(RemotePort.Use use) {
       return new Port(memory);
     }
   }

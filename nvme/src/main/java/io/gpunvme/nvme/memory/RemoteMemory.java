@@ -14,9 +14,9 @@ public interface RemoteMemory {
   long size();
 
   /**
-   * A way to copy.
+   * A way to copy. Ports of one thread for one use may share what they copy with.
    *
    * @throws RuntimeException if there is none; the owner's own exception
    */
-  RemotePort openPort();
+  RemotePort openPort(RemotePort.Use use);
 }

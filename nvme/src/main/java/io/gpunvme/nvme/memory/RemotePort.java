@@ -17,6 +17,14 @@ import java.lang.foreign.MemorySegment;
  * no use then; what remains is to close it.
  */
 public interface RemotePort extends AutoCloseable {
+  /** What a port is opened for. */
+  enum Use {
+    /** Few bytes, which somebody waits for: they must not stand behind data. */
+    SMALL,
+    /** Data. */
+    DATA
+  }
+
   /** Copies from the remote memory; returns when the data has arrived in {@code to}. */
   void read(long offset, MemorySegment to);
 

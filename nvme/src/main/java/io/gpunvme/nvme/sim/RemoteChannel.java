@@ -113,7 +113,7 @@ final class RemoteChannel {
   private RemotePort small() {
     RemotePort port = small;
     if (port == null) {
-      port = open();
+      port = open(RemotePort.Use.SMALL);
       small = port;
     }
     return port;
@@ -182,7 +182,7 @@ final class RemoteChannel {
   private RemotePort bulk() {
     RemotePort port = bulk;
     if (port == null) {
-      port = open();
+      port = open(RemotePort.Use.DATA);
       bulk = port;
     }
     return port;
@@ -190,12 +190,12 @@ final class RemoteChannel {
 
   // ---- the ports
 
-  private RemotePort open() {
+  private RemotePort open(RemotePort.Use use) {
     if (closed) {
       throw new RemoteFailure(memory.name() + " cannot be reached any more");
     }
     try {
-      return memory.openPort();
+      return memory.openPort(use);
     } catch (RuntimeException e) {
       throw failed(e);
     }

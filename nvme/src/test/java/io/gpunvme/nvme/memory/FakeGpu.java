@@ -189,7 +189,7 @@ public final class FakeGpu implements BusMapper {
     }
 
     @Override
-    public RemotePort openPort() {
+    public RemotePort openPort(RemotePort.Use use) {
       synchronized (FakeGpu.this) {
         operation();
         Port port = new Port(memory);

@@ -148,7 +148,7 @@ class DmaSpaceTest {
           }
 
           @Override
-          public RemotePort openPort() {
+          public RemotePort openPort(RemotePort.Use use) {
             throw new AssertionError("nobody may reach it");
           }
         };

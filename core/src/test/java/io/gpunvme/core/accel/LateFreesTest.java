@@ -1,0 +1,144 @@
+package io.gpunvme.core.accel;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.SplittableRandom;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(300)
+class LateFreesTest {
+  private static final long LITTLE = 4096;
+  private static final long MUCH = 1L << 30;
+
+  private final LateFrees frees = new LateFrees();
+  private final List<String> freed = Collections.synchronizedList(new ArrayList<>());
+
+  @Test
+  void withoutKernelsItIsFreedAtOnce() {
+    frees.free(LITTLE, () -> freed.add("a"));
+    assertThat(freed).containsExactly("a");
+    frees.begin().close();
+    frees.free(MUCH, () -> freed.add("b"));
+    assertThat(freed).containsExactly("a", "b");
+  }
+
+  @Test
+  void littleIsFreedWhenTheLastKernelIsOver() {
+    KernelRun first = frees.begin();
+    KernelRun second = frees.begin();
+    frees.free(LITTLE, () -> freed.add("a"));
+    frees.free(LITTLE, () -> freed.add("b"));
+    first.close();
+    first.close();
+    assertThat(freed).isEmpty();
+    second.close();
+    assertThat(freed).containsExactly("a", "b");
+  }
+
+  @Test
+  void muchWaitsForTheKernelsAndKeepsOthersFromStarting() throws Exception {
+    KernelRun run = frees.begin();
+    try (ExecutorService threads = Executors.newCachedThreadPool()) {
+      Future<?> free = threads.submit(() -> frees.free(MUCH, () -> freed.add("freed")));
+      while (!waits("LateFrees.awaitKernels")) {
+        Thread.onSpinWait();
+      }
+      Future<?> next =
+          threads.submit(
+              () -> {
+                try (KernelRun _ = frees.begin()) {
+                  freed.add("started");
+                }
+              });
+      while (!waits("LateFrees.begin")) {
+        Thread.onSpinWait();
+      }
+      assertThat(freed).isEmpty();
+      run.close();
+      free.get();
+      next.get();
+    }
+    assertThat(freed).containsExactly("freed", "started");
+  }
+
+  private static boolean waits(String method) {
+    return Thread.getAllStackTraces().entrySet().stream()
+        .filter(e -> e.getKey().getState() == Thread.State.TIMED_WAITING)
+        .flatMap(e -> java.util.Arrays.stream(e.getValue()))
+        .anyMatch(f -> (f.getClassName() + "." + f.getMethodName()).endsWith(method));
+  }
+
+  @Test
+  void whatMustBeFreedNowWaits() throws Exception {
+    KernelRun run = frees.begin();
+    try (ExecutorService threads = Executors.newCachedThreadPool()) {
+      Future<?> free = threads.submit(() -> frees.now(() -> freed.add("now")));
+      while (!waits("LateFrees.awaitKernels")) {
+        Thread.onSpinWait();
+      }
+      run.close();
+      free.get();
+    }
+    assertThat(freed).containsExactly("now");
+    frees.now(() -> freed.add("again"));
+    assertThat(freed).containsExactly("now", "again");
+  }
+
+  /** No free overlaps a kernel or another free, and none is lost. */
+  @Test
+  void nothingIsFreedWhileAKernelRuns() throws Exception {
+    long seed = Long.getLong("gpunvme.seed", System.nanoTime());
+    System.out.println("LateFreesTest seed " + seed);
+    AtomicInteger kernels = new AtomicInteger();
+    AtomicInteger atWork = new AtomicInteger();
+    AtomicInteger wrong = new AtomicInteger();
+    AtomicInteger done = new AtomicInteger();
+    Runnable free =
+        () -> {
+          if (kernels.get() != 0 || atWork.incrementAndGet() != 1) {
+            wrong.incrementAndGet();
+          }
+          Thread.onSpinWait();
+          atWork.decrementAndGet();
+          done.incrementAndGet();
+        };
+    int each = 3000;
+    try (ExecutorService threads = Executors.newFixedThreadPool(6)) {
+      List<Future<?>> all = new ArrayList<>();
+      for (int t = 0; t < 6; t++) {
+        SplittableRandom random = new SplittableRandom(seed + t);
+        boolean launches = t < 3;
+        all.add(
+            threads.submit(
+                () -> {
+                  for (int i = 0; i < each; i++) {
+                    if (launches) {
+                      try (KernelRun _ = frees.begin()) {
+                        kernels.incrementAndGet();
+                        Thread.onSpinWait();
+                        kernels.decrementAndGet();
+                      }
+                    } else if (random.nextInt(50) == 0) {
+                      frees.now(free);
+                    } else {
+                      frees.free(random.nextInt(20) == 0 ? MUCH : LITTLE, free);
+                    }
+                  }
+                }));
+      }
+      for (Future<?> one : all) {
+        one.get();
+      }
+    }
+    assertThat(wrong).hasValue(0);
+    assertThat(done).hasValue(3 * each);
+  }
+}
