@@ -9,6 +9,7 @@ import io.gpunvme.nvme.memory.BusMapper;
 import io.gpunvme.nvme.memory.BusRange;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
 
 /**
  * A buffer described for kernels and one controller: {@code struct Buffer} with the bus addresses
@@ -73,6 +74,12 @@ public final class BufferRegistration implements AutoCloseable {
 
   private static long[] pages(BusRange range, int pageSize) {
     long[] pages = new long[Math.toIntExact(Math.ceilDiv(range.size(), pageSize))];
+    long base = range.busAddress(0);
+    if (base % pageSize == 0 && range.contiguous(0, range.size()) == range.size()) {
+      // A large buffer has hundreds of thousands.
+      Arrays.setAll(pages, i -> base + (long) i * pageSize);
+      return pages;
+    }
     for (int i = 0; i < pages.length; i++) {
       long offset = (long) i * pageSize;
       long bytes = Math.min(pageSize, range.size() - offset);

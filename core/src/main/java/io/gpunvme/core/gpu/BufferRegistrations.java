@@ -10,14 +10,11 @@ import java.util.Map;
 /**
  * Descriptions of the buffers that one controller was given last: making one of a large buffer
  * takes a while, and loads alternate between a few. One that is freed is forgotten. Safe for all
- * threads; what is returned stays valid until {@value #MOST} others were asked for.
+ * threads.
  */
 public final class BufferRegistrations implements AutoCloseable {
-  /** How many are kept. */
+  /** How many are kept that nobody uses. */
   public static final int MOST = 4;
-
-  /** A description, and what takes back the wish to be told that its buffer is freed. */
-  private record Entry(BufferRegistration registration, Runnable forget) {}
 
   private final NvmeController controller;
   private final Accelerator accelerator;
@@ -31,50 +28,104 @@ public final class BufferRegistrations implements AutoCloseable {
     this.accelerator = accelerator;
   }
 
+  private boolean closed;
+
+  private static final class Entry {
+    private final BufferRegistration registration;
+
+    /** Takes back the wish to be told that the buffer is freed. */
+    private final Runnable forget;
+
+    private int users;
+
+    Entry(BufferRegistration registration, Runnable forget) {
+      this.registration = registration;
+      this.forget = forget;
+    }
+
+    void close() {
+      forget.run();
+      registration.close();
+    }
+  }
+
+  /** A description in use: it stays until this is closed. */
+  public final class Use implements AutoCloseable {
+    private final Entry entry;
+
+    private Use(Entry entry) {
+      this.entry = entry;
+    }
+
+    /** The description. */
+    public BufferRegistration registration() {
+      return entry.registration;
+    }
+
+    /** No command in flight needs it. Called once. */
+    @Override
+    public void close() {
+      release(entry);
+    }
+  }
+
   /**
-   * The description of a buffer.
+   * The description of a buffer, which is made if there is none.
    *
    * @throws io.gpunvme.nvme.DmaMappingException as {@link BufferRegistration#create}
    */
-  public synchronized BufferRegistration of(DeviceBuffer buffer) {
-    Entry there = entries.get(buffer);
-    if (there != null) {
-      return there.registration;
+  public synchronized Use use(DeviceBuffer buffer) {
+    if (closed) {
+      throw new IllegalStateException("descriptions for " + controller.name() + " are closed");
     }
-    if (entries.size() == MOST) {
-      Iterator<Entry> eldest = entries.values().iterator();
-      Entry old = eldest.next();
-      eldest.remove();
-      old.forget.run();
-      old.registration.close();
+    Entry entry = entries.get(buffer);
+    if (entry == null) {
+      entry = make(buffer);
+      entries.put(buffer, entry);
     }
+    entry.users++;
+    shrink();
+    return new Use(entry);
+  }
+
+  private Entry make(DeviceBuffer buffer) {
     BufferRegistration made = BufferRegistration.create(controller, accelerator, buffer);
     try {
-      entries.put(buffer, new Entry(made, buffer.beforeFree(() -> freed(buffer))));
-      return made;
+      return new Entry(made, buffer.beforeFree(() -> freed(buffer)));
     } catch (RuntimeException e) {
       made.close();
       throw e;
     }
   }
 
+  private synchronized void release(Entry entry) {
+    entry.users--;
+    shrink();
+  }
+
+  private void shrink() {
+    Iterator<Entry> eldest = entries.values().iterator();
+    while (entries.size() > MOST && eldest.hasNext()) {
+      Entry e = eldest.next();
+      if (e.users == 0) {
+        eldest.remove();
+        e.close();
+      }
+    }
+  }
+
   private synchronized void freed(DeviceBuffer buffer) {
     Entry gone = entries.remove(buffer);
     if (gone != null) {
-      gone.registration.close();
+      gone.close();
     }
   }
 
   /** Frees all descriptions; no command in flight uses one. The buffers stay. */
   @Override
   public synchronized void close() {
-    entries
-        .values()
-        .forEach(
-            e -> {
-              e.forget.run();
-              e.registration.close();
-            });
+    closed = true;
+    entries.values().forEach(Entry::close);
     entries.clear();
   }
 }

@@ -4,6 +4,8 @@ import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.memory.BusMapper;
 import io.gpunvme.nvme.memory.DmaBuffer;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteOrder;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -16,6 +18,8 @@ import org.jspecify.annotations.Nullable;
  */
 final class PrpLists implements AutoCloseable {
   private static final int CHAINS = 2;
+  private static final ValueLayout.OfLong LONG =
+      ValueLayout.JAVA_LONG.withOrder(ByteOrder.LITTLE_ENDIAN);
 
   private final @Nullable DmaBuffer memory;
   private final long[] addresses;
@@ -84,12 +88,12 @@ final class PrpLists implements AutoCloseable {
   /** Entry e is the bus address of page e + 1; what is no entry stays 0. */
   private static void fill(MemorySegment list, long first, long[] pages) {
     int slots = perPage(Math.toIntExact(list.byteSize()));
+    int skip = Math.toIntExact(Math.max(0, -first));
     long entries = pages.length - 1L;
-    for (int slot = 0; slot < slots && first + slot < entries; slot++) {
-      if (first + slot >= 0) {
-        long page = pages[Math.toIntExact(first + slot + 1)];
-        DeviceLayout.setLong(list, (long) slot * Long.BYTES, page);
-      }
+    int count = Math.toIntExact(Math.min(slots, entries - first)) - skip;
+    if (count > 0) {
+      int from = Math.toIntExact(first + skip + 1);
+      MemorySegment.copy(pages, from, list, LONG, (long) skip * Long.BYTES, count);
     }
   }
 

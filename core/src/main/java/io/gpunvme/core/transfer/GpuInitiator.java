@@ -117,7 +117,21 @@ public final class GpuInitiator implements Initiator {
   public synchronized TransferReport run(
       TransferPlan plan, DeviceBuffer buffer, TransferListener listener) {
     check(plan, buffer);
-    BufferRegistration description = buffers.of(buffer);
+    BufferRegistrations.Use description = buffers.use(buffer);
+    try {
+      return run(plan, buffer, description.registration(), listener);
+    } finally {
+      if (!hung) {
+        description.close();
+      }
+    }
+  }
+
+  private TransferReport run(
+      TransferPlan plan,
+      DeviceBuffer buffer,
+      BufferRegistration description,
+      TransferListener listener) {
     TransferJob job =
         new TransferJob(plan, buffer.mapFor(controller.function()), listener, retries);
     QueueCounters before = queues.counters();
@@ -144,6 +158,14 @@ public final class GpuInitiator implements Initiator {
       if (!hung) {
         arrays.unload();
       }
+    }
+  }
+
+  /** Describes it, which another transfer's kernel need not wait for. */
+  @Override
+  public void prepare(DeviceBuffer buffer) {
+    if (placement.hostData() == buffer.isHost()) {
+      buffers.use(buffer).close();
     }
   }
 

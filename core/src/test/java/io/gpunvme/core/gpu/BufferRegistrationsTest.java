@@ -39,32 +39,48 @@ class BufferRegistrationsTest {
     return all;
   }
 
+  private BufferRegistration of(DeviceBuffer buffer) {
+    try (BufferRegistrations.Use use = registrations.use(buffer)) {
+      return use.registration();
+    }
+  }
+
   @Test
   void theLastOnesAreKept() {
     List<DeviceBuffer> all = buffers(BufferRegistrations.MOST + 1);
-    BufferRegistration first = registrations.of(all.getFirst());
-    for (DeviceBuffer b : all.subList(1, BufferRegistrations.MOST)) {
-      registrations.of(b);
-    }
-    assertThat(registrations.of(all.getFirst())).isSameAs(first);
-    // The first was used last, so the second one gives way.
-    BufferRegistration second = registrations.of(all.get(1));
-    registrations.of(all.getFirst());
-    registrations.of(all.getLast());
-    assertThat(registrations.of(all.getFirst())).isSameAs(first);
-    assertThat(registrations.of(all.get(1))).isSameAs(second);
-    assertThat(registrations.of(all.get(2))).isNotSameAs(second);
+    List<BufferRegistration> made =
+        all.subList(0, BufferRegistrations.MOST).stream().map(this::of).toList();
+    // The first is used again, so the second one gives way.
+    assertThat(of(all.getFirst())).isSameAs(made.getFirst());
+    of(all.getLast());
+    assertThat(of(all.getFirst())).isSameAs(made.getFirst());
+    assertThat(of(all.get(2))).isSameAs(made.get(2));
+    assertThat(of(all.get(1))).isNotSameAs(made.get(1));
+    all.forEach(DeviceBuffer::close);
+  }
+
+  @Test
+  void thoseInUseStay() {
+    List<DeviceBuffer> all = buffers(BufferRegistrations.MOST + 3);
+    BufferRegistrations.Use first = registrations.use(all.getFirst());
+    all.subList(1, all.size()).forEach(this::of);
+    assertThat(of(all.getFirst())).isSameAs(first.registration());
+    List<BufferRegistrations.Use> uses = new ArrayList<>();
+    all.forEach(b -> uses.add(registrations.use(b)));
+    assertThat(of(all.getFirst())).isSameAs(first.registration());
+    uses.forEach(BufferRegistrations.Use::close);
+    first.close();
+    all.subList(1, all.size()).forEach(this::of);
+    assertThat(of(all.getFirst())).isNotSameAs(first.registration());
     all.forEach(DeviceBuffer::close);
   }
 
   @Test
   void freedBuffersAreForgotten() {
     List<DeviceBuffer> all = buffers(2);
-    registrations.of(all.getFirst());
-    registrations.of(all.getLast());
+    all.forEach(this::of);
     all.getFirst().close();
-    assertThatThrownBy(() -> registrations.of(all.getFirst()))
-        .isInstanceOf(IllegalStateException.class);
+    assertThatThrownBy(() -> of(all.getFirst())).isInstanceOf(IllegalStateException.class);
     registrations.close();
     // Nobody is told any more.
     all.getLast().close();

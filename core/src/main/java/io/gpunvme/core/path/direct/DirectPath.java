@@ -51,7 +51,7 @@ public final class DirectPath implements DataPath {
   private final Placement placement;
 
   /** Null before the first transfer, and after one that left its queues unusable. */
-  private @Nullable Initiator initiator;
+  private volatile @Nullable Initiator initiator;
 
   private @Nullable Staged staged;
   private volatile String mode;
@@ -124,7 +124,24 @@ public final class DirectPath implements DataPath {
   }
 
   @Override
-  public synchronized void transfer(Direction direction, List<Range> ranges, PathCall call) {
+  public void transfer(Direction direction, List<Range> ranges, PathCall call) {
+    prepare(ranges);
+    carryOut(direction, ranges, call);
+  }
+
+  /** While another transfer has its turn. */
+  private void prepare(List<Range> ranges) {
+    Initiator there = initiator;
+    if (there != null && !ranges.isEmpty()) {
+      try {
+        there.prepare(ranges.getFirst().buffer());
+      } catch (RuntimeException e) {
+        // The transfer itself meets the same, and says so.
+      }
+    }
+  }
+
+  private synchronized void carryOut(Direction direction, List<Range> ranges, PathCall call) {
     if (closed) {
       throw new IllegalStateException(call.source() + " is closed");
     }
