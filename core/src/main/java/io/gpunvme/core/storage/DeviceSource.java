@@ -23,6 +23,9 @@ final class DeviceSource implements Source {
   /** What is closed with this; null: the controller stays somebody else's. */
   private final @Nullable Device device;
 
+  /** Null before it is opened. */
+  private volatile @Nullable DirectPath path;
+
   /** A controller that stays the caller's. */
   DeviceSource(NvmeController controller, Accelerator accelerator, StorageOptions options) {
     this.accelerator = accelerator;
@@ -76,7 +79,21 @@ final class DeviceSource implements Source {
 
   @Override
   public DataPath open(PathKind kind) {
-    return DirectPath.open(controller, options.nsid(), accelerator, options.initiator());
+    DirectPath opened =
+        DirectPath.open(controller, options.nsid(), accelerator, options.initiator());
+    path = opened;
+    return opened;
+  }
+
+  /** Flush of the namespace (NVM Command Set 1.0, 3.2.2). */
+  @Override
+  public void flush() {
+    DirectPath open = path;
+    if (open != null) {
+      open.flush();
+    } else {
+      DirectPath.flush(controller, options.nsid());
+    }
   }
 
   @Override

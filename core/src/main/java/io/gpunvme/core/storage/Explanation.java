@@ -22,6 +22,19 @@ public record Explanation(
     modes = Map.copyOf(modes);
   }
 
+  /** Of a storage. */
+  static Explanation of(
+      StorageAddress address, List<Verdict> verdicts, Map<PathKind, String> modes) {
+    PathKind asked = address.path();
+    String reason =
+        asked != null
+            ? "it was asked for"
+            : address.file() == null
+                ? "a controller of our own is driven by commands of our own"
+                : "of those that are possible, the one that expects to be fastest for each request";
+    return new Explanation(asked == null ? "auto" : asked.toString(), reason, verdicts, modes);
+  }
+
   /** A line each, for people. */
   @Override
   public String toString() {

@@ -5,6 +5,7 @@ import io.gpunvme.core.fs.FileExtent;
 import io.gpunvme.core.path.DataPath;
 import io.gpunvme.core.path.PathKind;
 import io.gpunvme.core.path.Range;
+import io.gpunvme.core.path.StorageException;
 import io.gpunvme.core.path.Verdict;
 import io.gpunvme.core.path.extents.ExtentPath;
 import java.util.List;
@@ -54,6 +55,18 @@ final class ExtentSource implements Source {
   @Override
   public double resident(List<Range> ranges) {
     return 0;
+  }
+
+  @Override
+  public void flush() {
+    throw new StorageException(
+        StorageException.Kind.UNSUPPORTED,
+        name,
+        -1,
+        -1,
+        "files of a file system that no kernel has mounted are read only: there is nothing to"
+            + " flush",
+        null);
   }
 
   @Override

@@ -87,6 +87,12 @@ final class FileSource implements Source {
     return bytes == 0 ? 0 : resident / bytes;
   }
 
+  /** Pages that are dirty, by whatever path, and the disk's cache. */
+  @Override
+  public void flush() {
+    file.sync();
+  }
+
   @Override
   public void close() {
     file.close();

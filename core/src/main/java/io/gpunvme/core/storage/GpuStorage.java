@@ -201,8 +201,6 @@ public final class GpuStorage implements AutoCloseable {
         });
   }
 
-  // ---- transfers
-
   /**
    * Reads into a buffer.
    *
@@ -420,7 +418,16 @@ public final class GpuStorage implements AutoCloseable {
     }
   }
 
-  // ---- buffers, numbers, reasons
+  /**
+   * Returns when everything whose writing is over, by whatever path, is on stable storage: an NVMe
+   * Flush of the namespace, {@code fdatasync} of a file, of a set both or either for each member.
+   *
+   * @throws StorageException if it fails, or this was opened to be read only
+   */
+  public void flush() {
+    requireAllowed(Direction.WRITE);
+    guarded(paths::flush);
+  }
 
   /**
    * Prepares for transfers with a buffer, which makes some paths faster. Ends by itself before the
@@ -466,18 +473,8 @@ public final class GpuStorage implements AutoCloseable {
 
   /** Which path is used, why not the better ones, and how to mend that. */
   public Explanation explain() {
-    PathKind asked = address.path();
-    String reason =
-        asked != null
-            ? "it was asked for"
-            : address.file() == null
-                ? "a controller of our own is driven by commands of our own"
-                : "of those that are possible, the one that expects to be fastest for each request";
-    return new Explanation(
-        asked == null ? "auto" : asked.toString(), reason, paths.verdicts(), paths.modes());
+    return Explanation.of(address, paths.verdicts(), paths.modes());
   }
-
-  // ---- life
 
   private <T> T guarded(Supplier<T> question) {
     use.readLock().lock();

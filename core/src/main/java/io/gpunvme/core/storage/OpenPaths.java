@@ -2,6 +2,7 @@ package io.gpunvme.core.storage;
 
 import io.gpunvme.core.accel.DeviceBuffer;
 import io.gpunvme.core.path.DataPath;
+import io.gpunvme.core.path.Failures;
 import io.gpunvme.core.path.PathCounters;
 import io.gpunvme.core.path.PathKind;
 import io.gpunvme.core.path.PathStats;
@@ -182,6 +183,16 @@ final class OpenPaths implements Registrar, AutoCloseable {
   public synchronized void deregister(DeviceBuffer buffer) {
     if (registered.remove(buffer)) {
       open.values().forEach(path -> path.deregister(buffer));
+    }
+  }
+
+  /** As the source does it; true for those who want a value. */
+  boolean flush() {
+    try {
+      source.flush();
+      return true;
+    } catch (RuntimeException e) {
+      throw Failures.of(e, source.name(), -1, -1);
     }
   }
 

@@ -1,6 +1,7 @@
 package io.gpunvme.core.storage;
 
 import io.gpunvme.core.path.DataPath;
+import io.gpunvme.core.path.Failures;
 import io.gpunvme.core.path.PathKind;
 import io.gpunvme.core.path.Range;
 import io.gpunvme.core.path.Verdict;
@@ -10,6 +11,7 @@ import io.gpunvme.core.path.set.StripedPath;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.function.Consumer;
 
 /** Several sources as one, all of them by the same path. */
 final class SetSource implements Source {
@@ -97,12 +99,32 @@ final class SetSource implements Source {
                 .toList());
   }
 
+  /** Of all members, also behind one that fails. */
+  @Override
+  public void flush() {
+    all(SetSource::flush);
+  }
+
+  private static void flush(Source member) {
+    try {
+      member.flush();
+    } catch (RuntimeException e) {
+      // Which one of them is what whoever mends it wants to know.
+      throw Failures.of(e, member.name(), -1, -1);
+    }
+  }
+
   @Override
   public void close() {
+    all(Source::close);
+  }
+
+  /** Does it with every member; throws the first failure at the end. */
+  private void all(Consumer<Source> work) {
     RuntimeException failure = null;
     for (Source s : members) {
       try {
-        s.close();
+        work.accept(s);
       } catch (RuntimeException e) {
         if (failure == null) {
           failure = e;

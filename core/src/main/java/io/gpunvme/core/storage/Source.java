@@ -28,6 +28,13 @@ interface Source extends AutoCloseable {
   /** Share of the ranges' bytes that the page cache holds, 0..1; 0 where there is none. */
   double resident(List<Range> ranges);
 
+  /**
+   * Returns when everything whose writing is over is on stable storage.
+   *
+   * @throws RuntimeException of the layer below, or a {@code StorageException}
+   */
+  void flush();
+
   @Override
   void close();
 }

@@ -84,5 +84,8 @@ public record HeldStorage(byte[] content, Consumer<Range> before) implements Dat
   }
 
   @Override
+  public void flush() {}
+
+  @Override
   public void close() {}
 }

@@ -71,6 +71,11 @@ class LeaksIT {
     }
 
     @Override
+    public void flush() {
+      source.flush();
+    }
+
+    @Override
     public void close() {
       source.close();
     }

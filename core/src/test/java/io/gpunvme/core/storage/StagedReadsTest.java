@@ -206,6 +206,9 @@ class StagedReadsTest {
     }
 
     @Override
+    public void flush() {}
+
+    @Override
     public void close() {}
   }
 

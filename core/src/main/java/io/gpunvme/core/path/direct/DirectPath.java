@@ -20,6 +20,7 @@ import io.gpunvme.core.transfer.TransferReport;
 import io.gpunvme.nvme.CommandAbortedException;
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.NvmeStatusException;
+import io.gpunvme.nvme.driver.BlockDevice;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
 import java.util.List;
@@ -159,6 +160,38 @@ public final class DirectPath implements DataPath {
       throw failure(e, ranges, call);
     }
     call.counters().moved(direction, ranges.stream().mapToLong(Range::length).sum());
+  }
+
+  /**
+   * Has the namespace make durable what was written (NVM Command Set 1.0, 3.2.2), by a queue pair
+   * of its own.
+   *
+   * @throws io.gpunvme.nvme.NvmeException if the controller cannot
+   * @throws InvalidRequestException if others use all its queue pairs
+   */
+  public synchronized void flush() {
+    if (closed) {
+      throw new IllegalStateException(controller.name() + " is closed");
+    }
+    try {
+      flush(controller, namespace.nsid());
+    } catch (InvalidRequestException e) {
+      Initiator queues = initiator;
+      if (queues == null) {
+        throw e;
+      }
+      // These may be all that there are; the next transfer gets new ones.
+      initiator = null;
+      queues.close();
+      flush(controller, namespace.nsid());
+    }
+  }
+
+  /** The same for a namespace that no path is open for. */
+  public static void flush(NvmeController controller, int nsid) {
+    try (BlockDevice cache = BlockDevice.open(controller, controller.namespace(nsid), 1)) {
+      cache.flush();
+    }
   }
 
   private Staged staged() {
