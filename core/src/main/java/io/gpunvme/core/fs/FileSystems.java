@@ -30,12 +30,7 @@ public final class FileSystems {
    */
   public static OpenedFileSystem open(BlockReader device, FileSystemOptions options) {
     if (options.partition() > 0) {
-      PartitionTable table =
-          Partitions.find(device, options.sectorBytes())
-              .orElseThrow(
-                  () ->
-                      new FileSystemException(
-                          Kind.NOT_FOUND, device.name(), "the device has no partition table"));
+      PartitionTable table = table(device, options.sectorBytes());
       return inPartition(device, table, named(device, table, options.partition()), options);
     }
     String whole = Signature.of(device);
@@ -52,6 +47,47 @@ public final class FileSystems {
           : notRead(device, whole);
     }
     return inPartition(device, table.get(), single(device, table.get()), options);
+  }
+
+  /**
+   * A partition, whatever is in it.
+   *
+   * @param number from 1
+   * @param sectorBytes 512 or 4096: what the device has
+   * @throws FileSystemException if there is none of that number, or no table that can be read
+   */
+  public static Partition partition(BlockReader device, int number, int sectorBytes) {
+    return named(device, table(device, sectorBytes), number);
+  }
+
+  /**
+   * What a device begins with, in words for people, as far as it is known here: a file system, a
+   * partition table, something else with a signature. Whoever is going to overwrite it wants to
+   * know.
+   *
+   * @param sectorBytes 512 or 4096: what the device has
+   * @return empty if it is nothing known
+   */
+  public static String contents(BlockReader device, int sectorBytes) {
+    String whole = Signature.of(device);
+    if (!whole.isEmpty()) {
+      return "a file system or the like (" + whole + ")";
+    }
+    try {
+      return Partitions.find(device, sectorBytes)
+          .map(t -> "a partition table (%s)".formatted(t.kind()))
+          .orElse("");
+    } catch (FileSystemException e) {
+      return "a partition table that is damaged";
+    }
+  }
+
+  private static PartitionTable table(BlockReader device, int sectorBytes) {
+    return Partitions.find(device, sectorBytes)
+        .orElseThrow(
+            () ->
+                new FileSystemException(
+                    Kind.NOT_FOUND, device.name(), "the device has no partition table"));
   }
 
   private static Partition named(BlockReader device, PartitionTable table, int number) {

@@ -18,6 +18,10 @@ final class Sources {
     if (inside != null) {
       return inside(inside, accelerator, options);
     }
+    FileAddress partition = address.partition();
+    if (partition != null) {
+      return PartitionSource.open(partition, accelerator, options);
+    }
     SetShape shape = address.shape();
     if (shape != null) {
       return new SetSource(openAll(address.members(), accelerator, options), shape);

@@ -28,6 +28,8 @@ import org.jspecify.annotations.Nullable;
  *       bytes lie in turns on each of them
  *   <li>{@code sim:file=disk.img#1:/models/a.gguf}: a file in a file system on any of these, as
  *       {@link FileAddress} reads it; read without the kernel's file system, and read-only
+ *   <li>{@code vfio:0000:01:00.0#1}: a partition of a controller or set, all of it; of an image
+ *       file, whose name may end so, only by {@link #on}
  *   <li>{@code replica:vfio:0000:01:00.0,vfio:0000:02:00.0}: addresses that all hold the same
  * </ul>
  */
@@ -48,6 +50,7 @@ public final class StorageAddress {
   private final List<StorageAddress> members;
   private final @Nullable SetShape shape;
   private final @Nullable FileAddress inside;
+  private final @Nullable FileAddress partition;
 
   private StorageAddress(
       @Nullable DeviceAddress device,
@@ -61,6 +64,7 @@ public final class StorageAddress {
     members = List.of();
     shape = null;
     inside = null;
+    partition = null;
   }
 
   private StorageAddress(List<StorageAddress> members, SetShape shape, @Nullable PathKind path) {
@@ -71,16 +75,19 @@ public final class StorageAddress {
     this.members = List.copyOf(members);
     this.shape = shape;
     inside = null;
+    partition = null;
   }
 
-  private StorageAddress(FileAddress inside, @Nullable PathKind path) {
+  /** A file on a device if its path is given, else a partition. */
+  private StorageAddress(FileAddress place, @Nullable PathKind path) {
     device = null;
     file = null;
     this.path = path;
     options = new LinkedHashMap<>();
     members = List.of();
     shape = null;
-    this.inside = inside;
+    inside = place.explicit() ? place : null;
+    partition = place.explicit() ? null : place;
   }
 
   /**
@@ -91,9 +98,25 @@ public final class StorageAddress {
   public static StorageAddress parse(String text) {
     FileAddress where = FileAddress.parse(text);
     if (where.explicit()) {
-      return new StorageAddress(where, parse(Volume.deviceText(where)).path);
+      return on(where);
     }
-    return parseDevice(where.partition() == 0 ? where.device() : text);
+    if (where.partition() == 0) {
+      return parseDevice(where.device());
+    }
+    StorageAddress device = parse(Volume.deviceText(where));
+    return device.file == null ? new StorageAddress(where, device.path) : parseDevice(text);
+  }
+
+  /**
+   * A file on a device if the path is given, a partition of it if the number is, or the device.
+   *
+   * @throws InvalidRequestException if the device makes no sense
+   */
+  public static StorageAddress on(FileAddress place) {
+    StorageAddress device = parse(Volume.deviceText(place));
+    return place.explicit() || place.partition() != 0
+        ? new StorageAddress(place, device.path)
+        : device;
   }
 
   /** An address without a file inside; no backslash hides one any more. */
@@ -217,6 +240,11 @@ public final class StorageAddress {
     return inside;
   }
 
+  /** The partition of a device, all of it; null if it is none. */
+  public @Nullable FileAddress partition() {
+    return partition;
+  }
+
   /** What a set consists of; empty if it is none. */
   public List<StorageAddress> members() {
     return members;
@@ -244,10 +272,11 @@ public final class StorageAddress {
 
   /** The same by another path; null: the choice is ours. */
   public StorageAddress with(@Nullable PathKind other) {
-    FileAddress place = inside;
+    FileAddress place = inside == null ? partition : inside;
     if (place != null) {
       String on = parse(Volume.deviceText(place)).with(other).toString();
-      return new StorageAddress(new FileAddress(on, place.partition(), place.path(), true), other);
+      return new StorageAddress(
+          new FileAddress(on, place.partition(), place.path(), place.explicit()), other);
     }
     SetShape set = shape;
     return set == null
@@ -262,6 +291,9 @@ public final class StorageAddress {
     }
     if (inside != null) {
       return inside.toString();
+    }
+    if (partition != null) {
+      return partition.device() + "#" + partition.partition();
     }
     if (shape != null) {
       return shape.text(members.stream().map(StorageAddress::toString).toList());

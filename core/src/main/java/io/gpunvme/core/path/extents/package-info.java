@@ -1,3 +1,3 @@
-/** A file as extents of the device that holds it: the way to files where no kernel mounts them. */
+/** Files and partitions by way of a path of the device that holds them. */
 @org.jspecify.annotations.NullMarked
 package io.gpunvme.core.path.extents;

@@ -1,0 +1,85 @@
+package io.gpunvme.core.storage;
+
+import io.gpunvme.core.accel.Accelerator;
+import io.gpunvme.core.fs.FileAddress;
+import io.gpunvme.core.fs.FileSystems;
+import io.gpunvme.core.fs.partition.Partition;
+import io.gpunvme.core.path.DataPath;
+import io.gpunvme.core.path.PathKind;
+import io.gpunvme.core.path.Range;
+import io.gpunvme.core.path.Verdict;
+import io.gpunvme.core.path.extents.PartPath;
+import java.util.List;
+
+/** A partition of a device, by the paths of the device. */
+final class PartitionSource implements Source {
+  private static final int SECTOR = 512;
+  private static final int LARGE_SECTOR = 4096;
+
+  private final GpuStorage device;
+  private final String name;
+  private final Partition partition;
+
+  private PartitionSource(GpuStorage device, String name, Partition partition) {
+    this.device = device;
+    this.name = name;
+    this.partition = partition;
+  }
+
+  /**
+   * Opens the device and finds the partition.
+   *
+   * @throws io.gpunvme.core.fs.FileSystemException if there is none of that number
+   */
+  static PartitionSource open(FileAddress place, Accelerator accelerator, StorageOptions options) {
+    StorageAddress address = Volume.device(place);
+    GpuStorage device = GpuStorage.open(address, accelerator, options);
+    try (StorageReader reader = new StorageReader(device)) {
+      boolean large = address.file() == null && device.alignment() == LARGE_SECTOR;
+      return new PartitionSource(
+          device,
+          place.device() + "#" + place.partition(),
+          FileSystems.partition(reader, place.partition(), large ? LARGE_SECTOR : SECTOR));
+    } catch (RuntimeException e) {
+      device.close();
+      throw e;
+    }
+  }
+
+  @Override
+  public String name() {
+    return name;
+  }
+
+  @Override
+  public long size() {
+    return partition.bytes();
+  }
+
+  @Override
+  public List<Verdict> verdicts() {
+    return device.explain().verdicts();
+  }
+
+  @Override
+  public DataPath open(PathKind kind) {
+    return new PartPath(device.path(kind), partition.firstByte(), partition.bytes());
+  }
+
+  /** Of the device nobody asked: it is taken to be cold. */
+  @Override
+  public double resident(List<Range> ranges) {
+    return 0;
+  }
+
+  /** Of the whole device: what is cached is not cached by partitions. */
+  @Override
+  public void flush() {
+    device.flush();
+  }
+
+  @Override
+  public void close() {
+    device.close();
+  }
+}
