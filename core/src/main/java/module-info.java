@@ -36,6 +36,7 @@ module io.gpunvme.core {
   exports io.gpunvme.core.tensor;
   exports io.gpunvme.core.transfer;
   exports io.gpunvme.core.weights.format;
+  exports io.gpunvme.core.weights.raw;
   exports io.gpunvme.core.weights;
   exports io.gpunvme.core;
 }

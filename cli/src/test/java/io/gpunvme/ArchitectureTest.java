@@ -81,9 +81,10 @@ final class ArchitectureTest {
         + " core.path.cufile core.path.direct core.path.extents core.path.file core.path.mmap"
         + " core.path.pinned core.path.set core.plan core.transfer'",
     "core.path.set, 'nvme core.accel core.path core.plan core.transfer'",
-    "core.path.extents, 'core.accel core.fs core.path core.transfer'",
+    "core.path.extents, 'core.accel core.fs core.path core.path.set core.transfer'",
     "core.weights, 'nvme core.accel core.fs core.path core.path.set core.plan core.storage"
-        + " core.tensor core.weights.format'",
+        + " core.tensor core.weights.format core.weights.raw'",
+    "core.weights.raw, 'nvme core.fs core.weights.format'",
     "core.layer,   'cuda nvme core.accel core.path core.storage'",
     "core.bench,   'ffi cuda nvme nvme.driver nvme.memory nvme.pci nvme.sim nvme.spec core.accel"
         + " core.device core.gpu core.layer core.path core.path.file core.storage core.tensor"

@@ -5,6 +5,7 @@ import io.gpunvme.core.weights.format.MetaValue;
 import io.gpunvme.core.weights.format.ModelFiles.Placed;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 
 /** Where weights lie: tensors by name, and the storage of each file they are in. */
 interface WeightSource extends AutoCloseable {
@@ -23,6 +24,11 @@ interface WeightSource extends AutoCloseable {
 
   /** What {@link Placed#file} is read from. */
   GpuStorage storage(int file);
+
+  /** Checksums that are stored with the tensors. */
+  default Optional<Manifest> storedManifest() {
+    return Optional.empty();
+  }
 
   @Override
   void close();

@@ -20,6 +20,7 @@ import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
@@ -42,7 +43,8 @@ public final class Weights implements AutoCloseable {
    * by the folder that has one model.
    *
    * @param address a file or folder of the running system, as {@link StorageAddress} reads it, or
-   *     one in a file system on a device: {@code vfio:0000:01:00.0#1:/models/llama}
+   *     one in a file system on a device: {@code vfio:0000:01:00.0#1:/models/llama}; or a device,
+   *     partition, set or image that has a raw model ({@link RawModelWriter})
    * @throws io.gpunvme.core.weights.format.FormatException if it cannot be used
    * @throws io.gpunvme.core.path.StorageException if it cannot be read, or not by that path
    */
@@ -58,9 +60,9 @@ public final class Weights implements AutoCloseable {
     if (inside != null) {
       return onDevice(inside, accelerator, options);
     }
-    if (file == null) {
-      throw new InvalidRequestException(
-          "%s: name the model's file or folder on it, %s:/PATH".formatted(address, address));
+    if (file == null || RawWeights.isThere(file)) {
+      return new Weights(
+          RawWeights.open(GpuStorage.open(address, accelerator, options)), accelerator);
     }
     return inFolder(address, file, accelerator, options);
   }
@@ -200,6 +202,16 @@ public final class Weights implements AutoCloseable {
       }
     }
     return new Manifest(entries);
+  }
+
+  /** Checksums that are stored with the tensors: raw models have them. */
+  public Optional<Manifest> storedManifest() {
+    return source.storedManifest();
+  }
+
+  /** What the tensors are loaded into the memory of. */
+  public Accelerator accelerator() {
+    return accelerator;
   }
 
   WeightSource source() {

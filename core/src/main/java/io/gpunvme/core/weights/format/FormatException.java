@@ -44,17 +44,17 @@ public final class FormatException extends RuntimeException {
   }
 
   /** Something of the whole file. */
-  static FormatException of(Kind kind, String file, String what) {
+  public static FormatException of(Kind kind, String file, String what) {
     return new FormatException(kind, file, NO_OFFSET, "", what);
   }
 
   /** Something at a place in the file. */
-  static FormatException at(Kind kind, String file, long offset, String what) {
+  public static FormatException at(Kind kind, String file, long offset, String what) {
     return new FormatException(kind, file, offset, "", what);
   }
 
   /** Something of a tensor. */
-  static FormatException tensor(Kind kind, String file, String tensor, String what) {
+  public static FormatException tensor(Kind kind, String file, String tensor, String what) {
     return new FormatException(kind, file, NO_OFFSET, tensor, what);
   }
 

@@ -21,7 +21,7 @@ import org.jspecify.annotations.Nullable;
  * is wrong is a {@link FormatException}. Gson's strict mode does the syntax; names that are there
  * twice, numbers that are not whole, and depth are checked here.
  */
-final class StrictJson {
+public final class StrictJson {
   /** What serde_json, the reference's parser, takes. */
   private static final int DEEPEST = 127;
 
@@ -31,16 +31,24 @@ final class StrictJson {
   private final JsonReader json;
 
   /** What is done with a member of an object, whose value must be read. */
-  interface Member {
+  public interface Member {
+    /** Reads the value. */
     void read(String name) throws IOException;
   }
 
   /** Something that reads JSON. */
-  interface Body {
+  public interface Body {
+    /** Reads it. */
     void read() throws IOException;
   }
 
-  StrictJson(String file, InputStream in) {
+  /**
+   * A reader. For one thread.
+   *
+   * @param file its name in messages
+   * @param in memory, which does not fail
+   */
+  public StrictJson(String file, InputStream in) {
     this.file = file;
     this.json =
         new JsonReader(
@@ -54,8 +62,12 @@ final class StrictJson {
     json.setNestingLimit(DEEPEST);
   }
 
-  /** Reads the one object that there is. */
-  void document(Body body) {
+  /**
+   * Reads the one object that there is.
+   *
+   * @throws FormatException if it is not what the body reads, or something follows it
+   */
+  public void document(Body body) {
     try {
       body.read();
       if (json.peek() != JsonToken.END_DOCUMENT) {
@@ -74,7 +86,7 @@ final class StrictJson {
   }
 
   /** Reads an object; the same name twice is an error. */
-  void object(Member member) throws IOException {
+  public void object(Member member) throws IOException {
     expect(JsonToken.BEGIN_OBJECT, "an object");
     json.beginObject();
     Set<String> names = new HashSet<>();
@@ -89,7 +101,7 @@ final class StrictJson {
   }
 
   /** Reads an array. */
-  void array(Body item) throws IOException {
+  public void array(Body item) throws IOException {
     expect(JsonToken.BEGIN_ARRAY, "an array");
     json.beginArray();
     while (json.hasNext()) {
@@ -99,13 +111,13 @@ final class StrictJson {
   }
 
   /** Reads text. */
-  String text() throws IOException {
+  public String text() throws IOException {
     expect(JsonToken.STRING, "text");
     return json.nextString();
   }
 
   /** Reads a whole number from 0 to {@link Long#MAX_VALUE}. */
-  long whole() throws IOException {
+  public long whole() throws IOException {
     expect(JsonToken.NUMBER, "a whole number");
     String number = json.nextString();
     long value = 0;
@@ -136,7 +148,7 @@ final class StrictJson {
   }
 
   /** Reads a value that does not matter; its syntax is checked all the same. */
-  void skip() throws IOException {
+  public void skip() throws IOException {
     switch (json.peek()) {
       case BEGIN_OBJECT -> {
         json.beginObject();
@@ -157,7 +169,8 @@ final class StrictJson {
     }
   }
 
-  FormatException corrupt(String what) {
+  /** A failure at the place that has been reached. */
+  public FormatException corrupt(String what) {
     return FormatException.of(Kind.CORRUPT, file, what + after());
   }
 

@@ -7,9 +7,9 @@ import java.util.stream.IntStream;
  * Numbered random cases of a test, each with a generator of its own, so that any can be repeated
  * alone with {@code -Dgpunvme.seed=S -Dgpunvme.case=N}.
  */
-record Cases(long seed, int only) {
+public record Cases(long seed, int only) {
   /** The seed given on the command line, or a new one; prints it. */
-  static Cases announce(String test) {
+  public static Cases announce(String test) {
     Cases cases =
         new Cases(
             Long.getLong("gpunvme.seed", System.nanoTime()),
@@ -19,20 +19,20 @@ record Cases(long seed, int only) {
   }
 
   /** Whether only one is wanted, so that totals mean nothing. */
-  boolean isReplay() {
+  public boolean isReplay() {
     return only >= 0;
   }
 
-  int[] numbers(int count) {
+  public int[] numbers(int count) {
     return isReplay() ? new int[] {only} : IntStream.range(0, count).toArray();
   }
 
-  SplittableRandom random(int number) {
+  public SplittableRandom random(int number) {
     return new SplittableRandom(new SplittableRandom(seed ^ (long) number << 40).nextLong());
   }
 
   /** How to run a case again, for the message of a failure. */
-  String describe(int number) {
+  public String describe(int number) {
     return "case " + number + ": -Dgpunvme.seed=" + seed + " -Dgpunvme.case=" + number;
   }
 }

@@ -4,11 +4,11 @@ import java.util.Arrays;
 import java.util.SplittableRandom;
 
 /** Changes files so that they are wrong, mostly. */
-final class Mutations {
+public final class Mutations {
   private Mutations() {}
 
   /** One to four changes: bits, bytes, numbers that hurt, pieces removed, doubled or exchanged. */
-  static byte[] mutated(SplittableRandom random, byte[] good) {
+  public static byte[] mutated(SplittableRandom random, byte[] good) {
     byte[] file = good.clone();
     for (int changes = random.nextInt(1, 5); changes > 0 && file.length > 0; changes--) {
       int at = random.nextInt(Math.min(file.length, 4096));

@@ -1,0 +1,99 @@
+package io.gpunvme.core.weights;
+
+import io.gpunvme.core.fs.ImageReader;
+import io.gpunvme.core.storage.GpuStorage;
+import io.gpunvme.core.storage.StorageReader;
+import io.gpunvme.core.weights.format.MetaValue;
+import io.gpunvme.core.weights.format.ModelFiles.Placed;
+import io.gpunvme.core.weights.raw.RawModel;
+import io.gpunvme.core.weights.raw.RawTensor;
+import io.gpunvme.core.weights.raw.Superblock;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+
+/** A model on a raw device: one storage, whose offsets are the tensors'. */
+final class RawWeights implements WeightSource {
+  private final GpuStorage storage;
+  private final RawModel model;
+  private final Map<String, Placed> tensors = new LinkedHashMap<>();
+
+  private RawWeights(GpuStorage storage, RawModel model) {
+    this.storage = storage;
+    this.model = model;
+    model.tensors().forEach(t -> tensors.put(t.info().name(), new Placed(0, t.info())));
+  }
+
+  /** Whether a file is an image that begins with a raw model. */
+  static boolean isThere(Path file) {
+    if (!Files.exists(file) || Files.isDirectory(file)) {
+      return false;
+    }
+    try (ImageReader reader = ImageReader.open(file)) {
+      return Superblock.isThere(reader);
+    }
+  }
+
+  /**
+   * Reads the superblock and the index.
+   *
+   * @param storage closed with this, and if this fails
+   */
+  static RawWeights open(GpuStorage storage) {
+    try (StorageReader reader = new StorageReader(storage)) {
+      return new RawWeights(storage, RawModel.read(reader));
+    } catch (RuntimeException e) {
+      storage.close();
+      throw e;
+    }
+  }
+
+  @Override
+  public String name() {
+    return storage.address().toString();
+  }
+
+  @Override
+  public String format() {
+    return "raw model '%s' (%s), written %s"
+        .formatted(model.superblock().name(), model.format(), model.superblock().created());
+  }
+
+  @Override
+  public Map<String, Placed> tensors() {
+    return Collections.unmodifiableMap(tensors);
+  }
+
+  @Override
+  public Map<String, MetaValue> metadata() {
+    return model.metadata();
+  }
+
+  @Override
+  public List<String> files() {
+    return List.of(name());
+  }
+
+  @Override
+  public GpuStorage storage(int file) {
+    return storage;
+  }
+
+  @Override
+  public Optional<Manifest> storedManifest() {
+    Map<String, Manifest.Entry> entries = new LinkedHashMap<>();
+    for (RawTensor t : model.tensors()) {
+      entries.put(t.info().name(), new Manifest.Entry(t.info().bytes(), t.crc32c()));
+    }
+    return Optional.of(new Manifest(entries));
+  }
+
+  @Override
+  public void close() {
+    storage.close();
+  }
+}

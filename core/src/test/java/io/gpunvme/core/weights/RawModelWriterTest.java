@@ -1,0 +1,467 @@
+package io.gpunvme.core.weights;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+
+import io.gpunvme.core.accel.Accelerator;
+import io.gpunvme.core.accel.CpuAccelerator;
+import io.gpunvme.core.device.Device;
+import io.gpunvme.core.device.DeviceAddress;
+import io.gpunvme.core.fs.FileAddress;
+import io.gpunvme.core.fs.partition.Disk;
+import io.gpunvme.core.gpu.FakeGpu;
+import io.gpunvme.core.path.StorageException;
+import io.gpunvme.core.path.StorageException.Kind;
+import io.gpunvme.core.storage.GpuStorage;
+import io.gpunvme.core.storage.StorageAddress;
+import io.gpunvme.core.storage.StorageOptions;
+import io.gpunvme.core.weights.LoadRequest.Order;
+import io.gpunvme.core.weights.format.ElementType;
+import io.gpunvme.core.weights.format.FormatException;
+import io.gpunvme.core.weights.format.SafetensorsWriter;
+import io.gpunvme.core.weights.format.TensorInfo;
+import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.nvme.driver.ControllerOptions;
+import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Models written to raw devices and read from there. */
+class RawModelWriterTest {
+  private static final int IMAGE = 4 << 20;
+
+  /** So small that tensors are cut. */
+  private static final long BATCH = 100_000;
+
+  @TempDir Path folder;
+
+  private final Map<String, byte[]> content = new HashMap<>();
+  private Accelerator accelerator = CpuAccelerator.open();
+  private Path model;
+
+  @BeforeEach
+  void writeModel() throws IOException {
+    SafetensorsWriter writer = new SafetensorsWriter();
+    writer.metadata("made", "here");
+    writer.tensor("layers.10.w", ElementType.BF16, 64, 96);
+    writer.tensor("layers.2.w", ElementType.F32, 1, 300, 257);
+    writer.tensor("layers.2.b", ElementType.F32, 12, 8, 6, 4);
+    writer.tensor("scalar", ElementType.F64);
+    writer.tensor("nothing", ElementType.F16, 3, 0, 5);
+    writer.tensor("odd", ElementType.U8, 212_347);
+    writer.tensor("four", ElementType.F4, 8, 6);
+    model = write("m.safetensors", writer, 11);
+  }
+
+  @AfterEach
+  void close() {
+    accelerator.close();
+  }
+
+  private Path write(String name, SafetensorsWriter writer, int seed) throws IOException {
+    SafetensorsWriter.Layout layout = writer.layout(SafetensorsWriter.WORD);
+    byte[] file = new byte[(int) layout.fileBytes()];
+    new Random(seed).nextBytes(file);
+    System.arraycopy(layout.head(), 0, file, 0, layout.head().length);
+    for (TensorInfo t : layout.tensors()) {
+      content.put(t.name(), Arrays.copyOfRange(file, (int) t.offset(), (int) t.end()));
+    }
+    return Files.write(folder.resolve(name), file);
+  }
+
+  private Path image(String name, byte[] start) throws IOException {
+    return Files.write(folder.resolve(name), Arrays.copyOf(start, IMAGE));
+  }
+
+  private Path image() throws IOException {
+    return image("disk.img", new byte[0]);
+  }
+
+  private static RawWriteOptions options() {
+    return RawWriteOptions.named("a model");
+  }
+
+  private Weights source() {
+    return Weights.open(StorageAddress.parse("file:" + model), accelerator);
+  }
+
+  private GpuStorage target(StorageAddress address) {
+    return GpuStorage.open(address, accelerator, StorageOptions.defaults().withWrite(true));
+  }
+
+  private RawWriteReport write(StorageAddress address, RawWriteOptions options) {
+    try (Weights weights = source();
+        GpuStorage target = target(address)) {
+      return RawModelWriter.prepare(weights, target, options, BATCH).run(LoadListener.NONE);
+    }
+  }
+
+  private void requireModel(StorageAddress address) {
+    try (Weights weights = Weights.open(address, accelerator);
+        Load load = weights.prepare(LoadRequest.all(), weights.storedManifest().orElseThrow());
+        LoadedWeights loaded = load.run(LoadListener.NONE)) {
+      assertThat(loaded.names()).containsExactlyInAnyOrderElementsOf(content.keySet());
+      assertThat(loaded.report().verified()).isEqualTo(content.size());
+      for (LoadedTensor t : loaded.tensors()) {
+        byte[] bytes = new byte[(int) t.bytes()];
+        if (bytes.length > 0) {
+          t.buffer().copyToHost(t.offset(), MemorySegment.ofArray(bytes));
+        }
+        assertThat(Arrays.mismatch(bytes, content.get(t.name()))).as(t.name()).isEqualTo(-1);
+      }
+      assertThat(weights.metadata().get("made")).hasToString("here");
+    }
+  }
+
+  private void requireNoModel(StorageAddress address) {
+    assertThatExceptionOfType(FormatException.class)
+        .isThrownBy(() -> Weights.open(address, accelerator).close())
+        .withMessageContaining("write-model");
+  }
+
+  private StorageAddress address(String kind) throws IOException {
+    Path first = image();
+    switch (kind) {
+      case "namespace" -> {
+        return StorageAddress.parse("sim:file=" + first);
+      }
+      case "long blocks" -> {
+        return StorageAddress.parse("sim:lba=4096,file=" + first);
+      }
+      case "partition" -> {
+        byte[] table = new Disk(512, 64).mbr(0, 0, 0x83, 100, 4000).bytes;
+        return StorageAddress.parse("sim:file=" + image("parts.img", table) + "#1");
+      }
+      case "stripe" -> {
+        return StorageAddress.parse(
+            "stripe:sim:file=%s,sim:file=%s;unit=65536"
+                .formatted(first, image("b.img", new byte[0])));
+      }
+      case "replica" -> {
+        return StorageAddress.parse(
+            "replica:sim:file=%s,sim:file=%s".formatted(first, image("b.img", new byte[0])));
+      }
+      case "partition of a file" -> {
+        byte[] table = new Disk(512, 64).mbr(0, 0, 0x83, 100, 4000).bytes;
+        return StorageAddress.on(FileAddress.parse(image("parts.img", table) + "#1"));
+      }
+      default -> {
+        return StorageAddress.parse("file:" + first + "?path=" + kind);
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "namespace",
+        "long blocks",
+        "partition",
+        "stripe",
+        "replica",
+        "partition of a file",
+        "mmap",
+        "pinned",
+        "auto"
+      })
+  void whatIsWrittenIsLoadedBitForBit(String kind) throws IOException {
+    StorageAddress address = address(kind);
+    requireNoModel(address.file() == null ? address : StorageAddress.parse("sim:file=" + image()));
+    RawWriteReport report = write(address, options().verify(true));
+    assertThat(report.tensors()).isEqualTo(7);
+    assertThat(report.verified()).isEqualTo(7);
+    assertThat(report.bytes()).isEqualTo(content.values().stream().mapToInt(b -> b.length).sum());
+    assertThat(report.path()).isNotBlank();
+    requireModel(address);
+    try (Weights raw = Weights.open(address, accelerator);
+        Weights plain = source()) {
+      assertThat(raw.storedManifest().orElseThrow().entries())
+          .isEqualTo(plain.manifest(LoadListener.NONE).entries());
+      assertThat(plain.storedManifest()).isEmpty();
+      assertThat(raw.format()).contains("a model", "safetensors");
+      assertThat(raw.tensors().keySet()).containsExactlyElementsOf(plain.tensors().keySet());
+    }
+  }
+
+  @Test
+  void memoryThatOnlyCopiesReachWillDo() throws IOException {
+    accelerator.close();
+    accelerator = new FakeGpu();
+    StorageAddress address = StorageAddress.parse("file:" + image());
+    write(address, options().verify(true));
+    requireModel(address);
+  }
+
+  @Test
+  void whatLiesBesideAPartitionStays() throws IOException {
+    StorageAddress address = address("partition");
+    byte[] before = Files.readAllBytes(folder.resolve("parts.img"));
+    write(address, options());
+    byte[] after = Files.readAllBytes(folder.resolve("parts.img"));
+    assertThat(Arrays.mismatch(before, after)).isEqualTo(100 * 512);
+    assertThat(Arrays.copyOfRange(after, 4100 * 512, IMAGE))
+        .isEqualTo(Arrays.copyOfRange(before, 4100 * 512, IMAGE));
+  }
+
+  @ParameterizedTest
+  @CsvSource({"FILE, 512", "LAYERS, 4096", "LAYERS, 1048576"})
+  void orderAndAlignmentAreKept(Order order, long alignment) throws IOException {
+    StorageAddress address =
+        StorageAddress.parse(
+            "sim:file=" + Files.write(folder.resolve("large.img"), new byte[12 << 20]));
+    write(address, options().order(order).alignment(alignment));
+    requireModel(address);
+    try (Weights raw = Weights.open(address, accelerator)) {
+      assertThat(raw.tensors().values()).allMatch(t -> t.offset() % alignment == 0);
+      List<String> names = List.copyOf(raw.tensors().keySet());
+      if (order == Order.LAYERS) {
+        assertThat(names)
+            .containsExactly(
+                "four", "layers.2.b", "layers.2.w", "layers.10.w", "nothing", "odd", "scalar");
+      }
+    }
+  }
+
+  @Test
+  void modelsWithoutTensorsAreWrittenToo() throws IOException {
+    Path empty = folder.resolve("empty.safetensors");
+    Files.write(empty, new SafetensorsWriter().layout(SafetensorsWriter.WORD).head());
+    model = empty;
+    StorageAddress address = StorageAddress.parse("sim:file=" + image());
+    write(address, options().verify(true));
+    try (Weights raw = Weights.open(address, accelerator)) {
+      assertThat(raw.tensors()).isEmpty();
+    }
+  }
+
+  // ---- refusals
+
+  @Test
+  void whatIsTooSmallIsSaid() throws IOException {
+    Path small = Files.write(folder.resolve("small.img"), new byte[256 << 10]);
+    byte[] before = Files.readAllBytes(small);
+    assertThatExceptionOfType(StorageException.class)
+        .isThrownBy(() -> write(StorageAddress.parse("sim:file=" + small), options()))
+        .satisfies(e -> assertThat(e.kind()).isEqualTo(Kind.NO_SPACE))
+        .withMessageMatching(".*the model needs \\d+ bytes here .*there are 262144");
+    assertThat(Files.readAllBytes(small)).isEqualTo(before);
+  }
+
+  private static byte[] start(String what) {
+    ByteBuffer start = ByteBuffer.allocate(8192);
+    switch (what) {
+      case "ext4" -> start.put(1080, (byte) 0x53).put(1081, (byte) 0xEF);
+      case "vfat" ->
+          start
+              .put(82, "FAT32   ".getBytes(StandardCharsets.US_ASCII))
+              .put(510, (byte) 0x55)
+              .put(511, (byte) 0xAA);
+      case "NTFS" -> start.put(3, "NTFS    ".getBytes(StandardCharsets.US_ASCII));
+      case "LVM2" -> start.put(536, "LVM2 001".getBytes(StandardCharsets.US_ASCII));
+      case "MBR" -> {
+        return new Disk(512, 64).mbr(0, 0, 0x83, 10, 20).bytes;
+      }
+      case "partition table" -> start.put(512, "EFI PART".getBytes(StandardCharsets.US_ASCII));
+      default -> throw new AssertionError(what);
+    }
+    return start.array();
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"ext4", "vfat", "NTFS", "LVM2", "MBR", "partition table"})
+  void whatIsThereIsNotOverwritten(String what) throws IOException {
+    Path disk = image("disk.img", start(what));
+    byte[] before = Files.readAllBytes(disk);
+    StorageAddress address = StorageAddress.parse("sim:file=" + disk);
+    assertThatExceptionOfType(InvalidRequestException.class)
+        .isThrownBy(() -> write(address, options()))
+        .withMessageContaining(what)
+        .withMessageContaining("--overwrite");
+    assertThat(Files.readAllBytes(disk)).isEqualTo(before);
+    write(address, options().overwrite(true));
+    requireModel(address);
+  }
+
+  @Test
+  void anotherModelIsNotOverwritten() throws IOException {
+    StorageAddress address = StorageAddress.parse("sim:file=" + image());
+    write(address, options());
+    assertThatExceptionOfType(InvalidRequestException.class)
+        .isThrownBy(() -> write(address, options()))
+        .withMessageContaining("a raw model");
+    write(address, options().overwrite(true));
+    requireModel(address);
+  }
+
+  @Test
+  void optionsThatMakeNoSenseAreRefused() throws IOException {
+    StorageAddress address = StorageAddress.parse("sim:file=" + image());
+    for (long alignment : new long[] {0, 256, 3000, 2 << 20, -4096}) {
+      assertThatExceptionOfType(InvalidRequestException.class)
+          .isThrownBy(() -> write(address, options().alignment(alignment)));
+    }
+    assertThatExceptionOfType(InvalidRequestException.class)
+        .isThrownBy(() -> write(address, RawWriteOptions.named("x".repeat(256))));
+    assertThatExceptionOfType(InvalidRequestException.class)
+        .isThrownBy(() -> options().order(Order.GIVEN));
+    try (Weights weights = source();
+        GpuStorage readOnly = GpuStorage.open(address, accelerator, StorageOptions.defaults())) {
+      assertThatExceptionOfType(StorageException.class)
+          .isThrownBy(
+              () ->
+                  RawModelWriter.prepare(weights, readOnly, options(), BATCH)
+                      .run(LoadListener.NONE))
+          .satisfies(e -> assertThat(e.kind()).isEqualTo(Kind.PERMISSION));
+    }
+  }
+
+  // ---- interruptions
+
+  /** What is there afterwards is the model that was, none, or the new one: never a part. */
+  private void requireWhole(StorageAddress address) {
+    try {
+      Weights.open(address, accelerator).close();
+    } catch (FormatException e) {
+      return;
+    }
+    requireModel(address);
+  }
+
+  private void failing(StorageAddress address, String faults, RawWriteOptions options) {
+    try (Device device =
+            Device.open(
+                DeviceAddress.parse(address.toString()),
+                ControllerOptions.builder().allowWrite(true).build(),
+                faults);
+        Weights weights = source();
+        GpuStorage target =
+            GpuStorage.over(
+                device.controller(), accelerator, StorageOptions.defaults().withWrite(true))) {
+      RawModelWriter.prepare(weights, target, options, BATCH).run(LoadListener.NONE);
+    }
+  }
+
+  private void writeOther(StorageAddress address) throws IOException {
+    Path wanted = model;
+    Map<String, byte[]> expected = Map.copyOf(content);
+    SafetensorsWriter writer = new SafetensorsWriter();
+    writer.tensor("other", ElementType.U8, 300_001);
+    model = write("other.safetensors", writer, 12);
+    write(address, options().overwrite(true));
+    model = wanted;
+    content.clear();
+    content.putAll(expected);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"write, false", "write, true", "flush, false", "flush, true"})
+  void aFailureOfAnyCommandLeavesNoPart(String command, boolean over) throws IOException {
+    StorageAddress address = StorageAddress.parse("sim:file=" + image());
+    int failures = 0;
+    boolean whole = false;
+    for (int n = 1; !whole; n++) {
+      if (over) {
+        writeOther(address);
+      } else {
+        image();
+      }
+      String faults = "status=generic/internal-error dnr on %s nth=%d".formatted(command, n);
+      try {
+        failing(address, faults, options().overwrite(true));
+        whole = true;
+      } catch (StorageException e) {
+        failures++;
+        if (over && n == 1 && command.equals("write")) {
+          // What is first is that the other one becomes invalid: here it did not.
+          try (Weights other = Weights.open(address, accelerator)) {
+            assertThat(other.tensors().keySet()).containsExactly("other");
+          }
+        } else if (command.equals("write")) {
+          requireNoModel(address);
+        } else {
+          requireWhole(address);
+        }
+      }
+    }
+    requireModel(address);
+    assertThat(failures).isGreaterThan(command.equals("write") ? 10 : 2);
+  }
+
+  @Test
+  void cancelledAtAnyTimeItLeavesNoPart() throws IOException {
+    StorageAddress address = StorageAddress.parse("sim:file=" + image());
+    boolean whole = false;
+    int cancelled = 0;
+    for (int n = 1; !whole; n++) {
+      int at = n;
+      writeOther(address);
+      try (Weights weights = source();
+          GpuStorage target = target(address)) {
+        RawModelWriter writer =
+            RawModelWriter.prepare(weights, target, options().overwrite(true).verify(true), BATCH);
+        AtomicInteger calls = new AtomicInteger();
+        AtomicInteger bytes = new AtomicInteger();
+        writer.run(
+            b -> {
+              bytes.addAndGet((int) b);
+              if (calls.incrementAndGet() == at) {
+                writer.cancel();
+              }
+            });
+        whole = true;
+        assertThat(bytes.get()).isEqualTo((int) writer.listenedBytes());
+      } catch (StorageException e) {
+        assertThat(e.kind()).isEqualTo(Kind.CANCELLED);
+        cancelled++;
+        requireNoModel(address);
+      }
+    }
+    requireModel(address);
+    assertThat(cancelled).isGreaterThan(10);
+  }
+
+  @Test
+  void whatReadsBackOtherwiseIsNoModel() throws IOException {
+    StorageAddress address = StorageAddress.parse("sim:file=" + image());
+    assertThatExceptionOfType(StorageException.class)
+        .isThrownBy(() -> failing(address, "corrupt on read lba=400..401", options().verify(true)))
+        .satisfies(e -> assertThat(e.kind()).isEqualTo(Kind.IO))
+        .withMessageContaining("CRC-32C");
+    requireNoModel(address);
+  }
+
+  @Test
+  void whatChangesOnTheDeviceIsFound() throws IOException {
+    Path disk = image();
+    StorageAddress address = StorageAddress.parse("sim:file=" + disk);
+    write(address, options());
+    try (Weights weights = Weights.open(address, accelerator);
+        RandomAccessFile file = new RandomAccessFile(disk.toFile(), "rw")) {
+      long at = weights.tensors().get("odd").offset() + 777;
+      file.seek(at);
+      int was = file.read();
+      file.seek(at);
+      file.write(was ^ 4);
+    }
+    assertThatExceptionOfType(StorageException.class)
+        .isThrownBy(() -> requireModel(address))
+        .withMessageContaining("'odd'");
+  }
+}
