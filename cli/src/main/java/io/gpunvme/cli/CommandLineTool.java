@@ -30,6 +30,8 @@ final class CommandLineTool {
     all.put("plan", PlanCommand::new);
     all.put("inspect", InspectCommand::new);
     all.put("load", LoadCommand::new);
+    all.put("write-model", WriteModelCommand::new);
+    all.put("weights", WeightsCommand::new);
     all.put("ls", LsCommand::new);
     all.put("stat", StatCommand::new);
     all.put("extents", ExtentsCommand::new);
@@ -88,6 +90,10 @@ final class CommandLineTool {
     if (bench != null) {
       bench.addSubcommand(new BenchPathsCommand(streams));
       bench.addSubcommand(new BenchReportCommand(streams));
+    }
+    CommandLine weights = tool.getSubcommands().get("weights");
+    if (weights != null) {
+      weights.addSubcommand(new WeightsManifestCommand(streams));
     }
     tool.setOut(writer(streams.out()));
     tool.setErr(writer(streams.err()));

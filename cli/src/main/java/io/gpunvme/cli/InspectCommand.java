@@ -3,11 +3,13 @@ package io.gpunvme.cli;
 import io.gpunvme.cli.output.Sizes;
 import io.gpunvme.cli.output.Streams;
 import io.gpunvme.cli.output.Table;
-import io.gpunvme.core.accel.Accelerators;
+import io.gpunvme.core.storage.StorageAddress;
+import io.gpunvme.core.weights.Manifest;
 import io.gpunvme.core.weights.Weights;
 import io.gpunvme.core.weights.format.TensorInfo;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -29,7 +31,8 @@ import picocli.CommandLine.Option;
       "Examples:",
       "  gpunvme inspect model.safetensors",
       "  gpunvme inspect /models/llama --layers",
-      "  gpunvme inspect models/a.gguf --device vfio:0000:01:00.0#1 --json"
+      "  gpunvme inspect models/a.gguf --device vfio:0000:01:00.0#1 --json",
+      "  gpunvme inspect --device vfio:0000:01:00.0     what write-model wrote there"
     })
 final class InspectCommand extends ModelCommand {
   private static final Pattern LAYER = Pattern.compile("(?:layers|blk|h|block)\\.(\\d{1,9})\\.");
@@ -43,7 +46,7 @@ final class InspectCommand extends ModelCommand {
   }
 
   @Override
-  int run(Weights weights, Accelerators.Choice choice) {
+  int run(Weights weights, StorageAddress address) {
     print(() -> printText(weights), () -> object(weights));
     return ExitCode.OK;
   }
@@ -53,7 +56,7 @@ final class InspectCommand extends ModelCommand {
         .printf(
             "%s: %s, %d tensors, %s%n",
             weights.name(),
-            weights.format(),
+            brief(weights.format()),
             weights.tensors().size(),
             Sizes.format(weights.bytes()));
     weights
@@ -106,6 +109,8 @@ final class InspectCommand extends ModelCommand {
     Map<String, Object> metadata = new LinkedHashMap<>();
     weights.metadata().forEach((key, value) -> metadata.put(key, value.toString()));
     all.put("metadata", metadata);
+    Map<String, Manifest.Entry> sums =
+        weights.storedManifest().map(Manifest::entries).orElse(Map.of());
     List<Map<String, Object>> tensors = new ArrayList<>();
     for (TensorInfo t : weights.tensors().values()) {
       Map<String, Object> one = new LinkedHashMap<>();
@@ -115,6 +120,10 @@ final class InspectCommand extends ModelCommand {
       one.put("bytes", t.bytes());
       one.put("file", weights.file(t.name()));
       one.put("offset", t.offset());
+      Manifest.Entry sum = sums.get(t.name());
+      if (sum != null) {
+        one.put("crc32c", HexFormat.of().toHexDigits(sum.crc32c()));
+      }
       tensors.add(one);
     }
     all.put("tensors", tensors);

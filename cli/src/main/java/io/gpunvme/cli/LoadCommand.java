@@ -1,51 +1,55 @@
 package io.gpunvme.cli;
 
 import io.gpunvme.cli.output.Progress;
-import io.gpunvme.cli.output.Sizes;
 import io.gpunvme.cli.output.Streams;
-import io.gpunvme.cli.output.Table;
+import io.gpunvme.core.accel.Accelerator;
 import io.gpunvme.core.accel.Accelerators;
-import io.gpunvme.core.path.set.MemberStats;
+import io.gpunvme.core.path.StorageException;
+import io.gpunvme.core.storage.StorageAddress;
+import io.gpunvme.core.storage.StorageOptions;
 import io.gpunvme.core.weights.Load;
 import io.gpunvme.core.weights.LoadPlan;
-import io.gpunvme.core.weights.LoadReport;
 import io.gpunvme.core.weights.LoadRequest;
-import io.gpunvme.core.weights.LoadRequest.Order;
 import io.gpunvme.core.weights.LoadedWeights;
 import io.gpunvme.core.weights.Manifest;
 import io.gpunvme.core.weights.ShardRules;
 import io.gpunvme.core.weights.Weights;
 import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.util.LinkedHashMap;
+import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.regex.PatternSyntaxException;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
 
-/** {@code gpunvme load MODEL}. */
+/** {@code gpunvme load MODEL...}. */
 @Command(
     name = "load",
     description = {
-      "Load a model's weights into the accelerator's memory, say how fast that was, and free them.",
-      "What it will read and how much memory it will take is known before it starts (--plan)."
+      "Load models' weights into the accelerator's memory, one after the other, say how fast that",
+      "was, and free them. What it will read and how much memory it will take is known before it",
+      "starts (--plan)."
     },
     footer = {
       "",
       "Examples:",
-      "  gpunvme load model.safetensors",
-      "  gpunvme load 'file:/models/llama?path=pinned' --order layers --verify manifest.json",
+      "  gpunvme load model.safetensors --verify",
+      "  gpunvme load 'file:/models/llama?path=pinned' --order layers --verify=manifest.json",
+      "  gpunvme load base.safetensors adapter.safetensors",
+      "  gpunvme load /models/llama --order embed_tokens,layers.0,layers.1",
       "  gpunvme load /models/llama --rank 1/4 --shard megatron --plan",
       "  gpunvme load models/a.gguf --device stripe:vfio:0000:01:00.0,vfio:0000:02:00.0",
-      "  gpunvme load model.gguf --write-manifest manifest.json"
+      "  gpunvme load --device vfio:0000:01:00.0 --verify      what write-model wrote there"
     })
-final class LoadCommand extends ModelCommand {
+final class LoadCommand extends BaseCommand {
   private static final Pattern RANK = Pattern.compile("(\\d{1,6})/(\\d{1,6})");
+
+  @Parameters(arity = "0..*", paramLabel = "MODEL", description = ModelPlace.MODEL)
+  private List<String> models = List.of();
 
   @Option(
       names = "--match",
@@ -56,9 +60,11 @@ final class LoadCommand extends ModelCommand {
   @Option(
       names = "--order",
       paramLabel = "ORDER",
-      converter = OrderConverter.class,
-      description = "file: as they lie in the files; layers: by name, numbers as numbers (file).")
-  private Order order = Order.FILE;
+      description =
+          "file: as they lie in the files; layers: by name, numbers as numbers; NAME,NAME,…: only"
+              + " these, in this order, each a tensor or a layer such as layers.3 or blk.3; @FILE:"
+              + " the same, one a line (file).")
+  private String order = "file";
 
   @Option(
       names = "--rank",
@@ -80,102 +86,81 @@ final class LoadCommand extends ModelCommand {
       names = "--max-memory",
       paramLabel = "SIZE",
       converter = Converters.Size.class,
-      description = "Refuse to take more of the accelerator's memory than this.")
+      description = "Refuse to take more of the accelerator's memory than this, for all of them.")
   private long maxMemory;
 
   @Option(
       names = "--verify",
+      arity = "0..1",
+      fallbackValue = "",
       paramLabel = "FILE",
-      description = "Compare each tensor's CRC-32C with that in a manifest.")
-  private @Nullable Path verify;
-
-  @Option(
-      names = "--write-manifest",
-      paramLabel = "FILE",
-      description = "Instead, take the checksums of all tensors and write them to a new file.")
-  private @Nullable Path writeManifest;
+      description =
+          "Compare each tensor's CRC-32C with that in a manifest; without FILE, with those stored"
+              + " with a raw model, or in MODEL.manifest.json (gpunvme weights manifest).")
+  private @Nullable String verify;
 
   @Option(names = "--plan", description = "Say what would be done, and do nothing.")
   private boolean planOnly;
+
+  @Mixin private final ModelPlace place = new ModelPlace();
+  @Mixin private final AcceleratorOption accelerator = new AcceleratorOption();
 
   LoadCommand(Streams streams) {
     super(streams);
   }
 
-  /** {@code file} or {@code layers}. */
-  static final class OrderConverter implements picocli.CommandLine.ITypeConverter<Order> {
-    @Override
-    public Order convert(String text) {
-      return switch (text) {
-        case "file" -> Order.FILE;
-        case "layers" -> Order.LAYERS;
-        default ->
-            throw new picocli.CommandLine.TypeConversionException(
-                "'" + text + "' is neither file nor layers");
-      };
-    }
-  }
-
   @Override
-  int run(Weights weights, Accelerators.Choice choice) throws IOException {
-    Path target = writeManifest;
-    if (target != null) {
-      return writeManifest(weights, target);
-    }
-    LoadRequest request = request();
-    if (planOnly) {
-      LoadPlan plan = weights.plan(request);
-      print(() -> printPlan(weights, plan), () -> object(weights, plan));
-      return ExitCode.OK;
-    }
-    Path file = verify;
-    Manifest manifest = file == null ? null : Manifest.read(file);
-    try (Load load = weights.prepare(request, manifest);
-        Progress progress = Progress.on(streams())) {
-      progress.begin("load", load.plan().bytes());
-      Thread stop = Thread.ofPlatform().unstarted(load::cancel);
-      Runtime.getRuntime().addShutdownHook(stop);
-      try (LoadedWeights loaded = load.run(progress::moved)) {
-        LoadReport report = loaded.report();
-        progress.close();
-        print(() -> printText(weights, choice, report), () -> object(weights, choice, report));
-      } finally {
-        removeHook(stop);
+  int run() throws IOException {
+    List<StorageAddress> addresses = addresses();
+    LoadOrder wanted = LoadOrder.parse(order);
+    LoadRequest common = request();
+    Accelerators.Choice choice = accelerator.open();
+    try (Accelerator opened = choice.accelerator();
+        Closing all = new Closing()) {
+      List<Weights> open = new ArrayList<>();
+      List<LoadRequest> requests = new ArrayList<>();
+      List<LoadPlan> plans = new ArrayList<>();
+      for (StorageAddress address : addresses) {
+        Weights weights = all.add(Weights.open(address, opened, StorageOptions.defaults()));
+        open.add(weights);
+        requests.add(wanted.of(common, weights));
+        plans.add(weights.plan(requests.getLast()));
       }
+      requireMemory(plans);
+      LoadTexts texts = new LoadTexts(out(), choice);
+      if (planOnly) {
+        print(() -> texts.plans(open, plans), () -> LoadTexts.plansJson(open, plans));
+        return ExitCode.OK;
+      }
+      List<LoadedWeights> loaded = load(addresses, open, requests, all);
+      print(() -> texts.reports(open, loaded), () -> texts.reportsJson(open, loaded));
     }
     return ExitCode.OK;
   }
 
-  private static void removeHook(Thread hook) {
-    try {
-      Runtime.getRuntime().removeShutdownHook(hook);
-    } catch (IllegalStateException e) {
-      // The process is ending: the hook has run, or runs now.
+  private List<StorageAddress> addresses() throws IOException {
+    String file = verify;
+    if (models.isEmpty() && !place.hasDevice() && file != null && !file.isEmpty()) {
+      throw new UsageException(
+          "no MODEL: '%s' is taken for the FILE of --verify; write --verify=FILE, or --verify behind MODEL"
+              .formatted(file));
     }
-  }
-
-  private int writeManifest(Weights weights, Path target) throws IOException {
-    if (Files.exists(target)) {
-      throw new UsageException(target + " exists");
+    if (models.size() > 1 && file != null && !file.isEmpty()) {
+      throw new UsageException(
+          "--verify=" + file + " is of one model; without a FILE each is compared with its own");
     }
-    Manifest manifest;
-    try (Progress progress = Progress.on(streams())) {
-      progress.begin("checksums", weights.bytes());
-      manifest = weights.manifest(progress::moved);
+    if (models.isEmpty()) {
+      return List.of(place.address(null));
     }
-    Files.writeString(target, manifest.toJson() + "\n");
-    Map<String, Object> all = new LinkedHashMap<>();
-    all.put("manifest", target.toString());
-    all.put("tensors", manifest.entries().size());
-    print(
-        () -> out().printf("%s: CRC-32C of %d tensors%n", target, manifest.entries().size()),
-        () -> all);
-    return ExitCode.OK;
+    List<StorageAddress> addresses = new ArrayList<>();
+    for (String model : models) {
+      addresses.add(place.address(model));
+    }
+    return addresses;
   }
 
   private LoadRequest request() {
-    LoadRequest request = LoadRequest.all().order(order);
-    request = request.within(maxMemory, request.ringBytes());
+    LoadRequest request = LoadRequest.all();
     String pattern = match;
     if (pattern != null) {
       try {
@@ -199,57 +184,41 @@ final class LoadCommand extends ModelCommand {
     return request;
   }
 
-  private void printPlan(Weights weights, LoadPlan plan) {
-    out()
-        .printf(
-            "%s: %d tensors, %s; reads %s; takes %s of the accelerator's memory, %s of it"
-                + " meanwhile%n",
-            weights.name(),
-            plan.tensors(),
-            Sizes.format(plan.bytes()),
-            Sizes.format(plan.readBytes()),
-            Sizes.format(plan.gpuBytes()),
-            Sizes.format(plan.ringBytes()));
-  }
-
-  private void printText(Weights weights, Accelerators.Choice choice, LoadReport r) {
-    out().printf("%s to %s (%s)%n", weights.name(), choice.accelerator().name(), choice.reason());
-    Table table = new Table(0);
-    table.row("tensors", r.tensors());
-    table.row("bytes", Sizes.format(r.bytes()));
-    table.row("read", Sizes.format(r.readBytes()));
-    table.row("time", "%.3f s".formatted(r.nanos() / 1e9));
-    table.row("rate", "%.2f GB/s".formatted(r.gigabytesPerSecond()));
-    table.row("path", r.path() + ": " + r.mode());
-    table.row(
-        "memory",
-        Sizes.format(r.tensorBytes()) + " and " + Sizes.format(r.ringBytes()) + " meanwhile");
-    table.row("retries", r.retries());
-    table.row("verified", r.verified() + " of " + r.tensors() + " tensors");
-    for (MemberStats m : r.members()) {
-      table.row(
-          m.name(),
-          "%s, %.2f GB/s %s"
-              .formatted(Sizes.format(m.bytes()), m.gigabytesPerSecond(), m.failure()));
+  /** Tensors of all of them stay; a ring is used by one after the other. */
+  private void requireMemory(List<LoadPlan> plans) {
+    long tensors = plans.stream().mapToLong(LoadPlan::tensorBytes).reduce(0, Math::addExact);
+    long ring = plans.stream().mapToLong(LoadPlan::ringBytes).max().orElse(0);
+    if (maxMemory > 0 && tensors + ring > maxMemory) {
+      throw new StorageException(
+          StorageException.Kind.ACCELERATOR_MEMORY,
+          "weights",
+          -1,
+          -1,
+          "%d bytes for tensors and %d for the ring are more than the %d allowed: load fewer, or a rank's part"
+              .formatted(tensors, ring, maxMemory),
+          null);
     }
-    table.print(out());
   }
 
-  private static Map<String, Object> object(Weights weights, LoadPlan plan) {
-    Map<String, Object> all = new LinkedHashMap<>();
-    all.put("model", weights.name());
-    plan.toJson().asMap().forEach(all::put);
-    return all;
-  }
-
-  private static Map<String, Object> object(
-      Weights weights, Accelerators.Choice choice, LoadReport report) {
-    Map<String, Object> all = new LinkedHashMap<>();
-    all.put("model", weights.name());
-    all.put("format", weights.format());
-    all.put("accelerator", choice.accelerator().name());
-    all.put("accelerator_reason", choice.reason());
-    report.toJson().asMap().forEach(all::put);
-    return all;
+  private List<LoadedWeights> load(
+      List<StorageAddress> addresses, List<Weights> open, List<LoadRequest> requests, Closing all)
+      throws IOException {
+    List<Load> loads = new ArrayList<>();
+    for (int i = 0; i < open.size(); i++) {
+      String file = verify;
+      Manifest manifest =
+          file == null ? null : ManifestFiles.of(open.get(i), addresses.get(i), file);
+      loads.add(all.add(open.get(i).prepare(requests.get(i), manifest)));
+    }
+    List<LoadedWeights> loaded = new ArrayList<>();
+    try (Progress progress = Progress.on(streams());
+        CancelledAtExit stop = new CancelledAtExit()) {
+      progress.begin("load", loads.stream().mapToLong(l -> l.plan().bytes()).sum());
+      for (Load load : loads) {
+        stop.now(load::cancel);
+        loaded.add(all.add(load.run(progress::moved)));
+      }
+    }
+    return loaded;
   }
 }

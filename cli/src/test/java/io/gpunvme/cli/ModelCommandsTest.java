@@ -9,12 +9,15 @@ import io.gpunvme.core.weights.format.SafetensorsWriter;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** {@code inspect} and {@code load}. */
+/** {@code inspect}, {@code load} and {@code weights}. */
 class ModelCommandsTest {
   @TempDir Path folder;
   private Path model;
@@ -53,43 +56,118 @@ class ModelCommandsTest {
     assertThat(all.getAsJsonArray("tensors")).hasSize(3);
   }
 
+  private JsonObject only(Cli.Result run) {
+    assertThat(json(run).getAsJsonArray("models")).hasSize(1);
+    return json(run).getAsJsonArray("models").get(0).getAsJsonObject();
+  }
+
   @Test
-  void loadSaysWhatItDidAndVerifies() {
-    Path manifest = folder.resolve("manifest.json");
+  void loadSaysWhatItDidAndVerifies() throws IOException {
+    Path manifest = folder.resolve("own.json");
     String name = model.toString();
-    json(
-        run(
-            "load",
-            name,
-            "--write-manifest",
-            manifest.toString(),
-            "--json",
-            "--accelerator",
-            "cpu"));
-    JsonObject loaded =
-        json(run("load", name, "--verify", manifest.toString(), "--json", "--accelerator", "cpu"));
+    JsonObject made =
+        json(cpu("weights", "manifest", name, "--out", manifest.toString(), "--json"));
+    assertThat(made.get("tensors").getAsInt()).isEqualTo(3);
+    JsonObject loaded = only(cpu("load", name, "--verify", manifest.toString(), "--json"));
     assertThat(loaded.get("verified").getAsInt()).isEqualTo(3);
     assertThat(loaded.get("bytes").getAsLong()).isEqualTo(2 * 65536 + 128);
     assertThat(loaded.get("path").getAsString()).isIn("pinned", "mmap");
+    byte[] before = Files.readAllBytes(manifest);
+    cpu("weights", "manifest", name, "--out", manifest.toString()).refused("own.json exists");
+    assertThat(Files.readAllBytes(manifest)).isEqualTo(before);
+  }
+
+  @Test
+  void manifestsLieBesideTheirModels() throws IOException {
+    String name = model.toString();
+    cpu("load", name, "--verify").refused("gpunvme weights manifest " + name);
+    json(cpu("weights", "manifest", name, "--json"));
+    assertThat(folder.resolve("m.safetensors.manifest.json")).exists();
+    assertThat(only(cpu("load", "--json", name, "--verify")).get("verified").getAsInt())
+        .isEqualTo(3);
+    Files.delete(folder.resolve("m.safetensors.manifest.json"));
+    assertThat(cpu("weights", "manifest", folder.toString()).succeeded().out())
+        .contains("model.manifest.json: CRC-32C of 3 tensors");
     assertThat(
-            run("load", name, "--write-manifest", manifest.toString(), "--accelerator", "cpu")
-                .code())
-        .isEqualTo(ExitCode.USAGE);
+            only(cpu("load", folder.toString(), "--verify", "--json")).get("verified").getAsInt())
+        .isEqualTo(3);
+    Files.copy(folder.resolve("model.manifest.json"), folder.resolve("b.manifest.json"));
+    cpu("load", folder.toString(), "--verify").refused("several manifests");
+    assertThat(folder).isDirectoryNotContaining("glob:**.part");
+    // Which word is whose is not obvious there.
+    cpu("load", "--verify", name).refused("--verify=FILE");
+    Cli.run("weights").refused("manifest");
+  }
+
+  @Test
+  void aChangedModelIsFound() throws IOException {
+    json(cpu("weights", "manifest", model.toString(), "--json"));
+    byte[] bytes = Files.readAllBytes(model);
+    bytes[bytes.length - 5] ^= 1;
+    Files.write(model, bytes);
+    cpu("load", model.toString(), "--verify").failed(ExitCode.FAILURE, "CRC-32C");
+  }
+
+  @Test
+  void severalModelsAreLoadedAndKept() throws IOException {
+    SafetensorsWriter writer = new SafetensorsWriter();
+    writer.tensor("adapter", ElementType.F32, 32, 32);
+    SafetensorsWriter.Layout layout = writer.layout(SafetensorsWriter.WORD);
+    Path second = folder.resolve("adapter.safetensors");
+    Files.write(second, Arrays.copyOf(layout.head(), (int) layout.fileBytes()));
+    JsonObject all = json(cpu("load", model.toString(), second.toString(), "--json"));
+    assertThat(all.getAsJsonArray("models")).hasSize(2);
+    JsonObject total = all.getAsJsonObject("total");
+    assertThat(total.get("tensors").getAsInt()).isEqualTo(4);
+    assertThat(total.get("bytes").getAsLong()).isEqualTo(2 * 65536 + 128 + 4096);
+    assertThat(cpu("load", model.toString(), second.toString()).succeeded().out())
+        .contains("model", "m.safetensors", "adapter.safetensors", "total");
+    JsonObject plans = json(cpu("load", model.toString(), second.toString(), "--plan", "--json"));
+    assertThat(plans.getAsJsonArray("models")).hasSize(2);
+    // Both of them are kept.
+    cpu("load", model.toString(), second.toString(), "--max-memory", "130KiB")
+        .failed(ExitCode.FAILURE, "more than the 133120 allowed");
+    cpu("load", model.toString(), second.toString(), "--verify=x").refused("of one model");
+  }
+
+  @Test
+  void ordersAreGivenByNames() throws IOException {
+    JsonObject plan = plan("--order", "norm,layers.1");
+    assertThat(names(plan)).containsExactly("norm", "model.layers.1.w");
+    Path file = Files.writeString(folder.resolve("order"), "layers.1\n\n model.layers.0.w\n");
+    assertThat(names(plan("--order", "@" + file)))
+        .containsExactly("model.layers.1.w", "model.layers.0.w");
+    assertThat(names(plan("--order", "layers")))
+        .containsExactly("model.layers.0.w", "model.layers.1.w", "norm");
+    cpu("load", model.toString(), "--order", "layers.7").refused("no tensor or layer 'layers.7'");
+    cpu("load", model.toString(), "--order", "norm,norm").refused("twice");
+    cpu("load", model.toString(), "--order", "@" + folder.resolve("none")).refused("no such file");
+    cpu("load", model.toString(), "--order", ",").refused("names nothing");
+  }
+
+  private JsonObject plan(Object... options) {
+    List<Object> all = new ArrayList<>(List.of("load", model.toString(), "--plan", "--json"));
+    all.addAll(Arrays.asList(options));
+    return only(cpu(all.toArray()));
+  }
+
+  private static List<String> names(JsonObject plan) {
+    return plan.getAsJsonArray("list").asList().stream()
+        .map(t -> t.getAsJsonObject().get("name").getAsString())
+        .toList();
+  }
+
+  /** Without a GPU, wherever there is one. */
+  private static Cli.Result cpu(Object... args) {
+    List<Object> all = new ArrayList<>(Arrays.asList(args));
+    all.add("--accelerator");
+    all.add("cpu");
+    return Cli.run(all.toArray());
   }
 
   @Test
   void ranksArePlannedWithoutReading() {
-    JsonObject plan =
-        json(
-            run(
-                "load",
-                model.toString(),
-                "--rank",
-                "1/4",
-                "--plan",
-                "--json",
-                "--accelerator",
-                "cpu"));
+    JsonObject plan = plan("--rank", "1/4");
     assertThat(plan.get("bytes").getAsLong()).isEqualTo((2 * 65536 + 128) / 4);
     assertThat(plan.get("read_bytes")).isEqualTo(plan.get("bytes"));
   }

@@ -1,0 +1,69 @@
+package io.gpunvme.cli;
+
+import io.gpunvme.core.storage.StorageAddress;
+import io.gpunvme.core.weights.Manifest;
+import io.gpunvme.core.weights.Weights;
+import java.io.IOException;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+
+/** Where a model's checksums are. */
+final class ManifestFiles {
+  static final String SUFFIX = ".manifest.json";
+
+  private ManifestFiles() {}
+
+  /**
+   * Checksums to verify a model with.
+   *
+   * @param given a file's name; empty: those stored with the model, or in a file beside it
+   */
+  static Manifest of(Weights weights, StorageAddress address, String given) throws IOException {
+    if (!given.isEmpty()) {
+      Path file = Path.of(given);
+      if (!Files.exists(file)) {
+        throw new NoSuchFileException(given);
+      }
+      return Manifest.read(file);
+    }
+    if (weights.storedManifest().isPresent()) {
+      return weights.storedManifest().get();
+    }
+    Path model = address.file();
+    List<Path> there = model == null ? List.of() : beside(model);
+    if (there.size() != 1) {
+      throw new UsageException(
+          "%s: %s; name one (--verify=FILE), or make one: gpunvme weights manifest %s"
+              .formatted(
+                  weights.name(),
+                  there.isEmpty()
+                      ? "no checksums with or beside it"
+                      : "several manifests: " + there,
+                  model == null ? weights.name() + " --out FILE" : model));
+    }
+    return Manifest.read(there.getFirst());
+  }
+
+  private static List<Path> beside(Path model) throws IOException {
+    if (!Files.isDirectory(model)) {
+      Path file = usual(model);
+      return Files.exists(file) ? List.of(file) : List.of();
+    }
+    List<Path> all = new ArrayList<>();
+    try (DirectoryStream<Path> files = Files.newDirectoryStream(model, "*" + SUFFIX)) {
+      files.forEach(all::add);
+    }
+    return all;
+  }
+
+  /** Where a manifest goes if nobody says where. */
+  static Path usual(Path model) {
+    return Files.isDirectory(model)
+        ? model.resolve("model" + SUFFIX)
+        : model.resolveSibling(model.getFileName() + SUFFIX);
+  }
+}

@@ -1,0 +1,25 @@
+package io.gpunvme.cli;
+
+import io.gpunvme.cli.output.Streams;
+import picocli.CommandLine.Command;
+
+/** {@code gpunvme weights WHAT}. */
+@Command(
+    name = "weights",
+    description = "Work on models' files: manifest takes checksums of their tensors.",
+    footer = {
+      "",
+      "Examples:",
+      "  gpunvme weights manifest /models/llama",
+      "  gpunvme weights manifest --help"
+    })
+final class WeightsCommand extends BaseCommand {
+  WeightsCommand(Streams streams) {
+    super(streams);
+  }
+
+  @Override
+  int run() {
+    throw new UsageException("say what about weights: manifest");
+  }
+}

@@ -1,0 +1,80 @@
+package io.gpunvme.cli;
+
+import io.gpunvme.cli.output.Progress;
+import io.gpunvme.cli.output.Streams;
+import io.gpunvme.core.storage.StorageAddress;
+import io.gpunvme.core.weights.Manifest;
+import io.gpunvme.core.weights.Weights;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Option;
+
+/** {@code gpunvme weights manifest MODEL}. */
+@Command(
+    name = "manifest",
+    description = {
+      "Take the CRC-32C of each tensor of a model and write them to a new file, which",
+      "'load --verify' compares with."
+    },
+    footer = {
+      "",
+      "Examples:",
+      "  gpunvme weights manifest model.safetensors     to model.safetensors.manifest.json",
+      "  gpunvme weights manifest /models/llama         to /models/llama/model.manifest.json",
+      "  gpunvme weights manifest a.gguf --device vfio:0000:01:00.0#1 --out a.manifest.json"
+    })
+final class WeightsManifestCommand extends ModelCommand {
+  @Option(
+      names = "--out",
+      paramLabel = "FILE",
+      description =
+          "Where they go, whole or not at all (MODEL.manifest.json; in a folder,"
+              + " model.manifest.json).")
+  private @Nullable Path out;
+
+  WeightsManifestCommand(Streams streams) {
+    super(streams);
+  }
+
+  @Override
+  int run(Weights weights, StorageAddress address) throws IOException {
+    Path target = target(address);
+    if (Files.exists(target)) {
+      throw new UsageException(target + " exists");
+    }
+    Manifest manifest;
+    try (OutputFile file = OutputFile.create(target);
+        Progress progress = Progress.on(streams())) {
+      progress.begin("checksums", weights.bytes());
+      manifest = weights.manifest(progress::moved);
+      file.stream().write((manifest.toJson() + "\n").getBytes(StandardCharsets.UTF_8));
+      file.commit();
+    }
+    int tensors = manifest.entries().size();
+    Map<String, Object> all = new LinkedHashMap<>();
+    all.put("manifest", target.toString());
+    all.put("tensors", tensors);
+    all.put("bytes", weights.bytes());
+    print(() -> out().printf("%s: CRC-32C of %d tensors%n", target, tensors), () -> all);
+    return ExitCode.OK;
+  }
+
+  private Path target(StorageAddress address) {
+    Path given = out;
+    if (given != null) {
+      return given;
+    }
+    Path model = address.file();
+    if (model == null) {
+      throw new UsageException(
+          address + " is on a device: say where the checksums go (--out FILE)");
+    }
+    return ManifestFiles.usual(model);
+  }
+}

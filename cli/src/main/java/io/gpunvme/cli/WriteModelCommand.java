@@ -1,0 +1,201 @@
+package io.gpunvme.cli;
+
+import io.gpunvme.cli.output.Progress;
+import io.gpunvme.cli.output.Sizes;
+import io.gpunvme.cli.output.Streams;
+import io.gpunvme.cli.output.Table;
+import io.gpunvme.core.accel.Accelerator;
+import io.gpunvme.core.fs.FileAddress;
+import io.gpunvme.core.storage.GpuStorage;
+import io.gpunvme.core.storage.StorageAddress;
+import io.gpunvme.core.storage.StorageOptions;
+import io.gpunvme.core.weights.LoadRequest.Order;
+import io.gpunvme.core.weights.RawModelWriter;
+import io.gpunvme.core.weights.RawWriteOptions;
+import io.gpunvme.core.weights.RawWriteReport;
+import io.gpunvme.core.weights.Weights;
+import io.gpunvme.core.weights.raw.Superblock;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.ITypeConverter;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.TypeConversionException;
+
+/** {@code gpunvme write-model MODEL --device DEVICE}. */
+@Command(
+    name = "write-model",
+    description = {
+      "Write a model to a namespace, partition or set without a file system: its tensors, aligned,",
+      "and an index with their checksums (docs/raw-models.md). 'load --device DEVICE' loads it.",
+      "It becomes valid at the end; interrupted, it leaves no model, and not the one before either."
+    },
+    footer = {
+      "",
+      "Examples:",
+      "  gpunvme write-model /models/llama --device vfio:0000:01:00.0 --allow-write",
+      "  gpunvme write-model a.gguf --device 'vfio:0000:01:00.0#2' --allow-write --verify",
+      "  gpunvme write-model a.gguf --device 'stripe:sim:file=a.img,sim:file=b.img' --allow-write",
+      "  gpunvme load --device 'vfio:0000:01:00.0#2' --verify"
+    })
+final class WriteModelCommand extends BaseCommand {
+  @Parameters(index = "0", paramLabel = "MODEL", description = ModelPlace.MODEL)
+  private String model = "";
+
+  @Option(
+      names = "--device",
+      paramLabel = "DEVICE",
+      required = true,
+      description =
+          "Where it goes: DEVICE or DEVICE#PARTITION; an image file, stripe:… or replica:….")
+  private String device = "";
+
+  @Option(
+      names = "--allow-write",
+      description = "Required: data on the device is going to be overwritten.")
+  private boolean allowWrite;
+
+  @Option(
+      names = "--overwrite",
+      description =
+          "Also if it begins with a file system, a partition table, or another raw model.")
+  private boolean overwrite;
+
+  @Option(
+      names = "--name",
+      paramLabel = "NAME",
+      description = "What the model is called there (the name of MODEL's file or folder).")
+  private @Nullable String name;
+
+  @Option(
+      names = "--order",
+      paramLabel = "ORDER",
+      converter = OrderConverter.class,
+      description = "file: as the tensors lie in the files; layers: by name (file).")
+  private Order order = Order.FILE;
+
+  @Option(
+      names = "--align",
+      paramLabel = "SIZE",
+      converter = Converters.Size.class,
+      description = "Where tensors begin: multiples of a power of two, 512 to 1MiB (4096).")
+  private long align = 4096;
+
+  @Option(names = "--verify", description = "Read everything back before it becomes valid.")
+  private boolean verify;
+
+  @Mixin private final AcceleratorOption accelerator = new AcceleratorOption();
+
+  WriteModelCommand(Streams streams) {
+    super(streams);
+  }
+
+  /** {@code file} or {@code layers}. */
+  static final class OrderConverter implements ITypeConverter<Order> {
+    @Override
+    public Order convert(String text) {
+      return switch (text) {
+        case "file" -> Order.FILE;
+        case "layers" -> Order.LAYERS;
+        default -> throw new TypeConversionException("'" + text + "' is neither file nor layers");
+      };
+    }
+  }
+
+  @Override
+  int run() throws IOException {
+    if (!allowWrite) {
+      throw new UsageException(
+          "write-model overwrites data on the device; add --allow-write to allow it");
+    }
+    StorageAddress source = ModelPlace.existing(ModelPlace.parse(model));
+    StorageAddress target = target(source);
+    RawWriteOptions options =
+        RawWriteOptions.named(name())
+            .order(order)
+            .alignment(align)
+            .overwrite(overwrite)
+            .verify(verify);
+    try (Accelerator opened = accelerator.open().accelerator();
+        Weights weights = Weights.open(source, opened, StorageOptions.defaults());
+        GpuStorage storage =
+            GpuStorage.open(target, opened, StorageOptions.defaults().withWrite(true))) {
+      RawModelWriter writer = RawModelWriter.prepare(weights, storage, options);
+      RawWriteReport report;
+      try (Progress progress = Progress.on(streams());
+          CancelledAtExit stop = new CancelledAtExit()) {
+        progress.begin(verify ? "write, verify" : "write", writer.listenedBytes());
+        stop.now(writer::cancel);
+        report = writer.run(progress::moved);
+      }
+      print(() -> printText(weights, report), () -> object(weights, report));
+    }
+    return ExitCode.OK;
+  }
+
+  private StorageAddress target(StorageAddress source) throws IOException {
+    FileAddress place = FileAddress.parse(device);
+    if (place.explicit()) {
+      throw new UsageException(
+          device + ": a raw model goes to a device or partition, not to a file in a file system");
+    }
+    FileAddress inside = source.inside() == null ? source.partition() : source.inside();
+    if (inside != null && inside.device().equals(place.device())) {
+      throw new UsageException(model + " is on the device that it would overwrite");
+    }
+    StorageAddress target = ModelPlace.existing(StorageAddress.on(place));
+    if (target.toString().equals(source.toString())) {
+      throw new UsageException(model + " would overwrite itself");
+    }
+    return target;
+  }
+
+  /** As long as the superblock has room for, whole characters. */
+  private String name() {
+    String given = name;
+    if (given != null) {
+      return given;
+    }
+    Path file = ModelPlace.parse(model).file();
+    Path last = file == null ? null : file.toAbsolutePath().normalize().getFileName();
+    String text = last == null ? model : last.toString();
+    while (text.getBytes(StandardCharsets.UTF_8).length > Superblock.LONGEST_NAME) {
+      text = text.substring(0, text.offsetByCodePoints(text.length(), -1));
+    }
+    return text;
+  }
+
+  private void printText(Weights weights, RawWriteReport r) {
+    out().printf("%s written to %s and flushed%n", weights.name(), device);
+    Table table = new Table(0);
+    table.row("tensors", r.tensors());
+    table.row("bytes", Sizes.format(r.bytes()));
+    table.row("on the device", Sizes.format(r.totalBytes()));
+    table.row("time", "%.3f s".formatted(r.nanos() / 1e9));
+    table.row("rate", "%.2f GB/s".formatted(r.gigabytesPerSecond()));
+    table.row(
+        "of writing",
+        "%.2f GB/s, %.3f s".formatted(r.writeGigabytesPerSecond(), r.writeNanos() / 1e9));
+    table.row("of reading", "%.3f s".formatted(r.readNanos() / 1e9));
+    table.row("path", r.path() + ": " + r.mode());
+    table.row("verified", r.verified() + " of " + r.tensors() + " tensors");
+    table.row("UUID", r.uuid());
+    table.print(out());
+  }
+
+  private Map<String, Object> object(Weights weights, RawWriteReport report) {
+    Map<String, Object> all = new LinkedHashMap<>();
+    all.put("model", weights.name());
+    all.put("format", weights.format());
+    all.put("device", device);
+    all.put("name", name());
+    report.toJson().asMap().forEach(all::put);
+    return all;
+  }
+}
