@@ -12,7 +12,7 @@ import java.util.SplittableRandom;
 import java.util.stream.IntStream;
 
 /** A random model as either format, and what a reader must find in it. */
-final class RandomModel {
+public final class RandomModel {
   private static final List<ElementType> SAFETENSORS =
       Arrays.stream(ElementType.values()).filter(ElementType::isSafetensors).toList();
   private static final List<ElementType> GGUF =
@@ -21,7 +21,7 @@ final class RandomModel {
     "model", "layers", "weight", "bias", "0", "17", "é", "重み", "😀", "\"", "\\", " ", "\n", ""
   };
 
-  final byte[] file;
+  public final byte[] file;
   final List<TensorInfo> tensors;
 
   private RandomModel(byte[] file, List<TensorInfo> tensors) {
@@ -76,7 +76,7 @@ final class RandomModel {
   }
 
   /** Tensors in any order, keys in any order, escapes and white space where they may be. */
-  static RandomModel safetensors(SplittableRandom random) {
+  public static RandomModel safetensors(SplittableRandom random) {
     record Placed(String name, ElementType type, long[] shape, long begin, long end) {}
     List<Placed> placed = new ArrayList<>();
     long at = 0;
@@ -120,7 +120,7 @@ final class RandomModel {
   }
 
   /** Metadata of every type, any alignment, the end padded or not. */
-  static RandomModel gguf(SplittableRandom random) {
+  public static RandomModel gguf(SplittableRandom random) {
     int alignment = 8 << random.nextInt(6);
     List<String> names = names(random, 12).stream().filter(n -> n.length() < 30).toList();
     List<String> keys = names(random, 6).stream().filter(k -> !k.isEmpty()).toList();
