@@ -95,7 +95,8 @@ public record RawModel(
           Kind.CORRUPT,
           device.name(),
           superblock.indexOffset(),
-          "the index's checksum is wrong; write the model again");
+          "the index's checksum is wrong; write the model again (of a stripe, check first that its"
+              + " members, their order and the unit are those that it was written with)");
     }
     return new Index(device.name(), superblock, bytes).read();
   }
