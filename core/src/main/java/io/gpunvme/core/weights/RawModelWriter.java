@@ -180,7 +180,11 @@ public final class RawModelWriter {
     }
     throwIfCancelled();
     Superblock superblock =
-        layout.superblock(index, UUID.randomUUID(), Instant.now().truncatedTo(ChronoUnit.MILLIS));
+        layout.superblock(
+            index,
+            UUID.randomUUID(),
+            Instant.now().truncatedTo(ChronoUnit.MILLIS),
+            RawWeights.stripe(target.address()));
     byte[] block = superblock.encode();
     write(0, block);
     target.flush();

@@ -1,12 +1,17 @@
 package io.gpunvme.core.weights;
 
+import io.gpunvme.core.fs.FileAddress;
 import io.gpunvme.core.fs.ImageReader;
 import io.gpunvme.core.storage.GpuStorage;
+import io.gpunvme.core.storage.SetShape;
+import io.gpunvme.core.storage.StorageAddress;
 import io.gpunvme.core.storage.StorageReader;
+import io.gpunvme.core.storage.Volume;
 import io.gpunvme.core.weights.format.MetaValue;
 import io.gpunvme.core.weights.format.ModelFiles.Placed;
 import io.gpunvme.core.weights.raw.RawModel;
 import io.gpunvme.core.weights.raw.RawTensor;
+import io.gpunvme.core.weights.raw.Stripe;
 import io.gpunvme.core.weights.raw.Superblock;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -45,11 +50,23 @@ final class RawWeights implements WeightSource {
    */
   static RawWeights open(GpuStorage storage) {
     try (StorageReader reader = new StorageReader(storage)) {
-      return new RawWeights(storage, RawModel.read(reader));
+      return new RawWeights(storage, RawModel.read(reader, stripe(storage.address())));
     } catch (RuntimeException e) {
       storage.close();
       throw e;
     }
+  }
+
+  /** The striped set that an address names, or is a partition of. */
+  static Stripe stripe(StorageAddress address) {
+    FileAddress partition = address.partition();
+    if (partition != null) {
+      return stripe(Volume.device(partition));
+    }
+    SetShape shape = address.shape();
+    return shape == null || !shape.isStriped()
+        ? Stripe.NONE
+        : new Stripe(address.members().size(), shape.unit());
   }
 
   @Override

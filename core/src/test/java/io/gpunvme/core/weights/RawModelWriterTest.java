@@ -456,14 +456,16 @@ class RawModelWriterTest {
   }
 
   @Test
-  void stripesInAnotherShapeAreFound() throws IOException {
+  void stripesInAnotherShapeAreRefused() throws IOException {
     String members =
         "stripe:sim:file=%s,sim:file=%s".formatted(image(), image("b.img", new byte[0]));
     write(StorageAddress.parse(members + ";unit=65536"), options());
-    assertThatExceptionOfType(FormatException.class)
-        .isThrownBy(
-            () -> Weights.open(StorageAddress.parse(members + ";unit=131072"), accelerator).close())
-        .withMessageContaining("stripe");
+    for (String other :
+        List.of(members + ";unit=131072", "sim:file=" + folder.resolve("disk.img"))) {
+      assertThatExceptionOfType(FormatException.class)
+          .isThrownBy(() -> Weights.open(StorageAddress.parse(other), accelerator).close())
+          .withMessageContaining("2 members in units of 65536");
+    }
   }
 
   @Test

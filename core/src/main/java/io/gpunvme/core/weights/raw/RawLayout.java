@@ -127,8 +127,12 @@ public final class RawLayout {
     return RawModel.index(format, metadata, all);
   }
 
-  /** The superblock that belongs to an index of this layout. */
-  public Superblock superblock(byte[] index, UUID uuid, Instant created) {
+  /**
+   * The superblock that belongs to an index of this layout.
+   *
+   * @param stripe what it is written to
+   */
+  public Superblock superblock(byte[] index, UUID uuid, Instant created, Stripe stripe) {
     return new Superblock(
         totalBytes(),
         indexOffset,
@@ -138,6 +142,7 @@ public final class RawLayout {
         alignment,
         uuid,
         created,
-        name);
+        name,
+        stripe);
   }
 }

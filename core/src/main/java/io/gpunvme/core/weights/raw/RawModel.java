@@ -82,11 +82,12 @@ public record RawModel(
    * Reads what a device begins with. Its tensors lie in the device, aligned and apart from each
    * other; what they hold is not looked at.
    *
+   * @param there what the device is: it must be what the model was written to
    * @throws FormatException if there is no raw model that can be used
    * @throws io.gpunvme.core.path.StorageException if reading fails
    */
-  public static RawModel read(BlockReader device) {
-    Superblock superblock = Superblock.read(device);
+  public static RawModel read(BlockReader device, Stripe there) {
+    Superblock superblock = Superblock.read(device, there);
     // Within the device, and no longer than the limit: the superblock has been checked.
     byte[] bytes = new byte[(int) superblock.indexBytes()];
     device.read(superblock.indexOffset(), MemorySegment.ofArray(bytes));
@@ -95,8 +96,7 @@ public record RawModel(
           Kind.CORRUPT,
           device.name(),
           superblock.indexOffset(),
-          "the index's checksum is wrong; write the model again (of a stripe, check first that its"
-              + " members, their order and the unit are those that it was written with)");
+          "the index's checksum is wrong; write the model again");
     }
     return new Index(device.name(), superblock, bytes).read();
   }

@@ -25,6 +25,7 @@ import java.util.zip.CRC32C;
  * @param uuid random, of this copy of the model
  * @param created when it was written, in whole milliseconds
  * @param name of the model, up to {@link #LONGEST_NAME} bytes of UTF-8
+ * @param stripe what it was written to
  */
 public record Superblock(
     long totalBytes,
@@ -35,7 +36,8 @@ public record Superblock(
     long alignment,
     UUID uuid,
     Instant created,
-    String name) {
+    String name,
+    Stripe stripe) {
   /** How long it is. */
   public static final int BYTES = 4096;
 
@@ -63,12 +65,14 @@ public record Superblock(
   static final int INDEX_AT = 24;
   static final int INDEX_BYTES_AT = 32;
   static final int INDEX_CRC_AT = 40;
+  static final int STRIPE_MEMBERS_AT = 44;
   static final int DATA_AT = 48;
   static final int ALIGNMENT_AT = 56;
   static final int UUID_AT = 64;
   static final int CREATED_AT = 80;
   static final int NAME_BYTES_AT = 88;
   static final int NAME_AT = 96;
+  static final int STRIPE_UNIT_AT = 352;
   static final int CRC_AT = BYTES - Integer.BYTES;
 
   /**
@@ -85,11 +89,12 @@ public record Superblock(
         indexOffset <= Long.MAX_VALUE - indexBytes && totalBytes == indexOffset + indexBytes,
         "%d bytes in all, and an index of %d at %d".formatted(totalBytes, indexBytes, indexOffset));
     require(utf8(name).length <= LONGEST_NAME, "a name of more than " + LONGEST_NAME + " bytes");
+    require(stripe.isPossible(), "been written to " + stripe);
   }
 
   private static void require(boolean right, String what) {
     if (!right) {
-      throw new InvalidRequestException("a raw model does not have " + what);
+      throw new InvalidRequestException("no raw model has " + what);
     }
   }
 
@@ -118,6 +123,8 @@ public record Superblock(
     block.putLong(INDEX_AT, indexOffset);
     block.putLong(INDEX_BYTES_AT, indexBytes);
     block.putInt(INDEX_CRC_AT, indexCrc32c);
+    block.putInt(STRIPE_MEMBERS_AT, stripe.members());
+    block.putLong(STRIPE_UNIT_AT, stripe.unit());
     block.putLong(DATA_AT, dataOffset);
     block.putLong(ALIGNMENT_AT, alignment);
     // RFC 9562 has the bytes of a UUID in network order.
@@ -150,11 +157,12 @@ public record Superblock(
   /**
    * Reads one.
    *
+   * @param there what the device is
    * @throws FormatException if there is none that can be used, or the device is shorter than what
    *     it says
    * @throws io.gpunvme.core.path.StorageException if reading fails
    */
-  public static Superblock read(BlockReader device) {
+  public static Superblock read(BlockReader device, Stripe there) {
     String where = device.name();
     if (!isThere(device)) {
       throw FormatException.of(
@@ -182,6 +190,13 @@ public record Superblock(
     } catch (InvalidRequestException | CharacterCodingException e) {
       throw corrupt(where, "the superblock contradicts itself: " + e.getMessage());
     }
+    if (!superblock.stripe.equals(there)) {
+      throw FormatException.of(
+          Kind.UNSUPPORTED,
+          where,
+          "the model was written to %s, and this is %s: open that"
+              .formatted(superblock.stripe, there));
+    }
     if (superblock.totalBytes > device.size()) {
       throw FormatException.at(
           Kind.TRUNCATED,
@@ -194,11 +209,14 @@ public record Superblock(
   }
 
   private static boolean restIsZero(ByteBuffer block) {
-    int rest = block.getInt(INDEX_CRC_AT + Integer.BYTES);
+    int rest = 0;
     for (int i = NAME_BYTES_AT + 1; i < NAME_AT; i++) {
       rest |= block.get(i);
     }
-    for (int i = NAME_AT + Byte.toUnsignedInt(block.get(NAME_BYTES_AT)); i < CRC_AT; i++) {
+    for (int i = NAME_AT + Byte.toUnsignedInt(block.get(NAME_BYTES_AT)); i < STRIPE_UNIT_AT; i++) {
+      rest |= block.get(i);
+    }
+    for (int i = STRIPE_UNIT_AT + Long.BYTES; i < CRC_AT; i++) {
       rest |= block.get(i);
     }
     return rest == 0;
@@ -217,7 +235,8 @@ public record Superblock(
         block.getLong(ALIGNMENT_AT),
         new UUID(id.getLong(), id.getLong()),
         Instant.ofEpochMilli(block.getLong(CREATED_AT)),
-        StandardCharsets.UTF_8.newDecoder().decode(text).toString());
+        StandardCharsets.UTF_8.newDecoder().decode(text).toString(),
+        new Stripe(block.getInt(STRIPE_MEMBERS_AT), block.getLong(STRIPE_UNIT_AT)));
   }
 
   private static FormatException corrupt(String where, String what) {

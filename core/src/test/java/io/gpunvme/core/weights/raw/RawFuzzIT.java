@@ -25,6 +25,9 @@ class RawFuzzIT {
   private static final int MUTATIONS = 120_000;
   private static final int PER_MODEL = 200;
 
+  /** Up to behind the last field of the superblock. */
+  private static final int HEAD = 400;
+
   /** Objects for an index of so many bytes; decoders and readers have buffers of their own. */
   private static final long MEMORY_PER_BYTE = 400;
 
@@ -63,8 +66,8 @@ class RawFuzzIT {
     if (ofIndex) {
       mutateIndex(random, image, bad, sealed);
     } else {
-      byte[] block = Mutations.mutated(random, Arrays.copyOf(bad, 128));
-      System.arraycopy(block, 0, bad, 0, Math.min(block.length, 128));
+      byte[] block = Mutations.mutated(random, Arrays.copyOf(bad, HEAD));
+      System.arraycopy(block, 0, bad, 0, Math.min(block.length, HEAD));
     }
     if (sealed) {
       int crc = RawImage.crc(bad, 0, Superblock.CRC_AT);
@@ -106,7 +109,7 @@ class RawFuzzIT {
     ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
     long before = threads.getCurrentThreadAllocatedBytes();
     try {
-      return RawModel.read(device);
+      return RawModel.read(device, RawImage.STRIPE);
     } catch (FormatException e) {
       assertThat(e.file()).isEqualTo("memory");
       assertThat(e.getMessage()).hasSizeLessThan(1000).startsWith("memory");

@@ -22,6 +22,8 @@ final class RawImage {
   static final UUID ID = new UUID(0x0123456789ABCDEFL, 0x8123456789ABCDEFL);
   static final Instant WHEN = Instant.parse("2026-11-22T08:00:00.123Z");
 
+  static final Stripe STRIPE = new Stripe(3, 65_536);
+
   final byte[] bytes;
   final RawLayout layout;
 
@@ -80,7 +82,7 @@ final class RawImage {
   /** Another index, with a superblock that fits it. */
   void put(byte[] index) {
     System.arraycopy(index, 0, bytes, (int) layout.indexOffset(), index.length);
-    byte[] block = layout.superblock(index, ID, WHEN).encode();
+    byte[] block = layout.superblock(index, ID, WHEN, STRIPE).encode();
     System.arraycopy(block, 0, bytes, 0, block.length);
   }
 
@@ -114,7 +116,7 @@ final class RawImage {
   }
 
   RawModel read() {
-    return RawModel.read(new MemoryDevice(bytes));
+    return RawModel.read(new MemoryDevice(bytes), STRIPE);
   }
 
   static int crc(byte[] bytes, long offset, long length) {

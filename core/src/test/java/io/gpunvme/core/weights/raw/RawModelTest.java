@@ -39,6 +39,7 @@ class RawModelTest {
     assertThat(model.superblock().uuid()).isEqualTo(RawImage.ID);
     assertThat(model.superblock().created()).isEqualTo(RawImage.WHEN);
     assertThat(model.superblock().name()).isEqualTo("a model");
+    assertThat(model.superblock().stripe()).isEqualTo(RawImage.STRIPE);
     assertThat(model.superblock().totalBytes()).isEqualTo(image.bytes.length);
     assertThat(model.format()).isEqualTo("safetensors");
     assertThat(model.metadata()).isEqualTo(RawImage.metadata());
@@ -64,6 +65,7 @@ class RawModelTest {
     assertThat(b.getLong(24)).isEqualTo(image.layout.indexOffset());
     assertThat(b.getLong(32)).isEqualTo(image.bytes.length - 1000 - image.layout.indexOffset());
     assertThat(b.getInt(40)).isEqualTo(RawImage.crc(image.bytes, b.getLong(24), b.getLong(32)));
+    assertThat(b.getInt(44)).isEqualTo(3);
     assertThat(b.getLong(48)).isEqualTo(4096);
     assertThat(b.getLong(56)).isEqualTo(4096);
     assertThat(b.get(64)).isEqualTo((byte) 0x01);
@@ -71,6 +73,7 @@ class RawModelTest {
     assertThat(b.getLong(80)).isEqualTo(RawImage.WHEN.toEpochMilli());
     assertThat(b.get(88)).isEqualTo((byte) 7);
     assertThat(new String(image.bytes, 96, 7, StandardCharsets.UTF_8)).isEqualTo("a model");
+    assertThat(b.getLong(352)).isEqualTo(65_536);
     assertThat(b.getInt(4092)).isEqualTo(RawImage.crc(image.bytes, 0, 4092));
   }
 
@@ -89,10 +92,10 @@ class RawModelTest {
             List.of());
     byte[] index = layout.index(Map.of());
     byte[] bytes = new byte[(int) layout.totalBytes()];
-    byte[] block = layout.superblock(index, RawImage.ID, RawImage.WHEN).encode();
+    byte[] block = layout.superblock(index, RawImage.ID, RawImage.WHEN, Stripe.NONE).encode();
     System.arraycopy(block, 0, bytes, 0, block.length);
     System.arraycopy(index, 0, bytes, (int) layout.indexOffset(), index.length);
-    Map<String, MetaValue> read = RawModel.read(new MemoryDevice(bytes)).metadata();
+    Map<String, MetaValue> read = RawModel.read(new MemoryDevice(bytes), Stripe.NONE).metadata();
     assertThat(((Items) read.get("words")).first(9)).isEqualTo(words.first(9));
     Items nested = (Items) read.get("nested");
     assertThat(nested.elementType()).isEqualTo(ValueType.ARRAY);
@@ -146,7 +149,12 @@ class RawModelTest {
         wrong("one bit", Kind.CORRUPT, i -> i.bytes[3000] ^= 1),
         wrong("version", Kind.UNSUPPORTED, sealed(b -> b.putInt(8, 2))),
         wrong("length", Kind.UNSUPPORTED, sealed(b -> b.putInt(12, 8192))),
-        wrong("reserved word", Kind.UNSUPPORTED, sealed(b -> b.putInt(44, 1))),
+        wrong("another unit", Kind.UNSUPPORTED, sealed(b -> b.putLong(352, 4096))),
+        wrong("a stripe of one", Kind.CORRUPT, sealed(b -> b.putInt(44, 1))),
+        wrong("a stripe without a unit", Kind.CORRUPT, sealed(b -> b.putLong(352, 0))),
+        wrong("a unit without a stripe", Kind.CORRUPT, sealed(b -> b.putInt(44, 0))),
+        wrong("a unit of 3000", Kind.CORRUPT, sealed(b -> b.putLong(352, 3000))),
+        wrong("behind the unit", Kind.UNSUPPORTED, sealed(b -> b.put(360, (byte) 1))),
         wrong("reserved byte", Kind.UNSUPPORTED, sealed(b -> b.put(95, (byte) 1))),
         wrong("rest", Kind.UNSUPPORTED, sealed(b -> b.put(4091, (byte) 1))),
         wrong("behind the name", Kind.UNSUPPORTED, sealed(b -> b.put(96 + 7, (byte) 1))),
@@ -255,7 +263,7 @@ class RawModelTest {
   void whereNothingIsTheCommandIsNamed() {
     for (int size : new int[] {0, 7, 4095, 10_000}) {
       assertThatExceptionOfType(FormatException.class)
-          .isThrownBy(() -> RawModel.read(new MemoryDevice(new byte[size])))
+          .isThrownBy(() -> RawModel.read(new MemoryDevice(new byte[size]), Stripe.NONE))
           .satisfies(e -> assertThat(e.kind()).isEqualTo(Kind.NOT_THIS_FORMAT))
           .withMessageContaining("gpunvme write-model");
     }
