@@ -60,8 +60,23 @@ builds_again_only_after_a_change() {
   "$tmp/fresh/gpunvme" --version
 }
 
+# Wrongly called, it must not begin: that would be this test once more.
+test_knows_its_arguments() {
+  local wrong code
+  timeout 20 "$root/test" --help >"$tmp/out" 2>"$tmp/err" || return 1
+  cat "$tmp/out" "$tmp/err"
+  grep -q '\./test --help' "$tmp/out" && [ ! -s "$tmp/err" ] || return 1
+  for wrong in --no-such core ''; do
+    code=0
+    timeout 20 "$root/test" "$wrong" >"$tmp/out" 2>"$tmp/err" || code=$?
+    cat "$tmp/out" "$tmp/err"
+    [ $code = 2 ] && [ ! -s "$tmp/out" ] && grep -q -- "'$wrong'" "$tmp/err" || return 1
+  done
+}
+
 "$root/gpunvme" --version >"$tmp/version" # builds where there is nothing yet
 
+check test-knows-its-arguments test_knows_its_arguments
 check help-through-a-symlink help_through_a_symlink
 check explains-a-missing-jdk explains_a_missing_jdk
 check two-first-runs-build-once two_first_runs_build_once
