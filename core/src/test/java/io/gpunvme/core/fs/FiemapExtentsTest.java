@@ -7,6 +7,7 @@ import io.gpunvme.core.fs.FileSystemException.Kind;
 import io.gpunvme.ffi.Fiemap;
 import io.gpunvme.ffi.Posix;
 import io.gpunvme.ffi.PosixException;
+import io.gpunvme.testing.Programs;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -96,7 +97,7 @@ class FiemapExtentsTest {
   /** More extents than the kernel tells at a time, compared with e2fsprogs' own reading. */
   @Test
   void asFilefragHasIt() throws IOException {
-    Tools.need("e2fsprogs", "filefrag");
+    Programs.need("e2fsprogs", "filefrag");
     Path file = folder.resolve("fragmented.bin");
     try (FileChannel channel =
         FileChannel.open(file, StandardOpenOption.CREATE, StandardOpenOption.WRITE)) {
@@ -107,7 +108,7 @@ class FiemapExtentsTest {
     List<FileExtent> ours = ask(file);
     assertThat(ours).hasSize(5999);
 
-    String said = new String(Tools.run("filefrag", "-v", file), StandardCharsets.UTF_8);
+    String said = new String(Programs.run("filefrag", "-v", file), StandardCharsets.UTF_8);
     Matcher line =
         Pattern.compile("(?m)^ *\\d+: *(\\d+)\\.\\. *\\d+: *(\\d+)\\.\\. *\\d+: *(\\d+):")
             .matcher(said);

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import io.gpunvme.core.fs.FileSystemException.Kind;
 import io.gpunvme.core.fs.partition.Disk;
+import io.gpunvme.testing.Programs;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
@@ -26,9 +27,9 @@ class FileSystemsTest {
 
   /** A small volume with a file; too small for Windows, not for us. */
   private byte[] fat(String label) throws IOException {
-    Tools.need("dosfstools", "mkfs.vfat");
+    Programs.need("dosfstools", "mkfs.vfat");
     Path image = folder.resolve(label);
-    Tools.run("mkfs.vfat", "-F", 32, "-s", 1, "-n", label, "-C", image, 2048);
+    Programs.run("mkfs.vfat", "-F", 32, "-s", 1, "-n", label, "-C", image, 2048);
     byte[] volume = Files.readAllBytes(image);
     Files.delete(image);
     return volume;
@@ -62,11 +63,11 @@ class FileSystemsTest {
 
   @Test
   void ext4() throws IOException {
-    Tools.need("e2fsprogs", "mke2fs");
+    Programs.need("e2fsprogs", "mke2fs");
     Path image = folder.resolve("ext4.img");
     Path source = Files.createDirectory(folder.resolve("source"));
     Files.writeString(source.resolve("hello.txt"), "content of a file on ext4");
-    Tools.run("mke2fs", "-q", "-t", "ext4", "-L", "four", "-d", source, image, "4M");
+    Programs.run("mke2fs", "-q", "-t", "ext4", "-L", "four", "-d", source, image, "4M");
     Disk disk = disk().partition(0, LINUX, FIRST, FIRST + 8191, "linux").gpt();
     put(disk, FIRST, Files.readAllBytes(image));
 
@@ -96,18 +97,18 @@ class FileSystemsTest {
     assertThat(opened.fileSystem().label()).isEqualTo("ONE");
     assertThat(opened.fileSystem().type()).isEqualTo("vfat");
     assertThat(opened.fileSystem().blockSize()).isEqualTo(512);
-    fails(Kind.NOT_FOUND, disk, 1, "image#1", "no file system");
+    fails(Kind.NOT_FOUND, disk, 1, "memory#1", "no file system");
     fails(Kind.NOT_FOUND, disk, 3, "no partition #3", "#2 (Linux files 'models'", "with vfat");
   }
 
   /** Extents count from the start of the device: that is what NVMe commands need. */
   @Test
   void placesOnTheDevice() throws IOException {
-    Tools.need("mtools", "mcopy");
+    Programs.need("mtools", "mcopy");
     Path image = folder.resolve("fat.img");
-    Tools.run("mkfs.vfat", "-F", 32, "-s", 1, "-C", image, 40_000);
+    Programs.run("mkfs.vfat", "-F", 32, "-s", 1, "-C", image, 40_000);
     Path file = Files.writeString(folder.resolve("content"), "the content of a file");
-    Tools.run("mcopy", "-i", image, file, "::/a.txt");
+    Programs.run("mcopy", "-i", image, file, "::/a.txt");
     byte[] volume = Files.readAllBytes(image);
     Disk disk = new Disk(512, FIRST + volume.length / 512 + 100);
     disk.mbr(0, 0, 0x0C, FIRST, volume.length / 512);

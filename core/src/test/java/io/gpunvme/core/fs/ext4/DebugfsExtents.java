@@ -25,7 +25,7 @@ final class DebugfsExtents {
       requests.add("stat <%d>".formatted(inode));
     }
     Map<Long, Map<Long, Long>> all = new HashMap<>();
-    String answer = Tools.debugfs(image, requests);
+    String answer = E2fs.debug(image, requests);
     for (String part : answer.split("(?m)^debugfs: ")) {
       Matcher number = Pattern.compile("^Inode: (\\d+)", Pattern.MULTILINE).matcher(part);
       if (number.find()) {

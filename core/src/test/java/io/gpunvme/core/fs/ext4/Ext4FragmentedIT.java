@@ -2,6 +2,7 @@ package io.gpunvme.core.fs.ext4;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.gpunvme.core.fs.BytesReader;
 import io.gpunvme.core.fs.FileExtent;
 import io.gpunvme.core.fs.FileNode;
 import io.gpunvme.core.fs.FileSystem;
@@ -39,7 +40,7 @@ class Ext4FragmentedIT {
 
   @BeforeAll
   static void tools() {
-    Tools.require("mke2fs", "debugfs", "e2fsck");
+    E2fs.need("mke2fs", "debugfs", "e2fsck");
   }
 
   /**
@@ -53,18 +54,18 @@ class Ext4FragmentedIT {
     Path source = Files.createDirectory(folder.resolve("source"));
     Files.write(source.resolve("deep"), content);
     Path image = folder.resolve("image");
-    Tools.mke2fs(image, "64M", options + " -b 1024", source);
+    E2fs.make(image, "64M", options + " -b 1024", source);
     List<String> requests = new ArrayList<>();
     for (int i = 1; i < blocks; i += 2) {
       requests.add("punch /deep %d %d".formatted(i, i));
       Arrays.fill(content, i * BLOCK, (i + 1) * BLOCK, (byte) 0);
     }
     Collections.shuffle(requests, new Random(1));
-    Tools.debugfs(image, requests);
+    E2fs.debug(image, requests);
 
-    assertThat(Tools.debugfs(image, "ex /deep").contains(" 3/ 3 ")).isTrue();
+    assertThat(E2fs.debug(image, "ex /deep").contains(" 3/ 3 ")).isTrue();
     check(image, "deep", content);
-    Tools.run(List.of(0, 1), List.of("e2fsck", "-fyD", image.toString()));
+    E2fs.check(image);
     check(image, "deep", content);
   }
 
@@ -99,21 +100,21 @@ class Ext4FragmentedIT {
     byte[] content = SourceTree.bytes(random, 1_800_000);
     Path file = Files.write(folder.resolve("content"), content);
     Path image = folder.resolve("image");
-    Tools.mke2fs(
+    E2fs.make(
         image, options.substring(0, 2), options.substring(3) + " -b 1024 -N 4200 -m 0", source);
     List<String> requests = new ArrayList<>();
     for (int i = 0; i < 4000; i += 2) {
       requests.add("rm /small" + i);
     }
     requests.add("write %s scattered".formatted(file));
-    Tools.debugfs(image, requests);
+    E2fs.debug(image, requests);
 
     check(image, "scattered", content);
     try (ImageReader reader = ImageReader.open(image)) {
       FileNode node = Ext4.open(reader, Ext4Options.STRICT).find("scattered", true);
       assertThat(node.extents()).hasSizeGreaterThan(500);
       Path dump = folder.resolve("dump");
-      Tools.debugfs(image, "dump /scattered " + dump);
+      E2fs.debug(image, "dump /scattered " + dump);
       assertThat(TreeCheck.digest(node)).isEqualTo(TreeCheck.digest(dump));
     }
   }
@@ -126,7 +127,7 @@ class Ext4FragmentedIT {
     Path image = folder.resolve("image");
     String options =
         "-t ext4 -b 1024 -O bigalloc,^has_journal,^resize_inode,^metadata_csum,uninit_bg -C 65536";
-    Tools.mke2fs(image, "5T", options + " -N 20480", source);
+    E2fs.make(image, "5T", options + " -N 20480", source);
     long block = (1L << 32) + 123_456;
     byte[] content = SourceTree.bytes(new SplittableRandom(6), BLOCK);
     try (FileChannel channel = FileChannel.open(image, StandardOpenOption.WRITE);
@@ -139,7 +140,7 @@ class Ext4FragmentedIT {
       place.putShort((short) (block >>> 32)).putInt((int) block).flip();
       channel.write(place, volume.inode(inode, "").deviceOffset + Inode.MAP + 12 + 6);
     }
-    assertThat(Tools.debugfs(image, "ex /file")).contains(Long.toString(block));
+    assertThat(E2fs.debug(image, "ex /file")).contains(Long.toString(block));
     check(image, "file", content);
   }
 
@@ -149,10 +150,10 @@ class Ext4FragmentedIT {
     byte[] content = SourceTree.bytes(new SplittableRandom(4), 10 * BLOCK + 100);
     Files.write(source.resolve("file"), content);
     Path image = folder.resolve("image");
-    Tools.mke2fs(image, "8M", "-t ext4 -b 1024", source);
+    E2fs.make(image, "8M", "-t ext4 -b 1024", source);
     // Blocks 3 to 5 once had bytes, now they are allocated, not written; so are 11 to 50, of which
     // 11 to 20 are in the file, and 40 to 60 lie behind its end.
-    Tools.debugfs(
+    E2fs.debug(
         image,
         "punch /file 3 5",
         "fallocate /file 3 5",
@@ -161,7 +162,7 @@ class Ext4FragmentedIT {
     byte[] expected = Arrays.copyOf(content, 40 * BLOCK);
     Arrays.fill(expected, 3 * BLOCK, 6 * BLOCK, (byte) 0);
 
-    assertThat(Tools.debugfs(image, "ex /file")).contains("Uninit");
+    assertThat(E2fs.debug(image, "ex /file")).contains("Uninit");
     check(image, "file", withoutSlack(image, expected));
     try (ImageReader reader = ImageReader.open(image)) {
       FileNode node = Ext4.open(reader, Ext4Options.STRICT).find("file", true);
@@ -174,7 +175,7 @@ class Ext4FragmentedIT {
   /** What is behind the old end in the last block that was written is part of the file now. */
   private byte[] withoutSlack(Path image, byte[] expected) throws IOException {
     Path dump = folder.resolve("dump");
-    Tools.debugfs(image, "dump /file " + dump);
+    E2fs.debug(image, "dump /file " + dump);
     byte[] theirs = Files.readAllBytes(dump);
     assertThat(Arrays.mismatch(theirs, expected)).isEqualTo(-1);
     return theirs;
@@ -199,14 +200,14 @@ class Ext4FragmentedIT {
     }
     Files.write(source.resolve("huge"), new byte[1]);
     Path image = folder.resolve("image");
-    Tools.mke2fs(image, "64M", options, source);
+    E2fs.make(image, "64M", options, source);
     List<Long> targets = inodes(image);
     Path names = folder.resolve("names");
     writeNames(names, blockSize, targets, options.contains("^metadata_csum") ? 0 : 12);
-    Tools.debugfs(image, "rm /huge", "write %s huge".formatted(names), "sif /huge mode 040755");
-    Tools.run(List.of(0, 1), List.of("e2fsck", "-fyD", image.toString()));
+    E2fs.debug(image, "rm /huge", "write %s huge".formatted(names), "sif /huge mode 040755");
+    E2fs.check(image);
     try (ImageReader file = ImageReader.open(image)) {
-      MemoryImage reader = MemoryImage.of(image);
+      BytesReader reader = BytesReader.of(image);
       FileSystem fs = Ext4.open(reader, Ext4Options.STRICT);
       assertThat(fs.find("huge", true).details().get("flags")).contains("indexed");
       Map<String, Long> found = new TreeMap<>();
@@ -214,13 +215,13 @@ class Ext4FragmentedIT {
       assertThat(found.size()).isEqualTo(NAMES);
       reader.forget();
       for (int i = 0; i < NAMES; i += 97) {
-        long before = reader.reads;
+        long before = reader.reads();
         FileSystem fresh = i % 9700 == 0 ? Ext4.open(reader, Ext4Options.STRICT) : fs;
         assertThat(fresh.find("huge/" + name(i), true).id())
             .isEqualTo(found.get(name(i)))
             .isEqualTo(targets.get(i % TARGETS));
         // Superblock, group, inodes, extents, index of three levels, leaf; not thousands.
-        assertThat(reader.reads - before).isLessThan(60);
+        assertThat(reader.reads() - before).isLessThan(60);
       }
       assertThat(reader.size()).isEqualTo(file.size());
     }

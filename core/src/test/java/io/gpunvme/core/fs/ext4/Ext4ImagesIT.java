@@ -25,7 +25,7 @@ class Ext4ImagesIT {
 
   @BeforeAll
   static void fill() throws IOException {
-    Tools.require("mke2fs", "debugfs", "e2fsck");
+    E2fs.need("mke2fs", "debugfs", "e2fsck");
     source = Files.createDirectory(folder.resolve("source"));
     SourceTree.fill(source, 1500, SourceTree.SPARSE_BYTES);
   }
@@ -72,9 +72,9 @@ class Ext4ImagesIT {
     Path image = folder.resolve("image");
     Files.deleteIfExists(image);
     prepareSparse(sparse.equals("large"));
-    Tools.mke2fs(image, size, "-L label-of-it " + options, source);
+    E2fs.make(image, size, "-L label-of-it " + options, source);
     if (index.equals("indexed")) {
-      Tools.run(List.of(0, 1), List.of("e2fsck", "-fyD", image.toString()));
+      E2fs.check(image);
     }
     try (ImageReader reader = ImageReader.open(image)) {
       FileSystem fs = Ext4.open(reader, Ext4Options.STRICT);

@@ -7,6 +7,7 @@ import io.gpunvme.core.fs.FileNode;
 import io.gpunvme.core.fs.FileSystem;
 import io.gpunvme.core.fs.FileSystemException;
 import io.gpunvme.core.fs.ImageReader;
+import io.gpunvme.testing.Programs;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
@@ -31,21 +32,22 @@ class Ext4KernelIT {
 
   @BeforeEach
   void prepare() throws IOException {
-    Tools.require("mke2fs", "debugfs", "mount", "umount", "bash");
+    E2fs.need("mke2fs", "debugfs");
+    Programs.need("mount", "mount", "umount");
     image = folder.resolve("image");
     mounted = Files.createDirectory(folder.resolve("mounted"));
   }
 
   private void mount(String options) {
     try {
-      Tools.run("mount", "-o", "loop," + options, image.toString(), mounted.toString());
+      Programs.run("mount", "-o", "loop," + options, image, mounted);
     } catch (AssertionError e) {
       Assumptions.abort("loop mounts are not possible here: " + e.getMessage());
     }
   }
 
   private void shell(String script) {
-    Tools.run("bash", "-euc", "cd \"$1\"\n" + script, "bash", mounted.toString());
+    Programs.run("bash", "-euc", "cd \"$1\"\n" + script, "bash", mounted);
   }
 
   @ParameterizedTest
@@ -59,7 +61,7 @@ class Ext4KernelIT {
         "-t ext2 -b 1024",
       })
   void allThatTheKernelWroteIsRead(String options) throws IOException {
-    Tools.mke2fs(image, "128M", options, null);
+    E2fs.make(image, "128M", options, null);
     mount("rw");
     try {
       SourceTree.fill(mounted, 3000, options.contains("ext4") ? SourceTree.SPARSE_BYTES : 300_000);
@@ -83,7 +85,7 @@ class Ext4KernelIT {
           chmod 4751 file-0; chmod 1777 many; chown 70000:80000 file-60
           touch -d 1950-01-02T03:04:05Z file-59; touch -d 2200-01-02T03:04:05Z link-file
           """);
-      Tools.run("umount", mounted.toString());
+      Programs.run("umount", mounted);
       mount("ro");
       try (ImageReader reader = ImageReader.open(image)) {
         FileSystem fs = Ext4.open(reader, Ext4Options.STRICT);
@@ -92,13 +94,13 @@ class Ext4KernelIT {
         assertThat(fs.find("file-0", true).details()).containsEntry("mode", "-rwsr-x--x");
       }
     } finally {
-      Tools.run(List.of(0, 1, 32), List.of("umount", mounted.toString()));
+      Programs.text(List.of(0, 1, 32), "umount", mounted);
     }
   }
 
   @Test
   void aHundredThousandFilesAreFound() throws IOException {
-    Tools.mke2fs(image, "256M", "-t ext4 -b 1024 -N 120000", null);
+    E2fs.make(image, "256M", "-t ext4 -b 1024 -N 120000", null);
     Map<String, Long> theirs = new HashMap<>();
     mount("rw");
     try {
@@ -108,7 +110,7 @@ class Ext4KernelIT {
         theirs.put(file.getFileName().toString(), (Long) Files.getAttribute(file, "unix:ino"));
       }
     } finally {
-      Tools.run(List.of(0, 1, 32), List.of("umount", mounted.toString()));
+      Programs.text(List.of(0, 1, 32), "umount", mounted);
     }
     try (ImageReader reader = ImageReader.open(image)) {
       FileSystem fs = Ext4.open(reader, Ext4Options.STRICT);
@@ -125,15 +127,15 @@ class Ext4KernelIT {
   /** A copy taken while it is mounted has a journal to be replayed. */
   @Test
   void aJournalToBeReplayedIsRefusedUnlessToldToGoOn() throws IOException {
-    Tools.mke2fs(image, "32M", "-t ext4", null);
+    E2fs.make(image, "32M", "-t ext4", null);
     Path copy = folder.resolve("copy");
     mount("rw");
     try {
       Files.writeString(mounted.resolve("file"), "text");
-      Tools.run("sync", "-f", mounted.toString());
+      Programs.run("sync", "-f", mounted);
       Files.copy(image, copy);
     } finally {
-      Tools.run(List.of(0, 1, 32), List.of("umount", mounted.toString()));
+      Programs.text(List.of(0, 1, 32), "umount", mounted);
     }
     try (ImageReader reader = ImageReader.open(copy)) {
       assertThatThrownBy(() -> Ext4.open(reader, Ext4Options.STRICT))

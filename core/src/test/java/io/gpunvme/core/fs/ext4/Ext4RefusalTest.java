@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
+import io.gpunvme.core.fs.BytesReader;
 import io.gpunvme.core.fs.FileNode;
 import io.gpunvme.core.fs.FileSystem;
 import io.gpunvme.core.fs.FileSystemException;
@@ -29,15 +30,15 @@ class Ext4RefusalTest {
 
   @BeforeAll
   static void make(@TempDir Path first, @TempDir Path second) throws IOException {
-    Tools.require("mke2fs", "debugfs", "e2fsck");
+    E2fs.need("mke2fs", "debugfs", "e2fsck");
     String options = "-t ext4 -b 1024 -N 128 -O ^has_journal,^resize_inode";
-    plain = SmallImages.make(first, options + ",^metadata_csum").bytes;
-    checked = SmallImages.make(second, options).bytes;
+    plain = SmallImages.make(first, options + ",^metadata_csum");
+    checked = SmallImages.make(second, options);
   }
 
   private static FileSystemException failure(byte[] image) {
     return catchThrowableOfType(
-        FileSystemException.class, () -> Ext4.open(new MemoryImage(image), Ext4Options.STRICT));
+        FileSystemException.class, () -> Ext4.open(new BytesReader(image), Ext4Options.STRICT));
   }
 
   private static byte[] with(byte[] image, int at, int bytes, long value) {
@@ -90,7 +91,7 @@ class Ext4RefusalTest {
   void unknownFeaturesThatOnlyForbidWritingAreNoMatter() {
     byte[] image = with(plain, SUPER + 0x64, 4, 0x8000_0003L);
     image = with(image, SUPER + 0x5C, 4, 0x8000_0020L);
-    assertThat(Everything.in(new MemoryImage(image), true).refusals()).isZero();
+    assertThat(Everything.in(new BytesReader(image), true).refusals()).isZero();
   }
 
   @Test
@@ -105,7 +106,7 @@ class Ext4RefusalTest {
   @Test
   void aJournalIsOverlookedWhenAsked() {
     byte[] image = with(plain, SUPER + 0x60, 4, 0x2c6);
-    FileSystem fs = Ext4.open(new MemoryImage(image), new Ext4Options(true));
+    FileSystem fs = Ext4.open(new BytesReader(image), new Ext4Options(true));
     assertThat(fs.find("few/a1", true).size()).isEqualTo(300);
   }
 
@@ -121,7 +122,7 @@ class Ext4RefusalTest {
   })
   void changedMetadataIsNamed(String what, String place) throws IOException {
     byte[] image = checked.clone();
-    MemoryImage reader = new MemoryImage(image);
+    BytesReader reader = new BytesReader(image);
     FileSystem fs = Ext4.open(reader, Ext4Options.STRICT);
     Volume volume = new Volume(reader, Ext4Options.STRICT);
     int at =
@@ -142,7 +143,7 @@ class Ext4RefusalTest {
     image[at] ^= 4;
     assertThatThrownBy(
             () -> {
-              FileSystem changed = Ext4.open(new MemoryImage(image), Ext4Options.STRICT);
+              FileSystem changed = Ext4.open(new BytesReader(image), Ext4Options.STRICT);
               changed.find("holes", true).extents();
               changed.find("many", true).list(entry -> {});
             })
@@ -166,12 +167,12 @@ class Ext4RefusalTest {
   void inodesThatAreNotReadAreRefusedAndTheOthersAreRead(
       String path, String flags, Kind kind, String message) {
     byte[] image = with(plain, SUPER + 0x60, 4, 0x302c2); // encrypt and casefold
-    Volume volume = new Volume(new MemoryImage(image), Ext4Options.STRICT);
-    FileSystem before = Ext4.open(new MemoryImage(image), Ext4Options.STRICT);
+    Volume volume = new Volume(new BytesReader(image), Ext4Options.STRICT);
+    FileSystem before = Ext4.open(new BytesReader(image), Ext4Options.STRICT);
     long inode = before.find(path, true).id();
     int at = (int) volume.inode(inode, "").deviceOffset;
     byte[] changed = with(image, at + 0x20, 4, Long.decode(flags));
-    FileSystem fs = Ext4.open(new MemoryImage(changed), Ext4Options.STRICT);
+    FileSystem fs = Ext4.open(new BytesReader(changed), Ext4Options.STRICT);
     FileNode node = fs.find(path, true);
     assertThat(node.details()).containsKey("mode");
     assertThatThrownBy(
@@ -192,8 +193,8 @@ class Ext4RefusalTest {
   /** Each block of the map would be read 256 times as often as the one that names it. */
   @Test
   void aBlockMapInACircleIsRefused(@TempDir Path own) throws IOException {
-    byte[] image = SmallImages.make(own, "-t ext2 -b 1024 -N 128").bytes;
-    Volume volume = new Volume(new MemoryImage(image), Ext4Options.STRICT);
+    byte[] image = SmallImages.make(own, "-t ext2 -b 1024 -N 128");
+    Volume volume = new Volume(new BytesReader(image), Ext4Options.STRICT);
     FileSystem fs = Ext4.open(volume.reader, Ext4Options.STRICT);
     Inode holes = volume.inode(fs.find("holes", true).id(), "");
     long block = holes.map().u32(4 * 12);
@@ -223,7 +224,7 @@ class Ext4RefusalTest {
     "20, 4, 1024,   but blocks 2 to 1023 are for files",
   })
   void aTreeOfExtentsThatCannotBeIsRefused(int at, int bytes, String value, String message) {
-    Volume volume = new Volume(new MemoryImage(plain), Ext4Options.STRICT);
+    Volume volume = new Volume(new BytesReader(plain), Ext4Options.STRICT);
     FileSystem fs = Ext4.open(volume.reader, Ext4Options.STRICT);
     Inode holes = volume.inode(fs.find("holes", true).id(), "");
     int node = (int) holes.map().u32(12 + 4) * 1024;
@@ -231,7 +232,7 @@ class Ext4RefusalTest {
   }
 
   private static void corruptExtents(byte[] image, String path, String message) {
-    FileNode node = Ext4.open(new MemoryImage(image), Ext4Options.STRICT).find(path, true);
+    FileNode node = Ext4.open(new BytesReader(image), Ext4Options.STRICT).find(path, true);
     assertThatThrownBy(node::extents)
         .isInstanceOfSatisfying(
             FileSystemException.class, e -> assertThat(e.kind()).isEqualTo(Kind.CORRUPT))
@@ -241,7 +242,7 @@ class Ext4RefusalTest {
 
   @Test
   void whatIsAskedOfTheWrongKindIsRefused() {
-    FileSystem fs = Ext4.open(new MemoryImage(plain), Ext4Options.STRICT);
+    FileSystem fs = Ext4.open(new BytesReader(plain), Ext4Options.STRICT);
     FileNode file = fs.find("f50", true);
     FileNode few = fs.find("few", true);
     FileNode fast = fs.find("fast", false);

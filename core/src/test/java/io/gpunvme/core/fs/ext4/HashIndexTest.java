@@ -4,9 +4,11 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.gpunvme.core.fs.BytesReader;
 import io.gpunvme.core.fs.FileExtent;
 import io.gpunvme.core.fs.FileSystem;
 import io.gpunvme.core.fs.FileSystemException;
+import io.gpunvme.testing.Programs;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -38,17 +40,17 @@ class HashIndexTest {
   }
 
   private static byte[] image(Path folder, String version, String features) throws IOException {
-    Tools.require("mke2fs", "tune2fs", "e2fsck");
+    E2fs.need("mke2fs", "tune2fs", "e2fsck");
     Path many = Files.createDirectories(folder.resolve("source/many"));
     for (String name : names()) {
       Files.write(many.resolve(name), new byte[0]);
     }
     Path file = folder.resolve("image");
     String options = "-t ext4 -b 1024 -N 512 -O ^has_journal,^resize_inode" + features;
-    Tools.mke2fs(file, "2M", options, folder.resolve("source"));
-    Tools.run("tune2fs", "-E", "hash_alg=" + version, file.toString());
-    Tools.run(List.of(0, 1), List.of("e2fsck", "-fyD", file.toString()));
-    return MemoryImage.of(file).bytes;
+    E2fs.make(file, "2M", options, folder.resolve("source"));
+    Programs.run("tune2fs", "-E", "hash_alg=" + version, file);
+    E2fs.check(file);
+    return Files.readAllBytes(file);
   }
 
   private static List<String> names() {
@@ -67,7 +69,7 @@ class HashIndexTest {
 
   /** Where a block of the folder is. */
   private static int place(byte[] bytes, int block) {
-    Volume volume = new Volume(new MemoryImage(bytes), Ext4Options.STRICT);
+    Volume volume = new Volume(new BytesReader(bytes), Ext4Options.STRICT);
     long many = Ext4.open(volume.reader, Ext4Options.STRICT).find("many", true).id();
     int at = block * 1024;
     FileExtent extent =
@@ -79,7 +81,7 @@ class HashIndexTest {
   }
 
   private static List<Long> leaves(byte[] bytes, String name) {
-    Volume volume = new Volume(new MemoryImage(bytes), Ext4Options.STRICT);
+    Volume volume = new Volume(new BytesReader(bytes), Ext4Options.STRICT);
     long many = Ext4.open(volume.reader, Ext4Options.STRICT).find("many", true).id();
     return new Folder(volume, volume.inode(many, "")).index().leaves(name.getBytes(UTF_8));
   }
@@ -88,7 +90,7 @@ class HashIndexTest {
   @ValueSource(strings = {"legacy", "half_md4", "tea"})
   void eachVersionLeadsToOneBlock(String version, @TempDir Path folder) throws IOException {
     byte[] bytes = image(folder, version, "");
-    FileSystem fs = Ext4.open(new MemoryImage(bytes), Ext4Options.STRICT);
+    FileSystem fs = Ext4.open(new BytesReader(bytes), Ext4Options.STRICT);
     for (String name : names()) {
       assertThat(fs.find("many/" + name, true).size()).isZero();
       if (!name.startsWith("c")) {
@@ -100,7 +102,7 @@ class HashIndexTest {
   @Test
   void namesOfOneHashAreFoundInAllTheBlocksTheyFill() {
     assertThat(leaves(image, LONG + COLLIDING.getFirst())).hasSizeGreaterThan(1);
-    FileSystem fs = Ext4.open(new MemoryImage(image), Ext4Options.STRICT);
+    FileSystem fs = Ext4.open(new BytesReader(image), Ext4Options.STRICT);
     for (String name : COLLIDING) {
       assertThat(fs.find("many/" + LONG + name, true).size()).isZero();
     }
@@ -132,7 +134,7 @@ class HashIndexTest {
             .findFirst()
             .orElseThrow();
     assertThat(leaves(changed, first)).isNull();
-    FileSystem fs = Ext4.open(new MemoryImage(changed), Ext4Options.STRICT);
+    FileSystem fs = Ext4.open(new BytesReader(changed), Ext4Options.STRICT);
     assertThat(fs.find("many/" + first, true).size()).isZero();
   }
 

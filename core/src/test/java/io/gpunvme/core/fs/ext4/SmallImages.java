@@ -16,7 +16,7 @@ final class SmallImages {
    *
    * @param options of mke2fs, with blocks of 1 KiB
    */
-  static MemoryImage make(Path folder, String options) throws IOException {
+  static byte[] make(Path folder, String options) throws IOException {
     Path source = Files.createDirectory(folder.resolve("small"));
     SplittableRandom random = new SplittableRandom(7);
     for (int size : new int[] {0, 50, 100, 1500, 30_000}) {
@@ -33,7 +33,7 @@ final class SmallImages {
     }
     Files.write(source.resolve("holes"), SourceTree.bytes(random, 200_000));
     Path image = folder.resolve("small.img");
-    Tools.mke2fs(image, "1M", options, source);
+    E2fs.make(image, "1M", options, source);
     List<String> requests = new ArrayList<>();
     for (int i = 0; i < 200; i += 2) {
       requests.add("punch /holes %d %d".formatted(i, i)); // two levels of extents
@@ -41,8 +41,8 @@ final class SmallImages {
     if (options.contains("ext4")) {
       requests.add("fallocate /f1500 1 20"); // unwritten, partly behind the end
     }
-    Tools.debugfs(image, requests);
-    Tools.run(List.of(0, 1), List.of("e2fsck", "-fyD", image.toString()));
-    return MemoryImage.of(image);
+    E2fs.debug(image, requests);
+    E2fs.check(image);
+    return Files.readAllBytes(image);
   }
 }

@@ -1,5 +1,6 @@
 package io.gpunvme.core.fs.ext4;
 
+import io.gpunvme.testing.Programs;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
@@ -53,7 +54,7 @@ final class SourceTree {
     sparse(root.resolve("sparse-small"), random, 300_000);
     links(root);
     // Not through Java: it writes names in the encoding of the locale only.
-    Tools.run(
+    Programs.run(
         "bash",
         "-c",
         "cd \"$1\" && printf q > $'bad\\xff\\xfename' && mkfifo pipe",

@@ -126,7 +126,7 @@ class Fat32HandMadeTest {
     FileNode file = image.open().find("file.bin", true);
 
     fails(Kind.CORRUPT, what, file::extents);
-    fails(Kind.CORRUPT, "image, /file.bin", () -> Trees.read(file));
+    fails(Kind.CORRUPT, "memory, /file.bin", () -> Trees.read(file));
   }
 
   @Test

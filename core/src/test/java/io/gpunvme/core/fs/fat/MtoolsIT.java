@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.gpunvme.core.fs.FileNode;
 import io.gpunvme.core.fs.FileSystem;
 import io.gpunvme.core.fs.ImageReader;
-import io.gpunvme.core.fs.Tools;
+import io.gpunvme.testing.Programs;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
@@ -40,8 +40,8 @@ class MtoolsIT {
 
   @BeforeEach
   void tools() {
-    Tools.need("dosfstools", "mkfs.vfat");
-    Tools.need("mtools", "mcopy", "mmd", "mdel", "mdir");
+    Programs.need("dosfstools", "mkfs.vfat");
+    Programs.need("mtools", "mcopy", "mmd", "mdel", "mdir");
     image = folder.resolve("fat.img");
   }
 
@@ -50,15 +50,15 @@ class MtoolsIT {
     words.addAll(List.of("-s", perCluster, "-n", "MODELS"));
     words.addAll(List.of(more));
     words.addAll(List.of("-C", image, (long) CLUSTERS * sector * perCluster / 1024));
-    Tools.run(words.toArray());
+    Programs.run(words.toArray());
   }
 
   private void put(Path from, String to) {
-    Tools.run("mcopy", "-m", "-i", image, from, "::" + to);
+    Programs.run("mcopy", "-m", "-i", image, from, "::" + to);
   }
 
   private byte[] get(String from) {
-    return Tools.run("mcopy", "-i", image, "::" + from, "-");
+    return Programs.run("mcopy", "-i", image, "::" + from, "-");
   }
 
   private Path file(String name, int bytes) throws IOException {
@@ -95,7 +95,7 @@ class MtoolsIT {
       collect(fs, "", files);
       assertThat(files).hasSize(expectedFiles);
       String listed =
-          new String(Tools.run("mdir", "-/", "-b", "-i", image, "::"), StandardCharsets.UTF_8);
+          new String(Programs.run("mdir", "-/", "-b", "-i", image, "::"), StandardCharsets.UTF_8);
       Set<String> theirs = new HashSet<>();
       for (String line : listed.split("\n")) {
         if (!line.endsWith("/")) {
@@ -117,7 +117,7 @@ class MtoolsIT {
     format(sector, perCluster);
     int cluster = sector * perCluster;
     int[] sizes = {0, 1, 300, cluster - 1, cluster, cluster + 1, 10 * cluster, 300_001};
-    Tools.run("mmd", "-i", image, "::/models");
+    Programs.run("mmd", "-i", image, "::/models");
     for (int size : sizes) {
       put(file("f" + size, size), "/models/size " + size + ".bin");
     }
@@ -139,8 +139,8 @@ class MtoolsIT {
       }
     }
     all.add("::/");
-    Tools.run(all.toArray());
-    Tools.run(half.toArray());
+    Programs.run(all.toArray());
+    Programs.run(half.toArray());
     // mtools goes on where the volume's last file was put, unless told that nothing is known.
     forgetFreeClusters();
     put(file("large", 333_333), "/large.bin");
@@ -167,7 +167,7 @@ class MtoolsIT {
     Path content = file("deep", 5000);
     for (int depth = 1; depth <= 15; depth++) {
       path += "/Ordner mit langem Namen %d äöü ελληνικά 日本語".formatted(depth);
-      Tools.run("mmd", "-i", image, "::" + path);
+      Programs.run("mmd", "-i", image, "::" + path);
       put(content, path + "/Model-%05d-of-00015.Safetensors".formatted(depth));
     }
     put(content, "/" + "n".repeat(200) + ".bin");
@@ -186,7 +186,7 @@ class MtoolsIT {
     for (int i = 0; i < 800; i++) {
       Files.writeString(many.resolve("%04d is the number of a file.txt".formatted(i)), "" + i);
     }
-    Tools.run("mcopy", "-s", "-i", image, many, "::/");
+    Programs.run("mcopy", "-s", "-i", image, many, "::/");
     try (ImageReader reader = ImageReader.open(image)) {
       FileSystem fs = Fat32.open(reader);
       assertThat(Trees.names(fs, "/many")).hasSize(800);
@@ -201,7 +201,7 @@ class MtoolsIT {
   void timesAsMdirShowsThem() throws IOException {
     format(512, 1);
     put(file("x", 10), "/x.bin");
-    String shown = new String(Tools.run("mdir", "-i", image, "::"), StandardCharsets.UTF_8);
+    String shown = new String(Programs.run("mdir", "-i", image, "::"), StandardCharsets.UTF_8);
     Matcher date = Pattern.compile("(\\d{4}-\\d\\d-\\d\\d) +(\\d\\d?:\\d\\d)").matcher(shown);
     assertThat(date.find()).as(shown).isTrue();
     try (ImageReader reader = ImageReader.open(image)) {
@@ -219,7 +219,7 @@ class MtoolsIT {
   @ParameterizedTest
   @ValueSource(ints = {12, 16})
   void olderFormatsAreRefused(int bits) throws IOException {
-    Tools.run("mkfs.vfat", "-F", bits, "-C", image, bits == 12 ? 1440 : 20_000);
+    Programs.run("mkfs.vfat", "-F", bits, "-C", image, bits == 12 ? 1440 : 20_000);
     try (ImageReader reader = ImageReader.open(image)) {
       assertThat(FatKind.of(reader).name()).isEqualTo("FAT" + bits);
     }

@@ -262,7 +262,7 @@ class PartitionsTest {
 
     assertThat(two).containsExactly(42, 0);
     assertThat(reader.size()).isEqualTo(20 * 512);
-    assertThat(reader.name()).isEqualTo("image#1");
+    assertThat(reader.name()).isEqualTo("memory#1");
     for (long at : new long[] {-1, 20 * 512 - 1, Long.MAX_VALUE}) {
       assertThatExceptionOfType(InvalidRequestException.class)
           .isThrownBy(() -> reader.read(at, MemorySegment.ofArray(two)));

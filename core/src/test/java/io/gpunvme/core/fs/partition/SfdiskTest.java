@@ -3,7 +3,7 @@ package io.gpunvme.core.fs.partition;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.gpunvme.core.fs.ImageReader;
-import io.gpunvme.core.fs.Tools;
+import io.gpunvme.testing.Programs;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.charset.StandardCharsets;
@@ -25,7 +25,7 @@ class SfdiskTest {
 
   @BeforeEach
   void prepare() throws IOException {
-    Tools.need("fdisk", "sfdisk");
+    Programs.need("fdisk", "sfdisk");
     image = folder.resolve("disk.img");
     try (RandomAccessFile file = new RandomAccessFile(image.toFile(), "rw")) {
       file.setLength(64 << 20);
@@ -34,8 +34,8 @@ class SfdiskTest {
 
   /** Makes a table; returns its partitions as sfdisk prints them: number, start, size. */
   private List<long[]> make(String script) {
-    Tools.run(script.getBytes(StandardCharsets.UTF_8), "sfdisk", image);
-    String dump = new String(Tools.run("sfdisk", "--dump", image), StandardCharsets.UTF_8);
+    Programs.run(script.getBytes(StandardCharsets.UTF_8), "sfdisk", image);
+    String dump = new String(Programs.run("sfdisk", "--dump", image), StandardCharsets.UTF_8);
     Matcher line =
         Pattern.compile("(?m)disk\\.img(\\d+) : start= *(\\d+), size= *(\\d+), type=(.*)$")
             .matcher(dump);

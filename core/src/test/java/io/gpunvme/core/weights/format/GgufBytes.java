@@ -1,5 +1,6 @@
 package io.gpunvme.core.weights.format;
 
+import io.gpunvme.core.fs.BytesReader;
 import java.io.ByteArrayOutputStream;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -116,8 +117,8 @@ final class GgufBytes {
     return out.toByteArray();
   }
 
-  MemoryReader reader() {
-    return new MemoryReader(bytes());
+  BytesReader reader() {
+    return new BytesReader(bytes());
   }
 
   private static ByteBuffer little(int bytes) {

@@ -18,6 +18,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import static org.junit.jupiter.params.provider.Arguments.arguments;
 
+import io.gpunvme.core.fs.BytesReader;
 import io.gpunvme.core.weights.format.FormatException.Kind;
 import java.util.Arrays;
 import java.util.concurrent.atomic.AtomicLong;
@@ -319,7 +320,7 @@ class GgufTest {
     expect(file.reader(), kind, message);
   }
 
-  private static FormatException expect(MemoryReader file, Kind kind, String message) {
+  private static FormatException expect(BytesReader file, Kind kind, String message) {
     FormatException e = catchThrowableOfType(FormatException.class, () -> Gguf.read(file));
     assertThat(e).isNotNull().hasMessageContaining(message).hasMessageContaining("memory");
     assertThat(e.kind()).as(e.getMessage()).isEqualTo(kind);
@@ -330,10 +331,10 @@ class GgufTest {
   void whatIsNoGguf() {
     byte[] good = start(0, 0).bytes();
     for (int bytes = 0; bytes < good.length; bytes++) {
-      expect(new MemoryReader(Arrays.copyOf(good, bytes)), Kind.NOT_THIS_FORMAT, "no GGUF");
+      expect(new BytesReader(Arrays.copyOf(good, bytes)), Kind.NOT_THIS_FORMAT, "no GGUF");
     }
     good[3] ^= 1;
-    expect(new MemoryReader(good), Kind.NOT_THIS_FORMAT, "no GGUF");
+    expect(new BytesReader(good), Kind.NOT_THIS_FORMAT, "no GGUF");
   }
 
   @Test
@@ -354,11 +355,10 @@ class GgufTest {
             .pad(32)
             .zeros(32 + 18)
             .bytes();
-    assertThat(Gguf.read(new MemoryReader(file)).tensors()).hasSize(2);
+    assertThat(Gguf.read(new BytesReader(file)).tensors()).hasSize(2);
     for (int bytes = 0; bytes < file.length; bytes++) {
       byte[] cut = Arrays.copyOf(file, bytes);
-      assertThat(
-              catchThrowableOfType(FormatException.class, () -> Gguf.read(new MemoryReader(cut))))
+      assertThat(catchThrowableOfType(FormatException.class, () -> Gguf.read(new BytesReader(cut))))
           .as("%d bytes", bytes)
           .isNotNull();
     }
@@ -485,9 +485,9 @@ class GgufTest {
       file.text("token" + i);
     }
     file.array("scores", F32, count).zeros(4 * count).array("types", I32, count).zeros(4 * count);
-    MemoryReader reader = file.reader();
+    BytesReader reader = file.reader();
     ModelHeader read = Gguf.read(reader);
-    assertThat(reader.bytesRead).isLessThan(file.size());
+    assertThat(reader.bytesRead()).isLessThan(file.size());
     AtomicLong seen = new AtomicLong();
     items(read, "tokens")
         .forEach(
@@ -504,18 +504,18 @@ class GgufTest {
     byte[] head = file.bytes();
     // The array's items and everything behind them are zeros: an empty name, no dimension, F32.
     long behind = head.length + (8L << 30);
-    MemoryReader reader = new MemoryReader(head, behind + 1000);
+    BytesReader reader = new BytesReader(head, behind + 1000);
     assertThat(Gguf.read(reader).tensors())
         .containsExactly(
             new TensorInfo(
                 "", ElementType.F32, new long[0], Math.ceilDiv(behind + 24, 32) * 32, 4));
-    assertThat(reader.bytesRead).isLessThan(200_000);
+    assertThat(reader.bytesRead()).isLessThan(200_000);
   }
 
   @Test
   void textThatWouldFillMemoryIsRefused() {
     byte[] head = start(0, 2).key("a", STRING).i64(65 << 20).bytes();
-    expect(new MemoryReader(head, 1L << 40), Kind.UNSUPPORTED, "bytes of text");
+    expect(new BytesReader(head, 1L << 40), Kind.UNSUPPORTED, "bytes of text");
     GgufBytes many = start(0, 20);
     for (int i = 0; i < 20; i++) {
       many.key("k" + i, STRING).i64(4 << 20).zeros(4 << 20);
@@ -526,10 +526,10 @@ class GgufTest {
   @Test
   void moreThanAnyModelHasIsRefused() {
     long size = 1L << 40;
-    expect(new MemoryReader(start((1 << 20) + 1, 0).bytes(), size), Kind.UNSUPPORTED, "tensors");
-    expect(new MemoryReader(start(0, (1 << 16) + 1).bytes(), size), Kind.UNSUPPORTED, "keys");
+    expect(new BytesReader(start((1 << 20) + 1, 0).bytes(), size), Kind.UNSUPPORTED, "tensors");
+    expect(new BytesReader(start(0, (1 << 16) + 1).bytes(), size), Kind.UNSUPPORTED, "keys");
     // As many as may be: all with an empty name.
-    expect(new MemoryReader(start(1 << 20, 0).bytes(), size), Kind.CORRUPT, "there twice");
+    expect(new BytesReader(start(1 << 20, 0).bytes(), size), Kind.CORRUPT, "there twice");
   }
 
   @Test

@@ -2,6 +2,7 @@ package io.gpunvme.core.weights.format;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.gpunvme.core.fs.BytesReader;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.Set;
@@ -11,7 +12,7 @@ final class HeaderChecks {
   private HeaderChecks() {}
 
   /** What whoever uses a header relies on; reads all arrays. */
-  static void checkConsistent(ModelHeader header, MemoryReader reader) {
+  static void checkConsistent(ModelHeader header, BytesReader reader) {
     Set<String> names = new HashSet<>();
     long at = header.dataOffset();
     for (TensorInfo tensor : header.tensors()) {

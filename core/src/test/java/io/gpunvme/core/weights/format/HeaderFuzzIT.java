@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import com.sun.management.ThreadMXBean;
+import io.gpunvme.core.fs.BytesReader;
 import java.lang.management.ManagementFactory;
 import java.util.Arrays;
 import java.util.SplittableRandom;
@@ -66,15 +67,15 @@ class HeaderFuzzIT {
 
   /** Of readers, checks and failures: what is measured afterwards is their work. */
   private static void loadClasses(byte[] good) {
-    MemoryReader reader = new MemoryReader(good);
+    BytesReader reader = new BytesReader(good);
     HeaderChecks.checkConsistent(ModelFiles.readHeader(reader), reader);
     assertThatExceptionOfType(FormatException.class)
-        .isThrownBy(() -> ModelFiles.readHeader(new MemoryReader(Arrays.copyOf(good, 20))))
+        .isThrownBy(() -> ModelFiles.readHeader(new BytesReader(Arrays.copyOf(good, 20))))
         .satisfies(e -> assertThat(e.getMessage()).hasSizeLessThan(1000).startsWith("memory"));
   }
 
   private static boolean isRefused(byte[] file) {
-    MemoryReader reader = new MemoryReader(file);
+    BytesReader reader = new BytesReader(file);
     ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
     long before = threads.getCurrentThreadAllocatedBytes();
     try {
@@ -87,7 +88,7 @@ class HeaderFuzzIT {
     } finally {
       assertThat(threads.getCurrentThreadAllocatedBytes() - before)
           .isLessThan(MEMORY + MEMORY_PER_BYTE * file.length);
-      assertThat(reader.bytesRead)
+      assertThat(reader.bytesRead())
           .isLessThan((long) READS_PER_BYTE * (file.length + WINDOW) + 16L * file.length);
     }
   }

@@ -2,6 +2,7 @@ package io.gpunvme.core.weights.format;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.gpunvme.core.fs.BytesReader;
 import java.util.SplittableRandom;
 import org.junit.jupiter.api.Test;
 
@@ -16,7 +17,7 @@ class HeaderPropertiesTest {
       SplittableRandom random = cases.random(number);
       boolean gguf = number % 2 == 0;
       RandomModel model = gguf ? RandomModel.gguf(random) : RandomModel.safetensors(random);
-      MemoryReader reader = new MemoryReader(model.file);
+      BytesReader reader = new BytesReader(model.file);
       ModelHeader header = ModelFiles.readHeader(reader);
       assertThat(header.format()).startsWith(gguf ? "GGUF" : "safetensors");
       assertThat(header.tensors())

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.gpunvme.core.fs.BlockReader;
+import io.gpunvme.core.fs.BytesReader;
 import io.gpunvme.core.path.StorageException;
 import io.gpunvme.core.weights.format.FormatException.Kind;
 import java.io.IOException;
@@ -31,7 +32,7 @@ class ModelFilesTest {
   /** Files in memory, which knows what was opened. */
   private static final class Memory implements ModelFolder {
     final Map<String, byte[]> files = new LinkedHashMap<>();
-    final List<MemoryReader> opened = new ArrayList<>();
+    final List<BytesReader> opened = new ArrayList<>();
 
     Memory with(String name, byte[] bytes) {
       files.put(name, bytes);
@@ -57,7 +58,7 @@ class ModelFilesTest {
       if (!files.containsKey(name)) {
         return Optional.empty();
       }
-      opened.add(new MemoryReader(files.get(name)));
+      opened.add(new BytesReader(files.get(name)));
       return Optional.of(opened.getLast());
     }
   }
@@ -100,7 +101,7 @@ class ModelFilesTest {
         catchThrowableOfType(FormatException.class, () -> ModelFiles.open(folder, name));
     assertThat(e).isNotNull().hasMessageContaining(message);
     assertThat(e.kind()).as(e.getMessage()).isEqualTo(kind);
-    assertThat(folder.opened).allSatisfy(reader -> assertThat(reader.closed).isTrue());
+    assertThat(folder.opened).allSatisfy(reader -> assertThat(reader.isClosed()).isTrue());
     return e;
   }
 
@@ -116,9 +117,9 @@ class ModelFilesTest {
       assertThat(model.tensors().get("d").file()).isEqualTo(1);
       assertThat(model.tensors().get("d").tensor().name()).isEqualTo("d");
       assertThat(model.unnamed()).isEmpty();
-      assertThat(folder.opened.getLast().closed).isFalse();
+      assertThat(folder.opened.getLast().isClosed()).isFalse();
     }
-    assertThat(folder.opened).hasSize(3).allSatisfy(r -> assertThat(r.closed).isTrue());
+    assertThat(folder.opened).hasSize(3).allSatisfy(r -> assertThat(r.isClosed()).isTrue());
   }
 
   @Test
@@ -184,12 +185,12 @@ class ModelFilesTest {
         ("\n"
              + "{\"x\":{\"y\":[1]},\"metadata\":{\"total_size\":1.5e3,\"a\":\"b\",\"c\":null,\"d\":true},\"weight_map\":{}}\n")
             .getBytes(StandardCharsets.UTF_8);
-    SafetensorsIndex index = SafetensorsIndex.read(new MemoryReader(text));
+    SafetensorsIndex index = SafetensorsIndex.read(new BytesReader(text));
     assertThat(index.metadata())
         .isEqualTo(Map.of("total_size", "1.5e3", "a", "b", "c", "", "d", "true"));
     assertThat(index.shards()).isEmpty();
     refused(new Memory().with(INDEX, "{}"), INDEX, Kind.NOT_THIS_FORMAT, "no weight_map");
-    assertThatThrownBy(() -> SafetensorsIndex.read(new MemoryReader(new byte[1], 100_000_001)))
+    assertThatThrownBy(() -> SafetensorsIndex.read(new BytesReader(new byte[1], 100_000_001)))
         .hasMessageContaining("more than 100000000 bytes");
   }
 

@@ -7,6 +7,7 @@ import com.google.gson.GsonBuilder;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
+import io.gpunvme.core.fs.BytesReader;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -104,7 +105,7 @@ class ReferenceAgreementIT {
     String error = theirs.get("error").getAsString();
     ModelHeader ours;
     try {
-      ours = ModelFiles.readHeader(new MemoryReader(file));
+      ours = ModelFiles.readHeader(new BytesReader(file));
     } catch (FormatException e) {
       if (!error.isEmpty()) {
         return "both refuse";

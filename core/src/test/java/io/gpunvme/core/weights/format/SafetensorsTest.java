@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import static org.junit.jupiter.params.provider.Arguments.arguments;
 
+import io.gpunvme.core.fs.BytesReader;
 import io.gpunvme.core.weights.format.FormatException.Kind;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
@@ -77,12 +78,12 @@ class SafetensorsTest {
   @MethodSource("good")
   void reads(String what, String header, int dataBytes, int tensors) {
     byte[] file = file(header, dataBytes);
-    ModelHeader read = Safetensors.read(new MemoryReader(file));
+    ModelHeader read = Safetensors.read(new BytesReader(file));
     assertThat(read.tensors()).hasSize(tensors);
     assertThat(read.dataOffset()).isEqualTo(file.length - dataBytes);
     assertThat(read.tensorBytes()).isEqualTo(dataBytes);
     assertThat(read.format()).isEqualTo("safetensors");
-    assertThat(ModelFiles.readHeader(new MemoryReader(file)).tensors()).isEqualTo(read.tensors());
+    assertThat(ModelFiles.readHeader(new BytesReader(file)).tensors()).isEqualTo(read.tensors());
   }
 
   static Stream<Arguments> bad() {
@@ -368,7 +369,7 @@ class SafetensorsTest {
 
   private static FormatException expect(byte[] file, Kind kind, String message) {
     FormatException e =
-        catchThrowableOfType(FormatException.class, () -> Safetensors.read(new MemoryReader(file)));
+        catchThrowableOfType(FormatException.class, () -> Safetensors.read(new BytesReader(file)));
     assertThat(e).isNotNull().hasMessageContaining(message).hasMessageContaining("memory");
     assertThat(e.kind()).as(e.getMessage()).isEqualTo(kind);
     assertThat(e.file()).isEqualTo("memory");
@@ -424,7 +425,7 @@ class SafetensorsTest {
             + entry("I16", "[2]", 0, 4)
             + "}";
     byte[] file = file(header, 16);
-    MemoryReader reader = new MemoryReader(file);
+    BytesReader reader = new BytesReader(file);
     ModelHeader read = Safetensors.read(reader);
     long data = file.length - 16;
     assertThat(read.tensors())
@@ -444,9 +445,9 @@ class SafetensorsTest {
     long bytes = 1L << 40;
     String header = "{\"a\":" + entry("U8", "[" + bytes + "]", 0, bytes) + "}";
     byte[] head = file(header, 0);
-    MemoryReader reader = new MemoryReader(head, head.length + bytes);
+    BytesReader reader = new BytesReader(head, head.length + bytes);
     assertThat(Safetensors.read(reader).tensorBytes()).isEqualTo(bytes);
-    assertThat(reader.bytesRead).isLessThan(200_000);
+    assertThat(reader.bytesRead()).isLessThan(200_000);
   }
 
   @Test
@@ -462,13 +463,13 @@ class SafetensorsTest {
           .append(entry("F16", "[8]", 16L * i, 16L * i + 16));
     }
     header.append("}").append(" ".repeat(10_000));
-    MemoryReader reader = new MemoryReader(file(header.toString(), 16 * count));
+    BytesReader reader = new BytesReader(file(header.toString(), 16 * count));
     assertThat(Safetensors.read(reader).tensors())
         .hasSize(count)
         .last()
         .extracting(TensorInfo::name)
         .isEqualTo("model.layers.19999.weight");
-    assertThat(reader.bytesRead).isLessThan(header.length() + 300_000L);
+    assertThat(reader.bytesRead()).isLessThan(header.length() + 300_000L);
   }
 
   @Test

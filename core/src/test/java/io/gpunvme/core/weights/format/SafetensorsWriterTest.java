@@ -3,6 +3,7 @@ package io.gpunvme.core.weights.format;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.gpunvme.core.fs.BytesReader;
 import io.gpunvme.core.weights.format.SafetensorsWriter.Layout;
 import io.gpunvme.nvme.InvalidRequestException;
 import java.nio.charset.StandardCharsets;
@@ -27,7 +28,7 @@ class SafetensorsWriterTest {
             .tensor("é", ElementType.F16, 7, 0)
             .tensor("big", ElementType.F16, TERA, 3)
             .layout(alignment);
-    ModelHeader read = Safetensors.read(new MemoryReader(layout.head(), layout.fileBytes()));
+    ModelHeader read = Safetensors.read(new BytesReader(layout.head(), layout.fileBytes()));
     assertThat(read.tensors()).isEqualTo(layout.tensors());
     assertThat(read.tensors())
         .extracting(TensorInfo::name)
@@ -65,7 +66,7 @@ class SafetensorsWriterTest {
   void nothingIsAFile() {
     Layout layout = new SafetensorsWriter().layout(8);
     assertThat(layout.head()).hasSize(16);
-    assertThat(Safetensors.read(new MemoryReader(layout.head())).tensors()).isEmpty();
+    assertThat(Safetensors.read(new BytesReader(layout.head())).tensors()).isEmpty();
   }
 
   @Test
