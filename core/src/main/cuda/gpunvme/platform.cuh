@@ -212,6 +212,8 @@ GPUNVME_FN u64 nanos() {
 }
 // Gives way for about this long.
 GPUNVME_FN void pause(u32 ns) { __nanosleep(ns); }
+// Lets others run, where they do not do so anyway.
+GPUNVME_FN void give_way() {}
 #else
 GPUNVME_FN u64 nanos() {
   timespec t;
@@ -222,6 +224,7 @@ GPUNVME_FN void pause(u32 ns) {
   timespec t = {0, static_cast<long>(ns)};
   nanosleep(&t, nullptr);
 }
+GPUNVME_FN void give_way() { sched_yield(); }
 #endif
 
 // Four words that are stored with one instruction.

@@ -40,8 +40,11 @@ extern "C" __global__ void __launch_bounds__(128) gpunvme_responder(ResponderArg
       doorbells++;
     }
     if (announced == 0) {
-      if ((++idle & 255) == 0 && (mem::load(a.stop) != 0 || nanos() - begin > a.end_ns)) {
-        break;
+      if ((++idle & 255) == 0) {
+        if (mem::load(a.stop) != 0 || nanos() - begin > a.end_ns) {
+          break;
+        }
+        give_way();
       }
       continue;
     }

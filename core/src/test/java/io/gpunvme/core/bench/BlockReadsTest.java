@@ -18,7 +18,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** The benchmarks that read from an embedded SSD. */
-@Timeout(60)
+@Timeout(300)
 class BlockReadsTest {
   @TempDir static Path folder;
 

@@ -10,7 +10,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** {@link LeanQueue} and {@link LeanResponder} against an initiator that writes bytes by hand. */
-@Timeout(30)
+@Timeout(300)
 class LeanResponderTest {
   private static final int DEPTH = 4;
   private static final int SQ_SIZE = 8;

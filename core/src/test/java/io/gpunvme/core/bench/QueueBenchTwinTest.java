@@ -13,8 +13,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** {@link QueueBench} with the real kernels on the CPU. */
-@Timeout(60)
+/** {@link QueueBench} with the real kernels on the CPU. The time is for a machine that is busy. */
+@Timeout(300)
 class QueueBenchTwinTest {
   @TempDir static Path folder;
   private static Path benchLibrary;

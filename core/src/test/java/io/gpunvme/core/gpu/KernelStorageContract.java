@@ -25,7 +25,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** What {@link KernelStorage} promises to those who write kernels. */
-@Timeout(100)
+@Timeout(300)
 abstract class KernelStorageContract {
   private static final int BLOCK = 4096;
   private static final int BLOCKS = 2048;

@@ -15,7 +15,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-@Timeout(30)
+@Timeout(300)
 class KernelWaitTest {
   private static final long GRACE = TimeUnit.MILLISECONDS.toNanos(20);
 

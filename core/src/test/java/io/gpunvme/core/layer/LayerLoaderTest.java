@@ -33,7 +33,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Layers on the CPU stand-in. */
-@Timeout(60)
+@Timeout(300)
 class LayerLoaderTest {
   private static final int SIZE = 1 << 20;
   private static final int LAYER = 32 << 10;

@@ -27,7 +27,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** What streams see of layers, with threads for streams. */
-@Timeout(60)
+@Timeout(300)
 class LayerRingTest {
   private static final int SIZE = 1 << 20;
   private static final int LAYER = 16 << 10;

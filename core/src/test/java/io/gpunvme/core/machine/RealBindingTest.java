@@ -23,7 +23,7 @@ import org.junit.jupiter.api.Timeout;
 
 /** An SSD changes hands on a real kernel. Leaves it bound to vfio-pci. */
 @Tag("qemu")
-@Timeout(100)
+@Timeout(300)
 class RealBindingTest {
   private static final long DEADLINE = Duration.ofSeconds(30).toNanos();
 

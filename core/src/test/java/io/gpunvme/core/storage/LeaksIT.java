@@ -33,7 +33,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  * Storages that are opened, used in every way, used badly and closed leave nothing: no descriptors,
  * no mappings, no memory, no threads.
  */
-@Timeout(120)
+@Timeout(300)
 class LeaksIT {
   private static final int SIZE = 1 << 20;
   private static final int TIMES = 60;

@@ -28,7 +28,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-@Timeout(60)
+@Timeout(300)
 class CpuInitiatorTest {
   private static final int BYTES = 8 << 20;
   private static final int BLOCKS = BYTES / 512;

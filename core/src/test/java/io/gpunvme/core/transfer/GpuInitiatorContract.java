@@ -36,7 +36,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** What {@link GpuInitiator} promises, whoever plays the GPU. */
-@Timeout(100)
+@Timeout(300)
 abstract class GpuInitiatorContract {
   private static final int BYTES = 8 << 20;
   private static final int BLOCKS = BYTES / 512;

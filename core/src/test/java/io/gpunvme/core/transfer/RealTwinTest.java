@@ -32,7 +32,7 @@ class RealTwinTest {
   private final long seed = Long.getLong("gpunvme.seed", System.nanoTime());
 
   @Test
-  @Timeout(100)
+  @Timeout(300)
   void deviceCodeWritesAndReads() {
     String address = System.getProperty("gpunvme.device", "");
     String library = System.getProperty("gpunvme.twin", "");

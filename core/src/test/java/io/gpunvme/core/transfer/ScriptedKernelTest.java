@@ -30,7 +30,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** What the host makes of the statuses that a kernel leaves: a script plays the kernel. */
-@Timeout(30)
+@Timeout(300)
 class ScriptedKernelTest {
   private static final int COMMANDS = 10;
   private static final int RETRYABLE = StatusCode.NAMESPACE_NOT_READY.status();

@@ -23,7 +23,7 @@ import org.junit.jupiter.params.provider.EnumSource;
  * Every fault of the embedded controller under every kind of queue: each caller gets a typed
  * result, nobody hangs, counters and error log say what happened, and the queue works again.
  */
-@Timeout(100)
+@Timeout(300)
 class TwinFaultsTest {
   private static final int DEPTH = 32;
   private static final int CHUNKS = 32;

@@ -18,7 +18,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** The queues of the device library against the embedded controller, every byte checked. */
-@Timeout(100)
+@Timeout(300)
 class TwinQueueTest {
   private static final long PATIENT = 20_000;
 

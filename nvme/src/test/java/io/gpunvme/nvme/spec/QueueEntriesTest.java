@@ -225,7 +225,7 @@ class QueueEntriesTest {
   }
 
   @Test
-  @Timeout(60)
+  @Timeout(300)
   void readersSeeCompleteEntriesOnceThePhaseTurns() throws InterruptedException {
     List<String> torn = new ArrayList<>();
     int rounds = 2_000;

@@ -10,7 +10,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Right tables with a few bytes changed: a typed error, or parts that lie on the device. */
-@Timeout(120)
+@Timeout(300)
 class PartitionFuzzIT {
   private static final int CASES = 120_000;
   private static final long SEED = Long.getLong("gpunvme.seed", 20_260_214);

@@ -22,7 +22,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** What an SSD's failures are to those who transfer, and that the next transfer works. */
-@Timeout(60)
+@Timeout(300)
 class DirectPathFailuresTest {
   private static final ControllerOptions WRITABLE =
       ControllerOptions.builder()

@@ -28,7 +28,7 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** What the path does when the kernel does not do what was asked. */
-@Timeout(120)
+@Timeout(300)
 final class PinnedFaultsTest {
   private static final int FILE_BYTES = (5 << 20) + 777;
   private static final PinnedOptions OPTIONS =

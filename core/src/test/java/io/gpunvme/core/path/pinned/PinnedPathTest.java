@@ -41,7 +41,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
-@Timeout(120)
+@Timeout(300)
 final class PinnedPathTest {
   private static final int FILE_BYTES = (9 << 20) + 1234;
   private static final PinnedOptions SMALL =

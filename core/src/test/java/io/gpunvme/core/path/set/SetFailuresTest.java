@@ -26,7 +26,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Members that fail, are slow, or do not fit. */
-@Timeout(60)
+@Timeout(300)
 class SetFailuresTest {
   private static final int SIZE = 256 << 20;
   private static final int UNIT = 1 << 20;
