@@ -35,7 +35,9 @@ final class ArchitectureTest {
     return resideInAPackage(ROOT + "..");
   }
 
-  /** Each package with all of ours that it may use; nvme itself is only the exceptions. */
+  /**
+   * Each package with all of ours that it may use; nvme itself is only the exceptions and sizes.
+   */
   @ParameterizedTest
   @CsvSource({
     "ffi,          ''",

@@ -1,8 +1,9 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.cli.output.Sizes;
 import io.gpunvme.core.gpu.Placement;
 import io.gpunvme.core.transfer.InitiatorKind;
+import io.gpunvme.nvme.ByteSize;
+import io.gpunvme.nvme.InvalidRequestException;
 import java.math.BigDecimal;
 import java.time.Duration;
 import java.util.EnumSet;
@@ -24,8 +25,8 @@ final class Converters {
     @Override
     public Long convert(String text) {
       try {
-        return Sizes.parse(text);
-      } catch (IllegalArgumentException e) {
+        return ByteSize.parse(text);
+      } catch (InvalidRequestException e) {
         throw new TypeConversionException(String.valueOf(e.getMessage()));
       }
     }

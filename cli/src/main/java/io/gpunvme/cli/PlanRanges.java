@@ -1,9 +1,10 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.cli.output.Sizes;
 import io.gpunvme.core.kind.Kind;
 import io.gpunvme.core.kind.ReadRequest;
 import io.gpunvme.core.plan.Ranges;
+import io.gpunvme.nvme.ByteSize;
+import io.gpunvme.nvme.InvalidRequestException;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -77,8 +78,8 @@ final class PlanRanges {
 
   private static long number(String text, String read) {
     try {
-      return Sizes.parse(text);
-    } catch (IllegalArgumentException e) {
+      return ByteSize.parse(text);
+    } catch (InvalidRequestException e) {
       throw new UsageException("--read '" + read + "' is not " + KIND_FORM);
     }
   }

@@ -4,8 +4,9 @@ import com.google.gson.Strictness;
 import com.google.gson.stream.JsonReader;
 import com.google.gson.stream.JsonToken;
 import com.google.gson.stream.MalformedJsonException;
-import io.gpunvme.cli.output.Sizes;
 import io.gpunvme.core.plan.Ranges;
+import io.gpunvme.nvme.ByteSize;
+import io.gpunvme.nvme.InvalidRequestException;
 import java.io.BufferedReader;
 import java.io.EOFException;
 import java.io.IOException;
@@ -103,9 +104,9 @@ final class RangeFile {
     long[] numbers = new long[fields.length];
     try {
       for (int i = 0; i < numbers.length; i++) {
-        numbers[i] = Sizes.parse(fields[i].strip());
+        numbers[i] = ByteSize.parse(fields[i].strip());
       }
-    } catch (IllegalArgumentException e) {
+    } catch (InvalidRequestException e) {
       throw new UsageException(where + ": " + e.getMessage());
     }
     if (fields.length == FEWEST) {

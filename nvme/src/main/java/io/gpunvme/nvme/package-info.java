@@ -1,5 +1,5 @@
 /**
- * The errors every NVMe room throws, and nothing else.
+ * The errors every NVMe room throws, and how sizes are read; nothing else.
  *
  * <p>One hierarchy under {@link io.gpunvme.nvme.NvmeException}: what the controller answered, what
  * did not happen in time, what the controller did that it may not do, what the caller asked that

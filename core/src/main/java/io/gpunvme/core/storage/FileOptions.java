@@ -4,6 +4,7 @@ import io.gpunvme.core.path.cufile.CuFileOptions;
 import io.gpunvme.core.path.pinned.DirectIo;
 import io.gpunvme.core.path.pinned.Engine;
 import io.gpunvme.core.path.pinned.PinnedOptions;
+import io.gpunvme.nvme.ByteSize;
 import io.gpunvme.nvme.InvalidRequestException;
 import java.util.Locale;
 import java.util.Map;
@@ -17,8 +18,6 @@ import java.util.Map;
  * @param cufile of the path {@code cufile}
  */
 record FileOptions(PinnedOptions pinned, CuFileOptions cufile) {
-  private static final int KIB_SHIFT = 10;
-
   /**
    * Reads options.
    *
@@ -68,25 +67,12 @@ record FileOptions(PinnedOptions pinned, CuFileOptions cufile) {
     }
   }
 
-  /** Bytes, or so many KiB, MiB or GiB. */
-  static long size(String key, String value) {
-    int unit = 0;
-    String digits = value;
-    for (String suffix : new String[] {"KiB", "MiB", "GiB"}) {
-      unit++;
-      if (value.endsWith(suffix)) {
-        digits = value.substring(0, value.length() - suffix.length());
-        break;
-      }
-      if (suffix.equals("GiB")) {
-        unit = 0;
-      }
+  private static long size(String key, String value) {
+    try {
+      return ByteSize.parse(value);
+    } catch (InvalidRequestException e) {
+      throw new InvalidRequestException(key + "=" + value + ": " + e.getMessage());
     }
-    long number = number(key, digits);
-    if (number < 0) {
-      throw new InvalidRequestException(key + "=" + value + " is negative");
-    }
-    return number << KIB_SHIFT * unit;
   }
 
   private static <E extends Enum<E>> E choice(String key, String value, E[] all) {

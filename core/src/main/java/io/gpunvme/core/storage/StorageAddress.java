@@ -3,6 +3,7 @@ package io.gpunvme.core.storage;
 import io.gpunvme.core.device.DeviceAddress;
 import io.gpunvme.core.fs.FileAddress;
 import io.gpunvme.core.path.PathKind;
+import io.gpunvme.nvme.ByteSize;
 import io.gpunvme.nvme.InvalidRequestException;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -140,7 +141,7 @@ public final class StorageAddress {
       if (!striped) {
         throw new InvalidRequestException("'" + text + "': copies have no unit");
       }
-      shape = SetShape.striped(FileOptions.size("unit", all.substring(semicolon + UNIT.length())));
+      shape = SetShape.striped(ByteSize.parse(all.substring(semicolon + UNIT.length())));
       all = all.substring(0, semicolon);
     }
     List<StorageAddress> members =

@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.sim;
 
+import io.gpunvme.nvme.ByteSize;
 import io.gpunvme.nvme.InvalidRequestException;
 import java.math.BigDecimal;
 import java.math.BigInteger;
@@ -8,21 +9,10 @@ import java.util.Map;
 
 /** Reads the numbers people write in device options and fault rules; errors name the key. */
 final class TextValues {
-  private static final Map<String, Long> SIZES =
-      Map.ofEntries(
-          Map.entry("", 1L),
-          Map.entry("b", 1L),
-          Map.entry("k", 1L << 10),
-          Map.entry("kib", 1L << 10),
-          Map.entry("m", 1L << 20),
-          Map.entry("mib", 1L << 20),
-          Map.entry("g", 1L << 30),
-          Map.entry("gib", 1L << 30),
-          Map.entry("t", 1L << 40),
-          Map.entry("tib", 1L << 40));
-
   private static final Map<String, Long> DURATIONS =
       Map.of("", 1L, "ns", 1L, "us", 1_000L, "ms", 1_000_000L, "s", 1_000_000_000L);
+
+  private static final String DURATION = "a duration such as 50us, 2ms or 1s";
 
   private TextValues() {}
 
@@ -45,14 +35,31 @@ final class TextValues {
     return (int) value;
   }
 
-  /** A size in bytes: a number with B, KiB, MiB, GiB, TiB or K, M, G, T (powers of 1024). */
+  /** A size in bytes, as {@link ByteSize} reads it. */
   static long size(String key, String text) {
-    return scaled(key, text, SIZES, "a size such as 4096, 512KiB or 1GiB");
+    try {
+      return ByteSize.parse(text);
+    } catch (InvalidRequestException e) {
+      throw bad(key, text, "a size such as 4096, 512KiB or 1GiB");
+    }
   }
 
   /** A duration in ns: a number with ns, us, ms or s. */
   static long duration(String key, String text) {
-    return scaled(key, text, DURATIONS, "a duration such as 50us, 2ms or 1s");
+    int end = text.length();
+    while (end > 0 && Character.isLetter(text.charAt(end - 1))) {
+      end--;
+    }
+    Long unit = DURATIONS.get(text.substring(end).toLowerCase(Locale.ROOT));
+    String digits = text.substring(0, end);
+    if (unit == null || !digits.matches("\\d{1,19}(\\.\\d{1,9})?")) {
+      throw bad(key, text, DURATION);
+    }
+    BigInteger value = new BigDecimal(digits).multiply(BigDecimal.valueOf(unit)).toBigInteger();
+    if (value.bitLength() > 62) {
+      throw bad(key, text, DURATION);
+    }
+    return value.longValue();
   }
 
   /** on/off, yes/no, true/false or 1/0. */
@@ -67,22 +74,5 @@ final class TextValues {
   /** The error for a value that is not what its key wants. */
   static InvalidRequestException bad(String key, String text, String wanted) {
     return new InvalidRequestException(key + "=" + text + " is not " + wanted);
-  }
-
-  private static long scaled(String key, String text, Map<String, Long> units, String wanted) {
-    int end = text.length();
-    while (end > 0 && Character.isLetter(text.charAt(end - 1))) {
-      end--;
-    }
-    Long unit = units.get(text.substring(end).toLowerCase(Locale.ROOT));
-    String digits = text.substring(0, end);
-    if (unit == null || !digits.matches("\\d{1,19}(\\.\\d{1,9})?")) {
-      throw bad(key, text, wanted);
-    }
-    BigInteger value = new BigDecimal(digits).multiply(BigDecimal.valueOf(unit)).toBigInteger();
-    if (value.bitLength() > 62) {
-      throw bad(key, text, wanted);
-    }
-    return value.longValue();
   }
 }
