@@ -11,7 +11,9 @@ import java.io.UncheckedIOException;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/** Prints maps, lists, strings, numbers, truth values and what is JSON already. */
+/**
+ * Prints maps, lists, strings, numbers (arrays of long too), truth values and what is JSON already.
+ */
 public final class Json {
   private static final double DECIMALS = 1e6;
 
@@ -52,6 +54,13 @@ public final class Json {
         json.beginArray();
         for (Object element : list) {
           value(json, element);
+        }
+        json.endArray();
+      }
+      case long[] numbers -> {
+        json.beginArray();
+        for (long number : numbers) {
+          json.value(number);
         }
         json.endArray();
       }

@@ -56,6 +56,7 @@ class OutputTest {
     object.put("truth", true);
     object.put("nothing", null);
     object.put("list", List.of(1, "two", Map.of()));
+    object.put("shape", new long[] {3, 4});
 
     assertThat(printed(out -> Json.print(out, object)))
         .isEqualTo(
@@ -71,6 +72,10 @@ class OutputTest {
                 1,
                 "two",
                 {}
+              ],
+              "shape": [
+                3,
+                4
               ]
             }
             """);

@@ -10,13 +10,13 @@ import java.nio.charset.StandardCharsets;
  * Makes GGUF files from the format's description, number by number, so that any of them can be
  * wrong. It shares nothing with the reader.
  */
-final class GgufBytes {
+public final class GgufBytes {
   static final int U8 = 0;
   static final int I8 = 1;
-  static final int U16 = 2;
+  public static final int U16 = 2;
   static final int I16 = 3;
   static final int U32 = 4;
-  static final int I32 = 5;
+  public static final int I32 = 5;
   static final int F32 = 6;
   static final int BOOL = 7;
   static final int STRING = 8;
@@ -28,7 +28,7 @@ final class GgufBytes {
   private final ByteArrayOutputStream out = new ByteArrayOutputStream();
 
   /** Magic, version 3 and counts. */
-  static GgufBytes start(long tensors, long keys) {
+  public static GgufBytes start(long tensors, long keys) {
     return start(3, tensors, keys);
   }
 
@@ -40,7 +40,7 @@ final class GgufBytes {
         .i64(keys);
   }
 
-  GgufBytes raw(byte[] bytes) {
+  public GgufBytes raw(byte[] bytes) {
     out.writeBytes(bytes);
     return this;
   }
@@ -50,11 +50,11 @@ final class GgufBytes {
     return this;
   }
 
-  GgufBytes i16(int value) {
+  public GgufBytes i16(int value) {
     return raw(little(2).putShort((short) value).array());
   }
 
-  GgufBytes i32(long value) {
+  public GgufBytes i32(long value) {
     return raw(little(4).putInt((int) value).array());
   }
 
@@ -76,7 +76,7 @@ final class GgufBytes {
   }
 
   /** A key and its type; the value follows. */
-  GgufBytes key(String key, int type) {
+  public GgufBytes key(String key, int type) {
     return text(key).i32(type);
   }
 
@@ -90,7 +90,7 @@ final class GgufBytes {
   }
 
   /** Dimensions the fastest varying first. */
-  GgufBytes tensor(String name, int type, long offset, long... dimensions) {
+  public GgufBytes tensor(String name, int type, long offset, long... dimensions) {
     text(name).i32(dimensions.length);
     for (long dimension : dimensions) {
       i64(dimension);
@@ -98,7 +98,7 @@ final class GgufBytes {
     return i32(type).i64(offset);
   }
 
-  GgufBytes pad(int alignment) {
+  public GgufBytes pad(int alignment) {
     while (out.size() % alignment != 0) {
       out.write(0);
     }
@@ -113,7 +113,7 @@ final class GgufBytes {
     return out.size();
   }
 
-  byte[] bytes() {
+  public byte[] bytes() {
     return out.toByteArray();
   }
 
