@@ -157,6 +157,6 @@ final class Folder {
 
   /** A block's name in messages. */
   String place(long number) {
-    return "%s, block %d of this folder".formatted(inode.place(), number);
+    return inode.place() + ", block " + number + " of this folder";
   }
 }

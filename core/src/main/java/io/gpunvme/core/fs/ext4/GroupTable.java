@@ -27,7 +27,7 @@ final class GroupTable {
   /** First block of a group's inodes; all of them are in the file system. */
   long inodeTable(long group) {
     long number = descriptorBlock(group / perBlock);
-    String place = "descriptor of group %d in block %d".formatted(group, number);
+    String place = "descriptor of group " + group + " in block " + number;
     Bytes block = volume.block(number, place);
     int at = (int) (group % perBlock) * sb.descriptorSize;
     Bytes descriptor = block.slice(at, sb.descriptorSize);

@@ -55,7 +55,7 @@ final class PathWalk {
     if (entry == null) {
       throw failure(Kind.NOT_FOUND, "there is no '%s' in %s".formatted(name, folder.place()));
     }
-    Inode inode = volume.inode(entry.inode(), "name '%s' in %s".formatted(name, folder.place()));
+    Inode inode = volume.inode(entry.inode(), "name '" + name + "' in " + folder.place());
     boolean last = ahead.isEmpty() && !mustBeFolder;
     if (inode.kind() != FileNode.Kind.LINK || last && !follow) {
       passed.add(inode);

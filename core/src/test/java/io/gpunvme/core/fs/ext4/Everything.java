@@ -10,6 +10,7 @@ import io.gpunvme.core.fs.FileSystem;
 import io.gpunvme.core.fs.FileSystemException;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -60,7 +61,9 @@ final class Everything {
   private void node(FileSystem fs, String path) {
     try {
       FileNode node = fs.find(path, false);
-      text(path + node.kind() + node.size() + node.modified() + node.details());
+      Instant modified = node.modified();
+      text(path + node.kind() + node.size() + node.details());
+      text(modified.getEpochSecond() + "." + modified.getNano());
       if (!seen.add(node.id())) {
         return;
       }
