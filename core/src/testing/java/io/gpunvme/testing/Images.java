@@ -23,7 +23,11 @@ public final class Images {
   /** Of these, half go away again: what is written afterwards is in pieces. */
   private static final int SMALL_FILES = 400;
 
-  private static final int SMALL_BYTES = 700;
+  private static final byte[] SMALL = new byte[700];
+
+  static {
+    Arrays.fill(SMALL, (byte) 1); // zeros would take no space
+  }
 
   private Images() {}
 
@@ -50,7 +54,7 @@ public final class Images {
     return image;
   }
 
-  /** An ext4 file system of 3 MiB with {@code /big}, which is in very many pieces. */
+  /** An ext4 file system with {@code /big}, a third of a MB, which is in very many pieces. */
   public static Path fragmentedExt4(Path image, byte[] big) throws IOException {
     Programs.need("e2fsprogs", "mke2fs", "debugfs");
     Path folder = Files.createTempDirectory("small");
@@ -58,7 +62,7 @@ public final class Images {
     Path script = Files.createTempFile("requests", null);
     List<String> requests = new ArrayList<>();
     for (int i = 0; i < 2 * SMALL_FILES; i++) {
-      Files.write(folder.resolve("small" + i), new byte[SMALL_BYTES]);
+      Files.write(folder.resolve("small" + i), SMALL);
       if (i % 2 == 0) {
         requests.add("rm /small" + i);
       }
@@ -68,7 +72,8 @@ public final class Images {
     String options = "-q -F -t ext4 -b 1024 -O ^has_journal -N 900 -m 0 -d";
     List<Object> make = new ArrayList<>(List.of("mke2fs"));
     make.addAll(List.of(options.split(" ")));
-    make.addAll(List.of(folder, image, "3M"));
+    // Hardly more than the small files need: nothing else is free.
+    make.addAll(List.of(folder, image, "1152K"));
     Programs.run(make.toArray());
     Programs.run("debugfs", "-w", "-f", script, image);
     delete(folder);
@@ -83,7 +88,7 @@ public final class Images {
     Path folder = Files.createTempDirectory("small");
     List<Object> half = new ArrayList<>(List.of("mdel", "-i", image));
     for (int i = 0; i < SMALL_FILES; i++) {
-      Files.write(folder.resolve("s%03d.bin".formatted(i)), new byte[SMALL_BYTES]);
+      Files.write(folder.resolve("s%03d.bin".formatted(i)), SMALL);
       if (i % 2 == 0) {
         half.add("::/s%03d.bin".formatted(i));
       }

@@ -39,6 +39,7 @@ class DeviceWeightsTest {
   private static final String ONE = "model-00001-of-00002.safetensors";
   private static final String TWO = "model-00002-of-00002.safetensors";
   private static final int UNIT = 64 << 10;
+  private static final int BLOCK = 4096;
   private static final int FAT_KIBIBYTES = 36_000;
 
   @TempDir static Path folder;
@@ -165,7 +166,9 @@ class DeviceWeightsTest {
       assertThat(ours.files()).isEqualTo(theirs.files());
       assertThat(ours.format()).isEqualTo(theirs.format());
       assertThat(ours.bytes()).isEqualTo(theirs.bytes());
-      assertThat(loaded.report().readBytes()).isEqualTo(expected.report().readBytes());
+      // Whole blocks are read of a device: at both ends of what is read at once.
+      assertThat(loaded.report().readBytes())
+          .isBetween(ours.bytes(), ours.bytes() + 2L * BLOCK * ours.tensors().size());
       for (String name : theirs.tensors().keySet()) {
         TensorInfo ourInfo = ours.tensors().get(name);
         TensorInfo theirInfo = theirs.tensors().get(name);
@@ -274,7 +277,7 @@ class DeviceWeightsTest {
       int bytes = all.length / 4;
       assertThat(bytes(part.tensor("layers.1.w")))
           .isEqualTo(Arrays.copyOfRange(all, bytes, 2 * bytes));
-      assertThat(part.report().readBytes()).isEqualTo(bytes);
+      assertThat(part.report().readBytes()).isBetween((long) bytes, bytes + 2L * BLOCK);
     }
   }
 }
