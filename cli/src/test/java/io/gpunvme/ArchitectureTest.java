@@ -89,8 +89,8 @@ final class ArchitectureTest {
     "core.weights.raw, 'nvme core.fs core.weights.format'",
     "core.layer,   'cuda nvme core.accel core.path core.storage'",
     "core.bench,   'ffi cuda nvme nvme.driver nvme.memory nvme.pci nvme.sim nvme.spec core.accel"
-        + " core.device core.gpu core.layer core.path core.path.file core.storage core.tensor"
-        + " core.transfer'",
+        + " core.device core.fs core.gpu core.layer core.path core.path.file core.plan core.storage"
+        + " core.tensor core.transfer core.weights core.weights.format'",
   })
   void packagesUseOnlyWhatLiesBelow(String name, String below) {
     boolean whole = name.equals("nvme.sim");

@@ -114,6 +114,7 @@ final class LoadTexts {
         sum(all, LoadReport::bytes),
         sum(all, LoadReport::readBytes),
         sum(all, LoadReport::nanos),
+        sum(all, LoadReport::allocateNanos),
         sum(all, LoadReport::verifyNanos),
         sum(all, LoadReport::retries),
         sum(all, LoadReport::tensorBytes),
@@ -128,7 +129,10 @@ final class LoadTexts {
     table.row("tensors", r.tensors());
     table.row("bytes", Sizes.format(r.bytes()));
     table.row("read", Sizes.format(r.readBytes()));
-    table.row("time", "%.3f s".formatted(r.nanos() / NANOS));
+    table.row(
+        "time",
+        "%.3f s, %.3f s of it to take memory"
+            .formatted(r.nanos() / NANOS, r.allocateNanos() / NANOS));
     table.row("rate", "%.2f GB/s".formatted(r.gigabytesPerSecond()));
     table.row("path", r.path() + ": " + r.mode());
     table.row(

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.google.gson.JsonObject;
 import io.gpunvme.core.weights.format.ElementType;
 import io.gpunvme.core.weights.format.SafetensorsWriter;
+import io.gpunvme.testing.Programs;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.file.Files;
