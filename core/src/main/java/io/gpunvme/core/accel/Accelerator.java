@@ -21,6 +21,16 @@ public interface Accelerator extends AutoCloseable {
    */
   DeviceBuffer allocate(long bytes);
 
+  /** The same with any contents, for who writes over all of it that is looked at. */
+  default DeviceBuffer allocateUncleared(long bytes) {
+    return allocate(bytes);
+  }
+
+  /** Bytes that could be allocated now, as far as that is known; others may be faster. */
+  default long availableBytes() {
+    return Long.MAX_VALUE;
+  }
+
   /**
    * Allocates host memory that this accelerator addresses too, zeroed, aligned to at least 4096
    * bytes. It stays where it is, and copies from and to it are the fastest.

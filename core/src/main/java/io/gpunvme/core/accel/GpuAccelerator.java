@@ -86,6 +86,17 @@ public final class GpuAccelerator implements Accelerator {
   }
 
   @Override
+  public DeviceBuffer allocateUncleared(long bytes) {
+    requireOpen();
+    return keep(new GpuBuffer(context.allocate(pages(bytes), PAGE)));
+  }
+
+  @Override
+  public long availableBytes() {
+    return context.memoryInfo().free();
+  }
+
+  @Override
   public DeviceBuffer allocate(long bytes) {
     requireOpen();
     DeviceMemory memory = context.allocate(pages(bytes), PAGE);

@@ -14,7 +14,7 @@ final class GpuCopies implements BufferCopies {
   private final @Nullable CopyBatch batch;
 
   GpuCopies(CudaContext context) {
-    stream = context.stream(StreamPriority.HIGH);
+    stream = context.stream(StreamPriority.HIGHEST);
     batch = context.hasBatchCopies() ? new CopyBatch(MOST) : null;
   }
 

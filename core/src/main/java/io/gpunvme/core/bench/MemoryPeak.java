@@ -24,10 +24,16 @@ final class MemoryPeak implements AutoCloseable {
     thread = Thread.ofPlatform().name(NAME).daemon().unstarted(this::watch);
   }
 
-  /** Begins. */
-  static MemoryPeak watch(GpuAccelerator accelerator) {
+  /**
+   * Begins.
+   *
+   * @param often whether to look all the time, not only at the end
+   */
+  static MemoryPeak watch(GpuAccelerator accelerator, boolean often) {
     MemoryPeak peak = new MemoryPeak(accelerator);
-    peak.thread.start();
+    if (often) {
+      peak.thread.start();
+    }
     return peak;
   }
 

@@ -116,7 +116,7 @@ final class WeightBench implements AutoCloseable {
     double[] samples =
         repetitions.samples(
             () -> {
-              Run run = once(id, request);
+              Run run = once(id, request, runs.isEmpty());
               runs.add(run);
               LoadReport r = run.report;
               return rank ? (double) run.moved / r.bytes() : r.gigabytesPerSecond();
@@ -135,13 +135,16 @@ final class WeightBench implements AutoCloseable {
   private record Run(
       LoadReport report, long moved, long extra, double loaderSeconds, double controllerSeconds) {}
 
-  private Run once(String id, LoadRequest request) {
+  /**
+   * @param watched whether to watch the memory, which costs time
+   */
+  private Run once(String id, LoadRequest request, boolean watched) {
     long[] byCpu = devices.stream().mapToLong(BenchDevice::commandsByCpu).toArray();
     long moved = moved();
     double all = ProcessorTime.all();
     double controllers = ProcessorTime.threads(CONTROLLER_THREADS);
     try (Load load = weights.prepare(request, null);
-        MemoryPeak peak = MemoryPeak.watch(accelerator);
+        MemoryPeak peak = MemoryPeak.watch(accelerator, watched);
         LoadedWeights loaded = load.run(LoadListener.NONE)) {
       double controllersUsed = ProcessorTime.threads(CONTROLLER_THREADS) - controllers;
       double used = ProcessorTime.all() - all - controllersUsed - peak.processorSeconds();

@@ -104,6 +104,24 @@ public final class Ranges {
       return this;
     }
 
+    /** Adds a range, to the one added last if it follows that in the source and in the target. */
+    public Builder join(long from, long bytes, int to, long at) {
+      int last = size - 1;
+      boolean follows =
+          size > 0
+              && target[last] == to
+              && offset[last] + length[last] == from
+              && targetOffset[last] + length[last] == at
+              && bytes >= 0
+              && bytes <= Long.MAX_VALUE - from
+              && bytes <= Long.MAX_VALUE - at;
+      if (!follows) {
+        return add(from, bytes, to, at);
+      }
+      length[last] += bytes;
+      return this;
+    }
+
     /** Adds a range that goes right behind the one added last, or to 0 of target 0. */
     public Builder add(long from, long bytes) {
       int last = size - 1;

@@ -94,9 +94,9 @@ public final class Load implements AutoCloseable {
     long start = System.nanoTime();
     long before = readBytes();
     try (LateKernels kernels = new LateKernels(accelerator)) {
-      allocate();
-      allocateNanos = System.nanoTime() - start;
+      requireRoom();
       readAll(kernels, listener);
+      allocate(plan.allocations().size());
       gather(kernels, listener);
     }
     List<LoadedTensor> tensors = new ArrayList<>();
@@ -135,14 +135,37 @@ public final class Load implements AutoCloseable {
     }
   }
 
-  private void allocate() {
+  /** Before anything is read, as far as can be known. */
+  private void requireRoom() {
+    long wanted = plan.ringBytes();
+    for (int i = allocations.size(); i < plan.allocations().size(); i++) {
+      wanted += plan.allocations().get(i);
+    }
+    long free = accelerator.availableBytes();
+    if (wanted > free) {
+      throw new StorageException(
+          Kind.ACCELERATOR_MEMORY,
+          source.name(),
+          -1,
+          -1,
+          "%d bytes of %s are needed, and %d are free: load fewer tensors, or a rank's part"
+              .formatted(wanted, accelerator.name(), free),
+          null);
+    }
+  }
+
+  /** The first allocations; the later ones are made while the first ones are read to. */
+  private void allocate(int count) {
+    long start = System.nanoTime();
     try {
-      while (allocations.size() < plan.allocations().size()) {
+      while (allocations.size() < count) {
         long bytes = plan.allocations().get(allocations.size());
-        allocations.add(new Allocation(accelerator.allocate(bytes)));
+        allocations.add(new Allocation(accelerator.allocateUncleared(bytes)));
       }
     } catch (RuntimeException e) {
       throw Failures.of(e, source.name(), -1, -1);
+    } finally {
+      allocateNanos += System.nanoTime() - start;
     }
   }
 
@@ -180,7 +203,9 @@ public final class Load implements AutoCloseable {
           Batch batch = batch(next);
           more = batch != null;
           if (batch != null) {
-            under.add(new Reading(batch, threads.submit(() -> read(batch))));
+            allocate(batch.first.allocation() + 1);
+            DeviceBuffer target = allocations.get(batch.first.allocation()).memory();
+            under.add(new Reading(batch, threads.submit(() -> read(batch, target))));
           }
         }
         failure = settle(under, failure, kernels, listener);
@@ -218,10 +243,9 @@ public final class Load implements AutoCloseable {
     }
   }
 
-  private void read(Batch batch) {
+  private void read(Batch batch, DeviceBuffer target) {
     if (batch.ranges.size() > 0) {
       throwIfCancelled();
-      DeviceBuffer target = allocations.get(batch.first.allocation()).memory();
       repeated(() -> storage(batch.first).read(batch.ranges, List.of(target)));
     }
   }
@@ -273,7 +297,7 @@ public final class Load implements AutoCloseable {
   private static void add(Place p, Ranges.Builder ranges) {
     Part part = p.part();
     for (long row = 0; row < part.rows() && part.width() > 0; row++) {
-      ranges.add(
+      ranges.join(
           part.offset() + row * part.pitch(), part.width(), 0, p.offset() + row * part.width());
     }
   }
