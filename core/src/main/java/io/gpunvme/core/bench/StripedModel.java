@@ -27,7 +27,7 @@ import java.util.zip.CRC32C;
  */
 final class StripedModel {
   /** Bytes on an SSD before the next one's turn. */
-  static final long UNIT = Long.getLong("gpunvme.bench.unit", 1 << 20);
+  static final long UNIT = Long.getLong("gpunvme.bench.unit", 4 << 20);
 
   /** 32768 blocks of 4 KiB, the most that an extent of ext4 has. */
   private static final long EXTENT = 128L << 20;

@@ -14,7 +14,7 @@ import java.util.function.Supplier;
  */
 final class DirectLanes implements AutoCloseable {
   /** How many. */
-  static final int MOST = Integer.getInteger("x.lanes", 2);
+  static final int MOST = Integer.getInteger("gpunvme.lanes", 2);
 
   private final Supplier<DirectLane> opener;
   private final List<DirectLane> all = new ArrayList<>();
