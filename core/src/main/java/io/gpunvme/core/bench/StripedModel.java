@@ -21,13 +21,13 @@ import java.util.stream.LongStream;
 import java.util.zip.CRC32C;
 
 /**
- * Files of a model like LLaMA on SSDs in memory that have turns of {@code UNIT} bytes: as the
+ * Files of a model like LLaMA on SSDs in memory that have turns of {@value #UNIT} bytes: as the
  * reference writes them, so that tensors begin where they happen to, and in extents as long as
  * ext4's longest, the files' in turn. Immutable.
  */
 final class StripedModel {
   /** Bytes on an SSD before the next one's turn. */
-  static final long UNIT = Long.getLong("gpunvme.bench.unit", 4 << 20);
+  static final long UNIT = 4 << 20;
 
   /** 32768 blocks of 4 KiB, the most that an extent of ext4 has. */
   private static final long EXTENT = 128L << 20;

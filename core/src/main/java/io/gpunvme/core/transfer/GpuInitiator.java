@@ -161,6 +161,14 @@ public final class GpuInitiator implements Initiator {
     }
   }
 
+  /** Describes it, which another transfer's kernel need not wait for. */
+  @Override
+  public void prepare(DeviceBuffer buffer) {
+    if (placement.hostData() == buffer.isHost()) {
+      buffers.use(buffer).close();
+    }
+  }
+
   /**
    * A kernel that failed or does not end leaves commands at work in the caller's buffer: the
    * controller must forget the queues then.

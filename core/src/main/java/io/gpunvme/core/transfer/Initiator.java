@@ -21,6 +21,12 @@ public interface Initiator extends AutoCloseable {
    */
   TransferReport run(TransferPlan plan, DeviceBuffer buffer, TransferListener listener);
 
+  /**
+   * Does beforehand what {@link #run} would do first for this buffer; while another transfer is
+   * carried out, too. Unneeded for correctness.
+   */
+  default void prepare(DeviceBuffer buffer) {}
+
   @Override
   void close();
 }

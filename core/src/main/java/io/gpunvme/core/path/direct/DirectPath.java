@@ -1,6 +1,8 @@
 package io.gpunvme.core.path.direct;
 
 import io.gpunvme.core.accel.Accelerator;
+import io.gpunvme.core.accel.BufferCopies;
+import io.gpunvme.core.accel.DeviceBuffer;
 import io.gpunvme.core.gpu.Placement;
 import io.gpunvme.core.path.DataPath;
 import io.gpunvme.core.path.Failures;
@@ -9,9 +11,12 @@ import io.gpunvme.core.path.PathKind;
 import io.gpunvme.core.path.Range;
 import io.gpunvme.core.path.RequestShape;
 import io.gpunvme.core.path.StorageException;
-import io.gpunvme.core.path.direct.DirectLane.Staged;
 import io.gpunvme.core.transfer.Direction;
+import io.gpunvme.core.transfer.Initiator;
 import io.gpunvme.core.transfer.InitiatorOptions;
+import io.gpunvme.core.transfer.TransferListener;
+import io.gpunvme.core.transfer.TransferPlan;
+import io.gpunvme.core.transfer.TransferReport;
 import io.gpunvme.nvme.CommandAbortedException;
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.NvmeStatusException;
@@ -19,11 +24,12 @@ import io.gpunvme.nvme.driver.BlockDevice;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Reads and writes one namespace with commands of our own, whoever issues them. Whole blocks go
- * straight to buffers that the controller reaches; everything else by way of staging memory. Two
- * reads at a time, or one write: others wait.
+ * straight to buffers that the controller reaches; everything else by way of staging memory. One
+ * transfer at a time: others wait.
  */
 public final class DirectPath implements DataPath {
   /**
@@ -41,9 +47,16 @@ public final class DirectPath implements DataPath {
 
   private final NvmeController controller;
   private final Namespace namespace;
+  private final Accelerator accelerator;
+  private final InitiatorOptions options;
   private final Placement placement;
-  private final DirectLanes lanes;
+
+  /** Null before the first transfer, and after one that left its queues unusable. */
+  private volatile @Nullable Initiator initiator;
+
+  private @Nullable Staged staged;
   private volatile String mode;
+  private boolean closed;
 
   private DirectPath(
       NvmeController controller,
@@ -52,11 +65,10 @@ public final class DirectPath implements DataPath {
       InitiatorOptions options) {
     this.controller = controller;
     this.namespace = namespace;
+    this.accelerator = accelerator;
+    this.options = options;
     placement = options.placement(controller, accelerator);
     mode = options.initiator(accelerator) + "-initiated, " + placement;
-    lanes =
-        new DirectLanes(
-            () -> new DirectLane(controller, namespace, accelerator, options, placement));
   }
 
   /**
@@ -68,7 +80,18 @@ public final class DirectPath implements DataPath {
    */
   public static DirectPath open(
       NvmeController controller, int nsid, Accelerator accelerator, InitiatorOptions options) {
-    return new DirectPath(controller, controller.namespace(nsid), accelerator, options);
+    DirectPath path = new DirectPath(controller, controller.namespace(nsid), accelerator, options);
+    path.initiator();
+    return path;
+  }
+
+  private Initiator initiator() {
+    Initiator there = initiator;
+    if (there == null) {
+      there = options.open(controller, accelerator);
+      initiator = there;
+    }
+    return there;
   }
 
   @Override
@@ -98,49 +121,45 @@ public final class DirectPath implements DataPath {
 
   @Override
   public long gpuBytes() {
-    long lane = COMMAND_BYTES + DESCRIPTION_BYTES + (placement.hostData() ? 0 : Staged.BYTES);
-    return DirectLanes.MOST * lane;
+    return COMMAND_BYTES + DESCRIPTION_BYTES + (placement.hostData() ? 0 : Staged.BYTES);
   }
 
   @Override
   public void transfer(Direction direction, List<Range> ranges, PathCall call) {
-    boolean alone = direction == Direction.WRITE;
-    // Blocks that are written in part are read first: nobody else writes meanwhile.
-    DirectLane lane = alone ? lanes.takeAll() : lanes.take();
-    try {
-      carryOut(lane, direction, ranges, call);
-    } finally {
-      if (alone) {
-        lanes.giveAll();
-      } else {
-        lanes.give(lane);
+    prepare(ranges);
+    carryOut(direction, ranges, call);
+  }
+
+  /** While another transfer has its turn. */
+  private void prepare(List<Range> ranges) {
+    Initiator there = initiator;
+    if (there != null && !ranges.isEmpty()) {
+      try {
+        there.prepare(ranges.getFirst().buffer());
+      } catch (RuntimeException e) {
+        // The transfer itself meets the same, and says so.
       }
     }
   }
 
-  private void carryOut(DirectLane lane, Direction direction, List<Range> ranges, PathCall call) {
+  private synchronized void carryOut(Direction direction, List<Range> ranges, PathCall call) {
+    if (closed) {
+      throw new IllegalStateException(call.source() + " is closed");
+    }
     for (Range r : ranges) {
       call.throwIfCancelled(r.offset(), r.length());
     }
     try {
-      DirectLane.Commands commands = lane.new Commands(call);
+      Commands commands = new Commands(call);
       if (direction == Direction.READ) {
-        new ReadJob(lane, commands).run(ranges);
+        new ReadJob(namespace, placement, this::staged, commands).run(ranges);
       } else {
-        new WriteJob(lane, commands).run(ranges);
+        new WriteJob(namespace, placement, this::staged, commands).run(ranges);
       }
     } catch (RuntimeException e) {
-      throw failure(lane, e, ranges, call);
+      throw failure(e, ranges, call);
     }
-    note(lane.mode());
     call.counters().moved(direction, ranges.stream().mapToLong(Range::length).sum());
-  }
-
-  private void note(String done) {
-    if (!done.isEmpty()) {
-      int count = lanes.count();
-      mode = count == 1 ? done : done + ", for each of " + count + " transfers at a time";
-    }
   }
 
   /**
@@ -150,16 +169,21 @@ public final class DirectPath implements DataPath {
    * @throws io.gpunvme.nvme.NvmeException if the controller cannot
    * @throws InvalidRequestException if others use all its queue pairs
    */
-  public void flush() {
-    lanes.takeAll();
+  public synchronized void flush() {
+    if (closed) {
+      throw new IllegalStateException(controller.name() + " is closed");
+    }
     try {
       flush(controller, namespace.nsid());
     } catch (InvalidRequestException e) {
-      // These may be all that there are; the next transfers get new ones.
-      lanes.lanes().forEach(DirectLane::leaveQueues);
+      Initiator queues = initiator;
+      if (queues == null) {
+        throw e;
+      }
+      // These may be all that there are; the next transfer gets new ones.
+      initiator = null;
+      queues.close();
       flush(controller, namespace.nsid());
-    } finally {
-      lanes.giveAll();
     }
   }
 
@@ -170,15 +194,23 @@ public final class DirectPath implements DataPath {
     }
   }
 
-  private RuntimeException failure(
-      DirectLane lane, RuntimeException e, List<Range> ranges, PathCall call) {
+  private Staged staged() {
+    Staged there = staged;
+    if (there == null) {
+      there = new Staged(accelerator, placement);
+      staged = there;
+    }
+    return there;
+  }
+
+  private RuntimeException failure(RuntimeException e, List<Range> ranges, PathCall call) {
     boolean usable =
         e instanceof NvmeStatusException
             || e instanceof InvalidRequestException
             || e instanceof CommandAbortedException
             || e instanceof StorageException;
     if (!usable) {
-      lane.abandon(e);
+      abandon(e);
     }
     long offset = ranges.getFirst().offset();
     long length = ranges.getFirst().length();
@@ -189,9 +221,115 @@ public final class DirectPath implements DataPath {
     return Failures.of(e, call.source(), offset, length);
   }
 
-  /** Waits for transfers. Idempotent. */
+  /** The next transfer gets queues of its own. */
+  private void abandon(RuntimeException e) {
+    Initiator broken = initiator;
+    initiator = null;
+    if (broken != null) {
+      try {
+        broken.close();
+      } catch (RuntimeException second) {
+        e.addSuppressed(second);
+      }
+    }
+  }
+
+  /** Runs commands of one call and counts them. */
+  final class Commands {
+    private final PathCall call;
+
+    Commands(PathCall call) {
+      this.call = call;
+    }
+
+    PathCall call() {
+      return call;
+    }
+
+    /** Commands to come. */
+    TransferPlan.Builder plan(Direction direction) {
+      return TransferPlan.builder(direction, namespace, initiator().maxTransferBytes());
+    }
+
+    /** Moves whole blocks between the namespace and a buffer of this path's placement. */
+    void run(TransferPlan.Builder plan, DeviceBuffer buffer) {
+      if (plan.isEmpty()) {
+        return;
+      }
+      TransferReport report =
+          initiator()
+              .run(
+                  plan.build(),
+                  buffer,
+                  new TransferListener() {
+                    @Override
+                    public void moved(long bytes) {}
+
+                    @Override
+                    public boolean isCancelled() {
+                      return call.isCancelled();
+                    }
+                  });
+      call.counters().operations(report.latency());
+      call.counters().retried(report.retries());
+      mode =
+          "%s-initiated, %s, %d queue pairs of depth %d"
+              .formatted(
+                  report.initiator(), report.placement(), report.queuePairs(), report.depth());
+    }
+  }
+
+  /** Memory that the controller reaches, for what cannot go straight to its buffer. */
+  static final class Staged implements AutoCloseable {
+    private static final long BYTES = 16 << 20;
+
+    private final DeviceBuffer memory;
+    private final BufferCopies copies;
+
+    Staged(Accelerator accelerator, Placement placement) {
+      memory = placement.allocate(accelerator, BYTES);
+      try {
+        copies = accelerator.copies();
+      } catch (RuntimeException e) {
+        memory.close();
+        throw e;
+      }
+    }
+
+    DeviceBuffer memory() {
+      return memory;
+    }
+
+    BufferCopies copies() {
+      return copies;
+    }
+
+    @Override
+    public void close() {
+      try {
+        copies.close();
+      } finally {
+        memory.close();
+      }
+    }
+  }
+
   @Override
-  public void close() {
-    lanes.close();
+  public synchronized void close() {
+    if (closed) {
+      return;
+    }
+    closed = true;
+    Staged memory = staged;
+    Initiator queues = initiator;
+    try {
+      if (memory != null) {
+        memory.close();
+      }
+    } finally {
+      if (queues != null) {
+        queues.close();
+      }
+    }
   }
 }

@@ -3,8 +3,8 @@ package io.gpunvme.core.path.direct;
 import io.gpunvme.core.accel.DeviceBuffer;
 import io.gpunvme.core.gpu.Placement;
 import io.gpunvme.core.path.Range;
-import io.gpunvme.core.path.direct.DirectLane.Commands;
-import io.gpunvme.core.path.direct.DirectLane.Staged;
+import io.gpunvme.core.path.direct.DirectPath.Commands;
+import io.gpunvme.core.path.direct.DirectPath.Staged;
 import io.gpunvme.core.plan.Plan;
 import io.gpunvme.core.plan.PlanOptions;
 import io.gpunvme.core.plan.Planner;
@@ -16,6 +16,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /** Reads of one transfer: those of whole blocks as they are, the others as the planner says. */
@@ -29,7 +30,7 @@ final class ReadJob {
   private final int block;
   private final int shift;
   private final Placement placement;
-  private final DirectLane lane;
+  private final Supplier<Staged> staged;
   private final Commands commands;
 
   private final Map<DeviceBuffer, Integer> numbers = new HashMap<>();
@@ -38,12 +39,12 @@ final class ReadJob {
   private @Nullable DeviceBuffer lastBuffer;
   private int lastNumber;
 
-  ReadJob(DirectLane lane, Commands commands) {
-    this.lane = lane;
-    namespace = lane.namespace();
+  ReadJob(Namespace namespace, Placement placement, Supplier<Staged> staged, Commands commands) {
+    this.namespace = namespace;
     block = namespace.blockSize();
     shift = Integer.numberOfTrailingZeros(block);
-    placement = lane.placement();
+    this.placement = placement;
+    this.staged = staged;
     this.commands = commands;
   }
 
@@ -150,7 +151,7 @@ final class ReadJob {
       if (isDirect(plan, io)) {
         continue;
       }
-      if (used + plan.length(io) > lane.staged().memory().size()) {
+      if (used + plan.length(io) > staged.get().memory().size()) {
         break;
       }
       reads.add(plan.offset(io) >> shift, plan.length(io) >> shift, used);
@@ -161,18 +162,18 @@ final class ReadJob {
       return io;
     }
     commands.call().throwIfCancelled(plan.offset(ios.getFirst()), used);
-    commands.run(reads, lane.staged().memory());
+    commands.run(reads, staged.get().memory());
     long at = 0;
     for (int next : ios) {
       copyOut(plan, next, at);
       at += plan.length(next);
     }
-    lane.staged().copies().await();
+    staged.get().copies().await();
     return io;
   }
 
   private void copyOut(Plan plan, int io, long at) {
-    Staged own = lane.staged();
+    Staged own = staged.get();
     for (int p = plan.firstPiece(io); p < plan.endPiece(io); p++) {
       own.copies()
           .add(

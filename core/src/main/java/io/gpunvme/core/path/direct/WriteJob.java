@@ -3,14 +3,16 @@ package io.gpunvme.core.path.direct;
 import io.gpunvme.core.accel.DeviceBuffer;
 import io.gpunvme.core.gpu.Placement;
 import io.gpunvme.core.path.Range;
-import io.gpunvme.core.path.direct.DirectLane.Commands;
-import io.gpunvme.core.path.direct.DirectLane.Staged;
+import io.gpunvme.core.path.direct.DirectPath.Commands;
+import io.gpunvme.core.path.direct.DirectPath.Staged;
 import io.gpunvme.core.transfer.Direction;
 import io.gpunvme.core.transfer.TransferPlan;
+import io.gpunvme.nvme.driver.Namespace;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Supplier;
 
 /**
  * Writes of one transfer. Blocks that are written in part are read first; nobody else writes to
@@ -19,13 +21,13 @@ import java.util.Map;
 final class WriteJob {
   private final int block;
   private final Placement placement;
-  private final DirectLane lane;
+  private final Supplier<Staged> staged;
   private final Commands commands;
 
-  WriteJob(DirectLane lane, Commands commands) {
-    this.lane = lane;
-    block = lane.namespace().blockSize();
-    placement = lane.placement();
+  WriteJob(Namespace namespace, Placement placement, Supplier<Staged> staged, Commands commands) {
+    block = namespace.blockSize();
+    this.placement = placement;
+    this.staged = staged;
     this.commands = commands;
   }
 
@@ -59,7 +61,7 @@ final class WriteJob {
     while (at < end) {
       commands.call().throwIfCancelled(at, end - at);
       long first = at & -block;
-      long n = Math.min(end, first + lane.staged().memory().size()) - at;
+      long n = Math.min(end, first + staged.get().memory().size()) - at;
       write(r, at, n);
       at += n;
     }
@@ -67,7 +69,7 @@ final class WriteJob {
 
   /** Writes a run of bytes whose blocks all fit into the staging memory. */
   private void write(Range r, long at, long n) {
-    Staged own = lane.staged();
+    Staged own = staged.get();
     long first = at & -block;
     long last = (at + n - 1) & -block;
     TransferPlan.Builder partly = commands.plan(Direction.READ);
