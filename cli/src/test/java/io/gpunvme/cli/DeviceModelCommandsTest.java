@@ -92,8 +92,10 @@ class DeviceModelCommandsTest {
   @MethodSource("devices")
   void loadBringsTheBytesOfThePlainFile(String device) throws IOException {
     for (String path : List.of("models/m.safetensors", "/models")) {
-      JsonObject loaded =
+      JsonObject all =
           run("load", device, path, "--verify=" + manifest, "--json").succeeded().json();
+      assertThat(all.getAsJsonArray("models")).hasSize(1);
+      JsonObject loaded = all.getAsJsonArray("models").get(0).getAsJsonObject();
       assertThat(loaded.get("verified").getAsInt()).isEqualTo(10);
       assertThat(loaded.get("tensors").getAsInt()).isEqualTo(10);
       assertThat(loaded.get("bytes").getAsLong()).isEqualTo(8L * 256 * 520 * 2 + 77 * 4);
