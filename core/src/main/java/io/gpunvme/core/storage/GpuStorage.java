@@ -123,8 +123,9 @@ public final class GpuStorage implements AutoCloseable {
       StorageOptions options) {
     List<Source> members =
         controllers.stream().<Source>map(c -> new DeviceSource(c, accelerator, options)).toList();
-    SetSource set = new SetSource(members, shape);
-    return new GpuStorage(StorageAddress.of(set.name()), accelerator, options, set);
+    StorageAddress address =
+        StorageAddress.of(controllers.stream().map(NvmeController::name).toList(), shape);
+    return new GpuStorage(address, accelerator, options, new SetSource(members, shape));
   }
 
   /**

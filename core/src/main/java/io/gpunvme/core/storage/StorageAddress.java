@@ -175,6 +175,11 @@ public final class StorageAddress {
     return new StorageAddress(null, null, null, new LinkedHashMap<>(Map.of(NAME, controller)));
   }
 
+  /** A set of controllers that somebody else has opened; one alone is a set, too. */
+  static StorageAddress of(List<String> controllers, SetShape shape) {
+    return new StorageAddress(controllers.stream().map(StorageAddress::of).toList(), shape, null);
+  }
+
   private static StorageAddress file(String text) {
     int question = text.lastIndexOf('?');
     String name = question < 0 ? text : text.substring(0, question);

@@ -57,14 +57,16 @@ final class RawWeights implements WeightSource {
     }
   }
 
-  /** The striped set that an address names, or is a partition of. */
+  /**
+   * The striped set that an address names, or is a partition of; stripes on one device are none.
+   */
   static Stripe stripe(StorageAddress address) {
     FileAddress partition = address.partition();
     if (partition != null) {
       return stripe(Volume.device(partition));
     }
     SetShape shape = address.shape();
-    return shape == null || !shape.isStriped()
+    return shape == null || !shape.isStriped() || address.members().size() < 2
         ? Stripe.NONE
         : new Stripe(address.members().size(), shape.unit());
   }

@@ -13,6 +13,7 @@ import io.gpunvme.core.gpu.FakeGpu;
 import io.gpunvme.core.path.StorageException;
 import io.gpunvme.core.path.StorageException.Kind;
 import io.gpunvme.core.storage.GpuStorage;
+import io.gpunvme.core.storage.SetShape;
 import io.gpunvme.core.storage.StorageAddress;
 import io.gpunvme.core.storage.StorageOptions;
 import io.gpunvme.core.weights.LoadRequest.Order;
@@ -29,6 +30,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
@@ -49,6 +51,9 @@ class RawModelWriterTest {
 
   /** So small that tensors are cut. */
   private static final long BATCH = 100_000;
+
+  private static final ControllerOptions WRITABLE =
+      ControllerOptions.builder().allowWrite(true).build();
 
   @TempDir Path folder;
 
@@ -353,11 +358,7 @@ class RawModelWriterTest {
   }
 
   private void failing(StorageAddress address, String faults, RawWriteOptions options) {
-    try (Device device =
-            Device.open(
-                DeviceAddress.parse(address.toString()),
-                ControllerOptions.builder().allowWrite(true).build(),
-                faults);
+    try (Device device = Device.open(DeviceAddress.parse(address.toString()), WRITABLE, faults);
         Weights weights = source();
         GpuStorage target =
             GpuStorage.over(
@@ -466,6 +467,36 @@ class RawModelWriterTest {
           .isThrownBy(() -> Weights.open(StorageAddress.parse(other), accelerator).close())
           .withMessageContaining("2 members in units of 65536");
     }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3})
+  void stripesOnOpenControllersAreOpenedByTheirAddress(int count) throws IOException {
+    List<String> members = new ArrayList<>();
+    for (int i = 0; i < count; i++) {
+      members.add("sim:file=" + image("member" + i, new byte[0]));
+    }
+    List<Device> devices = new ArrayList<>();
+    try (Weights weights = source()) {
+      for (String m : members) {
+        devices.add(Device.open(DeviceAddress.parse(m), WRITABLE, ""));
+      }
+      try (GpuStorage target =
+          GpuStorage.over(
+              devices.stream().map(Device::controller).toList(),
+              SetShape.striped(65_536),
+              accelerator,
+              StorageOptions.defaults().withWrite(true))) {
+        RawModelWriter.prepare(weights, target, options(), BATCH).run(LoadListener.NONE);
+      }
+    } finally {
+      devices.forEach(Device::close);
+    }
+    requireModel(
+        StorageAddress.parse(
+            count == 1
+                ? members.getFirst()
+                : "stripe:" + String.join(",", members) + ";unit=64KiB"));
   }
 
   @Test
