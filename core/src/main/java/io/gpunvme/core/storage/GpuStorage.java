@@ -21,15 +21,11 @@ import io.gpunvme.core.transfer.Direction;
 import io.gpunvme.nvme.driver.NvmeController;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ThreadPoolExecutor;
-import java.util.concurrent.locks.ReadWriteLock;
-import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.BiConsumer;
-import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -49,13 +45,8 @@ public final class GpuStorage implements AutoCloseable {
   private final PlannedReads planned;
   private final ThreadPoolExecutor threads;
   private final Map<DeviceBuffer, Runnable> registrations = new ConcurrentHashMap<>();
-  private final Set<PathCall> running = ConcurrentHashMap.newKeySet();
-
-  // Transfers hold it shared; closing, exclusively.
-  private final ReadWriteLock use = new ReentrantReadWriteLock();
-  private volatile boolean closing;
+  private final SharedUse use;
   private @Nullable StreamTransfers streams;
-  private boolean closed;
 
   GpuStorage(
       StorageAddress address, Accelerator accelerator, StorageOptions options, Source source) {
@@ -63,6 +54,7 @@ public final class GpuStorage implements AutoCloseable {
     this.accelerator = accelerator;
     this.options = options;
     this.source = source;
+    use = new SharedUse(source.name());
     try {
       paths = new OpenPaths(source, address.path());
     } catch (RuntimeException e) {
@@ -159,12 +151,13 @@ public final class GpuStorage implements AutoCloseable {
           "kernels read SSDs, not files of a mounted file system",
           null);
     }
-    return guarded(() -> KernelStorage.over(List.of(ssd.controller()), accelerator, kernelOptions));
+    return use.during(
+        () -> KernelStorage.over(List.of(ssd.controller()), accelerator, kernelOptions));
   }
 
   /** One of its paths, open; closed with this. */
   DataPath path(PathKind kind) {
-    return guarded(() -> paths.get(kind));
+    return use.during(() -> paths.get(kind));
   }
 
   /** What was opened. */
@@ -179,7 +172,7 @@ public final class GpuStorage implements AutoCloseable {
 
   /** Bytes in it now. */
   public long size() {
-    return guarded(source::size);
+    return use.during(source::size);
   }
 
   /**
@@ -187,7 +180,7 @@ public final class GpuStorage implements AutoCloseable {
    * take: a power of two, bytes. Other ones work.
    */
   public int alignment() {
-    return guarded(() -> paths.choose(LONG_READ).alignment());
+    return use.during(() -> paths.choose(LONG_READ).alignment());
   }
 
   /**
@@ -195,7 +188,7 @@ public final class GpuStorage implements AutoCloseable {
    * path that long reads take.
    */
   public long gpuBytes() {
-    return guarded(
+    return use.during(
         () -> {
           DataPath path = paths.choose(LONG_READ);
           return path.gpuBytes() + planned.gpuBytes(path);
@@ -334,20 +327,20 @@ public final class GpuStorage implements AutoCloseable {
 
   /** An empty batch: transfers that are submitted one by one and carried out together. */
   public Batch batch() {
-    requireOpen();
+    use.requireOpen();
     return new Batch(this, threads);
   }
 
   private TransferFuture start(Direction direction, List<Range> ranges) {
-    requireOpen();
+    use.requireOpen();
     PathCall call = call(direction, ranges);
     TransferFuture future = new TransferFuture(call);
-    running.add(call);
+    use.began(call);
     try {
       threads.execute(() -> run(direction, ranges, call, future));
     } catch (RejectedExecutionException e) {
-      running.remove(call);
-      throw closedException();
+      use.ended(call);
+      throw use.closedException();
     }
     return future;
   }
@@ -358,13 +351,13 @@ public final class GpuStorage implements AutoCloseable {
     } catch (Throwable e) {
       future.completeExceptionally(e);
     } finally {
-      running.remove(call);
+      use.ended(call);
     }
   }
 
   /** A transfer to come; checks what can be checked before. */
   private PathCall call(Direction direction, List<Range> ranges) {
-    RangeChecks.check(source.name(), guarded(source::size), ranges);
+    RangeChecks.check(source.name(), use.during(source::size), ranges);
     requireAllowed(direction);
     return new PathCall(source.name());
   }
@@ -396,26 +389,28 @@ public final class GpuStorage implements AutoCloseable {
       List<Range> ranges,
       @Nullable PathCall given,
       BiConsumer<DataPath, PathCall> mover) {
-    use.readLock().lock();
+    return use.during(() -> transferNow(direction, ranges, given, mover));
+  }
+
+  private TransferResult transferNow(
+      Direction direction,
+      List<Range> ranges,
+      @Nullable PathCall given,
+      BiConsumer<DataPath, PathCall> mover) {
+    long bytes = RangeChecks.check(source.name(), source.size(), ranges);
+    requireAllowed(direction);
+    double resident = address.path() == null ? source.resident(ranges) : 0;
+    DataPath path = paths.choose(new RequestShape(direction, ranges.size(), bytes, resident));
+    PathCall call = given == null ? new PathCall(source.name()) : given;
+    call.countIn(paths.counters(path.kind()));
+    use.began(call);
     try {
-      requireOpen();
-      long bytes = RangeChecks.check(source.name(), source.size(), ranges);
-      requireAllowed(direction);
-      double resident = address.path() == null ? source.resident(ranges) : 0;
-      DataPath path = paths.choose(new RequestShape(direction, ranges.size(), bytes, resident));
-      PathCall call = given == null ? new PathCall(source.name()) : given;
-      call.countIn(paths.counters(path.kind()));
-      running.add(call);
-      try {
-        long start = System.nanoTime();
-        mover.accept(path, call);
-        long nanos = System.nanoTime() - start;
-        return new TransferResult(path.kind(), path.mode(), ranges.size(), bytes, nanos);
-      } finally {
-        running.remove(call);
-      }
+      long start = System.nanoTime();
+      mover.accept(path, call);
+      long nanos = System.nanoTime() - start;
+      return new TransferResult(path.kind(), path.mode(), ranges.size(), bytes, nanos);
     } finally {
-      use.readLock().unlock();
+      use.ended(call);
     }
   }
 
@@ -427,7 +422,7 @@ public final class GpuStorage implements AutoCloseable {
    */
   public void flush() {
     requireAllowed(Direction.WRITE);
-    guarded(paths::flush);
+    use.during(paths::flush);
   }
 
   /**
@@ -435,7 +430,7 @@ public final class GpuStorage implements AutoCloseable {
    * buffer is freed.
    */
   public void register(DeviceBuffer buffer) {
-    guarded(
+    use.during(
         () -> {
           if (paths.register(buffer)) {
             registrations.put(buffer, buffer.beforeFree(() -> deregister(buffer)));
@@ -469,7 +464,7 @@ public final class GpuStorage implements AutoCloseable {
    * @throws StorageException if none can be opened
    */
   public PathKind pathFor(RequestShape shape) {
-    return guarded(() -> paths.choose(shape).kind());
+    return use.during(() -> paths.choose(shape).kind());
   }
 
   /** Which path is used, why not the better ones, and how to mend that. */
@@ -477,51 +472,25 @@ public final class GpuStorage implements AutoCloseable {
     return Explanation.of(address, paths.verdicts(), paths.modes());
   }
 
-  private <T> T guarded(Supplier<T> question) {
-    use.readLock().lock();
-    try {
-      requireOpen();
-      return question.get();
-    } finally {
-      use.readLock().unlock();
-    }
-  }
-
-  private void requireOpen() {
-    if (closing) {
-      throw closedException();
-    }
-  }
-
-  private IllegalStateException closedException() {
-    return new IllegalStateException(source.name() + " is closed");
-  }
-
   /** Cancels what is under way, waits for it and frees everything. Idempotent. */
   @Override
   public void close() {
-    closing = true;
-    running.forEach(PathCall::cancel);
+    use.cancel();
     TransferThreads.end(threads);
-    use.writeLock().lock();
+    use.close(this::free);
+  }
+
+  private void free() {
+    StreamTransfers own = streams;
+    if (own != null) {
+      own.close();
+    }
+    registrations.values().forEach(Runnable::run);
+    registrations.clear();
     try {
-      if (closed) {
-        return;
-      }
-      closed = true;
-      StreamTransfers own = streams;
-      if (own != null) {
-        own.close();
-      }
-      registrations.values().forEach(Runnable::run);
-      registrations.clear();
-      try {
-        planned.close();
-      } finally {
-        paths.close();
-      }
+      planned.close();
     } finally {
-      use.writeLock().unlock();
+      paths.close();
     }
   }
 }
