@@ -14,7 +14,9 @@ import io.gpunvme.core.weights.LoadedWeights;
 import io.gpunvme.core.weights.Manifest;
 import io.gpunvme.core.weights.ShardRules;
 import io.gpunvme.core.weights.Weights;
+import io.gpunvme.nvme.InvalidRequestException;
 import java.io.IOException;
+import java.nio.file.NoSuchFileException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.regex.Matcher;
@@ -140,10 +142,8 @@ final class LoadCommand extends BaseCommand {
 
   private List<StorageAddress> addresses() throws IOException {
     String file = verify;
-    if (models.isEmpty() && !place.hasDevice() && file != null && !file.isEmpty()) {
-      throw new UsageException(
-          "no MODEL: '%s' is taken for the FILE of --verify; write --verify=FILE, or --verify behind MODEL"
-              .formatted(file));
+    if (models.isEmpty() && file != null && !file.isEmpty()) {
+      requireManifest(file);
     }
     if (models.size() > 1 && file != null && !file.isEmpty()) {
       throw new UsageException(
@@ -157,6 +157,24 @@ final class LoadCommand extends BaseCommand {
       addresses.add(place.address(model));
     }
     return addresses;
+  }
+
+  /** Without MODEL, it may be MODEL that was taken for the file. */
+  private void requireManifest(String file) {
+    String why = "";
+    if (place.hasDevice()) {
+      try {
+        ManifestFiles.read(file);
+        return;
+      } catch (NoSuchFileException e) {
+        why = ", and there is no such file";
+      } catch (InvalidRequestException e) {
+        why = ", and " + e.getMessage();
+      }
+    }
+    throw new UsageException(
+        "no MODEL: '%s' is taken for the FILE of --verify%s; write --verify=FILE, or --verify behind MODEL"
+            .formatted(file, why));
   }
 
   private LoadRequest request() {

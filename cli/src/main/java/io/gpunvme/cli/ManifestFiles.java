@@ -24,11 +24,7 @@ final class ManifestFiles {
    */
   static Manifest of(Weights weights, StorageAddress address, String given) throws IOException {
     if (!given.isEmpty()) {
-      Path file = Path.of(given);
-      if (!Files.exists(file)) {
-        throw new NoSuchFileException(given);
-      }
-      return Manifest.read(file);
+      return read(given);
     }
     if (weights.storedManifest().isPresent()) {
       return weights.storedManifest().get();
@@ -46,6 +42,14 @@ final class ManifestFiles {
                   model == null ? weights.name() + " --out FILE" : model));
     }
     return Manifest.read(there.getFirst());
+  }
+
+  static Manifest read(String name) throws NoSuchFileException {
+    Path file = Path.of(name);
+    if (!Files.exists(file)) {
+      throw new NoSuchFileException(name);
+    }
+    return Manifest.read(file);
   }
 
   private static List<Path> beside(Path model) throws IOException {

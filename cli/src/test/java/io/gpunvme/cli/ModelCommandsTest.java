@@ -96,6 +96,11 @@ class ModelCommandsTest {
     assertThat(folder).isDirectoryNotContaining("glob:**.part");
     // Which word is whose is not obvious there.
     cpu("load", "--verify", name).refused("--verify=FILE");
+    String disk = folder.resolve("disk.img").toString();
+    cpu("load", "--device", disk, "--verify", name)
+        .refused("no UTF-8 text; write --verify=FILE, or --verify behind MODEL");
+    cpu("load", "--device", disk, "--verify", "/x.gguf")
+        .refused("no such file; write --verify=FILE");
     Cli.run("weights").refused("manifest");
   }
 

@@ -8,6 +8,7 @@ import io.gpunvme.core.path.StorageException;
 import io.gpunvme.core.path.StorageException.Kind;
 import io.gpunvme.nvme.InvalidRequestException;
 import java.io.IOException;
+import java.nio.charset.CharacterCodingException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Collections;
@@ -67,6 +68,8 @@ public final class Manifest {
         entries.put(e.getKey(), new Entry(one.get(BYTES).getAsLong(), crc));
       }
       return new Manifest(entries);
+    } catch (CharacterCodingException e) {
+      throw bad(file, "it is no UTF-8 text");
     } catch (IOException e) {
       throw new StorageException(Kind.GONE, file.toString(), -1, -1, "cannot be read: " + e, e);
     } catch (JsonParseException
