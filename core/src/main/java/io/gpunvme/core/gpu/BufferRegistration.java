@@ -20,8 +20,11 @@ public final class BufferRegistration implements AutoCloseable {
   private final MemorySegment struct;
   private final PrpLists lists;
   private final DeviceBuffer description;
+  private final RegistrationMemory source;
 
-  private BufferRegistration(MemorySegment struct, PrpLists lists, DeviceBuffer description) {
+  private BufferRegistration(
+      MemorySegment struct, PrpLists lists, DeviceBuffer description, RegistrationMemory source) {
+    this.source = source;
     this.struct = struct;
     this.lists = lists;
     this.description = description;
@@ -36,14 +39,18 @@ public final class BufferRegistration implements AutoCloseable {
    */
   public static BufferRegistration create(
       NvmeController controller, Accelerator accelerator, DeviceBuffer buffer) {
-    return create(controller.function(), controller.pageSize(), accelerator, buffer);
+    return create(
+        controller.function(),
+        controller.pageSize(),
+        buffer,
+        new RegistrationMemory(controller.function(), accelerator, 0));
   }
 
   static BufferRegistration create(
-      BusMapper controller, int pageSize, Accelerator accelerator, DeviceBuffer buffer) {
+      BusMapper controller, int pageSize, DeviceBuffer buffer, RegistrationMemory source) {
     BusRange range = buffer.mapFor(controller);
     long[] pages = pages(range, pageSize);
-    PrpLists lists = PrpLists.build(controller, pageSize, pages);
+    PrpLists lists = PrpLists.build(source, pageSize, pages);
     DeviceBuffer description = null;
     try {
       long[] addresses = lists.addresses();
@@ -51,7 +58,7 @@ public final class BufferRegistration implements AutoCloseable {
       long[] scattered = contiguous ? new long[0] : pages;
       MemorySegment struct = Arena.ofAuto().allocate(Buffer.SIZE, Long.BYTES);
       description =
-          accelerator.allocate(
+          source.description(
               Buffer.SIZE + ((long) scattered.length + addresses.length) * Long.BYTES);
       long at = description.deviceAddress() + Buffer.SIZE;
       DeviceLayout.setLong(struct, Buffer.BYTES, buffer.size());
@@ -62,10 +69,10 @@ public final class BufferRegistration implements AutoCloseable {
       DeviceLayout.setLong(struct, Buffer.MEMORY, buffer.deviceAddress());
       DeviceLayout.setInt(struct, Buffer.PAGE_SHIFT, Integer.numberOfTrailingZeros(pageSize));
       fill(description, struct, scattered, addresses);
-      return new BufferRegistration(struct, lists, description);
+      return new BufferRegistration(struct, lists, description, source);
     } catch (RuntimeException e) {
       if (description != null) {
-        description.close();
+        source.give(description);
       }
       lists.close();
       throw e;
@@ -126,7 +133,7 @@ public final class BufferRegistration implements AutoCloseable {
   /** Frees the description; no command in flight uses it. The buffer stays as it is. */
   @Override
   public void close() {
-    description.close();
+    source.give(description);
     lists.close();
   }
 }

@@ -17,7 +17,7 @@ public final class BufferRegistrations implements AutoCloseable {
   public static final int MOST = 4;
 
   private final NvmeController controller;
-  private final Accelerator accelerator;
+  private final RegistrationMemory memory;
 
   // Least recently used first.
   private final Map<DeviceBuffer, Entry> entries = new LinkedHashMap<>(2 * MOST, 0.75f, true);
@@ -25,7 +25,7 @@ public final class BufferRegistrations implements AutoCloseable {
   /** None yet. */
   public BufferRegistrations(NvmeController controller, Accelerator accelerator) {
     this.controller = controller;
-    this.accelerator = accelerator;
+    memory = new RegistrationMemory(controller.function(), accelerator, MOST);
   }
 
   private boolean closed;
@@ -89,7 +89,8 @@ public final class BufferRegistrations implements AutoCloseable {
   }
 
   private Entry make(DeviceBuffer buffer) {
-    BufferRegistration made = BufferRegistration.create(controller, accelerator, buffer);
+    BufferRegistration made =
+        BufferRegistration.create(controller.function(), controller.pageSize(), buffer, memory);
     try {
       return new Entry(made, buffer.beforeFree(() -> freed(buffer)));
     } catch (RuntimeException e) {
@@ -127,5 +128,6 @@ public final class BufferRegistrations implements AutoCloseable {
     closed = true;
     entries.values().forEach(Entry::close);
     entries.clear();
+    memory.close();
   }
 }

@@ -1,7 +1,6 @@
 package io.gpunvme.core.gpu;
 
 import io.gpunvme.nvme.DmaMappingException;
-import io.gpunvme.nvme.memory.BusMapper;
 import io.gpunvme.nvme.memory.DmaBuffer;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -21,10 +20,12 @@ final class PrpLists implements AutoCloseable {
   private static final ValueLayout.OfLong LONG =
       ValueLayout.JAVA_LONG.withOrder(ByteOrder.LITTLE_ENDIAN);
 
+  private final RegistrationMemory source;
   private final @Nullable DmaBuffer memory;
   private final long[] addresses;
 
-  private PrpLists(@Nullable DmaBuffer memory, long[] addresses) {
+  private PrpLists(RegistrationMemory source, @Nullable DmaBuffer memory, long[] addresses) {
+    this.source = source;
     this.memory = memory;
     this.addresses = addresses;
   }
@@ -32,28 +33,30 @@ final class PrpLists implements AutoCloseable {
   /**
    * Builds the lists.
    *
+   * @param source where the lists' memory comes from, and goes back to
    * @param pageSize of the controller (CC.MPS), bytes
    * @param pages bus address of each page of the buffer
    * @throws DmaMappingException if the controller cannot be given list pages of that size
    */
-  static PrpLists build(BusMapper controller, int pageSize, long[] pages) {
+  static PrpLists build(RegistrationMemory source, int pageSize, long[] pages) {
     int count = count(pageSize, pages.length);
     if (count == 0) {
-      return new PrpLists(null, new long[0]);
+      return new PrpLists(source, null, new long[0]);
     }
-    DmaBuffer memory = DmaBuffer.allocate(controller, (long) count * pageSize);
+    DmaBuffer memory = source.lists((long) count * pageSize);
     try {
       long[] addresses = addresses(memory, pageSize, count);
       for (int i = 0; i < count; i++) {
         MemorySegment list = memory.memory().asSlice((long) i * pageSize, pageSize);
+        list.fill((byte) 0);
         fill(list, first(i, pageSize), pages);
         if (i + CHAINS < count) {
           DeviceLayout.setLong(list, pageSize - Long.BYTES, addresses[i + CHAINS]);
         }
       }
-      return new PrpLists(memory, addresses);
+      return new PrpLists(source, memory, addresses);
     } catch (RuntimeException e) {
-      memory.close();
+      source.give(memory);
       throw e;
     }
   }
@@ -120,7 +123,7 @@ final class PrpLists implements AutoCloseable {
   public void close() {
     DmaBuffer m = memory;
     if (m != null) {
-      m.close();
+      source.give(m);
     }
   }
 }

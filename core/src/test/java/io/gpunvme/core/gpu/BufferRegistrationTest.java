@@ -172,7 +172,8 @@ class BufferRegistrationTest {
       this.pageSize = pageSize;
       buffer = new Unbacked(size);
       range = buffer.mapFor(bus);
-      registration = BufferRegistration.create(bus, pageSize, cpu, buffer);
+      registration =
+          BufferRegistration.create(bus, pageSize, buffer, new RegistrationMemory(bus, cpu, 0));
       walker = new PrpWalker(pageSize, bus::read);
     }
 
@@ -271,7 +272,8 @@ class BufferRegistrationTest {
   void aSmallBufferNeedsNoLists() {
     Bus bus = new Bus(PAGE, false);
     try (DeviceBuffer buffer = cpu.allocate(2 * PAGE);
-        BufferRegistration registration = BufferRegistration.create(bus, PAGE, cpu, buffer)) {
+        BufferRegistration registration =
+            BufferRegistration.create(bus, PAGE, buffer, new RegistrationMemory(bus, cpu, 0))) {
       assertThat(DeviceLayout.getLong(registration.struct(), Buffer.LISTS)).isZero();
       assertThat(DeviceLayout.getLong(registration.struct(), Buffer.PAGES)).isZero();
       assertThat(DeviceLayout.getLong(registration.struct(), Buffer.BYTES)).isEqualTo(2 * PAGE);
@@ -292,7 +294,7 @@ class BufferRegistrationTest {
       for (int i = 0; i < pages; i++) {
         addresses[i] = range.busAddress((long) i * PAGE);
       }
-      try (PrpLists lists = PrpLists.build(bus, PAGE, addresses)) {
+      try (PrpLists lists = PrpLists.build(new RegistrationMemory(bus, cpu, 0), PAGE, addresses)) {
         assertThat(lists.addresses()).hasSize(listPages);
       }
     }
@@ -302,7 +304,10 @@ class BufferRegistrationTest {
   void piecesSmallerThanTheControllersPageAreRefused() {
     Bus bus = new Bus(PAGE, true);
     try (DeviceBuffer buffer = cpu.allocate(8 * PAGE)) {
-      assertThatThrownBy(() -> BufferRegistration.create(bus, 2 * PAGE, cpu, buffer))
+      assertThatThrownBy(
+              () ->
+                  BufferRegistration.create(
+                      bus, 2 * PAGE, buffer, new RegistrationMemory(bus, cpu, 0)))
           .isInstanceOf(DmaMappingException.class)
           .hasMessageContaining("8192");
     }
