@@ -3,8 +3,6 @@ package io.gpunvme.core.weights;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
-import io.gpunvme.core.accel.Accelerator;
-import io.gpunvme.core.accel.CpuAccelerator;
 import io.gpunvme.core.device.Device;
 import io.gpunvme.core.device.DeviceAddress;
 import io.gpunvme.core.fs.FileAddress;
@@ -17,138 +15,25 @@ import io.gpunvme.core.storage.SetShape;
 import io.gpunvme.core.storage.StorageAddress;
 import io.gpunvme.core.storage.StorageOptions;
 import io.gpunvme.core.weights.LoadRequest.Order;
-import io.gpunvme.core.weights.format.ElementType;
 import io.gpunvme.core.weights.format.FormatException;
 import io.gpunvme.core.weights.format.SafetensorsWriter;
-import io.gpunvme.core.weights.format.TensorInfo;
 import io.gpunvme.nvme.InvalidRequestException;
-import io.gpunvme.nvme.driver.ControllerOptions;
 import java.io.IOException;
 import java.io.RandomAccessFile;
-import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
-import java.util.Random;
-import java.util.concurrent.atomic.AtomicInteger;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Models written to raw devices and read from there. */
-class RawModelWriterTest {
-  private static final int IMAGE = 4 << 20;
-
-  /** So small that tensors are cut. */
-  private static final long BATCH = 100_000;
-
-  private static final ControllerOptions WRITABLE =
-      ControllerOptions.builder().allowWrite(true).build();
-
-  @TempDir Path folder;
-
-  private final Map<String, byte[]> content = new HashMap<>();
-  private Accelerator accelerator;
-  private Path model;
-
-  Accelerator open() {
-    return CpuAccelerator.open();
-  }
-
-  @BeforeEach
-  void writeModel() throws IOException {
-    accelerator = open();
-    SafetensorsWriter writer = new SafetensorsWriter();
-    writer.metadata("made", "here");
-    writer.tensor("layers.10.w", ElementType.BF16, 64, 96);
-    writer.tensor("layers.2.w", ElementType.F32, 1, 300, 257);
-    writer.tensor("layers.2.b", ElementType.F32, 12, 8, 6, 4);
-    writer.tensor("scalar", ElementType.F64);
-    writer.tensor("nothing", ElementType.F16, 3, 0, 5);
-    writer.tensor("odd", ElementType.U8, 212_347);
-    writer.tensor("four", ElementType.F4, 8, 6);
-    model = write("m.safetensors", writer, 11);
-  }
-
-  @AfterEach
-  void close() {
-    // A test that was skipped before it began has none.
-    if (accelerator != null) {
-      accelerator.close();
-    }
-  }
-
-  private Path write(String name, SafetensorsWriter writer, int seed) throws IOException {
-    SafetensorsWriter.Layout layout = writer.layout(SafetensorsWriter.WORD);
-    byte[] file = new byte[(int) layout.fileBytes()];
-    new Random(seed).nextBytes(file);
-    System.arraycopy(layout.head(), 0, file, 0, layout.head().length);
-    for (TensorInfo t : layout.tensors()) {
-      content.put(t.name(), Arrays.copyOfRange(file, (int) t.offset(), (int) t.end()));
-    }
-    return Files.write(folder.resolve(name), file);
-  }
-
-  private Path image(String name, byte[] start) throws IOException {
-    return Files.write(folder.resolve(name), Arrays.copyOf(start, IMAGE));
-  }
-
-  private Path image() throws IOException {
-    return image("disk.img", new byte[0]);
-  }
-
-  private static RawWriteOptions options() {
-    return RawWriteOptions.named("a model");
-  }
-
-  private Weights source() {
-    return Weights.open(StorageAddress.parse("file:" + model), accelerator);
-  }
-
-  private GpuStorage target(StorageAddress address) {
-    return GpuStorage.open(address, accelerator, StorageOptions.defaults().withWrite(true));
-  }
-
-  private RawWriteReport write(StorageAddress address, RawWriteOptions options) {
-    try (Weights weights = source();
-        GpuStorage target = target(address)) {
-      return RawModelWriter.prepare(weights, target, options, BATCH).run(LoadListener.NONE);
-    }
-  }
-
-  private void requireModel(StorageAddress address) {
-    try (Weights weights = Weights.open(address, accelerator);
-        Load load = weights.prepare(LoadRequest.all(), weights.storedManifest().orElseThrow());
-        LoadedWeights loaded = load.run(LoadListener.NONE)) {
-      assertThat(loaded.names()).containsExactlyInAnyOrderElementsOf(content.keySet());
-      assertThat(loaded.report().verified()).isEqualTo(content.size());
-      for (LoadedTensor t : loaded.tensors()) {
-        byte[] bytes = new byte[(int) t.bytes()];
-        if (bytes.length > 0) {
-          t.buffer().copyToHost(t.offset(), MemorySegment.ofArray(bytes));
-        }
-        assertThat(Arrays.mismatch(bytes, content.get(t.name()))).as(t.name()).isEqualTo(-1);
-      }
-      assertThat(weights.metadata().get("made")).hasToString("here");
-    }
-  }
-
-  private void requireNoModel(StorageAddress address) {
-    assertThatExceptionOfType(FormatException.class)
-        .isThrownBy(() -> Weights.open(address, accelerator).close())
-        .withMessageContaining("write-model");
-  }
-
+class RawModelWriterTest extends RawModels {
   private StorageAddress address(String kind) throws IOException {
     Path first = image();
     switch (kind) {
@@ -343,117 +228,6 @@ class RawModelWriterTest {
                       .run(LoadListener.NONE))
           .satisfies(e -> assertThat(e.kind()).isEqualTo(Kind.PERMISSION));
     }
-  }
-
-  // ---- interruptions
-
-  /** What is there afterwards is the model that was, none, or the new one: never a part. */
-  private void requireWhole(StorageAddress address) {
-    try {
-      Weights.open(address, accelerator).close();
-    } catch (FormatException e) {
-      return;
-    }
-    requireModel(address);
-  }
-
-  private void failing(StorageAddress address, String faults, RawWriteOptions options) {
-    try (Device device = Device.open(DeviceAddress.parse(address.toString()), WRITABLE, faults);
-        Weights weights = source();
-        GpuStorage target =
-            GpuStorage.over(
-                device.controller(), accelerator, StorageOptions.defaults().withWrite(true))) {
-      RawModelWriter.prepare(weights, target, options, BATCH).run(LoadListener.NONE);
-    }
-  }
-
-  private void writeOther(StorageAddress address) throws IOException {
-    Path wanted = model;
-    Map<String, byte[]> expected = Map.copyOf(content);
-    SafetensorsWriter writer = new SafetensorsWriter();
-    writer.tensor("other", ElementType.U8, 300_001);
-    model = write("other.safetensors", writer, 12);
-    write(address, options().overwrite(true));
-    model = wanted;
-    content.clear();
-    content.putAll(expected);
-  }
-
-  @ParameterizedTest
-  @CsvSource({"write, false", "write, true", "flush, false", "flush, true"})
-  void aFailureOfAnyCommandLeavesNoPart(String command, boolean over) throws IOException {
-    StorageAddress address = StorageAddress.parse("sim:file=" + image());
-    int failures = 0;
-    boolean whole = false;
-    for (int n = 1; !whole; n++) {
-      if (over) {
-        writeOther(address);
-      } else {
-        image();
-      }
-      String faults = "status=generic/internal-error dnr on %s nth=%d".formatted(command, n);
-      try {
-        failing(address, faults, options().overwrite(true));
-        whole = true;
-      } catch (StorageException e) {
-        failures++;
-        if (over && n == 1 && command.equals("write")) {
-          // What is first is that the other one becomes invalid: here it did not.
-          try (Weights other = Weights.open(address, accelerator)) {
-            assertThat(other.tensors().keySet()).containsExactly("other");
-          }
-        } else if (command.equals("write")) {
-          requireNoModel(address);
-        } else {
-          requireWhole(address);
-        }
-      }
-    }
-    requireModel(address);
-    assertThat(failures).isGreaterThan(command.equals("write") ? 10 : 2);
-  }
-
-  @Test
-  void cancelledAtAnyTimeItLeavesNoPart() throws IOException {
-    StorageAddress address = StorageAddress.parse("sim:file=" + image());
-    boolean whole = false;
-    int cancelled = 0;
-    for (int n = 1; !whole; n++) {
-      int at = n;
-      writeOther(address);
-      try (Weights weights = source();
-          GpuStorage target = target(address)) {
-        RawModelWriter writer =
-            RawModelWriter.prepare(weights, target, options().overwrite(true).verify(true), BATCH);
-        AtomicInteger calls = new AtomicInteger();
-        AtomicInteger bytes = new AtomicInteger();
-        writer.run(
-            b -> {
-              bytes.addAndGet((int) b);
-              if (calls.incrementAndGet() == at) {
-                writer.cancel();
-              }
-            });
-        whole = true;
-        assertThat(bytes.get()).isEqualTo((int) writer.listenedBytes());
-      } catch (StorageException e) {
-        assertThat(e.kind()).isEqualTo(Kind.CANCELLED);
-        cancelled++;
-        requireNoModel(address);
-      }
-    }
-    requireModel(address);
-    assertThat(cancelled).isGreaterThan(10);
-  }
-
-  @Test
-  void whatReadsBackOtherwiseIsNoModel() throws IOException {
-    StorageAddress address = StorageAddress.parse("sim:file=" + image());
-    assertThatExceptionOfType(StorageException.class)
-        .isThrownBy(() -> failing(address, "corrupt on read lba=400..401", options().verify(true)))
-        .satisfies(e -> assertThat(e.kind()).isEqualTo(Kind.IO))
-        .withMessageContaining("CRC-32C");
-    requireNoModel(address);
   }
 
   @Test
