@@ -60,6 +60,10 @@ final class SharedUse {
   /** A transfer that closing cancels, until it is {@link #ended}. */
   void began(PathCall call) {
     running.add(call);
+    // Closing marks itself before it looks for calls, so one of the two sees the other.
+    if (closing) {
+      call.cancel();
+    }
   }
 
   void ended(PathCall call) {
