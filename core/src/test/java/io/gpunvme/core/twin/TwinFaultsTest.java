@@ -232,7 +232,9 @@ class TwinFaultsTest {
   @EnumSource(names = {"SHARED", "WARP", "BLOCK"})
   void aLateCompletionFreesTheSlot(TwinDriver driver) {
     try (TwinDevice d = open(driver, SHORT)) {
-      d.sim.faults().add("late=500ms on io nth=20");
+      // So late that a busy machine, too, looks at the clock between the deadline and the
+      // completion.
+      d.sim.faults().add("late=1500ms on io nth=20");
       Outcome outcome = run(d, driver);
       assertThat(outcome.timeouts()).isPositive();
       assertThat(outcome.succeeded() + outcome.timeouts()).isEqualTo(400);
