@@ -207,7 +207,18 @@ public final class LoadPlan {
 
   /** Memory of the accelerator that is used only while it lasts; 0 if nothing is picked there. */
   public long ringBytes() {
-    return places.stream().anyMatch(p -> p.method() == Method.GATHER) ? request.ringBytes() : 0;
+    long longest =
+        places.stream()
+            .filter(p -> p.method() == Method.GATHER)
+            .mapToLong(p -> p.part().span())
+            .max()
+            .orElse(0);
+    // It has two halves, and none needs room for more than there is.
+    return longest == 0
+        ? 0
+        : longest > request.ringBytes() / 2
+            ? request.ringBytes()
+            : Math.min(request.ringBytes(), 2 * up(longest, PAGE));
   }
 
   /** Most memory of the accelerator that tensors and ring take at a time. */
