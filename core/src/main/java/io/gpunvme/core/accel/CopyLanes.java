@@ -36,10 +36,7 @@ final class CopyLanes {
 
   /** Returns whether nobody uses it any more, and nobody will. */
   private synchronized boolean forget(Key key, CopyLane lane) {
-    boolean last = lane.isUnused();
-    if (last) {
-      lanes.remove(key, lane);
-    }
-    return last;
+    // Of two that leave at a time only one frees it.
+    return lane.isUnused() && lanes.remove(key, lane);
   }
 }

@@ -70,7 +70,8 @@ final class CudaRemotePort implements RemotePort {
     if (!closed) {
       closed = true;
       lane.leave();
-      bounces.forEach(b -> frees.free(b.size(), () -> CopyLane.quietly(b::close)));
+      // The controller's threads may wait for this one: it must not wait for kernels.
+      bounces.forEach(b -> frees.later(b.size(), () -> CopyLane.quietly(b::close)));
     }
   }
 }

@@ -104,7 +104,7 @@ public final class GpuAccelerator implements Accelerator {
       memory.fill((byte) 0);
       return keep(new GpuBuffer(memory));
     } catch (RuntimeException e) {
-      memory.close();
+      frees.free(memory.size(), memory::close);
       throw e;
     }
   }
@@ -116,7 +116,7 @@ public final class GpuAccelerator implements Accelerator {
     PinnedMemory memory = context.allocatePinned(size);
     if (memory.segment().address() % PAGE != 0) {
       // Small allocations may share a page.
-      memory.close();
+      frees.free(size, memory::close);
       memory = context.allocatePinned(size + PAGE);
     }
     long skip = -memory.segment().address() & (PAGE - 1);

@@ -49,14 +49,18 @@ final class LateFrees {
       }
       freeing = true;
     }
-    drain();
+    try {
+      drain();
+    } catch (RuntimeException e) {
+      // The kernel is none of those whose memory this was.
+    }
   }
 
   /**
    * Frees now if no kernel runs, else later; waits for the kernels if there is much to be freed.
    *
    * @param bytes of memory
-   * @param free throws nothing that matters to anybody
+   * @param free what it throws reaches whoever frees, unless that is a kernel's end
    */
   void free(long bytes, Runnable free) {
     synchronized (this) {
@@ -74,15 +78,31 @@ final class LateFrees {
     drain();
   }
 
+  /** The same without waiting, for threads that a kernel waits for. */
+  void later(long bytes, Runnable free) {
+    synchronized (this) {
+      waiting.add(free);
+      waitingBytes += bytes;
+      if (freeing || running > 0) {
+        return;
+      }
+      freeing = true;
+    }
+    drain();
+  }
+
   /** Frees before this returns, when no kernel runs: the owner of the memory relies on it. */
   void now(Runnable free) {
     synchronized (this) {
+      // Also while others free: no kernel may start between their end and this.
+      wanted++;
       awaitKernels();
       boolean interrupted = false;
       while (freeing) {
         interrupted |= nap(PATIENCE_NANOS);
       }
       restore(interrupted);
+      wanted--;
       freeing = true;
     }
     try {
@@ -120,10 +140,27 @@ final class LateFrees {
     }
   }
 
-  /** Only one thread does it at a time; kernels start when it is over. */
+  /**
+   * Only one thread does it at a time; kernels start when it is over, whatever fails: the first
+   * failure is thrown at the end.
+   */
   private void drain() {
+    RuntimeException failure = null;
     for (List<Runnable> some = take(); !some.isEmpty(); some = take()) {
-      some.forEach(Runnable::run);
+      for (Runnable free : some) {
+        try {
+          free.run();
+        } catch (RuntimeException e) {
+          if (failure == null) {
+            failure = e;
+          } else {
+            failure.addSuppressed(e);
+          }
+        }
+      }
+    }
+    if (failure != null) {
+      throw failure;
     }
   }
 

@@ -1,11 +1,13 @@
 package io.gpunvme.core.accel;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.SplittableRandom;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -90,6 +92,97 @@ class LateFreesTest {
     assertThat(freed).containsExactly("now");
     frees.now(() -> freed.add("again"));
     assertThat(freed).containsExactly("now", "again");
+  }
+
+  @Test
+  void oneThatFailsHoldsUpNothing() {
+    KernelRun run = frees.begin();
+    frees.free(LITTLE, LateFreesTest::fail);
+    frees.free(LITTLE, () -> freed.add("a"));
+    run.close();
+    assertThat(freed).containsExactly("a");
+    assertThatThrownBy(() -> frees.free(LITTLE, LateFreesTest::fail)).hasMessage("not freed");
+    frees.begin().close();
+    frees.now(() -> freed.add("b"));
+    assertThat(freed).containsExactly("a", "b");
+  }
+
+  private static void fail() {
+    throw new IllegalStateException("not freed");
+  }
+
+  /** An embedded controller's thread must not wait for kernels: they wait for it. */
+  @Test
+  void laterNeverWaits() throws Exception {
+    KernelRun run = frees.begin();
+    try (ExecutorService threads = Executors.newCachedThreadPool()) {
+      Future<?> free = threads.submit(() -> frees.free(MUCH, () -> freed.add("much")));
+      while (!waits("LateFrees.awaitKernels")) {
+        Thread.onSpinWait();
+      }
+      frees.later(LITTLE, () -> freed.add("later"));
+      frees.later(MUCH, () -> freed.add("more"));
+      assertThat(freed).isEmpty();
+      run.close();
+      free.get();
+    }
+    assertThat(freed).containsExactly("much", "later", "more");
+    frees.later(LITTLE, () -> freed.add("at once"));
+    assertThat(freed).endsWith("at once");
+  }
+
+  /** Between the end of another free and this one. */
+  @Test
+  void noKernelStartsBeforeWhatMustBeFreedNow() throws Exception {
+    AtomicInteger running = new AtomicInteger();
+    AtomicInteger wrong = new AtomicInteger();
+    try (ExecutorService threads = Executors.newCachedThreadPool()) {
+      for (int i = 0; i < 300; i++) {
+        CountDownLatch go = new CountDownLatch(1);
+        CountDownLatch inside = new CountDownLatch(1);
+        List<Future<?>> all = new ArrayList<>();
+        all.add(
+            threads.submit(
+                () ->
+                    frees.free(
+                        LITTLE,
+                        () -> {
+                          inside.countDown();
+                          awaitQuietly(go);
+                        })));
+        inside.await();
+        all.add(
+            threads.submit(
+                () -> {
+                  try (KernelRun _ = frees.begin()) {
+                    running.incrementAndGet();
+                    Thread.sleep(1);
+                    running.decrementAndGet();
+                  }
+                  return null;
+                }));
+        while (!waits("LateFrees.begin")) {
+          Thread.onSpinWait();
+        }
+        all.add(threads.submit(() -> frees.now(() -> wrong.addAndGet(running.get()))));
+        while (!waits("LateFrees.now")) {
+          Thread.onSpinWait();
+        }
+        go.countDown();
+        for (Future<?> one : all) {
+          one.get();
+        }
+      }
+    }
+    assertThat(wrong).hasValue(0);
+  }
+
+  private static void awaitQuietly(CountDownLatch latch) {
+    try {
+      latch.await();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
   }
 
   /** No free overlaps a kernel or another free, and none is lost. */
