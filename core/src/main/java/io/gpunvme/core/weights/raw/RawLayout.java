@@ -3,6 +3,7 @@ package io.gpunvme.core.weights.raw;
 import io.gpunvme.core.weights.format.MetaValue;
 import io.gpunvme.core.weights.format.TensorInfo;
 import io.gpunvme.nvme.InvalidRequestException;
+import java.nio.charset.StandardCharsets;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -68,9 +69,11 @@ public final class RawLayout {
       throw new InvalidRequestException(
           "the name '%s' has more than %d bytes".formatted(name, Superblock.LONGEST_NAME));
     }
+    metadata.keySet().forEach(RawLayout::requireUnicode);
     List<TensorInfo> placed = new ArrayList<>();
     long at = up(Superblock.BYTES, alignment);
     for (TensorInfo t : tensors) {
+      requireUnicode(t.name());
       placed.add(new TensorInfo(t.name(), t.type(), t.shape(), at, t.bytes()));
       at = up(at + t.bytes(), alignment);
     }
@@ -89,6 +92,13 @@ public final class RawLayout {
                   placed.size(), metadata.size(), layout.indexBytes, Superblock.LONGEST_INDEX));
     }
     return layout;
+  }
+
+  /** Half a surrogate pair, which JSON can escape, is lost in UTF-8: two names may become one. */
+  private static void requireUnicode(String name) {
+    if (!new String(Superblock.utf8(name), StandardCharsets.UTF_8).equals(name)) {
+      throw new InvalidRequestException("the name '" + name + "' cannot be written as UTF-8");
+    }
   }
 
   /** {@code at} is less than 2^63: offsets of tensors are checked where they are made. */

@@ -283,4 +283,21 @@ class RawModelTest {
     assertThatExceptionOfType(InvalidRequestException.class)
         .isThrownBy(() -> RawLayout.of(4096, "", "", Map.of(), two));
   }
+
+  /** Both would be written as a question mark: a model that nobody could read. */
+  @Test
+  void namesThatAreNoUnicodeAreRefused() {
+    List<TensorInfo> tensors =
+        Stream.of("\ud800", "\ud801")
+            .map(n -> new TensorInfo(n, ElementType.U8, new long[] {1}, 0, 1))
+            .toList();
+    assertThatExceptionOfType(InvalidRequestException.class)
+        .isThrownBy(() -> RawLayout.of(4096, "", "", Map.of(), tensors))
+        .withMessageContaining("UTF-8");
+    Map<String, MetaValue> metadata = Map.of("\udc00", new MetaValue.Text("a"));
+    assertThatExceptionOfType(InvalidRequestException.class)
+        .isThrownBy(() -> RawLayout.of(4096, "", "", metadata, List.of()));
+    TensorInfo whole = new TensorInfo("\ud83d\ude00", ElementType.U8, new long[] {1}, 0, 1);
+    assertThat(RawLayout.of(4096, "", "", Map.of(), List.of(whole)).tensors()).hasSize(1);
+  }
 }
