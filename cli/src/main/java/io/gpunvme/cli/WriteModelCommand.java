@@ -153,6 +153,13 @@ final class WriteModelCommand extends BaseCommand {
     if (target.toString().equals(source.toString())) {
       throw new UsageException(model + " would overwrite itself");
     }
+    for (Path to : BackingFiles.of(target)) {
+      for (Path from : BackingFiles.of(source)) {
+        if (BackingFiles.overlap(from, to)) {
+          throw new UsageException("%s would overwrite itself: it is in %s".formatted(model, to));
+        }
+      }
+    }
     return target;
   }
 

@@ -163,6 +163,30 @@ class WriteModelCommandTest {
     cpu("load").refused("MODEL");
   }
 
+  /** By whatever name it is called. */
+  @Test
+  void aModelIsNotOverwrittenByItself() throws IOException {
+    Path disk = image("disk.img");
+    cpu("write-model", model, "--device", disk, "--allow-write").succeeded();
+    Path link = Files.createSymbolicLink(folder.resolve("link.img"), disk);
+    byte[] before = Files.readAllBytes(disk);
+    byte[] plain = Files.readAllBytes(model);
+    for (Object target : List.of(link, "sim:file=" + disk, "sim:file=" + link, disk + "#1")) {
+      cpu("write-model", disk, "--device", target, "--allow-write", "--overwrite")
+          .refused("itself");
+    }
+    cpu("write-model", "sim:file=" + disk, "--device", link, "--allow-write", "--overwrite")
+        .refused("itself");
+    String set = "stripe:sim:file=%s,sim:file=%s".formatted(image("other.img"), link);
+    cpu("write-model", disk, "--device", set, "--allow-write", "--overwrite").refused("itself");
+    Files.delete(manifest);
+    Path models = Files.createDirectory(folder.resolve("models"));
+    Path shard = Files.copy(model, models.resolve("m.safetensors"));
+    cpu("write-model", models, "--device", shard, "--allow-write").refused("itself");
+    assertThat(Files.readAllBytes(disk)).isEqualTo(before);
+    assertThat(Files.readAllBytes(shard)).isEqualTo(plain);
+  }
+
   @ParameterizedTest
   @ValueSource(strings = {"TERM", "KILL"})
   void endedHalfWayItLeavesNoModel(String signal) throws Exception {

@@ -1,0 +1,43 @@
+package io.gpunvme.cli;
+
+import io.gpunvme.core.device.DeviceAddress;
+import io.gpunvme.core.fs.FileAddress;
+import io.gpunvme.core.storage.StorageAddress;
+import io.gpunvme.core.storage.Volume;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+
+/** The files of this system that hold what an address names, however it names them. */
+final class BackingFiles {
+  private BackingFiles() {}
+
+  /** None if it is on SSDs only. */
+  static List<Path> of(StorageAddress address) {
+    FileAddress place = address.inside() == null ? address.partition() : address.inside();
+    if (place != null) {
+      return of(Volume.device(place));
+    }
+    Path file = address.file();
+    if (file != null) {
+      return List.of(file);
+    }
+    DeviceAddress device = address.device();
+    String image = device == null ? null : device.option("file");
+    return image == null
+        ? address.members().stream().flatMap(m -> of(m).stream()).toList()
+        : List.of(Path.of(image));
+  }
+
+  /** Whether they are one file, or the other is in the one, a folder. */
+  static boolean overlap(Path one, Path other) throws IOException {
+    if (!Files.exists(one) || !Files.exists(other)) {
+      return false;
+    }
+    if (Files.isSameFile(one, other)) {
+      return true;
+    }
+    return Files.isDirectory(one) && other.toRealPath().startsWith(one.toRealPath());
+  }
+}
