@@ -62,6 +62,11 @@ public interface Accelerator extends AutoCloseable {
     return () -> {};
   }
 
+  /** The same for a kernel that has been launched already; never waits. */
+  default KernelRun runningKernel() {
+    return kernelRun();
+  }
+
   @Override
   void close();
 }

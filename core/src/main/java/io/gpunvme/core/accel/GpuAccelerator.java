@@ -241,6 +241,12 @@ public final class GpuAccelerator implements Accelerator {
   }
 
   @Override
+  public KernelRun runningKernel() {
+    requireOpen();
+    return frees.join();
+  }
+
+  @Override
   public BufferCopies copies() {
     requireOpen();
     return new GpuCopies(context);

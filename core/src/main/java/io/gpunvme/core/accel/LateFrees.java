@@ -30,8 +30,16 @@ final class LateFrees {
     while (freeing || wanted > 0) {
       interrupted |= nap(PATIENCE_NANOS);
     }
-    running++;
     restore(interrupted);
+    return join();
+  }
+
+  /**
+   * A kernel has been launched by somebody else. Whoever looks after it must not wait here: what is
+   * being freed may wait for it.
+   */
+  synchronized KernelRun join() {
+    running++;
     AtomicBoolean over = new AtomicBoolean();
     return () -> {
       if (over.compareAndSet(false, true)) {

@@ -213,7 +213,8 @@ public final class KernelStorage implements AutoCloseable {
     long end = System.nanoTime() + limit.toNanos();
     boolean[] interrupted = {false};
     boolean[] late = {false};
-    try (KernelRun _ = accelerator.kernelRun()) {
+    KernelRun run = accelerator.runningKernel();
+    try {
       wait.await(
           kernel,
           () -> {
@@ -223,8 +224,11 @@ public final class KernelStorage implements AutoCloseable {
           });
     } finally {
       if (wait.hung()) {
+        // Its run never ends: whoever freed memory now would wait for ever.
         hung = true;
         queues.forEach(DeviceQueues::forget);
+      } else {
+        run.close();
       }
       if (interrupted[0]) {
         Thread.currentThread().interrupt();

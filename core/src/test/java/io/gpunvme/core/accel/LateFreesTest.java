@@ -111,6 +111,30 @@ class LateFreesTest {
     throw new IllegalStateException("not freed");
   }
 
+  /** What is being freed waits for it, and it for whoever looks after it. */
+  @Test
+  void aKernelThatRunsAlreadyWaitsForNothing() throws Exception {
+    CountDownLatch joined = new CountDownLatch(1);
+    CountDownLatch inside = new CountDownLatch(1);
+    try (ExecutorService threads = Executors.newCachedThreadPool()) {
+      Runnable slow =
+          () -> {
+            inside.countDown();
+            awaitQuietly(joined);
+            freed.add("a");
+          };
+      Future<?> free = threads.submit(() -> frees.free(LITTLE, slow));
+      inside.await();
+      KernelRun run = frees.join();
+      joined.countDown();
+      free.get();
+      frees.free(LITTLE, () -> freed.add("b"));
+      assertThat(freed).containsExactly("a");
+      run.close();
+    }
+    assertThat(freed).containsExactly("a", "b");
+  }
+
   /** An embedded controller's thread must not wait for kernels: they wait for it. */
   @Test
   void laterNeverWaits() throws Exception {

@@ -6,6 +6,7 @@ import io.gpunvme.core.accel.CpuAccelerator;
 import io.gpunvme.core.accel.DeviceBuffer;
 import io.gpunvme.core.accel.HostMemoryKind;
 import io.gpunvme.core.accel.HostWindow;
+import io.gpunvme.core.accel.KernelRun;
 import io.gpunvme.nvme.memory.BusMapper;
 import io.gpunvme.nvme.memory.BusRange;
 import io.gpunvme.nvme.memory.RemoteMemory;
@@ -14,6 +15,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * An accelerator whose memory is the host's but says that it is not: controllers get to reach it by
@@ -21,6 +23,7 @@ import java.util.List;
  */
 public final class FakeGpu implements Accelerator {
   private final CpuAccelerator cpu = CpuAccelerator.open();
+  private final AtomicInteger kernels = new AtomicInteger();
 
   @Override
   public String name() {
@@ -50,6 +53,17 @@ public final class FakeGpu implements Accelerator {
   @Override
   public BufferCopies copies() {
     return new Copies();
+  }
+
+  /** Kernels that it was told of and that are not over. */
+  int kernels() {
+    return kernels.get();
+  }
+
+  @Override
+  public KernelRun kernelRun() {
+    kernels.incrementAndGet();
+    return kernels::decrementAndGet;
   }
 
   @Override

@@ -9,6 +9,7 @@ import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.nvme.sim.SimConfig;
 import io.gpunvme.nvme.sim.SimulatedController;
 import java.lang.foreign.MemorySegment;
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
@@ -44,6 +45,19 @@ class KernelWaitTest {
 
   private static MemorySegment at(long address, long bytes) {
     return MemorySegment.ofAddress(address).reinterpret(bytes);
+  }
+
+  /** Memory that is freed when a kernel is over would be waited for, for ever. */
+  @Test
+  void aKernelThatHangsIsNotOverForTheAccelerator() {
+    KernelStorageOptions options = KernelStorageOptions.in(Placement.HOST).with(1, 32);
+    try (KernelStorage storage = KernelStorage.over(List.of(controller), gpu, options)) {
+      assertThat(storage.await(() -> true, Duration.ofSeconds(1))).isTrue();
+      assertThat(gpu.kernels()).isZero();
+      assertThatThrownBy(() -> storage.await(() -> false, Duration.ZERO))
+          .isInstanceOf(NvmeTimeoutException.class);
+      assertThat(gpu.kernels()).isEqualTo(1);
+    }
   }
 
   @Test
