@@ -157,7 +157,8 @@ public final class RawModelWriter {
    *
    * @param listener told of bytes that are written, and read back
    * @throws StorageException if reading, writing or verifying fails, or it was cancelled; there is
-   *     no valid model on the target then, unless only the last flush failed
+   *     no valid model on the target then, unless only the last flush failed, or reading the
+   *     superblock back
    */
   public RawWriteReport run(LoadListener listener) {
     long start = System.nanoTime();
