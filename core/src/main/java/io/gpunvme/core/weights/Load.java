@@ -90,7 +90,6 @@ public final class Load implements AutoCloseable {
     if (over) {
       throw new IllegalStateException("this load is over");
     }
-    cancelled.set(false);
     long start = System.nanoTime();
     long before = readBytes();
     try (LateKernels kernels = new LateKernels(accelerator)) {
@@ -170,7 +169,7 @@ public final class Load implements AutoCloseable {
   }
 
   private void throwIfCancelled() {
-    if (cancelled.get()) {
+    if (cancelled.compareAndSet(true, false)) {
       throw new StorageException(Kind.CANCELLED, source.name(), -1, -1, "cancelled", null);
     }
   }

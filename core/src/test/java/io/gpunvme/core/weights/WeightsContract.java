@@ -329,6 +329,20 @@ abstract class WeightsContract {
   }
 
   @Test
+  void aLoadThatIsCancelledBeforeItRunsDoesNotRun() {
+    try (Weights weights = open("");
+        Load load = weights.prepare(LoadRequest.all(), null)) {
+      load.cancel();
+      assertThatExceptionOfType(StorageException.class)
+          .isThrownBy(() -> load.run(LoadListener.NONE))
+          .satisfies(e -> assertThat(e.kind()).isEqualTo(Kind.CANCELLED));
+      try (LoadedWeights loaded = load.run(LoadListener.NONE)) {
+        check(loaded);
+      }
+    }
+  }
+
+  @Test
   void aModelWithoutTensorsIsLoadedAtOnce() throws IOException {
     Path file = folder.resolve("empty.safetensors");
     Files.write(file, new SafetensorsWriter().layout(SafetensorsWriter.WORD).head());
