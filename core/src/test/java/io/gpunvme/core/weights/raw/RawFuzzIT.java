@@ -36,9 +36,11 @@ class RawFuzzIT {
   private int refused;
   private int same;
   private int other;
+  private boolean measured;
 
   @Test
   void mutatedSuperblocksAndIndexes() {
+    loadClasses();
     Cases cases = Cases.announce("mutated raw models");
     for (int number : cases.numbers(MUTATIONS / PER_MODEL)) {
       SplittableRandom random = cases.random(number);
@@ -57,6 +59,20 @@ class RawFuzzIT {
         "mutated raw models: %d refused, %d as written, %d otherwise%n", refused, same, other);
     // All three must be there, or the mutations are of no use.
     assertThat(cases.isReplay() || refused > MUTATIONS / 2 && same > 100 && other > 100).isTrue();
+  }
+
+  /** Of readers, checks and failures: what is measured afterwards is their work. */
+  private void loadClasses() {
+    SplittableRandom random = new SplittableRandom(1);
+    RawImage image = RawImage.of(new Random(1), 512, 0);
+    RawModel good = image.read();
+    for (int i = 0; i < PER_MODEL; i++) {
+      check(random, image, good);
+    }
+    refused = 0;
+    same = 0;
+    other = 0;
+    measured = true;
   }
 
   private void check(SplittableRandom random, RawImage image, RawModel good) {
@@ -104,7 +120,7 @@ class RawFuzzIT {
   }
 
   /** Null if it is refused. */
-  private static RawModel readBounded(byte[] bytes) {
+  private RawModel readBounded(byte[] bytes) {
     MemoryDevice device = new MemoryDevice(bytes);
     ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
     long before = threads.getCurrentThreadAllocatedBytes();
@@ -115,8 +131,10 @@ class RawFuzzIT {
       assertThat(e.getMessage()).hasSizeLessThan(1000).startsWith("memory");
       return null;
     } finally {
-      assertThat(threads.getCurrentThreadAllocatedBytes() - before)
-          .isLessThan(MEMORY + MEMORY_PER_BYTE * bytes.length);
+      if (measured) {
+        assertThat(threads.getCurrentThreadAllocatedBytes() - before)
+            .isLessThan(MEMORY + MEMORY_PER_BYTE * bytes.length);
+      }
       assertThat(device.bytesRead).isLessThan(2L * bytes.length + 2L * Superblock.BYTES);
     }
   }
