@@ -11,14 +11,14 @@ struct alignas(16) TransferArgs {
   const u64* offset;     // bytes in the buffer
   const u32* blocks;
   const u32* order;      // which commands, in which order; null: all of them
-  Status* statuses;      // kPending until the command is over
+  Status* statuses;      // of commands that were taken; kPending until the command is over
   u32* started;          // low 32 bits of nanos() at submission, then ns until its completion was seen
-  u32* cursor;           // how many of the commands are taken
+  u32* cursor;           // counts the commands that are taken, and goes on from kernel to kernel
   u64* moved;            // logical blocks moved so far; GPU memory, which the host copies meanwhile
   u32 commands;
   u32 opcode;
   u32 nsid;
-  u32 reserved;
+  u32 base;              // what *cursor was before the launch
 };
 
 namespace {
@@ -31,7 +31,7 @@ class PlanSource {
     u32 mask = warp::ballot(warp::kFull, wanted);
     u32 first = 0;
     if (warp::lane() == 0) {
-      first = mem::fetch_add(a.cursor, warp::popcount(mask));
+      first = mem::fetch_add(a.cursor, warp::popcount(mask)) - a.base;
     }
     first = warp::shuffle(warp::kFull, first, 0);
     u32 at = first + warp::rank(mask);
@@ -42,6 +42,7 @@ class PlanSource {
     c = {a.opcode, a.nsid, a.slba[command], a.blocks[command], 0, 0, 0, command};
     u64 bytes = static_cast<u64>(c.blocks) << block_shift;
     prp::entries(*a.buffer, a.offset[command], bytes, c.prp1, c.prp2);
+    a.statuses[command] = status::kPending;
     a.started[command] = static_cast<u32>(nanos());
     return true;
   }

@@ -20,7 +20,7 @@ public final class CudaContext implements AutoCloseable {
   private final int deviceHandle;
   private final long handle;
   private final int highestPriority;
-  private final long transfers;
+  private final TransferStreams transfers;
   private final ResourceRegistry resources = new ResourceRegistry();
   private final Lifetime lifetime;
 
@@ -31,7 +31,7 @@ public final class CudaContext implements AutoCloseable {
     this.deviceHandle = deviceHandle;
     this.handle = handle;
     this.highestPriority = highestPriority;
-    transfers = api.streams().create(highestPriority);
+    transfers = new TransferStreams(api.streams(), highestPriority);
     lifetime = new Lifetime("the context of CUDA device " + device.ordinal());
   }
 
@@ -167,13 +167,9 @@ public final class CudaContext implements AutoCloseable {
     api.contexts().setCurrent(handle);
   }
 
-  /** The stream of copies that are waited for. */
-  long transfers() {
+  /** For copies that are waited for. */
+  TransferStreams transfers() {
     return transfers;
-  }
-
-  void awaitTransfers() {
-    api.streams().synchronize(transfers);
   }
 
   void forget(ContextResource resource) {
@@ -235,7 +231,7 @@ public final class CudaContext implements AutoCloseable {
       throw failures.addTo(lifetime.inUse());
     }
     failures.collect(this::enter);
-    failures.collect(() -> api.streams().destroy(transfers));
+    transfers.close(failures);
     failures.collect(() -> api.contexts().releasePrimary(deviceHandle));
     failures.throwFirstUnlessGone();
   }

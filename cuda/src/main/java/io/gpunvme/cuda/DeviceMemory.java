@@ -79,8 +79,7 @@ public final class DeviceMemory extends ContextResource {
     Objects.checkFromIndexSize(offset, source.byteSize(), size);
     begin();
     try {
-      api().copies().toDevice(address + offset, source, context().transfers());
-      context().awaitTransfers();
+      context().transfers().run(s -> api().copies().toDevice(address + offset, source, s));
     } finally {
       end();
     }
@@ -97,8 +96,7 @@ public final class DeviceMemory extends ContextResource {
     CudaStream.requireWritable(target);
     begin();
     try {
-      api().copies().toHost(target, address + offset, context().transfers());
-      context().awaitTransfers();
+      context().transfers().run(s -> api().copies().toHost(target, address + offset, s));
     } finally {
       end();
     }
@@ -111,8 +109,7 @@ public final class DeviceMemory extends ContextResource {
   public void fill(byte value) {
     begin();
     try {
-      api().copies().fill(address, value, size, context().transfers());
-      context().awaitTransfers();
+      context().transfers().run(s -> api().copies().fill(address, value, size, s));
     } finally {
       end();
     }

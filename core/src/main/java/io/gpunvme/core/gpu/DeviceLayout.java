@@ -154,6 +154,7 @@ public final class DeviceLayout {
     public static final long COMMANDS = 80;
     public static final long OPCODE = 84;
     public static final long NSID = 88;
+    public static final long BASE = 92;
 
     private TransferArgs() {}
   }

@@ -169,8 +169,7 @@ public final class DeviceQueue {
   int outstanding() {
     try (Arena arena = Arena.ofConfined()) {
       if (!sizes.shared()) {
-        MemorySegment q = read(arena);
-        return sizes.depth() - (getInt(q, Queue.FREE_TAIL) - getInt(q, Queue.FREE_HEAD));
+        return taken(read(arena), sizes.depth());
       }
       MemorySegment words = arena.allocate(sizes.depth() / Byte.SIZE, Integer.BYTES);
       state.copyToHost(free, words);
@@ -180,6 +179,15 @@ public final class DeviceQueue {
       }
       return sizes.depth() - open;
     }
+  }
+
+  /** Whether an exclusive queue has no command outstanding, by its {@code struct Queue}. */
+  static boolean isQuiet(MemorySegment queue, int depth) {
+    return taken(queue, depth) == 0 && getInt(queue, Queue.QUARANTINED) == 0;
+  }
+
+  private static int taken(MemorySegment queue, int depth) {
+    return depth - (getInt(queue, Queue.FREE_TAIL) - getInt(queue, Queue.FREE_HEAD));
   }
 
   /** What was done so far. */

@@ -15,6 +15,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.IntStream;
 
 /**
  * Queue pairs of one controller that kernels drive, their structures one after the other in the
@@ -31,6 +32,7 @@ public final class DeviceQueues implements AutoCloseable {
   private final DeviceBuffer rings;
   private final DeviceBuffer state;
   private final DeviceBuffer stop;
+  private volatile boolean stopping;
   private boolean closed;
 
   /**
@@ -199,6 +201,10 @@ public final class DeviceQueues implements AutoCloseable {
    * look at it now and then while they wait.
    */
   public void stop(boolean value) {
+    if (!value && !stopping) {
+      return;
+    }
+    stopping = value;
     // In the accelerator's memory: warps that poll host memory slow each other's fences down.
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment word = arena.allocate(Integer.BYTES, Integer.BYTES);
@@ -221,13 +227,20 @@ public final class DeviceQueues implements AutoCloseable {
   public QueueCounters counters() {
     QueueCounters sum = QueueCounters.NONE;
     try (Arena arena = Arena.ofConfined()) {
-      MemorySegment all = arena.allocate(queues.size() * Queue.SIZE, Long.BYTES);
-      state.copyToHost(0, all);
-      for (int i = 0; i < queues.size(); i++) {
-        sum = sum.plus(QueueCounters.read(all.asSlice(i * Queue.SIZE, Queue.SIZE)));
+      for (MemorySegment struct : structs(arena)) {
+        sum = sum.plus(QueueCounters.read(struct));
       }
     }
     return sum;
+  }
+
+  /** All {@code struct Queue}, by one copy. */
+  private List<MemorySegment> structs(Arena arena) {
+    MemorySegment all = arena.allocate(queues.size() * Queue.SIZE, Long.BYTES);
+    state.copyToHost(0, all);
+    return IntStream.range(0, queues.size())
+        .mapToObj(i -> all.asSlice(i * Queue.SIZE, Queue.SIZE))
+        .toList();
   }
 
   /** The errors of all queues since the last call. No kernel runs. */
@@ -260,6 +273,9 @@ public final class DeviceQueues implements AutoCloseable {
    * ones, or some that no kernel has waited for. No kernel runs.
    */
   public List<RecoveryOutcome> recover() {
+    if (!broken() && !sizes.shared() && allQuiet()) {
+      return List.of();
+    }
     List<RecoveryOutcome> outcomes = new ArrayList<>();
     // One queue's recovery may reset the controller, which takes those before it away again.
     boolean again = true;
@@ -279,6 +295,13 @@ public final class DeviceQueues implements AutoCloseable {
       }
     }
     return outcomes;
+  }
+
+  /** Whether no exclusive queue has commands outstanding, quarantined ones included. */
+  private boolean allQuiet() {
+    try (Arena arena = Arena.ofConfined()) {
+      return structs(arena).stream().allMatch(q -> DeviceQueue.isQuiet(q, sizes.depth()));
+    }
   }
 
   // ---- the end

@@ -45,6 +45,11 @@ public record QueueCounters(
         DeviceLayout.getLong(queue, Queue.MALFORMED));
   }
 
+  /** How much of it kernels tell in the log of errors. */
+  public long troubles() {
+    return failures + timeouts + late + stale + unknown + malformed;
+  }
+
   /** Both together. */
   public QueueCounters plus(QueueCounters other) {
     return combine(other, 1);

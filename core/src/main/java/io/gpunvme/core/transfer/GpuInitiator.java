@@ -32,6 +32,12 @@ public final class GpuInitiator implements Initiator {
   private final BufferRegistrations buffers;
   private final int retries;
 
+  /** What the queues had done when the last transfer was over; null if that is not known. */
+  private @Nullable QueueCounters seen;
+
+  /** The word that kernels count blocks in, as it was then. */
+  private long movedSoFar;
+
   /** Why no transfer can be run any more, or null. */
   private @Nullable RuntimeException broken;
 
@@ -134,9 +140,8 @@ public final class GpuInitiator implements Initiator {
       TransferListener listener) {
     TransferJob job =
         new TransferJob(plan, buffer.mapFor(controller.function()), listener, retries);
-    QueueCounters before = queues.counters();
-    queues.takeErrors();
-    KernelWatch watch = new KernelWatch(controller, queues, job, moved);
+    QueueCounters before = counters();
+    KernelWatch watch = new KernelWatch(controller, queues, job, moved, movedSoFar);
     long start = System.nanoTime();
     try {
       arrays.load(plan);
@@ -151,14 +156,29 @@ public final class GpuInitiator implements Initiator {
             "a plan of %d bytes ended after %d bytes without an error"
                 .formatted(plan.bytes(), transfer.bytes()));
       }
-      return report(transfer, queues.counters().minus(before), nanos);
+      QueueCounters after = queues.counters();
+      QueueCounters own = after.minus(before);
+      seen = own.troubles() == 0 ? after : null;
+      return report(transfer, own, nanos);
     } finally {
+      movedSoFar = watch.moved();
       watch.restoreInterrupt();
       hung = watch.hung();
       if (!hung) {
         arrays.unload();
       }
     }
+  }
+
+  /** What the queues have done before a transfer; what kernels told of earlier ones is dropped. */
+  private QueueCounters counters() {
+    QueueCounters known = seen;
+    seen = null;
+    if (known != null) {
+      return known;
+    }
+    queues.takeErrors();
+    return queues.counters();
   }
 
   /** Describes it, which another transfer's kernel need not wait for. */

@@ -109,15 +109,17 @@ final class GpuTransfer {
   /** What became of each command of a launch; returns those to be launched again. */
   private int[] settle(int @Nullable [] order) {
     int count = order == null ? plan.commands() : order.length;
+    arrays.collect();
+    int taken = arrays.taken(count);
     int[] statuses = arrays.statuses();
     int[] latencies = arrays.latencies();
-    Map<Integer, DeviceError> told = errors();
+    Map<Integer, DeviceError> told = null;
     int[] again = new int[count];
     int againCount = 0;
     int failed = -1;
     for (int i = 0; i < count; i++) {
       int command = order == null ? i : order[i];
-      int status = statuses[command];
+      int status = i < taken ? statuses[command] : DeviceStatus.PENDING;
       if (status == DeviceStatus.PENDING) {
         // Never submitted: the kernel was told to stop before.
         again[againCount++] = command;
@@ -130,11 +132,14 @@ final class GpuTransfer {
       } else if (mayRepeat(status) && job.mayRetry(command)) {
         retries++;
         again[againCount++] = command;
-      } else if (failed < 0 || (!told.containsKey(failed) && told.containsKey(command))) {
-        failed = command;
+      } else {
+        told = told == null ? errors() : told;
+        if (failed < 0 || (!told.containsKey(failed) && told.containsKey(command))) {
+          failed = command;
+        }
       }
     }
-    if (failed >= 0) {
+    if (told != null) {
       job.fail(failure(failed, statuses[failed], told.get(failed)));
     }
     return Arrays.copyOf(again, againCount);

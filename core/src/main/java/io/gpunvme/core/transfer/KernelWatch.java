@@ -32,18 +32,23 @@ final class KernelWatch {
   private boolean interrupted;
 
   /**
-   * @param movedWord where the kernel counts the blocks it has moved, 8 bytes
+   * @param movedWord where kernels count the blocks they have moved, 8 bytes
+   * @param moved what it is before the kernel begins: setting it back would be a copy to wait for
    */
   KernelWatch(
-      NvmeController controller, DeviceQueues queues, TransferJob job, DeviceBuffer movedWord) {
+      NvmeController controller,
+      DeviceQueues queues,
+      TransferJob job,
+      DeviceBuffer movedWord,
+      long moved) {
     this.wait = new KernelWait(List.of(queues));
     this.job = job;
     this.movedWord = movedWord;
+    this.moved = moved;
     // By then every command that was in flight is over or quarantined: kernels look for expired
     // commands eight times per timeout.
     long timeout = controller.options().ioTimeout().toNanos();
     quietNanos = timeout + timeout / 4 + SLACK_NANOS;
-    movedWord.copyFromHost(copy, 0);
   }
 
   /**
@@ -90,6 +95,11 @@ final class KernelWatch {
       }
     }
     return blocks > 0;
+  }
+
+  /** The word of blocks moved, as it was seen last: after {@link #await}, at the kernel's end. */
+  long moved() {
+    return moved;
   }
 
   /** Whether a kernel did not stop. */

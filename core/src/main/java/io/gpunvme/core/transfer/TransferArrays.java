@@ -4,24 +4,28 @@ import io.gpunvme.core.accel.Accelerator;
 import io.gpunvme.core.accel.DeviceBuffer;
 import io.gpunvme.core.gpu.DeviceLayout;
 import io.gpunvme.core.gpu.DeviceLayout.TransferArgs;
-import io.gpunvme.core.gpu.DeviceStatus;
 import io.gpunvme.nvme.spec.IoOpcode;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
-import java.util.Arrays;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A plan's arrays in the accelerator's memory, one after the other, and in pinned memory on their
- * way there. Both are kept from plan to plan: taking and freeing them costs more than a short
- * transfer. For one thread.
+ * A plan's arrays: what the kernel writes is in the accelerator's memory, what it reads there too,
+ * or in pinned memory if it is short. A copy to the accelerator waits behind whatever embedded
+ * controllers copy there, which takes longer than reading a few commands over PCIe. Both pieces of
+ * memory have the same layout and are kept from plan to plan: taking and freeing them costs more
+ * than a short transfer. For one thread.
  */
 final class TransferArrays implements AutoCloseable {
   private static final ValueLayout.OfInt INT =
       ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN);
+  private static final long CURSOR = 0;
   private static final long CURSOR_BYTES = 64;
+
+  /** Commands of a plan that is read where it is. */
+  private static final int SHORT = 1024;
 
   /** What is longer is given back after the transfer. */
   private static final long LONGEST_KEPT = 64 << 20;
@@ -32,39 +36,50 @@ final class TransferArrays implements AutoCloseable {
   private @Nullable DeviceBuffer device;
   private @Nullable DeviceBuffer pinned;
   private @Nullable TransferPlan plan;
+
+  // Offsets. What the kernel writes comes first, what it reads after that.
+  private long statuses;
+  private long started;
   private long slba;
   private long offset;
   private long blocks;
   private long order;
-  private long statuses;
-  private long started;
-  private long cursor;
+
+  /** The cursor is never set back: this is what it was before the launch. */
+  private int base;
+
+  /** What it was when the last kernel ended. */
+  private int reached;
 
   TransferArrays(Accelerator accelerator) {
     this.accelerator = accelerator;
   }
 
-  /** Uploads a plan in place of the one before; every command is pending. */
+  /** Takes a plan in place of the one before. */
   void load(TransferPlan next) {
     plan = next;
     long n = next.commands();
-    slba = 0;
+    statuses = CURSOR + CURSOR_BYTES;
+    started = statuses + n * Integer.BYTES;
+    slba = started + n * Integer.BYTES;
     offset = slba + n * Long.BYTES;
     blocks = offset + n * Long.BYTES;
     order = blocks + n * Integer.BYTES;
-    statuses = order + n * Integer.BYTES;
-    started = statuses + n * Integer.BYTES;
-    cursor = Math.ceilDiv(started + n * Integer.BYTES, CURSOR_BYTES) * CURSOR_BYTES;
-    long bytes = cursor + CURSOR_BYTES;
-    reserve(bytes);
-    MemorySegment all = pinned().segment().asSlice(0, bytes);
+    reserve(order + n * Integer.BYTES);
     // Whole arrays: a million commands' words one by one take longer than their transfer.
-    next.copyTo(all, slba, offset, blocks);
-    int[] pending = new int[next.commands()];
-    Arrays.fill(pending, DeviceStatus.PENDING);
-    MemorySegment.copy(pending, 0, all, INT, statuses, pending.length);
-    all.asSlice(started).fill((byte) 0);
-    device().copyFromHost(all, 0);
+    next.copyTo(pinned().segment(), slba, offset, blocks);
+    upload(slba, order - slba);
+    base = reached;
+  }
+
+  private void upload(long at, long bytes) {
+    if (!isShort()) {
+      device().copyFromHost(pinned().segment().asSlice(at, bytes), at);
+    }
+  }
+
+  private boolean isShort() {
+    return plan().commands() <= SHORT;
   }
 
   private void reserve(long bytes) {
@@ -76,6 +91,7 @@ final class TransferArrays implements AutoCloseable {
     // The pinned memory comes last: where it is, both are.
     long capacity = Math.max(LEAST, Long.highestOneBit(bytes - 1) << 1);
     device = accelerator.allocate(capacity);
+    reached = 0;
     pinned = accelerator.allocatePinned(capacity);
   }
 
@@ -103,21 +119,32 @@ final class TransferArrays implements AutoCloseable {
     return Objects.requireNonNull(part, "no plan was loaded");
   }
 
-  /** Makes commands pending again and uploads their order. */
+  /** Has the next kernel carry out these commands, in this order. */
   void repeat(int[] again) {
-    int[] all = statuses();
-    for (int command : again) {
-      all[command] = DeviceStatus.PENDING;
-    }
-    MemorySegment staging = pinned().segment();
-    MemorySegment.copy(again, 0, staging, INT, order, again.length);
-    MemorySegment.copy(all, 0, staging, INT, statuses, all.length);
-    device().copyFromHost(staging.asSlice(order, started - order), order);
-    staging.asSlice(cursor, CURSOR_BYTES).fill((byte) 0);
-    device().copyFromHost(staging.asSlice(cursor, CURSOR_BYTES), cursor);
+    MemorySegment.copy(again, 0, pinned().segment(), INT, order, again.length);
+    upload(order, (long) again.length * Integer.BYTES);
+    base = reached;
   }
 
-  /** The statuses of all commands. */
+  /** Fetches what the kernel has written; it is over. */
+  void collect() {
+    MemorySegment results = pinned().segment().asSlice(CURSOR, slba);
+    device().copyToHost(CURSOR, results);
+    reached = results.get(INT, CURSOR);
+  }
+
+  /**
+   * How many commands the kernel has taken, the first ones in their order: the others were not
+   * submitted, and have no status.
+   *
+   * @param commands how many there were
+   */
+  int taken(int commands) {
+    // Warps that find nothing left count on.
+    return (int) Math.min(commands, Integer.toUnsignedLong(reached - base));
+  }
+
+  /** The statuses of all commands; only those that were taken have one. */
   int[] statuses() {
     return ints(statuses);
   }
@@ -128,9 +155,8 @@ final class TransferArrays implements AutoCloseable {
   }
 
   private int[] ints(long at) {
-    MemorySegment bytes = pinned().segment().asSlice(at, (long) plan().commands() * Integer.BYTES);
-    device().copyToHost(at, bytes);
-    return bytes.toArray(INT);
+    long bytes = (long) plan().commands() * Integer.BYTES;
+    return pinned().segment().asSlice(at, bytes).toArray(INT);
   }
 
   /**
@@ -144,17 +170,19 @@ final class TransferArrays implements AutoCloseable {
    */
   void describe(
       MemorySegment args, long queues, long buffer, long moved, int commands, boolean ordered) {
-    long base = device().deviceAddress();
+    long results = device().deviceAddress();
+    long inputs = isShort() ? pinned().deviceAddress() : results;
     DeviceLayout.setLong(args, TransferArgs.QUEUES, queues);
     DeviceLayout.setLong(args, TransferArgs.BUFFER, buffer);
-    DeviceLayout.setLong(args, TransferArgs.SLBA, base + slba);
-    DeviceLayout.setLong(args, TransferArgs.OFFSET, base + offset);
-    DeviceLayout.setLong(args, TransferArgs.BLOCKS, base + blocks);
-    DeviceLayout.setLong(args, TransferArgs.ORDER, ordered ? base + order : 0);
-    DeviceLayout.setLong(args, TransferArgs.STATUSES, base + statuses);
-    DeviceLayout.setLong(args, TransferArgs.STARTED, base + started);
-    DeviceLayout.setLong(args, TransferArgs.CURSOR, base + cursor);
+    DeviceLayout.setLong(args, TransferArgs.SLBA, inputs + slba);
+    DeviceLayout.setLong(args, TransferArgs.OFFSET, inputs + offset);
+    DeviceLayout.setLong(args, TransferArgs.BLOCKS, inputs + blocks);
+    DeviceLayout.setLong(args, TransferArgs.ORDER, ordered ? inputs + order : 0);
+    DeviceLayout.setLong(args, TransferArgs.STATUSES, results + statuses);
+    DeviceLayout.setLong(args, TransferArgs.STARTED, results + started);
+    DeviceLayout.setLong(args, TransferArgs.CURSOR, results + CURSOR);
     DeviceLayout.setLong(args, TransferArgs.MOVED, moved);
+    DeviceLayout.setInt(args, TransferArgs.BASE, base);
     DeviceLayout.setInt(args, TransferArgs.COMMANDS, commands);
     boolean read = plan().direction() == Direction.READ;
     DeviceLayout.setInt(args, TransferArgs.OPCODE, read ? IoOpcode.READ : IoOpcode.WRITE);

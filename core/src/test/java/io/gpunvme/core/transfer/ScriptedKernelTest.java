@@ -61,23 +61,33 @@ class ScriptedKernelTest {
     /** For each launch: the commands it was given, in their order. */
     private final List<List<Integer>> given = new ArrayList<>();
 
+    /** Commands that a launch takes at most. */
+    private int most = Integer.MAX_VALUE;
+
     private boolean closed;
 
     @Override
     public RunningKernel start(MemorySegment args, int blockShift, int queuePairs) {
       IntUnaryOperator statuses = launches.get(given.size());
       int commands = DeviceLayout.getInt(args, TransferArgs.COMMANDS);
+      int all = Math.max(COMMANDS, commands);
       MemorySegment order = array(args, TransferArgs.ORDER, commands);
-      MemorySegment status = array(args, TransferArgs.STATUSES, COMMANDS);
-      MemorySegment blocks = array(args, TransferArgs.BLOCKS, COMMANDS);
-      MemorySegment started = array(args, TransferArgs.STARTED, COMMANDS);
+      MemorySegment status = array(args, TransferArgs.STATUSES, all);
+      MemorySegment blocks = array(args, TransferArgs.BLOCKS, all);
+      MemorySegment started = array(args, TransferArgs.STARTED, all);
       MemorySegment moved = array(args, TransferArgs.MOVED, 2);
-      assertThat(DeviceLayout.getInt(array(args, TransferArgs.CURSOR, 1), 0)).isZero();
+      MemorySegment cursor = array(args, TransferArgs.CURSOR, 1);
+      int base = DeviceLayout.getInt(args, TransferArgs.BASE);
+      assertThat(DeviceLayout.getInt(cursor, 0)).isEqualTo(base);
+      // As when warps looked for more and found nothing.
+      DeviceLayout.setInt(cursor, 0, base + (commands > most ? most : commands + 3));
       List<Integer> list = new ArrayList<>();
       for (int i = 0; i < commands; i++) {
         int command = order == null ? i : DeviceLayout.getInt(order, 4L * i);
         list.add(command);
-        assertThat(DeviceLayout.getInt(status, 4L * command)).isEqualTo(DeviceStatus.PENDING);
+        if (i >= most) {
+          continue;
+        }
         int outcome = statuses.applyAsInt(command);
         DeviceLayout.setInt(status, 4L * command, outcome);
         DeviceLayout.setInt(started, 4L * command, 1000 + command);
@@ -152,6 +162,36 @@ class ScriptedKernelTest {
     assertThat(script.given).hasSize(6);
     assertThat(report.retries()).isZero();
     assertThat(report.commands()).isEqualTo(COMMANDS);
+  }
+
+  @Test
+  void whatWasNotTakenIsLaunchedAgainWhateverItsStatusWasBefore() {
+    script.launches.add(c -> 0);
+    run(TransferListener.NONE);
+    script.most = 4;
+    for (int i = 0; i < 3; i++) {
+      script.launches.add(c -> 0);
+    }
+    LongAdder moved = new LongAdder();
+    TransferReport report = run(moved::add);
+    assertThat(script.given.subList(2, 4))
+        .containsExactly(List.of(4, 5, 6, 7, 8, 9), List.of(8, 9));
+    assertThat(report.commands()).isEqualTo(COMMANDS);
+    assertThat(moved.sum()).isEqualTo(COMMANDS * 4096);
+  }
+
+  @Test
+  void longPlansAreReadInTheAcceleratorsMemory() {
+    for (int commands : new int[] {1024, 1025}) {
+      script.launches.add(c -> 0);
+      TransferPlan plan =
+          TransferPlan.of(
+              Direction.READ, controller.namespace(1), 512, List.of(new Extent(0, commands, 0)));
+      try (DeviceBuffer target = gpu.allocatePinned(commands * 512L)) {
+        assertThat(initiator.run(plan, target, TransferListener.NONE).commands())
+            .isEqualTo(commands);
+      }
+    }
   }
 
   @Test
