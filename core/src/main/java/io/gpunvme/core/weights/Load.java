@@ -32,7 +32,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class Load implements AutoCloseable {
   /** What is read between two looks at the cancellation, and two words to the listener. */
-  private static final long BATCH = 512 << 20;
+  private static final long BATCH = 1 << 30;
 
   /** Batches at a time. */
   private static final int AHEAD = 2;
