@@ -6,7 +6,7 @@ using namespace gpunvme;
 // Filled in by GpuInitiator; layout in DeviceLayout.java.
 struct alignas(16) TransferArgs {
   Queue* queues;         // one per block
-  const Buffer* buffer;
+  const Buffer* buffer;  // of all commands, unless there are targets
   const u64* slba;       // of each command
   const u64* offset;     // bytes in the buffer
   const u32* blocks;
@@ -19,6 +19,8 @@ struct alignas(16) TransferArgs {
   u32 opcode;
   u32 nsid;
   u32 base;              // what *cursor was before the launch
+  const u32* targets;    // which of the buffers each command uses; null: `buffer`
+  const Buffer* const* buffers;
 };
 
 namespace {
@@ -41,7 +43,8 @@ class PlanSource {
     u32 command = a.order == nullptr ? at : a.order[at];
     c = {a.opcode, a.nsid, a.slba[command], a.blocks[command], 0, 0, 0, command};
     u64 bytes = static_cast<u64>(c.blocks) << block_shift;
-    prp::entries(*a.buffer, a.offset[command], bytes, c.prp1, c.prp2);
+    const Buffer* buffer = a.targets == nullptr ? a.buffer : a.buffers[a.targets[command]];
+    prp::entries(*buffer, a.offset[command], bytes, c.prp1, c.prp2);
     a.statuses[command] = status::kPending;
     a.started[command] = static_cast<u32>(nanos());
     return true;

@@ -10,16 +10,16 @@ final class CudaRemoteMemory implements RemoteMemory {
   private final CudaContext context;
   private final DeviceMemory memory;
   private final CopyLanes lanes;
-  private final LateFrees frees;
+  private final KernelPauses pauses;
 
   /**
    * @param memory a multiple of 4096 bytes
    */
-  CudaRemoteMemory(CudaContext context, DeviceMemory memory, CopyLanes lanes, LateFrees frees) {
+  CudaRemoteMemory(CudaContext context, DeviceMemory memory, CopyLanes lanes, KernelPauses pauses) {
     this.context = context;
     this.memory = memory;
     this.lanes = lanes;
-    this.frees = frees;
+    this.pauses = pauses;
   }
 
   @Override
@@ -34,6 +34,6 @@ final class CudaRemoteMemory implements RemoteMemory {
 
   @Override
   public RemotePort openPort(RemotePort.Use use) {
-    return new CudaRemotePort(context, memory, lanes.lane(use), frees);
+    return new CudaRemotePort(context, memory, lanes.lane(use), pauses);
   }
 }

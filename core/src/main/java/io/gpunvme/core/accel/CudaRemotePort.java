@@ -15,17 +15,17 @@ final class CudaRemotePort implements RemotePort {
   private final DeviceMemory memory;
   private final CopyLane lane;
   private final List<PinnedMemory> bounces = new ArrayList<>();
-  private final LateFrees frees;
+  private final KernelPauses pauses;
   private boolean closed;
 
   /**
    * @param lane left when this is closed
    */
-  CudaRemotePort(CudaContext context, DeviceMemory memory, CopyLane lane, LateFrees frees) {
+  CudaRemotePort(CudaContext context, DeviceMemory memory, CopyLane lane, KernelPauses pauses) {
     this.context = context;
     this.memory = memory;
     this.lane = lane;
-    this.frees = frees;
+    this.pauses = pauses;
   }
 
   @Override
@@ -71,7 +71,7 @@ final class CudaRemotePort implements RemotePort {
       closed = true;
       lane.leave();
       // The controller's threads may wait for this one: it must not wait for kernels.
-      bounces.forEach(b -> frees.later(b.size(), () -> CopyLane.quietly(b::close)));
+      bounces.forEach(b -> pauses.later(b.size(), () -> CopyLane.quietly(b::close)));
     }
   }
 }

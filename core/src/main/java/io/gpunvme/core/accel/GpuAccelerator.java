@@ -21,10 +21,11 @@ import java.util.concurrent.ConcurrentHashMap;
 /**
  * A CUDA GPU, by its primary context, which it shares with every other CUDA user of this process.
  *
- * <p>The driver frees memory when no kernel runs. What is freed here while a kernel runs that this
- * was told of ({@link #kernelRun}) is freed later. Memory that others in this process free by
- * themselves waits for such kernels, and those for the embedded SSDs that they read, which need the
- * driver: with those it ends when the kernel gives up.
+ * <p>The driver takes and frees memory when no kernel runs. While kernels run that this was told of
+ * ({@link #kernelRun}), what is freed here is freed later, and what is allocated waits for their
+ * end, for 10 s at most. Memory that others in this process allocate or free by themselves waits
+ * for such kernels, and those for the embedded SSDs that they read, which need the driver: with
+ * those it may end only when the kernel gives up.
  */
 public final class GpuAccelerator implements Accelerator {
   private static final int PAGE = 4096;
@@ -38,7 +39,7 @@ public final class GpuAccelerator implements Accelerator {
   /** By address; guarded by itself. CUDA refuses to register a range twice. */
   private final Map<Long, Registration> registrations = new HashMap<>();
 
-  private final LateFrees frees = new LateFrees();
+  private final KernelPauses pauses = new KernelPauses();
   private volatile boolean closed;
 
   private GpuAccelerator(CudaContext context) {
@@ -88,7 +89,7 @@ public final class GpuAccelerator implements Accelerator {
   @Override
   public DeviceBuffer allocateUncleared(long bytes) {
     requireOpen();
-    return keep(new GpuBuffer(context.allocate(pages(bytes), PAGE)));
+    return keep(new GpuBuffer(take(bytes)));
   }
 
   @Override
@@ -99,25 +100,29 @@ public final class GpuAccelerator implements Accelerator {
   @Override
   public DeviceBuffer allocate(long bytes) {
     requireOpen();
-    DeviceMemory memory = context.allocate(pages(bytes), PAGE);
+    DeviceMemory memory = take(bytes);
     try {
       memory.fill((byte) 0);
       return keep(new GpuBuffer(memory));
     } catch (RuntimeException e) {
-      frees.free(memory.size(), memory::close);
+      pauses.free(memory.size(), memory::close);
       throw e;
     }
+  }
+
+  private DeviceMemory take(long bytes) {
+    return pauses.take(() -> context.allocate(pages(bytes), PAGE));
   }
 
   @Override
   public DeviceBuffer allocatePinned(long bytes) {
     requireOpen();
     long size = pages(bytes);
-    PinnedMemory memory = context.allocatePinned(size);
+    PinnedMemory memory = pauses.take(() -> context.allocatePinned(size));
     if (memory.segment().address() % PAGE != 0) {
       // Small allocations may share a page.
-      frees.free(size, memory::close);
-      memory = context.allocatePinned(size + PAGE);
+      pauses.free(size, memory::close);
+      memory = pauses.take(() -> context.allocatePinned(size + PAGE));
     }
     long skip = -memory.segment().address() & (PAGE - 1);
     MemorySegment aligned = memory.segment().asSlice(skip, size);
@@ -227,7 +232,7 @@ public final class GpuAccelerator implements Accelerator {
           registration.users--;
           if (registration.users == 0) {
             registrations.remove(registration.memory.segment().address(), registration);
-            frees.now(registration.memory::close);
+            pauses.now(registration.memory::close);
           }
         }
       }
@@ -237,13 +242,13 @@ public final class GpuAccelerator implements Accelerator {
   @Override
   public KernelRun kernelRun() {
     requireOpen();
-    return frees.begin();
+    return pauses.begin();
   }
 
   @Override
   public KernelRun runningKernel() {
     requireOpen();
-    return frees.join();
+    return pauses.join();
   }
 
   @Override
@@ -267,7 +272,7 @@ public final class GpuAccelerator implements Accelerator {
 
     GpuBuffer(DeviceMemory memory) {
       this.memory = memory;
-      this.remote = new CudaRemoteMemory(context, memory, lanes, frees);
+      this.remote = new CudaRemoteMemory(context, memory, lanes, pauses);
     }
 
     @Override
@@ -311,7 +316,7 @@ public final class GpuAccelerator implements Accelerator {
     @Override
     protected void free() {
       buffers.remove(this);
-      frees.free(memory.size(), memory::close);
+      pauses.free(memory.size(), memory::close);
     }
   }
 
@@ -333,7 +338,7 @@ public final class GpuAccelerator implements Accelerator {
     @Override
     protected void free() {
       buffers.remove(this);
-      frees.free(memory.size(), memory::close);
+      pauses.free(memory.size(), memory::close);
     }
   }
 }

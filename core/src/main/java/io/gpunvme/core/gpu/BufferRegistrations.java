@@ -16,6 +16,9 @@ public final class BufferRegistrations implements AutoCloseable {
   /** How many are kept that nobody uses. */
   public static final int MOST = 4;
 
+  /** Of the memory of others: four lists of buffers of 1 GiB. */
+  private static final long MOST_MEMORY = 32 << 20;
+
   private final NvmeController controller;
   private final RegistrationMemory memory;
 
@@ -25,7 +28,7 @@ public final class BufferRegistrations implements AutoCloseable {
   /** None yet. */
   public BufferRegistrations(NvmeController controller, Accelerator accelerator) {
     this.controller = controller;
-    memory = new RegistrationMemory(controller.function(), accelerator, MOST);
+    memory = new RegistrationMemory(controller.function(), accelerator, MOST_MEMORY);
   }
 
   private boolean closed;
@@ -105,12 +108,14 @@ public final class BufferRegistrations implements AutoCloseable {
   }
 
   private void shrink() {
+    long unused = entries.values().stream().filter(e -> e.users == 0).count();
     Iterator<Entry> eldest = entries.values().iterator();
-    while (entries.size() > MOST && eldest.hasNext()) {
+    while (unused > MOST) {
       Entry e = eldest.next();
       if (e.users == 0) {
         eldest.remove();
         e.close();
+        unused--;
       }
     }
   }

@@ -140,7 +140,7 @@ public final class DeviceLayout {
 
   /** {@code struct TransferArgs} of {@code kernels/transfer.cu}. */
   public static final class TransferArgs {
-    public static final long SIZE = 96;
+    public static final long SIZE = 112;
     public static final long QUEUES = 0;
     public static final long BUFFER = 8;
     public static final long SLBA = 16;
@@ -155,6 +155,8 @@ public final class DeviceLayout {
     public static final long OPCODE = 84;
     public static final long NSID = 88;
     public static final long BASE = 92;
+    public static final long TARGETS = 96;
+    public static final long BUFFERS = 104;
 
     private TransferArgs() {}
   }

@@ -22,14 +22,14 @@ final class RegistrationMemory implements AutoCloseable {
 
   private final BusMapper controller;
   private final Accelerator accelerator;
-  private final int most;
+  private final long most;
   private final List<DmaBuffer> lists = new ArrayList<>();
   private final List<DeviceBuffer> descriptions = new ArrayList<>();
 
   /**
-   * @param most pieces of each kind that are kept; 0: none
+   * @param most bytes of each kind that are kept; 0: none
    */
-  RegistrationMemory(BusMapper controller, Accelerator accelerator, int most) {
+  RegistrationMemory(BusMapper controller, Accelerator accelerator, long most) {
     this.controller = controller;
     this.accelerator = accelerator;
     this.most = most;
@@ -43,7 +43,7 @@ final class RegistrationMemory implements AutoCloseable {
 
   /** Takes it back. */
   void give(DmaBuffer memory) {
-    if (!keep(lists, memory)) {
+    if (!keep(lists, DmaBuffer::size, memory)) {
       memory.close();
     }
   }
@@ -56,7 +56,7 @@ final class RegistrationMemory implements AutoCloseable {
 
   /** Takes it back. */
   void give(DeviceBuffer memory) {
-    if (!keep(descriptions, memory)) {
+    if (!keep(descriptions, DeviceBuffer::size, memory)) {
       memory.close();
     }
   }
@@ -78,8 +78,9 @@ final class RegistrationMemory implements AutoCloseable {
     return null;
   }
 
-  private synchronized <T> boolean keep(List<T> kept, T memory) {
-    return kept.size() < most && kept.add(memory);
+  private synchronized <T> boolean keep(List<T> kept, ToLongFunction<T> size, T memory) {
+    long bytes = kept.stream().mapToLong(size).sum() + size.applyAsLong(memory);
+    return bytes <= most && kept.add(memory);
   }
 
   /** Frees what is kept. */

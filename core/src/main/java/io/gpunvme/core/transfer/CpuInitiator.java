@@ -5,7 +5,6 @@ import io.gpunvme.core.gpu.Placement;
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.nvme.driver.QueuePair;
-import io.gpunvme.nvme.memory.BusRange;
 import java.util.ArrayList;
 import java.util.List;
 import org.HdrHistogram.Histogram;
@@ -71,22 +70,8 @@ public final class CpuInitiator implements Initiator {
 
   @Override
   public synchronized TransferReport run(
-      TransferPlan plan, DeviceBuffer buffer, TransferListener listener) {
-    if (plan.bufferEnd() > buffer.size()) {
-      throw new InvalidRequestException(
-          "the plan ends at byte "
-              + plan.bufferEnd()
-              + " of a buffer of "
-              + buffer.size()
-              + " bytes");
-    }
-    if (plan.direction() == Direction.WRITE && !controller.options().allowWrite()) {
-      throw new InvalidRequestException(
-          controller.name()
-              + " was opened read-only; set ControllerOptions.allowWrite (--allow-write) to write");
-    }
-    BusRange range = buffer.mapFor(controller.function());
-    TransferJob job = new TransferJob(plan, range, listener, retries);
+      TransferPlan plan, List<DeviceBuffer> buffers, TransferListener listener) {
+    TransferJob job = new TransferJob(plan, buffers, controller, listener, retries);
     long sqBefore = queues.stream().mapToLong(QueuePair::sqDoorbells).sum();
     long cqBefore = queues.stream().mapToLong(QueuePair::cqDoorbells).sum();
     List<Lane> lanes = new ArrayList<>();
@@ -111,7 +96,7 @@ public final class CpuInitiator implements Initiator {
     return new TransferReport(
         "direct",
         name(),
-        buffer.isHost() ? Placement.HOST : Placement.VRAM_DATA,
+        buffers.getFirst().isHost() ? Placement.HOST : Placement.VRAM_DATA,
         queues.size(),
         depth,
         threads,

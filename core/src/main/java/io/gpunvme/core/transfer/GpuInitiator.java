@@ -3,7 +3,6 @@ package io.gpunvme.core.transfer;
 import io.gpunvme.core.accel.Accelerator;
 import io.gpunvme.core.accel.DeviceBuffer;
 import io.gpunvme.core.accel.GpuAccelerator;
-import io.gpunvme.core.gpu.BufferRegistration;
 import io.gpunvme.core.gpu.BufferRegistrations;
 import io.gpunvme.core.gpu.CudaTransferKernel;
 import io.gpunvme.core.gpu.DeviceQueueOptions;
@@ -13,6 +12,8 @@ import io.gpunvme.core.gpu.QueueCounters;
 import io.gpunvme.core.gpu.TransferKernel;
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.driver.NvmeController;
+import java.util.ArrayList;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -29,7 +30,7 @@ public final class GpuInitiator implements Initiator {
   private final DeviceQueues queues;
   private final DeviceBuffer moved;
   private final TransferArrays arrays;
-  private final BufferRegistrations buffers;
+  private final BufferRegistrations descriptions;
   private final int retries;
 
   /** What the queues had done when the last transfer was over; null if that is not known. */
@@ -88,7 +89,7 @@ public final class GpuInitiator implements Initiator {
       throw new InvalidRequestException("retries " + retries + " is outside 0..100");
     }
     this.controller = controller;
-    buffers = new BufferRegistrations(controller, accelerator);
+    descriptions = new BufferRegistrations(controller, accelerator);
     this.kernel = kernel;
     this.placement = placement;
     this.retries = retries;
@@ -117,37 +118,37 @@ public final class GpuInitiator implements Initiator {
   /**
    * {@inheritDoc}
    *
-   * @param buffer in host memory for {@link Placement#HOST}, else in GPU memory
+   * @param buffers in host memory for {@link Placement#HOST}, else in GPU memory
    */
   @Override
   public synchronized TransferReport run(
-      TransferPlan plan, DeviceBuffer buffer, TransferListener listener) {
-    check(plan, buffer);
-    BufferRegistrations.Use description = buffers.use(buffer);
+      TransferPlan plan, List<DeviceBuffer> buffers, TransferListener listener) {
+    requireUsable();
+    TransferJob job = new TransferJob(plan, buffers, controller, listener, retries);
+    check(plan, buffers);
+    List<BufferRegistrations.Use> uses = new ArrayList<>();
     try {
-      return run(plan, buffer, description.registration(), listener);
+      for (int i = 0; i < plan.buffers(); i++) {
+        uses.add(descriptions.use(buffers.get(i)));
+      }
+      return run(
+          plan, job, uses.stream().mapToLong(u -> u.registration().deviceAddress()).toArray());
     } finally {
       if (!hung) {
-        description.close();
+        uses.forEach(BufferRegistrations.Use::close);
       }
     }
   }
 
-  private TransferReport run(
-      TransferPlan plan,
-      DeviceBuffer buffer,
-      BufferRegistration description,
-      TransferListener listener) {
-    TransferJob job =
-        new TransferJob(plan, buffer.mapFor(controller.function()), listener, retries);
+  private TransferReport run(TransferPlan plan, TransferJob job, long[] buffers) {
     QueueCounters before = counters();
     KernelWatch watch = new KernelWatch(controller, queues, job, moved, movedSoFar);
     long start = System.nanoTime();
     try {
-      arrays.load(plan);
+      arrays.load(plan, buffers);
       GpuTransfer transfer = new GpuTransfer(controller, queues, kernel, job, arrays, watch);
       if (plan.commands() > 0) {
-        guarded(transfer, description);
+        guarded(transfer);
       }
       long nanos = System.nanoTime() - start;
       job.throwIfFailed();
@@ -185,7 +186,7 @@ public final class GpuInitiator implements Initiator {
   @Override
   public void prepare(DeviceBuffer buffer) {
     if (placement.hostData() == buffer.isHost()) {
-      buffers.use(buffer).close();
+      descriptions.use(buffer).close();
     }
   }
 
@@ -193,9 +194,9 @@ public final class GpuInitiator implements Initiator {
    * A kernel that failed or does not end leaves commands at work in the caller's buffer: the
    * controller must forget the queues then.
    */
-  private void guarded(GpuTransfer transfer, BufferRegistration description) {
+  private void guarded(GpuTransfer transfer) {
     try {
-      transfer.run(description.deviceAddress(), moved.deviceAddress());
+      transfer.run(moved.deviceAddress());
     } catch (RuntimeException e) {
       broken = e;
       try {
@@ -207,7 +208,7 @@ public final class GpuInitiator implements Initiator {
     }
   }
 
-  private void check(TransferPlan plan, DeviceBuffer buffer) {
+  private void requireUsable() {
     if (closed) {
       throw new IllegalStateException("this initiator is closed");
     }
@@ -216,17 +217,10 @@ public final class GpuInitiator implements Initiator {
       throw new IllegalStateException(
           "this initiator cannot be used any more; open another: " + reason.getMessage(), reason);
     }
-    if (plan.bufferEnd() > buffer.size()) {
-      throw new InvalidRequestException(
-          "the plan ends at byte %d of a buffer of %d bytes"
-              .formatted(plan.bufferEnd(), buffer.size()));
-    }
-    if (plan.direction() == Direction.WRITE && !controller.options().allowWrite()) {
-      throw new InvalidRequestException(
-          controller.name()
-              + " was opened read-only; set ControllerOptions.allowWrite (--allow-write) to write");
-    }
-    if (placement.hostData() != buffer.isHost()) {
+  }
+
+  private void check(TransferPlan plan, List<DeviceBuffer> buffers) {
+    if (placement.hostData() != buffers.getFirst().isHost()) {
       throw new InvalidRequestException(
           "placement %s takes a buffer in %s memory; allocate it with Placement.allocate"
               .formatted(placement, placement.hostData() ? "pinned host" : "GPU"));
@@ -271,7 +265,7 @@ public final class GpuInitiator implements Initiator {
     }
     queues.close();
     closed = true;
-    buffers.close();
+    descriptions.close();
     moved.close();
     arrays.close();
     kernel.close();

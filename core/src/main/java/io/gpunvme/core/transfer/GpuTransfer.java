@@ -72,14 +72,13 @@ final class GpuTransfer {
   /**
    * Runs until every command is over or the job failed. No command is outstanding then.
    *
-   * @param buffer device address of the buffer's description
    * @param moved device address of the progress word
    */
-  void run(long buffer, long moved) {
+  void run(long moved) {
     int[] order = null;
     int fruitless = 0;
     do {
-      launch(order, buffer, moved);
+      launch(order, moved);
       long before = commands;
       order = settle(order);
       recover();
@@ -96,11 +95,11 @@ final class GpuTransfer {
     } while (order.length > 0 && !job.failed());
   }
 
-  private void launch(int @Nullable [] order, long buffer, long moved) {
+  private void launch(int @Nullable [] order, long moved) {
     int count = order == null ? plan.commands() : order.length;
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment args = arena.allocate(TransferArgs.SIZE, Long.BYTES);
-      arrays.describe(args, queues.deviceAddress(), buffer, moved, count, order != null);
+      arrays.describe(args, queues.deviceAddress(), moved, count, order != null);
       int shift = Integer.numberOfTrailingZeros(plan.blockSize());
       watch.await(kernel.start(args, shift, queues.queues().size()));
     }

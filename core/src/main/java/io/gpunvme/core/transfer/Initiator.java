@@ -1,6 +1,7 @@
 package io.gpunvme.core.transfer;
 
 import io.gpunvme.core.accel.DeviceBuffer;
+import java.util.List;
 
 /**
  * Who writes the submission queue entries and rings the doorbells: the CPU, or kernels on a GPU.
@@ -15,11 +16,17 @@ public interface Initiator extends AutoCloseable {
   /**
    * Carries out a plan and returns when every command is over.
    *
-   * @param buffer at least {@link TransferPlan#bufferEnd} bytes
+   * @param buffers as many as {@link TransferPlan#buffers} at least, each of {@link
+   *     TransferPlan#bufferEnd} bytes at least; all in host memory, or none
    * @throws io.gpunvme.nvme.NvmeException the first failure that neither retries nor recovery
    *     mended; no command is outstanding then
    */
-  TransferReport run(TransferPlan plan, DeviceBuffer buffer, TransferListener listener);
+  TransferReport run(TransferPlan plan, List<DeviceBuffer> buffers, TransferListener listener);
+
+  /** The same for a plan with one buffer. */
+  default TransferReport run(TransferPlan plan, DeviceBuffer buffer, TransferListener listener) {
+    return run(plan, List.of(buffer), listener);
+  }
 
   /**
    * Does beforehand what {@link #run} would do first for this buffer; while another transfer is

@@ -115,7 +115,7 @@ final class Lane implements Runnable, CompletionSink {
               plan.slba(command),
               plan.blocks(command),
               0,
-              job.buffer(),
+              job.buffer(command),
               plan.bufferOffset(command),
               plan.bytes(command),
               command);

@@ -21,6 +21,8 @@ import org.jspecify.annotations.Nullable;
 final class TransferArrays implements AutoCloseable {
   private static final ValueLayout.OfInt INT =
       ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN);
+  private static final ValueLayout.OfLong LONG =
+      ValueLayout.JAVA_LONG.withOrder(ByteOrder.LITTLE_ENDIAN);
   private static final long CURSOR = 0;
   private static final long CURSOR_BYTES = 64;
 
@@ -43,7 +45,14 @@ final class TransferArrays implements AutoCloseable {
   private long slba;
   private long offset;
   private long blocks;
+  private long targets;
   private long order;
+
+  /** Where the descriptions of several buffers are listed. */
+  private long buffers;
+
+  /** Device address of the first buffer's description. */
+  private long first;
 
   /** The cursor is never set back: this is what it was before the launch. */
   private int base;
@@ -55,8 +64,12 @@ final class TransferArrays implements AutoCloseable {
     this.accelerator = accelerator;
   }
 
-  /** Takes a plan in place of the one before. */
-  void load(TransferPlan next) {
+  /**
+   * Takes a plan in place of the one before.
+   *
+   * @param descriptions device address of each buffer's {@code struct Buffer}
+   */
+  void load(TransferPlan next, long[] descriptions) {
     plan = next;
     long n = next.commands();
     statuses = CURSOR + CURSOR_BYTES;
@@ -64,10 +77,18 @@ final class TransferArrays implements AutoCloseable {
     slba = started + n * Integer.BYTES;
     offset = slba + n * Long.BYTES;
     blocks = offset + n * Long.BYTES;
-    order = blocks + n * Integer.BYTES;
+    targets = blocks + n * Integer.BYTES;
+    long others = next.hasTargets() ? n * Integer.BYTES : 0;
+    buffers = Math.ceilDiv(targets + others, Long.BYTES) * Long.BYTES;
+    order = buffers + (others > 0 ? (long) descriptions.length * Long.BYTES : 0);
+    first = descriptions[0];
     reserve(order + n * Integer.BYTES);
     // Whole arrays: a million commands' words one by one take longer than their transfer.
-    next.copyTo(pinned().segment(), slba, offset, blocks);
+    MemorySegment all = pinned().segment();
+    next.copyTo(all, slba, offset, blocks, targets);
+    if (others > 0) {
+      MemorySegment.copy(descriptions, 0, all, LONG, buffers, descriptions.length);
+    }
     upload(slba, order - slba);
     base = reached;
   }
@@ -163,17 +184,18 @@ final class TransferArrays implements AutoCloseable {
    * What the kernel is given.
    *
    * @param queues address of the first {@code struct Queue}
-   * @param buffer address of the {@code struct Buffer}
    * @param moved address of the word that counts blocks
    * @param commands how many to carry out
    * @param ordered whether they are those that {@link #repeat} named, or the first ones
    */
-  void describe(
-      MemorySegment args, long queues, long buffer, long moved, int commands, boolean ordered) {
+  void describe(MemorySegment args, long queues, long moved, int commands, boolean ordered) {
     long results = device().deviceAddress();
     long inputs = isShort() ? pinned().deviceAddress() : results;
     DeviceLayout.setLong(args, TransferArgs.QUEUES, queues);
-    DeviceLayout.setLong(args, TransferArgs.BUFFER, buffer);
+    DeviceLayout.setLong(args, TransferArgs.BUFFER, first);
+    boolean several = plan().hasTargets();
+    DeviceLayout.setLong(args, TransferArgs.BUFFERS, several ? inputs + buffers : 0);
+    DeviceLayout.setLong(args, TransferArgs.TARGETS, several ? inputs + targets : 0);
     DeviceLayout.setLong(args, TransferArgs.SLBA, inputs + slba);
     DeviceLayout.setLong(args, TransferArgs.OFFSET, inputs + offset);
     DeviceLayout.setLong(args, TransferArgs.BLOCKS, inputs + blocks);

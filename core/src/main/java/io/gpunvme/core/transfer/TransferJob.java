@@ -1,7 +1,11 @@
 package io.gpunvme.core.transfer;
 
+import io.gpunvme.core.accel.DeviceBuffer;
 import io.gpunvme.nvme.CommandAbortedException;
+import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.nvme.memory.BusRange;
+import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
@@ -9,7 +13,7 @@ import org.jspecify.annotations.Nullable;
 /** What the lanes of one transfer share: the plan, the cursor into it, and the first failure. */
 final class TransferJob {
   private final TransferPlan plan;
-  private final BusRange buffer;
+  private final List<BusRange> buffers;
   private final TransferListener listener;
   private final int retries;
   private final AtomicInteger cursor = new AtomicInteger();
@@ -18,9 +22,20 @@ final class TransferJob {
   /** Repetitions per command; a command belongs to one lane at a time, so plain bytes do. */
   private final byte[] attempts;
 
-  TransferJob(TransferPlan plan, BusRange buffer, TransferListener listener, int retries) {
+  /**
+   * A job whose buffers are mapped for the controller.
+   *
+   * @throws InvalidRequestException if the buffers do not fit the plan
+   */
+  TransferJob(
+      TransferPlan plan,
+      List<DeviceBuffer> buffers,
+      NvmeController controller,
+      TransferListener listener,
+      int retries) {
     this.plan = plan;
-    this.buffer = buffer;
+    check(plan, buffers, controller);
+    this.buffers = buffers.stream().map(b -> b.mapFor(controller.function())).toList();
     this.listener = listener;
     this.retries = retries;
     this.attempts = new byte[plan.commands()];
@@ -30,8 +45,33 @@ final class TransferJob {
     return plan;
   }
 
-  BusRange buffer() {
-    return buffer;
+  private static void check(
+      TransferPlan plan, List<DeviceBuffer> buffers, NvmeController controller) {
+    if (buffers.size() < plan.buffers()) {
+      throw new InvalidRequestException(
+          "a plan for %d buffers was given %d".formatted(plan.buffers(), buffers.size()));
+    }
+    for (int i = 0; i < plan.buffers(); i++) {
+      DeviceBuffer buffer = buffers.get(i);
+      if (plan.bufferEnd(i) > buffer.size()) {
+        throw new InvalidRequestException(
+            "the plan ends at byte %d of a buffer of %d bytes"
+                .formatted(plan.bufferEnd(i), buffer.size()));
+      }
+      if (buffer.isHost() != buffers.getFirst().isHost()) {
+        throw new InvalidRequestException("a plan's buffers are all in host memory, or none is");
+      }
+    }
+    if (plan.direction() == Direction.WRITE && !controller.options().allowWrite()) {
+      throw new InvalidRequestException(
+          controller.name()
+              + " was opened read-only; set ControllerOptions.allowWrite (--allow-write) to write");
+    }
+  }
+
+  /** Where a command's data is, for the controller. */
+  BusRange buffer(int command) {
+    return buffers.get(plan.buffer(command));
   }
 
   TransferListener listener() {

@@ -9,6 +9,8 @@ import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Extents cut into commands of at most the controller's transfer size, before any I/O. Immutable.
@@ -28,8 +30,14 @@ public final class TransferPlan {
   private final long[] slba;
   private final int[] blocks;
   private final long[] bufferOffset;
+
+  /** Which buffer each command uses; null: all the first. */
+  private final int @Nullable [] target;
+
+  /** Of each buffer, one past the last byte that is touched. */
+  private final long[] bufferEnds;
+
   private final long bytes;
-  private final long bufferEnd;
 
   private TransferPlan(Builder from) {
     direction = from.direction;
@@ -38,8 +46,10 @@ public final class TransferPlan {
     slba = Arrays.copyOf(from.slba, from.count);
     blocks = Arrays.copyOf(from.blocks, from.count);
     bufferOffset = Arrays.copyOf(from.bufferOffset, from.count);
+    int[] targets = from.target;
+    target = targets == null ? null : Arrays.copyOf(targets, from.count);
     bytes = from.bytes;
-    bufferEnd = from.bufferEnd;
+    bufferEnds = from.bufferEnds.clone();
   }
 
   /**
@@ -68,7 +78,7 @@ public final class TransferPlan {
       long namespaceBlocks,
       long maxTransferBytes,
       List<Extent> extents) {
-    Builder builder = new Builder(direction, nsid, blockSize, namespaceBlocks, maxTransferBytes);
+    Builder builder = builder(direction, nsid, blockSize, namespaceBlocks, maxTransferBytes);
     for (Extent e : extents) {
       builder.add(e.slba(), e.blocks(), e.bufferOffset());
     }
@@ -81,14 +91,20 @@ public final class TransferPlan {
    * @param maxTransferBytes as of {@link #of}
    */
   public static Builder builder(Direction direction, Namespace namespace, long maxTransferBytes) {
-    return new Builder(
+    return builder(
         direction, namespace.nsid(), namespace.blockSize(), namespace.blocks(), maxTransferBytes);
+  }
+
+  static Builder builder(
+      Direction direction, int nsid, int blockSize, long namespaceBlocks, long maxTransferBytes) {
+    return new Builder(direction, nsid, blockSize, namespaceBlocks, maxTransferBytes);
   }
 
   /** Collects a plan's commands. For one thread. */
   public static final class Builder {
     private static final int FIRST_CAPACITY = 16;
     private static final int MOST = Integer.MAX_VALUE - 8;
+    private static final int MOST_BUFFERS = 1 << 20;
 
     private final Direction direction;
     private final int nsid;
@@ -102,9 +118,13 @@ public final class TransferPlan {
     private long[] slba = new long[FIRST_CAPACITY];
     private int[] blocks = new int[FIRST_CAPACITY];
     private long[] bufferOffset = new long[FIRST_CAPACITY];
+
+    /** Null while all use the first buffer. */
+    private int @Nullable [] target;
+
+    private long[] bufferEnds = new long[1];
     private int count;
     private long bytes;
-    private long bufferEnd;
 
     private Builder(
         Direction direction, int nsid, int blockSize, long namespaceBlocks, long maxTransferBytes) {
@@ -120,21 +140,31 @@ public final class TransferPlan {
       }
     }
 
+    /** The same with the plan's first, or only, buffer. */
+    public void add(long firstBlock, long length, long offset) {
+      add(firstBlock, length, 0, offset);
+    }
+
     /**
      * Adds an extent, which is started after those before it.
      *
+     * @param buffer which of the buffers that the plan will be carried out with, from 0
      * @throws InvalidRequestException if it is empty, leaves the namespace, or its place in the
      *     buffer is negative or not a multiple of 4
      */
-    public void add(long firstBlock, long length, long offset) {
+    public void add(long firstBlock, long length, int buffer, long offset) {
+      Objects.checkIndex(buffer, MOST_BUFFERS);
       check(firstBlock, length, offset);
       for (long done = 0; done < length; ) {
         long n = Math.min(perCommand, length - done);
-        addCommand(firstBlock + done, (int) n, offset + done * blockSize);
+        addCommand(firstBlock + done, (int) n, buffer, offset + done * blockSize);
         done += n;
       }
       bytes += length * blockSize;
-      bufferEnd = Math.max(bufferEnd, offset + length * blockSize);
+      if (buffer >= bufferEnds.length) {
+        bufferEnds = Arrays.copyOf(bufferEnds, buffer + 1);
+      }
+      bufferEnds[buffer] = Math.max(bufferEnds[buffer], offset + length * blockSize);
     }
 
     private void check(long firstBlock, long length, long offset) {
@@ -160,13 +190,19 @@ public final class TransferPlan {
       }
     }
 
-    private void addCommand(long firstBlock, int length, long offset) {
+    private void addCommand(long firstBlock, int length, int buffer, long offset) {
       if (count == slba.length) {
         grow();
       }
       slba[count] = firstBlock;
       blocks[count] = length;
       bufferOffset[count] = offset;
+      if (buffer > 0 && target == null) {
+        target = new int[slba.length];
+      }
+      if (target != null) {
+        target[count] = buffer;
+      }
       count++;
     }
 
@@ -179,6 +215,9 @@ public final class TransferPlan {
       slba = Arrays.copyOf(slba, capacity);
       blocks = Arrays.copyOf(blocks, capacity);
       bufferOffset = Arrays.copyOf(bufferOffset, capacity);
+      if (target != null) {
+        target = Arrays.copyOf(target, capacity);
+      }
     }
 
     /** Whether nothing was added. */
@@ -217,9 +256,19 @@ public final class TransferPlan {
     return bytes;
   }
 
-  /** One past the last byte of the buffer that is touched. */
-  public long bufferEnd() {
-    return bufferEnd;
+  /** How many buffers it has to be carried out with, at least 1. */
+  public int buffers() {
+    return bufferEnds.length;
+  }
+
+  /** One past the last byte of a buffer that is touched. */
+  public long bufferEnd(int buffer) {
+    return bufferEnds[buffer];
+  }
+
+  /** Which buffer a command's data lies in. */
+  public int buffer(int command) {
+    return target == null ? 0 : target[command];
   }
 
   /** First logical block of a command. */
@@ -242,11 +291,22 @@ public final class TransferPlan {
     return bufferOffset[command];
   }
 
-  /** Writes the commands' fields, each an array of its own, where the offsets say. */
-  void copyTo(MemorySegment target, long slbas, long bufferOffsets, long counts) {
-    MemorySegment.copy(slba, 0, target, LONG, slbas, slba.length);
-    MemorySegment.copy(bufferOffset, 0, target, LONG, bufferOffsets, bufferOffset.length);
-    MemorySegment.copy(blocks, 0, target, INT, counts, blocks.length);
+  /** Whether any command uses another buffer than the first. */
+  boolean hasTargets() {
+    return target != null;
+  }
+
+  /**
+   * Writes the commands' fields, each an array of its own, where the offsets say; buffers only
+   * where the plan {@link #hasTargets}.
+   */
+  void copyTo(MemorySegment to, long slbas, long bufferOffsets, long counts, long buffers) {
+    MemorySegment.copy(slba, 0, to, LONG, slbas, slba.length);
+    MemorySegment.copy(bufferOffset, 0, to, LONG, bufferOffsets, bufferOffset.length);
+    MemorySegment.copy(blocks, 0, to, INT, counts, blocks.length);
+    if (target != null) {
+      MemorySegment.copy(target, 0, to, INT, buffers, target.length);
+    }
   }
 
   /** The plan as one JSON object. */
@@ -261,6 +321,9 @@ public final class TransferPlan {
       JsonObject c = new JsonObject();
       c.addProperty("slba", slba[i]);
       c.addProperty("blocks", blocks[i]);
+      if (target != null) {
+        c.addProperty("buffer", target[i]);
+      }
       c.addProperty("buffer_offset", bufferOffset[i]);
       commands.add(c);
     }

@@ -21,6 +21,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
@@ -31,8 +32,15 @@ import org.jspecify.annotations.Nullable;
  * #run} did not hand over.
  */
 public final class Load implements AutoCloseable {
-  /** What is read between two looks at the cancellation, and two words to the listener. */
-  private static final long BATCH = 1 << 30;
+  /**
+   * What is read between two looks at the cancellation, and two words to the listener: at first.
+   */
+  private static final long BATCH = 256 << 20;
+
+  /** At most, when that goes quickly: each batch costs a launch that others wait for. */
+  private static final long LARGEST_BATCH = 2L << 30;
+
+  private static final long QUICK_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
 
   /** Batches at a time. */
   private static final int AHEAD = 2;
@@ -51,6 +59,7 @@ public final class Load implements AutoCloseable {
   private final boolean[] done;
   private final AtomicBoolean cancelled = new AtomicBoolean();
   private final AtomicLong retries = new AtomicLong();
+  private long batchBytes = BATCH;
   private long allocateNanos;
   private long verifyNanos;
   private int verified;
@@ -67,6 +76,11 @@ public final class Load implements AutoCloseable {
     if (manifest != null) {
       manifest.requireAll(plan.places().stream().map(Place::part).toList());
     }
+  }
+
+  /** For tests with small models: what is read by the first batches at most. */
+  void batchBytes(long bytes) {
+    batchBytes = bytes;
   }
 
   /** What it will do. */
@@ -94,8 +108,9 @@ public final class Load implements AutoCloseable {
     long before = readBytes();
     try (LateKernels kernels = new LateKernels(accelerator)) {
       requireRoom();
+      // Before kernels run that wait for SSDs: the driver may wait for them then.
+      allocate();
       readAll(kernels, listener);
-      allocate(plan.allocations().size());
       gather(kernels, listener);
     }
     List<LoadedTensor> tensors = new ArrayList<>();
@@ -153,11 +168,10 @@ public final class Load implements AutoCloseable {
     }
   }
 
-  /** The first allocations; the later ones are made while the first ones are read to. */
-  private void allocate(int count) {
+  private void allocate() {
     long start = System.nanoTime();
     try {
-      while (allocations.size() < count) {
+      while (allocations.size() < plan.allocations().size()) {
         long bytes = plan.allocations().get(allocations.size());
         allocations.add(new Allocation(accelerator.allocateUncleared(bytes)));
       }
@@ -175,16 +189,17 @@ public final class Load implements AutoCloseable {
   }
 
   /**
-   * What is read by one call: tensors that lie in one file and go to one allocation, up to a
-   * certain length.
+   * What is read by one call: tensors that lie in one file, up to a certain length.
    *
    * @param members which tensors
    * @param first one of them
+   * @param targets the memory that the ranges name
    */
-  private record Batch(List<Integer> members, Place first, Ranges ranges) {}
+  private record Batch(
+      List<Integer> members, Place first, List<DeviceBuffer> targets, Ranges ranges, long bytes) {}
 
-  /** A batch under way. */
-  private record Reading(Batch batch, Future<?> end) {}
+  /** A batch under way since a moment in ns. */
+  private record Reading(Batch batch, Future<?> end, long start) {}
 
   /**
    * Reads everything that is not picked in the ring, two batches at a time: while the last commands
@@ -202,9 +217,8 @@ public final class Load implements AutoCloseable {
           Batch batch = batch(next);
           more = batch != null;
           if (batch != null) {
-            allocate(batch.first.allocation() + 1);
-            DeviceBuffer target = allocations.get(batch.first.allocation()).memory();
-            under.add(new Reading(batch, threads.submit(() -> read(batch, target))));
+            Future<?> end = threads.submit(() -> read(batch));
+            under.add(new Reading(batch, end, System.nanoTime()));
           }
         }
         failure = settle(under, failure, kernels, listener);
@@ -231,6 +245,7 @@ public final class Load implements AutoCloseable {
     }
     try {
       Waiting.forEnd(oldest.end);
+      adapt(oldest);
       finish(oldest.batch.members, kernels, listener);
       return before;
     } catch (RuntimeException e) {
@@ -242,10 +257,17 @@ public final class Load implements AutoCloseable {
     }
   }
 
-  private void read(Batch batch, DeviceBuffer target) {
+  /** Makes the next batches longer if this one was as long as it might be, and quick. */
+  private void adapt(Reading over) {
+    if (over.batch.bytes > batchBytes / 2 && System.nanoTime() - over.start < QUICK_NANOS) {
+      batchBytes = Math.min(LARGEST_BATCH, 2 * batchBytes);
+    }
+  }
+
+  private void read(Batch batch) {
     if (batch.ranges.size() > 0) {
       throwIfCancelled();
-      repeated(() -> storage(batch.first).read(batch.ranges, List.of(target)));
+      repeated(() -> storage(batch.first).read(batch.ranges, batch.targets));
     }
   }
 
@@ -264,24 +286,29 @@ public final class Load implements AutoCloseable {
     Place first = plan.places().get(next[0]);
     Ranges.Builder ranges = Ranges.builder();
     List<Integer> members = new ArrayList<>();
+    List<DeviceBuffer> targets = new ArrayList<>();
     long bytes = 0;
     long rows = 0;
     for (; next[0] < done.length; next[0]++) {
       Place p = plan.places().get(next[0]);
       boolean full =
           !members.isEmpty()
-              && (bytes + p.part().bytes() > BATCH || rows + p.part().rows() > MOST_ROWS);
-      if (full || p.part().file() != first.part().file() || p.allocation() != first.allocation()) {
+              && (bytes + p.part().bytes() > batchBytes || rows + p.part().rows() > MOST_ROWS);
+      if (full || p.part().file() != first.part().file()) {
         break;
       }
       if (isRead(next[0])) {
-        add(p, ranges);
+        DeviceBuffer memory = allocations.get(p.allocation()).memory();
+        if (targets.isEmpty() || targets.getLast() != memory) {
+          targets.add(memory);
+        }
+        add(p, ranges, targets.size() - 1);
         members.add(next[0]);
         bytes += p.part().bytes();
         rows += p.part().rows();
       }
     }
-    return new Batch(members, first, ranges.build());
+    return new Batch(members, first, targets, ranges.build(), bytes);
   }
 
   /** Whether a tensor is still to be read, and not picked in the ring. */
@@ -293,11 +320,14 @@ public final class Load implements AutoCloseable {
     return source.storage(place.part().file());
   }
 
-  private static void add(Place p, Ranges.Builder ranges) {
+  private static void add(Place p, Ranges.Builder ranges, int target) {
     Part part = p.part();
     for (long row = 0; row < part.rows() && part.width() > 0; row++) {
       ranges.join(
-          part.offset() + row * part.pitch(), part.width(), 0, p.offset() + row * part.width());
+          part.offset() + row * part.pitch(),
+          part.width(),
+          target,
+          p.offset() + row * part.width());
     }
   }
 

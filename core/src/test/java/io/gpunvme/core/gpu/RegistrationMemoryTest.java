@@ -20,7 +20,14 @@ class RegistrationMemoryTest {
           SimulatedController.create(
               SimConfig.builder().namespace(NamespaceConfig.ram(1 << 20, 512)).build()),
           ControllerOptions.builder().build());
-  private final RegistrationMemory memory = new RegistrationMemory(controller.function(), cpu, 2);
+
+  private static final long KEPT = 1 << 20;
+
+  /** Two of these are kept. */
+  private static final long HALF = 512 << 10;
+
+  private final RegistrationMemory memory =
+      new RegistrationMemory(controller.function(), cpu, KEPT);
 
   @AfterEach
   void close() {
@@ -43,11 +50,11 @@ class RegistrationMemoryTest {
 
   @Test
   void aLittleDoesNotTakeMuch() {
-    DmaBuffer much = memory.lists(4 << 20);
+    DmaBuffer much = memory.lists(KEPT);
     memory.give(much);
     DmaBuffer little = memory.lists(4096);
     assertThat(little).isNotSameAs(much);
-    DmaBuffer more = memory.lists(8 << 20);
+    DmaBuffer more = memory.lists(2 * KEPT);
     assertThat(more).isNotSameAs(much);
     memory.give(little);
     memory.give(more);
@@ -56,14 +63,14 @@ class RegistrationMemoryTest {
   @Test
   void moreThanWantedIsFreed() {
     DeviceBuffer[] all = {
-      memory.description(1), memory.description(1), memory.description(1),
+      memory.description(HALF), memory.description(HALF), memory.description(HALF),
     };
     for (DeviceBuffer one : all) {
       memory.give(one);
     }
-    assertThat(memory.description(1)).isSameAs(all[0]);
-    assertThat(memory.description(1)).isSameAs(all[1]);
-    DeviceBuffer another = memory.description(1);
+    assertThat(memory.description(HALF)).isSameAs(all[0]);
+    assertThat(memory.description(HALF)).isSameAs(all[1]);
+    DeviceBuffer another = memory.description(HALF);
     assertThat(another).isNotSameAs(all[2]);
     another.close();
     all[0].close();

@@ -19,6 +19,7 @@ import io.gpunvme.nvme.sim.SimulatedController;
 import io.gpunvme.nvme.spec.StatusCode;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import java.util.SplittableRandom;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -74,6 +75,34 @@ class CpuInitiatorTest {
     byte[] bytes = new byte[BYTES];
     target.copyToHost(0, MemorySegment.ofArray(bytes));
     return bytes;
+  }
+
+  @Test
+  void commandsOfOnePlanReadToSeveralBuffers() {
+    TransferPlan.Builder plan =
+        TransferPlan.builder(Direction.READ, controller.namespace(1), 16384);
+    plan.add(0, BLOCKS / 2, 1, 0);
+    plan.add(BLOCKS / 2, BLOCKS - BLOCKS / 2, 0, BYTES / 2);
+    try (CpuInitiator initiator = new CpuInitiator(controller, 3, 16, 2, 3);
+        DeviceBuffer other = cpu.allocatePinned(BYTES)) {
+      initiator.run(plan(Direction.WRITE), source, TransferListener.NONE);
+      initiator.run(plan.build(), List.of(target, other), TransferListener.NONE);
+      byte[] half = new byte[BYTES / 2];
+      other.copyToHost(0, MemorySegment.ofArray(half));
+      assertThat(half).isEqualTo(Arrays.copyOf(data, BYTES / 2));
+      target.copyToHost(BYTES / 2, MemorySegment.ofArray(half));
+      assertThat(half).isEqualTo(Arrays.copyOfRange(data, BYTES / 2, BYTES));
+
+      assertThatThrownBy(() -> initiator.run(plan.build(), target, TransferListener.NONE))
+          .isInstanceOf(InvalidRequestException.class)
+          .hasMessageContaining("2 buffers was given 1");
+      try (DeviceBuffer small = cpu.allocatePinned(4096)) {
+        assertThatThrownBy(
+                () -> initiator.run(plan.build(), List.of(target, small), TransferListener.NONE))
+            .isInstanceOf(InvalidRequestException.class)
+            .hasMessageContaining("of a buffer of 4096 bytes");
+      }
+    }
   }
 
   @Test

@@ -189,6 +189,50 @@ abstract class GpuInitiatorContract {
     assertThat(arrived).as("seed 7").isEqualTo(expected);
   }
 
+  /** A short plan, and one that is too long to stay in pinned memory; retries, too. */
+  @ParameterizedTest
+  @EnumSource
+  final void oneKernelReadsToManyBuffers(Placement placement) {
+    fill();
+    device.faults().add("status=0/82 on read p=0.02");
+    for (int commands : new int[] {60, 3000}) {
+      List<DeviceBuffer> buffers = new ArrayList<>();
+      for (int i = 0; i < 7; i++) {
+        buffers.add(buffer(placement));
+      }
+      SplittableRandom random = new SplittableRandom(commands);
+      TransferPlan.Builder builder =
+          TransferPlan.builder(Direction.READ, controller.namespace(1), COMMAND);
+      byte[][] expected = new byte[buffers.size()][BYTES];
+      int[] ends = new int[buffers.size()];
+      for (int i = 0; i < commands; i++) {
+        int blocks = random.nextInt(1, 5);
+        int slba = random.nextInt(BLOCKS - blocks);
+        int b = random.nextInt(1, buffers.size());
+        if (ends[b] + blocks * 512 <= BYTES) {
+          builder.add(slba, blocks, b, ends[b]);
+          System.arraycopy(data, slba * 512, expected[b], ends[b], blocks * 512);
+          ends[b] += blocks * 512;
+        }
+      }
+      TransferPlan plan = builder.build();
+      assertThat(plan.buffers()).isEqualTo(7);
+      try (GpuInitiator initiator = open(placement, 2, 32, 20)) {
+        assertThat(initiator.run(plan, buffers, b -> {}).bytes()).isEqualTo(plan.bytes());
+        assertThatThrownBy(() -> initiator.run(plan, buffers.subList(0, 6), b -> {}))
+            .isInstanceOf(InvalidRequestException.class)
+            .hasMessageContaining("7 buffers was given 6");
+      }
+      for (int b = 0; b < buffers.size(); b++) {
+        byte[] arrived = new byte[BYTES];
+        buffers.get(b).copyToHost(0, MemorySegment.ofArray(arrived));
+        assertThat(arrived)
+            .as("buffer %d of a plan of %d commands", b, commands)
+            .isEqualTo(expected[b]);
+      }
+    }
+  }
+
   @ParameterizedTest
   @EnumSource
   final void theLongestCommandsWork(Placement placement) {

@@ -30,7 +30,7 @@ class TransferPlanTest {
     assertThat(plan.blocks(2)).isEqualTo(1);
     assertThat(plan.bytes(2)).isEqualTo(512);
     assertThat(plan.bytes()).isEqualTo(17 * 512);
-    assertThat(plan.bufferEnd()).isEqualTo(64 + 17 * 512);
+    assertThat(plan.bufferEnd(0)).isEqualTo(64 + 17 * 512);
   }
 
   @Test
@@ -46,7 +46,33 @@ class TransferPlanTest {
     TransferPlan plan = plan(4096, 10, 4096);
     assertThat(plan.commands()).isZero();
     assertThat(plan.bytes()).isZero();
-    assertThat(plan.bufferEnd()).isZero();
+    assertThat(plan.bufferEnd(0)).isZero();
+  }
+
+  @Test
+  void commandsKnowTheirBuffers() {
+    TransferPlan.Builder builder = TransferPlan.builder(Direction.READ, 1, 512, 1000, 4096);
+    for (int i = 0; i < 20; i++) {
+      builder.add(i, 1, 512L * i);
+    }
+    assertThat(builder.build().hasTargets()).isFalse();
+    builder.add(100, 17, 3, 64);
+    builder.add(200, 1, 1, 0);
+    TransferPlan plan = builder.build();
+    assertThat(plan.hasTargets()).isTrue();
+    assertThat(plan.buffers()).isEqualTo(4);
+    assertThat(plan.bufferEnd(0)).isEqualTo(20 * 512);
+    assertThat(plan.bufferEnd(1)).isEqualTo(512);
+    assertThat(plan.bufferEnd(2)).isZero();
+    assertThat(plan.bufferEnd(3)).isEqualTo(64 + 17 * 512);
+    assertThat(plan.buffer(0)).isZero();
+    assertThat(plan.buffer(19)).isZero();
+    assertThat(plan.buffer(20)).isEqualTo(3);
+    assertThat(plan.buffer(22)).isEqualTo(3);
+    assertThat(plan.buffer(23)).isEqualTo(1);
+    assertThat(plan.toJson().toString()).contains("\"buffer\":3");
+    assertThatThrownBy(() -> builder.add(0, 1, -1, 0))
+        .isInstanceOf(IndexOutOfBoundsException.class);
   }
 
   @Test

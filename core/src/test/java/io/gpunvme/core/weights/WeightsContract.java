@@ -307,6 +307,7 @@ abstract class WeightsContract {
   void aCancelledLoadGoesOnWhereItWas() {
     try (Weights weights = open("");
         Load load = weights.prepare(LoadRequest.all().memory(Memory.EACH), null)) {
+      load.batchBytes(1);
       List<Long> arrived = new ArrayList<>();
       assertThatExceptionOfType(StorageException.class)
           .isThrownBy(

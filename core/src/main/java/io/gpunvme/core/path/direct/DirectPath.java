@@ -37,13 +37,16 @@ public final class DirectPath implements DataPath {
    */
   private static final double LONG_READS = 45;
 
+  /** Buffers whose descriptions are still there when the transfer's turn comes. */
+  private static final int MOST_PREPARED = 4;
+
   private static final double COMMANDS_PER_SECOND = 5e6;
 
   /** Half a million commands at 32 bytes. */
   private static final long COMMAND_BYTES = 16 << 20;
 
-  /** Bus address and list of each page of 4 KiB, 16 bytes, of four buffers of 1 GiB. */
-  private static final long DESCRIPTION_BYTES = 16 << 20;
+  /** Bus address and list of each page of 4 KiB, 16 bytes, of ten buffers of 1 GiB. */
+  private static final long DESCRIPTION_BYTES = 40 << 20;
 
   private final NvmeController controller;
   private final Namespace namespace;
@@ -133,9 +136,9 @@ public final class DirectPath implements DataPath {
   /** While another transfer has its turn. */
   private void prepare(List<Range> ranges) {
     Initiator there = initiator;
-    if (there != null && !ranges.isEmpty()) {
+    if (there != null) {
       try {
-        there.prepare(ranges.getFirst().buffer());
+        ranges.stream().map(Range::buffer).distinct().limit(MOST_PREPARED).forEach(there::prepare);
       } catch (RuntimeException e) {
         // The transfer itself meets the same, and says so.
       }
@@ -251,8 +254,8 @@ public final class DirectPath implements DataPath {
       return TransferPlan.builder(direction, namespace, initiator().maxTransferBytes());
     }
 
-    /** Moves whole blocks between the namespace and a buffer of this path's placement. */
-    void run(TransferPlan.Builder plan, DeviceBuffer buffer) {
+    /** Moves whole blocks between the namespace and buffers of this path's placement. */
+    void run(TransferPlan.Builder plan, List<DeviceBuffer> buffers) {
       if (plan.isEmpty()) {
         return;
       }
@@ -260,7 +263,7 @@ public final class DirectPath implements DataPath {
           initiator()
               .run(
                   plan.build(),
-                  buffer,
+                  buffers,
                   new TransferListener() {
                     @Override
                     public void moved(long bytes) {}

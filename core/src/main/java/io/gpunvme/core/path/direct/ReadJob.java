@@ -33,11 +33,11 @@ final class ReadJob {
   private final Supplier<Staged> staged;
   private final Commands commands;
 
-  private final Map<DeviceBuffer, Integer> numbers = new HashMap<>();
-  private final List<DeviceBuffer> buffers = new ArrayList<>();
-  private final List<TransferPlan.Builder> plans = new ArrayList<>();
-  private @Nullable DeviceBuffer lastBuffer;
-  private int lastNumber;
+  /** The buffers that the ranges name. */
+  private final Numbers buffers = new Numbers();
+
+  /** Those that commands name: reached buffers, and the staging memory. */
+  private final Numbers reached = new Numbers();
 
   ReadJob(Namespace namespace, Placement placement, Supplier<Staged> staged, Commands commands) {
     this.namespace = namespace;
@@ -49,50 +49,36 @@ final class ReadJob {
   }
 
   void run(List<Range> ranges) {
+    TransferPlan.Builder reads = commands.plan(Direction.READ);
     Ranges.Builder others = Ranges.builder();
     int count = 0;
     for (Range r : ranges) {
       if (r.length() == 0) {
         continue;
       }
-      int number = number(r.buffer());
       if (isWhole(r) && isReached(r.buffer())) {
-        plans.get(number).add(r.offset() >> shift, r.length() >> shift, r.bufferOffset());
+        add(reads, r.offset(), r.length(), r.buffer(), r.bufferOffset());
       } else {
-        others.add(r.offset(), r.length(), number, r.bufferOffset());
+        others.add(r.offset(), r.length(), buffers.of(r.buffer()), r.bufferOffset());
         count++;
       }
     }
-    Plan plan = count == 0 ? null : plan(others.build());
-    if (plan != null) {
-      addDirect(plan);
+    if (count == 0) {
+      commands.run(reads, reached.all());
+      return;
     }
-    for (int i = 0; i < buffers.size(); i++) {
-      commands.run(plans.get(i), buffers.get(i));
-    }
-    if (plan != null) {
-      readStaged(plan);
+    Plan plan = plan(others.build());
+    addDirect(plan, reads);
+    // What is staged first goes along: a kernel of its own would be launched and waited for.
+    for (int io = 0; io < plan.ios(); ) {
+      io = round(plan, io, reads);
+      reads = commands.plan(Direction.READ);
     }
   }
 
-  private int number(DeviceBuffer buffer) {
-    // Most ranges go where the one before went.
-    if (buffer == lastBuffer) {
-      return lastNumber;
-    }
-    lastBuffer = buffer;
-    lastNumber = newNumber(buffer);
-    return lastNumber;
-  }
-
-  private int newNumber(DeviceBuffer buffer) {
-    return numbers.computeIfAbsent(
-        buffer,
-        b -> {
-          buffers.add(b);
-          plans.add(commands.plan(Direction.READ));
-          return buffers.size() - 1;
-        });
+  private void add(
+      TransferPlan.Builder reads, long offset, long length, DeviceBuffer buffer, long at) {
+    reads.add(offset >> shift, length >> shift, reached.of(buffer), at);
   }
 
   private boolean isWhole(Range r) {
@@ -123,27 +109,20 @@ final class ReadJob {
     return plan.isDirect(io) && isReached(buffers.get(plan.target(plan.firstPiece(io))));
   }
 
-  private void addDirect(Plan plan) {
+  private void addDirect(Plan plan, TransferPlan.Builder reads) {
     for (int io = 0; io < plan.ios(); io++) {
       if (isDirect(plan, io)) {
         int piece = plan.firstPiece(io);
-        plans
-            .get(plan.target(piece))
-            .add(plan.offset(io) >> shift, plan.length(io) >> shift, plan.targetOffset(piece));
+        DeviceBuffer buffer = buffers.get(plan.target(piece));
+        add(reads, plan.offset(io), plan.length(io), buffer, plan.targetOffset(piece));
       }
     }
   }
 
-  private void readStaged(Plan plan) {
-    int io = 0;
-    while (io < plan.ios()) {
-      io = round(plan, io);
-    }
-  }
-
-  /** Reads as many I/Os as fit into the staging memory; returns the next one. */
-  private int round(Plan plan, int from) {
-    TransferPlan.Builder reads = commands.plan(Direction.READ);
+  /**
+   * Carries out {@code reads} and as many I/Os as fit into the staging memory; returns the next.
+   */
+  private int round(Plan plan, int from, TransferPlan.Builder reads) {
     List<Integer> ios = new ArrayList<>();
     long used = 0;
     int io = from;
@@ -151,24 +130,26 @@ final class ReadJob {
       if (isDirect(plan, io)) {
         continue;
       }
-      if (used + plan.length(io) > staged.get().memory().size()) {
+      DeviceBuffer memory = staged.get().memory();
+      if (used + plan.length(io) > memory.size()) {
         break;
       }
-      reads.add(plan.offset(io) >> shift, plan.length(io) >> shift, used);
+      add(reads, plan.offset(io), plan.length(io), memory, used);
       ios.add(io);
       used += plan.length(io);
     }
-    if (reads.isEmpty()) {
-      return io;
+    if (!ios.isEmpty()) {
+      commands.call().throwIfCancelled(plan.offset(ios.getFirst()), used);
     }
-    commands.call().throwIfCancelled(plan.offset(ios.getFirst()), used);
-    commands.run(reads, staged.get().memory());
+    commands.run(reads, reached.all());
     long at = 0;
     for (int next : ios) {
       copyOut(plan, next, at);
       at += plan.length(next);
     }
-    staged.get().copies().await();
+    if (!ios.isEmpty()) {
+      staged.get().copies().await();
+    }
     return io;
   }
 
@@ -183,6 +164,36 @@ final class ReadJob {
               plan.targetOffset(p),
               plan.pieceLength(p));
       commands.call().counters().staged(plan.pieceLength(p));
+    }
+  }
+
+  /** Buffers, numbered from 0 in the order in which they turn up. */
+  static final class Numbers {
+    private final Map<DeviceBuffer, Integer> numbers = new HashMap<>();
+    private final List<DeviceBuffer> all = new ArrayList<>();
+    private @Nullable DeviceBuffer last;
+    private int lastNumber;
+
+    int of(DeviceBuffer buffer) {
+      // Most ranges go where the one before went.
+      if (buffer != last) {
+        last = buffer;
+        lastNumber = numbers.computeIfAbsent(buffer, this::add);
+      }
+      return lastNumber;
+    }
+
+    private int add(DeviceBuffer buffer) {
+      all.add(buffer);
+      return all.size() - 1;
+    }
+
+    DeviceBuffer get(int number) {
+      return all.get(number);
+    }
+
+    List<DeviceBuffer> all() {
+      return all;
     }
   }
 }

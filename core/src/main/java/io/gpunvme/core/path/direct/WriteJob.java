@@ -1,17 +1,15 @@
 package io.gpunvme.core.path.direct;
 
-import io.gpunvme.core.accel.DeviceBuffer;
 import io.gpunvme.core.gpu.Placement;
 import io.gpunvme.core.path.Range;
 import io.gpunvme.core.path.direct.DirectPath.Commands;
 import io.gpunvme.core.path.direct.DirectPath.Staged;
+import io.gpunvme.core.path.direct.ReadJob.Numbers;
 import io.gpunvme.core.transfer.Direction;
 import io.gpunvme.core.transfer.TransferPlan;
 import io.gpunvme.nvme.driver.Namespace;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.function.Supplier;
 
 /**
@@ -32,7 +30,8 @@ final class WriteJob {
   }
 
   void run(List<Range> ranges) {
-    Map<DeviceBuffer, TransferPlan.Builder> whole = new HashMap<>();
+    TransferPlan.Builder whole = commands.plan(Direction.WRITE);
+    Numbers buffers = new Numbers();
     List<Range> others = new ArrayList<>();
     for (Range r : ranges) {
       boolean aligned =
@@ -42,14 +41,13 @@ final class WriteJob {
         continue;
       }
       if (aligned && r.buffer().isHost() == placement.hostData()) {
-        whole
-            .computeIfAbsent(r.buffer(), _ -> commands.plan(Direction.WRITE))
-            .add(r.offset() / block, r.length() / block, r.bufferOffset());
+        int buffer = buffers.of(r.buffer());
+        whole.add(r.offset() / block, r.length() / block, buffer, r.bufferOffset());
       } else {
         others.add(r);
       }
     }
-    whole.forEach((buffer, plan) -> commands.run(plan, buffer));
+    commands.run(whole, buffers.all());
     for (Range r : others) {
       write(r);
     }
@@ -81,13 +79,13 @@ final class WriteJob {
       partly.add(last / block, 1, last - first);
       commands.call().counters().overread(block);
     }
-    commands.run(partly, own.memory());
+    commands.run(partly, List.of(own.memory()));
     own.copies().add(r.buffer(), r.bufferOffset() + (at - r.offset()), own.memory(), at - first, n);
     own.copies().await();
     commands.call().counters().staged(n);
     long blocks = (last - first) / block + 1;
     TransferPlan.Builder all = commands.plan(Direction.WRITE);
     all.add(first / block, blocks, 0);
-    commands.run(all, own.memory());
+    commands.run(all, List.of(own.memory()));
   }
 }

@@ -16,28 +16,28 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 @Timeout(300)
-class LateFreesTest {
+class KernelPausesTest {
   private static final long LITTLE = 4096;
   private static final long MUCH = 1L << 30;
 
-  private final LateFrees frees = new LateFrees();
+  private final KernelPauses pauses = new KernelPauses();
   private final List<String> freed = Collections.synchronizedList(new ArrayList<>());
 
   @Test
   void withoutKernelsItIsFreedAtOnce() {
-    frees.free(LITTLE, () -> freed.add("a"));
+    pauses.free(LITTLE, () -> freed.add("a"));
     assertThat(freed).containsExactly("a");
-    frees.begin().close();
-    frees.free(MUCH, () -> freed.add("b"));
+    pauses.begin().close();
+    pauses.free(MUCH, () -> freed.add("b"));
     assertThat(freed).containsExactly("a", "b");
   }
 
   @Test
   void littleIsFreedWhenTheLastKernelIsOver() {
-    KernelRun first = frees.begin();
-    KernelRun second = frees.begin();
-    frees.free(LITTLE, () -> freed.add("a"));
-    frees.free(LITTLE, () -> freed.add("b"));
+    KernelRun first = pauses.begin();
+    KernelRun second = pauses.begin();
+    pauses.free(LITTLE, () -> freed.add("a"));
+    pauses.free(LITTLE, () -> freed.add("b"));
     first.close();
     first.close();
     assertThat(freed).isEmpty();
@@ -47,20 +47,20 @@ class LateFreesTest {
 
   @Test
   void muchWaitsForTheKernelsAndKeepsOthersFromStarting() throws Exception {
-    KernelRun run = frees.begin();
+    KernelRun run = pauses.begin();
     try (ExecutorService threads = Executors.newCachedThreadPool()) {
-      Future<?> free = threads.submit(() -> frees.free(MUCH, () -> freed.add("freed")));
-      while (!waits("LateFrees.awaitKernels")) {
+      Future<?> free = threads.submit(() -> pauses.free(MUCH, () -> freed.add("freed")));
+      while (!waits("KernelPauses.awaitKernels")) {
         Thread.onSpinWait();
       }
       Future<?> next =
           threads.submit(
               () -> {
-                try (KernelRun _ = frees.begin()) {
+                try (KernelRun _ = pauses.begin()) {
                   freed.add("started");
                 }
               });
-      while (!waits("LateFrees.begin")) {
+      while (!waits("KernelPauses.begin")) {
         Thread.onSpinWait();
       }
       assertThat(freed).isEmpty();
@@ -80,30 +80,30 @@ class LateFreesTest {
 
   @Test
   void whatMustBeFreedNowWaits() throws Exception {
-    KernelRun run = frees.begin();
+    KernelRun run = pauses.begin();
     try (ExecutorService threads = Executors.newCachedThreadPool()) {
-      Future<?> free = threads.submit(() -> frees.now(() -> freed.add("now")));
-      while (!waits("LateFrees.awaitKernels")) {
+      Future<?> free = threads.submit(() -> pauses.now(() -> freed.add("now")));
+      while (!waits("KernelPauses.awaitKernels")) {
         Thread.onSpinWait();
       }
       run.close();
       free.get();
     }
     assertThat(freed).containsExactly("now");
-    frees.now(() -> freed.add("again"));
+    pauses.now(() -> freed.add("again"));
     assertThat(freed).containsExactly("now", "again");
   }
 
   @Test
   void oneThatFailsHoldsUpNothing() {
-    KernelRun run = frees.begin();
-    frees.free(LITTLE, LateFreesTest::fail);
-    frees.free(LITTLE, () -> freed.add("a"));
+    KernelRun run = pauses.begin();
+    pauses.free(LITTLE, KernelPausesTest::fail);
+    pauses.free(LITTLE, () -> freed.add("a"));
     run.close();
     assertThat(freed).containsExactly("a");
-    assertThatThrownBy(() -> frees.free(LITTLE, LateFreesTest::fail)).hasMessage("not freed");
-    frees.begin().close();
-    frees.now(() -> freed.add("b"));
+    assertThatThrownBy(() -> pauses.free(LITTLE, KernelPausesTest::fail)).hasMessage("not freed");
+    pauses.begin().close();
+    pauses.now(() -> freed.add("b"));
     assertThat(freed).containsExactly("a", "b");
   }
 
@@ -123,12 +123,12 @@ class LateFreesTest {
             awaitQuietly(joined);
             freed.add("a");
           };
-      Future<?> free = threads.submit(() -> frees.free(LITTLE, slow));
+      Future<?> free = threads.submit(() -> pauses.free(LITTLE, slow));
       inside.await();
-      KernelRun run = frees.join();
+      KernelRun run = pauses.join();
       joined.countDown();
       free.get();
-      frees.free(LITTLE, () -> freed.add("b"));
+      pauses.free(LITTLE, () -> freed.add("b"));
       assertThat(freed).containsExactly("a");
       run.close();
     }
@@ -138,20 +138,20 @@ class LateFreesTest {
   /** An embedded controller's thread must not wait for kernels: they wait for it. */
   @Test
   void laterNeverWaits() throws Exception {
-    KernelRun run = frees.begin();
+    KernelRun run = pauses.begin();
     try (ExecutorService threads = Executors.newCachedThreadPool()) {
-      Future<?> free = threads.submit(() -> frees.free(MUCH, () -> freed.add("much")));
-      while (!waits("LateFrees.awaitKernels")) {
+      Future<?> free = threads.submit(() -> pauses.free(MUCH, () -> freed.add("much")));
+      while (!waits("KernelPauses.awaitKernels")) {
         Thread.onSpinWait();
       }
-      frees.later(LITTLE, () -> freed.add("later"));
-      frees.later(MUCH, () -> freed.add("more"));
+      pauses.later(LITTLE, () -> freed.add("later"));
+      pauses.later(MUCH, () -> freed.add("more"));
       assertThat(freed).isEmpty();
       run.close();
       free.get();
     }
     assertThat(freed).containsExactly("much", "later", "more");
-    frees.later(LITTLE, () -> freed.add("at once"));
+    pauses.later(LITTLE, () -> freed.add("at once"));
     assertThat(freed).endsWith("at once");
   }
 
@@ -168,7 +168,7 @@ class LateFreesTest {
         all.add(
             threads.submit(
                 () ->
-                    frees.free(
+                    pauses.free(
                         LITTLE,
                         () -> {
                           inside.countDown();
@@ -178,18 +178,18 @@ class LateFreesTest {
         all.add(
             threads.submit(
                 () -> {
-                  try (KernelRun _ = frees.begin()) {
+                  try (KernelRun _ = pauses.begin()) {
                     running.incrementAndGet();
                     Thread.sleep(1);
                     running.decrementAndGet();
                   }
                   return null;
                 }));
-        while (!waits("LateFrees.begin")) {
+        while (!waits("KernelPauses.begin")) {
           Thread.onSpinWait();
         }
-        all.add(threads.submit(() -> frees.now(() -> wrong.addAndGet(running.get()))));
-        while (!waits("LateFrees.now")) {
+        all.add(threads.submit(() -> pauses.now(() -> wrong.addAndGet(running.get()))));
+        while (!waits("KernelPauses.now")) {
           Thread.onSpinWait();
         }
         go.countDown();
@@ -213,7 +213,7 @@ class LateFreesTest {
   @Test
   void nothingIsFreedWhileAKernelRuns() throws Exception {
     long seed = Long.getLong("gpunvme.seed", System.nanoTime());
-    System.out.println("LateFreesTest seed " + seed);
+    System.out.println("KernelPausesTest seed " + seed);
     AtomicInteger kernels = new AtomicInteger();
     AtomicInteger atWork = new AtomicInteger();
     AtomicInteger wrong = new AtomicInteger();
@@ -238,15 +238,15 @@ class LateFreesTest {
                 () -> {
                   for (int i = 0; i < each; i++) {
                     if (launches) {
-                      try (KernelRun _ = frees.begin()) {
+                      try (KernelRun _ = pauses.begin()) {
                         kernels.incrementAndGet();
                         Thread.onSpinWait();
                         kernels.decrementAndGet();
                       }
                     } else if (random.nextInt(50) == 0) {
-                      frees.now(free);
+                      pauses.now(free);
                     } else {
-                      frees.free(random.nextInt(20) == 0 ? MUCH : LITTLE, free);
+                      pauses.free(random.nextInt(20) == 0 ? MUCH : LITTLE, free);
                     }
                   }
                 }));
@@ -257,5 +257,48 @@ class LateFreesTest {
     }
     assertThat(wrong).hasValue(0);
     assertThat(done).hasValue(3 * each);
+  }
+
+  @Test
+  void memoryIsTakenInAPause() throws Exception {
+    assertThat(pauses.take(() -> 1)).isEqualTo(1);
+    KernelRun run = pauses.begin();
+    pauses.free(LITTLE, () -> freed.add("freed"));
+    try (ExecutorService threads = Executors.newCachedThreadPool()) {
+      Future<Integer> taken =
+          threads.submit(
+              () ->
+                  pauses.take(
+                      () -> {
+                        freed.add("taken");
+                        return 2;
+                      }));
+      while (!waits("KernelPauses.awaitKernels")) {
+        Thread.onSpinWait();
+      }
+      Future<?> next =
+          threads.submit(
+              () -> {
+                try (KernelRun _ = pauses.begin()) {
+                  freed.add("started");
+                }
+              });
+      while (!waits("KernelPauses.begin")) {
+        Thread.onSpinWait();
+      }
+      assertThat(freed).isEmpty();
+      run.close();
+      assertThat(taken.get()).isEqualTo(2);
+      next.get();
+    }
+    assertThat(freed).containsExactlyInAnyOrder("taken", "freed", "started").endsWith("started");
+    assertThatThrownBy(
+            () ->
+                pauses.take(
+                    () -> {
+                      throw new IllegalStateException("no memory");
+                    }))
+        .hasMessage("no memory");
+    pauses.begin().close();
   }
 }

@@ -4,14 +4,16 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Supplier;
 
 /**
- * Frees memory of a GPU when no kernel runs that waits for an SSD of this process. The driver waits
- * for kernels before it frees (seen: {@code cuMemFree} of an H200's driver 580), and lets nobody
- * else start a copy meanwhile; an embedded controller could then not bring the data that the kernel
- * waits for, and both would wait until the kernel gives up. Safe for all threads.
+ * Takes and frees memory of a GPU when no kernel runs that waits for an SSD of this process. The
+ * driver waits for kernels before it frees, and often before it allocates (seen: {@code cuMemFree},
+ * {@code cuMemAlloc} and {@code cuMemHostAlloc} of driver 580 with an H200, 3 s and more), and lets
+ * nobody else start a copy meanwhile; an embedded controller could then not bring the data that the
+ * kernel waits for, and both would wait. Safe for all threads.
  */
-final class LateFrees {
+final class KernelPauses {
   /** What waits to be freed at most; more is waited for. */
   private static final long MOST_BYTES = 64 << 20;
 
@@ -101,6 +103,16 @@ final class LateFrees {
 
   /** Frees before this returns, when no kernel runs: the owner of the memory relies on it. */
   void now(Runnable free) {
+    Supplier<Boolean> freed =
+        () -> {
+          free.run();
+          return true;
+        };
+    take(freed);
+  }
+
+  /** Takes memory when no kernel runs; frees what waits for that, too. */
+  <T> T take(Supplier<T> memory) {
     synchronized (this) {
       // Also while others free: no kernel may start between their end and this.
       wanted++;
@@ -114,7 +126,7 @@ final class LateFrees {
       freeing = true;
     }
     try {
-      free.run();
+      return memory.get();
     } finally {
       drain();
     }
@@ -154,7 +166,7 @@ final class LateFrees {
    */
   private void drain() {
     RuntimeException failure = null;
-    for (List<Runnable> some = take(); !some.isEmpty(); some = take()) {
+    for (List<Runnable> some = takeWaiting(); !some.isEmpty(); some = takeWaiting()) {
       for (Runnable free : some) {
         try {
           free.run();
@@ -172,7 +184,7 @@ final class LateFrees {
     }
   }
 
-  private synchronized List<Runnable> take() {
+  private synchronized List<Runnable> takeWaiting() {
     List<Runnable> some = List.copyOf(waiting);
     waiting.clear();
     waitingBytes = 0;
