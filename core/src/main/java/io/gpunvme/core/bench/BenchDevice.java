@@ -49,7 +49,8 @@ final class BenchDevice implements AutoCloseable {
                 .maxTransfer(maxTransfer)
                 .workers(workers)
                 .build());
-    controller = NvmeController.open(device, ControllerOptions.builder().build());
+    ControllerOptions options = ControllerOptions.builder().maxTransferBytes(maxTransfer).build();
+    controller = NvmeController.open(device, options);
   }
 
   NvmeController controller() {

@@ -205,7 +205,7 @@ final class WeightBench implements AutoCloseable {
         "loader_processors", middle.loaderSeconds * NANOS_PER_SECOND / middle.report.nanos());
     conditions.put("mode", middle.report.mode());
     conditions.put("controller_threads", SSDS * workers);
-    conditions.put("command_bytes", StripedModel.UNIT);
+    conditions.put("command_bytes", devices.getFirst().controller().maxTransferBytes());
     conditions.put("accelerator", accelerator.name());
     return conditions;
   }
