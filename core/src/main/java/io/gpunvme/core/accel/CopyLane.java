@@ -17,9 +17,6 @@ final class CopyLane {
   /** Copies whose end can be told one by one. */
   private static final int EVENTS = 64;
 
-  /** Part of the time already waited that passes before the next look. */
-  private static final int PATIENCE = 4;
-
   private final CudaStream stream;
   private final CudaEvent[] events = new CudaEvent[EVENTS];
   private final Predicate<CopyLane> last;
@@ -30,11 +27,6 @@ final class CopyLane {
 
   /** The last copy that is known to be over. */
   private long over;
-
-  /** When {@link #over} was last known to be so, and when to look again; ns. */
-  private long known;
-
-  private long next;
 
   /**
    * @param last whether nobody uses it any more, and nobody will
@@ -113,10 +105,6 @@ final class CopyLane {
   }
 
   private long ticket() {
-    if (started == over) {
-      known = System.nanoTime();
-      next = known;
-    }
     started++;
     stream.record(events[(int) (started % EVENTS)]);
     return started;
@@ -125,27 +113,11 @@ final class CopyLane {
   /** Whether the copy with this ticket is over. */
   synchronized boolean isDone(long ticket) {
     if (ticket > over) {
-      look(ticket);
+      long known = Math.max(ticket, started - EVENTS + 1);
+      if (events[(int) (known % EVENTS)].isDone()) {
+        over = known;
+      }
     }
     return ticket <= over;
-  }
-
-  /**
-   * Asks the driver, the more seldom the longer nothing has ended: each time takes a lock that
-   * launches and allocations of other threads wait for.
-   */
-  private void look(long ticket) {
-    long now = System.nanoTime();
-    if (now - next < 0) {
-      return;
-    }
-    long asked = Math.max(ticket, started - EVENTS + 1);
-    if (events[(int) (asked % EVENTS)].isDone()) {
-      over = asked;
-      known = now;
-      next = now;
-    } else {
-      next = now + (now - known) / PATIENCE;
-    }
   }
 }
