@@ -5,19 +5,27 @@ import java.util.Deque;
 import java.util.function.LongConsumer;
 
 /**
- * The streams of copies that are waited for, as many as are under way at a time: in a common one,
- * each would wait for those of other threads too. Safe for all threads.
+ * The streams of copies that are waited for: in a common one, each would wait for those of other
+ * threads too. All are made at once, as making one may wait for kernels. Safe for all threads.
  */
 final class TransferStreams {
+  private static final int STREAMS = 4;
+
   private final StreamCalls calls;
-  private final int priority;
   private final Deque<Long> free = new ArrayDeque<>();
 
-  /** Makes the first one, in the context that is current. */
+  /** Makes them, in the context that is current. */
   TransferStreams(StreamCalls calls, int priority) {
     this.calls = calls;
-    this.priority = priority;
-    free.push(calls.create(priority));
+    try {
+      for (int i = 0; i < STREAMS; i++) {
+        free.add(calls.create(priority));
+      }
+    } catch (RuntimeException e) {
+      Failures failures = new Failures();
+      close(failures);
+      throw failures.addTo(e);
+    }
   }
 
   /** Has work enqueued in a stream, and waits for it. The context is current. */
@@ -31,19 +39,25 @@ final class TransferStreams {
     }
   }
 
-  private long take() {
-    synchronized (this) {
-      // The one used last, so that there are no more than are needed.
-      Long there = free.poll();
-      if (there != null) {
-        return there;
+  /** Waits for one if all are used: copies end by themselves. */
+  private synchronized long take() {
+    boolean interrupted = false;
+    while (free.isEmpty()) {
+      try {
+        wait();
+      } catch (InterruptedException e) {
+        interrupted = true;
       }
     }
-    return calls.create(priority);
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+    return free.pop();
   }
 
   private synchronized void give(long stream) {
     free.push(stream);
+    notify();
   }
 
   /** Nothing runs any more. */

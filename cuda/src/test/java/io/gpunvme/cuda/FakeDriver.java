@@ -107,9 +107,9 @@ public final class FakeDriver {
     assertClean(when, 0);
   }
 
-  /** The same, but for so many contexts, each a hold on the primary one and a stream. */
+  /** The same, but for so many contexts, each a hold on the primary one and four streams. */
   public void assertClean(String when, int contexts) {
-    assertThat(live()).as("objects left after %s", when).isEqualTo(2 * contexts);
+    assertThat(live()).as("objects left after %s", when).isEqualTo(5 * contexts);
     assertThat((int) call("fake_misuses", JAVA_INT)).as("misuses in %s", when).isZero();
   }
 

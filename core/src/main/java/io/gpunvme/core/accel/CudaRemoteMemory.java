@@ -2,6 +2,7 @@ package io.gpunvme.core.accel;
 
 import io.gpunvme.cuda.CudaContext;
 import io.gpunvme.cuda.DeviceMemory;
+import io.gpunvme.cuda.PinnedMemory;
 import io.gpunvme.nvme.memory.RemoteMemory;
 import io.gpunvme.nvme.memory.RemotePort;
 
@@ -10,16 +11,20 @@ final class CudaRemoteMemory implements RemoteMemory {
   private final CudaContext context;
   private final DeviceMemory memory;
   private final CopyLanes lanes;
-  private final KernelPauses pauses;
+  private final BounceStock<PinnedMemory> bounces;
 
   /**
    * @param memory a multiple of 4096 bytes
    */
-  CudaRemoteMemory(CudaContext context, DeviceMemory memory, CopyLanes lanes, KernelPauses pauses) {
+  CudaRemoteMemory(
+      CudaContext context,
+      DeviceMemory memory,
+      CopyLanes lanes,
+      BounceStock<PinnedMemory> bounces) {
     this.context = context;
     this.memory = memory;
     this.lanes = lanes;
-    this.pauses = pauses;
+    this.bounces = bounces;
   }
 
   @Override
@@ -34,6 +39,6 @@ final class CudaRemoteMemory implements RemoteMemory {
 
   @Override
   public RemotePort openPort(RemotePort.Use use) {
-    return new CudaRemotePort(context, memory, lanes.lane(use), pauses);
+    return new CudaRemotePort(memory, lanes.lane(use), bounces);
   }
 }

@@ -1,6 +1,5 @@
 package io.gpunvme.core.accel;
 
-import io.gpunvme.cuda.CudaContext;
 import io.gpunvme.cuda.DeviceMemory;
 import io.gpunvme.cuda.PinnedMemory;
 import io.gpunvme.nvme.memory.RemotePort;
@@ -11,21 +10,19 @@ import java.util.Objects;
 
 /** CUDA copies between one piece of memory and the host, in a stream that others use too. */
 final class CudaRemotePort implements RemotePort {
-  private final CudaContext context;
   private final DeviceMemory memory;
   private final CopyLane lane;
   private final List<PinnedMemory> bounces = new ArrayList<>();
-  private final KernelPauses pauses;
+  private final BounceStock<PinnedMemory> stock;
   private boolean closed;
 
   /**
    * @param lane left when this is closed
    */
-  CudaRemotePort(CudaContext context, DeviceMemory memory, CopyLane lane, KernelPauses pauses) {
-    this.context = context;
+  CudaRemotePort(DeviceMemory memory, CopyLane lane, BounceStock<PinnedMemory> stock) {
     this.memory = memory;
     this.lane = lane;
-    this.pauses = pauses;
+    this.stock = stock;
   }
 
   @Override
@@ -60,9 +57,9 @@ final class CudaRemotePort implements RemotePort {
 
   @Override
   public MemorySegment bounce(long bytes) {
-    PinnedMemory bounce = context.allocatePinned(bytes);
+    PinnedMemory bounce = stock.take(bytes);
     bounces.add(bounce);
-    return bounce.segment();
+    return bounce.segment().asSlice(0, bytes);
   }
 
   @Override
@@ -70,8 +67,7 @@ final class CudaRemotePort implements RemotePort {
     if (!closed) {
       closed = true;
       lane.leave();
-      // The controller's threads may wait for this one: it must not wait for kernels.
-      bounces.forEach(b -> pauses.later(b.size(), () -> CopyLane.quietly(b::close)));
+      bounces.forEach(stock::give);
     }
   }
 }

@@ -40,6 +40,7 @@ public final class GpuAccelerator implements Accelerator {
   private final Map<Long, Registration> registrations = new HashMap<>();
 
   private final KernelPauses pauses = new KernelPauses();
+  private final BounceStock<PinnedMemory> bounces;
   private volatile boolean closed;
 
   private GpuAccelerator(CudaContext context) {
@@ -47,6 +48,12 @@ public final class GpuAccelerator implements Accelerator {
     this.name = context.device().name();
     this.staging = new Staging(context);
     this.lanes = new CopyLanes(context);
+    // The controller's threads may wait for who gives memory back: that must not wait for kernels.
+    this.bounces =
+        new BounceStock<>(
+            context::allocatePinned,
+            PinnedMemory::size,
+            b -> pauses.later(b.size(), () -> CopyLane.quietly(b::close)));
   }
 
   /**
@@ -272,7 +279,7 @@ public final class GpuAccelerator implements Accelerator {
 
     GpuBuffer(DeviceMemory memory) {
       this.memory = memory;
-      this.remote = new CudaRemoteMemory(context, memory, lanes, pauses);
+      this.remote = new CudaRemoteMemory(context, memory, lanes, bounces);
     }
 
     @Override
@@ -298,6 +305,7 @@ public final class GpuAccelerator implements Accelerator {
 
     @Override
     protected BusRange map(BusMapper controller) {
+      bounces.fill(bytes -> pauses.take(() -> context.allocatePinned(bytes)));
       return controller.map(remote);
     }
 
