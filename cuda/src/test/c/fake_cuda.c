@@ -149,6 +149,37 @@ CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
 
 CUresult cuMemFree_v2(CUdeviceptr address) { FREES(MEMORY, (uintptr_t)address); }
 
+static size_t block_bytes(int kind, const void *handle) {
+  size_t bytes = 0;
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < MAX_LIVE; i++) {
+    if (live[i].kind == kind && live[i].handle == handle) {
+      bytes = malloc_usable_size(live[i].block) - (size_t)((char *)handle - (char *)live[i].block);
+    }
+  }
+  pthread_mutex_unlock(&lock);
+  return bytes;
+}
+
+// Knows addresses of allocations only, not those inside them.
+CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr address) {
+  CALLED("%d %llx", (int)attribute, address);
+  IN_CONTEXT;
+  const void *handle = (const void *)(uintptr_t)address;
+  size_t memory = block_bytes(MEMORY, handle);
+  size_t host = block_bytes(HOST, handle);
+  NEED(memory + host > 0, INVALID_VALUE);
+  switch ((int)attribute) {
+    case 2: *(unsigned *)data = memory > 0 ? 2 : 1; return 0;
+    case 7: *(unsigned long long *)data = address; return 0;
+    case 8: *(unsigned *)data = 0; return 0;
+    case 9: *(int *)data = 0; return 0;
+    case 11: *(CUdeviceptr *)data = address; return 0;
+    case 12: *(size_t *)data = memory + host; return 0;
+    default: return (CUresult)INVALID_VALUE;
+  }
+}
+
 CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
   CALLED("%zu %u", bytes, flags);
   IN_CONTEXT;

@@ -20,7 +20,7 @@
 #include <cuda.h>
 #else
 typedef int CUresult, CUdevice, CUdevice_attribute, CUjit_option, CUfunction_attribute;
-typedef int CUmemRangeHandleType, CUflushGPUDirectRDMAWritesTarget;
+typedef int CUpointer_attribute, CUmemRangeHandleType, CUflushGPUDirectRDMAWritesTarget;
 typedef int CUflushGPUDirectRDMAWritesScope;
 typedef unsigned long long CUdeviceptr;
 typedef void *CUcontext, *CUstream, *CUevent, *CUmodule, *CUfunction;

@@ -71,6 +71,33 @@ public final class CudaContext implements AutoCloseable {
     return make(() -> DeviceMemory.allocate(this, bytes, alignment));
   }
 
+  /**
+   * What CUDA knows of an address.
+   *
+   * @throws CudaException {@link CudaException#INVALID_VALUE} if that is nothing
+   */
+  public PointerInfo pointerInfo(long address) {
+    return getInside(() -> api.memory().pointer(address));
+  }
+
+  /**
+   * Memory of this device that another library allocated. Closing it frees nothing; the library
+   * keeps the memory until then.
+   *
+   * @param bytes &gt; 0; neither they nor the address are checked, see {@link #pointerInfo}
+   */
+  public DeviceMemory foreignMemory(long address, long bytes) {
+    return make(() -> DeviceMemory.foreign(this, address, bytes));
+  }
+
+  /**
+   * A stream of this device that another library made, or one of the driver's default streams (0,
+   * 1, 2). Closing it destroys nothing; the library keeps the stream until then.
+   */
+  public CudaStream foreignStream(long handle) {
+    return make(() -> new CudaStream(this, handle, false));
+  }
+
   /** Host memory that the GPU reaches and copies are fastest with; {@code bytes} &gt; 0. */
   public PinnedMemory allocatePinned(long bytes) {
     return make(() -> PinnedMemory.allocate(this, bytes));
@@ -96,7 +123,7 @@ public final class CudaContext implements AutoCloseable {
   /** One of a certain priority. */
   public CudaStream stream(StreamPriority priority) {
     int number = priority.number(highestPriority);
-    return make(() -> new CudaStream(this, api.streams().create(number)));
+    return make(() -> new CudaStream(this, api.streams().create(number), true));
   }
 
   /** An event that cannot measure time, the cheapest. */

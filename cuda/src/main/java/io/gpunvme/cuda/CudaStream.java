@@ -14,10 +14,15 @@ import java.lang.foreign.MemorySegment;
  */
 public final class CudaStream extends ContextResource {
   private final long handle;
+  private final boolean owned;
 
-  CudaStream(CudaContext context, long handle) {
+  /**
+   * @param owned whether closing it destroys it
+   */
+  CudaStream(CudaContext context, long handle, boolean owned) {
     super(context, "CUDA stream " + Driver.hex(handle));
     this.handle = handle;
+    this.owned = owned;
   }
 
   static void requireWritable(MemorySegment target) {
@@ -222,6 +227,8 @@ public final class CudaStream extends ContextResource {
 
   @Override
   void free() {
-    api().streams().destroy(handle);
+    if (owned) {
+      api().streams().destroy(handle);
+    }
   }
 }

@@ -24,7 +24,9 @@ public final class DeviceMemory extends ContextResource {
   /** CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE. */
   private static final long OVER_PCIE = 1;
 
+  /** What the driver gave; 0 if the memory is somebody else's. */
   private final long allocation;
+
   private final long address;
   private final long size;
   private final List<Runnable> beforeFree = new CopyOnWriteArrayList<>();
@@ -52,6 +54,14 @@ public final class DeviceMemory extends ContextResource {
       allocation = context.api().memory().allocate(bytes + slack);
     }
     return new DeviceMemory(context, allocation, (allocation + slack) & ~slack, bytes);
+  }
+
+  /** Memory that somebody else allocated, and frees. */
+  static DeviceMemory foreign(CudaContext context, long address, long bytes) {
+    if (address == 0 || bytes <= 0) {
+      throw new IllegalArgumentException(bytes + " bytes of GPU memory at " + Driver.hex(address));
+    }
+    return new DeviceMemory(context, 0, address, bytes);
   }
 
   /**
@@ -177,6 +187,8 @@ public final class DeviceMemory extends ContextResource {
 
   @Override
   void free() {
-    api().memory().free(allocation);
+    if (allocation != 0) {
+      api().memory().free(allocation);
+    }
   }
 }

@@ -22,8 +22,23 @@ final class MemoryCalls {
   /** CU_MEMHOSTALLOC_PORTABLE: pinned for every context; _DEVICEMAP: mapped into the device. */
   private static final int PORTABLE_AND_MAPPED = 0x01 | 0x02;
 
+  private static final MethodHandle POINTER_ATTRIBUTE =
+      Downcall.status(ADDRESS, JAVA_INT, JAVA_LONG);
+
   /** CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD. */
   private static final int DMA_BUF_FD = 1;
+
+  /** CU_POINTER_ATTRIBUTE_MEMORY_TYPE, and others. */
+  static final int MEMORY_TYPE = 2;
+
+  static final int BUFFER_ID = 7;
+  static final int IS_MANAGED = 8;
+  static final int DEVICE_ORDINAL = 9;
+  static final int RANGE_START_ADDR = 11;
+  static final int RANGE_SIZE = 12;
+
+  /** CU_MEMORYTYPE_DEVICE. */
+  static final int TYPE_DEVICE = 2;
 
   private final Driver driver;
   private final NativeFunction allocate;
@@ -34,6 +49,7 @@ final class MemoryCalls {
   private final NativeFunction register;
   private final NativeFunction unregister;
   private final NativeFunction getHandle;
+  private final NativeFunction pointerAttribute;
 
   MemoryCalls(Driver driver) {
     this.driver = driver;
@@ -45,6 +61,7 @@ final class MemoryCalls {
     register = driver.function("cuMemHostRegister_v2");
     unregister = driver.function("cuMemHostUnregister");
     getHandle = driver.function("cuMemGetHandleForAddressRange");
+    pointerAttribute = driver.function("cuPointerGetAttribute");
   }
 
   long allocate(long bytes) {
@@ -97,5 +114,25 @@ final class MemoryCalls {
         getHandle,
         () -> "dma-buf of " + bytes + " bytes at " + Driver.hex(address),
         (f, out) -> (int) GET_HANDLE.invokeExact(f, out, address, bytes, DMA_BUF_FD, flags));
+  }
+
+  /** What CUDA knows of an address; fails if that is nothing. */
+  PointerInfo pointer(long address) {
+    boolean managed = (int) attribute(IS_MANAGED, address) != 0;
+    boolean device = (int) attribute(MEMORY_TYPE, address) == TYPE_DEVICE;
+    PointerInfo.Kind kind = device ? PointerInfo.Kind.DEVICE : PointerInfo.Kind.HOST;
+    return new PointerInfo(
+        managed ? PointerInfo.Kind.MANAGED : kind,
+        (int) attribute(DEVICE_ORDINAL, address),
+        attribute(RANGE_START_ADDR, address),
+        attribute(RANGE_SIZE, address),
+        attribute(BUFFER_ID, address));
+  }
+
+  private long attribute(int attribute, long address) {
+    return driver.getLong(
+        pointerAttribute,
+        () -> "attribute " + attribute + " of " + Driver.hex(address),
+        (f, out) -> (int) POINTER_ATTRIBUTE.invokeExact(f, out, attribute, address));
   }
 }

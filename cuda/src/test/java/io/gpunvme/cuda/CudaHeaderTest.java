@@ -51,6 +51,13 @@ final class CudaHeaderTest {
     for (WritesOrdering ordering : WritesOrdering.values()) {
       expected.put("CU_GPU_DIRECT_RDMA_WRITES_ORDERING_" + ordering, (long) ordering.number());
     }
+    expected.put("CU_POINTER_ATTRIBUTE_MEMORY_TYPE", (long) MemoryCalls.MEMORY_TYPE);
+    expected.put("CU_POINTER_ATTRIBUTE_BUFFER_ID", (long) MemoryCalls.BUFFER_ID);
+    expected.put("CU_POINTER_ATTRIBUTE_IS_MANAGED", (long) MemoryCalls.IS_MANAGED);
+    expected.put("CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL", (long) MemoryCalls.DEVICE_ORDINAL);
+    expected.put("CU_POINTER_ATTRIBUTE_RANGE_START_ADDR", (long) MemoryCalls.RANGE_START_ADDR);
+    expected.put("CU_POINTER_ATTRIBUTE_RANGE_SIZE", (long) MemoryCalls.RANGE_SIZE);
+    expected.put("CU_MEMORYTYPE_DEVICE", (long) MemoryCalls.TYPE_DEVICE);
     putErrors(expected);
     putLayout(expected);
     return expected;

@@ -65,6 +65,36 @@ final class CudaMemoryTest {
   }
 
   @Test
+  void memoryOfOthersIsUsedAndNotFreed() {
+    DeviceMemory theirs = context.allocate(1000);
+    PointerInfo info = context.pointerInfo(theirs.address());
+    assertThat(info.kind()).isEqualTo(PointerInfo.Kind.DEVICE);
+    assertThat(info.device()).isZero();
+    assertThat(info.start()).isEqualTo(theirs.address());
+    assertThat(info.contains(theirs.address() + 10, 990)).isTrue();
+    assertThat(info.contains(theirs.address() - 1, 2)).isFalse();
+    assertThat(info.contains(theirs.address(), info.size() + 1)).isFalse();
+    assertThat(info.contains(theirs.address() + 1, Long.MAX_VALUE)).isFalse();
+
+    MemorySegment out = random(300);
+    MemorySegment in = arena.allocate(300);
+    try (DeviceMemory ours = context.foreignMemory(theirs.address() + 100, 900)) {
+      ours.copyFrom(out, 5);
+      theirs.copyTo(105, in);
+      assertThat(in.mismatch(out)).isEqualTo(-1);
+      assertThatThrownBy(() -> ours.copyFrom(out, 601))
+          .isInstanceOf(IndexOutOfBoundsException.class);
+    }
+    assertThat(fake.calls("cuMemFree_v2")).isZero();
+    assertThatIllegalArgumentException().isThrownBy(() -> context.foreignMemory(0, 1));
+    assertThatIllegalArgumentException().isThrownBy(() -> context.foreignMemory(4096, 0));
+    PinnedMemory pinned = context.allocatePinned(64);
+    assertThat(context.pointerInfo(pinned.segment().address()).kind())
+        .isEqualTo(PointerInfo.Kind.HOST);
+    assertThatThrownBy(() -> context.pointerInfo(4096)).isInstanceOf(CudaException.class);
+  }
+
+  @Test
   void copiesPastTheEndAreRefused() {
     DeviceMemory memory = context.allocate(100);
     MemorySegment host = arena.allocate(60);

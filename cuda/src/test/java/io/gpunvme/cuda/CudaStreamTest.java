@@ -119,6 +119,19 @@ final class CudaStreamTest {
   }
 
   @Test
+  void streamsOfOthersAreUsedAndNotDestroyed() {
+    try (CudaStream ours = context.foreignStream(stream.handle())) {
+      assertThat(ours.handle()).isEqualTo(stream.handle());
+      ours.synchronize();
+    }
+    assertThat(fake.calls("cuStreamDestroy_v2")).isZero();
+    try (CudaStream legacy = context.foreignStream(0)) {
+      assertThat(legacy.handle()).isZero();
+    }
+    stream.synchronize();
+  }
+
+  @Test
   void eventsTieStreamsTogether() {
     CudaEvent plain = context.event();
     assertThat(fake.last("cuEventCreate")).as("CU_EVENT_DISABLE_TIMING").isEqualTo("2");

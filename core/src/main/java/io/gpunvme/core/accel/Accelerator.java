@@ -49,6 +49,19 @@ public interface Accelerator extends AutoCloseable {
    */
   HostWindow mapHost(MemorySegment memory, HostMemoryKind kind);
 
+  /**
+   * Makes memory of this accelerator that somebody else allocated one of its buffers.
+   *
+   * @param address as the accelerator has it: a {@code CUdeviceptr}; on the stand-in, an address in
+   *     this process
+   * @param bytes &gt; 0; any number, as the address may be any
+   * @throws io.gpunvme.nvme.DmaMappingException if this is no memory of this accelerator, or not
+   *     all of it; the message says what it is
+   */
+  default ForeignMemory foreign(long address, long bytes) {
+    throw new io.gpunvme.nvme.DmaMappingException(name() + " takes no memory of others");
+  }
+
   /** Copies between buffers of this accelerator. */
   BufferCopies copies();
 

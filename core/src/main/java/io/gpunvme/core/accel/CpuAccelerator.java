@@ -1,12 +1,15 @@
 package io.gpunvme.core.accel;
 
 import io.gpunvme.ffi.SharedMemory;
+import io.gpunvme.nvme.DmaMappingException;
 import java.lang.foreign.MemorySegment;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
 /** The stand-in where there is no GPU: the same calls, the memory is the host's. */
 public final class CpuAccelerator implements Accelerator {
+  private static final long PAGE = 4096;
+
   private final Set<CpuBuffer> buffers = ConcurrentHashMap.newKeySet();
   private volatile boolean closed;
 
@@ -45,6 +48,34 @@ public final class CpuAccelerator implements Accelerator {
   public HostWindow mapHost(MemorySegment memory, HostMemoryKind kind) {
     requireOpen();
     return new OpenWindow(memory.address());
+  }
+
+  @Override
+  @SuppressWarnings("restricted")
+  public ForeignMemory foreign(long address, long bytes) {
+    requireOpen();
+    if (address == 0 || bytes <= 0 || bytes > Long.MAX_VALUE - 2 * PAGE) {
+      throw new DmaMappingException(bytes + " bytes of memory at address " + address);
+    }
+    long start = address & -PAGE;
+    long size = Math.ceilDiv(address + bytes - start, PAGE) * PAGE;
+    ForeignBuffer buffer = new ForeignBuffer(MemorySegment.ofAddress(start).reinterpret(size));
+    return new ForeignMemory(buffer, address - start);
+  }
+
+  /** Memory of this process that somebody else frees. */
+  private static final class ForeignBuffer extends HostBuffer {
+    ForeignBuffer(MemorySegment memory) {
+      super(memory);
+    }
+
+    @Override
+    public long deviceAddress() {
+      return segment().address();
+    }
+
+    @Override
+    protected void free() {}
   }
 
   @Override

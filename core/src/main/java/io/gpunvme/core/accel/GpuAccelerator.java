@@ -6,6 +6,7 @@ import io.gpunvme.cuda.CudaDevice;
 import io.gpunvme.cuda.CudaException;
 import io.gpunvme.cuda.DeviceMemory;
 import io.gpunvme.cuda.PinnedMemory;
+import io.gpunvme.cuda.PointerInfo;
 import io.gpunvme.cuda.RegisterFlag;
 import io.gpunvme.cuda.RegisteredMemory;
 import io.gpunvme.nvme.DmaMappingException;
@@ -13,6 +14,7 @@ import io.gpunvme.nvme.memory.BusMapper;
 import io.gpunvme.nvme.memory.BusRange;
 import java.lang.foreign.MemorySegment;
 import java.util.HashMap;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
@@ -96,7 +98,7 @@ public final class GpuAccelerator implements Accelerator {
   @Override
   public DeviceBuffer allocateUncleared(long bytes) {
     requireOpen();
-    return keep(new GpuBuffer(take(bytes)));
+    return keep(new GpuBuffer(take(bytes), true));
   }
 
   @Override
@@ -110,7 +112,7 @@ public final class GpuAccelerator implements Accelerator {
     DeviceMemory memory = take(bytes);
     try {
       memory.fill((byte) 0);
-      return keep(new GpuBuffer(memory));
+      return keep(new GpuBuffer(memory, true));
     } catch (RuntimeException e) {
       pauses.free(memory.size(), memory::close);
       throw e;
@@ -170,6 +172,41 @@ public final class GpuAccelerator implements Accelerator {
   }
 
   // ---- memory of others
+
+  @Override
+  public ForeignMemory foreign(long address, long bytes) {
+    requireOpen();
+    requireOurs(address, bytes);
+    // Whole pages, as controllers are given memory; the driver maps GPU memory in larger ones.
+    long start = address & -PAGE;
+    long size = pages(address + bytes - start);
+    DeviceMemory memory = context.foreignMemory(start, size);
+    return new ForeignMemory(keep(new GpuBuffer(memory, false)), address - start);
+  }
+
+  private void requireOurs(long address, long bytes) {
+    PointerInfo info;
+    try {
+      info = context.pointerInfo(address);
+    } catch (CudaException e) {
+      throw new DmaMappingException("%Xh is no memory that CUDA knows".formatted(address), e);
+    }
+    if (info.kind() != PointerInfo.Kind.DEVICE) {
+      throw new DmaMappingException(
+          "%Xh is %s memory; give memory of the GPU (cudaMalloc)"
+              .formatted(address, info.kind().name().toLowerCase(Locale.ROOT)));
+    }
+    if (info.device() != context.device().ordinal()) {
+      throw new DmaMappingException(
+          "%Xh is memory of device %d, and this is device %d"
+              .formatted(address, info.device(), context.device().ordinal()));
+    }
+    if (bytes <= 0 || !info.contains(address, bytes)) {
+      throw new DmaMappingException(
+          "%d bytes at %Xh are not inside their allocation, %d bytes at %Xh"
+              .formatted(bytes, address, info.size(), info.start()));
+    }
+  }
 
   @Override
   public HostWindow mapHost(MemorySegment memory, HostMemoryKind kind) {
@@ -276,9 +313,11 @@ public final class GpuAccelerator implements Accelerator {
   private final class GpuBuffer extends DeviceBuffer {
     private final DeviceMemory memory;
     private final CudaRemoteMemory remote;
+    private final boolean owned;
 
-    GpuBuffer(DeviceMemory memory) {
+    GpuBuffer(DeviceMemory memory, boolean owned) {
       this.memory = memory;
+      this.owned = owned;
       this.remote = new CudaRemoteMemory(context, memory, lanes, bounces);
     }
 
@@ -324,7 +363,11 @@ public final class GpuAccelerator implements Accelerator {
     @Override
     protected void free() {
       buffers.remove(this);
-      pauses.free(memory.size(), memory::close);
+      if (owned) {
+        pauses.free(memory.size(), memory::close);
+      } else {
+        memory.close();
+      }
     }
   }
 

@@ -1,0 +1,28 @@
+package io.gpunvme.cuda;
+
+/**
+ * What CUDA knows of an address, whoever allocated the memory.
+ *
+ * @param kind where the memory is
+ * @param device ordinal of the device that it belongs to, or that it is pinned for
+ * @param start of the allocation, or of the mapping, that it lies in
+ * @param size of that, bytes
+ * @param id a number that no other allocation of this process has or had
+ */
+public record PointerInfo(Kind kind, int device, long start, long size, long id) {
+  /** Where memory is. */
+  public enum Kind {
+    /** Pinned or registered host memory. */
+    HOST,
+    /** A GPU's. */
+    DEVICE,
+    /** Managed: where it was used last. */
+    MANAGED
+  }
+
+  /** Whether a range lies inside the allocation. */
+  public boolean contains(long address, long bytes) {
+    long offset = address - start;
+    return offset >= 0 && bytes >= 0 && offset <= size && bytes <= size - offset;
+  }
+}
