@@ -1,0 +1,70 @@
+// What the shim and Java share: a table of functions that io.gpunvme.capi.Exports fills in once, in this order.
+//
+// All handles are numbers that Java gives out and never uses again; 0 is none. Every function returns a code of
+// enum gpunvme_status and, if that is negative, fills *f, which belongs to the calling thread. Texts are UTF-8 with a
+// terminating 0. What pointers point to is read before the function returns, and never kept.
+#ifndef GPUNVME_TABLE_H
+#define GPUNVME_TABLE_H
+
+#include <stdint.h>
+
+#include "gpunvme.h"
+
+// Changes with the table.
+#define GPUNVME_TABLE_VERSION 1
+
+typedef struct failure {
+  int32_t error;    // errno, or 0
+  int32_t reserved;
+  char text[2040];  // cut if it is longer
+} failure;
+
+typedef struct table {
+  // handles of all kinds: storages, requests, kinds, layer loaders, weights, gpus
+  int32_t (*close)(uint64_t handle, failure *f);
+
+  int32_t (*open)(const char *uri, const char *accelerator, uint32_t flags, uint64_t *storage, failure *f);
+  int32_t (*info)(uint64_t storage, gpunvme_info *info, failure *f);
+  int32_t (*transfer)(uint64_t storage, int32_t write, const gpunvme_range *ranges, uint64_t count, failure *f);
+  int32_t (*flush)(uint64_t storage, failure *f);
+  int32_t (*submit)(uint64_t storage, int32_t write, const gpunvme_range *ranges, uint64_t count,
+      uint64_t *request, failure *f);
+  int32_t (*submit_on_stream)(uint64_t storage, int32_t write, const gpunvme_range *range, uint64_t stream,
+      uint64_t *request, failure *f);
+  int32_t (*wait)(uint64_t request, uint64_t timeout_ns, failure *f);
+  int32_t (*cancel)(uint64_t request, failure *f);
+  int32_t (*plan)(uint64_t storage, const gpunvme_range *ranges, uint64_t count, gpunvme_plan_info *plan, failure *f);
+
+  // storages: 0 stats, 1 explain; weights: 2 describe. *needed counts the terminating 0.
+  int32_t (*text)(uint64_t handle, int32_t which, char *text, uint64_t capacity, uint64_t *needed, failure *f);
+
+  int32_t (*allocate)(uint64_t storage, uint64_t bytes, uint64_t *address, failure *f);
+  int32_t (*release)(uint64_t storage, uint64_t address, failure *f);
+  int32_t (*copy)(uint64_t storage, int32_t to_host, uint64_t address, void *host, uint64_t bytes, failure *f);
+
+  // of storages and of gpus
+  int32_t (*kinds_open)(uint64_t storage, uint64_t *kinds, failure *f);
+  // blocks: whether offset and length are in logical blocks
+  int32_t (*kinds_add)(uint64_t kinds, int32_t number, int32_t blocks, uint64_t offset, uint64_t length,
+      uint64_t element, failure *f);
+  int32_t (*kinds_read)(uint64_t kinds, const int32_t *numbers, const uint64_t *indexes, const uint64_t *elements,
+      uint64_t count, uint64_t address, uint64_t capacity, failure *f);
+
+  int32_t (*layers_open)(uint64_t storage, uint64_t max_layer_bytes, uint32_t depth, uint64_t *loader, failure *f);
+  int32_t (*layers_load)(uint64_t loader, uint64_t offset, uint64_t bytes, uint64_t address, failure *f);
+  int32_t (*layers_prefetch)(uint64_t loader, const uint64_t *offsets, const uint64_t *bytes, uint64_t count, failure *f);
+  // has_stream: whether stream is meant; 0 is the default stream
+  int32_t (*layers_next)(uint64_t loader, int32_t has_stream, uint64_t stream, uint64_t *address, uint64_t *bytes,
+      failure *f);
+
+  int32_t (*weights_open)(const char *uri, const char *accelerator, uint64_t *weights, failure *f);
+  int32_t (*weights_read)(uint64_t weights, const gpunvme_tensor_read *reads, uint64_t count, failure *f);
+
+  int32_t (*gpu_open)(const char *device, uint64_t *gpu, failure *f);
+  int32_t (*gpu_transfer)(uint64_t gpu, int32_t write, uint64_t lba, uint64_t blocks, uint64_t address, failure *f);
+  int32_t (*gpu_start)(uint64_t gpu, int32_t write, uint64_t lba, uint64_t blocks, uint64_t address, uint64_t stream,
+      failure *f);
+  int32_t (*gpu_synchronize)(uint64_t gpu, failure *f);
+} table;
+
+#endif
