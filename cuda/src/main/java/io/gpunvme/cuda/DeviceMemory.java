@@ -89,7 +89,9 @@ public final class DeviceMemory extends ContextResource {
     Objects.checkFromIndexSize(offset, source.byteSize(), size);
     begin();
     try {
-      context().transfers().run(s -> api().copies().toDevice(address + offset, source, s));
+      context()
+          .transfers()
+          .copy(source.byteSize(), s -> api().copies().toDevice(address + offset, source, s));
     } finally {
       end();
     }
@@ -106,7 +108,9 @@ public final class DeviceMemory extends ContextResource {
     CudaStream.requireWritable(target);
     begin();
     try {
-      context().transfers().run(s -> api().copies().toHost(target, address + offset, s));
+      context()
+          .transfers()
+          .copy(target.byteSize(), s -> api().copies().toHost(target, address + offset, s));
     } finally {
       end();
     }
@@ -119,7 +123,7 @@ public final class DeviceMemory extends ContextResource {
   public void fill(byte value) {
     begin();
     try {
-      context().transfers().run(s -> api().copies().fill(address, value, size, s));
+      context().transfers().fill(s -> api().copies().fill(address, value, size, s));
     } finally {
       end();
     }

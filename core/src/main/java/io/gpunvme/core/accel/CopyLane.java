@@ -6,7 +6,7 @@ import io.gpunvme.cuda.CudaException;
 import io.gpunvme.cuda.CudaStream;
 import io.gpunvme.cuda.StreamPriority;
 import java.lang.foreign.MemorySegment;
-import java.util.function.Predicate;
+import java.util.function.Consumer;
 
 /**
  * A stream of CUDA copies that several ports use. Each copy has an event from a ring; a stream ends
@@ -19,7 +19,7 @@ final class CopyLane {
 
   private final CudaStream stream;
   private final CudaEvent[] events = new CudaEvent[EVENTS];
-  private final Predicate<CopyLane> last;
+  private final Consumer<CopyLane> last;
   private int users;
 
   /** The last copy that was started; tickets are numbers from 1 on. */
@@ -29,9 +29,9 @@ final class CopyLane {
   private long over;
 
   /**
-   * @param last whether nobody uses it any more, and nobody will
+   * @param last told when somebody has left, who may have been the last
    */
-  CopyLane(CudaContext context, Predicate<CopyLane> last) {
+  CopyLane(CudaContext context, Consumer<CopyLane> last) {
     this.last = last;
     stream = context.stream(StreamPriority.HIGHEST);
     try {
@@ -52,18 +52,17 @@ final class CopyLane {
     return users == 0;
   }
 
-  /** Waits for the copies; frees everything if nobody else uses it. */
+  /** Waits for the copies. */
   void leave() {
     quietly(stream::synchronize);
     synchronized (this) {
       users--;
     }
-    if (last.test(this)) {
-      free();
-    }
+    last.accept(this);
   }
 
-  private void free() {
+  /** Nobody uses it any more. */
+  void free() {
     for (CudaEvent event : events) {
       if (event != null) {
         quietly(event::close);

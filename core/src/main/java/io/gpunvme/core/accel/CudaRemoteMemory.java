@@ -1,35 +1,28 @@
 package io.gpunvme.core.accel;
 
-import io.gpunvme.cuda.CudaContext;
 import io.gpunvme.cuda.DeviceMemory;
-import io.gpunvme.cuda.PinnedMemory;
 import io.gpunvme.nvme.memory.RemoteMemory;
 import io.gpunvme.nvme.memory.RemotePort;
 
 /** GPU memory as a controller without a bus of its own reaches it: by CUDA copies. */
 final class CudaRemoteMemory implements RemoteMemory {
-  private final CudaContext context;
+  private final String device;
   private final DeviceMemory memory;
-  private final CopyLanes lanes;
-  private final BounceStock<PinnedMemory> bounces;
+  private final CopyStock stock;
 
   /**
+   * @param device its name in messages
    * @param memory a multiple of 4096 bytes
    */
-  CudaRemoteMemory(
-      CudaContext context,
-      DeviceMemory memory,
-      CopyLanes lanes,
-      BounceStock<PinnedMemory> bounces) {
-    this.context = context;
+  CudaRemoteMemory(String device, DeviceMemory memory, CopyStock stock) {
+    this.device = device;
     this.memory = memory;
-    this.lanes = lanes;
-    this.bounces = bounces;
+    this.stock = stock;
   }
 
   @Override
   public String name() {
-    return "%s, %d bytes at %Xh".formatted(context.device(), memory.size(), memory.address());
+    return "%s, %d bytes at %Xh".formatted(device, memory.size(), memory.address());
   }
 
   @Override
@@ -38,7 +31,12 @@ final class CudaRemoteMemory implements RemoteMemory {
   }
 
   @Override
+  public void prepare() {
+    stock.fill();
+  }
+
+  @Override
   public RemotePort openPort(RemotePort.Use use) {
-    return new CudaRemotePort(memory, lanes.lane(use), bounces);
+    return new CudaRemotePort(memory, stock.lanes().lane(use), stock);
   }
 }

@@ -1,7 +1,6 @@
 package io.gpunvme.core.accel;
 
 import io.gpunvme.cuda.DeviceMemory;
-import io.gpunvme.cuda.PinnedMemory;
 import io.gpunvme.nvme.memory.RemotePort;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -12,14 +11,14 @@ import java.util.Objects;
 final class CudaRemotePort implements RemotePort {
   private final DeviceMemory memory;
   private final CopyLane lane;
-  private final List<PinnedMemory> bounces = new ArrayList<>();
-  private final BounceStock<PinnedMemory> stock;
+  private final List<MemorySegment> bounces = new ArrayList<>();
+  private final CopyStock stock;
   private boolean closed;
 
   /**
    * @param lane left when this is closed
    */
-  CudaRemotePort(DeviceMemory memory, CopyLane lane, BounceStock<PinnedMemory> stock) {
+  CudaRemotePort(DeviceMemory memory, CopyLane lane, CopyStock stock) {
     this.memory = memory;
     this.lane = lane;
     this.stock = stock;
@@ -57,9 +56,9 @@ final class CudaRemotePort implements RemotePort {
 
   @Override
   public MemorySegment bounce(long bytes) {
-    PinnedMemory bounce = stock.take(bytes);
+    MemorySegment bounce = stock.take(bytes);
     bounces.add(bounce);
-    return bounce.segment().asSlice(0, bytes);
+    return bounce;
   }
 
   @Override

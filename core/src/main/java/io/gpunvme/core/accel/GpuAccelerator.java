@@ -19,6 +19,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Supplier;
 
 /**
  * A CUDA GPU, by its primary context, which it shares with every other CUDA user of this process.
@@ -34,7 +35,6 @@ public final class GpuAccelerator implements Accelerator {
 
   private final CudaContext context;
   private final Staging staging;
-  private final CopyLanes lanes;
   private final String name;
   private final Set<DeviceBuffer> buffers = ConcurrentHashMap.newKeySet();
 
@@ -42,20 +42,14 @@ public final class GpuAccelerator implements Accelerator {
   private final Map<Long, Registration> registrations = new HashMap<>();
 
   private final KernelPauses pauses = new KernelPauses();
-  private final BounceStock<PinnedMemory> bounces;
+  private final CopyStock stock;
   private volatile boolean closed;
 
   private GpuAccelerator(CudaContext context) {
     this.context = context;
     this.name = context.device().name();
     this.staging = new Staging(context);
-    this.lanes = new CopyLanes(context);
-    // The controller's threads may wait for who gives memory back: that must not wait for kernels.
-    this.bounces =
-        new BounceStock<>(
-            context::allocatePinned,
-            PinnedMemory::size,
-            b -> pauses.later(b.size(), () -> CopyLane.quietly(b::close)));
+    this.stock = new CopyStock(context, pauses);
   }
 
   /**
@@ -140,6 +134,15 @@ public final class GpuAccelerator implements Accelerator {
   }
 
   /**
+   * Makes something of this GPU that the driver may wait for kernels to make: loaded modules,
+   * streams, registrations. Waits for the kernels that this was told of, for 10 s at most.
+   */
+  public <T> T betweenKernels(Supplier<T> maker) {
+    requireOpen();
+    return pauses.take(maker);
+  }
+
+  /**
    * The CUDA memory of a buffer, for libraries that work on it; empty for host memory and for
    * buffers of others.
    */
@@ -214,7 +217,7 @@ public final class GpuAccelerator implements Accelerator {
     synchronized (registrations) {
       Registration there = registrations.get(memory.address());
       if (there == null) {
-        there = new Registration(register(memory, kind));
+        there = new Registration(pauses.take(() -> register(memory, kind)));
         registrations.put(memory.address(), there);
       } else if (there.memory.segment().byteSize() < memory.byteSize()) {
         throw new DmaMappingException(
@@ -298,7 +301,7 @@ public final class GpuAccelerator implements Accelerator {
   @Override
   public BufferCopies copies() {
     requireOpen();
-    return new GpuCopies(context);
+    return pauses.take(() -> new GpuCopies(context));
   }
 
   @Override
@@ -318,7 +321,7 @@ public final class GpuAccelerator implements Accelerator {
     GpuBuffer(DeviceMemory memory, boolean owned) {
       this.memory = memory;
       this.owned = owned;
-      this.remote = new CudaRemoteMemory(context, memory, lanes, bounces);
+      this.remote = new CudaRemoteMemory(context.device().toString(), memory, stock);
     }
 
     @Override
@@ -344,7 +347,6 @@ public final class GpuAccelerator implements Accelerator {
 
     @Override
     protected BusRange map(BusMapper controller) {
-      bounces.fill(bytes -> pauses.take(() -> context.allocatePinned(bytes)));
       return controller.map(remote);
     }
 

@@ -59,11 +59,7 @@ final class KernelPauses {
       }
       freeing = true;
     }
-    try {
-      drain();
-    } catch (RuntimeException e) {
-      // The kernel is none of those whose memory this was.
-    }
+    drainQuietly();
   }
 
   /**
@@ -111,7 +107,10 @@ final class KernelPauses {
     take(freed);
   }
 
-  /** Takes memory when no kernel runs; frees what waits for that, too. */
+  /**
+   * Takes memory when no kernel runs, or after 10 s; frees what waits for that, too. Whoever holds
+   * this up holds up new kernels: the memory should be all that is needed.
+   */
   <T> T take(Supplier<T> memory) {
     synchronized (this) {
       // Also while others free: no kernel may start between their end and this.
@@ -128,17 +127,60 @@ final class KernelPauses {
     try {
       return memory.get();
     } finally {
+      drainQuietly();
+    }
+  }
+
+  /**
+   * The same, but not beside a kernel.
+   *
+   * @param nanos how long kernels are waited for
+   * @return whether it was taken
+   */
+  boolean tryTake(long nanos, Runnable memory) {
+    synchronized (this) {
+      wanted++;
+      awaitKernels(nanos);
+      boolean interrupted = false;
+      while (freeing) {
+        interrupted |= nap(nanos);
+      }
+      restore(interrupted);
+      wanted--;
+      if (running > 0) {
+        notifyAll();
+        return false;
+      }
+      freeing = true;
+    }
+    try {
+      memory.run();
+      return true;
+    } finally {
+      drainQuietly();
+    }
+  }
+
+  /** What others wanted freed is none of the caller's business, nor is what became of it. */
+  private void drainQuietly() {
+    try {
       drain();
+    } catch (RuntimeException | Error e) {
+      // The owners of that memory have let go of it.
     }
   }
 
   /** Keeps new kernels from starting, and waits for the end of those that run. */
   private void awaitKernels() {
+    awaitKernels(PATIENCE_NANOS);
+  }
+
+  private void awaitKernels(long nanos) {
     long begin = System.nanoTime();
     boolean interrupted = false;
     wanted++;
-    while (running > 0 && System.nanoTime() - begin < PATIENCE_NANOS) {
-      interrupted |= nap(PATIENCE_NANOS);
+    while (running > 0 && System.nanoTime() - begin < nanos) {
+      interrupted |= nap(nanos);
     }
     wanted--;
     notifyAll();
@@ -165,12 +207,12 @@ final class KernelPauses {
    * failure is thrown at the end.
    */
   private void drain() {
-    RuntimeException failure = null;
+    Throwable failure = null;
     for (List<Runnable> some = takeWaiting(); !some.isEmpty(); some = takeWaiting()) {
       for (Runnable free : some) {
         try {
           free.run();
-        } catch (RuntimeException e) {
+        } catch (RuntimeException | Error e) {
           if (failure == null) {
             failure = e;
           } else {
@@ -179,8 +221,11 @@ final class KernelPauses {
         }
       }
     }
-    if (failure != null) {
-      throw failure;
+    switch (failure) {
+      case null -> {}
+      case Error e -> throw e;
+      case RuntimeException e -> throw e;
+      default -> throw new IllegalStateException(failure);
     }
   }
 

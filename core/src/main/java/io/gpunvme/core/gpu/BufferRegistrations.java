@@ -86,8 +86,8 @@ public final class BufferRegistrations implements AutoCloseable {
       entry = make(buffer);
       entries.put(buffer, entry);
     }
-    entry.users++;
     shrink();
+    entry.users++;
     return new Use(entry);
   }
 

@@ -32,7 +32,10 @@ public final class DeviceQueues implements AutoCloseable {
   private final DeviceBuffer rings;
   private final DeviceBuffer state;
   private final DeviceBuffer stop;
-  private volatile boolean stopping;
+
+  /** Whether the word may say stop; guarded by {@link #stop}. */
+  private boolean stopping;
+
   private boolean closed;
 
   /**
@@ -201,10 +204,17 @@ public final class DeviceQueues implements AutoCloseable {
    * look at it now and then while they wait.
    */
   public void stop(boolean value) {
-    if (!value && !stopping) {
-      return;
+    synchronized (stop) {
+      // Set before the word and cleared after it: who finds it clear need not write.
+      stopping |= value;
+      if (stopping) {
+        writeStop(value);
+        stopping = value;
+      }
     }
-    stopping = value;
+  }
+
+  private void writeStop(boolean value) {
     // In the accelerator's memory: warps that poll host memory slow each other's fences down.
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment word = arena.allocate(Integer.BYTES, Integer.BYTES);

@@ -50,7 +50,8 @@ public final class GpuModule implements AutoCloseable {
    * @throws io.gpunvme.cuda.CudaModuleException with the driver's compiler's log
    */
   public static GpuModule load(GpuAccelerator accelerator, byte[] ptxOrCubin) {
-    return new GpuModule(accelerator.context().loadModule(ptxOrCubin));
+    return accelerator.betweenKernels(
+        () -> new GpuModule(accelerator.context().loadModule(ptxOrCubin)));
   }
 
   /**

@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Waiting for a kernel that drives queues: tells it to stop when its SSD is in trouble, and does
@@ -43,28 +44,58 @@ public final class KernelWait {
    * @throws NvmeTimeoutException if the kernel does not stop; see {@link #hung}
    */
   public void await(RunningKernel kernel, BooleanSupplier stop) {
-    long looked = System.nanoTime();
+    Looks looks = new Looks(stop);
     long stopped = 0;
     boolean stopping = false;
     while (!kernel.isOver()) {
       LockSupport.parkNanos(NAP_NANOS);
       long now = System.nanoTime();
-      boolean wanted = stop.getAsBoolean();
+      boolean wanted = looks.stopWanted(now);
       if (stopping) {
         requireEnd(now - stopped);
-        continue;
-      }
-      if (now - looked >= LOOK_NANOS) {
-        looked = now;
-        wanted |= queues.stream().anyMatch(DeviceQueues::troubled);
-      }
-      if (wanted) {
-        queues.forEach(q -> q.stop(true));
+      } else if (wanted) {
         stopping = true;
         stopped = now;
+        queues.forEach(q -> q.stop(true));
       }
     }
     queues.forEach(q -> q.stop(false));
+    looks.throwIfFailed();
+  }
+
+  /** Whether to stop the kernel. Who fails to say so has it stopped, and is told afterwards. */
+  private final class Looks {
+    private final BooleanSupplier stop;
+    private long looked = System.nanoTime();
+    private @Nullable RuntimeException failure;
+
+    Looks(BooleanSupplier stop) {
+      this.stop = stop;
+    }
+
+    boolean stopWanted(long now) {
+      if (failure != null) {
+        return true;
+      }
+      try {
+        boolean wanted = stop.getAsBoolean();
+        if (now - looked >= LOOK_NANOS) {
+          looked = now;
+          wanted |= queues.stream().anyMatch(DeviceQueues::troubled);
+        }
+        return wanted;
+      } catch (RuntimeException e) {
+        // Nobody may leave before the kernel is over: it uses the caller's memory.
+        failure = e;
+        return true;
+      }
+    }
+
+    void throwIfFailed() {
+      if (failure != null) {
+        throw failure;
+      }
+    }
   }
 
   private void requireEnd(long nanos) {

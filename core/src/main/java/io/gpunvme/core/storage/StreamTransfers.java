@@ -15,7 +15,6 @@ import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Transfers in the order of CUDA streams. Safe for all threads.
@@ -29,13 +28,14 @@ public final class StreamTransfers {
   /** Bytes of pinned memory per piece of a transfer. */
   private static final long PIECE = 4 << 20;
 
+  private static final long OPENING = 4096;
+
   /** Pieces at a time; a call that needs more waits for the stream to use earlier ones. */
-  private static final int MOST = 32;
+  private static final int MOST = 8;
 
   private final GpuStorage storage;
   private final GpuAccelerator accelerator;
   private final Deque<Slot> free = new ArrayDeque<>();
-  private int slots;
   private boolean closed;
 
   StreamTransfers(GpuStorage storage, Accelerator accelerator) {
@@ -50,6 +50,25 @@ public final class StreamTransfers {
     }
     this.storage = storage;
     this.accelerator = gpu;
+    // All of it before any stream waits: the driver may wait for that stream to allocate more.
+    try {
+      for (int i = 0; i < MOST; i++) {
+        free.add(new Slot());
+      }
+      open(free.getFirst());
+    } catch (RuntimeException e) {
+      free.forEach(Slot::close);
+      throw e;
+    }
+  }
+
+  /** Has the storage open its paths. */
+  private void open(Slot slot) {
+    try {
+      storage.read(0, slot.memory, 0, Math.min(storage.size(), OPENING));
+    } catch (StorageException e) {
+      // Whoever reads this will hear of it.
+    }
   }
 
   /** Pinned memory, the word that tells that it is filled, and the event after its use. */
@@ -169,22 +188,14 @@ public final class StreamTransfers {
   /** A slot whose last use by a stream is over; waits for one if all are in use. */
   private Slot take() {
     Slot slot = takeFree();
-    if (slot == null) {
-      try {
-        return new Slot();
-      } catch (RuntimeException e) {
-        forget();
-        throw e;
-      }
-    }
     slot.used.synchronize();
     return slot;
   }
 
-  /** A free slot, best one whose event is over; null if another may be made, which is counted. */
-  private synchronized @Nullable Slot takeFree() {
+  /** A free slot, best one whose event is over. */
+  private synchronized Slot takeFree() {
     boolean interrupted = false;
-    while (free.isEmpty() && slots == MOST && !closed) {
+    while (free.isEmpty() && !closed) {
       try {
         wait();
       } catch (InterruptedException e) {
@@ -203,16 +214,7 @@ public final class StreamTransfers {
         return slot;
       }
     }
-    if (slots < MOST) {
-      slots++;
-      return null;
-    }
     return free.removeFirst();
-  }
-
-  private synchronized void forget() {
-    slots--;
-    notifyAll();
   }
 
   private void giveBack(Slot slot) {

@@ -71,6 +71,7 @@ public final class CpuInitiator implements Initiator {
   @Override
   public synchronized TransferReport run(
       TransferPlan plan, List<DeviceBuffer> buffers, TransferListener listener) {
+    TransferJob.check(plan, buffers, controller);
     TransferJob job = new TransferJob(plan, buffers, controller, listener, retries);
     long sqBefore = queues.stream().mapToLong(QueuePair::sqDoorbells).sum();
     long cqBefore = queues.stream().mapToLong(QueuePair::cqDoorbells).sum();

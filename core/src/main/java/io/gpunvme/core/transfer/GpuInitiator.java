@@ -124,8 +124,9 @@ public final class GpuInitiator implements Initiator {
   public synchronized TransferReport run(
       TransferPlan plan, List<DeviceBuffer> buffers, TransferListener listener) {
     requireUsable();
-    TransferJob job = new TransferJob(plan, buffers, controller, listener, retries);
+    TransferJob.check(plan, buffers, controller);
     check(plan, buffers);
+    TransferJob job = new TransferJob(plan, buffers, controller, listener, retries);
     List<BufferRegistrations.Use> uses = new ArrayList<>();
     try {
       for (int i = 0; i < plan.buffers(); i++) {
@@ -135,8 +136,23 @@ public final class GpuInitiator implements Initiator {
           plan, job, uses.stream().mapToLong(u -> u.registration().deviceAddress()).toArray());
     } finally {
       if (!hung) {
-        uses.forEach(BufferRegistrations.Use::close);
+        closeAll(uses);
       }
+    }
+  }
+
+  /** All of them, whichever fails. */
+  private static void closeAll(List<BufferRegistrations.Use> uses) {
+    RuntimeException failure = null;
+    for (BufferRegistrations.Use use : uses) {
+      try {
+        use.close();
+      } catch (RuntimeException e) {
+        failure = failure == null ? e : failure;
+      }
+    }
+    if (failure != null) {
+      throw failure;
     }
   }
 
@@ -182,7 +198,7 @@ public final class GpuInitiator implements Initiator {
     return queues.counters();
   }
 
-  /** Describes it, which another transfer's kernel need not wait for. */
+  /** Describes it; where memory has to be taken for that, between others' kernels. */
   @Override
   public void prepare(DeviceBuffer buffer) {
     if (placement.hostData() == buffer.isHost()) {

@@ -128,17 +128,18 @@ final class GpuTransfer {
       if (DeviceStatus.fromController(status) && Status.ok(status)) {
         latency.recordValue(Integer.toUnsignedLong(latencies[command]));
         bytes += plan.bytes(command);
-      } else if (mayRepeat(status) && job.mayRetry(command)) {
+        continue;
+      }
+      // Read launch by launch, so that the log has room for the next one's.
+      told = told == null ? errors() : told;
+      if (mayRepeat(status) && job.mayRetry(command)) {
         retries++;
         again[againCount++] = command;
-      } else {
-        told = told == null ? errors() : told;
-        if (failed < 0 || (!told.containsKey(failed) && told.containsKey(command))) {
-          failed = command;
-        }
+      } else if (failed < 0 || (!told.containsKey(failed) && told.containsKey(command))) {
+        failed = command;
       }
     }
-    if (told != null) {
+    if (told != null && failed >= 0) {
       job.fail(failure(failed, statuses[failed], told.get(failed)));
     }
     return Arrays.copyOf(again, againCount);

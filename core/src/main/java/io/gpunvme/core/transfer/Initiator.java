@@ -30,7 +30,7 @@ public interface Initiator extends AutoCloseable {
 
   /**
    * Does beforehand what {@link #run} would do first for this buffer; while another transfer is
-   * carried out, too. Unneeded for correctness.
+   * carried out, too, which it may have to wait for. Unneeded for correctness.
    */
   default void prepare(DeviceBuffer buffer) {}
 

@@ -22,11 +22,7 @@ final class TransferJob {
   /** Repetitions per command; a command belongs to one lane at a time, so plain bytes do. */
   private final byte[] attempts;
 
-  /**
-   * A job whose buffers are mapped for the controller.
-   *
-   * @throws InvalidRequestException if the buffers do not fit the plan
-   */
+  /** A job that was {@link #check checked}; maps the buffers. */
   TransferJob(
       TransferPlan plan,
       List<DeviceBuffer> buffers,
@@ -34,7 +30,6 @@ final class TransferJob {
       TransferListener listener,
       int retries) {
     this.plan = plan;
-    check(plan, buffers, controller);
     this.buffers = buffers.stream().map(b -> b.mapFor(controller.function())).toList();
     this.listener = listener;
     this.retries = retries;
@@ -45,8 +40,12 @@ final class TransferJob {
     return plan;
   }
 
-  private static void check(
-      TransferPlan plan, List<DeviceBuffer> buffers, NvmeController controller) {
+  /**
+   * Before anything is mapped.
+   *
+   * @throws InvalidRequestException if the buffers do not fit the plan
+   */
+  static void check(TransferPlan plan, List<DeviceBuffer> buffers, NvmeController controller) {
     if (buffers.size() < plan.buffers()) {
       throw new InvalidRequestException(
           "a plan for %d buffers was given %d".formatted(plan.buffers(), buffers.size()));

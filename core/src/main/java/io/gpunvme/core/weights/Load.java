@@ -7,10 +7,10 @@ import io.gpunvme.core.path.PathStats;
 import io.gpunvme.core.path.StorageException;
 import io.gpunvme.core.path.StorageException.Kind;
 import io.gpunvme.core.path.set.MemberStats;
-import io.gpunvme.core.plan.Ranges;
 import io.gpunvme.core.storage.GpuStorage;
 import io.gpunvme.core.storage.TransferResult;
 import io.gpunvme.core.tensor.TensorKernels;
+import io.gpunvme.core.weights.Batches.Batch;
 import io.gpunvme.core.weights.LoadPlan.Method;
 import io.gpunvme.core.weights.LoadPlan.Place;
 import java.util.ArrayDeque;
@@ -21,7 +21,6 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.ThreadFactory;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
@@ -32,21 +31,8 @@ import org.jspecify.annotations.Nullable;
  * #run} did not hand over.
  */
 public final class Load implements AutoCloseable {
-  /**
-   * What is read between two looks at the cancellation, and two words to the listener: at first.
-   */
-  private static final long BATCH = 256 << 20;
-
-  /** At most, when that goes quickly: each batch costs a launch that others wait for. */
-  private static final long LARGEST_BATCH = 2L << 30;
-
-  private static final long QUICK_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
-
   /** Batches at a time. */
   private static final int AHEAD = 2;
-
-  /** Of a batch: each is a range by itself. */
-  static final long MOST_ROWS = 256 << 10;
 
   private static final ThreadFactory THREADS =
       Thread.ofPlatform().daemon().name("gpunvme-load-", 1).factory();
@@ -59,7 +45,7 @@ public final class Load implements AutoCloseable {
   private final boolean[] done;
   private final AtomicBoolean cancelled = new AtomicBoolean();
   private final AtomicLong retries = new AtomicLong();
-  private long batchBytes = BATCH;
+  private long batchBytes = Batches.BYTES;
   private long allocateNanos;
   private long verifyNanos;
   private int verified;
@@ -110,6 +96,9 @@ public final class Load implements AutoCloseable {
       requireRoom();
       // Before kernels run that wait for SSDs: the driver may wait for them then.
       allocate();
+      if (manifest != null || plan.ringBytes() > 0) {
+        kernels.get();
+      }
       readAll(kernels, listener);
       gather(kernels, listener);
     }
@@ -188,16 +177,6 @@ public final class Load implements AutoCloseable {
     }
   }
 
-  /**
-   * What is read by one call: tensors that lie in one file, up to a certain length.
-   *
-   * @param members which tensors
-   * @param first one of them
-   * @param targets the memory that the ranges name
-   */
-  private record Batch(
-      List<Integer> members, Place first, List<DeviceBuffer> targets, Ranges ranges, long bytes) {}
-
   /** A batch under way since a moment in ns. */
   private record Reading(Batch batch, Future<?> end, long start) {}
 
@@ -209,33 +188,38 @@ public final class Load implements AutoCloseable {
     Deque<Reading> under = new ArrayDeque<>();
     RuntimeException failure = null;
     try (ExecutorService threads = Executors.newFixedThreadPool(AHEAD, THREADS)) {
-      int[] next = new int[1];
+      Batches batches = batches();
       boolean more = true;
       while (more || !under.isEmpty()) {
         more = more && failure == null;
         while (more && under.size() < AHEAD) {
-          Batch batch = batch(next);
+          Batch batch = batches.next();
           more = batch != null;
           if (batch != null) {
             Future<?> end = threads.submit(() -> read(batch));
             under.add(new Reading(batch, end, System.nanoTime()));
           }
         }
-        failure = settle(under, failure, kernels, listener);
+        failure = settle(under, batches, failure, kernels, listener);
         more = more && !cancelled.get();
       }
     }
     if (failure != null) {
       throw failure;
     }
-    if (batch(new int[1]) != null) {
+    if (batches().next() != null) {
       throwIfCancelled();
     }
+  }
+
+  private Batches batches() {
+    return new Batches(plan, this::isRead, i -> allocations.get(i).memory(), batchBytes);
   }
 
   /** Waits for the oldest batch; returns the first failure so far. */
   private @Nullable RuntimeException settle(
       Deque<Reading> under,
+      Batches batches,
       @Nullable RuntimeException before,
       LateKernels kernels,
       LoadListener listener) {
@@ -245,8 +229,8 @@ public final class Load implements AutoCloseable {
     }
     try {
       Waiting.forEnd(oldest.end);
-      adapt(oldest);
-      finish(oldest.batch.members, kernels, listener);
+      batches.took(oldest.batch, System.nanoTime() - oldest.start);
+      finish(oldest.batch.members(), kernels, listener);
       return before;
     } catch (RuntimeException e) {
       if (before == null) {
@@ -257,58 +241,11 @@ public final class Load implements AutoCloseable {
     }
   }
 
-  /** Makes the next batches longer if this one was as long as it might be, and quick. */
-  private void adapt(Reading over) {
-    if (over.batch.bytes > batchBytes / 2 && System.nanoTime() - over.start < QUICK_NANOS) {
-      batchBytes = Math.min(LARGEST_BATCH, 2 * batchBytes);
-    }
-  }
-
   private void read(Batch batch) {
-    if (batch.ranges.size() > 0) {
+    if (batch.ranges().size() > 0) {
       throwIfCancelled();
-      repeated(() -> storage(batch.first).read(batch.ranges, batch.targets));
+      repeated(() -> storage(batch.first()).read(batch.ranges(), batch.targets()));
     }
-  }
-
-  /**
-   * The next batch; null if there is none.
-   *
-   * @param next the tensor to begin with; becomes the first that is left
-   */
-  private @Nullable Batch batch(int[] next) {
-    while (next[0] < done.length && !isRead(next[0])) {
-      next[0]++;
-    }
-    if (next[0] == done.length) {
-      return null;
-    }
-    Place first = plan.places().get(next[0]);
-    Ranges.Builder ranges = Ranges.builder();
-    List<Integer> members = new ArrayList<>();
-    List<DeviceBuffer> targets = new ArrayList<>();
-    long bytes = 0;
-    long rows = 0;
-    for (; next[0] < done.length; next[0]++) {
-      Place p = plan.places().get(next[0]);
-      boolean full =
-          !members.isEmpty()
-              && (bytes + p.part().bytes() > batchBytes || rows + p.part().rows() > MOST_ROWS);
-      if (full || p.part().file() != first.part().file()) {
-        break;
-      }
-      if (isRead(next[0])) {
-        DeviceBuffer memory = allocations.get(p.allocation()).memory();
-        if (targets.isEmpty() || targets.getLast() != memory) {
-          targets.add(memory);
-        }
-        add(p, ranges, targets.size() - 1);
-        members.add(next[0]);
-        bytes += p.part().bytes();
-        rows += p.part().rows();
-      }
-    }
-    return new Batch(members, first, targets, ranges.build(), bytes);
   }
 
   /** Whether a tensor is still to be read, and not picked in the ring. */
@@ -318,17 +255,6 @@ public final class Load implements AutoCloseable {
 
   private GpuStorage storage(Place place) {
     return source.storage(place.part().file());
-  }
-
-  private static void add(Place p, Ranges.Builder ranges, int target) {
-    Part part = p.part();
-    for (long row = 0; row < part.rows() && part.width() > 0; row++) {
-      ranges.join(
-          part.offset() + row * part.pitch(),
-          part.width(),
-          target,
-          p.offset() + row * part.width());
-    }
   }
 
   /** A read, as often as the request allows. */

@@ -167,7 +167,7 @@ public final class LoadPlan {
       return Method.CONTIGUOUS;
     }
     long byRows = up(part.width(), PAGE) + PAGE + PER_READ;
-    boolean many = part.rows() > Load.MOST_ROWS;
+    boolean many = part.rows() > Batches.MOST_ROWS;
     return (byRows < part.pitch() && !many) || part.pitch() > ringBytes / 2
         ? Method.ROWS
         : Method.GATHER;

@@ -1,9 +1,11 @@
 package io.gpunvme.core.weights;
 
 import io.gpunvme.core.accel.Accelerator;
+import io.gpunvme.core.accel.DeviceBuffer;
 import io.gpunvme.core.fs.FileAddress;
 import io.gpunvme.core.fs.FileExtent;
 import io.gpunvme.core.fs.FileNode;
+import io.gpunvme.core.plan.Ranges;
 import io.gpunvme.core.storage.GpuStorage;
 import io.gpunvme.core.storage.StorageAddress;
 import io.gpunvme.core.storage.StorageOptions;
@@ -17,11 +19,13 @@ import io.gpunvme.core.weights.format.TensorInfo;
 import io.gpunvme.nvme.InvalidRequestException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.SequencedMap;
+import java.util.TreeMap;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -185,6 +189,70 @@ public final class Weights implements AutoCloseable {
   public LoadedWeights load(LoadRequest request) {
     try (Load load = prepare(request, null)) {
       return load.run(LoadListener.NONE);
+    }
+  }
+
+  /**
+   * Bytes of a tensor or of a part of it.
+   *
+   * @throws InvalidRequestException if there is no such tensor, or the slice does not fit it
+   */
+  public long bytes(String tensor, @Nullable TensorSlice slice) {
+    return part(tensor, slice).bytes();
+  }
+
+  private Part part(String tensor, @Nullable TensorSlice slice) {
+    Placed placed = source.tensors().get(tensor);
+    if (placed == null) {
+      throw new InvalidRequestException(
+          "%s has no tensor '%s'; inspect shows those that it has".formatted(name(), tensor));
+    }
+    return Part.of(placed, slice);
+  }
+
+  /**
+   * Reads tensors, or parts of them, to memory of the caller, file by file.
+   *
+   * @throws InvalidRequestException if there is no such tensor, a slice does not fit, or something
+   *     leaves its buffer; nothing is read then
+   * @throws io.gpunvme.core.path.StorageException if reading fails; some of it may have been read
+   */
+  public void read(List<TensorTarget> targets) {
+    Map<Integer, FileReads> files = new TreeMap<>();
+    for (TensorTarget t : targets) {
+      Part part = part(t.tensor(), t.slice());
+      if (t.offset() < 0 || part.bytes() > t.buffer().size() - t.offset()) {
+        throw new InvalidRequestException(
+            "%d bytes of tensor '%s' at %d leave a buffer of %d bytes"
+                .formatted(part.bytes(), t.tensor(), t.offset(), t.buffer().size()));
+      }
+      files.computeIfAbsent(part.file(), _ -> new FileReads()).add(part, t);
+    }
+    files.forEach((file, reads) -> reads.carryOut(source.storage(file)));
+  }
+
+  /** What is read from one file. */
+  private static final class FileReads {
+    private final Ranges.Builder ranges = Ranges.builder();
+    private final List<DeviceBuffer> buffers = new ArrayList<>();
+    private boolean any;
+
+    void add(Part part, TensorTarget target) {
+      if (buffers.isEmpty() || buffers.getLast() != target.buffer()) {
+        buffers.add(target.buffer());
+      }
+      for (long row = 0; row < part.rows() && part.width() > 0; row++) {
+        long from = part.offset() + row * part.pitch();
+        long to = target.offset() + row * part.width();
+        ranges.join(from, part.width(), buffers.size() - 1, to);
+        any = true;
+      }
+    }
+
+    void carryOut(GpuStorage storage) {
+      if (any) {
+        storage.read(ranges.build(), buffers);
+      }
     }
   }
 

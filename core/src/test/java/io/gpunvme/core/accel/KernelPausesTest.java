@@ -301,4 +301,31 @@ class KernelPausesTest {
         .hasMessage("no memory");
     pauses.begin().close();
   }
+
+  @Test
+  void besideAKernelNothingIsTriedForLong() {
+    KernelRun run = pauses.begin();
+    assertThat(pauses.tryTake(1_000_000, () -> freed.add("taken"))).isFalse();
+    assertThat(freed).isEmpty();
+    run.close();
+    assertThat(pauses.tryTake(1_000_000, () -> freed.add("taken"))).isTrue();
+    assertThat(freed).containsExactly("taken");
+    pauses.begin().close();
+  }
+
+  /** Somebody else's memory that cannot be freed is not the business of who takes some. */
+  @Test
+  void whoTakesMemoryHearsNothingOfTheFreesOfOthers() {
+    KernelRun run = pauses.begin();
+    pauses.free(
+        LITTLE,
+        () -> {
+          throw new AssertionError("not freed");
+        });
+    pauses.free(LITTLE, () -> freed.add("after it"));
+    run.close();
+    assertThat(freed).containsExactly("after it");
+    assertThat(pauses.take(() -> 3)).isEqualTo(3);
+    pauses.begin().close();
+  }
 }

@@ -88,4 +88,29 @@ class KernelWaitTest {
         .hasMessageContaining("20 ms after it was told to stop");
     assertThat(wait.hung()).isTrue();
   }
+
+  @Test
+  void whoeverFailsToSayWhetherToStopHearsOfItWhenTheKernelIsOver() {
+    assertThatThrownBy(
+            () ->
+                wait.await(
+                    this::stopped,
+                    () -> {
+                      throw new IllegalStateException("a listener");
+                    }))
+        .hasMessage("a listener");
+    assertThat(wait.hung()).isFalse();
+    assertThat(stopped()).as("taken back").isFalse();
+  }
+
+  /** A word that another thread has set is taken back, too. */
+  @Test
+  void stoppingIsTakenBackWhoeverAskedForIt() {
+    queues.stop(true);
+    assertThat(stopped()).isTrue();
+    wait.await(this::stopped, () -> false);
+    assertThat(stopped()).isFalse();
+    queues.stop(false);
+    assertThat(stopped()).isFalse();
+  }
 }

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import io.gpunvme.core.accel.Accelerator;
+import io.gpunvme.core.accel.DeviceBuffer;
 import io.gpunvme.core.path.StorageException;
 import io.gpunvme.core.path.StorageException.Kind;
 import io.gpunvme.core.storage.StorageAddress;
@@ -272,6 +273,55 @@ abstract class WeightsContract {
           .isThrownBy(() -> weights.plan(LoadRequest.all().within(1 << 20, 1 << 20)))
           .satisfies(e -> assertThat(e.kind()).isEqualTo(Kind.ACCELERATOR_MEMORY));
     }
+  }
+
+  @Test
+  void tensorsAreReadToMemoryOfTheCaller() {
+    for (String how : paths()) {
+      try (Weights weights = open(how);
+          DeviceBuffer one = accelerator.allocate(32 << 20);
+          DeviceBuffer other = accelerator.allocate(1 << 20)) {
+        TensorSlice columns = new TensorSlice(1, 5, 60_001);
+        TensorSlice rows = new TensorSlice(0, 3, 17);
+        String wide = "wide";
+        String layer = "model.layers.2.q_proj.weight";
+        weights.read(
+            List.of(
+                new TensorTarget(wide, columns, one, 12),
+                new TensorTarget("odd", null, other, 4097),
+                new TensorTarget(layer, rows, one, 20 << 20),
+                new TensorTarget("nothing", null, other, 0),
+                new TensorTarget("embed", null, one, 24 << 20)));
+        assertThat(bytes(one, 12, weights.bytes(wide, columns)))
+            .isEqualTo(columns(content.get(wide), 65_536 * 4, 5 * 4, 60_001 * 4));
+        assertThat(bytes(other, 4097, 12_347)).isEqualTo(content.get("odd"));
+        assertThat(bytes(one, 20 << 20, weights.bytes(layer, rows)))
+            .isEqualTo(Arrays.copyOfRange(content.get(layer), 3 * 96 * 2, 17 * 96 * 2));
+        assertThat(bytes(one, 24 << 20, 256_000)).isEqualTo(content.get("embed"));
+
+        assertThatExceptionOfType(InvalidRequestException.class)
+            .isThrownBy(() -> weights.read(List.of(new TensorTarget("none", null, one, 0))))
+            .withMessageContaining("no tensor 'none'");
+        assertThatExceptionOfType(InvalidRequestException.class)
+            .isThrownBy(
+                () -> weights.read(List.of(new TensorTarget("odd", null, other, (1 << 20) - 9))))
+            .withMessageContaining("leave a buffer");
+      }
+    }
+  }
+
+  private static byte[] bytes(DeviceBuffer buffer, long offset, long length) {
+    byte[] bytes = new byte[(int) length];
+    buffer.copyToHost(offset, MemorySegment.ofArray(bytes));
+    return bytes;
+  }
+
+  private static byte[] columns(byte[] all, int pitch, int from, int to) {
+    byte[] part = new byte[all.length / pitch * (to - from)];
+    for (int row = 0; row < all.length / pitch; row++) {
+      System.arraycopy(all, row * pitch + from, part, row * (to - from), to - from);
+    }
+    return part;
   }
 
   @Test

@@ -14,6 +14,12 @@ public interface RemoteMemory {
   long size();
 
   /**
+   * A controller is about to map it, and to open ports from threads of its own: what these need can
+   * be made now. Called by the thread that maps it.
+   */
+  default void prepare() {}
+
+  /**
    * A way to copy. Ports of one thread for one use may share what they copy with.
    *
    * @throws RuntimeException if there is none; the owner's own exception

@@ -52,8 +52,9 @@ public interface RemotePort extends AutoCloseable {
   boolean isDone(long ticket);
 
   /**
-   * New host memory which this port's copies move fastest, e.g. pinned. It belongs to the port and
-   * lives until that is closed. Aligned to 64 bytes, contents undefined.
+   * Host memory which this port's copies move fastest, e.g. pinned, if there is any. It belongs to
+   * the port until that is closed, and to others after that. Aligned to 64 bytes, contents
+   * undefined.
    *
    * <p>Copies from and to other host memory work too, and are as fast where the owner has arranged
    * for it (a simulated namespace that was pinned).

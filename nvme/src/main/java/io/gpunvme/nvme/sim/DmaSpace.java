@@ -93,6 +93,7 @@ final class DmaSpace {
       throw new DmaMappingException(
           "size %d of %s is not a multiple of %d".formatted(bytes, memory.name(), PAGE));
     }
+    memory.prepare();
     synchronized (this) {
       checkOpen();
       DmaRegion region = new DmaRegion(findRoom(bytes, MAX_ALIGNMENT, NO_POINTER), memory);

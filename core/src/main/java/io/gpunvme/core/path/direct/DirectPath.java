@@ -37,7 +37,7 @@ public final class DirectPath implements DataPath {
    */
   private static final double LONG_READS = 45;
 
-  /** Buffers whose descriptions are still there when the transfer's turn comes. */
+  /** Buffers whose descriptions stay until the transfer's turn, if no other prepares more. */
   private static final int MOST_PREPARED = 4;
 
   private static final double COMMANDS_PER_SECOND = 5e6;

@@ -37,7 +37,7 @@ final class ReadJob {
   private final Numbers buffers = new Numbers();
 
   /** Those that commands name: reached buffers, and the staging memory. */
-  private final Numbers reached = new Numbers();
+  private Numbers reached = new Numbers();
 
   ReadJob(Namespace namespace, Placement placement, Supplier<Staged> staged, Commands commands) {
     this.namespace = namespace;
@@ -73,6 +73,7 @@ final class ReadJob {
     for (int io = 0; io < plan.ios(); ) {
       io = round(plan, io, reads);
       reads = commands.plan(Direction.READ);
+      reached = new Numbers();
     }
   }
 

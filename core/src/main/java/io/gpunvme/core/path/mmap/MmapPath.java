@@ -22,6 +22,7 @@ import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Copies between a mapped file and buffers, one thread per transfer; to and from an accelerator's
@@ -132,6 +133,13 @@ public final class MmapPath implements DataPath {
       throw new StorageException(
           Kind.PERMISSION, call.source(), -1, -1, "was opened to be read only", null);
     }
+    if (ranges.stream().allMatch(r -> r.buffer().isHost())) {
+      // Nothing of the accelerator's: making windows could wait for whom this is read for.
+      for (Range r : ranges) {
+        move(direction, r, call, null);
+      }
+      return;
+    }
     Windows pair = windows.take();
     try {
       for (Range r : ranges) {
@@ -143,7 +151,7 @@ public final class MmapPath implements DataPath {
     }
   }
 
-  private void move(Direction direction, Range r, PathCall call, Windows pair) {
+  private void move(Direction direction, Range r, PathCall call, @Nullable Windows pair) {
     boolean read = direction == Direction.READ;
     for (long done = 0; done < r.length(); ) {
       call.throwIfCancelled(r.offset() + done, r.length() - done);
@@ -151,7 +159,7 @@ public final class MmapPath implements DataPath {
       requireThere(r.offset() + done, n, call);
       long start = System.nanoTime();
       try {
-        if (r.buffer().isHost()) {
+        if (pair == null || r.buffer().isHost()) {
           host(read, r, done, n);
         } else if (read) {
           pair.upload(mapping, r.offset() + done, r.buffer(), r.bufferOffset() + done, n);

@@ -30,6 +30,9 @@ final class GpuCopies implements Copies {
   private int count;
   private boolean toDevice;
 
+  /** Whether copies were started since the last {@link #seal}. */
+  private boolean started;
+
   /** Of the last copy: copies never go on from one allocation into another. */
   private @Nullable DeviceBuffer last;
 
@@ -84,7 +87,11 @@ final class GpuCopies implements Copies {
   @Override
   public void seal(Slot slot) {
     start(slot);
-    stream.record(event(slot));
+    // An event of nothing would wait behind whatever shares this stream's hardware queue.
+    if (started) {
+      stream.record(event(slot));
+      started = false;
+    }
   }
 
   private static CudaEvent event(Slot slot) {
@@ -92,6 +99,7 @@ final class GpuCopies implements Copies {
   }
 
   private void start(Slot slot) {
+    started |= count > 0;
     if (batches && count >= LEAST_BATCH) {
       startBatch(slot.segment().address());
     } else {
@@ -134,6 +142,7 @@ final class GpuCopies implements Copies {
   public void abandon() {
     count = 0;
     last = null;
+    started = false;
     try {
       stream.synchronize();
     } catch (CudaException | IllegalStateException e) {

@@ -141,7 +141,7 @@ public final class FakeGpuDirect {
 
   /**
    * Everything of both was given back, in a good order; but cuFile's hold on the primary context
-   * stays, with a stream.
+   * stays, with four streams.
    */
   public void assertClean() {
     assertThat(calls().stream().filter(c -> c.startsWith("MISUSE"))).isEmpty();
@@ -149,7 +149,7 @@ public final class FakeGpuDirect {
     assertThat(live()).as("what cuFile has open").isZero();
     assertThat(liveCuda())
         .as("what CUDA has")
-        .isEqualTo(last.count("cuFileDriverOpen") > 0 ? 2 : 0);
+        .isEqualTo(last.count("cuFileDriverOpen") > 0 ? 5 : 0);
     assertThat((int) call(cudaSymbols, "fake_misuses", JAVA_INT)).as("misuses of CUDA").isZero();
   }
 
