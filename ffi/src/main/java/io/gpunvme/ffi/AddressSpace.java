@@ -28,6 +28,15 @@ public final class AddressSpace {
 
   private AddressSpace() {}
 
+  /**
+   * Memory that somebody else keeps for as long as it is used.
+   *
+   * @param bytes 0 or more
+   */
+  public static MemorySegment at(long address, long bytes) {
+    return ALL.asSlice(address, bytes);
+  }
+
   /** The 8 bytes at {@code address}, a multiple of 8. */
   public static long getLong(long address) {
     return (long) LONGS.get(ALL, address);

@@ -1,5 +1,6 @@
 package io.gpunvme.core.accel;
 
+import io.gpunvme.ffi.AddressSpace;
 import io.gpunvme.ffi.SharedMemory;
 import io.gpunvme.nvme.DmaMappingException;
 import java.lang.foreign.MemorySegment;
@@ -51,7 +52,6 @@ public final class CpuAccelerator implements Accelerator {
   }
 
   @Override
-  @SuppressWarnings("restricted")
   public ForeignMemory foreign(long address, long bytes) {
     requireOpen();
     if (address == 0 || bytes <= 0 || bytes > Long.MAX_VALUE - 2 * PAGE) {
@@ -59,7 +59,7 @@ public final class CpuAccelerator implements Accelerator {
     }
     long start = address & -PAGE;
     long size = Math.ceilDiv(address + bytes - start, PAGE) * PAGE;
-    ForeignBuffer buffer = new ForeignBuffer(MemorySegment.ofAddress(start).reinterpret(size));
+    ForeignBuffer buffer = new ForeignBuffer(AddressSpace.at(start, size));
     return new ForeignMemory(buffer, address - start);
   }
 

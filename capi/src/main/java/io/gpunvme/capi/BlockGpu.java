@@ -1,0 +1,104 @@
+package io.gpunvme.capi;
+
+import io.gpunvme.core.path.StorageException;
+import io.gpunvme.core.storage.StorageAddress;
+import io.gpunvme.nvme.InvalidRequestException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+
+/** One device counted in logical blocks: {@code nvme_gpu}. Safe for all threads. */
+final class BlockGpu implements AutoCloseable {
+  /** Set to 1 by who has decided that writes to a device are meant. */
+  static final String ALLOW_WRITE = "GPUNVME_ALLOW_WRITE";
+
+  private static final int BLOCK = 512;
+
+  private final Storage storage;
+  private final int blockSize;
+
+  /** Started and not waited for; guarded by this. */
+  private List<Request> requests = new ArrayList<>();
+
+  private BlockGpu(Storage storage) {
+    this.storage = storage;
+    boolean file = storage.storage().address().file() != null;
+    blockSize = file ? BLOCK : storage.storage().alignment();
+  }
+
+  static BlockGpu open(String device, Memory memory, Map<String, String> environment) {
+    boolean write = mayWrite(StorageAddress.parse(device), environment);
+    return new BlockGpu(Storage.open(device, memory, write));
+  }
+
+  /** Embedded SSDs are the process's own; what is on others is only written if somebody says so. */
+  private static boolean mayWrite(StorageAddress address, Map<String, String> environment) {
+    return address.toString().startsWith("sim:") || "1".equals(environment.get(ALLOW_WRITE));
+  }
+
+  Storage storage() {
+    return storage;
+  }
+
+  int blockSize() {
+    return blockSize;
+  }
+
+  private Storage.Item item(long lba, long blocks, long address) {
+    if (lba < 0 || blocks < 0 || lba > Long.MAX_VALUE / blockSize - blocks) {
+      throw new InvalidRequestException(
+          "%s blocks at LBA %s are too far to count"
+              .formatted(Long.toUnsignedString(blocks), Long.toUnsignedString(lba)));
+    }
+    return new Storage.Item(lba * blockSize, address, blocks * blockSize);
+  }
+
+  void transfer(boolean write, long lba, long blocks, long address) {
+    storage.transfer(write, List.of(item(lba, blocks, address)));
+  }
+
+  /**
+   * Starts a transfer.
+   *
+   * @param stream 0: of no stream
+   */
+  void start(boolean write, long lba, long blocks, long address, long stream) {
+    Storage.Item item = item(lba, blocks, address);
+    Request request =
+        stream == 0 ? storage.submit(write, List.of(item)) : storage.submit(write, item, stream);
+    synchronized (this) {
+      requests.add(request);
+    }
+  }
+
+  private synchronized List<Request> takeRequests() {
+    List<Request> all = requests;
+    requests = new ArrayList<>();
+    return all;
+  }
+
+  /**
+   * Waits for what was started.
+   *
+   * @throws Throwable the first failure, in the order of their starts
+   */
+  void synchronize() throws Throwable {
+    Throwable failure = null;
+    for (Request request : takeRequests()) {
+      try {
+        request.await(-1);
+      } catch (StorageException | InvalidRequestException e) {
+        failure = failure == null ? e : failure;
+      }
+    }
+    if (failure != null) {
+      throw failure;
+    }
+  }
+
+  @Override
+  public void close() throws Exception {
+    takeRequests().forEach(Request::close);
+    storage.close();
+  }
+}

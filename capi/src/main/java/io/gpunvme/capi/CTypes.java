@@ -1,0 +1,55 @@
+package io.gpunvme.capi;
+
+import io.gpunvme.ffi.AddressSpace;
+import io.gpunvme.nvme.InvalidRequestException;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+
+/** How C has numbers, and reading what it points to. */
+final class CTypes {
+  static final ValueLayout.OfByte BYTE = ValueLayout.JAVA_BYTE;
+  static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT;
+  static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG;
+
+  /** Longer texts than this are a mistake of the caller. */
+  private static final long LONGEST_TEXT = 1 << 20;
+
+  private CTypes() {}
+
+  /** Bytes that a pointer points to. */
+  static MemorySegment at(MemorySegment pointer, long bytes) {
+    return AddressSpace.at(pointer.address(), bytes);
+  }
+
+  /** Bytes at an address. */
+  static MemorySegment at(long address, long bytes) {
+    return AddressSpace.at(address, bytes);
+  }
+
+  /** An array that a pointer points to; its length was given by C, so it is checked first. */
+  static MemorySegment array(MemorySegment pointer, long count, long element) {
+    if (count < 0 || count > Integer.MAX_VALUE / 64) {
+      throw new InvalidRequestException(
+          Long.toUnsignedString(count) + " elements are too many for one call");
+    }
+    return at(pointer, count * element);
+  }
+
+  /** A text that a pointer points to. */
+  static String text(MemorySegment pointer) {
+    return at(pointer, LONGEST_TEXT).getString(0);
+  }
+
+  static void setLong(MemorySegment out, long value) {
+    at(out, Long.BYTES).set(LONG, 0, value);
+  }
+
+  /** A number of bytes or such: what has the sign bit is larger than anything there is. */
+  static long count(long value, String what) {
+    if (value < 0) {
+      throw new InvalidRequestException(
+          what + " " + Long.toUnsignedString(value) + " is too large");
+    }
+    return value;
+  }
+}

@@ -1,0 +1,362 @@
+package io.gpunvme.capi;
+
+import io.gpunvme.core.accel.DeviceBuffer;
+import io.gpunvme.core.layer.LoadedLayer;
+import io.gpunvme.core.plan.Plan;
+import io.gpunvme.nvme.InvalidRequestException;
+import java.lang.foreign.MemorySegment;
+
+/**
+ * The functions of {@code struct table}, as C calls them: pointers are segments of length 0, and no
+ * exception leaves. Safe for all threads.
+ */
+final class Calls {
+  /** {@code sizeof(failure)}. */
+  private static final long FAILURE = 2048;
+
+  private static final String AUTO = "auto";
+
+  private static final int DESCRIBE = 2;
+  private static final int EXPLAIN = 1;
+
+  private final Handles handles = new Handles();
+  private final Machine machine = new Machine();
+
+  private interface Body {
+    int run() throws Throwable;
+  }
+
+  private interface Action {
+    void run() throws Throwable;
+  }
+
+  private static int codeOf(MemorySegment failure, Body body) {
+    try {
+      return body.run();
+    } catch (Throwable e) {
+      return Status.fail(CTypes.at(failure, FAILURE), e);
+    }
+  }
+
+  private static int call(MemorySegment failure, Action action) {
+    return codeOf(
+        failure,
+        () -> {
+          action.run();
+          return Status.OK;
+        });
+  }
+
+  private Memory memory(MemorySegment accelerator) {
+    return machine.memory(accelerator.address() == 0 ? AUTO : CTypes.text(accelerator));
+  }
+
+  private Storage storage(long handle) {
+    return handles.get(handle, Storage.class);
+  }
+
+  int close(long handle, MemorySegment f) {
+    return call(f, () -> handles.remove(handle).close());
+  }
+
+  // ---- storage
+
+  int open(
+      MemorySegment uri, MemorySegment accelerator, int flags, MemorySegment out, MemorySegment f) {
+    return call(
+        f,
+        () -> {
+          if ((flags & ~Structs.WRITE) != 0) {
+            throw new InvalidRequestException("flags %Xh are not known".formatted(flags));
+          }
+          boolean write = (flags & Structs.WRITE) != 0;
+          Storage storage = Storage.open(CTypes.text(uri), memory(accelerator), write);
+          CTypes.setLong(out, handles.add(storage));
+        });
+  }
+
+  int info(long handle, MemorySegment out, MemorySegment f) {
+    return call(
+        f,
+        () -> {
+          Storage s = storage(handle);
+          Structs.info(
+              out,
+              s.storage().size(),
+              s.storage().alignment(),
+              s.memory().accelerator().gpu(),
+              s.storage().gpuBytes());
+        });
+  }
+
+  int transfer(long handle, int write, MemorySegment ranges, long count, MemorySegment f) {
+    return call(f, () -> storage(handle).transfer(write != 0, Structs.items(ranges, count)));
+  }
+
+  int flush(long handle, MemorySegment f) {
+    return call(f, () -> storage(handle).storage().flush());
+  }
+
+  int submit(
+      long handle,
+      int write,
+      MemorySegment ranges,
+      long count,
+      MemorySegment out,
+      MemorySegment f) {
+    return call(
+        f,
+        () -> {
+          Request request = storage(handle).submit(write != 0, Structs.items(ranges, count));
+          CTypes.setLong(out, handles.add(request));
+        });
+  }
+
+  int submitOnStream(
+      long handle,
+      int write,
+      MemorySegment range,
+      long stream,
+      MemorySegment out,
+      MemorySegment f) {
+    return call(
+        f,
+        () -> {
+          Storage.Item item = Structs.items(range, 1).getFirst();
+          Request request = storage(handle).submit(write != 0, item, stream);
+          CTypes.setLong(out, handles.add(request));
+        });
+  }
+
+  int await(long request, long nanos, MemorySegment f) {
+    return codeOf(
+        f, () -> handles.get(request, Request.class).await(nanos) ? Status.OK : Status.PENDING);
+  }
+
+  int cancel(long request, MemorySegment f) {
+    return call(f, () -> handles.get(request, Request.class).cancel());
+  }
+
+  int plan(long handle, MemorySegment ranges, long count, MemorySegment out, MemorySegment f) {
+    return call(
+        f,
+        () -> {
+          Plan plan = storage(handle).plan(Structs.items(ranges, count));
+          Structs.plan(out, plan.ios(), plan.bytesRead(), plan.bytesOverread(), plan.stagedBytes());
+        });
+  }
+
+  int text(
+      long handle,
+      int which,
+      MemorySegment text,
+      long capacity,
+      MemorySegment out,
+      MemorySegment f) {
+    return call(
+        f,
+        () -> {
+          String all =
+              which == DESCRIBE
+                  ? handles.get(handle, Model.class).describe()
+                  : which == EXPLAIN
+                      ? storage(handle).storage().explain().toString()
+                      : storage(handle).stats();
+          Structs.text(all, text, capacity, out);
+        });
+  }
+
+  // ---- memory
+
+  int allocate(long handle, long bytes, MemorySegment out, MemorySegment f) {
+    return call(
+        f,
+        () -> {
+          if (bytes <= 0) {
+            throw new InvalidRequestException(Long.toUnsignedString(bytes) + " bytes of memory");
+          }
+          CTypes.setLong(out, storage(handle).allocate(bytes));
+        });
+  }
+
+  int release(long handle, long address, MemorySegment f) {
+    return call(f, () -> storage(handle).free(address));
+  }
+
+  int copy(long handle, int toHost, long address, MemorySegment host, long bytes, MemorySegment f) {
+    return call(
+        f,
+        () -> {
+          if (CTypes.count(bytes, "length") == 0) {
+            return;
+          }
+          Place place = storage(handle).memory().place(address, bytes);
+          if (place == null) {
+            throw new InvalidRequestException(
+                "%Xh is no memory of the accelerator".formatted(address));
+          }
+          DeviceBuffer buffer = place.buffer();
+          try {
+            if (toHost != 0) {
+              buffer.copyToHost(place.offset(), CTypes.at(host, bytes));
+            } else {
+              buffer.copyFromHost(CTypes.at(host, bytes), place.offset());
+            }
+          } finally {
+            place.release().run();
+          }
+        });
+  }
+
+  // ---- kinds
+
+  int kindsOpen(long handle, MemorySegment out, MemorySegment f) {
+    return call(f, () -> CTypes.setLong(out, handles.add(kinds(handle))));
+  }
+
+  private Kinds kinds(long handle) {
+    if (handles.get(handle, AutoCloseable.class) instanceof BlockGpu gpu) {
+      return new Kinds(gpu.storage(), gpu.blockSize());
+    }
+    Storage storage = storage(handle);
+    return new Kinds(storage, storage.storage().alignment());
+  }
+
+  int kindsAdd(
+      long handle,
+      int number,
+      int blocks,
+      long offset,
+      long length,
+      long element,
+      MemorySegment f) {
+    return call(
+        f,
+        () ->
+            handles
+                .get(handle, Kinds.class)
+                .add(
+                    number,
+                    blocks != 0,
+                    CTypes.count(offset, "offset"),
+                    CTypes.count(length, "length"),
+                    CTypes.count(element, "element")));
+  }
+
+  int kindsRead(
+      long handle,
+      MemorySegment numbers,
+      MemorySegment indexes,
+      MemorySegment elements,
+      long count,
+      long address,
+      long capacity,
+      MemorySegment f) {
+    return call(
+        f,
+        () -> {
+          Kinds kinds = handles.get(handle, Kinds.class);
+          long room = capacity < 0 ? Long.MAX_VALUE : capacity;
+          kinds.read(
+              CTypes.array(numbers, count, Integer.BYTES).toArray(CTypes.INT),
+              CTypes.array(indexes, count, Long.BYTES).toArray(CTypes.LONG),
+              CTypes.array(elements, count, Long.BYTES).toArray(CTypes.LONG),
+              address,
+              room);
+        });
+  }
+
+  // ---- layers
+
+  int layersOpen(long handle, long maxBytes, int depth, MemorySegment out, MemorySegment f) {
+    return call(
+        f,
+        () -> {
+          long bytes = CTypes.count(maxBytes, "layer of length");
+          CTypes.setLong(out, handles.add(new Layers(storage(handle), bytes, depth)));
+        });
+  }
+
+  int layersLoad(long loader, long offset, long bytes, long address, MemorySegment f) {
+    return call(
+        f,
+        () ->
+            handles
+                .get(loader, Layers.class)
+                .load(CTypes.count(offset, "offset"), CTypes.count(bytes, "length"), address));
+  }
+
+  int layersPrefetch(
+      long loader, MemorySegment offsets, MemorySegment bytes, long count, MemorySegment f) {
+    return call(
+        f,
+        () ->
+            handles
+                .get(loader, Layers.class)
+                .prefetch(
+                    CTypes.array(offsets, count, Long.BYTES).toArray(CTypes.LONG),
+                    CTypes.array(bytes, count, Long.BYTES).toArray(CTypes.LONG)));
+  }
+
+  int layersNext(
+      long loader,
+      int hasStream,
+      long stream,
+      MemorySegment address,
+      MemorySegment bytes,
+      MemorySegment f) {
+    return call(
+        f,
+        () -> {
+          Layers layers = handles.get(loader, Layers.class);
+          LoadedLayer layer = hasStream != 0 ? layers.next(stream) : layers.next();
+          CTypes.setLong(address, layer.deviceAddress());
+          CTypes.setLong(bytes, layer.layer().bytes());
+        });
+  }
+
+  // ---- weights
+
+  int weightsOpen(
+      MemorySegment uri, MemorySegment accelerator, MemorySegment out, MemorySegment f) {
+    return call(
+        f,
+        () -> CTypes.setLong(out, handles.add(Model.open(CTypes.text(uri), memory(accelerator)))));
+  }
+
+  int weightsRead(long weights, MemorySegment reads, long count, MemorySegment f) {
+    return call(f, () -> handles.get(weights, Model.class).read(Structs.reads(reads, count)));
+  }
+
+  // ---- nvme_gpu
+
+  int gpuOpen(MemorySegment device, MemorySegment out, MemorySegment f) {
+    return call(
+        f,
+        () -> {
+          Memory memory = machine.memory(System.getenv().getOrDefault("GPUNVME_ACCELERATOR", AUTO));
+          BlockGpu gpu = BlockGpu.open(CTypes.text(device), memory, System.getenv());
+          CTypes.setLong(out, handles.add(gpu));
+        });
+  }
+
+  int gpuTransfer(long gpu, int write, long lba, long blocks, long address, MemorySegment f) {
+    return call(
+        f, () -> handles.get(gpu, BlockGpu.class).transfer(write != 0, lba, blocks, address));
+  }
+
+  int gpuStart(
+      long gpu, int write, long lba, long blocks, long address, long stream, MemorySegment f) {
+    return call(
+        f, () -> handles.get(gpu, BlockGpu.class).start(write != 0, lba, blocks, address, stream));
+  }
+
+  int gpuSynchronize(long gpu, MemorySegment f) {
+    return call(f, () -> handles.get(gpu, BlockGpu.class).synchronize());
+  }
+
+  /** How many handles are open. */
+  int open() {
+    return handles.count();
+  }
+}

@@ -1,0 +1,104 @@
+package io.gpunvme.capi;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemoryLayout;
+import java.lang.foreign.MemorySegment;
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.util.List;
+
+/** Where the C library gets its functions from. */
+public final class Exports {
+  /** GPUNVME_TABLE_VERSION. */
+  private static final int VERSION = 1;
+
+  private static final MemoryLayout A = ADDRESS;
+  private static final MemoryLayout I = JAVA_INT;
+  private static final MemoryLayout J = JAVA_LONG;
+
+  /**
+   * A function of the table.
+   *
+   * @param name of the method in {@link Calls}
+   * @param arguments without the failure, which is the last of each
+   */
+  record Export(String name, MemoryLayout... arguments) {
+    FunctionDescriptor type() {
+      return FunctionDescriptor.of(JAVA_INT, arguments).appendArgumentLayouts(ADDRESS);
+    }
+  }
+
+  /** In the order of {@code struct table}. */
+  static final List<Export> TABLE =
+      List.of(
+          new Export("close", J),
+          new Export("open", A, A, I, A),
+          new Export("info", J, A),
+          new Export("transfer", J, I, A, J),
+          new Export("flush", J),
+          new Export("submit", J, I, A, J, A),
+          new Export("submitOnStream", J, I, A, J, A),
+          new Export("await", J, J),
+          new Export("cancel", J),
+          new Export("plan", J, A, J, A),
+          new Export("text", J, I, A, J, A),
+          new Export("allocate", J, J, A),
+          new Export("release", J, J),
+          new Export("copy", J, I, J, A, J),
+          new Export("kindsOpen", J, A),
+          new Export("kindsAdd", J, I, I, J, J, J),
+          new Export("kindsRead", J, A, A, A, J, J, J),
+          new Export("layersOpen", J, J, I, A),
+          new Export("layersLoad", J, J, J, J),
+          new Export("layersPrefetch", J, A, A, J),
+          new Export("layersNext", J, I, J, A, A),
+          new Export("weightsOpen", A, A, A),
+          new Export("weightsRead", J, A, J),
+          new Export("gpuOpen", A, A),
+          new Export("gpuTransfer", J, I, J, J, J),
+          new Export("gpuStart", J, I, J, J, J, J),
+          new Export("gpuSynchronize", J));
+
+  private Exports() {}
+
+  /**
+   * Writes the addresses of all functions. Called once by the C library, which keeps them for as
+   * long as the process lives.
+   *
+   * @param table address of a {@code struct table}
+   * @param version GPUNVME_TABLE_VERSION of the library
+   * @throws IllegalArgumentException if the library is of another version
+   */
+  public static void fill(long table, int version) {
+    if (version != VERSION) {
+      throw new IllegalArgumentException(
+          "libgpunvme has version %d of the table, and the jars have %d: install both together"
+              .formatted(version, VERSION));
+    }
+    MemorySegment all = CTypes.at(table, TABLE.size() * ADDRESS.byteSize());
+    Calls calls = new Calls();
+    for (int i = 0; i < TABLE.size(); i++) {
+      all.setAtIndex(ADDRESS, i, stub(calls, TABLE.get(i)));
+    }
+  }
+
+  @SuppressWarnings("restricted")
+  private static MemorySegment stub(Calls calls, Export export) {
+    FunctionDescriptor type = export.type();
+    try {
+      MethodHandle handle =
+          MethodHandles.lookup()
+              .findVirtual(Calls.class, export.name(), type.toMethodType())
+              .bindTo(calls);
+      return Linker.nativeLinker().upcallStub(handle, type, Arena.global());
+    } catch (NoSuchMethodException | IllegalAccessException e) {
+      throw new LinkageError("no function " + export.name() + " of type " + type, e);
+    }
+  }
+}

@@ -1,0 +1,60 @@
+package io.gpunvme.capi;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+
+/**
+ * Transfers that go on by themselves; over when all of them are. Safe for all threads. Closing it
+ * cancels and waits.
+ */
+final class Request implements AutoCloseable {
+  private final List<CompletableFuture<?>> parts;
+  private final CompletableFuture<Void> all;
+
+  /**
+   * @param parts each completes when nothing is at work in its memory any more
+   * @param release run when all are over
+   */
+  Request(List<? extends CompletableFuture<?>> parts, Runnable release) {
+    this.parts = new ArrayList<>(parts);
+    all =
+        CompletableFuture.allOf(parts.toArray(CompletableFuture[]::new))
+            .whenComplete((_, _) -> release.run());
+  }
+
+  /**
+   * Waits.
+   *
+   * @param nanos at most, unsigned
+   * @return whether it is over
+   * @throws Throwable what it failed with
+   */
+  boolean await(long nanos) throws Throwable {
+    try {
+      if (nanos < 0) {
+        all.get();
+      } else {
+        all.get(nanos, TimeUnit.NANOSECONDS);
+      }
+      return true;
+    } catch (TimeoutException e) {
+      return false;
+    } catch (ExecutionException e) {
+      throw e.getCause() == null ? e : e.getCause();
+    }
+  }
+
+  void cancel() {
+    parts.forEach(p -> p.cancel(true));
+  }
+
+  @Override
+  public void close() {
+    cancel();
+    all.exceptionally(_ -> null).join();
+  }
+}

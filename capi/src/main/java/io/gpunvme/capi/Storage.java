@@ -1,0 +1,272 @@
+package io.gpunvme.capi;
+
+import com.google.gson.JsonObject;
+import io.gpunvme.core.accel.GpuAccelerator;
+import io.gpunvme.core.path.PathStats;
+import io.gpunvme.core.path.Range;
+import io.gpunvme.core.path.StorageException;
+import io.gpunvme.core.path.StorageException.Kind;
+import io.gpunvme.core.plan.Plan;
+import io.gpunvme.core.plan.PlanOptions;
+import io.gpunvme.core.plan.Planner;
+import io.gpunvme.core.plan.Ranges;
+import io.gpunvme.core.storage.GpuStorage;
+import io.gpunvme.core.storage.StorageAddress;
+import io.gpunvme.core.storage.StorageOptions;
+import io.gpunvme.core.storage.StreamTransfers;
+import io.gpunvme.cuda.CudaStream;
+import io.gpunvme.nvme.InvalidRequestException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+
+/** A storage that C has a handle of. Safe for all threads. */
+final class Storage implements AutoCloseable {
+  /** Data pointers name bytes at multiples of this (Base 2.0, 4.1.1). */
+  private static final int POINTER_ALIGNMENT = 4;
+
+  private static final long LONGEST_IO = 1 << 20;
+
+  private final GpuStorage storage;
+  private final Memory memory;
+
+  /** Of {@link #allocate}; freed with this. */
+  private final Set<Long> allocated = ConcurrentHashMap.newKeySet();
+
+  /** What uses the storage and is closed before it. */
+  private final Set<AutoCloseable> users = ConcurrentHashMap.newKeySet();
+
+  private Storage(GpuStorage storage, Memory memory) {
+    this.storage = storage;
+    this.memory = memory;
+  }
+
+  static Storage open(String uri, Memory memory, boolean write) {
+    return new Storage(
+        GpuStorage.open(
+            StorageAddress.parse(uri),
+            memory.accelerator(),
+            StorageOptions.defaults().withWrite(write)),
+        memory);
+  }
+
+  GpuStorage storage() {
+    return storage;
+  }
+
+  Memory memory() {
+    return memory;
+  }
+
+  /** Closed with this, if not before. */
+  void addUser(AutoCloseable user) {
+    users.add(user);
+  }
+
+  void removeUser(AutoCloseable user) {
+    users.remove(user);
+  }
+
+  // ---- transfers
+
+  /**
+   * A range as C gives it.
+   *
+   * @param bytes 0 or more
+   */
+  record Item(long offset, long address, long bytes) {}
+
+  /** What becomes of items: ranges for transfers, and the rest piece by piece. */
+  private final class Job {
+    private final List<Range> ranges = new ArrayList<>();
+    private final List<HostTransfer> others = new ArrayList<>();
+    private final List<Place> places = new ArrayList<>();
+
+    Job(boolean write, List<Item> items) {
+      try {
+        for (Item item : items) {
+          add(write, item);
+        }
+      } catch (RuntimeException e) {
+        release();
+        throw e;
+      }
+    }
+
+    private void add(boolean write, Item item) {
+      if (item.bytes == 0) {
+        return;
+      }
+      Place place = memory.place(item.address, item.bytes);
+      if (place == null) {
+        others.add(
+            new HostTransfer(
+                storage, memory, write, item.offset, CTypes.at(item.address, item.bytes)));
+      } else {
+        places.add(place);
+        ranges.add(new Range(item.offset, place.buffer(), place.offset(), item.bytes));
+      }
+    }
+
+    void release() {
+      places.forEach(p -> p.release().run());
+    }
+  }
+
+  /** Carries out and waits. */
+  void transfer(boolean write, List<Item> items) {
+    Job job = new Job(write, items);
+    try {
+      if (write) {
+        storage.write(job.ranges);
+      } else {
+        storage.read(job.ranges);
+      }
+      job.others.forEach(HostTransfer::await);
+    } finally {
+      job.release();
+    }
+  }
+
+  /** Begins to carry out. */
+  Request submit(boolean write, List<Item> items) {
+    Job job = new Job(write, items);
+    List<CompletableFuture<?>> parts = new ArrayList<>();
+    try {
+      if (!job.ranges.isEmpty()) {
+        parts.add(write ? storage.writeAsync(job.ranges) : storage.readAsync(job.ranges));
+      }
+    } catch (RuntimeException e) {
+      job.release();
+      throw e;
+    }
+    for (HostTransfer other : job.others) {
+      Thread.ofPlatform().daemon().name("gpunvme-host-transfer").start(other);
+      parts.add(other);
+    }
+    return new Request(parts, job::release);
+  }
+
+  /**
+   * Begins to carry out in the order of a stream.
+   *
+   * @throws StorageException if the accelerator has no streams
+   */
+  Request submit(boolean write, Item item, long streamHandle) {
+    StreamTransfers streams = storage.streams();
+    CudaStream stream = stream(streamHandle);
+    Place place = memory.place(item.address, item.bytes);
+    if (place == null) {
+      stream.close();
+      throw new InvalidRequestException(
+          "%Xh is host memory: transfers in the order of a stream take memory of the GPU"
+              .formatted(item.address));
+    }
+    Runnable release =
+        () -> {
+          place.release().run();
+          stream.close();
+        };
+    try {
+      CompletableFuture<Void> future =
+          write
+              ? streams.write(item.offset, place.buffer(), place.offset(), item.bytes, stream)
+              : streams.read(item.offset, place.buffer(), place.offset(), item.bytes, stream);
+      return new Request(List.of(future), release);
+    } catch (RuntimeException e) {
+      release.run();
+      throw e;
+    }
+  }
+
+  /** A stream of the caller's. */
+  CudaStream stream(long handle) {
+    if (!(memory.accelerator() instanceof GpuAccelerator gpu)) {
+      throw new StorageException(
+          Kind.UNSUPPORTED,
+          storage.address().toString(),
+          -1,
+          -1,
+          memory.accelerator().name() + " has no streams; submit without one",
+          null);
+    }
+    return gpu.context().foreignStream(handle);
+  }
+
+  /** What reading would do. */
+  Plan plan(List<Item> items) {
+    Ranges.Builder ranges = Ranges.builder();
+    long at = 0;
+    for (Item item : items) {
+      at = Math.ceilDiv(at, POINTER_ALIGNMENT) * POINTER_ALIGNMENT;
+      at += item.address & POINTER_ALIGNMENT - 1;
+      ranges.add(item.offset, item.bytes, 0, at);
+      at += item.bytes;
+    }
+    return Planner.plan(
+        ranges.build(),
+        PlanOptions.of(storage.size())
+            .alignment(storage.alignment())
+            .targetAlignment(POINTER_ALIGNMENT)
+            .maxBytes(Math.max(storage.alignment(), LONGEST_IO))
+            .gap(storage.alignment())
+            .build());
+  }
+
+  // ---- memory
+
+  long allocate(long bytes) {
+    long address = memory.allocate(bytes);
+    allocated.add(address);
+    return address;
+  }
+
+  void free(long address) {
+    if (!allocated.remove(address)) {
+      throw new InvalidRequestException(
+          "%Xh was not allocated with this storage".formatted(address));
+    }
+    memory.free(address);
+  }
+
+  // ---- texts
+
+  String stats() {
+    JsonObject all = new JsonObject();
+    storage
+        .stats()
+        .forEach(
+            (path, s) -> {
+              all.add(path.toString(), json(s));
+            });
+    return all.toString();
+  }
+
+  private static JsonObject json(PathStats s) {
+    JsonObject json = new JsonObject();
+    json.addProperty("read_bytes", s.readBytes());
+    json.addProperty("written_bytes", s.writtenBytes());
+    json.addProperty("operations", s.operations());
+    json.addProperty("retries", s.retries());
+    json.addProperty("staged_bytes", s.stagedBytes());
+    json.addProperty("overread_bytes", s.overreadBytes());
+    json.addProperty("latency_p50_ns", s.latency().getValueAtPercentile(50));
+    json.addProperty("latency_p99_ns", s.latency().getValueAtPercentile(99));
+    return json;
+  }
+
+  @Override
+  public void close() throws Exception {
+    for (AutoCloseable user : users) {
+      user.close();
+    }
+    users.clear();
+    storage.close();
+    for (long address : allocated) {
+      memory.free(address);
+    }
+    allocated.clear();
+  }
+}

@@ -1,0 +1,112 @@
+package io.gpunvme.capi;
+
+import io.gpunvme.core.weights.TensorSlice;
+import java.lang.foreign.MemorySegment;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+
+/** The structures of {@code gpunvme.h}, by hand; a test compares them with the header. */
+final class Structs {
+  /** GPUNVME_WRITE. */
+  static final int WRITE = 1;
+
+  /** {@code gpunvme_info}. */
+  static final long INFO = 24;
+
+  static final long INFO_SIZE = 0;
+  static final long INFO_ALIGNMENT = 8;
+  static final long INFO_GPU = 12;
+  static final long INFO_GPU_BYTES = 16;
+
+  /** {@code gpunvme_range}. */
+  static final long RANGE = 24;
+
+  static final long RANGE_OFFSET = 0;
+  static final long RANGE_ADDRESS = 8;
+  static final long RANGE_BYTES = 16;
+
+  /** {@code gpunvme_plan_info}. */
+  static final long PLAN = 32;
+
+  static final long PLAN_IOS = 0;
+  static final long PLAN_BYTES = 8;
+  static final long PLAN_OVERREAD = 16;
+  static final long PLAN_STAGED = 24;
+
+  /** {@code gpunvme_tensor_read}. */
+  static final long READ = 40;
+
+  static final long READ_TENSOR = 0;
+  static final long READ_DIMENSION = 4;
+  static final long READ_START = 8;
+  static final long READ_STOP = 16;
+  static final long READ_ADDRESS = 24;
+  static final long READ_CAPACITY = 32;
+
+  private Structs() {}
+
+  static void info(MemorySegment out, long size, int alignment, boolean gpu, long gpuBytes) {
+    MemorySegment info = CTypes.at(out, INFO);
+    info.set(CTypes.LONG, INFO_SIZE, size);
+    info.set(CTypes.INT, INFO_ALIGNMENT, alignment);
+    info.set(CTypes.INT, INFO_GPU, gpu ? 1 : 0);
+    info.set(CTypes.LONG, INFO_GPU_BYTES, gpuBytes);
+  }
+
+  static List<Storage.Item> items(MemorySegment ranges, long count) {
+    MemorySegment all = CTypes.array(ranges, count, RANGE);
+    List<Storage.Item> items = new ArrayList<>();
+    for (long at = 0; at < all.byteSize(); at += RANGE) {
+      items.add(
+          new Storage.Item(
+              CTypes.count(all.get(CTypes.LONG, at + RANGE_OFFSET), "offset"),
+              all.get(CTypes.LONG, at + RANGE_ADDRESS),
+              CTypes.count(all.get(CTypes.LONG, at + RANGE_BYTES), "length")));
+    }
+    return items;
+  }
+
+  static void plan(MemorySegment out, long ios, long bytes, long overread, long staged) {
+    MemorySegment plan = CTypes.at(out, PLAN);
+    plan.set(CTypes.LONG, PLAN_IOS, ios);
+    plan.set(CTypes.LONG, PLAN_BYTES, bytes);
+    plan.set(CTypes.LONG, PLAN_OVERREAD, overread);
+    plan.set(CTypes.LONG, PLAN_STAGED, staged);
+  }
+
+  static List<Model.Read> reads(MemorySegment reads, long count) {
+    MemorySegment all = CTypes.array(reads, count, READ);
+    List<Model.Read> list = new ArrayList<>();
+    for (long at = 0; at < all.byteSize(); at += READ) {
+      int dimension = all.get(CTypes.INT, at + READ_DIMENSION);
+      long start = all.get(CTypes.LONG, at + READ_START);
+      long stop = all.get(CTypes.LONG, at + READ_STOP);
+      list.add(
+          new Model.Read(
+              all.get(CTypes.INT, at + READ_TENSOR),
+              dimension < 0 ? null : new TensorSlice(dimension, start, stop),
+              all.get(CTypes.LONG, at + READ_ADDRESS),
+              CTypes.count(all.get(CTypes.LONG, at + READ_CAPACITY), "capacity")));
+    }
+    return list;
+  }
+
+  /**
+   * As much of a text as fits, with a terminating 0.
+   *
+   * @param needed becomes the bytes of all of it with the 0; may be null
+   */
+  static void text(String text, MemorySegment to, long capacity, MemorySegment needed) {
+    byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+    if (needed.address() != 0) {
+      CTypes.setLong(needed, bytes.length + 1L);
+    }
+    if (capacity > 0 && to.address() != 0) {
+      int n = (int) Math.min(bytes.length, capacity - 1);
+      MemorySegment target = CTypes.at(to, n + 1L);
+      MemorySegment.copy(bytes, 0, target, CTypes.BYTE, 0, n);
+      target.set(CTypes.BYTE, n, (byte) 0);
+    }
+  }
+}
