@@ -1,5 +1,6 @@
 package io.gpunvme.capi;
 
+import io.gpunvme.core.accel.Accelerator;
 import io.gpunvme.core.accel.Accelerators;
 import java.util.HashMap;
 import java.util.Map;
@@ -19,11 +20,23 @@ final class Machine {
   synchronized Memory memory(String kind) {
     Memory there = memories.get(kind);
     if (there == null) {
-      there = new Memory(Accelerators.open(kind).accelerator());
+      there = open(kind);
       memories.put(kind, there);
-      // What auto has chosen is the same for those who say so.
-      memories.putIfAbsent(there.accelerator().gpu() ? "gpu" : "cpu", there);
     }
     return there;
+  }
+
+  private Memory open(String kind) {
+    Accelerator opened = Accelerators.open(kind).accelerator();
+    // What auto has chosen is the same for those who say so.
+    String chosen = opened.gpu() ? "gpu" : "cpu";
+    Memory there = memories.get(chosen);
+    if (there != null) {
+      opened.close();
+      return there;
+    }
+    Memory memory = new Memory(opened);
+    memories.put(chosen, memory);
+    return memory;
   }
 }

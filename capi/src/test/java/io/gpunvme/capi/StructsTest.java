@@ -1,0 +1,102 @@
+package io.gpunvme.capi;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Layouts and numbers against the headers, by a C compiler. */
+class StructsTest {
+  @TempDir Path folder;
+
+  private static Map<String, Long> expected() {
+    Map<String, Long> all = new LinkedHashMap<>();
+    all.put("sizeof(gpunvme_info)", Structs.INFO);
+    all.put("offsetof(gpunvme_info, size)", Structs.INFO_SIZE);
+    all.put("offsetof(gpunvme_info, alignment)", Structs.INFO_ALIGNMENT);
+    all.put("offsetof(gpunvme_info, gpu)", Structs.INFO_GPU);
+    all.put("offsetof(gpunvme_info, gpu_bytes)", Structs.INFO_GPU_BYTES);
+    all.put("sizeof(gpunvme_range)", Structs.RANGE);
+    all.put("offsetof(gpunvme_range, offset)", Structs.RANGE_OFFSET);
+    all.put("offsetof(gpunvme_range, address)", Structs.RANGE_ADDRESS);
+    all.put("offsetof(gpunvme_range, bytes)", Structs.RANGE_BYTES);
+    all.put("sizeof(gpunvme_plan_info)", Structs.PLAN);
+    all.put("offsetof(gpunvme_plan_info, ios)", Structs.PLAN_IOS);
+    all.put("offsetof(gpunvme_plan_info, bytes)", Structs.PLAN_BYTES);
+    all.put("offsetof(gpunvme_plan_info, bytes_overread)", Structs.PLAN_OVERREAD);
+    all.put("offsetof(gpunvme_plan_info, bytes_staged)", Structs.PLAN_STAGED);
+    all.put("sizeof(gpunvme_tensor_read)", Structs.READ);
+    all.put("offsetof(gpunvme_tensor_read, tensor)", Structs.READ_TENSOR);
+    all.put("offsetof(gpunvme_tensor_read, dimension)", Structs.READ_DIMENSION);
+    all.put("offsetof(gpunvme_tensor_read, start)", Structs.READ_START);
+    all.put("offsetof(gpunvme_tensor_read, stop)", Structs.READ_STOP);
+    all.put("offsetof(gpunvme_tensor_read, address)", Structs.READ_ADDRESS);
+    all.put("offsetof(gpunvme_tensor_read, capacity)", Structs.READ_CAPACITY);
+    all.put("GPUNVME_WRITE", (long) Structs.WRITE);
+    all.put("sizeof(table) / sizeof(void *)", (long) Exports.TABLE.size());
+    all.put("sizeof(failure)", 2048L);
+    all.put("offsetof(failure, text)", 8L);
+    all.put("GPUNVME_TABLE_VERSION", 1L);
+    return codes(all);
+  }
+
+  private static Map<String, Long> codes(Map<String, Long> all) {
+    all.put("GPUNVME_OK", (long) Status.OK);
+    all.put("GPUNVME_PENDING", (long) Status.PENDING);
+    all.put("GPUNVME_ERROR_INVALID", (long) Status.INVALID);
+    all.put("GPUNVME_ERROR_NOT_FOUND", (long) Status.NOT_FOUND);
+    all.put("GPUNVME_ERROR_PERMISSION", (long) Status.PERMISSION);
+    all.put("GPUNVME_ERROR_IO", (long) Status.IO);
+    all.put("GPUNVME_ERROR_NO_SPACE", (long) Status.NO_SPACE);
+    all.put("GPUNVME_ERROR_GONE", (long) Status.GONE);
+    all.put("GPUNVME_ERROR_CANCELLED", (long) Status.CANCELLED);
+    all.put("GPUNVME_ERROR_MEMORY", (long) Status.MEMORY);
+    all.put("GPUNVME_ERROR_ACCELERATOR", (long) Status.ACCELERATOR);
+    all.put("GPUNVME_ERROR_TIMEOUT", (long) Status.TIMEOUT);
+    all.put("GPUNVME_ERROR_UNSUPPORTED", (long) Status.UNSUPPORTED);
+    all.put("GPUNVME_ERROR_FORMAT", (long) Status.FORMAT);
+    all.put("GPUNVME_ERROR_CLOSED", (long) Status.CLOSED);
+    all.put("GPUNVME_ERROR_INTERNAL", (long) Status.INTERNAL);
+    return all;
+  }
+
+  @Test
+  void theHeadersSayTheSame() throws IOException, InterruptedException {
+    StringBuilder source =
+        new StringBuilder("#include <stddef.h>\n#include <stdio.h>\n#include \"table.h\"\n");
+    source.append("int main(void) {\n");
+    expected()
+        .keySet()
+        .forEach(
+            e -> source.append("  printf(\"%lld\\n\", (long long)(").append(e).append("));\n"));
+    source.append("  return 0;\n}\n");
+    Path file = Files.writeString(folder.resolve("print.c"), source);
+    Path program = folder.resolve("print");
+    Path include = Path.of("include").toAbsolutePath();
+    Path internal = Path.of("src/main/c").toAbsolutePath();
+    String printed;
+    try {
+      run("gcc", "-o", program.toString(), "-I" + include, "-I" + internal, file.toString());
+      printed = run(program.toString());
+    } catch (IOException e) {
+      assumeTrue(false, "no gcc: " + e.getMessage());
+      return;
+    }
+    assertThat(printed.lines().map(Long::valueOf)).containsExactlyElementsOf(expected().values());
+  }
+
+  private static String run(String... command) throws IOException, InterruptedException {
+    Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+    String output = new String(process.getInputStream().readAllBytes());
+    assertThat(process.waitFor(60, TimeUnit.SECONDS)).isTrue();
+    assertThat(process.exitValue()).as(output).isZero();
+    return output;
+  }
+}
