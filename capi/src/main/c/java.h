@@ -1,0 +1,12 @@
+// What is said to a virtual machine once there is one.
+#ifndef GPUNVME_JAVA_H
+#define GPUNVME_JAVA_H
+
+#include <jni.h>
+
+#include "table.h"
+
+// Has io.gpunvme.capi.Exports fill the table: the class that the application's loader has, else the one in our jars.
+int java_fill(JNIEnv *env, table *to, failure *f);
+
+#endif

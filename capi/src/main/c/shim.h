@@ -1,0 +1,73 @@
+// What the files of the shim share. Nothing of it is exported.
+#ifndef GPUNVME_SHIM_H
+#define GPUNVME_SHIM_H
+
+#include <limits.h>
+#include <stddef.h>
+
+#include "gpunvme.h"
+#include "table.h"
+
+#define SHIM_VERSION "0.1.0"
+#define SHIM_JAVA 25 // the oldest that will do
+
+// Exports in Java lays these out by hand.
+_Static_assert(sizeof(void *) == 8, "handles and addresses are 64 bits");
+_Static_assert(sizeof(failure) == 2048, "failure");
+_Static_assert(sizeof(gpunvme_info) == 24, "gpunvme_info");
+_Static_assert(sizeof(gpunvme_range) == 24, "gpunvme_range");
+_Static_assert(sizeof(gpunvme_plan_info) == 32, "gpunvme_plan_info");
+_Static_assert(sizeof(gpunvme_tensor_read) == 40, "gpunvme_tensor_read");
+
+// ---- failure.c
+
+// The failure of the calling thread, which gpunvme_last_error reads. It keeps what it has until something else fails.
+failure *shim_failure(void);
+
+// Fills f and returns code.
+int shim_fail(failure *f, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+// ---- start.c
+
+typedef struct start_options {
+  const char *java_home; // or NULL
+  const char *const *options;
+  size_t count;
+} start_options;
+
+// Starts the virtual machine unless that is done; waits for whoever is at it.
+int shim_start(const start_options *options, failure *f);
+
+// The table if there is one, else NULL; starts nothing. An atomic load.
+const table *shim_table(void);
+
+// Whether this process is a fork of one that had started. An atomic load.
+int shim_forked(void);
+
+// Ends the start that is under way, whose thread does not come back, and every later one: what f says.
+void shim_start_aborted(const failure *f);
+
+// ---- jvm.c, or a double of it
+
+// Finds or makes the virtual machine, and has it fill the table. Called by one thread at a time, which is a new one
+// each time and attached to nothing, before or after.
+int shim_fill(table *to, const start_options *options, failure *f);
+
+// ---- places.c
+
+// Text that is cut where it gets too long.
+typedef struct notes {
+  size_t used;
+  char text[1400];
+} notes;
+
+void note(notes *n, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// Where the Java is that is to be used: from java_home, or NULL for the usual places, of which `installed`
+// (/usr/lib/jvm) is the last. libjvm has PATH_MAX bytes.
+int shim_find_java(const char *java_home, const char *installed, char *libjvm, failure *f);
+
+// The folder of the jars, PATH_MAX bytes.
+int shim_find_jars(char *folder, failure *f);
+
+#endif

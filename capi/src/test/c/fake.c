@@ -1,0 +1,243 @@
+#include "fake.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shim.h"
+
+_Thread_local fake_call fake_last;
+_Thread_local int fake_answer;
+enum fake_start fake_next_start;
+int fake_starts;
+uint64_t fake_stack_bytes;
+int fake_interrupt_blocked, fake_crash_blocked;
+const char *fake_java_home;
+uint64_t fake_options;
+
+static _Thread_local uint64_t next_handle = 1000;
+
+static int32_t answer(failure *f) {
+  if (fake_answer < 0) {
+    shim_fail(f, fake_answer, "fake failure %d", -fake_answer);
+    f->error = 5;
+  }
+  return fake_answer;
+}
+
+#define CALLED(...) \
+  fake_last = (fake_call){.function = __func__ + 5, .arguments = {__VA_ARGS__}} // without "fake_"
+#define POINTED(...) memcpy(fake_last.pointers, (const void *[3]){__VA_ARGS__}, sizeof fake_last.pointers)
+
+static int32_t made(uint64_t *handle, failure *f) {
+  if (fake_answer >= 0) {
+    *handle = next_handle++;
+  }
+  return answer(f);
+}
+
+static int32_t fake_close(uint64_t handle, failure *f) {
+  CALLED(handle);
+  return answer(f);
+}
+
+static int32_t fake_open(const char *uri, const char *accelerator, uint32_t flags, uint64_t *storage, failure *f) {
+  CALLED(flags);
+  POINTED(uri, accelerator);
+  return made(storage, f);
+}
+
+static int32_t fake_info(uint64_t storage, gpunvme_info *info, failure *f) {
+  CALLED(storage);
+  POINTED(info);
+  return answer(f);
+}
+
+static int32_t fake_transfer(uint64_t storage, int32_t write, const gpunvme_range *ranges, uint64_t count, failure *f) {
+  CALLED(storage, (uint64_t)write, count, count == 0 ? 0 : ranges[0].offset, count == 0 ? 0 : ranges[0].address,
+      count == 0 ? 0 : ranges[0].bytes);
+  POINTED(ranges);
+  return answer(f);
+}
+
+static int32_t fake_flush(uint64_t storage, failure *f) {
+  CALLED(storage);
+  return answer(f);
+}
+
+static int32_t fake_submit(
+    uint64_t storage, int32_t write, const gpunvme_range *ranges, uint64_t count, uint64_t *request, failure *f) {
+  CALLED(storage, (uint64_t)write, count);
+  POINTED(ranges);
+  return made(request, f);
+}
+
+static int32_t fake_submit_on_stream(
+    uint64_t storage, int32_t write, const gpunvme_range *range, uint64_t stream, uint64_t *request, failure *f) {
+  CALLED(storage, (uint64_t)write, range->offset, range->address, range->bytes, stream);
+  return made(request, f);
+}
+
+static int32_t fake_wait(uint64_t request, uint64_t timeout_ns, failure *f) {
+  CALLED(request, timeout_ns);
+  return answer(f);
+}
+
+static int32_t fake_cancel(uint64_t request, failure *f) {
+  CALLED(request);
+  return answer(f);
+}
+
+static int32_t fake_plan(
+    uint64_t storage, const gpunvme_range *ranges, uint64_t count, gpunvme_plan_info *plan, failure *f) {
+  CALLED(storage, count);
+  POINTED(ranges, plan);
+  return answer(f);
+}
+
+static int32_t fake_text(uint64_t handle, int32_t which, char *text, uint64_t capacity, uint64_t *needed, failure *f) {
+  CALLED(handle, (uint64_t)which, capacity);
+  POINTED(text);
+  *needed = 77;
+  return answer(f);
+}
+
+static int32_t fake_allocate(uint64_t storage, uint64_t bytes, uint64_t *address, failure *f) {
+  CALLED(storage, bytes);
+  return made(address, f);
+}
+
+static int32_t fake_release(uint64_t storage, uint64_t address, failure *f) {
+  CALLED(storage, address);
+  return answer(f);
+}
+
+static int32_t fake_copy(uint64_t storage, int32_t to_host, uint64_t address, void *host, uint64_t bytes, failure *f) {
+  CALLED(storage, (uint64_t)to_host, address, bytes);
+  POINTED(host);
+  return answer(f);
+}
+
+static int32_t fake_kinds_open(uint64_t storage, uint64_t *kinds, failure *f) {
+  CALLED(storage);
+  return made(kinds, f);
+}
+
+static int32_t fake_kinds_add(uint64_t kinds, int32_t number, int32_t blocks, uint64_t offset, uint64_t length,
+    uint64_t element, failure *f) {
+  CALLED(kinds, (uint64_t)number, (uint64_t)blocks, offset, length, element);
+  return answer(f);
+}
+
+static int32_t fake_kinds_read(uint64_t kinds, const int32_t *numbers, const uint64_t *indexes, const uint64_t *elements,
+    uint64_t count, uint64_t address, uint64_t capacity, failure *f) {
+  CALLED(kinds, (uint64_t)numbers[0], indexes[0], elements[0], count, address, capacity);
+  POINTED(numbers, indexes, elements);
+  return answer(f);
+}
+
+static int32_t fake_layers_open(
+    uint64_t storage, uint64_t max_layer_bytes, uint32_t depth, uint64_t *loader, failure *f) {
+  CALLED(storage, max_layer_bytes, depth);
+  return made(loader, f);
+}
+
+static int32_t fake_layers_load(uint64_t loader, uint64_t offset, uint64_t bytes, uint64_t address, failure *f) {
+  CALLED(loader, offset, bytes, address);
+  return answer(f);
+}
+
+static int32_t fake_layers_prefetch(
+    uint64_t loader, const uint64_t *offsets, const uint64_t *bytes, uint64_t count, failure *f) {
+  CALLED(loader, count);
+  POINTED(offsets, bytes);
+  return answer(f);
+}
+
+static int32_t fake_layers_next(
+    uint64_t loader, int32_t has_stream, uint64_t stream, uint64_t *address, uint64_t *bytes, failure *f) {
+  CALLED(loader, (uint64_t)has_stream, stream);
+  *address = 11;
+  *bytes = 12;
+  return answer(f);
+}
+
+static int32_t fake_weights_open(const char *uri, const char *accelerator, uint64_t *weights, failure *f) {
+  CALLED(0);
+  POINTED(uri, accelerator);
+  return made(weights, f);
+}
+
+static int32_t fake_weights_read(uint64_t weights, const gpunvme_tensor_read *reads, uint64_t count, failure *f) {
+  CALLED(weights, count);
+  POINTED(reads);
+  return answer(f);
+}
+
+static int32_t fake_gpu_open(const char *device, uint64_t *gpu, failure *f) {
+  CALLED(0);
+  POINTED(device);
+  return made(gpu, f);
+}
+
+static int32_t fake_gpu_transfer(
+    uint64_t gpu, int32_t write, uint64_t lba, uint64_t blocks, uint64_t address, failure *f) {
+  CALLED(gpu, (uint64_t)write, lba, blocks, address);
+  return answer(f);
+}
+
+static int32_t fake_gpu_start(
+    uint64_t gpu, int32_t write, uint64_t lba, uint64_t blocks, uint64_t address, uint64_t stream, failure *f) {
+  CALLED(gpu, (uint64_t)write, lba, blocks, address, stream);
+  return answer(f);
+}
+
+static int32_t fake_gpu_synchronize(uint64_t gpu, failure *f) {
+  CALLED(gpu);
+  return answer(f);
+}
+
+static void look_around(const start_options *options) {
+  pthread_attr_t attributes;
+  size_t bytes = 0;
+  void *low;
+  sigset_t mask;
+  pthread_getattr_np(pthread_self(), &attributes);
+  pthread_attr_getstack(&attributes, &low, &bytes);
+  pthread_attr_destroy(&attributes);
+  pthread_sigmask(SIG_SETMASK, NULL, &mask);
+  fake_stack_bytes = bytes;
+  fake_interrupt_blocked = sigismember(&mask, SIGINT) && sigismember(&mask, SIGTERM) && sigismember(&mask, SIGALRM);
+  fake_crash_blocked = sigismember(&mask, SIGSEGV);
+  fake_java_home = options->java_home;
+  fake_options = options->count;
+}
+
+int shim_fill(table *to, const start_options *options, failure *f) {
+  fake_starts++;
+  look_around(options);
+  usleep(20000); // so that others come in the meantime; nothing depends on it
+  if (fake_next_start == FAKE_FAILS) {
+    return shim_fail(f, GPUNVME_ERROR_JAVA, "fake start %d failed", fake_starts);
+  }
+  if (fake_next_start == FAKE_ABORTS) {
+    shim_fail(f, GPUNVME_ERROR_JAVA, "fake start aborted");
+    shim_start_aborted(f);
+    for (;;) {
+      pause();
+    }
+  }
+  *to = (table){.close = fake_close, .open = fake_open, .info = fake_info, .transfer = fake_transfer, .flush = fake_flush,
+      .submit = fake_submit, .submit_on_stream = fake_submit_on_stream, .wait = fake_wait, .cancel = fake_cancel,
+      .plan = fake_plan, .text = fake_text, .allocate = fake_allocate, .release = fake_release, .copy = fake_copy,
+      .kinds_open = fake_kinds_open, .kinds_add = fake_kinds_add, .kinds_read = fake_kinds_read,
+      .layers_open = fake_layers_open, .layers_load = fake_layers_load, .layers_prefetch = fake_layers_prefetch,
+      .layers_next = fake_layers_next, .weights_open = fake_weights_open, .weights_read = fake_weights_read,
+      .gpu_open = fake_gpu_open, .gpu_transfer = fake_gpu_transfer, .gpu_start = fake_gpu_start,
+      .gpu_synchronize = fake_gpu_synchronize};
+  if (fake_next_start == FAKE_LEAVES_A_HOLE) {
+    to->gpu_synchronize = NULL;
+  }
+  return GPUNVME_OK;
+}

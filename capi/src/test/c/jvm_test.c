@@ -1,0 +1,231 @@
+// How a virtual machine comes to be, or not; each in a process of its own. Arguments: a folder of a Java, an empty folder.
+#include <dlfcn.h>
+#include <glob.h>
+#include <jni.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include "check.h"
+#include "gpunvme.h"
+
+static const char *java_home, *scratch;
+
+static int open_device(void) {
+  gpunvme_storage *storage = NULL;
+  int code = gpunvme_open("sim:size=1MiB", "cpu", 0, &storage);
+  EXPECT((code >= 0) == (storage != NULL));
+  if (code >= 0) {
+    EXPECT_CODE(GPUNVME_OK, gpunvme_close(storage));
+  }
+  return code;
+}
+
+static void refuses_options(void) {
+  const char *const unknown[] = {"-Xnonsense"};
+  EXPECT_CODE(GPUNVME_ERROR_JAVA, gpunvme_start(java_home, unknown, 1));
+  EXPECT_ERROR("Unrecognized option: -Xnonsense");
+  EXPECT_CODE(GPUNVME_OK, gpunvme_start(java_home, NULL, 0));
+  EXPECT_CODE(GPUNVME_OK, open_device());
+}
+
+static void an_unknown_option_is_named_and_the_next_start_works(void) {
+  in_child(refuses_options);
+}
+
+static void takes_options(void) {
+  const char *const options[] = {"-Xmx200m", "-XX:+UseParallelGC"};
+  setenv("GPUNVME_JAVA_OPTS", "  -Xint  -Dx=y ", 1);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_start(java_home, options, 2));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_start("/nowhere", NULL, 0));
+}
+
+static void options_of_the_caller_and_the_environment_count(void) {
+  in_child(takes_options);
+}
+
+static void gives_up(void) {
+  char jar[PATH_MAX];
+  // It prints what its module system has to say, and the process goes on.
+  EXPECT(freopen("/dev/null", "w", stderr) != NULL);
+  snprintf(jar, sizeof jar, "%s/gpunvme-capi.jar", scratch);
+  FILE *empty = fopen(jar, "w");
+  EXPECT(empty != NULL);
+  fclose(empty);
+  setenv("GPUNVME_HOME", scratch, 1);
+  EXPECT_CODE(GPUNVME_ERROR_JAVA, gpunvme_start(java_home, NULL, 0));
+  EXPECT_ERROR("gave up its start");
+  unsetenv("GPUNVME_HOME");
+  EXPECT_CODE(GPUNVME_ERROR_JAVA, gpunvme_start(java_home, NULL, 0));
+}
+
+static void a_start_that_ends_in_abort_leaves_the_process_alive(void) {
+  in_child(gives_up);
+}
+
+static void is_not_there(void) {
+  EXPECT_CODE(GPUNVME_ERROR_JAVA, gpunvme_start("/nowhere", NULL, 0));
+  EXPECT_ERROR("/nowhere");
+  setenv("GPUNVME_HOME", scratch, 1);
+  EXPECT_CODE(GPUNVME_ERROR_JAVA, open_device());
+  EXPECT_ERROR("GPUNVME_HOME");
+}
+
+static void no_java_and_no_jars_are_errors(void) {
+  in_child(is_not_there);
+}
+
+// As a program does that has a virtual machine for its own purposes.
+static JavaVM *make_vm(const char *option) {
+  char path[PATH_MAX];
+  snprintf(path, sizeof path, "%s/lib/server/libjvm.so", java_home);
+  void *library = dlopen(path, RTLD_NOW);
+  jint (*create)(JavaVM **, void **, void *) = NULL;
+  if (library != NULL) {
+    *(void **)&create = dlsym(library, "JNI_CreateJavaVM");
+  }
+  JavaVMOption options[] = {{.optionString = "-Xrs"}, {.optionString = (char *)option}};
+  JavaVMInitArgs arguments = {.version = JNI_VERSION_10, .nOptions = 2, .options = options};
+  JavaVM *vm = NULL;
+  JNIEnv *env;
+  EXPECT(create != NULL && create(&vm, (void **)&env, &arguments) == JNI_OK);
+  return vm;
+}
+
+static void joins(void) {
+  JavaVM *vm = make_vm("--enable-native-access=ALL-UNNAMED");
+  EXPECT_CODE(GPUNVME_OK, open_device());
+  EXPECT((*vm)->DestroyJavaVM(vm) == JNI_OK); // no thread of ours keeps it
+}
+
+static void a_virtual_machine_that_is_there_is_used(void) {
+  in_child(joins);
+}
+
+static void is_denied(void) {
+  make_vm("--illegal-native-access=deny");
+  EXPECT_CODE(GPUNVME_ERROR_JAVA, open_device());
+  EXPECT_ERROR("--enable-native-access=ALL-UNNAMED");
+}
+
+static void inherits(void) {
+  EXPECT_CODE(GPUNVME_ERROR_FORKED, open_device());
+}
+
+static void forks(void) {
+  make_vm("-Xmx100m");
+  in_child(inherits);
+}
+
+static void a_virtual_machine_of_the_parent_is_not_waited_for(void) {
+  in_child(forks);
+}
+
+static void one_that_allows_nothing_says_what_it_needs(void) {
+  in_child(is_denied);
+}
+
+static atomic_int interrupts, elsewhere;
+static pthread_t main_thread;
+
+static void on_interrupt(int signal) {
+  (void)signal;
+  interrupts++;
+  elsewhere += !pthread_equal(pthread_self(), main_thread);
+}
+
+static void keeps_handlers(void) {
+  const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD, SIGALRM};
+  const int count = sizeof signals / sizeof *signals;
+  struct sigaction action = {.sa_handler = on_interrupt};
+  main_thread = pthread_self();
+  for (int i = 0; i < count; i++) {
+    sigaction(signals[i], &action, NULL);
+  }
+  EXPECT_CODE(GPUNVME_OK, gpunvme_start(java_home, NULL, 0));
+  for (int i = 0; i < count; i++) {
+    struct sigaction now;
+    sigaction(signals[i], NULL, &now);
+    EXPECT(now.sa_handler == on_interrupt);
+  }
+  for (int i = 0; i < 100; i++) {
+    kill(getpid(), signals[i % count]); // taken before kill returns, by this thread unless another takes them
+  }
+  EXPECT(interrupts == 100);
+  EXPECT(elsewhere == 0);
+  // The threads of the virtual machine do not take them even where this one does not.
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, NULL);
+  kill(getpid(), SIGINT);
+  sigset_t pending;
+  sigpending(&pending);
+  EXPECT(sigismember(&pending, SIGINT));
+  EXPECT(interrupts == 100);
+}
+
+static void signals_stay_with_the_program(void) {
+  in_child(keeps_handlers);
+}
+
+// Files that a virtual machine leaves when it is not ended, which ours never is.
+static int left_behind(void) {
+  char pattern[100];
+  glob_t found;
+  snprintf(pattern, sizeof pattern, "/tmp/hsperfdata_*/%d", (int)getpid());
+  int code = glob(pattern, 0, NULL, &found);
+  globfree(&found);
+  return code == 0;
+}
+
+static void is_quiet(void) {
+  char path[PATH_MAX];
+  snprintf(path, sizeof path, "%s/output", scratch);
+  fflush(stdout);
+  int out = dup(1), error = dup(2);
+  EXPECT(freopen(path, "w", stdout) != NULL);
+  dup2(1, 2);
+  int code = gpunvme_start(java_home, NULL, 0);
+  code = code < 0 ? code : open_device();
+  long printed = lseek(1, 0, SEEK_END);
+  dup2(out, 1);
+  dup2(error, 2);
+  EXPECT_CODE(GPUNVME_OK, code);
+  EXPECT(printed == 0);
+  EXPECT(!left_behind());
+}
+
+static void nothing_is_printed(void) {
+  in_child(is_quiet);
+}
+
+static void is_refused(void) {
+  EXPECT_CODE(GPUNVME_ERROR_FORKED, open_device());
+  EXPECT_ERROR("fork");
+}
+
+static void a_fork_is_refused_and_may_end(void) {
+  EXPECT_CODE(GPUNVME_OK, gpunvme_start(java_home, NULL, 0));
+  EXPECT_CODE(GPUNVME_OK, open_device());
+  in_child(is_refused);
+  EXPECT_CODE(GPUNVME_OK, open_device());
+}
+
+int main(int count, char **arguments) {
+  if (count != 3) {
+    return 2;
+  }
+  java_home = arguments[1];
+  scratch = arguments[2];
+  RUN(no_java_and_no_jars_are_errors);
+  RUN(an_unknown_option_is_named_and_the_next_start_works);
+  RUN(options_of_the_caller_and_the_environment_count);
+  RUN(a_start_that_ends_in_abort_leaves_the_process_alive);
+  RUN(a_virtual_machine_that_is_there_is_used);
+  RUN(a_virtual_machine_of_the_parent_is_not_waited_for);
+  RUN(one_that_allows_nothing_says_what_it_needs);
+  RUN(signals_stay_with_the_program);
+  RUN(nothing_is_printed);
+  RUN(a_fork_is_refused_and_may_end); // last: this process has started then
+  return check_failed_tests != 0;
+}
