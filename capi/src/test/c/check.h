@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 static atomic_int check_failures; // of the test that runs
-static int check_failed_tests;
+static int check_failed_tests __attribute__((unused));
 
 #define EXPECT(condition)                                                    \
   do {                                                                       \

@@ -1,0 +1,172 @@
+// Kinds, layers, weights and the names of the first proposals on an embedded device, with the real library.
+#include "device.h"
+
+#define SIZE ((uint64_t)16 << 20)
+#define SEED 11
+
+static gpunvme_storage *filled(void) {
+  gpunvme_storage *storage = open_or_end("sim:size=16MiB", GPUNVME_WRITE);
+  fill_device(storage, SEED, SIZE);
+  return storage;
+}
+
+static void kinds_are_read_by_index(void) {
+  gpunvme_storage *storage = filled();
+  gpunvme_kinds *kinds = NULL;
+  uint64_t address = 0;
+  EXPECT_CODE(GPUNVME_OK, gpunvme_allocate(storage, 65536, &address));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kinds_open(storage, &kinds));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kinds_add(kinds, 1, 1000, 100 * 300, 300));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kinds_add(kinds, -5, 40000, 8 * 100, 8));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kinds_read(kinds, 1, 10, 5, address));
+  EXPECT(holds(storage, address, SEED, 1000 + 10 * 300, 5 * 300));
+  const int32_t numbers[] = {-5, 1, -5};
+  const uint64_t indexes[] = {99, 0, 3}, elements[] = {1, 2, 4};
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kinds_read_many(kinds, numbers, indexes, elements, 3, address, 8 + 600 + 32));
+  EXPECT(holds(storage, address, SEED, 40000 + 99 * 8, 8));
+  EXPECT(holds(storage, address + 8, SEED, 1000, 600));
+  EXPECT(holds(storage, address + 608, SEED, 40000 + 3 * 8, 32));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kinds_read_many(kinds, numbers, indexes, elements, 3, address, 8 + 600 + 31));
+  EXPECT_CODE(GPUNVME_ERROR_NOT_FOUND, gpunvme_kinds_read(kinds, 2, 0, 1, address));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kinds_read(kinds, 1, 99, 2, address));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kinds_read(kinds, 1, UINT64_MAX, 2, address));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kinds_add(kinds, 3, 0, 100, 0));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kinds_add(kinds, 3, 0, 100, 7));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kinds_close(kinds));
+  EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_kinds_read(kinds, 1, 0, 1, address));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_close(storage));
+}
+
+static void layers_come_in_their_order(void) {
+  enum { COUNT = 20 };
+  gpunvme_storage *storage = filled();
+  gpunvme_layer_loader *loader = NULL;
+  uint64_t offsets[COUNT], lengths[COUNT], address = 0, bytes = 0, mine = 0;
+  EXPECT_CODE(GPUNVME_OK, gpunvme_layer_loader_init(storage, 300000, 3, &loader));
+  for (uint64_t i = 0; i < COUNT; i++) {
+    offsets[i] = i * 400000 + i;
+    lengths[i] = 100000 + i * 10000;
+  }
+  EXPECT_CODE(GPUNVME_OK, gpunvme_prefetch_layers(loader, offsets, lengths, COUNT));
+  for (uint64_t i = 0; i < COUNT; i++) {
+    EXPECT_CODE(GPUNVME_OK, gpunvme_next_layer(loader, NULL, &address, &bytes));
+    EXPECT(bytes == lengths[i]);
+    EXPECT(holds(storage, address, SEED, offsets[i], bytes));
+  }
+  EXPECT_CODE(GPUNVME_ERROR_NOT_FOUND, gpunvme_next_layer(loader, NULL, &address, &bytes));
+  EXPECT(address == 0 && bytes == 0);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_allocate(storage, 200000, &mine));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_load_layer(loader, 12345, 200000, mine));
+  EXPECT(holds(storage, mine, SEED, 12345, 200000));
+  offsets[0] = SIZE - 10;
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_prefetch_layers(loader, offsets, lengths, 1));
+  lengths[1] = 300001;
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_prefetch_layers(loader, offsets + 1, lengths + 1, 1));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_prefetch_layers(loader, offsets + 2, lengths + 2, 5)); // and nobody takes them
+  EXPECT_CODE(GPUNVME_OK, gpunvme_layer_loader_destroy(loader));
+  EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_next_layer(loader, NULL, &address, &bytes));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_layer_loader_init(storage, 300000, 0, &loader));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_layer_loader_init(storage, 300000, 1025, &loader));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_close(storage));
+}
+
+// Two tensors: "a" of 4 times 6 float32, "b" of 100 bytes.
+static void write_model(const char *path) {
+  static const char header[] =
+      "{\"a\":{\"dtype\":\"F32\",\"shape\":[4,6],\"data_offsets\":[0,96]},"
+      "\"b\":{\"dtype\":\"U8\",\"shape\":[100],\"data_offsets\":[96,196]}}";
+  uint64_t length = sizeof header - 1;
+  uint8_t data[196];
+  fill(data, SEED, 0, sizeof data);
+  FILE *out = fopen(path, "w");
+  EXPECT(out != NULL && fwrite(&length, 8, 1, out) == 1 && fwrite(header, length, 1, out) == 1 &&
+         fwrite(data, sizeof data, 1, out) == 1);
+  fclose(out);
+}
+
+static void weights_are_read_and_sliced(void) {
+  char path[] = "/tmp/gpunvme-capi-XXXXXX", file[64], text[4000];
+  uint8_t a[96] = {0}, b[100] = {0}, columns[48] = {0};
+  gpunvme_weights *weights = NULL;
+  EXPECT(mkdtemp(path) != NULL);
+  snprintf(file, sizeof file, "%s/model.safetensors", path);
+  write_model(file);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_weights_open(file, accelerator(), &weights));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_weights_describe(weights, text, sizeof text, NULL));
+  const char *at_a = strstr(text, "\"a\""), *at_b = strstr(text, "\"b\"");
+  EXPECT(at_a != NULL && at_b != NULL && strstr(text, "F32") != NULL);
+  uint32_t number_a = at_a > at_b, number_b = !number_a;
+  const gpunvme_tensor_read reads[] = {
+      {.tensor = number_a, .dimension = -1, .address = (uintptr_t)a, .capacity = sizeof a},
+      {.tensor = number_b, .dimension = -1, .address = (uintptr_t)b, .capacity = sizeof b},
+      {.tensor = number_a, .dimension = 1, .start = 2, .stop = 5, .address = (uintptr_t)columns, .capacity = sizeof columns},
+  };
+  EXPECT_CODE(GPUNVME_OK, gpunvme_weights_read(weights, reads, 3));
+  EXPECT(first_wrong(a, SEED, 0, sizeof a) == sizeof a);
+  EXPECT(first_wrong(b, SEED, 96, sizeof b) == sizeof b);
+  for (uint64_t row = 0; row < 4; row++) {
+    EXPECT(first_wrong(columns + row * 12, SEED, row * 24 + 8, 12) == 12);
+  }
+  gpunvme_tensor_read wrong = reads[0];
+  wrong.capacity = 95;
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_weights_read(weights, &wrong, 1));
+  wrong = reads[0];
+  wrong.tensor = 2;
+  EXPECT_CODE(GPUNVME_ERROR_NOT_FOUND, gpunvme_weights_read(weights, &wrong, 1));
+  wrong = reads[2];
+  wrong.stop = 7;
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_weights_read(weights, &wrong, 1));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_weights_close(weights));
+  EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_weights_read(weights, reads, 1));
+  FILE *damaged = fopen(file, "r+");
+  fwrite("\xff\xff\xff\xff\xff\xff\xff\x7f", 8, 1, damaged);
+  fclose(damaged);
+  EXPECT_CODE(GPUNVME_ERROR_FORMAT, gpunvme_weights_open(file, accelerator(), &weights));
+  EXPECT(weights == NULL);
+  unlink(file);
+  rmdir(path);
+  EXPECT_CODE(GPUNVME_ERROR_NOT_FOUND, gpunvme_weights_open(file, accelerator(), &weights));
+}
+
+static void blocks_by_the_first_names(void) {
+  nvme_gpu *gpu = nvme_gpu_init("sim:size=16MiB");
+  uint8_t blocks[8 * 512], back[8 * 512] = {0}, later[8 * 512] = {0};
+  EXPECT(gpu != NULL);
+  fill(blocks, SEED, 0, sizeof blocks);
+  EXPECT_CODE(GPUNVME_OK, nvme_gpu_write(gpu, 100, 8, blocks));
+  EXPECT_CODE(GPUNVME_OK, nvme_gpu_read(gpu, 100, 8, back));
+  EXPECT(memcmp(back, blocks, sizeof back) == 0);
+  for (uint64_t i = 0; i < 8; i++) {
+    EXPECT_CODE(GPUNVME_OK, nvme_gpu_read_async(gpu, 107 - i, 1, later + i * 512, NULL));
+  }
+  EXPECT_CODE(GPUNVME_OK, nvme_gpu_synchronize(gpu));
+  for (uint64_t i = 0; i < 8; i++) {
+    EXPECT(first_wrong(later + i * 512, SEED, (7 - i) * 512, 512) == 512);
+  }
+  EXPECT_CODE(GPUNVME_OK, nvme_gpu_write_async(gpu, 200, 8, blocks, NULL));
+  EXPECT_CODE(GPUNVME_OK, nvme_gpu_synchronize(gpu));
+  EXPECT_CODE(GPUNVME_OK, nvme_gpu_read(gpu, 200, 8, back));
+  EXPECT(memcmp(back, blocks, sizeof back) == 0);
+  nvme_read_request *request = nvme_read_request_create(gpu);
+  EXPECT(request != NULL);
+  EXPECT_CODE(GPUNVME_OK, nvme_read_request_add_kind(request, 3, 100, 8, 64));
+  EXPECT_CODE(GPUNVME_OK, read_nvme_kind(request, 3, 5, 7, back));
+  EXPECT(first_wrong(back, SEED, 5 * 64, 7 * 64) == 7 * 64);
+  EXPECT_CODE(GPUNVME_ERROR_NOT_FOUND, read_nvme_kind(request, 4, 0, 1, back));
+  nvme_read_request_destroy(request);
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, nvme_gpu_read(gpu, (16 << 20) / 512, 1, back));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, nvme_gpu_read(gpu, UINT64_MAX / 2, 1, back));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, nvme_gpu_read(gpu, 0, UINT64_MAX / 2, back));
+  nvme_gpu_cleanup(gpu);
+  EXPECT_CODE(GPUNVME_ERROR_CLOSED, nvme_gpu_read(gpu, 0, 1, back));
+  EXPECT(nvme_gpu_init("/dev/no-such-nvme") == NULL);
+  EXPECT_ERROR("/dev/no-such-nvme");
+}
+
+int main(void) {
+  RUN(kinds_are_read_by_index);
+  RUN(layers_come_in_their_order);
+  RUN(weights_are_read_and_sliced);
+  RUN(blocks_by_the_first_names);
+  return check_failed_tests != 0;
+}
