@@ -17,10 +17,10 @@ static void kinds_are_read_by_index(void) {
   EXPECT_CODE(GPUNVME_OK, gpunvme_allocate(storage, 65536, &address));
   EXPECT_CODE(GPUNVME_OK, gpunvme_kinds_open(storage, &kinds));
   EXPECT_CODE(GPUNVME_OK, gpunvme_kinds_add(kinds, 1, 1000, 100 * 300, 300));
-  EXPECT_CODE(GPUNVME_OK, gpunvme_kinds_add(kinds, -5, 40000, 8 * 100, 8));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kinds_add(kinds, 5, 40000, 8 * 100, 8));
   EXPECT_CODE(GPUNVME_OK, gpunvme_kinds_read(kinds, 1, 10, 5, address));
   EXPECT(holds(storage, address, SEED, 1000 + 10 * 300, 5 * 300));
-  const int32_t numbers[] = {-5, 1, -5};
+  const int32_t numbers[] = {5, 1, 5};
   const uint64_t indexes[] = {99, 0, 3}, elements[] = {1, 2, 4};
   EXPECT_CODE(GPUNVME_OK, gpunvme_kinds_read_many(kinds, numbers, indexes, elements, 3, address, 8 + 600 + 32));
   EXPECT(holds(storage, address, SEED, 40000 + 99 * 8, 8));
@@ -31,6 +31,7 @@ static void kinds_are_read_by_index(void) {
   EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kinds_read(kinds, 1, 99, 2, address));
   EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kinds_read(kinds, 1, UINT64_MAX, 2, address));
   EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kinds_add(kinds, 3, 0, 100, 0));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kinds_add(kinds, -1, 0, 100, 10));
   EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kinds_add(kinds, 3, 0, 100, 7));
   EXPECT_CODE(GPUNVME_OK, gpunvme_kinds_close(kinds));
   EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_kinds_read(kinds, 1, 0, 1, address));
