@@ -1,0 +1,260 @@
+"""The C library, declared as ``gpunvme.h`` has it. The only module that calls it without a check.
+
+ctypes gives the interpreter's lock away during each call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable
+from ctypes import POINTER, Structure, c_char_p, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
+from pathlib import Path
+from typing import Any, Final
+
+from .errors import BY_CODE, ForkedError, GpuNvmeError, InternalError, NotFoundError
+
+OK: Final = 0
+PENDING: Final = 1
+WRITE: Final = 1
+FOREVER: Final = 2**64 - 1
+
+# A main thread looks for signals as often as this while it waits.
+SLICE_NS: Final = 100_000_000
+
+
+class Info(Structure):
+    _fields_ = [("size", c_uint64), ("alignment", c_uint32), ("gpu", c_uint32), ("gpu_bytes", c_uint64)]
+
+
+class Range(Structure):
+    _fields_ = [("offset", c_uint64), ("address", c_uint64), ("bytes", c_uint64)]
+
+
+class PlanInfo(Structure):
+    _fields_ = [
+        ("ios", c_uint64),
+        ("bytes", c_uint64),
+        ("bytes_overread", c_uint64),
+        ("bytes_staged", c_uint64),
+    ]
+
+
+class TensorRead(Structure):
+    _fields_ = [
+        ("tensor", c_uint32),
+        ("dimension", c_int32),
+        ("start", c_uint64),
+        ("stop", c_uint64),
+        ("address", c_uint64),
+        ("capacity", c_uint64),
+    ]
+
+
+_handle = c_void_p
+_handle_out = POINTER(c_void_p)
+_u64_out = POINTER(c_uint64)
+_u64s = POINTER(c_uint64)
+_text = (_handle, c_void_p, c_size_t, POINTER(c_size_t))
+_many = (_handle, POINTER(Range), c_size_t)
+_one = (_handle, c_uint64, c_uint64, c_uint64)
+
+# name: (what it returns, what it takes)
+FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
+    "gpunvme_version": (c_char_p, ()),
+    "gpunvme_last_error": (c_char_p, ()),
+    "gpunvme_last_errno": (c_int, ()),
+    "gpunvme_start": (c_int, (c_char_p, POINTER(c_char_p), c_size_t)),
+    "gpunvme_open": (c_int, (c_char_p, c_char_p, c_uint32, _handle_out)),
+    "gpunvme_close": (c_int, (_handle,)),
+    "gpunvme_get_info": (c_int, (_handle, POINTER(Info))),
+    "gpunvme_read": (c_int, _one),
+    "gpunvme_write": (c_int, _one),
+    "gpunvme_flush": (c_int, (_handle,)),
+    "gpunvme_read_ranges": (c_int, _many),
+    "gpunvme_write_ranges": (c_int, _many),
+    "gpunvme_submit_read": (c_int, (*_many, _handle_out)),
+    "gpunvme_submit_write": (c_int, (*_many, _handle_out)),
+    "gpunvme_submit_read_on_stream": (c_int, (*_one, c_void_p, _handle_out)),
+    "gpunvme_submit_write_on_stream": (c_int, (*_one, c_void_p, _handle_out)),
+    "gpunvme_poll": (c_int, (_handle,)),
+    "gpunvme_wait": (c_int, (_handle, c_uint64)),
+    "gpunvme_cancel": (c_int, (_handle,)),
+    "gpunvme_request_free": (c_int, (_handle,)),
+    "gpunvme_plan": (c_int, (*_many, POINTER(PlanInfo))),
+    "gpunvme_stats": (c_int, _text),
+    "gpunvme_explain": (c_int, _text),
+    "gpunvme_allocate": (c_int, (_handle, c_uint64, _u64_out)),
+    "gpunvme_free": (c_int, (_handle, c_uint64)),
+    "gpunvme_copy_to_host": (c_int, (_handle, c_void_p, c_uint64, c_uint64)),
+    "gpunvme_copy_from_host": (c_int, (_handle, c_uint64, c_void_p, c_uint64)),
+    "gpunvme_kinds_open": (c_int, (_handle, _handle_out)),
+    "gpunvme_kinds_add": (c_int, (_handle, c_int32, c_uint64, c_uint64, c_uint64)),
+    "gpunvme_kinds_read": (c_int, (_handle, c_int32, c_uint64, c_uint64, c_uint64)),
+    "gpunvme_kinds_read_many": (
+        c_int,
+        (_handle, POINTER(c_int32), _u64s, _u64s, c_size_t, c_uint64, c_uint64),
+    ),
+    "gpunvme_kinds_close": (c_int, (_handle,)),
+    "gpunvme_layer_loader_init": (c_int, (_handle, c_uint64, c_uint32, _handle_out)),
+    "gpunvme_load_layer": (c_int, _one),
+    "gpunvme_prefetch_layers": (c_int, (_handle, _u64s, _u64s, c_size_t)),
+    "gpunvme_next_layer": (c_int, (_handle, c_void_p, _u64_out, _u64_out)),
+    "gpunvme_layer_loader_destroy": (c_int, (_handle,)),
+    "gpunvme_weights_open": (c_int, (c_char_p, c_char_p, _handle_out)),
+    "gpunvme_weights_describe": (c_int, _text),
+    "gpunvme_weights_read": (c_int, (_handle, POINTER(TensorRead), c_size_t)),
+    "gpunvme_weights_close": (c_int, (_handle,)),
+    "nvme_gpu_init": (_handle, (c_char_p,)),
+    "nvme_gpu_read": (c_int, (_handle, c_uint64, c_uint64, c_void_p)),
+    "nvme_gpu_read_async": (c_int, (_handle, c_uint64, c_uint64, c_void_p, c_void_p)),
+    "nvme_gpu_write": (c_int, (_handle, c_uint64, c_uint64, c_void_p)),
+    "nvme_gpu_write_async": (c_int, (_handle, c_uint64, c_uint64, c_void_p, c_void_p)),
+    "nvme_gpu_synchronize": (c_int, (_handle,)),
+    "nvme_gpu_cleanup": (None, (_handle,)),
+    "nvme_read_request_create": (_handle, (_handle,)),
+    "nvme_read_request_add_kind": (c_int, (_handle, c_int, c_uint64, c_uint64, c_uint64)),
+    "read_nvme_kind": (c_int, (_handle, c_int, c_uint64, c_uint64, c_void_p)),
+    "nvme_read_request_destroy": (None, (_handle,)),
+}
+
+_loading = threading.Lock()
+_loaded: ctypes.CDLL | None = None
+
+
+def places() -> list[Path]:
+    """Where the library is looked for, in this order; GPUNVME_LIBRARY alone if it is set."""
+    named = os.environ.get("GPUNVME_LIBRARY")
+    if named:
+        return [Path(named)]
+    package = Path(__file__).resolve().parent
+    return [package / "libgpunvme.so", package.parents[2] / "capi" / "target" / "libgpunvme.so"]
+
+
+def lib() -> Any:
+    """The library, loaded by the first call. Any thread."""
+    global _loaded
+    if _loaded is None:
+        with _loading:
+            if _loaded is None:
+                _loaded = _load()
+    return _loaded
+
+
+def _load() -> ctypes.CDLL:
+    looked = places()
+    found = next((p for p in looked if p.is_file()), None)
+    try:
+        # The last resort is what the system's loader knows: an installed libgpunvme.
+        library = ctypes.CDLL(str(found or "libgpunvme.so"))
+    except OSError as e:
+        if found is None:
+            raise NotFoundError.of(
+                f"libgpunvme.so was found neither in {', '.join(map(str, looked))} nor by the system's loader;"
+                " build it with ./test, or set GPUNVME_LIBRARY"
+            ) from e
+        raise GpuNvmeError.of(f"{found} cannot be loaded: {e}") from e
+    for name, (result, arguments) in FUNCTIONS.items():
+        try:
+            function = getattr(library, name)
+        except AttributeError as e:
+            raise GpuNvmeError.of(
+                f"{found or library._name} has no {name}: it is of another version than this package"
+            ) from e
+        function.restype = result
+        function.argtypes = arguments
+    return library
+
+
+def version() -> str:
+    """Of the C library."""
+    text: bytes = lib().gpunvme_version()
+    return text.decode()
+
+
+def failure(code: int) -> GpuNvmeError:
+    """What the last call of this thread failed with."""
+    library = lib()
+    text: bytes = library.gpunvme_last_error() or b""
+    error: int = library.gpunvme_last_errno()
+    message = text.decode("utf-8", "replace") or f"failed with code {code}"
+    kind = BY_CODE.get(code, InternalError)
+    if kind is ForkedError:
+        message += (
+            " (start processes with multiprocessing.get_context('spawn'), or use the library in the child only)"
+        )
+    return kind.of(message, error)
+
+
+def check(code: int) -> int:
+    """Passes on what is no failure."""
+    if code < 0:
+        raise failure(code)
+    return code
+
+
+def read_text(function: Callable[..., int], handle: int) -> str:
+    """Calls a function that fills in text, with as much room as it needs."""
+    capacity = 16384
+    while True:
+        text = ctypes.create_string_buffer(capacity)
+        needed = c_size_t()
+        check(function(handle, text, capacity, ctypes.byref(needed)))
+        if needed.value <= capacity:
+            return text.value.decode("utf-8", "replace")
+        capacity = needed.value
+
+
+def encoded(text: str | os.PathLike[str]) -> bytes:
+    """A path or address as the C library takes it."""
+    plain = os.fsencode(text)
+    if b"\0" in plain:
+        raise ValueError("an address has no null characters in it")
+    return plain
+
+
+def start(java_home: str | None = None, options: list[str] | None = None) -> None:
+    """Starts the Java virtual machine, which other calls do by themselves: for those who want to say how."""
+    given = [o.encode() for o in options or []]
+    array = (c_char_p * len(given))(*given) if given else None
+    check(lib().gpunvme_start(java_home.encode() if java_home else None, array, len(given)))
+
+
+def interruptible(call: Callable[[], int], stop: Callable[[], object]) -> None:
+    """Makes a call that has no time limit of its own so that Ctrl-C ends it: ``stop`` has to make it return.
+
+    Signals are for the main thread, so others simply call.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        check(call())
+        return
+    todo = [call]
+    failed: list[BaseException] = []
+    over = threading.Event()
+
+    def run() -> None:
+        try:
+            # Its last name is gone when it is over, and so is what it keeps.
+            check(todo.pop()())
+        except BaseException as e:
+            failed.append(e)
+        finally:
+            over.set()
+
+    # Not joined: a join that is interrupted takes the thread for ended (CPython 3.11).
+    threading.Thread(target=run, name="gpunvme-call", daemon=True).start()
+    try:
+        while not over.wait(SLICE_NS / 1e9):
+            pass
+    except BaseException:
+        stop()
+        over.wait()
+        failed.clear()
+        raise
+    if failed:
+        error = failed.pop()
+        try:
+            raise error
+        finally:
+            del error  # its frames hold it

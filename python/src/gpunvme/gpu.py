@@ -1,0 +1,93 @@
+"""One device counted in logical blocks: the interface of the project's first proposals."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from .errors import DeniedError, InvalidError, UnsupportedError
+from .memory import DeviceArray
+from .request import Request
+from .storage import Storage
+
+_SECTOR = 512
+_MIB = 1 << 20
+
+
+class NVMeGPU:
+    """An SSD (or a file, in blocks of 512 bytes) whose blocks are read into GPU memory.
+
+    :param uri: ``/dev/nvme0n1``, or anything that :class:`~gpunvme.Storage` takes
+    :param accelerator: as there
+    :param block_bytes: of a logical block; None: the device's
+    :param write: None: where that is allowed
+    """
+
+    def __init__(
+        self,
+        uri: str | os.PathLike[str],
+        accelerator: str | None = None,
+        block_bytes: int | None = None,
+        write: bool | None = None,
+    ) -> None:
+        self.storage = _open(uri, accelerator, write)
+        self.block_bytes = block_bytes or _block_bytes(os.fspath(uri), self.storage)
+
+    def read(self, lba: int, count: int, gpu_ptr: Any) -> int:
+        """Reads count blocks from lba on to an address or any memory, waits, and says how many bytes."""
+        return self.storage.read(lba * self.block_bytes, gpu_ptr, count * self.block_bytes)
+
+    def write(self, lba: int, count: int, gpu_ptr: Any) -> int:
+        """Writes count blocks from lba on, waits, and says how many bytes."""
+        return self.storage.write(lba * self.block_bytes, gpu_ptr, count * self.block_bytes)
+
+    def read_async(self, lba: int, count: int, gpu_ptr: Any, stream: Any = None) -> Request:
+        """Reads without waiting."""
+        return self.storage.submit_read(lba * self.block_bytes, gpu_ptr, count * self.block_bytes, stream)
+
+    def write_async(self, lba: int, count: int, gpu_ptr: Any, stream: Any = None) -> Request:
+        """Writes without waiting."""
+        return self.storage.submit_write(lba * self.block_bytes, gpu_ptr, count * self.block_bytes, stream)
+
+    def read_to_gpu(self, lba: int, size_mb: float) -> DeviceArray:
+        """Reads so many MiB into new GPU memory."""
+        return self.storage.read_array(lba * self.block_bytes, int(size_mb * _MIB))
+
+    def flush(self) -> None:
+        """What was written is on stable storage when this returns."""
+        self.storage.flush()
+
+    def close(self) -> None:
+        self.storage.close()
+
+    def __enter__(self) -> NVMeGPU:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"NVMeGPU({self.storage.uri!r}, blocks of {self.block_bytes} bytes)"
+
+
+def _open(uri: str | os.PathLike[str], accelerator: str | None, write: bool | None) -> Storage:
+    if write is None:
+        try:
+            return Storage(uri, accelerator, write=True)
+        except (DeniedError, UnsupportedError, InvalidError):
+            write = False  # if that is not why, it says so again
+    return Storage(uri, accelerator, write)
+
+
+def _block_bytes(uri: str, storage: Storage) -> int:
+    path = uri.removeprefix("file:").split("?")[0]
+    if uri.startswith("file:") or path.startswith((".", "/")):
+        name = Path(path).resolve().name
+        for parent in (f"/sys/class/block/{name}", f"/sys/class/block/{name}/.."):
+            try:
+                return int(Path(parent, "queue/logical_block_size").read_text())
+            except (OSError, ValueError):
+                continue
+        return _SECTOR
+    return storage.alignment  # of a controller: its logical block

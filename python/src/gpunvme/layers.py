@@ -1,0 +1,97 @@
+"""Layers of a model, brought into a ring of slots in the order in which they are needed."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator
+from ctypes import byref, c_uint64, c_void_p
+from typing import Any
+
+from . import _native
+from ._handle import Handle
+from .errors import NotFoundError
+from .memory import DeviceArray, region, stream_handle
+from .storage import Storage
+
+
+class LayerLoader:
+    """A ring of ``pipeline_depth`` (1..1024) slots for layers of at most ``max_layer_bytes``.
+
+    All of its memory is taken when it is made. Ctrl-C in :meth:`load` or :meth:`next` closes the loader.
+    Safe for all threads; each layer is handed out once.
+    """
+
+    def __init__(self, storage: Storage, max_layer_bytes: int, pipeline_depth: int) -> None:
+        library = _native.lib()
+        native = c_void_p()
+        _native.check(
+            library.gpunvme_layer_loader_init(storage._handle.open, max_layer_bytes, pipeline_depth, byref(native))
+        )
+        assert native.value is not None
+        self._storage = storage  # stays open longer
+        self._handle = Handle(native.value, library.gpunvme_layer_loader_destroy, "the layer loader")
+        self._handle.own(self)
+
+    def load(self, offset: int, into: Any, bytes: int | None = None) -> int:
+        """Reads one layer to memory of the caller, waits, and says how many bytes."""
+        target = region(into, bytes, writable=True)
+        target.settle()
+        native = self._handle.open
+        library = _native.lib()
+        _native.interruptible(
+            lambda: int(library.gpunvme_load_layer(native, offset, target.nbytes, target.address)), self.close
+        )
+        return target.nbytes
+
+    def prefetch(self, layers: Iterable[tuple[int, int]]) -> None:
+        """Says which ``(offset, bytes)`` :meth:`next` gives next; they are read ahead. Does not wait."""
+        offsets, lengths = array("Q"), array("Q")
+        for offset, nbytes in layers:
+            offsets.append(offset)
+            lengths.append(nbytes)
+        n = len(offsets)
+        if n:
+            _native.check(
+                _native.lib().gpunvme_prefetch_layers(
+                    self._handle.open, (c_uint64 * n).from_buffer(offsets), (c_uint64 * n).from_buffer(lengths), n
+                )
+            )
+
+    def next(self, stream: Any = None) -> DeviceArray | None:
+        """The next layer, in the ring, or None when none was named any more.
+
+        It is valid until the next call of this method. With a stream, the stream waits for the data, and the slot
+        is used again when the stream has come so far at the next call; without one this waits for the data.
+        """
+        native = self._handle.open
+        library = _native.lib()
+        address, nbytes = c_uint64(), c_uint64()
+        handle = None if stream is None else stream_handle(stream)
+
+        def call() -> int:
+            return int(library.gpunvme_next_layer(native, handle, byref(address), byref(nbytes)))
+
+        try:
+            if stream is None:
+                _native.interruptible(call, self.close)
+            else:
+                _native.check(call())
+        except NotFoundError:
+            return None
+        return DeviceArray(
+            self._storage._handle, address.value, nbytes.value, self._storage.on_gpu, keep=self
+        )
+
+    def __iter__(self) -> Iterator[DeviceArray]:
+        """The layers that were named, each valid until the next one."""
+        while (layer := self.next()) is not None:
+            yield layer
+
+    def close(self) -> None:
+        self._handle.close()
+
+    def __enter__(self) -> LayerLoader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,304 @@
+"""Where bytes go to and come from: whatever shows its memory, and memory of the accelerator that we own."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import numbers
+import sys
+import weakref
+from collections.abc import Callable, Sequence
+from ctypes import POINTER, PYFUNCTYPE, Structure, c_char_p, c_int, c_ssize_t, c_uint64, c_void_p, py_object
+from typing import TYPE_CHECKING, Any, Final
+
+from . import _cuda, _dlpack, _native
+
+if TYPE_CHECKING:
+    from ._handle import Handle
+
+_NOTHING: Final[Callable[[], None]] = lambda: None  # noqa: E731
+
+
+class _PyBuffer(Structure):
+    # Py_buffer; part of the stable ABI since 3.11
+    _fields_ = [
+        ("buf", c_void_p),
+        ("obj", c_void_p),
+        ("len", c_ssize_t),
+        ("itemsize", c_ssize_t),
+        ("readonly", c_int),
+        ("ndim", c_int),
+        ("format", c_char_p),
+        ("shape", POINTER(c_ssize_t)),
+        ("strides", POINTER(c_ssize_t)),
+        ("suboffsets", POINTER(c_ssize_t)),
+        ("internal", c_void_p),
+    ]
+
+
+_WRITABLE: Final = 1
+_get_buffer = PYFUNCTYPE(c_int, py_object, POINTER(_PyBuffer), c_int)(("PyObject_GetBuffer", ctypes.pythonapi))
+_release_buffer = PYFUNCTYPE(None, POINTER(_PyBuffer))(("PyBuffer_Release", ctypes.pythonapi))
+_has_buffer = PYFUNCTYPE(c_int, py_object)(("PyObject_CheckBuffer", ctypes.pythonapi))
+
+
+class _Buffer:
+    """Holds an object by the buffer protocol: a bytearray, for one, keeps its size meanwhile."""
+
+    def __init__(self, owner: Any, writable: bool) -> None:
+        self._view = _PyBuffer()
+        self._held = False
+        _get_buffer(owner, self._view, _WRITABLE if writable else 0)  # raises BufferError
+        self._held = True
+        self.address: int = self._view.buf or 0
+        self.nbytes: int = self._view.len
+
+    def __del__(self, _release: Any = _release_buffer) -> None:
+        if self._held:
+            self._held = False
+            _release(self._view)
+
+
+class Region:
+    """A piece of memory: address, length, what keeps it alive, and how to wait for what is at work in it."""
+
+    __slots__ = ("address", "nbytes", "keep", "settle")
+
+    def __init__(self, address: int, nbytes: int, keep: Any, settle: Callable[[], None] = _NOTHING) -> None:
+        self.address = address
+        self.nbytes = nbytes
+        self.keep = keep
+        self.settle = settle
+
+
+def region(memory: Any, nbytes: int | None = None, *, writable: bool) -> Region:
+    """The memory of an object, all of it or its first nbytes.
+
+    It takes torch tensors, objects with ``__cuda_array_interface__``, the buffer protocol or ``__dlpack__``, and
+    addresses: int, or what turns into one (a ``DeviceAllocation`` of PyCUDA), with nbytes. Memory has to be
+    contiguous; strides and other layouts raise BufferError.
+    """
+    if nbytes is not None and nbytes < 0:
+        raise ValueError(f"bytes has to be 0 or more: {nbytes}")
+    found = _find(memory, writable)
+    if found is None:
+        address = _address(memory)
+        if nbytes is None:
+            raise TypeError("an address needs bytes: how much is to be moved")
+        return Region(address, nbytes, memory)
+    if nbytes is not None:
+        if nbytes > found.nbytes:
+            raise ValueError(f"{nbytes} bytes do not fit into {type(memory).__name__} of {found.nbytes}")
+        found.nbytes = nbytes
+    return found
+
+
+def _find(memory: Any, writable: bool) -> Region | None:
+    if isinstance(memory, DeviceArray):
+        return Region(memory.address, memory.nbytes, memory)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(memory, torch.Tensor):
+        return _tensor(torch, memory)
+    if isinstance(memory, numbers.Integral):
+        return None
+    interface = getattr(memory, "__cuda_array_interface__", None)
+    if interface is not None:
+        return _cuda_array(memory, interface, writable)
+    if _has_buffer(memory):
+        buffer = _Buffer(memory, writable)
+        return Region(buffer.address, buffer.nbytes, buffer)
+    if hasattr(memory, "__dlpack__"):
+        imported = _dlpack.Imported(memory)
+        if writable and imported.read_only:
+            raise BufferError(f"{type(memory).__name__} is read-only")
+        address = imported.address
+        settle = (lambda: _cuda.synchronize(1, address)) if imported.on_gpu else _NOTHING
+        return Region(address, imported.nbytes, (memory, imported), settle)
+    return None
+
+
+def _tensor(torch: Any, tensor: Any) -> Region:
+    if tensor.layout is not torch.strided or not tensor.is_contiguous():
+        raise BufferError("a tensor has to be contiguous: use .contiguous(), or read into one that is and copy")
+    if tensor.is_conj() or tensor.is_neg():
+        raise BufferError("a conjugated or negated view does not show its memory: use .resolve_conj().resolve_neg()")
+    kind = tensor.device.type
+    if kind not in ("cuda", "cpu"):
+        raise TypeError(f"a tensor has to be on a CUDA GPU or the CPU, not on {tensor.device}")
+    settle = _NOTHING
+    if kind == "cuda":
+        # Its memory may be at work in this stream still, even as that of a tensor that was dropped.
+        def settle() -> None:
+            torch.cuda.current_stream(tensor.device).synchronize()
+
+    return Region(tensor.data_ptr(), tensor.element_size() * tensor.numel(), tensor, settle)
+
+
+def _cuda_array(memory: Any, interface: dict[str, Any], writable: bool) -> Region:
+    if interface.get("mask") is not None:
+        raise BufferError(f"{type(memory).__name__} has a mask")
+    shape = tuple(interface["shape"])
+    item = int(interface["typestr"][2:])
+    strides = interface.get("strides")
+    if not _dlpack.contiguous(shape, None if strides is None else tuple(strides), item):
+        raise BufferError(f"memory has to be contiguous: shape {shape}, strides {strides}")
+    address, read_only = interface["data"]
+    if writable and read_only:
+        raise BufferError(f"{type(memory).__name__} is read-only")
+    stream = interface.get("stream")
+    settle = _NOTHING if stream is None else (lambda: _cuda.synchronize(int(stream), int(address)))
+    return Region(int(address or 0), item * math.prod(shape), memory, settle)
+
+
+def _address(memory: Any) -> int:
+    if isinstance(memory, bool) or not (hasattr(memory, "__index__") or hasattr(memory, "__int__")):
+        raise TypeError(
+            f"{type(memory).__name__} shows no memory: it has neither __cuda_array_interface__, __dlpack__, nor the"
+            " buffer protocol, and is no address"
+        )
+    address = int(memory)
+    if not 0 < address < 2**64:
+        raise ValueError(f"no address: {address:#x}")
+    return address
+
+
+def stream_handle(stream: Any) -> int:
+    """The CUstream of a stream of PyTorch, CuPy, PyCUDA or CUDA's own Python package, or an int."""
+    protocol = getattr(stream, "__cuda_stream__", None)
+    if protocol is not None:
+        return int((protocol() if callable(protocol) else protocol)[1])
+    for name in ("cuda_stream", "ptr", "handle"):
+        value = getattr(stream, name, None)
+        if value is not None:
+            return int(value)
+    return int(stream)
+
+
+class DeviceArray:
+    """Memory of a storage's accelerator, freed when nothing uses it any more.
+
+    On a GPU it has ``__cuda_array_interface__`` (CuPy, Numba, PyTorch take it), on the CPU stand-in
+    ``__array_interface__`` (``numpy.asarray`` takes it) and, from Python 3.12, the buffer protocol; DLPack on both.
+    """
+
+    def __init__(
+        self,
+        handle: Handle,
+        address: int,
+        nbytes: int,
+        on_gpu: bool,
+        shape: Sequence[int] | None = None,
+        dtype: str = "|u1",
+        keep: Any = None,
+    ) -> None:
+        self._handle = handle
+        self._keep = keep
+        self._on_gpu = on_gpu
+        self.address = address
+        self.nbytes = nbytes
+        self.dtype = dtype
+        item = _item(dtype)
+        if shape is None:
+            if nbytes % item != 0:
+                raise ValueError(f"{nbytes} bytes are no whole number of {dtype}")
+            shape = (nbytes // item,)
+        self.shape: tuple[int, ...] = tuple(shape)
+        if math.prod(self.shape) * item != nbytes:
+            raise ValueError(f"shape {self.shape} of {dtype} has not {nbytes} bytes")
+
+    @classmethod
+    def allocate(
+        cls, handle: Handle, nbytes: int, on_gpu: bool, shape: Sequence[int] | None = None, dtype: str = "|u1"
+    ) -> DeviceArray:
+        """Takes zeroed memory of the storage; the storage is closed when that is free again."""
+        address = c_uint64()
+        array = cls(handle, 0, nbytes, on_gpu, shape, dtype)
+        handle.retain()
+        try:
+            _native.check(_native.lib().gpunvme_allocate(handle.open, nbytes, ctypes.byref(address)))
+        except BaseException:
+            handle.release()
+            raise
+        array.address = address.value
+        array._keep = _Owned(handle, address.value)
+        return array
+
+    def view(self, dtype: str, shape: Sequence[int] | None = None) -> DeviceArray:
+        """The same memory as another type ("<f2", "<f4", "|u1") or shape."""
+        return DeviceArray(self._handle, self.address, self.nbytes, self._on_gpu, shape, dtype, self._keep or self)
+
+    def tobytes(self) -> bytes:
+        """A copy in host memory."""
+        text = bytearray(self.nbytes)
+        if self.nbytes:
+            host = (ctypes.c_char * self.nbytes).from_buffer(text)
+            address = ctypes.addressof(host)
+            _native.check(
+                _native.lib().gpunvme_copy_to_host(self._handle.native, address, self.address, self.nbytes)
+            )
+        return bytes(text)
+
+    def __len__(self) -> int:
+        return self.shape[0] if self.shape else 1
+
+    def __repr__(self) -> str:
+        where = "GPU" if self._on_gpu else "host"
+        return f"DeviceArray({self.nbytes} bytes of {where} memory at {self.address:#x}, {self.shape} {self.dtype})"
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        if not self._on_gpu:
+            raise AttributeError("this memory is the host's: there is no GPU")
+        return self._interface() | {"version": 3, "stream": None}
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        if self._on_gpu:
+            raise AttributeError("this memory is a GPU's; tobytes() copies it")
+        return self._interface() | {"version": 3}
+
+    def _interface(self) -> dict[str, Any]:
+        return {"shape": self.shape, "typestr": self.dtype, "data": (self.address, False), "strides": None}
+
+    def __buffer__(self, flags: int) -> memoryview:
+        if self._on_gpu:
+            raise BufferError("this memory is a GPU's; tobytes() copies it")
+        host = (ctypes.c_char * self.nbytes).from_address(self.address)
+        host._owner = self  # type: ignore[attr-defined]
+        return memoryview(host).cast("B")
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (_dlpack.CUDA if self._on_gpu else _dlpack.CPU, 0)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        # Nothing is under way in it: reads into it have been waited for.
+        device = self.__dlpack_device__()
+        if copy or (dl_device is not None and tuple(int(v) for v in dl_device) != device):
+            raise BufferError("this memory is shown as it is: not copied, and not on another device")
+        versioned = max_version is not None and max_version[0] >= 1
+        return _dlpack.export(self, self.address, self.shape, self.dtype, device, versioned)
+
+
+class _Owned:
+    """Frees a piece of a storage's memory."""
+
+    def __init__(self, handle: Handle, address: int) -> None:
+        weakref.finalize(self, _Owned._free, handle, address)
+
+    @staticmethod
+    def _free(handle: Handle, address: int) -> None:
+        _native.lib().gpunvme_free(handle.native, address)
+        handle.release()
+
+
+def _item(dtype: str) -> int:
+    if len(dtype) < 3 or dtype[0] not in "<|>=" or not dtype[2:].isdigit() or int(dtype[2:]) == 0:
+        raise ValueError(f"a type is written as in numpy's typestr, such as '<f4': {dtype!r}")
+    return int(dtype[2:])

@@ -1,0 +1,254 @@
+"""Files and SSDs, read into memory of a GPU."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import weakref
+from array import array
+from collections.abc import Iterable, Sequence
+from ctypes import byref, c_void_p
+from typing import Any, NamedTuple
+
+from . import _native
+from ._handle import Handle
+from .memory import DeviceArray, Region, region, stream_handle
+from .request import Request
+
+
+class Plan(NamedTuple):
+    """What a read would do."""
+
+    ios: int
+    """Reads of the device or file."""
+    bytes: int
+    """By these, together."""
+    bytes_overread: int
+    """Read only because they lie in the same blocks, or between ranges."""
+    bytes_staged: int
+    """That take a copy more on their way."""
+
+
+class _Transfer:
+    """Ranges as the C library takes them, with what keeps their memory."""
+
+    def __init__(self, ranges: Iterable[Sequence[Any]], *, writable: bool, settle: bool = True) -> None:
+        flat = array("Q")
+        keep: list[Any] = []
+        self.nbytes = 0
+        for entry in ranges:
+            if not 2 <= len(entry) <= 3:
+                raise TypeError(f"a range is (offset, memory) or (offset, memory, bytes), not {entry!r}")
+            offset = _unsigned(entry[0], "offset")
+            found: Region = region(entry[1], entry[2] if len(entry) == 3 else None, writable=writable)
+            if found.nbytes == 0:
+                continue
+            if settle:
+                found.settle()
+            flat.extend((offset, found.address, found.nbytes))
+            keep.append(found.keep)
+            self.nbytes += found.nbytes
+        self.keep = keep
+        self.count = len(flat) // 3
+        self.native = (_native.Range * self.count).from_buffer(flat) if self.count else None
+
+
+class Storage:
+    """A file, an SSD, or a set of them.
+
+    :param uri: ``/data/model.bin?path=pinned``, ``sim:size=64MiB``, ``vfio:0000:01:00.0``; docs/paths.md has all
+    :param accelerator: ``"gpu"``, ``"cpu"`` (the stand-in), ``"auto"`` or None: the first GPU, or the stand-in
+    :param write: whether it may be written
+
+    Safe for all threads. Offsets and lengths are bytes of any alignment. Where memory is taken, ``into`` and ``source``
+    may be whatever :func:`gpunvme.memory.region` knows, on a GPU or in host memory.
+    """
+
+    def __init__(self, uri: str | os.PathLike[str], accelerator: str | None = None, write: bool = False) -> None:
+        library = _native.lib()
+        self.uri = os.fspath(uri)
+        native = c_void_p()
+        kind = None if accelerator is None else accelerator.encode()
+        flags = _native.WRITE if write else 0
+        _native.check(library.gpunvme_open(_native.encoded(uri), kind, flags, byref(native)))
+        assert native.value is not None
+        self._handle = Handle(native.value, library.gpunvme_close, self.uri)
+        self._handle.own(self)
+        self._requests: weakref.WeakSet[Request] = weakref.WeakSet()
+        self._lock = threading.RLock()
+        info = _native.Info()
+        try:
+            _native.check(library.gpunvme_get_info(native, byref(info)))
+        except BaseException:
+            self.close()
+            raise
+        self.size: int = info.size
+        self.alignment: int = info.alignment
+        self.on_gpu: bool = bool(info.gpu)
+        self.write_allowed = write
+
+    # ---- moving bytes
+
+    def read(self, offset: int, into: Any, bytes: int | None = None) -> int:
+        """Reads bytes of them (as many as ``into`` has) from offset on, waits, and says how many.
+
+        Ctrl-C ends it: nothing is at work in the memory any more when KeyboardInterrupt is raised.
+        """
+        return self._move(_Transfer([(offset, into, bytes)], writable=True), False)
+
+    def write(self, offset: int, source: Any, bytes: int | None = None) -> int:
+        """Writes, waits, and says how many bytes. They are on stable storage after :meth:`flush`."""
+        return self._move(_Transfer([(offset, source, bytes)], writable=False), True)
+
+    def read_ranges(self, ranges: Iterable[Sequence[Any]]) -> int:
+        """Reads many ``(offset, into)`` or ``(offset, into, bytes)`` at once, in any order."""
+        return self._move(_Transfer(ranges, writable=True), False)
+
+    def write_ranges(self, ranges: Iterable[Sequence[Any]]) -> int:
+        """Writes many ``(offset, source)`` or ``(offset, source, bytes)`` at once, in any order."""
+        return self._move(_Transfer(ranges, writable=False), True)
+
+    def flush(self) -> None:
+        """What was written is on stable storage when this returns."""
+        _native.check(_native.lib().gpunvme_flush(self._handle.open))
+
+    def submit_read(self, offset: int, into: Any, bytes: int | None = None, stream: Any = None) -> Request:
+        """Reads without waiting.
+
+        :param stream: of PyTorch, CuPy, PyCUDA or an int; work that is put into it afterwards sees the data
+        """
+        return self._submit_one(offset, into, bytes, stream, False)
+
+    def submit_write(self, offset: int, source: Any, bytes: int | None = None, stream: Any = None) -> Request:
+        """Writes without waiting; with a stream what earlier work in it has left."""
+        return self._submit_one(offset, source, bytes, stream, True)
+
+    def submit_read_ranges(self, ranges: Iterable[Sequence[Any]]) -> Request:
+        """Many at once, as :meth:`read_ranges`, without waiting; all of them or a failure."""
+        return self._submit(_Transfer(ranges, writable=True), False)
+
+    def submit_write_ranges(self, ranges: Iterable[Sequence[Any]]) -> Request:
+        """Many at once, as :meth:`write_ranges`, without waiting; all of them or a failure."""
+        return self._submit(_Transfer(ranges, writable=False), True)
+
+    def read_array(
+        self, offset: int, bytes: int, dtype: str = "|u1", shape: Sequence[int] | None = None
+    ) -> DeviceArray:
+        """Reads into new memory of the accelerator."""
+        into = self.allocate(bytes, dtype, shape)
+        self.read(offset, into)
+        return into
+
+    # ---- telling
+
+    def plan(self, ranges: Iterable[Sequence[Any]]) -> Plan:
+        """What :meth:`read_ranges` would do. Nothing is read."""
+        transfer = _Transfer(ranges, writable=False, settle=False)
+        info = _native.PlanInfo()
+        if transfer.count:
+            _native.check(
+                _native.lib().gpunvme_plan(self._handle.open, transfer.native, transfer.count, byref(info))
+            )
+        return Plan(info.ios, info.bytes, info.bytes_overread, info.bytes_staged)
+
+    def stats(self) -> dict[str, Any]:
+        """What each path has done."""
+        told: dict[str, Any] = json.loads(_native.read_text(_native.lib().gpunvme_stats, self._handle.open))
+        return told
+
+    def explain(self) -> str:
+        """Which path is used, why no better one, and what would help."""
+        return _native.read_text(_native.lib().gpunvme_explain, self._handle.open)
+
+    # ---- memory
+
+    def allocate(self, bytes: int, dtype: str = "|u1", shape: Sequence[int] | None = None) -> DeviceArray:
+        """Zeroed, page-aligned memory of the accelerator. It keeps the storage's memory alive, not its I/O."""
+        return DeviceArray.allocate(self._handle, bytes, self.on_gpu, shape, dtype)
+
+    # ---- the end
+
+    @property
+    def closed(self) -> bool:
+        return self._handle.closed
+
+    def close(self) -> None:
+        """Ends what is under way, which fails as cancelled, and closes. Arrays of :meth:`allocate` stay valid."""
+        with self._lock:
+            requests = list(self._requests)
+        for request in requests:
+            request.cancel()
+        self._handle.close()
+
+    def __enter__(self) -> Storage:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Storage({self.uri!r}, {self.size} bytes{', closed' if self.closed else ''})"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Storage belongs to its process: open it in the other one")
+
+    def _move(self, transfer: _Transfer, write: bool) -> int:
+        native = self._handle.open
+        if transfer.count == 0:
+            return 0
+        library = _native.lib()
+        if threading.current_thread() is not threading.main_thread():
+            function = library.gpunvme_write_ranges if write else library.gpunvme_read_ranges
+            _native.check(function(native, transfer.native, transfer.count))
+            return transfer.nbytes
+        # Signals come to the main thread, which has to look for them.
+        request = c_void_p()
+        function = library.gpunvme_submit_write if write else library.gpunvme_submit_read
+        _native.check(function(native, transfer.native, transfer.count, byref(request)))
+        try:
+            code = _native.PENDING
+            while code == _native.PENDING:
+                code = library.gpunvme_wait(request, _native.SLICE_NS)
+            _native.check(code)
+        finally:
+            library.gpunvme_request_free(request)  # cancels, and waits
+        return transfer.nbytes
+
+    def _submit_one(self, offset: int, memory: Any, bytes: int | None, stream: Any, write: bool) -> Request:
+        if stream is None:
+            return self._submit(_Transfer([(offset, memory, bytes)], writable=not write), write)
+        transfer = _Transfer([(offset, memory, bytes)], writable=not write, settle=False)
+        if transfer.native is None:
+            return self._request(None, transfer)
+        one = transfer.native[0]
+        request = c_void_p()
+        library = _native.lib()
+        function = library.gpunvme_submit_write_on_stream if write else library.gpunvme_submit_read_on_stream
+        _native.check(
+            function(self._handle.open, one.offset, one.address, one.bytes, stream_handle(stream), byref(request))
+        )
+        transfer.keep.append(stream)
+        return self._request(request.value, transfer)
+
+    def _submit(self, transfer: _Transfer, write: bool) -> Request:
+        native = self._handle.open
+        request = c_void_p()
+        if transfer.count:
+            library = _native.lib()
+            function = library.gpunvme_submit_write if write else library.gpunvme_submit_read
+            _native.check(function(native, transfer.native, transfer.count, byref(request)))
+        return self._request(request.value, transfer)
+
+    def _request(self, native: int | None, transfer: _Transfer) -> Request:
+        request = Request(native, transfer.nbytes, (self, transfer.keep))
+        with self._lock:
+            self._requests.add(request)
+        return request
+
+
+def _unsigned(value: Any, what: str) -> int:
+    number = int(value)
+    if number != value or not 0 <= number < 2**63:
+        raise ValueError(f"{what} has to be a whole number of 0 or more: {value!r}")
+    return number

@@ -1,0 +1,107 @@
+"""Models (safetensors, GGUF), read tensor by tensor to memory of the caller."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from ctypes import byref, c_void_p
+from typing import Any, NamedTuple
+
+from . import _native
+from ._handle import Handle
+from .errors import NotFoundError
+from .memory import region
+
+
+class TensorInfo(NamedTuple):
+    """What a model says about a tensor."""
+
+    name: str
+    dtype: str
+    """As safetensors and ggml write it: F32, BF16, F8_E4M3, Q4_K."""
+    shape: tuple[int, ...]
+    """Row-major: the slowest dimension first."""
+    nbytes: int
+
+
+class Slice(NamedTuple):
+    """A part of a tensor along one dimension."""
+
+    dimension: int
+    start: int
+    stop: int
+
+
+class Weights:
+    """A model: a file or folder, or a device that holds one; docs/weights.md.
+
+    Ctrl-C in :meth:`read` closes it. Safe for all threads.
+    """
+
+    def __init__(self, uri: str | os.PathLike[str], accelerator: str | None = None) -> None:
+        library = _native.lib()
+        native = c_void_p()
+        kind = None if accelerator is None else accelerator.encode()
+        _native.check(library.gpunvme_weights_open(_native.encoded(uri), kind, byref(native)))
+        assert native.value is not None
+        self.uri = os.fspath(uri)
+        self._handle = Handle(native.value, library.gpunvme_weights_close, self.uri)
+        self._handle.own(self)
+        told = json.loads(_native.read_text(library.gpunvme_weights_describe, native.value))
+        self.format: str = told["format"]
+        self.metadata: Mapping[str, Any] = told.get("metadata") or {}
+        self.tensors: dict[str, TensorInfo] = {}
+        self._numbers: dict[str, int] = {}
+        for number, t in enumerate(told["tensors"]):
+            self.tensors[t["name"]] = TensorInfo(t["name"], t["dtype"], tuple(t["shape"]), t["bytes"])
+            self._numbers[t["name"]] = number
+
+    def info(self, name: str) -> TensorInfo:
+        try:
+            return self.tensors[name]
+        except KeyError:
+            raise NotFoundError.of(f"{self.uri} has no tensor {name!r}") from None
+
+    def read(self, reads: Iterable[tuple[str, Any] | tuple[str, Any, Slice | None]]) -> int:
+        """Reads ``(name, into)``, or ``(name, into, Slice(...))``, all at once; says how many bytes of memory."""
+        natives: list[_native.TensorRead] = []
+        keep: list[Any] = []
+        total = 0
+        for name, into, *part in reads:
+            info = self.info(name)
+            target = region(into, writable=True)
+            if target.nbytes == 0:
+                continue
+            target.settle()
+            keep.append(target.keep)
+            piece = part[0] if part else None
+            dimension, start, stop = piece if piece is not None else (-1, 0, 0)
+            if piece is not None and not (
+                0 <= dimension < len(info.shape) and 0 <= start < stop <= info.shape[dimension]
+            ):
+                raise IndexError(f"{piece} is no part of {name!r}, which has shape {info.shape}")
+            natives.append(
+                _native.TensorRead(self._numbers[name], dimension, start, stop, target.address, target.nbytes)
+            )
+            total += target.nbytes
+        if not natives:
+            return 0
+        array = (_native.TensorRead * len(natives))(*natives)
+        native = self._handle.open
+        library = _native.lib()
+        _native.interruptible(lambda: int(library.gpunvme_weights_read(native, array, len(array))), self.close)
+        del keep
+        return total
+
+    def close(self) -> None:
+        self._handle.close()
+
+    def __enter__(self) -> Weights:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Weights({self.uri!r}, {self.format}, {len(self.tensors)} tensors)"

@@ -1,0 +1,98 @@
+"""What the tests share: devices, models, processes of their own."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import unittest
+from pathlib import Path
+
+PYTHON = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(PYTHON / "src"))
+
+import gpunvme  # noqa: E402
+
+FAKE = "fake" in gpunvme.version()
+"""Whether the library is fake_gpunvme.c, which fails on demand."""
+
+needs_fake = unittest.skipUnless(FAKE, "needs failures on demand, of tests/fake_gpunvme.c")
+needs_real = unittest.skipIf(FAKE, "needs the real library")
+SLOW = "sim:size=1MiB,latency=60s"
+
+
+def seeded(test: unittest.TestCase) -> random.Random:
+    """Randomness that can be had again: the seed is told if the test fails."""
+    seed = int(os.environ.get("GPUNVME_TEST_SEED", time.time_ns() % 2**32))
+    test.addCleanup(lambda: print(f"seed {seed} (GPUNVME_TEST_SEED)") if _failed(test) else None)
+    return random.Random(seed)
+
+
+def _failed(test: unittest.TestCase) -> bool:
+    result = test._outcome.result  # type: ignore[attr-defined]
+    return any(t is test for t, _ in (*result.failures, *result.errors)) or sys.exc_info()[0] is not None
+
+
+class Case(unittest.TestCase):
+    def folder(self) -> Path:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        return Path(folder.name)
+
+    def device(self, size: str = "1MiB") -> gpunvme.Storage:
+        """An empty SSD in memory, on the CPU stand-in."""
+        storage = gpunvme.Storage(f"sim:size={size}", "cpu", write=True)
+        self.addCleanup(storage.close)
+        return storage
+
+    def filled(self, nbytes: int = 1 << 20) -> tuple[gpunvme.Storage, bytes]:
+        """One with random bytes on it."""
+        data = seeded(self).randbytes(nbytes)
+        storage = self.device(f"{nbytes // 1024}KiB")
+        storage.write(0, data)
+        return storage, data
+
+
+ITEM = {"F32": 4, "F16": 2, "BF16": 2, "I64": 8, "U8": 1, "BOOL": 1, "I32": 4}
+
+
+def make_model(path: Path, tensors: dict[str, tuple[str, tuple[int, ...], bytes]], **metadata: str) -> Path:
+    """A safetensors file, and beside it what the fake library reads instead of the header."""
+    header: dict[str, object] = {"__metadata__": metadata} if metadata else {}
+    at = 0
+    for name, (dtype, shape, data) in tensors.items():
+        assert len(data) == ITEM[dtype] * math.prod(shape), name
+        header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [at, at + len(data)]}
+        at += len(data)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    start = 8 + len(text)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(t[2] for t in tensors.values()))
+    table, described = [], []
+    for name, (dtype, shape, data) in tensors.items():
+        table.append(" ".join(map(str, (start, ITEM[dtype], len(shape), *shape))))
+        described.append({"name": name, "dtype": dtype, "shape": list(shape), "bytes": len(data)})
+        start += len(data)
+    if FAKE:
+        told = {"format": "safetensors", "metadata": metadata, "tensors": described}
+        path.with_name(path.name + ".json").write_text(json.dumps(told))
+        path.with_name(path.name + ".table").write_text("\n".join(table) + "\n")
+    return path
+
+
+def run(source: str, *arguments: str, timeout: float = 120, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A Python process with these lines; the package is on its path."""
+    return subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(source), *arguments],
+        env=os.environ | {"PYTHONPATH": str(PYTHON / "src")} | environment,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
