@@ -166,7 +166,7 @@ int gpunvme_open(const char *uri, const char *accelerator, uint32_t flags, gpunv
     code = -(int)number(uri, "error=-", 0);
     if (code) failed(code, o->fail_errno, "%s was to fail", uri);
     o->data = calloc(1, o->size);
-  } else if (uri[0] == '/' || strncmp(uri, "file:", 5) == 0) {
+  } else if (uri[0] == '/' || uri[0] == '.' || strncmp(uri, "file:", 5) == 0) {
     code = open_file(uri, o);
   } else {
     code = failed(GPUNVME_ERROR_INVALID, 0, "'%s' is no address", uri);

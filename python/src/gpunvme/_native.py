@@ -207,8 +207,8 @@ def read_text(function: Callable[..., int], handle: int) -> str:
 
 
 def encoded(text: str | os.PathLike[str]) -> bytes:
-    """A path or address as the C library takes it."""
-    plain = os.fsencode(text)
+    """An address as the C library takes it; a path object is a file, whatever its name."""
+    plain = os.fsencode(text if isinstance(text, str) else os.path.abspath(text))
     if b"\0" in plain:
         raise ValueError("an address has no null characters in it")
     return plain

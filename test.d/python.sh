@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# environment: any machine
+# The Python package: against a library that fails on demand, against the real one, and as a wheel.
+set -u
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+cd "$root" || exit 1
+. scripts/jdk.sh
+export PYTHONDONTWRITEBYTECODE=1
+
+check() { # NAME COMMAND...: passes if the command does
+  local name=$1
+  shift
+  if "$@" >"$tmp/check.log" 2>&1; then
+    echo "PASS $name"
+  else
+    sed 's/^/  /' "$tmp/check.log" | tail -n 20
+    echo "FAIL $name"
+  fi
+}
+
+new_enough() { # PYTHON
+  "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1
+}
+
+has() { # PYTHON MODULE...
+  local python=$1 module
+  shift
+  for module in "$@"; do
+    "$python" -c "import $module" >/dev/null 2>&1 || return 1
+  done
+}
+
+# Debian's packages, where we may install; a machine without a network does without.
+install_torch() {
+  new_enough /usr/bin/python3 && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 0
+  has /usr/bin/python3 numpy torch && return 0
+  echo 'installing python3-numpy and python3-torch'
+  DEBIAN_FRONTEND=noninteractive timeout 300 apt-get install -y -qq --no-install-recommends \
+    python3-numpy python3-torch >"$tmp/apt.log" 2>&1 </dev/null || true
+}
+
+# find_python MODULE...: sets python to the first interpreter that has them.
+find_python() {
+  local candidate
+  for candidate in "${GPUNVME_PYTHON:-}" python3 /usr/bin/python3 target/reference-python/bin/python; do
+    if [ -n "$candidate" ] && command -v "$candidate" >/dev/null && new_enough "$candidate" &&
+      has "$candidate" "$@"; then
+      python=$(command -v "$candidate")
+      return 0
+    fi
+  done
+  return 1
+}
+
+build_fake() {
+  cc -std=c11 -Wall -Wextra -Werror -O1 -g -shared -fPIC -Icapi/include \
+    python/tests/fake_gpunvme.c -o "$tmp/libgpunvme.so" -lpthread
+}
+
+# The wheel in an environment of its own, with no other path to this tree.
+wheel_works() {
+  local wheel
+  wheel=$("$python" python/build_wheel "$tmp/wheel") && "$python" -m venv "$tmp/venv" &&
+    "$tmp/venv/bin/pip" --disable-pip-version-check install -q --no-index "$wheel" || return 1
+  (
+    cd "$tmp" && unset GPUNVME_LIBRARY GPUNVME_HOME PYTHONPATH
+    "$tmp/venv/bin/python" -m gpunvme --version && "$tmp/venv/bin/gpunvme" --version &&
+      "$tmp/venv/bin/python" - "$tmp/venv" <<'PY'
+import sys
+import gpunvme
+assert gpunvme.__file__.startswith(sys.argv[1]), gpunvme.__file__
+with gpunvme.Storage("sim:size=1MiB", "cpu", write=True) as storage:
+    storage.write(5, b"hello")
+    assert storage.read_array(5, 5).tobytes() == b"hello"
+PY
+  )
+}
+
+if ! find_python sys; then
+  echo 'SKIP python: no Python 3.11 or newer'
+  exit 0
+fi
+find_python numpy torch || install_torch
+find_python numpy torch || find_python torch || find_python numpy || find_python sys
+"$python" --version
+
+if ! command -v cc >/dev/null; then
+  echo 'SKIP python: no C compiler (cc) for the library'
+  exit 0
+fi
+check python-fake-library-compiles build_fake
+GPUNVME_LIBRARY=$tmp/libgpunvme.so "$python" python/tests/report.py python-fake || echo 'FAIL python-fake: no test ran'
+
+if [ -f capi/target/libgpunvme.so ] && [ -d capi/target/app ]; then
+  find_jdk && export GPUNVME_JAVA_HOME=$JDK_HOME
+  (unset GPUNVME_LIBRARY && "$python" python/tests/report.py python) || echo 'FAIL python: no test ran, or the process died'
+  if has "$python" venv ensurepip; then
+    check python-wheel wheel_works
+  else
+    echo 'SKIP python-wheel: this Python has no venv (Debian: python3-venv)'
+  fi
+else
+  echo 'FAIL python: capi/target has no libgpunvme.so and app'
+fi
+
+if has "$python" mypy; then
+  check python-types env -C python "$python" -m mypy --cache-dir "$tmp/mypy"
+else
+  echo 'SKIP python-types: mypy is not installed'
+fi
