@@ -6,6 +6,7 @@ import io.gpunvme.core.plan.Ranges;
 import io.gpunvme.nvme.InvalidRequestException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.NoSuchElementException;
 
 /** Kinds of one storage that C has a handle of. Safe for all threads. */
 final class Kinds implements AutoCloseable {
@@ -28,6 +29,11 @@ final class Kinds implements AutoCloseable {
       throw new InvalidRequestException(
           "kind %d: %d blocks at block %d are too far to count".formatted(number, length, offset));
     }
+    if (element > 0 && length * unit % element != 0) {
+      throw new InvalidRequestException(
+          "kind %d: %d bytes are not a multiple of elements of %d"
+              .formatted(number, length * unit, element));
+    }
     ReadRequest.Builder all = ReadRequest.builder();
     kinds.forEach(all::add);
     Kind kind = new Kind(number, "", offset * unit, length * unit, element);
@@ -41,7 +47,11 @@ final class Kinds implements AutoCloseable {
 
   /** Reads, one behind the other in memory. */
   void read(int[] numbers, long[] indexes, long[] elements, long address, long capacity) {
-    Ranges packed = request().packed(numbers, indexes, elements, 1);
+    ReadRequest known = request();
+    for (int number : numbers) {
+      requireThere(known, number);
+    }
+    Ranges packed = known.packed(numbers, indexes, elements, 1);
     List<Storage.Item> items = new ArrayList<>();
     for (int i = 0; i < packed.size(); i++) {
       long at = packed.targetOffset(i);
@@ -55,9 +65,10 @@ final class Kinds implements AutoCloseable {
     storage.transfer(false, items);
   }
 
-  /** Bytes of so many elements of a kind. */
-  long bytes(int number, long elements) {
-    return Math.multiplyExact(request().kind(number).element(), elements);
+  private static void requireThere(ReadRequest known, int number) {
+    if (known.kinds().stream().noneMatch(k -> k.number() == number)) {
+      throw new NoSuchElementException("no kind %d: there are %s".formatted(number, known.kinds()));
+    }
   }
 
   @Override

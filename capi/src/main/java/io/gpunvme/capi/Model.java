@@ -11,6 +11,7 @@ import io.gpunvme.core.weights.format.TensorInfo;
 import io.gpunvme.nvme.InvalidRequestException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.NoSuchElementException;
 import org.jspecify.annotations.Nullable;
 
 /** A model that C has a handle of. Safe for all threads. */
@@ -84,7 +85,7 @@ final class Model implements AutoCloseable {
   private void add(
       Read r, List<TensorTarget> targets, List<Runnable> after, List<Runnable> release) {
     if (r.tensor < 0 || r.tensor >= names.size()) {
-      throw new InvalidRequestException(
+      throw new NoSuchElementException(
           "no tensor %d: %s has %d".formatted(r.tensor, weights.name(), names.size()));
     }
     String name = names.get(r.tensor);

@@ -1,11 +1,14 @@
 package io.gpunvme.capi;
 
+import io.gpunvme.core.path.StorageException;
+import io.gpunvme.core.path.StorageException.Kind;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.function.BooleanSupplier;
 
 /**
  * Transfers that go on by themselves; over when all of them are. Safe for all threads. Closing it
@@ -14,12 +17,16 @@ import java.util.concurrent.TimeoutException;
 final class Request implements AutoCloseable {
   private final List<CompletableFuture<?>> parts;
   private final CompletableFuture<Void> all;
+  private final BooleanSupplier storageClosed;
 
   /**
    * @param parts each completes when nothing is at work in its memory any more
    * @param release run when all are over
+   * @param storageClosed whether their storage was closed, so that what failed was ended by that
    */
-  Request(List<? extends CompletableFuture<?>> parts, Runnable release) {
+  Request(
+      List<? extends CompletableFuture<?>> parts, Runnable release, BooleanSupplier storageClosed) {
+    this.storageClosed = storageClosed;
     this.parts = new ArrayList<>(parts);
     all =
         CompletableFuture.allOf(parts.toArray(CompletableFuture[]::new))
@@ -44,7 +51,12 @@ final class Request implements AutoCloseable {
     } catch (TimeoutException e) {
       return false;
     } catch (ExecutionException e) {
-      throw e.getCause() == null ? e : e.getCause();
+      Throwable cause = e.getCause() == null ? e : e.getCause();
+      if (cause instanceof IllegalStateException && storageClosed.getAsBoolean()) {
+        throw new StorageException(
+            Kind.CANCELLED, "the storage", -1, -1, "was closed: " + cause.getMessage(), cause);
+      }
+      throw cause;
     }
   }
 

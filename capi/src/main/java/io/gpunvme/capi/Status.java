@@ -35,6 +35,8 @@ final class Status {
   static final int CLOSED = -13;
   static final int INTERNAL = -99;
 
+  private static final int ENOENT = 2;
+
   /** Of {@code struct failure}. */
   private static final long TEXT = 8;
 
@@ -81,10 +83,12 @@ final class Status {
     return switch (e) {
       case ClosedHandleException _ -> CLOSED;
       case InvalidRequestException _ -> INVALID;
+      case StorageException storage when errno(storage) == ENOENT -> NOT_FOUND;
       case StorageException storage -> code(storage.kind());
       case NvmeTimeoutException _ -> TIMEOUT;
       case LayerException layer -> code(layer);
-      case FormatException _ -> FORMAT;
+      case FormatException format ->
+          format.kind() == FormatException.Kind.MISSING ? NOT_FOUND : FORMAT;
       case FileSystemException fs ->
           fs.kind() == FileSystemException.Kind.NOT_FOUND ? NOT_FOUND : FORMAT;
       case NoSuchFileException _ -> NOT_FOUND;

@@ -38,6 +38,8 @@ final class Storage implements AutoCloseable {
   /** What uses the storage and is closed before it. */
   private final Set<AutoCloseable> users = ConcurrentHashMap.newKeySet();
 
+  private volatile boolean closed;
+
   private Storage(GpuStorage storage, Memory memory) {
     this.storage = storage;
     this.memory = memory;
@@ -146,7 +148,7 @@ final class Storage implements AutoCloseable {
       Thread.ofPlatform().daemon().name("gpunvme-host-transfer").start(other);
       parts.add(other);
     }
-    return new Request(parts, job::release);
+    return new Request(parts, job::release, () -> closed);
   }
 
   /**
@@ -174,7 +176,7 @@ final class Storage implements AutoCloseable {
           write
               ? streams.write(item.offset, place.buffer(), place.offset(), item.bytes, stream)
               : streams.read(item.offset, place.buffer(), place.offset(), item.bytes, stream);
-      return new Request(List.of(future), release);
+      return new Request(List.of(future), release, () -> closed);
     } catch (RuntimeException e) {
       release.run();
       throw e;
@@ -259,6 +261,7 @@ final class Storage implements AutoCloseable {
 
   @Override
   public void close() throws Exception {
+    closed = true;
     for (AutoCloseable user : users) {
       user.close();
     }
