@@ -155,6 +155,7 @@ done
 if check capi-stress-compiles program stress; then
   check capi-24-threads stress && sed 's/^/  /' "$tmp/log"
 fi
+check capi-call-cost-compiles program call_cost -O2 && check capi-call-cost "$tmp/call_cost" && sed 's/^/  /' "$tmp/log"
 
 check capi-installs scripts/capi install "$prefix" || exit 0
 if ! command -v pkg-config >/dev/null; then

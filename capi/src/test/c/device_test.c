@@ -100,17 +100,18 @@ static void requests_are_waited_for(void) {
 }
 
 static gpunvme_request *submitted(gpunvme_storage *storage, uint64_t address) {
-  const gpunvme_range range = {0, address, 1 << 20};
+  const gpunvme_range range = {0, address, SIZE};
   gpunvme_request *request = NULL;
   EXPECT_CODE(GPUNVME_OK, gpunvme_submit_read(storage, &range, 1, &request));
   EXPECT_CODE(GPUNVME_PENDING, gpunvme_poll(request));
   return request;
 }
 
+// Commands that a controller has begun are waited for; here they are few of those that a request needs.
 static void requests_are_cancelled(void) {
-  gpunvme_storage *storage = open_or_end("sim:size=16MiB,latency=60s", 0);
+  gpunvme_storage *storage = open_or_end("sim:size=16MiB,latency=200ms,mdts=8KiB", 0);
   uint64_t address = 0;
-  EXPECT_CODE(GPUNVME_OK, gpunvme_allocate(storage, 1 << 20, &address));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_allocate(storage, SIZE, &address));
   gpunvme_request *request = submitted(storage, address);
   EXPECT_CODE(GPUNVME_PENDING, gpunvme_wait(request, 1000000));
   EXPECT_CODE(GPUNVME_OK, gpunvme_cancel(request));
