@@ -4,6 +4,7 @@
 #include <jni.h>
 #include <limits.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 
 #include "check.h"
@@ -55,6 +56,7 @@ static void gives_up(void) {
   setenv("GPUNVME_HOME", scratch, 1);
   EXPECT_CODE(GPUNVME_ERROR_JAVA, gpunvme_start(java_home, NULL, 0));
   EXPECT_ERROR("gave up its start");
+  unlink(jar);
   unsetenv("GPUNVME_HOME");
   EXPECT_CODE(GPUNVME_ERROR_JAVA, gpunvme_start(java_home, NULL, 0));
 }
@@ -168,6 +170,31 @@ static void signals_stay_with_the_program(void) {
   in_child(keeps_handlers);
 }
 
+static sigjmp_buf after_crash;
+
+static void on_crash(int signal) {
+  (void)signal;
+  siglongjmp(after_crash, 1);
+}
+
+static void handles_crashes(void) {
+  struct sigaction action = {.sa_handler = on_crash, .sa_flags = SA_NODEFER};
+  sigaction(SIGSEGV, &action, NULL);
+  EXPECT_CODE(GPUNVME_OK, open_device());
+  volatile int crashed = 0;
+  if (sigsetjmp(after_crash, 1) == 0) {
+    raise(SIGSEGV);
+  } else {
+    crashed = 1;
+  }
+  EXPECT(crashed);
+  EXPECT_CODE(GPUNVME_OK, open_device());
+}
+
+static void a_crash_handler_from_before_is_called(void) {
+  in_child(handles_crashes);
+}
+
 // Files that a virtual machine leaves when it is not ended, which ours never is.
 static int left_behind(void) {
   char pattern[100];
@@ -199,6 +226,56 @@ static void nothing_is_printed(void) {
   in_child(is_quiet);
 }
 
+static void *read_for_ever(void *storage) {
+  uint8_t bytes[4096];
+  for (uint64_t at = 0;; at = (at + 512) % 1000000) {
+    gpunvme_read(storage, at, (uintptr_t)bytes, sizeof bytes);
+  }
+  return NULL;
+}
+
+static void is_busy_and_exits(void) {
+  gpunvme_storage *storage = NULL;
+  gpunvme_request *request = NULL;
+  pthread_t threads[4];
+  static uint8_t bytes[1 << 20];
+  EXPECT_CODE(GPUNVME_OK, gpunvme_open("sim:size=1MiB,latency=1ms", "cpu", 0, &storage));
+  for (int i = 0; i < 4; i++) {
+    EXPECT(pthread_create(&threads[i], NULL, read_for_ever, storage) == 0);
+  }
+  usleep(10000); // wherever they are then
+  EXPECT_CODE(GPUNVME_OK, gpunvme_submit_read(storage, &(gpunvme_range){0, (uintptr_t)bytes, sizeof bytes}, 1, &request));
+  exit(check_failures != 0);
+}
+
+static void exit_waits_for_nothing_and_crashes_nothing(void) {
+  for (int i = 0; i < 5; i++) {
+    in_child(is_busy_and_exits);
+  }
+}
+
+static void ends_here(void) {
+  EXPECT_CODE(GPUNVME_OK, open_device());
+  exit(check_failures != 0);
+}
+
+static void *ends_elsewhere(void *unused) {
+  ends_here();
+  return unused;
+}
+
+static void ends_in_a_thread(void) {
+  pthread_t thread;
+  EXPECT_CODE(GPUNVME_OK, gpunvme_start(java_home, NULL, 0));
+  EXPECT(pthread_create(&thread, NULL, ends_elsewhere, NULL) == 0);
+  pthread_join(thread, NULL);
+}
+
+static void any_thread_may_exit(void) {
+  in_child(ends_here);
+  in_child(ends_in_a_thread);
+}
+
 static void is_refused(void) {
   EXPECT_CODE(GPUNVME_ERROR_FORKED, open_device());
   EXPECT_ERROR("fork");
@@ -225,7 +302,10 @@ int main(int count, char **arguments) {
   RUN(a_virtual_machine_of_the_parent_is_not_waited_for);
   RUN(one_that_allows_nothing_says_what_it_needs);
   RUN(signals_stay_with_the_program);
+  RUN(a_crash_handler_from_before_is_called);
   RUN(nothing_is_printed);
+  RUN(exit_waits_for_nothing_and_crashes_nothing);
+  RUN(any_thread_may_exit);
   RUN(a_fork_is_refused_and_may_end); // last: this process has started then
   return check_failed_tests != 0;
 }
