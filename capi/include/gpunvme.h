@@ -14,8 +14,8 @@
  * more. Without a GPU everything works in host memory.
  *
  * The library prints nothing and never ends the process. The virtual machine runs with -Xrs: it takes no SIGINT,
- * SIGTERM or SIGHUP handler. It does use SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGPIPE inside its own code, and passes
- * on what is not its own if LD_PRELOAD has libjsig.so.
+ * SIGTERM or SIGHUP handler. It does use SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGPIPE, SIGXFSZ, SIGUSR2 and SIGRTMAX - 2 inside
+ * its own code; docs/c-api.md says what becomes of handlers of yours.
  *
  * After fork(), the child gets GPUNVME_ERROR_FORKED from everything; exec is fine.
  */
