@@ -110,6 +110,46 @@ static void is_denied(void) {
   EXPECT_ERROR("--enable-native-access=ALL-UNNAMED");
 }
 
+static void copy_file(const char *from, const char *to) {
+  char buffer[1 << 16];
+  FILE *in = fopen(from, "r"), *out = fopen(to, "w");
+  EXPECT(in != NULL && out != NULL);
+  size_t n;
+  while ((n = fread(buffer, 1, sizeof buffer, in)) > 0) {
+    EXPECT(fwrite(buffer, 1, n, out) == n);
+  }
+  fclose(in);
+  fclose(out);
+}
+
+// As where a wheel has one and the system another.
+static void meets_a_copy(void) {
+  Dl_info self;
+  char copy[PATH_MAX], jars[PATH_MAX];
+  EXPECT(dladdr((void *)dlsym(RTLD_DEFAULT, "gpunvme_open"), &self) != 0);
+  snprintf(copy, sizeof copy, "%s/copy-of-libgpunvme.so", scratch);
+  copy_file(self.dli_fname, copy);
+  snprintf(jars, sizeof jars, "%.*s/app", (int)(strrchr(self.dli_fname, '/') - self.dli_fname), self.dli_fname);
+  EXPECT_CODE(GPUNVME_OK, open_device());
+  setenv("GPUNVME_HOME", jars, 1);
+  void *library = dlopen(copy, RTLD_NOW | RTLD_LOCAL);
+  int (*open_there)(const char *, const char *, uint32_t, gpunvme_storage **) = NULL;
+  int (*close_there)(gpunvme_storage *) = NULL;
+  EXPECT(library != NULL);
+  *(void **)&open_there = dlsym(library, "gpunvme_open");
+  *(void **)&close_there = dlsym(library, "gpunvme_close");
+  EXPECT(open_there != NULL && open_there != gpunvme_open);
+  gpunvme_storage *storage = NULL;
+  EXPECT_CODE(GPUNVME_OK, open_there("sim:size=1MiB", "cpu", 0, &storage));
+  EXPECT_CODE(GPUNVME_OK, close_there(storage));
+  EXPECT_CODE(GPUNVME_OK, open_device());
+  unlink(copy);
+}
+
+static void two_copies_of_the_library_share_one(void) {
+  in_child(meets_a_copy);
+}
+
 static void inherits(void) {
   EXPECT_CODE(GPUNVME_ERROR_FORKED, open_device());
 }
@@ -299,6 +339,7 @@ int main(int count, char **arguments) {
   RUN(options_of_the_caller_and_the_environment_count);
   RUN(a_start_that_ends_in_abort_leaves_the_process_alive);
   RUN(a_virtual_machine_that_is_there_is_used);
+  RUN(two_copies_of_the_library_share_one);
   RUN(a_virtual_machine_of_the_parent_is_not_waited_for);
   RUN(one_that_allows_nothing_says_what_it_needs);
   RUN(signals_stay_with_the_program);
