@@ -56,6 +56,7 @@ static inline void in_child(void (*test)(void)) {
   fflush(stdout);
   pid_t child = fork();
   if (child == 0) {
+    alarm(60); // against hangs
     check_failures = 0;
     test();
     fflush(stdout);
