@@ -16,12 +16,12 @@ class KindsTest(Case):
         storage, data = self.filled()
         with gpunvme.Kinds(storage) as kinds:
             kinds.add(1, 0, 51200, 512)
-            kinds.add(-7, 60_000, 800, 8)
+            kinds.add(7, 60_000, 800, 8)
             into = bytearray(1024)
             self.assertEqual(kinds.read(1, 3, 2, into), 1024)
             self.assertEqual(into, data[1536:2560])
             many = storage.allocate(3 * 512 + 16)
-            self.assertEqual(kinds.read_many([(1, 99, 1), (-7, 98, 2), (1, 0, 2)], many), 1552)
+            self.assertEqual(kinds.read_many([(1, 99, 1), (7, 98, 2), (1, 0, 2)], many), 1552)
             expected = data[99 * 512 : 100 * 512] + data[60_000 + 98 * 8 : 60_800] + data[:1024]
             self.assertEqual(many.tobytes(), expected)
             self.assertEqual(kinds.read_many([], many), 0)

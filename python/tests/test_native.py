@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import re
 import unittest
@@ -100,6 +101,17 @@ class NativeTest(Case):
         self.assertIn("/nowhere/at/all", str(missing.exception))
         with self.assertRaises(ValueError):
             gpunvme.Storage("no-such-scheme:1", "cpu")
+
+    def test_names_without_a_colon_are_files(self) -> None:
+        for name, expected in (
+            ("a.bin", os.path.abspath("a.bin")),
+            ("./a.bin?path=mmap", os.path.abspath("a.bin?path=mmap")),
+            (Path("b:c"), os.path.abspath("b:c")),
+            ("/d:e", "/d:e"),
+            ("sim:size=1MiB", "sim:size=1MiB"),
+            ("", ""),
+        ):
+            self.assertEqual(_native.encoded(name), expected.encode())
 
     def test_exceptions_cross_processes(self) -> None:
         for kind in errors.BY_CODE.values():

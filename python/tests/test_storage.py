@@ -351,7 +351,7 @@ class ExitTest(Case):
         done = run(
             """
             import gpunvme
-            storage = gpunvme.Storage("sim:size=1MiB,latency=60s", "cpu", write=True)
+            storage = gpunvme.Storage("sim:size=1MiB,latency=2s", "cpu", write=True)
             fast = gpunvme.Storage("sim:size=1MiB", "cpu", write=True)
             request = storage.submit_read(0, bytearray(512))
             waited = storage.submit_read(0, bytearray(512))
@@ -385,7 +385,7 @@ class ExitTest(Case):
         done = run(
             """
             import gpunvme, threading, time
-            storage = gpunvme.Storage("sim:size=1MiB,latency=60s", "cpu")
+            storage = gpunvme.Storage("sim:size=1MiB,latency=2s", "cpu")
             threading.Thread(target=lambda: storage.read(0, bytearray(512)), daemon=True).start()
             time.sleep(0.3)
             print("end")

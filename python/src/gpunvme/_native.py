@@ -207,8 +207,9 @@ def read_text(function: Callable[..., int], handle: int) -> str:
 
 
 def encoded(text: str | os.PathLike[str]) -> bytes:
-    """An address as the C library takes it; a path object is a file, whatever its name."""
-    plain = os.fsencode(text if isinstance(text, str) else os.path.abspath(text))
+    """An address as the C library takes it. A path object, or a text without a colon, is a file's name."""
+    is_name = not isinstance(text, str) or (text != "" and ":" not in text)
+    plain = os.fsencode(os.path.abspath(text) if is_name else text)
     if b"\0" in plain:
         raise ValueError("an address has no null characters in it")
     return plain
