@@ -37,7 +37,7 @@ install_torch() {
   new_enough /usr/bin/python3 && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 0
   has /usr/bin/python3 numpy torch && return 0
   echo 'installing python3-numpy and python3-torch'
-  DEBIAN_FRONTEND=noninteractive timeout 300 apt-get install -y -qq --no-install-recommends \
+  DEBIAN_FRONTEND=noninteractive timeout 300 apt-get install -y -qq -o DPkg::Lock::Timeout=200 --no-install-recommends \
     python3-numpy python3-torch >"$tmp/apt.log" 2>&1 </dev/null || true
 }
 
