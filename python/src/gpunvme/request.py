@@ -9,7 +9,8 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from ctypes import c_void_p
 from typing import Any, Final
 
 from . import _native
@@ -24,15 +25,18 @@ class Request:
     One that is dropped before is cancelled. Safe for all threads. ``await request`` gives its result in asyncio.
     """
 
-    def __init__(self, native: int | None, nbytes: int, keep: Any) -> None:
+    def __init__(self, nbytes: int, keep: Any, submit: Callable[[c_void_p], int]) -> None:
         self.nbytes = nbytes
-        self._native = native
+        self._native = c_void_p()
         self._lock = threading.RLock()
-        self._over = native is None
+        self._over = nbytes == 0
         self._error: GpuNvmeError | None = None
         self._future: concurrent.futures.Future[int] | None = None
-        # The finalizer keeps what must live until the library does not use it any more.
-        self._free = weakref.finalize(self, _free, native, keep) if native is not None else lambda: None
+        # The finalizer keeps what must live until the library does not use it any more. It is there first: a signal
+        # handler may raise as soon as the library has begun.
+        self._free = weakref.finalize(self, _free, self._native, keep)
+        if not self._over:
+            _native.check(submit(self._native))
 
     def poll(self) -> bool:
         """Whether it is over, well or not. Does not wait."""
@@ -146,7 +150,7 @@ class Request:
             future.set_result(self.nbytes)
 
 
-def _free(native: int, keep: Any) -> None:
+def _free(native: c_void_p, keep: Any) -> None:
     _native.lib().gpunvme_request_free(native)
 
 

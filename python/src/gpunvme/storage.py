@@ -7,7 +7,7 @@ import os
 import threading
 import weakref
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from ctypes import byref, c_void_p
 from typing import Any, NamedTuple
 
@@ -205,8 +205,8 @@ class Storage:
         # Signals come to the main thread, which has to look for them.
         request = c_void_p()
         function = library.gpunvme_submit_write if write else library.gpunvme_submit_read
-        _native.check(function(native, transfer.native, transfer.count, byref(request)))
         try:
+            _native.check(function(native, transfer.native, transfer.count, byref(request)))
             code = _native.PENDING
             while code == _native.PENDING:
                 code = library.gpunvme_wait(request, _native.SLICE_NS)
@@ -219,29 +219,27 @@ class Storage:
         if stream is None:
             return self._submit(_Transfer([(offset, memory, bytes)], writable=not write), write)
         transfer = _Transfer([(offset, memory, bytes)], writable=not write, settle=False)
-        if transfer.native is None:
-            return self._request(None, transfer)
-        one = transfer.native[0]
-        request = c_void_p()
-        library = _native.lib()
+        native, library = self._handle.open, _native.lib()
         function = library.gpunvme_submit_write_on_stream if write else library.gpunvme_submit_read_on_stream
-        _native.check(
-            function(self._handle.open, one.offset, one.address, one.bytes, stream_handle(stream), byref(request))
-        )
+        handle = stream_handle(stream)
         transfer.keep.append(stream)
-        return self._request(request.value, transfer)
+
+        def submit(request: c_void_p) -> int:
+            assert transfer.native is not None
+            one = transfer.native[0]
+            return int(function(native, one.offset, one.address, one.bytes, handle, byref(request)))
+
+        return self._request(transfer, submit)
 
     def _submit(self, transfer: _Transfer, write: bool) -> Request:
-        native = self._handle.open
-        request = c_void_p()
-        if transfer.count:
-            library = _native.lib()
-            function = library.gpunvme_submit_write if write else library.gpunvme_submit_read
-            _native.check(function(native, transfer.native, transfer.count, byref(request)))
-        return self._request(request.value, transfer)
+        native, library = self._handle.open, _native.lib()
+        function = library.gpunvme_submit_write if write else library.gpunvme_submit_read
+        return self._request(
+            transfer, lambda request: int(function(native, transfer.native, transfer.count, byref(request)))
+        )
 
-    def _request(self, native: int | None, transfer: _Transfer) -> Request:
-        request = Request(native, transfer.nbytes, (self, transfer.keep))
+    def _request(self, transfer: _Transfer, submit: Callable[[c_void_p], int]) -> Request:
+        request = Request(transfer.nbytes, (self, transfer.keep), submit)
         with self._lock:
             self._requests.add(request)
         return request
