@@ -96,6 +96,11 @@ GPUNVME_LIBRARY=$tmp/libgpunvme.so "$python" python/tests/report.py python-fake 
 if [ -f capi/target/libgpunvme.so ] && [ -d capi/target/app ]; then
   find_jdk && export GPUNVME_JAVA_HOME=$JDK_HOME
   (unset GPUNVME_LIBRARY && "$python" python/tests/report.py python) || echo 'FAIL python: no test ran, or the process died'
+  if [ -e /dev/nvidiactl ]; then
+    "$python" python/tests/report.py python-gpu gpu_test.py || echo 'FAIL python-gpu: no test ran, or the process died'
+  else
+    echo 'SKIP python-gpu: no NVIDIA driver (/dev/nvidiactl)'
+  fi
   if has "$python" venv ensurepip; then
     check python-wheel wheel_works
   else

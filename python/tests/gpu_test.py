@@ -1,0 +1,270 @@
+"""Tensors and arrays in GPU memory, compared there. For machines with a GPU; ../../test.d/python.sh runs it on these.
+
+It needs PyTorch; what is about CuPy skips without it. The address of the device is GPUNVME_TEST_DEVICE, or an embedded SSD.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import threading
+import unittest
+from typing import Any
+
+from support import Case, make_model, seeded
+
+import gpunvme
+
+try:
+    import torch
+except ImportError:
+    raise unittest.SkipTest("torch is not installed") from None
+if not torch.cuda.is_available():
+    raise unittest.SkipTest("PyTorch sees no GPU")
+try:
+    import cupy
+except ImportError:
+    cupy = None
+
+import gpunvme.torch as gt  # noqa: E402
+import pycuda_nvme  # noqa: E402
+import torch_nvme  # noqa: E402
+
+SIZE = 64 << 20
+DEVICE = os.environ.get("GPUNVME_TEST_DEVICE", f"sim:size={SIZE}")
+
+
+class OnlyDlpack:
+    """A tensor that shows itself by DLPack and by nothing else."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.tensor = tensor
+
+    def __dlpack_device__(self) -> Any:
+        return self.tensor.__dlpack_device__()
+
+    def __dlpack__(self, *, stream: Any = None) -> Any:
+        return self.tensor.__dlpack__(stream=stream)
+
+
+class GpuTest(Case):
+    def setUp(self) -> None:
+        self.storage = gpunvme.Storage(DEVICE, "gpu", write=True)
+        self.addCleanup(self.storage.close)
+        self.assertTrue(self.storage.on_gpu)
+        data = seeded(self).randbytes(SIZE)
+        self.storage.write(0, data)
+        self.data = torch.frombuffer(bytearray(data), dtype=torch.uint8).cuda()
+
+    def same(self, seen: torch.Tensor, offset: int = 0) -> None:
+        """Compared on the GPU."""
+        flat = seen.contiguous().view(-1).view(torch.uint8)
+        self.assertTrue(flat.is_cuda)
+        self.assertTrue(torch.equal(flat, self.data[offset : offset + flat.numel()]))
+
+    def test_tensors(self) -> None:
+        for dtype in (torch.uint8, torch.float16, torch.bfloat16, torch.float32, torch.int64):
+            for elements in (1, 777, 1 << 20):
+                tensor = torch.empty(elements, dtype=dtype, device="cuda")
+                self.storage.read(12_345, tensor)
+                self.same(tensor, 12_345)
+        whole = torch.empty(SIZE, dtype=torch.uint8, device="cuda")
+        self.assertIs(gt.read_into_tensor(whole, storage=self.storage), whole)
+        self.same(whole)
+
+    def test_writes(self) -> None:
+        tensor = torch.randint(0, 255, (5 << 20,), dtype=torch.uint8, device="cuda")
+        self.storage.write(4096, tensor)
+        back = torch.zeros_like(tensor)
+        self.storage.read(4096, back)
+        self.assertTrue(torch.equal(tensor, back))
+
+    def test_parts_of_tensors(self) -> None:
+        matrix = torch.zeros(100, 1000, dtype=torch.uint8, device="cuda")
+        self.storage.read(3, matrix[10:20])
+        self.same(matrix[10:20], 3)
+        self.assertEqual(int(matrix[:10].sum()) + int(matrix[20:].sum()), 0)
+        with self.assertRaises(BufferError):
+            self.storage.read(0, matrix[:, 10:20])
+
+    def test_memory_that_is_at_work_is_waited_for(self) -> None:
+        # What a dropped tensor had comes back at once, with work of the stream in it still.
+        for _ in range(20):
+            busy = torch.empty(1 << 26, dtype=torch.uint8, device="cuda")
+            for _ in range(50):
+                busy.fill_(7)
+            del busy
+            tensor = torch.empty(1 << 26, dtype=torch.uint8, device="cuda")
+            self.storage.read(0, tensor, SIZE)
+            self.same(tensor[:SIZE])
+
+    def test_ranges_and_requests(self) -> None:
+        pieces = [torch.empty(n, dtype=torch.uint8, device="cuda") for n in (1, 4096, 99_999)]
+        self.storage.read_ranges([(i * 1_000_000 + 1, p) for i, p in enumerate(pieces)])
+        requests = [self.storage.submit_read(77, torch.empty(1 << 20, dtype=torch.uint8, device="cuda")) for _ in range(8)]
+        for i, piece in enumerate(pieces):
+            self.same(piece, i * 1_000_000 + 1)
+        for request in requests:
+            self.assertEqual(request.result(), 1 << 20)
+
+        async def main() -> None:
+            tensor = torch.empty(1 << 20, dtype=torch.uint8, device="cuda")
+            self.assertEqual(await self.storage.submit_read(5, tensor), 1 << 20)
+            self.same(tensor, 5)
+
+        asyncio.run(main())
+
+    def test_in_the_order_of_a_stream(self) -> None:
+        stream = torch.cuda.Stream()
+        tensor = torch.empty(8 << 20, dtype=torch.uint8, device="cuda")
+        torch.cuda.synchronize()
+        with torch.cuda.stream(stream):
+            request = self.storage.submit_read(999, tensor, stream=stream)
+            copy = tensor.clone()
+            tensor.zero_()
+        self.assertEqual(request.result(), 8 << 20)
+        stream.synchronize()
+        self.same(copy, 999)
+        with torch.cuda.stream(stream):
+            tensor.fill_(9)
+            request = self.storage.submit_write(0, tensor, 4096, stream=stream)
+        request.result()
+        back = torch.empty(4096, dtype=torch.uint8, device="cuda")
+        self.storage.read(0, back)
+        self.assertTrue(bool((back == 9).all()))
+
+    def test_dlpack(self) -> None:
+        tensor = torch.empty(1000, 33, device="cuda")
+        self.storage.read(512, OnlyDlpack(tensor))
+        self.same(tensor, 512)
+
+    def test_addresses(self) -> None:
+        tensor = torch.empty(4096, dtype=torch.uint8, device="cuda")
+        torch.cuda.synchronize()
+        self.storage.read(1, tensor.data_ptr(), 4096)
+        self.same(tensor, 1)
+
+    def test_host_memory(self) -> None:
+        tensor = torch.empty(100_000, dtype=torch.uint8)
+        self.storage.read(7, tensor)
+        self.same(tensor.cuda(), 7)
+        pinned = torch.empty(100_000, dtype=torch.uint8).pin_memory()
+        self.storage.read(7, pinned)
+        self.same(pinned.cuda(), 7)
+
+    def test_arrays(self) -> None:
+        array = self.storage.read_array(100, 4096, "<f4", (32, 32))
+        for seen in (torch.from_dlpack(array), torch.as_tensor(array, device="cuda")):
+            self.assertEqual((seen.data_ptr(), tuple(seen.shape)), (array.address, (32, 32)))
+            self.same(seen, 100)
+        kept = torch.from_dlpack(array)
+        del array, seen
+        self.storage.close()
+        gc.collect()
+        self.same(kept, 100)
+
+    @unittest.skipIf(cupy is None, "cupy is not installed")
+    def test_cupy(self) -> None:
+        array = cupy.zeros((100, 100), cupy.float32)
+        self.storage.read(31, array)
+        self.same(torch.from_dlpack(array), 31)
+        with cupy.cuda.Stream(non_blocking=True) as stream:
+            request = self.storage.submit_read(62, array, stream=stream)
+            copy = array.copy()
+            request.result()
+            stream.synchronize()
+        self.same(torch.from_dlpack(copy), 62)
+        self.same(torch.from_dlpack(cupy.asarray(self.storage.read_array(5, 1000))), 5)
+
+    def test_threads(self) -> None:
+        seed = seeded(self).randrange(1 << 30)
+        wrong: list[BaseException] = []
+
+        def work(number: int) -> None:
+            import random
+
+            mine = random.Random(seed + number)
+            try:
+                for _ in range(30):
+                    length = mine.randrange(1, 1 << 20)
+                    offset = mine.randrange(SIZE - length)
+                    tensor = torch.empty(length, dtype=torch.uint8, device="cuda")
+                    self.storage.read(offset, tensor)
+                    self.same(tensor, offset)
+            except BaseException as e:
+                wrong.append(e)
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(24)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_the_first_proposals_snippets(self) -> None:
+        if DEVICE.startswith("sim:"):
+            self.skipTest("an embedded SSD is empty when it is opened again")
+        nvme = pycuda_nvme.NVMeGPU(DEVICE)
+        self.addCleanup(nvme.close)
+        data = nvme.read_to_gpu(lba=0, size_mb=10)
+        self.same(torch.as_tensor(data, device="cuda"))
+        storage = torch_nvme.open(DEVICE)
+        self.addCleanup(storage.close)
+        tensor = torch.empty(1024, 1024, device="cuda")
+        torch_nvme.read_into_tensor(tensor, lba=0)
+        self.same(tensor)
+
+
+class GpuModelTest(Case):
+    def test_load_file(self) -> None:
+        random = seeded(self)
+        tensors = {
+            "w": ("F32", (600, 1000), random.randbytes(2_400_000)),
+            "h": ("BF16", (33,), random.randbytes(66)),
+            "none": ("F16", (0, 5), b""),
+        }
+        path = make_model(self.folder() / "m.safetensors", tensors)
+        on_gpu, on_cpu = gt.load_file(path), gt.load_file(path, "cpu")
+        for name, (_, shape, data) in tensors.items():
+            self.assertTrue(on_gpu[name].is_cuda)
+            self.assertEqual(tuple(on_gpu[name].shape), shape)
+            if data:
+                expected = torch.frombuffer(bytearray(data), dtype=torch.uint8).cuda()
+                self.assertTrue(torch.equal(on_gpu[name].view(-1).view(torch.uint8), expected))
+                self.assertTrue(torch.equal(on_cpu[name].view(-1).view(torch.uint8), expected.cpu()))
+        with gt.safe_open(path, device="cuda") as model:
+            part = model.get_slice("w")[100:200, 3:500]
+            self.assertTrue(torch.equal(part.view(torch.int32), on_gpu["w"][100:200, 3:500].view(torch.int32)))
+
+    def test_samples(self) -> None:
+        path = self.folder() / "samples"
+        path.write_bytes(b"".join(i.to_bytes(4, "little") * 1024 for i in range(500)))
+        dataset = gt.SampleDataset(path, sample_bytes=4096, dtype=torch.int32, seed=5)
+        self.addCleanup(dataset.close)
+        seen = torch.stack(list(dataset))
+        self.assertTrue(seen.is_cuda)
+        self.assertTrue(bool((seen == seen[:, :1]).all()))
+        self.assertEqual(sorted(seen[:, 0].tolist()), list(range(500)))
+
+
+class GpuLayerTest(Case):
+    def test_layers(self) -> None:
+        with gpunvme.Storage("sim:size=8MiB", "gpu", write=True) as storage:
+            data = seeded(self).randbytes(8 << 20)
+            storage.write(0, data)
+            whole = torch.frombuffer(bytearray(data), dtype=torch.uint8).cuda()
+            stream = torch.cuda.Stream()
+            layers = [(i * 1_000_000, 900_000 + i) for i in range(8)]
+            with gpunvme.LayerLoader(storage, 1 << 20, 3) as loader:
+                loader.prefetch(layers)
+                for offset, length in layers:
+                    layer = loader.next(stream)
+                    assert layer is not None
+                    with torch.cuda.stream(stream):
+                        seen = torch.as_tensor(layer, device="cuda").clone()
+                    stream.synchronize()
+                    self.assertTrue(torch.equal(seen, whole[offset : offset + length]))
+                loader.prefetch(layers[:2])
+                for (offset, length), layer in zip(layers, loader):
+                    self.assertTrue(torch.equal(torch.as_tensor(layer, device="cuda"), whole[offset : offset + length]))
