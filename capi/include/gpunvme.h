@@ -260,8 +260,9 @@ GPUNVME_API int gpunvme_weights_close(gpunvme_weights *weights);
 /*
  * ---- the same under the names of the first proposals: one device, counted in logical blocks
  *
- * nvme_gpu_init opens a URI, or a block device such as "/dev/nvme0n1", for reading and, where that is allowed, writing;
- * NULL if that fails (gpunvme_last_error). stream may be NULL: then the call does not wait, nor does any stream, and
+ * nvme_gpu_init opens a URI, or a block device such as "/dev/nvme0n1", for reading; for writing, too, if it is an embedded
+ * controller ("sim:...") or the environment has GPUNVME_ALLOW_WRITE=1. GPUNVME_ACCELERATOR is gpu, cpu or auto (without it).
+ * NULL if it fails (gpunvme_last_error). stream may be NULL: then the call does not wait, nor does any stream, and
  * nvme_gpu_synchronize waits for everything that was started.
  */
 typedef struct nvme_gpu nvme_gpu;
