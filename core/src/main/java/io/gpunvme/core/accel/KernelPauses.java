@@ -73,7 +73,7 @@ final class KernelPauses {
       waiting.add(free);
       waitingBytes += bytes;
       if (running > 0 && waitingBytes > MOST_BYTES) {
-        awaitKernels();
+        awaitKernels(PATIENCE_NANOS);
       }
       // Whoever frees now takes this along, or the last kernel does.
       if (freeing || (running > 0 && waitingBytes <= MOST_BYTES)) {
@@ -112,18 +112,7 @@ final class KernelPauses {
    * this up holds up new kernels: the memory should be all that is needed.
    */
   <T> T take(Supplier<T> memory) {
-    synchronized (this) {
-      // Also while others free: no kernel may start between their end and this.
-      wanted++;
-      awaitKernels();
-      boolean interrupted = false;
-      while (freeing) {
-        interrupted |= nap(PATIENCE_NANOS);
-      }
-      restore(interrupted);
-      wanted--;
-      freeing = true;
-    }
+    pause(PATIENCE_NANOS, true);
     try {
       return memory.get();
     } finally {
@@ -138,20 +127,8 @@ final class KernelPauses {
    * @return whether it was taken
    */
   boolean tryTake(long nanos, Runnable memory) {
-    synchronized (this) {
-      wanted++;
-      awaitKernels(nanos);
-      boolean interrupted = false;
-      while (freeing) {
-        interrupted |= nap(nanos);
-      }
-      restore(interrupted);
-      wanted--;
-      if (running > 0) {
-        notifyAll();
-        return false;
-      }
-      freeing = true;
+    if (!pause(nanos, false)) {
+      return false;
     }
     try {
       memory.run();
@@ -159,6 +136,31 @@ final class KernelPauses {
     } finally {
       drainQuietly();
     }
+  }
+
+  /**
+   * Begins a pause, which draining ends.
+   *
+   * @param nanos how long kernels are waited for
+   * @param always whether it begins also beside kernels that run for longer
+   * @return whether it has begun
+   */
+  private synchronized boolean pause(long nanos, boolean always) {
+    // Also while others free: no kernel may start between their end and this.
+    wanted++;
+    awaitKernels(nanos);
+    boolean interrupted = false;
+    while (freeing) {
+      interrupted |= nap(nanos);
+    }
+    restore(interrupted);
+    wanted--;
+    if (running > 0 && !always) {
+      notifyAll();
+      return false;
+    }
+    freeing = true;
+    return true;
   }
 
   /** What others wanted freed is none of the caller's business, nor is what became of it. */
@@ -171,10 +173,6 @@ final class KernelPauses {
   }
 
   /** Keeps new kernels from starting, and waits for the end of those that run. */
-  private void awaitKernels() {
-    awaitKernels(PATIENCE_NANOS);
-  }
-
   private void awaitKernels(long nanos) {
     long begin = System.nanoTime();
     boolean interrupted = false;

@@ -53,22 +53,28 @@ class KernelPausesTest {
       while (!waits("KernelPauses.awaitKernels")) {
         Thread.onSpinWait();
       }
-      Future<?> next =
-          threads.submit(
-              () -> {
-                try (KernelRun _ = pauses.begin()) {
-                  freed.add("started");
-                }
-              });
-      while (!waits("KernelPauses.begin")) {
-        Thread.onSpinWait();
-      }
+      Future<?> next = startAnother(threads);
       assertThat(freed).isEmpty();
       run.close();
       free.get();
       next.get();
     }
     assertThat(freed).containsExactly("freed", "started");
+  }
+
+  /** A kernel that has to wait; returns when it does. */
+  private Future<?> startAnother(ExecutorService threads) {
+    Future<?> next =
+        threads.submit(
+            () -> {
+              try (KernelRun _ = pauses.begin()) {
+                freed.add("started");
+              }
+            });
+    while (!waits("KernelPauses.begin")) {
+      Thread.onSpinWait();
+    }
+    return next;
   }
 
   private static boolean waits(String method) {
@@ -276,16 +282,7 @@ class KernelPausesTest {
       while (!waits("KernelPauses.awaitKernels")) {
         Thread.onSpinWait();
       }
-      Future<?> next =
-          threads.submit(
-              () -> {
-                try (KernelRun _ = pauses.begin()) {
-                  freed.add("started");
-                }
-              });
-      while (!waits("KernelPauses.begin")) {
-        Thread.onSpinWait();
-      }
+      Future<?> next = startAnother(threads);
       assertThat(freed).isEmpty();
       run.close();
       assertThat(taken.get()).isEqualTo(2);
