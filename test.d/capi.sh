@@ -61,8 +61,7 @@ sanitized() {
 program() {
   local source=$1
   shift
-  gcc -std=c11 -D_GNU_SOURCE -g -pthread -Wall -Wextra -Werror "$@" -I capi/include -I capi/src/test/c "capi/src/test/c/$source.c" \
-    -L "$target" -Wl,-rpath,"$target" -lgpunvme -ldl -o "$tmp/$source"
+  scripts/capi program "$source" "$tmp/$source" "-Wl,-rpath,$target" "$@"
 }
 
 stress() {
@@ -152,6 +151,15 @@ fi
 for test in device_test models_test; do
   check "capi-${test%_test}-compiles" program "$test" && each "capi-${test%_test}" "$tmp/$test"
 done
+if [ ! -e /usr/local/cuda/include/cuda_runtime_api.h ]; then
+  echo 'SKIP capi-cuda: no CUDA toolkit in /usr/local/cuda'
+elif check capi-cuda-compiles program cuda_test; then
+  if [ -e /dev/nvidiactl ]; then
+    each capi-cuda "$tmp/cuda_test"
+  else
+    echo 'SKIP capi-cuda: no NVIDIA driver (/dev/nvidiactl)'
+  fi
+fi
 if check capi-stress-compiles program stress; then
   check capi-24-threads stress && sed 's/^/  /' "$tmp/log"
 fi

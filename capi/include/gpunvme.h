@@ -105,10 +105,12 @@ GPUNVME_API int gpunvme_open(const char *uri, const char *accelerator, uint32_t 
 GPUNVME_API int gpunvme_close(gpunvme_storage *storage);
 
 typedef struct gpunvme_info {
-  uint64_t size;      /* bytes */
-  uint32_t alignment; /* what is aligned to this, offset and length, needs no staging; any alignment works */
-  uint32_t gpu;       /* 1: addresses are device addresses; 0: the stand-in */
-  uint64_t gpu_bytes; /* accelerator memory beside the caller's that transfers may take */
+  uint64_t size;        /* bytes */
+  uint64_t gpu_bytes;   /* accelerator memory beside the caller's that transfers may take */
+  uint32_t alignment;   /* what is aligned to this, offset and length, needs no staging; any alignment works */
+  uint32_t block_bytes; /* of a logical block of the device, by which LBAs count; 512 of files, which have none */
+  uint32_t gpu;         /* 1: addresses are device addresses; 0: the stand-in */
+  uint32_t reserved;    /* 0 */
 } gpunvme_info;
 
 GPUNVME_API int gpunvme_get_info(gpunvme_storage *storage, gpunvme_info *info);
@@ -172,7 +174,8 @@ GPUNVME_API int gpunvme_plan(
  * Texts: as much of it as fits is written to text, with a terminating 0, and *needed becomes the bytes of all of it with the 0. text
  * may be NULL if capacity is 0; needed may be NULL.
  *
- * stats: JSON, what each path has done. explain: which path is used, why no better one, and what would help.
+ * stats: JSON; "paths": what each path has done; "memory": bytes that all of this process's storages on the same accelerator have
+ * taken, and not given back, of the accelerator ("accelerator_bytes") and of pinned host memory ("pinned_bytes"). explain: which path is used, why no better one, and what would help.
  */
 GPUNVME_API int gpunvme_stats(gpunvme_storage *storage, char *text, size_t capacity, size_t *needed);
 GPUNVME_API int gpunvme_explain(gpunvme_storage *storage, char *text, size_t capacity, size_t *needed);

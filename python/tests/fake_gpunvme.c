@@ -202,7 +202,7 @@ int gpunvme_close(gpunvme_storage *storage) {
 
 int gpunvme_get_info(gpunvme_storage *storage, gpunvme_info *info) {
   FIND(o, storage, STORAGE);
-  *info = (gpunvme_info){.size = o->size, .alignment = o->fd < 0 ? 512 : 4096};
+  *info = (gpunvme_info){.size = o->size, .alignment = o->fd < 0 ? 512 : 4096, .block_bytes = 512};
   return GPUNVME_OK;
 }
 
@@ -343,7 +343,7 @@ static int say(const char *said, char *text, size_t capacity, size_t *needed) {
 }
 int gpunvme_stats(gpunvme_storage *storage, char *text, size_t capacity, size_t *needed) {
   FIND(o, storage, STORAGE);
-  return o ? say("{\"paths\": []}", text, capacity, needed) : GPUNVME_OK;
+  return o ? say("{\"paths\": {}, \"memory\": {\"accelerator_bytes\": 0, \"pinned_bytes\": 0}}", text, capacity, needed) : GPUNVME_OK;
 }
 int gpunvme_explain(gpunvme_storage *storage, char *text, size_t capacity, size_t *needed) {
   FIND(o, storage, STORAGE);

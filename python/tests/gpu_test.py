@@ -203,13 +203,19 @@ class GpuTest(Case):
         self.assertEqual(wrong, [])
 
     def test_the_first_proposals_snippets(self) -> None:
-        if DEVICE.startswith("sim:"):
-            self.skipTest("an embedded SSD is empty when it is opened again")
-        nvme = pycuda_nvme.NVMeGPU(DEVICE)
-        self.addCleanup(nvme.close)
+        image = self.folder() / "image"
+        image.write_bytes(bytes(self.data.cpu().tolist()))
+        device = f"sim:file={image}"
+        nvme = pycuda_nvme.NVMeGPU(device)
         data = nvme.read_to_gpu(lba=0, size_mb=10)
         self.same(torch.as_tensor(data, device="cuda"))
-        storage = torch_nvme.open(DEVICE)
+        gpu_buffer = torch.zeros(1024 * 512, dtype=torch.uint8, device="cuda")
+        torch.cuda.synchronize()
+        nvme.read(lba=100, count=1024, gpu_ptr=gpu_buffer.data_ptr())
+        self.same(gpu_buffer, 100 * 512)
+        nvme.close()
+        del data  # the device is in use for as long as memory of it is
+        storage = torch_nvme.open(device)
         self.addCleanup(storage.close)
         tensor = torch.empty(1024, 1024, device="cuda")
         torch_nvme.read_into_tensor(tensor, lba=0)

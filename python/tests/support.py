@@ -24,7 +24,10 @@ import gpunvme  # noqa: E402
 FAKE = "fake" in gpunvme.version()
 """Whether the library is fake_gpunvme.c, which fails on demand."""
 
+ACCELERATOR = os.environ.get("GPUNVME_TEST_ACCELERATOR", "cpu")
+"""What storages are opened for: "cpu", the stand-in, or "gpu". Tests in processes of their own know it, too."""
 
+on_the_stand_in = unittest.skipUnless(ACCELERATOR == "cpu", "of memory that is the host's")
 
 def needs_fake(test: Any) -> Any:
     """Of failures on demand; they are no tests of the real library, so that it has nothing to skip."""
@@ -58,8 +61,8 @@ class Case(unittest.TestCase):
         return Path(folder.name)
 
     def device(self, size: str = "1MiB") -> gpunvme.Storage:
-        """An empty SSD in memory, on the CPU stand-in."""
-        storage = gpunvme.Storage(f"sim:size={size}", "cpu", write=True)
+        """An empty SSD in memory."""
+        storage = gpunvme.Storage(f"sim:size={size}", ACCELERATOR, write=True)
         self.addCleanup(storage.close)
         return storage
 
@@ -100,8 +103,9 @@ def make_model(path: Path, tensors: dict[str, tuple[str, tuple[int, ...], bytes]
 
 def run(source: str, *arguments: str, timeout: float = 120, **environment: str) -> subprocess.CompletedProcess[str]:
     """A Python process with these lines; the package is on its path."""
+    lines = f"ACCELERATOR = {ACCELERATOR!r}\n" + textwrap.dedent(source)
     return subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(source), *arguments],
+        [sys.executable, "-X", "faulthandler", "-c", lines, *arguments],
         env=os.environ | {"PYTHONPATH": str(PYTHON / "src")} | environment,
         capture_output=True,
         text=True,

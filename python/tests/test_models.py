@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 
-from support import Case, make_model, seeded
+from support import ACCELERATOR, Case, make_model, needs_real, seeded
 
 import gpunvme
 import pycuda_nvme
@@ -78,7 +78,7 @@ class WeightsTest(Case):
             {"a": ("F32", (6, 10), a), "b": ("U8", (100,), b), "none": ("F32", (0, 3), b"")},
             made="here",
         )
-        with gpunvme.Weights(path, "cpu") as weights:
+        with gpunvme.Weights(path, ACCELERATOR) as weights:
             self.assertEqual(list(weights.tensors), ["a", "b", "none"])
             self.assertEqual(weights.info("a"), gpunvme.TensorInfo("a", "F32", (6, 10), 240))
             self.assertEqual(dict(weights.metadata), {"made": "here"})
@@ -109,10 +109,10 @@ class WeightsTest(Case):
     def test_no_model(self) -> None:
         path = self.folder() / "m.safetensors"
         with self.assertRaises(gpunvme.NotFoundError):
-            gpunvme.Weights(path, "cpu")
+            gpunvme.Weights(path, ACCELERATOR)
         path.write_bytes(b"no header at all")
         with self.assertRaises(gpunvme.FormatError):
-            gpunvme.Weights(path, "cpu")
+            gpunvme.Weights(path, ACCELERATOR)
 
 
 class ProposalTest(Case):
@@ -141,17 +141,25 @@ class ProposalTest(Case):
         self.assertEqual(data.nbytes, 5 << 20)
         self.assertEqual(data.tobytes()[1535:2049], b"\0" + b"x" * 512 + b"\0")
 
+    @needs_real
+    def test_blocks_are_the_devices(self) -> None:
+        with gpunvme.NVMeGPU("sim:size=1MiB,lba=4096", ACCELERATOR) as nvme:
+            self.assertEqual(nvme.block_bytes, 4096)
+            nvme.write(3, 1, b"y" * 4096)
+            nvme.storage.read(3 * 4096 - 1, into := bytearray(2))
+            self.assertEqual(into, b"\0y")
+
     def test_files_have_blocks_of_512_bytes(self) -> None:
         path = self.folder() / "file"
         data = seeded(self).randbytes(8192)
         path.write_bytes(data)
         into = bytearray(512)
         for address in (str(path), f"file:{path}"):
-            with gpunvme.NVMeGPU(address, "cpu", write=False) as nvme:
+            with gpunvme.NVMeGPU(address, ACCELERATOR, write=False) as nvme:
                 nvme.read(3, 1, into)
                 self.assertEqual(into, data[1536:2048])
                 with self.assertRaises(gpunvme.DeniedError):
                     nvme.write(3, 1, into)
-        with gpunvme.NVMeGPU(path, "cpu", block_bytes=4096, write=False) as nvme:
+        with gpunvme.NVMeGPU(path, ACCELERATOR, block_bytes=4096, write=False) as nvme:
             nvme.read(1, 1, memory := bytearray(4096))
             self.assertEqual(memory, data[4096:])

@@ -8,7 +8,7 @@ import gc
 import threading
 import weakref
 
-from support import FAKE, SLOW, Case, needs_fake, run, seeded
+from support import ACCELERATOR, FAKE, SLOW, Case, needs_fake, on_the_stand_in, run, seeded
 
 import gpunvme
 
@@ -33,10 +33,11 @@ class StorageTest(Case):
 
     def test_says_what_it_is(self) -> None:
         storage = self.device("2MiB")
-        self.assertEqual((storage.size, storage.on_gpu, storage.closed), (2 << 20, False, False))
-        self.assertEqual(storage.alignment, 512)
+        self.assertEqual((storage.size, storage.on_gpu, storage.closed), (2 << 20, ACCELERATOR == "gpu", False))
+        self.assertEqual((storage.alignment, storage.block_bytes), (512, 512))
         self.assertIn("2097152 bytes", repr(storage))
-        self.assertIsInstance(storage.stats(), dict)
+        self.assertEqual(set(storage.stats()), {"paths", "memory"})
+        self.assertGreaterEqual(storage.stats()["memory"]["pinned_bytes"], 0)
         self.assertTrue(storage.explain())
         plan = storage.plan([(0, 4096, 512), (8192, 65536, 512)])
         self.assertEqual(plan.bytes - plan.bytes_overread, 1024)
@@ -46,7 +47,7 @@ class StorageTest(Case):
         data = seeded(self).randbytes(100_000)
         path.write_bytes(data)
         into = bytearray(1000)
-        with gpunvme.Storage(path, "cpu") as storage:
+        with gpunvme.Storage(path, ACCELERATOR) as storage:
             storage.read(12_345, into)
         self.assertEqual(into, data[12_345:13_345])
 
@@ -94,10 +95,11 @@ class StorageTest(Case):
             storage.read_ranges([(0,)])
 
     def test_not_written_unless_allowed(self) -> None:
-        with gpunvme.Storage("sim:size=1MiB", "cpu") as storage:
+        with gpunvme.Storage("sim:size=1MiB", ACCELERATOR) as storage:
             with self.assertRaises(PermissionError):
                 storage.write(0, b"x")
 
+    @on_the_stand_in
     def test_streams_need_a_gpu(self) -> None:
         with self.assertRaises(gpunvme.UnsupportedError):
             self.device().submit_read(0, bytearray(512), stream=0)
@@ -146,7 +148,7 @@ class StorageTest(Case):
                 future.result()
 
     def test_the_interpreter_goes_on_meanwhile(self) -> None:
-        storage = gpunvme.Storage("sim:size=1MiB,latency=200ms", "cpu")
+        storage = gpunvme.Storage("sim:size=1MiB,latency=200ms", ACCELERATOR)
         self.addCleanup(storage.close)
         thread = threading.Thread(target=lambda: storage.read(0, bytearray(512)))
         thread.start()
@@ -180,7 +182,7 @@ class RequestTest(Case):
         self.assertEqual(into, b"hello")
 
     def slow(self) -> gpunvme.Storage:
-        storage = gpunvme.Storage(SLOW, "cpu")
+        storage = gpunvme.Storage(SLOW, ACCELERATOR)
         self.addCleanup(storage.close)
         return storage
 
@@ -310,7 +312,7 @@ class InterruptTest(Case):
     INTERRUPTED = """
         import signal, sys, threading, time, os
         import gpunvme
-        storage = gpunvme.Storage("{uri}", "cpu", write=True)
+        storage = gpunvme.Storage("{uri}", ACCELERATOR, write=True)
         into = bytearray(512)
         {prepare}
         threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -339,8 +341,8 @@ class InterruptTest(Case):
 
     def test_layer(self) -> None:
         self.interrupted(
-            "loader.load(0, into)",
-            "loader = gpunvme.LayerLoader(storage, 4096, 2)",
+            "loader.load(0, memory)",
+            "loader = gpunvme.LayerLoader(storage, 4096, 2); memory = storage.allocate(512)",
         )
 
 
@@ -351,8 +353,8 @@ class ExitTest(Case):
         done = run(
             """
             import gpunvme
-            storage = gpunvme.Storage("sim:size=1MiB,latency=2s", "cpu", write=True)
-            fast = gpunvme.Storage("sim:size=1MiB", "cpu", write=True)
+            storage = gpunvme.Storage("sim:size=1MiB,latency=2s", ACCELERATOR, write=True)
+            fast = gpunvme.Storage("sim:size=1MiB", ACCELERATOR, write=True)
             request = storage.submit_read(0, bytearray(512))
             waited = storage.submit_read(0, bytearray(512))
             future = waited.future()
@@ -364,6 +366,7 @@ class ExitTest(Case):
         )
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "end\n", ""))
 
+    @on_the_stand_in
     def test_with_exported_memory(self) -> None:
         try:
             import numpy  # noqa: F401
@@ -372,7 +375,7 @@ class ExitTest(Case):
         done = run(
             """
             import gpunvme, numpy
-            storage = gpunvme.Storage("sim:size=1MiB", "cpu", write=True)
+            storage = gpunvme.Storage("sim:size=1MiB", ACCELERATOR, write=True)
             a = numpy.from_dlpack(storage.allocate(4096))
             b = numpy.asarray(storage.allocate(4096))
             keep = {"a": a}
@@ -385,7 +388,7 @@ class ExitTest(Case):
         done = run(
             """
             import gpunvme, threading, time
-            storage = gpunvme.Storage("sim:size=1MiB,latency=2s", "cpu")
+            storage = gpunvme.Storage("sim:size=1MiB,latency=2s", ACCELERATOR)
             threading.Thread(target=lambda: storage.read(0, bytearray(512)), daemon=True).start()
             time.sleep(0.3)
             print("end")
@@ -398,13 +401,14 @@ class ForkTest(Case):
     def test_a_fork_is_refused_and_spawn_works(self) -> None:
         folder = self.folder()
         (folder / "main.py").write_text(
+            f"ACCELERATOR = {ACCELERATOR!r}\n"
             """
 import multiprocessing, sys
 import gpunvme
 
 def work(queue):
     try:
-        with gpunvme.Storage("sim:size=1MiB", "cpu", write=True) as storage:
+        with gpunvme.Storage("sim:size=1MiB", ACCELERATOR, write=True) as storage:
             queue.put(str(storage.write(0, b"12345")))
     except Exception as e:
         queue.put(f"{type(e).__name__}: {e}")
@@ -419,7 +423,7 @@ if __name__ == "__main__":
             print(when, method, queue.get(timeout=60), flush=True)
             process.join()
             assert process.exitcode == 0
-        storage = gpunvme.Storage("sim:size=1MiB", "cpu")
+        storage = gpunvme.Storage("sim:size=1MiB", ACCELERATOR)
 """
         )
         done = run(f"import runpy, sys; sys.path.insert(0, {str(folder)!r}); runpy.run_path({str(folder / 'main.py')!r}, run_name='__main__')")
@@ -434,11 +438,11 @@ if __name__ == "__main__":
 class EndlessTest(Case):
     def test_many_storages(self) -> None:
         for _ in range(1000 if FAKE else 20):
-            with gpunvme.Storage("sim:size=1MiB", "cpu") as storage:
+            with gpunvme.Storage("sim:size=1MiB", ACCELERATOR) as storage:
                 storage.read(0, bytearray(16))
 
     def test_a_dropped_storage_is_closed(self) -> None:
-        storage = gpunvme.Storage("sim:size=1MiB", "cpu")
+        storage = gpunvme.Storage("sim:size=1MiB", ACCELERATOR)
         handle = storage._handle
         del storage
         gc.collect()

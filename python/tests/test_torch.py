@@ -9,7 +9,7 @@ import signal
 import unittest
 from typing import Any
 
-from support import Case, make_model, needs_fake, run, seeded
+from support import ACCELERATOR, Case, make_model, needs_fake, run, seeded
 
 import gpunvme
 
@@ -76,7 +76,7 @@ class TensorTest(Case):
         self.assertEqual(raw(tensor), data[:4000])
 
     def test_the_first_proposals_snippet(self) -> None:
-        storage = torch_nvme.open("sim:size=8MiB", "cpu", write=True)
+        storage = torch_nvme.open("sim:size=8MiB", ACCELERATOR, write=True)
         self.addCleanup(storage.close)
         data = seeded(self).randbytes(4 << 20)
         storage.write(0, data)

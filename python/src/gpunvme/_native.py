@@ -25,7 +25,14 @@ SLICE_NS: Final = 100_000_000
 
 
 class Info(Structure):
-    _fields_ = [("size", c_uint64), ("alignment", c_uint32), ("gpu", c_uint32), ("gpu_bytes", c_uint64)]
+    _fields_ = [
+        ("size", c_uint64),
+        ("gpu_bytes", c_uint64),
+        ("alignment", c_uint32),
+        ("block_bytes", c_uint32),
+        ("gpu", c_uint32),
+        ("reserved", c_uint32),
+    ]
 
 
 class Range(Structure):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 from .errors import DeniedError, InvalidError, UnsupportedError
@@ -11,7 +10,6 @@ from .memory import DeviceArray
 from .request import Request
 from .storage import Storage
 
-_SECTOR = 512
 _MIB = 1 << 20
 
 
@@ -32,7 +30,7 @@ class NVMeGPU:
         write: bool | None = None,
     ) -> None:
         self.storage = _open(uri, accelerator, write)
-        self.block_bytes = block_bytes or _block_bytes(os.fspath(uri), self.storage)
+        self.block_bytes = block_bytes or self.storage.block_bytes
 
     def read(self, lba: int, count: int, gpu_ptr: Any) -> int:
         """Reads count blocks from lba on to an address or any memory, waits, and says how many bytes."""
@@ -78,16 +76,3 @@ def _open(uri: str | os.PathLike[str], accelerator: str | None, write: bool | No
         except (DeniedError, UnsupportedError, InvalidError):
             write = False  # if that is not why, it says so again
     return Storage(uri, accelerator, write)
-
-
-def _block_bytes(uri: str, storage: Storage) -> int:
-    path = uri.removeprefix("file:").split("?")[0]
-    if uri.startswith("file:") or path.startswith((".", "/")):
-        name = Path(path).resolve().name
-        for parent in (f"/sys/class/block/{name}", f"/sys/class/block/{name}/.."):
-            try:
-                return int(Path(parent, "queue/logical_block_size").read_text())
-            except (OSError, ValueError):
-                continue
-        return _SECTOR
-    return storage.alignment  # of a controller: its logical block

@@ -85,6 +85,7 @@ class Storage:
             raise
         self.size: int = info.size
         self.alignment: int = info.alignment
+        self.block_bytes: int = info.block_bytes
         self.on_gpu: bool = bool(info.gpu)
         self.write_allowed = write
 

@@ -88,10 +88,10 @@ def read_into_tensor(
 ) -> torch.Tensor:
     """Fills a contiguous tensor, on a GPU or the CPU, from a logical block on, and returns it.
 
-    :param block_bytes: of a logical block; None: the storage's alignment
+    :param block_bytes: of a logical block; None: the device's, or 512 of a file
     """
     source = storage or default_storage()
-    source.read(lba * (block_bytes or source.alignment), tensor)
+    source.read(lba * (block_bytes or source.block_bytes), tensor)
     return tensor
 
 

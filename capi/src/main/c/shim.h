@@ -14,7 +14,7 @@
 // Exports in Java lays these out by hand.
 _Static_assert(sizeof(void *) == 8, "handles and addresses are 64 bits");
 _Static_assert(sizeof(failure) == 2048, "failure");
-_Static_assert(sizeof(gpunvme_info) == 24, "gpunvme_info");
+_Static_assert(sizeof(gpunvme_info) == 32, "gpunvme_info");
 _Static_assert(sizeof(gpunvme_range) == 24, "gpunvme_range");
 _Static_assert(sizeof(gpunvme_plan_info) == 32, "gpunvme_plan_info");
 _Static_assert(sizeof(gpunvme_tensor_read) == 40, "gpunvme_tensor_read");

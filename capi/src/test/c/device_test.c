@@ -13,7 +13,7 @@ static void bytes_come_back_from_anywhere(void) {
   gpunvme_info info = {0};
   uint64_t address = 0, random = SEED;
   EXPECT_CODE(GPUNVME_OK, gpunvme_get_info(storage, &info));
-  EXPECT(info.size == SIZE && info.alignment >= 512 && info.gpu == (strcmp(accelerator(), "cpu") != 0));
+  EXPECT(info.size == SIZE && info.alignment >= 512 && info.block_bytes == 512 && info.reserved == 0 && info.gpu == (strcmp(accelerator(), "cpu") != 0));
   fill_device(storage, SEED, SIZE);
   EXPECT_CODE(GPUNVME_OK, gpunvme_flush(storage));
   EXPECT_CODE(GPUNVME_OK, gpunvme_allocate(storage, SIZE, &address));
@@ -189,6 +189,7 @@ static void texts_are_cut_where_memory_ends(void) {
   text = malloc(needed);
   EXPECT_CODE(GPUNVME_OK, gpunvme_stats(storage, text, needed, NULL));
   EXPECT(text[0] == '{' && text[strlen(text) - 1] == '}');
+  EXPECT(strstr(text, "\"paths\":{") != NULL && strstr(text, "\"pinned_bytes\":") != NULL);
   free(text);
   EXPECT_CODE(GPUNVME_OK, gpunvme_close(storage));
 }

@@ -11,6 +11,7 @@
 #define SIZE ((uint64_t)64 << 20)
 #define LONGEST ((uint64_t)1 << 20)
 #define MAY_GROW ((uint64_t)96 << 20) // of resident memory after the first third, when everything was there once
+#define MAY_KEEP ((uint64_t)32 << 20) // for reuse: four pieces of pinned memory
 
 static uint64_t seed;
 static gpunvme_storage *shared;
@@ -31,18 +32,51 @@ static uint64_t resident(void) {
   return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+static uint64_t number(const char *text, const char *name) {
+  const char *at = strstr(text, name);
+  EXPECT(at != NULL);
+  return at == NULL ? 0 : strtoull(at + strlen(name), NULL, 10);
+}
+
+// Bytes that the accelerator has given, its own and pinned ones.
+static uint64_t taken(void) {
+  char text[4096] = "";
+  EXPECT_CODE(GPUNVME_OK, gpunvme_stats(shared, text, sizeof text, NULL));
+  return number(text, "\"accelerator_bytes\":") + number(text, "\"pinned_bytes\":");
+}
+
 typedef struct caller {
   pthread_t thread;
   uint64_t random;
   uint8_t *memory; // of LONGEST
+  uint64_t device; // likewise, of a GPU, which memory is a copy of then; or 0
 } caller;
+
+static uint64_t address_of(const caller *c) {
+  return c->device != 0 ? c->device : (uintptr_t)c->memory;
+}
+
+static void set(caller *c, uint8_t byte, uint64_t bytes) {
+  memset(c->memory, byte, bytes);
+  if (c->device != 0) {
+    EXPECT_CODE(GPUNVME_OK, gpunvme_copy_from_host(shared, c->device, c->memory, bytes));
+  }
+}
+
+static void fetch(caller *c, uint64_t bytes) {
+  if (c->device != 0) {
+    memset(c->memory, 0, bytes);
+    EXPECT_CODE(GPUNVME_OK, gpunvme_copy_to_host(shared, c->memory, c->device, bytes));
+  }
+}
 
 static gpunvme_range some_range(caller *c) {
   uint64_t bytes = 1 + next_random(&c->random) % (next_random(&c->random) % 8 == 0 ? LONGEST : 20000);
-  return (gpunvme_range){next_random(&c->random) % (SIZE - bytes), (uintptr_t)c->memory, bytes};
+  return (gpunvme_range){next_random(&c->random) % (SIZE - bytes), address_of(c), bytes};
 }
 
 static void arrived(caller *c, const gpunvme_range *range) {
+  fetch(c, range->bytes);
   uint64_t wrong = first_wrong(c->memory, seed, range->offset, range->bytes);
   if (wrong < range->bytes) {
     printf("  byte %" PRIu64 " of %" PRIu64 " at %" PRIu64 " is wrong\n", wrong, range->bytes, range->offset);
@@ -53,7 +87,7 @@ static void arrived(caller *c, const gpunvme_range *range) {
 
 static void read_some(caller *c) {
   gpunvme_range range = some_range(c);
-  memset(c->memory, 0, range.bytes);
+  set(c, 0, range.bytes);
   EXPECT_CODE(GPUNVME_OK, gpunvme_read(shared, range.offset, range.address, range.bytes));
   arrived(c, &range);
 }
@@ -61,7 +95,7 @@ static void read_some(caller *c) {
 static void submit_some(caller *c) {
   gpunvme_range range = some_range(c);
   gpunvme_request *request;
-  memset(c->memory, 0, range.bytes);
+  set(c, 0, range.bytes);
   EXPECT_CODE(GPUNVME_OK, gpunvme_submit_read(shared, &range, 1, &request));
   int cancel = next_random(&c->random) % 3 == 0;
   if (cancel) {
@@ -85,7 +119,8 @@ static void abandon_some(caller *c) {
   gpunvme_request *request;
   EXPECT_CODE(GPUNVME_OK, gpunvme_submit_read(shared, &range, 1, &request));
   EXPECT_CODE(GPUNVME_OK, gpunvme_request_free(request));
-  memset(c->memory, 0xa5, range.bytes);
+  set(c, 0xa5, range.bytes);
+  fetch(c, range.bytes);
   for (uint64_t i = 0; i < range.bytes; i++) {
     if (c->memory[i] != 0xa5) {
       printf("  memory of a freed request was written to\n");
@@ -145,18 +180,22 @@ int main(int count, char **arguments) {
   for (int i = 0; i < threads; i++) {
     callers[i].random = seed + (uint64_t)i * 1000003;
     callers[i].memory = malloc(LONGEST);
+    if (i % 2 == 1 && strcmp(accelerator(), "cpu") != 0) {
+      EXPECT_CODE(GPUNVME_OK, gpunvme_allocate(shared, LONGEST, &callers[i].device));
+    }
   }
   run((seconds + 2) / 3, callers, threads);
-  uint64_t before = resident();
+  uint64_t before = resident(), taken_before = taken();
   run(seconds - seconds / 3, callers, threads);
-  uint64_t after = resident();
+  uint64_t after = resident(), taken_after = taken();
   EXPECT(after < before + MAY_GROW);
+  EXPECT(taken_after <= taken_before + MAY_KEEP);
   EXPECT_CODE(GPUNVME_OK, gpunvme_close(shared));
   for (int i = 0; i < threads; i++) {
-    free(callers[i].memory);
+    free(callers[i].memory); // the device's was the storage's
   }
   free(callers);
-  printf("%llu reads, %llu cancels, %llu opened by %d threads; resident %" PRIu64 " MiB, then %" PRIu64 " MiB\n", reads, cancels,
-      opens, threads, before >> 20, after >> 20);
+  printf("%llu reads, %llu cancels, %llu opened by %d threads; resident %" PRIu64 " MiB, then %" PRIu64 " MiB; taken %" PRIu64 " bytes, then %" PRIu64 "\n",
+      reads, cancels, opens, threads, before >> 20, after >> 20, taken_before, taken_after);
   return check_failures != 0;
 }

@@ -12,8 +12,6 @@ final class BlockGpu implements AutoCloseable {
   /** Set to 1 by who has decided that writes to a device are meant. */
   static final String ALLOW_WRITE = "GPUNVME_ALLOW_WRITE";
 
-  private static final int BLOCK = 512;
-
   private final Storage storage;
   private final int blockSize;
 
@@ -22,8 +20,7 @@ final class BlockGpu implements AutoCloseable {
 
   private BlockGpu(Storage storage) {
     this.storage = storage;
-    boolean file = storage.storage().address().file() != null;
-    blockSize = file ? BLOCK : storage.storage().alignment();
+    blockSize = storage.storage().blockSize();
   }
 
   static BlockGpu open(String device, Memory memory, Map<String, String> environment) {

@@ -76,17 +76,7 @@ final class Calls {
   }
 
   int info(long handle, MemorySegment out, MemorySegment f) {
-    return call(
-        f,
-        () -> {
-          Storage s = storage(handle);
-          Structs.info(
-              out,
-              s.storage().size(),
-              s.storage().alignment(),
-              s.memory().accelerator().gpu(),
-              s.storage().gpuBytes());
-        });
+    return call(f, () -> Structs.info(out, storage(handle).storage()));
   }
 
   int transfer(long handle, int write, MemorySegment ranges, long count, MemorySegment f) {
@@ -198,9 +188,9 @@ final class Calls {
           DeviceBuffer buffer = place.buffer();
           try {
             if (toHost != 0) {
-              buffer.copyToHost(place.offset(), CTypes.at(host, bytes));
+              buffer.copyToHost(place.offset(address), CTypes.at(host, bytes));
             } else {
-              buffer.copyFromHost(CTypes.at(host, bytes), place.offset());
+              buffer.copyFromHost(CTypes.at(host, bytes), place.offset(address));
             }
           } finally {
             place.release().run();

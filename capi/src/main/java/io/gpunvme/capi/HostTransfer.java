@@ -1,68 +1,177 @@
 package io.gpunvme.capi;
 
 import io.gpunvme.core.accel.DeviceBuffer;
+import io.gpunvme.core.path.Range;
 import io.gpunvme.core.path.StorageException;
 import io.gpunvme.core.storage.GpuStorage;
 import io.gpunvme.core.storage.TransferResult;
 import java.lang.foreign.MemorySegment;
-import java.util.concurrent.CancellationException;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import org.jspecify.annotations.Nullable;
 
-/** A transfer between a storage and host memory that its transfers do not reach, piece by piece. */
+/**
+ * Transfers between a storage and host memory that its own transfers do not reach: through pieces
+ * of pinned memory, many short ranges in one, two pieces of a long transfer at a time. Completes
+ * when nothing is at work in the host memory any more.
+ */
 final class HostTransfer extends CompletableFuture<Void> implements Runnable {
-  private final GpuStorage storage;
-  private final Memory memory;
-  private final boolean write;
-  private final long offset;
-  private final MemorySegment host;
-  private boolean cancelled;
-  private @Nullable CompletableFuture<TransferResult> current;
+  /** Ranges lie in a piece as they do in blocks of this, so that they need no other staging. */
+  private static final int BLOCK = 512;
 
-  HostTransfer(GpuStorage storage, Memory memory, boolean write, long offset, MemorySegment host) {
+  private static final int PIECES_AT_A_TIME = 2;
+
+  private final GpuStorage storage;
+  private final Pieces pieces;
+  private final boolean write;
+  private final List<Storage.Item> items;
+
+  /** The oldest first. Changed by the thread that runs this, and guarded by this. */
+  private final Deque<Flight> flying = new ArrayDeque<>();
+
+  private boolean cancelled;
+
+  /**
+   * Begins nothing yet.
+   *
+   * @param items inside the storage; their addresses are the host's
+   */
+  HostTransfer(GpuStorage storage, Pieces pieces, boolean write, List<Storage.Item> items) {
     this.storage = storage;
-    this.memory = memory;
+    this.pieces = pieces;
     this.write = write;
-    this.offset = offset;
-    this.host = host;
+    this.items = items;
+  }
+
+  /** A range, and where in the piece it goes. */
+  private record Part(long offset, MemorySegment host, long at) {}
+
+  /** Parts that are under way in a piece. */
+  private record Flight(
+      DeviceBuffer piece, List<Part> parts, CompletableFuture<TransferResult> future) {}
+
+  /** What fits into a piece each. */
+  private List<List<Part>> loads() {
+    List<List<Part>> loads = new ArrayList<>();
+    List<Part> load = new ArrayList<>();
+    long end = 0;
+    for (Storage.Item item : items) {
+      long done = 0;
+      while (done < item.bytes()) {
+        long offset = item.offset() + done;
+        long at = Math.ceilDiv(end, BLOCK) * BLOCK + offset % BLOCK;
+        if (at >= pieces.bytes()) {
+          loads.add(load);
+          load = new ArrayList<>();
+          at = offset % BLOCK;
+        }
+        long bytes = Math.min(item.bytes() - done, pieces.bytes() - at);
+        load.add(new Part(offset, CTypes.at(item.address() + done, bytes), at));
+        done += bytes;
+        end = at + bytes;
+      }
+    }
+    if (!load.isEmpty()) {
+      loads.add(load);
+    }
+    return loads;
   }
 
   @Override
   public void run() {
-    DeviceBuffer piece = null;
     try {
-      piece = memory.takePiece();
-      for (long done = 0; done < host.byteSize(); done += Memory.PIECE) {
-        move(piece, done, Math.min(Memory.PIECE, host.byteSize() - done));
+      for (List<Part> load : loads()) {
+        begin(load, piece());
+        if (flying.size() == PIECES_AT_A_TIME) {
+          land();
+        }
       }
-      memory.givePiece(piece);
+      while (!flying.isEmpty()) {
+        land();
+      }
       complete(null);
     } catch (Throwable e) {
-      if (piece != null) {
-        memory.givePiece(piece);
-      }
+      abandon();
       completeExceptionally(e);
     }
   }
 
-  private void move(DeviceBuffer piece, long at, long bytes) {
-    MemorySegment part = host.asSlice(at, bytes);
-    if (write) {
-      piece.copyFromHost(part, 0);
-      begin(storage.writeAsync(offset + at, piece, 0, bytes)).join();
-    } else {
-      begin(storage.readAsync(offset + at, piece, 0, bytes)).join();
-      piece.copyToHost(0, part);
+  /** A free one, or else one of its own, or else that of somebody else. */
+  private DeviceBuffer piece() throws InterruptedException {
+    DeviceBuffer piece = pieces.tryTake();
+    while (piece == null && !flying.isEmpty()) {
+      land();
+      piece = pieces.tryTake();
+    }
+    return piece == null ? waitForPiece() : piece;
+  }
+
+  private DeviceBuffer waitForPiece() throws InterruptedException {
+    DeviceBuffer piece = pieces.take(this::givenUp);
+    if (piece == null) {
+      throw new StorageException(
+          StorageException.Kind.CANCELLED,
+          storage.address().toString(),
+          items.getFirst().offset(),
+          -1,
+          "cancelled",
+          null);
+    }
+    return piece;
+  }
+
+  private synchronized boolean givenUp() {
+    return cancelled;
+  }
+
+  private void begin(List<Part> parts, DeviceBuffer piece) {
+    try {
+      if (write) {
+        parts.forEach(p -> piece.copyFromHost(p.host, p.at));
+      }
+      List<Range> ranges =
+          parts.stream().map(p -> new Range(p.offset, piece, p.at, p.host.byteSize())).toList();
+      CompletableFuture<TransferResult> future =
+          write ? storage.writeAsync(ranges) : storage.readAsync(ranges);
+      synchronized (this) {
+        flying.add(new Flight(piece, parts, future));
+        if (cancelled) {
+          future.cancel(true);
+        }
+      }
+    } catch (RuntimeException e) {
+      pieces.give(piece);
+      throw e;
     }
   }
 
-  private synchronized CompletableFuture<TransferResult> begin(
-      CompletableFuture<TransferResult> next) {
-    current = next;
-    if (cancelled) {
-      next.cancel(true);
+  /** Waits for the end of the oldest, and gives its piece back whatever it is. */
+  private void land() {
+    Flight flight = flying.getFirst();
+    try {
+      flight.future.join();
+      if (!write) {
+        flight.parts.forEach(p -> flight.piece.copyToHost(p.at, p.host));
+      }
+    } finally {
+      synchronized (this) {
+        flying.removeFirst();
+      }
+      pieces.give(flight.piece);
     }
-    return next;
+  }
+
+  private void abandon() {
+    flying.forEach(f -> f.future.cancel(true));
+    for (Flight f : flying) {
+      f.future.exceptionally(_ -> null).join();
+      pieces.give(f.piece);
+    }
+    synchronized (this) {
+      flying.clear();
+    }
   }
 
   /**
@@ -71,28 +180,18 @@ final class HostTransfer extends CompletableFuture<Void> implements Runnable {
    * @return whether it was still going on
    */
   @Override
-  public synchronized boolean cancel(boolean mayInterruptIfRunning) {
-    cancelled = true;
-    CompletableFuture<TransferResult> now = current;
-    if (now != null) {
-      now.cancel(true);
+  public boolean cancel(boolean mayInterruptIfRunning) {
+    synchronized (this) {
+      cancelled = true;
+      flying.forEach(f -> f.future.cancel(true));
     }
+    pieces.wake();
     return !isDone();
   }
 
-  /** For those who wait here: throws what it failed with. */
-  void await() {
+  /** Does it in this thread; throws what it failed with. */
+  void carryOut() {
     run();
-    try {
-      join();
-    } catch (CancellationException e) {
-      throw new StorageException(
-          StorageException.Kind.CANCELLED,
-          storage.address().toString(),
-          offset,
-          -1,
-          "cancelled",
-          e);
-    }
+    join();
   }
 }

@@ -37,7 +37,7 @@ final class Layers implements AutoCloseable {
           "%Xh is host memory: layers are loaded to memory of the accelerator".formatted(address));
     }
     try {
-      loader.load(offset, bytes, place.buffer(), place.offset());
+      loader.load(offset, bytes, place.buffer(), place.offset(address));
     } finally {
       place.release().run();
     }

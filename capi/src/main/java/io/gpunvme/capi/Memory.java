@@ -6,8 +6,6 @@ import io.gpunvme.core.accel.GpuAccelerator;
 import io.gpunvme.cuda.CudaException;
 import io.gpunvme.cuda.PointerInfo;
 import io.gpunvme.nvme.InvalidRequestException;
-import java.util.ArrayDeque;
-import java.util.Deque;
 import java.util.Map;
 import java.util.concurrent.ConcurrentSkipListMap;
 import org.jspecify.annotations.Nullable;
@@ -17,10 +15,10 @@ import org.jspecify.annotations.Nullable;
  * threads.
  */
 final class Memory {
-  /** Pinned memory through which host memory is reached, bytes of a piece. */
-  static final long PIECE = 8 << 20;
+  /** What short reads need less of and long ones are fast with. */
+  private static final long PIECE = 4 << 20;
 
-  private static final int MOST_PIECES = 4;
+  private static final int MOST_PIECES = 16;
 
   private final Accelerator accelerator;
   private final @Nullable Windows windows;
@@ -28,10 +26,11 @@ final class Memory {
   /** What {@link #allocate} gave, by address. */
   private final ConcurrentSkipListMap<Long, DeviceBuffer> own = new ConcurrentSkipListMap<>();
 
-  private final Deque<DeviceBuffer> pieces = new ArrayDeque<>();
+  private final Pieces pieces;
 
   Memory(Accelerator accelerator) {
     this.accelerator = accelerator;
+    pieces = new Pieces(accelerator, PIECE, MOST_PIECES);
     windows = accelerator instanceof GpuAccelerator gpu ? new Windows(gpu) : null;
   }
 
@@ -70,30 +69,31 @@ final class Memory {
     }
     Map.Entry<Long, DeviceBuffer> there = own.floorEntry(address);
     if (there != null) {
-      long offset = address - there.getKey();
+      long start = there.getKey();
       DeviceBuffer buffer = there.getValue();
-      if (offset < buffer.size()) {
-        if (bytes > buffer.size() - offset) {
+      if (address - start < buffer.size()) {
+        if (bytes > buffer.size() - (address - start)) {
           throw new InvalidRequestException(
               "%d bytes at %Xh leave the %d bytes that were allocated there"
                   .formatted(bytes, address, buffer.size()));
         }
-        return new Place(buffer, offset, () -> {});
+        return new Place(buffer, start, start, start + buffer.size(), () -> {});
       }
     }
     Windows gpu = windows;
     if (gpu == null) {
       // Whoever frees host memory tells nobody: it is mapped for one transfer only.
       var foreign = accelerator.foreign(address, bytes);
-      return new Place(foreign.buffer(), foreign.offset(), foreign::close);
+      return new Place(
+          foreign.buffer(), address - foreign.offset(), address, address + bytes, foreign::close);
     }
-    PointerInfo info = info((GpuAccelerator) accelerator, address);
+    PointerInfo info = info((GpuAccelerator) accelerator, address, bytes);
     return info == null ? null : gpu.place(info, address, bytes);
   }
 
-  private static @Nullable PointerInfo info(GpuAccelerator gpu, long address) {
+  private static @Nullable PointerInfo info(GpuAccelerator gpu, long address, long bytes) {
     try {
-      PointerInfo info = gpu.context().pointerInfo(address);
+      PointerInfo info = gpu.context().pointerInfo(address, bytes);
       return info.kind() == PointerInfo.Kind.DEVICE ? info : null;
     } catch (CudaException e) {
       if (e.code() == CudaException.INVALID_VALUE) {
@@ -103,24 +103,8 @@ final class Memory {
     }
   }
 
-  /** Pinned memory of {@link #PIECE} bytes. */
-  DeviceBuffer takePiece() {
-    synchronized (pieces) {
-      DeviceBuffer there = pieces.poll();
-      if (there != null) {
-        return there;
-      }
-    }
-    return accelerator.allocatePinned(PIECE);
-  }
-
-  void givePiece(DeviceBuffer piece) {
-    synchronized (pieces) {
-      if (pieces.size() < MOST_PIECES) {
-        pieces.push(piece);
-        return;
-      }
-    }
-    piece.close();
+  /** Pinned memory through which host memory is reached. */
+  Pieces pieces() {
+    return pieces;
   }
 }

@@ -100,7 +100,7 @@ final class Model implements AutoCloseable {
     Place place = memory.place(r.address, bytes);
     if (place != null) {
       release.add(place.release());
-      targets.add(new TensorTarget(name, r.slice, place.buffer(), place.offset()));
+      targets.add(new TensorTarget(name, r.slice, place.buffer(), place.offset(r.address)));
       return;
     }
     DeviceBuffer copy = memory.accelerator().allocatePinned(bytes);

@@ -6,7 +6,19 @@ import io.gpunvme.core.accel.DeviceBuffer;
  * Memory that C named by an address, as transfers take it.
  *
  * @param buffer where it is
- * @param offset of its first byte
+ * @param origin the address of the buffer's first byte
+ * @param start of the memory that may be used there
+ * @param end of it, exclusive
  * @param release to be run once when nothing is transferred there any more
  */
-record Place(DeviceBuffer buffer, long offset, Runnable release) {}
+record Place(DeviceBuffer buffer, long origin, long start, long end, Runnable release) {
+  /** Where an address is in the buffer. */
+  long offset(long address) {
+    return address - origin;
+  }
+
+  /** Whether a range lies in it. */
+  boolean contains(long address, long bytes) {
+    return address >= start && address < end && bytes <= end - address;
+  }
+}

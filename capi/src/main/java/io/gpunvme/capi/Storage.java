@@ -2,6 +2,7 @@ package io.gpunvme.capi;
 
 import com.google.gson.JsonObject;
 import io.gpunvme.core.accel.GpuAccelerator;
+import io.gpunvme.core.accel.MemoryInUse;
 import io.gpunvme.core.path.PathStats;
 import io.gpunvme.core.path.Range;
 import io.gpunvme.core.path.StorageException;
@@ -21,6 +22,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import org.jspecify.annotations.Nullable;
 
 /** A storage that C has a handle of. Safe for all threads. */
 final class Storage implements AutoCloseable {
@@ -80,16 +82,18 @@ final class Storage implements AutoCloseable {
    */
   record Item(long offset, long address, long bytes) {}
 
-  /** What becomes of items: ranges for transfers, and the rest piece by piece. */
+  /** What becomes of items: ranges for transfers, and those that have to be staged. */
   private final class Job {
     private final List<Range> ranges = new ArrayList<>();
-    private final List<HostTransfer> others = new ArrayList<>();
+    private final List<Item> staged = new ArrayList<>();
     private final List<Place> places = new ArrayList<>();
 
-    Job(boolean write, List<Item> items) {
+    Job(List<Item> items) {
+      long size = storage.size();
       try {
         for (Item item : items) {
-          add(write, item);
+          requireInside(item, size);
+          add(item);
         }
       } catch (RuntimeException e) {
         release();
@@ -97,19 +101,26 @@ final class Storage implements AutoCloseable {
       }
     }
 
-    private void add(boolean write, Item item) {
+    private void add(Item item) {
       if (item.bytes == 0) {
         return;
       }
-      Place place = memory.place(item.address, item.bytes);
-      if (place == null) {
-        others.add(
-            new HostTransfer(
-                storage, memory, write, item.offset, CTypes.at(item.address, item.bytes)));
-      } else {
+      // Many ranges of one tensor: what CUDA knows of it is asked for once.
+      Place place = places.isEmpty() ? null : places.getLast();
+      if (place == null || !place.contains(item.address, item.bytes)) {
+        place = memory.place(item.address, item.bytes);
+        if (place == null) {
+          staged.add(item);
+          return;
+        }
         places.add(place);
-        ranges.add(new Range(item.offset, place.buffer(), place.offset(), item.bytes));
       }
+      ranges.add(new Range(item.offset, place.buffer(), place.offset(item.address), item.bytes));
+    }
+
+    /** What moves the staged ones; null if there are none. */
+    @Nullable HostTransfer hostTransfer(boolean write) {
+      return staged.isEmpty() ? null : new HostTransfer(storage, memory.pieces(), write, staged);
     }
 
     void release() {
@@ -117,16 +128,27 @@ final class Storage implements AutoCloseable {
     }
   }
 
+  private void requireInside(Item item, long size) {
+    if (item.offset > size || item.bytes > size - item.offset) {
+      throw new InvalidRequestException(
+          "%d bytes at %d leave %s, which has %d bytes"
+              .formatted(item.bytes, item.offset, storage.address(), size));
+    }
+  }
+
   /** Carries out and waits. */
   void transfer(boolean write, List<Item> items) {
-    Job job = new Job(write, items);
+    Job job = new Job(items);
     try {
       if (write) {
         storage.write(job.ranges);
       } else {
         storage.read(job.ranges);
       }
-      job.others.forEach(HostTransfer::await);
+      HostTransfer host = job.hostTransfer(write);
+      if (host != null) {
+        host.carryOut();
+      }
     } finally {
       job.release();
     }
@@ -134,7 +156,7 @@ final class Storage implements AutoCloseable {
 
   /** Begins to carry out. */
   Request submit(boolean write, List<Item> items) {
-    Job job = new Job(write, items);
+    Job job = new Job(items);
     List<CompletableFuture<?>> parts = new ArrayList<>();
     try {
       if (!job.ranges.isEmpty()) {
@@ -144,9 +166,10 @@ final class Storage implements AutoCloseable {
       job.release();
       throw e;
     }
-    for (HostTransfer other : job.others) {
-      Thread.ofPlatform().daemon().name("gpunvme-host-transfer").start(other);
-      parts.add(other);
+    HostTransfer host = job.hostTransfer(write);
+    if (host != null) {
+      Thread.ofPlatform().daemon().name("gpunvme-host-transfer").start(host);
+      parts.add(host);
     }
     return new Request(parts, job::release, () -> closed);
   }
@@ -158,24 +181,25 @@ final class Storage implements AutoCloseable {
    */
   Request submit(boolean write, Item item, long streamHandle) {
     StreamTransfers streams = storage.streams();
-    CudaStream stream = stream(streamHandle);
     Place place = memory.place(item.address, item.bytes);
     if (place == null) {
-      stream.close();
       throw new InvalidRequestException(
           "%Xh is host memory: transfers in the order of a stream take memory of the GPU"
               .formatted(item.address));
     }
-    Runnable release =
-        () -> {
-          place.release().run();
-          stream.close();
-        };
+    Runnable release = place.release();
     try {
+      CudaStream stream = stream(streamHandle);
+      release =
+          () -> {
+            place.release().run();
+            stream.close();
+          };
+      long at = place.offset(item.address);
       CompletableFuture<Void> future =
           write
-              ? streams.write(item.offset, place.buffer(), place.offset(), item.bytes, stream)
-              : streams.read(item.offset, place.buffer(), place.offset(), item.bytes, stream);
+              ? streams.write(item.offset, place.buffer(), at, item.bytes, stream)
+              : streams.read(item.offset, place.buffer(), at, item.bytes, stream);
       return new Request(List.of(future), release, () -> closed);
     } catch (RuntimeException e) {
       release.run();
@@ -236,14 +260,19 @@ final class Storage implements AutoCloseable {
   // ---- texts
 
   String stats() {
+    JsonObject paths = new JsonObject();
+    storage.stats().forEach((path, s) -> paths.add(path.toString(), json(s)));
     JsonObject all = new JsonObject();
-    storage
-        .stats()
-        .forEach(
-            (path, s) -> {
-              all.add(path.toString(), json(s));
-            });
+    all.add("paths", paths);
+    all.add("memory", json(memory.accelerator().memoryInUse()));
     return all.toString();
+  }
+
+  private static JsonObject json(MemoryInUse m) {
+    JsonObject json = new JsonObject();
+    json.addProperty("accelerator_bytes", m.device());
+    json.addProperty("pinned_bytes", m.pinned());
+    return json;
   }
 
   private static JsonObject json(PathStats s) {

@@ -1,5 +1,6 @@
 package io.gpunvme.capi;
 
+import io.gpunvme.core.storage.GpuStorage;
 import io.gpunvme.core.weights.TensorSlice;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
@@ -12,12 +13,13 @@ final class Structs {
   static final int WRITE = 1;
 
   /** {@code gpunvme_info}. */
-  static final long INFO = 24;
+  static final long INFO = 32;
 
   static final long INFO_SIZE = 0;
-  static final long INFO_ALIGNMENT = 8;
-  static final long INFO_GPU = 12;
-  static final long INFO_GPU_BYTES = 16;
+  static final long INFO_GPU_BYTES = 8;
+  static final long INFO_ALIGNMENT = 16;
+  static final long INFO_BLOCK_BYTES = 20;
+  static final long INFO_GPU = 24;
 
   /** {@code gpunvme_range}. */
   static final long RANGE = 24;
@@ -46,12 +48,14 @@ final class Structs {
 
   private Structs() {}
 
-  static void info(MemorySegment out, long size, int alignment, boolean gpu, long gpuBytes) {
+  static void info(MemorySegment out, GpuStorage storage) {
     MemorySegment info = CTypes.at(out, INFO);
-    info.set(CTypes.LONG, INFO_SIZE, size);
-    info.set(CTypes.INT, INFO_ALIGNMENT, alignment);
-    info.set(CTypes.INT, INFO_GPU, gpu ? 1 : 0);
-    info.set(CTypes.LONG, INFO_GPU_BYTES, gpuBytes);
+    info.fill((byte) 0);
+    info.set(CTypes.LONG, INFO_SIZE, storage.size());
+    info.set(CTypes.LONG, INFO_GPU_BYTES, storage.gpuBytes());
+    info.set(CTypes.INT, INFO_ALIGNMENT, storage.alignment());
+    info.set(CTypes.INT, INFO_BLOCK_BYTES, storage.blockSize());
+    info.set(CTypes.INT, INFO_GPU, storage.accelerator().gpu() ? 1 : 0);
   }
 
   static List<Storage.Item> items(MemorySegment ranges, long count) {

@@ -52,6 +52,12 @@ final class Windows {
    * @throws InvalidRequestException if it leaves the allocation
    */
   Place place(PointerInfo info, long address, long bytes) {
+    if (!gpu.context().reaches(info)) {
+      throw new InvalidRequestException(
+          ("%Xh is memory of GPU %d in CUDA context %Xh; transfers reach the primary context of GPU"
+                  + " %d, which the CUDA runtime uses")
+              .formatted(address, info.device(), info.context(), gpu.context().device().ordinal()));
+    }
     if (!info.contains(address, bytes)) {
       throw new InvalidRequestException(
           "%d bytes at %Xh leave their allocation, %d bytes at %Xh"
@@ -59,8 +65,12 @@ final class Windows {
     }
     Key key = key(info, address, bytes);
     Window window = use(key);
-    long offset = window.memory.offset() + (address - key.start);
-    return new Place(window.memory.buffer(), offset, () -> release(window));
+    return new Place(
+        window.memory.buffer(),
+        key.start - window.memory.offset(),
+        key.start,
+        key.end,
+        () -> release(window));
   }
 
   private static Key key(PointerInfo info, long address, long bytes) {

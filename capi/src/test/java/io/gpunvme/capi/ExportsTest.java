@@ -177,7 +177,9 @@ class ExportsTest {
   void textsSayWhatHappened() {
     assertThat(read(0, 0, 4096)).isZero();
     JsonObject stats = JsonParser.parseString(text(storage, 0)).getAsJsonObject();
-    assertThat(stats.getAsJsonObject("direct").get("read_bytes").getAsLong()).isEqualTo(4096);
+    JsonObject direct = stats.getAsJsonObject("paths").getAsJsonObject("direct");
+    assertThat(direct.get("read_bytes").getAsLong()).isEqualTo(4096);
+    assertThat(stats.getAsJsonObject("memory").get("accelerator_bytes").getAsLong()).isPositive();
     assertThat(text(storage, 1)).contains("direct");
     MemorySegment info = table.arena().allocate(Structs.INFO, 8);
     assertThat(table.call("info", storage, info)).isZero();

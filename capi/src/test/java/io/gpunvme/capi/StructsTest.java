@@ -21,6 +21,7 @@ class StructsTest {
     all.put("sizeof(gpunvme_info)", Structs.INFO);
     all.put("offsetof(gpunvme_info, size)", Structs.INFO_SIZE);
     all.put("offsetof(gpunvme_info, alignment)", Structs.INFO_ALIGNMENT);
+    all.put("offsetof(gpunvme_info, block_bytes)", Structs.INFO_BLOCK_BYTES);
     all.put("offsetof(gpunvme_info, gpu)", Structs.INFO_GPU);
     all.put("offsetof(gpunvme_info, gpu_bytes)", Structs.INFO_GPU_BYTES);
     all.put("sizeof(gpunvme_range)", Structs.RANGE);

@@ -71,6 +71,16 @@ abstract sealed class ContextResource implements AutoCloseable
    */
   void revoke() {}
 
+  /** Bytes of the GPU's memory that it takes. */
+  long deviceBytes() {
+    return 0;
+  }
+
+  /** Bytes of host memory that it keeps pinned. */
+  long pinnedBytes() {
+    return 0;
+  }
+
   /** Gives it back to the driver; the context is this thread's. */
   abstract void free();
 

@@ -81,6 +81,22 @@ public final class CudaContext implements AutoCloseable {
   }
 
   /**
+   * The same of a range. Memory that was mapped in several pieces, one behind the other (cuMemMap),
+   * is one as far as the range goes; its id is made of theirs.
+   *
+   * @param bytes &gt; 0
+   */
+  public PointerInfo pointerInfo(long address, long bytes) {
+    return getInside(() -> api.memory().pointer(address, bytes));
+  }
+
+  /** Whether memory is of this context, or of its device and of no context. */
+  public boolean reaches(PointerInfo memory) {
+    return memory.device() == device.ordinal()
+        && (memory.context() == 0 || memory.context() == handle);
+  }
+
+  /**
    * Memory of this device that another library allocated. Closing it frees nothing; the library
    * keeps the memory until then.
    *
@@ -165,6 +181,11 @@ public final class CudaContext implements AutoCloseable {
   /** Memory of the device that is free now. */
   public MemoryInfo memoryInfo() {
     return getInside(api.contexts()::memoryInfo);
+  }
+
+  /** What is open of it, without that of other libraries. */
+  public ContextMemory memoryInUse() {
+    return resources.memory();
   }
 
   /** Whether the driver has {@link CudaStream#copyBatchAsync}: CUDA 12.8 and newer. */

@@ -190,6 +190,11 @@ public final class DeviceMemory extends ContextResource {
   }
 
   @Override
+  long deviceBytes() {
+    return allocation == 0 ? 0 : size;
+  }
+
+  @Override
   void free() {
     if (allocation != 0) {
       api().memory().free(allocation);

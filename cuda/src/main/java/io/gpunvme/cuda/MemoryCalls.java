@@ -28,14 +28,18 @@ final class MemoryCalls {
   /** CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD. */
   private static final int DMA_BUF_FD = 1;
 
-  /** CU_POINTER_ATTRIBUTE_MEMORY_TYPE, and others. */
+  /** CU_POINTER_ATTRIBUTE_CONTEXT, and others. */
+  static final int CONTEXT = 1;
+
   static final int MEMORY_TYPE = 2;
 
   static final int BUFFER_ID = 7;
   static final int IS_MANAGED = 8;
   static final int DEVICE_ORDINAL = 9;
+  static final int IS_LEGACY_CUDA_IPC_CAPABLE = 10;
   static final int RANGE_START_ADDR = 11;
   static final int RANGE_SIZE = 12;
+  static final int MEMPOOL_HANDLE = 17;
 
   /** CU_MEMORYTYPE_DEVICE. */
   static final int TYPE_DEVICE = 2;
@@ -126,7 +130,47 @@ final class MemoryCalls {
         (int) attribute(DEVICE_ORDINAL, address),
         attribute(RANGE_START_ADDR, address),
         attribute(RANGE_SIZE, address),
-        attribute(BUFFER_ID, address));
+        attribute(BUFFER_ID, address),
+        attributeOr0(CONTEXT, address));
+  }
+
+  /**
+   * The same of a range: memory that is mapped in pieces, one behind the other, as cuMemMap does
+   * it, is one piece as far as the range goes.
+   */
+  PointerInfo pointer(long address, long bytes) {
+    PointerInfo info = pointer(address);
+    while (!info.contains(address, bytes)) {
+      long end = info.start() + info.size();
+      if (!mapped(info.start()) || !mapped(end)) {
+        break;
+      }
+      PointerInfo next = pointer(end);
+      if (next.start() != end || next.device() != info.device() || next.kind() != info.kind()) {
+        break;
+      }
+      info = info.and(next);
+    }
+    return info;
+  }
+
+  /** Whether this was mapped by its user: neither allocated as a whole nor part of a pool. */
+  private boolean mapped(long address) {
+    return attributeOr0(MEMORY_TYPE, address) == TYPE_DEVICE
+        && attributeOr0(IS_LEGACY_CUDA_IPC_CAPABLE, address) == 0
+        && attributeOr0(MEMPOOL_HANDLE, address) == 0;
+  }
+
+  /** 0 also for what the memory does not have, and for addresses that CUDA does not know. */
+  private long attributeOr0(int attribute, long address) {
+    try {
+      return attribute(attribute, address);
+    } catch (CudaException e) {
+      if (e.code() == CudaException.INVALID_VALUE || e.code() == CudaException.NOT_SUPPORTED) {
+        return 0;
+      }
+      throw e;
+    }
   }
 
   private long attribute(int attribute, long address) {

@@ -71,6 +71,11 @@ public final class PinnedMemory extends ContextResource {
   }
 
   @Override
+  long pinnedBytes() {
+    return segment.byteSize();
+  }
+
+  @Override
   void free() {
     api().memory().freeHost(address);
   }

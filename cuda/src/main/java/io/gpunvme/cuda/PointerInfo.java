@@ -8,8 +8,10 @@ package io.gpunvme.cuda;
  * @param start of the allocation, or of the mapping, that it lies in
  * @param size of that, bytes
  * @param id a number that no other allocation of this process has or had
+ * @param context handle of the context that it belongs to; 0 if to none, as mapped memory and that
+ *     of pools
  */
-public record PointerInfo(Kind kind, int device, long start, long size, long id) {
+public record PointerInfo(Kind kind, int device, long start, long size, long id, long context) {
   /** Where memory is. */
   public enum Kind {
     /** Pinned or registered host memory. */
@@ -18,6 +20,11 @@ public record PointerInfo(Kind kind, int device, long start, long size, long id)
     DEVICE,
     /** Managed: where it was used last. */
     MANAGED
+  }
+
+  /** This and what follows it without a gap, as one. */
+  PointerInfo and(PointerInfo next) {
+    return new PointerInfo(kind, device, start, size + next.size, 31 * id + next.id, context);
   }
 
   /** Whether a range lies inside the allocation. */

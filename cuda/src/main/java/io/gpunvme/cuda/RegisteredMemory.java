@@ -51,6 +51,11 @@ public final class RegisteredMemory extends ContextResource {
   }
 
   @Override
+  long pinnedBytes() {
+    return segment.byteSize();
+  }
+
+  @Override
   void free() {
     api().memory().unregister(segment.address());
   }

@@ -36,6 +36,16 @@ final class ResourceRegistry {
     return List.copyOf(open.reversed());
   }
 
+  synchronized ContextMemory memory() {
+    long device = 0;
+    long pinned = 0;
+    for (ContextResource resource : open) {
+      device += resource.deviceBytes();
+      pinned += resource.pinnedBytes();
+    }
+    return new ContextMemory(device, pinned);
+  }
+
   synchronized boolean isEmpty() {
     return open.isEmpty();
   }

@@ -95,6 +95,38 @@ final class CudaMemoryTest {
   }
 
   @Test
+  void piecesThatAreMappedOneBehindTheOtherAreOne() {
+    long start = 0x7000_0000L;
+    fake.pretend(start, 4096, false);
+    PointerInfo first = context.pointerInfo(start + 5, 4091);
+    assertThat(first.size()).isEqualTo(4096);
+    assertThat(context.reaches(first)).isTrue();
+    PointerInfo two = context.pointerInfo(start + 5, 4092);
+    assertThat(two.start()).isEqualTo(start);
+    assertThat(two.size()).isEqualTo(8192);
+    assertThat(two.id()).isNotEqualTo(first.id());
+    assertThat(context.pointerInfo(start + 4096, 5000).start()).isEqualTo(start + 4096);
+    PointerInfo tooLong = context.pointerInfo(start, 3 * 4096 + 1);
+    assertThat(tooLong.size()).isEqualTo(3 * 4096);
+    assertThat(tooLong.contains(start, 3 * 4096 + 1)).isFalse();
+    DeviceMemory whole = context.allocate(1000);
+    long beyond = context.pointerInfo(whole.address()).size() + 1;
+    assertThat(context.pointerInfo(whole.address(), beyond))
+        .as("an allocation, whatever follows it")
+        .isEqualTo(context.pointerInfo(whole.address()));
+    fake.pretend(0, 0, false);
+  }
+
+  @Test
+  void memoryOfAnotherContextIsNotReached() {
+    DeviceMemory memory = context.allocate(1000);
+    assertThat(context.reaches(context.pointerInfo(memory.address()))).isTrue();
+    fake.pretend(0, 0, true);
+    assertThat(context.reaches(context.pointerInfo(memory.address()))).isFalse();
+    fake.pretend(0, 0, false);
+  }
+
+  @Test
   void copiesPastTheEndAreRefused() {
     DeviceMemory memory = context.allocate(100);
     MemorySegment host = arena.allocate(60);
@@ -129,6 +161,23 @@ final class CudaMemoryTest {
     DeviceMemory other = context.allocate(100, 256);
     assertThat(other.address() % 256).isZero();
     assertThat(fake.last("cuMemAlloc_v2")).as("the driver's is").isEqualTo("100");
+  }
+
+  @Test
+  void whatIsTakenIsCounted() {
+    assertThat(context.memoryInUse()).isEqualTo(new ContextMemory(0, 0));
+    DeviceMemory memory = context.allocate(1000);
+    PinnedMemory pinned = context.allocatePinned(300);
+    RegisteredMemory registered = context.register(arena.allocate(8192));
+    try (DeviceMemory others = context.foreignMemory(memory.address(), 500)) {
+      assertThat(context.memoryInUse()).isEqualTo(new ContextMemory(1000, 8492));
+      assertThat(others.size()).isEqualTo(500);
+    }
+    memory.close();
+    registered.close();
+    assertThat(context.memoryInUse()).isEqualTo(new ContextMemory(0, 300));
+    pinned.close();
+    assertThat(context.memoryInUse()).isEqualTo(new ContextMemory(0, 0));
   }
 
   @Test

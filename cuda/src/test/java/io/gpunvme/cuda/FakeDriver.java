@@ -2,6 +2,7 @@ package io.gpunvme.cuda;
 
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.lang.foreign.Arena;
@@ -59,6 +60,17 @@ public final class FakeDriver {
   /** A C function is told of every block of device memory that is about to be freed. */
   public void onFree(MemorySegment function) {
     call("fake_on_free", null, function);
+  }
+
+  /**
+   * What addresses are from now on.
+   *
+   * @param mapped where three mapped pieces begin, one behind the other
+   * @param piece bytes of each; 0: there are none
+   * @param otherContext whether allocations belong to another context
+   */
+  public void pretend(long mapped, long piece, boolean otherContext) {
+    call("fake_pretend", null, mapped, piece, otherContext ? 1 : 0);
   }
 
   /** Lets the calls of a function wait. */
@@ -125,7 +137,12 @@ public final class FakeDriver {
   private Object call(String name, MemoryLayout result, Object... arguments) {
     MemoryLayout[] types = new MemoryLayout[arguments.length];
     for (int i = 0; i < types.length; i++) {
-      types[i] = arguments[i] instanceof Integer ? JAVA_INT : ADDRESS;
+      types[i] =
+          switch (arguments[i]) {
+            case Integer _ -> JAVA_INT;
+            case Long _ -> JAVA_LONG;
+            default -> ADDRESS;
+          };
     }
     FunctionDescriptor type =
         result == null ? FunctionDescriptor.ofVoid(types) : FunctionDescriptor.of(result, types);

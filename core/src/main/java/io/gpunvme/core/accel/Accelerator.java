@@ -31,6 +31,9 @@ public interface Accelerator extends AutoCloseable {
     return Long.MAX_VALUE;
   }
 
+  /** What is allocated on it now, its own part included. */
+  MemoryInUse memoryInUse();
+
   /**
    * Allocates host memory that this accelerator addresses too, zeroed, aligned to at least 4096
    * bytes. It stays where it is, and copies from and to it are the fastest.

@@ -39,6 +39,11 @@ public final class CpuAccelerator implements Accelerator {
     return buffer;
   }
 
+  @Override
+  public MemoryInUse memoryInUse() {
+    return new MemoryInUse(buffers.stream().mapToLong(DeviceBuffer::size).sum(), 0);
+  }
+
   /** The same as {@link #allocate}: all of its memory is the host's. */
   @Override
   public DeviceBuffer allocatePinned(long bytes) {

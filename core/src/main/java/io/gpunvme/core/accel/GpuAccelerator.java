@@ -1,5 +1,6 @@
 package io.gpunvme.core.accel;
 
+import io.gpunvme.cuda.ContextMemory;
 import io.gpunvme.cuda.Cuda;
 import io.gpunvme.cuda.CudaContext;
 import io.gpunvme.cuda.CudaDevice;
@@ -101,6 +102,12 @@ public final class GpuAccelerator implements Accelerator {
   }
 
   @Override
+  public MemoryInUse memoryInUse() {
+    ContextMemory memory = context.memoryInUse();
+    return new MemoryInUse(memory.device(), memory.pinned());
+  }
+
+  @Override
   public DeviceBuffer allocate(long bytes) {
     requireOpen();
     DeviceMemory memory = take(bytes);
@@ -190,7 +197,7 @@ public final class GpuAccelerator implements Accelerator {
   private void requireOurs(long address, long bytes) {
     PointerInfo info;
     try {
-      info = context.pointerInfo(address);
+      info = context.pointerInfo(address, bytes);
     } catch (CudaException e) {
       throw new DmaMappingException("%Xh is no memory that CUDA knows".formatted(address), e);
     }
@@ -203,6 +210,12 @@ public final class GpuAccelerator implements Accelerator {
       throw new DmaMappingException(
           "%Xh is memory of device %d, and this is device %d"
               .formatted(address, info.device(), context.device().ordinal()));
+    }
+    if (!context.reaches(info)) {
+      throw new DmaMappingException(
+          "%Xh is memory of another CUDA context; give memory of the primary context, which the"
+                  .formatted(address)
+              + " CUDA runtime uses");
     }
     if (bytes <= 0 || !info.contains(address, bytes)) {
       throw new DmaMappingException(

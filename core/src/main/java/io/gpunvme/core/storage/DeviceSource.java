@@ -68,6 +68,11 @@ final class DeviceSource implements Source {
   }
 
   @Override
+  public int blockSize() {
+    return controller.namespace(options.nsid()).blockSize();
+  }
+
+  @Override
   public List<Verdict> verdicts() {
     String reason = "this is no file";
     return List.of(

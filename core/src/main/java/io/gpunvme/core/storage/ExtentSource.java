@@ -12,6 +12,8 @@ import java.util.List;
 
 /** A file in a file system that we read ourselves, by the paths of its device. */
 final class ExtentSource implements Source {
+  private static final int SECTOR = 512;
+
   private final GpuStorage device;
   private final String name;
   private final List<FileExtent> extents;
@@ -38,6 +40,11 @@ final class ExtentSource implements Source {
   @Override
   public long size() {
     return extents.isEmpty() ? 0 : extents.getLast().end();
+  }
+
+  @Override
+  public int blockSize() {
+    return SECTOR;
   }
 
   @Override

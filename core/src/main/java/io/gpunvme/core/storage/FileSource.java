@@ -41,6 +41,11 @@ final class FileSource implements Source {
   }
 
   @Override
+  public int blockSize() {
+    return file.blockSize();
+  }
+
+  @Override
   public List<Verdict> verdicts() {
     return List.of(
         Verdict.no(

@@ -175,6 +175,11 @@ public final class GpuStorage implements AutoCloseable {
     return use.during(source::size);
   }
 
+  /** The logical block in bytes, by which LBAs count; 512 of files, which have none. */
+  public int blockSize() {
+    return use.during(source::blockSize);
+  }
+
   /**
    * What offsets, lengths and buffer offsets are best multiples of, for the path that long reads
    * take: a power of two, bytes. Other ones work.

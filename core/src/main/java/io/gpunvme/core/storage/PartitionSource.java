@@ -13,9 +13,6 @@ import java.util.List;
 
 /** A partition of a device, by the paths of the device. */
 final class PartitionSource implements Source {
-  private static final int SECTOR = 512;
-  private static final int LARGE_SECTOR = 4096;
-
   private final GpuStorage device;
   private final String name;
   private final Partition partition;
@@ -32,14 +29,12 @@ final class PartitionSource implements Source {
    * @throws io.gpunvme.core.fs.FileSystemException if there is none of that number
    */
   static PartitionSource open(FileAddress place, Accelerator accelerator, StorageOptions options) {
-    StorageAddress address = Volume.device(place);
-    GpuStorage device = GpuStorage.open(address, accelerator, options);
+    GpuStorage device = GpuStorage.open(Volume.device(place), accelerator, options);
     try (StorageReader reader = new StorageReader(device)) {
-      boolean large = address.file() == null && device.alignment() == LARGE_SECTOR;
       return new PartitionSource(
           device,
           place.device() + "#" + place.partition(),
-          FileSystems.partition(reader, place.partition(), large ? LARGE_SECTOR : SECTOR));
+          FileSystems.partition(reader, place.partition(), device.blockSize()));
     } catch (RuntimeException e) {
       device.close();
       throw e;
@@ -54,6 +49,11 @@ final class PartitionSource implements Source {
   @Override
   public long size() {
     return partition.bytes();
+  }
+
+  @Override
+  public int blockSize() {
+    return device.blockSize();
   }
 
   @Override

@@ -36,6 +36,12 @@ final class SetSource implements Source {
         : Arrays.stream(sizes).min().orElse(0);
   }
 
+  /** The largest of the members', for all of them are whole multiples of the smaller ones. */
+  @Override
+  public int blockSize() {
+    return members.stream().mapToInt(Source::blockSize).max().orElseThrow();
+  }
+
   @Override
   public List<Verdict> verdicts() {
     List<List<Verdict>> all = members.stream().map(Source::verdicts).toList();

@@ -14,6 +14,9 @@ interface Source extends AutoCloseable {
   /** Bytes in it now. */
   long size();
 
+  /** Its logical block in bytes, by which LBAs count; 512 if it has no blocks of its own. */
+  int blockSize();
+
   /** What each path says of it. Opens none of them. */
   List<Verdict> verdicts();
 

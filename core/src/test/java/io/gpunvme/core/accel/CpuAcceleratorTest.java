@@ -40,6 +40,17 @@ class CpuAcceleratorTest {
   }
 
   @Test
+  void whatIsAllocatedIsCounted() {
+    try (CpuAccelerator cpu = CpuAccelerator.open();
+        DeviceBuffer buffer = cpu.allocate(4096)) {
+      DeviceBuffer other = cpu.allocatePinned(5000);
+      assertThat(cpu.memoryInUse()).isEqualTo(new MemoryInUse(buffer.size() + 8192, 0));
+      other.close();
+      assertThat(cpu.memoryInUse()).isEqualTo(new MemoryInUse(4096, 0));
+    }
+  }
+
+  @Test
   void rangesOutsideAreRefused() {
     try (CpuAccelerator cpu = CpuAccelerator.open();
         DeviceBuffer buffer = cpu.allocate(4096)) {

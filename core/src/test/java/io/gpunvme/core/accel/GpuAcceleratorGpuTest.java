@@ -56,6 +56,19 @@ class GpuAcceleratorGpuTest {
   }
 
   @Test
+  void whatIsAllocatedIsCounted() {
+    MemoryInUse before = gpu.memoryInUse();
+    DeviceBuffer buffer = gpu.allocate(5000);
+    DeviceBuffer pinned = gpu.allocatePinned(1 << 20);
+    MemoryInUse after = gpu.memoryInUse();
+    assertThat(after.device() - before.device()).isEqualTo(8192);
+    assertThat(after.pinned() - before.pinned()).isBetween(1L << 20, (1L << 20) + 4096);
+    buffer.close();
+    pinned.close();
+    assertThat(gpu.memoryInUse()).isEqualTo(before);
+  }
+
+  @Test
   void onlyHostMemoryHasASegment() {
     assertThat(gpu.allocatePinned(1).segment().byteSize()).isEqualTo(4096);
     assertThatThrownBy(() -> gpu.allocate(1).segment()).isInstanceOf(IllegalStateException.class);

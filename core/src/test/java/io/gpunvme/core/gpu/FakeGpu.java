@@ -7,6 +7,7 @@ import io.gpunvme.core.accel.DeviceBuffer;
 import io.gpunvme.core.accel.HostMemoryKind;
 import io.gpunvme.core.accel.HostWindow;
 import io.gpunvme.core.accel.KernelRun;
+import io.gpunvme.core.accel.MemoryInUse;
 import io.gpunvme.nvme.memory.BusMapper;
 import io.gpunvme.nvme.memory.BusRange;
 import io.gpunvme.nvme.memory.RemoteMemory;
@@ -38,6 +39,11 @@ public final class FakeGpu implements Accelerator {
   @Override
   public DeviceBuffer allocate(long bytes) {
     return new FakeBuffer(cpu.allocate(bytes));
+  }
+
+  @Override
+  public MemoryInUse memoryInUse() {
+    return cpu.memoryInUse();
   }
 
   @Override

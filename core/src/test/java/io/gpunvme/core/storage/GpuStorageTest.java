@@ -106,6 +106,20 @@ class GpuStorageTest {
   }
 
   @Test
+  void blocksAreTheDevices() {
+    String[][] blocks = {
+      {"sim:size=1MiB", "512"},
+      {"sim:size=1MiB,lba=4096", "4096"},
+      {file + "?path=mmap", "512"},
+    };
+    for (String[] b : blocks) {
+      try (GpuStorage storage = open(b[0])) {
+        assertThat(storage.blockSize()).as(b[0]).isEqualTo(Integer.parseInt(b[1]));
+      }
+    }
+  }
+
+  @Test
   void addressesThatMakeNoSense() {
     for (String address :
         List.of(

@@ -40,6 +40,11 @@ public record HeldStorage(byte[] content, Consumer<Range> before) implements Dat
   }
 
   @Override
+  public int blockSize() {
+    return 512;
+  }
+
+  @Override
   public List<Verdict> verdicts() {
     return List.of(Verdict.yes(kind(), "of a test"));
   }

@@ -56,6 +56,11 @@ class LeaksIT {
     }
 
     @Override
+    public int blockSize() {
+      return source.blockSize();
+    }
+
+    @Override
     public List<Verdict> verdicts() {
       return source.verdicts();
     }

@@ -67,6 +67,7 @@ class PartitionStorageTest {
               GpuStorage.open(address, accelerator, StorageOptions.defaults().withWrite(true));
           DeviceBuffer buffer = accelerator.allocate(size)) {
         assertThat(storage.size()).isEqualTo(size);
+        assertThat(storage.blockSize()).isEqualTo(SECTOR);
         storage.read(0, buffer, 0, size);
         buffer.copyToHost(0, MemorySegment.ofArray(part));
         assertThat(part).isEqualTo(Arrays.copyOfRange(disk, start, start + size));

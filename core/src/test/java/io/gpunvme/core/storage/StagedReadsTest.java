@@ -8,6 +8,7 @@ import io.gpunvme.core.accel.BufferCopies;
 import io.gpunvme.core.accel.DeviceBuffer;
 import io.gpunvme.core.accel.HostMemoryKind;
 import io.gpunvme.core.accel.HostWindow;
+import io.gpunvme.core.accel.MemoryInUse;
 import io.gpunvme.core.gpu.FakeGpu;
 import io.gpunvme.core.path.DataPath;
 import io.gpunvme.core.path.PathCall;
@@ -191,6 +192,11 @@ class StagedReadsTest {
     }
 
     @Override
+    public int blockSize() {
+      return 512;
+    }
+
+    @Override
     public List<Verdict> verdicts() {
       return List.of(Verdict.yes(PathKind.PINNED, "it is a test"));
     }
@@ -290,6 +296,11 @@ class StagedReadsTest {
       copies.add(made);
       open.add(made);
       return made;
+    }
+
+    @Override
+    public MemoryInUse memoryInUse() {
+      return gpu.memoryInUse();
     }
 
     @Override

@@ -138,6 +138,7 @@ class StorageSetTest {
     byte[] data;
     try (GpuStorage storage = GpuStorage.open(address, accelerator, options)) {
       assertThat(storage.size()).isEqualTo(4 << 20);
+      assertThat(storage.blockSize()).isEqualTo(512);
       data = write(storage, 1);
       check(storage, data);
       assertThat(storage.members()).extracting(MemberStats::bytes).allMatch(b -> b > 1 << 20);

@@ -1,5 +1,6 @@
 package io.gpunvme.core.path.file;
 
+import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.gpunvme.core.path.StorageException;
@@ -28,6 +29,9 @@ public final class SourceFile implements AutoCloseable {
 
   /** {@code _IOR(0x12, 114, size_t)}: the bytes of a block device. */
   private static final long BLKGETSIZE64 = 0x80081272L;
+
+  /** {@code _IO(0x12, 104)}: the logical block of a block device, an {@code int}. */
+  private static final long BLKSSZGET = 0x1268;
 
   private final String name;
   private final boolean writable;
@@ -129,6 +133,21 @@ public final class SourceFile implements AutoCloseable {
     requireOpen();
     try {
       return isBlockDevice() ? deviceSize() : Posix.size(fd);
+    } catch (PosixException e) {
+      throw FileErrors.of(name, e);
+    }
+  }
+
+  /** The logical block of a block device in bytes; 512 of a file. */
+  public int blockSize() {
+    requireOpen();
+    if (!isBlockDevice()) {
+      return SECTOR;
+    }
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment bytes = arena.allocate(JAVA_INT);
+      Posix.ioctl(fd, BLKSSZGET, bytes);
+      return bytes.get(JAVA_INT, 0);
     } catch (PosixException e) {
       throw FileErrors.of(name, e);
     }

@@ -35,6 +35,7 @@ final class SourceFileTest {
       assertThat(file.name()).isEqualTo(path.toString());
       assertThat(file.size()).isEqualTo(10_000);
       assertThat(file.isBlockDevice()).isFalse();
+      assertThat(file.blockSize()).isEqualTo(512);
       assertThat(file.writable()).isFalse();
       assertThat(file.device()).matches("\\d+:\\d+");
       assertThat(file.fileSystem()).isNotEmpty();

@@ -6,6 +6,7 @@ import io.gpunvme.core.accel.CpuAccelerator;
 import io.gpunvme.core.accel.DeviceBuffer;
 import io.gpunvme.core.accel.HostMemoryKind;
 import io.gpunvme.core.accel.HostWindow;
+import io.gpunvme.core.accel.MemoryInUse;
 import io.gpunvme.nvme.memory.BusMapper;
 import io.gpunvme.nvme.memory.BusRange;
 import java.lang.foreign.MemorySegment;
@@ -45,6 +46,11 @@ final class RemoteAccelerator implements Accelerator {
   @Override
   public DeviceBuffer allocate(long bytes) {
     return new Remote(host.allocate(bytes));
+  }
+
+  @Override
+  public MemoryInUse memoryInUse() {
+    return host.memoryInUse();
   }
 
   @Override

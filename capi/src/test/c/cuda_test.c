@@ -1,0 +1,249 @@
+// Memory and streams of the CUDA runtime, in a process that used it before: for machines with a GPU.
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include "device.h"
+
+#define SIZE ((uint64_t)32 << 20)
+#define SEED 13
+
+static gpunvme_storage *storage;
+
+#define CUDA(call)                                                                        \
+  do {                                                                                    \
+    cudaError_t code_ = (call);                                                           \
+    if (code_ != cudaSuccess) {                                                           \
+      printf("  %s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(code_)); \
+      check_failures++;                                                                   \
+    }                                                                                     \
+  } while (0)
+
+// A function of the driver, which this program is not linked with.
+static void *driver(const char *name) {
+  void *function = NULL;
+  enum cudaDriverEntryPointQueryResult found;
+  // As of that version: later ones of some take other arguments.
+  CUDA(cudaGetDriverEntryPointByVersion(name, &function, strncmp(name, "cuMem", 5) == 0 ? 12000 : 4000, cudaEnableDefault, &found));
+  EXPECT(function != NULL && found == cudaDriverEntryPointSuccess);
+  return function;
+}
+
+static int arrived(const void *device, uint64_t offset, uint64_t bytes) {
+  uint8_t *host = calloc(1, bytes);
+  CUDA(cudaMemcpy(host, device, bytes, cudaMemcpyDefault));
+  uint64_t wrong = first_wrong(host, SEED, offset, bytes);
+  free(host);
+  if (wrong < bytes) {
+    printf("  byte %" PRIu64 " of %" PRIu64 " is wrong\n", wrong, bytes);
+  }
+  return wrong == bytes;
+}
+
+static void reads_into(void *device, uint64_t offset, uint64_t bytes) {
+  void *zeros = calloc(1, bytes);
+  CUDA(cudaMemcpy(device, zeros, bytes, cudaMemcpyDefault));
+  CUDA(cudaDeviceSynchronize());
+  free(zeros);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_read(storage, offset, (uintptr_t)device, bytes));
+  EXPECT(arrived(device, offset, bytes));
+}
+
+static void memory_of_before_and_after(void) {
+  uint8_t *before = NULL, *after = NULL;
+  CUDA(cudaMalloc((void **)&before, 5000000));
+  CUDA(cudaMemset(before, 1, 5000000));
+  storage = open_or_end("sim:size=32MiB", GPUNVME_WRITE);
+  fill_device(storage, SEED, SIZE);
+  CUDA(cudaMalloc((void **)&after, 5000000));
+  reads_into(before, 0, 5000000);
+  reads_into(after, 777, 4999999);
+  reads_into(after + 12345, 5, 70001);
+  CUDA(cudaFree(before));
+  CUDA(cudaFree(after));
+}
+
+// The driver gives addresses out again, for longer and shorter memory.
+static void addresses_come_back(void) {
+  uint64_t random = SEED;
+  for (int i = 0; i < 100; i++) {
+    uint64_t bytes = (next_random(&random) % 9 + 1) << 20;
+    uint8_t *memory = NULL;
+    CUDA(cudaMalloc((void **)&memory, bytes));
+    reads_into(memory, next_random(&random) % (SIZE - bytes), bytes);
+    CUDA(cudaFree(memory));
+  }
+}
+
+static void memory_of_a_pool(void) {
+  cudaStream_t stream;
+  CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  for (int i = 0; i < 10; i++) {
+    uint8_t *memory = NULL;
+    CUDA(cudaMallocAsync((void **)&memory, 3000000, stream));
+    CUDA(cudaStreamSynchronize(stream));
+    reads_into(memory + i, 99, 2999990);
+    CUDA(cudaFreeAsync(memory, stream));
+  }
+  CUDA(cudaStreamSynchronize(stream));
+  CUDA(cudaStreamDestroy(stream));
+}
+
+// What PyTorch's expandable segments are made of: a row of pieces, each mapped by itself.
+static void memory_mapped_piece_by_piece(void) {
+  enum { PIECES = 3 };
+  const uint64_t piece = (uint64_t)2 << 20;
+  CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+  CUmemAccessDesc access = {.location = properties.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUresult (*reserve)(CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long) = driver("cuMemAddressReserve");
+  CUresult (*create)(CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *, unsigned long long) = driver("cuMemCreate");
+  CUresult (*map)(CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long) = driver("cuMemMap");
+  CUresult (*set_access)(CUdeviceptr, size_t, const CUmemAccessDesc *, size_t) = driver("cuMemSetAccess");
+  CUresult (*unmap)(CUdeviceptr, size_t) = driver("cuMemUnmap");
+  CUresult (*release)(CUmemGenericAllocationHandle) = driver("cuMemRelease");
+  CUresult (*give_back)(CUdeviceptr, size_t) = driver("cuMemAddressFree");
+  CUdeviceptr row = 0;
+  EXPECT(reserve(&row, PIECES * piece, 0, 0, 0) == CUDA_SUCCESS);
+  for (int i = 0; i < PIECES; i++) {
+    CUmemGenericAllocationHandle handle;
+    EXPECT(create(&handle, piece, &properties, 0) == CUDA_SUCCESS);
+    EXPECT(map(row + i * piece, piece, 0, handle, 0) == CUDA_SUCCESS);
+    EXPECT(release(handle) == CUDA_SUCCESS);
+  }
+  EXPECT(set_access(row, PIECES * piece, &access, 1) == CUDA_SUCCESS);
+  reads_into((void *)(uintptr_t)row, 1000, piece);
+  reads_into((void *)(uintptr_t)(row + piece + 4096), 1000, 100000);
+  reads_into((void *)(uintptr_t)row, 4711, PIECES * piece); // across their borders
+  EXPECT(unmap(row, PIECES * piece) == CUDA_SUCCESS);
+  EXPECT(give_back(row, PIECES * piece) == CUDA_SUCCESS);
+}
+
+static void host_memory_of_every_kind(void) {
+  uint8_t *pinned = NULL, *plain = aligned_alloc(4096, 1 << 20);
+  CUDA(cudaMallocHost((void **)&pinned, 1 << 20));
+  CUDA(cudaHostRegister(plain, 1 << 20, cudaHostRegisterDefault));
+  reads_into(pinned, 31, (1 << 20) - 100);
+  reads_into(plain + 5, 33, (1 << 20) - 100);
+  CUDA(cudaHostUnregister(plain));
+  reads_into(plain, 34, 1 << 20);
+  CUDA(cudaFreeHost(pinned));
+  free(plain);
+}
+
+static void managed_memory(void) {
+  uint8_t *managed = NULL;
+  CUDA(cudaMallocManaged((void **)&managed, 1 << 20, cudaMemAttachGlobal));
+  reads_into(managed, 35, 1 << 20);
+  memset(managed, 7, 1 << 20); // by the CPU: its pages move
+  reads_into(managed, 36, 1 << 20);
+  CUDA(cudaFree(managed));
+}
+
+static void work_of_a_stream_keeps_its_order(void) {
+  cudaStream_t stream;
+  uint8_t *into, *copies[20];
+  gpunvme_request *requests[20];
+  const uint64_t bytes = 3 << 20;
+  CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  CUDA(cudaMalloc((void **)&into, bytes));
+  for (int i = 0; i < 20; i++) {
+    CUDA(cudaMalloc((void **)&copies[i], bytes));
+  }
+  for (int i = 0; i < 20; i++) {
+    CUDA(cudaMemsetAsync(into, i, bytes, stream));
+    EXPECT_CODE(GPUNVME_OK, gpunvme_submit_read_on_stream(storage, 100 * i, (uintptr_t)into, bytes, stream, &requests[i]));
+    CUDA(cudaMemcpyAsync(copies[i], into, bytes, cudaMemcpyDeviceToDevice, stream));
+  }
+  CUDA(cudaStreamSynchronize(stream));
+  for (int i = 0; i < 20; i++) {
+    EXPECT_CODE(GPUNVME_OK, gpunvme_poll(requests[i]));
+    EXPECT_CODE(GPUNVME_OK, gpunvme_request_free(requests[i]));
+    EXPECT(arrived(copies[i], 100 * i, bytes));
+    CUDA(cudaFree(copies[i]));
+  }
+  // Written is what the stream put there before.
+  CUDA(cudaMemsetAsync(into, 42, 4096, stream));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_submit_write_on_stream(storage, SIZE - 4096, (uintptr_t)into, 4096, stream, &requests[0]));
+  CUDA(cudaMemsetAsync(into, 43, 4096, stream));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_wait(requests[0], UINT64_MAX));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_request_free(requests[0]));
+  uint8_t back[4096];
+  EXPECT_CODE(GPUNVME_OK, gpunvme_read(storage, SIZE - 4096, (uintptr_t)back, sizeof back));
+  EXPECT(back[0] == 42 && memcmp(back, back + 1, sizeof back - 1) == 0);
+  fill(back, SEED, SIZE - 4096, sizeof back);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_write(storage, SIZE - 4096, (uintptr_t)back, sizeof back));
+  CUDA(cudaStreamSynchronize(stream));
+  CUDA(cudaFree(into));
+  CUDA(cudaStreamDestroy(stream));
+}
+
+static void the_first_proposals_calls_with_a_stream(void) {
+  setenv("GPUNVME_ACCELERATOR", "gpu", 1);
+  nvme_gpu *gpu = nvme_gpu_init("sim:size=8MiB");
+  cudaStream_t stream;
+  uint8_t *memory, *copy;
+  CUDA(cudaStreamCreate(&stream));
+  CUDA(cudaMalloc((void **)&memory, 1 << 20));
+  CUDA(cudaMalloc((void **)&copy, 1 << 20));
+  CUDA(cudaMemsetAsync(memory, 3, 1 << 20, stream));
+  EXPECT_CODE(GPUNVME_OK, nvme_gpu_write_async(gpu, 100, 2048, memory, stream));
+  CUDA(cudaMemsetAsync(memory, 4, 1 << 20, stream));
+  EXPECT_CODE(GPUNVME_OK, nvme_gpu_read_async(gpu, 100, 2048, memory, stream));
+  CUDA(cudaMemcpyAsync(copy, memory, 1 << 20, cudaMemcpyDeviceToDevice, stream));
+  CUDA(cudaStreamSynchronize(stream));
+  EXPECT_CODE(GPUNVME_OK, nvme_gpu_synchronize(gpu));
+  uint8_t *host = malloc(1 << 20);
+  CUDA(cudaMemcpy(host, copy, 1 << 20, cudaMemcpyDeviceToHost));
+  EXPECT(host[0] == 3 && memcmp(host, host + 1, (1 << 20) - 1) == 0);
+  free(host);
+  nvme_gpu_cleanup(gpu);
+  CUDA(cudaFree(memory));
+  CUDA(cudaFree(copy));
+  CUDA(cudaStreamDestroy(stream));
+}
+
+// Another context's memory is none of the primary one's: told, never written to by accident.
+static void memory_of_another_context_is_refused(void) {
+  CUresult (*create)(CUcontext *, unsigned, CUdevice) = driver("cuCtxCreate");
+  CUresult (*destroy)(CUcontext) = driver("cuCtxDestroy");
+  CUresult (*pop)(CUcontext *) = driver("cuCtxPopCurrent");
+  CUresult (*allocate)(CUdeviceptr *, size_t) = driver("cuMemAlloc");
+  CUcontext other = NULL, popped = NULL;
+  CUdeviceptr memory = 0;
+  int code = create(&other, 0, 0);
+  EXPECT(code == CUDA_SUCCESS);
+  if (code != CUDA_SUCCESS) {
+    printf("  cuCtxCreate: %d\n", code);
+    return;
+  }
+  EXPECT(allocate(&memory, 1 << 20) == CUDA_SUCCESS);
+  EXPECT(pop(&popped) == CUDA_SUCCESS && popped == other);
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_read(storage, 0, memory, 4096));
+  EXPECT_ERROR("context");
+  EXPECT(destroy(other) == CUDA_SUCCESS);
+}
+
+static void ranges_outside_their_memory_are_refused(void) {
+  uint8_t *memory = NULL;
+  CUDA(cudaMalloc((void **)&memory, 4 << 20));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_read(storage, 0, (uintptr_t)memory + (4 << 20) - 10, 11));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_read(storage, 0, (uintptr_t)memory + (4 << 20) - 10, 10));
+  CUDA(cudaFree(memory));
+}
+
+int main(void) {
+  alarm(240); // against hangs
+  setenv("GPUNVME_TEST_ACCELERATOR", "gpu", 1);
+  RUN(memory_of_before_and_after);
+  RUN(addresses_come_back);
+  RUN(memory_of_a_pool);
+  RUN(memory_mapped_piece_by_piece);
+  RUN(host_memory_of_every_kind);
+  RUN(managed_memory);
+  RUN(ranges_outside_their_memory_are_refused);
+  RUN(work_of_a_stream_keeps_its_order);
+  RUN(the_first_proposals_calls_with_a_stream);
+  RUN(memory_of_another_context_is_refused);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_close(storage));
+  CUDA(cudaDeviceSynchronize()); // the primary context is there still
+  return check_failed_tests != 0;
+}
