@@ -140,7 +140,8 @@ GPUNVME_API int gpunvme_submit_write(
 
 /*
  * In the order of a stream: work that is put into the stream afterwards sees the data of a read; a write takes what earlier work
- * left. The request is over when the storage has done its part. Fails as unsupported on the stand-in.
+ * left. The request is over when the storage has done its part; memory that is read into belongs to the stream until that has
+ * come so far, too. NULL is CUDA's legacy default stream. Fails as unsupported on the stand-in.
  */
 GPUNVME_API int gpunvme_submit_read_on_stream(gpunvme_storage *storage, uint64_t offset, uint64_t address,
     uint64_t bytes, struct CUstream_st *stream, gpunvme_request **request);
@@ -190,6 +191,18 @@ GPUNVME_API int gpunvme_free(gpunvme_storage *storage, uint64_t address);
 GPUNVME_API int gpunvme_copy_to_host(gpunvme_storage *storage, void *host, uint64_t address, uint64_t bytes);
 GPUNVME_API int gpunvme_copy_from_host(gpunvme_storage *storage, uint64_t address, const void *host, uint64_t bytes);
 
+/*
+ * Memory that belongs to no storage: it stays until it is freed, whatever is closed meanwhile. Nothing may be at work in it then.
+ * accelerator: as for gpunvme_open.
+ */
+typedef struct gpunvme_memory gpunvme_memory;
+GPUNVME_API int gpunvme_memory_allocate(
+    const char *accelerator, uint64_t bytes, gpunvme_memory **memory, uint64_t *address);
+GPUNVME_API int gpunvme_memory_free(gpunvme_memory *memory);
+GPUNVME_API int gpunvme_memory_copy_to_host(gpunvme_memory *memory, void *host, uint64_t address, uint64_t bytes);
+GPUNVME_API int gpunvme_memory_copy_from_host(
+    gpunvme_memory *memory, uint64_t address, const void *host, uint64_t bytes);
+
 /* ---- kinds: named or numbered lists of elements of the same length */
 
 typedef struct gpunvme_kinds gpunvme_kinds;
@@ -231,7 +244,11 @@ GPUNVME_API int gpunvme_prefetch_layers(
 /*
  * The next layer, in the ring. With a stream, the stream waits for its data and the slot is used again when the
  * stream has come so far at the next call; without one (NULL) this waits for the data, and the slot is used again
- * at the next call. GPUNVME_ERROR_NOT_FOUND when none was named any more.
+ * at the next call. CUDA's default stream is CU_STREAM_LEGACY ((CUstream)1) here, not NULL. GPUNVME_ERROR_NOT_FOUND when none
+ * was named any more.
+ *
+ * If the data of a layer that was given to a stream cannot be read, the stream goes on with what happens to be in the slot; the
+ * next call of this, or gpunvme_layer_loader_destroy, waits for its end and fails with the reason. The call after it goes on.
  */
 GPUNVME_API int gpunvme_next_layer(
     gpunvme_layer_loader *loader, struct CUstream_st *stream, uint64_t *address, uint64_t *bytes);

@@ -205,20 +205,46 @@ int gpunvme_free(gpunvme_storage *storage, uint64_t address) {
   return t->release(NUMBER(storage), address, f);
 }
 
-int gpunvme_copy_to_host(gpunvme_storage *storage, void *host, uint64_t address, uint64_t bytes) {
+int gpunvme_memory_allocate(const char *accelerator, uint64_t bytes, gpunvme_memory **memory, uint64_t *address) {
   failure *f = shim_failure();
   const table *t;
-  USE(t, f, storage);
-  CHECK(api_array(f, __func__, "host", host, bytes, 1));
-  CHECK(api_address(f, __func__, address, bytes));
-  return t->copy(NUMBER(storage), 1, address, host, bytes, f);
+  uint64_t number = 0;
+  REQUIRE(f, memory);
+  REQUIRE(f, address);
+  *memory = NULL;
+  *address = 0;
+  CHECK(api_begin(&t, f));
+  CHECK(t->memory_open(accelerator, bytes, &number, address, f));
+  *memory = (gpunvme_memory *)(uintptr_t)number;
+  return GPUNVME_OK;
 }
 
-int gpunvme_copy_from_host(gpunvme_storage *storage, uint64_t address, const void *host, uint64_t bytes) {
+int gpunvme_memory_free(gpunvme_memory *memory) {
+  return api_close(__func__, memory);
+}
+
+static int copy(const char *function, const char *name, const void *handle, int to_host, uint64_t address, void *host, uint64_t bytes) {
   failure *f = shim_failure();
   const table *t;
-  USE(t, f, storage);
-  CHECK(api_array(f, __func__, "host", host, bytes, 1));
-  CHECK(api_address(f, __func__, address, bytes));
-  return t->copy(NUMBER(storage), 0, address, (void *)host, bytes, f); // read only, that way
+  CHECK(api_use(&t, f, function, name, handle));
+  CHECK(api_array(f, function, "host", host, bytes, 1));
+  CHECK(api_address(f, function, address, bytes));
+  return t->copy(NUMBER(handle), to_host, address, host, bytes, f);
+}
+
+int gpunvme_copy_to_host(gpunvme_storage *storage, void *host, uint64_t address, uint64_t bytes) {
+  return copy(__func__, "storage", storage, 1, address, host, bytes);
+}
+
+// Host memory is only read, that way.
+int gpunvme_copy_from_host(gpunvme_storage *storage, uint64_t address, const void *host, uint64_t bytes) {
+  return copy(__func__, "storage", storage, 0, address, (void *)host, bytes);
+}
+
+int gpunvme_memory_copy_to_host(gpunvme_memory *memory, void *host, uint64_t address, uint64_t bytes) {
+  return copy(__func__, "memory", memory, 1, address, host, bytes);
+}
+
+int gpunvme_memory_copy_from_host(gpunvme_memory *memory, uint64_t address, const void *host, uint64_t bytes) {
+  return copy(__func__, "memory", memory, 0, address, (void *)host, bytes);
 }

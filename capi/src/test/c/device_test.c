@@ -211,6 +211,58 @@ static void memory_is_zeroed_and_aligned(void) {
   EXPECT_CODE(GPUNVME_OK, gpunvme_close(storage));
 }
 
+static void memory_outlives_storages(void) {
+  gpunvme_memory *memory = NULL;
+  uint64_t address = 0;
+  gpunvme_storage *storage = open_or_end("sim:size=16MiB", GPUNVME_WRITE);
+  fill_device(storage, SEED, SIZE);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_memory_allocate(accelerator(), 100000, &memory, &address));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_read(storage, 4321, address, 100000));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_free(storage, address)); // it is not the storage's
+  EXPECT_CODE(GPUNVME_OK, gpunvme_close(storage));
+  uint8_t *host = calloc(1, 100000);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_memory_copy_to_host(memory, host, address, 100000));
+  EXPECT(first_wrong(host, SEED, 4321, 100000) == 100000);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_memory_copy_from_host(memory, address + 5, "12345", 5));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_memory_copy_to_host(memory, host, address + 4, 7));
+  EXPECT(memcmp(host + 1, "12345", 5) == 0 && host[0] == byte_at(SEED, 4325) && host[6] == byte_at(SEED, 4331));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_memory_free(memory));
+  EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_memory_copy_to_host(memory, host, address, 1));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_memory_allocate(accelerator(), 0, &memory, &address));
+  EXPECT(memory == NULL && address == 0);
+  free(host);
+}
+
+// What a program of many threads can come to do.
+static void what_was_closed_is_told(void) {
+  gpunvme_storage *storage = open_or_end("sim:size=16MiB", 0);
+  gpunvme_kinds *kinds = NULL;
+  gpunvme_layer_loader *loader = NULL;
+  uint64_t offset = 0, bytes = 4096, address = 0;
+  uint8_t host[16];
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kinds_open(storage, &kinds));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kinds_add(kinds, 1, 0, 160, 16));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_layer_loader_init(storage, 4096, 2, &loader));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_prefetch_layers(loader, &offset, &bytes, 1));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_close(storage));
+  EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_kinds_read(kinds, 1, 0, 1, (uintptr_t)host));
+  EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_next_layer(loader, NULL, &address, &bytes));
+  EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_prefetch_layers(loader, &offset, &bytes, 1));
+  EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_load_layer(loader, 0, 16, (uintptr_t)host));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kinds_close(kinds));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_layer_loader_destroy(loader));
+}
+
+static void addresses_of_nobody_are_refused(void) {
+  gpunvme_storage *storage = open_or_end("sim:size=16MiB", 0);
+  static const uint64_t kernels = 0xffff888000000000u;
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_read(storage, 0, kernels, 512));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_read(storage, 0, INT64_MAX - 10, 512));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_read(storage, 0, 4096, 0x7fffffffffff0000u));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_copy_to_host(storage, (void *)(uintptr_t)4096, kernels, 8));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_close(storage));
+}
+
 static void files_are_read(void) {
   char path[] = "/tmp/gpunvme-capi-XXXXXX", uri[100];
   uint8_t *bytes = malloc(300000), *host = malloc(300000);
@@ -275,6 +327,9 @@ int main(void) {
   RUN(errno_of_the_kernel_is_kept);
   RUN(texts_are_cut_where_memory_ends);
   RUN(memory_is_zeroed_and_aligned);
+  RUN(memory_outlives_storages);
+  RUN(what_was_closed_is_told);
+  RUN(addresses_of_nobody_are_refused);
   RUN(files_are_read);
   RUN(threads_come_and_go);
   RUN(opened_and_closed_a_thousand_times);

@@ -250,6 +250,17 @@ static void arguments_of_texts_and_memory(void) {
   EXPECT_CODE(GPUNVME_OK, gpunvme_copy_from_host(storage, 55, text, 8));
   EXPECT(fake_last.pointers[0] == text);
   EXPECT_CALL("copy", 7, 0, 55, 8);
+  gpunvme_memory *memory = NULL;
+  EXPECT_CODE(GPUNVME_OK, gpunvme_memory_allocate("gpu", 4096, &memory, &address));
+  EXPECT((uintptr_t)memory >= 1000 && address == 4096);
+  EXPECT_CALL("memory_open", 4096);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_memory_copy_to_host(HANDLE(gpunvme_memory), text, 55, 8));
+  EXPECT_CALL("copy", 7, 1, 55, 8);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_memory_copy_from_host(HANDLE(gpunvme_memory), 55, text, 8));
+  EXPECT_CALL("copy", 7, 0, 55, 8);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_memory_free(HANDLE(gpunvme_memory)));
+  EXPECT_CALL("close", 7);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_memory_free(NULL));
 }
 
 static void arguments_of_kinds(void) {
@@ -351,6 +362,7 @@ static void addresses_and_arrays_are_looked_at(void) {
   EXPECT(text[0] == 0);
   EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_copy_to_host(storage, NULL, 5, 1));
   EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_copy_from_host(storage, 0, text, 1));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_memory_allocate(NULL, 1, NULL, &needed));
   EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_prefetch_layers(HANDLE(gpunvme_layer_loader), one, NULL, 1));
   EXPECT_ERROR("gpunvme_prefetch_layers: bytes is NULL");
   EXPECT_CODE(GPUNVME_ERROR_INVALID, nvme_gpu_read_async(HANDLE(nvme_gpu), 0, 1, NULL, NULL));

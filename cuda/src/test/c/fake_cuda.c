@@ -94,8 +94,18 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
   return (CUresult)(code != 0 ? code : taken);
 }
 
+CUresult cuCtxGetCurrent(CUcontext *c) {
+  CALLED("%s", "");
+  *c = current ? (CUcontext)&context : NULL;
+  return 0;
+}
+
 CUresult cuCtxSetCurrent(CUcontext c) {
   CALLED("%p", (void *)c);
+  if (c == NULL) {
+    current = 0;
+    return 0;
+  }
   NEED(is_live(RETAIN, c), 709);
   current = 1;
   return 0;
@@ -182,8 +192,10 @@ static CUresult of_a_piece(void *data, int attribute, CUdeviceptr address) {
     case 2: *(unsigned *)data = 2; return 0;
     case 7: *(unsigned long long *)data = 100 + number; return 0;
     case 8: case 9: case 10: *(int *)data = 0; return 0;
-    case 11: *(CUdeviceptr *)data = pretended.mapped + number * pretended.piece; return 0;
-    case 12: *(size_t *)data = pretended.piece; return 0;
+    case 11: *(CUdeviceptr *)data = pretended.mapped; return 0; // what was reserved: more than was mapped
+    case 12: *(size_t *)data = 10 * pretended.piece; return 0;
+    case 18: *(size_t *)data = pretended.piece; return 0;
+    case 19: *(CUdeviceptr *)data = pretended.mapped + number * pretended.piece; return 0;
     default: return (CUresult)INVALID_VALUE; // it has neither a context nor a pool
   }
 }

@@ -1,11 +1,11 @@
 package io.gpunvme.capi;
 
-import io.gpunvme.core.path.StorageException;
 import io.gpunvme.core.storage.StorageAddress;
 import io.gpunvme.nvme.InvalidRequestException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /** One device counted in logical blocks: {@code nvme_gpu}. Safe for all threads. */
 final class BlockGpu implements AutoCloseable {
@@ -17,6 +17,9 @@ final class BlockGpu implements AutoCloseable {
 
   /** Started and not waited for; guarded by this. */
   private List<Request> requests = new ArrayList<>();
+
+  /** Of one that was dropped when it was over; guarded by this. */
+  private @Nullable Throwable failure;
 
   private BlockGpu(Storage storage) {
     this.storage = storage;
@@ -64,8 +67,18 @@ final class BlockGpu implements AutoCloseable {
     Request request =
         stream == 0 ? storage.submit(write, List.of(item)) : storage.submit(write, item, stream);
     synchronized (this) {
+      // Whoever waits for his streams only never asks for them.
+      requests.removeIf(this::isOver);
       requests.add(request);
     }
+  }
+
+  private boolean isOver(Request request) {
+    if (!request.isOver()) {
+      return false;
+    }
+    failure = failure == null ? request.failure() : failure;
+    return true;
   }
 
   private synchronized List<Request> takeRequests() {
@@ -74,22 +87,26 @@ final class BlockGpu implements AutoCloseable {
     return all;
   }
 
+  private synchronized @Nullable Throwable takeFailure() {
+    Throwable first = failure;
+    failure = null;
+    return first;
+  }
+
   /**
    * Waits for what was started.
    *
-   * @throws Throwable the first failure, in the order of their starts
+   * @throws Throwable the first failure
    */
   void synchronize() throws Throwable {
-    Throwable failure = null;
+    Throwable first = null;
     for (Request request : takeRequests()) {
-      try {
-        request.await(-1);
-      } catch (StorageException | InvalidRequestException e) {
-        failure = failure == null ? e : failure;
-      }
+      request.awaitOver();
+      first = first == null ? request.failure() : first;
     }
-    if (failure != null) {
-      throw failure;
+    Throwable earlier = takeFailure();
+    if (earlier != null || first != null) {
+      throw earlier != null ? earlier : first;
     }
   }
 

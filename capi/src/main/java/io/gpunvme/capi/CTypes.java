@@ -18,12 +18,22 @@ final class CTypes {
 
   /** Bytes that a pointer points to. */
   static MemorySegment at(MemorySegment pointer, long bytes) {
-    return AddressSpace.at(pointer.address(), bytes);
+    return at(pointer.address(), bytes);
   }
 
   /** Bytes at an address. */
   static MemorySegment at(long address, long bytes) {
+    requireAddress(address, bytes);
     return AddressSpace.at(address, bytes);
+  }
+
+  /** Programs have the lower half of the addresses. */
+  static void requireAddress(long address, long bytes) {
+    if (address < 0 || bytes < 0 || bytes > Long.MAX_VALUE - address) {
+      throw new InvalidRequestException(
+          "%s bytes at %Xh are no memory of a program"
+              .formatted(Long.toUnsignedString(bytes), address));
+    }
   }
 
   /** An array that a pointer points to; its length was given by C, so it is checked first. */
@@ -37,7 +47,11 @@ final class CTypes {
 
   /** A text that a pointer points to. */
   static String text(MemorySegment pointer) {
-    return at(pointer, LONGEST_TEXT).getString(0);
+    try {
+      return at(pointer, LONGEST_TEXT).getString(0);
+    } catch (IndexOutOfBoundsException e) {
+      throw new InvalidRequestException("a text has no end within " + LONGEST_TEXT + " bytes");
+    }
   }
 
   static void setLong(MemorySegment out, long value) {

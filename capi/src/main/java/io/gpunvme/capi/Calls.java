@@ -3,6 +3,7 @@ package io.gpunvme.capi;
 import io.gpunvme.core.accel.DeviceBuffer;
 import io.gpunvme.core.layer.LoadedLayer;
 import io.gpunvme.core.plan.Plan;
+import io.gpunvme.cuda.CallersContext;
 import io.gpunvme.nvme.InvalidRequestException;
 import java.lang.foreign.MemorySegment;
 
@@ -30,19 +31,27 @@ final class Calls {
     void run() throws Throwable;
   }
 
+  /** No exception leaves it: that would end the process. */
   private static int codeOf(MemorySegment failure, Body body) {
     try {
       return body.run();
     } catch (Throwable e) {
-      return Status.fail(CTypes.at(failure, FAILURE), e);
+      try {
+        return Status.fail(CTypes.at(failure, FAILURE), e);
+      } catch (Throwable second) {
+        return Status.failWithoutMemory(failure.address());
+      }
     }
   }
 
-  private static int call(MemorySegment failure, Action action) {
+  /** For whatever may call CUDA, which leaves its own context current. */
+  private int call(MemorySegment failure, Action action) {
     return codeOf(
         failure,
         () -> {
-          action.run();
+          try (CallersContext _ = machine.keepCallersContext()) {
+            action.run();
+          }
           return Status.OK;
         });
   }
@@ -162,11 +171,31 @@ final class Calls {
     return call(
         f,
         () -> {
-          if (bytes <= 0) {
-            throw new InvalidRequestException(Long.toUnsignedString(bytes) + " bytes of memory");
-          }
+          requireSome(bytes);
           CTypes.setLong(out, storage(handle).allocate(bytes));
         });
+  }
+
+  int memoryOpen(
+      MemorySegment accelerator,
+      long bytes,
+      MemorySegment out,
+      MemorySegment address,
+      MemorySegment f) {
+    return call(
+        f,
+        () -> {
+          requireSome(bytes);
+          Allocation made = new Allocation(memory(accelerator), bytes);
+          CTypes.setLong(out, handles.add(made));
+          CTypes.setLong(address, made.address());
+        });
+  }
+
+  private static void requireSome(long bytes) {
+    if (bytes <= 0) {
+      throw new InvalidRequestException(Long.toUnsignedString(bytes) + " bytes of memory");
+    }
   }
 
   int release(long handle, long address, MemorySegment f) {
@@ -180,7 +209,7 @@ final class Calls {
           if (CTypes.count(bytes, "length") == 0) {
             return;
           }
-          Place place = storage(handle).memory().place(address, bytes);
+          Place place = memoryOf(handle).place(address, bytes);
           if (place == null) {
             throw new InvalidRequestException(
                 "%Xh is no memory of the accelerator".formatted(address));
@@ -196,6 +225,12 @@ final class Calls {
             place.release().run();
           }
         });
+  }
+
+  private Memory memoryOf(long handle) {
+    return handles.get(handle, AutoCloseable.class) instanceof Allocation own
+        ? own.memory()
+        : storage(handle).memory();
   }
 
   // ---- kinds

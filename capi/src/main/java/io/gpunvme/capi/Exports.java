@@ -16,7 +16,7 @@ import java.util.List;
 /** Where the C library gets its functions from. */
 public final class Exports {
   /** GPUNVME_TABLE_VERSION. */
-  private static final int VERSION = 1;
+  private static final int VERSION = 2;
 
   private static final MemoryLayout A = ADDRESS;
   private static final MemoryLayout I = JAVA_INT;
@@ -50,6 +50,7 @@ public final class Exports {
           new Export("text", J, I, A, J, A),
           new Export("allocate", J, J, A),
           new Export("release", J, J),
+          new Export("memoryOpen", A, J, A, A),
           new Export("copy", J, I, J, A, J),
           new Export("kindsOpen", J, A),
           new Export("kindsAdd", J, I, I, J, J, J),

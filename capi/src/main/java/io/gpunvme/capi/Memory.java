@@ -67,6 +67,7 @@ final class Memory {
     if (address == 0) {
       throw new InvalidRequestException("the address is 0");
     }
+    CTypes.requireAddress(address, bytes);
     Map.Entry<Long, DeviceBuffer> there = own.floorEntry(address);
     if (there != null) {
       long start = there.getKey();

@@ -16,6 +16,11 @@ import org.jspecify.annotations.Nullable;
 
 /** A model that C has a handle of. Safe for all threads. */
 final class Model implements AutoCloseable {
+  /** Pinned memory for host targets, bytes; more only for a single tensor. */
+  private static final long MOST_STAGED = 64 << 20;
+
+  private static final long PAGE = 4096;
+
   private final Weights weights;
   private final Memory memory;
   private final List<String> names;
@@ -66,24 +71,70 @@ final class Model implements AutoCloseable {
    */
   record Read(int tensor, @Nullable TensorSlice slice, long address, long capacity) {}
 
-  /** Reads all of them, and waits. */
-  void read(List<Read> reads) {
-    List<TensorTarget> targets = new ArrayList<>();
-    List<Runnable> after = new ArrayList<>();
-    List<Runnable> release = new ArrayList<>();
-    try {
-      for (Read r : reads) {
-        add(r, targets, after, release);
-      }
-      weights.read(targets);
-      after.forEach(Runnable::run);
-    } finally {
-      release.forEach(Runnable::run);
+  /** One whose address transfers do not reach. */
+  private record Staged(Read read, long bytes) {
+    long room() {
+      return Math.ceilDiv(bytes, PAGE) * PAGE;
     }
   }
 
-  private void add(
-      Read r, List<TensorTarget> targets, List<Runnable> after, List<Runnable> release) {
+  /** Reads all of them, and waits. */
+  void read(List<Read> reads) {
+    List<TensorTarget> targets = new ArrayList<>();
+    List<Staged> staged = new ArrayList<>();
+    List<Runnable> release = new ArrayList<>();
+    try {
+      for (Read r : reads) {
+        long bytes = bytes(r);
+        Place place = bytes == 0 ? null : memory.place(r.address, bytes);
+        if (place != null) {
+          release.add(place.release());
+          targets.add(target(r, place.buffer(), place.offset(r.address)));
+        } else if (bytes > 0) {
+          staged.add(new Staged(r, bytes));
+        }
+      }
+      weights.read(targets);
+    } finally {
+      release.forEach(Runnable::run);
+    }
+    int done = 0;
+    while (done < staged.size()) {
+      int end = done;
+      long room = 0;
+      do {
+        room += staged.get(end).room();
+        end++;
+      } while (end < staged.size() && room + staged.get(end).room() <= MOST_STAGED);
+      read(staged.subList(done, end), room);
+      done = end;
+    }
+  }
+
+  private TensorTarget target(Read r, DeviceBuffer buffer, long offset) {
+    return new TensorTarget(names.get(r.tensor), r.slice, buffer, offset);
+  }
+
+  /** By way of pinned memory. */
+  private void read(List<Staged> group, long room) {
+    try (DeviceBuffer copy = memory.accelerator().allocatePinned(room)) {
+      List<TensorTarget> targets = new ArrayList<>();
+      long at = 0;
+      for (Staged s : group) {
+        targets.add(target(s.read, copy, at));
+        at += s.room();
+      }
+      weights.read(targets);
+      at = 0;
+      for (Staged s : group) {
+        copy.copyToHost(at, CTypes.at(s.read.address, s.bytes));
+        at += s.room();
+      }
+    }
+  }
+
+  /** Of a read, which is checked. */
+  private long bytes(Read r) {
     if (r.tensor < 0 || r.tensor >= names.size()) {
       throw new NoSuchElementException(
           "no tensor %d: %s has %d".formatted(r.tensor, weights.name(), names.size()));
@@ -94,19 +145,7 @@ final class Model implements AutoCloseable {
       throw new InvalidRequestException(
           "tensor '%s' has %d bytes, and there is room for %d".formatted(name, bytes, r.capacity));
     }
-    if (bytes == 0) {
-      return;
-    }
-    Place place = memory.place(r.address, bytes);
-    if (place != null) {
-      release.add(place.release());
-      targets.add(new TensorTarget(name, r.slice, place.buffer(), place.offset(r.address)));
-      return;
-    }
-    DeviceBuffer copy = memory.accelerator().allocatePinned(bytes);
-    release.add(copy::close);
-    targets.add(new TensorTarget(name, r.slice, copy, 0));
-    after.add(() -> copy.copyToHost(0, CTypes.at(r.address, bytes)));
+    return bytes;
   }
 
   @Override

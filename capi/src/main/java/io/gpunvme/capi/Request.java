@@ -4,11 +4,14 @@ import io.gpunvme.core.path.StorageException;
 import io.gpunvme.core.path.StorageException.Kind;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.BooleanSupplier;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Transfers that go on by themselves; over when all of them are. Safe for all threads. Closing it
@@ -51,13 +54,40 @@ final class Request implements AutoCloseable {
     } catch (TimeoutException e) {
       return false;
     } catch (ExecutionException e) {
-      Throwable cause = e.getCause() == null ? e : e.getCause();
-      if (cause instanceof IllegalStateException && storageClosed.getAsBoolean()) {
-        throw new StorageException(
-            Kind.CANCELLED, "the storage", -1, -1, "was closed: " + cause.getMessage(), cause);
-      }
-      throw cause;
+      throw why(e.getCause() == null ? e : e.getCause());
     }
+  }
+
+  private Throwable why(Throwable thrown) {
+    Throwable cause =
+        thrown instanceof CompletionException && thrown.getCause() != null
+            ? thrown.getCause()
+            : thrown;
+    boolean ended = cause instanceof CancellationException;
+    if (ended || cause instanceof IllegalStateException && storageClosed.getAsBoolean()) {
+      return new StorageException(
+          Kind.CANCELLED,
+          "the transfer",
+          -1,
+          -1,
+          ended ? "was cancelled" : "was ended, as its storage was closed",
+          cause);
+    }
+    return cause;
+  }
+
+  boolean isOver() {
+    return all.isDone();
+  }
+
+  /** Waits until it is over, however it ends. */
+  void awaitOver() {
+    all.exceptionally(_ -> null).join();
+  }
+
+  /** Why it failed; null if it did not, or goes on. */
+  @Nullable Throwable failure() {
+    return all.isCompletedExceptionally() ? why(all.exceptionNow()) : null;
   }
 
   void cancel() {
@@ -67,6 +97,6 @@ final class Request implements AutoCloseable {
   @Override
   public void close() {
     cancel();
-    all.exceptionally(_ -> null).join();
+    awaitOver();
   }
 }

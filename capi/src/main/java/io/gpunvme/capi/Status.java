@@ -4,15 +4,21 @@ import io.gpunvme.core.fs.FileSystemException;
 import io.gpunvme.core.layer.LayerException;
 import io.gpunvme.core.path.Failures;
 import io.gpunvme.core.path.StorageException;
+import io.gpunvme.core.storage.StorageClosedException;
 import io.gpunvme.core.weights.format.FormatException;
 import io.gpunvme.cuda.CudaNotFoundException;
+import io.gpunvme.ffi.AddressSpace;
+import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.NvmeTimeoutException;
 import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.NoSuchFileException;
+import java.util.Arrays;
 import java.util.NoSuchElementException;
 import java.util.concurrent.CompletionException;
 
@@ -40,6 +46,8 @@ final class Status {
   /** Of {@code struct failure}. */
   private static final long TEXT = 8;
 
+  private static final long[] NO_MEMORY = words("out of memory of the virtual machine");
+
   private Status() {}
 
   /** Writes a failure down for C; returns its code. */
@@ -62,6 +70,27 @@ final class Status {
     return code;
   }
 
+  /**
+   * The same where not even that could be said, for lack of memory; needs none.
+   *
+   * @param failure address of it
+   */
+  static int failWithoutMemory(long failure) {
+    AddressSpace.setLong(failure, 0);
+    for (int i = 0; i < NO_MEMORY.length; i++) {
+      AddressSpace.setLong(failure + TEXT + (long) i * Long.BYTES, NO_MEMORY[i]);
+    }
+    return MEMORY;
+  }
+
+  private static long[] words(String text) {
+    byte[] bytes =
+        Arrays.copyOf(text.getBytes(StandardCharsets.UTF_8), (text.length() / 8 + 1) * 8);
+    long[] words = new long[bytes.length / 8];
+    ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN).asLongBuffer().get(words);
+    return words;
+  }
+
   private static Throwable unwrap(Throwable thrown) {
     Throwable e = thrown;
     while (e instanceof CompletionException && e.getCause() != null) {
@@ -82,6 +111,7 @@ final class Status {
   private static int code(Throwable e) {
     return switch (e) {
       case ClosedHandleException _ -> CLOSED;
+      case StorageClosedException _ -> CLOSED;
       case InvalidRequestException _ -> INVALID;
       case StorageException storage when errno(storage) == ENOENT -> NOT_FOUND;
       case StorageException storage -> code(storage.kind());
@@ -95,6 +125,7 @@ final class Status {
       case NoSuchElementException _ -> NOT_FOUND;
       case AccessDeniedException _ -> PERMISSION;
       case CudaNotFoundException _ -> ACCELERATOR;
+      case PosixException posix when posix.errno() == Errno.ENOMEM -> MEMORY;
       case PosixException _ -> IO;
       case java.io.IOException _ -> IO;
       case OutOfMemoryError _ -> MEMORY;

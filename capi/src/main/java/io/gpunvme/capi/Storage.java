@@ -67,6 +67,14 @@ final class Storage implements AutoCloseable {
   /** Closed with this, if not before. */
   void addUser(AutoCloseable user) {
     users.add(user);
+    // Closing marks itself before it looks for users, so one of the two sees the other.
+    requireOpen();
+  }
+
+  private void requireOpen() {
+    if (closed) {
+      throw new ClosedHandleException("the storage was closed: " + storage.address());
+    }
   }
 
   void removeUser(AutoCloseable user) {
@@ -244,8 +252,13 @@ final class Storage implements AutoCloseable {
   // ---- memory
 
   long allocate(long bytes) {
+    requireOpen();
     long address = memory.allocate(bytes);
     allocated.add(address);
+    if (closed) {
+      freeIfAllocated(address);
+      requireOpen();
+    }
     return address;
   }
 
@@ -288,17 +301,32 @@ final class Storage implements AutoCloseable {
     return json;
   }
 
+  /** Closes all of it, whatever fails; throws the first failure. */
   @Override
   public void close() throws Exception {
     closed = true;
-    for (AutoCloseable user : users) {
-      user.close();
-    }
+    List<AutoCloseable> all = new ArrayList<>(users);
     users.clear();
-    storage.close();
+    all.add(storage);
     for (long address : allocated) {
+      all.add(() -> freeIfAllocated(address));
+    }
+    Exception failure = null;
+    for (AutoCloseable one : all) {
+      try {
+        one.close();
+      } catch (Exception e) {
+        failure = failure == null ? e : failure;
+      }
+    }
+    if (failure != null) {
+      throw failure;
+    }
+  }
+
+  private void freeIfAllocated(long address) {
+    if (allocated.remove(address)) {
       memory.free(address);
     }
-    allocated.clear();
   }
 }

@@ -63,6 +63,9 @@ final class Windows {
           "%d bytes at %Xh leave their allocation, %d bytes at %Xh"
               .formatted(bytes, address, info.size(), info.start()));
     }
+    if (info.mapped()) {
+      return passing(info);
+    }
     Key key = key(info, address, bytes);
     Window window = use(key);
     return new Place(
@@ -71,6 +74,17 @@ final class Windows {
         key.start,
         key.end,
         () -> release(window));
+  }
+
+  /** Of memory whose addresses can become those of other memory: for one transfer. */
+  private Place passing(PointerInfo info) {
+    ForeignMemory memory = gpu.foreign(info.start(), info.size());
+    return new Place(
+        memory.buffer(),
+        info.start() - memory.offset(),
+        info.start(),
+        info.start() + info.size(),
+        memory::close);
   }
 
   private static Key key(PointerInfo info, long address, long bytes) {

@@ -14,6 +14,7 @@ import java.lang.invoke.MethodHandle;
 final class ContextCalls {
   private static final MethodHandle RETAIN = Downcall.status(ADDRESS, JAVA_INT);
   private static final MethodHandle RELEASE = Downcall.status(JAVA_INT);
+  private static final MethodHandle GET_CURRENT = Downcall.status(ADDRESS);
   private static final MethodHandle SET_CURRENT = Downcall.status(JAVA_LONG);
   private static final MethodHandle SYNCHRONIZE = Downcall.status();
   private static final MethodHandle MEMORY_INFO = Downcall.status(ADDRESS, ADDRESS);
@@ -26,6 +27,7 @@ final class ContextCalls {
   private final Driver driver;
   private final NativeFunction retain;
   private final NativeFunction release;
+  private final NativeFunction getCurrent;
   private final NativeFunction setCurrent;
   private final NativeFunction synchronize;
   private final NativeFunction memoryInfo;
@@ -36,6 +38,7 @@ final class ContextCalls {
     this.driver = driver;
     retain = driver.function("cuDevicePrimaryCtxRetain");
     release = driver.function("cuDevicePrimaryCtxRelease_v2");
+    getCurrent = driver.function("cuCtxGetCurrent");
     setCurrent = driver.function("cuCtxSetCurrent");
     synchronize = driver.function("cuCtxSynchronize");
     memoryInfo = driver.function("cuMemGetInfo_v2");
@@ -50,6 +53,11 @@ final class ContextCalls {
 
   void releasePrimary(int device) {
     driver.run(release, () -> "of device " + device, f -> (int) RELEASE.invokeExact(f, device));
+  }
+
+  /** The context of this thread; 0 if it has none. */
+  long current() {
+    return driver.getLong(getCurrent, () -> "", (f, out) -> (int) GET_CURRENT.invokeExact(f, out));
   }
 
   void setCurrent(long context) {

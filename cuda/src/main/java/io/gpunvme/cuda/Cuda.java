@@ -78,6 +78,11 @@ public final class Cuda {
     return version;
   }
 
+  /** Remembers the context of this thread until what this returns is closed. */
+  public CallersContext keepCallersContext() {
+    return new CallersContext(api.contexts());
+  }
+
   /** How many GPUs there are for this process. */
   public int deviceCount() {
     return api.devices().count();

@@ -40,6 +40,8 @@ final class MemoryCalls {
   static final int RANGE_START_ADDR = 11;
   static final int RANGE_SIZE = 12;
   static final int MEMPOOL_HANDLE = 17;
+  static final int MAPPING_SIZE = 18;
+  static final int MAPPING_BASE_ADDR = 19;
 
   /** CU_MEMORYTYPE_DEVICE. */
   static final int TYPE_DEVICE = 2;
@@ -124,29 +126,32 @@ final class MemoryCalls {
   PointerInfo pointer(long address) {
     boolean managed = (int) attribute(IS_MANAGED, address) != 0;
     boolean device = (int) attribute(MEMORY_TYPE, address) == TYPE_DEVICE;
+    boolean mapped = device && !managed && mapped(address);
     PointerInfo.Kind kind = device ? PointerInfo.Kind.DEVICE : PointerInfo.Kind.HOST;
     return new PointerInfo(
         managed ? PointerInfo.Kind.MANAGED : kind,
         (int) attribute(DEVICE_ORDINAL, address),
-        attribute(RANGE_START_ADDR, address),
-        attribute(RANGE_SIZE, address),
+        // The range of mapped memory may be what was reserved, with holes in it.
+        attribute(mapped ? MAPPING_BASE_ADDR : RANGE_START_ADDR, address),
+        attribute(mapped ? MAPPING_SIZE : RANGE_SIZE, address),
         attribute(BUFFER_ID, address),
-        attributeOr0(CONTEXT, address));
+        attributeOr0(CONTEXT, address),
+        mapped);
   }
 
   /**
-   * The same of a range: memory that is mapped in pieces, one behind the other, as cuMemMap does
-   * it, is one piece as far as the range goes.
+   * The same of a range: memory that is mapped in pieces, one behind the other, is one piece as far
+   * as the range goes.
    */
   PointerInfo pointer(long address, long bytes) {
     PointerInfo info = pointer(address);
-    while (!info.contains(address, bytes)) {
+    while (info.mapped() && !info.contains(address, bytes)) {
       long end = info.start() + info.size();
-      if (!mapped(info.start()) || !mapped(end)) {
+      if (!mapped(end)) {
         break;
       }
       PointerInfo next = pointer(end);
-      if (next.start() != end || next.device() != info.device() || next.kind() != info.kind()) {
+      if (next.start() != end || next.device() != info.device()) {
         break;
       }
       info = info.and(next);
@@ -156,7 +161,7 @@ final class MemoryCalls {
 
   /** Whether this was mapped by its user: neither allocated as a whole nor part of a pool. */
   private boolean mapped(long address) {
-    return attributeOr0(MEMORY_TYPE, address) == TYPE_DEVICE
+    return attributeOr0(MAPPING_SIZE, address) != 0
         && attributeOr0(IS_LEGACY_CUDA_IPC_CAPABLE, address) == 0
         && attributeOr0(MEMPOOL_HANDLE, address) == 0;
   }

@@ -10,8 +10,11 @@ package io.gpunvme.cuda;
  * @param id a number that no other allocation of this process has or had
  * @param context handle of the context that it belongs to; 0 if to none, as mapped memory and that
  *     of pools
+ * @param mapped whether its user mapped it (cuMemMap): parts of it may go and others come in their
+ *     place, under the same addresses
  */
-public record PointerInfo(Kind kind, int device, long start, long size, long id, long context) {
+public record PointerInfo(
+    Kind kind, int device, long start, long size, long id, long context, boolean mapped) {
   /** Where memory is. */
   public enum Kind {
     /** Pinned or registered host memory. */
@@ -24,7 +27,7 @@ public record PointerInfo(Kind kind, int device, long start, long size, long id,
 
   /** This and what follows it without a gap, as one. */
   PointerInfo and(PointerInfo next) {
-    return new PointerInfo(kind, device, start, size + next.size, 31 * id + next.id, context);
+    return new PointerInfo(kind, device, start, size + next.size, id, context, mapped);
   }
 
   /** Whether a range lies inside the allocation. */

@@ -10,7 +10,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.gpunvme.ffi.Posix;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.List;
 import java.util.Random;
+import java.util.concurrent.CopyOnWriteArrayList;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -104,7 +106,7 @@ final class CudaMemoryTest {
     PointerInfo two = context.pointerInfo(start + 5, 4092);
     assertThat(two.start()).isEqualTo(start);
     assertThat(two.size()).isEqualTo(8192);
-    assertThat(two.id()).isNotEqualTo(first.id());
+    assertThat(two.mapped()).isTrue();
     assertThat(context.pointerInfo(start + 4096, 5000).start()).isEqualTo(start + 4096);
     PointerInfo tooLong = context.pointerInfo(start, 3 * 4096 + 1);
     assertThat(tooLong.size()).isEqualTo(3 * 4096);
@@ -115,6 +117,30 @@ final class CudaMemoryTest {
         .as("an allocation, whatever follows it")
         .isEqualTo(context.pointerInfo(whole.address()));
     fake.pretend(0, 0, false);
+  }
+
+  @Test
+  void theContextOfACallerIsThereAgainAfterwards() throws InterruptedException {
+    Cuda cuda = fake.load();
+    List<Throwable> wrong = new CopyOnWriteArrayList<>();
+    Thread thread =
+        Thread.ofPlatform()
+            .uncaughtExceptionHandler((_, e) -> wrong.add(e))
+            .start(
+                () -> {
+                  try (CallersContext _ = cuda.keepCallersContext()) {
+                    context.makeCurrent();
+                  }
+                  assertThat(fake.last("cuCtxSetCurrent")).as("none").isEqualTo("(nil)");
+                  context.makeCurrent();
+                  int calls = fake.calls("cuCtxSetCurrent");
+                  try (CallersContext _ = cuda.keepCallersContext()) {
+                    context.memoryInfo();
+                  }
+                  assertThat(fake.calls("cuCtxSetCurrent")).as("the same one").isEqualTo(calls + 1);
+                });
+    thread.join();
+    assertThat(wrong).isEmpty();
   }
 
   @Test

@@ -10,7 +10,8 @@ final class Scenario {
   private Scenario() {}
 
   static void run(Cuda cuda) {
-    try (CudaContext context = cuda.device(0).openPrimary()) {
+    try (CallersContext _ = cuda.keepCallersContext();
+        CudaContext context = cuda.device(0).openPrimary()) {
       context.makeCurrent();
       context.memoryInfo();
       context.flushGpuDirectWrites(WritesOrdering.OWNER);

@@ -30,7 +30,7 @@ final class SharedUse {
   /**
    * Does something with the storage, which stays open meanwhile.
    *
-   * @throws IllegalStateException if it is closed or being closed
+   * @throws StorageClosedException if it is closed or being closed
    */
   <T> T during(Supplier<T> work) {
     lock.readLock().lock();
@@ -45,7 +45,7 @@ final class SharedUse {
   /**
    * Checks, for what is done later.
    *
-   * @throws IllegalStateException if it is closed or being closed
+   * @throws StorageClosedException if it is closed or being closed
    */
   void requireOpen() {
     if (closing) {
@@ -53,8 +53,8 @@ final class SharedUse {
     }
   }
 
-  IllegalStateException closedException() {
-    return new IllegalStateException(name + " is closed");
+  StorageClosedException closedException() {
+    return new StorageClosedException(name);
   }
 
   /** A transfer that closing cancels, until it is {@link #ended}. */
