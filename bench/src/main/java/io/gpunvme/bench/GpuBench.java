@@ -145,7 +145,7 @@ public final class GpuBench {
   }
 
   /** What the system property says, or else git in this folder. */
-  private static String commit() throws IOException {
+  static String commit() throws IOException {
     String given = System.getProperty("gpunvme.commit");
     if (given != null) {
       return given.strip();

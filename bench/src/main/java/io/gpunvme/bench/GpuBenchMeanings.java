@@ -41,6 +41,9 @@ final class GpuBenchMeanings {
     if (id.startsWith("paths.")) {
       return path(id);
     }
+    if (id.startsWith("bindings.") || id.equals(HostCopy.ID)) {
+      return bindings(id);
+    }
     if (id.startsWith("limit.disk.")) {
       return "plain reads past the page cache by threads, wanted nowhere: what the disk can do";
     }
@@ -51,6 +54,23 @@ final class GpuBenchMeanings {
       return queue(id);
     }
     return "";
+  }
+
+  private static String bindings(String id) {
+    return switch (id) {
+      case HostCopy.ID -> "one thread copying host memory: the limit of reads without a GPU";
+      case "bindings.call.java" ->
+          "asking whether a finished request is over, by the Java API: from a number to the request"
+              + " and its state";
+      case "bindings.call.c" -> "gpunvme_poll of a finished request, from C";
+      case "bindings.call.python" ->
+          "Request.poll() of a finished request, which it remembers; by ctypes: gpunvme_poll";
+      case "bindings.read.java" ->
+          "one read of all of an embedded SSD, every byte compared; Java, C and Python in turn";
+      case "bindings.read.c" -> "the same by gpunvme_read";
+      case "bindings.read.python" -> "the same by gpunvme.torch.read_into_tensor";
+      default -> "";
+    };
   }
 
   private static String tensors(String id) {

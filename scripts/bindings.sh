@@ -1,0 +1,18 @@
+# shellcheck shell=bash
+# Sourced by what runs or packs the benchmark of the bindings, in the repository root.
+
+# compile_bindings FOLDER: the program of bench/src/main/c/bindings.c, for the folder that has libgpunvme.so
+compile_bindings() {
+  "${CC:-gcc}" -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -I capi/include bench/src/main/c/bindings.c \
+    -L capi/target -Wl,-rpath,"\$ORIGIN" -lgpunvme -o "$1/bindings"
+}
+
+# Sets python to the first interpreter that has PyTorch; without one to python3, which will say what it lacks.
+find_torch() {
+  for python in "${GPUNVME_PYTHON:-}" python3 /usr/bin/python3; do
+    if [ -n "$python" ] && "$python" -c 'import torch' >/dev/null 2>&1; then
+      return 0
+    fi
+  done
+  python=${GPUNVME_PYTHON:-python3}
+}

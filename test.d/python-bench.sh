@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# environment: any machine
+# The benchmark of the bindings, small, on the stand-in: that it has its results, and that none of its sides takes wrong data for right.
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+. scripts/jdk.sh
+. scripts/bindings.sh
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+unset GPUNVME_HOME GPUNVME_LIBRARY GPUNVME_JAVA_OPTS
+size=$((16 << 20))
+device=sim:size=$size
+wrong="$device,faults=corrupt on read nth=9"
+
+check() { # NAME COMMAND...: passes if the command does
+  local name=$1
+  shift
+  if "$@" >"$tmp/log" 2>&1; then
+    echo "PASS $name"
+  else
+    sed 's/^/  /' "$tmp/log" | tail -n 20
+    echo "FAIL $name"
+    return 1
+  fi
+}
+
+bench() { # OPTION...
+  timeout -k 5 300 "$JDK_HOME/bin/java" -XX:+UseSerialGC --enable-native-access=ALL-UNNAMED --illegal-native-access=deny \
+    -Dgpunvme.commit=abc1234 -cp 'bench/target/app/*' io.gpunvme.bench.BindingsBench --accelerator cpu --size 16MiB --reps 2 \
+    --python "$python" "$@"
+}
+
+results() {
+  bench --out "$tmp/results" --capi "$tmp/capi" && cat "$tmp"/results/cpu-*/*-abc1234.json &&
+    "$python" - "$tmp"/results/cpu-*/*-abc1234.json "$size" <<'PY'
+import json
+import sys
+
+with open(sys.argv[1]) as file:
+    results = {r["id"]: r for r in json.load(file)["results"]}
+sides = "java", "c", "python"
+ids = ["ceiling.memcpy", *(f"bindings.{kind}.{side}" for kind in ("call", "read") for side in sides)]
+assert list(results) == ids, list(results)
+for r in results.values():
+    assert r["samples"] == 2 and 0 < r["min"] <= r["median"] <= r["max"] and r["verified"], r
+for side in sides:
+    call, read = results["bindings.call." + side], results["bindings.read." + side]
+    assert call["unit"] == "ns" and read["unit"] == "GB/s"
+    assert read["limit"]["id"] == "ceiling.memcpy"
+    for r in call["conditions"], read["conditions"]:
+        assert r["device"] == "sim:size=" + sys.argv[2] and r["processors"] > 0 and "stand-in" in r["accelerator"], r
+        assert r["turns"] == "java, c, python" and "not_measured" not in r
+    if side != "java":
+        assert read["conditions"]["to_java"] > 0
+        assert read["conditions"]["goal"].startswith("at least 0.98 of Java: m")
+assert results["bindings.call.c"]["conditions"]["goal"].startswith("less than 1000 over Java: m")
+assert results["bindings.call.python"]["conditions"]["by_ctypes_ns"] > results["bindings.call.java"]["median"]
+PY
+}
+
+# What is missing is said, and what is there is measured.
+missing() {
+  GPUNVME_HOME=$PWD/capi/target/app bench --out "$tmp/less" --capi "$tmp/nothing" --only bindings.call. && cat "$tmp"/less/cpu-*/*.json &&
+    grep -q '^not measured: bindings.call.c: there is no .*/bindings$' "$tmp/log" &&
+    grep -q '^not measured: bindings.call.python: there is no ' "$tmp/log" &&
+    ! grep -q 'bindings.call.c"' "$tmp"/less/cpu-*/*.json && grep -q 'bindings.call.java"' "$tmp"/less/cpu-*/*.json
+}
+
+no_torch() {
+  printf 'import sys\nraise ImportError("none here")\n' >"$tmp/torch.py"
+  PYTHONPATH=$tmp bench --out "$tmp/torchless" --capi "$tmp/capi" --only bindings.call.python,bindings.call.c &&
+    grep -q '^not measured: bindings.call.python: none here$' "$tmp/log" && grep -q 'bindings.call.c"' "$tmp"/torchless/cpu-*/*.json
+}
+
+# sees_wrong_data COMMAND...: one bit of a read is another; the side has to say so, and to end with 1
+sees_wrong_data() {
+  local code=0
+  echo read | timeout -k 5 60 "$@" cpu "$wrong" $size >"$tmp/out" || code=$?
+  cat "$tmp/out"
+  [ $code = 1 ] && grep -q '^ready$' "$tmp/out" && grep -q '^error .*wrong data' "$tmp/out"
+}
+
+if ! find_jdk; then
+  echo 'SKIP bench-bindings: no JDK 25 or newer'
+  exit 0
+fi
+export GPUNVME_JAVA_HOME=$JDK_HOME
+if ! command -v "${CC:-gcc}" >/dev/null; then
+  echo 'SKIP bench-bindings: no C compiler (gcc)'
+  exit 0
+fi
+if [ ! -d bench/target/app ] || [ ! -d capi/target/app ] || [ ! -f capi/target/libgpunvme.so ]; then
+  echo 'FAIL bench-bindings: bench/target/app, capi/target/app or capi/target/libgpunvme.so is not there'
+  exit 0
+fi
+mkdir "$tmp/capi"
+cp capi/target/libgpunvme.so "$tmp/capi/"
+cp capi/target/libgpunvme.so "$tmp/capi/libgpunvme.so.0"
+cp -R capi/target/app "$tmp/capi/app"
+check bench-bindings-compiles compile_bindings "$tmp/capi" || exit 0
+
+modules=io.gpunvme.ffi,io.gpunvme.cuda,io.gpunvme.nvme,io.gpunvme.core,io.gpunvme.capi
+check bench-bindings-java-sees-wrong-data sees_wrong_data "$JDK_HOME/bin/java" --module-path=capi/target/app \
+  --add-modules=io.gpunvme.capi "--enable-native-access=$modules" -cp bench/target/app/gpunvme-bench.jar io.gpunvme.bench.BindingsJava
+check bench-bindings-c-sees-wrong-data sees_wrong_data "$tmp/capi/bindings"
+find_torch
+check bench-bindings-says-what-is-missing missing
+if ! "$python" -c 'import torch' >/dev/null 2>&1; then
+  echo 'SKIP bench-bindings: no Python with PyTorch'
+  exit 0
+fi
+check bench-bindings-without-torch no_torch
+GPUNVME_LIBRARY=$tmp/capi/libgpunvme.so PYTHONPATH=python/src check bench-bindings-python-sees-wrong-data sees_wrong_data \
+  "$python" bench/src/main/python/bindings.py
+check bench-bindings results
