@@ -27,7 +27,7 @@ class Side:
             raise ValueError(f"{self.storage!r} is not what was asked for")
         generator = torch.Generator(self.device).manual_seed(SEED)
         self.pattern = torch.randint(
-            -(2**63), 2**63 - 1, (size // WORD,), dtype=torch.int64, device=self.device, generator=generator
+            0, 2**63 - 1, (size // WORD,), dtype=torch.int64, device=self.device, generator=generator
         )
         self.tensor = self.pattern.clone()
         self.waking = torch.empty(BLOCK, dtype=torch.uint8, device=self.device)

@@ -73,6 +73,9 @@ public final class BindingsBench {
     } catch (CudaNotFoundException | CudaException e) {
       System.err.println("no GPU: " + e.getMessage() + "; --accelerator cpu takes the stand-in");
       return false;
+    } catch (BenchException e) {
+      System.out.println("bindings FAILED: " + e.getMessage());
+      return false;
     }
     try {
       // The GPU is let go of before others use it.
