@@ -31,6 +31,12 @@ import org.jspecify.annotations.Nullable;
  * at doorbells, at most a thousand times a second after a second of quiet.
  */
 public final class BindingsBench {
+  /**
+   * Turns that are not counted. Each process compiles what its controller does on its own, and at
+   * another time: of reads of 1 GiB the first eight took up to three times as long as the others.
+   */
+  private static final int WARMUPS = 10;
+
   private final BindingsBenchOptions options;
   private final String accelerator;
   private final Map<BindingsSide, BindingsChild> children = new EnumMap<>(BindingsSide.class);
@@ -165,6 +171,7 @@ public final class BindingsBench {
     all.put("device", BindingsCommands.uri(options));
     all.put("processors", Runtime.getRuntime().availableProcessors());
     all.put("turns", String.join(", ", children.keySet().stream().map(s -> s.toString()).toList()));
+    all.put("turns_not_counted", WARMUPS);
     if (!missing.isEmpty()) {
       all.put(
           "not_measured",
@@ -173,10 +180,10 @@ public final class BindingsBench {
     return all;
   }
 
-  /** Asks all in turn, again and again; the first turns are not counted. */
+  /** Asks all in turn, again and again. */
   private Map<BindingsSide, List<double[]>> turns(String kind, String command) {
     Map<BindingsSide, List<double[]>> answers = new EnumMap<>(BindingsSide.class);
-    for (int i = -1; i < options.repetitions(); i++) {
+    for (int i = -WARMUPS; i < options.repetitions(); i++) {
       for (Map.Entry<BindingsSide, BindingsChild> child : children.entrySet()) {
         if (options.wants(child.getKey(), kind)) {
           double[] answer = child.getValue().ask(command);

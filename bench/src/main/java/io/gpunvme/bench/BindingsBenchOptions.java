@@ -35,7 +35,7 @@ record BindingsBenchOptions(
                            [--capi FOLDER] [--python COMMAND] [--package FOLDER]
         --accelerator  what is read to: a GPU (the default), or the stand-in in host memory
         --out          folder of the result files (bench/results)
-        --reps         repetitions of each (20); one more comes first and is not counted
+        --reps         repetitions of each (20); ten more come first and are not counted
         --size         of a read, and of the embedded SSD that each side has (1GiB)
         --only         take results whose names start so: bindings.call.,bindings.read.python
                        those of Java, beside which the others are, are always taken with them
