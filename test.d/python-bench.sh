@@ -48,7 +48,7 @@ for side in sides:
     assert call["unit"] == "ns" and read["unit"] == "GB/s"
     assert read["limit"]["id"] == "ceiling.memcpy"
     for r in call["conditions"], read["conditions"]:
-        assert r["device"] == "sim:size=" + sys.argv[2] and r["processors"] > 0 and "stand-in" in r["accelerator"], r
+        assert r["device"] == f"sim:size={sys.argv[2]},pinned=true,workers=1" and r["processors"] > 0 and "stand-in" in r["accelerator"], r
         assert r["turns"] == "java, c, python" and "not_measured" not in r
     if side != "java":
         assert read["conditions"]["to_java"] > 0

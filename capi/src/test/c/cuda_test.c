@@ -113,6 +113,15 @@ static void memory_mapped_piece_by_piece(void) {
   reads_into((void *)(uintptr_t)row, 1000, piece);
   reads_into((void *)(uintptr_t)(row + piece + 4096), 1000, 100000);
   reads_into((void *)(uintptr_t)row, 4711, PIECES * piece); // across their borders
+  // A part of it goes, and comes back as other memory.
+  EXPECT(unmap(row + piece, piece) == CUDA_SUCCESS);
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_read(storage, 0, row + piece - 512, 1024));
+  reads_into((void *)(uintptr_t)row, 99, piece);
+  CUmemGenericAllocationHandle other;
+  EXPECT(create(&other, piece, &properties, 0) == CUDA_SUCCESS);
+  EXPECT(map(row + piece, piece, 0, other, 0) == CUDA_SUCCESS && release(other) == CUDA_SUCCESS);
+  EXPECT(set_access(row + piece, piece, &access, 1) == CUDA_SUCCESS);
+  reads_into((void *)(uintptr_t)row, 4712, PIECES * piece);
   EXPECT(unmap(row, PIECES * piece) == CUDA_SUCCESS);
   EXPECT(give_back(row, PIECES * piece) == CUDA_SUCCESS);
 }
@@ -201,6 +210,85 @@ static void the_first_proposals_calls_with_a_stream(void) {
   CUDA(cudaStreamDestroy(stream));
 }
 
+// The slots of a loader are used again when the stream has come so far, the default stream too.
+static void layers_in_the_order_of_a_stream(void) {
+  enum { COUNT = 24 };
+  const uint64_t length = 1 << 20;
+  cudaStream_t own;
+  CUDA(cudaStreamCreateWithFlags(&own, cudaStreamNonBlocking));
+  for (int round = 0; round < 2; round++) {
+    cudaStream_t stream = round == 0 ? own : cudaStreamLegacy;
+    uint8_t *copies;
+    uint64_t offsets[COUNT], lengths[COUNT], address, bytes;
+    gpunvme_layer_loader *loader;
+    CUDA(cudaMalloc((void **)&copies, COUNT * length));
+    EXPECT_CODE(GPUNVME_OK, gpunvme_layer_loader_init(storage, length, 3, &loader));
+    for (uint64_t i = 0; i < COUNT; i++) {
+      offsets[i] = i * 1000003;
+      lengths[i] = length - i;
+    }
+    EXPECT_CODE(GPUNVME_OK, gpunvme_prefetch_layers(loader, offsets, lengths, COUNT));
+    for (uint64_t i = 0; i < COUNT; i++) {
+      EXPECT_CODE(GPUNVME_OK, gpunvme_next_layer(loader, stream, &address, &bytes));
+      EXPECT(bytes == lengths[i]);
+      CUDA(cudaMemcpyAsync(copies + i * length, (void *)(uintptr_t)address, bytes, cudaMemcpyDeviceToDevice, stream));
+    }
+    EXPECT_CODE(GPUNVME_ERROR_NOT_FOUND, gpunvme_next_layer(loader, stream, &address, &bytes));
+    CUDA(cudaStreamSynchronize(stream));
+    for (uint64_t i = 0; i < COUNT; i++) {
+      EXPECT(arrived(copies + i * length, offsets[i], lengths[i]));
+    }
+    EXPECT_CODE(GPUNVME_OK, gpunvme_layer_loader_destroy(loader));
+    CUDA(cudaFree(copies));
+  }
+  CUDA(cudaStreamDestroy(own));
+}
+
+static void a_layer_that_cannot_be_read_is_told(void) {
+  enum { COUNT = 5, BAD = 2 };
+  gpunvme_storage *bad = open_or_end("sim:size=16MiB,faults=status=media/unrecovered-read on read lba=4096..4100", 0);
+  for (int last = 0; last < 2; last++) {
+    uint64_t offsets[COUNT], lengths[COUNT], address, bytes;
+    int count = last ? BAD + 1 : COUNT, failures = 0, taken = 0, code;
+    gpunvme_layer_loader *loader;
+    cudaStream_t stream;
+    CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    EXPECT_CODE(GPUNVME_OK, gpunvme_layer_loader_init(bad, 1 << 20, 3, &loader));
+    for (uint64_t i = 0; i < COUNT; i++) {
+      offsets[i] = i << 20;
+      lengths[i] = 1 << 20;
+    }
+    EXPECT_CODE(GPUNVME_OK, gpunvme_prefetch_layers(loader, offsets, lengths, (size_t)count));
+    // The bad one either fails at once, or is given to the stream and fails at the next call.
+    for (int calls = 0; (code = gpunvme_next_layer(loader, stream, &address, &bytes)) != GPUNVME_ERROR_NOT_FOUND && calls < 20; calls++) {
+      failures += code < 0;
+      taken += code == GPUNVME_OK;
+      EXPECT(code == GPUNVME_OK || code == GPUNVME_ERROR_IO);
+    }
+    EXPECT(failures == 1 && (taken == count || taken == count - 1));
+    EXPECT_CODE(GPUNVME_OK, gpunvme_layer_loader_destroy(loader));
+    CUDA(cudaStreamSynchronize(stream));
+    CUDA(cudaStreamDestroy(stream));
+  }
+  EXPECT_CODE(GPUNVME_OK, gpunvme_close(bad));
+}
+
+// Reads of a program leave its device and context as they were.
+static void the_context_of_the_caller_stays(void) {
+  CUresult (*current)(CUcontext *) = driver("cuCtxGetCurrent");
+  CUresult (*set)(CUcontext) = driver("cuCtxSetCurrent");
+  CUcontext before = NULL, after = NULL;
+  uint8_t *memory = NULL;
+  CUDA(cudaMalloc((void **)&memory, 4096));
+  EXPECT(current(&before) == CUDA_SUCCESS && before != NULL);
+  EXPECT(set(NULL) == CUDA_SUCCESS);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_read(storage, 0, (uintptr_t)memory, 4096));
+  EXPECT(current(&after) == CUDA_SUCCESS && after == NULL);
+  EXPECT(set(before) == CUDA_SUCCESS);
+  EXPECT(arrived(memory, 0, 4096));
+  CUDA(cudaFree(memory));
+}
+
 // Another context's memory is none of the primary one's: told, never written to by accident.
 static void memory_of_another_context_is_refused(void) {
   CUresult (*create)(CUcontext *, unsigned, CUdevice) = driver("cuCtxCreate");
@@ -242,6 +330,9 @@ int main(void) {
   RUN(ranges_outside_their_memory_are_refused);
   RUN(work_of_a_stream_keeps_its_order);
   RUN(the_first_proposals_calls_with_a_stream);
+  RUN(layers_in_the_order_of_a_stream);
+  RUN(a_layer_that_cannot_be_read_is_told);
+  RUN(the_context_of_the_caller_stays);
   RUN(memory_of_another_context_is_refused);
   EXPECT_CODE(GPUNVME_OK, gpunvme_close(storage));
   CUDA(cudaDeviceSynchronize()); // the primary context is there still

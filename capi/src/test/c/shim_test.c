@@ -58,7 +58,7 @@ static void fails(void) {
   EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_flush(HANDLE(gpunvme_storage)));
   fake_next_start = FAKE_LEAVES_A_HOLE;
   EXPECT(nvme_gpu_init("x") == NULL);
-  EXPECT_ERROR("function 26 of the table");
+  EXPECT_ERROR("function 27 of the table");
   fake_next_start = FAKE_WORKS;
   EXPECT_CODE(GPUNVME_OK, gpunvme_open("x", NULL, 0, &storage));
   EXPECT(storage != NULL && fake_starts == 3);

@@ -16,7 +16,7 @@ import java.util.List;
 /** Where the C library gets its functions from. */
 public final class Exports {
   /** GPUNVME_TABLE_VERSION. */
-  private static final int VERSION = 2;
+  static final int VERSION = 2;
 
   private static final MemoryLayout A = ADDRESS;
   private static final MemoryLayout I = JAVA_INT;

@@ -111,15 +111,19 @@ final class HostTransfer extends CompletableFuture<Void> implements Runnable {
   private DeviceBuffer waitForPiece() throws InterruptedException {
     DeviceBuffer piece = pieces.take(this::givenUp);
     if (piece == null) {
-      throw new StorageException(
-          StorageException.Kind.CANCELLED,
-          storage.address().toString(),
-          items.getFirst().offset(),
-          -1,
-          "cancelled",
-          null);
+      throw cancelled();
     }
     return piece;
+  }
+
+  private StorageException cancelled() {
+    return new StorageException(
+        StorageException.Kind.CANCELLED,
+        storage.address().toString(),
+        items.getFirst().offset(),
+        -1,
+        "cancelled",
+        null);
   }
 
   private synchronized boolean givenUp() {
@@ -131,8 +135,7 @@ final class HostTransfer extends CompletableFuture<Void> implements Runnable {
       if (write) {
         parts.forEach(p -> piece.copyFromHost(p.host, p.at));
       }
-      List<Range> ranges =
-          parts.stream().map(p -> new Range(p.offset, piece, p.at, p.host.byteSize())).toList();
+      List<Range> ranges = ranges(parts, piece);
       CompletableFuture<TransferResult> future =
           write ? storage.writeAsync(ranges) : storage.readAsync(ranges);
       synchronized (this) {
@@ -191,7 +194,38 @@ final class HostTransfer extends CompletableFuture<Void> implements Runnable {
 
   /** Does it in this thread; throws what it failed with. */
   void carryOut() {
-    run();
-    join();
+    List<List<Part>> loads = loads();
+    if (loads.size() > 1) {
+      run();
+      join();
+      return;
+    }
+    DeviceBuffer piece;
+    try {
+      piece = waitForPiece();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw cancelled();
+    }
+    try {
+      move(loads.getFirst(), piece);
+    } finally {
+      pieces.give(piece);
+    }
+  }
+
+  private void move(List<Part> parts, DeviceBuffer piece) {
+    List<Range> ranges = ranges(parts, piece);
+    if (write) {
+      parts.forEach(p -> piece.copyFromHost(p.host, p.at));
+      storage.write(ranges);
+    } else {
+      storage.read(ranges);
+      parts.forEach(p -> piece.copyToHost(p.at, p.host));
+    }
+  }
+
+  private static List<Range> ranges(List<Part> parts, DeviceBuffer piece) {
+    return parts.stream().map(p -> new Range(p.offset, piece, p.at, p.host.byteSize())).toList();
   }
 }

@@ -17,7 +17,7 @@ final class Table implements AutoCloseable {
 
   Table() {
     MemorySegment table = arena.allocate(ValueLayout.ADDRESS, Exports.TABLE.size());
-    Exports.fill(table.address(), 1);
+    Exports.fill(table.address(), Exports.VERSION);
     for (int i = 0; i < Exports.TABLE.size(); i++) {
       Export export = Exports.TABLE.get(i);
       MemorySegment address = table.getAtIndex(ValueLayout.ADDRESS, i);

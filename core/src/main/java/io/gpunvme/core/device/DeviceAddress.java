@@ -29,6 +29,9 @@ public final class DeviceAddress {
   /** The kind of a PCI function through sysfs, without an IOMMU. */
   public static final String SYSFS = "sysfs";
 
+  /** Whose namespaces are pinned. */
+  static final String PINNED = "pinned";
+
   private final String kind;
   private final @Nullable PciAddress function;
   private final SequencedMap<String, String> options;
@@ -121,6 +124,27 @@ public final class DeviceAddress {
   /** The value of an option, or null if it is not given. */
   public @Nullable String option(String key) {
     return options.get(key);
+  }
+
+  /**
+   * Whether the memory of an embedded controller's namespaces is to be pinned for a GPU.
+   *
+   * @throws InvalidRequestException if it is neither true nor false
+   */
+  public boolean pinned() {
+    return flag(PINNED);
+  }
+
+  /** An option that is true or false; false if it is not given. */
+  boolean flag(String key) {
+    String value = option(key);
+    if (value == null || value.equals("false")) {
+      return false;
+    }
+    if (value.equals("true")) {
+      return true;
+    }
+    throw new InvalidRequestException(key + "=" + value + ": it is true or false");
   }
 
   /** What is given for each option, in the order given. */

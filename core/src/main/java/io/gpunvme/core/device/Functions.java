@@ -11,7 +11,6 @@ import io.gpunvme.nvme.pci.vfio.VfioOptions;
 import io.gpunvme.nvme.sim.SimConfig;
 import io.gpunvme.nvme.sim.SimulatedController;
 import java.util.List;
-import org.jspecify.annotations.Nullable;
 
 /** Opens the PCI function that an address names. */
 final class Functions {
@@ -36,7 +35,7 @@ final class Functions {
   }
 
   private static PciFunction embedded(DeviceAddress address, String faults) {
-    SimConfig config = SimConfig.parse(address.optionText());
+    SimConfig config = SimConfig.parse(address.without(DeviceAddress.PINNED).optionText());
     if (config.workers() == 0) {
       throw new InvalidRequestException(
           "workers=0: nobody would do this controller's work; it is for programs that call poll()");
@@ -54,8 +53,7 @@ final class Functions {
   private static PciFunction vfio(DeviceAddress address, PciAddress function) {
     requireKnown(address, List.of(NO_IOMMU, IOMMUFD));
     String iommufd = address.option(IOMMUFD);
-    VfioOptions options =
-        VfioOptions.defaults().withNoIommu(flag(NO_IOMMU, address.option(NO_IOMMU)));
+    VfioOptions options = VfioOptions.defaults().withNoIommu(address.flag(NO_IOMMU));
     return VfioFunction.open(
         function,
         iommufd == null ? options : options.withIommufd(VfioOptions.Iommufd.parse(iommufd)));
@@ -63,7 +61,7 @@ final class Functions {
 
   private static PciFunction sysfs(DeviceAddress address, PciAddress function) {
     requireKnown(address, List.of(UNSAFE));
-    boolean unsafe = flag(UNSAFE, address.option(UNSAFE));
+    boolean unsafe = address.flag(UNSAFE);
     return SysfsFunction.open(function, new SysfsOptions(unsafe, HostPaths.host()));
   }
 
@@ -75,15 +73,5 @@ final class Functions {
                 .formatted(address.kind(), key, String.join(", ", known)));
       }
     }
-  }
-
-  private static boolean flag(String key, @Nullable String value) {
-    if (value == null || value.equals("false")) {
-      return false;
-    }
-    if (value.equals("true")) {
-      return true;
-    }
-    throw new InvalidRequestException(key + "=" + value + ": it is true or false");
   }
 }

@@ -14,6 +14,9 @@ import org.jspecify.annotations.Nullable;
 public final class KernelWait {
   private static final long NAP_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
 
+  /** Short reads are over before a nap would be, which takes longer than it says. */
+  private static final long SPIN_NANOS = TimeUnit.MICROSECONDS.toNanos(150);
+
   /** How often the controllers are asked how they are; a register read takes microseconds. */
   private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(5);
 
@@ -47,9 +50,15 @@ public final class KernelWait {
     Looks looks = new Looks(stop);
     long stopped = 0;
     boolean stopping = false;
+    long start = System.nanoTime();
     while (!kernel.isOver()) {
-      LockSupport.parkNanos(NAP_NANOS);
       long now = System.nanoTime();
+      if (now - start < SPIN_NANOS) {
+        Thread.onSpinWait();
+        continue;
+      }
+      LockSupport.parkNanos(NAP_NANOS);
+      now = System.nanoTime();
       boolean wanted = looks.stopWanted(now);
       if (stopping) {
         requireEnd(now - stopped);

@@ -109,7 +109,7 @@ class GpuStorageTest {
   void blocksAreTheDevices() {
     String[][] blocks = {
       {"sim:size=1MiB", "512"},
-      {"sim:size=1MiB,lba=4096", "4096"},
+      {"sim:size=1MiB,lba=4096,pinned=true", "4096"},
       {file + "?path=mmap", "512"},
     };
     for (String[] b : blocks) {
@@ -124,6 +124,7 @@ class GpuStorageTest {
     for (String address :
         List.of(
             "file:",
+            "sim:size=1MiB,pinned=maybe",
             file + "?path=fast",
             file + "?path",
             file + "?path=mmap&path=mmap",
