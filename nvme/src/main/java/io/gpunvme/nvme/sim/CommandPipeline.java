@@ -45,7 +45,7 @@ final class CommandPipeline {
     faults = controller.faults();
     stats = worker.stats();
     errors = controller.doorbellErrors();
-    pool = new CommandPool(controller.dma(), worker.channels());
+    pool = new CommandPool(controller.dma(), worker.channels(), worker.memory());
     mover = new RemoteMover(controller.dma(), worker.channels());
     poster = new CompletionPoster(status, pool, scheduler, stats, errors);
     random = new SplittableRandom(config.seed() + worker.index());

@@ -15,16 +15,18 @@ final class CommandPool {
   private final DmaSpace dma;
   private final RemoteChannels channels;
 
-  // Lives as long as anybody can reach it: a worker that is late may still touch it after close.
-  private final DmaRegion bitBucket =
-      new DmaRegion(
-          0, BIT_BUCKET_BYTES, Arena.ofAuto().allocate(BIT_BUCKET_BYTES, Long.BYTES), true);
+  private final DmaRegion bitBucket;
   private @Nullable SimCommand[] free = new SimCommand[SLAB];
   private int count;
 
-  CommandPool(DmaSpace dma, RemoteChannels channels) {
+  /**
+   * @param memory the worker's, for data that nobody wants
+   */
+  CommandPool(DmaSpace dma, RemoteChannels channels, Arena memory) {
     this.dma = dma;
     this.channels = channels;
+    bitBucket =
+        new DmaRegion(0, BIT_BUCKET_BYTES, memory.allocate(BIT_BUCKET_BYTES, Long.BYTES), true);
   }
 
   /** A command with nothing in it but what its last use left. */

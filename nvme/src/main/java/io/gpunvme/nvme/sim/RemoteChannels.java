@@ -1,6 +1,7 @@
 package io.gpunvme.nvme.sim;
 
 import io.gpunvme.nvme.memory.RemoteMemory;
+import java.lang.foreign.Arena;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Consumer;
@@ -13,16 +14,18 @@ import org.jspecify.annotations.Nullable;
 final class RemoteChannels {
   private final DmaSpace dma;
   private final Consumer<RuntimeException> failures;
-  private final RemoteWindow window = new RemoteWindow(this);
+  private final RemoteWindow window;
   private final List<Entry> entries = new ArrayList<>();
 
   private record Entry(DmaRegion region, RemoteChannel channel) {}
 
   /**
+   * @param memory the worker's, for what is looked at
    * @param failures told of each failure of a port
    */
-  RemoteChannels(DmaSpace dma, Consumer<RuntimeException> failures) {
+  RemoteChannels(DmaSpace dma, Arena memory, Consumer<RuntimeException> failures) {
     this.dma = dma;
+    window = new RemoteWindow(this, memory);
     this.failures = failures;
   }
 

@@ -13,13 +13,18 @@ final class RemoteWindow {
   private static final long BYTES = 4096;
 
   private final RemoteChannels channels;
+  private final Arena memory;
   private MemorySegment copy = MemorySegment.NULL;
   private @Nullable DmaRegion region;
   private long from;
   private long length;
 
-  RemoteWindow(RemoteChannels channels) {
+  /**
+   * @param memory the worker's
+   */
+  RemoteWindow(RemoteChannels channels, Arena memory) {
     this.channels = channels;
+    this.memory = memory;
   }
 
   /** Another list begins: what was copied for the last one may have changed. */
@@ -37,7 +42,7 @@ final class RemoteWindow {
   long look(DmaRegion at, long offset, long bytes) {
     if (at != region || offset < from || offset + bytes > from + length) {
       if (copy.byteSize() == 0) {
-        copy = Arena.ofAuto().allocate(BYTES, Long.BYTES);
+        copy = memory.allocate(BYTES, Long.BYTES);
       }
       region = null;
       long pageEnd = (offset / BYTES + 1) * BYTES;

@@ -182,7 +182,7 @@ public final class SimulatedController implements PciFunction {
       try {
         queues.deleteAll();
         for (Worker w : workers) {
-          w.channels().closeAll();
+          w.close();
         }
         dma.close();
       } finally {

@@ -24,6 +24,9 @@ final class Worker {
   private final SimStats.Stripe stats;
   private final ControllerStatus status;
   private final ReentrantLock lock = new ReentrantLock(true);
+
+  // Ends with the worker: by whoever closes it, or by the pass that it was closed in.
+  private final Arena memory = Arena.ofShared();
   private final Thread thread;
   private final RemoteChannels channels;
   private final CommandPipeline pipeline;
@@ -33,6 +36,7 @@ final class Worker {
   private MemorySegment scratch = MemorySegment.NULL;
   private long now;
   private long neededIn;
+  private boolean closed;
 
   // Written by close, read by the worker's thread before each pass.
   private volatile boolean stopped;
@@ -42,7 +46,7 @@ final class Worker {
     this.index = index;
     stats = controller.stats().stripe(index);
     status = controller.status();
-    channels = new RemoteChannels(controller.dma(), status::remoteFailure);
+    channels = new RemoteChannels(controller.dma(), memory, status::remoteFailure);
     pipeline = new CommandPipeline(controller, this);
     poster = pipeline.poster();
     thread =
@@ -81,13 +85,20 @@ final class Worker {
     return pipeline.mover();
   }
 
+  /** What this worker needs until it is closed. */
+  Arena memory() {
+    return memory;
+  }
+
   /**
    * Native memory of this worker for the command being executed: at least {@code bytes}, aligned to
    * 64, contents undefined.
    */
   MemorySegment scratch(long bytes) {
     if (scratch.byteSize() < bytes) {
-      scratch = Arena.ofAuto().allocate(Math.max(bytes, MIN_SCRATCH), 64);
+      // Doubled at least: what was too small stays until the end.
+      long size = Math.max(bytes, Math.max(MIN_SCRATCH, 2 * scratch.byteSize()));
+      scratch = memory.allocate(size, 64);
     }
     return scratch;
   }
@@ -137,6 +148,9 @@ final class Worker {
       status.internalError(t);
       return 0;
     } finally {
+      if (closed) {
+        freeAfterPass();
+      }
       lock.unlock();
     }
   }
@@ -199,6 +213,23 @@ final class Worker {
     }
     if (interrupted) {
       Thread.currentThread().interrupt();
+    }
+  }
+
+  /**
+   * Closes the channels and frees the memory, the latter after the pass if one of this thread's is
+   * under way. With the lock held; the controller does not work any more.
+   */
+  void close() {
+    closed = true;
+    channels.closeAll();
+    freeAfterPass();
+  }
+
+  /** With the lock held by who calls this, and by a pass around it if there is one. */
+  private void freeAfterPass() {
+    if (lock.getHoldCount() == 1 && memory.scope().isAlive()) {
+      memory.close();
     }
   }
 

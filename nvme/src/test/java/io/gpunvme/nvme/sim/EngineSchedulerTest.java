@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Test;
 class EngineSchedulerTest {
   private final MemorySegment memory = Arena.ofAuto().allocate(64, 8);
   private final DmaSpace dma = new DmaSpace(48, 1, region -> {});
-  private final RemoteChannels channels = new RemoteChannels(dma, failure -> {});
+  private final RemoteChannels channels = new RemoteChannels(dma, Arena.ofAuto(), failure -> {});
 
   private SimCommand command(int cid, long due) {
     SimCommand c = new SimCommand(dma, channels, new DmaRegion(0, 64, memory, true));

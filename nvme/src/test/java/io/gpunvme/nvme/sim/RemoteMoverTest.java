@@ -70,7 +70,7 @@ class RemoteMoverTest {
   }
 
   private final DmaSpace dma = new DmaSpace(48, 1, region -> {});
-  private final RemoteChannels channels = new RemoteChannels(dma, failure -> {});
+  private final RemoteChannels channels = new RemoteChannels(dma, Arena.ofAuto(), failure -> {});
   private final RemoteMover mover = new RemoteMover(dma, channels);
   private final FakeGpu gpu = new FakeGpu(m -> dma.map(m));
   private final Fragile media = new Fragile();
