@@ -7,7 +7,10 @@ import org.jspecify.annotations.Nullable;
 public final class PathCall {
   private final String source;
   private final @Nullable PathCall whole;
-  private volatile PathCounters counters;
+
+  /** Null until it is known or needed: a histogram is half a megabyte, and many transfers wait. */
+  private volatile @Nullable PathCounters counters;
+
   private final AtomicBoolean cancelled = new AtomicBoolean();
 
   /**
@@ -19,32 +22,33 @@ public final class PathCall {
     this(source, counters, null);
   }
 
-  private PathCall(String source, PathCounters counters, @Nullable PathCall whole) {
+  private PathCall(String source, @Nullable PathCounters counters, @Nullable PathCall whole) {
     this.source = source;
     this.counters = counters;
     this.whole = whole;
   }
 
   /**
-   * A transfer that does not know its path yet.
+   * A transfer that does not know its path yet, and counts for itself until {@link #countIn}.
    *
    * @param source its name in messages
    */
   public PathCall(String source) {
-    this(source, new PathCounters());
+    this(source, null, null);
   }
 
   /**
-   * A part of this transfer by another path: it ends early when this does, and by itself.
+   * A part of this transfer by another path: it ends early when this does, and by itself. Unless it
+   * is told otherwise it counts where this does.
    *
    * @param of the part's source, by its name in messages
    */
   public PathCall part(String of) {
-    return new PathCall(of, counters, this);
+    return new PathCall(of, null, this);
   }
 
   /** Has the path count elsewhere from now on. */
-  public void countIn(PathCounters other) {
+  public synchronized void countIn(PathCounters other) {
     counters = other;
   }
 
@@ -55,7 +59,20 @@ public final class PathCall {
 
   /** Where the path counts what it does. */
   public PathCounters counters() {
-    return counters;
+    PathCounters known = counters;
+    if (known != null) {
+      return known;
+    }
+    return whole == null ? own() : whole.counters();
+  }
+
+  private synchronized PathCounters own() {
+    PathCounters known = counters;
+    if (known == null) {
+      known = new PathCounters();
+      counters = known;
+    }
+    return known;
   }
 
   /** Asks the transfer to end early. Any thread. */

@@ -27,6 +27,10 @@ public final class ReplicatedPath extends SetPath {
   private static final long PIECE = 8 << 20;
 
   private final AtomicInteger turn = new AtomicInteger();
+
+  /** What writing all copies but the first takes; nobody asks. */
+  private final PathCounters copies = new PathCounters();
+
   private final long size;
 
   /** A set. */
@@ -75,7 +79,7 @@ public final class ReplicatedPath extends SetPath {
               PathCall part = members.part(call, m);
               if (m > 0) {
                 // What is asked for counts once, not once a copy.
-                part.countIn(new PathCounters());
+                part.countIn(copies);
               }
               members.transfer(m, Direction.WRITE, ranges, part);
             });
