@@ -355,6 +355,13 @@ CUresult cuStreamSynchronize(CUstream stream) {
   return is_live(STREAM, stream) ? 0 : (CUresult)INVALID_HANDLE;
 }
 
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
+  CALLED("%p", (void *)stream);
+  IN_CONTEXT;
+  *status = (CUstreamCaptureStatus)capture;
+  return is_live(STREAM, stream) ? 0 : (CUresult)INVALID_HANDLE;
+}
+
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
   CALLED("%p %p %u", (void *)stream, (void *)event, flags);
   IN_CONTEXT;

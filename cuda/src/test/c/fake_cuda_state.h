@@ -21,7 +21,7 @@
 #else
 typedef int CUresult, CUdevice, CUdevice_attribute, CUjit_option, CUfunction_attribute;
 typedef int CUpointer_attribute, CUmemRangeHandleType, CUflushGPUDirectRDMAWritesTarget;
-typedef int CUflushGPUDirectRDMAWritesScope;
+typedef int CUflushGPUDirectRDMAWritesScope, CUstreamCaptureStatus;
 typedef unsigned long long CUdeviceptr;
 typedef void *CUcontext, *CUstream, *CUevent, *CUmodule, *CUfunction;
 typedef struct {
@@ -48,6 +48,7 @@ static struct {
 } names[MAX_NAMES];
 static char fail_name[64], block_name[64];
 static int fail_at, fail_code, waiting, misuses;
+static int capture; // What streams say of their capture.
 static struct { // What a kernel looks like; its address is the function.
   int parameters;
   size_t sizes[8];
@@ -171,6 +172,7 @@ void fake_reset(void);
 void fake_on_free(void (*hook)(const void *block, size_t bytes));
 void fake_fail(const char *name, int nth, int code);
 void fake_block(const char *name);
+void fake_capture(int status);
 void fake_await_waiting(int count);
 int fake_misuses(void);
 int fake_live(void);
@@ -183,7 +185,7 @@ void fake_reset(void) {
   memset(live, 0, sizeof live);
   memset(names, 0, sizeof names);
   fail_name[0] = block_name[0] = 0;
-  misuses = 0;
+  misuses = capture = 0;
   freed = NULL;
   pthread_mutex_unlock(&lock);
 }
@@ -197,6 +199,8 @@ void fake_fail(const char *name, int nth, int code) {
   fail_code = code;
   pthread_mutex_unlock(&lock);
 }
+
+void fake_capture(int status) { capture = status; }
 
 // Calls of this name wait from now on, until it is called with "".
 void fake_block(const char *name) {

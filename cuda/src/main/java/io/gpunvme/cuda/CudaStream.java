@@ -178,6 +178,18 @@ public final class CudaStream extends ContextResource {
     }
   }
 
+  /**
+   * Whether what is put in becomes part of a graph, or a capture was spoilt and has not ended yet.
+   */
+  public boolean isCapturing() {
+    begin();
+    try {
+      return api().streams().isCapturing(handle);
+    } finally {
+      end();
+    }
+  }
+
   /** Waits, without a limit, until {@link #isIdle}. */
   public void synchronize() {
     begin();

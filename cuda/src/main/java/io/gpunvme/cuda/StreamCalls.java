@@ -19,6 +19,7 @@ final class StreamCalls {
   private static final MethodHandle WAIT = Downcall.status(JAVA_LONG, JAVA_LONG, JAVA_INT);
   private static final MethodHandle WAIT_VALUE =
       Downcall.status(JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT);
+  private static final MethodHandle IS_CAPTURING = Downcall.status(JAVA_LONG, ADDRESS);
   private static final MethodHandle RECORD = Downcall.status(JAVA_LONG, JAVA_LONG);
   private static final MethodHandle ELAPSED = Downcall.status(ADDRESS, JAVA_LONG, JAVA_LONG);
 
@@ -28,6 +29,9 @@ final class StreamCalls {
   /** CU_STREAM_WAIT_VALUE_GEQ: until the word is at least the value, as cyclic numbers. */
   private static final int AT_LEAST = 0;
 
+  /** CU_STREAM_CAPTURE_STATUS_NONE. */
+  private static final int NOT_CAPTURING = 0;
+
   private static final int EVENT_DEFAULT = 0;
   private static final int EVENT_DISABLE_TIMING = 2;
 
@@ -36,6 +40,7 @@ final class StreamCalls {
   private final NativeFunction destroy;
   private final NativeFunction query;
   private final NativeFunction synchronize;
+  private final NativeFunction isCapturing;
   private final NativeFunction waitEvent;
   private final NativeFunction waitValue;
   private final NativeFunction createEvent;
@@ -51,6 +56,7 @@ final class StreamCalls {
     destroy = driver.function("cuStreamDestroy_v2");
     query = driver.function("cuStreamQuery");
     synchronize = driver.function("cuStreamSynchronize");
+    isCapturing = driver.function("cuStreamIsCapturing");
     waitEvent = driver.function("cuStreamWaitEvent");
     waitValue = driver.function("cuStreamWaitValue32_v2", "cuStreamWaitValue32");
     createEvent = driver.function("cuEventCreate");
@@ -83,6 +89,15 @@ final class StreamCalls {
 
   void synchronize(long stream) {
     onHandle(synchronize, stream);
+  }
+
+  boolean isCapturing(long stream) {
+    int status =
+        driver.getInt(
+            isCapturing,
+            () -> Driver.hex(stream),
+            (f, out) -> (int) IS_CAPTURING.invokeExact(f, stream, out));
+    return status != NOT_CAPTURING;
   }
 
   void await(long stream, long event) {

@@ -119,6 +119,19 @@ final class CudaStreamTest {
   }
 
   @Test
+  void capturingIsTold() {
+    assertThat(stream.isCapturing()).isFalse();
+    assertThat(fake.last("cuStreamIsCapturing")).isEqualTo(handle());
+    for (int status : new int[] {1, 2}) {
+      fake.capture(status);
+      assertThat(stream.isCapturing()).as("CUstreamCaptureStatus %d", status).isTrue();
+    }
+    fake.capture(0);
+    fake.fail("cuStreamIsCapturing", 4, CudaException.INVALID_VALUE);
+    assertThatThrownBy(stream::isCapturing).isInstanceOf(CudaException.class);
+  }
+
+  @Test
   void streamsOfOthersAreUsedAndNotDestroyed() {
     try (CudaStream ours = context.foreignStream(stream.handle())) {
       assertThat(ours.handle()).isEqualTo(stream.handle());

@@ -73,6 +73,11 @@ public final class FakeDriver {
     call("fake_pretend", null, mapped, piece, otherContext ? 1 : 0);
   }
 
+  /** What streams say of their capture from now on: a CUstreamCaptureStatus. */
+  public void capture(int status) {
+    call("fake_capture", null, status);
+  }
+
   /** Lets the calls of a function wait. */
   public void block(String name) {
     try (Arena arena = Arena.ofConfined()) {

@@ -56,6 +56,7 @@ final class Scenario {
       end.synchronize();
       end.millisecondsSince(start);
       stream.isIdle();
+      stream.isCapturing();
       stream.synchronize();
     }
   }
