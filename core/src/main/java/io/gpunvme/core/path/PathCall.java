@@ -92,8 +92,13 @@ public final class PathCall {
    */
   public void throwIfCancelled(long offset, long length) {
     if (isCancelled()) {
-      throw new StorageException(
-          StorageException.Kind.CANCELLED, source, offset, length, "cancelled", null);
+      throw cancelled(offset, length);
     }
+  }
+
+  /** What a transfer fails with that was asked to end early. */
+  public StorageException cancelled(long offset, long length) {
+    return new StorageException(
+        StorageException.Kind.CANCELLED, source, offset, length, "cancelled", null);
   }
 }

@@ -337,8 +337,16 @@ public final class GpuStorage implements AutoCloseable {
   }
 
   private TransferFuture start(Direction direction, List<Range> ranges) {
+    return start(direction, ranges, call(direction, ranges));
+  }
+
+  /**
+   * Begins to carry out a transfer.
+   *
+   * @param call of {@link #call}, or a part of one
+   */
+  TransferFuture start(Direction direction, List<Range> ranges, PathCall call) {
     use.requireOpen();
-    PathCall call = call(direction, ranges);
     TransferFuture future = new TransferFuture(call);
     use.began(call);
     try {
@@ -361,7 +369,7 @@ public final class GpuStorage implements AutoCloseable {
   }
 
   /** A transfer to come; checks what can be checked before. */
-  private PathCall call(Direction direction, List<Range> ranges) {
+  PathCall call(Direction direction, List<Range> ranges) {
     RangeChecks.check(source.name(), use.during(source::size), ranges);
     requireAllowed(direction);
     return new PathCall(source.name());
@@ -482,14 +490,25 @@ public final class GpuStorage implements AutoCloseable {
   public void close() {
     use.cancel();
     TransferThreads.end(threads);
-    use.close(this::free);
+    try {
+      // Its threads come into this storage to learn that it is closed.
+      closeStreams();
+    } finally {
+      use.close(this::free);
+    }
   }
 
-  private void free() {
-    StreamTransfers own = streams;
+  private void closeStreams() {
+    StreamTransfers own;
+    synchronized (this) {
+      own = streams;
+    }
     if (own != null) {
       own.close();
     }
+  }
+
+  private void free() {
     registrations.values().forEach(Runnable::run);
     registrations.clear();
     try {

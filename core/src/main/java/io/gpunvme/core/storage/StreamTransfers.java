@@ -4,16 +4,15 @@ import io.gpunvme.core.accel.Accelerator;
 import io.gpunvme.core.accel.DeviceBuffer;
 import io.gpunvme.core.accel.GpuAccelerator;
 import io.gpunvme.core.path.Failures;
+import io.gpunvme.core.path.PathCall;
 import io.gpunvme.core.path.Range;
 import io.gpunvme.core.path.StorageException;
 import io.gpunvme.core.path.StorageException.Kind;
-import io.gpunvme.cuda.CudaEvent;
+import io.gpunvme.core.transfer.Direction;
 import io.gpunvme.cuda.CudaStream;
-import io.gpunvme.nvme.InvalidRequestException;
-import java.util.ArrayDeque;
-import java.util.ArrayList;
-import java.util.Deque;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 
 /**
@@ -23,77 +22,59 @@ import java.util.concurrent.CompletableFuture;
  * put into the stream is a wait for that memory's word and a copy: nothing that would need another
  * stream to get its turn, so streams cannot wait for each other in a circle. A write is copied to
  * pinned memory by the stream and goes on from there.
+ *
+ * <p>All transfers of a storage share 32 MiB of that memory, in 8 pieces of up to 4 MiB. A piece of
+ * a read is taken until the stream has copied it, one of a write until it is written. A call that
+ * finds none free waits for that: a transfer of more than 32 MiB does so until the stream has come
+ * to its first pieces, a short one if 8 pieces are with streams that do not move. So a thread that
+ * lets a stream go on, by an event, a word or a host function, does that before it calls, or has no
+ * more than 8 pieces in streams that wait for it. Events that are recorded in other streams before
+ * the call are no danger.
+ *
+ * <p>The future of a read that succeeds completes when the data is in pinned memory; the copy from
+ * there is the stream's. One of a write completes when it is written. A transfer that fails, or is
+ * cancelled, which {@code cancel} of the future asks for, completes with a {@link StorageException}
+ * (of kind {@code CANCELLED}) when neither the storage nor the stream is at work in the buffer any
+ * more: the stream has to come past it. It never holds up the stream.
  */
 public final class StreamTransfers {
-  /** Bytes of pinned memory per piece of a transfer. */
-  private static final long PIECE = 4 << 20;
-
   private static final long OPENING = 4096;
 
-  /** Pieces at a time; a call that needs more waits for the stream to use earlier ones. */
-  private static final int MOST = 8;
-
   private final GpuStorage storage;
-  private final GpuAccelerator accelerator;
-  private final Deque<Slot> free = new ArrayDeque<>();
+  private final StreamSlots slots;
+  private final Set<StreamTransfer> underWay = new HashSet<>();
   private boolean closed;
 
   StreamTransfers(GpuStorage storage, Accelerator accelerator) {
+    String name = storage.address().toString();
     if (!(accelerator instanceof GpuAccelerator gpu)) {
       throw new StorageException(
           Kind.UNSUPPORTED,
-          storage.address().toString(),
+          name,
           -1,
           -1,
           accelerator.name() + " has no streams; use readAsync and writeAsync",
           null);
     }
     this.storage = storage;
-    this.accelerator = gpu;
-    // All of it before any stream waits: the driver may wait for that stream to allocate more.
+    slots = new StreamSlots(gpu, name);
     try {
-      for (int i = 0; i < MOST; i++) {
-        free.add(new Slot());
-      }
-      open(free.getFirst());
+      open();
     } catch (RuntimeException e) {
-      free.forEach(Slot::close);
+      slots.close();
       throw e;
     }
   }
 
   /** Has the storage open its paths. */
-  private void open(Slot slot) {
+  private void open() {
+    StreamSlot slot = slots.take();
     try {
-      storage.read(0, slot.memory, 0, Math.min(storage.size(), OPENING));
+      storage.read(0, slot.memory(), 0, Math.min(storage.size(), OPENING));
     } catch (StorageException e) {
       // Whoever reads this will hear of it.
-    }
-  }
-
-  /** Pinned memory, the word that tells that it is filled, and the event after its use. */
-  private final class Slot implements AutoCloseable {
-    private final DeviceBuffer memory = accelerator.allocatePinned(PIECE);
-    private final DeviceBuffer word = accelerator.allocatePinned(StreamGate.BYTES);
-    private final StreamGate gate = new StreamGate(word, 0);
-    private final CudaEvent used = accelerator.context().event();
-    private int turn;
-
-    /** Lets the stream wait until {@link #open} is called for this turn. */
-    void await(CudaStream stream) {
-      turn++;
-      gate.await(stream, turn);
-    }
-
-    void open() {
-      gate.open(turn);
-    }
-
-    @Override
-    public void close() {
-      used.close();
-      word.close();
-      memory.close();
+    } finally {
+      slots.giveBack(slot);
     }
   }
 
@@ -102,42 +83,13 @@ public final class StreamTransfers {
    * sees the data; if the future fails, it sees what happens to be there.
    *
    * @return completes when the data is in pinned memory: the copy from there is the stream's
+   * @throws io.gpunvme.nvme.InvalidRequestException if the range leaves the storage or the buffer
+   * @throws StorageException if it cannot be put into the stream, e.g. because that is being
+   *     captured; nothing is at work in the buffer then
    */
   public CompletableFuture<Void> read(
       long offset, DeviceBuffer buffer, long bufferOffset, long length, CudaStream stream) {
-    requireInside(buffer, bufferOffset, length);
-    List<CompletableFuture<?>> all = new ArrayList<>();
-    for (long done = 0; done < length; done += PIECE) {
-      long n = Math.min(PIECE, length - done);
-      all.add(piece(offset + done, buffer, bufferOffset + done, n, stream));
-    }
-    return allOf(all);
-  }
-
-  private static CompletableFuture<Void> allOf(List<CompletableFuture<?>> all) {
-    return CompletableFuture.allOf(all.toArray(CompletableFuture[]::new));
-  }
-
-  private CompletableFuture<TransferResult> piece(
-      long offset, DeviceBuffer buffer, long bufferOffset, long n, CudaStream stream) {
-    Slot slot = take();
-    CompletableFuture<TransferResult> read;
-    try {
-      read = storage.readAsync(List.of(new Range(offset, slot.memory, 0, n)));
-    } catch (RuntimeException e) {
-      giveBack(slot);
-      throw e;
-    }
-    slot.await(stream);
-    stream.copyToDeviceAsync(
-        buffer.deviceAddress() + bufferOffset, slot.memory.segment().asSlice(0, n));
-    stream.record(slot.used);
-    // Opened whatever became of the read: a stream that waits for ever would be worse.
-    return read.whenComplete(
-        (_, _) -> {
-          slot.open();
-          giveBack(slot);
-        });
+    return begin(Direction.READ, new Range(offset, buffer, bufferOffset, length), stream);
   }
 
   /**
@@ -145,57 +97,74 @@ public final class StreamTransfers {
    * afterwards may change the buffer.
    *
    * @return completes when it is written
+   * @throws io.gpunvme.nvme.InvalidRequestException if the range leaves the storage or the buffer
+   * @throws StorageException if the storage was opened to be read only, or it cannot be put into
+   *     the stream; in the latter case a part of it may be written, and nothing is at work any more
    */
   public CompletableFuture<Void> write(
       long offset, DeviceBuffer buffer, long bufferOffset, long length, CudaStream stream) {
-    requireInside(buffer, bufferOffset, length);
-    List<CompletableFuture<?>> all = new ArrayList<>();
-    for (long done = 0; done < length; done += PIECE) {
-      long n = Math.min(PIECE, length - done);
-      Slot slot = take();
-      stream.copyToHostAsync(
-          slot.memory.segment().asSlice(0, n), buffer.deviceAddress() + bufferOffset + done);
-      stream.record(slot.used);
-      long at = offset + done;
-      CompletableFuture<Void> part =
-          CompletableFuture.runAsync(() -> store(slot, at, n), StreamTransfers::startThread);
-      all.add(part.whenComplete((_, _) -> giveBack(slot)));
+    return begin(Direction.WRITE, new Range(offset, buffer, bufferOffset, length), stream);
+  }
+
+  private StreamTransfer begin(Direction direction, Range range, CudaStream stream) {
+    PathCall call = storage.call(direction, List.of(range));
+    requireNoCapture(call, range, stream);
+    StreamTransfer transfer =
+        new StreamTransfer(storage, slots, call, direction, range, stream, this::ended);
+    synchronized (this) {
+      if (closed) {
+        throw new IllegalStateException(storage.address() + " is closed");
+      }
+      underWay.add(transfer);
     }
-    return allOf(all);
+    transfer.begin();
+    return transfer;
   }
 
-  /** Threads that wait for a stream are no pool's: reads that the stream waits for need that. */
-  private static void startThread(Runnable work) {
-    Thread.ofPlatform().daemon().name("gpunvme-stream-write").start(work);
-  }
-
-  private void store(Slot slot, long offset, long n) {
+  /** A graph would wait for a turn of a gate, and copy memory, that are others' when it runs. */
+  private static void requireNoCapture(PathCall call, Range range, CudaStream stream) {
+    boolean capturing;
     try {
-      slot.used.synchronize();
+      capturing = stream.isCapturing();
     } catch (RuntimeException e) {
-      throw Failures.of(e, storage.address().toString(), offset, n);
+      throw Failures.of(e, call.source(), range.offset(), range.length());
     }
-    storage.write(offset, slot.memory, 0, n);
-  }
-
-  private static void requireInside(DeviceBuffer buffer, long offset, long length) {
-    if (offset < 0 || length < 0 || length > buffer.size() - offset) {
-      throw new InvalidRequestException(
-          "%d bytes at %d leave the buffer of %d bytes".formatted(length, offset, buffer.size()));
+    if (capturing) {
+      throw new StorageException(
+          Kind.UNSUPPORTED,
+          call.source(),
+          range.offset(),
+          range.length(),
+          "the stream is being captured into a graph, which cannot have transfers of a storage in"
+              + " it; submit this before the capture begins or after it has ended",
+          null);
     }
   }
 
-  /** A slot whose last use by a stream is over; waits for one if all are in use. */
-  private Slot take() {
-    Slot slot = takeFree();
-    slot.used.synchronize();
-    return slot;
+  private synchronized void ended(StreamTransfer transfer) {
+    underWay.remove(transfer);
+    notifyAll();
   }
 
-  /** A free slot, best one whose event is over. */
-  private synchronized Slot takeFree() {
+  /**
+   * Starts no transfer any more, cancels those under way and waits for them and for the streams to
+   * use what was read. Idempotent.
+   */
+  void close() {
+    slots.refuse();
+    List<StreamTransfer> all;
+    synchronized (this) {
+      closed = true;
+      all = List.copyOf(underWay);
+    }
+    all.forEach(transfer -> transfer.cancel(false));
+    awaitAll();
+    slots.close();
+  }
+
+  private synchronized void awaitAll() {
     boolean interrupted = false;
-    while (free.isEmpty() && !closed) {
+    while (!underWay.isEmpty()) {
       try {
         wait();
       } catch (InterruptedException e) {
@@ -204,43 +173,6 @@ public final class StreamTransfers {
     }
     if (interrupted) {
       Thread.currentThread().interrupt();
-    }
-    if (closed) {
-      throw new IllegalStateException(storage.address() + " is closed");
-    }
-    for (Slot slot : free) {
-      if (slot.used.isDone()) {
-        free.remove(slot);
-        return slot;
-      }
-    }
-    return free.removeFirst();
-  }
-
-  private void giveBack(Slot slot) {
-    synchronized (this) {
-      if (!closed) {
-        free.addLast(slot);
-        notifyAll();
-        return;
-      }
-    }
-    slot.used.synchronize();
-    slot.close();
-  }
-
-  /** No transfer is started any more; waits for the streams to use what was read. */
-  void close() {
-    List<Slot> all;
-    synchronized (this) {
-      closed = true;
-      all = List.copyOf(free);
-      free.clear();
-      notifyAll();
-    }
-    for (Slot slot : all) {
-      slot.used.synchronize();
-      slot.close();
     }
   }
 }

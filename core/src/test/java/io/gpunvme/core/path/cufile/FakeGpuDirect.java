@@ -114,6 +114,43 @@ public final class FakeGpuDirect {
     }
   }
 
+  /** The next call of a function of CUDA fails. */
+  public void failCuda(String name, int code) {
+    failCuda(name, 1, code);
+  }
+
+  /** The {@code nth} call of a function of CUDA from now on fails. */
+  public void failCuda(String name, int nth, int code) {
+    int at = callsCuda(name) + nth;
+    try (Arena arena = Arena.ofConfined()) {
+      call(cudaSymbols, "fake_fail", null, arena.allocateFrom(name), at, code);
+    }
+  }
+
+  /** Calls of a function of CUDA wait from now on; of none, if the name is empty. */
+  public void blockCuda(String name) {
+    try (Arena arena = Arena.ofConfined()) {
+      call(cudaSymbols, "fake_block", null, arena.allocateFrom(name));
+    }
+  }
+
+  /** Returns once {@code count} calls wait. */
+  public void awaitBlockedCuda(int count) {
+    call(cudaSymbols, "fake_await_waiting", null, count);
+  }
+
+  /** How often a function of CUDA was called. */
+  public int callsCuda(String name) {
+    try (Arena arena = Arena.ofConfined()) {
+      return (int) call(cudaSymbols, "fake_calls", JAVA_INT, arena.allocateFrom(name));
+    }
+  }
+
+  /** What CUDA's streams say of their capture from now on: a CUstreamCaptureStatus. */
+  public void captureCuda(int status) {
+    call(cudaSymbols, "fake_capture", null, status);
+  }
+
   /** No transfer moves more than this. */
   void shorten(long bytes) {
     call(cuFileSymbols, "fake_cufile_short", null, bytes);
