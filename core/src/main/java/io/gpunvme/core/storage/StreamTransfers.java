@@ -80,7 +80,8 @@ public final class StreamTransfers {
 
   /**
    * Reads into a buffer when the stream comes to it. Work that is put into the stream afterwards
-   * sees the data; if the future fails, it sees what happens to be there.
+   * sees the data; if the future fails, it sees what happens to be there. Waits while all pieces
+   * are with streams that do not move.
    *
    * @return completes when the data is in pinned memory: the copy from there is the stream's
    * @throws io.gpunvme.nvme.InvalidRequestException if the range leaves the storage or the buffer
@@ -94,7 +95,7 @@ public final class StreamTransfers {
 
   /**
    * Writes what the buffer holds when the stream comes to it. Work that is put into the stream
-   * afterwards may change the buffer.
+   * afterwards may change the buffer. Waits while all pieces are taken.
    *
    * @return completes when it is written
    * @throws io.gpunvme.nvme.InvalidRequestException if the range leaves the storage or the buffer

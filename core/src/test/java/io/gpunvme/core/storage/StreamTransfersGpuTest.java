@@ -128,6 +128,44 @@ class StreamTransfersGpuTest {
     }
   }
 
+  /** The stream waits for a word; what is in it of a transfer comes after that. */
+  @Test
+  void whatIsCancelledIsOverWhenTheStreamIsPastIt() throws Exception {
+    StorageOptions options = StorageOptions.defaults().withWrite(true);
+    int n = 5_000_001;
+    try (GpuStorage storage =
+            GpuStorage.open(StorageAddress.parse(file + "?path=mmap"), gpu, options);
+        DeviceBuffer buffer = gpu.allocate(n);
+        DeviceBuffer word = gpu.allocatePinned(StreamGate.BYTES);
+        CudaStream stream = gpu.context().stream()) {
+      StreamTransfers streams = storage.streams();
+      StreamGate gate = new StreamGate(word, 0);
+      gate.await(stream, 1);
+      CompletableFuture<Void> write;
+      CompletableFuture<Void> read;
+      try {
+        write = streams.write(3, buffer, 0, n, stream);
+        read = streams.read(3, buffer, 0, n, stream);
+        assertThat(write.cancel(true)).isTrue();
+        // Its data may have been in pinned memory before.
+        read.cancel(true);
+        assertThat(write).isNotDone();
+      } finally {
+        gate.open(1);
+      }
+      assertThatThrownBy(() -> await(write))
+          .cause()
+          .isInstanceOfSatisfying(
+              StorageException.class,
+              e -> assertThat(e.kind()).isEqualTo(StorageException.Kind.CANCELLED));
+      await(read.handle((_, _) -> null));
+      await(streams.read(7, buffer, 0, n, stream));
+      stream.synchronize();
+      assertThat(Arrays.mismatch(bytes(buffer), 0, n, content, 7, 7 + n)).isEqualTo(-1);
+      assertThat(Arrays.mismatch(Files.readAllBytes(file), content)).isEqualTo(-1);
+    }
+  }
+
   @Test
   void aFailedReadLetsTheStreamGoOn() throws Exception {
     try (GpuStorage storage = GpuStorage.open(file + "?path=mmap", gpu);
