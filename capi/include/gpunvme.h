@@ -141,7 +141,11 @@ GPUNVME_API int gpunvme_submit_write(
 /*
  * In the order of a stream: work that is put into the stream afterwards sees the data of a read; a write takes what earlier work
  * left. The request is over when the storage has done its part; memory that is read into belongs to the stream until that has
- * come so far, too. NULL is CUDA's legacy default stream. Fails as unsupported on the stand-in.
+ * come so far, too: gpunvme_request_free waits for that. NULL is CUDA's legacy default stream. A stream that is being captured is
+ * refused. Fails as unsupported on the stand-in.
+ *
+ * All such calls of a storage share 8 pieces of 4 MiB of pinned memory, and wait while none is free; so a stream that waits for this
+ * thread has to be let go on before a long transfer, or many of them, not after.
  */
 GPUNVME_API int gpunvme_submit_read_on_stream(gpunvme_storage *storage, uint64_t offset, uint64_t address,
     uint64_t bytes, struct CUstream_st *stream, gpunvme_request **request);

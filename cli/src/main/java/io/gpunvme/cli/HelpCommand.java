@@ -120,7 +120,8 @@ final class HelpCommand extends BaseCommand {
     for (Map.Entry<String, String> key : SimConfigParser.keys().entrySet()) {
       table.row(key.getKey() + "=", key.getValue());
     }
-    table.row("pinned=", "true: namespace 1, in memory, is pinned for the GPU that reads it (false)");
+    table.row(
+        "pinned=", "true: namespace 1, in memory, is pinned for the GPU that reads it (false)");
     table.print(out);
     out.println();
     out.println("Examples:");

@@ -4,6 +4,9 @@ import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.nvme.pci.PciFunction;
+import io.gpunvme.nvme.sim.SimulatedController;
+import java.lang.foreign.MemorySegment;
+import java.util.Optional;
 
 /** An open device: a controller that is up, and where it came from. Safe for all threads. */
 public final class Device implements AutoCloseable {
@@ -45,6 +48,17 @@ public final class Device implements AutoCloseable {
   /** The controller; closed with this device. */
   public NvmeController controller() {
     return controller;
+  }
+
+  /**
+   * The bytes of a namespace of an embedded controller, to be pinned. Valid until {@link #close}.
+   *
+   * @return empty if the controller is real, or the namespace not in memory
+   */
+  public Optional<MemorySegment> memory(int nsid) {
+    return controller.function() instanceof SimulatedController sim
+        ? sim.mediaMemory(nsid)
+        : Optional.empty();
   }
 
   /** Shuts the controller down and gives the device back. Idempotent. */

@@ -13,7 +13,6 @@ import io.gpunvme.core.path.direct.DirectPath;
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.nvme.driver.NvmeController;
-import io.gpunvme.nvme.sim.SimulatedController;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -56,7 +55,7 @@ final class DeviceSource implements Source {
     name = address.toString();
     try {
       controller.namespace(options.nsid());
-      pinned = address.pinned() && accelerator.gpu() ? pin() : null;
+      pinned = address.pinned() && accelerator.gpu() ? pin(opened) : null;
     } catch (RuntimeException e) {
       opened.close();
       throw e;
@@ -64,15 +63,14 @@ final class DeviceSource implements Source {
   }
 
   /** Copies between pinned memory and a GPU are several times as fast. */
-  private HostWindow pin() {
+  private HostWindow pin(Device ssd) {
     MemorySegment medium =
-        controller.function() instanceof SimulatedController sim
-            ? sim.mediaMemory(options.nsid()).orElse(null)
-            : null;
-    if (medium == null) {
-      throw new InvalidRequestException(
-          name + ": pinned=true is for namespaces in memory, and this one is a file");
-    }
+        ssd.memory(options.nsid())
+            .orElseThrow(
+                () ->
+                    new InvalidRequestException(
+                        name
+                            + ": pinned=true is for namespaces in memory, and this one is a file"));
     return accelerator.mapHost(medium, HostMemoryKind.MEMORY);
   }
 

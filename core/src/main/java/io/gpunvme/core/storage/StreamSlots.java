@@ -89,7 +89,7 @@ final class StreamSlots implements AutoCloseable {
 
   private @Nullable StreamSlot poll() {
     if (closed) {
-      throw new IllegalStateException(name + " is closed");
+      throw new StorageClosedException(name);
     }
     for (StreamSlot slot : free) {
       if (slot.isUsed()) {

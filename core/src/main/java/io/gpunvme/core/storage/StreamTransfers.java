@@ -114,7 +114,7 @@ public final class StreamTransfers {
         new StreamTransfer(storage, slots, call, direction, range, stream, this::ended);
     synchronized (this) {
       if (closed) {
-        throw new IllegalStateException(storage.address() + " is closed");
+        throw new StorageClosedException(storage.address().toString());
       }
       underWay.add(transfer);
     }
