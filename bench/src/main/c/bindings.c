@@ -91,8 +91,8 @@ static double nanos_since(const struct timespec *begin) {
 static double timed_read(void) {
   struct timespec begin;
   wipe();
-  // An embedded controller that had nothing to do sleeps up to a millisecond: this wakes it.
-  check(gpunvme_read(storage, 0, waking, BLOCK), "reading a block");
+  // An embedded controller's threads that had nothing to do sleep up to a millisecond: this wakes all.
+  check(gpunvme_read(storage, 0, waking, piece_at(0)), "reading a piece");
   clock_gettime(CLOCK_MONOTONIC, &begin);
   int code = gpunvme_read(storage, 0, target, bytes);
   double nanos = nanos_since(&begin);
@@ -126,7 +126,7 @@ static void prepare(const char *accelerator, const char *uri) {
     fail("no memory");
   }
   check(gpunvme_allocate(storage, bytes, &target), "allocating");
-  check(gpunvme_allocate(storage, BLOCK, &waking), "allocating");
+  check(gpunvme_allocate(storage, piece_at(0), &waking), "allocating");
   write_pattern();
   check(gpunvme_submit_read(storage, &range, 1, &finished), "submitting");
   check(gpunvme_wait(finished, UINT64_MAX), "waiting");

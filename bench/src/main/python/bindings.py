@@ -8,7 +8,7 @@ import sys
 import time
 from ctypes import byref, c_void_p
 
-BLOCK = 4096
+WAKING = 64 << 20
 WORD = 8
 CALLS = 200_000
 # Each side has a number of its own here, so that none takes another's data for its own.
@@ -30,7 +30,7 @@ class Side:
             0, 2**63 - 1, (size // WORD,), dtype=torch.int64, device=self.device, generator=generator
         )
         self.tensor = self.pattern.clone()
-        self.waking = torch.empty(BLOCK, dtype=torch.uint8, device=self.device)
+        self.waking = torch.empty(min(size, WAKING), dtype=torch.uint8, device=self.device)
         self.storage.write(0, self.tensor)
         self.request = self.storage.submit_read(0, bytearray(1))
         self.request.result()
@@ -53,7 +53,7 @@ class Side:
     def read(self):
         self.tensor.zero_()
         self.settle()
-        # An embedded controller that had nothing to do sleeps up to a millisecond: this wakes it.
+        # An embedded controller's threads that had nothing to do sleep up to a millisecond: this wakes all.
         self.storage.read(0, self.waking)
         begin = time.perf_counter_ns()
         read_into_tensor(self.tensor, storage=self.storage)

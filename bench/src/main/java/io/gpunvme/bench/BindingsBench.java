@@ -14,6 +14,7 @@ import io.gpunvme.cuda.CudaException;
 import io.gpunvme.cuda.CudaNotFoundException;
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.EnumMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -183,15 +184,19 @@ public final class BindingsBench {
   /** Asks all in turn, again and again. */
   private Map<BindingsSide, List<double[]>> turns(String kind, String command) {
     Map<BindingsSide, List<double[]>> answers = new EnumMap<>(BindingsSide.class);
+    List<BindingsSide> order = new ArrayList<>(children.keySet());
     for (int i = -WARMUPS; i < options.repetitions(); i++) {
-      for (Map.Entry<BindingsSide, BindingsChild> child : children.entrySet()) {
-        if (options.wants(child.getKey(), kind)) {
-          double[] answer = child.getValue().ask(command);
+      for (BindingsSide side : order) {
+        BindingsChild child = children.get(side);
+        if (child != null && options.wants(side, kind)) {
+          double[] answer = child.ask(command);
           if (i >= 0) {
-            answers.computeIfAbsent(child.getKey(), _ -> new ArrayList<>()).add(answer);
+            answers.computeIfAbsent(side, _ -> new ArrayList<>()).add(answer);
           }
         }
       }
+      // What the side before has left behind is everybody's in turn.
+      Collections.rotate(order, 1);
     }
     return answers;
   }

@@ -29,7 +29,7 @@ import java.util.concurrent.TimeoutException;
  */
 final class BindingsJava implements AutoCloseable {
   private static final int PIECE = 64 << 20;
-  private static final int BLOCK = 4096;
+  private static final long WAKING = 64 << 20;
   private static final int CALLS = 100_000;
   private static final int ROUNDS = 10;
 
@@ -56,7 +56,7 @@ final class BindingsJava implements AutoCloseable {
       throw new BenchException(uri + " has " + storage.size() + " bytes");
     }
     target = accelerator.allocate(bytes);
-    waking = accelerator.allocate(BLOCK);
+    waking = accelerator.allocate(Math.min(bytes, WAKING));
     piece = accelerator.allocatePinned(PIECE);
     writePattern();
     CompletableFuture<?> request = storage.readAsync(0, waking, 0, 1);
@@ -94,8 +94,9 @@ final class BindingsJava implements AutoCloseable {
 
   private long timedRead() {
     wipe();
-    // An embedded controller that had nothing to do sleeps up to a millisecond: this wakes it.
-    storage.read(0, waking, 0, BLOCK);
+    // An embedded controller's threads that had nothing to do sleep up to a millisecond: this wakes
+    // all.
+    storage.read(0, waking, 0, waking.size());
     long begin = System.nanoTime();
     storage.read(0, target, 0, target.size());
     long nanos = System.nanoTime() - begin;

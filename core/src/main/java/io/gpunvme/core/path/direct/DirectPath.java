@@ -24,6 +24,7 @@ import io.gpunvme.nvme.driver.BlockDevice;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
 import java.util.List;
+import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -53,6 +54,9 @@ public final class DirectPath implements DataPath {
   private final Accelerator accelerator;
   private final InitiatorOptions options;
   private final Placement placement;
+
+  /** One transfer at a time; whoever waits longest is next, for whom many threads read beside. */
+  private final ReentrantLock turns = new ReentrantLock(true);
 
   /** Null before the first transfer, and after one that left its queues unusable. */
   private volatile @Nullable Initiator initiator;
@@ -145,7 +149,16 @@ public final class DirectPath implements DataPath {
     }
   }
 
-  private synchronized void carryOut(Direction direction, List<Range> ranges, PathCall call) {
+  private void carryOut(Direction direction, List<Range> ranges, PathCall call) {
+    turns.lock();
+    try {
+      carryOutNow(direction, ranges, call);
+    } finally {
+      turns.unlock();
+    }
+  }
+
+  private void carryOutNow(Direction direction, List<Range> ranges, PathCall call) {
     if (closed) {
       throw new IllegalStateException(call.source() + " is closed");
     }
@@ -172,7 +185,16 @@ public final class DirectPath implements DataPath {
    * @throws io.gpunvme.nvme.NvmeException if the controller cannot
    * @throws InvalidRequestException if others use all its queue pairs
    */
-  public synchronized void flush() {
+  public void flush() {
+    turns.lock();
+    try {
+      flushNow();
+    } finally {
+      turns.unlock();
+    }
+  }
+
+  private void flushNow() {
     if (closed) {
       throw new IllegalStateException(controller.name() + " is closed");
     }
@@ -318,7 +340,16 @@ public final class DirectPath implements DataPath {
   }
 
   @Override
-  public synchronized void close() {
+  public void close() {
+    turns.lock();
+    try {
+      closeNow();
+    } finally {
+      turns.unlock();
+    }
+  }
+
+  private void closeNow() {
     if (closed) {
       return;
     }
