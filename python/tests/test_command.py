@@ -22,6 +22,7 @@ class CommandTest(Case):
         home = self.folder()
         (home / "bin").mkdir()
         (home / "bin" / "java").write_text("")
+        (home / "bin" / "java").chmod(0o755)
         (home / "release").write_text(f'IMPLEMENTOR="somebody"\nJAVA_VERSION="{version}"\n')
         return home
 
@@ -48,8 +49,21 @@ class CommandTest(Case):
         package, old, first, second = self.package(), self.java("17.0.2"), self.java("26"), self.java("25")
         with self.where(package, GPUNVME_JAVA_HOME=str(first), JAVA_HOME=str(second)):
             self.assertEqual(command.find_java(), first)
-        with self.where(package, GPUNVME_JAVA_HOME=str(old), JAVA_HOME=str(second)):
+        with self.where(package, JAVA_HOME=str(second)):
             self.assertEqual(command.find_java(), second)
+        with self.where(package, JAVA_HOME=str(old), PATH=str(first / "bin")):
+            self.assertEqual(command.find_java(), first)
+
+    def test_a_java_that_is_named_is_that_one_or_none(self) -> None:
+        package, old, good = self.package(), self.java("17.0.2"), self.java("25")
+        (package / "app").mkdir()
+        for wrong in (old, Path("/nowhere")):
+            with self.where(package, GPUNVME_JAVA_HOME=str(wrong), JAVA_HOME=str(good)):
+                self.assertIsNone(command.find_java())
+                with self.assertRaisesRegex(SystemExit, f"GPUNVME_JAVA_HOME, which is {wrong}"):
+                    command.command([])
+        with self.where(package, GPUNVME_JAVA_HOME="", JAVA_HOME=str(good)):
+            self.assertEqual(command.find_java(), good)
 
     def test_says_what_is_missing(self) -> None:
         package = self.package()

@@ -24,8 +24,12 @@ def java_version(home: Path) -> int:
 
 
 def find_java() -> Path | None:
-    """Where the C library looks too: GPUNVME_JAVA_HOME, JAVA_HOME, PATH, then the newest in /usr/lib/jvm."""
-    homes = [Path(os.environ[n]) for n in ("GPUNVME_JAVA_HOME", "JAVA_HOME") if os.environ.get(n)]
+    """As the C library does: what GPUNVME_JAVA_HOME names or none; else JAVA_HOME, PATH, the newest in /usr/lib/jvm."""
+    named = os.environ.get("GPUNVME_JAVA_HOME")
+    if named:
+        # Another one would hide that it is wrong.
+        return Path(named) if java_version(Path(named)) >= _OLDEST else None
+    homes = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
     on_path = shutil.which("java")
     if on_path:
         homes.append(Path(on_path).resolve().parents[1])
@@ -46,9 +50,11 @@ def command(arguments: list[str]) -> list[str]:
         raise SystemExit(f"gpunvme: neither {jars} nor {launcher} is there: the package is not complete; install its wheel")
     home = find_java()
     if home is None:
+        named = os.environ.get("GPUNVME_JAVA_HOME")
+        where = f"in GPUNVME_JAVA_HOME, which is {named}" if named else "in JAVA_HOME, by java on PATH, in /usr/lib/jvm"
         raise SystemExit(
-            f"gpunvme: no Java {_OLDEST} or newer found (looked at GPUNVME_JAVA_HOME, JAVA_HOME, java on PATH,"
-            " /usr/lib/jvm); install one, for example from https://adoptium.net"
+            f"gpunvme: no Java {_OLDEST} or newer {where}; install one (https://adoptium.net), or name its folder in"
+            " GPUNVME_JAVA_HOME"
         )
     return [
         str(home / "bin" / "java"),
