@@ -6,6 +6,7 @@ import contextlib
 import gc
 import os
 import signal
+import textwrap
 import unittest
 from typing import Any
 
@@ -270,21 +271,86 @@ class SampleTest(Case):
                 print(type(e).__name__, str(e).splitlines()[-1])
     """
 
-    def workers(self, method: str, when: str) -> str:
-        script = self.folder() / "main.py"
-        import textwrap
+    EPOCHS = """
+        import sys, torch
+        from gpunvme.torch import SampleDataset
 
-        script.write_text(textwrap.dedent(self.WORKERS))
+        def dataset(**options):
+            return SampleDataset(sys.argv[1], sample_bytes=1000, offset=4, count=100, dtype=torch.int32, device="cpu", **options)
+
+        def epochs(data, many, persistent=False, first=None):
+            loader = torch.utils.data.DataLoader(
+                data, batch_size=8, num_workers=2, multiprocessing_context="spawn", persistent_workers=persistent
+            )
+            orders = []
+            for epoch in range(many):
+                if first is not None:
+                    data.set_epoch(first + epoch)
+                orders.append([int(s[0]) for batch in loader for s in batch])
+                assert sorted(orders[-1]) == list(range(100)), orders[-1]
+            return orders
+
+        def run(persistent):
+            torch.manual_seed(11)
+            orders = epochs(dataset(seed=3), 3, persistent)
+            assert len(set(map(tuple, orders))) == 3, orders
+            return orders
+
+        if __name__ == "__main__":
+            for persistent in (False, True):
+                first = run(persistent)
+                assert run(persistent) == first
+                print("another one each time, the same again" + ", by workers that stay" * persistent)
+            # By epoch, whatever PyTorch draws.
+            orders = epochs(dataset(seed=3), 2, first=5)
+            assert orders[0] != orders[1] and epochs(dataset(seed=3), 2, first=5) == orders
+            assert epochs(dataset(seed=4), 1, first=5)[0] != orders[0]
+            print("by epoch")
+            # The same one as in this process: workers take turns by batches of 8.
+            alone = dataset(seed=3)
+            alone.set_epoch(5)
+            order = [int(s[0]) for s in alone]
+            shares = [order[w::2] for w in (0, 1)]
+            turns = [shares[w][8 * b : 8 * b + 8] for b in range(7) for w in (0, 1)]
+            assert [i for t in turns for i in t] == orders[0]
+            print("as alone")
+    """
+
+    def workers(self, *arguments: str, source: str = WORKERS) -> str:
+        script = self.folder() / "main.py"
+        script.write_text(textwrap.dedent(source))
         done = run(
             "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')",
             str(script),
             str(self.samples()),
-            method,
-            when,
+            *arguments,
             timeout=300,
         )
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout.strip()
+
+    def test_orders_of_epochs_with_workers(self) -> None:
+        self.assertEqual(
+            self.workers(source=self.EPOCHS).splitlines(),
+            [
+                "another one each time, the same again",
+                "another one each time, the same again, by workers that stay",
+                "by epoch",
+                "as alone",
+            ],
+        )
+
+    def test_orders_of_epochs_without_workers(self) -> None:
+        def epochs(seed: int) -> list[list[int]]:
+            loader = torch.utils.data.DataLoader(self.dataset(seed=seed), batch_size=8, num_workers=0)
+            return [[int(s[0]) for batch in loader for s in batch] for _ in range(3)]
+
+        orders = epochs(3)
+        for order in orders:
+            self.assertEqual(sorted(order), list(range(100)))
+        self.assertEqual(len(set(map(tuple, orders))), 3)
+        self.assertEqual(epochs(3), orders)
+        self.assertNotEqual(epochs(4)[0], orders[0])
 
     def test_workers_by_fork_before_the_library_was_used(self) -> None:
         self.assertEqual(self.workers("fork", "before"), "all samples once")

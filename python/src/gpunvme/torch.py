@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
+from ._checks import unsigned, whole
 from .errors import UnsupportedError
 from .request import Request
 from .storage import Storage
@@ -91,7 +92,8 @@ def read_into_tensor(
     :param block_bytes: of a logical block; None: the device's, or 512 of a file
     """
     source = storage or default_storage()
-    source.read(lba * (block_bytes or source.block_bytes), tensor)
+    block = source.block_bytes if block_bytes is None else whole(block_bytes, "block_bytes", 1, 2**63)
+    source.read(unsigned(lba, "lba") * block, tensor)
     return tensor
 
 
@@ -275,7 +277,7 @@ class SampleDataset(IterableDataset[Any]):
 
     :param count: of samples of one length; None: as many as the storage has
     :param indices: which ones, in this order; None: all
-    :param seed: not None: in random order, another one for each epoch
+    :param seed: not None: in random order, another one for each epoch; see :meth:`set_epoch`
     :param dtype: of the tensors; None: bytes
     :param shape: of each; None: one dimension
     :param device: None: the CPU in workers, else the GPU if there is one
@@ -308,9 +310,11 @@ class SampleDataset(IterableDataset[Any]):
         if ahead < 1 or (sample_bytes is not None and sample_bytes < 1):
             raise ValueError("ahead and sample_bytes have to be 1 or more")
         self.uri = os.fspath(uri)
-        self.sample_bytes = sample_bytes
-        self.offset = offset
-        self.count = count if offsets is None else len(offsets)
+        self.sample_bytes = None if sample_bytes is None else unsigned(sample_bytes, "sample_bytes")
+        self.offset = unsigned(offset, "offset")
+        self.count = None if count is None else unsigned(count, "count")
+        if offsets is not None:
+            self.count = len(offsets)
         self.offsets = offsets
         self.lengths = lengths
         self.indices = indices
@@ -321,20 +325,32 @@ class SampleDataset(IterableDataset[Any]):
         self.ahead = ahead
         self.transform = transform
         self.epoch = 0
+        self._epoch_was_set = False
         self._storage: Storage | None = None
         self._storage_pid = 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Which random order is next; without it each iteration of this object has another one."""
+        """Says which random order is next: that of seed and epoch, whoever reads it.
+
+        Without it each iteration has another order. In this process the next epoch's; in workers of a DataLoader, which get
+        a copy of this object for each iteration, one of seed and of the number that PyTorch draws for the iteration from
+        the loader's ``generator`` (or its default one: ``torch.manual_seed``). With ``persistent_workers`` the copies live
+        on: they count epochs by themselves, and do not learn what is said here later.
+        """
         self.epoch = epoch
+        self._epoch_was_set = True
 
     def __iter__(self) -> Iterator[Any]:
         worker = get_worker_info()
         device = torch.device("cpu") if self.device is None and worker is not None else _device(self.device)
         storage = self._open(device)
+        # At once, not by the first sample: the copies of workers count epochs alike.
         order = self._order(storage)
         if worker is not None:
             order = order[worker.id :: worker.num_workers]
+        return self._stream(storage, order, device)
+
+    def _stream(self, storage: Storage, order: Sequence[int], device: torch.device) -> Iterator[Any]:
         under_way: deque[tuple[Request, torch.Tensor]] = deque()
         try:
             for index in order:
@@ -383,14 +399,16 @@ class SampleDataset(IterableDataset[Any]):
         order: Sequence[int] = range(count) if self.indices is None else self.indices
         if self.seed is not None:
             order = list(order)
-            # The same in all workers: each takes its share of one order.
-            random.Random(f"{self.seed}/{self.epoch}").shuffle(order)
+            # The same in all workers: each takes its share of one order. So is what their seeds begin with.
+            worker = get_worker_info()
+            drawn = "" if worker is None or self._epoch_was_set else f"/{worker.seed - worker.id}"
+            random.Random(f"{self.seed}/{self.epoch}{drawn}").shuffle(order)
             self.epoch += 1
         return order
 
     def _start(self, storage: Storage, index: int, device: torch.device) -> tuple[Request, torch.Tensor]:
         if self.offsets is not None and self.lengths is not None:
-            offset, length = int(self.offsets[index]), int(self.lengths[index])
+            offset, length = unsigned(self.offsets[index], "offset"), unsigned(self.lengths[index], "a length")
         else:
             assert self.sample_bytes is not None
             offset, length = self.offset + index * self.sample_bytes, self.sample_bytes

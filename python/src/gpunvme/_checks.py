@@ -1,0 +1,35 @@
+"""Numbers and types on their way to the C library: ctypes cuts what is too large without a word."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+# As in numpy's typestr: byte order, kind, length, and the unit of times.
+_TYPE: Final = re.compile(r"[<>|=]([biufcmMSUV])([1-9][0-9]{0,9})(?:\[[^\]]*\])?")
+
+_BYTES_OF_CHARACTER: Final = 4  # of numpy's texts, which are counted in characters
+
+
+def whole(value: Any, what: str, least: int, most: int) -> int:
+    """An int of that range: of an int, NumPy's and the like, or a float that has no fraction."""
+    number = int(value)
+    if number != value or not least <= number <= most:
+        raise ValueError(f"{what} has to be a whole number from {least} to {most}: {value!r}")
+    return number
+
+
+def unsigned(value: Any, what: str, bits: int = 64) -> int:
+    return whole(value, what, 0, (1 << bits) - 1)
+
+
+def signed(value: Any, what: str, bits: int = 32) -> int:
+    return whole(value, what, -(1 << bits - 1), (1 << bits - 1) - 1)
+
+
+def item_bytes(typestr: str) -> int | None:
+    """Bytes of an element of a type such as "<f4" or "<M8[ns]"; None if it is none of plain memory."""
+    found = _TYPE.fullmatch(typestr)
+    if found is None:
+        return None
+    return int(found[2]) * (_BYTES_OF_CHARACTER if found[1] == "U" else 1)
