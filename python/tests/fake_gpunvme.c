@@ -6,7 +6,7 @@
 //   a path                            the file, read with pread
 //
 // Models have their description beside them: FILE.json is what gpunvme_weights_describe says, FILE.table has a
-// line for each tensor: offset, bytes of an element, number of dimensions, dimensions.
+// line for each tensor: offset, bytes of an element, number of dimensions, dimensions. FILE?latency=60s is a slow one.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -376,6 +376,7 @@ int gpunvme_free(gpunvme_storage *storage, uint64_t address) {
   for (size_t i = 1; i < used; i++) {
     if (handles[i]->type == MEMORY && handles[i]->storage == o && (uint64_t)(uintptr_t)handles[i]->data == address) {
       handles[i]->type = FREE;
+      memset(handles[i]->data, 0xEE, 16); // whoever looks at it still is to see that
       free(handles[i]->data);
       handles[i]->data = NULL;
       __atomic_sub_fetch(&allocated, 1, __ATOMIC_RELAXED);
@@ -411,6 +412,9 @@ int gpunvme_kinds_open(gpunvme_storage *storage, gpunvme_kinds **kinds) {
 }
 int gpunvme_kinds_add(gpunvme_kinds *kinds, int32_t kind, uint64_t offset, uint64_t bytes, uint64_t element) {
   FIND(k, kinds, KINDS_HANDLE);
+  for (size_t i = 0; i < k->entries; i++) {
+    if (k->numbers[i] == kind) return failed(GPUNVME_ERROR_INVALID, 0, "kind %d is there already", kind);
+  }
   if (element == 0 || bytes % element || k->entries == KINDS) return failed(GPUNVME_ERROR_INVALID, 0, "bytes is no multiple of element");
   size_t i = k->entries++;
   k->numbers[i] = kind, k->offsets[i] = offset, k->lengths[i] = bytes, k->elements[i] = element;
@@ -468,7 +472,7 @@ int gpunvme_prefetch_layers(gpunvme_layer_loader *loader, const uint64_t *offset
 }
 int gpunvme_next_layer(gpunvme_layer_loader *loader, struct CUstream_st *stream, uint64_t *address, uint64_t *bytes) {
   FIND(l, loader, LAYER_LOADER);
-  (void)stream;
+  if (stream != NULL) return failed(GPUNVME_ERROR_UNSUPPORTED, 0, "there are no streams without a GPU");
   if (l->next == l->entries) return failed(GPUNVME_ERROR_NOT_FOUND, 0, "no more layers");
   *address = (uint64_t)(uintptr_t)l->data, *bytes = l->lengths[l->next];
   return gpunvme_load_layer(loader, l->offsets[l->next++], *bytes, *address);
@@ -482,14 +486,16 @@ int gpunvme_weights_open(const char *uri, const char *accelerator, gpunvme_weigh
   int code = open_file(uri, w);
   if (code != GPUNVME_OK) return code;
   w->type = WEIGHTS;
+  w->latency_ns = number(uri, "latency=", 0);
   char path[4200];
-  snprintf(path, sizeof path, "%s.json", uri);
+  int named = (int)strcspn(uri, "?");
+  snprintf(path, sizeof path, "%.*s.json", named, uri);
   FILE *file = fopen(path, "r");
   if (file == NULL) return failed(GPUNVME_ERROR_FORMAT, 0, "%s is no model", uri);
   w->description = calloc(1, 1 << 20);
   if (fread(w->description, 1, (1 << 20) - 1, file) == 0) w->description[0] = 0;
   fclose(file);
-  snprintf(path, sizeof path, "%s.table", uri);
+  snprintf(path, sizeof path, "%.*s.table", named, uri);
   file = fopen(path, "r");
   unsigned long long value;
   for (size_t t = 0; file && t < 256; t++) {
@@ -508,6 +514,11 @@ int gpunvme_weights_describe(gpunvme_weights *weights, char *text, size_t capaci
 }
 int gpunvme_weights_read(gpunvme_weights *weights, const gpunvme_tensor_read *reads, size_t count) {
   FIND(w, weights, WEIGHTS);
+  uint64_t due = now() + w->latency_ns;
+  while (now() < due) {
+    if (w->type != WEIGHTS) return failed(GPUNVME_ERROR_CANCELLED, 0, "the model was closed");
+    usleep(1000);
+  }
   for (size_t i = 0; i < count; i++) {
     const uint64_t *t = w->tensor[reads[i].tensor], *dimensions = t + 3;
     uint64_t outer = 1, inner = t[1], length = 1, from = 0, to = 1;
@@ -526,6 +537,18 @@ int gpunvme_weights_read(gpunvme_weights *weights, const gpunvme_tensor_read *re
   return GPUNVME_OK;
 }
 int gpunvme_weights_close(gpunvme_weights *weights) { return removed(weights, WEIGHTS); }
+
+// What a program has in static storage: memory that was imported by DLPack, let go when the process ends.
+static void (**kept_deleter)(void *);
+static void *kept;
+static void let_go(void) {
+  write(1, "let go\n", 7);
+  (*kept_deleter)(kept);
+}
+void fake_keep(void *managed, void (**deleter)(void *)) {
+  kept = managed, kept_deleter = deleter;
+  atexit(let_go);
+}
 
 // The Python package has no use for these, and declares them.
 nvme_gpu *nvme_gpu_init(const char *device) { (void)device; return NULL; }

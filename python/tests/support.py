@@ -101,6 +101,19 @@ def make_model(path: Path, tensors: dict[str, tuple[str, tuple[int, ...], bytes]
     return path
 
 
+def slow_model(case: Case, tensors: dict[str, tuple[str, tuple[int, ...], bytes]]) -> str:
+    """The address of a model that takes much longer to read than anybody waits."""
+    folder = case.folder()
+    path = make_model(folder / "m.safetensors", tensors)
+    if FAKE:
+        return f"{path}?latency=60s"
+    image = f"sim:file={folder / 'image'}"
+    write = [sys.executable, "-m", "gpunvme", "write-model", str(path), "--device", f"{image},size=64MiB", "--allow-write"]
+    subprocess.run(write, env=os.environ | {"PYTHONPATH": str(PYTHON / "src")}, check=True, capture_output=True)
+    # Short commands, and few of them at a time.
+    return f"{image},latency=300ms,mdts=8KiB,mqes=3"
+
+
 def run(source: str, *arguments: str, timeout: float = 120, **environment: str) -> subprocess.CompletedProcess[str]:
     """A Python process with these lines; the package is on its path."""
     lines = f"ACCELERATOR = {ACCELERATOR!r}\n" + textwrap.dedent(source)

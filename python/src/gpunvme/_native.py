@@ -5,6 +5,7 @@ ctypes gives the interpreter's lock away during each call.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import threading
@@ -222,21 +223,35 @@ def encoded(text: str | os.PathLike[str]) -> bytes:
     return plain
 
 
+def accelerator(name: str | None) -> bytes | None:
+    """The name of an accelerator as the C library takes it."""
+    return None if name is None else _text(name, "an accelerator")
+
+
+def _text(text: str, what: str) -> bytes:
+    plain = text.encode()
+    if b"\0" in plain:
+        raise ValueError(f"{what} has no null characters in it: {text!r}")
+    return plain
+
+
 def start(java_home: str | None = None, options: list[str] | None = None) -> None:
     """Starts the Java virtual machine, which other calls do by themselves: for those who want to say how."""
-    given = [o.encode() for o in options or []]
+    given = [_text(o, "an option") for o in options or []]
     array = (c_char_p * len(given))(*given) if given else None
-    check(lib().gpunvme_start(java_home.encode() if java_home else None, array, len(given)))
+    home = _text(java_home, "a folder") if java_home else None
+    check(lib().gpunvme_start(home, array, len(given)))
 
 
 def interruptible(call: Callable[[], int], stop: Callable[[], object]) -> None:
     """Makes a call that has no time limit of its own so that Ctrl-C ends it: ``stop`` has to make it return.
 
-    Signals are for the main thread, so others simply call.
+    What the call names is kept until it is over. Signals are for the main thread, so others simply call.
     """
     if threading.current_thread() is not threading.main_thread():
         check(call())
         return
+    # Whoever takes it decides: the thread makes the call, or nobody does.
     todo = [call]
     failed: list[BaseException] = []
     over = threading.Event()
@@ -250,14 +265,18 @@ def interruptible(call: Callable[[], int], stop: Callable[[], object]) -> None:
         finally:
             over.set()
 
-    # Not joined: a join that is interrupted takes the thread for ended (CPython 3.11).
-    threading.Thread(target=run, name="gpunvme-call", daemon=True).start()
+    del call
     try:
+        # Not joined: a join that is interrupted takes the thread for ended (CPython 3.11).
+        threading.Thread(target=run, name="gpunvme-call", daemon=True).start()
         while not over.wait(SLICE_NS / 1e9):
             pass
     except BaseException:
-        stop()
-        over.wait()
+        # The signal may have come before the thread began, as it began, or later.
+        try:
+            todo.pop()
+        except IndexError:
+            _end(over, stop)
         failed.clear()
         raise
     if failed:
@@ -266,3 +285,11 @@ def interruptible(call: Callable[[], int], stop: Callable[[], object]) -> None:
             raise error
         finally:
             del error  # its frames hold it
+
+
+def _end(over: threading.Event, stop: Callable[[], object]) -> None:
+    """Ends a call and waits for that, however often it is interrupted: the memory is at work until then."""
+    while not over.is_set():
+        with contextlib.suppress(BaseException):  # of signal handlers: the first one is on its way already
+            stop()
+            over.wait(SLICE_NS / 1e9)

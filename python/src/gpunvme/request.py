@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import concurrent.futures
+import contextlib
 import os
 import threading
 import time
@@ -46,8 +47,8 @@ class Request:
         """Waits, for so many seconds at most, until it is over; whether it is. Does not raise why it failed."""
         end = None if timeout is None else time.monotonic() + timeout
         while not self._over:
-            left = _native.SLICE_NS if end is None else min(_native.SLICE_NS, int((end - time.monotonic()) * 1e9))
-            if self._step(max(0, left)):
+            left = _native.SLICE_NS if end is None else min(_native.SLICE_NS, (end - time.monotonic()) * 1e9)
+            if self._step(max(0, int(left))):
                 break
             if end is not None and time.monotonic() >= end:
                 return False
@@ -107,8 +108,11 @@ class Request:
         except asyncio.CancelledError:
             # The memory is the caller's again only when the request is over.
             self.cancel()
-            await asyncio.wait([future])
-            if not future.cancelled():
+            while not self._over:
+                with contextlib.suppress(asyncio.CancelledError):  # whoever cancels again
+                    # One that was cancelled by itself is done before the request is over.
+                    await (asyncio.sleep(_TICK_NS / 1e9) if future.done() else asyncio.wait([future]))
+            if future.done() and not future.cancelled():
                 future.exception()
             raise
 

@@ -9,6 +9,7 @@ from ctypes import byref, c_void_p
 from typing import Any, NamedTuple
 
 from . import _native
+from ._checks import whole
 from ._handle import Handle
 from .errors import NotFoundError
 from .memory import region
@@ -42,7 +43,7 @@ class Weights:
     def __init__(self, uri: str | os.PathLike[str], accelerator: str | None = None) -> None:
         library = _native.lib()
         native = c_void_p()
-        kind = None if accelerator is None else accelerator.encode()
+        kind = _native.accelerator(accelerator)
         _native.check(library.gpunvme_weights_open(_native.encoded(uri), kind, byref(native)))
         assert native.value is not None
         self.uri = os.fspath(uri)
@@ -76,11 +77,7 @@ class Weights:
             target.settle()
             keep.append(target.keep)
             piece = part[0] if part else None
-            dimension, start, stop = piece if piece is not None else (-1, 0, 0)
-            if piece is not None and not (
-                0 <= dimension < len(info.shape) and 0 <= start < stop <= info.shape[dimension]
-            ):
-                raise IndexError(f"{piece} is no part of {name!r}, which has shape {info.shape}")
+            dimension, start, stop = (-1, 0, 0) if piece is None else _part(info, piece)
             natives.append(
                 _native.TensorRead(self._numbers[name], dimension, start, stop, target.address, target.nbytes)
             )
@@ -90,8 +87,12 @@ class Weights:
         array = (_native.TensorRead * len(natives))(*natives)
         native = self._handle.open
         library = _native.lib()
-        _native.interruptible(lambda: int(library.gpunvme_weights_read(native, array, len(array))), self.close)
-        del keep
+
+        # Nobody else may be left to keep the memory when the wait is interrupted.
+        def call(keep: list[Any] = keep) -> int:
+            return int(library.gpunvme_weights_read(native, array, len(array)))
+
+        _native.interruptible(call, self.close)
         return total
 
     def close(self) -> None:
@@ -105,3 +106,10 @@ class Weights:
 
     def __repr__(self) -> str:
         return f"Weights({self.uri!r}, {self.format}, {len(self.tensors)} tensors)"
+
+
+def _part(info: TensorInfo, piece: Slice) -> tuple[int, int, int]:
+    dimension, start, stop = (whole(number, "a slice's number", -(2**63), 2**63 - 1) for number in piece)
+    if not (0 <= dimension < len(info.shape) and 0 <= start < stop <= info.shape[dimension]):
+        raise IndexError(f"{piece} is no part of {info.name!r}, which has shape {info.shape}")
+    return dimension, start, stop
