@@ -12,7 +12,7 @@ import threading
 import unittest
 from typing import Any
 
-from support import Case, make_model, seeded
+from support import Case, make_model, run, seeded
 
 import gpunvme
 
@@ -134,6 +134,35 @@ class GpuTest(Case):
         self.storage.read(0, back)
         self.assertTrue(bool((back == 9).all()))
 
+    def test_in_the_order_of_the_default_stream(self) -> None:
+        tensor = torch.empty(8 << 20, dtype=torch.uint8, device="cuda")
+        for stream in (torch.cuda.default_stream(), 0):
+            request = self.storage.submit_read(999, tensor, stream=stream)
+            copy = tensor.clone()
+            tensor.zero_()
+            self.assertEqual(request.result(), 8 << 20)
+            self.same(copy, 999)
+
+    def test_arrays_of_nothing(self) -> None:
+        array = self.storage.allocate(0, "<f4", (3, 0))
+        for seen in (torch.from_dlpack(array), torch.as_tensor(array, device="cuda")):
+            self.assertEqual(tuple(seen.shape), (3, 0))
+
+    def test_arrays_outlive_the_handlers_of_the_end(self) -> None:
+        done = run(
+            """
+            import atexit
+            atexit.register(lambda: print(seen.cpu().tolist(), len(array.tobytes())))
+            import gpunvme, torch
+            storage = gpunvme.Storage("sim:size=1MiB", "gpu", write=True)
+            storage.write(0, b"abcd")
+            array = storage.read_array(0, 4096)
+            seen = torch.from_dlpack(array)[:4]
+            storage.close()
+            """
+        )
+        self.assertEqual((done.returncode, done.stdout), (0, "[97, 98, 99, 100] 4096\n"), done.stderr)
+
     def test_dlpack(self) -> None:
         tensor = torch.empty(1000, 33, device="cuda")
         self.storage.read(512, OnlyDlpack(tensor))
@@ -213,13 +242,13 @@ class GpuTest(Case):
         torch.cuda.synchronize()
         nvme.read(lba=100, count=1024, gpu_ptr=gpu_buffer.data_ptr())
         self.same(gpu_buffer, 100 * 512)
-        nvme.close()
-        del data  # the device is in use for as long as memory of it is
+        nvme.close()  # the memory lives on
         storage = torch_nvme.open(device)
         self.addCleanup(storage.close)
         tensor = torch.empty(1024, 1024, device="cuda")
         torch_nvme.read_into_tensor(tensor, lba=0)
         self.same(tensor)
+        self.same(torch.as_tensor(data, device="cuda"))
 
 
 class GpuModelTest(Case):
@@ -270,6 +299,18 @@ class GpuLayerTest(Case):
                     with torch.cuda.stream(stream):
                         seen = torch.as_tensor(layer, device="cuda").clone()
                     stream.synchronize()
+                    self.assertTrue(torch.equal(seen, whole[offset : offset + length]))
+                # The default stream's handle is 0. Slots are not used again while it is at work in them.
+                loader.prefetch(layers)
+                copies = []
+                busy = torch.empty(1 << 28, dtype=torch.uint8, device="cuda")
+                for _ in layers:
+                    layer = loader.next(torch.cuda.default_stream())
+                    assert layer is not None
+                    for _ in range(20):
+                        busy.fill_(7)
+                    copies.append(torch.as_tensor(layer, device="cuda").clone())
+                for (offset, length), seen in zip(layers, copies):
                     self.assertTrue(torch.equal(seen, whole[offset : offset + length]))
                 loader.prefetch(layers[:2])
                 for (offset, length), layer in zip(layers, loader):

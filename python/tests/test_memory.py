@@ -6,10 +6,15 @@ import array
 import ctypes
 import gc
 import mmap
+import os
+import sys
+import threading
+import time
 import unittest
+from pathlib import Path
 from typing import Any
 
-from support import ACCELERATOR, FAKE, Case, on_the_stand_in
+from support import ACCELERATOR, FAKE, SLOW, Case, on_the_stand_in, seeded
 
 import gpunvme
 from gpunvme import _dlpack, _native
@@ -138,6 +143,22 @@ class DestinationTest(Case):
         with self.assertRaisesRegex(TypeError, "type 8"):
             self.device().read(0, OnlyDlpack(matrix, device=(8, 0)))
 
+    @on_the_stand_in
+    def test_dlpack_that_shows_a_copy(self) -> None:
+        array = self.device().allocate(64)
+
+        class Copied(OnlyDlpack):
+            def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
+                capsule = super().__dlpack__(**options)
+                at = _dlpack._capsule_pointer(capsule, b"dltensor_versioned")
+                _dlpack._Versioned.from_address(at).flags = 2
+                return capsule
+
+        storage = self.device()
+        self.assertEqual(storage.write(0, Copied(array)), 64)
+        with self.assertRaisesRegex(BufferError, "copy"):
+            storage.read(0, Copied(array))
+
     @needs_numpy
     def test_dlpack_that_is_read_only(self) -> None:
         if numpy.lib.NumpyVersion(numpy.__version__) < "2.1.0":
@@ -154,11 +175,15 @@ class DestinationTest(Case):
         self.arrives(whole, lambda: whole.memory)
         strided = OnlyCuda(strides=(1024, 4))
         self.arrives(strided, lambda: strided.memory)
+        times = OnlyCuda(shape=(128, 4), typestr="<M8[ns]")
+        self.arrives(times, lambda: times.memory)
         empty = OnlyCuda(shape=(0, 4), data=(0, False))
         self.assertEqual(self.device().read(0, empty), 0)
         for wrong in (
             OnlyCuda(strides=(2048, 4)),
             OnlyCuda(mask=whole),
+            OnlyCuda(typestr="|O8"),
+            OnlyCuda(typestr="<f4[ns"),
             OnlyCuda(data=(whole.__cuda_array_interface__["data"][0], True)),
         ):
             with self.assertRaises(BufferError):
@@ -177,6 +202,9 @@ class DestinationTest(Case):
         def thing(**names: Any) -> Any:
             return type("Stream", (), names)()
 
+        for default in (0, thing(cuda_stream=0), thing(ptr=0), thing(__cuda_stream__=lambda self: (0, 0))):
+            self.assertEqual(stream_handle(default), 1)  # CU_STREAM_LEGACY
+        self.assertEqual(stream_handle(thing(ptr=2)), 2)  # CuPy's per-thread one
         self.assertEqual(stream_handle(7), 7)
         self.assertEqual(stream_handle(thing(cuda_stream=8)), 8)
         self.assertEqual(stream_handle(thing(ptr=9)), 9)
@@ -202,12 +230,89 @@ class DeviceArrayTest(Case):
 
     def test_outlives_its_storage(self) -> None:
         storage, data = self.filled()
+        allocated = _native.lib().fake_allocated() if FAKE else 0
         array = storage.read_array(0, 4096)
         storage.close()
+        self.assertTrue(storage._handle._freed)
         self.assertEqual(array.tobytes(), data[:4096])
         del array
         gc.collect()
-        self.assertTrue(storage._handle._freed)
+        if FAKE:
+            self.assertEqual(_native.lib().fake_allocated(), allocated)
+
+    def test_does_not_keep_a_storage_open(self) -> None:
+        path = self.folder() / "file"
+        data = seeded(self).randbytes(8192)
+        path.write_bytes(data)
+
+        def opened() -> bool:
+            files = Path("/proc/self/fd").iterdir()
+            return any(os.path.realpath(f) == str(path) for f in files)
+
+        storage = gpunvme.Storage(path, ACCELERATOR)
+        array = storage.read_array(0, 4096)
+        self.assertTrue(opened())
+        storage.close()
+        self.assertFalse(opened())
+        with gpunvme.Storage(path, ACCELERATOR) as other:
+            other.read(4096, array)
+        self.assertEqual(array.tobytes(), data[4096:])
+
+    def test_requests_end_when_a_storage_with_arrays_is_closed(self) -> None:
+        storage = gpunvme.Storage(SLOW, ACCELERATOR)
+        array = storage.allocate(512)
+        failed: list[BaseException] = []
+
+        def read() -> None:
+            try:
+                for _ in range(5):
+                    storage.read(0, array)
+            except gpunvme.GpuNvmeError as e:
+                failed.append(e)
+
+        thread = threading.Thread(target=read)
+        thread.start()
+        time.sleep(0.2)
+        storage.close()
+        thread.join(30)
+        self.assertEqual([type(e) for e in failed if isinstance(e, (gpunvme.CancelledError, gpunvme.ClosedError))], [type(e) for e in failed])
+        self.assertEqual(len(failed), 1)
+
+    def test_of_nothing(self) -> None:
+        storage = self.device()
+        for array in (storage.allocate(0, "<f4"), storage.read_array(0, 0, "<f4"), storage.allocate(0, "<f4", (0,)).view("<f4")):
+            self.assertEqual((array.address, array.nbytes, array.shape, array.tobytes()), (0, 0, (0,), b""))
+            self.assertEqual(storage.read(0, array), 0)
+        self.assertEqual(storage.allocate(0, "<f2", (3, 0, 5)).shape, (3, 0, 5))
+        self.assertEqual(storage.read_array(storage.size, 0).nbytes, 0)
+        storage.close()
+        with self.assertRaises(gpunvme.ClosedError):
+            storage.allocate(0)
+
+    @on_the_stand_in
+    @needs_numpy
+    def test_numpy_sees_nothing(self) -> None:
+        array = self.device().allocate(0, "<f4", (3, 0))
+        for seen in (numpy.asarray(array), numpy.from_dlpack(array)):
+            self.assertEqual((seen.shape, seen.dtype.str), ((3, 0), "<f4"))
+        self.assertEqual(array.__buffer__(0).nbytes, 0)
+
+    @on_the_stand_in
+    def test_dlpack_has_no_order_of_bytes(self) -> None:
+        array = self.device().allocate(32)
+        other = ">" if sys.byteorder == "little" else "<"
+        for dtype in (f"{other}u4", f"{other}f8", "<M8[ns]", "|S4", "<U2", "|V8", "<c32"):
+            with self.assertRaises(BufferError):
+                array.view(dtype).__dlpack__()
+        for dtype in (f"{other}u1", "|i1", "=u4", "|b1"):
+            array.view(dtype).__dlpack__()
+
+    @on_the_stand_in
+    @needs_numpy
+    def test_numpy_sees_orders_and_times(self) -> None:
+        array = self.device().allocate(32)
+        for dtype in (">u4", "<M8[ns]", "|S4", "<U2"):
+            self.assertEqual(numpy.asarray(array.view(dtype)).dtype.str, dtype)
 
     def test_types_and_shapes(self) -> None:
         array = self.device().allocate(96, "<f4", (4, 6))
@@ -273,8 +378,7 @@ class DeviceArrayTest(Case):
         self.assertEqual((imported.address, imported.nbytes, imported.on_gpu), (array.address, 4096, False))
 
     def test_a_gpus_memory_shows_itself_as_such(self) -> None:
-        storage = self.device()
-        array = gpunvme.DeviceArray(storage._handle, 0x7F0000000000, 4096, True, (2, 512), "<f4")
+        array = gpunvme.DeviceArray(0x7F0000000000, 4096, True, (2, 512), "<f4")
         self.assertEqual(
             array.__cuda_array_interface__,
             {

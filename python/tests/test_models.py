@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import struct
+import threading
 
-from support import ACCELERATOR, Case, make_model, needs_real, seeded
+from support import ACCELERATOR, Case, make_model, needs_real, on_the_stand_in, seeded
 
 import gpunvme
 import pycuda_nvme
@@ -37,10 +38,49 @@ class KindsTest(Case):
                 kinds.read(1, 1, 2, bytearray(1024))
             with self.assertRaises(ValueError):
                 kinds.read(1, 0, 2, bytearray(1023))
+            with self.assertRaises(gpunvme.InvalidError):
+                kinds.add(1, 0, 1024, 4)
             with self.assertRaises(ValueError):
                 kinds.read(1, 0, -1, bytearray(512))
         with self.assertRaises(gpunvme.ClosedError):
             kinds.read(1, 0, 1, bytearray(512))
+
+    def test_memory_has_room_whatever_is_known_of_elements(self) -> None:
+        with gpunvme.Kinds(self.filled()[0]) as kinds:
+            kinds.add(1, 0, 51200, 512)
+            kinds._elements[1] = 8  # less than the library knows
+            into = bytearray(64)
+            with self.assertRaises(gpunvme.InvalidError):
+                kinds.read(1, 0, 4, memoryview(into)[:32])
+            self.assertEqual(into, bytes(64))
+
+    def test_adding_beside_reading(self) -> None:
+        storage, data = self.filled()
+        wrong: list[BaseException] = []
+        with gpunvme.Kinds(storage) as kinds:
+
+            def read(number: int) -> None:
+                while True:
+                    into = bytearray(8)
+                    try:
+                        if kinds.read(number, 3, 1, into) == 8 and into == data[24:32]:
+                            return
+                        wrong.append(AssertionError(into))
+                        return
+                    except gpunvme.NotFoundError:
+                        continue
+                    except BaseException as e:
+                        wrong.append(e)
+                        return
+
+            threads = [threading.Thread(target=read, args=(n,)) for n in range(10)]
+            for thread in threads:
+                thread.start()
+            for number in range(10):
+                kinds.add(number, 0, 800, 8)
+            for thread in threads:
+                thread.join()
+        self.assertEqual(wrong, [])
 
 
 class LayerTest(Case):
@@ -58,6 +98,30 @@ class LayerTest(Case):
             self.assertEqual(into, data[4096:8192])
         with self.assertRaises(gpunvme.ClosedError):
             loader.next()
+
+    @on_the_stand_in
+    def test_the_default_stream_is_a_stream(self) -> None:
+        class Default:
+            cuda_stream = 0
+
+        with gpunvme.LayerLoader(self.device(), 4096, 2) as loader:
+            loader.prefetch([(0, 4096)])
+            for stream in (Default(), 0, 1):
+                with self.assertRaises(gpunvme.UnsupportedError):  # there are none without a GPU
+                    loader.next(stream)
+
+    def test_layers_of_a_closed_loader(self) -> None:
+        storage = self.device()
+        for closed in (True, False):
+            loader = gpunvme.LayerLoader(storage, 4096, 2)
+            loader.prefetch([(0, 4096)])
+            layer = loader.next()
+            assert layer is not None
+            view = layer.view("<f4")
+            (loader if closed else storage).close()
+            for gone in (layer, view):
+                with self.assertRaises(gpunvme.ClosedError):
+                    gone.tobytes()
 
     def test_refuses(self) -> None:
         storage = self.device()
@@ -148,6 +212,17 @@ class ProposalTest(Case):
             nvme.write(3, 1, b"y" * 4096)
             nvme.storage.read(3 * 4096 - 1, into := bytearray(2))
             self.assertEqual(into, b"\0y")
+
+    @needs_real
+    def test_a_device_can_be_opened_again_while_its_memory_lives(self) -> None:
+        device = f"sim:file={self.folder() / 'image'},size=1MiB"
+        nvme = gpunvme.NVMeGPU(device, ACCELERATOR)
+        nvme.write(0, 1, b"z" * 512)
+        data = nvme.read_to_gpu(0, 0.5)
+        nvme.close()
+        with gpunvme.NVMeGPU(device, ACCELERATOR) as again:
+            again.read(0, 1, into := bytearray(512))
+        self.assertEqual((data.tobytes()[:512], into), (b"z" * 512, b"z" * 512))
 
     def test_files_have_blocks_of_512_bytes(self) -> None:
         path = self.folder() / "file"

@@ -5,10 +5,14 @@ Layouts: ``dlpack.h`` of DLPack 1.0.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
+import sys
 import threading
 from ctypes import CFUNCTYPE, POINTER, PYFUNCTYPE, Structure, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 from typing import Any, Final
+
+from ._checks import item_bytes
 
 CPU: Final = 1
 CUDA: Final = 2
@@ -16,6 +20,9 @@ CUDA_HOST: Final = 3
 CUDA_MANAGED: Final = 13
 
 _READ_ONLY: Final = 1
+_IS_COPIED: Final = 2
+_LONGEST: Final = 16  # bytes of an element: their bits are a number of 8 bits
+_FOREIGN_ORDER: Final = ">" if sys.byteorder == "little" else "<"
 _CODES: Final = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 
 
@@ -98,9 +105,10 @@ class Imported:
                 raise BufferError(f"DLPack {versioned.major}.{versioned.minor} is not known; 1.x is")
             tensor = versioned.tensor
             self.read_only = bool(versioned.flags & _READ_ONLY)
+            self.copied = bool(versioned.flags & _IS_COPIED)
         elif _capsule_is(self.capsule, b"dltensor"):
             tensor = _Managed.from_address(_capsule_pointer(self.capsule, b"dltensor")).tensor
-            self.read_only = False
+            self.read_only = self.copied = False
         else:
             raise BufferError(f"{type(exporter).__name__}.__dlpack__ gave no DLPack capsule")
         shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
@@ -144,6 +152,22 @@ _destructor = PYFUNCTYPE(None, c_void_p)(_destroy)
 for _callback in (_deleter, _destructor):
     _python.Py_IncRef(ctypes.py_object(_callback))
 
+# What importers call when there is no interpreter any more to run ours: a function of C that takes a word and does nothing.
+_no_deleter: Final = ctypes.cast(ctypes.CDLL(None).labs, c_void_p)
+_ended = False
+
+
+def _end() -> None:
+    """From here on what is exported stays for ever: it may be let go by destructors of C++ after the interpreter."""
+    global _ended
+    with _lock:
+        _ended = True
+        for managed, *_ in _exported.values():
+            managed.deleter = _no_deleter
+
+
+atexit.register(_end)
+
 
 def export(
     owner: Any,
@@ -154,9 +178,11 @@ def export(
     versioned: bool,
 ) -> Any:
     """A capsule of contiguous memory; owner is kept until the importer is done."""
-    code, size = _CODES.get(typestr[1]), int(typestr[2:])
-    if code is None:
+    code, size = _CODES.get(typestr[1]), item_bytes(typestr)
+    if code is None or size is None or size > _LONGEST:
         raise BufferError(f"DLPack has no type for {typestr}")
+    if size > 1 and typestr[0] == _FOREIGN_ORDER:
+        raise BufferError(f"DLPack has no byte order but this machine's: {typestr}")
     sizes = (c_int64 * len(shape))(*shape)
     strides = (c_int64 * len(shape))()
     step = 1
@@ -164,7 +190,6 @@ def export(
         strides[i] = step
         step *= shape[i]
     managed: Any = _Versioned() if versioned else _Managed()
-    managed.deleter = ctypes.cast(_deleter, c_void_p)
     if versioned:
         managed.major, managed.minor = 1, 0
     tensor = managed.tensor
@@ -176,6 +201,7 @@ def export(
     tensor.strides = ctypes.cast(strides, POINTER(c_int64))
     at = ctypes.addressof(managed)
     with _lock:
+        managed.deleter = _no_deleter if _ended else ctypes.cast(_deleter, c_void_p)
         _exported[at] = (managed, sizes, strides, owner)
     # The name has to outlive the capsule: a constant does.
     name = _VERSIONED if versioned else _PLAIN

@@ -1,8 +1,7 @@
-"""Handles of the C library, closed once: by hand, with their owner, or when the interpreter ends."""
+"""Handles of the C library, closed by hand, with their owner, or when the interpreter ends."""
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -11,21 +10,23 @@ from .errors import ClosedError
 
 
 class Handle:
-    """A native handle and who uses it. It is freed when it was closed and nobody retains it any more."""
+    """A native handle. Safe for all threads: the library knows one that was closed, and gives no number twice."""
 
     def __init__(self, native: int, free: Callable[[int], object], what: str) -> None:
         self.native = native
         self._free = free
         self._what = what
-        # Finalizers run on any thread, also on one that holds it.
-        self._lock = threading.RLock()
-        self._retained = 0
         self._closed = False
         self._freed = False
+        self._shown: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def own(self, owner: Any) -> None:
         """Closes it when the owner is collected, or the interpreter ends."""
-        weakref.finalize(owner, self.close)
+        weakref.finalize(owner, self._dropped)
+
+    def show(self, keeper: Any) -> None:
+        """Says who shows memory of the handle's to others: while that lives, the end of the interpreter closes nothing."""
+        self._shown.add(keeper)
 
     @property
     def closed(self) -> bool:
@@ -38,26 +39,14 @@ class Handle:
             raise ClosedError.of(f"{self._what} was closed")
         return self.native
 
-    def retain(self) -> None:
-        with self._lock:
-            if self._closed:
-                raise ClosedError.of(f"{self._what} was closed")
-            self._retained += 1
-
-    def release(self) -> None:
-        with self._lock:
-            self._retained -= 1
-        self._free_unused()
-
     def close(self) -> None:
-        with self._lock:
-            self._closed = True
-        self._free_unused()
-
-    def _free_unused(self) -> None:
-        with self._lock:
-            if not self._closed or self._freed or self._retained > 0:
-                return
+        """It waits for what is under way. One that was interrupted can be called again."""
+        self._closed = True
+        if not self._freed:
+            self._free(self.native)
             self._freed = True
-        # Not under the lock: it waits for what is under way.
-        self._free(self.native)
+
+    def _dropped(self) -> None:
+        # Whoever shows its memory keeps the owner: this is the interpreter's end, and others may look at it still.
+        if not self._shown:
+            self.close()

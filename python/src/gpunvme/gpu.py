@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from ._checks import unsigned, whole
 from .errors import DeniedError, InvalidError, UnsupportedError
 from .memory import DeviceArray
 from .request import Request
@@ -29,28 +30,32 @@ class NVMeGPU:
         block_bytes: int | None = None,
         write: bool | None = None,
     ) -> None:
+        given = None if block_bytes is None else whole(block_bytes, "block_bytes", 1, 2**63)
         self.storage = _open(uri, accelerator, write)
-        self.block_bytes = block_bytes or self.storage.block_bytes
+        self.block_bytes = given or self.storage.block_bytes
 
     def read(self, lba: int, count: int, gpu_ptr: Any) -> int:
         """Reads count blocks from lba on to an address or any memory, waits, and says how many bytes."""
-        return self.storage.read(lba * self.block_bytes, gpu_ptr, count * self.block_bytes)
+        return self.storage.read(*self._range(lba, gpu_ptr, count))
 
     def write(self, lba: int, count: int, gpu_ptr: Any) -> int:
         """Writes count blocks from lba on, waits, and says how many bytes."""
-        return self.storage.write(lba * self.block_bytes, gpu_ptr, count * self.block_bytes)
+        return self.storage.write(*self._range(lba, gpu_ptr, count))
 
     def read_async(self, lba: int, count: int, gpu_ptr: Any, stream: Any = None) -> Request:
         """Reads without waiting."""
-        return self.storage.submit_read(lba * self.block_bytes, gpu_ptr, count * self.block_bytes, stream)
+        return self.storage.submit_read(*self._range(lba, gpu_ptr, count), stream)
 
     def write_async(self, lba: int, count: int, gpu_ptr: Any, stream: Any = None) -> Request:
         """Writes without waiting."""
-        return self.storage.submit_write(lba * self.block_bytes, gpu_ptr, count * self.block_bytes, stream)
+        return self.storage.submit_write(*self._range(lba, gpu_ptr, count), stream)
 
     def read_to_gpu(self, lba: int, size_mb: float) -> DeviceArray:
         """Reads so many MiB into new GPU memory."""
-        return self.storage.read_array(lba * self.block_bytes, int(size_mb * _MIB))
+        return self.storage.read_array(unsigned(lba, "lba") * self.block_bytes, int(size_mb * _MIB))
+
+    def _range(self, lba: int, gpu_ptr: Any, count: int) -> tuple[int, Any, int]:
+        return unsigned(lba, "lba") * self.block_bytes, gpu_ptr, unsigned(count, "count") * self.block_bytes
 
     def flush(self) -> None:
         """What was written is on stable storage when this returns."""

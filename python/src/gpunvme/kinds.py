@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from array import array
 from collections.abc import Iterable
 from ctypes import byref, c_int32, c_uint64, c_void_p
 from typing import Any
 
 from . import _native
+from ._checks import signed, unsigned
 from ._handle import Handle
-from .memory import region
+from .errors import NotFoundError
+from .memory import Region, region
 from .storage import Storage
 
 
@@ -27,37 +30,42 @@ class Kinds:
         self._storage = storage
         self._handle = Handle(native.value, library.gpunvme_kinds_close, "the kinds")
         self._handle.own(self)
+        self._lock = threading.Lock()
         self._elements: dict[int, int] = {}
 
     def add(self, number: int, offset: int, bytes: int, element: int) -> None:
         """Says where a kind lies; bytes is a multiple of element."""
-        _native.check(_native.lib().gpunvme_kinds_add(self._handle.open, number, offset, bytes, element))
-        self._elements[number] = element
+        number = signed(number, "a kind's number")
+        offset, bytes = unsigned(offset, "offset"), unsigned(bytes, "bytes")
+        element = unsigned(element, "element")
+        with self._lock:
+            _native.check(_native.lib().gpunvme_kinds_add(self._handle.open, number, offset, bytes, element))
+            self._elements[number] = element
 
     def read(self, number: int, index: int, elements: int, into: Any) -> int:
         """Reads elements of one kind from index on, waits, and says how many bytes that are."""
-        nbytes = self._bytes(number, elements)
-        target = region(into, nbytes, writable=True)
-        target.settle()
-        _native.check(
-            _native.lib().gpunvme_kinds_read(self._handle.open, number, index, elements, target.address)
-        )
-        return nbytes
+        return self.read_many([(number, index, elements)], into)
 
     def read_many(self, runs: Iterable[tuple[int, int, int]], into: Any) -> int:
         """Reads ``(number, index, elements)``, many at once, one behind the other in memory."""
         numbers, indexes, elements = array("i"), array("Q"), array("Q")
         nbytes = 0
         for number, index, count in runs:
+            number, count = signed(number, "a kind's number"), unsigned(count, "elements")
             numbers.append(number)
-            indexes.append(index)
+            indexes.append(unsigned(index, "index"))
             elements.append(count)
-            nbytes += self._bytes(number, count)
-        n = len(numbers)
-        if n == 0:
+            nbytes += count * self._element(number)
+        if not numbers:
             return 0
         target = region(into, nbytes, writable=True)
         target.settle()
+        self._read(numbers, indexes, elements, target)
+        return nbytes
+
+    def _read(self, numbers: array[int], indexes: array[int], elements: array[int], target: Region) -> None:
+        n = len(numbers)
+        # The library knows how much room there is: it never trusts what is known of the elements here.
         _native.check(
             _native.lib().gpunvme_kinds_read_many(
                 self._handle.open,
@@ -66,10 +74,17 @@ class Kinds:
                 (c_uint64 * n).from_buffer(elements),
                 n,
                 target.address,
-                nbytes,
+                target.nbytes,
             )
         )
-        return nbytes
+
+    def _element(self, number: int) -> int:
+        self._handle.open
+        with self._lock:
+            element = self._elements.get(number)
+        if element is None:
+            raise NotFoundError.of(f"no kind {number}: there are {sorted(self._elements)[:8]}")
+        return element
 
     def close(self) -> None:
         self._handle.close()
@@ -79,9 +94,3 @@ class Kinds:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _bytes(self, number: int, elements: int) -> int:
-        if elements < 0:
-            raise ValueError(f"elements has to be 0 or more: {elements}")
-        # An unknown kind is the library's to refuse: no byte is moved.
-        return elements * self._elements.get(number, 0)

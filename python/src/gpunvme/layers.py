@@ -8,10 +8,26 @@ from ctypes import byref, c_uint64, c_void_p
 from typing import Any
 
 from . import _native
+from ._checks import unsigned
 from ._handle import Handle
 from .errors import NotFoundError
-from .memory import DeviceArray, region, stream_handle
+from .memory import DeviceArray, Keeper, region, stream_handle
 from .storage import Storage
+
+
+class _Lent(Keeper):
+    """Keeps the ring of a loader, until somebody closes it or its storage."""
+
+    __slots__ = ("_loader",)
+
+    def __init__(self, loader: LayerLoader) -> None:
+        self._loader = loader
+        for handle in loader._handles():
+            handle.show(self)
+
+    def require(self) -> None:
+        for handle in self._loader._handles():
+            handle.open
 
 
 class LayerLoader:
@@ -24,9 +40,9 @@ class LayerLoader:
     def __init__(self, storage: Storage, max_layer_bytes: int, pipeline_depth: int) -> None:
         library = _native.lib()
         native = c_void_p()
-        _native.check(
-            library.gpunvme_layer_loader_init(storage._handle.open, max_layer_bytes, pipeline_depth, byref(native))
-        )
+        longest = unsigned(max_layer_bytes, "max_layer_bytes")
+        depth = unsigned(pipeline_depth, "pipeline_depth", 32)
+        _native.check(library.gpunvme_layer_loader_init(storage._handle.open, longest, depth, byref(native)))
         assert native.value is not None
         self._storage = storage  # stays open longer
         self._handle = Handle(native.value, library.gpunvme_layer_loader_destroy, "the layer loader")
@@ -34,6 +50,7 @@ class LayerLoader:
 
     def load(self, offset: int, into: Any, bytes: int | None = None) -> int:
         """Reads one layer to memory of the caller, waits, and says how many bytes."""
+        offset = unsigned(offset, "offset")
         target = region(into, bytes, writable=True)
         target.settle()
         native = self._handle.open
@@ -47,8 +64,8 @@ class LayerLoader:
         """Says which ``(offset, bytes)`` :meth:`next` gives next; they are read ahead. Does not wait."""
         offsets, lengths = array("Q"), array("Q")
         for offset, nbytes in layers:
-            offsets.append(offset)
-            lengths.append(nbytes)
+            offsets.append(unsigned(offset, "offset"))
+            lengths.append(unsigned(nbytes, "bytes"))
         n = len(offsets)
         if n:
             _native.check(
@@ -61,7 +78,8 @@ class LayerLoader:
         """The next layer, in the ring, or None when none was named any more.
 
         It is valid until the next call of this method. With a stream, the stream waits for the data, and the slot
-        is used again when the stream has come so far at the next call; without one this waits for the data.
+        is used again when the stream has come so far at the next call; without one this waits for the data. PyTorch's
+        default stream, and 0, are a stream as others are.
         """
         native = self._handle.open
         library = _native.lib()
@@ -78,14 +96,15 @@ class LayerLoader:
                 _native.check(call())
         except NotFoundError:
             return None
-        return DeviceArray(
-            self._storage._handle, address.value, nbytes.value, self._storage.on_gpu, keep=self
-        )
+        return DeviceArray(address.value, nbytes.value, self._storage.on_gpu, keep=_Lent(self))
 
     def __iter__(self) -> Iterator[DeviceArray]:
         """The layers that were named, each valid until the next one."""
         while (layer := self.next()) is not None:
             yield layer
+
+    def _handles(self) -> tuple[Handle, Handle]:
+        return self._handle, self._storage._handle
 
     def close(self) -> None:
         self._handle.close()

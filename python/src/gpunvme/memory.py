@@ -9,12 +9,10 @@ import sys
 import weakref
 from collections.abc import Callable, Sequence
 from ctypes import POINTER, PYFUNCTYPE, Structure, c_char_p, c_int, c_ssize_t, c_uint64, c_void_p, py_object
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from . import _cuda, _dlpack, _native
-
-if TYPE_CHECKING:
-    from ._handle import Handle
+from ._checks import item_bytes, unsigned
 
 _NOTHING: Final[Callable[[], None]] = lambda: None  # noqa: E731
 
@@ -78,8 +76,8 @@ def region(memory: Any, nbytes: int | None = None, *, writable: bool) -> Region:
     addresses: int, or what turns into one (a ``DeviceAllocation`` of PyCUDA), with nbytes. Memory has to be
     contiguous; strides and other layouts raise BufferError.
     """
-    if nbytes is not None and nbytes < 0:
-        raise ValueError(f"bytes has to be 0 or more: {nbytes}")
+    if nbytes is not None:
+        nbytes = unsigned(nbytes, "bytes")
     found = _find(memory, writable)
     if found is None:
         address = _address(memory)
@@ -111,6 +109,8 @@ def _find(memory: Any, writable: bool) -> Region | None:
         imported = _dlpack.Imported(memory)
         if writable and imported.read_only:
             raise BufferError(f"{type(memory).__name__} is read-only")
+        if writable and imported.copied:
+            raise BufferError(f"{type(memory).__name__} shows a copy of its memory, which would be read into instead")
         address = imported.address
         settle = (lambda: _cuda.synchronize(1, address)) if imported.on_gpu else _NOTHING
         return Region(address, imported.nbytes, (memory, imported), settle)
@@ -138,16 +138,19 @@ def _cuda_array(memory: Any, interface: dict[str, Any], writable: bool) -> Regio
     if interface.get("mask") is not None:
         raise BufferError(f"{type(memory).__name__} has a mask")
     shape = tuple(interface["shape"])
-    item = int(interface["typestr"][2:])
+    item = item_bytes(interface["typestr"])
+    if item is None:
+        raise BufferError(f"{type(memory).__name__} is of type {interface['typestr']!r}, which is no plain memory")
     strides = interface.get("strides")
     if not _dlpack.contiguous(shape, None if strides is None else tuple(strides), item):
         raise BufferError(f"memory has to be contiguous: shape {shape}, strides {strides}")
     address, read_only = interface["data"]
     if writable and read_only:
         raise BufferError(f"{type(memory).__name__} is read-only")
+    address = unsigned(address or 0, "an address")
     stream = interface.get("stream")
-    settle = _NOTHING if stream is None else (lambda: _cuda.synchronize(int(stream), int(address)))
-    return Region(int(address or 0), item * math.prod(shape), memory, settle)
+    settle = _NOTHING if stream is None else (lambda: _cuda.synchronize(int(stream), address))
+    return Region(address, item * math.prod(shape), memory, settle)
 
 
 def _address(memory: Any) -> int:
@@ -162,20 +165,67 @@ def _address(memory: Any) -> int:
     return address
 
 
+# CU_STREAM_LEGACY: the default stream by a name of its own. The C library takes 0 for no stream.
+_DEFAULT_STREAM: Final = 1
+
+
 def stream_handle(stream: Any) -> int:
-    """The CUstream of a stream of PyTorch, CuPy, PyCUDA or CUDA's own Python package, or an int."""
+    """The CUstream of a stream of PyTorch, CuPy, PyCUDA or CUDA's own Python package, or an int. 0 is the default stream."""
+    return unsigned(_stream_handle(stream), "a stream") or _DEFAULT_STREAM
+
+
+def _stream_handle(stream: Any) -> Any:
     protocol = getattr(stream, "__cuda_stream__", None)
     if protocol is not None:
-        return int((protocol() if callable(protocol) else protocol)[1])
+        return (protocol() if callable(protocol) else protocol)[1]
     for name in ("cuda_stream", "ptr", "handle"):
         value = getattr(stream, name, None)
         if value is not None:
-            return int(value)
-    return int(stream)
+            return value
+    return stream if isinstance(stream, (str, numbers.Number)) else int(stream)
+
+
+# ---- memory of the accelerator
+
+# What memory is taken from, by accelerator: a storage that nothing is read from, and that is never closed, since what is seen by
+# NumPy and PyTorch has to outlive all others, and the end of the interpreter. Its file is one that every process has.
+_OWNER: Final = b"file:/proc/self/exe?path=mmap"
+_owners: dict[bytes, int] = {}
+
+
+def _owner(on_gpu: bool) -> int:
+    kind = b"gpu" if on_gpu else b"cpu"
+    there = _owners.get(kind)
+    if there is not None:
+        return there
+    library = _native.lib()
+    opened = c_void_p()
+    _native.check(library.gpunvme_open(_OWNER, kind, 0, ctypes.byref(opened)))
+    assert opened.value is not None
+    there = _owners.setdefault(kind, opened.value)
+    if there != opened.value:  # another thread was first
+        library.gpunvme_close(opened)
+    return there
+
+
+class Keeper:
+    """What keeps a piece of memory."""
+
+    __slots__ = ("__weakref__",)
+
+    def require(self) -> None:
+        """Raises ClosedError if it is gone all the same."""
+
+
+class _Owned(Keeper):
+    """Frees a piece of memory, but not when the interpreter ends: somebody may look at it still."""
+
+    def __init__(self, owner: int, address: int) -> None:
+        weakref.finalize(self, _native.lib().gpunvme_free, owner, address).atexit = False
 
 
 class DeviceArray:
-    """Memory of a storage's accelerator, freed when nothing uses it any more.
+    """Memory of an accelerator, freed when nothing uses it any more, whether or not the storage it came by is open.
 
     On a GPU it has ``__cuda_array_interface__`` (CuPy, Numba, PyTorch take it), on the CPU stand-in
     ``__array_interface__`` (``numpy.asarray`` takes it) and, from Python 3.12, the buffer protocol; DLPack on both.
@@ -183,58 +233,57 @@ class DeviceArray:
 
     def __init__(
         self,
-        handle: Handle,
         address: int,
         nbytes: int,
         on_gpu: bool,
         shape: Sequence[int] | None = None,
         dtype: str = "|u1",
-        keep: Any = None,
+        keep: Keeper | None = None,
     ) -> None:
-        self._handle = handle
         self._keep = keep
         self._on_gpu = on_gpu
         self.address = address
         self.nbytes = nbytes
         self.dtype = dtype
-        item = _item(dtype)
+        item = item_bytes(dtype)
+        if item is None:
+            raise ValueError(f"a type is written as in numpy's typestr, such as '<f4': {dtype!r}")
         if shape is None:
             if nbytes % item != 0:
                 raise ValueError(f"{nbytes} bytes are no whole number of {dtype}")
             shape = (nbytes // item,)
-        self.shape: tuple[int, ...] = tuple(shape)
+        self.shape: tuple[int, ...] = tuple(unsigned(length, "a shape's length") for length in shape)
         if math.prod(self.shape) * item != nbytes:
             raise ValueError(f"shape {self.shape} of {dtype} has not {nbytes} bytes")
 
     @classmethod
     def allocate(
-        cls, handle: Handle, nbytes: int, on_gpu: bool, shape: Sequence[int] | None = None, dtype: str = "|u1"
+        cls, nbytes: int, on_gpu: bool, shape: Sequence[int] | None = None, dtype: str = "|u1"
     ) -> DeviceArray:
-        """Takes zeroed memory of the storage; the storage is closed when that is free again."""
-        address = c_uint64()
-        array = cls(handle, 0, nbytes, on_gpu, shape, dtype)
-        handle.retain()
-        try:
-            _native.check(_native.lib().gpunvme_allocate(handle.open, nbytes, ctypes.byref(address)))
-        except BaseException:
-            handle.release()
-            raise
-        array.address = address.value
-        array._keep = _Owned(handle, address.value)
+        """Takes zeroed memory; of 0 bytes none, at the address 0."""
+        array = cls(0, unsigned(nbytes, "bytes"), on_gpu, shape, dtype)
+        if array.nbytes:
+            owner = _owner(on_gpu)
+            address = c_uint64()
+            _native.check(_native.lib().gpunvme_allocate(owner, array.nbytes, ctypes.byref(address)))
+            array.address = address.value
+            array._keep = _Owned(owner, address.value)
         return array
 
     def view(self, dtype: str, shape: Sequence[int] | None = None) -> DeviceArray:
         """The same memory as another type ("<f2", "<f4", "|u1") or shape."""
-        return DeviceArray(self._handle, self.address, self.nbytes, self._on_gpu, shape, dtype, self._keep or self)
+        return DeviceArray(self.address, self.nbytes, self._on_gpu, shape, dtype, self._keep)
 
     def tobytes(self) -> bytes:
         """A copy in host memory."""
         text = bytearray(self.nbytes)
         if self.nbytes:
+            if self._keep is not None:
+                self._keep.require()
             host = (ctypes.c_char * self.nbytes).from_buffer(text)
-            address = ctypes.addressof(host)
+            owner = _owner(self._on_gpu)
             _native.check(
-                _native.lib().gpunvme_copy_to_host(self._handle.native, address, self.address, self.nbytes)
+                _native.lib().gpunvme_copy_to_host(owner, ctypes.addressof(host), self.address, self.nbytes)
             )
         return bytes(text)
 
@@ -255,7 +304,9 @@ class DeviceArray:
     def __array_interface__(self) -> dict[str, Any]:
         if self._on_gpu:
             raise AttributeError("this memory is a GPU's; tobytes() copies it")
-        return self._interface() | {"version": 3}
+        # NumPy takes the address 0 for an error.
+        nothing = {} if self.nbytes else {"data": bytearray(1)}
+        return self._interface() | {"version": 3} | nothing
 
     def _interface(self) -> dict[str, Any]:
         return {"shape": self.shape, "typestr": self.dtype, "data": (self.address, False), "strides": None}
@@ -263,6 +314,8 @@ class DeviceArray:
     def __buffer__(self, flags: int) -> memoryview:
         if self._on_gpu:
             raise BufferError("this memory is a GPU's; tobytes() copies it")
+        if self.nbytes == 0:
+            return memoryview(bytearray())
         host = (ctypes.c_char * self.nbytes).from_address(self.address)
         host._owner = self  # type: ignore[attr-defined]
         return memoryview(host).cast("B")
@@ -284,21 +337,3 @@ class DeviceArray:
             raise BufferError("this memory is shown as it is: not copied, and not on another device")
         versioned = max_version is not None and max_version[0] >= 1
         return _dlpack.export(self, self.address, self.shape, self.dtype, device, versioned)
-
-
-class _Owned:
-    """Frees a piece of a storage's memory."""
-
-    def __init__(self, handle: Handle, address: int) -> None:
-        weakref.finalize(self, _Owned._free, handle, address)
-
-    @staticmethod
-    def _free(handle: Handle, address: int) -> None:
-        _native.lib().gpunvme_free(handle.native, address)
-        handle.release()
-
-
-def _item(dtype: str) -> int:
-    if len(dtype) < 3 or dtype[0] not in "<|>=" or not dtype[2:].isdigit() or int(dtype[2:]) == 0:
-        raise ValueError(f"a type is written as in numpy's typestr, such as '<f4': {dtype!r}")
-    return int(dtype[2:])

@@ -12,6 +12,7 @@ from ctypes import byref, c_void_p
 from typing import Any, NamedTuple
 
 from . import _native
+from ._checks import unsigned
 from ._handle import Handle
 from .memory import DeviceArray, Region, region, stream_handle
 from .request import Request
@@ -40,7 +41,7 @@ class _Transfer:
         for entry in ranges:
             if not 2 <= len(entry) <= 3:
                 raise TypeError(f"a range is (offset, memory) or (offset, memory, bytes), not {entry!r}")
-            offset = _unsigned(entry[0], "offset")
+            offset = unsigned(entry[0], "offset")
             found: Region = region(entry[1], entry[2] if len(entry) == 3 else None, writable=writable)
             if found.nbytes == 0:
                 continue
@@ -69,7 +70,7 @@ class Storage:
         library = _native.lib()
         self.uri = os.fspath(uri)
         native = c_void_p()
-        kind = None if accelerator is None else accelerator.encode()
+        kind = _native.accelerator(accelerator)
         flags = _native.WRITE if write else 0
         _native.check(library.gpunvme_open(_native.encoded(uri), kind, flags, byref(native)))
         assert native.value is not None
@@ -165,8 +166,9 @@ class Storage:
     # ---- memory
 
     def allocate(self, bytes: int, dtype: str = "|u1", shape: Sequence[int] | None = None) -> DeviceArray:
-        """Zeroed, page-aligned memory of the accelerator. It keeps the storage's memory alive, not its I/O."""
-        return DeviceArray.allocate(self._handle, bytes, self.on_gpu, shape, dtype)
+        """Zeroed, page-aligned memory of the accelerator, which outlives the storage."""
+        self._handle.open
+        return DeviceArray.allocate(bytes, self.on_gpu, shape, dtype)
 
     # ---- the end
 
@@ -175,7 +177,7 @@ class Storage:
         return self._handle.closed
 
     def close(self) -> None:
-        """Ends what is under way, which fails as cancelled, and closes. Arrays of :meth:`allocate` stay valid."""
+        """Ends what is under way, which fails as cancelled, and closes the file or SSD. Arrays of :meth:`allocate` stay valid."""
         with self._lock:
             requests = list(self._requests)
         for request in requests:
@@ -244,10 +246,3 @@ class Storage:
         with self._lock:
             self._requests.add(request)
         return request
-
-
-def _unsigned(value: Any, what: str) -> int:
-    number = int(value)
-    if number != value or not 0 <= number < 2**63:
-        raise ValueError(f"{what} has to be a whole number of 0 or more: {value!r}")
-    return number
