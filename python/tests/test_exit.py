@@ -145,7 +145,9 @@ class LastLookTest(Case):
 
                         def keep(array):
                             capsule = array.__dlpack__(max_version={version})
-                            name, kind = (b"dltensor_versioned", _dlpack._Versioned) if {version} else (b"dltensor", _dlpack._Managed)
+                            name, kind = b"dltensor", _dlpack._Managed
+                            if {version}:
+                                name, kind = b"dltensor_versioned", _dlpack._Versioned
                             at = _dlpack._capsule_pointer(capsule, name)
                             rename = ctypes.pythonapi.PyCapsule_SetName
                             rename.argtypes = (ctypes.py_object, ctypes.c_char_p)

@@ -79,7 +79,7 @@ class InterruptTest(Case):
     def test_kinds(self) -> None:
         # Nothing ends it: it is over when it is seen.
         uri = "sim:size=1MiB,latency=2s"
-        prepare = f"storage = gpunvme.Storage('{uri}', ACCELERATOR); kinds = gpunvme.Kinds(storage); kinds.add(1, 0, 512, 8)"
+        prepare = f"kinds = gpunvme.Kinds(gpunvme.Storage('{uri}', ACCELERATOR)); kinds.add(1, 0, 512, 8)"
         self.interrupted("kinds.read(1, 0, 64, into)", prepare, "kinds.read(1, 0, 1, into)")
 
 

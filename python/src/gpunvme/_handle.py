@@ -25,7 +25,7 @@ class Handle:
         weakref.finalize(owner, self._dropped)
 
     def show(self, keeper: Any) -> None:
-        """Says who shows memory of the handle's to others: while that lives, the end of the interpreter closes nothing."""
+        """While who shows the handle's memory to others lives, the end of the interpreter does not close it."""
         self._shown.add(keeper)
 
     @property

@@ -225,10 +225,10 @@ def encoded(text: str | os.PathLike[str]) -> bytes:
 
 def accelerator(name: str | None) -> bytes | None:
     """The name of an accelerator as the C library takes it."""
-    return None if name is None else _text(name, "an accelerator")
+    return None if name is None else _without_null(name, "an accelerator")
 
 
-def _text(text: str, what: str) -> bytes:
+def _without_null(text: str, what: str) -> bytes:
     plain = text.encode()
     if b"\0" in plain:
         raise ValueError(f"{what} has no null characters in it: {text!r}")
@@ -237,9 +237,9 @@ def _text(text: str, what: str) -> bytes:
 
 def start(java_home: str | None = None, options: list[str] | None = None) -> None:
     """Starts the Java virtual machine, which other calls do by themselves: for those who want to say how."""
-    given = [_text(o, "an option") for o in options or []]
+    given = [_without_null(o, "an option") for o in options or []]
     array = (c_char_p * len(given))(*given) if given else None
-    home = _text(java_home, "a folder") if java_home else None
+    home = _without_null(java_home, "a folder") if java_home else None
     check(lib().gpunvme_start(home, array, len(given)))
 
 

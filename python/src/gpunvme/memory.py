@@ -170,7 +170,10 @@ _DEFAULT_STREAM: Final = 1
 
 
 def stream_handle(stream: Any) -> int:
-    """The CUstream of a stream of PyTorch, CuPy, PyCUDA or CUDA's own Python package, or an int. 0 is the default stream."""
+    """The CUstream of a stream of PyTorch, CuPy, PyCUDA or CUDA's own Python package, or an int.
+
+    0, which is the default stream, comes as CUDA's other name for it.
+    """
     return unsigned(_stream_handle(stream), "a stream") or _DEFAULT_STREAM
 
 
@@ -187,8 +190,8 @@ def _stream_handle(stream: Any) -> Any:
 
 # ---- memory of the accelerator
 
-# What memory is taken from, by accelerator: a storage that nothing is read from, and that is never closed, since what is seen by
-# NumPy and PyTorch has to outlive all others, and the end of the interpreter. Its file is one that every process has.
+# What memory is taken from, by accelerator: a storage that nothing is read from, and that is never closed, since what
+# NumPy and PyTorch see has to outlive all others, and the end of the interpreter. Its file is one that every process has.
 _OWNER: Final = b"file:/proc/self/exe?path=mmap"
 _owners: dict[bytes, int] = {}
 

@@ -177,7 +177,10 @@ class Storage:
         return self._handle.closed
 
     def close(self) -> None:
-        """Ends what is under way, which fails as cancelled, and closes the file or SSD. Arrays of :meth:`allocate` stay valid."""
+        """Ends what is under way, which fails as cancelled, and closes the file or SSD.
+
+        Arrays of :meth:`allocate` and :meth:`read_array` live on.
+        """
         with self._lock:
             requests = list(self._requests)
         for request in requests:

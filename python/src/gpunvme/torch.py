@@ -332,10 +332,10 @@ class SampleDataset(IterableDataset[Any]):
     def set_epoch(self, epoch: int) -> None:
         """Says which random order is next: that of seed and epoch, whoever reads it.
 
-        Without it each iteration has another order. In this process the next epoch's; in workers of a DataLoader, which get
-        a copy of this object for each iteration, one of seed and of the number that PyTorch draws for the iteration from
-        the loader's ``generator`` (or its default one: ``torch.manual_seed``). With ``persistent_workers`` the copies live
-        on: they count epochs by themselves, and do not learn what is said here later.
+        Without it each iteration has another order. In this process the next epoch's; in workers of a DataLoader, which
+        get a copy of this object for each iteration, one of seed and of the number that PyTorch draws for the iteration
+        from the loader's ``generator`` (or its default one: ``torch.manual_seed``). With ``persistent_workers`` the
+        copies live on: they count epochs by themselves, and do not learn what is said here later.
         """
         self.epoch = epoch
         self._epoch_was_set = True
@@ -345,7 +345,7 @@ class SampleDataset(IterableDataset[Any]):
         device = torch.device("cpu") if self.device is None and worker is not None else _device(self.device)
         storage = self._open(device)
         # At once, not by the first sample: the copies of workers count epochs alike.
-        order = self._order(storage)
+        order = self._order(storage, worker)
         if worker is not None:
             order = order[worker.id :: worker.num_workers]
         return self._stream(storage, order, device)
@@ -387,7 +387,7 @@ class SampleDataset(IterableDataset[Any]):
             self._storage_pid = os.getpid()
         return self._storage
 
-    def _order(self, storage: Storage) -> Sequence[int]:
+    def _order(self, storage: Storage, worker: Any) -> Sequence[int]:
         count = self.count
         if count is None:
             assert self.sample_bytes is not None
@@ -400,7 +400,6 @@ class SampleDataset(IterableDataset[Any]):
         if self.seed is not None:
             order = list(order)
             # The same in all workers: each takes its share of one order. So is what their seeds begin with.
-            worker = get_worker_info()
             drawn = "" if worker is None or self._epoch_was_set else f"/{worker.seed - worker.id}"
             random.Random(f"{self.seed}/{self.epoch}{drawn}").shuffle(order)
             self.epoch += 1
