@@ -97,7 +97,10 @@ if [ -f capi/target/libgpunvme.so ] && [ -d capi/target/app ]; then
   find_jdk && export GPUNVME_JAVA_HOME=$JDK_HOME
   (unset GPUNVME_LIBRARY && "$python" python/tests/report.py python) || echo 'FAIL python: no test ran, or the process died'
   if [ -e /dev/nvidiactl ]; then
-    "$python" python/tests/report.py python-gpu gpu_test.py || echo 'FAIL python-gpu: no test ran, or the process died'
+    for tests in gpu_test.py 'test_*.py'; do
+      GPUNVME_TEST_ACCELERATOR=gpu "$python" python/tests/report.py python-gpu "$tests" ||
+        echo "FAIL python-gpu: no test of $tests ran, or the process died"
+    done
   else
     echo 'SKIP python-gpu: no NVIDIA driver (/dev/nvidiactl)'
   fi

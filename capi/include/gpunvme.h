@@ -197,15 +197,13 @@ GPUNVME_API int gpunvme_copy_from_host(gpunvme_storage *storage, uint64_t addres
 
 /*
  * Memory that belongs to no storage: it stays until it is freed, whatever is closed meanwhile. Nothing may be at work in it then.
- * accelerator: as for gpunvme_open.
+ * accelerator: as for gpunvme_open, the same in all calls for one address.
  */
-typedef struct gpunvme_memory gpunvme_memory;
-GPUNVME_API int gpunvme_memory_allocate(
-    const char *accelerator, uint64_t bytes, gpunvme_memory **memory, uint64_t *address);
-GPUNVME_API int gpunvme_memory_free(gpunvme_memory *memory);
-GPUNVME_API int gpunvme_memory_copy_to_host(gpunvme_memory *memory, void *host, uint64_t address, uint64_t bytes);
+GPUNVME_API int gpunvme_memory_allocate(const char *accelerator, uint64_t bytes, uint64_t *address);
+GPUNVME_API int gpunvme_memory_free(const char *accelerator, uint64_t address);
+GPUNVME_API int gpunvme_memory_copy_to_host(const char *accelerator, void *host, uint64_t address, uint64_t bytes);
 GPUNVME_API int gpunvme_memory_copy_from_host(
-    gpunvme_memory *memory, uint64_t address, const void *host, uint64_t bytes);
+    const char *accelerator, uint64_t address, const void *host, uint64_t bytes);
 
 /* ---- kinds: named or numbered lists of elements of the same length */
 

@@ -359,10 +359,9 @@ int gpunvme_explain(gpunvme_storage *storage, char *text, size_t capacity, size_
 static size_t allocated; // pieces, for the tests
 size_t fake_allocated(void) { return allocated; }
 
-int gpunvme_allocate(gpunvme_storage *storage, uint64_t bytes, uint64_t *address) {
-  FIND(o, storage, STORAGE);
+static int allocate(object *owner, uint64_t bytes, uint64_t *address) {
   object *m = calloc(1, sizeof *m);
-  m->type = MEMORY, m->storage = o;
+  m->type = MEMORY, m->storage = owner;
   m->data = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
   if (m->data == NULL) return failed(GPUNVME_ERROR_MEMORY, ENOMEM, "no %llu bytes", (unsigned long long)bytes);
   memset(m->data, 0, bytes);
@@ -371,10 +370,9 @@ int gpunvme_allocate(gpunvme_storage *storage, uint64_t bytes, uint64_t *address
   __atomic_add_fetch(&allocated, 1, __ATOMIC_RELAXED);
   return GPUNVME_OK;
 }
-int gpunvme_free(gpunvme_storage *storage, uint64_t address) {
-  FIND(o, storage, STORAGE);
+static int release(object *owner, uint64_t address) {
   for (size_t i = 1; i < used; i++) {
-    if (handles[i]->type == MEMORY && handles[i]->storage == o && (uint64_t)(uintptr_t)handles[i]->data == address) {
+    if (handles[i]->type == MEMORY && handles[i]->storage == owner && (uint64_t)(uintptr_t)handles[i]->data == address) {
       handles[i]->type = FREE;
       memset(handles[i]->data, 0xEE, 16); // whoever looks at it still is to see that
       free(handles[i]->data);
@@ -385,6 +383,15 @@ int gpunvme_free(gpunvme_storage *storage, uint64_t address) {
   }
   return failed(GPUNVME_ERROR_INVALID, 0, "no memory at %#llx", (unsigned long long)address);
 }
+
+int gpunvme_allocate(gpunvme_storage *storage, uint64_t bytes, uint64_t *address) {
+  FIND(o, storage, STORAGE);
+  return allocate(o, bytes, address);
+}
+int gpunvme_free(gpunvme_storage *storage, uint64_t address) {
+  FIND(o, storage, STORAGE);
+  return release(o, address);
+}
 int gpunvme_copy_to_host(gpunvme_storage *storage, void *host, uint64_t address, uint64_t bytes) {
   FIND(o, storage, STORAGE);
   if (o) memcpy(host, (void *)(uintptr_t)address, bytes);
@@ -393,6 +400,24 @@ int gpunvme_copy_to_host(gpunvme_storage *storage, void *host, uint64_t address,
 int gpunvme_copy_from_host(gpunvme_storage *storage, uint64_t address, const void *host, uint64_t bytes) {
   FIND(o, storage, STORAGE);
   if (o) memcpy((void *)(uintptr_t)address, host, bytes);
+  return GPUNVME_OK;
+}
+int gpunvme_memory_allocate(const char *accelerator, uint64_t bytes, uint64_t *address) {
+  (void)accelerator;
+  return allocate(NULL, bytes, address);
+}
+int gpunvme_memory_free(const char *accelerator, uint64_t address) {
+  (void)accelerator;
+  return release(NULL, address);
+}
+int gpunvme_memory_copy_to_host(const char *accelerator, void *host, uint64_t address, uint64_t bytes) {
+  (void)accelerator;
+  memcpy(host, (void *)(uintptr_t)address, bytes);
+  return GPUNVME_OK;
+}
+int gpunvme_memory_copy_from_host(const char *accelerator, uint64_t address, const void *host, uint64_t bytes) {
+  (void)accelerator;
+  memcpy((void *)(uintptr_t)address, host, bytes);
   return GPUNVME_OK;
 }
 

@@ -190,25 +190,9 @@ def _stream_handle(stream: Any) -> Any:
 
 # ---- memory of the accelerator
 
-# What memory is taken from, by accelerator: a storage that nothing is read from, and that is never closed, since what
-# NumPy and PyTorch see has to outlive all others, and the end of the interpreter. Its file is one that every process has.
-_OWNER: Final = b"file:/proc/self/exe?path=mmap"
-_owners: dict[bytes, int] = {}
-
-
-def _owner(on_gpu: bool) -> int:
-    kind = b"gpu" if on_gpu else b"cpu"
-    there = _owners.get(kind)
-    if there is not None:
-        return there
-    library = _native.lib()
-    opened = c_void_p()
-    _native.check(library.gpunvme_open(_OWNER, kind, 0, ctypes.byref(opened)))
-    assert opened.value is not None
-    there = _owners.setdefault(kind, opened.value)
-    if there != opened.value:  # another thread was first
-        library.gpunvme_close(opened)
-    return there
+def _kind(on_gpu: bool) -> bytes:
+    """Whose memory it is."""
+    return b"gpu" if on_gpu else b"cpu"
 
 
 class Keeper:
@@ -223,8 +207,8 @@ class Keeper:
 class _Owned(Keeper):
     """Frees a piece of memory, but not when the interpreter ends: somebody may look at it still."""
 
-    def __init__(self, owner: int, address: int) -> None:
-        weakref.finalize(self, _native.lib().gpunvme_free, owner, address).atexit = False
+    def __init__(self, kind: bytes, address: int) -> None:
+        weakref.finalize(self, _native.lib().gpunvme_memory_free, kind, address).atexit = False
 
 
 class DeviceArray:
@@ -266,11 +250,11 @@ class DeviceArray:
         """Takes zeroed memory; of 0 bytes none, at the address 0."""
         array = cls(0, unsigned(nbytes, "bytes"), on_gpu, shape, dtype)
         if array.nbytes:
-            owner = _owner(on_gpu)
+            kind = _kind(on_gpu)
             address = c_uint64()
-            _native.check(_native.lib().gpunvme_allocate(owner, array.nbytes, ctypes.byref(address)))
+            _native.check(_native.lib().gpunvme_memory_allocate(kind, array.nbytes, ctypes.byref(address)))
             array.address = address.value
-            array._keep = _Owned(owner, address.value)
+            array._keep = _Owned(kind, address.value)
         return array
 
     def view(self, dtype: str, shape: Sequence[int] | None = None) -> DeviceArray:
@@ -284,10 +268,8 @@ class DeviceArray:
             if self._keep is not None:
                 self._keep.require()
             host = (ctypes.c_char * self.nbytes).from_buffer(text)
-            owner = _owner(self._on_gpu)
-            _native.check(
-                _native.lib().gpunvme_copy_to_host(owner, ctypes.addressof(host), self.address, self.nbytes)
-            )
+            copy = _native.lib().gpunvme_memory_copy_to_host
+            _native.check(copy(_kind(self._on_gpu), ctypes.addressof(host), self.address, self.nbytes))
         return bytes(text)
 
     def __len__(self) -> int:

@@ -205,46 +205,54 @@ int gpunvme_free(gpunvme_storage *storage, uint64_t address) {
   return t->release(NUMBER(storage), address, f);
 }
 
-int gpunvme_memory_allocate(const char *accelerator, uint64_t bytes, gpunvme_memory **memory, uint64_t *address) {
+static int copy(const char *function, gpunvme_storage *storage, int to_host, uint64_t address, void *host, uint64_t bytes) {
   failure *f = shim_failure();
   const table *t;
-  uint64_t number = 0;
-  REQUIRE(f, memory);
-  REQUIRE(f, address);
-  *memory = NULL;
-  *address = 0;
-  CHECK(api_begin(&t, f));
-  CHECK(t->memory_open(accelerator, bytes, &number, address, f));
-  *memory = (gpunvme_memory *)(uintptr_t)number;
-  return GPUNVME_OK;
-}
-
-int gpunvme_memory_free(gpunvme_memory *memory) {
-  return api_close(__func__, memory);
-}
-
-static int copy(const char *function, const char *name, const void *handle, int to_host, uint64_t address, void *host, uint64_t bytes) {
-  failure *f = shim_failure();
-  const table *t;
-  CHECK(api_use(&t, f, function, name, handle));
+  CHECK(api_use(&t, f, function, "storage", storage));
   CHECK(api_array(f, function, "host", host, bytes, 1));
   CHECK(api_address(f, function, address, bytes));
-  return t->copy(NUMBER(handle), to_host, address, host, bytes, f);
+  return t->copy(NUMBER(storage), to_host, address, host, bytes, f);
 }
 
 int gpunvme_copy_to_host(gpunvme_storage *storage, void *host, uint64_t address, uint64_t bytes) {
-  return copy(__func__, "storage", storage, 1, address, host, bytes);
+  return copy(__func__, storage, 1, address, host, bytes);
 }
 
 // Host memory is only read, that way.
 int gpunvme_copy_from_host(gpunvme_storage *storage, uint64_t address, const void *host, uint64_t bytes) {
-  return copy(__func__, "storage", storage, 0, address, (void *)host, bytes);
+  return copy(__func__, storage, 0, address, (void *)host, bytes);
 }
 
-int gpunvme_memory_copy_to_host(gpunvme_memory *memory, void *host, uint64_t address, uint64_t bytes) {
-  return copy(__func__, "memory", memory, 1, address, host, bytes);
+int gpunvme_memory_allocate(const char *accelerator, uint64_t bytes, uint64_t *address) {
+  failure *f = shim_failure();
+  const table *t;
+  REQUIRE(f, address);
+  *address = 0;
+  CHECK(api_begin(&t, f));
+  return t->memory_allocate(accelerator, bytes, address, f);
 }
 
-int gpunvme_memory_copy_from_host(gpunvme_memory *memory, uint64_t address, const void *host, uint64_t bytes) {
-  return copy(__func__, "memory", memory, 0, address, (void *)host, bytes);
+int gpunvme_memory_free(const char *accelerator, uint64_t address) {
+  failure *f = shim_failure();
+  const table *t;
+  CHECK(api_begin(&t, f));
+  return t->memory_free(accelerator, address, f);
+}
+
+static int copy_memory(
+    const char *function, const char *accelerator, int to_host, uint64_t address, void *host, uint64_t bytes) {
+  failure *f = shim_failure();
+  const table *t;
+  CHECK(api_begin(&t, f));
+  CHECK(api_array(f, function, "host", host, bytes, 1));
+  CHECK(api_address(f, function, address, bytes));
+  return t->memory_copy(accelerator, to_host, address, host, bytes, f);
+}
+
+int gpunvme_memory_copy_to_host(const char *accelerator, void *host, uint64_t address, uint64_t bytes) {
+  return copy_memory(__func__, accelerator, 1, address, host, bytes);
+}
+
+int gpunvme_memory_copy_from_host(const char *accelerator, uint64_t address, const void *host, uint64_t bytes) {
+  return copy_memory(__func__, accelerator, 0, address, (void *)host, bytes);
 }

@@ -20,7 +20,7 @@ typedef struct failure {
 } failure;
 
 typedef struct table {
-  // handles of all kinds: storages, requests, memories, kinds, layer loaders, weights, gpus
+  // handles of all kinds: storages, requests, kinds, layer loaders, weights, gpus
   int32_t (*close)(uint64_t handle, failure *f);
 
   int32_t (*open)(const char *uri, const char *accelerator, uint32_t flags, uint64_t *storage, failure *f);
@@ -40,9 +40,12 @@ typedef struct table {
 
   int32_t (*allocate)(uint64_t storage, uint64_t bytes, uint64_t *address, failure *f);
   int32_t (*release)(uint64_t storage, uint64_t address, failure *f);
-  int32_t (*memory_open)(const char *accelerator, uint64_t bytes, uint64_t *memory, uint64_t *address, failure *f);
-  // of a storage's accelerator, or a memory's
-  int32_t (*copy)(uint64_t handle, int32_t to_host, uint64_t address, void *host, uint64_t bytes, failure *f);
+  int32_t (*copy)(uint64_t storage, int32_t to_host, uint64_t address, void *host, uint64_t bytes, failure *f);
+
+  // memory that belongs to no storage
+  int32_t (*memory_allocate)(const char *accelerator, uint64_t bytes, uint64_t *address, failure *f);
+  int32_t (*memory_free)(const char *accelerator, uint64_t address, failure *f);
+  int32_t (*memory_copy)(const char *accelerator, int32_t to_host, uint64_t address, void *host, uint64_t bytes, failure *f);
 
   // of storages and of gpus
   int32_t (*kinds_open)(uint64_t storage, uint64_t *kinds, failure *f);

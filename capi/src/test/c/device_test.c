@@ -212,24 +212,23 @@ static void memory_is_zeroed_and_aligned(void) {
 }
 
 static void memory_outlives_storages(void) {
-  gpunvme_memory *memory = NULL;
   uint64_t address = 0;
   gpunvme_storage *storage = open_or_end("sim:size=16MiB", GPUNVME_WRITE);
   fill_device(storage, SEED, SIZE);
-  EXPECT_CODE(GPUNVME_OK, gpunvme_memory_allocate(accelerator(), 100000, &memory, &address));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_memory_allocate(accelerator(), 100000, &address));
   EXPECT_CODE(GPUNVME_OK, gpunvme_read(storage, 4321, address, 100000));
   EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_free(storage, address)); // it is not the storage's
   EXPECT_CODE(GPUNVME_OK, gpunvme_close(storage));
   uint8_t *host = calloc(1, 100000);
-  EXPECT_CODE(GPUNVME_OK, gpunvme_memory_copy_to_host(memory, host, address, 100000));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_memory_copy_to_host(accelerator(), host, address, 100000));
   EXPECT(first_wrong(host, SEED, 4321, 100000) == 100000);
-  EXPECT_CODE(GPUNVME_OK, gpunvme_memory_copy_from_host(memory, address + 5, "12345", 5));
-  EXPECT_CODE(GPUNVME_OK, gpunvme_memory_copy_to_host(memory, host, address + 4, 7));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_memory_copy_from_host(accelerator(), address + 5, "12345", 5));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_memory_copy_to_host(accelerator(), host, address + 4, 7));
   EXPECT(memcmp(host + 1, "12345", 5) == 0 && host[0] == byte_at(SEED, 4325) && host[6] == byte_at(SEED, 4331));
-  EXPECT_CODE(GPUNVME_OK, gpunvme_memory_free(memory));
-  EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_memory_copy_to_host(memory, host, address, 1));
-  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_memory_allocate(accelerator(), 0, &memory, &address));
-  EXPECT(memory == NULL && address == 0);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_memory_free(accelerator(), address));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_memory_free(accelerator(), address));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_memory_allocate(accelerator(), 0, &address));
+  EXPECT(address == 0);
   free(host);
 }
 

@@ -113,11 +113,23 @@ static int32_t fake_release(uint64_t storage, uint64_t address, failure *f) {
   return answer(f);
 }
 
-static int32_t fake_memory_open(const char *accelerator, uint64_t bytes, uint64_t *memory, uint64_t *address, failure *f) {
+static int32_t fake_memory_allocate(const char *accelerator, uint64_t bytes, uint64_t *address, failure *f) {
   CALLED(bytes);
   POINTED(accelerator);
-  *address = 4096;
-  return made(memory, f);
+  return made(address, f);
+}
+
+static int32_t fake_memory_free(const char *accelerator, uint64_t address, failure *f) {
+  CALLED(address);
+  POINTED(accelerator);
+  return answer(f);
+}
+
+static int32_t fake_memory_copy(
+    const char *accelerator, int32_t to_host, uint64_t address, void *host, uint64_t bytes, failure *f) {
+  CALLED((uint64_t)to_host, address, bytes);
+  POINTED(accelerator, host);
+  return answer(f);
 }
 
 static int32_t fake_copy(uint64_t storage, int32_t to_host, uint64_t address, void *host, uint64_t bytes, failure *f) {
@@ -237,7 +249,8 @@ int shim_fill(table *to, const start_options *options, failure *f) {
   }
   *to = (table){.close = fake_close, .open = fake_open, .info = fake_info, .transfer = fake_transfer, .flush = fake_flush,
       .submit = fake_submit, .submit_on_stream = fake_submit_on_stream, .wait = fake_wait, .cancel = fake_cancel,
-      .plan = fake_plan, .text = fake_text, .allocate = fake_allocate, .release = fake_release, .memory_open = fake_memory_open, .copy = fake_copy,
+      .plan = fake_plan, .text = fake_text, .allocate = fake_allocate, .release = fake_release, .copy = fake_copy,
+      .memory_allocate = fake_memory_allocate, .memory_free = fake_memory_free, .memory_copy = fake_memory_copy,
       .kinds_open = fake_kinds_open, .kinds_add = fake_kinds_add, .kinds_read = fake_kinds_read,
       .layers_open = fake_layers_open, .layers_load = fake_layers_load, .layers_prefetch = fake_layers_prefetch,
       .layers_next = fake_layers_next, .weights_open = fake_weights_open, .weights_read = fake_weights_read,

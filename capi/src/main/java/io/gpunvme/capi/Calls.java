@@ -176,20 +176,27 @@ final class Calls {
         });
   }
 
-  int memoryOpen(
-      MemorySegment accelerator,
-      long bytes,
-      MemorySegment out,
-      MemorySegment address,
-      MemorySegment f) {
+  int memoryAllocate(MemorySegment accelerator, long bytes, MemorySegment out, MemorySegment f) {
     return call(
         f,
         () -> {
           requireSome(bytes);
-          Allocation made = new Allocation(memory(accelerator), bytes);
-          CTypes.setLong(out, handles.add(made));
-          CTypes.setLong(address, made.address());
+          CTypes.setLong(out, memory(accelerator).allocateForItself(bytes));
         });
+  }
+
+  int memoryFree(MemorySegment accelerator, long address, MemorySegment f) {
+    return call(f, () -> memory(accelerator).freeForItself(address));
+  }
+
+  int memoryCopy(
+      MemorySegment accelerator,
+      int toHost,
+      long address,
+      MemorySegment host,
+      long bytes,
+      MemorySegment f) {
+    return call(f, () -> copy(memory(accelerator), toHost != 0, address, host, bytes));
   }
 
   private static void requireSome(long bytes) {
@@ -203,34 +210,28 @@ final class Calls {
   }
 
   int copy(long handle, int toHost, long address, MemorySegment host, long bytes, MemorySegment f) {
-    return call(
-        f,
-        () -> {
-          if (CTypes.count(bytes, "length") == 0) {
-            return;
-          }
-          Place place = memoryOf(handle).place(address, bytes);
-          if (place == null) {
-            throw new InvalidRequestException(
-                "%Xh is no memory of the accelerator".formatted(address));
-          }
-          DeviceBuffer buffer = place.buffer();
-          try {
-            if (toHost != 0) {
-              buffer.copyToHost(place.offset(address), CTypes.at(host, bytes));
-            } else {
-              buffer.copyFromHost(CTypes.at(host, bytes), place.offset(address));
-            }
-          } finally {
-            place.release().run();
-          }
-        });
+    return call(f, () -> copy(storage(handle).memory(), toHost != 0, address, host, bytes));
   }
 
-  private Memory memoryOf(long handle) {
-    return handles.get(handle, AutoCloseable.class) instanceof Allocation own
-        ? own.memory()
-        : storage(handle).memory();
+  private static void copy(
+      Memory memory, boolean toHost, long address, MemorySegment host, long bytes) {
+    if (CTypes.count(bytes, "length") == 0) {
+      return;
+    }
+    Place place = memory.place(address, bytes);
+    if (place == null) {
+      throw new InvalidRequestException("%Xh is no memory of the accelerator".formatted(address));
+    }
+    DeviceBuffer buffer = place.buffer();
+    try {
+      if (toHost) {
+        buffer.copyToHost(place.offset(address), CTypes.at(host, bytes));
+      } else {
+        buffer.copyFromHost(CTypes.at(host, bytes), place.offset(address));
+      }
+    } finally {
+      place.release().run();
+    }
   }
 
   // ---- kinds

@@ -7,6 +7,8 @@ import io.gpunvme.cuda.CudaException;
 import io.gpunvme.cuda.PointerInfo;
 import io.gpunvme.nvme.InvalidRequestException;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentSkipListMap;
 import org.jspecify.annotations.Nullable;
 
@@ -26,6 +28,9 @@ final class Memory {
   /** What {@link #allocate} gave, by address. */
   private final ConcurrentSkipListMap<Long, DeviceBuffer> own = new ConcurrentSkipListMap<>();
 
+  /** Those that belong to no storage. */
+  private final Set<Long> forItself = ConcurrentHashMap.newKeySet();
+
   private final Pieces pieces;
 
   Memory(Accelerator accelerator) {
@@ -43,6 +48,26 @@ final class Memory {
     DeviceBuffer buffer = accelerator.allocate(bytes);
     own.put(buffer.deviceAddress(), buffer);
     return buffer.deviceAddress();
+  }
+
+  /** The same for memory that belongs to no storage. */
+  long allocateForItself(long bytes) {
+    long address = allocate(bytes);
+    forItself.add(address);
+    return address;
+  }
+
+  /**
+   * Frees what {@link #allocateForItself} gave.
+   *
+   * @throws InvalidRequestException if it did not give that
+   */
+  void freeForItself(long address) {
+    if (!forItself.remove(address)) {
+      throw new InvalidRequestException(
+          "%Xh was not allocated by gpunvme_memory_allocate".formatted(address));
+    }
+    free(address);
   }
 
   /**
