@@ -93,9 +93,9 @@ class LayerTest(Case):
             seen = [layer.tobytes() for layer in loader]
             self.assertEqual(seen, [data[o : o + n] for o, n in layers])
             self.assertIsNone(loader.next())
-            into = bytearray(4096)
+            into = storage.allocate(4096)
             self.assertEqual(loader.load(4096, into), 4096)
-            self.assertEqual(into, data[4096:8192])
+            self.assertEqual(into.tobytes(), data[4096:8192])
         with self.assertRaises(gpunvme.ClosedError):
             loader.next()
 

@@ -4,6 +4,7 @@ import io.gpunvme.cuda.CudaContext;
 import io.gpunvme.nvme.memory.RemotePort;
 import java.util.HashMap;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The streams that the threads of embedded controllers copy in: two of each thread, for however
@@ -11,8 +12,8 @@ import java.util.Map;
  * them behind a kernel that waits for the copy. Safe for all threads.
  */
 final class CopyLanes {
-  /** For the threads of four controllers. */
-  private static final int LEAST = 8;
+  /** For the threads of twelve controllers. */
+  private static final int LEAST = 24;
 
   private static final int MOST = 64;
 
@@ -39,14 +40,23 @@ final class CopyLanes {
   }
 
   /** This thread's stream; given back with {@link CopyLane#leave}. */
-  synchronized CopyLane lane(RemotePort.Use use) {
+  CopyLane lane(RemotePort.Use use) {
     Key key = new Key(Thread.currentThread(), use);
+    CopyLane lane = existing(key);
+    // Outside the monitor: the driver may wait for a kernel that waits for another thread's lane.
+    return lane == null ? entered(key, make()) : lane;
+  }
+
+  private synchronized @Nullable CopyLane existing(Key key) {
     CopyLane lane = lanes.get(key);
     if (lane == null) {
-      CopyLane there = stock.poll();
-      lane = there == null ? make() : there;
-      lanes.put(key, lane);
+      lane = stock.poll();
     }
+    return lane == null ? null : entered(key, lane);
+  }
+
+  private synchronized CopyLane entered(Key key, CopyLane lane) {
+    lanes.put(key, lane);
     lane.enter();
     return lane;
   }
