@@ -282,8 +282,8 @@ GPUNVME_API int gpunvme_weights_close(gpunvme_weights *weights);
 /*
  * ---- the same under the names of the first proposals: one device, counted in logical blocks
  *
- * nvme_gpu_init opens a URI, or a block device such as "/dev/nvme0n1", for reading; for writing, too, if it is an embedded
- * controller ("sim:...") or the environment has GPUNVME_ALLOW_WRITE=1. GPUNVME_ACCELERATOR is gpu, cpu or auto (without it).
+ * nvme_gpu_init opens a URI, or a block device such as "/dev/nvme0n1", for reading; for writing, too, if it is an embedded controller
+ * whose data is gone with it ("sim:..." without file=) or the environment has GPUNVME_ALLOW_WRITE=1. GPUNVME_ACCELERATOR is gpu, cpu or auto (without it).
  * NULL if it fails (gpunvme_last_error). stream may be NULL: then the call does not wait, nor does any stream, and
  * nvme_gpu_synchronize waits for everything that was started.
  */

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import struct
 import threading
+from unittest import mock
 
 from support import ACCELERATOR, Case, make_model, needs_real, on_the_stand_in, seeded
 
@@ -204,6 +206,20 @@ class ProposalTest(Case):
         data = nvme.read_to_gpu(lba=0, size_mb=5)
         self.assertEqual(data.nbytes, 5 << 20)
         self.assertEqual(data.tobytes()[1535:2049], b"\0" + b"x" * 512 + b"\0")
+
+    @needs_real
+    def test_what_stays_is_written_only_if_told(self) -> None:
+        image = self.folder() / "image"
+        image.write_bytes(bytes(1 << 20))
+        for uri in (f"sim:file={image}", f"sim:lba=512,file={image}", str(image)):
+            with gpunvme.NVMeGPU(uri, ACCELERATOR) as nvme:
+                with self.assertRaises(gpunvme.DeniedError):
+                    nvme.write(0, 1, b"x" * 512)
+            with mock.patch.dict(os.environ, GPUNVME_ALLOW_WRITE="1"):
+                with gpunvme.NVMeGPU(uri, ACCELERATOR) as nvme:
+                    nvme.write(0, 1, b"x" * 512)
+            self.assertEqual(image.read_bytes()[:513], b"x" * 512 + b"\0")
+            image.write_bytes(bytes(1 << 20))
 
     @needs_real
     def test_blocks_are_the_devices(self) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 from ._checks import unsigned, whole
-from .errors import DeniedError, InvalidError, UnsupportedError
 from .memory import DeviceArray
 from .request import Request
 from .storage import Storage
@@ -20,7 +20,8 @@ class NVMeGPU:
     :param uri: ``/dev/nvme0n1``, or anything that :class:`~gpunvme.Storage` takes
     :param accelerator: as there
     :param block_bytes: of a logical block; None: the device's
-    :param write: None: where that is allowed
+    :param write: whether it may be written; None: only an embedded SSD whose data is gone with it, or anything if
+        GPUNVME_ALLOW_WRITE is 1
     """
 
     def __init__(
@@ -76,8 +77,10 @@ class NVMeGPU:
 
 def _open(uri: str | os.PathLike[str], accelerator: str | None, write: bool | None) -> Storage:
     if write is None:
-        try:
-            return Storage(uri, accelerator, write=True)
-        except (DeniedError, UnsupportedError, InvalidError):
-            write = False  # if that is not why, it says so again
+        write = os.environ.get("GPUNVME_ALLOW_WRITE") == "1" or _forgets(os.fspath(uri))
     return Storage(uri, accelerator, write)
+
+
+def _forgets(uri: str) -> bool:
+    """Whether it is an embedded SSD whose data is gone with it."""
+    return uri.startswith("sim:") and not re.search(r"[:,](ns\d+\.)?file=", uri)

@@ -1,5 +1,6 @@
 package io.gpunvme.capi;
 
+import io.gpunvme.core.device.DeviceAddress;
 import io.gpunvme.core.storage.StorageAddress;
 import io.gpunvme.nvme.InvalidRequestException;
 import java.util.ArrayList;
@@ -31,9 +32,10 @@ final class BlockGpu implements AutoCloseable {
     return new BlockGpu(Storage.open(device, memory, write));
   }
 
-  /** Embedded SSDs are the process's own; what is on others is only written if somebody says so. */
+  /** What is gone with the process is its own; all else is only written if somebody says so. */
   private static boolean mayWrite(StorageAddress address, Map<String, String> environment) {
-    return address.toString().startsWith("sim:") || "1".equals(environment.get(ALLOW_WRITE));
+    DeviceAddress device = address.device();
+    return device != null && device.forgets() || "1".equals(environment.get(ALLOW_WRITE));
   }
 
   Storage storage() {

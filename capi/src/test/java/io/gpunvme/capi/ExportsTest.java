@@ -300,6 +300,12 @@ class ExportsTest {
 
   @Test
   void blocksAreReadAndWritten() {
+    long image =
+        table.make("gpuOpen", table.text("sim:file=" + folder.resolve("image") + ",size=1MiB"));
+    assertThat(table.call("gpuTransfer", image, 1, 3L, 2L, source.address()))
+        .as("of a file that stays nobody said that it is to be written")
+        .isEqualTo(Status.PERMISSION);
+    assertThat(table.call("close", image)).isZero();
     long gpu = table.make("gpuOpen", table.text("sim:size=1MiB,lba=4096"));
     assertThat(table.call("gpuTransfer", gpu, 1, 3L, 2L, source.address())).isZero();
     assertThat(table.call("gpuTransfer", gpu, 0, 4L, 1L, target.address())).isZero();

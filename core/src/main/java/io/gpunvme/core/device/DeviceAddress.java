@@ -135,6 +135,12 @@ public final class DeviceAddress {
     return flag(PINNED);
   }
 
+  /** Whether it is an embedded controller all of whose data is gone with it. */
+  public boolean forgets() {
+    return isEmbedded()
+        && options.keySet().stream().noneMatch(k -> k.equals("file") || k.endsWith(".file"));
+  }
+
   /** An option that is true or false; false if it is not given. */
   boolean flag(String key) {
     String value = option(key);
