@@ -232,7 +232,7 @@ class ProposalTest(Case):
     @needs_real
     def test_a_device_can_be_opened_again_while_its_memory_lives(self) -> None:
         device = f"sim:file={self.folder() / 'image'},size=1MiB"
-        nvme = gpunvme.NVMeGPU(device, ACCELERATOR)
+        nvme = gpunvme.NVMeGPU(device, ACCELERATOR, write=True)
         nvme.write(0, 1, b"z" * 512)
         data = nvme.read_to_gpu(0, 0.5)
         nvme.close()

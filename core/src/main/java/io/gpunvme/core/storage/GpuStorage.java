@@ -382,7 +382,8 @@ public final class GpuStorage implements AutoCloseable {
           source.name(),
           -1,
           -1,
-          "was opened to be read only; StorageOptions.withWrite(true) (--allow-write) allows more",
+          "was opened to be read only; --allow-write opens it for writing"
+              + " (StorageOptions.withWrite; in C GPUNVME_WRITE, in Python write=True)",
           null);
     }
   }
