@@ -10,7 +10,7 @@ trap 'rm -rf "$tmp"' EXIT
 unset GPUNVME_HOME GPUNVME_LIBRARY GPUNVME_JAVA_OPTS
 size=$((16 << 20))
 device=sim:size=$size
-wrong="$device,faults=corrupt on read nth=9"
+wrong="$device,faults=corrupt on read lba=20000"
 
 check() { # NAME COMMAND...: passes if the command does
   local name=$1
