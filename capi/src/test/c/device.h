@@ -20,6 +20,12 @@ static inline gpunvme_storage *open_or_end(const char *uri, uint32_t flags) {
   return storage;
 }
 
+// A template for mkstemp and mkdtemp where temporary files belong.
+static inline void temporary(char *path, size_t capacity) {
+  const char *folder = getenv("TMPDIR");
+  snprintf(path, capacity, "%s/gpunvme-capi-XXXXXX", folder == NULL ? "/tmp" : folder);
+}
+
 // Byte i of a device whose bytes were filled with this seed.
 static inline uint8_t byte_at(uint64_t seed, uint64_t i) {
   uint64_t x = (i >> 3) + seed * 0x9e3779b97f4a7c15u;

@@ -263,7 +263,8 @@ static void addresses_of_nobody_are_refused(void) {
 }
 
 static void files_are_read(void) {
-  char path[] = "/tmp/gpunvme-capi-XXXXXX", uri[100];
+  char path[300], uri[320];
+  temporary(path, sizeof path);
   uint8_t *bytes = malloc(300000), *host = malloc(300000);
   int fd = mkstemp(path);
   fill(bytes, SEED, 0, 300000);

@@ -86,7 +86,8 @@ static void write_model(const char *path) {
 }
 
 static void weights_are_read_and_sliced(void) {
-  char path[] = "/tmp/gpunvme-capi-XXXXXX", file[64], text[4000];
+  char path[300], file[320], text[4000];
+  temporary(path, sizeof path);
   uint8_t a[96] = {0}, b[100] = {0}, columns[48] = {0};
   gpunvme_weights *weights = NULL;
   EXPECT(mkdtemp(path) != NULL);

@@ -97,11 +97,11 @@ final class Storage implements AutoCloseable {
     private final List<Place> places = new ArrayList<>();
 
     Job(List<Item> items) {
-      long size = storage.size();
       try {
-        for (Item item : items) {
-          requireInside(item, size);
-          add(item);
+        items.forEach(this::add);
+        // The others are checked by the storage, before any of them is moved.
+        if (!staged.isEmpty()) {
+          requireInside(staged, storage.size());
         }
       } catch (RuntimeException e) {
         release();
@@ -136,11 +136,13 @@ final class Storage implements AutoCloseable {
     }
   }
 
-  private void requireInside(Item item, long size) {
-    if (item.offset > size || item.bytes > size - item.offset) {
-      throw new InvalidRequestException(
-          "%d bytes at %d leave %s, which has %d bytes"
-              .formatted(item.bytes, item.offset, storage.address(), size));
+  private void requireInside(List<Item> items, long size) {
+    for (Item item : items) {
+      if (item.offset > size || item.bytes > size - item.offset) {
+        throw new InvalidRequestException(
+            "%d bytes at %d leave %s, which has %d bytes"
+                .formatted(item.bytes, item.offset, storage.address(), size));
+      }
     }
   }
 
