@@ -3,6 +3,7 @@
 //   sim:size=1MiB[,latency=60s]       zeroed memory, each transfer takes that long
 //   fake:error=-4,errno=5             gpunvme_open fails with these
 //   fake:size=1MiB,fail=-4,errno=5    transfers fail with these
+//   fake:untold=-4                    the end of a layer loader fails with this
 //   a path                            the file, read with pread
 //
 // Models have their description beside them: FILE.json is what gpunvme_weights_describe says, FILE.table has a
@@ -32,7 +33,7 @@ typedef struct object {
   int fd;
   uint8_t *data;
   uint64_t size, latency_ns;
-  int fail, fail_errno;
+  int fail, fail_errno, untold;
   // requests
   gpunvme_range *ranges;
   size_t count;
@@ -163,6 +164,7 @@ int gpunvme_open(const char *uri, const char *accelerator, uint32_t flags, gpunv
     o->latency_ns = number(uri, "latency=", 0);
     o->fail = -(int)number(uri, "fail=-", 0);
     o->fail_errno = (int)number(uri, "errno=", 0);
+    o->untold = -(int)number(uri, "untold=-", 0);
     code = -(int)number(uri, "error=-", 0);
     if (code) failed(code, o->fail_errno, "%s was to fail", uri);
     o->data = calloc(1, o->size);
@@ -502,7 +504,12 @@ int gpunvme_next_layer(gpunvme_layer_loader *loader, struct CUstream_st *stream,
   *address = (uint64_t)(uintptr_t)l->data, *bytes = l->lengths[l->next];
   return gpunvme_load_layer(loader, l->offsets[l->next++], *bytes, *address);
 }
-int gpunvme_layer_loader_destroy(gpunvme_layer_loader *loader) { return removed(loader, LAYER_LOADER); }
+int gpunvme_layer_loader_destroy(gpunvme_layer_loader *loader) {
+  FIND(l, loader, LAYER_LOADER);
+  int untold = l->storage->untold;
+  removed(loader, LAYER_LOADER);
+  return untold ? failed(untold, 0, "the last layer was to fail") : GPUNVME_OK;
+}
 
 int gpunvme_weights_open(const char *uri, const char *accelerator, gpunvme_weights **weights) {
   (void)accelerator;

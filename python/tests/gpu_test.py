@@ -315,3 +315,15 @@ class GpuLayerTest(Case):
                 loader.prefetch(layers[:2])
                 for (offset, length), layer in zip(layers, loader):
                     self.assertTrue(torch.equal(torch.as_tensor(layer, device="cuda"), whole[offset : offset + length]))
+
+    def test_the_last_layer_that_failed_is_told_at_the_end(self) -> None:
+        bad = "sim:size=4MiB,faults=status=media/unrecovered-read on read lba=4096..4100"
+        stream = torch.cuda.Stream()
+        with gpunvme.Storage(bad, "gpu") as storage:
+            loader = gpunvme.LayerLoader(storage, 1 << 20, 3)
+            loader.prefetch([(0, 1 << 20), (2 << 20, 1 << 20)])
+            with self.assertRaises(gpunvme.TransferError):
+                with loader:
+                    loader.next(stream)
+                    loader.next(stream)  # fails here if it has failed already
+            stream.synchronize()

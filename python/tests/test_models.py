@@ -8,7 +8,7 @@ import struct
 import threading
 from unittest import mock
 
-from support import ACCELERATOR, Case, make_model, needs_real, on_the_stand_in, seeded
+from support import ACCELERATOR, Case, make_model, needs_fake, needs_real, on_the_stand_in, seeded
 
 import gpunvme
 import pycuda_nvme
@@ -124,6 +124,20 @@ class LayerTest(Case):
             for gone in (layer, view):
                 with self.assertRaises(gpunvme.ClosedError):
                     gone.tobytes()
+
+    @needs_fake
+    def test_a_layer_that_failed_is_told_at_the_end(self) -> None:
+        with gpunvme.Storage("fake:size=1MiB,untold=-4") as storage:
+            loader = gpunvme.LayerLoader(storage, 4096, 2)
+            with self.assertRaisesRegex(OSError, "the last layer"):
+                loader.close()
+            loader.close()
+            with self.assertRaisesRegex(OSError, "the last layer"):
+                with gpunvme.LayerLoader(storage, 4096, 2):
+                    pass
+            with self.assertRaises(KeyboardInterrupt):  # which is worth more
+                with gpunvme.LayerLoader(storage, 4096, 2):
+                    raise KeyboardInterrupt
 
     def test_refuses(self) -> None:
         storage = self.device()

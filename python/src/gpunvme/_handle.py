@@ -12,7 +12,7 @@ from .errors import ClosedError
 class Handle:
     """A native handle. Safe for all threads: the library knows one that was closed, and gives no number twice."""
 
-    def __init__(self, native: int, free: Callable[[int], object], what: str) -> None:
+    def __init__(self, native: int, free: Callable[[int], int], what: str) -> None:
         self.native = native
         self._free = free
         self._what = what
@@ -39,12 +39,17 @@ class Handle:
             raise ClosedError.of(f"{self._what} was closed")
         return self.native
 
-    def close(self) -> None:
-        """It waits for what is under way. One that was interrupted can be called again."""
+    def close(self) -> int:
+        """It waits for what is under way. One that was interrupted can be called again.
+
+        The library's code: less than 0 if it had a failure to tell, 0 when called again.
+        """
         self._closed = True
-        if not self._freed:
-            self._free(self.native)
-            self._freed = True
+        if self._freed:
+            return 0
+        code = self._free(self.native)
+        self._freed = True
+        return code
 
     def _dropped(self) -> None:
         # Whoever shows its memory keeps the owner: this is the interpreter's end, and others may look at it still.

@@ -56,7 +56,7 @@ class LayerLoader:
         native = self._handle.open
         library = _native.lib()
         _native.interruptible(
-            lambda: int(library.gpunvme_load_layer(native, offset, target.nbytes, target.address)), self.close
+            lambda: int(library.gpunvme_load_layer(native, offset, target.nbytes, target.address)), self._handle.close
         )
         return target.nbytes
 
@@ -91,7 +91,7 @@ class LayerLoader:
 
         try:
             if stream is None:
-                _native.interruptible(call, self.close)
+                _native.interruptible(call, self._handle.close)
             else:
                 _native.check(call())
         except NotFoundError:
@@ -107,10 +107,17 @@ class LayerLoader:
         return self._handle, self._storage._handle
 
     def close(self) -> None:
-        self._handle.close()
+        """Waits for a layer that a stream has, and ends all other reads.
+
+        Raises what :meth:`next` would have raised of that layer: the stream worked on what happened to be there.
+        """
+        _native.check(self._handle.close())
 
     def __enter__(self) -> LayerLoader:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._handle.close()

@@ -34,6 +34,9 @@ import java.util.function.Supplier;
 public final class GpuAccelerator implements Accelerator {
   private static final int PAGE = 4096;
 
+  /** What something weighs that waits to be closed, so that not too many do. */
+  private static final long CLOSING_BYTES = 1 << 20;
+
   private final CudaContext context;
   private final Staging staging;
   private final String name;
@@ -41,6 +44,9 @@ public final class GpuAccelerator implements Accelerator {
 
   /** By address; guarded by itself. CUDA refuses to register a range twice. */
   private final Map<Long, Registration> registrations = new HashMap<>();
+
+  /** Guarded by itself. */
+  private final Map<String, Object> shared = new HashMap<>();
 
   private final KernelPauses pauses = new KernelPauses();
   private final CopyStock stock;
@@ -147,6 +153,28 @@ public final class GpuAccelerator implements Accelerator {
   public <T> T betweenKernels(Supplier<T> maker) {
     requireOpen();
     return pauses.take(maker);
+  }
+
+  /**
+   * Something of this GPU that is made once, between kernels, for all who want it, and closed with
+   * this.
+   *
+   * @param name tells it from others
+   */
+  public <T> T shared(Class<T> type, String name, Supplier<T> maker) {
+    synchronized (shared) {
+      Object there = shared.get(name);
+      if (there == null) {
+        there = betweenKernels(maker);
+        shared.put(name, there);
+      }
+      return type.cast(there);
+    }
+  }
+
+  /** Closes what the driver may wait for kernels to close, when no kernel runs: later, perhaps. */
+  public void closeBetweenKernels(Runnable close) {
+    pauses.free(CLOSING_BYTES, close);
   }
 
   /**

@@ -34,7 +34,9 @@ public final class CudaTransferKernel implements TransferKernel {
     GpuModule module = GpuModule.resource(accelerator, "transfer");
     try {
       return new CudaTransferKernel(
-          accelerator, module, accelerator.context().stream(StreamPriority.HIGH));
+          accelerator,
+          module,
+          accelerator.betweenKernels(() -> accelerator.context().stream(StreamPriority.HIGH)));
     } catch (RuntimeException e) {
       module.close();
       throw e;

@@ -39,9 +39,11 @@ public final class GpuModule implements AutoCloseable {
           "status.cuh");
 
   private final CudaModule module;
+  private final Runnable closing;
 
-  private GpuModule(CudaModule module) {
+  private GpuModule(CudaModule module, Runnable closing) {
     this.module = module;
+    this.closing = closing;
   }
 
   /**
@@ -50,17 +52,24 @@ public final class GpuModule implements AutoCloseable {
    * @throws io.gpunvme.cuda.CudaModuleException with the driver's compiler's log
    */
   public static GpuModule load(GpuAccelerator accelerator, byte[] ptxOrCubin) {
-    return accelerator.betweenKernels(
-        () -> new GpuModule(accelerator.context().loadModule(ptxOrCubin)));
+    CudaModule module =
+        accelerator.betweenKernels(() -> accelerator.context().loadModule(ptxOrCubin));
+    // Unloading waits for all kernels of the GPU.
+    return new GpuModule(module, () -> accelerator.closeBetweenKernels(module::close));
   }
 
   /**
-   * Loads one of the library's own kernels.
+   * One of the library's own kernels, loaded once for all and until the accelerator is closed.
    *
    * @param name as of its file, e.g. {@code transfer}
    */
   public static GpuModule resource(GpuAccelerator accelerator, String name) {
-    return load(accelerator, resource("ptx/" + name + ".ptx"));
+    return accelerator.shared(
+        GpuModule.class,
+        "module " + name,
+        () ->
+            new GpuModule(
+                accelerator.context().loadModule(resource("ptx/" + name + ".ptx")), () -> {}));
   }
 
   /**
@@ -129,8 +138,9 @@ public final class GpuModule implements AutoCloseable {
     return module;
   }
 
+  /** Unloads it when no kernel runs, which may be later; nothing if it is shared. */
   @Override
   public void close() {
-    module.close();
+    closing.run();
   }
 }

@@ -60,7 +60,7 @@ final class CudaTensorKernels implements TensorKernels {
     CudaStream stream = null;
     DeviceBuffer memory = null;
     try {
-      stream = accelerator.context().stream();
+      stream = accelerator.betweenKernels(accelerator.context()::stream);
       memory = accelerator.allocatePinned(ChecksumRound.bytes(MOST_PIECES, MOST_CHUNKS));
       return new CudaTensorKernels(accelerator, module, stream, memory);
     } catch (RuntimeException e) {

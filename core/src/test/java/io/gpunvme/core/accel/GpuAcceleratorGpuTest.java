@@ -2,21 +2,26 @@ package io.gpunvme.core.accel;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.gpunvme.core.storage.GpuStorage;
 import io.gpunvme.core.storage.StorageAddress;
 import io.gpunvme.core.storage.StorageOptions;
 import io.gpunvme.cuda.DeviceMemory;
+import io.gpunvme.ffi.Posix;
 import io.gpunvme.ffi.SharedMemory;
 import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.memory.BusMapper;
 import io.gpunvme.nvme.memory.BusRange;
+import io.gpunvme.nvme.memory.DmaBuf;
 import io.gpunvme.nvme.memory.RemoteMemory;
 import io.gpunvme.nvme.memory.RemotePort;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.SplittableRandom;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.AfterEach;
@@ -66,6 +71,38 @@ class GpuAcceleratorGpuTest {
     buffer.close();
     pinned.close();
     assertThat(gpu.memoryInUse()).isEqualTo(before);
+  }
+
+  @Test
+  void controllersAreGivenABufferAsADmaBuf() {
+    assumeTrue(gpu.context().device().gpuDirect().dmaBuf(), "this GPU exports no dma-bufs");
+    List<Long> sizes = new ArrayList<>();
+    BusMapper kernelDriver =
+        new BusMapper() {
+          @Override
+          public BusRange map(MemorySegment memory) {
+            throw new AssertionError("host memory");
+          }
+
+          @Override
+          public BusRange map(RemoteMemory memory) {
+            try (DmaBuf exported = memory.exportDmaBuf()) {
+              assertThat(exported.offset()).isZero();
+              assertThat(Posix.size(exported.fd())).isEqualTo(exported.size());
+              sizes.add(exported.size());
+            }
+            return BusRange.remote(memory.size(), 1 << 20, () -> {});
+          }
+        };
+    for (long bytes : new long[] {1, 4097, 64 << 10, (2 << 20) + 1}) {
+      try (DeviceBuffer buffer = gpu.allocate(bytes)) {
+        assertThat(buffer.mapFor(kernelDriver).size()).isEqualTo(buffer.size());
+      }
+    }
+    assertThat(sizes).containsExactly(4096L, 8192L, 64L << 10, (2L << 20) + 4096);
+    try (DeviceBuffer pinned = gpu.allocatePinned(4096)) {
+      assertThatThrownBy(() -> pinned.mapFor(kernelDriver)).hasMessage("host memory");
+    }
   }
 
   @Test

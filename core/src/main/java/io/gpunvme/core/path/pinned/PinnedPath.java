@@ -145,7 +145,7 @@ public final class PinnedPath implements DataPath {
   private void openStreams() {
     if (accelerator instanceof GpuAccelerator gpu) {
       for (int i = 0; i < options.streams(); i++) {
-        streams.add(gpu.context().stream());
+        streams.add(gpu.betweenKernels(gpu.context()::stream));
       }
     }
   }
