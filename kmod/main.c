@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The PCI driver: it takes the controllers that somebody gives to it by driver_override, and none by itself.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/iommu.h>
+#include <linux/slab.h>
+
+#include "compat.h"
+#include "gpunvme.h"
+
+#define BAR0 BIT(0)
+
+bool gpunvme_can_reset(struct gpunvme_device *d)
+{
+	return d->pdev->reset_methods[0] != 0;
+}
+
+void gpunvme_device_free(struct kref *kref)
+{
+	struct gpunvme_device *d = container_of(kref, struct gpunvme_device, kref);
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(d->ones); i++)
+		if (d->ones[i])
+			__free_page(d->ones[i]);
+	kfree(d);
+}
+
+static struct gpunvme_device *device_new(struct pci_dev *pdev)
+{
+	struct gpunvme_device *d = kzalloc(sizeof(*d), GFP_KERNEL);
+	int i;
+
+	if (!d)
+		return NULL;
+	kref_init(&d->kref);
+	mutex_init(&d->lock);
+	init_rwsem(&d->bar);
+	init_waitqueue_head(&d->gone_wait);
+	d->pdev = pdev;
+	for (i = 0; i < ARRAY_SIZE(d->ones); i++) {
+		d->ones[i] = alloc_page(GFP_KERNEL);
+		if (!d->ones[i]) {
+			kref_put(&d->kref, gpunvme_device_free);
+			return NULL;
+		}
+		memset(page_address(d->ones[i]), 0xff, PAGE_SIZE);
+	}
+	snprintf(d->name, sizeof(d->name), "gpunvme-%s", pci_name(pdev));
+	snprintf(d->node, sizeof(d->node), "gpunvme/%s", pci_name(pdev));
+	d->misc.minor = MISC_DYNAMIC_MINOR;
+	d->misc.name = d->name;
+	d->misc.nodename = d->node;
+	d->misc.mode = 0600;
+	d->misc.parent = &pdev->dev;
+	d->misc.fops = &gpunvme_fops;
+	return d;
+}
+
+static bool translated(struct device *dev)
+{
+#ifdef CONFIG_IOMMU_API
+	struct iommu_domain *domain = iommu_get_domain_for_dev(dev);
+
+	return domain && domain->type != IOMMU_DOMAIN_IDENTITY;
+#else
+	return false;
+#endif
+}
+
+static int take_registers(struct gpunvme_device *d)
+{
+	struct pci_dev *pdev = d->pdev;
+
+	d->bar_start = pci_resource_start(pdev, 0);
+	d->bar_bytes = pci_resource_len(pdev, 0);
+	/* Pages are what a mapping gives away: nothing else may be in them. */
+	if (!(pci_resource_flags(pdev, 0) & IORESOURCE_MEM) || d->bar_bytes < 2 * PAGE_SIZE ||
+	    !PAGE_ALIGNED(d->bar_start) || !PAGE_ALIGNED(d->bar_bytes)) {
+		pci_err(pdev, "BAR0 is not memory of whole pages\n");
+		return -ENODEV;
+	}
+	return 0;
+}
+
+static int set_masks(struct gpunvme_device *d)
+{
+	struct device *dev = &d->pdev->dev;
+	int err;
+
+	d->address_bits = 64;
+	err = dma_set_mask_and_coherent(dev, DMA_BIT_MASK(64));
+	if (err) {
+		d->address_bits = 32;
+		err = dma_set_mask_and_coherent(dev, DMA_BIT_MASK(32));
+	}
+	if (err)
+		return err;
+	dma_set_max_seg_size(dev, UINT_MAX);
+	d->translated = translated(dev);
+	return 0;
+}
+
+static int gpunvme_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+{
+	struct gpunvme_device *d;
+	int err;
+
+	if (pdev->class != PCI_CLASS_STORAGE_EXPRESS) {
+		pci_err(pdev, "not an NVMe controller: class %06x\n", pdev->class);
+		return -ENODEV;
+	}
+	d = device_new(pdev);
+	if (!d)
+		return -ENOMEM;
+	err = take_registers(d);
+	if (err)
+		goto put;
+	err = pci_enable_device_mem(pdev);
+	if (err)
+		goto put;
+	pci_intx(pdev, 0);
+	err = set_masks(d);
+	if (err)
+		goto disable;
+	err = pci_request_selected_regions(pdev, BAR0, "gpunvme");
+	if (err)
+		goto disable;
+	d->registers = ioremap(d->bar_start, PAGE_SIZE);
+	if (!d->registers) {
+		err = -ENOMEM;
+		goto release_regions;
+	}
+	/* One that somebody left running would go on with the addresses of back then. */
+	gpunvme_registers_stop(d);
+	pci_set_drvdata(pdev, d);
+	err = misc_register(&d->misc);
+	if (err)
+		goto unmap;
+	return 0;
+
+unmap:
+	iounmap(d->registers);
+release_regions:
+	pci_release_selected_regions(pdev, BAR0);
+disable:
+	pci_disable_device(pdev);
+put:
+	kref_put(&d->kref, gpunvme_device_free);
+	return err;
+}
+
+/* The device's lock (of the driver core) is held: the reset that takes it would wait for itself. */
+static void reset_locked(struct pci_dev *pdev)
+{
+	if (pci_save_state(pdev))
+		return;
+	if (__pci_reset_function_locked(pdev))
+		pci_warn(pdev, "stopped, but could not be reset\n");
+	pci_restore_state(pdev);
+}
+
+static void gpunvme_remove(struct pci_dev *pdev)
+{
+	struct gpunvme_device *d = pci_get_drvdata(pdev);
+
+	/* From here on no file is opened. */
+	misc_deregister(&d->misc);
+
+	mutex_lock(&d->lock);
+	down_write(&d->bar);
+	d->gone = true;
+	up_write(&d->bar);
+	if (d->file) {
+		/*
+		 * An mmap() that saw the controller may not have made its mapping known yet, and the zap would miss
+		 * it. It holds mmap_lock until it has; later ones see that the controller is gone.
+		 */
+		mmap_read_lock(d->file->mm);
+		mmap_read_unlock(d->file->mm);
+		gpunvme_registers_zap(d->file);
+	}
+	/* Nobody drives it now. What it was told before ends before the memory is somebody else's. */
+	gpunvme_registers_stop(d);
+	if (gpunvme_can_reset(d) && pci_device_is_present(pdev))
+		reset_locked(pdev);
+	if (d->file)
+		gpunvme_release_all(d->file);
+	mutex_unlock(&d->lock);
+	wake_up_interruptible_all(&d->gone_wait);
+
+	iounmap(d->registers);
+	pci_release_selected_regions(pdev, BAR0);
+	pci_disable_device(pdev);
+	kref_put(&d->kref, gpunvme_device_free);
+}
+
+static const struct pci_device_id no_ids[] = { {} };
+
+static struct pci_driver gpunvme_driver = {
+	.name = "gpunvme",
+	.id_table = no_ids,
+	.probe = gpunvme_probe,
+	.remove = gpunvme_remove,
+};
+module_pci_driver(gpunvme_driver);
+
+MODULE_DESCRIPTION("Bus addresses for programs that drive an NVMe controller themselves");
+MODULE_AUTHOR("The gpunvme authors");
+MODULE_LICENSE("GPL");
+MODULE_VERSION("0.1.0");
+GPUNVME_IMPORT_DMA_BUF;

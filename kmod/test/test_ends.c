@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "controller.h"
+#include "exporters.h"
+#include "tests.h"
+
+#define VS (0x08 / 4)
+#define CC (0x14 / 4)
+#define CSTS (0x1c / 4)
+#define MOST 8192
+static struct gpunvme_run runs[MOST];
+
+/* A program that has a running controller, memory and a dma-buf. */
+struct busy {
+	int fd;
+	volatile uint32_t *registers;
+	struct controller controller;
+	struct gpunvme_pin large;
+};
+
+static struct busy be_busy(void)
+{
+	struct busy b = { .fd = open_node() };
+	char *queues = memory(2 * PAGE);
+	struct gpunvme_run first[2], second[2];
+	struct exported made;
+
+	b.registers = map_registers(b.fd);
+	pin(b.fd, queues, PAGE, first, 1);
+	pin(b.fd, queues + PAGE, PAGE, second, 1);
+	b.large = pin(b.fd, memory(16 * MIB), 16 * MIB, runs, MOST);
+	if (exporters[0].make(64 * PAGE, &made) == 0)
+		import(b.fd, made.fd, runs, MOST);
+	start_controller(&b.controller, b.registers, queues, first[0].bus_address, second[0].bus_address);
+	return b;
+}
+
+static void a_killed_program_leaves_nothing(void)
+{
+	long before = pinned_pages();
+	int said[2], fd;
+	volatile uint32_t *registers;
+	pid_t pid;
+
+	CHECK(pipe(said) == 0, "pipe");
+	pid = fork();
+	if (pid == 0) {
+		be_busy();
+		CHECK(write(said[1], "x", 1) == 1, "pipe");
+		for (;;)
+			pause();
+	}
+	CHECK(read(said[0], &fd, 1) == 1, "the child did not get busy");
+	CHECK(pinned_pages() - before >= 16 * 256, "the child has pinned %ld pages", pinned_pages() - before);
+	CHECK(bus_master(function), "the child's controller");
+	kill(pid, SIGKILL);
+	CHECK(waitpid(pid, NULL, 0) == pid, "waitpid");
+	CHECK(pinned_pages() == before, "%ld pages stay pinned", pinned_pages() - before);
+	CHECK(!bus_master(function), "the controller still reaches memory");
+	fd = open_node();
+	registers = map_registers(fd);
+	CHECK((registers[CC] & 1) == 0 && (registers[CSTS] & 1) == 0, "the controller still runs: CC %x", registers[CC]);
+}
+
+static void memory_may_go_before_its_range(void)
+{
+	struct busy b = be_busy();
+	void *at = (void *)(uintptr_t)b.large.address;
+
+	CHECK(munmap(at, 16 * MIB) == 0, "munmap");
+	CHECK(release_range(b.fd, b.large.handle) == 0, "release");
+}
+
+static void resets(void)
+{
+	struct busy b = be_busy();
+	struct gpunvme_info before = info_of(b.fd), after;
+	uint32_t version = b.registers[VS];
+
+	CHECK(b.registers[CSTS] & 1, "it does not run");
+	CHECK(ioctl(b.fd, GPUNVME_RESET, 0) == 0, "reset");
+	CHECK(b.registers[VS] == version, "registers after the reset");
+	CHECK((b.registers[CC] & 1) == 0, "it still runs: CC %x", b.registers[CC]);
+	after = info_of(b.fd);
+	CHECK(before.bytes == after.bytes && before.ranges == after.ranges, "%u ranges of %u", after.ranges, before.ranges);
+	CHECK(bus_master(function), "bus mastering");
+	CHECK(release_range(b.fd, b.large.handle) == 0, "release");
+}
+
+/* What a program sees of a controller that is gone. */
+static void check_gone(struct busy *b)
+{
+	struct pollfd poll_for = { .fd = b->fd, .events = POLLIN };
+	struct gpunvme_info info;
+	struct gpunvme_pin p = { .address = b->large.address, .bytes = PAGE, .runs = (uintptr_t)runs, .most_runs = 1 };
+	uint64_t i;
+
+	CHECK(poll(&poll_for, 1, 0) == 1 && poll_for.revents & POLLHUP, "poll says %x", poll_for.revents);
+	REFUSED(ENODEV, ioctl(b->fd, GPUNVME_GET_INFO, &info));
+	REFUSED(ENODEV, ioctl(b->fd, GPUNVME_PIN, &p));
+	REFUSED(ENODEV, release_range(b->fd, b->large.handle));
+	REFUSED(ENODEV, ioctl(b->fd, GPUNVME_RESET, 0));
+	CHECK(mmap(NULL, PAGE, PROT_READ, MAP_SHARED, b->fd, 0) == MAP_FAILED && errno == ENODEV, "mmap");
+	/* It goes on to ring doorbells, and to look at registers. */
+	b->registers[PAGE / 4] = 1;
+	for (i = 0; i < PAGE / 4; i++)
+		CHECK(b->registers[i] == UINT32_MAX, "register %lx reads %x", i * 4, b->registers[i]);
+}
+
+static void a_controller_may_go(void)
+{
+	long before = pinned_pages();
+	struct busy b = be_busy();
+	struct pollfd poll_for = { .fd = b.fd, .events = POLLIN };
+	int again;
+
+	CHECK(poll(&poll_for, 1, 0) == 0, "poll says %x", poll_for.revents);
+	unbind_function(function);
+	CHECK(pinned_pages() == before, "%ld pages stay pinned", pinned_pages() - before);
+	check_gone(&b);
+	/* Back again, while the old file is still open. */
+	bind_function(function);
+	again = open_node();
+	CHECK(map_registers(again)[VS] != UINT32_MAX, "the controller that is back");
+	check_gone(&b);
+	close(b.fd);
+	CHECK(info_of(again).ranges == 0 && bus_master(function), "the new file");
+}
+
+/* Threads that use the file while the controller goes: no call may hang, and none may succeed afterwards. */
+static void a_controller_may_go_under_load(void)
+{
+	long before = pinned_pages();
+
+	for (int round = 0; round < 10; round++) {
+		int fd = open_node(), status;
+		void *at = memory(64 * PAGE);
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			usleep(1000 * (round * 7 % 30));
+			unbind_function(function);
+			_exit(0);
+		}
+		for (;;) {
+			struct gpunvme_pin p = {
+				.address = (uintptr_t)at, .bytes = 64 * PAGE, .runs = (uintptr_t)runs, .most_runs = MOST
+			};
+			void *mapped = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
+
+			if (mapped != MAP_FAILED)
+				munmap(mapped, PAGE);
+			if (ioctl(fd, GPUNVME_PIN, &p) == 0)
+				release_range(fd, p.handle);
+			else
+				break;
+		}
+		CHECK(errno == ENODEV, "round %d", round);
+		CHECK(waitpid(pid, &status, 0) == pid, "waitpid");
+		CHECK(pinned_pages() == before, "round %d: %ld pages stay pinned", round, pinned_pages() - before);
+		munmap(at, 64 * PAGE);
+		close(fd);
+		bind_function(function);
+	}
+}
+
+static void takes_only_nvme_controllers(void)
+{
+	/* The host bridge: nobody else wants it. */
+	const char *override = "/sys/bus/pci/devices/0000:00:00.0/driver_override";
+	int bound;
+
+	if (access("/sys/bus/pci/devices/0000:00:00.0/driver", F_OK) == 0)
+		skip("the host bridge has a driver");
+	CHECK(write_line(override, "gpunvme") == 0, "driver_override");
+	bound = write_line("/sys/bus/pci/drivers/gpunvme/bind", "0000:00:00.0");
+	CHECK(bound == -1 && errno == ENODEV, "bind says %d", bound);
+	CHECK(write_line(override, "\n") == 0, "driver_override");
+	CHECK(access("/dev/gpunvme/0000:00:00.0", F_OK) == -1, "a file for it");
+}
+
+static void stays_while_it_is_used(void)
+{
+	int fd = open_node();
+
+	CHECK(syscall(SYS_delete_module, "gpunvme", O_NONBLOCK) == -1 && (errno == EWOULDBLOCK || errno == EBUSY), "unloaded");
+	info_of(fd);
+}
+
+const struct test end_tests[] = {
+	{ "a killed program leaves nothing", a_killed_program_leaves_nothing },
+	{ "memory may go before its range", memory_may_go_before_its_range },
+	{ "resets", resets },
+	{ "a controller may go under an open file", a_controller_may_go },
+	{ "a controller may go under load", a_controller_may_go_under_load },
+	{ "takes only NVMe controllers", takes_only_nvme_controllers },
+	{ "stays while it is used", stays_while_it_is_used },
+};
+const int end_test_count = sizeof(end_tests) / sizeof(end_tests[0]);

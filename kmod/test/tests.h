@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The tests, by what they are about. */
+#ifndef TESTS_H
+#define TESTS_H
+
+#include "guest.h"
+
+struct test {
+	const char *name;
+	void (*run)(void);
+};
+
+/* Who may do what with the file, and registers. */
+extern const struct test access_tests[];
+extern const int access_test_count;
+/* Pinned memory and dma-bufs: what is refused, what is said, and that the addresses are right. */
+extern const struct test range_tests[];
+extern const int range_test_count;
+/* Programs that are killed, resets, and controllers that go. */
+extern const struct test end_tests[];
+extern const int end_test_count;
+
+/* Pins, and returns the answer; the test ends if it is refused. */
+struct gpunvme_pin pin(int fd, void *address, uint64_t bytes, struct gpunvme_run *runs, uint32_t most_runs);
+/* Imports, likewise. */
+struct gpunvme_import import(int fd, int dmabuf, struct gpunvme_run *runs, uint32_t most_runs);
+int release_range(int fd, uint64_t handle);
+
+#endif
