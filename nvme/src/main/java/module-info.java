@@ -9,6 +9,7 @@ module io.gpunvme.nvme {
   exports io.gpunvme.nvme.driver;
   exports io.gpunvme.nvme.memory;
   exports io.gpunvme.nvme.pci;
+  exports io.gpunvme.nvme.pci.kmod;
   exports io.gpunvme.nvme.pci.sysfs;
   exports io.gpunvme.nvme.pci.vfio;
   exports io.gpunvme.nvme.sim;

@@ -24,6 +24,13 @@ public final class DmaBuf implements AutoCloseable {
     return fd;
   }
 
+  /** Gives the descriptor to the caller, who closes it; this is closed then. */
+  public synchronized int take() {
+    int taken = fd();
+    closed = true;
+    return taken;
+  }
+
   /** Size of the memory in bytes. */
   public long size() {
     return size;

@@ -5,10 +5,14 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import io.gpunvme.ffi.Mapping;
 import io.gpunvme.ffi.Posix;
+import io.gpunvme.ffi.PosixException;
 import io.gpunvme.ffi.SharedMemory;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -194,6 +198,57 @@ final class CudaMemoryGpuTest {
     }
     if (gpuDirect.hostFlush()) {
       context.flushGpuDirectWrites(WritesOrdering.OWNER);
+    }
+  }
+
+  // The GPU's pages are of 64 KiB and more; what is exported has to be whole pages of the host
+  // only.
+  @Test
+  void exportedRangesAreWholePagesOfTheHostInsideOneAllocation() {
+    assumeTrue(context.device().gpuDirect().dmaBuf(), "this GPU exports no dma-bufs");
+    try (DeviceMemory memory = context.allocate(8 * MIB, 64 * 1024)) {
+      for (long offset : new long[] {0, 4096, 64 * 1024, 64 * 1024 + 4096, 2 * MIB}) {
+        for (long bytes : new long[] {4096, 8192, 64 * 1024, 3 * 64 * 1024, 2 * MIB, 6 * MIB}) {
+          long fits = Math.min(bytes, 8 * MIB - offset);
+          try (DeviceMemory part = context.foreignMemory(memory.address() + offset, fits);
+              DmaBuf exported = part.exportDmaBuf()) {
+            assertThat(Posix.size(exported.fd())).isEqualTo(fits);
+          }
+        }
+      }
+      try (DeviceMemory beyond = context.foreignMemory(memory.address(), 8 * MIB + 4096)) {
+        CudaException e = catchThrowableOfType(CudaException.class, beyond::exportDmaBuf);
+        assertThat(e.name()).isEqualTo("CUDA_ERROR_INVALID_VALUE");
+      }
+      try (DeviceMemory odd = context.foreignMemory(memory.address() + 512, 64 * 1024)) {
+        assertThatIllegalStateException()
+            .isThrownBy(odd::exportDmaBuf)
+            .withMessageContaining("whole pages");
+      }
+    }
+  }
+
+  @Test
+  void exportedMemoryStaysAllocatedUntilItsDescriptorIsClosed() {
+    assumeTrue(context.device().gpuDirect().dmaBuf(), "this GPU exports no dma-bufs");
+    long bytes = 512 * MIB;
+    DeviceMemory memory = context.allocate(bytes, 64 * 1024);
+    long taken = context.memoryInfo().free();
+    try (DmaBuf exported = memory.exportDmaBuf()) {
+      memory.close();
+      assertThat(context.memoryInfo().free()).isLessThan(taken + bytes / 2);
+      assertThat(Posix.size(exported.fd())).isEqualTo(bytes);
+    }
+    assertThat(context.memoryInfo().free()).isGreaterThan(taken + bytes / 2);
+  }
+
+  @Test
+  void aDmaBufOfTheGpuIsNotMappedByTheCpu() {
+    assumeTrue(context.device().gpuDirect().dmaBuf(), "this GPU exports no dma-bufs");
+    try (DeviceMemory memory = context.allocate(64 * 1024, 64 * 1024);
+        DmaBuf exported = memory.exportDmaBuf()) {
+      assertThatThrownBy(() -> Mapping.shared(exported.fd(), 0, 64 * 1024, Posix.PROT_READ))
+          .isInstanceOf(PosixException.class);
     }
   }
 

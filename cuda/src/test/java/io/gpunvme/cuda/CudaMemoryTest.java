@@ -256,6 +256,16 @@ final class CudaMemoryTest {
   }
 
   @Test
+  void aDescriptorIsTaken() {
+    DeviceMemory memory = context.allocate(Posix.pageSize(), Posix.pageSize());
+    DmaBuf exported = memory.exportDmaBuf();
+    int fd = exported.take();
+    exported.close();
+    assertThatIllegalStateException().isThrownBy(exported::take);
+    Posix.close(fd);
+  }
+
+  @Test
   void partsOfPagesAreNotExported() {
     DeviceMemory memory = context.allocate(100, Posix.pageSize());
     assertThatIllegalStateException()

@@ -32,6 +32,7 @@ public final class Errno {
   public static final int ENOSYS = 38;
   public static final int EMSGSIZE = 90;
   public static final int EOPNOTSUPP = 95;
+  public static final int EREMOTEIO = 121;
   public static final int EDQUOT = 122;
   public static final int ECANCELED = 125;
 

@@ -1,7 +1,7 @@
 package io.gpunvme.nvme;
 
 /** Memory could not be made reachable for a controller. */
-public final class DmaMappingException extends NvmeException {
+public non-sealed class DmaMappingException extends NvmeException {
   private static final long serialVersionUID = 1;
 
   /** The message names the range and the limit. */

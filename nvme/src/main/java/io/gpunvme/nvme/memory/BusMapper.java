@@ -2,6 +2,7 @@ package io.gpunvme.nvme.memory;
 
 import io.gpunvme.nvme.DmaMappingException;
 import java.lang.foreign.MemorySegment;
+import java.util.List;
 
 /** Whatever makes memory reachable for one controller; every {@code PciFunction} is one. */
 @FunctionalInterface
@@ -15,6 +16,20 @@ public interface BusMapper {
    *     (limits, IOMMU)
    */
   BusRange map(MemorySegment memory);
+
+  /**
+   * Maps parts of another function's BAR for reading and writing by the controller until the range
+   * is closed. Nothing checks what lies there: the caller knows.
+   *
+   * @param parts in the order of the range, at least one; their mappings outlive the range
+   * @return the range, without a {@link BusRange#memory}
+   * @throws DmaMappingException if the controller cannot reach such memory, as by default, or the
+   *     system refuses; nothing is mapped then
+   */
+  default BusRange mapPeer(List<PeerMemory> parts) {
+    throw new DmaMappingException(
+        "memory behind another function's BAR cannot be mapped for this controller");
+  }
 
   /**
    * Memory of the kind that this controller reaches best: queues and buffers of the driver's own

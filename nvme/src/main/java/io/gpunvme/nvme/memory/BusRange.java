@@ -64,6 +64,30 @@ public final class BusRange implements AutoCloseable {
     return new BusRange(null, size, base, null, unmap);
   }
 
+  /**
+   * A range of memory the CPU cannot address, with one bus address per 4096 bytes.
+   *
+   * @param size bytes, above 0
+   * @param granules the address of each 4096-byte piece in order, multiples of 4096; copied
+   * @param unmap undoes the mapping; called once, by {@link #close}
+   */
+  public static BusRange remote(long size, long[] granules, Runnable unmap) {
+    if (size <= 0) {
+      throw new IllegalArgumentException("a range of " + size + " bytes");
+    }
+    checkEnough(granules, size);
+    for (long granule : granules) {
+      checkAligned(granule);
+    }
+    return new BusRange(null, size, 0, granules.clone(), unmap);
+  }
+
+  private static void checkEnough(long[] granules, long size) {
+    if ((long) granules.length << GRANULE_SHIFT < size) {
+      throw new IllegalArgumentException(granules.length + " addresses for " + size + " bytes");
+    }
+  }
+
   private static void checkAligned(long base) {
     if ((base & (GRANULE - 1)) != 0) {
       throw new IllegalArgumentException("bus address " + Long.toHexString(base) + " not aligned");
@@ -76,10 +100,7 @@ public final class BusRange implements AutoCloseable {
    * @param granules the address of each 4096-byte piece in order; copied
    */
   public static BusRange scattered(MemorySegment memory, long[] granules, Runnable unmap) {
-    if ((long) granules.length << GRANULE_SHIFT < memory.byteSize()) {
-      throw new IllegalArgumentException(
-          granules.length + " addresses for " + memory.byteSize() + " bytes");
-    }
+    checkEnough(granules, memory.byteSize());
     return new BusRange(memory, memory.byteSize(), 0, granules.clone(), unmap);
   }
 

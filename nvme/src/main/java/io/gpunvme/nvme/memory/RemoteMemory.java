@@ -1,5 +1,7 @@
 package io.gpunvme.nvme.memory;
 
+import io.gpunvme.nvme.DmaMappingException;
+
 /**
  * Memory that the CPU can neither load from nor store to, only copy to and from: a GPU's, usually.
  *
@@ -25,4 +27,24 @@ public interface RemoteMemory {
    * @throws RuntimeException if there is none; the owner's own exception
    */
   RemotePort openPort(RemotePort.Use use);
+
+  /**
+   * Whether it may lie in the host's memory, seen from a controller. Drivers of GPUs have been seen
+   * to move memory there before they share it; the GPU goes on with its own, and what a controller
+   * writes never arrives. So by default it may not.
+   */
+  default boolean mayBeInHost() {
+    return false;
+  }
+
+  /**
+   * The memory as kernel drivers of other devices take it. What they are given stays allocated
+   * until they let go of it, even if the owner frees it.
+   *
+   * @return the caller's to close
+   * @throws DmaMappingException if there is no such thing for this memory; the message says why
+   */
+  default DmaBuf exportDmaBuf() {
+    throw new DmaMappingException(name() + " cannot be exported as a dma-buf");
+  }
 }

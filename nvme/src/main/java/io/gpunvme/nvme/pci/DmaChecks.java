@@ -1,7 +1,9 @@
 package io.gpunvme.nvme.pci;
 
 import io.gpunvme.nvme.DmaMappingException;
+import io.gpunvme.nvme.memory.PeerMemory;
 import java.lang.foreign.MemorySegment;
+import java.util.List;
 
 /** What memory must be like before a device may reach it. */
 public final class DmaChecks {
@@ -28,6 +30,26 @@ public final class DmaChecks {
     }
     if (!memory.isAccessibleBy(ANOTHER_THREAD)) {
       throw new DmaMappingException("the memory is confined to one thread; map shared memory");
+    }
+  }
+
+  /**
+   * Refuses parts of a BAR that cannot be mapped.
+   *
+   * @param page what addresses and sizes must be multiples of, bytes
+   * @throws DmaMappingException if there are none, or as {@link #check(MemorySegment, long)}
+   */
+  public static void check(List<PeerMemory> parts, long page) {
+    if (parts.isEmpty()) {
+      throw new DmaMappingException("no part of a BAR to map");
+    }
+    for (PeerMemory part : parts) {
+      check(part.memory(), page);
+      if (part.physical() <= 0 || part.physical() % page != 0) {
+        throw new DmaMappingException(
+            "physical address %Xh of a part of a BAR is not a multiple of the page of %d bytes"
+                .formatted(part.physical(), page));
+      }
     }
   }
 }

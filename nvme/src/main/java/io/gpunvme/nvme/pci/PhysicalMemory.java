@@ -6,10 +6,12 @@ import io.gpunvme.ffi.Posix;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.memory.BusRange;
+import io.gpunvme.nvme.memory.PeerMemory;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Set;
 import java.util.function.LongUnaryOperator;
 import org.jspecify.annotations.Nullable;
@@ -68,6 +70,32 @@ public final class PhysicalMemory implements AutoCloseable {
       release(pin);
       throw e;
     }
+  }
+
+  /**
+   * The bus addresses of another function's memory: the physical ones of its BAR. They are the same
+   * on x86, where host bridges change no address; elsewhere that is not known, and refused.
+   *
+   * @throws DmaMappingException if it is unsuitable, or this is another machine
+   */
+  public static BusRange peer(List<PeerMemory> parts) {
+    String machine = System.getProperty("os.arch", "");
+    if (!machine.equals("amd64") && !machine.equals("x86_64")) {
+      throw new DmaMappingException(
+          "memory behind another function's BAR without an IOMMU: on "
+              + machine
+              + " its bus addresses may not be its physical ones; use an IOMMU and vfio:");
+    }
+    DmaChecks.check(parts, BusRange.GRANULE);
+    long size = parts.stream().mapToLong(PeerMemory::size).sum();
+    long[] granules = new long[Math.toIntExact(size / BusRange.GRANULE)];
+    int at = 0;
+    for (PeerMemory part : parts) {
+      for (long offset = 0; offset < part.size(); offset += BusRange.GRANULE) {
+        granules[at++] = part.physical() + offset;
+      }
+    }
+    return BusRange.remote(size, granules, () -> {});
   }
 
   /** A child that writes to a page may be left with it, and this process with a copy. */

@@ -3,6 +3,7 @@ package io.gpunvme.nvme.driver;
 import io.gpunvme.nvme.pci.HostPaths;
 import io.gpunvme.nvme.pci.PciAddress;
 import io.gpunvme.nvme.pci.PciFunction;
+import io.gpunvme.nvme.pci.kmod.KmodFunction;
 import io.gpunvme.nvme.pci.sysfs.SysfsFunction;
 import io.gpunvme.nvme.pci.sysfs.SysfsOptions;
 import io.gpunvme.nvme.pci.vfio.VfioFunction;
@@ -16,7 +17,7 @@ import org.junit.jupiter.api.Assumptions;
  * properties:
  *
  * <ul>
- *   <li>{@code gpunvme.device}: {@code vfio:0000:00:04.0} or {@code
+ *   <li>{@code gpunvme.device}: {@code vfio:0000:00:04.0}, {@code kmod:0000:00:04.0} or {@code
  *       sysfs:0000:00:04.0,unsafe=true};
  *   <li>{@code gpunvme.namespaces}: all of its namespaces, {@code nsid:blocksize:blocks}, with
  *       commas between them.
@@ -38,9 +39,11 @@ final class RealDevice {
     require();
     PciAddress address = PciAddress.parse(DEVICE.replaceFirst("^[^:]*:", "").split(",")[0]);
     return new CalmBeforeReset(
-        DEVICE.startsWith("sysfs:")
-            ? SysfsFunction.open(address, new SysfsOptions(true, HostPaths.host()))
-            : VfioFunction.open(address, VfioOptions.defaults()));
+        switch (DEVICE.substring(0, DEVICE.indexOf(':'))) {
+          case "sysfs" -> SysfsFunction.open(address, new SysfsOptions(true, HostPaths.host()));
+          case "kmod" -> KmodFunction.open(address, HostPaths.host());
+          default -> VfioFunction.open(address, VfioOptions.defaults());
+        });
   }
 
   /** What the driver may use of it. */

@@ -68,6 +68,32 @@ class BusRangeTest {
   }
 
   @Test
+  void remoteMemoryInPiecesHasAnAddressForEach() {
+    AtomicInteger unmapped = new AtomicInteger();
+    long[] addresses = {0x5000, 0x6000, 0x1000};
+    BusRange range = BusRange.remote(3 * 4096, addresses, unmapped::incrementAndGet);
+    addresses[0] = 0;
+    assertThat(range.isRemote()).isTrue();
+    assertThat(range.size()).isEqualTo(3 * 4096);
+    assertThat(range.busAddress(8191)).isEqualTo(0x6FFF);
+    assertThat(range.busAddress(8192)).isEqualTo(0x1000);
+    assertThat(range.contiguous(0, 100_000)).isEqualTo(8192);
+    assertThat(range.contiguous(8192, 100_000)).isEqualTo(4096);
+    assertThatThrownBy(range::memory).isInstanceOf(IllegalStateException.class);
+    range.close();
+    range.close();
+    assertThat(unmapped).hasValue(1);
+    assertThatThrownBy(() -> BusRange.remote(3 * 4096, new long[2], () -> {}))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("2 addresses");
+    assertThatThrownBy(() -> BusRange.remote(0, new long[1], () -> {}))
+        .isInstanceOf(IllegalArgumentException.class);
+    assertThatThrownBy(() -> BusRange.remote(4096, new long[] {0x1800}, () -> {}))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("1800");
+  }
+
+  @Test
   void aMapperReachesHostMemoryOnlyUnlessItSaysOtherwise() {
     BusMapper plain = m -> BusRange.contiguous(m, 0xA000, () -> {});
     RemoteMemory remote = new FakeGpu(plain).memory(memory);

@@ -7,9 +7,13 @@ import io.gpunvme.ffi.Posix;
 import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.memory.BusRange;
 import io.gpunvme.nvme.memory.HostMemory;
+import io.gpunvme.nvme.memory.PeerMemory;
 import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -83,5 +87,24 @@ class PhysicalMemoryTest {
     assertThat(LockedMemoryLimit.describe(machine.paths())).isEqualTo("8388608 bytes");
     Files.delete(folder.resolve("proc/self/limits"));
     assertThat(LockedMemoryLimit.describe(machine.paths())).isEqualTo("unknown");
+  }
+
+  @Test
+  void aBarHasItsPhysicalAddresses() {
+    Assumptions.assumeTrue(
+        System.getProperty("os.arch").equals("amd64"), "bus addresses of BARs are those of x86");
+    try (Arena arena = Arena.ofShared()) {
+      MemorySegment bar = arena.allocate(4 * 4096, 4096);
+      BusRange range =
+          PhysicalMemory.peer(
+              List.of(
+                  new PeerMemory(bar.asSlice(8192, 8192), 0x38_0000_2000L),
+                  new PeerMemory(bar.asSlice(0, 4096), 0x38_0000_0000L)));
+      assertThat(range.isRemote()).isTrue();
+      assertThat(range.size()).isEqualTo(3 * 4096);
+      assertThat(range.busAddress(4097)).isEqualTo(0x38_0000_3001L);
+      assertThat(range.busAddress(8192)).isEqualTo(0x38_0000_0000L);
+      assertThat(range.contiguous(0, 3 * 4096)).isEqualTo(8192);
+    }
   }
 }

@@ -10,6 +10,7 @@ import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.memory.BusRange;
 import io.gpunvme.nvme.memory.HostMemory;
+import io.gpunvme.nvme.memory.PeerMemory;
 import io.gpunvme.nvme.pci.Bar;
 import io.gpunvme.nvme.pci.ConfigSpace;
 import io.gpunvme.nvme.pci.DeviceFile;
@@ -19,6 +20,7 @@ import io.gpunvme.nvme.pci.HugePages;
 import io.gpunvme.nvme.pci.MappedBar;
 import io.gpunvme.nvme.pci.PciAddress;
 import io.gpunvme.nvme.pci.PciFunction;
+import io.gpunvme.nvme.pci.PciResources;
 import io.gpunvme.nvme.pci.PciSysfs;
 import io.gpunvme.nvme.pci.PhysicalMemory;
 import java.io.IOException;
@@ -68,7 +70,7 @@ public final class SysfsFunction implements PciFunction {
       command(
           ConfigSpace.COMMAND_MEMORY | ConfigSpace.COMMAND_INTX_DISABLE,
           ConfigSpace.COMMAND_BUS_MASTER);
-      this.bars = mapBars(SysfsResources.parse(Files.readString(folder.resolve("resource"))));
+      this.bars = mapBars(PciResources.parse(Files.readString(folder.resolve("resource"))));
     } catch (IOException | RuntimeException e) {
       if (file != null) {
         file.close();
@@ -106,11 +108,11 @@ public final class SysfsFunction implements PciFunction {
     }
   }
 
-  private @Nullable MappedBar[] mapBars(List<SysfsResources.Resource> resources) {
-    @Nullable MappedBar[] mapped = new MappedBar[SysfsResources.BARS];
+  private @Nullable MappedBar[] mapBars(List<PciResources.Resource> resources) {
+    @Nullable MappedBar[] mapped = new MappedBar[PciResources.BARS];
     try {
       for (int i = 0; i < mapped.length && i < resources.size(); i++) {
-        SysfsResources.Resource resource = resources.get(i);
+        PciResources.Resource resource = resources.get(i);
         if (resource.isMemory() && resource.size() > 0) {
           mapped[i] = mapBar(i, resource.size());
         }
@@ -183,6 +185,15 @@ public final class SysfsFunction implements PciFunction {
       throw new DmaMappingException(name() + " is closed; nothing can be mapped any more");
     }
     return physical.map(memory);
+  }
+
+  /** By physical addresses. */
+  @Override
+  public BusRange mapPeer(List<PeerMemory> parts) {
+    if (closed) {
+      throw new DmaMappingException(name() + " is closed; nothing can be mapped any more");
+    }
+    return PhysicalMemory.peer(parts);
   }
 
   /**

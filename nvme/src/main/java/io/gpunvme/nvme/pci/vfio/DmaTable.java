@@ -2,6 +2,7 @@ package io.gpunvme.nvme.pci.vfio;
 
 import io.gpunvme.nvme.pci.IovaSpace;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /** The kernel's table of an IOMMU: which bus address is which memory. Safe for all threads. */
 interface DmaTable extends AutoCloseable {
@@ -20,6 +21,14 @@ interface DmaTable extends AutoCloseable {
    * @throws io.gpunvme.ffi.PosixException if the kernel refuses
    */
   void map(long address, long iova, long bytes);
+
+  /**
+   * Why the kernel would not put another function's BAR into the table, which has no pages to pin;
+   * null where it would.
+   */
+  default @Nullable String peerProblem() {
+    return null;
+  }
 
   /**
    * Undoes one {@link #map}.

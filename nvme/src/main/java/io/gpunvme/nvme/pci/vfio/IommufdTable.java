@@ -112,6 +112,12 @@ final class IommufdTable implements DmaTable {
   }
 
   @Override
+  public String peerProblem() {
+    return "iommufd maps only memory that has pages, and a BAR has none; open the controller with"
+        + " iommufd=false";
+  }
+
+  @Override
   public void unmap(long iova, long bytes) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment unmap = arena.allocate(IoasUnmap.SIZE, Long.BYTES);

@@ -1,9 +1,11 @@
 package io.gpunvme.nvme.pci.vfio;
 
 import io.gpunvme.nvme.memory.BusRange;
+import io.gpunvme.nvme.memory.PeerMemory;
 import io.gpunvme.nvme.pci.HostPaths;
 import io.gpunvme.nvme.pci.PhysicalMemory;
 import java.lang.foreign.MemorySegment;
+import java.util.List;
 
 /** Nothing translates: bus addresses are physical addresses. */
 final class PhysicalDomain implements IommuDomain {
@@ -26,6 +28,11 @@ final class PhysicalDomain implements IommuDomain {
   @Override
   public BusRange map(MemorySegment memory) {
     return physical.map(memory);
+  }
+
+  @Override
+  public BusRange mapPeer(List<PeerMemory> parts) {
+    return PhysicalMemory.peer(parts);
   }
 
   @Override

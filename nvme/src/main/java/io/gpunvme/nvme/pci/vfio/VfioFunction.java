@@ -7,6 +7,7 @@ import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.memory.BusRange;
 import io.gpunvme.nvme.memory.HostMemory;
+import io.gpunvme.nvme.memory.PeerMemory;
 import io.gpunvme.nvme.pci.Bar;
 import io.gpunvme.nvme.pci.ConfigSpace;
 import io.gpunvme.nvme.pci.DeviceFile;
@@ -19,6 +20,7 @@ import io.gpunvme.nvme.pci.PciFunction;
 import io.gpunvme.nvme.pci.PciSysfs;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -177,6 +179,14 @@ public final class VfioFunction implements PciFunction {
       throw new DmaMappingException(name() + " is closed; nothing can be mapped any more");
     }
     return access.domain().map(memory);
+  }
+
+  @Override
+  public BusRange mapPeer(List<PeerMemory> parts) {
+    if (closed) {
+      throw new DmaMappingException(name() + " is closed; nothing can be mapped any more");
+    }
+    return access.domain().mapPeer(parts);
   }
 
   /**

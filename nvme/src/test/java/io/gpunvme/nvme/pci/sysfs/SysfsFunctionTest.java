@@ -9,6 +9,7 @@ import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.memory.DmaBuffer;
 import io.gpunvme.nvme.pci.ConfigSpace;
 import io.gpunvme.nvme.pci.FakeMachine;
+import io.gpunvme.nvme.pci.PciResources;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -168,10 +169,10 @@ class SysfsFunctionTest {
 
   @Test
   void refusesWhatIsNoDescriptionOfABar() {
-    assertThatThrownBy(() -> SysfsResources.parse("0x0 0x1\n"))
+    assertThatThrownBy(() -> PciResources.parse("0x0 0x1\n"))
         .isInstanceOf(InvalidRequestException.class)
         .hasMessageContaining("0x0 0x1");
-    assertThatThrownBy(() -> SysfsResources.parse("0x0 0x1 q\n"))
+    assertThatThrownBy(() -> PciResources.parse("0x0 0x1 q\n"))
         .isInstanceOf(InvalidRequestException.class)
         .hasMessageContaining("'q'");
   }

@@ -7,15 +7,18 @@ import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.memory.BusRange;
+import io.gpunvme.nvme.memory.PeerMemory;
 import io.gpunvme.nvme.pci.FakeMachine;
 import io.gpunvme.nvme.pci.IovaSpace;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -23,13 +26,25 @@ import org.junit.jupiter.api.io.TempDir;
 
 class TranslatedDomainTest {
   private static final long PAGE = 4096;
+  private static final long PHYSICAL = 0x38_0000_0000L;
   private static final long FIRST = 1L << 32;
 
   /** A kernel's table: refuses what overlaps, as the kernel does. */
   private static final class Table implements DmaTable {
     final Map<Long, Long> entries = new TreeMap<>();
+
+    /** Address in this process by bus address. */
+    final Map<Long, Long> targets = new TreeMap<>();
+
     int failWith;
+    int failAfter;
+    @Nullable String peerProblem;
     boolean closed;
+
+    @Override
+    public @Nullable String peerProblem() {
+      return peerProblem;
+    }
 
     @Override
     public String how() {
@@ -48,15 +63,16 @@ class TranslatedDomainTest {
 
     @Override
     public void map(long address, long iova, long bytes) {
-      if (failWith != 0) {
+      if (failWith != 0 && entries.size() >= failAfter) {
         throw new PosixException("ioctl", "fd 3", failWith);
       }
       assertThat(entries.put(iova, bytes)).isNull();
+      targets.put(iova, address);
     }
 
     @Override
     public void unmap(long iova, long bytes) {
-      if (failWith != 0) {
+      if (failWith != 0 && failAfter == 0) {
         throw new PosixException("ioctl", "fd 3", failWith);
       }
       assertThat(entries.remove(iova)).isEqualTo(bytes);
@@ -154,6 +170,88 @@ class TranslatedDomainTest {
         .hasMessageContaining("4096 bytes could not be mapped")
         .hasMessageContainingAll(parts)
         .hasCauseInstanceOf(PosixException.class);
+  }
+
+  /** Parts of a BAR in the order given, each of so many pages from such a page on. */
+  private List<PeerMemory> parts(MemorySegment bar, long[]... runs) {
+    List<PeerMemory> parts = new ArrayList<>();
+    for (long[] run : runs) {
+      long offset = run[0] * PAGE;
+      parts.add(new PeerMemory(bar.asSlice(offset, run[1] * PAGE), PHYSICAL + offset));
+    }
+    return parts;
+  }
+
+  @Test
+  void partsOfABarAreOneRunForTheController() {
+    MemorySegment bar = memory(16 * PAGE);
+    BusRange range =
+        domain.mapPeer(parts(bar, new long[] {9, 1}, new long[] {2, 3}, new long[] {0, 1}));
+
+    long first = range.busAddress(0);
+    assertThat(range.isRemote()).isTrue();
+    assertThat(range.size()).isEqualTo(5 * PAGE);
+    assertThat(range.contiguous(0, 5 * PAGE)).isEqualTo(5 * PAGE);
+    assertThat(table.targets)
+        .isEqualTo(
+            Map.of(
+                first,
+                bar.address() + 9 * PAGE,
+                first + PAGE,
+                bar.address() + 2 * PAGE,
+                first + 4 * PAGE,
+                bar.address()));
+    assertThat(domain.map(memory(PAGE)).busAddress(0)).isGreaterThan(first + 5 * PAGE);
+    range.close();
+    range.close();
+    assertThat(table.entries).hasSize(1);
+    assertThat(domain.mapPeer(parts(bar, new long[] {3, 1})).busAddress(0)).isEqualTo(first);
+    domain.close();
+    assertThat(table.entries).isEmpty();
+  }
+
+  @Test
+  void ofABarThatTheKernelRefusesInPartNothingStaysMapped() {
+    MemorySegment bar = memory(16 * PAGE);
+    table.failWith = Errno.EFAULT;
+    for (int after : new int[] {2, 1, 0}) {
+      table.failAfter = after;
+      assertThatThrownBy(
+              () ->
+                  domain.mapPeer(
+                      parts(bar, new long[] {5, 1}, new long[] {7, 2}, new long[] {1, 1})))
+          .isInstanceOf(DmaMappingException.class)
+          .hasMessageContainingAll("BAR", "EFAULT", "vfio_iommu_type1", "iommufd");
+      assertThat(table.entries).isEmpty();
+    }
+    table.failWith = Errno.ENOSPC;
+    assertThatThrownBy(() -> domain.mapPeer(parts(bar, new long[] {5, 1}, new long[] {7, 2})))
+        .isInstanceOf(DmaMappingException.class)
+        .hasMessageContainingAll("dma_entry_limit", "2 runs");
+    table.failWith = 0;
+    assertThat(domain.map(memory(PAGE)).busAddress(0)).isEqualTo(FIRST);
+  }
+
+  @Test
+  void partsOfABarAreCheckedAndNotEveryTableTakesThem() {
+    MemorySegment bar = memory(2 * PAGE);
+    assertThatThrownBy(() -> domain.mapPeer(List.of()))
+        .isInstanceOf(DmaMappingException.class)
+        .hasMessageContaining("no part");
+    assertThatThrownBy(() -> domain.mapPeer(List.of(new PeerMemory(bar, PHYSICAL + 16))))
+        .isInstanceOf(DmaMappingException.class)
+        .hasMessageContaining("physical address");
+    assertThatThrownBy(() -> domain.mapPeer(List.of(new PeerMemory(bar.asSlice(0, 100), PHYSICAL))))
+        .isInstanceOf(DmaMappingException.class)
+        .hasMessageContaining("multiples of the page");
+    table.peerProblem = "never";
+    assertThatThrownBy(() -> domain.mapPeer(parts(bar, new long[] {0, 1})))
+        .isInstanceOf(DmaMappingException.class)
+        .hasMessage("never");
+    domain.close();
+    assertThatThrownBy(() -> domain.mapPeer(parts(bar, new long[] {0, 1})))
+        .isInstanceOf(DmaMappingException.class)
+        .hasMessageContaining("closed");
   }
 
   @Test

@@ -1,0 +1,101 @@
+package io.gpunvme.nvme.pci.kmod;
+
+import io.gpunvme.ffi.Errno;
+import io.gpunvme.ffi.PosixException;
+import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.nvme.pci.HostPaths;
+import io.gpunvme.nvme.pci.LockedMemoryLimit;
+import io.gpunvme.nvme.pci.PciAddress;
+import io.gpunvme.nvme.pci.PciSysfs;
+import java.nio.file.Files;
+import java.nio.file.Path;
+
+/** Why the module does not do something, and what to do about it. */
+final class KmodRefusals {
+  private KmodRefusals() {}
+
+  /** The function is not the module's. */
+  static InvalidRequestException wrongDriver(PciSysfs function, HostPaths paths) {
+    PciAddress address = function.address();
+    String bind = "`gpunvme bind " + address + " --kmod` as root";
+    if (!Files.isDirectory(paths.sys().resolve("module").resolve(KmodFunction.DRIVER))) {
+      return new InvalidRequestException(
+          address
+              + ": the kernel module gpunvme is not loaded; `modprobe gpunvme`, or"
+              + " scripts/kmod-build and scripts/kmod-load (docs/kernel-module.md), then "
+              + bind);
+    }
+    String driver = function.driver();
+    return new InvalidRequestException(
+        address
+            + " is bound to "
+            + (driver.isEmpty() ? "no driver" : "the driver " + driver)
+            + ", and kmod: needs gpunvme: "
+            + bind);
+  }
+
+  /** Its file could not be opened. */
+  static InvalidRequestException node(PciAddress address, Path node, PosixException e) {
+    String why =
+        switch (e.errno()) {
+          case Errno.ENOENT, Errno.ENOTDIR ->
+              "it does not exist although the module has the function: udev makes it (`udevadm"
+                  + " trigger`), and a container has to be given it (--device "
+                  + node
+                  + ")";
+          case Errno.ENODEV, Errno.ENXIO ->
+              "the device is gone; `gpunvme list` shows what is there";
+          case Errno.EACCES, Errno.EPERM ->
+              "this user may not: with its udev rule it is the group's, so as root `usermod -a -G"
+                  + " gpunvme $USER` (and log in again), or run as root";
+          case Errno.EBUSY ->
+              "another process has it open, and one can at a time (`fuser " + node + "` names it)";
+          default -> e.getMessage();
+        };
+    return caused(address + ": opening " + node + " failed (" + e.errnoName() + "): " + why, e);
+  }
+
+  /** A request that was refused while the function was opened. */
+  static InvalidRequestException request(PciAddress address, PosixException e) {
+    String why =
+        e.errno() == Errno.ENOTTY
+            ? "it does not answer as the module gpunvme does: " + e.getMessage()
+            : e.getMessage();
+    return caused(address + ": setting up by the module gpunvme failed: " + why, e);
+  }
+
+  /**
+   * Why memory was not pinned or imported.
+   *
+   * @param what the memory, for the message
+   * @param usage what the file has pinned of what it may, in words
+   */
+  static String memory(String what, PosixException e, HostPaths paths, String usage) {
+    String why =
+        switch (e.errno()) {
+          case Errno.ENOMEM -> LockedMemoryLimit.advice(paths);
+          case Errno.EDQUOT ->
+              "the module allows no more, "
+                  + usage
+                  + "; use less at a time, or load it with higher most_bytes and most_ranges"
+                  + " (`modprobe gpunvme most_bytes=… most_ranges=…`)";
+          case Errno.EPERM ->
+              "the file was opened by another process: a forked child cannot use it, open it again";
+          case Errno.EOPNOTSUPP ->
+              "the controller cannot reach where it lies (it would have to be copied); with an"
+                  + " IOMMU it could: switch that on";
+          case Errno.EREMOTEIO ->
+              "whoever shares it gave addresses that the IOMMU does not know, and that are no"
+                  + " device's";
+          case Errno.EFAULT -> "it is no memory of this process that can be pinned";
+          default -> e.getMessage();
+        };
+    return "%s: not reachable for the controller (%s): %s".formatted(what, e.errnoName(), why);
+  }
+
+  static InvalidRequestException caused(String message, Throwable cause) {
+    InvalidRequestException e = new InvalidRequestException(message);
+    e.initCause(cause);
+    return e;
+  }
+}
