@@ -8,6 +8,7 @@ module io.gpunvme.core {
   requires HdrHistogram;
 
   exports io.gpunvme.core.accel;
+  exports io.gpunvme.core.bar;
   exports io.gpunvme.core.bench;
   exports io.gpunvme.core.demo;
   exports io.gpunvme.core.device;

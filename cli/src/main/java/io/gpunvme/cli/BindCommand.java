@@ -6,6 +6,7 @@ import io.gpunvme.core.machine.DriverBinding.Plan;
 import io.gpunvme.core.machine.Machine;
 import io.gpunvme.nvme.pci.PciAddress;
 import java.io.IOException;
+import picocli.CommandLine.ArgGroup;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
@@ -13,7 +14,8 @@ import picocli.CommandLine.Option;
 @Command(
     name = "bind",
     description = {
-      "Take an SSD from the kernel and give it to vfio-pci. Its disks are gone until unbind.",
+      "Take an SSD from the kernel and give it to vfio-pci, or to the kernel module gpunvme.",
+      "Its disks are gone until unbind.",
       "Refused while anything uses it: a mounted file system, swap, md, LVM, a process. Needs root."
     },
     footer = {
@@ -21,13 +23,24 @@ import picocli.CommandLine.Option;
       "Examples:",
       "  gpunvme bind 0000:01:00.0 --dry-run",
       "  sudo gpunvme bind 0000:01:00.0              then gpunvme identify vfio:0000:01:00.0",
+      "  sudo gpunvme bind 0000:01:00.0 --kmod       then gpunvme identify kmod:0000:01:00.0",
       "  sudo gpunvme bind 0000:01:00.0 --no-driver  then sysfs:0000:01:00.0,unsafe=true"
     })
 final class BindCommand extends BindingCommand {
-  @Option(
-      names = "--no-driver",
-      description = "Leave it without a driver, for sysfs: on a machine without IOMMU.")
-  private boolean noDriver;
+  /** What it is given to, if not to vfio-pci. */
+  private static final class Target {
+    @Option(
+        names = "--kmod",
+        description = "Give it to the kernel module gpunvme, which has to be loaded.")
+    private boolean kmod;
+
+    @Option(
+        names = "--no-driver",
+        description = "Leave it without a driver, for sysfs: on a machine without IOMMU.")
+    private boolean noDriver;
+  }
+
+  @ArgGroup private final Target target = new Target();
 
   BindCommand(Streams streams) {
     super(streams);
@@ -35,7 +48,10 @@ final class BindCommand extends BindingCommand {
 
   @Override
   Plan plan(DriverBinding binding, Machine machine, PciAddress address) {
-    return noDriver ? binding.release(machine, address) : binding.bind(machine, address);
+    if (target.kmod) {
+      return binding.bindToModule(machine, address);
+    }
+    return target.noDriver ? binding.release(machine, address) : binding.bind(machine, address);
   }
 
   @Override

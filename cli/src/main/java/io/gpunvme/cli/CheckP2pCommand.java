@@ -4,6 +4,7 @@ import io.gpunvme.cli.output.Streams;
 import io.gpunvme.cli.output.Table;
 import io.gpunvme.core.accel.GpuAccelerator;
 import io.gpunvme.core.device.Device;
+import io.gpunvme.core.device.GpuBusAddresses;
 import io.gpunvme.core.doctor.PeerCheck;
 import io.gpunvme.core.doctor.PeerReport;
 import io.gpunvme.core.doctor.PeerStep;
@@ -49,16 +50,18 @@ final class CheckP2pCommand extends DeviceCommand {
   @Override
   int run() throws IOException {
     PeerReport report;
+    GpuBusAddresses memory;
     // The GPU first: without one the SSD need not be touched.
     try (GpuAccelerator gpu = GpuAccelerator.open();
         Device device = open()) {
       report = PeerCheck.run(device, gpu, read);
+      memory = device.gpuBusAddresses();
     }
-    print(() -> printText(report), () -> object(report));
+    print(() -> printText(report, memory), () -> object(report, memory));
     return report.verdict() == PeerReport.Verdict.GPU_DRIVES_SSD ? ExitCode.OK : ExitCode.FAILURE;
   }
 
-  private void printText(PeerReport report) {
+  private void printText(PeerReport report, GpuBusAddresses memory) {
     out().println(report.gpu() + " and " + report.ssd());
     Table steps = new Table(INDENT);
     report.steps().forEach(s -> steps.row(s.outcome(), s.name(), s.detail()));
@@ -72,10 +75,12 @@ final class CheckP2pCommand extends DeviceCommand {
     }
     placements.print(out());
     out().println();
+    out().println("GPU memory for this SSD: " + memory);
+    out().println();
     out().println(report.verdict() + ": " + report.verdict().text());
   }
 
-  private Map<String, Object> object(PeerReport report) {
+  private Map<String, Object> object(PeerReport report, GpuBusAddresses memory) {
     List<Object> steps = new ArrayList<>();
     for (PeerStep step : report.steps()) {
       Map<String, Object> one = new LinkedHashMap<>();
@@ -98,6 +103,10 @@ final class CheckP2pCommand extends DeviceCommand {
     object.put("text", report.verdict().text());
     object.put("steps", steps);
     object.put("placements", placements);
+    object.put("gpu_memory", memory.way());
+    Map<String, Object> reasons = new LinkedHashMap<>();
+    memory.reasons().forEach((way, reason) -> reasons.put(way.toString(), reason));
+    object.put("gpu_memory_not", reasons);
     return object;
   }
 }

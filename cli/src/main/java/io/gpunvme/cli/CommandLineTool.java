@@ -41,6 +41,7 @@ final class CommandLineTool {
     all.put("bind", BindCommand::new);
     all.put("unbind", UnbindCommand::new);
     all.put("check-p2p", CheckP2pCommand::new);
+    all.put("pin", PinCommand::new);
     all.put("identify", IdentifyCommand::new);
     all.put("read", ReadCommand::new);
     all.put("write", WriteCommand::new);

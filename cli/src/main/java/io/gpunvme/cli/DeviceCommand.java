@@ -13,7 +13,8 @@ abstract class DeviceCommand extends BaseCommand {
   @Parameters(
       index = "0",
       paramLabel = "DEVICE",
-      description = "sim:key=value,… (see gpunvme help sim), or vfio:DDDD:BB:DD.F.")
+      description =
+          "sim:key=value,… (see gpunvme help sim), vfio:DDDD:BB:DD.F or kmod:DDDD:BB:DD.F.")
   private String device = "";
 
   @Mixin private final DriverOptions driver = new DriverOptions();

@@ -40,8 +40,8 @@ abstract class FileCommand extends BaseCommand {
       index = "0",
       paramLabel = "ADDRESS",
       description =
-          "DEVICE[#PARTITION]:/PATH; DEVICE is sim:…, vfio:DDDD:BB:DD.F or an image file (see"
-              + " docs/file-systems.md).")
+          "DEVICE[#PARTITION]:/PATH; DEVICE is sim:…, vfio:DDDD:BB:DD.F, kmod:… or an image file"
+              + " (see docs/file-systems.md).")
   private String address = "";
 
   @Option(

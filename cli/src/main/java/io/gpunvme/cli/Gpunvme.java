@@ -18,7 +18,8 @@ import picocli.CommandLine.Spec;
     footer = {
       "",
       "A device is sim:key=value,… (an embedded NVMe controller: gpunvme help sim) or an SSD,",
-      "vfio:DDDD:BB:DD.F (gpunvme list shows them, gpunvme bind prepares one).",
+      "vfio:DDDD:BB:DD.F or kmod:DDDD:BB:DD.F (gpunvme list shows them, gpunvme bind prepares"
+          + " one).",
       "",
       "Examples:",
       "  gpunvme demo                                     a 256MiB file into accelerator memory",
@@ -36,6 +37,7 @@ import picocli.CommandLine.Spec;
       "  gpunvme doctor                                   what is in the way of what",
       "  gpunvme bind 0000:01:00.0                        give an SSD to vfio:0000:01:00.0",
       "  gpunvme check-p2p vfio:0000:01:00.0              can the GPU ring its doorbells",
+      "  gpunvme pin kmod:0000:01:00.0 64KiB              bus addresses of memory",
       "  gpunvme identify sim:size=1GiB,lba=4096",
       "  gpunvme write sim:file=disk.img,size=64MiB --lba 0 --in data.bin --allow-write",
       "  gpunvme read sim:file=disk.img --lba 0 --bytes 1MiB --out copy.bin",

@@ -33,7 +33,10 @@ import picocli.CommandLine.Parameters;
       "  gpunvme list sim:size=1GiB sim:file=disk.img"
     })
 final class ListCommand extends BaseCommand {
-  @Parameters(paramLabel = "DEVICE", arity = "0..*", description = "sim:…, vfio:… or sysfs:….")
+  @Parameters(
+      paramLabel = "DEVICE",
+      arity = "0..*",
+      description = "sim:…, vfio:…, kmod:… or sysfs:….")
   private List<String> devices = new ArrayList<>();
 
   @Mixin private final MachineOption machine = new MachineOption();
@@ -65,6 +68,7 @@ final class ListCommand extends BaseCommand {
           out().println("Devices that this version can open:");
           out().println("  sim:key=value,…     an embedded NVMe controller (gpunvme help sim)");
           out().println("  vfio:DDDD:BB:DD.F   an SSD that gpunvme bind gave to vfio-pci");
+          out().println("  kmod:DDDD:BB:DD.F   an SSD that gpunvme bind --kmod gave to the module");
           out().println("  sysfs:DDDD:BB:DD.F  an SSD without driver and IOMMU (docs/safety.md)");
         },
         () -> {
@@ -72,7 +76,12 @@ final class ListCommand extends BaseCommand {
           object.put("pci", listing.functionsJson());
           object.put("pairs", listing.pairsJson());
           object.put(
-              "kinds", List.of(DeviceAddress.EMBEDDED, DeviceAddress.VFIO, DeviceAddress.SYSFS));
+              "kinds",
+              List.of(
+                  DeviceAddress.EMBEDDED,
+                  DeviceAddress.VFIO,
+                  DeviceAddress.KMOD,
+                  DeviceAddress.SYSFS));
           return object;
         });
   }

@@ -43,7 +43,11 @@ class RealSignalTest {
   private static final String DEVICE = System.getProperty("gpunvme.device", "");
   private static final String COMMAND = System.getProperty("gpunvme.command", "");
   private static final String LIFECYCLE = System.getProperty("gpunvme.lifecycle", "");
-  private static final Duration DEADLINE = Duration.ofSeconds(60);
+  private static final Duration DEADLINE = Duration.ofSeconds(90);
+
+  /** Looking has a price: on an emulated processor it takes the command's time. */
+  private static final Duration LOOK_EVERY = Duration.ofMillis(20);
+
   private static final long BYTES = 400L << 20;
 
   /** What write has read of its file before it writes for the first time. */
@@ -71,7 +75,8 @@ class RealSignalTest {
     await("a part of the file", () -> Files.exists(part()) && Files.size(part()) > 0);
     assertThat(endedBy("INT")).isEqualTo(128 + 2);
     assertThat(folder).isDirectoryNotContaining(f -> !f.endsWith("log"));
-    assertThat(log()).isEmpty();
+    // Two lines of a logger: that no IOMMU checks what the device does.
+    assertThat(log().replaceFirst(".*\\R.*without an IOMMU.*\\R", "")).isEmpty();
     happened("SD");
     isFree();
   }
@@ -93,7 +98,7 @@ class RealSignalTest {
 
   @Test
   void killedWhileItWrites() throws Exception {
-    assumeTrue(DEVICE.startsWith("vfio:"), "nobody stops a device without VFIO");
+    assumeTrue(!DEVICE.startsWith("sysfs:"), "nobody stops a device that no driver has");
     startWriting();
     assertThat(endedBy("KILL")).isEqualTo(128 + 9);
     happened("S");
@@ -153,7 +158,7 @@ class RealSignalTest {
     while (!check.holds()) {
       assertThat(process.isAlive()).as("waiting for " + what + "; " + log()).isTrue();
       assertThat(System.nanoTime() - start).as(what).isLessThan(DEADLINE.toNanos());
-      LockSupport.parkNanos(1_000_000);
+      LockSupport.parkNanos(LOOK_EVERY.toNanos());
     }
   }
 

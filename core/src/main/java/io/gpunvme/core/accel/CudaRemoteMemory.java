@@ -1,28 +1,45 @@
 package io.gpunvme.core.accel;
 
+import io.gpunvme.core.bar.MarkedMemory;
+import io.gpunvme.core.bar.PageCut;
+import io.gpunvme.core.bar.PageMarks;
+import io.gpunvme.cuda.CudaDevice;
+import io.gpunvme.cuda.CudaException;
 import io.gpunvme.cuda.DeviceMemory;
-import io.gpunvme.nvme.memory.RemoteMemory;
+import io.gpunvme.nvme.DmaMappingException;
+import io.gpunvme.nvme.memory.DmaBuf;
 import io.gpunvme.nvme.memory.RemotePort;
+import io.gpunvme.nvme.pci.PciAddress;
 
-/** GPU memory as a controller without a bus of its own reaches it: by CUDA copies. */
-final class CudaRemoteMemory implements RemoteMemory {
-  private final String device;
+/**
+ * GPU memory as a controller without a bus of its own reaches it, by CUDA copies, and as it is
+ * found behind the GPU's BAR.
+ */
+final class CudaRemoteMemory implements MarkedMemory {
+  private final GpuAccelerator accelerator;
   private final DeviceMemory memory;
   private final CopyStock stock;
+  private final boolean whole;
 
   /**
-   * @param device its name in messages
    * @param memory a multiple of 4096 bytes
+   * @param whole whether all of it is the buffer's owner's
    */
-  CudaRemoteMemory(String device, DeviceMemory memory, CopyStock stock) {
-    this.device = device;
+  CudaRemoteMemory(
+      GpuAccelerator accelerator, DeviceMemory memory, CopyStock stock, boolean whole) {
+    this.accelerator = accelerator;
     this.memory = memory;
     this.stock = stock;
+    this.whole = whole;
+  }
+
+  private CudaDevice device() {
+    return accelerator.context().device();
   }
 
   @Override
   public String name() {
-    return "%s, %d bytes at %Xh".formatted(device, memory.size(), memory.address());
+    return "%s, %d bytes at %Xh".formatted(device(), memory.size(), memory.address());
   }
 
   @Override
@@ -38,5 +55,40 @@ final class CudaRemoteMemory implements RemoteMemory {
   @Override
   public RemotePort openPort(RemotePort.Use use) {
     return new CudaRemotePort(memory, stock.lanes().lane(use), stock);
+  }
+
+  @Override
+  public DmaBuf exportDmaBuf() {
+    try (io.gpunvme.cuda.DmaBuf exported = memory.exportDmaBuf()) {
+      long size = exported.size();
+      return new DmaBuf(exported.take(), 0, size);
+    } catch (CudaException e) {
+      throw new DmaMappingException(
+          "%s cannot be exported as a dma-buf, as data-centre and professional GPUs can: %s"
+              .formatted(name(), e.getMessage()),
+          e);
+    }
+  }
+
+  @Override
+  public Owner owner() {
+    return new Owner(PciAddress.parse(device().pciBusId()), device().totalMemory());
+  }
+
+  /** The pages of a GPU's memory are at the same places in its address space and in its memory. */
+  @Override
+  public long pageOffset() {
+    return memory.address() & (PageCut.PAGE - 1);
+  }
+
+  @Override
+  public PageMarks openMarks() {
+    if (!whole) {
+      throw new DmaMappingException(
+          name()
+              + " begins or ends with memory of somebody else, which must not be marked: to be"
+              + " found behind a BAR, memory has to begin and end at multiples of 4096");
+    }
+    return new CudaPageMarks(accelerator, memory, new PageCut(pageOffset(), size()));
   }
 }

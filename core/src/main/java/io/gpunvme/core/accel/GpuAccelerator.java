@@ -99,7 +99,7 @@ public final class GpuAccelerator implements Accelerator {
   @Override
   public DeviceBuffer allocateUncleared(long bytes) {
     requireOpen();
-    return keep(new GpuBuffer(take(bytes), true));
+    return keep(new GpuBuffer(take(bytes), true, true));
   }
 
   @Override
@@ -119,7 +119,7 @@ public final class GpuAccelerator implements Accelerator {
     DeviceMemory memory = take(bytes);
     try {
       memory.fill((byte) 0);
-      return keep(new GpuBuffer(memory, true));
+      return keep(new GpuBuffer(memory, true, true));
     } catch (RuntimeException e) {
       pauses.free(memory.size(), memory::close);
       throw e;
@@ -219,7 +219,8 @@ public final class GpuAccelerator implements Accelerator {
     long start = address & -PAGE;
     long size = pages(address + bytes - start);
     DeviceMemory memory = context.foreignMemory(start, size);
-    return new ForeignMemory(keep(new GpuBuffer(memory, false)), address - start);
+    boolean whole = start == address && size == bytes;
+    return new ForeignMemory(keep(new GpuBuffer(memory, false, whole)), address - start);
   }
 
   private void requireOurs(long address, long bytes) {
@@ -359,10 +360,10 @@ public final class GpuAccelerator implements Accelerator {
     private final CudaRemoteMemory remote;
     private final boolean owned;
 
-    GpuBuffer(DeviceMemory memory, boolean owned) {
+    GpuBuffer(DeviceMemory memory, boolean owned, boolean whole) {
       this.memory = memory;
       this.owned = owned;
-      this.remote = new CudaRemoteMemory(context.device().toString(), memory, stock);
+      this.remote = new CudaRemoteMemory(GpuAccelerator.this, memory, stock, whole);
     }
 
     @Override

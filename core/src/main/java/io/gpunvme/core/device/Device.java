@@ -40,9 +40,24 @@ public final class Device implements AutoCloseable {
     return new Device(address, NvmeController.open(function, options));
   }
 
+  /**
+   * Opens a device's PCI function and nothing else: its controller is not started. For who wants
+   * bus addresses, or registers.
+   *
+   * @throws InvalidRequestException if there is no such device
+   */
+  public static PciFunction function(DeviceAddress address) {
+    return Functions.open(address, "");
+  }
+
   /** Where it came from. */
   public DeviceAddress address() {
     return address;
+  }
+
+  /** How its controller is given memory of a GPU. */
+  public GpuBusAddresses gpuBusAddresses() {
+    return GpuBusAddresses.of(address);
   }
 
   /** The controller; closed with this device. */

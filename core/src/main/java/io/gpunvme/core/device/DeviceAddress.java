@@ -14,8 +14,13 @@ import org.jspecify.annotations.Nullable;
  * <ul>
  *   <li>{@code sim:size=1GiB,lba=4096}: an embedded controller and its options
  *   <li>{@code vfio:0000:01:00.0,iommufd=false}: a PCI function that vfio-pci has
+ *   <li>{@code kmod:0000:01:00.0}: a PCI function that the kernel module gpunvme has
  *   <li>{@code sysfs:0000:01:00.0,unsafe=true}: a PCI function that no kernel driver has
  * </ul>
+ *
+ * <p>{@code vfio} and {@code sysfs} take {@code gpu-bar=0000:0a:00.0}: memory of that GPU is looked
+ * for behind its BAR 1 ({@code gpu-bar=0000:0a:00.0/2}: behind its BAR 2) and given to the
+ * controller, which has to show all of it ({@link io.gpunvme.core.bar.StaticBarFunction}).
  *
  * <p>A backslash takes the character behind it literally, so that a path may contain a comma.
  */
@@ -26,8 +31,14 @@ public final class DeviceAddress {
   /** The kind of a PCI function through VFIO. */
   public static final String VFIO = "vfio";
 
+  /** The kind of a PCI function through the kernel module gpunvme. */
+  public static final String KMOD = "kmod";
+
   /** The kind of a PCI function through sysfs, without an IOMMU. */
   public static final String SYSFS = "sysfs";
+
+  /** Where the memory of a GPU is found. */
+  static final String GPU_BAR = "gpu-bar";
 
   /** Whose namespaces are pinned. */
   static final String PINNED = "pinned";
@@ -61,7 +72,7 @@ public final class DeviceAddress {
     PciAddress function = null;
     switch (kind) {
       case EMBEDDED -> {}
-      case VFIO, SYSFS -> {
+      case VFIO, KMOD, SYSFS -> {
         int comma = rest.indexOf(',');
         function = PciAddress.parse(comma < 0 ? rest : rest.substring(0, comma));
         rest = comma < 0 ? "" : rest.substring(comma + 1);
@@ -70,7 +81,7 @@ public final class DeviceAddress {
           throw new InvalidRequestException(
               "no device '%s': this version knows embedded controllers (%s:key=value,…) and PCI"
                       .formatted(text, EMBEDDED)
-                  + " functions (%s:0000:01:00.0, %s:0000:01:00.0)".formatted(VFIO, SYSFS));
+                  + " functions (%s:0000:01:00.0, %s:…, %s:…)".formatted(VFIO, KMOD, SYSFS));
     }
     SequencedMap<String, String> options = new LinkedHashMap<>();
     if (!rest.isBlank()) {

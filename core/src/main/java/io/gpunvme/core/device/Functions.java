@@ -1,9 +1,12 @@
 package io.gpunvme.core.device;
 
+import io.gpunvme.core.bar.PeerBar;
+import io.gpunvme.core.bar.StaticBarFunction;
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.pci.HostPaths;
 import io.gpunvme.nvme.pci.PciAddress;
 import io.gpunvme.nvme.pci.PciFunction;
+import io.gpunvme.nvme.pci.kmod.KmodFunction;
 import io.gpunvme.nvme.pci.sysfs.SysfsFunction;
 import io.gpunvme.nvme.pci.sysfs.SysfsOptions;
 import io.gpunvme.nvme.pci.vfio.VfioFunction;
@@ -29,9 +32,40 @@ final class Functions {
           address + " is a real controller; only embedded ones (sim:) have faults at will");
     }
     PciAddress function = PciAddress.parse(address.function());
-    return address.kind().equals(DeviceAddress.VFIO)
-        ? vfio(address, function)
-        : sysfs(address, function);
+    // The module imports dma-bufs and maps no BARs: there the option is an unknown one.
+    boolean maps = !address.kind().equals(DeviceAddress.KMOD);
+    String bar = maps ? address.option(DeviceAddress.GPU_BAR) : null;
+    if (bar == null) {
+      return real(address, function);
+    }
+    // The GPU first: while it is not as it should be the controller is left alone.
+    PeerBar peer = peer(bar);
+    try {
+      return new StaticBarFunction(real(address, function), peer);
+    } catch (RuntimeException e) {
+      peer.close();
+      throw e;
+    }
+  }
+
+  private static PciFunction real(DeviceAddress address, PciAddress function) {
+    return switch (address.kind()) {
+      case DeviceAddress.VFIO -> vfio(address, function);
+      case DeviceAddress.KMOD -> kmod(address, function);
+      default -> sysfs(address, function);
+    };
+  }
+
+  private static PeerBar peer(String text) {
+    int slash = text.indexOf('/');
+    PciAddress gpu = PciAddress.parse(slash < 0 ? text : text.substring(0, slash));
+    String index = slash < 0 ? "1" : text.substring(slash + 1);
+    if (!index.matches("[0-5]")) {
+      throw new InvalidRequestException(
+          "%s=%s: behind the slash is the number of a BAR, 0 to 5"
+              .formatted(DeviceAddress.GPU_BAR, text));
+    }
+    return PeerBar.open(HostPaths.host(), gpu, Integer.parseInt(index));
   }
 
   private static PciFunction embedded(DeviceAddress address, String faults) {
@@ -51,7 +85,7 @@ final class Functions {
   }
 
   private static PciFunction vfio(DeviceAddress address, PciAddress function) {
-    requireKnown(address, List.of(NO_IOMMU, IOMMUFD));
+    requireKnown(address, List.of(NO_IOMMU, IOMMUFD, DeviceAddress.GPU_BAR));
     String iommufd = address.option(IOMMUFD);
     VfioOptions options = VfioOptions.defaults().withNoIommu(address.flag(NO_IOMMU));
     return VfioFunction.open(
@@ -59,8 +93,13 @@ final class Functions {
         iommufd == null ? options : options.withIommufd(VfioOptions.Iommufd.parse(iommufd)));
   }
 
+  private static PciFunction kmod(DeviceAddress address, PciAddress function) {
+    requireKnown(address, List.of());
+    return KmodFunction.open(function, HostPaths.host());
+  }
+
   private static PciFunction sysfs(DeviceAddress address, PciAddress function) {
-    requireKnown(address, List.of(UNSAFE));
+    requireKnown(address, List.of(UNSAFE, DeviceAddress.GPU_BAR));
     boolean unsafe = address.flag(UNSAFE);
     return SysfsFunction.open(function, new SysfsOptions(unsafe, HostPaths.host()));
   }
@@ -70,7 +109,8 @@ final class Functions {
       if (!known.contains(key)) {
         throw new InvalidRequestException(
             "%s: devices have no option '%s'; there is %s"
-                .formatted(address.kind(), key, String.join(", ", known)));
+                .formatted(
+                    address.kind(), key, known.isEmpty() ? "none" : String.join(", ", known)));
       }
     }
   }

@@ -26,6 +26,13 @@ final class GpuChecks {
   private static final int LOOKUP_GONE_MINOR = 12;
 
   private static final Set<Way> GPU_MEMORY_OF_SSD =
+      Way.both(Way.of("vfio:", "kmod:", "sysfs:"), Way.toGpuMemory());
+
+  /** Where bus addresses of GPU memory come from dma-bufs. */
+  private static final Set<Way> GPU_MEMORY_BY_DMA_BUF =
+      Way.both(Way.of("kmod:"), Way.toGpuMemory());
+
+  private static final Set<Way> GPU_MEMORY_BY_NOTHING =
       Way.both(Way.of("vfio:", "sysfs:"), Way.toGpuMemory());
 
   private final Machine machine;
@@ -153,6 +160,15 @@ final class GpuChecks {
                   "an SSD cannot read or write its memory: placements vram-data and vram",
                   "take a data-centre or RTX PRO GPU, or patched open kernel modules; " + DOCS)
               .blocking(GPU_MEMORY_OF_SSD));
+    } else if (!gpu.direct().dmaBuf()) {
+      found.add(
+          Finding.note(
+                  "gpu-no-dma-buf",
+                  gpu.address(),
+                  "its driver does not export GPU memory as a dma-buf",
+                  "the kernel module gpunvme cannot give an SSD its bus addresses",
+                  "install the driver's open kernel modules on Linux 5.12 or newer; " + DOCS)
+              .blocking(GPU_MEMORY_BY_DMA_BUF));
     } else if (gpu.direct().ordering() == WritesOrdering.NONE) {
       found.add(
           Finding.note(
@@ -199,10 +215,10 @@ final class GpuChecks {
           Finding.note(
                   "gpu-bus-addresses",
                   "gpu",
-                  "this version has no way to give an SSD the bus addresses of GPU memory",
-                  "placements vram-data and vram work with the embedded controller only",
-                  "")
-              .blocking(GPU_MEMORY_OF_SSD));
+                  "only the kernel module gpunvme gives an SSD the bus addresses of GPU memory",
+                  "placements vram-data and vram need kmod:…, or the embedded controller",
+                  "gpunvme bind DDDD:BB:DD.F --kmod (docs/kernel-module.md)")
+              .blocking(GPU_MEMORY_BY_NOTHING));
     }
   }
 }

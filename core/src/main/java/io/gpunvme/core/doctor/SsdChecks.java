@@ -15,8 +15,9 @@ import java.util.Set;
 /** The NVMe controllers, and whether one of them can be opened. */
 final class SsdChecks {
   private static final Set<Way> VFIO = Way.of("vfio:");
+  private static final Set<Way> KMOD = Way.of("kmod:");
   private static final Set<Way> SYSFS = Way.of("sysfs:");
-  private static final Set<Way> BOTH = Way.of("vfio:", "sysfs:");
+  private static final Set<Way> ALL = Way.of("vfio:", "kmod:", "sysfs:");
 
   private SsdChecks() {}
 
@@ -29,13 +30,13 @@ final class SsdChecks {
                   "no NVMe controller on the PCI bus",
                   "everything works with the embedded controller: sim:…",
                   "")
-              .blocking(BOTH));
+              .blocking(ALL));
     }
     List<List<Finding>> perSsd = new ArrayList<>();
     machine.ssds().forEach(ssd -> perSsd.add(of(machine, ssd)));
     // One SSD that can be opened is enough: the state of the others is in nobody's way then.
     Set<Way> open = EnumSet.noneOf(Way.class);
-    for (Way way : BOTH) {
+    for (Way way : ALL) {
       if (perSsd.stream().anyMatch(all -> all.stream().noneMatch(f -> f.blocks().contains(way)))) {
         open.add(way);
       }
@@ -69,11 +70,15 @@ final class SsdChecks {
               String.join(", ", uses),
               "it is left alone: every command that takes a device refuses this one",
               "")
-          .blocking(BOTH);
+          .blocking(ALL);
     }
     if (ssd.vfio()) {
       return Finding.ok("ssd-vfio", address, "bound to vfio-pci: open it as vfio:" + address)
-          .blocking(SYSFS);
+          .blocking(Way.of("kmod:", "sysfs:"));
+    }
+    if (ssd.kmod()) {
+      return Finding.ok("ssd-kmod", address, "bound to gpunvme: open it as kmod:" + address)
+          .blocking(Way.of("vfio:", "sysfs:"));
     }
     if (!ssd.driver().isEmpty()) {
       return Finding.note(
@@ -82,7 +87,7 @@ final class SsdChecks {
               "nobody uses it, and the kernel's driver " + ssd.driver() + " has it",
               "it cannot be opened before it is taken from that driver",
               "gpunvme bind " + address + " (and gpunvme unbind " + address + " to give it back)")
-          .blocking(BOTH);
+          .blocking(ALL);
     }
     return Finding.note(
             "ssd-no-driver",
@@ -92,12 +97,14 @@ final class SsdChecks {
                 + address
                 + ",unsafe=true where no IOMMU translates for it",
             "gpunvme bind " + address + " for vfio:, gpunvme unbind " + address + " for the kernel")
-        .blocking(VFIO);
+        .blocking(Way.of("vfio:", "kmod:"));
   }
 
-  /** Whether this user may open what VFIO gives it away by. */
+  /** Whether this user may open what its driver gives it away by. */
   private static void nodes(Machine machine, MachineFunction ssd, List<Finding> found) {
     String address = ssd.address().toString();
+    String kind = ssd.kmod() ? "kmod:" : "vfio:";
+    Set<Way> ways = ssd.kmod() ? KMOD : VFIO;
     for (DeviceNode node : machine.openedNodes(ssd.address())) {
       if (!node.there()) {
         found.add(
@@ -105,21 +112,27 @@ final class SsdChecks {
                     "ssd-node-missing",
                     address,
                     "there is no " + node.path(),
-                    "it cannot be opened as vfio:" + address + " here",
-                    "in a container: start it with --device /dev/vfio (--device /dev/iommu too"
-                        + " where there is one); elsewhere: udevadm trigger")
-                .blocking(VFIO));
+                    "it cannot be opened as " + kind + address + " here",
+                    inContainer(ssd) + "; elsewhere: udevadm trigger")
+                .blocking(ways));
       } else if (!node.open()) {
         found.add(
             Finding.problem(
                     "ssd-node-denied",
                     address,
                     "this user may not open " + node.path() + " for reading and writing",
-                    "it cannot be opened as vfio:" + address + " without root",
+                    "it cannot be opened as " + kind + address + " without root",
                     permit(node.path()))
-                .blocking(VFIO));
+                .blocking(ways));
       }
     }
+  }
+
+  private static String inContainer(MachineFunction ssd) {
+    return ssd.kmod()
+        ? "in a container: start it with --device /dev/gpunvme"
+        : "in a container: start it with --device /dev/vfio (--device /dev/iommu too where there is"
+            + " one)";
   }
 
   /** One line for now, and what makes it last; the nodes that all functions share are for all. */
@@ -130,6 +143,10 @@ final class SsdChecks {
           + "; for good: KERNEL==\""
           + node.substring("/dev/".length())
           + "\", MODE=\"0666\" in /etc/udev/rules.d/60-gpunvme.rules";
+    }
+    if (node.startsWith("/dev/gpunvme/")) {
+      return "sudo usermod -a -G gpunvme $USER, with the udev rule of the kernel module, and log in"
+          + " again";
     }
     String subsystem = node.startsWith("/dev/vfio/devices/") ? "vfio-dev" : "vfio";
     return "sudo chown $USER "

@@ -169,29 +169,24 @@ final class SystemChecks {
     }
   }
 
-  /** Not an obstacle of its own: what it would open is named where it is missing. */
+  /** Nothing is wrong without it: it is one way of several. */
   private void kernelModule() {
     String subject = "kernel module";
     if (software.gpunvmeModule()) {
-      found.add(
-          Finding.note(
-              "kernel-module-unused",
-              subject,
-              "a kernel module named gpunvme is loaded; this version has none and uses none",
-              "an SSD that it has can be opened neither as vfio:… nor as sysfs:… until it is given"
-                  + " back",
-              "rmmod gpunvme"));
+      found.add(Finding.ok("kernel-module", subject, "the kernel module gpunvme is loaded"));
       return;
     }
     found.add(
         Finding.note(
-            "kernel-module-none",
-            subject,
-            "no kernel module of gpunvme is loaded; this version has none",
-            "nobody gives an SSD the bus addresses of GPU memory (placements vram-data and vram are"
-                + " for the embedded controller); without an IOMMU those of RAM come from"
-                + " /proc/self/pagemap, for root only (sysfs:…, or vfio:… with noiommu=true)",
-            "nothing to install: for RAM turn the IOMMU on and use vfio:…, for GPU memory take"
-                + " placement host"));
+                "kernel-module-none",
+                subject,
+                "the kernel module gpunvme is not loaded",
+                "no device can be opened as kmod:…, and nobody gives an SSD the bus addresses of"
+                    + " GPU memory (placements vram-data and vram are for the embedded controller);"
+                    + " without an IOMMU those of RAM come from /proc/self/pagemap, for root only"
+                    + " (sysfs:…, or vfio:… with noiommu=true)",
+                "scripts/kmod-build and scripts/kmod-load (docs/kernel-module.md); for RAM alone"
+                    + " turn the IOMMU on and use vfio:…")
+            .blocking(Way.of("kmod:")));
   }
 }

@@ -30,7 +30,7 @@ public final class DiskUse {
 
   /**
    * One sentence for each use, {@code /dev/nvme0n1p2 is mounted at /}; empty if nobody uses it. A
-   * function without disks, as VFIO has it, is used by whoever has VFIO's device node open.
+   * function without disks, as VFIO has it, is used by whoever has its driver's device node open.
    */
   public static List<String> of(Machine machine, PciAddress address) {
     DiskUse use = new DiskUse(machine);
@@ -40,7 +40,7 @@ public final class DiskUse {
       use.addOpeners("/dev/" + controller);
       use.addOpeners("/dev/" + disk.replaceFirst("^nvme", "ng"));
     }
-    machine.vfioNodes(address).forEach(use::addOpeners);
+    machine.driverNodes(address).forEach(use::addOpeners);
     return use.uses.stream().distinct().toList();
   }
 

@@ -96,6 +96,25 @@ public final class DriverBinding {
   }
 
   /**
+   * Plans to give a function to this project's kernel module.
+   *
+   * @throws InvalidRequestException if it is no NVMe controller, in use, or the module is not
+   *     loaded
+   */
+  public Plan bindToModule(Machine machine, PciAddress address) {
+    MachineFunction function = requireNvme(machine, address);
+    DiskUse.requireFree(machine, address);
+    if (!machine.software().gpunvmeModule()) {
+      throw new InvalidRequestException(
+          "the kernel module gpunvme is not loaded; run: modprobe gpunvme, or scripts/kmod-build"
+              + " and scripts/kmod-load (docs/kernel-module.md)");
+    }
+    return function.kmod()
+        ? new Plan(function, MachineFunction.KMOD, List.of())
+        : takeAway(function, MachineFunction.KMOD);
+  }
+
+  /**
    * Plans to leave a function without a driver, as {@code sysfs:} needs it.
    *
    * @throws InvalidRequestException if it is no NVMe controller, in use, or behind an IOMMU that
@@ -172,7 +191,7 @@ public final class DriverBinding {
     if (!function.driver().isEmpty()) {
       writes.add(new KernelWrite(driver(function.driver()), function.address().toString()));
     }
-    if (override.equals(MachineFunction.VFIO_PCI)) {
+    if (!override.equals(NO_DRIVER)) {
       writes.add(new KernelWrite(probe(), function.address().toString()));
       return new Plan(function, override, writes);
     }
@@ -183,25 +202,27 @@ public final class DriverBinding {
 
   /**
    * Plans to give a function back to the driver that it would have without us. Nothing is to be
-   * done if it is neither bound to vfio-pci nor reserved.
+   * done if it is neither bound for user space nor reserved.
    *
    * @throws InvalidRequestException if it is no NVMe controller, or a process drives it
    */
   public Plan unbind(Machine machine, PciAddress address) {
     MachineFunction function = requireNvme(machine, address);
     String old = remembered(address);
-    if (!function.vfio() && function.driverOverride().isEmpty() && !function.driver().isEmpty()) {
+    if (!function.userSpace()
+        && function.driverOverride().isEmpty()
+        && !function.driver().isEmpty()) {
       return new Plan(function, function.driver(), List.of());
     }
-    if (function.vfio()) {
+    if (function.userSpace()) {
       DiskUse.requireFree(machine, address);
     }
     List<KernelWrite> writes = new ArrayList<>();
     writes.add(new KernelWrite(folder(address).resolve("driver_override"), ""));
-    if (function.vfio()) {
+    if (function.userSpace()) {
       writes.add(new KernelWrite(driver(function.driver()), address.toString()));
     }
-    boolean away = function.vfio() || function.driver().isEmpty();
+    boolean away = function.userSpace() || function.driver().isEmpty();
     if (away) {
       writes.add(new KernelWrite(probe(), address.toString()));
     }
@@ -211,7 +232,7 @@ public final class DriverBinding {
   // ---- doing it
 
   /**
-   * Does what was planned for {@link #bind} or {@link #release}.
+   * Does what was planned for {@link #bind}, {@link #bindToModule} or {@link #release}.
    *
    * @throws InvalidRequestException if the kernel itself uses a disk of the function, or another
    *     gpunvme has it
@@ -343,7 +364,7 @@ public final class DriverBinding {
     Path file = memory(function.address());
     try {
       Files.createDirectories(file.resolveSibling(""));
-      if (!function.vfio()) {
+      if (!function.userSpace()) {
         Files.writeString(file, function.driver() + "\n");
       }
     } catch (IOException e) {

@@ -22,7 +22,7 @@ import java.util.stream.Stream;
 public final class Machine {
   private final Map<PciAddress, MachineFunction> functions;
   private final Map<PciAddress, List<String>> disks;
-  private final Map<PciAddress, List<String>> vfioNodes;
+  private final Map<PciAddress, List<String>> driverNodes;
   private final Map<PciAddress, List<DeviceNode>> opened;
   private final Map<String, BlockDevice> blocks;
   private final List<MountPoint> mounts;
@@ -35,12 +35,12 @@ public final class Machine {
   private Machine(HostPaths paths, Path root, Predicate<Path> mayOpen) {
     functions = Collections.unmodifiableMap(PciScan.read(paths));
     disks = new TreeMap<>();
-    vfioNodes = new TreeMap<>();
+    driverNodes = new TreeMap<>();
     opened = new TreeMap<>();
     for (MachineFunction ssd : ssds()) {
       disks.put(ssd.address(), BlockScan.disks(paths, ssd.address()));
-      vfioNodes.put(ssd.address(), VfioNodes.all(paths, ssd));
-      opened.put(ssd.address(), VfioNodes.opened(paths, ssd, mayOpen));
+      driverNodes.put(ssd.address(), DriverNodes.all(paths, ssd));
+      opened.put(ssd.address(), DriverNodes.opened(paths, ssd, mayOpen));
     }
     blocks = BlockScan.read(paths, SoftwareFacts.udevDatabase(root));
     mounts = MountScan.mounts(paths);
@@ -158,12 +158,12 @@ public final class Machine {
     return btrfs.contains(device.name());
   }
 
-  /** The nodes through which VFIO gives a function away; none without VFIO. */
-  List<String> vfioNodes(PciAddress function) {
-    return vfioNodes.getOrDefault(function, List.of());
+  /** The nodes through which its driver gives a function to user space; mostly none. */
+  List<String> driverNodes(PciAddress function) {
+    return driverNodes.getOrDefault(function, List.of());
   }
 
-  /** The device nodes that opening a function as {@code vfio:} opens; none without VFIO. */
+  /** The device nodes that opening a function as {@code vfio:} or {@code kmod:} opens. */
   public List<DeviceNode> openedNodes(PciAddress function) {
     return opened.getOrDefault(function, List.of());
   }

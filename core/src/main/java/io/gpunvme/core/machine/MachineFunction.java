@@ -38,6 +38,9 @@ public record MachineFunction(
   /** The driver that gives a function to a user-space driver behind an IOMMU. */
   public static final String VFIO_PCI = "vfio-pci";
 
+  /** The driver of this project's kernel module. */
+  public static final String KMOD = "gpunvme";
+
   private static final int NVME = 0x0108;
   private static final int DISPLAY = 0x03;
   private static final int BRIDGE = 0x06;
@@ -69,9 +72,19 @@ public record MachineFunction(
     return classCode >>> 16 == BRIDGE;
   }
 
-  /** Whether it is bound for a user-space driver. */
+  /** Whether it is bound for a user-space driver behind an IOMMU. */
   public boolean vfio() {
     return driver.equals(VFIO_PCI);
+  }
+
+  /** Whether this project's kernel module has it. */
+  public boolean kmod() {
+    return driver.equals(KMOD);
+  }
+
+  /** Whether one of the drivers for user space has it. */
+  public boolean userSpace() {
+    return vfio() || kmod();
   }
 
   /** {@code vendor:device} in hexadecimal. */

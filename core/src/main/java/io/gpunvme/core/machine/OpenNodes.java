@@ -10,10 +10,14 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.regex.Pattern;
 
-/** Which processes have NVMe or VFIO device nodes open, from {@code /proc/PID/fd}. */
+/**
+ * Which processes have device nodes of NVMe, VFIO or the kernel module open, from {@code
+ * /proc/PID/fd}.
+ */
 final class OpenNodes {
   private static final Pattern PROCESS = Pattern.compile("\\d+");
-  private static final Pattern NODE = Pattern.compile("/dev/(nvme\\d.*|ng\\d.*|vfio/.*)");
+  private static final Pattern NODE =
+      Pattern.compile("/dev/(nvme\\d.*|ng\\d.*|vfio/.*|gpunvme/.*)");
 
   private OpenNodes() {}
 

@@ -26,6 +26,7 @@ class DeviceAddressTest {
   @CsvSource({
     "vfio:0000:01:00.0, vfio, 0000:01:00.0, vfio:0000:01:00.0",
     "sysfs:0000:3B:00.1, sysfs, 0000:3b:00.1, sysfs:0000:3b:00.1",
+    "kmod:0000:3b:00.1, kmod, 0000:3b:00.1, kmod:0000:3b:00.1",
     "vfio:01:00.0, vfio, 0000:01:00.0, vfio:0000:01:00.0",
   })
   void namesPciFunctions(String text, String kind, String function, String whole) {
@@ -78,9 +79,10 @@ class DeviceAddressTest {
       delimiter = '|',
       quoteCharacter = '"',
       value = {
-        "kmod:0000:01:00.0 | no device 'kmod:0000:01:00.0'",
+        "nvme:0000:01:00.0 | no device 'nvme:0000:01:00.0'",
         "vfio:             | '' is no PCI address",
         "vfio:01:20.0      | '01:20.0' is no PCI address",
+        "kmod:nvme0        | 'nvme0' is no PCI address",
         "sysfs:nvme0       | 'nvme0' is no PCI address",
         "vfio:0000:01:00.0,noiommu | 'noiommu' is not key=value",
         "/dev/nvme0n1      | no device '/dev/nvme0n1'",
@@ -99,7 +101,7 @@ class DeviceAddressTest {
 
   @Test
   void anUnknownKindIsToldWhatThereIs() {
-    assertThatThrownBy(() -> DeviceAddress.parse("kmod:nvme0"))
-        .hasMessageContaining("sim:key=value");
+    assertThatThrownBy(() -> DeviceAddress.parse("nvme:nvme0"))
+        .hasMessageContainingAll("sim:key=value", "vfio:", "kmod:", "sysfs:");
   }
 }

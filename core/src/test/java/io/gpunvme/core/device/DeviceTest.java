@@ -61,6 +61,8 @@ class DeviceTest {
       delimiter = '|',
       value = {
         "vfio:ffff:ff:1f.7               | no PCI function ffff:ff:1f.7",
+        "kmod:ffff:ff:1f.7               | no PCI function ffff:ff:1f.7",
+        "kmod:ffff:ff:1f.7,unsafe=true   | no option 'unsafe'; there is none",
         "sysfs:ffff:ff:1f.7,unsafe=true  | no PCI function ffff:ff:1f.7",
         "vfio:ffff:ff:1f.7,unsafe=true   | no option 'unsafe'; there is noiommu, iommufd",
         "vfio:ffff:ff:1f.7,iommufd=maybe | auto, true or false",

@@ -155,20 +155,45 @@ class DoctorTest {
   // ---- single things
 
   @Test
-  void theKernelModuleIsMissedOrOfNoUse() {
+  void theKernelModuleIsMissed() {
     FakeMachine machine = FakeMachine.laptopWithNothing(root);
     Diagnosis without = examine(machine, NO_CUDA);
     Finding none = finding(without, "kernel-module-none");
     assertThat(none.severity()).isEqualTo(Severity.NOTE);
-    assertThat(none.cause()).contains("this version has none");
-    assertThat(none.effect()).contains("bus addresses of GPU memory", "without an IOMMU", "RAM");
-    assertThat(none.fix()).contains("vfio:", "placement host");
-    assertThat(none.blocks()).isEmpty();
+    assertThat(none.effect())
+        .contains("kmod:", "bus addresses of GPU memory", "without an IOMMU", "RAM");
+    assertThat(none.fix()).contains("scripts/kmod-load", "vfio:");
+    assertThat(obstacles(without, Way.KMOD_CPU)).containsExactly("kernel-module-none", "no-ssd");
 
     Diagnosis with = examine(machine.folder("sys/module/gpunvme"), NO_CUDA);
-    assertThat(ids(with)).contains("kernel-module-unused").doesNotContain("kernel-module-none");
-    assertThat(finding(with, "kernel-module-unused").fix()).isEqualTo("rmmod gpunvme");
-    assertThat(open(with)).isEqualTo(open(without));
+    assertThat(ids(with)).contains("kernel-module").doesNotContain("kernel-module-none");
+    assertThat(obstacles(with, Way.KMOD_CPU)).containsExactly("no-ssd");
+  }
+
+  @Test
+  void anSsdOfTheKernelModuleReachesGpuMemory() throws IOException {
+    FakeMachine server = FakeMachine.server(root).folder("sys/module/gpunvme");
+    server.driver("0000:15:00.0", "gpunvme").write("dev/gpunvme/0000:15:00.0", "");
+
+    Diagnosis diagnosis = examine(server, goodGpu());
+    assertThat(open(diagnosis))
+        .contains(Way.KMOD_CPU, Way.KMOD_GPU_HOST, Way.KMOD_GPU_VRAM_DATA, Way.KMOD_GPU_VRAM)
+        .doesNotContain(Way.VFIO_CPU, Way.SYSFS_CPU);
+    assertThat(finding(diagnosis, "ssd-kmod").cause()).contains("kmod:0000:15:00.0");
+
+    CudaView noDmaBuf = cuda("9.0", new GpuDirect(true, false, WritesOrdering.OWNER, true));
+    diagnosis = examine(server, noDmaBuf);
+    assertThat(obstacles(diagnosis, Way.KMOD_GPU_VRAM)).containsExactly("gpu-no-dma-buf");
+    assertThat(obstacles(diagnosis, Way.KMOD_GPU_HOST)).isEmpty();
+
+    diagnosis = examine(server.denied("dev/gpunvme/0000:15:00.0"), goodGpu());
+    assertThat(obstacles(diagnosis, Way.KMOD_CPU)).contains("ssd-node-denied");
+    assertThat(finding(diagnosis, "ssd-node-denied").fix()).contains("-G gpunvme $USER");
+
+    Files.delete(root.resolve("dev/gpunvme/0000:15:00.0"));
+    diagnosis = examine(server, goodGpu());
+    assertThat(obstacles(diagnosis, Way.KMOD_CPU)).contains("ssd-node-missing");
+    assertThat(finding(diagnosis, "ssd-node-missing").fix()).contains("--device /dev/gpunvme");
   }
 
   @Test

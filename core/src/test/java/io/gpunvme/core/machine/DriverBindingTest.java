@@ -71,6 +71,7 @@ class DriverBindingTest {
         switch (override) {
           case "(null)" -> ownDriver;
           case "vfio-pci" -> vfioDriver;
+          case "gpunvme" -> "gpunvme";
           default -> "";
         };
     if (!driver.isEmpty()) {
@@ -186,6 +187,51 @@ class DriverBindingTest {
 
     unbind();
     assertThat(driver()).isEqualTo("nvme");
+  }
+
+  // ---- to the kernel module
+
+  private void bindToModule() throws IOException {
+    Machine machine = fake.read();
+    binding().bind(machine, binding().bindToModule(machine, pci(SSD)));
+  }
+
+  @Test
+  void theModuleHasItAndGivesItBack() throws IOException {
+    fake.folder("sys/module/gpunvme").driver("gpunvme");
+    bindToModule();
+    assertThat(driver()).isEqualTo("gpunvme");
+    assertThat(override()).isEqualTo("gpunvme");
+    int before = writes.size();
+    bindToModule();
+    assertThat(writes).hasSize(before);
+
+    bind();
+    assertThat(driver()).as("from the module to vfio-pci").isEqualTo("vfio-pci");
+    bindToModule();
+    assertThat(binding().remembered(pci(SSD))).isEqualTo("nvme");
+    fake.opener(77, "java", "/dev/gpunvme/" + SSD);
+    assertThatThrownBy(this::unbind)
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessageContaining("process 77 (java)");
+    Files.delete(root.resolve("proc/77/fd/7"));
+    unbind();
+    assertThat(driver()).isEqualTo("nvme");
+    assertThat(override()).isEmpty();
+  }
+
+  @Test
+  void theModuleNeedsNoIommu() {
+    fake = new FakeMachine(root.resolve("plain")).ssd("", SSD, 0);
+    assertThatThrownBy(() -> binding().bindToModule(fake.read(), pci(SSD)))
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessageContainingAll("not loaded", "scripts/kmod-load");
+    fake.folder("sys/module/gpunvme");
+    assertThat(binding().bindToModule(fake.read(), pci(SSD)).writes()).hasSize(3);
+    fake.mount("259:0", "/dev/nvme0n1", "/data", "ext4");
+    assertThatThrownBy(() -> binding().bindToModule(fake.read(), pci(SSD)))
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessageContaining("mounted at /data");
   }
 
   // ---- what the kernel does not do

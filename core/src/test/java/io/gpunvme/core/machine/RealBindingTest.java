@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** An SSD changes hands on a real kernel. Leaves it bound to vfio-pci. */
+/** An SSD changes hands on a real kernel. Leaves it bound to vfio-pci, or to our module. */
 @Tag("qemu")
 @Timeout(300)
 class RealBindingTest {
@@ -35,8 +35,8 @@ class RealBindingTest {
   void theKernelHasIt() throws IOException {
     String address = System.getProperty("gpunvme.device", "");
     assumeTrue(
-        address.startsWith("vfio:"),
-        "no real controller: none is named by -Dgpunvme.device=vfio:ADDRESS");
+        address.startsWith("vfio:") || address.startsWith("kmod:"),
+        "no real controller: none is named by -Dgpunvme.device=vfio:ADDRESS or kmod:ADDRESS");
     device = DeviceAddress.parse(address);
     ssd = PciAddress.parse(device.function());
     Machine machine = read();
@@ -63,15 +63,24 @@ class RealBindingTest {
     throw new AssertionError("no disk of " + ssd);
   }
 
+  private boolean toModule() {
+    return device.kind().equals(DeviceAddress.KMOD);
+  }
+
+  private String driver() {
+    return toModule() ? MachineFunction.KMOD : MachineFunction.VFIO_PCI;
+  }
+
   private void bind() throws IOException {
     Machine machine = read();
-    binding.bind(machine, binding.bind(machine, ssd));
+    binding.bind(
+        machine, toModule() ? binding.bindToModule(machine, ssd) : binding.bind(machine, ssd));
   }
 
   @Test
   void itIsDrivenOnceItIsBoundAndNotGivenBackMeanwhile() throws IOException {
     bind();
-    assertThat(binding.currentDriver(ssd)).isEqualTo("vfio-pci");
+    assertThat(binding.currentDriver(ssd)).isEqualTo(driver());
     assertThat(read().disks(ssd)).isEmpty();
 
     try (Device open = Device.open(device, ControllerOptions.defaults(), "")) {
@@ -81,7 +90,7 @@ class RealBindingTest {
           .isInstanceOf(InvalidRequestException.class)
           .hasMessageContaining("in use");
     }
-    assertThat(binding.currentDriver(ssd)).isEqualTo("vfio-pci");
+    assertThat(binding.currentDriver(ssd)).isEqualTo(driver());
   }
 
   @Test
@@ -98,6 +107,6 @@ class RealBindingTest {
     }
     assertThat(binding.currentDriver(ssd)).isEqualTo("nvme");
     bind();
-    assertThat(binding.currentDriver(ssd)).isEqualTo("vfio-pci");
+    assertThat(binding.currentDriver(ssd)).isEqualTo(driver());
   }
 }

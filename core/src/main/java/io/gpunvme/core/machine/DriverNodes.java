@@ -7,12 +7,12 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Predicate;
 
-/** The device nodes of functions that vfio-pci has. */
-final class VfioNodes {
+/** The device nodes of functions that vfio-pci, or this project's kernel module, has. */
+final class DriverNodes {
   private static final String DEV = "/dev/";
   private static final String CONTAINER = "vfio/vfio";
 
-  private VfioNodes() {}
+  private DriverNodes() {}
 
   /** All: of its group, of its group in no-IOMMU mode, and for iommufd. */
   static List<String> all(HostPaths paths, MachineFunction function) {
@@ -25,7 +25,14 @@ final class VfioNodes {
     for (String name : ownNodes(paths, function)) {
       nodes.add(DEV + "vfio/devices/" + name);
     }
+    if (function.kmod()) {
+      nodes.add(DEV + moduleNode(function));
+    }
     return nodes;
+  }
+
+  private static String moduleNode(MachineFunction function) {
+    return MachineFunction.KMOD + "/" + function.address();
   }
 
   private static List<String> ownNodes(HostPaths paths, MachineFunction function) {
@@ -35,12 +42,17 @@ final class VfioNodes {
 
   /**
    * Those that {@code vfio:} opens: the container and the group, or where there is no container
-   * iommufd's and the function's own. None if the function has no group.
+   * iommufd's and the function's own; none if the function has no group. The one that {@code kmod:}
+   * opens.
    *
    * @param mayOpen whether this process may open a node for reading and writing
    */
   static List<DeviceNode> opened(
       HostPaths paths, MachineFunction function, Predicate<Path> mayOpen) {
+    if (function.kmod()) {
+      String name = moduleNode(function);
+      return List.of(node(name, paths.dev().resolve(name), mayOpen));
+    }
     IommuGroup group = function.group();
     if (!function.vfio() || group == null) {
       return List.of();
