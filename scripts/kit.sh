@@ -4,8 +4,9 @@
 # scripts/jdk.sh, find_jdk and scripts/build.sh. Each function fills the folder $next.
 
 test_tools=target/tools/test
-# java.xml: reports of tests. java.logging and java.management: JUnit and jline. The rest: gpunvme and its libraries.
-kit_modules=java.base,java.logging,java.management,java.xml,jdk.jfr,jdk.unsupported
+# java.xml: reports of tests. java.logging and java.management: JUnit and jline.
+# jdk.zipfs: JUnit finds tests in jars. The rest: gpunvme and its libraries.
+kit_modules=java.base,java.logging,java.management,java.xml,jdk.jfr,jdk.unsupported,jdk.zipfs
 
 # ./test leaves target/complete, as new as the sources that it built.
 compile_needed() {
@@ -46,6 +47,15 @@ pack_tests() {
   for classes in ./*/target/test-classes; do
     module=${classes#./}
     cp -R "$classes" "$next/test/${module%%/*}"
+  done
+}
+
+# The tests of each module as one file, a third as large.
+jar_tests() {
+  local module
+  for module in "$next"/test/*/; do
+    "$JDK_HOME/bin/jar" --create --no-manifest --date=2026-01-01T00:00:00Z --file "$next/test/gpunvme-$(basename "$module").jar" -C "$module" .
+    rm -r "$module"
   done
 }
 
