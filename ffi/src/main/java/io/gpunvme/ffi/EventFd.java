@@ -4,10 +4,13 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
+import java.nio.file.Files;
+import java.nio.file.Path;
 
 /**
  * A counter that the kernel, or another thread, adds to and one thread waits for (eventfd(2)). Safe
@@ -15,6 +18,10 @@ import java.lang.invoke.MethodHandle;
  */
 public final class EventFd implements AutoCloseable {
   private static final int EFD_CLOEXEC = Posix.O_CLOEXEC;
+
+  private static final int F_GETFL = 3;
+  private static final int F_SETFL = 4;
+  private static final int O_NONBLOCK = 0x800;
 
   private static final MethodHandle EVENTFD =
       Native.capturing("eventfd", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT));
@@ -34,6 +41,30 @@ public final class EventFd implements AutoCloseable {
   public static EventFd create() {
     return new EventFd(
         (int) Native.once("eventfd", () -> "0", s -> (int) EVENTFD.invokeExact(s, 0, EFD_CLOEXEC)));
+  }
+
+  /**
+   * Owns a counter that somebody else has made and shares with us. Adding to it never waits: while
+   * the counter is at its limit {@link #signal} does nothing.
+   *
+   * @param fd closed if it is no counter
+   * @throws PosixException EINVAL if it is something else
+   */
+  public static EventFd received(int fd) {
+    try {
+      Path link = Path.of("/proc/self/fd/" + fd);
+      if (!Files.readSymbolicLink(link).toString().equals("anon_inode:[eventfd]")) {
+        throw new PosixException("eventfd", "fd " + fd, Errno.EINVAL);
+      }
+      Posix.fcntl(fd, F_SETFL, Posix.fcntl(fd, F_GETFL, 0) | O_NONBLOCK);
+      return new EventFd(fd);
+    } catch (IOException e) {
+      Posix.close(fd);
+      throw new PosixException("readlink", "fd " + fd, Errno.EINVAL);
+    } catch (PosixException e) {
+      Posix.close(fd);
+      throw e;
+    }
   }
 
   /**
@@ -70,6 +101,11 @@ public final class EventFd implements AutoCloseable {
           "write",
           () -> "event fd " + open,
           s -> (long) WRITE.invokeExact(s, open, one, (long) Long.BYTES));
+    } catch (PosixException e) {
+      if (e.errno() != Errno.EAGAIN) {
+        throw e;
+      }
+      // At its limit: whoever reads it has more than enough to be told of.
     }
   }
 

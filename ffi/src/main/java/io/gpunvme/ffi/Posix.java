@@ -55,6 +55,7 @@ public final class Posix {
   public static final int POSIX_FADV_DONTNEED = 4;
 
   public static final int MFD_CLOEXEC = 1;
+  public static final int MFD_ALLOW_SEALING = 2;
   public static final int MFD_HUGETLB = 4;
   public static final int MFD_HUGE_2MB = 21 << 26;
   public static final int FALLOC_FL_KEEP_SIZE = 1;
@@ -62,6 +63,10 @@ public final class Posix {
   public static final int FALLOC_FL_ZERO_RANGE = 0x10;
 
   private static final int SC_PAGESIZE = 30;
+  private static final int F_ADD_SEALS = 1033;
+  private static final int F_SEAL_SEAL = 1;
+  private static final int F_SEAL_SHRINK = 2;
+  private static final int F_SEAL_GROW = 4;
 
   // statx(2): the layout of struct stat differs between architectures, this one does not.
   private static final int AT_EMPTY_PATH = 0x1000;
@@ -71,6 +76,8 @@ public final class Posix {
       Native.variadic("open", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_INT, JAVA_INT));
   private static final MethodHandle CLOSE =
       Native.capturing("close", FunctionDescriptor.of(JAVA_INT, JAVA_INT));
+  private static final MethodHandle FCNTL =
+      Native.variadic("fcntl", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT));
   private static final MethodHandle FLOCK =
       Native.capturing("flock", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT));
   private static final MethodHandle FTRUNCATE =
@@ -337,6 +344,23 @@ public final class Posix {
    */
   public static void zeroRange(int fd, long offset, long length) {
     fallocate(fd, FALLOC_FL_ZERO_RANGE, offset, length);
+  }
+
+  /**
+   * Nobody who has the memfd, now or later, can make it shorter or longer any more.
+   *
+   * @param fd made with {@link #MFD_ALLOW_SEALING}
+   */
+  public static void sealSize(int fd) {
+    fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW);
+  }
+
+  static int fcntl(int fd, int command, int value) {
+    return (int)
+        Native.once(
+            "fcntl",
+            () -> "fd " + fd + " command " + command,
+            s -> (int) FCNTL.invokeExact(s, fd, command, value));
   }
 
   /** An unnamed file in memory; {@code name} only shows up under {@code /proc}. */

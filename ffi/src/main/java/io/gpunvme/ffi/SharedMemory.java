@@ -1,6 +1,8 @@
 package io.gpunvme.ffi;
 
 import java.lang.foreign.MemorySegment;
+import java.util.Optional;
+import java.util.concurrent.ConcurrentSkipListMap;
 
 /**
  * Page-aligned, zeroed memory with a file descriptor, so that other processes and devices can be
@@ -13,13 +15,29 @@ public final class SharedMemory implements AutoCloseable {
   /** Bytes in a page of {@link #allocateHuge}. */
   public static final long HUGE_PAGE = 2L << 20;
 
+  /** All that are open, by address. */
+  private static final ConcurrentSkipListMap<Long, SharedMemory> OPEN =
+      new ConcurrentSkipListMap<>();
+
   private final int fd;
   private final Mapping mapping;
+  private final long address;
+  private final long bytes;
   private boolean closed;
+
+  /**
+   * Where memory lies in a descriptor.
+   *
+   * @param fd valid as long as the memory's owner does not close it
+   * @param offset of its first byte
+   */
+  public record Place(int fd, long offset) {}
 
   private SharedMemory(int fd, Mapping mapping) {
     this.fd = fd;
     this.mapping = mapping;
+    address = mapping.segment().address();
+    bytes = mapping.segment().byteSize();
   }
 
   /**
@@ -46,18 +64,40 @@ public final class SharedMemory implements AutoCloseable {
         name, bytes, HUGE_PAGE, Posix.MFD_CLOEXEC | Posix.MFD_HUGETLB | Posix.MFD_HUGE_2MB);
   }
 
+  /**
+   * Finds the shared memory that all of a segment lies in.
+   *
+   * @return empty if it is other memory
+   */
+  public static Optional<Place> find(MemorySegment memory) {
+    var below = OPEN.floorEntry(memory.address());
+    if (!memory.isNative() || below == null) {
+      return Optional.empty();
+    }
+    SharedMemory found = below.getValue();
+    long offset = memory.address() - below.getKey();
+    if (offset > found.bytes || memory.byteSize() > found.bytes - offset) {
+      return Optional.empty();
+    }
+    return Optional.of(new Place(found.fd, offset));
+  }
+
   private static SharedMemory allocate(String name, long bytes, long page, int flags) {
     if (bytes <= 0 || bytes > Long.MAX_VALUE - page) {
       throw new IllegalArgumentException(bytes + " bytes of shared memory");
     }
     long size = Math.ceilDiv(bytes, page) * page;
-    int fd = Posix.memfdCreate(name, flags);
+    int fd = Posix.memfdCreate(name, flags | Posix.MFD_ALLOW_SEALING);
     try {
       Posix.ftruncate(fd, size);
       Mapping mapping = Mapping.shared(fd, 0, size, Posix.PROT_READ | Posix.PROT_WRITE);
       try {
         populate(fd, mapping.segment());
-        return new SharedMemory(fd, mapping);
+        // Another process that is given it must not be able to take its pages away from us.
+        Posix.sealSize(fd);
+        SharedMemory memory = new SharedMemory(fd, mapping);
+        OPEN.put(memory.address, memory);
+        return memory;
       } catch (RuntimeException e) {
         mapping.close();
         throw e;
@@ -107,7 +147,14 @@ public final class SharedMemory implements AutoCloseable {
   @Override
   public synchronized void close() {
     if (!closed) {
-      mapping.close();
+      // Before the addresses can be somebody else's.
+      OPEN.remove(address, this);
+      try {
+        mapping.close();
+      } catch (IllegalStateException e) {
+        OPEN.put(address, this);
+        throw e;
+      }
       closed = true;
       Posix.close(fd);
     }
