@@ -32,6 +32,14 @@ public interface BusMapper {
   }
 
   /**
+   * Whether only memory with a descriptor can be mapped ({@link io.gpunvme.ffi.SharedMemory}),
+   * because the controller is in another process.
+   */
+  default boolean needsDescriptors() {
+    return false;
+  }
+
+  /**
    * Memory of the kind that this controller reaches best: queues and buffers of the driver's own
    * are made of it. Not mapped yet.
    *

@@ -14,7 +14,7 @@ import java.nio.file.Path;
  * An open device node or sysfs file. Safe for all threads: a descriptor number is never used after
  * {@link #close}, when it may already be somebody else's.
  */
-public final class DeviceFile implements AutoCloseable {
+public final class DeviceFile implements RegisterAccess, AutoCloseable {
   private static final ValueLayout.OfInt INT =
       ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN);
 
@@ -93,6 +93,7 @@ public final class DeviceFile implements AutoCloseable {
    * Reads 1, 2 or 4 little-endian bytes, zero-extended; all ones of that width if the file is
    * closed, ends before, or the device behind it is gone.
    */
+  @Override
   public synchronized int read(long offset, int bytes) {
     int ones = bytes == Integer.BYTES ? -1 : (1 << bytes * Byte.SIZE) - 1;
     if (closed) {
@@ -111,6 +112,7 @@ public final class DeviceFile implements AutoCloseable {
   }
 
   /** Writes the low 1, 2 or 4 bytes of a value; nothing happens where {@link #read} gives ones. */
+  @Override
   public synchronized void write(long offset, int bytes, int value) {
     if (closed) {
       return;

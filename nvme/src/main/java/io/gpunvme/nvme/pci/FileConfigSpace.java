@@ -3,11 +3,11 @@ package io.gpunvme.nvme.pci;
 import io.gpunvme.nvme.InvalidRequestException;
 
 /**
- * Configuration space that the kernel offers as part of a file. All ones once the device is gone or
- * the file closed. Safe for all threads.
+ * Configuration space that the kernel offers as part of a file, or another process behind a socket.
+ * All ones once the device is gone or the file closed. Safe for all threads.
  */
 public final class FileConfigSpace implements ConfigSpace {
-  private final DeviceFile file;
+  private final RegisterAccess file;
   private final long start;
   private final int size;
 
@@ -15,7 +15,7 @@ public final class FileConfigSpace implements ConfigSpace {
    * @param start where in the file it begins
    * @param size bytes, 256 or 4096
    */
-  public FileConfigSpace(DeviceFile file, long start, int size) {
+  public FileConfigSpace(RegisterAccess file, long start, int size) {
     this.file = file;
     this.start = start;
     this.size = size;

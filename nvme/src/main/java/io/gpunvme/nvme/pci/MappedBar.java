@@ -7,9 +7,9 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A BAR of a real device. Where the kernel lets it be mapped, a register access is one load or
- * store of 4 bytes; elsewhere (the page of an MSI-X table) it goes through the device's file. 8
- * bytes are two accesses, low half first, because not every controller takes a wider one.
+ * A BAR of a device that is not in this process. Where it can be mapped, a register access is one
+ * load or store of 4 bytes; elsewhere (the page of an MSI-X table, a device behind a socket) it is
+ * a call. 8 bytes are two accesses, low half first, because not every controller takes a wider one.
  *
  * <p>After {@link #close} reads return all ones and writes do nothing. Safe for all threads.
  */
@@ -28,7 +28,7 @@ public final class MappedBar implements Bar, AutoCloseable {
   private final String name;
   private final long size;
   private final List<Part> parts;
-  private final @Nullable DeviceFile file;
+  private final @Nullable RegisterAccess others;
   private final long start;
   private volatile boolean closed;
 
@@ -36,15 +36,15 @@ public final class MappedBar implements Bar, AutoCloseable {
    * @param name for messages, {@code BAR 0 of vfio:0000:01:00.0}
    * @param size bytes
    * @param parts what is mapped, owned by this object from now on
-   * @param file where the rest is read and written, null if it cannot be
-   * @param start where in the file the BAR begins
+   * @param others how the rest is read and written, null if it cannot be
+   * @param start where there the BAR begins
    */
   public MappedBar(
-      String name, long size, List<Part> parts, @Nullable DeviceFile file, long start) {
+      String name, long size, List<Part> parts, @Nullable RegisterAccess others, long start) {
     this.name = name;
     this.size = size;
     this.parts = List.copyOf(parts);
-    this.file = file;
+    this.others = others;
     this.start = start;
   }
 
@@ -60,7 +60,7 @@ public final class MappedBar implements Bar, AutoCloseable {
       return -1;
     }
     if (register == null) {
-      return file == null ? -1 : file.read(start + offset, Integer.BYTES);
+      return others == null ? -1 : others.read(start + offset, Integer.BYTES);
     }
     try {
       return Mmio.load32(register, 0);
@@ -76,8 +76,8 @@ public final class MappedBar implements Bar, AutoCloseable {
       return;
     }
     if (register == null) {
-      if (file != null) {
-        file.write(start + offset, Integer.BYTES, value);
+      if (others != null) {
+        others.write(start + offset, Integer.BYTES, value);
       }
       return;
     }

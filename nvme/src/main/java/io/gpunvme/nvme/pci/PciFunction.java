@@ -26,6 +26,14 @@ public interface PciFunction extends BusMapper, AutoCloseable {
   /** How many bits of bus address the controller may be given, e.g. 48 or 64. */
   int addressBits();
 
+  /**
+   * Whether its doorbells are memory that a process polls, not registers of a device: whoever
+   * stores to them is given them as memory.
+   */
+  default boolean polled() {
+    return false;
+  }
+
   /** Function-level reset: everything volatile in the device returns to its power-on state. */
   void reset();
 

@@ -1,0 +1,132 @@
+package io.gpunvme.nvme.pci.vfiouser;
+
+import io.gpunvme.ffi.Errno;
+import io.gpunvme.ffi.PosixException;
+import io.gpunvme.nvme.NvmeException;
+import io.gpunvme.nvme.ProtocolException;
+import io.gpunvme.nvme.vfiouser.Command;
+import io.gpunvme.nvme.vfiouser.Connection;
+import io.gpunvme.nvme.vfiouser.Exchange;
+import io.gpunvme.nvme.vfiouser.Message;
+import io.gpunvme.nvme.vfiouser.RefusedException;
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What is asked of the server, and what it asks. Safe for all threads.
+ *
+ * <p>A thread of its own receives; it answers the server's requests at once, so that the server may
+ * make them while it is asked something itself.
+ */
+final class Requests implements AutoCloseable {
+  private static final String CLOSED = "it is closed";
+
+  /** Answers a request of the server. */
+  @FunctionalInterface
+  interface Answers {
+    /**
+     * The payload of the answer.
+     *
+     * @throws RefusedException with what is wrong with the request
+     */
+    ByteBuffer to(Message request);
+  }
+
+  private final Connection connection;
+  private final Exchange exchange;
+  private final Answers answers;
+  private final Thread receiver;
+
+  Requests(Connection connection, String name, Duration patience, Answers answers) {
+    this.connection = connection;
+    this.exchange = new Exchange(connection, name, patience);
+    this.answers = answers;
+    receiver = Thread.ofPlatform().daemon().name(name).unstarted(this::receive);
+  }
+
+  void start() {
+    receiver.start();
+  }
+
+  /** Why there is no server any more; null while there is one. */
+  @Nullable String lost() {
+    return exchange.lost();
+  }
+
+  /** See {@link Exchange#call}. */
+  Message call(int command, ByteBuffer payload, int... descriptors) {
+    return exchange.call(command, payload, descriptors);
+  }
+
+  /** The server broke the rules: the connection ends. */
+  ProtocolException breach(String what) {
+    return exchange.breach(what);
+  }
+
+  private void receive() {
+    String why = "it has ended the connection";
+    try {
+      Optional<Message> next = connection.receive();
+      while (next.isPresent()) {
+        take(next.get());
+        next = connection.receive();
+      }
+    } catch (NvmeException | PosixException | IllegalStateException e) {
+      why = String.valueOf(e.getMessage());
+    }
+    exchange.end(why);
+  }
+
+  private void take(Message message) {
+    if (message.isReply()) {
+      exchange.answered(message);
+      return;
+    }
+    try (message) {
+      if (!message.isCommand()) {
+        throw new ProtocolException("a message that is neither command nor reply");
+      }
+      answer(message);
+    }
+  }
+
+  private void answer(Message request) {
+    ByteBuffer payload;
+    try {
+      boolean known =
+          request.command() == Command.DMA_READ || request.command() == Command.DMA_WRITE;
+      if (!known) {
+        throw new RefusedException(request.command(), Errno.EOPNOTSUPP);
+      }
+      payload = answers.to(request);
+    } catch (RefusedException e) {
+      if (!request.wantsNoReply()) {
+        connection.refuse(request, e.errno());
+      }
+      return;
+    }
+    if (!request.wantsNoReply()) {
+      connection.reply(request, payload);
+    }
+  }
+
+  /** Ends the connection. Idempotent. */
+  @Override
+  public void close() {
+    exchange.end(CLOSED);
+    boolean interrupted = false;
+    while (receiver.isAlive() && receiver != Thread.currentThread()) {
+      try {
+        receiver.join();
+      } catch (InterruptedException e) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+    connection.close();
+  }
+}

@@ -1,0 +1,293 @@
+package io.gpunvme.nvme.pci.vfiouser;
+
+import io.gpunvme.ffi.Errno;
+import io.gpunvme.ffi.PosixException;
+import io.gpunvme.ffi.UnixSocket;
+import io.gpunvme.nvme.DeviceGoneException;
+import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.nvme.NvmeException;
+import io.gpunvme.nvme.ProtocolException;
+import io.gpunvme.nvme.memory.BusRange;
+import io.gpunvme.nvme.memory.HostMemory;
+import io.gpunvme.nvme.pci.Bar;
+import io.gpunvme.nvme.pci.ConfigSpace;
+import io.gpunvme.nvme.pci.FileConfigSpace;
+import io.gpunvme.nvme.pci.HugePages;
+import io.gpunvme.nvme.pci.MappedBar;
+import io.gpunvme.nvme.pci.PciFunction;
+import io.gpunvme.nvme.vfiouser.Capabilities;
+import io.gpunvme.nvme.vfiouser.Command;
+import io.gpunvme.nvme.vfiouser.Connection;
+import io.gpunvme.nvme.vfiouser.Message;
+import io.gpunvme.nvme.vfiouser.Protocol;
+import io.gpunvme.nvme.vfiouser.RefusedException;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A PCI function that another process plays, over a vfio-user socket.
+ *
+ * <p>Registers are messages; doorbells are memory of the server that is mapped here, so that a
+ * store is the whole submission. Memory is given to the server by its descriptor. When the server
+ * ends, or does not answer in time, registers read all ones and nothing can be mapped any more;
+ * opening the function again is the way back. Interrupts are not used: INTx is disabled, MSI-X is
+ * left off. Safe for all threads.
+ */
+public final class VfioUserFunction implements PciFunction {
+  private static final System.Logger LOG = System.getLogger("io.gpunvme.nvme.pci.vfiouser");
+
+  /** What SPDK's target calls its socket in the folder that it is given. */
+  private static final String IN_FOLDER = "cntrl";
+
+  private static final int MOST_DESCRIPTORS = 16;
+
+  /** Data, its header, and room for capabilities. */
+  private static final int LARGEST_PAYLOAD = (int) Protocol.DEFAULT_MAX_TRANSFER + 4096;
+
+  private static final int SMALLEST_CONFIG = 256;
+
+  private final String name;
+  private final Requests requests;
+  private final ClientMemory memory;
+  private final HugePages hugePages = new HugePages();
+  private final @Nullable MappedBar[] bars = new MappedBar[Protocol.BARS];
+  private final boolean messages;
+  private final boolean resets;
+  private final ConfigSpace config;
+  private boolean closed;
+
+  private VfioUserFunction(String name, Connection connection, VfioUserOptions options) {
+    this.name = name;
+    this.messages = options.messages();
+    this.memory = new ClientMemory(name, messages);
+    this.requests = new Requests(connection, name, options.timeout(), memory::answer);
+    requests.start();
+    try {
+      negotiate();
+      resets = (deviceFlags() & Protocol.DEVICE_RESETS) != 0;
+      for (int i = 0; i < Protocol.BARS; i++) {
+        bars[i] = bar(i, RegionInfo.ask(requests, i));
+      }
+      config = configSpace(RegionInfo.ask(requests, Protocol.REGION_CONFIG));
+      // It is as the last client left it.
+      reset();
+    } catch (RuntimeException e) {
+      release();
+      throw e instanceof RefusedException refused
+          ? new ProtocolException(name + " refuses " + refused.getMessage())
+          : e;
+    }
+  }
+
+  /**
+   * Connects to a server.
+   *
+   * @param path its socket, or the folder of an SPDK listener
+   * @throws InvalidRequestException if nobody listens there; the message says what helps
+   * @throws DeviceGoneException if the server does not answer: another client may have it
+   * @throws ProtocolException if it answers nonsense, or is no PCI function
+   */
+  public static VfioUserFunction open(Path path, VfioUserOptions options) {
+    Path socket = Files.isDirectory(path) ? path.resolve(IN_FOLDER) : path;
+    String name = "vfio-user:" + path;
+    UnixSocket connected;
+    try {
+      connected = UnixSocket.connect(socket, options.timeout());
+    } catch (PosixException e) {
+      InvalidRequestException refused =
+          new InvalidRequestException(name + ": " + advice(socket, e));
+      refused.initCause(e);
+      throw refused;
+    } catch (IllegalArgumentException e) {
+      throw new InvalidRequestException(name + ": " + e.getMessage());
+    }
+    return new VfioUserFunction(
+        name, new Connection(connected, LARGEST_PAYLOAD, MOST_DESCRIPTORS), options);
+  }
+
+  private static String advice(Path socket, PosixException e) {
+    return switch (e.errno()) {
+      case Errno.ENOENT ->
+          "there is no socket "
+              + socket
+              + "; start a server first, e.g. gpunvme sim serve --socket "
+              + socket;
+      case Errno.ECONNREFUSED ->
+          "nobody listens at " + socket + " any more; start its server again";
+      case Errno.EACCES, Errno.EPERM ->
+          "you may not connect to " + socket + " (" + e.errnoName() + "); its owner may";
+      case Errno.EAGAIN -> socket + " takes no connection: other clients wait for it already";
+      default -> String.valueOf(e.getMessage());
+    };
+  }
+
+  private void negotiate() {
+    Capabilities ours = Capabilities.ours(MOST_DESCRIPTORS);
+    try (Message answer = requests.call(Command.VERSION, ours.payload(0))) {
+      Capabilities theirs = Capabilities.parse(answer.payload());
+      if (theirs.major() != Protocol.MAJOR) {
+        throw new ProtocolException(
+            "%s speaks version %d.%d of vfio-user; this is %d.%d"
+                .formatted(name, theirs.major(), theirs.minor(), Protocol.MAJOR, Protocol.MINOR));
+      }
+    } catch (DeviceGoneException e) {
+      throw new DeviceGoneException(
+          e.getMessage() + "; a server has one client at a time: end the other one first");
+    }
+  }
+
+  private int deviceFlags() {
+    ByteBuffer ask =
+        Protocol.payload(Protocol.DEVICE_INFO_BYTES).putInt(Protocol.DEVICE_INFO_BYTES);
+    try (Message answer = requests.call(Command.DEVICE_GET_INFO, ask.clear())) {
+      ByteBuffer payload = answer.payload();
+      if (payload.remaining() < Protocol.DEVICE_INFO_BYTES) {
+        throw requests.breach("no information about the device in the answer");
+      }
+      int flags = payload.getInt(4);
+      int regions = payload.getInt(8);
+      if ((flags & Protocol.DEVICE_PCI) == 0 || regions <= Protocol.REGION_CONFIG) {
+        throw new ProtocolException(
+            "%s is no PCI function: flags %Xh, %d regions".formatted(name, flags, regions));
+      }
+      return flags;
+    }
+  }
+
+  private @Nullable MappedBar bar(int index, RegionInfo info) {
+    return info.size() == 0
+        ? null
+        : new MappedBar(
+            "BAR " + index + " of " + name,
+            info.size(),
+            info.parts(),
+            new RegionAccess(requests, index),
+            0);
+  }
+
+  private ConfigSpace configSpace(RegionInfo info) {
+    info.parts().forEach(p -> p.mapping().close());
+    if (info.size() < SMALLEST_CONFIG) {
+      throw new ProtocolException(name + " has a configuration space of " + info.size() + " bytes");
+    }
+    int size = (int) Math.min(info.size(), 4096);
+    return new FileConfigSpace(new RegionAccess(requests, Protocol.REGION_CONFIG), 0, size);
+  }
+
+  /** {@code vfio-user:/run/gpunvme.sock}. */
+  @Override
+  public String name() {
+    return name;
+  }
+
+  /** What bus addresses are, in words. */
+  public String how() {
+    return messages
+        ? "addresses of our choice; every byte is a message"
+        : "addresses of our choice, memory by descriptors";
+  }
+
+  @Override
+  public Bar bar(int index) {
+    MappedBar bar = index < 0 || index >= bars.length ? null : bars[index];
+    if (bar == null) {
+      throw new InvalidRequestException(name + " has no BAR " + index);
+    }
+    return bar;
+  }
+
+  @Override
+  public ConfigSpace config() {
+    return config;
+  }
+
+  @Override
+  public int addressBits() {
+    return ClientMemory.ADDRESS_BITS;
+  }
+
+  /** Its server polls them. */
+  @Override
+  public boolean polled() {
+    return true;
+  }
+
+  @Override
+  public boolean needsDescriptors() {
+    return !messages;
+  }
+
+  /** Out of huge pages where the system has some. */
+  @Override
+  public HostMemory allocate(long bytes) {
+    return hugePages.allocate(bytes);
+  }
+
+  /**
+   * Gives the server the memory.
+   *
+   * @throws io.gpunvme.nvme.DmaMappingException if it has no descriptor, and messages are not used
+   * @throws DeviceGoneException if there is no server any more
+   */
+  @Override
+  public BusRange map(MemorySegment segment) {
+    return memory.map(requests, segment);
+  }
+
+  /**
+   * Resets the function. What is mapped stays mapped; INTx is disabled, memory space on, bus
+   * mastering off.
+   *
+   * @throws DeviceGoneException if there is no server any more
+   */
+  @Override
+  public void reset() {
+    if (resets) {
+      try {
+        requests.call(Command.DEVICE_RESET, Protocol.payload(0)).close();
+      } catch (RefusedException e) {
+        throw new ProtocolException(name + " refuses " + e.getMessage());
+      }
+    }
+    int command = config.read(ConfigSpace.COMMAND, 2);
+    // A server that finds nobody to take its INTx may give up (SPDK: fatal status).
+    int on = ConfigSpace.COMMAND_MEMORY | ConfigSpace.COMMAND_INTX_DISABLE;
+    config.write(ConfigSpace.COMMAND, 2, command & ~ConfigSpace.COMMAND_BUS_MASTER | on);
+  }
+
+  /** Takes the memory back from the server and ends the connection. */
+  @Override
+  public synchronized void close() {
+    if (closed) {
+      return;
+    }
+    closed = true;
+    try {
+      stopDma();
+      memory.unmapAll(requests);
+    } finally {
+      release();
+    }
+  }
+
+  private void stopDma() {
+    try {
+      int command = config.read(ConfigSpace.COMMAND, 2);
+      config.write(ConfigSpace.COMMAND, 2, command & ~ConfigSpace.COMMAND_BUS_MASTER);
+    } catch (NvmeException e) {
+      LOG.log(System.Logger.Level.DEBUG, "{0}: {1}", name, e.getMessage());
+    }
+  }
+
+  private void release() {
+    requests.close();
+    for (MappedBar bar : bars) {
+      if (bar != null) {
+        bar.close();
+      }
+    }
+  }
+}
