@@ -114,7 +114,9 @@ final class DataPointer {
   /** Appends a piece; {@code hint} is the region it probably lies in. */
   private @Nullable DmaRegion add(
       SimCommand c, @Nullable DmaRegion hint, long address, long length) {
-    DmaRegion r = hint != null && hint.contains(address, length) ? hint : dma.find(address, length);
+    DmaAccess wanted = movesToHost(c.opcode) ? DmaAccess.WRITE : DmaAccess.READ;
+    boolean there = hint != null && hint.access().allows(wanted) && hint.contains(address, length);
+    DmaRegion r = there ? hint : dma.find(address, length, wanted);
     if (r != null) {
       c.data.add(r, r.offset(address), length);
     }

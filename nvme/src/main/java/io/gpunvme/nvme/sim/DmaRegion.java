@@ -13,17 +13,33 @@ import org.jspecify.annotations.Nullable;
  * @param memory as many bytes of host memory; {@link MemorySegment#NULL} if the memory is remote
  * @param internal the controller's own memory: reaching it is no DMA
  * @param remote the remote memory; null if it is host memory
+ * @param access what the controller may do with it
  */
 record DmaRegion(
-    long base, long size, MemorySegment memory, boolean internal, @Nullable RemoteMemory remote) {
+    long base,
+    long size,
+    MemorySegment memory,
+    boolean internal,
+    @Nullable RemoteMemory remote,
+    DmaAccess access) {
   /** Host memory. */
   DmaRegion(long base, long size, MemorySegment memory, boolean internal) {
-    this(base, size, memory, internal, null);
+    this(base, size, memory, internal, null, DmaAccess.READ_WRITE);
+  }
+
+  /** Host memory of which the controller may do only so much. */
+  DmaRegion(long base, MemorySegment memory, DmaAccess access) {
+    this(base, memory.byteSize(), memory, false, null, access);
   }
 
   /** Remote memory. */
   DmaRegion(long base, RemoteMemory remote) {
-    this(base, remote.size(), MemorySegment.NULL, false, remote);
+    this(base, remote, DmaAccess.READ_WRITE);
+  }
+
+  /** Remote memory of which the controller may do only so much. */
+  DmaRegion(long base, RemoteMemory remote, DmaAccess access) {
+    this(base, remote.size(), MemorySegment.NULL, false, remote, access);
   }
 
   boolean isRemote() {

@@ -102,6 +102,27 @@ final class DmaSpace {
     }
   }
 
+  /**
+   * Maps a region at an address of the host's choice, a multiple of a page.
+   *
+   * @throws DmaMappingException if something is mapped there, or the controller has not that many
+   *     address bits
+   */
+  synchronized Runnable mapAt(DmaRegion region) {
+    checkOpen();
+    if (((region.base() | region.size()) & (PAGE - 1)) != 0 || region.size() <= 0) {
+      throw new DmaMappingException(
+          "address %Xh and size %d of the memory to map are not multiples of %d"
+              .formatted(region.base(), region.size(), PAGE));
+    }
+    if (!place(region)) {
+      throw new DmaMappingException(
+          "%d bytes cannot be mapped at %Xh: something is there, or it is past the %Xh of this bus"
+              .formatted(region.size(), region.base(), high));
+    }
+    return () -> unmap(region);
+  }
+
   private void checkOpen() {
     if (closed) {
       throw new DmaMappingException("the controller is closed; nothing can be mapped any more");
@@ -237,21 +258,28 @@ final class DmaSpace {
 
   /**
    * The region that contains all of {@code length} bytes at a bus address, or null (and a refusal
-   * is counted): not mapped, or the function is no bus master. To be used within the worker's pass.
+   * is counted): not mapped for this, or the function is no bus master. To be used within the
+   * worker's pass.
    *
    * @param length above 0
    */
-  @Nullable DmaRegion find(long address, long length) {
+  @Nullable DmaRegion find(long address, long length, DmaAccess wanted) {
     DmaRegion[] all = regions;
     int i = floor(all, address);
     if (i >= 0) {
       DmaRegion r = all[i];
-      if (r.contains(address, length) && (busMaster || r.internal())) {
+      boolean may = (busMaster || r.internal()) && r.access().allows(wanted);
+      if (may && r.contains(address, length)) {
         return r;
       }
     }
     refusals.increment();
     return null;
+  }
+
+  /** As above, for memory that is read and written. */
+  @Nullable DmaRegion find(long address, long length) {
+    return find(address, length, DmaAccess.READ_WRITE);
   }
 
   /** As {@link #find}, for what the controller touches itself: remote memory is refused. */

@@ -59,6 +59,13 @@ final class Doorbell {
     return changedByCpu() || (byOther && changedByPeer());
   }
 
+  /** Whether the host has stored a value that {@link #changed} has not seen. */
+  boolean isNews() {
+    // Opaque: only whether there is something to look at; whoever looks acquires.
+    int now = shadow == null ? (int) INT.getOpaque(registers, offset) : shadow.read(offset, last);
+    return now != last || (int) INT.getOpaque(peerRegisters, offset) != lastOfPeer;
+  }
+
   private boolean changedByCpu() {
     // Acquire: the host's release store of the doorbell is the other side; what it wrote to the
     // queue before is visible after this load.

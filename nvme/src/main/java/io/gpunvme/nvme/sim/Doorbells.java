@@ -17,8 +17,12 @@ final class Doorbells {
   private static final VarHandle INT =
       ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN).varHandle().withInvokeExactBehavior();
 
-  private final SharedMemory shared;
-  private final MemorySegment memory;
+  private final long bytes;
+
+  // Replaced with every worker's lock held.
+  private volatile SharedMemory shared;
+  private volatile MemorySegment memory;
+
   private final SharedMemory peerShared;
   private final MemorySegment peerMemory;
   private final int dstrd;
@@ -28,9 +32,9 @@ final class Doorbells {
    */
   Doorbells(int queues, int dstrd) {
     this.dstrd = dstrd;
-    long bytes = Registers.sqTailDoorbell(queues, dstrd) - Registers.DOORBELLS;
-    shared = SharedMemory.allocate("gpunvme-doorbells", bytes);
-    memory = shared.segment();
+    bytes = Registers.sqTailDoorbell(queues, dstrd) - Registers.DOORBELLS;
+    shared = SharedMemory.allocate("gpunvme-doorbells", Registers.DOORBELLS + bytes);
+    memory = shared.segment().asSlice(Registers.DOORBELLS);
     peerShared = SharedMemory.allocate("gpunvme-peer-doorbells", bytes);
     peerMemory = peerShared.segment();
   }
@@ -38,6 +42,25 @@ final class Doorbells {
   /** The CPU's window; starts at offset 1000h of BAR0. */
   MemorySegment memory() {
     return memory;
+  }
+
+  /**
+   * BAR 0 for another process: the doorbells are at their offset, where registers are is nothing.
+   */
+  SharedMemory shared() {
+    return shared;
+  }
+
+  /**
+   * Makes the CPU's window other memory, zeroed: whoever has the old one reaches nothing any more.
+   * No queue exists, and every worker's lock is held.
+   */
+  void renew() {
+    SharedMemory old = shared;
+    SharedMemory fresh = SharedMemory.allocate("gpunvme-doorbells", Registers.DOORBELLS + bytes);
+    memory = fresh.segment().asSlice(Registers.DOORBELLS);
+    shared = fresh;
+    old.close();
   }
 
   /** The peer's window, as large and with the same layout. */

@@ -66,7 +66,8 @@ final class HostMemoryBuffer {
         || wanted < least) {
       return StatusCode.INVALID_FIELD.dnr();
     }
-    DmaRegion region = controller.dma().find(address, (long) count * HostMemoryBufferEntry.SIZE);
+    long listBytes = (long) count * HostMemoryBufferEntry.SIZE;
+    DmaRegion region = controller.dma().find(address, listBytes, DmaAccess.READ);
     if (region == null) {
       return StatusCode.DATA_TRANSFER_ERROR.status();
     }

@@ -25,7 +25,15 @@ final class IdleStrategy {
    */
   private static final int LONG_SLEEP_DIVISOR = 1024;
 
-  private static final long LONGEST_LONG_SLEEP_NANOS = 1_000_000;
+  private static final long LONGEST_LONG_SLEEP_NANOS = 700_000;
+
+  /** Who has been away for so long can wait for the first command: 30 s, and then 2.5 ms. */
+  private static final long VERY_LONG_NANOS = 30_000_000_000L;
+
+  private static final long LONGEST_VERY_LONG_SLEEP_NANOS = 2_500_000;
+
+  /** After so long a worker may sleep until it is woken. */
+  private static final long LONG_NANOS = 50_000_000;
 
   /** Sleeping may take this much longer than asked; what is due must not wait for it. */
   private static final long OVERSLEPT_NANOS = 100_000;
@@ -62,13 +70,20 @@ final class IdleStrategy {
     }
   }
 
+  /** Whether nothing has happened for long and nothing is due; as {@link #rest} otherwise. */
+  boolean isLong(long now, long neededIn) {
+    return quiet && now - quietSince >= LONG_NANOS && neededIn == Long.MAX_VALUE;
+  }
+
   /** How long to sleep, ns; 0 to stay awake. */
   static long sleepNanos(long quietFor, long neededIn) {
     if (quietFor < YIELD_NANOS || neededIn < 2 * OVERSLEPT_NANOS) {
       return 0;
     }
     long sleep = Math.min(quietFor / SLEEP_DIVISOR, LONGEST_SLEEP_NANOS);
-    long longer = Math.min(quietFor / LONG_SLEEP_DIVISOR, LONGEST_LONG_SLEEP_NANOS);
+    long most =
+        quietFor < VERY_LONG_NANOS ? LONGEST_LONG_SLEEP_NANOS : LONGEST_VERY_LONG_SLEEP_NANOS;
+    long longer = Math.min(quietFor / LONG_SLEEP_DIVISOR, most);
     long wanted = Math.max(SHORTEST_SLEEP_NANOS, Math.max(sleep, longer));
     return Math.min(wanted, neededIn - OVERSLEPT_NANOS);
   }

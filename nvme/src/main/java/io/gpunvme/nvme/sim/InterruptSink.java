@@ -29,4 +29,7 @@ public interface InterruptSink {
 
   /** The level of the INTx line changed. */
   void level(boolean asserted);
+
+  /** The function was reset: every vector is masked again. No lock is held. */
+  default void reset() {}
 }

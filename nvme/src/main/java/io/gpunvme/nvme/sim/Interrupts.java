@@ -27,6 +27,10 @@ final class Interrupts {
     msix.sink(receiver);
   }
 
+  synchronized InterruptSink sink() {
+    return sink;
+  }
+
   /** Tells the host what happened to a queue since the last call; in its worker's pass. */
   void update(CompletionQueue cq, SimStats.Stripe stats) {
     if (cq.interruptDue()) {

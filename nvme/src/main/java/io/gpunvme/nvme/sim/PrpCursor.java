@@ -68,7 +68,7 @@ final class PrpCursor {
   private long read() {
     DmaRegion r = region;
     if (r == null || !r.contains(at, Prp.ENTRY)) {
-      r = dma.find(at, Prp.ENTRY);
+      r = dma.find(at, Prp.ENTRY, DmaAccess.READ);
       if (r == null) {
         status = StatusCode.DATA_TRANSFER_ERROR.status();
         return NO_ENTRY;

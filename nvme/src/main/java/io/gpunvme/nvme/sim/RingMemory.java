@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.sim;
 
+import io.gpunvme.nvme.spec.Cqe;
 import io.gpunvme.nvme.spec.StatusCode;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
@@ -20,6 +21,7 @@ final class RingMemory {
   private final DmaSpace dma;
   private final long bytes;
   private final int entryBytes;
+  private final DmaAccess access;
   private final int shift;
   private final long[] addresses;
   private final @Nullable DmaRegion[] regions;
@@ -32,6 +34,7 @@ final class RingMemory {
     this.dma = dma;
     this.bytes = bytes;
     this.entryBytes = entryBytes;
+    access = entryBytes == Cqe.SIZE ? DmaAccess.WRITE : DmaAccess.READ;
     this.shift = shift;
     this.addresses = addresses;
     regions = new DmaRegion[addresses.length];
@@ -93,7 +96,7 @@ final class RingMemory {
     long left = bytes;
     long page = Math.min(bytes, 1L << shift);
     for (int i = 0; i < addresses.length && accessible; i++) {
-      DmaRegion r = dma.find(addresses[i], Math.min(left, page));
+      DmaRegion r = dma.find(addresses[i], Math.min(left, page), access);
       if (i == 0 && !created && r != null && r.isRemote()) {
         home = r;
       }

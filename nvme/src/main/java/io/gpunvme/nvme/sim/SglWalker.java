@@ -72,7 +72,7 @@ final class SglWalker {
     if (descriptors > MAX_DESCRIPTORS) {
       return StatusCode.INVALID_SGL_DESCRIPTOR_COUNT.dnr();
     }
-    DmaRegion r = dma.find(address, bytes);
+    DmaRegion r = dma.find(address, bytes, DmaAccess.READ);
     if (r == null) {
       return StatusCode.DATA_TRANSFER_ERROR.status();
     }
@@ -118,7 +118,7 @@ final class SglWalker {
     if (length == 0) {
       return OK;
     }
-    DmaRegion r = dma.find(address, length);
+    DmaRegion r = dma.find(address, length, toHost ? DmaAccess.WRITE : DmaAccess.READ);
     if (r == null) {
       return StatusCode.DATA_TRANSFER_ERROR.status();
     }

@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.sim;
 
+import io.gpunvme.ffi.SharedMemory;
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.memory.BusRange;
 import io.gpunvme.nvme.memory.RemoteMemory;
@@ -51,6 +52,7 @@ public final class SimulatedController implements PciFunction {
   private final IoCommands ioCommands;
   private final Housekeeper housekeeper;
   private final Worker[] workers;
+  private final IdleWatch idleWatch;
 
   /**
    * Creates a controller in power-on state and starts its workers.
@@ -102,6 +104,7 @@ public final class SimulatedController implements PciFunction {
     ioCommands = new IoCommands(this);
     housekeeper = new Housekeeper(this);
     workers = new Worker[threads];
+    idleWatch = new IdleWatch(workers);
     for (int i = 0; i < threads; i++) {
       workers[i] = new Worker(this, i);
     }
@@ -131,6 +134,11 @@ public final class SimulatedController implements PciFunction {
   @Override
   public int addressBits() {
     return config.addressBits();
+  }
+
+  @Override
+  public boolean polled() {
+    return true;
   }
 
   @Override
@@ -164,6 +172,7 @@ public final class SimulatedController implements PciFunction {
       registers.resetAll();
       msix.reset();
       configSpace.reset();
+      interrupts.sink().reset();
     }
   }
 
@@ -206,6 +215,50 @@ public final class SimulatedController implements PciFunction {
   }
 
   // ---- beyond the PCI function
+
+  /**
+   * Maps memory at a bus address of the host's choice.
+   *
+   * @param address a multiple of 4096, as the memory's size and own address
+   * @throws io.gpunvme.nvme.DmaMappingException if something is mapped there, or the address is too
+   *     large for {@link #addressBits}
+   * @return undoes it; when that returns, nothing touches the memory any more
+   */
+  public Runnable mapAt(long address, MemorySegment memory, DmaAccess access) {
+    return dma.mapAt(new DmaRegion(address, memory, access));
+  }
+
+  /** As above, for {@link #map(RemoteMemory) remote memory}. */
+  public Runnable mapAt(long address, RemoteMemory memory, DmaAccess access) {
+    memory.prepare();
+    return dma.mapAt(new DmaRegion(address, memory, access));
+  }
+
+  /**
+   * The part of BAR 0 that is memory, for another process: the doorbells, at their offset in the
+   * BAR. Until {@link #startOver}.
+   */
+  public SharedMemory doorbellMemory() {
+    return doorbells.shared();
+  }
+
+  /**
+   * For another host: {@link #reset}, and the doorbells are other memory than before. Whoever still
+   * has the old memory mapped reaches nothing any more.
+   */
+  public void startOver() {
+    reset();
+    synchronized (registers) {
+      lockWorkers();
+      try {
+        if (!status.isClosed()) {
+          doorbells.renew();
+        }
+      } finally {
+        unlockWorkers();
+      }
+    }
+  }
 
   /** What it was created from. */
   public SimConfig simConfig() {
@@ -327,6 +380,10 @@ public final class SimulatedController implements PciFunction {
 
   Housekeeper housekeeper() {
     return housekeeper;
+  }
+
+  IdleWatch idleWatch() {
+    return idleWatch;
   }
 
   /** The worker that serves a completion queue; the admin queue's is worker 0. */

@@ -16,6 +16,10 @@ import java.util.concurrent.locks.ReentrantLock;
  */
 final class Worker {
   private static final long MIN_SCRATCH = 64 << 10;
+
+  /** Of a worker that somebody else wakes. */
+  private static final long LONGEST_SLEEP_NANOS = 200_000_000;
+
   private static final SubmissionQueue[] NO_SQS = {};
   private static final CompletionQueue[] NO_CQS = {};
 
@@ -38,8 +42,13 @@ final class Worker {
   private long neededIn;
   private boolean closed;
 
+  private boolean needed;
+
   // Written by close, read by the worker's thread before each pass.
   private volatile boolean stopped;
+
+  // Written by the worker's thread, read by worker 0's.
+  private volatile boolean asleep;
 
   Worker(SimulatedController controller, int index) {
     this.controller = controller;
@@ -116,11 +125,13 @@ final class Worker {
   void add(SubmissionQueue sq) {
     sqs = Arrays.copyOf(sqs, sqs.length + 1);
     sqs[sqs.length - 1] = sq;
+    wake();
   }
 
   void add(CompletionQueue cq) {
     cqs = Arrays.copyOf(cqs, cqs.length + 1);
     cqs[cqs.length - 1] = cq;
+    wake();
   }
 
   void remove(SubmissionQueue sq) {
@@ -139,9 +150,14 @@ final class Worker {
     try {
       now = controller.now();
       neededIn = Long.MAX_VALUE;
+      needed = sqs.length + cqs.length > 0;
       return status.isActive(now) ? serve() : 0;
     } catch (RemoteFailure e) {
       status.fatal("a queue's memory cannot be reached: " + e.getMessage());
+      return 0;
+    } catch (InternalError e) {
+      // The virtual machine's name for SIGBUS: the host has cut the file that it gave us to map.
+      status.fatal("memory of the host is gone: " + e.getMessage());
       return 0;
     } catch (Throwable t) {
       // Whatever the host did must not end a worker: it is our bug, and the host sees CFS.
@@ -199,6 +215,44 @@ final class Worker {
     thread.start();
   }
 
+  /** Sleeps until {@link #wake}, or for a while: nothing is lost if nobody thought of waking it. */
+  void park() {
+    LockSupport.parkNanos(this, LONGEST_SLEEP_NANOS);
+  }
+
+  /** Ends a sleep of this worker's thread. */
+  void wake() {
+    LockSupport.unpark(thread);
+  }
+
+  void asleep(boolean now) {
+    asleep = now;
+  }
+
+  boolean isAsleep() {
+    return asleep;
+  }
+
+  /** Whether a doorbell has rung that no pass has seen yet. */
+  boolean isRung() {
+    lock.lock();
+    try {
+      for (SubmissionQueue sq : sqs) {
+        if (sq.doorbell().isNews()) {
+          return true;
+        }
+      }
+      for (CompletionQueue cq : cqs) {
+        if (cq.doorbell().isNews()) {
+          return true;
+        }
+      }
+      return false;
+    } finally {
+      lock.unlock();
+    }
+  }
+
   /** Ends the thread and waits for it, unless it is the caller. */
   void stop() {
     stopped = true;
@@ -236,10 +290,23 @@ final class Worker {
   private void run() {
     IdleStrategy idle = new IdleStrategy();
     while (!stopped) {
-      if (pass() > 0) {
-        idle.busy();
-      } else {
-        idle.rest(now, neededIn);
+      try {
+        int work = pass();
+        if (index == 0) {
+          controller.idleWatch().look(now);
+        }
+        if (work > 0) {
+          idle.busy();
+        } else if (!needed) {
+          park(); // until a queue is added
+        } else if (index > 0 && idle.isLong(now, neededIn)) {
+          controller.idleWatch().sleep(this);
+        } else {
+          idle.rest(now, neededIn);
+        }
+      } catch (InternalError e) {
+        // As in a pass: compiled code may learn of it only now.
+        status.fatal("memory of the host is gone: " + e.getMessage());
       }
     }
   }

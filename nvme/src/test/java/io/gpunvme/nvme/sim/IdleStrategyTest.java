@@ -19,8 +19,9 @@ class IdleStrategyTest {
     "16384, 256",
     "262144, 256",
     "524288, 512",
-    "1024000, 1000",
-    "3600000000, 1000",
+    "716800, 700",
+    "29000000, 700",
+    "3600000000, 2500",
   })
   void sleepsGrowWithTheQuietTime(long quietMicros, long sleepMicros) {
     assertThat(IdleStrategy.sleepNanos(quietMicros * 1000, NOTHING_DUE))
@@ -39,7 +40,7 @@ class IdleStrategyTest {
         assertThat(sleep).as("due in %d ns", neededIn).isBetween(1L, neededIn - 100_000);
       }
     }
-    assertThat(IdleStrategy.sleepNanos(quiet, 1_000_000)).isEqualTo(900_000);
-    assertThat(IdleStrategy.sleepNanos(quiet, 1_200_000)).isEqualTo(1_000_000);
+    assertThat(IdleStrategy.sleepNanos(quiet, 600_000)).isEqualTo(500_000);
+    assertThat(IdleStrategy.sleepNanos(quiet, 1_200_000)).isEqualTo(700_000);
   }
 }
