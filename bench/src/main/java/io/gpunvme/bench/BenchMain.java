@@ -26,6 +26,7 @@ import org.openjdk.jmh.util.Statistics;
  * COMMIT [seconds per iteration]}.
  */
 public final class BenchMain {
+  private static final String SERVED = "vfio-user.4k.";
   private static final int WARMUPS = 3;
   private static final int ITERATIONS = 7;
 
@@ -69,24 +70,36 @@ public final class BenchMain {
   }
 
   private static JsonArray results(Collection<RunResult> runs) {
-    double limit =
-        runs.stream()
-            .filter(r -> id(r).equals("cpu.copy.4k"))
-            .mapToDouble(r -> r.getPrimaryResult().getStatistics().getPercentile(50))
-            .findFirst()
-            .orElseThrow();
     JsonArray results = new JsonArray();
     for (RunResult run : runs) {
-      results.add(result(run, limit));
+      results.add(result(run, runs));
     }
     return results;
   }
 
-  private static JsonObject result(RunResult run, double copiesPerSecond) {
+  /** What limits a run, empty if nothing in these does. */
+  private static String limit(RunResult run) {
+    String id = id(run);
+    if (id.startsWith(SERVED) && !id.contains(".copy.")) {
+      return SERVED + "copy.qd" + run.getParams().getParam("depth");
+    }
+    return id.startsWith("queue.cpu.4k") ? "cpu.copy.4k" : "";
+  }
+
+  private static double median(Collection<RunResult> runs, String id) {
+    return runs.stream()
+        .filter(r -> id(r).equals(id))
+        .mapToDouble(r -> r.getPrimaryResult().getStatistics().getPercentile(50))
+        .findFirst()
+        .orElseThrow();
+  }
+
+  private static JsonObject result(RunResult run, Collection<RunResult> runs) {
     Result<?> primary = run.getPrimaryResult();
     Statistics s = primary.getStatistics();
     JsonObject json = new JsonObject();
     json.addProperty("id", id(run));
+    boolean served = id(run).startsWith(SERVED);
     json.addProperty("unit", primary.getScoreUnit().equals("ops/s") ? "commands/s" : "ns/command");
     json.addProperty("median", round(s.getPercentile(50)));
     json.addProperty("min", round(s.getMin()));
@@ -98,19 +111,23 @@ public final class BenchMain {
     }
     JsonObject conditions = new JsonObject();
     conditions.addProperty("block_bytes", Blocks.SIZE);
-    conditions.addProperty("image_bytes", Blocks.IMAGE);
-    conditions.addProperty("queue_depth", QueueRig.DEPTH);
+    conditions.addProperty("image_bytes", served ? ServedRig.IMAGE : Blocks.IMAGE);
+    conditions.addProperty(
+        "queue_depth",
+        served ? Integer.parseInt(run.getParams().getParam("depth")) : QueueRig.DEPTH);
     conditions.addProperty("queue_pairs", 1);
     conditions.addProperty("order", "random");
     if (allocated != null) {
       conditions.addProperty("allocated_bytes_per_command", round(allocated.getScore()));
     }
     json.add("conditions", conditions);
-    if (id(run).startsWith("queue.cpu.4k")) {
+    String limitId = limit(run);
+    if (!limitId.isEmpty()) {
+      double value = median(runs, limitId);
       JsonObject limit = new JsonObject();
-      limit.addProperty("id", "cpu.copy.4k");
-      limit.addProperty("value", round(copiesPerSecond));
-      limit.addProperty("ratio", round(s.getPercentile(50) / copiesPerSecond));
+      limit.addProperty("id", limitId);
+      limit.addProperty("value", round(value));
+      limit.addProperty("ratio", round(s.getPercentile(50) / value));
       json.add("limit", limit);
     }
     // A run whose data or counts were wrong has thrown in its tear-down and never gets here.
@@ -125,6 +142,12 @@ public final class BenchMain {
     }
     if (benchmark.endsWith("DriverBenchmark.commands")) {
       return "queue.cpu.driver-alone";
+    }
+    if (benchmark.endsWith("ServedBenchmark.reads")) {
+      return SERVED
+          + run.getParams().getParam("transport")
+          + ".qd"
+          + run.getParams().getParam("depth");
     }
     String where = run.getParams().getParam("controller");
     return run.getParams().getParam("data").equals("copy")

@@ -16,22 +16,42 @@ import java.util.stream.Stream;
 /** Writes docs/benchmarks.md from the result files: {@code BenchReport RESULTS-FOLDER PAGE}. */
 public final class BenchReport {
   private static final Map<String, String> MEANINGS =
-      Map.of(
-          "cpu.copy.4k",
+      Map.ofEntries(
+          Map.entry(
+              "cpu.copy.4k",
               "one thread copying random 4 KiB blocks, nothing around it: the limit of the copying"
-                  + " rows",
-          "queue.cpu.4k.inline",
-              "the same blocks as Read commands; driver and strict controller on one thread",
-          "queue.cpu.4k.thread", "the same, the controller on a thread of its own",
-          "queue.cpu.nocopy.inline",
-              "as 4k.inline, but the controller checks and completes without moving data",
-          "queue.cpu.nocopy.thread", "as 4k.thread, without moving data",
-          "start.jvm", "a Java virtual machine that does nothing: the floor of the start times",
-          "start.help", "the built command, from start to exit",
-          "start.identify",
-              "the same, bringing an embedded controller up and decoding what it says",
-          "queue.cpu.driver-alone",
-              "submit, ring and poll in the driver, against a responder that only echoes CIDs");
+                  + " rows"),
+          Map.entry(
+              "queue.cpu.4k.inline",
+              "the same blocks as Read commands; driver and strict controller on one thread"),
+          Map.entry("queue.cpu.4k.thread", "the same, the controller on a thread of its own"),
+          Map.entry(
+              "queue.cpu.nocopy.inline",
+              "as 4k.inline, but the controller checks and completes without moving data"),
+          Map.entry("queue.cpu.nocopy.thread", "as 4k.thread, without moving data"),
+          Map.entry(
+              "start.jvm",
+              "a Java virtual machine that does nothing: the floor of the start times"),
+          Map.entry("start.help", "the built command, from start to exit"),
+          Map.entry(
+              "start.identify",
+              "the same, bringing an embedded controller up and decoding what it says"),
+          Map.entry(
+              "queue.cpu.driver-alone",
+              "submit, ring and poll in the driver, against a responder that only echoes CIDs"),
+          Map.entry(
+              "vfio-user.4k.copy.qd1",
+              "one thread copying random 4 KiB blocks of 64 MiB to one place, nothing around it"),
+          Map.entry("vfio-user.4k.copy.qd32", "the same to 32 places in turn"),
+          Map.entry(
+              "vfio-user.4k.here.qd1",
+              "the same blocks as Read commands, one at a time; the controller on a thread of this"
+                  + " process"),
+          Map.entry("vfio-user.4k.here.qd32", "the same, 32 at a time"),
+          Map.entry(
+              "vfio-user.4k.process.qd1",
+              "the same one at a time; the controller in another process, over vfio-user"),
+          Map.entry("vfio-user.4k.process.qd32", "the same, 32 at a time"));
 
   /** By the file's name, which starts with the date; the machine decides between two of a day. */
   private static final Comparator<Path> NEWEST_FIRST =

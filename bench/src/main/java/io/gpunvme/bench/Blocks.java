@@ -16,12 +16,32 @@ final class Blocks {
 
   private static final long LAST_WORD = SIZE - Long.BYTES;
 
-  /** Odd multiplier of a full-period linear congruential walk over the power of two COUNT. */
+  /** Odd multiplier of a full-period linear congruential walk over a power of two. */
   private static final long MULTIPLIER = 1_664_525;
 
   private static final long INCREMENT = 1_013_904_223;
 
+  private final long count;
   private long position = 1;
+
+  /** Those of the image. */
+  Blocks() {
+    this(IMAGE);
+  }
+
+  /**
+   * Those of another image.
+   *
+   * @param bytes a power of two
+   */
+  Blocks(long bytes) {
+    count = bytes / SIZE;
+  }
+
+  /** How many there are. */
+  long count() {
+    return count;
+  }
 
   /** Marks the block at {@code offset} as number {@code block}. */
   static void stamp(MemorySegment s, long offset, long block) {
@@ -39,7 +59,7 @@ final class Blocks {
 
   /** The next block in a pseudo-random order that visits every block once a round. */
   long next() {
-    position = (position * MULTIPLIER + INCREMENT) & (COUNT - 1);
+    position = (position * MULTIPLIER + INCREMENT) & (count - 1);
     return position;
   }
 }

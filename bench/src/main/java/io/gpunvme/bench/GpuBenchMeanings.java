@@ -19,6 +19,10 @@ final class GpuBenchMeanings {
     if (id.startsWith("queue.qd1")) {
       return "one command at a time, from building it to its status, GPU clock";
     }
+    if (id.equals("random.4k.served")) {
+      return "random blocks of 4 KiB from an embedded SSD in another process, over vfio-user, each"
+          + " checked on the GPU";
+    }
     if (id.startsWith("random.")) {
       return "random single blocks from an embedded SSD in memory, each checked on the GPU";
     }

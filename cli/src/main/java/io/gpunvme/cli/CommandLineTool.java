@@ -42,6 +42,7 @@ final class CommandLineTool {
     all.put("unbind", UnbindCommand::new);
     all.put("check-p2p", CheckP2pCommand::new);
     all.put("pin", PinCommand::new);
+    all.put("sim", SimCommand::new);
     all.put("identify", IdentifyCommand::new);
     all.put("read", ReadCommand::new);
     all.put("write", WriteCommand::new);
@@ -95,6 +96,10 @@ final class CommandLineTool {
     CommandLine weights = tool.getSubcommands().get("weights");
     if (weights != null) {
       weights.addSubcommand(new WeightsManifestCommand(streams));
+    }
+    CommandLine sim = tool.getSubcommands().get("sim");
+    if (sim != null) {
+      sim.addSubcommand(new SimServeCommand(streams));
     }
     tool.setOut(writer(streams.out()));
     tool.setErr(writer(streams.err()));

@@ -18,6 +18,7 @@ import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
+import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -39,6 +40,7 @@ import picocli.CommandLine.Parameters;
       "  gpunvme demo model.safetensors --queues 8 --depth 64",
       "  gpunvme demo --initiator gpu --placement vram --size 1GiB",
       "  gpunvme demo --device sim:lba=4096,mdts=128KiB,latency=20us --json",
+      "  gpunvme demo --device vfio-user:/tmp/ssd.sock --allow-write",
       "  gpunvme demo --faults 'status=generic/namespace-not-ready on read p=0.01'"
     })
 final class DemoCommand extends BaseCommand {
@@ -62,8 +64,16 @@ final class DemoCommand extends BaseCommand {
   @Option(
       names = "--device",
       paramLabel = "DEVICE",
-      description = "The embedded SSD; size, file and workers are chosen unless given.")
+      description = {
+        "The embedded SSD; size, file and workers are chosen unless given.",
+        "Or vfio-user:SOCKET, whose namespace 1 is overwritten (with --allow-write)."
+      })
   private String device = DeviceAddress.EMBEDDED + ":";
+
+  @Option(
+      names = "--allow-write",
+      description = "Overwrite the data of an SSD that is not the demo's own (vfio-user:…).")
+  private boolean allowWrite;
 
   @Option(names = "--keep", description = "Keep the file that was made and the SSD's image.")
   private boolean keep;
@@ -133,7 +143,7 @@ final class DemoCommand extends BaseCommand {
     DemoOptions options =
         DemoOptions.in(folder)
             .withDevice(kept(address, folder), rules)
-            .withController(driver.controller(true))
+            .withController(driver.controller(address.isEmbedded() || allowWrite))
             .withInitiator(transfer.initiator().with(initiator.kind(), placement));
     Path given = file;
     if (given != null) {
@@ -148,7 +158,7 @@ final class DemoCommand extends BaseCommand {
 
   /** An image to be kept is a file, also where memory would do. */
   private DeviceAddress kept(DeviceAddress address, Path folder) {
-    return keep && !address.has("file") && !address.has("media")
+    return keep && address.isEmbedded() && !address.has("file") && !address.has("media")
         ? address.with("file", folder.resolve("ssd.img").toString())
         : address;
   }
@@ -191,7 +201,7 @@ final class DemoCommand extends BaseCommand {
         .row("depth", get.depth(), put.depth())
         .row("threads", get.threads(), put.threads())
         .row("commands", commands(get), commands(put))
-        .row("of them by the CPU", r.getByCpu(), r.putByCpu())
+        .row("of them by the CPU", known(r.getByCpu()), known(r.putByCpu()))
         .row("doorbell writes", get.sqDoorbells(), put.sqDoorbells())
         .row("commands per doorbell", perDoorbell(get), perDoorbell(put))
         .row("completion doorbells", get.cqDoorbells(), put.cqDoorbells())
@@ -232,6 +242,15 @@ final class DemoCommand extends BaseCommand {
         : "%d, %d of them repeated".formatted(report.commands(), report.retries());
   }
 
+  /** An SSD in another process is not asked who rings its doorbells. */
+  private static String known(OptionalLong count) {
+    return count.isPresent() ? Long.toString(count.getAsLong()) : "not counted";
+  }
+
+  private static @Nullable Long orNull(OptionalLong count) {
+    return count.isPresent() ? count.getAsLong() : null;
+  }
+
   private static String perDoorbell(TransferReport report) {
     return String.format(Locale.ROOT, "%.1f", Descriptions.perDoorbell(report));
   }
@@ -268,12 +287,12 @@ final class DemoCommand extends BaseCommand {
     object.put("accelerator", r.accelerator());
     object.put("accelerator_reason", r.acceleratorReason());
     object.put("media_pinned", r.pinned());
-    object.put("commands_by_cpu", r.getByCpu());
+    object.put("commands_by_cpu", orNull(r.getByCpu()));
     object.put("buffer_bytes", r.bufferBytes());
     object.putAll(Descriptions.transfer(r.get()));
     Map<String, Object> write = Descriptions.transfer(r.put());
     write.put("bytes", r.bytes());
-    write.put("commands_by_cpu", r.putByCpu());
+    write.put("commands_by_cpu", orNull(r.putByCpu()));
     write.put("flush_us", r.flushNanos() / MICROS_PER_MILLI);
     object.put("write", write);
     object.put("total_seconds", r.nanos() / NANOS_PER_SECOND);

@@ -14,7 +14,8 @@ abstract class DeviceCommand extends BaseCommand {
       index = "0",
       paramLabel = "DEVICE",
       description =
-          "sim:key=value,… (see gpunvme help sim), vfio:DDDD:BB:DD.F or kmod:DDDD:BB:DD.F.")
+          "sim:key=value,… (see gpunvme help sim), vfio:DDDD:BB:DD.F, kmod:DDDD:BB:DD.F or"
+              + " vfio-user:SOCKET.")
   private String device = "";
 
   @Mixin private final DriverOptions driver = new DriverOptions();

@@ -19,7 +19,8 @@ import picocli.CommandLine.Spec;
       "",
       "A device is sim:key=value,… (an embedded NVMe controller: gpunvme help sim) or an SSD,",
       "vfio:DDDD:BB:DD.F or kmod:DDDD:BB:DD.F (gpunvme list shows them, gpunvme bind prepares"
-          + " one).",
+          + " one),",
+      "or a function of another process: vfio-user:SOCKET (SPDK's target, gpunvme sim serve).",
       "",
       "Examples:",
       "  gpunvme demo                                     a 256MiB file into accelerator memory",
@@ -38,6 +39,7 @@ import picocli.CommandLine.Spec;
       "  gpunvme bind 0000:01:00.0                        give an SSD to vfio:0000:01:00.0",
       "  gpunvme check-p2p vfio:0000:01:00.0              can the GPU ring its doorbells",
       "  gpunvme pin kmod:0000:01:00.0 64KiB              bus addresses of memory",
+      "  gpunvme sim serve --socket /tmp/ssd.sock         an SSD for other programs",
       "  gpunvme identify sim:size=1GiB,lba=4096",
       "  gpunvme write sim:file=disk.img,size=64MiB --lba 0 --in data.bin --allow-write",
       "  gpunvme read sim:file=disk.img --lba 0 --bytes 1MiB --out copy.bin",

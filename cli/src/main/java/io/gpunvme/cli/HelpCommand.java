@@ -129,5 +129,7 @@ final class HelpCommand extends BaseCommand {
     out.println("  sim:size=1GiB,lba=4096,mdts=1MiB,workers=2");
     out.println("  sim:file=disk.img,size=64MiB,latency=20us");
     out.println("  sim:size=64MiB,ns2.size=16MiB,ns2.lba=4096");
+    out.println();
+    out.println("gpunvme sim serve makes one a device for other programs.");
   }
 }

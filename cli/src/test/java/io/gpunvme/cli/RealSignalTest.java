@@ -183,7 +183,7 @@ class RealSignalTest {
 
   /** CSTS as the command left it: without VFIO nothing resets the function. */
   private static Csts status() {
-    PciAddress address = PciAddress.parse(DeviceAddress.parse(DEVICE).function());
+    PciAddress address = PciAddress.parse(DeviceAddress.parse(DEVICE).place());
     try (SysfsFunction function =
         SysfsFunction.open(address, new SysfsOptions(true, HostPaths.host()))) {
       return new Csts(function.bar(0).read32(Registers.CSTS));

@@ -1,5 +1,6 @@
 package io.gpunvme.core.accel;
 
+import io.gpunvme.nvme.memory.BusMapper;
 import java.lang.foreign.MemorySegment;
 
 /**
@@ -41,6 +42,12 @@ public interface Accelerator extends AutoCloseable {
    * @param bytes &gt; 0; rounded up to a multiple of the page size
    */
   DeviceBuffer allocatePinned(long bytes);
+
+  /**
+   * From now on {@link #allocatePinned} gives memory that can be mapped for this controller too, if
+   * it is one that can only be given certain memory.
+   */
+  default void servePinned(BusMapper controller) {}
 
   /**
    * Makes memory of somebody else in this process addressable for this accelerator.

@@ -10,6 +10,7 @@ import io.gpunvme.cuda.PinnedMemory;
 import io.gpunvme.cuda.PointerInfo;
 import io.gpunvme.cuda.RegisterFlag;
 import io.gpunvme.cuda.RegisteredMemory;
+import io.gpunvme.ffi.SharedMemory;
 import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.memory.BusMapper;
 import io.gpunvme.nvme.memory.BusRange;
@@ -51,6 +52,9 @@ public final class GpuAccelerator implements Accelerator {
   private final KernelPauses pauses = new KernelPauses();
   private final CopyStock stock;
   private volatile boolean closed;
+
+  // Only ever set; who allocates for such a controller has set it before.
+  private volatile boolean pinDescriptors;
 
   private GpuAccelerator(CudaContext context) {
     this.context = context;
@@ -130,10 +134,21 @@ public final class GpuAccelerator implements Accelerator {
     return pauses.take(() -> context.allocate(pages(bytes), PAGE));
   }
 
+  /** For a controller in another process: pinned memory is a memfd, which CUDA registers. */
+  @Override
+  public void servePinned(BusMapper controller) {
+    if (controller.needsDescriptors()) {
+      pinDescriptors = true;
+    }
+  }
+
   @Override
   public DeviceBuffer allocatePinned(long bytes) {
     requireOpen();
     long size = pages(bytes);
+    if (pinDescriptors) {
+      return allocateShared(size);
+    }
     PinnedMemory memory = pauses.take(() -> context.allocatePinned(size));
     if (memory.segment().address() % PAGE != 0) {
       // Small allocations may share a page.
@@ -144,6 +159,18 @@ public final class GpuAccelerator implements Accelerator {
     MemorySegment aligned = memory.segment().asSlice(skip, size);
     aligned.fill((byte) 0);
     return keep(new PinnedBuffer(memory, aligned, memory.deviceAddress() + skip));
+  }
+
+  private DeviceBuffer allocateShared(long size) {
+    SharedMemory memory = SharedMemory.allocate("gpunvme-pinned", size);
+    try {
+      RegisteredMemory registered =
+          pauses.take(() -> register(memory.segment(), HostMemoryKind.MEMORY));
+      return keep(new SharedBuffer(memory, registered));
+    } catch (RuntimeException e) {
+      memory.close();
+      throw e;
+    }
   }
 
   /**
@@ -412,6 +439,34 @@ public final class GpuAccelerator implements Accelerator {
       } else {
         memory.close();
       }
+    }
+  }
+
+  /** Pinned memory with a descriptor. */
+  private final class SharedBuffer extends HostBuffer {
+    private final SharedMemory memory;
+    private final RegisteredMemory registered;
+
+    SharedBuffer(SharedMemory memory, RegisteredMemory registered) {
+      super(memory.segment());
+      this.memory = memory;
+      this.registered = registered;
+    }
+
+    @Override
+    public long deviceAddress() {
+      return registered.deviceAddress();
+    }
+
+    @Override
+    protected void free() {
+      buffers.remove(this);
+      pauses.free(
+          memory.size(),
+          () -> {
+            registered.close();
+            memory.close();
+          });
     }
   }
 

@@ -3,13 +3,19 @@ package io.gpunvme.core.bench;
 import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.nvme.pci.vfiouser.VfioUserFunction;
+import io.gpunvme.nvme.pci.vfiouser.VfioUserOptions;
 import io.gpunvme.nvme.sim.DoorbellWindow;
 import io.gpunvme.nvme.sim.NamespaceConfig;
 import io.gpunvme.nvme.sim.SimConfig;
 import io.gpunvme.nvme.sim.SimulatedController;
 import java.lang.foreign.MemorySegment;
+import java.util.Optional;
 
-/** An embedded SSD in memory, without latency of its own, for a benchmark. */
+/**
+ * An embedded SSD in memory, without latency of its own, for a benchmark: in this process, or in
+ * another one.
+ */
 final class BenchDevice implements AutoCloseable {
   /**
    * CAP.DSTRD: 128 bytes between doorbells. They are memory here, written by a GPU and polled by
@@ -20,7 +26,8 @@ final class BenchDevice implements AutoCloseable {
   /** Longest transfer of one command. */
   static final long MAX_TRANSFER = 1 << 20;
 
-  private final SimulatedController device;
+  private final Optional<SimulatedController> device;
+  private final Optional<BenchServer> server;
   private final NvmeController controller;
 
   /**
@@ -39,18 +46,49 @@ final class BenchDevice implements AutoCloseable {
    * @param maxTransfer longest transfer of one command, a power of two
    */
   BenchDevice(String serial, long bytes, int blockSize, int workers, long maxTransfer) {
-    device =
-        SimulatedController.create(
-            SimConfig.builder()
-                .namespace(NamespaceConfig.ram(bytes, blockSize))
-                .latencyNanos(0)
-                .dstrd(DOORBELL_STRIDE)
-                .serial(serial)
-                .maxTransfer(maxTransfer)
-                .workers(workers)
-                .build());
-    ControllerOptions options = ControllerOptions.builder().maxTransferBytes(maxTransfer).build();
-    controller = NvmeController.open(device, options);
+    SimulatedController here =
+        SimulatedController.create(config(serial, bytes, blockSize, workers, maxTransfer));
+    device = Optional.of(here);
+    server = Optional.empty();
+    controller = NvmeController.open(here, options(maxTransfer));
+  }
+
+  private BenchDevice(BenchServer server) {
+    device = Optional.empty();
+    this.server = Optional.of(server);
+    VfioUserFunction function = VfioUserFunction.open(server.socket(), VfioUserOptions.defaults());
+    controller = NvmeController.open(function, options(MAX_TRANSFER));
+  }
+
+  /** One in a process of its own, its blocks stamped. */
+  static BenchDevice served(long bytes, int blockSize, int workers) {
+    BenchServer server = BenchServer.start(bytes, blockSize, workers);
+    try {
+      return new BenchDevice(server);
+    } catch (RuntimeException e) {
+      server.close();
+      throw e;
+    }
+  }
+
+  static SimConfig config(String serial, long bytes, int blockSize, int workers, long maxTransfer) {
+    return SimConfig.builder()
+        .namespace(NamespaceConfig.ram(bytes, blockSize))
+        .latencyNanos(0)
+        .dstrd(DOORBELL_STRIDE)
+        .serial(serial)
+        .maxTransfer(maxTransfer)
+        .workers(workers)
+        .build();
+  }
+
+  private static ControllerOptions options(long maxTransfer) {
+    return ControllerOptions.builder().maxTransferBytes(maxTransfer).build();
+  }
+
+  /** The embedded SSD; it has to be in this process. */
+  private SimulatedController here() {
+    return device.orElseThrow();
   }
 
   NvmeController controller() {
@@ -63,17 +101,17 @@ final class BenchDevice implements AutoCloseable {
 
   /** The bytes of the namespace. */
   MemorySegment medium() {
-    return device.mediaMemory(1).orElseThrow();
+    return here().mediaMemory(1).orElseThrow();
   }
 
-  /** I/O commands so far that the CPU asked for. */
+  /** I/O commands so far that the CPU asked for; of an SSD in another process 0, always. */
   long commandsByCpu() {
-    return device.stats().ioCommands(DoorbellWindow.CPU);
+    return device.isEmpty() ? 0 : here().stats().ioCommands(DoorbellWindow.CPU);
   }
 
   /** Bytes read from the medium so far. */
   long readBytes() {
-    return device.stats().readBytes();
+    return here().stats().readBytes();
   }
 
   /**
@@ -91,5 +129,6 @@ final class BenchDevice implements AutoCloseable {
   @Override
   public void close() {
     controller.close();
+    server.ifPresent(BenchServer::close);
   }
 }

@@ -53,6 +53,9 @@ public final class GpuBenchmarks implements AutoCloseable {
     this.queues = queues;
   }
 
+  /** Random reads from an SSD in another process. */
+  private static final String SERVED = "random.4k.served";
+
   /**
    * Loads the kernels.
    *
@@ -87,6 +90,7 @@ public final class GpuBenchmarks implements AutoCloseable {
     ids.addAll(LayerBench.CASES.keySet());
     ids.add("ceiling.copy.4k");
     ids.add("random.4k.host");
+    ids.add(SERVED);
     ids.add("ceiling.copy.512");
     ids.add("random.512.host");
     ids.addAll(TensorBench.ids());
@@ -125,6 +129,7 @@ public final class GpuBenchmarks implements AutoCloseable {
       case "ceiling.copy.4k" -> copies(id, 4096, repetitions);
       case "ceiling.copy.512" -> copies(id, 512, repetitions);
       case "random.4k.host" -> random(id, 4096, repetitions);
+      case SERVED -> served(repetitions);
       case "random.512.host" -> random(id, 512, repetitions);
       case RoundTrip.ID -> limit(id, () -> queues.roundTrip(repetitions));
       case TensorBench.LIMIT -> limit(id, () -> tensors().measure(id, repetitions));
@@ -172,6 +177,17 @@ public final class GpuBenchmarks implements AutoCloseable {
         random(block)
             .measure(id, Placement.HOST, RANDOM_QUEUES, RANDOM_DEPTH, RANDOM_COMMANDS, repetitions);
     return besides(rate, id.replace("random.", "ceiling.copy.").replace(".host", ""));
+  }
+
+  private Measurement served(Repetitions repetitions) {
+    closeDevices();
+    int workers = workers(RANDOM_WORKERS);
+    try (RandomBench ssd = RandomBench.served(accelerator, reads, SSD_BYTES, 4096, workers)) {
+      Measurement rate =
+          ssd.measure(
+              SERVED, Placement.HOST, RANDOM_QUEUES, RANDOM_DEPTH, RANDOM_COMMANDS, repetitions);
+      return besides(rate, "ceiling.copy.4k");
+    }
   }
 
   private Measurement copies(String id, int block, Repetitions repetitions) {

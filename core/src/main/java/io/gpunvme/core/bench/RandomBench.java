@@ -42,12 +42,28 @@ final class RandomBench implements AutoCloseable {
    */
   RandomBench(
       Accelerator accelerator, BenchKernels kernels, long bytes, int blockSize, int workers) {
+    this(accelerator, kernels, new BenchDevice(bytes, blockSize, workers), blockSize, workers);
+    BlockPattern.stampBlocks(device.medium(), blockSize);
+  }
+
+  private RandomBench(
+      Accelerator accelerator,
+      BenchKernels kernels,
+      BenchDevice device,
+      int blockSize,
+      int workers) {
     this.accelerator = accelerator;
     this.kernels = kernels;
+    this.device = device;
     this.blockSize = blockSize;
     this.workers = workers;
-    device = new BenchDevice(bytes, blockSize, workers);
-    BlockPattern.stampBlocks(device.medium(), blockSize);
+  }
+
+  /** The same with the SSD in another process; it has no {@link #ceiling}. */
+  static RandomBench served(
+      Accelerator accelerator, BenchKernels kernels, long bytes, int blockSize, int workers) {
+    BenchDevice device = BenchDevice.served(bytes, blockSize, workers);
+    return new RandomBench(accelerator, kernels, device, blockSize, workers);
   }
 
   /**

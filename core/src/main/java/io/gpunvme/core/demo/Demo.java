@@ -32,6 +32,7 @@ import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
+import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -121,10 +122,10 @@ public final class Demo {
   /**
    * One way of the file.
    *
-   * @param byCpu commands that the CPU submitted, by the SSD's count
+   * @param byCpu commands that the CPU submitted, by the SSD's count, if it is ours
    * @param sha256 of the file's bytes, in hexadecimal
    */
-  private record Moved(TransferReport report, long byCpu, String sha256) {}
+  private record Moved(TransferReport report, OptionalLong byCpu, String sha256) {}
 
   /** Where the bytes go to and fro. */
   private record Rig(
@@ -132,11 +133,11 @@ public final class Demo {
       Namespace namespace,
       Accelerator accelerator,
       Placement placement) {
-    SimulatedController ssd() {
-      if (controller.function() instanceof SimulatedController sim) {
-        return sim;
-      }
-      throw new InvalidRequestException("the demo needs an embedded SSD, not " + controller.name());
+    /** The SSD, if it is ours. */
+    private Optional<SimulatedController> ssd() {
+      return controller.function() instanceof SimulatedController sim
+          ? Optional.of(sim)
+          : Optional.empty();
     }
 
     /**
@@ -145,13 +146,18 @@ public final class Demo {
      * @return null if it is none
      */
     @Nullable HostWindow pinMedia() {
-      Optional<MemorySegment> medium = ssd().mediaMemory(namespace.nsid());
+      Optional<MemorySegment> medium = ssd().flatMap(s -> s.mediaMemory(namespace.nsid()));
       return medium.map(m -> accelerator.mapHost(m, HostMemoryKind.MEMORY)).orElse(null);
     }
 
     /** I/O commands that were submitted through the CPU's doorbells so far. */
     long byCpu() {
-      return ssd().stats().ioCommands(DoorbellWindow.CPU);
+      return ssd().map(s -> s.stats().ioCommands(DoorbellWindow.CPU)).orElse(0L);
+    }
+
+    /** How many since {@link #byCpu} was {@code before}. */
+    OptionalLong byCpuSince(long before) {
+      return ssd().isPresent() ? OptionalLong.of(byCpu() - before) : OptionalLong.empty();
     }
 
     Initiator open(InitiatorOptions wanted) {
@@ -204,7 +210,7 @@ public final class Demo {
         total.add(move(Direction.WRITE, rig.namespace(), initiator, buffer, at, part));
       }
     }
-    return new Moved(total.report(), rig.byCpu() - byCpu, checksum.hex());
+    return new Moved(total.report(), rig.byCpuSince(byCpu), checksum.hex());
   }
 
   /** The next part of the file into the buffer; what follows it in its last block is left alone. */
@@ -249,7 +255,7 @@ public final class Demo {
         check(buffer, part, checksum);
       }
     }
-    return new Moved(total.report(), rig.byCpu() - byCpu, checksum.hex());
+    return new Moved(total.report(), rig.byCpuSince(byCpu), checksum.hex());
   }
 
   private void check(DeviceBuffer buffer, long part, Checksum checksum) {

@@ -31,9 +31,18 @@ final class DemoDevice {
    */
   static DemoDevice of(DemoOptions options, boolean ram) {
     DeviceAddress wanted = options.device();
+    if (wanted.kind().equals(DeviceAddress.VFIO_USER)) {
+      if (!options.controller().allowWrite()) {
+        throw new InvalidRequestException(
+            "the demo overwrites namespace 1 of " + wanted + ": allow it with --allow-write");
+      }
+      return new DemoDevice(wanted, null, 0);
+    }
     if (!wanted.isEmbedded()) {
       throw new InvalidRequestException(
-          "the demo overwrites its SSD, which is an embedded one (sim:), never " + wanted);
+          "the demo overwrites its SSD, which is an embedded one (sim:) or that of another process"
+              + " (vfio-user:), never "
+              + wanted);
     }
     if (!ram && !wanted.has("file") && !wanted.has("media")) {
       wanted = wanted.with("file", options.folder().resolve("ssd.img").toString());
@@ -59,6 +68,9 @@ final class DemoDevice {
 
   /** The address with a size, if none was asked for. */
   DeviceAddress sizedFor(long bytes) throws IOException {
+    if (!address.isEmbedded()) {
+      return address;
+    }
     long needed = Math.ceilDiv(bytes, blockSize) * blockSize;
     Path file = image;
     if (file != null) {

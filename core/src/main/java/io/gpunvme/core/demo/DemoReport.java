@@ -2,6 +2,7 @@ package io.gpunvme.core.demo;
 
 import io.gpunvme.core.transfer.TransferReport;
 import java.nio.file.Path;
+import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -20,10 +21,10 @@ import org.jspecify.annotations.Nullable;
  * @param acceleratorReason why it was this one
  * @param bufferBytes accelerator memory used; a longer file went through it in turns
  * @param put the writes; its time does not include reading the file
- * @param putByCpu how many of the writes came from the CPU, by the SSD's count
+ * @param putByCpu how many of the writes came from the CPU, by the SSD's count, if it is ours
  * @param flushNanos how long the Flush command took
  * @param get the reads
- * @param getByCpu how many of the reads came from the CPU, by the SSD's count
+ * @param getByCpu how many of the reads came from the CPU, by the SSD's count, if it is ours
  * @param sourceSha256 SHA-256 of the file, in hexadecimal
  * @param arrivedSha256 SHA-256 of what arrived
  * @param nanos how long everything took
@@ -42,10 +43,10 @@ public record DemoReport(
     String acceleratorReason,
     long bufferBytes,
     TransferReport put,
-    long putByCpu,
+    OptionalLong putByCpu,
     long flushNanos,
     TransferReport get,
-    long getByCpu,
+    OptionalLong getByCpu,
     String sourceSha256,
     String arrivedSha256,
     long nanos) {

@@ -2,8 +2,10 @@ package io.gpunvme.core.device;
 
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.pci.PciAddress;
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.SequencedMap;
 import org.jspecify.annotations.Nullable;
@@ -16,6 +18,7 @@ import org.jspecify.annotations.Nullable;
  *   <li>{@code vfio:0000:01:00.0,iommufd=false}: a PCI function that vfio-pci has
  *   <li>{@code kmod:0000:01:00.0}: a PCI function that the kernel module gpunvme has
  *   <li>{@code sysfs:0000:01:00.0,unsafe=true}: a PCI function that no kernel driver has
+ *   <li>{@code vfio-user:/run/ssd.sock,timeout=5s}: a PCI function that another process plays
  * </ul>
  *
  * <p>{@code vfio} and {@code sysfs} take {@code gpu-bar=0000:0a:00.0}: memory of that GPU is looked
@@ -37,6 +40,9 @@ public final class DeviceAddress {
   /** The kind of a PCI function through sysfs, without an IOMMU. */
   public static final String SYSFS = "sysfs";
 
+  /** The kind of a PCI function behind a vfio-user socket. */
+  public static final String VFIO_USER = "vfio-user";
+
   /** Where the memory of a GPU is found. */
   static final String GPU_BAR = "gpu-bar";
 
@@ -44,19 +50,18 @@ public final class DeviceAddress {
   static final String PINNED = "pinned";
 
   private final String kind;
-  private final @Nullable PciAddress function;
+  private final String place;
   private final SequencedMap<String, String> options;
 
-  private DeviceAddress(
-      String kind, @Nullable PciAddress function, SequencedMap<String, String> options) {
+  private DeviceAddress(String kind, String place, SequencedMap<String, String> options) {
     this.kind = kind;
-    this.function = function;
+    this.place = place;
     this.options = options;
   }
 
   /** An embedded controller with its default options. */
   public static DeviceAddress embedded() {
-    return new DeviceAddress(EMBEDDED, null, new LinkedHashMap<>());
+    return new DeviceAddress(EMBEDDED, "", new LinkedHashMap<>());
   }
 
   /**
@@ -69,41 +74,51 @@ public final class DeviceAddress {
     int colon = text.indexOf(':');
     String kind = colon < 0 ? text : text.substring(0, colon);
     String rest = colon < 0 ? "" : text.substring(colon + 1);
-    PciAddress function = null;
+    List<String> parts = parts(rest);
+    String place = "";
     switch (kind) {
       case EMBEDDED -> {}
-      case VFIO, KMOD, SYSFS -> {
-        int comma = rest.indexOf(',');
-        function = PciAddress.parse(comma < 0 ? rest : rest.substring(0, comma));
-        rest = comma < 0 ? "" : rest.substring(comma + 1);
+      case VFIO, KMOD, SYSFS ->
+          place = PciAddress.parse(parts.isEmpty() ? "" : parts.removeFirst()).toString();
+      case VFIO_USER -> {
+        place = parts.isEmpty() ? "" : parts.removeFirst();
+        if (place.isBlank()) {
+          throw new InvalidRequestException(
+              "'" + text + "' has no socket: " + VFIO_USER + ":/path/to/socket");
+        }
       }
       default ->
           throw new InvalidRequestException(
               "no device '%s': this version knows embedded controllers (%s:key=value,…) and PCI"
                       .formatted(text, EMBEDDED)
-                  + " functions (%s:0000:01:00.0, %s:…, %s:…)".formatted(VFIO, KMOD, SYSFS));
+                  + " functions (%s:0000:01:00.0, %s:…, %s:…, %s:SOCKET)"
+                      .formatted(VFIO, KMOD, SYSFS, VFIO_USER));
     }
     SequencedMap<String, String> options = new LinkedHashMap<>();
-    if (!rest.isBlank()) {
-      readOptions(rest, options);
-    }
-    return new DeviceAddress(kind, function, options);
+    parts.forEach(p -> addOption(p, options));
+    return new DeviceAddress(kind, place, options);
   }
 
-  private static void readOptions(String text, Map<String, String> options) {
-    StringBuilder pair = new StringBuilder();
+  /** What is between commas that have no backslash before them. */
+  private static List<String> parts(String text) {
+    List<String> parts = new ArrayList<>();
+    if (text.isBlank()) {
+      return parts;
+    }
+    StringBuilder part = new StringBuilder();
     for (int i = 0; i < text.length(); i++) {
       char c = text.charAt(i);
       if (c == '\\' && i + 1 < text.length()) {
-        pair.append(text.charAt(++i));
+        part.append(text.charAt(++i));
       } else if (c == ',') {
-        addOption(pair.toString(), options);
-        pair.setLength(0);
+        parts.add(part.toString());
+        part.setLength(0);
       } else {
-        pair.append(c);
+        part.append(c);
       }
     }
-    addOption(pair.toString(), options);
+    parts.add(part.toString());
+    return parts;
   }
 
   private static void addOption(String pair, Map<String, String> options) {
@@ -122,9 +137,9 @@ public final class DeviceAddress {
     return kind;
   }
 
-  /** The PCI function, {@code 0000:01:00.0}; empty for an embedded controller. */
-  public String function() {
-    return function == null ? "" : function.toString();
+  /** Which one of its kind: {@code 0000:01:00.0}, a socket; empty for an embedded controller. */
+  public String place() {
+    return place;
   }
 
   /** Whether it is an embedded controller. */
@@ -178,14 +193,14 @@ public final class DeviceAddress {
   public DeviceAddress with(String key, String value) {
     SequencedMap<String, String> all = new LinkedHashMap<>(options);
     all.put(key, value);
-    return new DeviceAddress(kind, function, all);
+    return new DeviceAddress(kind, place, all);
   }
 
   /** The same address without an option. */
   public DeviceAddress without(String key) {
     SequencedMap<String, String> rest = new LinkedHashMap<>(options);
     rest.remove(key);
-    return new DeviceAddress(kind, function, rest);
+    return new DeviceAddress(kind, place, rest);
   }
 
   /** The options. */
@@ -204,6 +219,6 @@ public final class DeviceAddress {
   @Override
   public String toString() {
     String text = optionText();
-    return kind + ":" + function() + (function == null || text.isEmpty() ? "" : ",") + text;
+    return kind + ":" + escape(place) + (place.isEmpty() || text.isEmpty() ? "" : ",") + text;
   }
 }

@@ -11,15 +11,23 @@ import io.gpunvme.nvme.pci.sysfs.SysfsFunction;
 import io.gpunvme.nvme.pci.sysfs.SysfsOptions;
 import io.gpunvme.nvme.pci.vfio.VfioFunction;
 import io.gpunvme.nvme.pci.vfio.VfioOptions;
+import io.gpunvme.nvme.pci.vfiouser.VfioUserFunction;
+import io.gpunvme.nvme.pci.vfiouser.VfioUserOptions;
 import io.gpunvme.nvme.sim.SimConfig;
 import io.gpunvme.nvme.sim.SimulatedController;
+import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
+import java.util.regex.Pattern;
 
 /** Opens the PCI function that an address names. */
 final class Functions {
   private static final String NO_IOMMU = "noiommu";
   private static final String IOMMUFD = "iommufd";
   private static final String UNSAFE = "unsafe";
+  private static final String TIMEOUT = "timeout";
+  private static final String MESSAGES = "messages";
+  private static final Pattern DURATION = Pattern.compile("(\\d{1,9})(ms|s)");
 
   private Functions() {}
 
@@ -29,9 +37,14 @@ final class Functions {
     }
     if (!faults.isBlank()) {
       throw new InvalidRequestException(
-          address + " is a real controller; only embedded ones (sim:) have faults at will");
+          address
+              + " is not this process's own controller; only embedded ones (sim:) have faults at"
+              + " will");
     }
-    PciAddress function = PciAddress.parse(address.function());
+    if (address.kind().equals(DeviceAddress.VFIO_USER)) {
+      return vfioUser(address);
+    }
+    PciAddress function = PciAddress.parse(address.place());
     // The module imports dma-bufs and maps no BARs: there the option is an unknown one.
     boolean maps = !address.kind().equals(DeviceAddress.KMOD);
     String bar = maps ? address.option(DeviceAddress.GPU_BAR) : null;
@@ -96,6 +109,25 @@ final class Functions {
   private static PciFunction kmod(DeviceAddress address, PciAddress function) {
     requireKnown(address, List.of());
     return KmodFunction.open(function, HostPaths.host());
+  }
+
+  private static PciFunction vfioUser(DeviceAddress address) {
+    requireKnown(address, List.of(TIMEOUT, MESSAGES));
+    VfioUserOptions options = VfioUserOptions.defaults().withMessages(address.flag(MESSAGES));
+    String timeout = address.option(TIMEOUT);
+    return VfioUserFunction.open(
+        Path.of(address.place()),
+        timeout == null ? options : options.withTimeout(duration(timeout)));
+  }
+
+  private static Duration duration(String text) {
+    var parsed = DURATION.matcher(text);
+    if (!parsed.matches()) {
+      throw new InvalidRequestException(
+          TIMEOUT + "=" + text + ": a whole number of ms or s, e.g. 500ms or 5s");
+    }
+    long number = Long.parseLong(parsed.group(1));
+    return parsed.group(2).equals("s") ? Duration.ofSeconds(number) : Duration.ofMillis(number);
   }
 
   private static PciFunction sysfs(DeviceAddress address, PciAddress function) {

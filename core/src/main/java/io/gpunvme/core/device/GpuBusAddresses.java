@@ -55,22 +55,27 @@ public record GpuBusAddresses(Way way, Map<Way, String> reasons) {
       String noBus = "an embedded controller is on no bus";
       return new GpuBusAddresses(Way.COPIES, Map.of(Way.DMA_BUF, noBus, Way.STATIC_BAR, noBus));
     }
+    if (address.kind().equals(DeviceAddress.VFIO_USER)) {
+      String other = "a controller in another process is given host memory only";
+      return new GpuBusAddresses(
+          Way.NONE, Map.of(Way.COPIES, other, Way.DMA_BUF, other, Way.STATIC_BAR, other));
+    }
     String real = "only an embedded controller has its data copied";
     if (address.kind().equals(DeviceAddress.KMOD)) {
       String noBars =
           "the module maps no BARs: %s:%s,%s=GPU does"
-              .formatted(DeviceAddress.VFIO, address.function(), DeviceAddress.GPU_BAR);
+              .formatted(DeviceAddress.VFIO, address.place(), DeviceAddress.GPU_BAR);
       return new GpuBusAddresses(Way.DMA_BUF, Map.of(Way.COPIES, real, Way.STATIC_BAR, noBars));
     }
     String noImport =
         "%s: imports no dma-buf; %s:%s does"
-            .formatted(address.kind(), DeviceAddress.KMOD, address.function());
+            .formatted(address.kind(), DeviceAddress.KMOD, address.place());
     if (address.has(DeviceAddress.GPU_BAR)) {
       return new GpuBusAddresses(Way.STATIC_BAR, Map.of(Way.COPIES, real, Way.DMA_BUF, noImport));
     }
     String noBar =
         "no GPU is named: for one whose memory is all behind a static BAR 1, %s:%s,%s=GPU"
-            .formatted(address.kind(), address.function(), DeviceAddress.GPU_BAR);
+            .formatted(address.kind(), address.place(), DeviceAddress.GPU_BAR);
     return new GpuBusAddresses(
         Way.NONE, Map.of(Way.COPIES, real, Way.DMA_BUF, noImport, Way.STATIC_BAR, noBar));
   }

@@ -115,7 +115,9 @@ public final class PeerCheck {
   /** A part of BAR0 as the GPU addresses it; what shares no page with another part. */
   private HostWindow window(long offset, long bytes) {
     MemorySegment registers = controller.function().bar(0).peerMemory(offset, bytes);
-    return gpu.mapHost(registers, embedded() ? HostMemoryKind.MEMORY : HostMemoryKind.REGISTERS);
+    return gpu.mapHost(
+        registers,
+        controller.function().polled() ? HostMemoryKind.MEMORY : HostMemoryKind.REGISTERS);
   }
 
   private String register() {

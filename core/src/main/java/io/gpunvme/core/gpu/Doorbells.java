@@ -4,7 +4,6 @@ import io.gpunvme.core.accel.Accelerator;
 import io.gpunvme.core.accel.HostMemoryKind;
 import io.gpunvme.core.accel.HostWindow;
 import io.gpunvme.nvme.driver.NvmeController;
-import io.gpunvme.nvme.sim.SimulatedController;
 import io.gpunvme.nvme.spec.Registers;
 import java.lang.foreign.MemorySegment;
 
@@ -29,8 +28,8 @@ final class Doorbells implements AutoCloseable {
     long stride = 2L * (Integer.BYTES << controller.cap().dstrd());
     long bytes = (controller.maxQueuePairs() + 1) * stride;
     MemorySegment memory = controller.function().bar(0).peerMemory(Registers.DOORBELLS, bytes);
-    // An embedded controller polls its doorbells, which are memory like any other.
-    boolean inMemory = controller.function() instanceof SimulatedController;
+    accelerator.servePinned(controller.function());
+    boolean inMemory = controller.function().polled();
     HostMemoryKind kind = inMemory ? HostMemoryKind.MEMORY : HostMemoryKind.REGISTERS;
     return new Doorbells(accelerator.mapHost(memory, kind), inMemory);
   }

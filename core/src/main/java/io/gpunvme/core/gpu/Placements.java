@@ -12,7 +12,6 @@ import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.nvme.memory.BusMapper;
 import io.gpunvme.nvme.pci.PciFunction;
-import io.gpunvme.nvme.sim.SimulatedController;
 import io.gpunvme.nvme.spec.Registers;
 import java.util.EnumMap;
 import java.util.Map;
@@ -45,6 +44,7 @@ public final class Placements {
    * it back. No command is sent, no doorbell touched.
    */
   public static Placements probe(Accelerator accelerator, PciFunction function) {
+    accelerator.servePinned(function);
     Map<Placement, String> reasons = new EnumMap<>(Placement.class);
     GpuDirect gpuDirect = null;
     if (accelerator instanceof GpuAccelerator gpu) {
@@ -72,8 +72,7 @@ public final class Placements {
   }
 
   private static @Nullable String doorbellProblem(Accelerator accelerator, PciFunction function) {
-    HostMemoryKind kind =
-        function instanceof SimulatedController ? HostMemoryKind.MEMORY : HostMemoryKind.REGISTERS;
+    HostMemoryKind kind = function.polled() ? HostMemoryKind.MEMORY : HostMemoryKind.REGISTERS;
     try {
       accelerator
           .mapHost(function.bar(0).peerMemory(Registers.DOORBELLS, 2L * Long.BYTES), kind)
@@ -101,7 +100,7 @@ public final class Placements {
    * An embedded controller's CUDA copies are visible when they end; writes over PCIe may not be.
    */
   private static @Nullable String visibilityProblem(GpuDirect direct, PciFunction function) {
-    if (function instanceof SimulatedController || direct.ordering() != WritesOrdering.NONE) {
+    if (function.polled() || direct.ordering() != WritesOrdering.NONE) {
       return null;
     }
     return "data that the SSD writes into GPU memory is not visible to running kernels without a"

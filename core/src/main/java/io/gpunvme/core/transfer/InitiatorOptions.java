@@ -106,6 +106,7 @@ public record InitiatorOptions(
    *     is not possible with this accelerator
    */
   public Initiator open(NvmeController controller, Accelerator accelerator) {
+    accelerator.servePinned(controller.function());
     Placement where = placement(controller, accelerator);
     if (!where.hostData() && !accelerator.gpu()) {
       throw new InvalidRequestException(

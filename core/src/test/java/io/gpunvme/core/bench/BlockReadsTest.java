@@ -41,6 +41,20 @@ class BlockReadsTest {
   }
 
   @Test
+  void theSsdMayBeInAnotherProcess() throws Exception {
+    Path library = TwinKernels.compile(folder, "reads", "RandomArgs", "gpunvme_bench_random");
+    try (CpuAccelerator cpu = CpuAccelerator.open();
+        TwinKernels kernels = TwinKernels.load(library);
+        RandomBench bench = RandomBench.served(cpu, kernels, 8 << 20, 4096, 1)) {
+      Measurement m =
+          bench.measure("served", Placement.HOST, 2, 16, /* commands= */ 2000, Repetitions.of(1));
+
+      assertThat(m.samples()).hasSize(1);
+      assertThat(m.conditions()).containsEntry("commands", 2000L);
+    }
+  }
+
+  @Test
   void blocksOfAnotherNumberAreFound() {
     try (Arena arena = Arena.ofShared()) {
       MemorySegment medium = arena.allocate(16 << 10, 8);

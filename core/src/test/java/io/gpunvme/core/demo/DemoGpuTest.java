@@ -1,18 +1,25 @@
 package io.gpunvme.core.demo;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.gpunvme.core.accel.TestGpu;
 import io.gpunvme.core.device.DeviceAddress;
 import io.gpunvme.core.gpu.Placement;
 import io.gpunvme.core.transfer.InitiatorKind;
 import io.gpunvme.core.transfer.InitiatorOptions;
+import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.nvme.sim.DoorbellWindow;
+import io.gpunvme.nvme.sim.SimConfig;
+import io.gpunvme.nvme.sim.SimulatedController;
+import io.gpunvme.nvme.sim.serve.VfioUserServer;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -50,11 +57,49 @@ class DemoGpuTest {
     assertThat(report.verified()).isTrue();
     assertThat(report.get().initiator()).isEqualTo("GPU");
     assertThat(report.get().placement()).isEqualTo(placement);
-    assertThat(report.getByCpu()).isZero();
-    assertThat(report.putByCpu()).isZero();
+    assertThat(report.getByCpu()).hasValue(0);
+    assertThat(report.putByCpu()).hasValue(0);
     assertThat(report.pinned()).isEqualTo(!placement.hostData());
     assertThat(report.image()).isNull();
     assertThat(report.accelerator()).contains("NVIDIA");
+  }
+
+  @Test
+  void theSsdMayBeBehindASocket() throws IOException {
+    Path socket = folder.resolve("ssd");
+    SimConfig config = SimConfig.parse("size=64MiB,latency=0,workers=2");
+    try (SimulatedController ssd = SimulatedController.create(config);
+        VfioUserServer server = VfioUserServer.start(ssd, socket)) {
+      DeviceAddress address = DeviceAddress.parse("vfio-user:" + server.socket());
+      DemoReport report =
+          Demo.run(
+              options(InitiatorKind.GPU, Placement.HOST, "")
+                  .withSample(20 << 20)
+                  .withDevice(address, ""),
+              DemoListener.NONE);
+
+      assertThat(report.verified()).isTrue();
+      assertThat(report.get().initiator()).isEqualTo("GPU");
+      assertThat(report.getByCpu()).isEmpty();
+      assertThat(ssd.stats().ioCommands(DoorbellWindow.CPU))
+          .isGreaterThanOrEqualTo(report.get().commands() + report.put().commands());
+    }
+  }
+
+  @Test
+  void aSocketIsGivenNoGpuMemory() throws IOException {
+    Path socket = folder.resolve("ssd");
+    SimConfig config = SimConfig.parse("size=64MiB,latency=0,workers=2");
+    try (SimulatedController ssd = SimulatedController.create(config);
+        VfioUserServer server = VfioUserServer.start(ssd, socket)) {
+      DeviceAddress address = DeviceAddress.parse("vfio-user:" + server.socket());
+      DemoOptions wanted =
+          options(InitiatorKind.GPU, Placement.VRAM_DATA, "").withDevice(address, "");
+
+      assertThatThrownBy(() -> Demo.run(wanted, DemoListener.NONE))
+          .isInstanceOf(DmaMappingException.class)
+          .hasMessageContaining("host memory only");
+    }
   }
 
   @ParameterizedTest
@@ -76,6 +121,6 @@ class DemoGpuTest {
     assertThat(report.verified()).isTrue();
     assertThat(report.get().initiator()).isEqualTo("CPU");
     assertThat(report.get().placement()).isEqualTo(placement);
-    assertThat(report.getByCpu()).isEqualTo(report.get().commands());
+    assertThat(report.getByCpu()).hasValue(report.get().commands());
   }
 }

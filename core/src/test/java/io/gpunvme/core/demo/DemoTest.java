@@ -10,6 +10,9 @@ import io.gpunvme.core.transfer.InitiatorOptions;
 import io.gpunvme.nvme.DeviceGoneException;
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.nvme.sim.SimConfig;
+import io.gpunvme.nvme.sim.SimulatedController;
+import io.gpunvme.nvme.sim.serve.VfioUserServer;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
@@ -46,6 +49,25 @@ class DemoTest {
   }
 
   @Test
+  void theSsdMayBeBehindASocketIfItMayBeOverwritten() throws IOException {
+    Path socket = folder.resolve("ssd");
+    SimConfig config = SimConfig.parse("size=64MiB,latency=0,workers=2");
+    try (SimulatedController ssd = SimulatedController.create(config);
+        VfioUserServer server = VfioUserServer.start(ssd, socket)) {
+      DemoOptions options = sample(5_000_000, "vfio-user:" + server.socket(), "");
+      DemoReport report = run(options);
+
+      assertThat(report.verified()).isTrue();
+      assertThat(report.getByCpu()).isEmpty();
+      assertThat(report.image()).isNull();
+      assertThat(report.device()).startsWith("vfio-user:");
+      assertThatThrownBy(() -> run(options.withController(ControllerOptions.defaults())))
+          .isInstanceOf(InvalidRequestException.class)
+          .hasMessageContaining("--allow-write");
+    }
+  }
+
+  @Test
   void aSampleArrivesAndEveryNumberIsAccountedFor() throws Exception {
     DemoReport report =
         run(sample(5_000_000, "sim:mdts=64KiB,latency=0", "").withInitiator(cpu().with(3, 8, 2)));
@@ -59,8 +81,8 @@ class DemoTest {
     assertThat(report.get().path()).isEqualTo("direct");
     assertThat(report.get().initiator()).isEqualTo("CPU");
     assertThat(report.get().placement()).isEqualTo(Placement.HOST);
-    assertThat(report.getByCpu()).isEqualTo(report.get().commands());
-    assertThat(report.putByCpu()).isEqualTo(report.put().commands());
+    assertThat(report.getByCpu()).hasValue(report.get().commands());
+    assertThat(report.putByCpu()).hasValue(report.put().commands());
     assertThat(report.pinned()).isFalse();
     assertThat(report.get().queuePairs()).isEqualTo(3);
     assertThat(report.get().depth()).isEqualTo(8);

@@ -33,10 +33,10 @@ class DeviceAddressTest {
     DeviceAddress address = DeviceAddress.parse(text);
 
     assertThat(address.kind()).isEqualTo(kind);
-    assertThat(address.function()).isEqualTo(function);
+    assertThat(address.place()).isEqualTo(function);
     assertThat(address).hasToString(whole);
     assertThat(address.isEmbedded()).isFalse();
-    assertThat(DeviceAddress.parse("sim").function()).isEmpty();
+    assertThat(DeviceAddress.parse("sim").place()).isEmpty();
   }
 
   @Test

@@ -38,7 +38,7 @@ class RealBindingTest {
         address.startsWith("vfio:") || address.startsWith("kmod:"),
         "no real controller: none is named by -Dgpunvme.device=vfio:ADDRESS or kmod:ADDRESS");
     device = DeviceAddress.parse(address);
-    ssd = PciAddress.parse(device.function());
+    ssd = PciAddress.parse(device.place());
     Machine machine = read();
     binding.unbind(machine, binding.unbind(machine, ssd));
     assertThat(binding.currentDriver(ssd)).isEqualTo("nvme");

@@ -1,0 +1,187 @@
+package io.gpunvme.cli;
+
+import io.gpunvme.cli.output.Sizes;
+import io.gpunvme.cli.output.Streams;
+import io.gpunvme.core.device.DeviceAddress;
+import io.gpunvme.nvme.sim.NamespaceConfig;
+import io.gpunvme.nvme.sim.SimConfig;
+import io.gpunvme.nvme.sim.SimulatedController;
+import io.gpunvme.nvme.sim.serve.VfioUserServer;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Option;
+
+/** {@code gpunvme sim serve}. */
+@Command(
+    name = "serve",
+    description = {
+      "Make an embedded NVMe controller a PCI function for other programs, over vfio-user: another"
+          + " gpunvme, QEMU 10.1 or newer, SPDK's initiator.",
+      "One client at a time; the next one finds the controller as after power-on. Ctrl-C or SIGTERM"
+          + " ends it and removes the socket."
+    },
+    footer = {
+      "",
+      "Examples:",
+      "  gpunvme sim serve --socket /tmp/ssd.sock",
+      "  gpunvme sim serve --socket /tmp/ssd.sock --namespace ram=4GiB,lba=4096 --workers 4",
+      "  gpunvme sim serve --socket /tmp/ssd.sock --namespace file=disk.img --allow-write",
+      "  gpunvme sim serve --socket /tmp/ssd.sock --set mdts=128KiB,latency=20us",
+      "  gpunvme identify vfio-user:/tmp/ssd.sock         in another terminal",
+      "  qemu-system-x86_64 … -object memory-backend-memfd,id=m,size=2G,share=on \\",
+      "    -machine q35,memory-backend=m -device \\",
+      "    '{\"driver\":\"vfio-user-pci\",\"socket\":{\"type\":\"unix\",\"path\":\"/tmp/ssd.sock\"}}'"
+    })
+final class SimServeCommand extends BaseCommand {
+  private static final String RAM = "ram";
+  private static final String FILE = "file";
+  private static final String READ_ONLY = "readonly";
+  private static final List<String> KEYS = List.of(RAM, FILE, "size", "lba", "media", READ_ONLY);
+
+  @Option(
+      names = "--socket",
+      paramLabel = "PATH",
+      required = true,
+      description = "Where to listen; only this user may connect.")
+  private Path socket = Path.of("");
+
+  @Option(
+      names = "--namespace",
+      paramLabel = "WHAT",
+      description =
+          "ram=SIZE or file=PATH, and size=, lba=, readonly=on, media=mapped, with commas between"
+              + " them; given again for each further namespace (ram=64MiB).")
+  private List<String> namespaces = new ArrayList<>();
+
+  @Option(
+      names = "--workers",
+      paramLabel = "N",
+      description = "Threads that do the controller's work (1).")
+  private int workers = 1;
+
+  @Option(
+      names = "--set",
+      paramLabel = "KEY=VALUE,…",
+      description = "Anything else about the controller: the keys of gpunvme help sim.")
+  private String settings = "";
+
+  @Option(
+      names = "--faults",
+      paramLabel = "RULES",
+      description = "How it misbehaves: rules separated by ';' (see gpunvme help faults).")
+  private String faults = "";
+
+  @Option(
+      names = "--allow-write",
+      description = "Let clients change files; without it namespaces in files are write-protected.")
+  private boolean allowWrite;
+
+  SimServeCommand(Streams streams) {
+    super(streams);
+  }
+
+  @Override
+  int run() throws IOException {
+    SimConfig config = config();
+    if (config.workers() == 0) {
+      throw new UsageException("without workers nobody would do this controller's work");
+    }
+    try (SimulatedController controller = SimulatedController.create(config)) {
+      controller.faults().add(faults);
+      try (VfioUserServer server = VfioUserServer.start(controller, socket);
+          CancelledAtExit exit = new CancelledAtExit()) {
+        exit.now(
+            () -> {
+              server.close();
+              controller.close();
+            });
+        print(() -> printText(config), () -> object(config));
+        out().flush();
+        server.await();
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+      }
+    }
+    return ExitCode.OK;
+  }
+
+  private SimConfig config() {
+    DeviceAddress all = DeviceAddress.embedded().with("workers", Integer.toString(workers));
+    int nsid = 1;
+    for (String text : namespaces.isEmpty() ? List.of(RAM + "=64MiB") : namespaces) {
+      DeviceAddress given = DeviceAddress.parse(DeviceAddress.EMBEDDED + ":" + text);
+      DeviceAddress rest = given;
+      String prefix = nsid == 1 ? "" : "ns" + nsid + ".";
+      for (String key : KEYS) {
+        String value = given.option(key);
+        if (value != null) {
+          all = all.with(prefix + (key.equals(RAM) ? "size" : key), value);
+          rest = rest.without(key);
+        }
+      }
+      check(text, given, rest);
+      if (given.has(FILE) && !allowWrite) {
+        all = all.with(prefix + READ_ONLY, "on");
+      }
+      nsid++;
+    }
+    String text = all.optionText();
+    return SimConfig.parse(settings.isBlank() ? text : text + "," + settings);
+  }
+
+  private static void check(String text, DeviceAddress given, DeviceAddress rest) {
+    if (!rest.optionText().isEmpty()) {
+      throw new UsageException(
+          "--namespace %s: '%s' is none of %s"
+              .formatted(text, rest.optionText(), String.join(", ", KEYS)));
+    }
+    if (given.has(RAM) == given.has(FILE)) {
+      throw new UsageException("--namespace " + text + ": give either ram=SIZE or file=PATH");
+    }
+    if (given.has(RAM) && given.has("size")) {
+      throw new UsageException("--namespace " + text + ": ram= is the size");
+    }
+  }
+
+  private void printText(SimConfig config) {
+    out().println("serving at " + socket + "; Ctrl-C ends it");
+    int nsid = 1;
+    for (NamespaceConfig ns : config.namespaces()) {
+      out()
+          .printf(
+              "  namespace %d: %s in blocks of %d bytes, %s%s%n",
+              nsid++,
+              Sizes.format(ns.size()),
+              ns.lbaSize(),
+              ns.file() == null ? "in memory" : ns.file(),
+              ns.readOnly() ? ", write-protected" : "");
+    }
+    out().println("use it: gpunvme identify vfio-user:" + socket.toAbsolutePath());
+  }
+
+  private Map<String, Object> object(SimConfig config) {
+    List<Object> all = new ArrayList<>();
+    for (NamespaceConfig ns : config.namespaces()) {
+      Map<String, Object> one = new LinkedHashMap<>();
+      Path file = ns.file();
+      one.put("bytes", ns.size());
+      one.put("block_size", ns.lbaSize());
+      one.put("file", file == null ? null : file.toString());
+      one.put("read_only", ns.readOnly());
+      all.add(one);
+    }
+    Map<String, @Nullable Object> object = new LinkedHashMap<>();
+    object.put("socket", socket.toAbsolutePath().toString());
+    object.put("address", DeviceAddress.VFIO_USER + ":" + socket.toAbsolutePath());
+    object.put("pid", ProcessHandle.current().pid());
+    object.put("workers", config.workers());
+    object.put("namespaces", all);
+    return object;
+  }
+}
