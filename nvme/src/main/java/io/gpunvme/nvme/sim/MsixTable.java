@@ -65,6 +65,12 @@ final class MsixTable implements BarTarget {
     words[first + CONTROL_WORD] = MASKED;
   }
 
+  /** Masks or unmasks a vector, as a write to its entry does. */
+  synchronized void mask(int vector, boolean masked) {
+    words[vector * ENTRY_WORDS + CONTROL_WORD] = masked ? MASKED : 0;
+    sendPending();
+  }
+
   /** MSI-X Enable and Function Mask of the capability changed. */
   synchronized void control(boolean enable, boolean maskAll) {
     enabled = enable;

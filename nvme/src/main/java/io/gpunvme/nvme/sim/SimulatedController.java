@@ -280,6 +280,16 @@ public final class SimulatedController implements PciFunction {
     interrupts.sink(sink);
   }
 
+  /**
+   * Masks or unmasks a vector of MSI-X for a host that keeps the table itself; unlike a write to
+   * the table also while memory space is off.
+   *
+   * @param vector below {@link SimConfig#vectors}
+   */
+  public void maskVector(int vector, boolean masked) {
+    msix.mask(vector, masked);
+  }
+
   /** Why CSTS.CFS is 1, in words; null if it is 0. */
   public @Nullable String fatalReason() {
     return status.fatalReason();

@@ -3,7 +3,6 @@ package io.gpunvme.nvme.sim.serve;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.EventFd;
 import io.gpunvme.ffi.PosixException;
-import io.gpunvme.nvme.pci.Bar;
 import io.gpunvme.nvme.sim.InterruptSink;
 import io.gpunvme.nvme.sim.SimulatedController;
 import io.gpunvme.nvme.sim.serve.ServerSession.Answer;
@@ -24,11 +23,6 @@ import org.jspecify.annotations.Nullable;
  * until the client unmasks it, as VFIO has it.
  */
 final class IrqTable implements InterruptSink, AutoCloseable {
-  private static final int MSIX_BAR = 4;
-  private static final int ENTRY = 16;
-  private static final int CONTROL = 12;
-  private static final int MASKED = 1;
-
   private static final int DATA = Protocol.SET_NONE | Protocol.SET_BOOL | Protocol.SET_EVENTFD;
   private static final int ACTION = Protocol.SET_MASK | Protocol.SET_UNMASK | Protocol.SET_TRIGGER;
 
@@ -84,7 +78,8 @@ final class IrqTable implements InterruptSink, AutoCloseable {
 
   Answer set(Message message) {
     ByteBuffer asked = message.payload();
-    if (asked.remaining() < Protocol.SET_IRQS_BYTES) {
+    if (asked.remaining() < Protocol.SET_IRQS_BYTES
+        || Integer.toUnsignedLong(asked.getInt(0)) < Protocol.SET_IRQS_BYTES) {
       throw refused(message, Errno.EINVAL);
     }
     int flags = asked.getInt(4);
@@ -157,8 +152,7 @@ final class IrqTable implements InterruptSink, AutoCloseable {
       signal(type, vector);
     } else if (type == Protocol.IRQ_MSIX) {
       // Not with the monitor held: the table's own comes first.
-      Bar table = controller.bar(MSIX_BAR);
-      table.write32((long) vector * ENTRY + CONTROL, action == Protocol.SET_MASK ? MASKED : 0);
+      controller.maskVector(vector, action == Protocol.SET_MASK);
     } else if (type == Protocol.IRQ_INTX) {
       synchronized (this) {
         lineMasked = action == Protocol.SET_MASK;
