@@ -1,6 +1,5 @@
 package io.gpunvme.nvme.sim.serve;
 
-import io.gpunvme.ffi.Posix;
 import io.gpunvme.ffi.UnixSocket;
 import io.gpunvme.nvme.vfiouser.Capabilities;
 import io.gpunvme.nvme.vfiouser.Command;
@@ -70,6 +69,21 @@ final class RawClient implements AutoCloseable {
 
   void send(int id, int command, int flags, ByteBuffer payload, int... descriptors) {
     connection.command(id, command, flags, payload, descriptors);
+  }
+
+  /** Answers what the server asks. */
+  void reply(Message request, ByteBuffer payload, int... descriptors) {
+    connection.reply(request, payload, descriptors);
+  }
+
+  /** Answers what the server asks with an error. */
+  void refuse(Message request, int errno) {
+    connection.refuse(request, errno);
+  }
+
+  /** Ends the connection; whoever waits in {@link #next} learns of it. */
+  void hangUp() {
+    connection.shutdown();
   }
 
   /** Sends bytes as they are. */
@@ -220,12 +234,6 @@ final class RawClient implements AutoCloseable {
   int doorbells() {
     try (Message answer = call(Command.DEVICE_GET_REGION_INFO, regionInfo(4096, 0))) {
       return answer.take(0);
-    }
-  }
-
-  static void closeAll(int... descriptors) {
-    for (int fd : descriptors) {
-      Posix.close(fd);
     }
   }
 
