@@ -4,6 +4,7 @@ import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.SharedMemory;
 import io.gpunvme.nvme.DeviceGoneException;
 import io.gpunvme.nvme.DmaMappingException;
+import io.gpunvme.nvme.ProtocolException;
 import io.gpunvme.nvme.memory.BusRange;
 import io.gpunvme.nvme.pci.DmaChecks;
 import io.gpunvme.nvme.pci.IovaSpace;
@@ -91,10 +92,14 @@ final class ClientMemory {
   }
 
   private void forget(long iova) {
+    boolean known;
     synchronized (mapped) {
-      mapped.remove(iova);
+      known = mapped.remove(iova) != null;
     }
-    space.release(iova);
+    // A range may be closed after the function that had taken it back.
+    if (known) {
+      space.release(iova);
+    }
   }
 
   private void unmap(Requests requests, long iova, long bytes) {
@@ -112,7 +117,7 @@ final class ClientMemory {
             .flip();
     try {
       requests.call(Command.DMA_UNMAP, ask).close();
-    } catch (DeviceGoneException e) {
+    } catch (DeviceGoneException | ProtocolException e) {
       // The server has let go of everything, or will before it serves anybody else.
     } catch (RefusedException e) {
       // It may use the memory still: the address is not given out again.

@@ -9,7 +9,10 @@ import io.gpunvme.nvme.vfiouser.Protocol;
 import io.gpunvme.nvme.vfiouser.RefusedException;
 import java.nio.ByteBuffer;
 
-/** Registers of a region: one message for each access. */
+/**
+ * Registers of a region: one message for each access. No access throws, as none does to a device
+ * that was pulled: a server that does not do what it is asked is gone.
+ */
 final class RegionAccess implements RegisterAccess {
   private final Requests requests;
   private final int region;
@@ -30,18 +33,19 @@ final class RegionAccess implements RegisterAccess {
       ByteBuffer payload = answer.payload();
       if (payload.remaining() != Protocol.REGION_ACCESS_BYTES + bytes
           || payload.getInt(12) != bytes) {
-        throw requests.breach(
-            "%d bytes answer a read of %d bytes".formatted(payload.remaining(), bytes));
+        requests.end("%d bytes answer a read of %d bytes".formatted(payload.remaining(), bytes));
+        return ones;
       }
       int value = 0;
       for (int i = 0; i < bytes; i++) {
         value |= (payload.get(Protocol.REGION_ACCESS_BYTES + i) & 0xFF) << i * Byte.SIZE;
       }
       return value;
-    } catch (DeviceGoneException e) {
+    } catch (DeviceGoneException | ProtocolException e) {
       return ones;
     } catch (RefusedException e) {
-      throw refused("read", offset, bytes, e);
+      refused("read", offset, bytes, e);
+      return ones;
     }
   }
 
@@ -56,12 +60,12 @@ final class RegionAccess implements RegisterAccess {
     }
     try (Message answer = requests.call(Command.REGION_WRITE, ask.flip())) {
       if (answer.payload().remaining() < Protocol.REGION_ACCESS_BYTES) {
-        throw requests.breach(answer.payload().remaining() + " bytes answer a write");
+        requests.end(answer.payload().remaining() + " bytes answer a write");
       }
-    } catch (DeviceGoneException e) {
+    } catch (DeviceGoneException | ProtocolException e) {
       // As a write to a device that was pulled.
     } catch (RefusedException e) {
-      throw refused("write", offset, bytes, e);
+      refused("write", offset, bytes, e);
     }
   }
 
@@ -72,12 +76,9 @@ final class RegionAccess implements RegisterAccess {
         .putInt(bytes);
   }
 
-  private ProtocolException refused(String what, long offset, int bytes, RefusedException e) {
-    ProtocolException refused =
-        new ProtocolException(
-            "the server refuses to %s %d bytes at offset %Xh of region %d: %s"
-                .formatted(what, bytes, offset, region, e.getMessage()));
-    refused.initCause(e);
-    return refused;
+  private void refused(String what, long offset, int bytes, RefusedException e) {
+    requests.end(
+        "it refuses to %s %d bytes at offset %Xh of region %d: %s"
+            .formatted(what, bytes, offset, region, e.getMessage()));
   }
 }

@@ -2,6 +2,7 @@ package io.gpunvme.nvme.pci.vfiouser;
 
 import io.gpunvme.ffi.Mapping;
 import io.gpunvme.ffi.Posix;
+import io.gpunvme.ffi.PosixException;
 import io.gpunvme.nvme.pci.MappedBar;
 import io.gpunvme.nvme.vfiouser.Command;
 import io.gpunvme.nvme.vfiouser.Message;
@@ -109,9 +110,9 @@ record RegionInfo(long size, List<MappedBar.Part> parts) {
   private static List<MappedBar.Part> map(
       Requests requests, Message answer, List<Area> areas, long start) {
     int fd = answer.descriptors().getFirst();
-    long there = Posix.size(fd);
     List<MappedBar.Part> parts = new ArrayList<>();
     try {
+      long there = Posix.size(fd);
       for (Area area : areas) {
         long from = start + area.offset;
         if (from % Posix.pageSize() != 0 || from + area.size > there) {
@@ -124,7 +125,9 @@ record RegionInfo(long size, List<MappedBar.Part> parts) {
       return parts;
     } catch (RuntimeException e) {
       parts.forEach(p -> p.mapping().close());
-      throw e;
+      throw e instanceof PosixException
+          ? requests.breach("what it gives to be mapped cannot be: " + e.getMessage())
+          : e;
     }
   }
 }

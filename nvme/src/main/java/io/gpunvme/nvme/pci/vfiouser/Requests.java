@@ -21,6 +21,7 @@ import org.jspecify.annotations.Nullable;
  * make them while it is asked something itself.
  */
 final class Requests implements AutoCloseable {
+  private static final System.Logger LOG = System.getLogger("io.gpunvme.nvme.pci.vfiouser");
   private static final String CLOSED = "it is closed";
 
   /** Answers a request of the server. */
@@ -35,12 +36,14 @@ final class Requests implements AutoCloseable {
   }
 
   private final Connection connection;
+  private final String name;
   private final Exchange exchange;
   private final Answers answers;
   private final Thread receiver;
 
   Requests(Connection connection, String name, Duration patience, Answers answers) {
     this.connection = connection;
+    this.name = name;
     this.exchange = new Exchange(connection, name, patience);
     this.answers = answers;
     receiver = Thread.ofPlatform().daemon().name(name).unstarted(this::receive);
@@ -58,6 +61,12 @@ final class Requests implements AutoCloseable {
   /** See {@link Exchange#call}. */
   Message call(int command, ByteBuffer payload, int... descriptors) {
     return exchange.call(command, payload, descriptors);
+  }
+
+  /** As {@link #breach} for who has nobody to tell: it is logged. */
+  void end(String why) {
+    LOG.log(System.Logger.Level.WARNING, "{0}: {1}", name, why);
+    exchange.end(why);
   }
 
   /** The server broke the rules: the connection ends. */

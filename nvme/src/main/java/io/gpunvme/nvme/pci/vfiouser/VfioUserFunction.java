@@ -5,7 +5,6 @@ import io.gpunvme.ffi.PosixException;
 import io.gpunvme.ffi.UnixSocket;
 import io.gpunvme.nvme.DeviceGoneException;
 import io.gpunvme.nvme.InvalidRequestException;
-import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.nvme.ProtocolException;
 import io.gpunvme.nvme.memory.BusRange;
 import io.gpunvme.nvme.memory.HostMemory;
@@ -37,8 +36,6 @@ import org.jspecify.annotations.Nullable;
  * left off. Safe for all threads.
  */
 public final class VfioUserFunction implements PciFunction {
-  private static final System.Logger LOG = System.getLogger("io.gpunvme.nvme.pci.vfiouser");
-
   /** What SPDK's target calls its socket in the folder that it is given. */
   private static final String IN_FOLDER = "cntrl";
 
@@ -74,6 +71,10 @@ public final class VfioUserFunction implements PciFunction {
       config = configSpace(RegionInfo.ask(requests, Protocol.REGION_CONFIG));
       // It is as the last client left it.
       reset();
+      String lost = requests.lost();
+      if (lost != null) {
+        throw new DeviceGoneException(name + " is gone: " + lost);
+      }
     } catch (RuntimeException e) {
       release();
       throw e instanceof RefusedException refused
@@ -274,12 +275,8 @@ public final class VfioUserFunction implements PciFunction {
   }
 
   private void stopDma() {
-    try {
-      int command = config.read(ConfigSpace.COMMAND, 2);
-      config.write(ConfigSpace.COMMAND, 2, command & ~ConfigSpace.COMMAND_BUS_MASTER);
-    } catch (NvmeException e) {
-      LOG.log(System.Logger.Level.DEBUG, "{0}: {1}", name, e.getMessage());
-    }
+    int command = config.read(ConfigSpace.COMMAND, 2);
+    config.write(ConfigSpace.COMMAND, 2, command & ~ConfigSpace.COMMAND_BUS_MASTER);
   }
 
   private void release() {
