@@ -23,7 +23,7 @@ import org.openjdk.jmh.util.Statistics;
 
 /**
  * Runs the queue benchmarks in one go and writes the result file: {@code BenchMain RESULTS-FOLDER
- * COMMIT [seconds per iteration]}.
+ * COMMIT [seconds per iteration [classes]]}, where the last is a regular expression.
  */
 public final class BenchMain {
   private static final String SERVED = "vfio-user.4k.";
@@ -35,13 +35,13 @@ public final class BenchMain {
   /** See the class. */
   public static void main(String[] args) throws RunnerException, IOException {
     if (args.length < 2) {
-      System.err.println("usage: BenchMain RESULTS-FOLDER COMMIT [seconds per iteration]");
+      System.err.println("usage: BenchMain RESULTS-FOLDER COMMIT [seconds per iteration [classes]]");
       System.exit(2);
     }
     TimeValue each = TimeValue.seconds(args.length > 2 ? Long.parseLong(args[2]) : 2);
     Options options =
         new OptionsBuilder()
-            .include("io.gpunvme.bench.")
+            .include(args.length > 3 ? args[3] : "io.gpunvme.bench.")
             .forks(1)
             .warmupIterations(WARMUPS)
             .warmupTime(each)
@@ -60,6 +60,7 @@ public final class BenchMain {
     file.addProperty("date", date);
     JsonArray results = results(runs);
     StartTime.measure().forEach(results::add);
+    IdleServer.measure().forEach(results::add);
     file.add("results", results);
     Path out = Path.of(args[0], machine.id(), date + "-" + args[1] + ".json");
     Files.createDirectories(out.getParent());
@@ -81,7 +82,7 @@ public final class BenchMain {
   private static String limit(RunResult run) {
     String id = id(run);
     if (id.startsWith(SERVED) && !id.contains(".copy.")) {
-      return SERVED + "copy.qd" + run.getParams().getParam("depth");
+      return id.replaceFirst("(here|process)", "copy");
     }
     return id.startsWith("queue.cpu.4k") ? "cpu.copy.4k" : "";
   }
@@ -111,7 +112,11 @@ public final class BenchMain {
     }
     JsonObject conditions = new JsonObject();
     conditions.addProperty("block_bytes", Blocks.SIZE);
-    conditions.addProperty("image_bytes", served ? ServedRig.IMAGE : Blocks.IMAGE);
+    conditions.addProperty(
+        "image_bytes",
+        served
+            ? Long.parseLong(run.getParams().getParam("mebibytes")) << 20
+            : Blocks.IMAGE);
     conditions.addProperty(
         "queue_depth",
         served ? Integer.parseInt(run.getParams().getParam("depth")) : QueueRig.DEPTH);
@@ -147,7 +152,10 @@ public final class BenchMain {
       return SERVED
           + run.getParams().getParam("transport")
           + ".qd"
-          + run.getParams().getParam("depth");
+          + run.getParams().getParam("depth")
+          + "."
+          + run.getParams().getParam("mebibytes")
+          + "m";
     }
     String where = run.getParams().getParam("controller");
     return run.getParams().getParam("data").equals("copy")
@@ -155,7 +163,7 @@ public final class BenchMain {
         : "queue.cpu.nocopy." + where;
   }
 
-  private static double round(double value) {
+  static double round(double value) {
     return Double.parseDouble(String.format(Locale.ROOT, "%.4g", value));
   }
 }

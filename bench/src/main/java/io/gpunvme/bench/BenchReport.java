@@ -40,23 +40,27 @@ public final class BenchReport {
               "queue.cpu.driver-alone",
               "submit, ring and poll in the driver, against a responder that only echoes CIDs"),
           Map.entry(
-              "vfio-user.4k.copy.qd1",
-              "one thread copying random 4 KiB blocks of 64 MiB to one place, nothing around it"),
-          Map.entry("vfio-user.4k.copy.qd32", "the same to 32 places in turn"),
+              "vfio-user.idle.no-client", "processor time of a served controller without a client"),
+          Map.entry("vfio-user.idle.client", "the same with a client that does nothing"),
           Map.entry(
-              "vfio-user.4k.here.qd1",
-              "the same blocks as Read commands, one at a time; the controller on a thread of this"
-                  + " process"),
-          Map.entry("vfio-user.4k.here.qd32", "the same, 32 at a time"),
-          Map.entry(
-              "vfio-user.4k.process.qd1",
-              "the same one at a time; the controller in another process, over vfio-user"),
-          Map.entry("vfio-user.4k.process.qd32", "the same, 32 at a time"));
+              "vfio-user.idle.first-read",
+              "one read of 4 KiB after that, from the call to its return"));
 
   /** By the file's name, which starts with the date; the machine decides between two of a day. */
   private static final Comparator<Path> NEWEST_FIRST =
       Comparator.comparing((Path p) -> p.getFileName().toString(), Comparator.reverseOrder())
           .thenComparing(Path::toString);
+
+  /** Results whose names have parts. */
+  private static String served(String id) {
+    String what =
+        switch (id.split("\\.")[2]) {
+          case "copy" -> "one thread copying random 4 KiB blocks, nothing around it";
+          case "here" -> "random 4 KiB Read commands, the controller on a thread of this process";
+          default -> "the same, the controller in another process, over vfio-user";
+        };
+    return what + (id.contains(".qd1.") ? ", one at a time" : ", 32 at a time");
+  }
 
   private BenchReport() {}
 
@@ -145,6 +149,9 @@ public final class BenchReport {
   }
 
   private static String meaning(String id) {
+    if (id.startsWith("vfio-user.4k.")) {
+      return served(id);
+    }
     String exact = MEANINGS.get(id);
     return exact == null ? GpuBenchMeanings.of(id) : exact;
   }

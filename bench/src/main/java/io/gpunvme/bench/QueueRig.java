@@ -1,5 +1,6 @@
 package io.gpunvme.bench;
 
+import io.gpunvme.core.bench.BenchServer;
 import io.gpunvme.nvme.driver.Backoff;
 import io.gpunvme.nvme.driver.CompletionSink;
 import io.gpunvme.nvme.driver.ControllerOptions;
@@ -7,30 +8,35 @@ import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.nvme.driver.QueuePair;
 import io.gpunvme.nvme.memory.DmaBuffer;
 import io.gpunvme.nvme.pci.PciFunction;
+import io.gpunvme.nvme.pci.vfiouser.VfioUserFunction;
+import io.gpunvme.nvme.pci.vfiouser.VfioUserOptions;
 import io.gpunvme.nvme.sim.NamespaceConfig;
 import io.gpunvme.nvme.sim.SimConfig;
 import io.gpunvme.nvme.sim.SimulatedController;
 import io.gpunvme.nvme.spec.IoOpcode;
+import java.util.Optional;
 import java.util.function.Function;
 
 /**
  * A queue pair of the driver kept full of 4 KiB commands in the benchmarks' random order, each
- * checked when it completes.
+ * checked when it completes. The controller is in this process or, behind a socket, in another.
  */
 final class QueueRig implements AutoCloseable, CompletionSink {
-  /** Commands in flight. */
+  /** Commands in flight, unless told otherwise. */
   static final int DEPTH = 64;
 
-  /** Commands one doorbell store announces. */
-  private static final int BATCH = 16;
+  /** This part of the commands in flight is announced by one doorbell store. */
+  private static final int BATCHES = 4;
 
   private static final int PLACE_BITS = 8;
 
-  private final SimulatedController device;
+  private final Optional<SimulatedController> device;
+  private final Optional<BenchServer> server;
+  private final int depth;
   private final NvmeController controller;
   private final QueuePair queue;
   private final DmaBuffer target;
-  private final Blocks blocks = new Blocks();
+  private final Blocks blocks;
   private final Backoff backoff = new Backoff();
   private final boolean copies;
   private long rung;
@@ -45,26 +51,76 @@ final class QueueRig implements AutoCloseable, CompletionSink {
    * @param wrapper what the driver sees instead of the device itself
    */
   QueueRig(int workers, boolean copies, Function<SimulatedController, PciFunction> wrapper) {
-    this.copies = copies;
+    this(controller(workers, copies, Blocks.IMAGE), wrapper, copies, DEPTH, Blocks.IMAGE);
+  }
+
+  /** With a controller in this process that has a thread and moves data. */
+  static QueueRig here(int depth, long image) {
+    return new QueueRig(controller(1, true, image), device -> device, true, depth, image);
+  }
+
+  /** With a controller in another process. */
+  static QueueRig apart(int depth, long image) {
+    BenchServer server = BenchServer.start(image, Blocks.SIZE, 1);
+    try {
+      PciFunction function = VfioUserFunction.open(server.socket(), VfioUserOptions.defaults());
+      return new QueueRig(
+          function, Optional.empty(), Optional.of(server), false, true, depth, image);
+    } catch (RuntimeException e) {
+      server.close();
+      throw e;
+    }
+  }
+
+  private static SimulatedController controller(int workers, boolean copies, long image) {
     NamespaceConfig namespace =
         copies
-            ? NamespaceConfig.ram(Blocks.IMAGE, Blocks.SIZE)
-            : NamespaceConfig.discarding(Blocks.IMAGE, Blocks.SIZE);
-    device =
-        SimulatedController.create(
-            SimConfig.builder()
-                .noNamespaces()
-                .namespace(namespace)
-                .latencyNanos(0)
-                .workers(workers)
-                .build());
-    PciFunction function = wrapper.apply(device);
-    try (Pump pump = new Pump(device, workers == 0)) {
+            ? NamespaceConfig.ram(image, Blocks.SIZE)
+            : NamespaceConfig.discarding(image, Blocks.SIZE);
+    return SimulatedController.create(
+        SimConfig.builder()
+            .noNamespaces()
+            .namespace(namespace)
+            .latencyNanos(0)
+            .workers(workers)
+            .build());
+  }
+
+  private QueueRig(
+      SimulatedController device,
+      Function<SimulatedController, PciFunction> wrapper,
+      boolean copies,
+      int depth,
+      long image) {
+    this(
+        wrapper.apply(device),
+        Optional.of(device),
+        Optional.empty(),
+        device.simConfig().workers() == 0,
+        copies,
+        depth,
+        image);
+  }
+
+  private QueueRig(
+      PciFunction function,
+      Optional<SimulatedController> device,
+      Optional<BenchServer> server,
+      boolean pumped,
+      boolean copies,
+      int depth,
+      long image) {
+    this.device = device;
+    this.server = server;
+    this.copies = copies;
+    this.depth = depth;
+    blocks = new Blocks(image);
+    try (Pump pump = new Pump(device, pumped)) {
       controller =
           NvmeController.open(function, ControllerOptions.builder().allowWrite(true).build());
       // One slot more than commands in flight: the sink submits before its own slot is free.
-      queue = controller.createQueuePair(DEPTH + 1);
-      target = DmaBuffer.allocate(function, (long) DEPTH * Blocks.SIZE);
+      queue = controller.createQueuePair(depth + 1);
+      target = DmaBuffer.allocate(function, (long) depth * Blocks.SIZE);
       if (copies) {
         fill();
       }
@@ -73,7 +129,7 @@ final class QueueRig implements AutoCloseable, CompletionSink {
 
   private void fill() {
     long[] failed = new long[1];
-    for (long block = 0; block < Blocks.COUNT; block++) {
+    for (long block = 0; block < blocks.count(); block++) {
       Blocks.stamp(target.memory(), 0, block);
       submit(IoOpcode.WRITE, block, 0);
       queue.ring();
@@ -89,9 +145,9 @@ final class QueueRig implements AutoCloseable, CompletionSink {
     return queue;
   }
 
-  /** Puts the first {@link #DEPTH} reads in flight. */
+  /** Puts the first reads in flight, as many as there may be. */
   void start() {
-    for (int place = 0; place < DEPTH; place++) {
+    for (int place = 0; place < depth; place++) {
       submit(IoOpcode.READ, blocks.next(), place);
     }
     queue.ring();
@@ -100,7 +156,7 @@ final class QueueRig implements AutoCloseable, CompletionSink {
 
   /** A turn of the controller, where it has no thread of its own. */
   void work() {
-    device.poll();
+    device.orElseThrow().poll();
   }
 
   /** Completions so far. */
@@ -114,7 +170,7 @@ final class QueueRig implements AutoCloseable, CompletionSink {
    */
   void turn() {
     if (queue.poll(this) > 0) {
-      if (queue.submitted() - rung >= BATCH) {
+      if (queue.submitted() - rung >= Math.max(1, depth / BATCHES)) {
         queue.ring();
         rung = queue.submitted();
       }
@@ -154,10 +210,11 @@ final class QueueRig implements AutoCloseable, CompletionSink {
   @Override
   public void close() {
     long lost = queue.stale() + queue.unknown() + queue.malformed();
-    try (Pump pump = new Pump(device, true)) {
+    try (Pump pump = new Pump(device, device.isPresent())) {
       controller.close();
     }
     target.close();
+    server.ifPresent(BenchServer::close);
     if (wrong != 0 || lost != 0) {
       throw new IllegalStateException(
           wrong + " commands failed or brought the wrong block, " + lost + " stray completions");
@@ -168,14 +225,14 @@ final class QueueRig implements AutoCloseable, CompletionSink {
   private static final class Pump implements AutoCloseable {
     private final Thread thread;
 
-    Pump(SimulatedController device, boolean needed) {
+    Pump(Optional<SimulatedController> device, boolean needed) {
       thread =
           Thread.ofPlatform()
               .daemon()
               .unstarted(
                   () -> {
                     while (!Thread.currentThread().isInterrupted()) {
-                      device.poll();
+                      device.orElseThrow().poll();
                       Thread.yield();
                     }
                   });

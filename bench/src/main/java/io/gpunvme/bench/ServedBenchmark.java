@@ -1,7 +1,6 @@
 package io.gpunvme.bench;
 
 import io.gpunvme.ffi.SharedMemory;
-import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 import java.util.concurrent.TimeUnit;
@@ -36,36 +35,43 @@ public class ServedBenchmark {
   @Param({"1", "32"})
   public int depth;
 
-  private @Nullable ServedRig rig;
-  private @Nullable SharedMemory image;
+  /** Size of the namespace: in a core's own cache, and beyond all caches as they are shared. */
+  @Param({"1", "64"})
+  public int mebibytes;
+
+  private @Nullable QueueRig rig;
+  private @Nullable SharedMemory source;
   private @Nullable SharedMemory target;
-  private final Blocks blocks = new Blocks(ServedRig.IMAGE);
+  private Blocks blocks = new Blocks();
   private long wrong;
 
   /** Brings the controller up and fills the queue. */
   @Setup(Level.Trial)
-  public void setup() throws IOException {
+  public void setup() {
+    long image = (long) mebibytes << 20;
+    blocks = new Blocks(image);
     if (transport.equals("copy")) {
-      SharedMemory from = SharedMemory.allocate("bench-image", ServedRig.IMAGE);
+      SharedMemory from = SharedMemory.allocate("bench-image", image);
       for (long block = 0; block < blocks.count(); block++) {
         Blocks.stamp(from.segment(), block * Blocks.SIZE, block);
       }
-      image = from;
+      source = from;
       target = SharedMemory.allocate("bench-target", (long) depth * Blocks.SIZE);
     } else {
-      rig = new ServedRig(transport.equals("process"), depth);
+      rig =
+          transport.equals("process") ? QueueRig.apart(depth, image) : QueueRig.here(depth, image);
       rig.start();
     }
   }
 
   /** Shuts down; fails the run if data was wrong. */
   @TearDown(Level.Trial)
-  public void close() throws IOException {
+  public void close() {
     if (rig != null) {
       rig.close();
     }
-    if (image != null && target != null) {
-      image.close();
+    if (source != null && target != null) {
+      source.close();
       target.close();
     }
     if (wrong != 0) {
@@ -80,7 +86,7 @@ public class ServedBenchmark {
     return rig == null ? copies() : commands(rig);
   }
 
-  private static long commands(ServedRig r) {
+  private static long commands(QueueRig r) {
     long goal = r.done() + OPERATIONS;
     while (r.done() < goal) {
       r.turn();
@@ -89,7 +95,7 @@ public class ServedBenchmark {
   }
 
   private long copies() {
-    MemorySegment from = Objects.requireNonNull(image).segment();
+    MemorySegment from = Objects.requireNonNull(source).segment();
     MemorySegment to = Objects.requireNonNull(target).segment();
     for (int i = 0; i < OPERATIONS; i++) {
       long block = blocks.next();

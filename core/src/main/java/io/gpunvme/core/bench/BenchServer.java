@@ -22,11 +22,13 @@ public final class BenchServer implements AutoCloseable {
   }
 
   /**
-   * Starts one.
+   * Starts one; its controller has no latency of its own.
    *
+   * @param bytes of its one namespace
+   * @param workers threads of the controller
    * @throws BenchException if it does not come up
    */
-  static BenchServer start(long bytes, int blockSize, int workers) {
+  public static BenchServer start(long bytes, int blockSize, int workers) {
     try {
       Path folder = Files.createTempDirectory("gpunvme-bench-");
       Process process =
@@ -55,7 +57,13 @@ public final class BenchServer implements AutoCloseable {
     }
   }
 
-  Path socket() {
+  /** The process's number. */
+  public long pid() {
+    return process.pid();
+  }
+
+  /** Where it listens. */
+  public Path socket() {
     return folder.resolve("ssd");
   }
 
