@@ -119,4 +119,55 @@ final class SharedMemoryTest {
       assertThat(second.segment().get(JAVA_LONG, 0)).isEqualTo(9);
     }
   }
+
+  @Test
+  void isFoundByWhatLiesInIt() {
+    long page = Posix.pageSize();
+    try (SharedMemory memory = SharedMemory.allocate("test", 4 * page);
+        SharedMemory other = SharedMemory.allocate("test", page)) {
+      MemorySegment all = memory.segment();
+      assertThat(SharedMemory.find(all)).hasValue(new SharedMemory.Place(memory.fd(), 0));
+      assertThat(SharedMemory.find(all.asSlice(page, 3 * page)))
+          .hasValue(new SharedMemory.Place(memory.fd(), page));
+      assertThat(SharedMemory.find(all.asSlice(4 * page - 1, 1)))
+          .hasValue(new SharedMemory.Place(memory.fd(), 4 * page - 1));
+      assertThat(SharedMemory.find(other.segment()))
+          .hasValue(new SharedMemory.Place(other.fd(), 0));
+    }
+  }
+
+  @Test
+  void otherMemoryIsNotFound() {
+    long page = Posix.pageSize();
+    SharedMemory memory = SharedMemory.allocate("test", 2 * page);
+    MemorySegment all = memory.segment();
+    MemorySegment before = MemorySegment.ofAddress(all.address() - page);
+    MemorySegment after = MemorySegment.ofAddress(all.address() + 2 * page);
+    assertThat(SharedMemory.find(MemorySegment.ofArray(new byte[16]))).isEmpty();
+    assertThat(SharedMemory.find(before.reinterpret(2 * page))).isEmpty();
+    assertThat(SharedMemory.find(after.reinterpret(page))).isEmpty();
+    assertThat(SharedMemory.find(all.asSlice(page).reinterpret(page + 1))).isEmpty();
+    try (Mapping view = Mapping.shared(memory.fd(), 0, page, READ_WRITE)) {
+      assertThat(SharedMemory.find(view.segment())).as("the same pages elsewhere").isEmpty();
+    }
+    memory.close();
+    assertThat(SharedMemory.find(MemorySegment.ofAddress(all.address()).reinterpret(page)))
+        .isEmpty();
+  }
+
+  @Test
+  void nobodyCanChangeItsSize() {
+    long page = Posix.pageSize();
+    try (SharedMemory memory = SharedMemory.allocate("test", 2 * page)) {
+      for (long size : new long[] {0, page, 3 * page}) {
+        PosixException e =
+            catchThrowableOfType(PosixException.class, () -> Posix.ftruncate(memory.fd(), size));
+        assertThat(e.errno()).as("%d bytes", size).isEqualTo(Errno.EPERM);
+      }
+      PosixException e =
+          catchThrowableOfType(PosixException.class, () -> Posix.sealSize(memory.fd()));
+      assertThat(e.errno()).as("seals that were not there").isEqualTo(Errno.EPERM);
+      Posix.ftruncate(memory.fd(), 2 * page);
+    }
+  }
 }
