@@ -71,6 +71,8 @@ public final class Posix {
   // statx(2): the layout of struct stat differs between architectures, this one does not.
   private static final int AT_EMPTY_PATH = 0x1000;
   private static final long STATFS_BYTES = 120;
+  private static final long STATFS_BSIZE = 8;
+  private static final long HUGETLBFS_MAGIC = 0x958458F6L;
 
   private static final MethodHandle OPEN =
       Native.variadic("open", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_INT, JAVA_INT));
@@ -215,10 +217,27 @@ public final class Posix {
   /** The number of the file system's type (statfs(2)); ext2, ext3 and ext4 share one. */
   public static long fstatfsType(int fd) {
     try (Arena arena = Arena.ofConfined()) {
-      MemorySegment statfs = arena.allocate(STATFS_BYTES, Long.BYTES);
-      Native.restarting("fstatfs", () -> "fd " + fd, s -> (int) FSTATFS.invokeExact(s, fd, statfs));
-      return statfs.get(JAVA_LONG, 0);
+      return statfs(arena, fd).get(JAVA_LONG, 0);
     }
+  }
+
+  /**
+   * What offset and length of a mapping of a file are multiples of, a power of two: {@link
+   * #pageSize}, or the size of the huge pages that the file is made of.
+   */
+  public static long mappingUnit(int fd) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment statfs = statfs(arena, fd);
+      return statfs.get(JAVA_LONG, 0) == HUGETLBFS_MAGIC
+          ? statfs.get(JAVA_LONG, STATFS_BSIZE)
+          : PAGE_SIZE;
+    }
+  }
+
+  private static MemorySegment statfs(Arena arena, int fd) {
+    MemorySegment statfs = arena.allocate(STATFS_BYTES, Long.BYTES);
+    Native.restarting("fstatfs", () -> "fd " + fd, s -> (int) FSTATFS.invokeExact(s, fd, statfs));
+    return statfs;
   }
 
   /**

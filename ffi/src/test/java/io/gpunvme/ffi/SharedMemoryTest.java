@@ -11,6 +11,7 @@ import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 
 final class SharedMemoryTest {
@@ -153,6 +154,22 @@ final class SharedMemoryTest {
     memory.close();
     assertThat(SharedMemory.find(MemorySegment.ofAddress(all.address()).reinterpret(page)))
         .isEmpty();
+  }
+
+  @Test
+  void mappingsOfHugePagesAreWhole() {
+    try (SharedMemory memory = SharedMemory.allocate("test", 4096)) {
+      assertThat(Posix.mappingUnit(memory.fd())).isEqualTo(Posix.pageSize());
+    }
+    int huge;
+    try {
+      huge = Posix.memfdCreate("test", Posix.MFD_CLOEXEC | Posix.MFD_HUGETLB | Posix.MFD_HUGE_2MB);
+    } catch (PosixException e) {
+      Assumptions.abort("this kernel has no huge pages: " + e.getMessage());
+      return;
+    }
+    assertThat(Posix.mappingUnit(huge)).isEqualTo(SharedMemory.HUGE_PAGE);
+    Posix.close(huge);
   }
 
   @Test

@@ -12,6 +12,7 @@ import io.gpunvme.nvme.vfiouser.Exchange;
 import io.gpunvme.nvme.vfiouser.Message;
 import io.gpunvme.nvme.vfiouser.Protocol;
 import io.gpunvme.nvme.vfiouser.RefusedException;
+import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.util.Map;
 import java.util.TreeMap;
@@ -110,9 +111,14 @@ final class ClientMaps implements AutoCloseable {
     }
     int read = access == DmaAccess.WRITE ? 0 : Posix.PROT_READ;
     int write = access == DmaAccess.READ ? 0 : Posix.PROT_WRITE;
-    Mapping mapping = Mapping.shared(fd, offset, size, read | write);
+    // Huge pages are mapped whole, whatever part of them the client gives.
+    long unit = Posix.mappingUnit(fd);
+    long from = offset & -unit;
+    long end = offset + size + unit - 1 & -unit;
+    Mapping mapping = Mapping.shared(fd, from, end - from, read | write);
     try {
-      Runnable undo = controller.mapAt(address, mapping.segment(), access);
+      MemorySegment given = mapping.segment().asSlice(offset - from, size);
+      Runnable undo = controller.mapAt(address, given, access);
       return new Range(size, undo, mapping::close);
     } catch (RuntimeException e) {
       mapping.close();

@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.EventFd;
 import io.gpunvme.ffi.Posix;
+import io.gpunvme.ffi.PosixException;
+import io.gpunvme.ffi.SharedMemory;
 import io.gpunvme.nvme.spec.IoOpcode;
 import io.gpunvme.nvme.spec.StatusCode;
 import io.gpunvme.nvme.vfiouser.Command;
@@ -17,6 +19,7 @@ import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -194,6 +197,29 @@ class VfioUserDmaMapTest extends ServerRig {
         assertThat(pages.memory().get(ValueLayout.JAVA_BYTE, page * Pages.PAGE))
             .isEqualTo((byte) (page == 2 ? 0 : 7));
       }
+    }
+  }
+
+  @Test
+  void partOfAHugePage() {
+    SharedMemory huge;
+    try {
+      huge = SharedMemory.allocateHuge("client-pages", SharedMemory.HUGE_PAGE);
+    } catch (PosixException e) {
+      Assumptions.abort("no huge pages: " + e.getMessage());
+      return;
+    }
+    try (huge;
+        RawNvme nvme = RawNvme.start(client)) {
+      huge.segment().fill((byte) 7);
+      assertThat(map(RawClient.mapping(3, 5 * Pages.PAGE, AT, Pages.PAGE), huge.fd())).isZero();
+      assertThat(nvme.page(IoOpcode.READ, 0, AT)).isZero();
+      assertThat(nvme.page(IoOpcode.READ, 0, AT + Pages.PAGE)).isEqualTo(DATA_TRANSFER_ERROR);
+      for (int page = 4; page < 7; page++) {
+        assertThat(huge.segment().get(ValueLayout.JAVA_BYTE, page * Pages.PAGE))
+            .isEqualTo((byte) (page == 5 ? 0 : 7));
+      }
+      assertThat(client.unmap(AT, Pages.PAGE)).isZero();
     }
   }
 
