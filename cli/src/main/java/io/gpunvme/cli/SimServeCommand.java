@@ -132,7 +132,14 @@ final class SimServeCommand extends BaseCommand {
       nsid++;
     }
     String text = all.optionText();
-    return SimConfig.parse(settings.isBlank() ? text : text + "," + settings);
+    SimConfig config = SimConfig.parse(settings.isBlank() ? text : text + "," + settings);
+    boolean writable =
+        config.namespaces().stream().anyMatch(ns -> ns.file() != null && !ns.readOnly());
+    if (writable && !allowWrite) {
+      throw new UsageException(
+          "--set " + settings + ": a file that clients may change needs --allow-write");
+    }
+    return config;
   }
 
   private static void check(String text, DeviceAddress given, DeviceAddress rest) {

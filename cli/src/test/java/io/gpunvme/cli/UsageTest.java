@@ -43,6 +43,7 @@ class UsageTest {
           "regs",
           "log",
           "feature",
+          "sim",
           "version",
           "help"
         }) {
@@ -96,6 +97,19 @@ class UsageTest {
         .containsPattern("Examples?:\n  gpunvme " + command);
     assertThat(Cli.run("help", command).succeeded().out())
         .isEqualToNormalizingNewlines(result.out());
+    assertThat(result.out().lines()).allMatch(line -> line.length() <= 100);
+  }
+
+  /** {@code help sim} is about addresses. */
+  @ParameterizedTest
+  @ValueSource(strings = {"sim", "sim serve"})
+  void theEmbeddedControllerHasHelpWithExamples(String command) {
+    Cli.Result result = Cli.run((Object[]) (command + " --help").split(" ")).succeeded();
+
+    assertThat(result.out())
+        .startsWith("Usage: gpunvme " + command)
+        .contains("--json")
+        .contains("Examples:\n  gpunvme sim serve --socket");
     assertThat(result.out().lines()).allMatch(line -> line.length() <= 100);
   }
 
@@ -268,6 +282,31 @@ class UsageTest {
         "stat sim:size=1MiB:/ --journal eat              | is none of refuse, ignore",
         "extents /nonexistent                            | /nonexistent: no such file",
         "cat sim: --offset -1                            | '-1'",
+        "demo --device vfio-user:/nonexistent --size 1M  | --allow-write",
+        "demo --device vfio-user:/nonexistent --size 1M --allow-write | there is no socket",
+        "identify vfio-user:                             | has no socket",
+        "identify vfio-user:/nonexistent                 | sim serve --socket /nonexistent",
+        "identify vfio-user:/nonexistent,timeout=5       | 500ms or 5s",
+        "identify vfio-user:/nonexistent,timeout=0s      | above 0",
+        "identify vfio-user:/nonexistent,sise=1          | sise",
+        "identify vfio-user:/nonexistent --faults x      | only embedded ones",
+        "sim                                             | serve",
+        "sim serve                                       | --socket",
+        "sim nonsense                                    | nonsense",
+        "sim serve --socket /nonexistent/s               | there is no such folder",
+        "sim serve --socket /tmp                         | somebody listens there already",
+        "sim serve --socket /x --workers 0               | without workers",
+        "sim serve --socket /x --namespace x             | is not key=value",
+        "sim serve --socket /x --namespace size=1MiB     | either ram=SIZE or file=PATH",
+        "sim serve --socket /x --namespace ram=1M,file=x | either ram=SIZE or file=PATH",
+        "sim serve --socket /x --namespace ram=1M,size=1 | ram= is the size",
+        "sim serve --socket /x --namespace ram=1M,mdts=4 | is none of ram, file",
+        "sim serve --socket /x --namespace ram=many      | many",
+        "sim serve --socket /x --namespace file=/none/x  | /none/x",
+        "sim serve --socket /x --set sise=1              | sise",
+        "sim serve --socket /x --set file=/none/x        | --allow-write",
+        "sim serve --socket /x --set size=1MiB           | size= is given twice",
+        "sim serve --socket /x --faults explode          | explode",
         "bench                                           | WHAT",
         "bench nonsense                                  | is none of queue, random, stream",
         "bench random --queues 0                         | '0'",

@@ -50,6 +50,31 @@ class DeviceAddressTest {
   }
 
   @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      quoteCharacter = '"',
+      value = {
+        "vfio-user:/run/ssd.sock         | /run/ssd.sock   | vfio-user:/run/ssd.sock",
+        "vfio-user:ssd                   | ssd             | vfio-user:ssd",
+        "vfio-user:/a\\,b/c\\\\d            | /a,b/c\\d        | vfio-user:/a\\,b/c\\\\d",
+        "vfio-user:/run/a=b:c            | /run/a=b:c      | vfio-user:/run/a=b:c",
+        "vfio-user:/s,timeout=5s,messages=true | /s | vfio-user:/s,timeout=5s,messages=true",
+        "vfio-user:/a\\,b,timeout=1ms     | /a,b            | vfio-user:/a\\,b,timeout=1ms"
+      })
+  void namesSockets(String text, String socket, String whole) {
+    DeviceAddress address = DeviceAddress.parse(text);
+
+    assertThat(address.kind()).isEqualTo("vfio-user");
+    assertThat(address.place()).isEqualTo(socket);
+    assertThat(address).hasToString(whole);
+    assertThat(address.isEmbedded()).isFalse();
+    DeviceAddress again = DeviceAddress.parse(address.toString());
+    assertThat(again.place()).isEqualTo(socket);
+    assertThat(again.optionText()).isEqualTo(address.optionText());
+    assertThat(again.with("timeout", "2s").place()).isEqualTo(socket);
+  }
+
+  @ParameterizedTest
   @ValueSource(strings = {"sim", "sim:", "sim: "})
   void needsNoOptions(String text) {
     assertThat(DeviceAddress.parse(text)).hasToString("sim:");
@@ -87,6 +112,11 @@ class DeviceAddressTest {
         "vfio:0000:01:00.0,noiommu | 'noiommu' is not key=value",
         "/dev/nvme0n1      | no device '/dev/nvme0n1'",
         "SIM:size=1        | no device 'SIM:size=1'",
+        "vfio-user         | has no socket: vfio-user:/path/to/socket",
+        "vfio-user:        | has no socket",
+        "vfio-user:,timeout=5s | has no socket",
+        "vfio-user:/s,timeout  | 'timeout' is not key=value",
+        "vfio-user:/s,timeout=1s,timeout=2s | timeout= is given twice",
         "sim:size=1,size=2 | size= is given twice",
         "sim:size          | 'size' is not key=value",
         "sim:=1            | '=1' is not key=value",
@@ -102,6 +132,6 @@ class DeviceAddressTest {
   @Test
   void anUnknownKindIsToldWhatThereIs() {
     assertThatThrownBy(() -> DeviceAddress.parse("nvme:nvme0"))
-        .hasMessageContainingAll("sim:key=value", "vfio:", "kmod:", "sysfs:");
+        .hasMessageContainingAll("sim:key=value", "vfio:", "kmod:", "sysfs:", "vfio-user:SOCKET");
   }
 }

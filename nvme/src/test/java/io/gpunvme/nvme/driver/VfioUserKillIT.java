@@ -18,6 +18,10 @@ import java.util.TreeMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -40,9 +44,21 @@ class VfioUserKillIT {
 
   @TempDir Path folder;
 
+  private final Logger log = Logger.getLogger("io.gpunvme.nvme");
   private final Map<String, Integer> outcomes = new TreeMap<>();
   private long slowest;
   private long commands;
+
+  /** The driver tells of each controller that it could not shut down. */
+  @BeforeEach
+  void quiet() {
+    log.setLevel(Level.OFF);
+  }
+
+  @AfterEach
+  void loud() {
+    log.setLevel(null);
+  }
 
   @Test
   void theServer() throws Exception {

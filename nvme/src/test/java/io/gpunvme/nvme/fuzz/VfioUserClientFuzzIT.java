@@ -55,7 +55,8 @@ class VfioUserClientFuzzIT {
     int sessions = 0;
     SimConfig config =
         SimConfig.builder().namespace(NamespaceConfig.ram(1 << 20, BLOCK)).ioQueues(4).build();
-    try (SimulatedController controller = SimulatedController.create(config);
+    try (Printable.Log log = new Printable.Log("io.gpunvme.nvme");
+        SimulatedController controller = SimulatedController.create(config);
         VfioUserServer server = VfioUserServer.start(controller, folder.resolve("ssd"));
         HostileProxy proxy = new HostileProxy(folder.resolve("hostile"), server.socket())) {
       Footprint idle = Footprint.here();
