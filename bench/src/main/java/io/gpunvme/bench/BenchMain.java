@@ -35,7 +35,8 @@ public final class BenchMain {
   /** See the class. */
   public static void main(String[] args) throws RunnerException, IOException {
     if (args.length < 2) {
-      System.err.println("usage: BenchMain RESULTS-FOLDER COMMIT [seconds per iteration [classes]]");
+      System.err.println(
+          "usage: BenchMain RESULTS-FOLDER COMMIT [seconds per iteration [classes]]");
       System.exit(2);
     }
     TimeValue each = TimeValue.seconds(args.length > 2 ? Long.parseLong(args[2]) : 2);
@@ -114,9 +115,7 @@ public final class BenchMain {
     conditions.addProperty("block_bytes", Blocks.SIZE);
     conditions.addProperty(
         "image_bytes",
-        served
-            ? Long.parseLong(run.getParams().getParam("mebibytes")) << 20
-            : Blocks.IMAGE);
+        served ? Long.parseLong(run.getParams().getParam("mebibytes")) << 20 : Blocks.IMAGE);
     conditions.addProperty(
         "queue_depth",
         served ? Integer.parseInt(run.getParams().getParam("depth")) : QueueRig.DEPTH);

@@ -27,8 +27,8 @@ final class IdleStrategy {
 
   private static final long LONGEST_LONG_SLEEP_NANOS = 700_000;
 
-  /** Who has been away for so long can wait for the first command: 30 s, and then 2.5 ms. */
-  private static final long VERY_LONG_NANOS = 30_000_000_000L;
+  /** Who has been away for so long can wait for the first command: 15 s, and then 2.5 ms. */
+  private static final long VERY_LONG_NANOS = 15_000_000_000L;
 
   private static final long LONGEST_VERY_LONG_SLEEP_NANOS = 2_500_000;
 

@@ -20,7 +20,7 @@ class IdleStrategyTest {
     "262144, 256",
     "524288, 512",
     "716800, 700",
-    "29000000, 700",
+    "14000000, 700",
     "3600000000, 2500",
   })
   void sleepsGrowWithTheQuietTime(long quietMicros, long sleepMicros) {
