@@ -11,6 +11,7 @@ import java.time.Duration;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class DeviceTest {
   @Test
@@ -75,11 +76,12 @@ class DeviceTest {
         .hasMessageContaining(message);
   }
 
-  @Test
-  void realControllersHaveNoFaultsAtWill() {
-    DeviceAddress address = DeviceAddress.parse("vfio:0000:01:00.0");
+  @ParameterizedTest
+  @ValueSource(strings = {"vfio:0000:01:00.0", "vfio-user:/run/ssd.sock"})
+  void controllersOfOthersHaveNoFaultsAtWill(String text) {
+    DeviceAddress address = DeviceAddress.parse(text);
     assertThatThrownBy(() -> Device.open(address, ControllerOptions.defaults(), "gone"))
         .isInstanceOf(InvalidRequestException.class)
-        .hasMessageContaining("vfio:0000:01:00.0 is a real controller");
+        .hasMessageContaining(text + " is not this process's own controller");
   }
 }

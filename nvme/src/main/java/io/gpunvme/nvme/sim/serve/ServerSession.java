@@ -106,12 +106,15 @@ final class ServerSession {
     if (interrupted) {
       Thread.currentThread().interrupt();
     }
-    // First the controller forgets its commands, then their memory goes.
-    controller.startOver();
-    controller.interruptSink(InterruptSink.NONE);
-    maps.close();
-    irqs.close();
-    connection.close();
+    try {
+      // First the controller forgets its commands, then their memory goes.
+      controller.startOver();
+    } finally {
+      controller.interruptSink(InterruptSink.NONE);
+      maps.close();
+      irqs.close();
+      connection.close();
+    }
   }
 
   // ---- receiving
