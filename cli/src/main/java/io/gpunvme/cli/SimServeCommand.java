@@ -8,6 +8,8 @@ import io.gpunvme.nvme.sim.SimConfig;
 import io.gpunvme.nvme.sim.SimulatedController;
 import io.gpunvme.nvme.sim.serve.VfioUserServer;
 import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -164,7 +166,7 @@ final class SimServeCommand extends BaseCommand {
           .printf(
               "  namespace %d: %s in blocks of %d bytes, %s%s%n",
               nsid++,
-              Sizes.format(ns.size()),
+              Sizes.format(bytes(ns)),
               ns.lbaSize(),
               ns.file() == null ? "in memory" : ns.file(),
               ns.readOnly() ? ", write-protected" : "");
@@ -172,12 +174,22 @@ final class SimServeCommand extends BaseCommand {
     out().println("use it: gpunvme identify vfio-user:" + socket.toAbsolutePath());
   }
 
+  /** The size given, or else the file's own. */
+  private static long bytes(NamespaceConfig ns) {
+    Path file = ns.file();
+    try {
+      return ns.size() > 0 || file == null ? ns.size() : Files.size(file);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
   private Map<String, Object> object(SimConfig config) {
     List<Object> all = new ArrayList<>();
     for (NamespaceConfig ns : config.namespaces()) {
       Map<String, Object> one = new LinkedHashMap<>();
       Path file = ns.file();
-      one.put("bytes", ns.size());
+      one.put("bytes", bytes(ns));
       one.put("block_size", ns.lbaSize());
       one.put("file", file == null ? null : file.toString());
       one.put("read_only", ns.readOnly());

@@ -80,9 +80,12 @@ final class DeviceRegions {
             + 2 * Integer.BYTES
             + Protocol.SPARSE_AREA_BYTES;
     if (room < bytes) {
-      // The client asks again with as much room as this says.
+      // The client asks again with as much room as this says. QEMU wants to be told where the
+      // capabilities would be.
       return Answer.of(
-          info(bytes, flags, index, 0, size).limit(Protocol.REGION_INFO_BYTES).rewind());
+          info(bytes, flags, index, Protocol.REGION_INFO_BYTES, size)
+              .limit(Protocol.REGION_INFO_BYTES)
+              .rewind());
     }
     SharedMemory doorbells = controller.doorbellMemory();
     ByteBuffer answer =

@@ -72,7 +72,7 @@ class VfioUserRegionInfoTest extends ServerRig {
       assertThat(answer.payload().remaining()).isEqualTo(32);
       assertThat(answer.payload().getInt(0)).isEqualTo(WHOLE);
       assertThat(answer.payload().getInt(4) & Protocol.REGION_CAPABILITIES).isNotZero();
-      assertThat(answer.payload().getInt(12)).isZero();
+      assertThat(answer.payload().getInt(12)).isEqualTo(Protocol.REGION_INFO_BYTES);
       assertThat(answer.descriptors()).isEmpty();
     }
     try (Message answer = ask(WHOLE, 0)) {
