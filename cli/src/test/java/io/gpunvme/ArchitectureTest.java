@@ -47,16 +47,18 @@ final class ArchitectureTest {
     "nvme.pci.sysfs, 'ffi nvme nvme.memory nvme.pci'",
     "nvme.pci.vfio, 'ffi nvme nvme.memory nvme.pci'",
     "nvme.pci.kmod, 'ffi nvme nvme.memory nvme.pci'",
+    "nvme.vfiouser, 'ffi nvme'",
+    "nvme.pci.vfiouser, 'ffi nvme nvme.memory nvme.pci nvme.vfiouser'",
     "nvme.driver,  'ffi nvme nvme.spec nvme.memory nvme.pci'",
-    "nvme.sim,     'ffi nvme nvme.spec nvme.memory nvme.pci'",
+    "nvme.sim,     'ffi nvme nvme.spec nvme.memory nvme.pci nvme.vfiouser'",
     "nvme,         'nvme.spec'",
     "cuda,         'ffi cuda.library'",
     "cuda.library, 'cuda'",
     "cuda.cufile,  'ffi cuda cuda.library'",
     "core.sample,  'nvme'",
     "core.bar,     'ffi nvme nvme.memory nvme.pci'",
-    "core.device,  'nvme nvme.driver nvme.pci nvme.pci.kmod nvme.pci.sysfs nvme.pci.vfio nvme.sim"
-        + " core.bar'",
+    "core.device,  'nvme nvme.driver nvme.pci nvme.pci.kmod nvme.pci.sysfs nvme.pci.vfio"
+        + " nvme.pci.vfiouser nvme.sim core.bar'",
     "core.machine, 'ffi nvme nvme.pci'",
     "core.plan,    'nvme'",
     "core.fs.ext4, 'nvme core.fs'",
@@ -91,7 +93,8 @@ final class ArchitectureTest {
         + " core.tensor core.weights.format core.weights.raw'",
     "core.weights.raw, 'nvme core.fs core.weights.format'",
     "core.layer,   'cuda nvme core.accel core.path core.storage'",
-    "core.bench,   'ffi cuda nvme nvme.driver nvme.memory nvme.pci nvme.sim nvme.spec core.accel"
+    "core.bench,   'ffi cuda nvme nvme.driver nvme.memory nvme.pci nvme.pci.vfiouser nvme.sim"
+        + " nvme.sim.serve nvme.spec core.accel"
         + " core.device core.fs core.gpu core.layer core.path core.path.file core.plan core.storage"
         + " core.tensor core.transfer core.weights core.weights.format'",
   })
@@ -129,6 +132,8 @@ final class ArchitectureTest {
             "nvme.pci.sysfs",
             "nvme.pci.vfio",
             "nvme.pci.kmod",
+            "nvme.pci.vfiouser",
+            "nvme.vfiouser",
             "nvme.driver",
             "nvme.sim",
             "cuda",

@@ -2,7 +2,10 @@ package io.gpunvme.core.bench;
 
 import io.gpunvme.nvme.sim.SimulatedController;
 import io.gpunvme.nvme.sim.serve.VfioUserServer;
+import java.io.FileDescriptor;
+import java.io.FileWriter;
 import java.io.IOException;
+import java.io.Writer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -78,7 +81,9 @@ public final class BenchServer implements AutoCloseable {
                 "GPUNVME0001", bytes, blockSize, workers, BenchDevice.MAX_TRANSFER))) {
       BlockPattern.stampBlocks(device.mediaMemory(1).orElseThrow(), blockSize);
       try (VfioUserServer served = VfioUserServer.start(device, Path.of(args[0]))) {
-        System.out.println(READY);
+        try (Writer out = new FileWriter(FileDescriptor.out)) {
+          out.write(READY + "\n");
+        }
         while (System.in.read() >= 0) {
           // Nothing is said there.
         }
