@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -324,10 +325,11 @@ static void run(struct source *s, uint64_t calls, unsigned int seconds)
 		disturb(s, workers);
 		kills++;
 	}
-	for (i = 0; i < WORKERS; i++) {
+	for (i = 0; i < WORKERS; i++)
 		kill(workers[i], SIGKILL);
-		waitpid(workers[i], NULL, 0);
-	}
+	/* Also for the children of workers that were killed: they have the file of their parent until they end. */
+	while (wait(NULL) > 0)
+		;
 	printf("%lu calls (%lu refused), %lu pinned, %lu imported, %lu released, %lu mappings, %lu forks, %lu resets, %lu kills\n",
 	       counts->calls, counts->refused, counts->pins, counts->imports, counts->releases, counts->maps, counts->forks,
 	       counts->resets, kills);
@@ -370,6 +372,8 @@ int main(int count, char **arguments)
 	fflush(stdout);
 	source.state = seed;
 	counts = mmap(NULL, sizeof(*counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	/* Children of workers that were killed become ours. */
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	before = pinned_pages();
 	bufs = dma_bufs();
 	run(&source, calls, seconds);
