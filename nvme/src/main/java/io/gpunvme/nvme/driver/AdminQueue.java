@@ -261,7 +261,14 @@ public final class AdminQueue {
     String what =
         "%s did not complete within %d ms; %s"
             .formatted(AdminOpcode.name(p.opcode), nanos / 1_000_000, registers.describe());
-    return new NvmeTimeoutException(what + "; " + giveUp(p, what));
+    NvmeTimeoutException timeout = new NvmeTimeoutException(what + "; " + giveUp(p, what));
+    lock.lock();
+    try {
+      // What the reset has found: perhaps that the controller is gone.
+      return outOfService == null ? timeout : (NvmeException) timeout.initCause(outOfService);
+    } finally {
+      lock.unlock();
+    }
   }
 
   private NvmeException troubled(AdminRequest p) {

@@ -170,6 +170,9 @@ final class BringUp {
     if (cap.value() == -1 || alive().value() == Csts.GONE) {
       throw gone();
     }
+    if (cap.value() == 0 && version.value() == 0) {
+      throw new DeviceGoneException(failure("registers read zeros: no controller answers"));
+    }
     checkCap();
     return "NVMe %s, CAP %016Xh".formatted(version, cap.value());
   }

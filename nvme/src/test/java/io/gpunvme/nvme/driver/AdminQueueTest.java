@@ -13,12 +13,14 @@ import io.gpunvme.nvme.NvmeTimeoutException;
 import io.gpunvme.nvme.memory.DmaBuffer;
 import io.gpunvme.nvme.spec.AdminOpcode;
 import io.gpunvme.nvme.spec.AsyncEvent;
+import io.gpunvme.nvme.spec.Cap;
 import io.gpunvme.nvme.spec.Cns;
 import io.gpunvme.nvme.spec.Csts;
 import io.gpunvme.nvme.spec.IdentifyController;
 import io.gpunvme.nvme.spec.LogId;
 import io.gpunvme.nvme.spec.Sqe;
 import io.gpunvme.nvme.spec.StatusCode;
+import io.gpunvme.nvme.spec.Vs;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.time.Duration;
@@ -172,6 +174,22 @@ class AdminQueueTest {
     assertThatThrownBy(controller::pollEvents).isInstanceOf(DeviceGoneException.class);
     assertThatThrownBy(() -> controller.createQueuePair(3)).isInstanceOf(DeviceGoneException.class);
     assertThat((System.nanoTime() - start) / 1_000_000).isLessThan(200);
+  }
+
+  /** QEMU's bus where a device was unplugged; elsewhere there are ones. */
+  @Test
+  void zerosEverywhereAreNoControllerEither() {
+    fake.first = (sqe, data) -> identifyNever(sqe);
+    function.cap = new Cap(0);
+    function.version = new Vs(0);
+    function.status = (normal, reads) -> 0;
+    assertThatThrownBy(() -> controller.identify(Cns.CONTROLLER, 0))
+        .isInstanceOf(NvmeTimeoutException.class)
+        .hasMessageContainingAll("resetting the controller failed", "zeros")
+        .hasCauseInstanceOf(DeviceGoneException.class);
+    assertThatThrownBy(() -> controller.identify(Cns.CONTROLLER, 0))
+        .isInstanceOf(DeviceGoneException.class)
+        .hasMessageContaining("out of service");
   }
 
   @Test

@@ -16,6 +16,7 @@ import io.gpunvme.nvme.spec.Cap;
 import io.gpunvme.nvme.spec.Cc;
 import io.gpunvme.nvme.spec.Csts;
 import io.gpunvme.nvme.spec.Registers;
+import io.gpunvme.nvme.spec.Vs;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Consumer;
@@ -248,6 +249,17 @@ class BringUpTest {
     assertThatThrownBy(bringUp::run)
         .isInstanceOf(DeviceGoneException.class)
         .hasMessageContaining("PROBE");
+  }
+
+  /** A bus without a device behind it that reads as zeros. */
+  @Test
+  void nothingButZeros() {
+    function.cap = new Cap(0);
+    function.version = new Vs(0);
+    function.status = (normal, reads) -> 0;
+    assertThatThrownBy(bringUp::run)
+        .isInstanceOf(DeviceGoneException.class)
+        .hasMessageContainingAll("PROBE", "zeros");
   }
 
   @Test
