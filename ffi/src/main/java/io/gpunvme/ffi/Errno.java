@@ -25,6 +25,7 @@ public final class Errno {
   public static final int ENOTDIR = 20;
   public static final int EISDIR = 21;
   public static final int EINVAL = 22;
+  public static final int ENFILE = 23;
   public static final int EMFILE = 24;
   public static final int ENOTTY = 25;
   public static final int EFBIG = 27;
@@ -35,7 +36,9 @@ public final class Errno {
   public static final int EMSGSIZE = 90;
   public static final int EOPNOTSUPP = 95;
   public static final int EADDRINUSE = 98;
+  public static final int ECONNABORTED = 103;
   public static final int ECONNRESET = 104;
+  public static final int ENOBUFS = 105;
   public static final int ETIMEDOUT = 110;
   public static final int ECONNREFUSED = 111;
   public static final int EREMOTEIO = 121;

@@ -1,5 +1,7 @@
 package io.gpunvme.nvme.driver;
 
+import io.gpunvme.ffi.Errno;
+import io.gpunvme.ffi.PosixException;
 import io.gpunvme.nvme.pci.vfiouser.VfioUserFunction;
 import io.gpunvme.nvme.pci.vfiouser.VfioUserOptions;
 import io.gpunvme.nvme.sim.SimConfig;
@@ -9,6 +11,7 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.Objects;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
@@ -68,6 +71,8 @@ public final class ServedController implements AutoCloseable {
 
   /** Serves until its standard input ends. */
   public static void main(String[] args) throws IOException {
+    // Classes come from folders here, and cannot be loaded when no file may be opened.
+    Objects.requireNonNull(new PosixException("open", "a class", Errno.EMFILE).getMessage());
     try (SimulatedController controller = SimulatedController.create(SimConfig.parse(args[1]));
         VfioUserServer server = VfioUserServer.start(controller, Path.of(args[0]))) {
       System.out.println(READY);

@@ -9,7 +9,10 @@ import io.gpunvme.nvme.sim.SimulatedController;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -24,6 +27,10 @@ public final class VfioUserServer implements AutoCloseable {
   /** How long a client may take to answer, and to take what it is sent. */
   static final Duration PATIENCE = Duration.ofSeconds(5);
 
+  private static final Set<Integer> SHORTAGES =
+      Set.of(Errno.EMFILE, Errno.ENFILE, Errno.ENOMEM, Errno.ENOBUFS, Errno.ECONNABORTED);
+  private static final long RETRY_MILLIS = 100;
+
   private static final System.Logger LOG = System.getLogger("io.gpunvme.nvme.sim.serve");
 
   private final SimulatedController controller;
@@ -31,6 +38,10 @@ public final class VfioUserServer implements AutoCloseable {
   private final Thread thread;
   private final AtomicLong clients = new AtomicLong();
   private @Nullable ServerSession session;
+
+  /** The last client may still have the doorbells; used by the thread that serves. */
+  private boolean foul;
+
   private boolean closed;
 
   private VfioUserServer(SimulatedController controller, UnixListener listener) {
@@ -87,14 +98,51 @@ public final class VfioUserServer implements AutoCloseable {
 
   private void serve() {
     try {
-      Optional<UnixSocket> next = listener.accept();
+      Optional<UnixSocket> next = accept();
       while (next.isPresent()) {
         serve(next.get());
-        next = listener.accept();
+        next = accept();
       }
     } catch (RuntimeException e) {
-      LOG.log(System.Logger.Level.ERROR, "serving at " + listener.path() + " has ended", e);
+      tell(System.Logger.Level.ERROR, "serving at " + listener.path() + " has ended", e);
     }
+  }
+
+  /** The next client. While the system is short of something clients wait in the socket. */
+  private Optional<UnixSocket> accept() {
+    boolean told = false;
+    while (!isClosed()) {
+      try {
+        if (foul) {
+          controller.startOver();
+          foul = false;
+        }
+        return listener.accept();
+      } catch (PosixException e) {
+        if (!SHORTAGES.contains(e.errno())) {
+          throw e;
+        }
+        if (!told) {
+          tell(System.Logger.Level.WARNING, "clients have to wait", e);
+          told = true;
+        }
+        LockSupport.parkNanos(this, TimeUnit.MILLISECONDS.toNanos(RETRY_MILLIS));
+      }
+    }
+    return Optional.empty();
+  }
+
+  /** Telling may need what the system is short of: the Java library opens files for it. */
+  private static void tell(System.Logger.Level level, String what, Throwable why) {
+    try {
+      LOG.log(level, what, why);
+    } catch (RuntimeException | Error e) {
+      // Serving is more important.
+    }
+  }
+
+  private synchronized boolean isClosed() {
+    return closed;
   }
 
   private void serve(UnixSocket socket) {
@@ -111,8 +159,10 @@ public final class VfioUserServer implements AutoCloseable {
     try {
       String end = fresh.run();
       LOG.log(System.Logger.Level.DEBUG, "client {0}: {1}", number, end);
-    } catch (RuntimeException e) {
-      LOG.log(System.Logger.Level.ERROR, "client " + number, e);
+    } catch (RuntimeException | Error e) {
+      // One client's end is not the server's, whatever the reason.
+      foul = true;
+      tell(System.Logger.Level.ERROR, "client " + number, e);
     } finally {
       synchronized (this) {
         session = null;
