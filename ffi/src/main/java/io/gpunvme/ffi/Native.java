@@ -39,14 +39,18 @@ final class Native {
     return LINKER.downcallHandle(LINKER.defaultLookup().findOrThrow(name), type, CAPTURE_ERRNO);
   }
 
-  /** Like {@link #capturing}, for {@code f(a, b, ...)}: two named arguments, then variadic ones. */
+  /**
+   * Like {@link #capturing}, for {@code f(a, b, ...)}.
+   *
+   * @param named how many arguments have names; those behind them are variadic
+   */
   @SuppressWarnings("restricted")
-  static MethodHandle variadic(String name, FunctionDescriptor type) {
+  static MethodHandle variadic(String name, int named, FunctionDescriptor type) {
     return LINKER.downcallHandle(
         LINKER.defaultLookup().findOrThrow(name),
         type,
         CAPTURE_ERRNO,
-        Linker.Option.firstVariadicArg(2));
+        Linker.Option.firstVariadicArg(named));
   }
 
   /** Runs {@code call} once. */

@@ -75,11 +75,11 @@ public final class Posix {
   private static final long HUGETLBFS_MAGIC = 0x958458F6L;
 
   private static final MethodHandle OPEN =
-      Native.variadic("open", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_INT, JAVA_INT));
+      Native.variadic("open", 2, FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_INT, JAVA_INT));
   private static final MethodHandle CLOSE =
       Native.capturing("close", FunctionDescriptor.of(JAVA_INT, JAVA_INT));
   private static final MethodHandle FCNTL =
-      Native.variadic("fcntl", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT));
+      Native.variadic("fcntl", 2, FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT));
   private static final MethodHandle FLOCK =
       Native.capturing("flock", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT));
   private static final MethodHandle FTRUNCATE =
@@ -114,7 +114,7 @@ public final class Posix {
   private static final MethodHandle FSTATFS =
       Native.capturing("fstatfs", FunctionDescriptor.of(JAVA_INT, JAVA_INT, ADDRESS));
   private static final MethodHandle IOCTL =
-      Native.variadic("ioctl", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_LONG, ADDRESS));
+      Native.variadic("ioctl", 2, FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_LONG, ADDRESS));
 
   private static final int LOCK_SH = 1;
   private static final int LOCK_EX = 2;

@@ -267,6 +267,7 @@ final class IoUringTest {
     MethodHandle prctl =
         Native.variadic(
             "prctl",
+            2,
             FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_LONG, ADDRESS, JAVA_LONG, JAVA_LONG));
     // Load the number of the call; if it is io_uring_setup return the error, else allow.
     long[] program = {

@@ -258,7 +258,7 @@ final class BringUp {
               ADMIN_TRANSFER_BYTES,
               DataPointerMode.PRP,
               options.adminTimeout().toNanos());
-      pair = new QueuePair(spec, function, doorbells());
+      pair = new QueuePair(spec, function, doorbells(), function.poller());
       adminPair = pair;
     } else {
       pair.rebuild();

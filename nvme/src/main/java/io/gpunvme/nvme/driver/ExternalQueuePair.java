@@ -26,6 +26,7 @@ public final class ExternalQueuePair extends IoQueuePair {
   private final long sqBusAddress;
   private final long cqBusAddress;
   private final QueueRings rings;
+  private Runnable onClose = () -> {};
   private final AtomicInteger state = new AtomicInteger(State.BROKEN.ordinal());
 
   /**
@@ -139,9 +140,15 @@ public final class ExternalQueuePair extends IoQueuePair {
     state.compareAndSet(State.READY.ordinal(), State.BROKEN.ordinal());
   }
 
+  /** What is to be done when the pair is closed; set by who makes it. */
+  void onClose(Runnable action) {
+    onClose = action;
+  }
+
   @Override
   void close() {
     state.set(State.CLOSED.ordinal());
+    onClose.run();
   }
 
   @Override

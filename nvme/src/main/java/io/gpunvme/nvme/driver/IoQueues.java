@@ -3,8 +3,8 @@ package io.gpunvme.nvme.driver;
 import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.nvme.ProtocolException;
-import io.gpunvme.nvme.memory.BusMapper;
 import io.gpunvme.nvme.pci.Bar;
+import io.gpunvme.nvme.pci.PciFunction;
 import io.gpunvme.nvme.spec.AdminOpcode;
 import io.gpunvme.nvme.spec.Cap;
 import io.gpunvme.nvme.spec.Registers;
@@ -23,7 +23,7 @@ final class IoQueues {
   private static final int PHYSICALLY_CONTIGUOUS = 1;
 
   private final AdminQueue admin;
-  private final BusMapper mapper;
+  private final PciFunction function;
   private final Bar bar;
   private final Cap cap;
   private final long timeoutNanos;
@@ -35,9 +35,9 @@ final class IoQueues {
   /** Why {@link #limit} is 0, if it is. */
   private String noneReason = "none were requested yet";
 
-  IoQueues(AdminQueue admin, BusMapper mapper, Bar bar, Cap cap, ControllerOptions options) {
+  IoQueues(AdminQueue admin, PciFunction function, Bar bar, Cap cap, ControllerOptions options) {
     this.admin = admin;
-    this.mapper = mapper;
+    this.function = function;
     this.bar = bar;
     this.cap = cap;
     this.timeoutNanos = options.recoveryTimeout().toNanos();
@@ -100,13 +100,17 @@ final class IoQueues {
           "queues of %d and %d entries, but the controller takes at most %d (CAP.MQES)"
               .formatted(wanted.sqSize(), wanted.cqSize(), entries));
     }
-    return add(new QueuePair(wanted.withQid(freeQid()), mapper, mapped));
+    return add(new QueuePair(wanted.withQid(freeQid()), function, mapped, function.poller()));
   }
 
   /** Makes the controller use rings that somebody else drives. */
   ExternalQueuePair create(QueueRings rings, int pageSize) {
     requireDoorbells();
-    return add(new ExternalQueuePair(freeQid(), cap.dstrd(), pageSize, maxEntries(), rings));
+    ExternalQueuePair pair =
+        new ExternalQueuePair(freeQid(), cap.dstrd(), pageSize, maxEntries(), rings);
+    // Its initiator only stores. Before the controller knows the pair, and until it is closed.
+    pair.onClose(function.poller().keepAwake());
+    return add(pair);
   }
 
   private MemorySegment requireDoorbells() {

@@ -9,6 +9,7 @@ import io.gpunvme.nvme.NvmeStatusException;
 import io.gpunvme.nvme.memory.BusMapper;
 import io.gpunvme.nvme.memory.BusRange;
 import io.gpunvme.nvme.memory.DataPointerBuilder;
+import io.gpunvme.nvme.pci.DoorbellPoller;
 import io.gpunvme.nvme.spec.Cqe;
 import io.gpunvme.nvme.spec.Registers;
 import io.gpunvme.nvme.spec.Sqe;
@@ -54,8 +55,9 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
 
   /**
    * @param doorbells the mapped BAR0 from offset 1000h on, long enough for this queue's doorbells
+   * @param poller of the doorbells
    */
-  QueuePair(QueuePairSpec spec, BusMapper mapper, MemorySegment doorbells) {
+  QueuePair(QueuePairSpec spec, BusMapper mapper, MemorySegment doorbells, DoorbellPoller poller) {
     this.spec = spec;
     this.depth = spec.depth();
     this.memory = new QueueMemory(spec, mapper);
@@ -64,7 +66,7 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
     this.slots = new CommandSlots(state, depth);
     long sqDoorbell = Registers.sqTailDoorbell(spec.qid(), spec.dstrd()) - Registers.DOORBELLS;
     long cqDoorbell = Registers.cqHeadDoorbell(spec.qid(), spec.dstrd()) - Registers.DOORBELLS;
-    this.submission = new SubmissionRing(state, doorbells, sqDoorbell, spec.sqSize());
+    this.submission = new SubmissionRing(state, doorbells, sqDoorbell, poller, spec.sqSize());
     this.completion = new CompletionRing(state, memory.cq(), doorbells, cqDoorbell, spec.qid());
     this.dataPointers = memory.dataPointers();
     setInt(state, QueuePairLayout.QID, spec.qid());

@@ -4,6 +4,7 @@ import static io.gpunvme.nvme.driver.QueuePairLayout.getInt;
 import static io.gpunvme.nvme.driver.QueuePairLayout.increment;
 import static io.gpunvme.nvme.driver.QueuePairLayout.setInt;
 
+import io.gpunvme.nvme.pci.DoorbellPoller;
 import io.gpunvme.nvme.pci.Mmio;
 import io.gpunvme.nvme.spec.Sqe;
 import java.lang.foreign.MemorySegment;
@@ -16,17 +17,25 @@ final class SubmissionRing {
   private final MemorySegment state;
   private final MemorySegment doorbells;
   private final long doorbell;
+  private final DoorbellPoller poller;
   private final int size;
 
   /**
    * @param state in the layout of {@link QueuePairLayout}
    * @param doorbell offset of the tail doorbell in {@code doorbells}
+   * @param poller of the doorbells
    * @param size entries
    */
-  SubmissionRing(MemorySegment state, MemorySegment doorbells, long doorbell, int size) {
+  SubmissionRing(
+      MemorySegment state,
+      MemorySegment doorbells,
+      long doorbell,
+      DoorbellPoller poller,
+      int size) {
     this.state = state;
     this.doorbells = doorbells;
     this.doorbell = doorbell;
+    this.poller = poller;
     this.size = size;
   }
 
@@ -60,5 +69,6 @@ final class SubmissionRing {
     // The controller is the other side: the store's fence orders the SQEs before the doorbell it
     // polls or that reaches it over PCIe.
     Mmio.store32(doorbells, doorbell, tail);
+    poller.rang();
   }
 }

@@ -34,6 +34,11 @@ public interface PciFunction extends BusMapper, AutoCloseable {
     return false;
   }
 
+  /** Who polls them, to be told of each store; a device needs nobody to tell it. */
+  default DoorbellPoller poller() {
+    return DoorbellPoller.TIRELESS;
+  }
+
   /** Function-level reset: everything volatile in the device returns to its power-on state. */
   void reset();
 

@@ -6,8 +6,9 @@ import java.util.concurrent.locks.LockSupport;
  * How a worker's thread waits when a pass found nothing to do: it spins, then yields, then sleeps,
  * the longer the longer nothing has happened. One thread.
  *
- * <p>Nothing can wake it: a doorbell is a store to memory. So the first command after a quiet time
- * waits for a sleep to end, and sleeps are short beside the quiet time before them.
+ * <p>Nothing wakes it, since a doorbell is a store to memory ({@link SharedSleep} is for hosts that
+ * can do more). So the first command after a quiet time waits for a sleep to end, and sleeps are
+ * short beside the quiet time before them.
  */
 final class IdleStrategy {
   private static final long SPIN_NANOS = 20_000;

@@ -1,10 +1,15 @@
 package io.gpunvme.nvme.sim;
 
+import java.util.Arrays;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.BooleanSupplier;
+import java.util.function.Predicate;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Lets the workers of a quiet controller sleep while one of them, worker 0, looks at everybody's
- * doorbells: waking up is what a quiet worker costs, and one that wakes up is enough.
+ * doorbells: waking up is what a quiet worker costs, and one that wakes up is enough. With a host
+ * that wakes it ({@link SharedSleep}) worker 0 sleeps too.
  */
 final class IdleWatch {
   /** While worker 0 is busy it looks this often, ns. */
@@ -13,6 +18,15 @@ final class IdleWatch {
   private final Worker[] workers;
   private final AtomicInteger sleepers = new AtomicInteger();
   private long looked;
+
+  /** Where worker 0 sleeps; guarded by this. */
+  private @Nullable SharedSleep bed;
+
+  /** Whether it is there now; guarded by this. */
+  private boolean lying;
+
+  // Written under the monitor.
+  private volatile boolean prepared;
 
   /**
    * @param workers all of them; filled by whoever makes this
@@ -50,6 +64,91 @@ final class IdleWatch {
       Worker w = workers[i];
       if (w.isAsleep() && w.isRung()) {
         w.wake();
+      }
+    }
+  }
+
+  // ---- worker 0
+
+  /** Where worker 0 may sleep from now on; null: nowhere. Returns when it has left the last one. */
+  synchronized void bed(@Nullable SharedSleep fresh) {
+    boolean interrupted = false;
+    while (lying) {
+      wake();
+      try {
+        wait();
+      } catch (InterruptedException e) {
+        interrupted = true;
+      }
+    }
+    bed = fresh;
+    prepared = fresh != null;
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  /**
+   * By worker 0's thread when nothing has happened for long and nothing is due: sleeps until it is
+   * woken, or for a while.
+   *
+   * @param mayStay whether nothing has happened meanwhile that this does not know of
+   */
+  Sleep sleepUntilWoken(BooleanSupplier mayStay) {
+    // Hosts wake nobody when they free entries of a completion queue.
+    if (!prepared || !othersSleep() || any(Worker::holdsBack)) {
+      return Sleep.NONE;
+    }
+    SharedSleep there = lieDown();
+    if (there == null) {
+      return Sleep.NONE;
+    }
+    try {
+      // A doorbell that rang before the host could know that we sleep.
+      boolean stay = mayStay.getAsBoolean() && !any(Worker::isRung);
+      return stay && !there.await(Worker.LONGEST_SLEEP_NANOS) ? Sleep.OVER : Sleep.WOKEN;
+    } finally {
+      getUp(there);
+    }
+  }
+
+  /** What became of a wish to sleep. */
+  enum Sleep {
+    /** It was not allowed. */
+    NONE,
+    /** Nobody has disturbed it. */
+    OVER,
+    /** Somebody has rung, or has done something else. */
+    WOKEN
+  }
+
+  private boolean othersSleep() {
+    return Arrays.stream(workers).skip(1).allMatch(Worker::isAsleep);
+  }
+
+  private boolean any(Predicate<Worker> is) {
+    return Arrays.stream(workers).anyMatch(is);
+  }
+
+  private synchronized @Nullable SharedSleep lieDown() {
+    SharedSleep there = bed;
+    lying = there != null && there.lieDown();
+    return lying ? there : null;
+  }
+
+  private synchronized void getUp(SharedSleep there) {
+    there.getUp();
+    lying = false;
+    notifyAll();
+  }
+
+  /** Worker 0 has something to do, or somebody whom it watches. By any thread. */
+  void wake() {
+    if (prepared) {
+      synchronized (this) {
+        if (lying && bed != null) {
+          bed.wake();
+        }
       }
     }
   }

@@ -40,6 +40,7 @@ final class RegisterBar implements BarTarget {
       registers.write((int) offset, value);
     } else if (offset - Registers.DOORBELLS < doorbells.memory().byteSize()) {
       doorbells.write(offset - Registers.DOORBELLS, value);
+      controller.wake();
     }
   }
 

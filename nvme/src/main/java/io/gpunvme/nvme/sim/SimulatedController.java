@@ -281,6 +281,19 @@ public final class SimulatedController implements PciFunction {
   }
 
   /**
+   * How the workers sleep when they are quiet; null: as long as a timer lets them. Returns when
+   * they do not use the last one any more.
+   */
+  public void sharedSleep(@Nullable SharedSleep sleep) {
+    idleWatch.bed(sleep);
+  }
+
+  /** Ends the workers' sleep, if they sleep until somebody wakes them. */
+  public void wake() {
+    idleWatch.wake();
+  }
+
+  /**
    * Masks or unmasks a vector of MSI-X for a host that keeps the table itself; unlike a write to
    * the table also while memory space is off.
    *

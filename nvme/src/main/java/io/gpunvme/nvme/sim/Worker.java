@@ -18,7 +18,7 @@ final class Worker {
   private static final long MIN_SCRATCH = 64 << 10;
 
   /** Of a worker that somebody else wakes. */
-  private static final long LONGEST_SLEEP_NANOS = 200_000_000;
+  static final long LONGEST_SLEEP_NANOS = 200_000_000;
 
   private static final SubmissionQueue[] NO_SQS = {};
   private static final CompletionQueue[] NO_CQS = {};
@@ -222,6 +222,9 @@ final class Worker {
 
   /** Ends a sleep of this worker's thread. */
   void wake() {
+    if (index == 0) {
+      controller.idleWatch().wake();
+    }
     LockSupport.unpark(thread);
   }
 
@@ -253,10 +256,20 @@ final class Worker {
     }
   }
 
+  /** Whether completions wait for the host to free entries of their queue. */
+  boolean holdsBack() {
+    lock.lock();
+    try {
+      return Arrays.stream(cqs).anyMatch(CompletionQueue::holdsBack);
+    } finally {
+      lock.unlock();
+    }
+  }
+
   /** Ends the thread and waits for it, unless it is the caller. */
   void stop() {
     stopped = true;
-    LockSupport.unpark(thread);
+    wake();
     boolean interrupted = false;
     while (thread.isAlive() && thread != Thread.currentThread()) {
       try {
@@ -287,6 +300,22 @@ final class Worker {
     }
   }
 
+  /** After a long quiet time: sleeps as long as it may, if it may. */
+  private boolean sleep(IdleStrategy idle) {
+    if (index > 0) {
+      controller.idleWatch().sleep(this);
+      return true;
+    }
+    return switch (controller.idleWatch().sleepUntilWoken(() -> !stopped)) {
+      case NONE -> false;
+      case OVER -> true;
+      case WOKEN -> {
+        idle.busy();
+        yield true;
+      }
+    };
+  }
+
   private void run() {
     IdleStrategy idle = new IdleStrategy();
     while (!stopped) {
@@ -298,10 +327,10 @@ final class Worker {
         if (work > 0) {
           idle.busy();
         } else if (!needed) {
+          asleep = true;
           park(); // until a queue is added
-        } else if (index > 0 && idle.isLong(now, neededIn)) {
-          controller.idleWatch().sleep(this);
-        } else {
+          asleep = false;
+        } else if (!idle.isLong(now, neededIn) || !sleep(idle)) {
           idle.rest(now, neededIn);
         }
       } catch (InternalError e) {

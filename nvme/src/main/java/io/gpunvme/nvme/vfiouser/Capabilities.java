@@ -17,15 +17,17 @@ import java.util.Optional;
  * @param minor the lower one of both ends counts
  * @param maxDescriptors with one message, at least 1
  * @param maxTransfer bytes of data in one message, at least 4096
+ * @param sleep whether it knows {@link SleepRegion}
  */
-public record Capabilities(int major, int minor, int maxDescriptors, long maxTransfer) {
+public record Capabilities(
+    int major, int minor, int maxDescriptors, long maxTransfer, boolean sleep) {
   private static final long LEAST_TRANSFER = 4096;
   private static final int NUMBERS = 4;
 
   /** Ours. */
   public static Capabilities ours(int maxDescriptors) {
     return new Capabilities(
-        Protocol.MAJOR, Protocol.MINOR, maxDescriptors, Protocol.DEFAULT_MAX_TRANSFER);
+        Protocol.MAJOR, Protocol.MINOR, maxDescriptors, Protocol.DEFAULT_MAX_TRANSFER, true);
   }
 
   /**
@@ -43,6 +45,7 @@ public record Capabilities(int major, int minor, int maxDescriptors, long maxTra
     int textBytes = payload.remaining() - NUMBERS;
     int descriptors = Protocol.DEFAULT_MAX_FDS;
     long transfer = Protocol.DEFAULT_MAX_TRANSFER;
+    boolean sleep = false;
     if (textBytes > 0) {
       byte[] text = new byte[textBytes];
       payload.get(at + NUMBERS, text);
@@ -52,8 +55,9 @@ public record Capabilities(int major, int minor, int maxDescriptors, long maxTra
       JsonObject all = object(new String(text, 0, textBytes - 1, StandardCharsets.UTF_8));
       descriptors = (int) number(all, "max_msg_fds", descriptors, 1, Integer.MAX_VALUE);
       transfer = number(all, "max_data_xfer_size", transfer, LEAST_TRANSFER, Long.MAX_VALUE);
+      sleep = new JsonPrimitive(true).equals(all.get(SleepRegion.CAPABILITY));
     }
-    return new Capabilities(major, minor, descriptors, transfer);
+    return new Capabilities(major, minor, descriptors, transfer, sleep);
   }
 
   private static JsonObject object(String text) {
@@ -102,6 +106,9 @@ public record Capabilities(int major, int minor, int maxDescriptors, long maxTra
     JsonObject capabilities = new JsonObject();
     capabilities.addProperty("max_msg_fds", maxDescriptors);
     capabilities.addProperty("max_data_xfer_size", maxTransfer);
+    if (sleep) {
+      capabilities.addProperty(SleepRegion.CAPABILITY, true);
+    }
     if (maxMaps > 0) {
       capabilities.addProperty("pgsizes", 4096);
       capabilities.addProperty("max_dma_maps", maxMaps);

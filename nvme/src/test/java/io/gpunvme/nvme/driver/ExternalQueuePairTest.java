@@ -276,6 +276,28 @@ class ExternalQueuePairTest {
     assertThat(second.state()).isEqualTo(State.CLOSED);
   }
 
+  /** Its initiator tells nobody that it has rung. */
+  @Test
+  void thePollerStaysAwakeWhileThereIsAPair() {
+    ExternalQueuePair pair = controller.createExternalQueuePair(rings(8, 8));
+    assertThat(function.poller.silent).isEqualTo(1);
+    ExternalQueuePair other = controller.createExternalQueuePair(rings(8, 8));
+    assertThat(function.poller.silent).isEqualTo(2);
+    assertThat(controller.recover(pair).recovered()).isTrue();
+    assertThat(function.poller.silent).isEqualTo(2);
+    controller.deleteExternalQueuePair(pair);
+    controller.deleteExternalQueuePair(pair);
+    assertThat(function.poller.silent).isEqualTo(1);
+    refused = AdminOpcode.CREATE_IO_SQ;
+    HostRings more = rings(8, 8);
+    assertThatThrownBy(() -> controller.createExternalQueuePair(more))
+        .isInstanceOf(NvmeStatusException.class);
+    assertThat(function.poller.silent).isEqualTo(1);
+    controller.close();
+    assertThat(function.poller.silent).isZero();
+    assertThat(other.state()).isEqualTo(State.CLOSED);
+  }
+
   @Test
   void noQueuesAtAll() {
     controller.close();

@@ -5,6 +5,7 @@ import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.memory.BusRange;
 import io.gpunvme.nvme.pci.Bar;
 import io.gpunvme.nvme.pci.ConfigSpace;
+import io.gpunvme.nvme.pci.DoorbellPoller;
 import io.gpunvme.nvme.pci.PciFunction;
 import io.gpunvme.nvme.spec.Aqa;
 import io.gpunvme.nvme.spec.Cap;
@@ -44,6 +45,9 @@ final class FakeFunction implements PciFunction {
   private final int[] config = new int[64];
   private final FakeAdmin admin = new FakeAdmin(this);
   private int cstsReads;
+
+  /** Who is told of doorbells. */
+  final ToldPoller poller = new ToldPoller();
 
   /** CC values in the order written. */
   final List<Cc> ccWrites = new CopyOnWriteArrayList<>();
@@ -197,6 +201,11 @@ final class FakeFunction implements PciFunction {
   @Override
   public int addressBits() {
     return 64;
+  }
+
+  @Override
+  public DoorbellPoller poller() {
+    return poller;
   }
 
   @Override

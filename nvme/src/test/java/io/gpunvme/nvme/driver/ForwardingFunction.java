@@ -5,6 +5,7 @@ import io.gpunvme.nvme.memory.HostMemory;
 import io.gpunvme.nvme.memory.RemoteMemory;
 import io.gpunvme.nvme.pci.Bar;
 import io.gpunvme.nvme.pci.ConfigSpace;
+import io.gpunvme.nvme.pci.DoorbellPoller;
 import io.gpunvme.nvme.pci.PciFunction;
 import java.lang.foreign.MemorySegment;
 
@@ -34,6 +35,16 @@ class ForwardingFunction implements PciFunction {
   @Override
   public int addressBits() {
     return function.addressBits();
+  }
+
+  @Override
+  public boolean polled() {
+    return function.polled();
+  }
+
+  @Override
+  public DoorbellPoller poller() {
+    return function.poller();
   }
 
   @Override

@@ -7,6 +7,7 @@ import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.nvme.NvmeStatusException;
 import io.gpunvme.nvme.memory.BusMapper;
 import io.gpunvme.nvme.memory.FakeBus;
+import io.gpunvme.nvme.pci.DoorbellPoller;
 import io.gpunvme.nvme.spec.Cns;
 import io.gpunvme.nvme.spec.Cqe;
 import io.gpunvme.nvme.spec.IoOpcode;
@@ -48,7 +49,8 @@ class HostileCompletionTest {
     QueuePairSpec spec =
         new QueuePairSpec(QID, 16, 32, 15, 0, 4096, 4096, DataPointerMode.PRP, 1_000_000_000);
     try (Arena arena = Arena.ofConfined();
-        QueuePair queue = new QueuePair(spec, mapper, arena.allocate(4096, 4096))) {
+        QueuePair queue =
+            new QueuePair(spec, mapper, arena.allocate(4096, 4096), DoorbellPoller.TIRELESS)) {
       MemorySegment cq = mapped.getFirst().asSlice(queue.cqBusAddress() - queue.sqBusAddress());
       scribble(queue, cq, new SplittableRandom(seed), "seed " + seed);
       assertThat(queue.completed() + queue.stale() + queue.unknown()).isEqualTo(ENTRIES);

@@ -3,6 +3,7 @@ package io.gpunvme.nvme.driver;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.gpunvme.nvme.memory.FakeBus;
+import io.gpunvme.nvme.pci.DoorbellPoller;
 import io.gpunvme.nvme.spec.Cqe;
 import io.gpunvme.nvme.spec.IoOpcode;
 import io.gpunvme.nvme.spec.StatusCode;
@@ -29,7 +30,8 @@ class QueuePairBatchTest {
             mapped.add(memory);
             return bus.map(memory);
           },
-          arena.allocate(4096, 4096));
+          arena.allocate(4096, 4096),
+          DoorbellPoller.TIRELESS);
 
   @AfterEach
   void free() {

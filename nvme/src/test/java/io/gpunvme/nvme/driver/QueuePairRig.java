@@ -17,6 +17,7 @@ abstract class QueuePairRig {
   final FakeBus bus = new FakeBus(false);
   final Arena arena = Arena.ofConfined();
   final MemorySegment doorbells = arena.allocate(4096, 4096);
+  final ToldPoller poller = new ToldPoller();
   final List<String> seen = new ArrayList<>();
   final CompletionSink sink =
       (queue, slot, status) ->
@@ -48,7 +49,8 @@ abstract class QueuePairRig {
               mapped.add(memory);
               return bus.map(memory);
             },
-            doorbells);
+            doorbells,
+            poller);
     open.add(queue);
     sq = mapped.getFirst();
     cq = sq.asSlice(queue.cqBusAddress() - queue.sqBusAddress());

@@ -10,6 +10,8 @@ import io.gpunvme.nvme.spec.IoOpcode;
 import io.gpunvme.nvme.spec.Sqe;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -44,6 +46,25 @@ class QueuePairTest extends QueuePairRig {
       assertThat(queue.nsid(slot)).isEqualTo(9);
       assertThat(queue.slba(slot)).isEqualTo(0x1_2345_6789L);
     }
+  }
+
+  @Test
+  void thePollerIsToldAfterTheTailIsStored() {
+    QueuePair queue = queue(8, 8, 7);
+    List<Integer> tails = new ArrayList<>();
+    poller.onRang = () -> tails.add(sqDoorbell());
+    queue.ring();
+    int first = submit(queue, 1);
+    submit(queue, 2);
+    assertThat(poller.rang).as("nothing rung yet").isZero();
+    queue.ring();
+    queue.ring();
+    submit(queue, 3);
+    queue.ring();
+    assertThat(tails).containsExactly(2, 3);
+    post(queue, queue.cid(first), 0, 0);
+    assertThat(queue.poll(sink)).isEqualTo(1);
+    assertThat(poller.rang).as("free entries of the completion queue are no news").isEqualTo(2);
   }
 
   @Test

@@ -10,6 +10,7 @@ import io.gpunvme.nvme.memory.BusRange;
 import io.gpunvme.nvme.memory.HostMemory;
 import io.gpunvme.nvme.pci.Bar;
 import io.gpunvme.nvme.pci.ConfigSpace;
+import io.gpunvme.nvme.pci.DoorbellPoller;
 import io.gpunvme.nvme.pci.FileConfigSpace;
 import io.gpunvme.nvme.pci.HugePages;
 import io.gpunvme.nvme.pci.MappedBar;
@@ -20,10 +21,12 @@ import io.gpunvme.nvme.vfiouser.Connection;
 import io.gpunvme.nvme.vfiouser.Message;
 import io.gpunvme.nvme.vfiouser.Protocol;
 import io.gpunvme.nvme.vfiouser.RefusedException;
+import io.gpunvme.nvme.vfiouser.SleepRegion;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -50,6 +53,7 @@ public final class VfioUserFunction implements PciFunction {
   private final Requests requests;
   private final ClientMemory memory;
   private final HugePages hugePages = new HugePages();
+  private final @Nullable ServerSleep sleep;
   private final @Nullable MappedBar[] bars = new MappedBar[Protocol.BARS];
   private final boolean messages;
   private final boolean resets;
@@ -63,11 +67,12 @@ public final class VfioUserFunction implements PciFunction {
     this.requests = new Requests(connection, name, options.timeout(), memory::answer);
     requests.start();
     try {
-      negotiate();
+      Capabilities server = negotiate();
       resets = (deviceFlags() & Protocol.DEVICE_RESETS) != 0;
       for (int i = 0; i < Protocol.BARS; i++) {
         bars[i] = bar(i, RegionInfo.ask(requests, i));
       }
+      sleep = server.sleep() ? sleep() : null;
       config = configSpace(RegionInfo.ask(requests, Protocol.REGION_CONFIG));
       // It is as the last client left it.
       reset();
@@ -125,7 +130,7 @@ public final class VfioUserFunction implements PciFunction {
     };
   }
 
-  private void negotiate() {
+  private Capabilities negotiate() {
     Capabilities ours = Capabilities.ours(MOST_DESCRIPTORS);
     try (Message answer = requests.call(Command.VERSION, ours.payload(0))) {
       Capabilities theirs = Capabilities.parse(answer.payload());
@@ -134,6 +139,7 @@ public final class VfioUserFunction implements PciFunction {
             "%s speaks version %d.%d of vfio-user; this is %d.%d"
                 .formatted(name, theirs.major(), theirs.minor(), Protocol.MAJOR, Protocol.MINOR));
       }
+      return theirs;
     } catch (DeviceGoneException e) {
       throw new DeviceGoneException(
           e.getMessage() + "; a server has one client at a time: end the other one first");
@@ -167,6 +173,18 @@ public final class VfioUserFunction implements PciFunction {
             info.parts(),
             new RegionAccess(requests, index),
             0);
+  }
+
+  private ServerSleep sleep() {
+    RegionInfo info = RegionInfo.ask(requests, SleepRegion.INDEX);
+    List<MappedBar.Part> parts = info.parts();
+    if (parts.size() != 1
+        || parts.getFirst().offset() != 0
+        || parts.getFirst().mapping().segment().byteSize() != SleepRegion.BYTES) {
+      parts.forEach(p -> p.mapping().close());
+      throw requests.breach("region " + SleepRegion.INDEX + " is not one page to be mapped");
+    }
+    return new ServerSleep(parts.getFirst());
   }
 
   private ConfigSpace configSpace(RegionInfo info) {
@@ -214,6 +232,11 @@ public final class VfioUserFunction implements PciFunction {
   @Override
   public boolean polled() {
     return true;
+  }
+
+  @Override
+  public DoorbellPoller poller() {
+    return sleep == null ? DoorbellPoller.TIRELESS : sleep.known();
   }
 
   @Override
@@ -281,6 +304,9 @@ public final class VfioUserFunction implements PciFunction {
 
   private void release() {
     requests.close();
+    if (sleep != null) {
+      sleep.close();
+    }
     for (MappedBar bar : bars) {
       if (bar != null) {
         bar.close();

@@ -11,6 +11,7 @@ import io.gpunvme.nvme.spec.Registers;
 import io.gpunvme.nvme.vfiouser.Message;
 import io.gpunvme.nvme.vfiouser.Protocol;
 import io.gpunvme.nvme.vfiouser.RefusedException;
+import io.gpunvme.nvme.vfiouser.SleepRegion;
 import java.nio.ByteBuffer;
 import org.jspecify.annotations.Nullable;
 
@@ -24,6 +25,7 @@ final class DeviceRegions {
 
   private final SimulatedController controller;
   private final @Nullable Bar[] bars = new Bar[Protocol.BARS];
+  private @Nullable ClientSleep sleep;
 
   DeviceRegions(SimulatedController controller) {
     this.controller = controller;
@@ -34,6 +36,15 @@ final class DeviceRegions {
         // There is none of this number.
       }
     }
+  }
+
+  /** The client knows {@link SleepRegion}: it is there from now on. */
+  void sleep(ClientSleep page) {
+    sleep = page;
+  }
+
+  private int count() {
+    return sleep == null ? Protocol.REGIONS : SleepRegion.INDEX + 1;
   }
 
   private static ByteBuffer checked(Message message, int least) {
@@ -55,7 +66,7 @@ final class DeviceRegions {
         Protocol.payload(Protocol.DEVICE_INFO_BYTES)
             .putInt(Protocol.DEVICE_INFO_BYTES)
             .putInt(Protocol.DEVICE_RESETS | Protocol.DEVICE_PCI)
-            .putInt(Protocol.REGIONS)
+            .putInt(count())
             .putInt(Protocol.IRQ_TYPES)
             .flip());
   }
@@ -64,11 +75,17 @@ final class DeviceRegions {
     ByteBuffer asked = checked(message, Protocol.REGION_INFO_BYTES);
     long room = Integer.toUnsignedLong(asked.getInt(0));
     int index = asked.getInt(8);
-    if (index < 0 || index >= Protocol.REGIONS) {
+    if (index < 0 || index >= count()) {
       throw refused(message, Errno.EINVAL);
     }
     long size = size(index);
     int flags = size == 0 ? 0 : Protocol.REGION_READ | Protocol.REGION_WRITE;
+    ClientSleep page = sleep;
+    if (page != null && index == SleepRegion.INDEX) {
+      ByteBuffer answer =
+          info(Protocol.REGION_INFO_BYTES, flags | Protocol.REGION_MMAP, index, 0, size).flip();
+      return new Answer(answer, page.fd());
+    }
     if (index != 0) {
       return Answer.of(info(Protocol.REGION_INFO_BYTES, flags, index, 0, size).flip());
     }
@@ -115,6 +132,9 @@ final class DeviceRegions {
     if (index == Protocol.REGION_CONFIG) {
       return CONFIG_BYTES;
     }
+    if (index == SleepRegion.INDEX) {
+      return sleep == null ? 0 : SleepRegion.BYTES;
+    }
     Bar bar = index < bars.length ? bars[index] : null;
     return bar == null ? 0 : bar.size();
   }
@@ -124,7 +144,7 @@ final class DeviceRegions {
     int bytes = 4 * Integer.BYTES;
     ByteBuffer asked = checked(message, bytes);
     int index = asked.getInt(8);
-    if (index < 0 || index >= Protocol.REGIONS) {
+    if (index < 0 || index >= count()) {
       throw refused(message, Errno.EINVAL);
     }
     return Answer.of(
@@ -187,7 +207,7 @@ final class DeviceRegions {
     long offset = asked.getLong(0);
     int index = asked.getInt(8);
     long count = Integer.toUnsignedLong(asked.getInt(12));
-    boolean known = index >= 0 && index < Protocol.REGIONS;
+    boolean known = index >= 0 && index < count();
     long size = known ? size(index) : 0;
     if (count == 0 || offset < 0 || count > size || offset > size - count) {
       throw refused(message, Errno.EINVAL);
@@ -197,7 +217,8 @@ final class DeviceRegions {
 
   /** Registers are read and written by 4 or 8 bytes. */
   private Bar bar(Message message, ByteBuffer asked, int offset, int count) {
-    Bar bar = bars[asked.getInt(8)];
+    int index = asked.getInt(8);
+    Bar bar = index < bars.length ? bars[index] : null;
     boolean width = count == Integer.BYTES || count == Long.BYTES;
     if (bar == null || !width || offset % count != 0) {
       throw refused(message, Errno.EINVAL);

@@ -41,6 +41,7 @@ final class ServerSession {
   private final DeviceRegions regions;
   private final ClientMaps maps;
   private final IrqTable irqs;
+  private @Nullable ClientSleep sleep;
   private final BlockingQueue<Optional<Message>> commands = new ArrayBlockingQueue<>(BACKLOG);
   private final Thread receiver;
   private @Nullable Capabilities client;
@@ -111,9 +112,18 @@ final class ServerSession {
       controller.startOver();
     } finally {
       controller.interruptSink(InterruptSink.NONE);
+      endSleep();
       maps.close();
       irqs.close();
       connection.close();
+    }
+  }
+
+  private void endSleep() {
+    ClientSleep begun = sleep;
+    if (begun != null) {
+      controller.sharedSleep(null);
+      begun.close();
     }
   }
 
@@ -141,6 +151,8 @@ final class ServerSession {
   }
 
   private void sort(Message message) throws InterruptedException {
+    // Whatever it asks, workers may have to do with it: they need not hear of it last.
+    controller.wake();
     if (message.isReply()) {
       exchange.answered(message);
     } else if (message.isCommand()) {
@@ -207,8 +219,15 @@ final class ServerSession {
     }
     client = theirs;
     int minor = Math.min(theirs.minor(), Protocol.MINOR);
+    if (theirs.sleep()) {
+      ClientSleep begun = new ClientSleep();
+      sleep = begun;
+      regions.sleep(begun);
+      controller.sharedSleep(begun);
+    }
     Capabilities ours =
-        new Capabilities(Protocol.MAJOR, minor, MOST_DESCRIPTORS, Protocol.DEFAULT_MAX_TRANSFER);
+        new Capabilities(
+            Protocol.MAJOR, minor, MOST_DESCRIPTORS, Protocol.DEFAULT_MAX_TRANSFER, theirs.sleep());
     return Answer.of(ours.payload(ClientMaps.MOST));
   }
 

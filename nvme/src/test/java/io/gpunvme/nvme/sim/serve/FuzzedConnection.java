@@ -7,9 +7,11 @@ import io.gpunvme.nvme.ProtocolException;
 import io.gpunvme.nvme.pci.ConfigSpace;
 import io.gpunvme.nvme.spec.Registers;
 import io.gpunvme.nvme.spec.Sqe;
+import io.gpunvme.nvme.vfiouser.Capabilities;
 import io.gpunvme.nvme.vfiouser.Command;
 import io.gpunvme.nvme.vfiouser.Message;
 import io.gpunvme.nvme.vfiouser.Protocol;
+import io.gpunvme.nvme.vfiouser.SleepRegion;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
@@ -98,7 +100,8 @@ final class FuzzedConnection {
   /** Sends up to so many messages; how many it were. */
   int run(Path socket, int messages) {
     boolean greeted = random.nextInt(20) != 0;
-    client = greeted ? RawClient.greeted(socket) : RawClient.connect(socket);
+    Capabilities ours = new Capabilities(0, 1, 16, 1 << 20, random.nextBoolean());
+    client = greeted ? RawClient.greeted(socket, ours) : RawClient.connect(socket);
     int sent = 0;
     RawNvme nvme = null;
     try {
@@ -292,7 +295,7 @@ final class FuzzedConnection {
       case Command.DMA_MAP -> map();
       case Command.DMA_UNMAP -> unmap();
       case Command.DEVICE_GET_REGION_INFO ->
-          RawClient.regionInfo(random.nextBoolean() ? 4096 : 32, random.nextInt(10));
+          RawClient.regionInfo(random.nextBoolean() ? 4096 : 32, random.nextInt(11));
       case Command.DEVICE_GET_INFO, Command.DEVICE_GET_IRQ_INFO, Command.DEVICE_GET_REGION_IO_FDS ->
           RawClient.ints(16, 0, random.nextInt(6), 0);
       case Command.DEVICE_SET_IRQS -> irqs();
@@ -333,7 +336,7 @@ final class FuzzedConnection {
   }
 
   private ByteBuffer access(boolean write) {
-    int region = random.nextInt(3) == 0 ? random.nextInt(9) : random.nextBoolean() ? 0 : 7;
+    int region = random.nextInt(3) == 0 ? random.nextInt(10) : random.nextBoolean() ? 0 : 7;
     int count = random.nextBoolean() ? 4 : 8;
     long offset = random.nextInt(0x80) & -count;
     byte[] data = new byte[write ? count : 0];
@@ -351,6 +354,8 @@ final class FuzzedConnection {
       count = 4;
       offset = Registers.CC;
       data = new byte[] {(byte) random.nextInt(2), 0, 0x46, 0};
+    } else if (region == SleepRegion.INDEX) {
+      offset = SleepRegion.SILENT * random.nextInt(3);
     } else if (region == 0 && random.nextInt(20) == 0) {
       offset = Registers.DOORBELLS + (random.nextInt(64) & -count);
     }

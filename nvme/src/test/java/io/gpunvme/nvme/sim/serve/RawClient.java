@@ -34,8 +34,13 @@ final class RawClient implements AutoCloseable {
 
   /** Has agreed on a version. */
   static RawClient greeted(Path path) {
+    return greeted(path, new Capabilities(0, 1, MOST_DESCRIPTORS, 1 << 20, false));
+  }
+
+  /** Has agreed on a version, and told the server of these. */
+  static RawClient greeted(Path path, Capabilities capabilities) {
     RawClient client = connect(path);
-    client.call(Command.VERSION, Capabilities.ours(MOST_DESCRIPTORS).payload(0)).close();
+    client.call(Command.VERSION, capabilities.payload(0)).close();
     return client;
   }
 

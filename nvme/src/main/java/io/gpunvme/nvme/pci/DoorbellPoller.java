@@ -1,0 +1,35 @@
+package io.gpunvme.nvme.pci;
+
+/**
+ * Whoever polls the doorbells of a function, and may sleep while they are quiet. Safe for all
+ * threads.
+ */
+public interface DoorbellPoller {
+  /** A device, or one that wakes up by itself. */
+  DoorbellPoller TIRELESS =
+      new DoorbellPoller() {
+        @Override
+        public void rang() {
+          // It has seen the doorbell, or will soon.
+        }
+
+        @Override
+        public Runnable keepAwake() {
+          return () -> {};
+        }
+      };
+
+  /**
+   * After a store to a submission queue's tail doorbell: wakes the poller if it sleeps. Waits only
+   * as long as a message to it may take. Never throws: one that cannot be woken is gone, and the
+   * registers say so.
+   */
+  void rang();
+
+  /**
+   * From now on somebody stores to doorbells and does not call {@link #rang}.
+   *
+   * @return takes it back; more than once does no harm
+   */
+  Runnable keepAwake();
+}
