@@ -20,9 +20,8 @@ public interface DoorbellPoller {
       };
 
   /**
-   * After a store to a submission queue's tail doorbell: wakes the poller if it sleeps. Waits only
-   * as long as a message to it may take. Never throws: one that cannot be woken is gone, and the
-   * registers say so.
+   * After a store to a submission queue's tail doorbell: wakes the poller if it sleeps. Waits for
+   * nothing, and never throws: one that is gone is told by the registers.
    */
   void rang();
 

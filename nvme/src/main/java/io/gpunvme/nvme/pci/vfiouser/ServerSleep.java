@@ -70,8 +70,9 @@ final class ServerSleep implements DoorbellPoller, AutoCloseable {
   }
 
   /** Of those who have seen the same sleep one wakes the server. */
-  private void end(int sleep) {
-    if (INT.compareAndSet(asleep, 0L, sleep, 0)) {
+  private synchronized void end(int sleep) {
+    // Not while the page is unmapped: the system call would hold it.
+    if (!closed && INT.compareAndSet(asleep, 0L, sleep, 0)) {
       Futex.wake(asleep);
     }
   }
