@@ -20,6 +20,9 @@ final class Worker {
   /** Of a worker that somebody else wakes. */
   static final long LONGEST_SLEEP_NANOS = 200_000_000;
 
+  /** After a bug, which may show again at once. */
+  private static final long SHORT_REST_NANOS = 1_000_000;
+
   private static final SubmissionQueue[] NO_SQS = {};
   private static final CompletionQueue[] NO_CQS = {};
 
@@ -336,6 +339,10 @@ final class Worker {
       } catch (InternalError e) {
         // As in a pass: compiled code may learn of it only now.
         status.fatal("memory of the host is gone: " + e.getMessage());
+      } catch (Throwable t) {
+        // Nor must anything between the passes.
+        status.internalError(t);
+        LockSupport.parkNanos(this, SHORT_REST_NANOS);
       }
     }
   }
