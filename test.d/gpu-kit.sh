@@ -45,9 +45,9 @@ demo_arrives() {
 }
 
 has_device_code() {
-  kit java -p "$tmp/else where/app" --describe-module io.gpunvme.core >"$tmp/out" || return 1
+  kit java -p "$tmp/else where/app" --describe-module io.gpunvme.gpu >"$tmp/out" || return 1
   cat "$tmp/out"
-  grep -q ' io\.gpunvme\.core\.gpu\.include\.gpunvme$' "$tmp/out" && grep -q ' io\.gpunvme\.core\.gpu\.ptx$' "$tmp/out"
+  grep -q ' io\.gpunvme\.gpu\.include\.gpunvme$' "$tmp/out" && grep -q ' io\.gpunvme\.gpu\.ptx$' "$tmp/out"
 }
 
 # No test passes or fails without a GPU, and the last line says why.

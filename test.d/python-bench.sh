@@ -99,7 +99,7 @@ cp capi/target/libgpunvme.so "$tmp/capi/libgpunvme.so.0"
 cp -R capi/target/app "$tmp/capi/app"
 check bench-bindings-compiles compile_bindings "$tmp/capi" || exit 0
 
-modules=io.gpunvme.ffi,io.gpunvme.cuda,io.gpunvme.nvme,io.gpunvme.core,io.gpunvme.capi
+modules=io.gpunvme.ffi,io.gpunvme.cuda,io.gpunvme.capi
 check bench-bindings-java-sees-wrong-data sees_wrong_data "$JDK_HOME/bin/java" --module-path=capi/target/app \
   --add-modules=io.gpunvme.capi "--enable-native-access=$modules" -cp bench/target/app/gpunvme-bench.jar io.gpunvme.bench.BindingsJava
 check bench-bindings-c-sees-wrong-data sees_wrong_data "$tmp/capi/bindings"

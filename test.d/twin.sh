@@ -14,7 +14,7 @@ build() {
   local name=$1
   shift
   g++ -std=c++17 -g -pthread -Wall -Wextra -Werror -Wno-unknown-pragmas "$@" \
-    -I "$root/core/src/main/cuda" -I "$root/core/src/test/twin" "$root/core/src/test/twin/stress.cpp" -o "$tmp/$name"
+    -I "$root/gpu/src/main/cuda" -I "$root/gpu/src/test/twin" "$root/gpu/src/test/twin/stress.cpp" -o "$tmp/$name"
 }
 
 # sanitizer OPTIONS: whether a program built with it runs here

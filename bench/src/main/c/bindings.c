@@ -41,7 +41,7 @@ static void check(int code, const char *what) {
   }
 }
 
-// The finalizer of splitmix64, as io.gpunvme.core.bench.BlockPattern has it.
+// The finalizer of splitmix64, as io.gpunvme.tools.bench.BlockPattern has it.
 static uint64_t word_at(uint64_t i) {
   uint64_t x = PATTERN + i + 0x9e3779b97f4a7c15u;
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;

@@ -120,7 +120,7 @@ static int make_options(option_list *list, const char *module_path, const start_
       "-XX:+DisplayVMOutputToStderr",
       "-XX:-UsePerfData", // files in /tmp that would stay
       "--add-modules=" MODULE,
-      "--enable-native-access=io.gpunvme.ffi,io.gpunvme.cuda,io.gpunvme.nvme,io.gpunvme.core," MODULE,
+      "--enable-native-access=io.gpunvme.ffi,io.gpunvme.cuda," MODULE,
       "--illegal-native-access=deny",
   };
   enum { OURS = sizeof ours / sizeof *ours, HOOKS = 2, PATHS = 1, COLLECTORS = 1 };

@@ -1,8 +1,7 @@
 /** The gpunvme command. */
 module io.gpunvme.cli {
-  requires static org.jspecify;
-  requires io.gpunvme.core;
-  requires io.gpunvme.ffi;
+  requires static transitive org.jspecify;
+  requires io.gpunvme.tools;
   requires com.google.gson;
   requires info.picocli;
   requires me.tongfei.progressbar;

@@ -1,8 +1,12 @@
 /** CUDA driver API, NVRTC and cuFile over java.lang.foreign. Knows nothing of NVMe. */
 module io.gpunvme.cuda {
-  requires static org.jspecify;
-  requires io.gpunvme.ffi;
+  requires static transitive org.jspecify;
+  requires transitive io.gpunvme.ffi;
 
   exports io.gpunvme.cuda;
-  exports io.gpunvme.cuda.cufile;
+
+  // For the modules of this project only.
+  exports io.gpunvme.cuda.cufile to
+      io.gpunvme.storage,
+      io.gpunvme.tools;
 }

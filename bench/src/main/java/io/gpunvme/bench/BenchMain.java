@@ -3,7 +3,7 @@ package io.gpunvme.bench;
 import com.google.gson.GsonBuilder;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
-import io.gpunvme.core.bench.BenchMachine;
+import io.gpunvme.tools.bench.BenchMachine;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

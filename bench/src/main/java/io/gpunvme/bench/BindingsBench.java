@@ -1,17 +1,18 @@
 package io.gpunvme.bench;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.bench.BindingsChild.MissingException;
-import io.gpunvme.core.accel.Accelerator;
-import io.gpunvme.core.accel.Accelerators;
-import io.gpunvme.core.accel.GpuAccelerator;
-import io.gpunvme.core.bench.BenchException;
-import io.gpunvme.core.bench.BenchMachine;
-import io.gpunvme.core.bench.GpuBenchmarks;
-import io.gpunvme.core.bench.Measurement;
-import io.gpunvme.core.bench.MeasurementFile;
-import io.gpunvme.core.bench.Repetitions;
 import io.gpunvme.cuda.CudaException;
 import io.gpunvme.cuda.CudaNotFoundException;
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.Accelerators;
+import io.gpunvme.gpu.accel.GpuAccelerator;
+import io.gpunvme.tools.bench.BenchException;
+import io.gpunvme.tools.bench.BenchMachine;
+import io.gpunvme.tools.bench.GpuBenchmarks;
+import io.gpunvme.tools.bench.Measurement;
+import io.gpunvme.tools.bench.MeasurementFile;
+import io.gpunvme.tools.bench.Repetitions;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -211,20 +212,10 @@ public final class BindingsBench {
   }
 
   private void close(@Nullable RuntimeException first) {
-    RuntimeException failure = first;
-    for (BindingsChild child : children.values()) {
-      try {
-        child.close();
-      } catch (RuntimeException e) {
-        if (failure == null) {
-          failure = e;
-        } else {
-          failure.addSuppressed(e);
-        }
-      }
-    }
-    if (failure != null && failure != first) {
-      throw failure;
+    if (first == null) {
+      CloseAll.each(children.values(), BindingsChild::close);
+    } else {
+      CloseAll.after(first, children.values(), BindingsChild::close);
     }
   }
 }

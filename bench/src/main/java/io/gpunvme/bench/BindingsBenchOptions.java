@@ -1,7 +1,7 @@
 package io.gpunvme.bench;
 
-import io.gpunvme.nvme.ByteSize;
-import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.base.ByteSize;
+import io.gpunvme.base.InvalidRequestException;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;

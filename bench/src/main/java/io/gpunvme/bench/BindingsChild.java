@@ -1,6 +1,6 @@
 package io.gpunvme.bench;
 
-import io.gpunvme.core.bench.BenchException;
+import io.gpunvme.tools.bench.BenchException;
 import java.io.BufferedReader;
 import java.io.BufferedWriter;
 import java.io.IOException;

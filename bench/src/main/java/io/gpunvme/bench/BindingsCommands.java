@@ -31,8 +31,7 @@ record BindingsCommands(BindingsBenchOptions options) {
           "-XX:+DisplayVMOutputToStderr",
           "-XX:-UsePerfData",
           "--add-modules=" + MODULE,
-          "--enable-native-access=io.gpunvme.ffi,io.gpunvme.cuda,io.gpunvme.nvme,io.gpunvme.core,"
-              + MODULE,
+          "--enable-native-access=io.gpunvme.ffi,io.gpunvme.cuda," + MODULE,
           "--illegal-native-access=deny",
           "-XX:+UseSerialGC");
 

@@ -2,14 +2,14 @@ package io.gpunvme.bench;
 
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import io.gpunvme.core.accel.Accelerator;
-import io.gpunvme.core.accel.Accelerators;
-import io.gpunvme.core.accel.DeviceBuffer;
-import io.gpunvme.core.bench.BenchException;
-import io.gpunvme.core.bench.BlockPattern;
-import io.gpunvme.core.storage.GpuStorage;
-import io.gpunvme.core.storage.StorageAddress;
-import io.gpunvme.core.storage.StorageOptions;
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.Accelerators;
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.storage.GpuStorage;
+import io.gpunvme.storage.StorageAddress;
+import io.gpunvme.storage.StorageOptions;
+import io.gpunvme.tools.bench.BenchException;
+import io.gpunvme.tools.bench.BlockPattern;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;

@@ -1,6 +1,6 @@
 package io.gpunvme.bench;
 
-import io.gpunvme.core.bench.Measurement;
+import io.gpunvme.tools.bench.Measurement;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;

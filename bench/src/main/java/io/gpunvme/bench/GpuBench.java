@@ -1,19 +1,20 @@
 package io.gpunvme.bench;
 
-import io.gpunvme.core.accel.GpuAccelerator;
-import io.gpunvme.core.bench.BenchException;
-import io.gpunvme.core.bench.BenchMachine;
-import io.gpunvme.core.bench.GpuBenchmarks;
-import io.gpunvme.core.bench.Measurement;
-import io.gpunvme.core.bench.MeasurementFile;
-import io.gpunvme.core.bench.PathBench;
-import io.gpunvme.core.bench.PathBenchListener;
-import io.gpunvme.core.bench.PathBenchOptions;
-import io.gpunvme.core.bench.Repetitions;
-import io.gpunvme.core.path.StorageException;
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.cuda.CudaException;
 import io.gpunvme.cuda.CudaNotFoundException;
+import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.nvme.NvmeException;
+import io.gpunvme.storage.path.StorageException;
+import io.gpunvme.tools.bench.BenchException;
+import io.gpunvme.tools.bench.BenchMachine;
+import io.gpunvme.tools.bench.GpuBenchmarks;
+import io.gpunvme.tools.bench.Measurement;
+import io.gpunvme.tools.bench.MeasurementFile;
+import io.gpunvme.tools.bench.PathBench;
+import io.gpunvme.tools.bench.PathBenchListener;
+import io.gpunvme.tools.bench.PathBenchOptions;
+import io.gpunvme.tools.bench.Repetitions;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -72,7 +73,7 @@ public final class GpuBench {
           if (file != null) {
             file.add(GpuBenchPeers.beside(result));
           }
-        } catch (BenchException | CudaException | NvmeException e) {
+        } catch (BenchException | CudaException | NvmeException | InvalidRequestException e) {
           System.out.println(id + " FAILED: " + e.getMessage());
           good = false;
         }
@@ -106,7 +107,11 @@ public final class GpuBench {
         };
     try (PathBench bench = new PathBench(accelerator, wanted, printer)) {
       results = bench.run();
-    } catch (BenchException | StorageException | CudaException | NvmeException e) {
+    } catch (BenchException
+        | StorageException
+        | CudaException
+        | NvmeException
+        | InvalidRequestException e) {
       System.out.println("paths FAILED: " + e.getMessage());
       return false;
     }

@@ -2,9 +2,9 @@ package io.gpunvme.bench;
 
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import io.gpunvme.core.bench.BenchException;
-import io.gpunvme.core.bench.BlockPattern;
-import io.gpunvme.core.bench.Measurement;
+import io.gpunvme.tools.bench.BenchException;
+import io.gpunvme.tools.bench.BlockPattern;
+import io.gpunvme.tools.bench.Measurement;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.LinkedHashMap;

@@ -1,13 +1,13 @@
 package io.gpunvme.bench;
 
 import com.google.gson.JsonObject;
-import io.gpunvme.core.bench.BenchServer;
 import io.gpunvme.nvme.driver.BlockDevice;
 import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.nvme.memory.DmaBuffer;
 import io.gpunvme.nvme.pci.vfiouser.VfioUserFunction;
 import io.gpunvme.nvme.pci.vfiouser.VfioUserOptions;
+import io.gpunvme.tools.bench.BenchServer;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

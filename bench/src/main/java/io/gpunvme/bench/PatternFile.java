@@ -2,9 +2,9 @@ package io.gpunvme.bench;
 
 import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
 
-import io.gpunvme.core.accel.DeviceBuffer;
-import io.gpunvme.core.bench.BlockPattern;
-import io.gpunvme.core.path.Range;
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.storage.path.Range;
+import io.gpunvme.tools.bench.BlockPattern;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

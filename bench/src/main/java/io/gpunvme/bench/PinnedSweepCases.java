@@ -1,8 +1,8 @@
 package io.gpunvme.bench;
 
-import io.gpunvme.core.path.pinned.DirectIo;
-import io.gpunvme.core.path.pinned.Engine;
-import io.gpunvme.core.path.pinned.PinnedOptions;
+import io.gpunvme.storage.path.pinned.DirectIo;
+import io.gpunvme.storage.path.pinned.Engine;
+import io.gpunvme.storage.path.pinned.PinnedOptions;
 import java.util.ArrayList;
 import java.util.List;
 

@@ -1,6 +1,5 @@
 package io.gpunvme.bench;
 
-import io.gpunvme.core.bench.BenchServer;
 import io.gpunvme.nvme.driver.Backoff;
 import io.gpunvme.nvme.driver.CompletionSink;
 import io.gpunvme.nvme.driver.ControllerOptions;
@@ -10,10 +9,11 @@ import io.gpunvme.nvme.memory.DmaBuffer;
 import io.gpunvme.nvme.pci.PciFunction;
 import io.gpunvme.nvme.pci.vfiouser.VfioUserFunction;
 import io.gpunvme.nvme.pci.vfiouser.VfioUserOptions;
-import io.gpunvme.nvme.sim.NamespaceConfig;
-import io.gpunvme.nvme.sim.SimConfig;
-import io.gpunvme.nvme.sim.SimulatedController;
 import io.gpunvme.nvme.spec.IoOpcode;
+import io.gpunvme.sim.NamespaceConfig;
+import io.gpunvme.sim.SimConfig;
+import io.gpunvme.sim.SimulatedController;
+import io.gpunvme.tools.bench.BenchServer;
 import java.util.Optional;
 import java.util.function.Function;
 

@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
-import io.gpunvme.core.bench.Measurement;
+import io.gpunvme.tools.bench.Measurement;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.gpunvme.bench.BindingsChild.MissingException;
-import io.gpunvme.core.bench.BenchException;
+import io.gpunvme.tools.bench.BenchException;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;

@@ -3,8 +3,8 @@ package io.gpunvme.bench;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.gpunvme.core.bench.GpuBenchmarks;
-import io.gpunvme.core.bench.Measurement;
+import io.gpunvme.tools.bench.GpuBenchmarks;
+import io.gpunvme.tools.bench.Measurement;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;

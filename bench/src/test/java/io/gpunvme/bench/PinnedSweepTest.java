@@ -5,9 +5,9 @@ import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
-import io.gpunvme.core.accel.CpuAccelerator;
-import io.gpunvme.core.accel.DeviceBuffer;
-import io.gpunvme.core.path.Range;
+import io.gpunvme.gpu.accel.CpuAccelerator;
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.storage.path.Range;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -1,8 +1,8 @@
 package io.gpunvme.capi;
 
-import io.gpunvme.core.device.DeviceAddress;
-import io.gpunvme.core.storage.StorageAddress;
-import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.gpu.device.DeviceAddress;
+import io.gpunvme.storage.StorageAddress;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;

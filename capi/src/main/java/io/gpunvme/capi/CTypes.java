@@ -1,7 +1,7 @@
 package io.gpunvme.capi;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.ffi.AddressSpace;
-import io.gpunvme.nvme.InvalidRequestException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 

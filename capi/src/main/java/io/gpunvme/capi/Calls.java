@@ -1,10 +1,10 @@
 package io.gpunvme.capi;
 
-import io.gpunvme.core.accel.DeviceBuffer;
-import io.gpunvme.core.layer.LoadedLayer;
-import io.gpunvme.core.plan.Plan;
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.cuda.CallersContext;
-import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.storage.layer.LoadedLayer;
+import io.gpunvme.storage.plan.Plan;
 import java.lang.foreign.MemorySegment;
 
 /**
@@ -21,7 +21,7 @@ final class Calls {
   private static final int EXPLAIN = 1;
 
   private final Handles handles = new Handles();
-  private final Machine machine = new Machine();
+  private final LibraryMachine machine = new LibraryMachine();
 
   private interface Body {
     int run() throws Throwable;
@@ -37,9 +37,9 @@ final class Calls {
       return body.run();
     } catch (Throwable e) {
       try {
-        return Status.fail(CTypes.at(failure, FAILURE), e);
+        return CapiStatus.fail(CTypes.at(failure, FAILURE), e);
       } catch (Throwable second) {
-        return Status.failWithoutMemory(failure.address());
+        return CapiStatus.failWithoutMemory(failure.address());
       }
     }
   }
@@ -52,7 +52,7 @@ final class Calls {
           try (CallersContext _ = machine.keepCallersContext()) {
             action.run();
           }
-          return Status.OK;
+          return CapiStatus.OK;
         });
   }
 
@@ -129,7 +129,9 @@ final class Calls {
 
   int await(long request, long nanos, MemorySegment f) {
     return codeOf(
-        f, () -> handles.get(request, Request.class).await(nanos) ? Status.OK : Status.PENDING);
+        f,
+        () ->
+            handles.get(request, Request.class).await(nanos) ? CapiStatus.OK : CapiStatus.PENDING);
   }
 
   int cancel(long request, MemorySegment f) {

@@ -1,10 +1,10 @@
 package io.gpunvme.capi;
 
-import io.gpunvme.core.accel.DeviceBuffer;
-import io.gpunvme.core.path.Range;
-import io.gpunvme.core.path.StorageException;
-import io.gpunvme.core.storage.GpuStorage;
-import io.gpunvme.core.storage.TransferResult;
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.storage.GpuStorage;
+import io.gpunvme.storage.TransferResult;
+import io.gpunvme.storage.path.Range;
+import io.gpunvme.storage.path.StorageException;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -24,7 +24,7 @@ final class HostTransfer extends CompletableFuture<Void> implements Runnable {
   private static final int PIECES_AT_A_TIME = 2;
 
   private final GpuStorage storage;
-  private final Pieces pieces;
+  private final HostPieces pieces;
   private final boolean write;
   private final List<Storage.Item> items;
 
@@ -38,7 +38,7 @@ final class HostTransfer extends CompletableFuture<Void> implements Runnable {
    *
    * @param items inside the storage; their addresses are the host's
    */
-  HostTransfer(GpuStorage storage, Pieces pieces, boolean write, List<Storage.Item> items) {
+  HostTransfer(GpuStorage storage, HostPieces pieces, boolean write, List<Storage.Item> items) {
     this.storage = storage;
     this.pieces = pieces;
     this.write = write;

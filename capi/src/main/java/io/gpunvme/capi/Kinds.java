@@ -1,9 +1,9 @@
 package io.gpunvme.capi;
 
-import io.gpunvme.core.kind.Kind;
-import io.gpunvme.core.kind.ReadRequest;
-import io.gpunvme.core.plan.Ranges;
-import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.storage.kind.Kind;
+import io.gpunvme.storage.kind.ReadRequest;
+import io.gpunvme.storage.plan.Ranges;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.NoSuchElementException;

@@ -1,11 +1,11 @@
 package io.gpunvme.capi;
 
-import io.gpunvme.core.layer.Layer;
-import io.gpunvme.core.layer.LayerException;
-import io.gpunvme.core.layer.LayerLoader;
-import io.gpunvme.core.layer.LoadedLayer;
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.cuda.CudaStream;
-import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.storage.layer.Layer;
+import io.gpunvme.storage.layer.LayerException;
+import io.gpunvme.storage.layer.LayerLoader;
+import io.gpunvme.storage.layer.LoadedLayer;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;

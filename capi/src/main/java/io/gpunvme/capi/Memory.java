@@ -1,11 +1,11 @@
 package io.gpunvme.capi;
 
-import io.gpunvme.core.accel.Accelerator;
-import io.gpunvme.core.accel.DeviceBuffer;
-import io.gpunvme.core.accel.GpuAccelerator;
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.cuda.CudaException;
 import io.gpunvme.cuda.PointerInfo;
-import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.accel.GpuAccelerator;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -23,7 +23,7 @@ final class Memory {
   private static final int MOST_PIECES = 16;
 
   private final Accelerator accelerator;
-  private final @Nullable Windows windows;
+  private final @Nullable PointerWindows windows;
 
   /** What {@link #allocate} gave, by address. */
   private final ConcurrentSkipListMap<Long, DeviceBuffer> own = new ConcurrentSkipListMap<>();
@@ -31,12 +31,12 @@ final class Memory {
   /** Those that belong to no storage. */
   private final Set<Long> forItself = ConcurrentHashMap.newKeySet();
 
-  private final Pieces pieces;
+  private final HostPieces pieces;
 
   Memory(Accelerator accelerator) {
     this.accelerator = accelerator;
-    pieces = new Pieces(accelerator, PIECE, MOST_PIECES);
-    windows = accelerator instanceof GpuAccelerator gpu ? new Windows(gpu) : null;
+    pieces = new HostPieces(accelerator, PIECE, MOST_PIECES);
+    windows = accelerator instanceof GpuAccelerator gpu ? new PointerWindows(gpu) : null;
   }
 
   Accelerator accelerator() {
@@ -106,7 +106,7 @@ final class Memory {
         return new Place(buffer, start, start, start + buffer.size(), () -> {});
       }
     }
-    Windows gpu = windows;
+    PointerWindows gpu = windows;
     if (gpu == null) {
       // Whoever frees host memory tells nobody: it is mapped for one transfer only.
       var foreign = accelerator.foreign(address, bytes);
@@ -130,7 +130,7 @@ final class Memory {
   }
 
   /** Pinned memory through which host memory is reached. */
-  Pieces pieces() {
+  HostPieces pieces() {
     return pieces;
   }
 }

@@ -1,6 +1,6 @@
 package io.gpunvme.capi;
 
-import io.gpunvme.core.accel.DeviceBuffer;
+import io.gpunvme.gpu.accel.DeviceBuffer;
 
 /**
  * Memory that C named by an address, as transfers take it.

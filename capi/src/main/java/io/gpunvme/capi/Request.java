@@ -1,7 +1,7 @@
 package io.gpunvme.capi;
 
-import io.gpunvme.core.path.StorageException;
-import io.gpunvme.core.path.StorageException.Kind;
+import io.gpunvme.storage.path.StorageException;
+import io.gpunvme.storage.path.StorageException.Kind;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CancellationException;

@@ -1,7 +1,7 @@
 package io.gpunvme.capi;
 
-import io.gpunvme.core.storage.GpuStorage;
-import io.gpunvme.core.weights.TensorSlice;
+import io.gpunvme.models.TensorSlice;
+import io.gpunvme.storage.GpuStorage;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;

@@ -96,21 +96,21 @@ class ExportsTest {
 
   @Test
   void whatMakesNoSenseIsSaid() {
-    assertThat(read(BYTES - 1, 0, 2)).isEqualTo(Status.INVALID);
+    assertThat(read(BYTES - 1, 0, 2)).isEqualTo(CapiStatus.INVALID);
     assertThat(table.error()).contains("" + BYTES);
-    assertThat(read(-1, 0, 2)).isEqualTo(Status.INVALID);
-    assertThat(read(0, 0, -1)).isEqualTo(Status.INVALID);
+    assertThat(read(-1, 0, 2)).isEqualTo(CapiStatus.INVALID);
+    assertThat(read(0, 0, -1)).isEqualTo(CapiStatus.INVALID);
     assertThat(table.call("transfer", storage, 0, table.ranges(0, 0, 10), 1L))
-        .isEqualTo(Status.INVALID);
+        .isEqualTo(CapiStatus.INVALID);
     assertThat(table.call("transfer", storage, 0, table.ranges(0, 0, 10), -1L))
-        .isEqualTo(Status.INVALID);
+        .isEqualTo(CapiStatus.INVALID);
     MemorySegment out = table.arena().allocate(8, 8);
     assertThat(table.call("open", table.text("nothing:x"), table.text("cpu"), 0, out)).isNegative();
     assertThat(table.call("open", table.text("sim:"), table.text("tpu"), 0, out))
-        .isEqualTo(Status.INVALID);
+        .isEqualTo(CapiStatus.INVALID);
     assertThat(table.error()).contains("tpu");
     assertThat(table.call("open", table.text("sim:"), table.text("cpu"), 6, out))
-        .isEqualTo(Status.INVALID);
+        .isEqualTo(CapiStatus.INVALID);
     String missing = folder.resolve("missing").toString();
     assertThat(table.call("open", table.text(missing), table.text("cpu"), 0, out)).isNegative();
     assertThat(table.error()).contains("missing");
@@ -121,10 +121,10 @@ class ExportsTest {
     long closed = open("sim:size=1MiB", 0);
     assertThat(table.call("close", closed)).isZero();
     for (long handle : new long[] {closed, 0, -1, 12_345}) {
-      assertThat(table.call("flush", handle)).isEqualTo(Status.CLOSED);
-      assertThat(table.call("close", handle)).isEqualTo(Status.CLOSED);
+      assertThat(table.call("flush", handle)).isEqualTo(CapiStatus.CLOSED);
+      assertThat(table.call("close", handle)).isEqualTo(CapiStatus.CLOSED);
     }
-    assertThat(table.call("cancel", storage)).isEqualTo(Status.CLOSED);
+    assertThat(table.call("cancel", storage)).isEqualTo(CapiStatus.CLOSED);
     assertThat(table.error()).contains("is no Request");
   }
 
@@ -132,7 +132,7 @@ class ExportsTest {
   void withoutTheFlagNothingIsWritten() {
     long readOnly = open("sim:size=1MiB", 0);
     int code = table.call("transfer", readOnly, 1, table.ranges(0, source.address(), 512), 1L);
-    assertThat(code).as(table::error).isIn(Status.PERMISSION, Status.INVALID);
+    assertThat(code).as(table::error).isIn(CapiStatus.PERMISSION, CapiStatus.INVALID);
     assertThat(table.call("close", readOnly)).isZero();
   }
 
@@ -156,9 +156,9 @@ class ExportsTest {
     long slow = open("sim:size=4MiB,latency=300ms", 0);
     MemorySegment range = table.ranges(0, target.address(), BYTES);
     long request = table.make("submit", slow, 0, range, 1L);
-    assertThat(table.call("await", request, 1000L)).isEqualTo(Status.PENDING);
+    assertThat(table.call("await", request, 1000L)).isEqualTo(CapiStatus.PENDING);
     assertThat(table.call("cancel", request)).isZero();
-    assertThat(table.call("await", request, -1L)).isIn(Status.CANCELLED, Status.OK);
+    assertThat(table.call("await", request, -1L)).isIn(CapiStatus.CANCELLED, CapiStatus.OK);
     long another = table.make("submit", slow, 0, range, 1L);
     assertThat(table.call("close", another)).as("waits until it is over").isZero();
     assertThat(table.call("close", request)).isZero();
@@ -170,7 +170,7 @@ class ExportsTest {
     MemorySegment out = table.arena().allocate(8, 8);
     MemorySegment range = table.ranges(0, target.address(), 512);
     assertThat(table.call("submitOnStream", storage, 0, range, 0L, out))
-        .isEqualTo(Status.UNSUPPORTED);
+        .isEqualTo(CapiStatus.UNSUPPORTED);
   }
 
   @Test
@@ -204,11 +204,12 @@ class ExportsTest {
     assertThat(table.call("copy", storage, 0, address, source, 8000L)).isZero();
     assertThat(table.call("copy", storage, 1, address, target, 8000L)).isZero();
     assertThat(bytes(0, 8000)).isEqualTo(content(0, 8000));
-    assertThat(table.call("copy", storage, 1, address, target, 13_000L)).isEqualTo(Status.INVALID);
+    assertThat(table.call("copy", storage, 1, address, target, 13_000L))
+        .isEqualTo(CapiStatus.INVALID);
     assertThat(table.call("release", storage, address)).isZero();
-    assertThat(table.call("release", storage, address)).isEqualTo(Status.INVALID);
+    assertThat(table.call("release", storage, address)).isEqualTo(CapiStatus.INVALID);
     MemorySegment out = table.arena().allocate(8, 8);
-    assertThat(table.call("allocate", storage, 0L, out)).isEqualTo(Status.INVALID);
+    assertThat(table.call("allocate", storage, 0L, out)).isEqualTo(CapiStatus.INVALID);
   }
 
   @Test
@@ -216,7 +217,7 @@ class ExportsTest {
     long kinds = table.make("kindsOpen", storage);
     assertThat(table.call("kindsAdd", kinds, 3, 0, 1000L, 5000L, 50L)).isZero();
     assertThat(table.call("kindsAdd", kinds, 8, 1, 16L, 4L, 512L)).isZero();
-    assertThat(table.call("kindsAdd", kinds, 3, 0, 0L, 10L, 1L)).isEqualTo(Status.INVALID);
+    assertThat(table.call("kindsAdd", kinds, 3, 0, 0L, 10L, 1L)).isEqualTo(CapiStatus.INVALID);
     MemorySegment numbers = table.arena().allocateFrom(ValueLayout.JAVA_INT, 8, 3);
     MemorySegment indexes = table.arena().allocateFrom(ValueLayout.JAVA_LONG, 1, 98);
     MemorySegment counts = table.arena().allocateFrom(ValueLayout.JAVA_LONG, 2, 2);
@@ -227,10 +228,10 @@ class ExportsTest {
     assertThat(bytes(1024, 100)).isEqualTo(content(1000 + 98 * 50, 100));
     assertThat(
             table.call("kindsRead", kinds, numbers, indexes, counts, 2L, target.address(), 1123L))
-        .isEqualTo(Status.INVALID);
+        .isEqualTo(CapiStatus.INVALID);
     counts.setAtIndex(ValueLayout.JAVA_LONG, 1, 3);
     assertThat(table.call("kindsRead", kinds, numbers, indexes, counts, 2L, target.address(), -1L))
-        .isEqualTo(Status.INVALID);
+        .isEqualTo(CapiStatus.INVALID);
     assertThat(table.call("close", kinds)).isZero();
   }
 
@@ -252,7 +253,8 @@ class ExportsTest {
           CTypes.at(address.get(ValueLayout.JAVA_LONG, 0), n).toArray(ValueLayout.JAVA_BYTE);
       assertThat(layer).isEqualTo(content(offsets.getAtIndex(ValueLayout.JAVA_LONG, i), n));
     }
-    assertThat(table.call("layersNext", loader, 0, 0L, address, bytes)).isEqualTo(Status.NOT_FOUND);
+    assertThat(table.call("layersNext", loader, 0, 0L, address, bytes))
+        .isEqualTo(CapiStatus.NOT_FOUND);
     assertThat(table.call("close", loader)).isZero();
   }
 
@@ -282,10 +284,10 @@ class ExportsTest {
       assertThat(bytes(100 + row * 12, 12)).isEqualTo(content(row * 24 + 8, 12));
     }
     set(reads, 1, 1, -1, 0, 0, target.address(), 4);
-    assertThat(table.call("weightsRead", weights, reads, 2L)).isEqualTo(Status.INVALID);
+    assertThat(table.call("weightsRead", weights, reads, 2L)).isEqualTo(CapiStatus.INVALID);
     assertThat(table.error()).contains("'b' has 5 bytes");
     set(reads, 1, 2, -1, 0, 0, target.address(), 4);
-    assertThat(table.call("weightsRead", weights, reads, 2L)).isEqualTo(Status.NOT_FOUND);
+    assertThat(table.call("weightsRead", weights, reads, 2L)).isEqualTo(CapiStatus.NOT_FOUND);
     assertThat(table.call("close", weights)).isZero();
   }
 
@@ -304,7 +306,7 @@ class ExportsTest {
         table.make("gpuOpen", table.text("sim:file=" + folder.resolve("image") + ",size=1MiB"));
     assertThat(table.call("gpuTransfer", image, 1, 3L, 2L, source.address()))
         .as("of a file that stays nobody said that it is to be written")
-        .isEqualTo(Status.PERMISSION);
+        .isEqualTo(CapiStatus.PERMISSION);
     assertThat(table.call("close", image)).isZero();
     long gpu = table.make("gpuOpen", table.text("sim:size=1MiB,lba=4096"));
     assertThat(table.call("gpuTransfer", gpu, 1, 3L, 2L, source.address())).isZero();
@@ -316,9 +318,9 @@ class ExportsTest {
     assertThat(table.call("gpuSynchronize", gpu)).isZero();
     assertThat(bytes(4 * 8192, 4096)).isEqualTo(content(0, 4096));
     assertThat(table.call("gpuTransfer", gpu, 0, 256L, 1L, target.address()))
-        .isEqualTo(Status.INVALID);
+        .isEqualTo(CapiStatus.INVALID);
     assertThat(table.call("gpuTransfer", gpu, 0, -1L, 1L, target.address()))
-        .isEqualTo(Status.INVALID);
+        .isEqualTo(CapiStatus.INVALID);
     long kinds = table.make("kindsOpen", gpu);
     assertThat(table.call("kindsAdd", kinds, 0, 1, 3L, 2L, 4096L)).isZero();
     assertThat(table.call("close", kinds)).isZero();

@@ -3,12 +3,12 @@ package io.gpunvme.capi;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.gpunvme.core.accel.CpuAccelerator;
-import io.gpunvme.core.accel.DeviceBuffer;
-import io.gpunvme.core.path.StorageException;
-import io.gpunvme.core.storage.GpuStorage;
-import io.gpunvme.core.storage.StorageAddress;
-import io.gpunvme.core.storage.StorageOptions;
+import io.gpunvme.gpu.accel.CpuAccelerator;
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.storage.GpuStorage;
+import io.gpunvme.storage.StorageAddress;
+import io.gpunvme.storage.StorageOptions;
+import io.gpunvme.storage.path.StorageException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -27,7 +27,7 @@ class HostTransferTest {
   private static final int MOST = 3;
 
   private final CpuAccelerator cpu = CpuAccelerator.open();
-  private final Pieces pieces = new Pieces(cpu, PIECE, MOST);
+  private final HostPieces pieces = new HostPieces(cpu, PIECE, MOST);
   private final Arena arena = Arena.ofShared();
   private final byte[] content = new byte[SIZE];
   private GpuStorage storage;

@@ -49,22 +49,22 @@ class StructsTest {
   }
 
   private static Map<String, Long> codes(Map<String, Long> all) {
-    all.put("GPUNVME_OK", (long) Status.OK);
-    all.put("GPUNVME_PENDING", (long) Status.PENDING);
-    all.put("GPUNVME_ERROR_INVALID", (long) Status.INVALID);
-    all.put("GPUNVME_ERROR_NOT_FOUND", (long) Status.NOT_FOUND);
-    all.put("GPUNVME_ERROR_PERMISSION", (long) Status.PERMISSION);
-    all.put("GPUNVME_ERROR_IO", (long) Status.IO);
-    all.put("GPUNVME_ERROR_NO_SPACE", (long) Status.NO_SPACE);
-    all.put("GPUNVME_ERROR_GONE", (long) Status.GONE);
-    all.put("GPUNVME_ERROR_CANCELLED", (long) Status.CANCELLED);
-    all.put("GPUNVME_ERROR_MEMORY", (long) Status.MEMORY);
-    all.put("GPUNVME_ERROR_ACCELERATOR", (long) Status.ACCELERATOR);
-    all.put("GPUNVME_ERROR_TIMEOUT", (long) Status.TIMEOUT);
-    all.put("GPUNVME_ERROR_UNSUPPORTED", (long) Status.UNSUPPORTED);
-    all.put("GPUNVME_ERROR_FORMAT", (long) Status.FORMAT);
-    all.put("GPUNVME_ERROR_CLOSED", (long) Status.CLOSED);
-    all.put("GPUNVME_ERROR_INTERNAL", (long) Status.INTERNAL);
+    all.put("GPUNVME_OK", (long) CapiStatus.OK);
+    all.put("GPUNVME_PENDING", (long) CapiStatus.PENDING);
+    all.put("GPUNVME_ERROR_INVALID", (long) CapiStatus.INVALID);
+    all.put("GPUNVME_ERROR_NOT_FOUND", (long) CapiStatus.NOT_FOUND);
+    all.put("GPUNVME_ERROR_PERMISSION", (long) CapiStatus.PERMISSION);
+    all.put("GPUNVME_ERROR_IO", (long) CapiStatus.IO);
+    all.put("GPUNVME_ERROR_NO_SPACE", (long) CapiStatus.NO_SPACE);
+    all.put("GPUNVME_ERROR_GONE", (long) CapiStatus.GONE);
+    all.put("GPUNVME_ERROR_CANCELLED", (long) CapiStatus.CANCELLED);
+    all.put("GPUNVME_ERROR_MEMORY", (long) CapiStatus.MEMORY);
+    all.put("GPUNVME_ERROR_ACCELERATOR", (long) CapiStatus.ACCELERATOR);
+    all.put("GPUNVME_ERROR_TIMEOUT", (long) CapiStatus.TIMEOUT);
+    all.put("GPUNVME_ERROR_UNSUPPORTED", (long) CapiStatus.UNSUPPORTED);
+    all.put("GPUNVME_ERROR_FORMAT", (long) CapiStatus.FORMAT);
+    all.put("GPUNVME_ERROR_CLOSED", (long) CapiStatus.CLOSED);
+    all.put("GPUNVME_ERROR_INTERNAL", (long) CapiStatus.INTERNAL);
     return all;
   }
 

@@ -1,6 +1,6 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.core.accel.Accelerators;
+import io.gpunvme.gpu.accel.Accelerators;
 import java.util.Locale;
 import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.Option;

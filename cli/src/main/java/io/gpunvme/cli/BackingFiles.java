@@ -1,9 +1,9 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.core.device.DeviceAddress;
-import io.gpunvme.core.fs.FileAddress;
-import io.gpunvme.core.storage.StorageAddress;
-import io.gpunvme.core.storage.Volume;
+import io.gpunvme.gpu.device.DeviceAddress;
+import io.gpunvme.storage.StorageAddress;
+import io.gpunvme.storage.Volume;
+import io.gpunvme.storage.fs.FileAddress;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -1,7 +1,7 @@
 package io.gpunvme.cli;
 
 import io.gpunvme.cli.output.Json;
-import io.gpunvme.cli.output.Streams;
+import io.gpunvme.cli.output.OutputStreams;
 import java.io.IOException;
 import java.io.PrintStream;
 import java.util.Map;
@@ -11,12 +11,14 @@ import picocli.CommandLine.Option;
 
 /** What every subcommand has. */
 abstract class BaseCommand implements Callable<Integer> {
-  private final Streams streams;
+  private final OutputStreams streams;
 
   @Option(names = "--json", description = "Print one JSON object on standard output.")
   private boolean json;
 
-  /** Read from the arguments by {@link Failures}, for arguments that cannot be parsed too. */
+  /**
+   * Read from the arguments by {@link CommandFailures}, for arguments that cannot be parsed too.
+   */
   @SuppressWarnings("UnusedVariable")
   @Option(names = "--debug", description = "Print the stack trace of a failure.")
   private boolean debug;
@@ -28,7 +30,7 @@ abstract class BaseCommand implements Callable<Integer> {
       description = "Print this help.")
   private boolean help;
 
-  BaseCommand(Streams streams) {
+  BaseCommand(OutputStreams streams) {
     this.streams = streams;
   }
 
@@ -40,7 +42,7 @@ abstract class BaseCommand implements Callable<Integer> {
     return run();
   }
 
-  final Streams streams() {
+  final OutputStreams streams() {
     return streams;
   }
 

@@ -1,17 +1,17 @@
 package io.gpunvme.cli;
 
 import com.google.gson.JsonObject;
-import io.gpunvme.cli.output.Streams;
+import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Table;
-import io.gpunvme.core.accel.GpuAccelerator;
-import io.gpunvme.core.bench.CpuBenchmarks;
-import io.gpunvme.core.bench.GpuBenchmarks;
-import io.gpunvme.core.bench.Measurement;
-import io.gpunvme.core.bench.MeasurementFile;
-import io.gpunvme.core.bench.Repetitions;
-import io.gpunvme.core.gpu.Placement;
-import io.gpunvme.core.transfer.InitiatorKind;
 import io.gpunvme.cuda.Cuda;
+import io.gpunvme.gpu.accel.GpuAccelerator;
+import io.gpunvme.gpu.queue.Placement;
+import io.gpunvme.gpu.transfer.InitiatorKind;
+import io.gpunvme.tools.bench.CpuBenchmarks;
+import io.gpunvme.tools.bench.GpuBenchmarks;
+import io.gpunvme.tools.bench.Measurement;
+import io.gpunvme.tools.bench.MeasurementFile;
+import io.gpunvme.tools.bench.Repetitions;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -100,7 +100,7 @@ final class BenchCommand extends BaseCommand {
       description = "How long each measurement is repeated (1).")
   private int seconds = 1;
 
-  BenchCommand(Streams streams) {
+  BenchCommand(OutputStreams streams) {
     super(streams);
   }
 
@@ -205,10 +205,10 @@ final class BenchCommand extends BaseCommand {
     for (Measurement m : results) {
       table.row(
           m.id(),
-          Numbers.number(m, m.median()),
-          Numbers.number(m, m.min()),
-          Numbers.number(m, m.max()),
-          Numbers.unit(m));
+          NumberTexts.number(m, m.median()),
+          NumberTexts.number(m, m.min()),
+          NumberTexts.number(m, m.max()),
+          NumberTexts.unit(m));
     }
     table.print(out());
     for (Measurement m : results) {
@@ -216,10 +216,11 @@ final class BenchCommand extends BaseCommand {
       out().println(m.id());
       Table conditions = new Table(2);
       m.conditions()
-          .forEach((name, value) -> conditions.row(name.replace('_', ' '), Numbers.text(value)));
+          .forEach(
+              (name, value) -> conditions.row(name.replace('_', ' '), NumberTexts.text(value)));
       Measurement.Limit limit = m.limit();
       if (limit != null) {
-        conditions.row("of " + limit.id(), Numbers.text(m.median() / limit.value()));
+        conditions.row("of " + limit.id(), NumberTexts.text(m.median() / limit.value()));
       }
       conditions.print(out());
     }

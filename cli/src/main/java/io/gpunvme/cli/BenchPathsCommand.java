@@ -1,20 +1,20 @@
 package io.gpunvme.cli;
 
 import com.google.gson.JsonObject;
+import io.gpunvme.base.Version;
+import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Progress;
 import io.gpunvme.cli.output.Sizes;
-import io.gpunvme.cli.output.Streams;
 import io.gpunvme.cli.output.Table;
-import io.gpunvme.core.Version;
-import io.gpunvme.core.accel.Accelerator;
-import io.gpunvme.core.accel.Accelerators;
-import io.gpunvme.core.bench.BenchMachine;
-import io.gpunvme.core.bench.Measurement;
-import io.gpunvme.core.bench.MeasurementFile;
-import io.gpunvme.core.bench.PathBench;
-import io.gpunvme.core.bench.PathBenchListener;
-import io.gpunvme.core.bench.PathBenchOptions;
-import io.gpunvme.core.bench.Repetitions;
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.Accelerators;
+import io.gpunvme.tools.bench.BenchMachine;
+import io.gpunvme.tools.bench.Measurement;
+import io.gpunvme.tools.bench.MeasurementFile;
+import io.gpunvme.tools.bench.PathBench;
+import io.gpunvme.tools.bench.PathBenchListener;
+import io.gpunvme.tools.bench.PathBenchOptions;
+import io.gpunvme.tools.bench.Repetitions;
 import java.io.IOException;
 import java.io.PrintStream;
 import java.nio.file.Files;
@@ -131,7 +131,7 @@ final class BenchPathsCommand extends BaseCommand {
       description = "Keep the results as a file in this folder, for gpunvme bench report.")
   private @Nullable Path out;
 
-  BenchPathsCommand(Streams streams) {
+  BenchPathsCommand(OutputStreams streams) {
     super(streams);
   }
 
@@ -291,10 +291,10 @@ final class BenchPathsCommand extends BaseCommand {
     Measurement.Peer peer = m.peer();
     table.row(
         m.id(),
-        Numbers.number(m, m.median()),
-        Numbers.number(m, m.min()),
-        Numbers.number(m, m.max()),
-        Numbers.unit(m),
+        NumberTexts.number(m, m.median()),
+        NumberTexts.number(m, m.min()),
+        NumberTexts.number(m, m.max()),
+        NumberTexts.unit(m),
         limit == null ? "" : ratio(m.median() / limit.value()),
         peer == null ? "" : ratio(m.median() / peer.value()),
         m.conditions().get("cpu_seconds_per_gb") instanceof Double d ? ratio(d) : "",

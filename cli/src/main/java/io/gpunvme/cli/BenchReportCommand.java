@@ -1,7 +1,7 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.cli.output.Streams;
-import io.gpunvme.core.report.BenchmarkReport;
+import io.gpunvme.cli.output.OutputStreams;
+import io.gpunvme.tools.report.BenchmarkReport;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -44,7 +44,7 @@ final class BenchReportCommand extends BaseCommand {
       description = "yes shows the page with xdg-open; no does not (the default).")
   private Open open = Open.NO;
 
-  BenchReportCommand(Streams streams) {
+  BenchReportCommand(OutputStreams streams) {
     super(streams);
   }
 

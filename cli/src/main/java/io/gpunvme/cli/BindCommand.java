@@ -1,10 +1,10 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.cli.output.Streams;
-import io.gpunvme.core.machine.DriverBinding;
-import io.gpunvme.core.machine.DriverBinding.Plan;
-import io.gpunvme.core.machine.Machine;
+import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.nvme.pci.PciAddress;
+import io.gpunvme.tools.machine.DriverBinding;
+import io.gpunvme.tools.machine.DriverBinding.Plan;
+import io.gpunvme.tools.machine.Machine;
 import java.io.IOException;
 import picocli.CommandLine.ArgGroup;
 import picocli.CommandLine.Command;
@@ -42,7 +42,7 @@ final class BindCommand extends BindingCommand {
 
   @ArgGroup private final Target target = new Target();
 
-  BindCommand(Streams streams) {
+  BindCommand(OutputStreams streams) {
     super(streams);
   }
 

@@ -1,11 +1,11 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.cli.output.Streams;
-import io.gpunvme.core.machine.DriverBinding;
-import io.gpunvme.core.machine.DriverBinding.Plan;
-import io.gpunvme.core.machine.KernelWrite;
-import io.gpunvme.core.machine.Machine;
+import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.nvme.pci.PciAddress;
+import io.gpunvme.tools.machine.DriverBinding;
+import io.gpunvme.tools.machine.DriverBinding.Plan;
+import io.gpunvme.tools.machine.KernelWrite;
+import io.gpunvme.tools.machine.Machine;
 import java.io.IOException;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -27,7 +27,7 @@ abstract class BindingCommand extends BaseCommand {
 
   @Mixin private final MachineOption machine = new MachineOption();
 
-  BindingCommand(Streams streams) {
+  BindingCommand(OutputStreams streams) {
     super(streams);
   }
 

@@ -1,10 +1,10 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.cli.output.Streams;
-import io.gpunvme.core.fs.FileAddress;
-import io.gpunvme.core.fs.FileNode;
-import io.gpunvme.core.fs.FileSystemException;
-import io.gpunvme.core.storage.Volume;
+import io.gpunvme.cli.output.OutputStreams;
+import io.gpunvme.storage.Volume;
+import io.gpunvme.storage.fs.FileAddress;
+import io.gpunvme.storage.fs.FileNode;
+import io.gpunvme.storage.fs.FileSystemException;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.lang.foreign.MemorySegment;
@@ -39,7 +39,7 @@ final class CatCommand extends FileCommand {
       description = "How many bytes (all that follow).")
   private @Nullable Long length;
 
-  CatCommand(Streams streams) {
+  CatCommand(OutputStreams streams) {
     super(streams);
   }
 

@@ -1,14 +1,14 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.cli.output.Streams;
+import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Table;
-import io.gpunvme.core.accel.GpuAccelerator;
-import io.gpunvme.core.device.Device;
-import io.gpunvme.core.device.GpuBusAddresses;
-import io.gpunvme.core.doctor.PeerCheck;
-import io.gpunvme.core.doctor.PeerReport;
-import io.gpunvme.core.doctor.PeerStep;
-import io.gpunvme.core.gpu.Placement;
+import io.gpunvme.gpu.accel.GpuAccelerator;
+import io.gpunvme.gpu.device.Device;
+import io.gpunvme.gpu.device.GpuBusAddresses;
+import io.gpunvme.gpu.queue.Placement;
+import io.gpunvme.tools.doctor.PeerCheck;
+import io.gpunvme.tools.doctor.PeerReport;
+import io.gpunvme.tools.doctor.PeerStep;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -43,7 +43,7 @@ final class CheckP2pCommand extends DeviceCommand {
               + " not answer such loads and the link goes down: only without other work on it.")
   private boolean read;
 
-  CheckP2pCommand(Streams streams) {
+  CheckP2pCommand(OutputStreams streams) {
     super(streams);
   }
 

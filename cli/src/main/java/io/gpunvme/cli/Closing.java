@@ -1,46 +1,20 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.core.weights.Load;
-import io.gpunvme.core.weights.LoadedWeights;
-import io.gpunvme.core.weights.Weights;
-import java.util.ArrayDeque;
-import java.util.Deque;
+import io.gpunvme.base.CloseAll;
+import java.util.ArrayList;
+import java.util.List;
 
-/** Models and what was loaded of them, closed together, the last one first. */
+/** Things that a command has opened, closed together, the last one first. */
 final class Closing implements AutoCloseable {
-  private final Deque<Runnable> all = new ArrayDeque<>();
+  private final List<AutoCloseable> all = new ArrayList<>();
 
-  Weights add(Weights weights) {
-    all.push(weights::close);
-    return weights;
-  }
-
-  Load add(Load load) {
-    all.push(load::close);
-    return load;
-  }
-
-  LoadedWeights add(LoadedWeights loaded) {
-    all.push(loaded::close);
-    return loaded;
+  <T extends AutoCloseable> T add(T one) {
+    all.add(one);
+    return one;
   }
 
   @Override
   public void close() {
-    RuntimeException failure = null;
-    while (!all.isEmpty()) {
-      try {
-        all.pop().run();
-      } catch (RuntimeException e) {
-        if (failure == null) {
-          failure = e;
-        } else {
-          failure.addSuppressed(e);
-        }
-      }
-    }
-    if (failure != null) {
-      throw failure;
-    }
+    CloseAll.newestFirst(all);
   }
 }

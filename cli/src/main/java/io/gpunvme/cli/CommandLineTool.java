@@ -1,7 +1,7 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.cli.output.Streams;
-import io.gpunvme.core.plan.IoOrder;
+import io.gpunvme.cli.output.OutputStreams;
+import io.gpunvme.storage.plan.IoOrder;
 import java.io.PrintStream;
 import java.io.PrintWriter;
 import java.util.LinkedHashMap;
@@ -17,12 +17,13 @@ final class CommandLineTool {
   private static final String HELP = "help";
 
   /** By name, in the order in which help lists them. */
-  private static final SequencedMap<String, Function<Streams, BaseCommand>> COMMANDS = commands();
+  private static final SequencedMap<String, Function<OutputStreams, BaseCommand>> COMMANDS =
+      commands();
 
   private CommandLineTool() {}
 
-  private static SequencedMap<String, Function<Streams, BaseCommand>> commands() {
-    SequencedMap<String, Function<Streams, BaseCommand>> all = new LinkedHashMap<>();
+  private static SequencedMap<String, Function<OutputStreams, BaseCommand>> commands() {
+    SequencedMap<String, Function<OutputStreams, BaseCommand>> all = new LinkedHashMap<>();
     all.put("demo", DemoCommand::new);
     all.put("gather", GatherCommand::new);
     all.put("bench", BenchCommand::new);
@@ -42,7 +43,7 @@ final class CommandLineTool {
     all.put("unbind", UnbindCommand::new);
     all.put("check-p2p", CheckP2pCommand::new);
     all.put("pin", PinCommand::new);
-    all.put("sim", SimCommand::new);
+    all.put("sim", SimCommandGroup::new);
     all.put("identify", IdentifyCommand::new);
     all.put("read", ReadCommand::new);
     all.put("write", WriteCommand::new);
@@ -55,10 +56,10 @@ final class CommandLineTool {
   }
 
   /** Runs one command and returns its exit code. Never throws for what the command does. */
-  static int run(Streams streams, String... words) {
+  static int run(OutputStreams streams, String... words) {
     String[] args = helpAsJson(words);
     CommandLine tool = create(streams, args.length == 0 ? "" : args[0]);
-    Failures failures = new Failures(streams, List.of(args));
+    CommandFailures failures = new CommandFailures(streams, List.of(args));
     tool.setParameterExceptionHandler(failures::usage);
     tool.setExecutionExceptionHandler(failures::failure);
     int code = tool.execute(args);
@@ -80,9 +81,9 @@ final class CommandLineTool {
   }
 
   /** All commands, or only the first word's if that is one: picocli takes its time for each. */
-  private static CommandLine create(Streams streams, String first) {
+  private static CommandLine create(OutputStreams streams, String first) {
     CommandLine tool = new CommandLine(new Gpunvme(streams));
-    Function<Streams, BaseCommand> single = COMMANDS.get(first);
+    Function<OutputStreams, BaseCommand> single = COMMANDS.get(first);
     if (single == null || first.equals(HELP)) {
       COMMANDS.values().forEach(command -> tool.addSubcommand(command.apply(streams)));
     } else {

@@ -1,9 +1,9 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.core.gpu.Placement;
-import io.gpunvme.core.transfer.InitiatorKind;
-import io.gpunvme.nvme.ByteSize;
-import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.base.ByteSize;
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.gpu.queue.Placement;
+import io.gpunvme.gpu.transfer.InitiatorKind;
 import java.math.BigDecimal;
 import java.time.Duration;
 import java.util.EnumSet;

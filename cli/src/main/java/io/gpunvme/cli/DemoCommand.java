@@ -1,17 +1,18 @@
 package io.gpunvme.cli;
 
+import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Progress;
 import io.gpunvme.cli.output.Sizes;
-import io.gpunvme.cli.output.Streams;
 import io.gpunvme.cli.output.Table;
-import io.gpunvme.core.demo.Demo;
-import io.gpunvme.core.demo.DemoListener;
-import io.gpunvme.core.demo.DemoOptions;
-import io.gpunvme.core.demo.DemoPhase;
-import io.gpunvme.core.demo.DemoReport;
-import io.gpunvme.core.device.DeviceAddress;
-import io.gpunvme.core.gpu.Placement;
-import io.gpunvme.core.transfer.TransferReport;
+import io.gpunvme.gpu.device.DeviceAddress;
+import io.gpunvme.gpu.device.Transport;
+import io.gpunvme.gpu.queue.Placement;
+import io.gpunvme.gpu.transfer.TransferReport;
+import io.gpunvme.tools.demo.Demo;
+import io.gpunvme.tools.demo.DemoListener;
+import io.gpunvme.tools.demo.DemoOptions;
+import io.gpunvme.tools.demo.DemoPhase;
+import io.gpunvme.tools.demo.DemoReport;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -68,7 +69,7 @@ final class DemoCommand extends BaseCommand {
         "The embedded SSD; size, file and workers are chosen unless given.",
         "Or vfio-user:SOCKET, whose namespace 1 is overwritten (with --allow-write)."
       })
-  private String device = DeviceAddress.EMBEDDED + ":";
+  private String device = Transport.SIM + ":";
 
   @Option(
       names = "--allow-write",
@@ -95,7 +96,7 @@ final class DemoCommand extends BaseCommand {
 
   @Mixin private final DriverOptions driver = new DriverOptions();
 
-  DemoCommand(Streams streams) {
+  DemoCommand(OutputStreams streams) {
     super(streams);
   }
 

@@ -1,6 +1,6 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.core.transfer.TransferReport;
+import io.gpunvme.gpu.transfer.TransferReport;
 import io.gpunvme.nvme.driver.Namespace;
 import java.util.LinkedHashMap;
 import java.util.Map;

@@ -1,8 +1,8 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.cli.output.Streams;
-import io.gpunvme.core.device.Device;
-import io.gpunvme.core.device.DeviceAddress;
+import io.gpunvme.cli.output.OutputStreams;
+import io.gpunvme.gpu.device.Device;
+import io.gpunvme.gpu.device.DeviceAddress;
 import io.gpunvme.nvme.driver.ControllerOptions;
 import java.io.IOException;
 import picocli.CommandLine.Mixin;
@@ -20,7 +20,7 @@ abstract class DeviceCommand extends BaseCommand {
 
   @Mixin private final DriverOptions driver = new DriverOptions();
 
-  DeviceCommand(Streams streams) {
+  DeviceCommand(OutputStreams streams) {
     super(streams);
   }
 

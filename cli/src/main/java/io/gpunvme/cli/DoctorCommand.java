@@ -1,14 +1,14 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.cli.output.Streams;
+import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Table;
-import io.gpunvme.core.doctor.CudaView;
-import io.gpunvme.core.doctor.Diagnosis;
-import io.gpunvme.core.doctor.Doctor;
-import io.gpunvme.core.doctor.FileView;
-import io.gpunvme.core.doctor.Finding;
-import io.gpunvme.core.doctor.Severity;
-import io.gpunvme.core.doctor.Way;
+import io.gpunvme.tools.doctor.CudaView;
+import io.gpunvme.tools.doctor.Diagnosis;
+import io.gpunvme.tools.doctor.Doctor;
+import io.gpunvme.tools.doctor.FileView;
+import io.gpunvme.tools.doctor.Finding;
+import io.gpunvme.tools.doctor.Severity;
+import io.gpunvme.tools.doctor.Way;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -42,7 +42,7 @@ final class DoctorCommand extends BaseCommand {
   @Option(names = "--no-cuda", hidden = true, description = "Do not ask CUDA.")
   private boolean noCuda;
 
-  DoctorCommand(Streams streams) {
+  DoctorCommand(OutputStreams streams) {
     super(streams);
   }
 

@@ -1,19 +1,19 @@
 package io.gpunvme.cli;
 
+import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Sizes;
-import io.gpunvme.cli.output.Streams;
 import io.gpunvme.cli.output.Table;
-import io.gpunvme.core.accel.Accelerator;
-import io.gpunvme.core.accel.Accelerators;
-import io.gpunvme.core.path.PathKind;
-import io.gpunvme.core.path.RequestShape;
-import io.gpunvme.core.path.StorageException;
-import io.gpunvme.core.path.Verdict;
-import io.gpunvme.core.storage.Explanation;
-import io.gpunvme.core.storage.GpuStorage;
-import io.gpunvme.core.storage.StorageAddress;
-import io.gpunvme.core.storage.StorageOptions;
-import io.gpunvme.core.transfer.Direction;
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.Accelerators;
+import io.gpunvme.gpu.transfer.Direction;
+import io.gpunvme.storage.Explanation;
+import io.gpunvme.storage.GpuStorage;
+import io.gpunvme.storage.StorageAddress;
+import io.gpunvme.storage.StorageOptions;
+import io.gpunvme.storage.path.PathKind;
+import io.gpunvme.storage.path.RequestShape;
+import io.gpunvme.storage.path.StorageException;
+import io.gpunvme.storage.path.Verdict;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
@@ -65,7 +65,7 @@ final class ExplainCommand extends BaseCommand {
 
   @Mixin private final AcceleratorOption accelerator = new AcceleratorOption();
 
-  ExplainCommand(Streams streams) {
+  ExplainCommand(OutputStreams streams) {
     super(streams);
   }
 

@@ -1,13 +1,13 @@
 package io.gpunvme.cli;
 
+import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Sizes;
-import io.gpunvme.cli.output.Streams;
 import io.gpunvme.cli.output.Table;
-import io.gpunvme.core.fs.FiemapExtents;
-import io.gpunvme.core.fs.FileAddress;
-import io.gpunvme.core.fs.FileExtent;
-import io.gpunvme.core.storage.StorageAddress;
-import io.gpunvme.core.storage.Volume;
+import io.gpunvme.storage.StorageAddress;
+import io.gpunvme.storage.Volume;
+import io.gpunvme.storage.fs.FiemapExtents;
+import io.gpunvme.storage.fs.FileAddress;
+import io.gpunvme.storage.fs.FileExtent;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -34,7 +34,7 @@ import picocli.CommandLine.Command;
 final class ExtentsCommand extends FileCommand {
   private static final int SECTOR = 512;
 
-  ExtentsCommand(Streams streams) {
+  ExtentsCommand(OutputStreams streams) {
     super(streams);
   }
 

@@ -1,8 +1,8 @@
 package io.gpunvme.cli;
 
 import io.gpunvme.cli.output.Fields;
-import io.gpunvme.cli.output.Streams;
-import io.gpunvme.core.device.Device;
+import io.gpunvme.cli.output.OutputStreams;
+import io.gpunvme.gpu.device.Device;
 import io.gpunvme.nvme.driver.ControllerFeatures;
 import io.gpunvme.nvme.driver.NvmeController;
 import java.io.IOException;
@@ -92,7 +92,7 @@ final class FeatureCommand extends DeviceCommand {
   @Option(names = "--allow-write", description = "Allow set.")
   private boolean allowWrite;
 
-  FeatureCommand(Streams streams) {
+  FeatureCommand(OutputStreams streams) {
     super(streams);
   }
 

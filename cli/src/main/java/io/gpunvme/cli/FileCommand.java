@@ -1,12 +1,12 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.cli.output.Streams;
-import io.gpunvme.core.accel.Accelerator;
-import io.gpunvme.core.fs.FileAddress;
-import io.gpunvme.core.fs.FileNode;
-import io.gpunvme.core.fs.FileSystem;
-import io.gpunvme.core.storage.StorageOptions;
-import io.gpunvme.core.storage.Volume;
+import io.gpunvme.cli.output.OutputStreams;
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.storage.StorageOptions;
+import io.gpunvme.storage.Volume;
+import io.gpunvme.storage.fs.FileAddress;
+import io.gpunvme.storage.fs.FileNode;
+import io.gpunvme.storage.fs.FileSystem;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
@@ -61,7 +61,7 @@ abstract class FileCommand extends BaseCommand {
 
   @Mixin private final AcceleratorOption accelerator = new AcceleratorOption();
 
-  FileCommand(Streams streams) {
+  FileCommand(OutputStreams streams) {
     super(streams);
   }
 

@@ -1,15 +1,16 @@
 package io.gpunvme.cli;
 
+import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Sizes;
-import io.gpunvme.cli.output.Streams;
-import io.gpunvme.core.accel.GpuAccelerator;
-import io.gpunvme.core.device.Device;
-import io.gpunvme.core.device.DeviceAddress;
-import io.gpunvme.core.example.Gather;
-import io.gpunvme.core.example.GatherOptions;
-import io.gpunvme.core.example.GatherReport;
-import io.gpunvme.core.gpu.Placement;
+import io.gpunvme.gpu.accel.GpuAccelerator;
+import io.gpunvme.gpu.device.Device;
+import io.gpunvme.gpu.device.DeviceAddress;
+import io.gpunvme.gpu.device.Transport;
+import io.gpunvme.gpu.queue.Placement;
 import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.tools.example.Gather;
+import io.gpunvme.tools.example.GatherOptions;
+import io.gpunvme.tools.example.GatherReport;
 import java.io.IOException;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -60,9 +61,9 @@ final class GatherCommand extends BaseCommand {
       names = "--device",
       paramLabel = "DEVICE",
       description = "The embedded SSD; size, workers and latency=0 are chosen unless given.")
-  private String device = DeviceAddress.EMBEDDED + ":";
+  private String device = Transport.SIM + ":";
 
-  GatherCommand(Streams streams) {
+  GatherCommand(OutputStreams streams) {
     super(streams);
   }
 

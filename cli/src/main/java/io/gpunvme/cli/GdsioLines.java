@@ -1,7 +1,7 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.core.bench.Measurement;
-import io.gpunvme.core.report.GdsioLine;
+import io.gpunvme.tools.bench.Measurement;
+import io.gpunvme.tools.report.GdsioLine;
 
 /** Results of {@code bench paths} as lines of gdsio. */
 final class GdsioLines {

@@ -1,7 +1,7 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.cli.output.Streams;
-import io.gpunvme.core.Version;
+import io.gpunvme.base.Version;
+import io.gpunvme.cli.output.OutputStreams;
 import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
@@ -51,11 +51,11 @@ import picocli.CommandLine.Spec;
       "output and everything else on standard error."
     })
 final class Gpunvme implements Callable<Integer> {
-  private final Streams streams;
+  private final OutputStreams streams;
 
   @Spec private @Nullable CommandSpec spec;
 
-  Gpunvme(Streams streams) {
+  Gpunvme(OutputStreams streams) {
     this.streams = streams;
   }
 

@@ -1,8 +1,8 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.cli.output.Streams;
+import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Table;
-import io.gpunvme.nvme.sim.SimConfigParser;
+import io.gpunvme.sim.SimConfigParser;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
@@ -59,7 +59,7 @@ final class HelpCommand extends BaseCommand {
 
   @Spec private @Nullable CommandSpec spec;
 
-  HelpCommand(Streams streams) {
+  HelpCommand(OutputStreams streams) {
     super(streams);
   }
 

@@ -1,9 +1,9 @@
 package io.gpunvme.cli;
 
 import io.gpunvme.cli.output.Fields;
+import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Sizes;
-import io.gpunvme.cli.output.Streams;
-import io.gpunvme.core.device.Device;
+import io.gpunvme.gpu.device.Device;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.nvme.spec.IdentifyController;
@@ -34,7 +34,7 @@ final class IdentifyCommand extends DeviceCommand {
       description = "Only this namespace, without the controller.")
   private @Nullable Integer nsid;
 
-  IdentifyCommand(Streams streams) {
+  IdentifyCommand(OutputStreams streams) {
     super(streams);
   }
 

@@ -1,6 +1,6 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.core.transfer.InitiatorKind;
+import io.gpunvme.gpu.transfer.InitiatorKind;
 import picocli.CommandLine.Option;
 
 /** The option of all commands that either a GPU or the CPU carries out. */

@@ -1,12 +1,12 @@
 package io.gpunvme.cli;
 
+import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Sizes;
-import io.gpunvme.cli.output.Streams;
 import io.gpunvme.cli.output.Table;
-import io.gpunvme.core.storage.StorageAddress;
-import io.gpunvme.core.weights.Manifest;
-import io.gpunvme.core.weights.Weights;
-import io.gpunvme.core.weights.format.TensorInfo;
+import io.gpunvme.models.Manifest;
+import io.gpunvme.models.Weights;
+import io.gpunvme.models.format.TensorInfo;
+import io.gpunvme.storage.StorageAddress;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HexFormat;
@@ -41,7 +41,7 @@ final class InspectCommand extends ModelCommand {
   @Option(names = "--layers", description = "Sums for each layer instead of single tensors.")
   private boolean layers;
 
-  InspectCommand(Streams streams) {
+  InspectCommand(OutputStreams streams) {
     super(streams);
   }
 

@@ -1,10 +1,11 @@
 package io.gpunvme.cli;
 
+import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Sizes;
-import io.gpunvme.cli.output.Streams;
 import io.gpunvme.cli.output.Table;
-import io.gpunvme.core.device.Device;
-import io.gpunvme.core.device.DeviceAddress;
+import io.gpunvme.gpu.device.Device;
+import io.gpunvme.gpu.device.DeviceAddress;
+import io.gpunvme.gpu.device.Transport;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.nvme.spec.IdentifyController;
@@ -13,6 +14,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Parameters;
@@ -43,7 +45,7 @@ final class ListCommand extends BaseCommand {
 
   @Mixin private final DriverOptions driver = new DriverOptions();
 
-  ListCommand(Streams streams) {
+  ListCommand(OutputStreams streams) {
     super(streams);
   }
 
@@ -66,22 +68,15 @@ final class ListCommand extends BaseCommand {
           listing.print(out());
           out().println();
           out().println("Devices that this version can open:");
-          out().println("  sim:key=value,…     an embedded NVMe controller (gpunvme help sim)");
-          out().println("  vfio:DDDD:BB:DD.F   an SSD that gpunvme bind gave to vfio-pci");
-          out().println("  kmod:DDDD:BB:DD.F   an SSD that gpunvme bind --kmod gave to the module");
-          out().println("  sysfs:DDDD:BB:DD.F  an SSD without driver and IOMMU (docs/safety.md)");
+          for (Transport transport : Transport.values()) {
+            out().println("  %-20s%s".formatted(transport.form(), transport.summary()));
+          }
         },
         () -> {
           Map<String, Object> object = new LinkedHashMap<>();
           object.put("pci", listing.functionsJson());
           object.put("pairs", listing.pairsJson());
-          object.put(
-              "kinds",
-              List.of(
-                  DeviceAddress.EMBEDDED,
-                  DeviceAddress.VFIO,
-                  DeviceAddress.KMOD,
-                  DeviceAddress.SYSFS));
+          object.put("kinds", Stream.of(Transport.values()).map(Transport::toString).toList());
           return object;
         });
   }

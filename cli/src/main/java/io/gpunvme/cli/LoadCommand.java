@@ -1,20 +1,20 @@
 package io.gpunvme.cli;
 
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Progress;
-import io.gpunvme.cli.output.Streams;
-import io.gpunvme.core.accel.Accelerator;
-import io.gpunvme.core.accel.Accelerators;
-import io.gpunvme.core.path.StorageException;
-import io.gpunvme.core.storage.StorageAddress;
-import io.gpunvme.core.storage.StorageOptions;
-import io.gpunvme.core.weights.Load;
-import io.gpunvme.core.weights.LoadPlan;
-import io.gpunvme.core.weights.LoadRequest;
-import io.gpunvme.core.weights.LoadedWeights;
-import io.gpunvme.core.weights.Manifest;
-import io.gpunvme.core.weights.ShardRules;
-import io.gpunvme.core.weights.Weights;
-import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.Accelerators;
+import io.gpunvme.models.Load;
+import io.gpunvme.models.LoadPlan;
+import io.gpunvme.models.LoadRequest;
+import io.gpunvme.models.LoadedWeights;
+import io.gpunvme.models.Manifest;
+import io.gpunvme.models.ShardRules;
+import io.gpunvme.models.Weights;
+import io.gpunvme.storage.StorageAddress;
+import io.gpunvme.storage.StorageOptions;
+import io.gpunvme.storage.path.StorageException;
 import java.io.IOException;
 import java.nio.file.NoSuchFileException;
 import java.util.ArrayList;
@@ -107,7 +107,7 @@ final class LoadCommand extends BaseCommand {
   @Mixin private final ModelPlace place = new ModelPlace();
   @Mixin private final AcceleratorOption accelerator = new AcceleratorOption();
 
-  LoadCommand(Streams streams) {
+  LoadCommand(OutputStreams streams) {
     super(streams);
   }
 

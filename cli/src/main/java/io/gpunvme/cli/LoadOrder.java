@@ -1,9 +1,9 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.core.weights.LoadRequest;
-import io.gpunvme.core.weights.LoadRequest.Order;
-import io.gpunvme.core.weights.TensorNames;
-import io.gpunvme.core.weights.Weights;
+import io.gpunvme.models.LoadRequest;
+import io.gpunvme.models.LoadRequest.Order;
+import io.gpunvme.models.TensorNames;
+import io.gpunvme.models.Weights;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;

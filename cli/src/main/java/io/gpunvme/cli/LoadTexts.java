@@ -2,12 +2,12 @@ package io.gpunvme.cli;
 
 import io.gpunvme.cli.output.Sizes;
 import io.gpunvme.cli.output.Table;
-import io.gpunvme.core.accel.Accelerators;
-import io.gpunvme.core.path.set.MemberStats;
-import io.gpunvme.core.weights.LoadPlan;
-import io.gpunvme.core.weights.LoadReport;
-import io.gpunvme.core.weights.LoadedWeights;
-import io.gpunvme.core.weights.Weights;
+import io.gpunvme.gpu.accel.Accelerators;
+import io.gpunvme.models.LoadPlan;
+import io.gpunvme.models.LoadReport;
+import io.gpunvme.models.LoadedWeights;
+import io.gpunvme.models.Weights;
+import io.gpunvme.storage.path.MemberStats;
 import java.io.PrintStream;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;

@@ -1,9 +1,9 @@
 package io.gpunvme.cli;
 
 import io.gpunvme.cli.output.Fields;
-import io.gpunvme.cli.output.Streams;
+import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Table;
-import io.gpunvme.core.device.Device;
+import io.gpunvme.gpu.device.Device;
 import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.nvme.spec.AdminOpcode;
 import io.gpunvme.nvme.spec.CommandsEffectsLog;
@@ -55,7 +55,7 @@ final class LogCommand extends DeviceCommand {
   @Parameters(index = "1", paramLabel = "PAGE", description = "${COMPLETION-CANDIDATES}")
   private Page page = Page.SMART;
 
-  LogCommand(Streams streams) {
+  LogCommand(OutputStreams streams) {
     super(streams);
   }
 

@@ -1,14 +1,14 @@
 package io.gpunvme.cli;
 
+import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Sizes;
-import io.gpunvme.cli.output.Streams;
 import io.gpunvme.cli.output.Table;
-import io.gpunvme.core.fs.FileAddress;
-import io.gpunvme.core.fs.FileNode;
-import io.gpunvme.core.fs.FileNode.Kind;
-import io.gpunvme.core.fs.FileSystem;
-import io.gpunvme.core.fs.FileSystemException;
-import io.gpunvme.core.storage.Volume;
+import io.gpunvme.storage.Volume;
+import io.gpunvme.storage.fs.FileAddress;
+import io.gpunvme.storage.fs.FileNode;
+import io.gpunvme.storage.fs.FileNode.Kind;
+import io.gpunvme.storage.fs.FileSystem;
+import io.gpunvme.storage.fs.FileSystemException;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashSet;
@@ -44,7 +44,7 @@ final class LsCommand extends FileCommand {
   @Option(names = "-R", description = "Folders in folders too.")
   private boolean recursive;
 
-  LsCommand(Streams streams) {
+  LsCommand(OutputStreams streams) {
     super(streams);
   }
 

@@ -2,15 +2,15 @@ package io.gpunvme.cli;
 
 import io.gpunvme.cli.output.Sizes;
 import io.gpunvme.cli.output.Table;
-import io.gpunvme.core.machine.BlockDevice;
-import io.gpunvme.core.machine.DiskUse;
-import io.gpunvme.core.machine.GpuSsdPair;
-import io.gpunvme.core.machine.IommuGroup;
-import io.gpunvme.core.machine.Machine;
-import io.gpunvme.core.machine.MachineFunction;
-import io.gpunvme.core.machine.PciBar;
-import io.gpunvme.core.machine.PciLink;
 import io.gpunvme.nvme.pci.PciAddress;
+import io.gpunvme.tools.machine.DiskUse;
+import io.gpunvme.tools.machine.GpuSsdPair;
+import io.gpunvme.tools.machine.IommuGroup;
+import io.gpunvme.tools.machine.Machine;
+import io.gpunvme.tools.machine.MachineDisk;
+import io.gpunvme.tools.machine.MachineFunction;
+import io.gpunvme.tools.machine.PciBar;
+import io.gpunvme.tools.machine.PciLink;
 import java.io.PrintStream;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -121,7 +121,7 @@ final class MachineListing {
       one.put("ports_above", f.parents());
       if (f.nvme()) {
         one.put("block_devices", machine.diskNames(f.address()));
-        one.put("bytes", machine.disks(f.address()).stream().mapToLong(BlockDevice::bytes).sum());
+        one.put("bytes", machine.disks(f.address()).stream().mapToLong(MachineDisk::bytes).sum());
         one.put("uses", DiskUse.of(machine, f.address()));
       }
       all.add(one);

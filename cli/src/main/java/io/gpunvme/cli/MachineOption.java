@@ -1,8 +1,8 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.core.machine.DriverBinding;
-import io.gpunvme.core.machine.Machine;
 import io.gpunvme.nvme.pci.HostPaths;
+import io.gpunvme.tools.machine.DriverBinding;
+import io.gpunvme.tools.machine.Machine;
 import java.nio.file.Path;
 import picocli.CommandLine.Option;
 

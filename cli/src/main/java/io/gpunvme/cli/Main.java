@@ -1,6 +1,6 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.cli.output.Streams;
+import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Terminal;
 import io.gpunvme.nvme.driver.ShutdownGuard;
 import java.io.BufferedOutputStream;
@@ -20,8 +20,8 @@ public final class Main {
     // Registered first: both clean up when the process is told to end.
     Leftovers.install();
     ShutdownGuard.install();
-    Streams streams =
-        new Streams(
+    OutputStreams streams =
+        new OutputStreams(
             stream(FileDescriptor.out, false),
             stream(FileDescriptor.err, true),
             Terminal::errorColumns);

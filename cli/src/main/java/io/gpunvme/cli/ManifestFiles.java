@@ -1,8 +1,8 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.core.storage.StorageAddress;
-import io.gpunvme.core.weights.Manifest;
-import io.gpunvme.core.weights.Weights;
+import io.gpunvme.models.Manifest;
+import io.gpunvme.models.Weights;
+import io.gpunvme.storage.StorageAddress;
 import java.io.IOException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;

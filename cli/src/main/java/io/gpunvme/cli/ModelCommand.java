@@ -1,11 +1,11 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.cli.output.Streams;
-import io.gpunvme.core.accel.Accelerator;
-import io.gpunvme.core.accel.Accelerators;
-import io.gpunvme.core.storage.StorageAddress;
-import io.gpunvme.core.storage.StorageOptions;
-import io.gpunvme.core.weights.Weights;
+import io.gpunvme.cli.output.OutputStreams;
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.Accelerators;
+import io.gpunvme.models.Weights;
+import io.gpunvme.storage.StorageAddress;
+import io.gpunvme.storage.StorageOptions;
 import java.io.IOException;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Mixin;
@@ -19,7 +19,7 @@ abstract class ModelCommand extends BaseCommand {
   @Mixin private final ModelPlace place = new ModelPlace();
   @Mixin private final AcceleratorOption accelerator = new AcceleratorOption();
 
-  ModelCommand(Streams streams) {
+  ModelCommand(OutputStreams streams) {
     super(streams);
   }
 

@@ -1,7 +1,7 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.core.fs.FileAddress;
-import io.gpunvme.core.storage.StorageAddress;
+import io.gpunvme.storage.StorageAddress;
+import io.gpunvme.storage.fs.FileAddress;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;

@@ -1,13 +1,13 @@
 package io.gpunvme.cli;
 
+import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Sizes;
-import io.gpunvme.cli.output.Streams;
 import io.gpunvme.cli.output.Table;
-import io.gpunvme.core.accel.Accelerator;
-import io.gpunvme.core.accel.DeviceBuffer;
-import io.gpunvme.core.accel.GpuAccelerator;
-import io.gpunvme.core.device.Device;
-import io.gpunvme.core.device.DeviceAddress;
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.accel.GpuAccelerator;
+import io.gpunvme.gpu.device.Device;
+import io.gpunvme.gpu.device.DeviceAddress;
 import io.gpunvme.nvme.memory.BusRange;
 import io.gpunvme.nvme.memory.DmaBuffer;
 import io.gpunvme.nvme.pci.PciFunction;
@@ -75,7 +75,7 @@ final class PinCommand extends BaseCommand {
 
   private final CountDownLatch never = new CountDownLatch(1);
 
-  PinCommand(Streams streams) {
+  PinCommand(OutputStreams streams) {
     super(streams);
   }
 

@@ -1,15 +1,15 @@
 package io.gpunvme.cli;
 
 import com.google.gson.JsonObject;
+import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Sizes;
-import io.gpunvme.cli.output.Streams;
 import io.gpunvme.cli.output.Table;
-import io.gpunvme.core.plan.IoOrder;
-import io.gpunvme.core.plan.Plan;
-import io.gpunvme.core.plan.PlanOptions;
-import io.gpunvme.core.plan.Planner;
-import io.gpunvme.core.plan.Ranges;
-import io.gpunvme.core.plan.Stripes;
+import io.gpunvme.storage.plan.IoOrder;
+import io.gpunvme.storage.plan.Plan;
+import io.gpunvme.storage.plan.PlanOptions;
+import io.gpunvme.storage.plan.Planner;
+import io.gpunvme.storage.plan.Ranges;
+import io.gpunvme.storage.plan.Stripes;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -120,7 +120,7 @@ final class PlanCommand extends BaseCommand {
       description = "Most I/Os that are listed (50).")
   private long limit = 50;
 
-  PlanCommand(Streams streams) {
+  PlanCommand(OutputStreams streams) {
     super(streams);
   }
 

@@ -1,10 +1,10 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.core.kind.Kind;
-import io.gpunvme.core.kind.ReadRequest;
-import io.gpunvme.core.plan.Ranges;
-import io.gpunvme.nvme.ByteSize;
-import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.base.ByteSize;
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.storage.kind.Kind;
+import io.gpunvme.storage.kind.ReadRequest;
+import io.gpunvme.storage.plan.Ranges;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.nio.file.Files;

@@ -1,8 +1,8 @@
 package io.gpunvme.cli;
 
 import io.gpunvme.cli.output.Fields;
-import io.gpunvme.cli.output.Streams;
-import io.gpunvme.core.device.Device;
+import io.gpunvme.cli.output.OutputStreams;
+import io.gpunvme.gpu.device.Device;
 import io.gpunvme.nvme.driver.BringUpStep;
 import io.gpunvme.nvme.spec.FieldValue;
 import java.io.IOException;
@@ -18,7 +18,7 @@ import picocli.CommandLine.Command;
     description = "Print the controller's registers, decoded, and how it was brought up.",
     footer = {"", "Examples:", "  gpunvme regs sim:", "  gpunvme regs sim:cmb=1MiB,dstrd=2 --json"})
 final class RegsCommand extends DeviceCommand {
-  RegsCommand(Streams streams) {
+  RegsCommand(OutputStreams streams) {
     super(streams);
   }
 

@@ -1,12 +1,13 @@
 package io.gpunvme.cli;
 
+import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Sizes;
-import io.gpunvme.cli.output.Streams;
-import io.gpunvme.core.device.DeviceAddress;
-import io.gpunvme.nvme.sim.NamespaceConfig;
-import io.gpunvme.nvme.sim.SimConfig;
-import io.gpunvme.nvme.sim.SimulatedController;
-import io.gpunvme.nvme.sim.serve.VfioUserServer;
+import io.gpunvme.gpu.device.DeviceAddress;
+import io.gpunvme.gpu.device.Transport;
+import io.gpunvme.sim.NamespaceConfig;
+import io.gpunvme.sim.SimConfig;
+import io.gpunvme.sim.SimulatedController;
+import io.gpunvme.sim.serve.VfioUserServer;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
@@ -84,7 +85,7 @@ final class SimServeCommand extends BaseCommand {
       description = "Let clients change files; without it namespaces in files are write-protected.")
   private boolean allowWrite;
 
-  SimServeCommand(Streams streams) {
+  SimServeCommand(OutputStreams streams) {
     super(streams);
   }
 
@@ -117,7 +118,7 @@ final class SimServeCommand extends BaseCommand {
     DeviceAddress all = DeviceAddress.embedded().with("workers", Integer.toString(workers));
     int nsid = 1;
     for (String text : namespaces.isEmpty() ? List.of(RAM + "=64MiB") : namespaces) {
-      DeviceAddress given = DeviceAddress.parse(DeviceAddress.EMBEDDED + ":" + text);
+      DeviceAddress given = DeviceAddress.parse(Transport.SIM + ":" + text);
       DeviceAddress rest = given;
       String prefix = nsid == 1 ? "" : "ns" + nsid + ".";
       for (String key : KEYS) {
@@ -197,7 +198,7 @@ final class SimServeCommand extends BaseCommand {
     }
     Map<String, @Nullable Object> object = new LinkedHashMap<>();
     object.put("socket", socket.toAbsolutePath().toString());
-    object.put("address", DeviceAddress.VFIO_USER + ":" + socket.toAbsolutePath());
+    object.put("address", Transport.VFIO_USER + ":" + socket.toAbsolutePath());
     object.put("pid", ProcessHandle.current().pid());
     object.put("workers", config.workers());
     object.put("namespaces", all);

@@ -1,14 +1,14 @@
 package io.gpunvme.cli;
 
+import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Sizes;
-import io.gpunvme.cli.output.Streams;
 import io.gpunvme.cli.output.Table;
-import io.gpunvme.core.fs.FileAddress;
-import io.gpunvme.core.fs.FileExtent;
-import io.gpunvme.core.fs.FileNode;
-import io.gpunvme.core.fs.FileNode.Kind;
-import io.gpunvme.core.fs.FileSystem;
-import io.gpunvme.core.storage.Volume;
+import io.gpunvme.storage.Volume;
+import io.gpunvme.storage.fs.FileAddress;
+import io.gpunvme.storage.fs.FileExtent;
+import io.gpunvme.storage.fs.FileNode;
+import io.gpunvme.storage.fs.FileNode.Kind;
+import io.gpunvme.storage.fs.FileSystem;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -28,7 +28,7 @@ import picocli.CommandLine.Command;
       "  gpunvme stat vfio:0000:01:00.0#1:/models/model.safetensors --json"
     })
 final class StatCommand extends FileCommand {
-  StatCommand(Streams streams) {
+  StatCommand(OutputStreams streams) {
     super(streams);
   }
 

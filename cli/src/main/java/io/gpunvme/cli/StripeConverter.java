@@ -1,7 +1,7 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.core.plan.Stripes;
-import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.storage.plan.Stripes;
 import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.TypeConversionException;
 

@@ -1,6 +1,6 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.core.transfer.InitiatorOptions;
+import io.gpunvme.gpu.transfer.InitiatorOptions;
 import picocli.CommandLine.Option;
 
 /** Options of all commands that move blocks. */

@@ -1,10 +1,10 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.cli.output.Streams;
-import io.gpunvme.core.machine.DriverBinding;
-import io.gpunvme.core.machine.DriverBinding.Plan;
-import io.gpunvme.core.machine.Machine;
+import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.nvme.pci.PciAddress;
+import io.gpunvme.tools.machine.DriverBinding;
+import io.gpunvme.tools.machine.DriverBinding.Plan;
+import io.gpunvme.tools.machine.Machine;
 import java.io.IOException;
 import picocli.CommandLine.Command;
 
@@ -22,7 +22,7 @@ import picocli.CommandLine.Command;
       "  sudo gpunvme unbind 0000:01:00.0"
     })
 final class UnbindCommand extends BindingCommand {
-  UnbindCommand(Streams streams) {
+  UnbindCommand(OutputStreams streams) {
     super(streams);
   }
 

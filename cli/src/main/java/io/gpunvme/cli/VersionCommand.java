@@ -1,7 +1,7 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.cli.output.Streams;
-import io.gpunvme.core.Version;
+import io.gpunvme.base.Version;
+import io.gpunvme.cli.output.OutputStreams;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import picocli.CommandLine.Command;
@@ -12,7 +12,7 @@ import picocli.CommandLine.Command;
     description = "Print the versions of this program and what it runs on.",
     footer = {"", "Example:", "  gpunvme version --json"})
 final class VersionCommand extends BaseCommand {
-  VersionCommand(Streams streams) {
+  VersionCommand(OutputStreams streams) {
     super(streams);
   }
 

@@ -1,6 +1,6 @@
 package io.gpunvme.cli;
 
-import io.gpunvme.cli.output.Streams;
+import io.gpunvme.cli.output.OutputStreams;
 import picocli.CommandLine.Command;
 
 /** {@code gpunvme weights WHAT}. */
@@ -14,7 +14,7 @@ import picocli.CommandLine.Command;
       "  gpunvme weights manifest --help"
     })
 final class WeightsCommand extends BaseCommand {
-  WeightsCommand(Streams streams) {
+  WeightsCommand(OutputStreams streams) {
     super(streams);
   }
 

@@ -1,10 +1,10 @@
 package io.gpunvme.cli;
 
+import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Progress;
-import io.gpunvme.cli.output.Streams;
-import io.gpunvme.core.storage.StorageAddress;
-import io.gpunvme.core.weights.Manifest;
-import io.gpunvme.core.weights.Weights;
+import io.gpunvme.models.Manifest;
+import io.gpunvme.models.Weights;
+import io.gpunvme.storage.StorageAddress;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -38,7 +38,7 @@ final class WeightsManifestCommand extends ModelCommand {
               + " model.manifest.json).")
   private @Nullable Path out;
 
-  WeightsManifestCommand(Streams streams) {
+  WeightsManifestCommand(OutputStreams streams) {
     super(streams);
   }
 

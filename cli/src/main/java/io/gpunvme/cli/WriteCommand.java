@@ -1,10 +1,10 @@
 package io.gpunvme.cli;
 
+import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Progress;
 import io.gpunvme.cli.output.Sizes;
-import io.gpunvme.cli.output.Streams;
-import io.gpunvme.core.device.Device;
-import io.gpunvme.core.transfer.TransferReport;
+import io.gpunvme.gpu.device.Device;
+import io.gpunvme.gpu.transfer.TransferReport;
 import io.gpunvme.nvme.driver.BlockDevice;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
@@ -57,7 +57,7 @@ final class WriteCommand extends DeviceCommand {
 
   @Mixin private final TransferOptions transfer = new TransferOptions();
 
-  WriteCommand(Streams streams) {
+  WriteCommand(OutputStreams streams) {
     super(streams);
   }
 

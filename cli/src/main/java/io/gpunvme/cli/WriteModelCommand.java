@@ -1,20 +1,20 @@
 package io.gpunvme.cli;
 
+import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Progress;
 import io.gpunvme.cli.output.Sizes;
-import io.gpunvme.cli.output.Streams;
 import io.gpunvme.cli.output.Table;
-import io.gpunvme.core.accel.Accelerator;
-import io.gpunvme.core.fs.FileAddress;
-import io.gpunvme.core.storage.GpuStorage;
-import io.gpunvme.core.storage.StorageAddress;
-import io.gpunvme.core.storage.StorageOptions;
-import io.gpunvme.core.weights.LoadRequest.Order;
-import io.gpunvme.core.weights.RawModelWriter;
-import io.gpunvme.core.weights.RawWriteOptions;
-import io.gpunvme.core.weights.RawWriteReport;
-import io.gpunvme.core.weights.Weights;
-import io.gpunvme.core.weights.raw.Superblock;
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.models.LoadRequest.Order;
+import io.gpunvme.models.RawModelWriter;
+import io.gpunvme.models.RawWriteOptions;
+import io.gpunvme.models.RawWriteReport;
+import io.gpunvme.models.Weights;
+import io.gpunvme.models.raw.Superblock;
+import io.gpunvme.storage.GpuStorage;
+import io.gpunvme.storage.StorageAddress;
+import io.gpunvme.storage.StorageOptions;
+import io.gpunvme.storage.fs.FileAddress;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -92,7 +92,7 @@ final class WriteModelCommand extends BaseCommand {
 
   @Mixin private final AcceleratorOption accelerator = new AcceleratorOption();
 
-  WriteModelCommand(Streams streams) {
+  WriteModelCommand(OutputStreams streams) {
     super(streams);
   }
 

@@ -7,7 +7,7 @@ import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
 import com.google.gson.stream.JsonReader;
 import com.google.gson.stream.JsonToken;
-import io.gpunvme.cli.output.Streams;
+import io.gpunvme.cli.output.OutputStreams;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
@@ -67,7 +67,7 @@ final class Cli {
     ByteArrayOutputStream err = new ByteArrayOutputStream();
     PrintStream outStream = new PrintStream(out, false, StandardCharsets.UTF_8);
     PrintStream errStream = new PrintStream(err, true, StandardCharsets.UTF_8);
-    int code = CommandLineTool.run(new Streams(outStream, errStream, () -> columns), texts);
+    int code = CommandLineTool.run(new OutputStreams(outStream, errStream, () -> columns), texts);
     outStream.flush();
     return new Result(
         code,

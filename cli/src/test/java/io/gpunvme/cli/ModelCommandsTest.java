@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
-import io.gpunvme.core.weights.format.ElementType;
-import io.gpunvme.core.weights.format.SafetensorsWriter;
+import io.gpunvme.models.format.ElementType;
+import io.gpunvme.models.format.SafetensorsWriter;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

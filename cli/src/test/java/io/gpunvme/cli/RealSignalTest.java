@@ -4,9 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import io.gpunvme.core.device.Device;
-import io.gpunvme.core.device.DeviceAddress;
-import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.gpu.device.Device;
+import io.gpunvme.gpu.device.DeviceAddress;
 import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.nvme.pci.HostPaths;
 import io.gpunvme.nvme.pci.PciAddress;

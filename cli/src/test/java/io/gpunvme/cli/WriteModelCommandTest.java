@@ -3,8 +3,8 @@ package io.gpunvme.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.gson.JsonObject;
-import io.gpunvme.core.weights.format.ElementType;
-import io.gpunvme.core.weights.format.SafetensorsWriter;
+import io.gpunvme.models.format.ElementType;
+import io.gpunvme.models.format.SafetensorsWriter;
 import io.gpunvme.testing.Programs;
 import java.io.IOException;
 import java.io.RandomAccessFile;

@@ -1,5 +1,7 @@
 package io.gpunvme.cuda;
 
+import io.gpunvme.base.CloseAll;
+
 /**
  * Something that belongs to a context: the context knows it from its creation to its close, and
  * frees it if it is still open when the context is closed.
@@ -102,10 +104,10 @@ abstract sealed class ContextResource implements AutoCloseable
       lifetime.resume();
       throw e;
     }
-    Failures failures = new Failures();
-    failures.collect(context::enter);
-    failures.collect(this::free);
+    CloseAll steps = new CloseAll();
+    steps.run(context::enter);
+    steps.run(this::free);
     context.forget(this);
-    failures.throwFirstUnlessGone();
+    CudaContext.endUnlessGone(steps);
   }
 }

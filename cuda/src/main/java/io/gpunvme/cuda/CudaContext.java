@@ -1,5 +1,6 @@
 package io.gpunvme.cuda;
 
+import io.gpunvme.base.CloseAll;
 import java.lang.foreign.MemorySegment;
 import java.util.function.Supplier;
 
@@ -270,18 +271,34 @@ public final class CudaContext implements AutoCloseable {
     if (!resources.beginClose()) {
       return;
     }
-    Failures failures = new Failures();
+    CloseAll steps = new CloseAll();
     for (ContextResource resource : resources.newestFirst()) {
-      failures.collect(resource::close);
+      steps.run(resource::close);
     }
     if (!resources.isEmpty() || !endLifetime()) {
       resources.cancelClose();
-      throw failures.addTo(lifetime.inUse());
+      RuntimeException inUse = lifetime.inUse();
+      Throwable failure = steps.failure();
+      if (failure != null) {
+        inUse.addSuppressed(failure);
+      }
+      throw inUse;
     }
-    failures.collect(this::enter);
-    transfers.close(failures);
-    failures.collect(() -> api.contexts().releasePrimary(deviceHandle));
-    failures.throwFirstUnlessGone();
+    steps.run(this::enter);
+    transfers.close(steps);
+    steps.run(() -> api.contexts().releasePrimary(deviceHandle));
+    endUnlessGone(steps);
+  }
+
+  /** When the driver or the context is gone already, what was in it is gone too. */
+  static void endUnlessGone(CloseAll steps) {
+    boolean gone =
+        steps.failure() instanceof CudaException cuda
+            && (cuda.code() == CudaException.DEINITIALIZED
+                || cuda.code() == CudaException.CONTEXT_IS_DESTROYED);
+    if (!gone) {
+      steps.<RuntimeException>end();
+    }
   }
 
   private boolean endLifetime() {

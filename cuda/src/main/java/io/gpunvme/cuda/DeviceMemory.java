@@ -1,5 +1,6 @@
 package io.gpunvme.cuda;
 
+import io.gpunvme.base.DmaBuf;
 import io.gpunvme.ffi.Posix;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
@@ -130,7 +131,8 @@ public final class DeviceMemory extends ContextResource {
   }
 
   /**
-   * Exports the memory for kernel drivers of other devices; whole pages of the host only.
+   * Exports the memory for kernel drivers of other devices; whole pages of the host only. The
+   * memory stays allocated until the dma-buf and the memory are both closed.
    *
    * @throws CudaException {@link CudaException#NOT_SUPPORTED} where {@link GpuDirect#dmaBuf} is
    *     false
@@ -159,7 +161,7 @@ public final class DeviceMemory extends ContextResource {
     }
     begin();
     try {
-      return new DmaBuf(api().memory().dmaBuf(address, size, flags), size);
+      return new DmaBuf(api().memory().dmaBuf(address, size, flags), 0, size);
     } finally {
       end();
     }

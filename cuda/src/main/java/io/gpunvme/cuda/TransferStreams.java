@@ -1,5 +1,6 @@
 package io.gpunvme.cuda;
 
+import io.gpunvme.base.CloseAll;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -32,9 +33,8 @@ final class TransferStreams {
         forLong.add(make(priority));
       }
     } catch (RuntimeException e) {
-      Failures failures = new Failures();
-      close(failures);
-      throw failures.addTo(e);
+      CloseAll.after(e, all, calls::destroy);
+      throw e;
     }
   }
 
@@ -85,7 +85,7 @@ final class TransferStreams {
   }
 
   /** Nothing runs any more. */
-  void close(Failures failures) {
-    all.forEach(stream -> failures.collect(() -> calls.destroy(stream)));
+  void close(CloseAll steps) {
+    all.forEach(stream -> steps.run(() -> calls.destroy(stream)));
   }
 }

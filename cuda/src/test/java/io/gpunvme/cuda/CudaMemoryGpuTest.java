@@ -10,6 +10,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import io.gpunvme.base.DmaBuf;
 import io.gpunvme.ffi.Mapping;
 import io.gpunvme.ffi.Posix;
 import io.gpunvme.ffi.PosixException;

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.gpunvme.base.DmaBuf;
 import io.gpunvme.ffi.Posix;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -253,16 +254,6 @@ final class CudaMemoryTest {
       assertThatIllegalStateException().isThrownBy(exported::fd);
     }
     assertThatThrownBy(() -> Posix.close(fd)).hasMessageContaining("EBADF");
-  }
-
-  @Test
-  void aDescriptorIsTaken() {
-    DeviceMemory memory = context.allocate(Posix.pageSize(), Posix.pageSize());
-    DmaBuf exported = memory.exportDmaBuf();
-    int fd = exported.take();
-    exported.close();
-    assertThatIllegalStateException().isThrownBy(exported::take);
-    Posix.close(fd);
   }
 
   @Test

@@ -1,13 +1,9 @@
 package io.gpunvme.ffi;
 
-import static java.lang.foreign.ValueLayout.ADDRESS;
-import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.MemorySegment;
-import java.lang.invoke.MethodHandle;
 
 /**
  * Memory whose pages the kernel neither moves nor takes until this is closed, as it does for a
@@ -17,24 +13,10 @@ import java.lang.invoke.MethodHandle;
  * what user programs can ask for, this is what pins pages. Safe for all threads.
  */
 public final class PagePin implements AutoCloseable {
-  // The same numbers on every architecture.
-  private static final long SYS_IO_URING_SETUP = 425;
-  private static final long SYS_IO_URING_REGISTER = 427;
-
-  private static final int REGISTER_BUFFERS = 0;
-  private static final int UNREGISTER_BUFFERS = 1;
-  private static final int PARAMS_BYTES = 120;
   private static final long IOVEC_BYTES = 16;
 
   /** The kernel's limit for one buffer. */
   private static final long MOST_PER_BUFFER = 1L << 30;
-
-  private static final MethodHandle SETUP =
-      Native.capturing("syscall", FunctionDescriptor.of(JAVA_LONG, JAVA_LONG, JAVA_INT, ADDRESS));
-  private static final MethodHandle REGISTER =
-      Native.capturing(
-          "syscall",
-          FunctionDescriptor.of(JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT, ADDRESS, JAVA_INT));
 
   private final int fd;
   private boolean closed;
@@ -51,7 +33,10 @@ public final class PagePin implements AutoCloseable {
    *     memory, {@link Errno#EPERM} or ENOSYS where io_uring is switched off
    */
   public static PagePin pin(MemorySegment memory) {
-    int fd = setup();
+    int fd;
+    try (Arena arena = Arena.ofConfined()) {
+      fd = UringAbi.setup(1, arena.allocate(UringAbi.PARAMS_BYTES, Long.BYTES));
+    }
     try (Arena arena = Arena.ofConfined()) {
       int count = Math.toIntExact(Math.ceilDiv(memory.byteSize(), MOST_PER_BUFFER));
       MemorySegment buffers = arena.allocate(count * IOVEC_BYTES, Long.BYTES);
@@ -63,30 +48,12 @@ public final class PagePin implements AutoCloseable {
             i * IOVEC_BYTES + Long.BYTES,
             Math.min(MOST_PER_BUFFER, memory.byteSize() - at));
       }
-      register(fd, REGISTER_BUFFERS, buffers, count);
+      UringAbi.register(fd, UringAbi.REGISTER_BUFFERS, buffers, count);
       return new PagePin(fd);
     } catch (RuntimeException e) {
       Posix.close(fd);
       throw e;
     }
-  }
-
-  private static int setup() {
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment params = arena.allocate(PARAMS_BYTES, Long.BYTES);
-      return (int)
-          Native.once(
-              "io_uring_setup",
-              () -> "1 entry",
-              s -> (long) SETUP.invokeExact(s, SYS_IO_URING_SETUP, 1, params));
-    }
-  }
-
-  private static void register(int fd, int operation, MemorySegment argument, int count) {
-    Native.restarting(
-        "io_uring_register",
-        () -> "fd " + fd + " operation " + operation + ", " + count + " buffers",
-        s -> (long) REGISTER.invokeExact(s, SYS_IO_URING_REGISTER, fd, operation, argument, count));
   }
 
   /** Lets the pages go. Idempotent. */
@@ -96,7 +63,7 @@ public final class PagePin implements AutoCloseable {
       closed = true;
       try {
         // Closing alone would do, but some time later.
-        register(fd, UNREGISTER_BUFFERS, MemorySegment.NULL, 0);
+        UringAbi.register(fd, UringAbi.UNREGISTER_BUFFERS, MemorySegment.NULL, 0);
       } finally {
         Posix.close(fd);
       }

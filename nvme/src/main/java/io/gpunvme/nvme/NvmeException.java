@@ -10,7 +10,6 @@ public abstract sealed class NvmeException extends RuntimeException
         DeviceGoneException,
         CommandAbortedException,
         ProtocolException,
-        InvalidRequestException,
         DmaMappingException {
   private static final long serialVersionUID = 1;
 

@@ -16,7 +16,7 @@ public interface Progress extends AutoCloseable {
       };
 
   /** A bar on the error stream if that is a terminal, otherwise nothing. */
-  static Progress on(Streams streams) {
+  static Progress on(OutputStreams streams) {
     int columns = streams.columns().getAsInt();
     return columns == 0 ? NONE : new BarProgress(streams.err(), columns);
   }

@@ -2,7 +2,7 @@ package io.gpunvme.cli.output;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.gpunvme.nvme.ByteSize;
+import io.gpunvme.base.ByteSize;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;

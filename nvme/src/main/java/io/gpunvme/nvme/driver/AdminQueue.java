@@ -56,7 +56,7 @@ public final class AdminQueue {
   private final ReentrantLock lock = new ReentrantLock();
   private final Condition available = lock.newCondition();
   private @Nullable Thread resetting;
-  private @Nullable NvmeException outOfService;
+  private @Nullable RuntimeException outOfService;
 
   /**
    * @param eventSink is given dword 0 of every asynchronous event, with the lock held
@@ -198,7 +198,7 @@ public final class AdminQueue {
         throw new CommandAbortedException("interrupted while the controller was being reset");
       }
     }
-    NvmeException reason = outOfService;
+    RuntimeException reason = outOfService;
     if (reason != null && resetting == null) {
       throw Failures.again(reason);
     }
@@ -365,7 +365,7 @@ public final class AdminQueue {
    *
    * @param failure why the queue is out of service now, or null if it works
    */
-  void endReset(@Nullable NvmeException failure) {
+  void endReset(@Nullable RuntimeException failure) {
     lock.lock();
     try {
       resetting = null;

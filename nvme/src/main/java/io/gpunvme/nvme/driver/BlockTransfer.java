@@ -1,41 +1,24 @@
 package io.gpunvme.nvme.driver;
 
-import io.gpunvme.nvme.InvalidRequestException;
-import io.gpunvme.nvme.NvmeException;
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.memory.BusRange;
-import io.gpunvme.nvme.spec.Status;
 import java.lang.foreign.MemorySegment;
-import java.util.Objects;
-import java.util.concurrent.TimeUnit;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Runs one request at a time over a queue pair: cut into chunks no longer than MDTS, as many in
- * flight as the queue is deep, each repeated if the controller allows it, the queue recovered when
- * a chunk expires. Returns or throws only when nothing is outstanding any more.
- *
- * <p>One thread. Nothing is allocated unless something goes wrong: a chunk's number and its count
- * of attempts travel in the command's user data.
+ * Runs one request at a time over a queue pair, cut into chunks no longer than MDTS. Returns or
+ * throws only when nothing is outstanding any more. One thread; nothing is allocated unless
+ * something goes wrong.
  */
-final class BlockTransfer implements CompletionSink {
-  private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+final class BlockTransfer implements CommandLoop.Source {
   private static final int MAX_BLOCKS = 65536;
-  private static final int ATTEMPT_SHIFT = 56;
-  private static final long CHUNK_MASK = (1L << ATTEMPT_SHIFT) - 1;
 
-  private final NvmeController controller;
   private final QueuePair queue;
   private final int nsid;
   private final int blockShift;
   private final int chunkBlocks;
-  private final int retries;
-  private final Backoff backoff = new Backoff();
-
-  /** Chunks to be repeated, a ring; each was in flight, so there are never more than slots. */
-  private final long[] again;
-
-  private int againHead;
-  private int againCount;
+  private final CommandLoop loop;
 
   private int opcode;
   private int flags;
@@ -48,13 +31,9 @@ final class BlockTransfer implements CompletionSink {
 
   private long chunks;
   private long nextChunk;
-  private int outstanding;
-  private @Nullable NvmeException failure;
-  private @Nullable RecoveryOutcome lastRecovery;
-  private long retried;
+  private @Nullable Throwable failure;
 
   BlockTransfer(NvmeController controller, QueuePair queue, Namespace namespace) {
-    this.controller = controller;
     this.queue = queue;
     this.nsid = namespace.nsid();
     this.blockShift = namespace.blockShift();
@@ -64,8 +43,7 @@ final class BlockTransfer implements CompletionSink {
           "blocks of %d bytes are longer than the longest transfer, %d bytes"
               .formatted(namespace.blockSize(), queue.maxTransferBytes()));
     }
-    this.retries = controller.options().retries();
-    this.again = new long[queue.depth()];
+    this.loop = new CommandLoop(controller, List.of(queue), controller.options().retries());
   }
 
   /**
@@ -100,12 +78,12 @@ final class BlockTransfer implements CompletionSink {
 
   /** Commands repeated so far. */
   long retried() {
-    return retried;
+    return loop.retried();
   }
 
   /** The last time the ladder was climbed, or null. */
   @Nullable RecoveryOutcome lastRecovery() {
-    return lastRecovery;
+    return loop.lastRecovery();
   }
 
   private void drive(long count) {
@@ -114,111 +92,63 @@ final class BlockTransfer implements CompletionSink {
     }
     chunks = count;
     nextChunk = 0;
-    againCount = 0;
     failure = null;
-    backoff.reset();
-    long looked = System.nanoTime();
-    while (true) {
-      submitWhatFits();
-      queue.ring();
-      if (outstanding == 0 && (failure != null || (nextChunk == chunks && againCount == 0))) {
-        break;
-      }
-      int before = outstanding;
-      queue.poll(this);
-      if (outstanding != before) {
-        backoff.reset();
-        continue;
-      }
-      // Stale completions are no progress: a flood of them must not keep time from being looked at.
-      long now = System.nanoTime();
-      if (queue.state() != QueuePair.State.READY) {
-        recover();
-      } else if (now - looked >= LOOK_NANOS) {
-        looked = now;
-        if (queue.expired(now) >= 0 || controller.troubled()) {
-          recover();
-        }
-      }
-      backoff.pause();
-    }
+    loop.run(this);
     data = null;
-    if (failure != null) {
-      throw failure;
+    switch (failure) {
+      case null -> {}
+      case RuntimeException e -> throw e;
+      case Error e -> throw e;
+      default -> throw new IllegalStateException(failure);
     }
   }
 
-  private void submitWhatFits() {
-    while (failure == null && queue.hasRoom()) {
-      if (againCount > 0) {
-        long ticket = again[againHead];
-        againHead = (againHead + 1) % again.length;
-        againCount--;
-        submit(ticket);
-      } else if (nextChunk < chunks) {
-        submit(nextChunk++);
-      } else {
-        return;
-      }
-    }
-  }
+  // ---- the loop's source: a ticket is the number of a chunk
 
-  private void submit(long ticket) {
-    long first = (ticket & CHUNK_MASK) * chunkBlocks;
-    int count = (int) Math.min(chunkBlocks, blocks - first);
-    int slot;
-    try {
-      slot =
-          prepared != null
-              ? queue.submit(prepared, data, 0, preparedBytes, ticket)
-              : queue.submitIo(
-                  opcode,
-                  nsid,
-                  slba + first,
-                  count,
-                  flags,
-                  data,
-                  dataOffset + (first << blockShift),
-                  (long) count << blockShift,
-                  ticket);
-    } catch (NvmeException e) {
-      failure = e;
-      return;
-    }
-    if (slot < 0) {
-      repeat(ticket);
-    } else {
-      outstanding++;
-    }
-  }
-
-  private void repeat(long ticket) {
-    again[(againHead + againCount) % again.length] = ticket;
-    againCount++;
+  @Override
+  public long take() {
+    return nextChunk < chunks ? nextChunk++ : CommandLoop.NONE;
   }
 
   @Override
-  public void completed(QueuePair pair, int slot, int status) {
-    outstanding--;
-    if (Status.ok(status) || failure != null) {
-      return;
+  public boolean hasMore() {
+    return nextChunk < chunks;
+  }
+
+  @Override
+  public int submit(QueuePair pair, long ticket, long userData) {
+    if (prepared != null) {
+      return pair.submit(prepared, data, 0, preparedBytes, userData);
     }
-    long ticket = pair.userData(slot);
-    int attempt = (int) (ticket >>> ATTEMPT_SHIFT);
-    if (CompletionPolicy.mayRetry(status) && attempt < retries) {
-      retried++;
-      repeat(ticket + (1L << ATTEMPT_SHIFT));
-    } else {
-      failure = CompletionPolicy.failure(pair, slot, status, attempt + 1);
+    long first = ticket * chunkBlocks;
+    int count = (int) Math.min(chunkBlocks, blocks - first);
+    return pair.submitIo(
+        opcode,
+        nsid,
+        slba + first,
+        count,
+        flags,
+        data,
+        dataOffset + (first << blockShift),
+        (long) count << blockShift,
+        userData);
+  }
+
+  @Override
+  public void done(QueuePair pair, int slot, long ticket) {}
+
+  @Override
+  public void fail(Throwable e) {
+    if (failure == null) {
+      failure = e;
     }
   }
 
-  private void recover() {
-    RecoveryOutcome outcome = controller.recover(queue, this);
-    lastRecovery = outcome;
-    if (!outcome.recovered()) {
-      failure = Objects.requireNonNull(outcome.failure());
-      outstanding = 0;
-    }
+  @Override
+  public boolean stopped() {
+    return failure != null;
   }
+
+  @Override
+  public void look() {}
 }

@@ -1,12 +1,5 @@
 package io.gpunvme.nvme.driver;
 
-import static io.gpunvme.nvme.driver.QueuePairLayout.getInt;
-import static io.gpunvme.nvme.driver.QueuePairLayout.getLong;
-import static io.gpunvme.nvme.driver.QueuePairLayout.setInt;
-import static io.gpunvme.nvme.driver.QueuePairLayout.setLong;
-
-import java.lang.foreign.MemorySegment;
-
 /**
  * The command slots of a queue pair: which are taken, by what, since when.
  *
@@ -14,79 +7,109 @@ import java.lang.foreign.MemorySegment;
  * it that moves on whenever the slot is freed. Used by the one thread that drives the queue.
  */
 final class CommandSlots {
-  private final MemorySegment state;
-  private final int depth;
+  /** What a slot holds. */
+  private enum State {
+    /** No command. */
+    FREE,
+    /** A command that is with the controller. */
+    IN_FLIGHT,
+    /** A command whose deadline passed and whose fate is unknown: the CID must not be reused. */
+    QUARANTINE
+  }
+
+  /** One slot; all of a command's fields lie together. */
+  private static final class Slot {
+    private State state = State.FREE;
+    private int cid;
+    private int nsid;
+    private int opcode;
+    private int dw0;
+    private long userData;
+    private long submittedNanos;
+    private long slba;
+
+    Slot(int number) {
+      cid = number;
+    }
+  }
+
+  private final Slot[] slots;
   private final int slotBits;
 
+  /** Numbers of the free slots; the last of the first {@link #free} is taken next. */
+  private final int[] freeSlots;
+
+  private int free;
+  private int quarantined;
+
   /** Gives every slot its first CID; {@link #reset} makes them free. */
-  CommandSlots(MemorySegment state, int depth) {
-    this.state = state;
-    this.depth = depth;
-    this.slotBits = Math.max(1, 32 - Integer.numberOfLeadingZeros(depth - 1));
-    setInt(state, QueuePairLayout.SLOT_BITS, slotBits);
+  CommandSlots(int depth) {
+    slots = new Slot[depth];
+    freeSlots = new int[depth];
+    slotBits = Math.max(1, 32 - Integer.numberOfLeadingZeros(depth - 1));
     for (int slot = 0; slot < depth; slot++) {
-      setInt(state, QueuePairLayout.slot(slot) + QueuePairLayout.SLOT_CID, slot);
+      slots[slot] = new Slot(slot);
     }
   }
 
   /** Frees all slots; generations stay where they are. */
   void reset() {
+    int depth = slots.length;
     for (int i = 0; i < depth; i++) {
-      int slot = depth - 1 - i;
-      setInt(state, QueuePairLayout.freeEntry(depth, i), slot);
-      setState(slot, QueuePairLayout.FREE);
+      freeSlots[i] = depth - 1 - i;
+      slots[i].state = State.FREE;
     }
-    setInt(state, QueuePairLayout.FREE_COUNT, depth);
-    setInt(state, QueuePairLayout.QUARANTINED, 0);
+    free = depth;
+    quarantined = 0;
   }
 
   /** How many slots are free. */
   int free() {
-    return getInt(state, QueuePairLayout.FREE_COUNT);
+    return free;
   }
 
   /** The slot that {@link #claim} would take; only if one is free. */
   int next() {
-    return getInt(state, QueuePairLayout.freeEntry(depth, free() - 1));
+    return freeSlots[free - 1];
   }
 
   /** Takes the {@link #next} slot for a command; returns its CID. */
   int claim(int slot, int opcode, int nsid, long slba, long userData, long nowNanos) {
-    setInt(state, QueuePairLayout.FREE_COUNT, free() - 1);
-    long s = QueuePairLayout.slot(slot);
-    setInt(state, s + QueuePairLayout.SLOT_STATE, QueuePairLayout.IN_FLIGHT);
-    setLong(state, s + QueuePairLayout.SLOT_USER_DATA, userData);
-    setLong(state, s + QueuePairLayout.SLOT_SUBMITTED_NANOS, nowNanos);
-    setLong(state, s + QueuePairLayout.SLOT_SLBA, slba);
-    setInt(state, s + QueuePairLayout.SLOT_NSID, nsid);
-    setInt(state, s + QueuePairLayout.SLOT_OPCODE, opcode);
-    return getInt(state, s + QueuePairLayout.SLOT_CID);
+    free--;
+    Slot s = slots[slot];
+    s.state = State.IN_FLIGHT;
+    s.userData = userData;
+    s.submittedNanos = nowNanos;
+    s.slba = slba;
+    s.nsid = nsid;
+    s.opcode = opcode;
+    return s.cid;
   }
 
-  /** The slot part of a CID; may be {@code depth} or more if the CID is none of ours. */
+  /** The slot part of a CID; may be the depth or more if the CID is none of ours. */
   int slotOf(int cid) {
     return cid & ((1 << slotBits) - 1);
   }
 
   /** Whether the slot holds a command with exactly this CID. */
   boolean holds(int slot, int cid) {
-    return cid(slot) == cid && !isFree(slot);
+    Slot s = slots[slot];
+    return s.cid == cid && s.state != State.FREE;
   }
 
   boolean isFree(int slot) {
-    return stateOf(slot) == QueuePairLayout.FREE;
+    return slots[slot].state == State.FREE;
   }
 
   /** Frees a slot; the next command in it has the next generation. */
   void release(int slot) {
-    if (stateOf(slot) == QueuePairLayout.QUARANTINE) {
-      setInt(state, QueuePairLayout.QUARANTINED, quarantined() - 1);
+    Slot s = slots[slot];
+    if (s.state == State.QUARANTINE) {
+      quarantined--;
     }
-    setInt(state, QueuePairLayout.slot(slot) + QueuePairLayout.SLOT_CID, nextCid(cid(slot)));
-    setState(slot, QueuePairLayout.FREE);
-    int free = free();
-    setInt(state, QueuePairLayout.freeEntry(depth, free), slot);
-    setInt(state, QueuePairLayout.FREE_COUNT, free + 1);
+    s.cid = nextCid(s.cid);
+    s.state = State.FREE;
+    freeSlots[free++] = slot;
   }
 
   /** The same slot's next generation; FFFFh means "no command" in error log entries, so skip it. */
@@ -99,9 +122,10 @@ final class CommandSlots {
   int expired(long nowNanos, long timeoutNanos) {
     int oldest = -1;
     long oldestAge = timeoutNanos;
-    for (int slot = 0; slot < depth; slot++) {
-      if (stateOf(slot) == QueuePairLayout.IN_FLIGHT) {
-        long age = nowNanos - submittedNanos(slot);
+    for (int slot = 0; slot < slots.length; slot++) {
+      Slot s = slots[slot];
+      if (s.state == State.IN_FLIGHT) {
+        long age = nowNanos - s.submittedNanos;
         if (age >= oldestAge) {
           oldest = slot;
           oldestAge = age;
@@ -113,53 +137,46 @@ final class CommandSlots {
 
   /** A command in flight becomes one whose fate is unknown. */
   void quarantine(int slot) {
-    if (stateOf(slot) == QueuePairLayout.IN_FLIGHT) {
-      setState(slot, QueuePairLayout.QUARANTINE);
-      setInt(state, QueuePairLayout.QUARANTINED, quarantined() + 1);
+    Slot s = slots[slot];
+    if (s.state == State.IN_FLIGHT) {
+      s.state = State.QUARANTINE;
+      quarantined++;
     }
   }
 
   int quarantined() {
-    return getInt(state, QueuePairLayout.QUARANTINED);
-  }
-
-  private int stateOf(int slot) {
-    return getInt(state, QueuePairLayout.slot(slot) + QueuePairLayout.SLOT_STATE);
-  }
-
-  private void setState(int slot, int value) {
-    setInt(state, QueuePairLayout.slot(slot) + QueuePairLayout.SLOT_STATE, value);
+    return quarantined;
   }
 
   long userData(int slot) {
-    return getLong(state, QueuePairLayout.slot(slot) + QueuePairLayout.SLOT_USER_DATA);
+    return slots[slot].userData;
   }
 
   int dw0(int slot) {
-    return getInt(state, QueuePairLayout.slot(slot) + QueuePairLayout.SLOT_DW0);
+    return slots[slot].dw0;
   }
 
   void dw0(int slot, int value) {
-    setInt(state, QueuePairLayout.slot(slot) + QueuePairLayout.SLOT_DW0, value);
+    slots[slot].dw0 = value;
   }
 
   int opcode(int slot) {
-    return getInt(state, QueuePairLayout.slot(slot) + QueuePairLayout.SLOT_OPCODE);
+    return slots[slot].opcode;
   }
 
   int cid(int slot) {
-    return getInt(state, QueuePairLayout.slot(slot) + QueuePairLayout.SLOT_CID);
+    return slots[slot].cid;
   }
 
   int nsid(int slot) {
-    return getInt(state, QueuePairLayout.slot(slot) + QueuePairLayout.SLOT_NSID);
+    return slots[slot].nsid;
   }
 
   long slba(int slot) {
-    return getLong(state, QueuePairLayout.slot(slot) + QueuePairLayout.SLOT_SLBA);
+    return slots[slot].slba;
   }
 
   long submittedNanos(int slot) {
-    return getLong(state, QueuePairLayout.slot(slot) + QueuePairLayout.SLOT_SUBMITTED_NANOS);
+    return slots[slot].submittedNanos;
   }
 }

@@ -1,9 +1,5 @@
 package io.gpunvme.nvme.driver;
 
-import static io.gpunvme.nvme.driver.QueuePairLayout.getInt;
-import static io.gpunvme.nvme.driver.QueuePairLayout.increment;
-import static io.gpunvme.nvme.driver.QueuePairLayout.setInt;
-
 import io.gpunvme.nvme.pci.Mmio;
 import io.gpunvme.nvme.spec.Cqe;
 import java.lang.foreign.MemorySegment;
@@ -16,21 +12,23 @@ final class CompletionRing {
   /** An SQID no queue has: written over a consumed CQE so that a half-written successor shows. */
   private static final int NO_SQID = 0xFFFF;
 
-  private final MemorySegment state;
   private final MemorySegment cq;
   private final MemorySegment doorbells;
   private final long doorbell;
   private final int qid;
   private final int size;
+  private int head;
+
+  /** The phase tag of entries of this lap. */
+  private int phase;
+
+  private long doorbellStores;
 
   /**
-   * @param state in the layout of {@link QueuePairLayout}
    * @param cq the entries
    * @param doorbell offset of the head doorbell in {@code doorbells}
    */
-  CompletionRing(
-      MemorySegment state, MemorySegment cq, MemorySegment doorbells, long doorbell, int qid) {
-    this.state = state;
+  CompletionRing(MemorySegment cq, MemorySegment doorbells, long doorbell, int qid) {
     this.cq = cq;
     this.doorbells = doorbells;
     this.doorbell = doorbell;
@@ -41,14 +39,14 @@ final class CompletionRing {
   void reset() {
     cq.fill((byte) 0);
     for (int i = 0; i < size; i++) {
-      setInt(cq, (long) i * Cqe.SIZE + Cqe.DW2, NO_SQID << 16);
+      Cqe.dw2(cq, (long) i * Cqe.SIZE, NO_SQID << 16);
     }
-    setInt(state, QueuePairLayout.CQ_HEAD, 0);
-    setInt(state, QueuePairLayout.CQ_PHASE, 1);
+    head = 0;
+    phase = 1;
   }
 
   private long headOffset() {
-    return (long) getInt(state, QueuePairLayout.CQ_HEAD) * Cqe.SIZE;
+    return (long) head * Cqe.SIZE;
   }
 
   /** Dword 3 of the entry at the head: CID, status and phase tag. */
@@ -60,7 +58,7 @@ final class CompletionRing {
 
   /** Whether {@link #peek} saw an entry of this lap. */
   boolean isNew(int dw3) {
-    return Cqe.phase(dw3) == getInt(state, QueuePairLayout.CQ_PHASE);
+    return Cqe.phase(dw3) == phase;
   }
 
   /** Whether the entry at the head is complete and this queue's. */
@@ -70,22 +68,25 @@ final class CompletionRing {
 
   /** Consumes the entry at the head; returns its dword 0. */
   int take() {
-    int head = getInt(state, QueuePairLayout.CQ_HEAD);
-    long at = (long) head * Cqe.SIZE;
+    long at = headOffset();
     int dw0 = Cqe.dw0(cq, at);
-    setInt(cq, at + Cqe.DW2, NO_SQID << 16);
+    Cqe.dw2(cq, at, NO_SQID << 16);
     if (++head == size) {
       head = 0;
-      setInt(state, QueuePairLayout.CQ_PHASE, getInt(state, QueuePairLayout.CQ_PHASE) ^ 1);
+      phase ^= 1;
     }
-    setInt(state, QueuePairLayout.CQ_HEAD, head);
     return dw0;
   }
 
   /** Returns everything consumed to the controller. */
   void ring() {
-    increment(state, QueuePairLayout.CQ_DOORBELLS);
+    doorbellStores++;
     // After a fence: the entries were read before the controller may overwrite them.
-    Mmio.store32(doorbells, doorbell, getInt(state, QueuePairLayout.CQ_HEAD));
+    Mmio.store32(doorbells, doorbell, head);
+  }
+
+  /** How often {@link #ring} was called. */
+  long doorbellStores() {
+    return doorbellStores;
   }
 }

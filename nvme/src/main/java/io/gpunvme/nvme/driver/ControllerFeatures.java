@@ -1,6 +1,6 @@
 package io.gpunvme.nvme.driver;
 
-import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.memory.DmaBuffer;
 import io.gpunvme.nvme.spec.AdminOpcode;
 import io.gpunvme.nvme.spec.Features;

@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.driver;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.nvme.NvmeStatusException;
 import io.gpunvme.nvme.pci.PciFunction;
@@ -84,7 +85,7 @@ final class ControllerParts {
     String outcome = "failed";
     try {
       outcome = note.apply(action.get());
-    } catch (NvmeException e) {
+    } catch (NvmeException | InvalidRequestException e) {
       outcome = "failed: " + e.getMessage();
       throw Failures.during("bring-up of " + name + " failed in " + state, e);
     } finally {

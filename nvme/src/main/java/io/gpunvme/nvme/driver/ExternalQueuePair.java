@@ -1,6 +1,6 @@
 package io.gpunvme.nvme.driver;
 
-import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.driver.QueuePair.State;
 import io.gpunvme.nvme.spec.Registers;
 import java.util.concurrent.atomic.AtomicInteger;

@@ -1,11 +1,10 @@
 package io.gpunvme.nvme.driver;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.CommandAbortedException;
 import io.gpunvme.nvme.ControllerFatalException;
 import io.gpunvme.nvme.DeviceGoneException;
 import io.gpunvme.nvme.DmaMappingException;
-import io.gpunvme.nvme.InvalidRequestException;
-import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.nvme.NvmeStatusException;
 import io.gpunvme.nvme.NvmeTimeoutException;
 import io.gpunvme.nvme.ProtocolException;
@@ -15,10 +14,10 @@ final class Failures {
   private Failures() {}
 
   /** An exception of the same kind with the caller's stack; {@code first} becomes its cause. */
-  static NvmeException again(NvmeException first) {
+  static RuntimeException again(RuntimeException first) {
     String message = "the controller is out of service: " + first.getMessage();
     String own = String.valueOf(first.getMessage());
-    NvmeException copy =
+    RuntimeException copy =
         switch (first) {
           case DeviceGoneException e -> new DeviceGoneException(message);
           case NvmeTimeoutException e -> new NvmeTimeoutException(message);
@@ -31,9 +30,9 @@ final class Failures {
   }
 
   /** The same exception with {@code context} and a colon before its message. */
-  static NvmeException during(String context, NvmeException first) {
+  static RuntimeException during(String context, RuntimeException first) {
     String message = context + ": " + first.getMessage();
-    NvmeException copy =
+    RuntimeException copy =
         switch (first) {
           case NvmeStatusException e -> new NvmeStatusException(message, e);
           case NvmeTimeoutException e -> new NvmeTimeoutException(message);
@@ -43,6 +42,7 @@ final class Failures {
           case ProtocolException e -> new ProtocolException(message);
           case InvalidRequestException e -> new InvalidRequestException(message);
           case DmaMappingException e -> new DmaMappingException(message);
+          default -> throw new IllegalArgumentException("no failure of a controller", first);
         };
     copy.initCause(first);
     return copy;

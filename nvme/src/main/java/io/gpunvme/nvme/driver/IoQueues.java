@@ -1,6 +1,6 @@
 package io.gpunvme.nvme.driver;
 
-import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.nvme.ProtocolException;
 import io.gpunvme.nvme.pci.Bar;
@@ -166,7 +166,7 @@ final class IoQueues {
   private void deleteQuietly(int opcode, int qid) {
     try {
       delete(opcode, qid);
-    } catch (NvmeException e) {
+    } catch (NvmeException | InvalidRequestException e) {
       NvmeController.LOG.log(
           System.Logger.Level.DEBUG, "queue " + qid + " stays at the controller", e);
     }
@@ -188,7 +188,7 @@ final class IoQueues {
     pair.rebuild();
     try {
       createAtController(pair);
-    } catch (NvmeException e) {
+    } catch (NvmeException | InvalidRequestException e) {
       pair.breakQueue();
       throw e;
     }
@@ -233,7 +233,7 @@ final class IoQueues {
       try {
         deleteSubmissionQueue(pair);
         deleteCompletionQueue(pair);
-      } catch (NvmeException e) {
+      } catch (NvmeException | InvalidRequestException e) {
         if (known.contains(pair)) {
           throw e;
         }

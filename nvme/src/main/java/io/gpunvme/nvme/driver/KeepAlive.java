@@ -1,7 +1,7 @@
 package io.gpunvme.nvme.driver;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.CommandAbortedException;
-import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.nvme.spec.AdminOpcode;
 import io.gpunvme.nvme.spec.FeatureId;
@@ -21,7 +21,7 @@ public final class KeepAlive {
 
   private final AdminQueue admin;
   private volatile @Nullable Sender sender;
-  private volatile @Nullable NvmeException failure;
+  private volatile @Nullable RuntimeException failure;
 
   KeepAlive(AdminQueue admin) {
     this.admin = admin;
@@ -33,7 +33,7 @@ public final class KeepAlive {
   }
 
   /** Why the thread gave up, or null. */
-  public @Nullable NvmeException failure() {
+  public @Nullable RuntimeException failure() {
     return failure;
   }
 
@@ -93,7 +93,7 @@ public final class KeepAlive {
           send();
         } catch (CommandAbortedException e) {
           NvmeController.LOG.log(System.Logger.Level.DEBUG, "a reset ended a Keep Alive");
-        } catch (NvmeException e) {
+        } catch (NvmeException | InvalidRequestException e) {
           failure = e;
           NvmeController.LOG.log(System.Logger.Level.WARNING, "Keep Alive stopped", e);
           return;

@@ -1,8 +1,8 @@
 package io.gpunvme.nvme.driver;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.CommandAbortedException;
 import io.gpunvme.nvme.ControllerFatalException;
-import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.nvme.NvmeStatusException;
 import io.gpunvme.nvme.NvmeTimeoutException;
@@ -37,7 +37,7 @@ final class Lifecycle implements AdminQueue.Rescue {
   private final ControllerParts parts;
   private final AdminQueue admin;
   private final IoQueues queues;
-  private volatile @Nullable NvmeException outOfService;
+  private volatile @Nullable RuntimeException outOfService;
 
   /** Whether the controller answers commands. */
   private boolean up;
@@ -93,14 +93,15 @@ final class Lifecycle implements AdminQueue.Rescue {
       requireOpen();
       admin.beginReset();
       queues.breakAll();
-      NvmeException failure = null;
+      RuntimeException failure = null;
       try {
         if (failed) {
           resetFunction();
         }
         bringUpAgain();
       } catch (RuntimeException e) {
-        failure = e instanceof NvmeException n ? n : internal(e);
+        failure =
+            e instanceof NvmeException || e instanceof InvalidRequestException ? e : internal(e);
         quiesce();
         queues.forgotten();
         admin.endOutstanding();
@@ -121,7 +122,7 @@ final class Lifecycle implements AdminQueue.Rescue {
   private void resetFunction() {
     try {
       function.reset();
-    } catch (NvmeException e) {
+    } catch (NvmeException | InvalidRequestException e) {
       NvmeController.LOG.log(System.Logger.Level.DEBUG, "function reset", e);
     }
   }
@@ -158,7 +159,7 @@ final class Lifecycle implements AdminQueue.Rescue {
       long start = System.nanoTime();
       reset();
       return "the controller was reset in %.1f ms".formatted((System.nanoTime() - start) / 1e6);
-    } catch (NvmeException e) {
+    } catch (NvmeException | InvalidRequestException e) {
       return "resetting the controller failed: " + e.getMessage();
     } finally {
       lock.unlock();
@@ -174,7 +175,7 @@ final class Lifecycle implements AdminQueue.Rescue {
   }
 
   /** The device is gone: nobody waits for it any more. */
-  void takeOutOfService(NvmeException reason) {
+  void takeOutOfService(RuntimeException reason) {
     lock.lock();
     try {
       if (!closed) {
@@ -186,7 +187,7 @@ final class Lifecycle implements AdminQueue.Rescue {
     }
   }
 
-  private void stop(NvmeException reason) {
+  private void stop(RuntimeException reason) {
     up = false;
     outOfService = reason;
     admin.beginReset();
@@ -210,7 +211,7 @@ final class Lifecycle implements AdminQueue.Rescue {
       if (closed || !up) {
         return;
       }
-      NvmeException reason =
+      RuntimeException reason =
           new InvalidRequestException(name() + " was shut down; reset() starts it again");
       try {
         queues.deleteAllAtController();
@@ -274,7 +275,7 @@ final class Lifecycle implements AdminQueue.Rescue {
       }
       try {
         shutdown();
-      } catch (NvmeException e) {
+      } catch (NvmeException | InvalidRequestException e) {
         NvmeController.LOG.log(System.Logger.Level.WARNING, "shutdown of " + name(), e);
       }
       stop(new InvalidRequestException(name() + " is closed"));
@@ -343,7 +344,7 @@ final class Lifecycle implements AdminQueue.Rescue {
   }
 
   /** Why nothing can be done with the controller, or null. */
-  @Nullable NvmeException outOfService() {
+  @Nullable RuntimeException outOfService() {
     return outOfService;
   }
 

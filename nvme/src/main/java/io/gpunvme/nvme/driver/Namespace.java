@@ -1,6 +1,6 @@
 package io.gpunvme.nvme.driver;
 
-import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.spec.IdentifyNamespace;
 import java.util.HexFormat;
 import org.jspecify.annotations.Nullable;

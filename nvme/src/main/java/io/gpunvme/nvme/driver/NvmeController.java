@@ -1,6 +1,6 @@
 package io.gpunvme.nvme.driver;
 
-import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.nvme.pci.PciFunction;
 import io.gpunvme.nvme.spec.AdminOpcode;
@@ -433,7 +433,7 @@ public final class NvmeController implements AutoCloseable {
   }
 
   private void requireInService() {
-    NvmeException reason = life.outOfService();
+    RuntimeException reason = life.outOfService();
     if (reason != null) {
       throw Failures.again(reason);
     }

@@ -1,6 +1,5 @@
 package io.gpunvme.nvme.driver;
 
-import io.gpunvme.ffi.SharedMemory;
 import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.memory.BusMapper;
 import io.gpunvme.nvme.memory.DataPointerBuilder;
@@ -13,11 +12,10 @@ import java.lang.foreign.MemorySegment;
 
 /**
  * The memory of one queue pair: both rings and the PRP or SGL lists, which the controller reads and
- * writes, and the initiator's state, which it cannot reach.
+ * writes.
  */
 final class QueueMemory implements AutoCloseable {
   private final DmaBuffer shared;
-  private final SharedMemory state;
   private final long cqOffset;
   private final MemorySegment sq;
   private final MemorySegment cq;
@@ -54,8 +52,6 @@ final class QueueMemory implements AutoCloseable {
                   spec.depth(),
                   spec.pageSize(),
                   spec.maxTransferBytes());
-      this.state =
-          SharedMemory.allocate("gpunvme-queue-state", QueuePairLayout.bytes(spec.depth()));
     } catch (RuntimeException e) {
       shared.close();
       throw e;
@@ -79,10 +75,6 @@ final class QueueMemory implements AutoCloseable {
     return cq;
   }
 
-  MemorySegment state() {
-    return state.segment();
-  }
-
   long sqBusAddress() {
     return shared.busAddress(0);
   }
@@ -98,6 +90,5 @@ final class QueueMemory implements AutoCloseable {
   @Override
   public void close() {
     shared.close();
-    state.close();
   }
 }

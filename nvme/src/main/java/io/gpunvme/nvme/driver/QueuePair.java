@@ -1,10 +1,5 @@
 package io.gpunvme.nvme.driver;
 
-import static io.gpunvme.nvme.driver.QueuePairLayout.getLong;
-import static io.gpunvme.nvme.driver.QueuePairLayout.increment;
-import static io.gpunvme.nvme.driver.QueuePairLayout.setInt;
-import static io.gpunvme.nvme.driver.QueuePairLayout.setLong;
-
 import io.gpunvme.nvme.NvmeStatusException;
 import io.gpunvme.nvme.memory.BusMapper;
 import io.gpunvme.nvme.memory.BusRange;
@@ -14,6 +9,7 @@ import io.gpunvme.nvme.spec.Cqe;
 import io.gpunvme.nvme.spec.Registers;
 import io.gpunvme.nvme.spec.Sqe;
 import java.lang.foreign.MemorySegment;
+import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -39,19 +35,30 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
     CLOSED
   }
 
-  private static final State[] STATES = State.values();
-
   private final QueuePairSpec spec;
   private final QueueMemory memory;
   private final MemorySegment sq;
-  private final MemorySegment state;
   private final SubmissionRing submission;
   private final CompletionRing completion;
   private final DataPointerBuilder dataPointers;
   private final int depth;
   private final CommandSlots slots;
   private @Nullable String fatal;
-  private volatile boolean closed;
+
+  /** When the batch that is being submitted began, nanoseconds. */
+  private long batchNanos;
+
+  /** When the last poll met completions, nanoseconds. */
+  private long completedNanos;
+
+  private long submitted;
+  private long completed;
+  private long stale;
+  private long unknown;
+  private long malformed;
+
+  /** Written by the control plane (reset, recovery) in any thread, read by the driving one. */
+  private final AtomicReference<State> state = new AtomicReference<>(State.BROKEN);
 
   /**
    * @param doorbells the mapped BAR0 from offset 1000h on, long enough for this queue's doorbells
@@ -62,19 +69,12 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
     this.depth = spec.depth();
     this.memory = new QueueMemory(spec, mapper);
     this.sq = memory.sq();
-    this.state = memory.state();
-    this.slots = new CommandSlots(state, depth);
+    this.slots = new CommandSlots(depth);
     long sqDoorbell = Registers.sqTailDoorbell(spec.qid(), spec.dstrd()) - Registers.DOORBELLS;
     long cqDoorbell = Registers.cqHeadDoorbell(spec.qid(), spec.dstrd()) - Registers.DOORBELLS;
-    this.submission = new SubmissionRing(state, doorbells, sqDoorbell, poller, spec.sqSize());
-    this.completion = new CompletionRing(state, memory.cq(), doorbells, cqDoorbell, spec.qid());
+    this.submission = new SubmissionRing(doorbells, sqDoorbell, poller, spec.sqSize());
+    this.completion = new CompletionRing(memory.cq(), doorbells, cqDoorbell, spec.qid());
     this.dataPointers = memory.dataPointers();
-    setInt(state, QueuePairLayout.QID, spec.qid());
-    setInt(state, QueuePairLayout.DEPTH, depth);
-    setInt(state, QueuePairLayout.SQ_SIZE, spec.sqSize());
-    setInt(state, QueuePairLayout.CQ_SIZE, spec.cqSize());
-    setLong(state, QueuePairLayout.SQ_BUS, memory.sqBusAddress());
-    setLong(state, QueuePairLayout.CQ_BUS, memory.cqBusAddress());
     rebuild();
   }
 
@@ -93,7 +93,7 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
    * @param dataBytes bytes moved; at most {@link #maxTransferBytes}
    * @param userData returned by {@link #userData} at completion
    * @return the slot, or -1 if every slot is taken or the queue is not ready
-   * @throws io.gpunvme.nvme.InvalidRequestException if the data cannot be described; nothing is
+   * @throws io.gpunvme.base.InvalidRequestException if the data cannot be described; nothing is
    *     submitted then
    */
   public int submitIo(
@@ -158,7 +158,13 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
   }
 
   private int peekFree() {
-    return hasRoom() ? slots.next() : -1;
+    if (hasRoom()) {
+      return slots.next();
+    }
+    if (state() == State.CLOSED) {
+      throw new IllegalStateException("queue pair " + qid() + " is closed");
+    }
+    return -1;
   }
 
   /** Builds the data pointer before the slot is claimed, so that a refusal leaves no trace. */
@@ -172,11 +178,10 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
 
   private int claim(int slot, int opcode, int nsid, long slba, long userData) {
     if (submission.unrung() == 0) {
-      setLong(state, QueuePairLayout.BATCH_NANOS, System.nanoTime());
+      batchNanos = System.nanoTime();
     }
-    increment(state, QueuePairLayout.SUBMITTED);
-    return slots.claim(
-        slot, opcode, nsid, slba, userData, getLong(state, QueuePairLayout.BATCH_NANOS));
+    submitted++;
+    return slots.claim(slot, opcode, nsid, slba, userData, batchNanos);
   }
 
   /**
@@ -209,13 +214,13 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
     if (!completion.isNew(dw3) || state() != State.READY) {
       return 0;
     }
-    setLong(state, QueuePairLayout.COMPLETED_NANOS, System.nanoTime());
+    completedNanos = System.nanoTime();
     int consumed = 0;
     try {
       do {
         if (!completion.isWhole()) {
           // Half-written, or meant for another queue: leave it; it heals, or the command expires.
-          increment(state, QueuePairLayout.MALFORMED);
+          malformed++;
           break;
         }
         int dw0 = completion.take();
@@ -234,15 +239,15 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
   private void complete(int cid, int status, int dw0, CompletionSink sink) {
     int slot = slots.slotOf(cid);
     if (slot >= depth) {
-      increment(state, QueuePairLayout.UNKNOWN);
+      unknown++;
       return;
     }
     if (!slots.holds(slot, cid)) {
-      increment(state, QueuePairLayout.STALE);
+      stale++;
       return;
     }
     slots.dw0(slot, dw0);
-    increment(state, QueuePairLayout.COMPLETED);
+    completed++;
     end(slot, status, sink);
   }
 
@@ -282,7 +287,7 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
    */
   public int failAll(int status, CompletionSink sink) {
     int ended = 0;
-    setLong(state, QueuePairLayout.COMPLETED_NANOS, System.nanoTime());
+    completedNanos = System.nanoTime();
     for (int slot = 0; slot < depth; slot++) {
       if (!slots.isFree(slot)) {
         slots.dw0(slot, 0);
@@ -315,24 +320,20 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
     slots.reset();
     submission.reset();
     // Release: breakQueue() by another thread sees a whole queue.
-    QueuePairLayout.setIntRelease(state, QueuePairLayout.STATE, State.READY.ordinal());
+    state.setRelease(State.READY);
   }
 
   /** Marks a ready queue as broken. Any thread; the owner notices at its next call. */
   @Override
   public void breakQueue() {
-    QueuePairLayout.casInt(
-        state, QueuePairLayout.STATE, State.READY.ordinal(), State.BROKEN.ordinal());
+    state.compareAndSet(State.READY, State.BROKEN);
   }
 
   /** What the queue is good for. Any thread. */
   @Override
   public State state() {
-    if (closed) {
-      return State.CLOSED;
-    }
     // Acquire: the control plane (reset, recovery) is the other side.
-    return STATES[QueuePairLayout.getIntAcquire(state, QueuePairLayout.STATE)];
+    return state.getAcquire();
   }
 
   // ---- one command, valid inside CompletionSink.completed
@@ -369,7 +370,7 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
 
   /** From the first submission of the command's batch to the poll that saw it complete. */
   public long latencyNanos(int slot) {
-    return getLong(state, QueuePairLayout.COMPLETED_NANOS) - slots.submittedNanos(slot);
+    return completedNanos - slots.submittedNanos(slot);
   }
 
   /** The exception that says what became of the command in {@code slot}. */
@@ -430,32 +431,32 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
 
   /** Commands ever submitted. */
   public long submitted() {
-    return getLong(state, QueuePairLayout.SUBMITTED);
+    return submitted;
   }
 
   /** Commands completed by the controller. */
   public long completed() {
-    return getLong(state, QueuePairLayout.COMPLETED);
+    return completed;
   }
 
   /** Submission queue doorbell stores. */
   public long sqDoorbells() {
-    return getLong(state, QueuePairLayout.SQ_DOORBELLS);
+    return submission.doorbellStores();
   }
 
   /** Completion queue doorbell stores. */
   public long cqDoorbells() {
-    return getLong(state, QueuePairLayout.CQ_DOORBELLS);
+    return completion.doorbellStores();
   }
 
   /** Completions ignored because their command was already over: late or doubled. */
   public long stale() {
-    return getLong(state, QueuePairLayout.STALE);
+    return stale;
   }
 
   /** Completions ignored because no slot has their CID. */
   public long unknown() {
-    return getLong(state, QueuePairLayout.UNKNOWN);
+    return unknown;
   }
 
   /**
@@ -463,7 +464,7 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
    * bug.
    */
   public long malformed() {
-    return getLong(state, QueuePairLayout.MALFORMED);
+    return malformed;
   }
 
   @Override
@@ -476,11 +477,6 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
     return memory.cqBusAddress();
   }
 
-  /** The state in the layout of {@link QueuePairLayout}. */
-  MemorySegment layout() {
-    return state;
-  }
-
   QueuePairSpec spec() {
     return spec;
   }
@@ -488,7 +484,7 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
   /** Frees the memory. Only after the controller forgot the queue. Idempotent. */
   @Override
   public void close() {
-    closed = true;
+    state.set(State.CLOSED);
     memory.close();
   }
 }

@@ -1,6 +1,6 @@
 package io.gpunvme.nvme.driver;
 
-import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.base.InvalidRequestException;
 
 /**
  * What a queue pair is made of, fixed at its creation.

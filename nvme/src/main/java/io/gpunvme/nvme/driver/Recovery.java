@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.driver;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.CommandAbortedException;
 import io.gpunvme.nvme.ControllerFatalException;
 import io.gpunvme.nvme.DeviceGoneException;
@@ -99,7 +100,7 @@ final class Recovery {
 
     RecoveryOutcome climb() {
       try {
-        NvmeException out = life.outOfService();
+        RuntimeException out = life.outOfService();
         if (out != null && life.closed()) {
           return failure(Failures.again(out));
         }
@@ -132,7 +133,7 @@ final class Recovery {
       } catch (DeviceGoneException e) {
         life.takeOutOfService(e);
         return failed(e);
-      } catch (NvmeException e) {
+      } catch (NvmeException | InvalidRequestException e) {
         return failed(e);
       }
     }
@@ -176,13 +177,13 @@ final class Recovery {
       return done(Rung.RESET, detail);
     }
 
-    private RecoveryOutcome failed(NvmeException e) {
+    private RecoveryOutcome failed(RuntimeException e) {
       pair.breakQueue();
       endOutstanding();
       return failure(e);
     }
 
-    private RecoveryOutcome failure(NvmeException e) {
+    private RecoveryOutcome failure(RuntimeException e) {
       return new RecoveryOutcome(
           Rung.FAILED, ended, System.nanoTime() - start, String.valueOf(e.getMessage()), e);
     }

@@ -1,6 +1,5 @@
 package io.gpunvme.nvme.driver;
 
-import io.gpunvme.nvme.NvmeException;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -13,7 +12,7 @@ import org.jspecify.annotations.Nullable;
  * @param failure why it failed, or null
  */
 public record RecoveryOutcome(
-    Rung rung, int ended, long nanos, String detail, @Nullable NvmeException failure) {
+    Rung rung, int ended, long nanos, String detail, @Nullable RuntimeException failure) {
   /** From the gentlest to the last. */
   public enum Rung {
     /** There was nothing to recover, or looking at the completion queue once more was enough. */

@@ -1,6 +1,6 @@
 package io.gpunvme.nvme.memory;
 
-import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.base.InvalidRequestException;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;

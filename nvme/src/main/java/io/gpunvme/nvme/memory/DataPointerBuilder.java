@@ -12,7 +12,7 @@ public sealed interface DataPointerBuilder permits PrpBuilder, SglBuilder {
    * #dptr1} and {@link #dptr2} until the next call.
    *
    * @param slot whose list memory to use; no command in flight may own it
-   * @throws io.gpunvme.nvme.InvalidRequestException if the range leaves the memory, is misaligned,
+   * @throws io.gpunvme.base.InvalidRequestException if the range leaves the memory, is misaligned,
    *     or is longer than this builder was made for
    */
   void build(int slot, BusRange data, long offset, long length);

@@ -1,7 +1,7 @@
 package io.gpunvme.nvme.memory;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.DmaMappingException;
-import io.gpunvme.nvme.InvalidRequestException;
 import java.lang.foreign.MemorySegment;
 
 /**

@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.memory;
 
+import io.gpunvme.base.DmaBuf;
 import io.gpunvme.nvme.DmaMappingException;
 
 /**

@@ -34,7 +34,7 @@ public interface Bar {
   /**
    * The directly mapped part of this BAR.
    *
-   * @throws io.gpunvme.nvme.InvalidRequestException if the range is not mapped as memory
+   * @throws io.gpunvme.base.InvalidRequestException if the range is not mapped as memory
    */
   MemorySegment memory(long offset, long bytes);
 
@@ -44,7 +44,7 @@ public interface Bar {
    * returns another window to the same doorbells; a store to either is the whole operation. Each
    * window is for one kind of initiator, and a queue for one initiator at a time.
    *
-   * @throws io.gpunvme.nvme.InvalidRequestException if the range is not mapped as memory
+   * @throws io.gpunvme.base.InvalidRequestException if the range is not mapped as memory
    */
   default MemorySegment peerMemory(long offset, long bytes) {
     return memory(offset, bytes);

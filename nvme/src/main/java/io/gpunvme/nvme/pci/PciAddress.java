@@ -1,6 +1,6 @@
 package io.gpunvme.nvme.pci;
 
-import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.base.InvalidRequestException;
 import java.util.Comparator;
 import java.util.Optional;
 import java.util.regex.Matcher;

@@ -16,7 +16,7 @@ public interface PciFunction extends BusMapper, AutoCloseable {
    * A memory BAR.
    *
    * @param index 0..5
-   * @throws io.gpunvme.nvme.InvalidRequestException if the function has no such BAR
+   * @throws io.gpunvme.base.InvalidRequestException if the function has no such BAR
    */
   Bar bar(int index);
 

@@ -2,9 +2,10 @@
  * A PCI function as the driver sees it: its BARs, its configuration space, and the mapping of
  * memory for its DMA.
  *
- * <p>In: the interface every transport implements (simulated controller, VFIO, vfio-user, kernel
- * module) and what all of them share. Out: anything that knows what an NVMe register means ({@code
- * driver}) or plays a controller ({@code sim}).
+ * <p>In here: the interface that every transport implements (embedded controller, VFIO, vfio-user,
+ * kernel module, sysfs), and what its users need to know. Not in here: what functions of this
+ * machine share ({@code host}), each transport's own package, anything that knows what an NVMe
+ * register means ({@code driver}) or plays a controller ({@code sim}).
  */
 @NullMarked
 package io.gpunvme.nvme.pci;

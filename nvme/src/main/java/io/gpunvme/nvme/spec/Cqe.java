@@ -52,6 +52,11 @@ public final class Cqe {
     return (int) Wire.INT.get(s, off + DW2) >>> 16;
   }
 
+  /** Writes dword 2: the SQ Head Pointer and the SQ Identifier. */
+  public static void dw2(MemorySegment s, long off, int value) {
+    Wire.INT.set(s, off + DW2, value);
+  }
+
   /** Dword 3 in one aligned load with acquire; pairs with the controller's last store. */
   public static int dw3Acquire(MemorySegment s, long off) {
     return (int) Wire.INT.getAcquire(s, off + DW3);

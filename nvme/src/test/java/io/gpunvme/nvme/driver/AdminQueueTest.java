@@ -4,10 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.CommandAbortedException;
 import io.gpunvme.nvme.ControllerFatalException;
 import io.gpunvme.nvme.DeviceGoneException;
-import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.NvmeStatusException;
 import io.gpunvme.nvme.NvmeTimeoutException;
 import io.gpunvme.nvme.memory.DmaBuffer;

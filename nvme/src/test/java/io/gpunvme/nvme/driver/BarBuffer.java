@@ -1,10 +1,10 @@
 package io.gpunvme.nvme.driver;
 
+import io.gpunvme.base.DmaBuf;
 import io.gpunvme.ffi.Mapping;
 import io.gpunvme.ffi.Posix;
-import io.gpunvme.nvme.memory.DmaBuf;
 import io.gpunvme.nvme.memory.RemotePort;
-import io.gpunvme.nvme.pci.DeviceFile;
+import io.gpunvme.nvme.pci.host.DeviceFile;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 

@@ -3,11 +3,11 @@ package io.gpunvme.nvme.driver;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.gpunvme.base.DmaBuf;
 import io.gpunvme.ffi.Mapping;
 import io.gpunvme.ffi.Posix;
-import io.gpunvme.nvme.memory.DmaBuf;
 import io.gpunvme.nvme.memory.RemotePort;
-import io.gpunvme.nvme.pci.DeviceFile;
+import io.gpunvme.nvme.pci.host.DeviceFile;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;

@@ -3,7 +3,7 @@ package io.gpunvme.nvme.driver;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.driver.QueuePair.State;
 import io.gpunvme.nvme.driver.RecoveryOutcome.Rung;
 import io.gpunvme.nvme.memory.DmaBuffer;

@@ -1,7 +1,7 @@
 package io.gpunvme.nvme.driver;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.DmaMappingException;
-import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.memory.BusRange;
 import io.gpunvme.nvme.pci.Bar;
 import io.gpunvme.nvme.pci.ConfigSpace;

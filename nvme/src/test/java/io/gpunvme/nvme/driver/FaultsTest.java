@@ -4,18 +4,18 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.ControllerFatalException;
 import io.gpunvme.nvme.DeviceGoneException;
-import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.NvmeStatusException;
 import io.gpunvme.nvme.NvmeTimeoutException;
 import io.gpunvme.nvme.memory.DmaBuffer;
-import io.gpunvme.nvme.sim.SimConfig;
-import io.gpunvme.nvme.sim.SimulatedController;
 import io.gpunvme.nvme.spec.Cns;
 import io.gpunvme.nvme.spec.IdentifyController;
 import io.gpunvme.nvme.spec.IoOpcode;
 import io.gpunvme.nvme.spec.StatusCode;
+import io.gpunvme.sim.SimConfig;
+import io.gpunvme.sim.SimulatedController;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -393,7 +393,7 @@ class FaultsTest {
     }
   }
 
-  private static io.gpunvme.nvme.sim.NamespaceConfig largeBlocks() {
-    return io.gpunvme.nvme.sim.NamespaceConfig.ram(16 << 20, 65536);
+  private static io.gpunvme.sim.NamespaceConfig largeBlocks() {
+    return io.gpunvme.sim.NamespaceConfig.ram(16 << 20, 65536);
   }
 }

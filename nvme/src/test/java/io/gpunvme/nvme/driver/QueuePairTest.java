@@ -3,13 +3,12 @@ package io.gpunvme.nvme.driver;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.memory.BusRange;
 import io.gpunvme.nvme.memory.DmaBuffer;
 import io.gpunvme.nvme.spec.IoOpcode;
 import io.gpunvme.nvme.spec.Sqe;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -206,33 +205,6 @@ class QueuePairTest extends QueuePairRig {
       post(queue, cid, 0, 0);
       assertThat(queue.poll((q, s, st) -> {})).isEqualTo(1);
     }
-  }
-
-  @Test
-  void theStateIsPlainMemoryInTheDocumentedLayout() {
-    QueuePair queue = queue(8, 16, 5);
-    MemorySegment state = queue.layout();
-    int[] fixed = new int[5];
-    for (int i = 0; i < fixed.length; i++) {
-      fixed[i] = state.get(ValueLayout.JAVA_INT, i * 4L);
-    }
-    assertThat(fixed).as("QID, depth, SQ and CQ size, slot bits").containsExactly(3, 5, 8, 16, 3);
-    assertThat(state.get(ValueLayout.JAVA_LONG, 24)).isEqualTo(queue.sqBusAddress());
-    assertThat(state.get(ValueLayout.JAVA_LONG, 32)).isEqualTo(queue.cqBusAddress());
-    submit(queue, 0x1234);
-    assertThat(state.get(ValueLayout.JAVA_INT, 128)).as("SQ tail").isEqualTo(1);
-    assertThat(state.get(ValueLayout.JAVA_INT, 132)).as("rung").isZero();
-    assertThat(state.get(ValueLayout.JAVA_INT, 136)).as("free slots").isEqualTo(4);
-    assertThat(state.get(ValueLayout.JAVA_INT, 512)).as("slot 0 in flight").isEqualTo(1);
-    assertThat(state.get(ValueLayout.JAVA_LONG, 520)).as("user data").isEqualTo(0x1234);
-    queue.ring();
-    post(queue, queue.cid(0), 0, 0);
-    queue.poll(sink);
-    assertThat(state.get(ValueLayout.JAVA_INT, 256)).as("CQ head").isEqualTo(1);
-    assertThat(state.get(ValueLayout.JAVA_INT, 260)).as("phase").isEqualTo(1);
-    assertThat(state.get(ValueLayout.JAVA_INT, 512)).as("slot 0 free").isZero();
-    queue.breakQueue();
-    assertThat(state.get(ValueLayout.JAVA_INT, 384)).as("state").isEqualTo(1);
   }
 
   @Test

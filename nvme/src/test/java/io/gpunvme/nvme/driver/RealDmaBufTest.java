@@ -4,10 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import io.gpunvme.base.DmaBuf;
 import io.gpunvme.ffi.Posix;
 import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.memory.BusRange;
-import io.gpunvme.nvme.memory.DmaBuf;
 import io.gpunvme.nvme.memory.DmaBuffer;
 import io.gpunvme.nvme.memory.RemoteMemory;
 import io.gpunvme.nvme.memory.RemotePort;

@@ -3,9 +3,8 @@ package io.gpunvme.nvme.driver;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.DeviceGoneException;
-import io.gpunvme.nvme.InvalidRequestException;
-import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.nvme.NvmeTimeoutException;
 import io.gpunvme.nvme.driver.RecoveryOutcome.Rung;
 import io.gpunvme.nvme.spec.Status;
@@ -340,7 +339,7 @@ class RecoveryTest {
     rig.faults("gone on register");
     RecoveryOutcome outcome = controller.recover(queue, new Endings());
     assertThat(outcome.rung()).isEqualTo(Rung.FAILED);
-    NvmeException failure = outcome.failure();
+    RuntimeException failure = outcome.failure();
     assertThat(failure).isInstanceOf(DeviceGoneException.class);
     assertThat(outcome.toString()).contains("FAILED").contains("all ones");
   }

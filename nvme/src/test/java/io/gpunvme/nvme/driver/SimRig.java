@@ -1,10 +1,10 @@
 package io.gpunvme.nvme.driver;
 
 import io.gpunvme.nvme.memory.DmaBuffer;
-import io.gpunvme.nvme.sim.SimConfig;
-import io.gpunvme.nvme.sim.SimConfigBuilder;
-import io.gpunvme.nvme.sim.SimulatedController;
 import io.gpunvme.nvme.spec.IoOpcode;
+import io.gpunvme.sim.SimConfig;
+import io.gpunvme.sim.SimConfigBuilder;
+import io.gpunvme.sim.SimulatedController;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;

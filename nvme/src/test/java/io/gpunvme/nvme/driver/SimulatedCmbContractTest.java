@@ -1,9 +1,9 @@
 package io.gpunvme.nvme.driver;
 
 import io.gpunvme.nvme.pci.PciFunction;
-import io.gpunvme.nvme.sim.NamespaceConfig;
-import io.gpunvme.nvme.sim.SimConfig;
-import io.gpunvme.nvme.sim.SimulatedController;
+import io.gpunvme.sim.NamespaceConfig;
+import io.gpunvme.sim.SimConfig;
+import io.gpunvme.sim.SimulatedController;
 import java.util.List;
 
 /** On the embedded controller. */

@@ -3,9 +3,9 @@ package io.gpunvme.nvme.driver;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.gpunvme.nvme.pci.PciFunction;
-import io.gpunvme.nvme.sim.NamespaceConfig;
-import io.gpunvme.nvme.sim.SimConfig;
-import io.gpunvme.nvme.sim.SimulatedController;
+import io.gpunvme.sim.NamespaceConfig;
+import io.gpunvme.sim.SimConfig;
+import io.gpunvme.sim.SimulatedController;
 import java.nio.file.Path;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;

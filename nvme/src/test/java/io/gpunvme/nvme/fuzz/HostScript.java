@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.fuzz;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.nvme.driver.BlockDevice;
 import io.gpunvme.nvme.driver.ControllerOptions;
@@ -96,7 +97,7 @@ final class HostScript {
     boolean succeeded = true;
     try {
       action.run();
-    } catch (NvmeException e) {
+    } catch (NvmeException | InvalidRequestException e) {
       Printable.require(e);
       outOfService |= String.valueOf(e.getMessage()).matches(".*(out of service|shut down).*");
       succeeded = false;
@@ -329,7 +330,7 @@ final class HostScript {
   private void honest() {
     malice.quiet(true);
     closeDevice();
-    NvmeException last = null;
+    RuntimeException last = null;
     for (int i = 0; i < 100 && !malice.isGone(); i++) {
       try {
         controller.reset();
@@ -338,7 +339,7 @@ final class HostScript {
             "Identify is wrong after a reset");
         call(this::roundTrip);
         return;
-      } catch (NvmeException e) {
+      } catch (NvmeException | InvalidRequestException e) {
         // The time-outs are so short that a busy machine may miss them.
         last = e;
       }

@@ -1,14 +1,14 @@
 package io.gpunvme.nvme.fuzz;
 
-import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.memory.BusRange;
-import io.gpunvme.nvme.sim.SimulatedController;
 import io.gpunvme.nvme.spec.AdminOpcode;
 import io.gpunvme.nvme.spec.Aqa;
 import io.gpunvme.nvme.spec.Cap;
 import io.gpunvme.nvme.spec.Cqe;
 import io.gpunvme.nvme.spec.Registers;
 import io.gpunvme.nvme.spec.Sqe;
+import io.gpunvme.sim.SimulatedController;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

@@ -2,6 +2,7 @@ package io.gpunvme.nvme.fuzz;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.Footprint;
 import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.nvme.driver.BlockDevice;
@@ -11,10 +12,10 @@ import io.gpunvme.nvme.memory.DmaBuffer;
 import io.gpunvme.nvme.pci.ConfigSpace;
 import io.gpunvme.nvme.pci.vfiouser.VfioUserFunction;
 import io.gpunvme.nvme.pci.vfiouser.VfioUserOptions;
-import io.gpunvme.nvme.sim.NamespaceConfig;
-import io.gpunvme.nvme.sim.SimConfig;
-import io.gpunvme.nvme.sim.SimulatedController;
-import io.gpunvme.nvme.sim.serve.VfioUserServer;
+import io.gpunvme.sim.NamespaceConfig;
+import io.gpunvme.sim.SimConfig;
+import io.gpunvme.sim.SimulatedController;
+import io.gpunvme.sim.serve.VfioUserServer;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Map;
@@ -100,7 +101,7 @@ class VfioUserClientFuzzIT {
     try {
       use(proxy.path(), random, start);
       outcome("success");
-    } catch (NvmeException e) {
+    } catch (NvmeException | InvalidRequestException e) {
       Printable.require(e);
       outcome(e.getClass().getSimpleName());
     }

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.gpunvme.base.DmaBuf;
 import io.gpunvme.ffi.Posix;
 import io.gpunvme.nvme.DmaMappingException;
 import org.junit.jupiter.api.Test;

@@ -3,7 +3,7 @@ package io.gpunvme.nvme.memory;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.base.InvalidRequestException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import org.junit.jupiter.api.AfterEach;

@@ -1,12 +1,12 @@
 package io.gpunvme.nvme.pci.kmod;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.Posix;
 import io.gpunvme.ffi.PosixException;
-import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.pci.ConfigSpace;
-import io.gpunvme.nvme.pci.DeviceFile;
-import io.gpunvme.nvme.pci.FileConfigSpace;
+import io.gpunvme.nvme.pci.host.DeviceFile;
+import io.gpunvme.nvme.pci.host.FileConfigSpace;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -1,25 +1,25 @@
 package io.gpunvme.nvme.pci.kmod;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.Posix;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.nvme.ControllerFatalException;
 import io.gpunvme.nvme.DeviceGoneException;
-import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.nvme.memory.BusRange;
 import io.gpunvme.nvme.memory.HostMemory;
 import io.gpunvme.nvme.memory.RemoteMemory;
 import io.gpunvme.nvme.pci.Bar;
 import io.gpunvme.nvme.pci.ConfigSpace;
-import io.gpunvme.nvme.pci.DeviceFile;
-import io.gpunvme.nvme.pci.FunctionLock;
 import io.gpunvme.nvme.pci.HostPaths;
-import io.gpunvme.nvme.pci.HugePages;
-import io.gpunvme.nvme.pci.MappedBar;
 import io.gpunvme.nvme.pci.PciAddress;
 import io.gpunvme.nvme.pci.PciFunction;
-import io.gpunvme.nvme.pci.PciSysfs;
+import io.gpunvme.nvme.pci.host.DeviceFile;
+import io.gpunvme.nvme.pci.host.FunctionLock;
+import io.gpunvme.nvme.pci.host.HugePages;
+import io.gpunvme.nvme.pci.host.MappedBar;
+import io.gpunvme.nvme.pci.host.PciSysfs;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
@@ -43,7 +43,7 @@ public final class KmodFunction implements PciFunction {
   private final PciAddress address;
   private final FunctionLock lock;
   private final DeviceFile file;
-  private final Calls calls;
+  private final KmodCalls calls;
   private final KmodInfo info;
   private final KmodConfigSpace config;
   private final MappedBar bar;
@@ -52,7 +52,7 @@ public final class KmodFunction implements PciFunction {
   private volatile boolean closed;
 
   private KmodFunction(
-      PciSysfs function, HostPaths paths, FunctionLock lock, DeviceFile file, Calls calls)
+      PciSysfs function, HostPaths paths, FunctionLock lock, DeviceFile file, KmodCalls calls)
       throws IOException {
     this.address = function.address();
     this.lock = lock;
@@ -83,7 +83,7 @@ public final class KmodFunction implements PciFunction {
   @FunctionalInterface
   interface Connection {
     /** The requests to this file. */
-    Calls to(DeviceFile file);
+    KmodCalls to(DeviceFile file);
   }
 
   static KmodFunction open(PciAddress address, HostPaths paths, Connection connection) {
@@ -248,7 +248,7 @@ public final class KmodFunction implements PciFunction {
   private void stopDma() {
     try {
       reset();
-    } catch (NvmeException e) {
+    } catch (NvmeException | InvalidRequestException e) {
       LOG.log(
           System.Logger.Level.WARNING,
           "the DMA of {0} cannot be stopped before it is closed: {1}",

@@ -3,8 +3,8 @@ package io.gpunvme.nvme.pci.kmod;
 import static java.lang.foreign.ValueLayout.JAVA_INT_UNALIGNED;
 import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.ffi.Posix;
-import io.gpunvme.nvme.InvalidRequestException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
@@ -42,7 +42,7 @@ record KmodInfo(
    * @throws InvalidRequestException if it is of another version, or its answer makes no sense
    * @throws io.gpunvme.ffi.PosixException if it refuses
    */
-  static KmodInfo ask(Calls calls, String name) {
+  static KmodInfo ask(KmodCalls calls, String name) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment info = arena.allocate(KmodAbi.DeviceInfo.SIZE, Long.BYTES);
       calls.ioctl(KmodAbi.GET_INFO, info);

@@ -3,13 +3,13 @@ package io.gpunvme.nvme.pci.kmod;
 import static java.lang.foreign.ValueLayout.JAVA_INT_UNALIGNED;
 import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
 
+import io.gpunvme.base.DmaBuf;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.Posix;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.nvme.DeviceGoneException;
 import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.memory.BusRange;
-import io.gpunvme.nvme.memory.DmaBuf;
 import io.gpunvme.nvme.memory.RemoteMemory;
 import io.gpunvme.nvme.pci.DmaChecks;
 import io.gpunvme.nvme.pci.HostPaths;
@@ -38,14 +38,14 @@ final class KmodRanges implements AutoCloseable {
 
   private static final int ATTEMPTS = 8;
 
-  private final Calls calls;
+  private final KmodCalls calls;
   private final HostPaths paths;
   private final String name;
   private final int addressBits;
   private final Set<Long> handles = new HashSet<>();
   private boolean closed;
 
-  KmodRanges(Calls calls, HostPaths paths, String name, int addressBits) {
+  KmodRanges(KmodCalls calls, HostPaths paths, String name, int addressBits) {
     this.calls = calls;
     this.paths = paths;
     this.name = name;
@@ -65,7 +65,7 @@ final class KmodRanges implements AutoCloseable {
       MemorySegment array = request(arena, slots, what);
       long handle = taken(pin.get(JAVA_LONG_UNALIGNED, Pin.HANDLE));
       try {
-        Runs runs = Runs.read(array, slots.count(), bytes, addressBits);
+        BusRuns runs = BusRuns.read(array, slots.count(), bytes, addressBits);
         return runs.range(memory, () -> release(handle));
       } catch (RuntimeException e) {
         release(handle);
@@ -112,7 +112,7 @@ final class KmodRanges implements AutoCloseable {
             "%s: its dma-buf has %d bytes, and the memory would be %d bytes from %d on"
                 .formatted(what, covered, shared.size(), shared.offset()));
       }
-      Runs runs = Runs.read(array, slots.count(), covered, addressBits);
+      BusRuns runs = BusRuns.read(array, slots.count(), covered, addressBits);
       int flags = wanted.get(JAVA_INT_UNALIGNED, Import.FLAGS);
       requireInPlace(memory, flags);
       LOG.log(

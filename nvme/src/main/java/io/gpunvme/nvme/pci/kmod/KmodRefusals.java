@@ -1,12 +1,12 @@
 package io.gpunvme.nvme.pci.kmod;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.PosixException;
-import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.pci.HostPaths;
-import io.gpunvme.nvme.pci.LockedMemoryLimit;
 import io.gpunvme.nvme.pci.PciAddress;
-import io.gpunvme.nvme.pci.PciSysfs;
+import io.gpunvme.nvme.pci.host.LockedMemoryLimit;
+import io.gpunvme.nvme.pci.host.PciSysfs;
 import java.nio.file.Files;
 import java.nio.file.Path;
 

@@ -1,9 +1,9 @@
 package io.gpunvme.nvme.pci.sysfs;
 
-import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.pci.HostPaths;
 import io.gpunvme.nvme.pci.PciAddress;
-import io.gpunvme.nvme.pci.PciSysfs;
+import io.gpunvme.nvme.pci.host.PciSysfs;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.util.regex.Matcher;

@@ -1,6 +1,6 @@
 package io.gpunvme.nvme.pci.vfio;
 
-import io.gpunvme.nvme.pci.DeviceFile;
+import io.gpunvme.nvme.pci.host.DeviceFile;
 
 /**
  * A device and what translates its bus addresses.

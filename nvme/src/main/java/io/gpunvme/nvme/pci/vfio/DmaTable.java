@@ -1,6 +1,6 @@
 package io.gpunvme.nvme.pci.vfio;
 
-import io.gpunvme.nvme.pci.IovaSpace;
+import io.gpunvme.nvme.pci.host.IovaSpace;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 

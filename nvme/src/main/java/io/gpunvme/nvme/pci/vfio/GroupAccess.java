@@ -2,13 +2,13 @@ package io.gpunvme.nvme.pci.vfio;
 
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.PosixException;
-import io.gpunvme.nvme.InvalidRequestException;
-import io.gpunvme.nvme.pci.DeviceFile;
 import io.gpunvme.nvme.pci.HostPaths;
 import io.gpunvme.nvme.pci.PciAddress;
-import io.gpunvme.nvme.pci.PciSysfs;
+import io.gpunvme.nvme.pci.host.DeviceFile;
+import io.gpunvme.nvme.pci.host.PciSysfs;
 import io.gpunvme.nvme.pci.vfio.VfioAbi.GroupStatus;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

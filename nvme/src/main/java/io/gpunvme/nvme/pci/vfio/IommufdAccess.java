@@ -2,12 +2,12 @@ package io.gpunvme.nvme.pci.vfio;
 
 import static java.lang.foreign.ValueLayout.JAVA_INT_UNALIGNED;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.ffi.PosixException;
-import io.gpunvme.nvme.InvalidRequestException;
-import io.gpunvme.nvme.pci.DeviceFile;
 import io.gpunvme.nvme.pci.HostPaths;
 import io.gpunvme.nvme.pci.PciAddress;
-import io.gpunvme.nvme.pci.PciSysfs;
+import io.gpunvme.nvme.pci.host.DeviceFile;
+import io.gpunvme.nvme.pci.host.PciSysfs;
 import io.gpunvme.nvme.pci.vfio.IommufdAbi.Attach;
 import io.gpunvme.nvme.pci.vfio.IommufdAbi.Bind;
 import io.gpunvme.nvme.pci.vfio.IommufdAbi.IoasAlloc;

@@ -3,7 +3,7 @@ package io.gpunvme.nvme.pci.vfio;
 import io.gpunvme.nvme.memory.BusRange;
 import io.gpunvme.nvme.memory.PeerMemory;
 import io.gpunvme.nvme.pci.HostPaths;
-import io.gpunvme.nvme.pci.PhysicalMemory;
+import io.gpunvme.nvme.pci.host.PhysicalMemory;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 

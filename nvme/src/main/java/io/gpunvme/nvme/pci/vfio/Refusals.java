@@ -1,10 +1,10 @@
 package io.gpunvme.nvme.pci.vfio;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.PosixException;
-import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.pci.PciAddress;
-import io.gpunvme.nvme.pci.PciSysfs;
+import io.gpunvme.nvme.pci.host.PciSysfs;
 import java.nio.file.Path;
 import java.util.List;
 

@@ -4,7 +4,7 @@ import static java.lang.foreign.ValueLayout.JAVA_INT_UNALIGNED;
 
 import io.gpunvme.ffi.EventFd;
 import io.gpunvme.ffi.PosixException;
-import io.gpunvme.nvme.pci.DeviceFile;
+import io.gpunvme.nvme.pci.host.DeviceFile;
 import io.gpunvme.nvme.pci.vfio.VfioAbi.IrqSet;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

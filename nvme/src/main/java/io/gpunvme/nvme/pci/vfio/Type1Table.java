@@ -4,8 +4,8 @@ import static java.lang.foreign.ValueLayout.JAVA_INT_UNALIGNED;
 import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
 
 import io.gpunvme.ffi.Posix;
-import io.gpunvme.nvme.pci.DeviceFile;
-import io.gpunvme.nvme.pci.IovaSpace;
+import io.gpunvme.nvme.pci.host.DeviceFile;
+import io.gpunvme.nvme.pci.host.IovaSpace;
 import io.gpunvme.nvme.pci.vfio.VfioAbi.DmaMap;
 import io.gpunvme.nvme.pci.vfio.VfioAbi.DmaUnmap;
 import io.gpunvme.nvme.pci.vfio.VfioAbi.IommuInfo;

@@ -3,13 +3,13 @@ package io.gpunvme.nvme.pci.vfio;
 import static java.lang.foreign.ValueLayout.JAVA_INT_UNALIGNED;
 import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.ffi.Mapping;
 import io.gpunvme.ffi.Posix;
 import io.gpunvme.ffi.PosixException;
-import io.gpunvme.nvme.InvalidRequestException;
-import io.gpunvme.nvme.pci.DeviceFile;
-import io.gpunvme.nvme.pci.FileConfigSpace;
-import io.gpunvme.nvme.pci.MappedBar;
+import io.gpunvme.nvme.pci.host.DeviceFile;
+import io.gpunvme.nvme.pci.host.FileConfigSpace;
+import io.gpunvme.nvme.pci.host.MappedBar;
 import io.gpunvme.nvme.pci.vfio.VfioAbi.DeviceInfo;
 import io.gpunvme.nvme.pci.vfio.VfioAbi.RegionInfo;
 import io.gpunvme.nvme.pci.vfio.VfioAbi.SparseArea;

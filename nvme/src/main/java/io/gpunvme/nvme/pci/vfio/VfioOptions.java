@@ -1,6 +1,6 @@
 package io.gpunvme.nvme.pci.vfio;
 
-import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.pci.HostPaths;
 import java.util.Locale;
 

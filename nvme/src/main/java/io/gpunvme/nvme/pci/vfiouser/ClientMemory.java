@@ -7,7 +7,7 @@ import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.ProtocolException;
 import io.gpunvme.nvme.memory.BusRange;
 import io.gpunvme.nvme.pci.DmaChecks;
-import io.gpunvme.nvme.pci.IovaSpace;
+import io.gpunvme.nvme.pci.host.IovaSpace;
 import io.gpunvme.nvme.vfiouser.Command;
 import io.gpunvme.nvme.vfiouser.Message;
 import io.gpunvme.nvme.vfiouser.Protocol;

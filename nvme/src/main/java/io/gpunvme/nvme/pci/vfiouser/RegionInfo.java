@@ -3,7 +3,7 @@ package io.gpunvme.nvme.pci.vfiouser;
 import io.gpunvme.ffi.Mapping;
 import io.gpunvme.ffi.Posix;
 import io.gpunvme.ffi.PosixException;
-import io.gpunvme.nvme.pci.MappedBar;
+import io.gpunvme.nvme.pci.host.MappedBar;
 import io.gpunvme.nvme.vfiouser.Command;
 import io.gpunvme.nvme.vfiouser.Message;
 import io.gpunvme.nvme.vfiouser.Protocol;

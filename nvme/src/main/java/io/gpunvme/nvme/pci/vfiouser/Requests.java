@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.pci.vfiouser;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.nvme.NvmeException;
@@ -82,7 +83,7 @@ final class Requests implements AutoCloseable {
         take(next.get());
         next = connection.receive();
       }
-    } catch (NvmeException | PosixException | IllegalStateException e) {
+    } catch (NvmeException | InvalidRequestException | PosixException | IllegalStateException e) {
       why = String.valueOf(e.getMessage());
     }
     exchange.end(why);

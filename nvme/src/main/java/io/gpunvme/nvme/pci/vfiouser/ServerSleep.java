@@ -3,7 +3,7 @@ package io.gpunvme.nvme.pci.vfiouser;
 import io.gpunvme.ffi.Futex;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.nvme.pci.DoorbellPoller;
-import io.gpunvme.nvme.pci.MappedBar;
+import io.gpunvme.nvme.pci.host.MappedBar;
 import io.gpunvme.nvme.vfiouser.SleepRegion;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

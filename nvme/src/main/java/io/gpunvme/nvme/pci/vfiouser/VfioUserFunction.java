@@ -1,20 +1,20 @@
 package io.gpunvme.nvme.pci.vfiouser;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.ffi.UnixSocket;
 import io.gpunvme.nvme.DeviceGoneException;
-import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.ProtocolException;
 import io.gpunvme.nvme.memory.BusRange;
 import io.gpunvme.nvme.memory.HostMemory;
 import io.gpunvme.nvme.pci.Bar;
 import io.gpunvme.nvme.pci.ConfigSpace;
 import io.gpunvme.nvme.pci.DoorbellPoller;
-import io.gpunvme.nvme.pci.FileConfigSpace;
-import io.gpunvme.nvme.pci.HugePages;
-import io.gpunvme.nvme.pci.MappedBar;
 import io.gpunvme.nvme.pci.PciFunction;
+import io.gpunvme.nvme.pci.host.FileConfigSpace;
+import io.gpunvme.nvme.pci.host.HugePages;
+import io.gpunvme.nvme.pci.host.MappedBar;
 import io.gpunvme.nvme.vfiouser.Capabilities;
 import io.gpunvme.nvme.vfiouser.Command;
 import io.gpunvme.nvme.vfiouser.Connection;

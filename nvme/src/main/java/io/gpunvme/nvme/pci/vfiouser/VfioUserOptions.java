@@ -1,6 +1,6 @@
 package io.gpunvme.nvme.pci.vfiouser;
 
-import io.gpunvme.nvme.InvalidRequestException;
+import io.gpunvme.base.InvalidRequestException;
 import java.time.Duration;
 
 /**

@@ -15,7 +15,7 @@ import java.util.List;
 import java.util.TreeMap;
 
 /** Answers as the module does, and lies where it is told to. */
-final class FakeModule implements Calls {
+final class FakeModule implements KmodCalls {
   /** Flags, BAR0, bits, page: what {@code GET_INFO} says. */
   int version = KmodAbi.VERSION;
 

@@ -3,10 +3,10 @@ package io.gpunvme.nvme.pci.kmod;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.ffi.Posix;
-import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.pci.ConfigSpace;
-import io.gpunvme.nvme.pci.DeviceFile;
+import io.gpunvme.nvme.pci.host.DeviceFile;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.concurrent.atomic.AtomicInteger;

@@ -3,17 +3,17 @@ package io.gpunvme.nvme.pci.kmod;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.nvme.ControllerFatalException;
 import io.gpunvme.nvme.DeviceGoneException;
 import io.gpunvme.nvme.DmaMappingException;
-import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.memory.DmaBuffer;
 import io.gpunvme.nvme.pci.ConfigSpace;
-import io.gpunvme.nvme.pci.FakeMachine;
-import io.gpunvme.nvme.pci.FunctionLock;
 import io.gpunvme.nvme.pci.PciAddress;
+import io.gpunvme.nvme.pci.host.FakeFunctionTree;
+import io.gpunvme.nvme.pci.host.FunctionLock;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.file.Files;
@@ -25,12 +25,12 @@ import org.junit.jupiter.api.io.TempDir;
 /** What is refused, and what is asked of the module for a function that is not. */
 class KmodFunctionTest {
   @TempDir Path folder;
-  private FakeMachine machine;
+  private FakeFunctionTree machine;
   private FakeModule module;
 
   @BeforeEach
   void build() throws IOException {
-    machine = new FakeMachine(folder);
+    machine = new FakeFunctionTree(folder);
     machine.resources();
     module = new FakeModule();
   }
@@ -49,11 +49,11 @@ class KmodFunctionTest {
   }
 
   private Path node() {
-    return KmodFunction.node(machine.paths(), FakeMachine.ADDRESS);
+    return KmodFunction.node(machine.paths(), FakeFunctionTree.ADDRESS);
   }
 
   private KmodFunction open() {
-    return KmodFunction.open(FakeMachine.ADDRESS, machine.paths(), file -> module);
+    return KmodFunction.open(FakeFunctionTree.ADDRESS, machine.paths(), file -> module);
   }
 
   private void assertRefused(String... parts) {
@@ -62,7 +62,7 @@ class KmodFunctionTest {
         .hasMessageContaining("0000:01:00.0")
         .hasMessageContainingAll(parts);
     // Whatever failed, the function is free for the next attempt.
-    FunctionLock.take(machine.paths(), FakeMachine.ADDRESS).close();
+    FunctionLock.take(machine.paths(), FakeFunctionTree.ADDRESS).close();
   }
 
   @Test
@@ -104,7 +104,7 @@ class KmodFunctionTest {
 
   private static InvalidRequestException refusal(Path node, int errno) {
     PosixException e = new PosixException("open", node.toString(), errno);
-    InvalidRequestException refusal = KmodRefusals.node(FakeMachine.ADDRESS, node, e);
+    InvalidRequestException refusal = KmodRefusals.node(FakeFunctionTree.ADDRESS, node, e);
     assertThat(refusal).hasCause(e);
     return refusal;
   }
@@ -112,10 +112,10 @@ class KmodFunctionTest {
   @Test
   void whatIsThereIsNoModule() throws IOException {
     bound();
-    assertThatThrownBy(() -> KmodFunction.open(FakeMachine.ADDRESS, machine.paths()))
+    assertThatThrownBy(() -> KmodFunction.open(FakeFunctionTree.ADDRESS, machine.paths()))
         .isInstanceOf(InvalidRequestException.class)
         .hasMessageContainingAll("does not answer", "ENOTTY");
-    FunctionLock.take(machine.paths(), FakeMachine.ADDRESS).close();
+    FunctionLock.take(machine.paths(), FakeFunctionTree.ADDRESS).close();
   }
 
   @Test

@@ -3,16 +3,16 @@ package io.gpunvme.nvme.pci.kmod;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.gpunvme.base.DmaBuf;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.Posix;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.nvme.DeviceGoneException;
 import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.memory.BusRange;
-import io.gpunvme.nvme.memory.DmaBuf;
 import io.gpunvme.nvme.memory.RemoteMemory;
 import io.gpunvme.nvme.memory.RemotePort;
-import io.gpunvme.nvme.pci.FakeMachine;
+import io.gpunvme.nvme.pci.host.FakeFunctionTree;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -32,7 +32,7 @@ class KmodRangesTest {
 
   @BeforeEach
   void build() throws IOException {
-    ranges = new KmodRanges(module, new FakeMachine(folder).paths(), "kmod:0000:01:00.0", 48);
+    ranges = new KmodRanges(module, new FakeFunctionTree(folder).paths(), "kmod:0000:01:00.0", 48);
   }
 
   /** Memory of another device, whose dma-buf is an empty file. */

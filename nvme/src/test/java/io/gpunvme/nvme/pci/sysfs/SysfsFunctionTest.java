@@ -3,13 +3,13 @@ package io.gpunvme.nvme.pci.sysfs;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.DeviceGoneException;
 import io.gpunvme.nvme.DmaMappingException;
-import io.gpunvme.nvme.InvalidRequestException;
 import io.gpunvme.nvme.memory.DmaBuffer;
 import io.gpunvme.nvme.pci.ConfigSpace;
-import io.gpunvme.nvme.pci.FakeMachine;
-import io.gpunvme.nvme.pci.PciResources;
+import io.gpunvme.nvme.pci.host.FakeFunctionTree;
+import io.gpunvme.nvme.pci.host.PciResources;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -23,16 +23,16 @@ import org.junit.jupiter.api.io.TempDir;
 /** What is refused, and what is done to the files of a function that is not. */
 class SysfsFunctionTest {
   @TempDir Path folder;
-  private FakeMachine machine;
+  private FakeFunctionTree machine;
 
   @BeforeEach
   void build() throws IOException {
-    machine = new FakeMachine(folder);
+    machine = new FakeFunctionTree(folder);
     machine.resources();
   }
 
   private SysfsFunction open() {
-    return SysfsFunction.open(FakeMachine.ADDRESS, new SysfsOptions(true, machine.paths()));
+    return SysfsFunction.open(FakeFunctionTree.ADDRESS, new SysfsOptions(true, machine.paths()));
   }
 
   private void assertRefused(String... parts) {
@@ -45,7 +45,9 @@ class SysfsFunctionTest {
   @Test
   void wantsConsent() {
     assertThatThrownBy(
-            () -> SysfsFunction.open(FakeMachine.ADDRESS, new SysfsOptions(false, machine.paths())))
+            () ->
+                SysfsFunction.open(
+                    FakeFunctionTree.ADDRESS, new SysfsOptions(false, machine.paths())))
         .isInstanceOf(InvalidRequestException.class)
         .hasMessageContainingAll("unsafe=true", "vfio:0000:01:00.0");
   }
@@ -70,13 +72,13 @@ class SysfsFunctionTest {
 
   @Test
   void isRefusedWhereAnIommuTranslates() throws IOException {
-    machine.group(7, "DMA-FQ", FakeMachine.ADDRESS);
+    machine.group(7, "DMA-FQ", FakeFunctionTree.ADDRESS);
     assertRefused("an IOMMU translates", "group 7", "DMA-FQ", "gpunvme bind 0000:01:00.0");
   }
 
   @Test
   void identityIsNoTranslation() throws IOException {
-    machine.group(7, "identity", FakeMachine.ADDRESS);
+    machine.group(7, "identity", FakeFunctionTree.ADDRESS);
     open().close();
   }
 

@@ -6,7 +6,7 @@ import static java.lang.foreign.ValueLayout.JAVA_SHORT_UNALIGNED;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.gpunvme.ffi.Posix;
-import io.gpunvme.nvme.pci.IovaSpace;
+import io.gpunvme.nvme.pci.host.IovaSpace;
 import io.gpunvme.nvme.pci.vfio.VfioAbi.IommuInfo;
 import io.gpunvme.nvme.pci.vfio.VfioAbi.RegionInfo;
 import io.gpunvme.nvme.pci.vfio.VfioDevice.Area;

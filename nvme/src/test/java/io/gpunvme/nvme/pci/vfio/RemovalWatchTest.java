@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
 import io.gpunvme.ffi.EventFd;
-import io.gpunvme.nvme.pci.DeviceFile;
+import io.gpunvme.nvme.pci.host.DeviceFile;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -8,8 +8,8 @@ import io.gpunvme.ffi.PosixException;
 import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.memory.BusRange;
 import io.gpunvme.nvme.memory.PeerMemory;
-import io.gpunvme.nvme.pci.FakeMachine;
-import io.gpunvme.nvme.pci.IovaSpace;
+import io.gpunvme.nvme.pci.host.FakeFunctionTree;
+import io.gpunvme.nvme.pci.host.IovaSpace;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -91,7 +91,7 @@ class TranslatedDomainTest {
 
   @BeforeEach
   void open() throws IOException {
-    domain = new TranslatedDomain(new FakeMachine(folder).paths(), table);
+    domain = new TranslatedDomain(new FakeFunctionTree(folder).paths(), table);
   }
 
   @AfterEach

@@ -3,13 +3,13 @@ package io.gpunvme.nvme.pci.vfio;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.PosixException;
-import io.gpunvme.nvme.InvalidRequestException;
-import io.gpunvme.nvme.pci.FakeMachine;
-import io.gpunvme.nvme.pci.FunctionLock;
 import io.gpunvme.nvme.pci.PciAddress;
-import io.gpunvme.nvme.pci.PciSysfs;
+import io.gpunvme.nvme.pci.host.FakeFunctionTree;
+import io.gpunvme.nvme.pci.host.FunctionLock;
+import io.gpunvme.nvme.pci.host.PciSysfs;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -23,27 +23,27 @@ class VfioRefusalTest {
   private static final PciAddress SOUND = new PciAddress(0, 1, 0, 1);
 
   @TempDir Path folder;
-  private FakeMachine machine;
+  private FakeFunctionTree machine;
   private VfioOptions options;
 
   @BeforeEach
   void build() throws IOException {
-    machine = new FakeMachine(folder);
+    machine = new FakeFunctionTree(folder);
     options = VfioOptions.defaults().withPaths(machine.paths());
   }
 
   private void assertRefused(String... parts) {
-    assertThatThrownBy(() -> VfioFunction.open(FakeMachine.ADDRESS, options))
+    assertThatThrownBy(() -> VfioFunction.open(FakeFunctionTree.ADDRESS, options))
         .isInstanceOf(InvalidRequestException.class)
         .hasMessageContaining("0000:01:00.0")
         .hasMessageContainingAll(parts);
     // Whatever failed, the function is free for the next attempt.
-    FunctionLock.take(machine.paths(), FakeMachine.ADDRESS).close();
+    FunctionLock.take(machine.paths(), FakeFunctionTree.ADDRESS).close();
   }
 
   private void grouped() throws IOException {
     machine.driver("vfio-pci");
-    machine.group(7, "DMA", FakeMachine.ADDRESS);
+    machine.group(7, "DMA", FakeFunctionTree.ADDRESS);
   }
 
   @Test
@@ -67,8 +67,8 @@ class VfioRefusalTest {
   @Test
   void anotherProcessHasIt() throws IOException {
     grouped();
-    try (FunctionLock lock = FunctionLock.take(machine.paths(), FakeMachine.ADDRESS)) {
-      assertThatThrownBy(() -> VfioFunction.open(FakeMachine.ADDRESS, options))
+    try (FunctionLock lock = FunctionLock.take(machine.paths(), FakeFunctionTree.ADDRESS)) {
+      assertThatThrownBy(() -> VfioFunction.open(FakeFunctionTree.ADDRESS, options))
           .isInstanceOf(InvalidRequestException.class)
           .hasMessageContaining(lock.path().toString());
     }
@@ -145,10 +145,10 @@ class VfioRefusalTest {
     machine.driver("vfio-pci");
     machine.driver(BRIDGE, "pcieport");
     machine.driver(SOUND, "snd_hda_intel");
-    machine.group(7, "DMA", FakeMachine.ADDRESS, BRIDGE, SOUND);
+    machine.group(7, "DMA", FakeFunctionTree.ADDRESS, BRIDGE, SOUND);
 
-    PciSysfs function = PciSysfs.of(machine.paths(), FakeMachine.ADDRESS);
-    assertThat(Refusals.notViable(FakeMachine.ADDRESS, "7", function.groupNeighbours()))
+    PciSysfs function = PciSysfs.of(machine.paths(), FakeFunctionTree.ADDRESS);
+    assertThat(Refusals.notViable(FakeFunctionTree.ADDRESS, "7", function.groupNeighbours()))
         .hasMessageContaining("IOMMU group 7 of 0000:01:00.0 is not viable")
         .hasMessageContaining("0000:00:01.0 (pcieport), 0000:01:00.1 (snd_hda_intel)")
         .hasMessageContaining("(`gpunvme bind 0000:01:00.1`)");
@@ -157,7 +157,7 @@ class VfioRefusalTest {
   @Test
   void interruptsAreNotRemapped() {
     PosixException e = new PosixException("ioctl", "fd 5", Errno.EPERM);
-    assertThat(Refusals.noInterruptRemapping(FakeMachine.ADDRESS, e))
+    assertThat(Refusals.noInterruptRemapping(FakeFunctionTree.ADDRESS, e))
         .hasMessageContaining("0000:01:00.0: ")
         .hasMessageContaining("allow_unsafe_interrupts")
         .hasCause(e);
@@ -175,7 +175,7 @@ class VfioRefusalTest {
 
   private static InvalidRequestException refusal(Path node, int errno) {
     return Refusals.node(
-        FakeMachine.ADDRESS, node, new PosixException("open", node.toString(), errno));
+        FakeFunctionTree.ADDRESS, node, new PosixException("open", node.toString(), errno));
   }
 
   @Test

@@ -1,0 +1,119 @@
+package io.gpunvme.cli;
+
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.cli.output.Json;
+import io.gpunvme.cli.output.OutputStreams;
+import io.gpunvme.cuda.CudaException;
+import io.gpunvme.cuda.CudaNotFoundException;
+import io.gpunvme.ffi.PosixException;
+import io.gpunvme.models.format.FormatException;
+import io.gpunvme.nvme.NvmeException;
+import io.gpunvme.storage.path.StorageException;
+import io.gpunvme.tools.bench.BenchException;
+import java.io.IOException;
+import java.nio.file.AccessDeniedException;
+import java.nio.file.FileAlreadyExistsException;
+import java.nio.file.FileSystemException;
+import java.nio.file.InvalidPathException;
+import java.nio.file.NoSuchFileException;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.ParseResult;
+import picocli.CommandLine.UnmatchedArgumentException;
+
+/** What is said when a command fails, and the exit code that goes with it. */
+final class CommandFailures {
+  private final OutputStreams streams;
+  private final List<String> args;
+
+  CommandFailures(OutputStreams streams, List<String> args) {
+    this.streams = streams;
+    this.args = args;
+  }
+
+  /** The command line could not be understood. */
+  int usage(ParameterException e, String[] theArgs) {
+    String name = e.getCommandLine().getCommandSpec().qualifiedName();
+    String message = text(e);
+    if (e instanceof UnmatchedArgumentException unknown
+        && e.getCommandLine().getParent() == null
+        && !unknown.isUnknownOption()) {
+      message = "unknown command '" + unknown.getUnmatched().getFirst() + "'";
+    }
+    String line = message.replaceFirst("^Error: ", "") + " (see " + name + " --help)";
+    report(name, line, ExitCode.USAGE, e);
+    return ExitCode.USAGE;
+  }
+
+  /** The command was understood and failed. */
+  int failure(Exception e, CommandLine command, @Nullable ParseResult result) {
+    int code = code(e);
+    report(command.getCommandSpec().qualifiedName(), message(e), code, e);
+    return code;
+  }
+
+  private static int code(Exception e) {
+    boolean usage =
+        e instanceof UsageException
+            || e instanceof InvalidRequestException
+            || e instanceof NoSuchFileException
+            || e instanceof InvalidPathException
+            || e instanceof io.gpunvme.storage.fs.FileSystemException fs
+                && fs.kind() == io.gpunvme.storage.fs.FileSystemException.Kind.NOT_FOUND;
+    return usage ? ExitCode.USAGE : ExitCode.FAILURE;
+  }
+
+  private static String message(Exception e) {
+    return switch (e) {
+      case NoSuchFileException missing -> missing.getFile() + ": no such file or folder";
+      case AccessDeniedException denied -> denied.getFile() + ": permission denied";
+      case FileAlreadyExistsException there -> there.getFile() + " exists";
+      case FileSystemException other -> other.getFile() + ": " + reason(other);
+      case UsageException own -> text(own);
+      case InvalidRequestException request -> text(request);
+      case NvmeException nvme -> text(nvme);
+      case StorageException storage -> text(storage);
+      case io.gpunvme.storage.fs.FileSystemException fs -> text(fs);
+      case FormatException format -> text(format);
+      case BenchException bench -> text(bench);
+      case PosixException posix -> text(posix);
+      case CudaException cuda -> text(cuda);
+      case CudaNotFoundException missing -> text(missing);
+      case InvalidPathException path -> text(path);
+      case IOException io -> text(io);
+      default -> "unexpected " + e + "; please report it with what --debug prints";
+    };
+  }
+
+  private static String reason(FileSystemException e) {
+    String reason = e.getReason();
+    return reason == null ? e.getClass().getSimpleName() : reason;
+  }
+
+  private static String text(Exception e) {
+    String message = e.getMessage();
+    return message == null ? e.getClass().getSimpleName() : message;
+  }
+
+  /** One line, and with {@code --json} the object that the output owes. */
+  private void report(String command, String message, int code, Exception e) {
+    if (Leftovers.ending()) {
+      return;
+    }
+    String line = message.replaceAll("\\s*\\R\\s*", "; ");
+    streams.err().println(command + ": " + line);
+    if (args.contains("--debug")) {
+      e.printStackTrace(streams.err());
+    }
+    if (args.contains("--json")) {
+      Map<String, Object> object = new LinkedHashMap<>();
+      object.put("error", line);
+      object.put("exit_code", code);
+      Json.print(streams.out(), object);
+    }
+  }
+}

@@ -1,0 +1,32 @@
+package io.gpunvme.cli;
+
+import io.gpunvme.tools.bench.Measurement;
+import java.util.Locale;
+
+/** How measurements are written for people. */
+final class NumberTexts {
+  private static final double MILLION = 1e6;
+
+  private NumberTexts() {}
+
+  private static boolean inMillions(Measurement m) {
+    return m.unit().equals("commands/s") && m.median() >= MILLION;
+  }
+
+  /** A value in the unit that {@link #unit} says. */
+  static String number(Measurement m, double value) {
+    if (inMillions(m)) {
+      return String.format(Locale.ROOT, "%.2f", value / MILLION);
+    }
+    return String.format(Locale.ROOT, m.unit().equals("GB/s") ? "%.2f" : "%.0f", value);
+  }
+
+  static String unit(Measurement m) {
+    return inMillions(m) ? "M " + m.unit() : m.unit();
+  }
+
+  /** A condition's value. */
+  static String text(Object value) {
+    return value instanceof Double d ? String.format(Locale.ROOT, "%.4g", d) : value.toString();
+  }
+}

@@ -1,9 +1,0 @@
-package io.gpunvme.core.accel;
-
-/** A kernel that an {@link Accelerator} was told of, from its launch to its end. */
-@FunctionalInterface
-public interface KernelRun extends AutoCloseable {
-  /** It is over. Idempotent; any thread. */
-  @Override
-  void close();
-}

@@ -1,5 +1,0 @@
-/** The path {@code direct}: NVMe commands of our own, to a controller that this process drives. */
-@NullMarked
-package io.gpunvme.core.path.direct;
-
-import org.jspecify.annotations.NullMarked;

@@ -1,3 +1,0 @@
-/** Files and partitions by way of a path of the device that holds them. */
-@org.jspecify.annotations.NullMarked
-package io.gpunvme.core.path.extents;

@@ -1,5 +1,0 @@
-/** The path {@code mmap}: the file mapped and copied, the baseline of the others. */
-@NullMarked
-package io.gpunvme.core.path.mmap;
-
-import org.jspecify.annotations.NullMarked;

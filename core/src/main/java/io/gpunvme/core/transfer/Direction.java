@@ -1,9 +1,0 @@
-package io.gpunvme.core.transfer;
-
-/** Which way the data goes. */
-public enum Direction {
-  /** From the namespace into accelerator memory. */
-  READ,
-  /** From accelerator memory to the namespace. */
-  WRITE
-}

@@ -1,0 +1,46 @@
+package io.gpunvme.gpu.accel;
+
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.cuda.CudaException;
+import io.gpunvme.cuda.CudaNotFoundException;
+
+/** Which accelerators this machine has. */
+public final class Accelerators {
+  private Accelerators() {}
+
+  /**
+   * An open accelerator and why it is this one.
+   *
+   * @param accelerator the caller's to close
+   * @param reason one line, e.g. {@code the first GPU that CUDA lists}
+   */
+  public record Choice(Accelerator accelerator, String reason) {}
+
+  /** The first GPU, or the CPU stand-in where there is none that works; says why. */
+  public static Choice best() {
+    try {
+      return new Choice(GpuAccelerator.open(), "the first GPU that CUDA lists");
+    } catch (CudaNotFoundException | CudaException e) {
+      return new Choice(CpuAccelerator.open(), "no GPU: " + e.getMessage());
+    }
+  }
+
+  /**
+   * Opens an accelerator by its kind.
+   *
+   * @param kind {@code gpu}, {@code cpu}, or {@code auto} for {@link #best}
+   * @throws InvalidRequestException for another kind
+   * @throws CudaNotFoundException if a GPU is asked for and there is no driver
+   * @throws CudaException if a GPU is asked for and there is none that works
+   */
+  public static Choice open(String kind) {
+    return switch (kind) {
+      case "auto" -> best();
+      case "gpu" -> new Choice(GpuAccelerator.open(), "a GPU was asked for");
+      case "cpu" -> new Choice(CpuAccelerator.open(), "the CPU stand-in was asked for");
+      default ->
+          throw new InvalidRequestException(
+              "no accelerator '" + kind + "': there are auto, gpu and cpu");
+    };
+  }
+}

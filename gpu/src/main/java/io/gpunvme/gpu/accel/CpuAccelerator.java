@@ -1,0 +1,129 @@
+package io.gpunvme.gpu.accel;
+
+import io.gpunvme.ffi.AddressSpace;
+import io.gpunvme.ffi.SharedMemory;
+import io.gpunvme.nvme.DmaMappingException;
+import java.lang.foreign.MemorySegment;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+
+/** The stand-in where there is no GPU: the same calls, the memory is the host's. */
+public final class CpuAccelerator implements Accelerator {
+  private static final long PAGE = 4096;
+
+  private final Set<CpuBuffer> buffers = ConcurrentHashMap.newKeySet();
+  private volatile boolean closed;
+
+  private CpuAccelerator() {}
+
+  /** Always succeeds. */
+  public static CpuAccelerator open() {
+    return new CpuAccelerator();
+  }
+
+  @Override
+  public String name() {
+    return "CPU stand-in (host memory)";
+  }
+
+  @Override
+  public boolean gpu() {
+    return false;
+  }
+
+  @Override
+  public DeviceBuffer allocate(long bytes) {
+    requireOpen();
+    CpuBuffer buffer = new CpuBuffer(SharedMemory.allocate("gpunvme-buffer", bytes));
+    buffers.add(buffer);
+    return buffer;
+  }
+
+  @Override
+  public MemoryInUse memoryInUse() {
+    return new MemoryInUse(buffers.stream().mapToLong(DeviceBuffer::size).sum(), 0);
+  }
+
+  /** The same as {@link #allocate}: all of its memory is the host's. */
+  @Override
+  public DeviceBuffer allocatePinned(long bytes) {
+    return allocate(bytes);
+  }
+
+  @Override
+  public HostWindow mapHost(MemorySegment memory, HostMemoryKind kind) {
+    requireOpen();
+    return new OpenWindow(memory.address());
+  }
+
+  @Override
+  public ForeignMemory foreign(long address, long bytes) {
+    requireOpen();
+    if (address == 0 || bytes <= 0 || bytes > Long.MAX_VALUE - 2 * PAGE) {
+      throw new DmaMappingException(bytes + " bytes of memory at address " + address);
+    }
+    long start = address & -PAGE;
+    long size = Math.ceilDiv(address + bytes - start, PAGE) * PAGE;
+    ForeignBuffer buffer = new ForeignBuffer(AddressSpace.at(start, size));
+    return new ForeignMemory(buffer, address - start);
+  }
+
+  /** Memory of this process that somebody else frees. */
+  private static final class ForeignBuffer extends HostBuffer {
+    ForeignBuffer(MemorySegment memory) {
+      super(memory);
+    }
+
+    @Override
+    public long deviceAddress() {
+      return segment().address();
+    }
+
+    @Override
+    protected void free() {}
+  }
+
+  @Override
+  public BufferCopies copies() {
+    requireOpen();
+    return new HostCopies();
+  }
+
+  /** The CPU addresses everything anyway. */
+  private record OpenWindow(long deviceAddress) implements HostWindow {
+    @Override
+    public void close() {}
+  }
+
+  private void requireOpen() {
+    if (closed) {
+      throw new IllegalStateException("this accelerator is closed");
+    }
+  }
+
+  @Override
+  public void close() {
+    closed = true;
+    buffers.forEach(CpuBuffer::close);
+  }
+
+  private final class CpuBuffer extends HostBuffer {
+    private final SharedMemory memory;
+
+    CpuBuffer(SharedMemory memory) {
+      super(memory.segment());
+      this.memory = memory;
+    }
+
+    @Override
+    public long deviceAddress() {
+      return segment().address();
+    }
+
+    @Override
+    protected void free() {
+      buffers.remove(this);
+      memory.close();
+    }
+  }
+}

@@ -1,0 +1,119 @@
+package io.gpunvme.gpu.accel;
+
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.nvme.memory.BusMapper;
+import io.gpunvme.nvme.memory.BusRange;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * Memory that an {@link Accelerator} addresses and that controllers can be given: the accelerator's
+ * own, or host memory.
+ *
+ * <p>Safe for all threads. {@link #close} takes the memory away from every controller first; the
+ * caller makes sure that no command in flight still names it. Use after close throws.
+ */
+public abstract class DeviceBuffer implements AutoCloseable {
+  private final Map<BusMapper, BusRange> mappings = new HashMap<>();
+  private final List<Runnable> users = new ArrayList<>();
+  private boolean closed;
+
+  /** For the accelerators. */
+  protected DeviceBuffer() {}
+
+  /** Size in bytes, a multiple of the page size. */
+  public abstract long size();
+
+  /** Whether this is host memory, which the CPU reaches by {@link #segment}. */
+  public abstract boolean isHost();
+
+  /**
+   * The memory as the CPU addresses it.
+   *
+   * @throws IllegalStateException if it is not host memory ({@link #isHost})
+   */
+  public abstract MemorySegment segment();
+
+  /** Where the accelerator finds the first byte. */
+  public abstract long deviceAddress();
+
+  /** Makes the memory reachable for one controller. */
+  protected abstract BusRange map(BusMapper controller);
+
+  /** Frees the memory; nothing maps it any more. Called once. */
+  protected abstract void free();
+
+  /**
+   * This buffer's bus addresses for one controller; mapped on first use, unmapped by {@link
+   * #close}.
+   *
+   * @throws io.gpunvme.nvme.DmaMappingException if the controller cannot be given this memory
+   */
+  public final synchronized BusRange mapFor(BusMapper controller) {
+    if (closed) {
+      throw new IllegalStateException("this buffer is closed");
+    }
+    return mappings.computeIfAbsent(controller, this::map);
+  }
+
+  /**
+   * Copies from this buffer to host memory, {@code target.byteSize()} bytes from {@code offset}.
+   * Returns when the data has arrived.
+   */
+  public abstract void copyToHost(long offset, MemorySegment target);
+
+  /**
+   * Copies host memory into this buffer at {@code offset}. Returns when the accelerator can see it.
+   */
+  public abstract void copyFromHost(MemorySegment source, long offset);
+
+  /** Checks that a range lies inside this buffer. */
+  protected final void checkRange(long offset, long bytes) {
+    if (offset < 0 || bytes < 0 || bytes > size() - offset) {
+      throw new InvalidRequestException(
+          bytes + " bytes at offset " + offset + " leave the buffer of " + size() + " bytes");
+    }
+  }
+
+  /**
+   * Has {@code release} run before this memory is freed, for somebody who must let go of it first.
+   *
+   * @return takes that back; idempotent
+   */
+  public final synchronized Runnable beforeFree(Runnable release) {
+    if (closed) {
+      throw new IllegalStateException("this buffer is closed");
+    }
+    users.add(release);
+    return () -> forget(release);
+  }
+
+  private synchronized void forget(Runnable release) {
+    users.remove(release);
+  }
+
+  @Override
+  public final void close() {
+    // Outside the monitor: those who let go may take locks of their own.
+    takeUsers().forEach(Runnable::run);
+    freeOnce();
+  }
+
+  private synchronized List<Runnable> takeUsers() {
+    List<Runnable> all = List.copyOf(users);
+    users.clear();
+    return all;
+  }
+
+  private synchronized void freeOnce() {
+    if (!closed) {
+      closed = true;
+      mappings.values().forEach(BusRange::close);
+      mappings.clear();
+      free();
+    }
+  }
+}

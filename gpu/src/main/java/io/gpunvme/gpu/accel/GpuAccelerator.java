@@ -1,0 +1,494 @@
+package io.gpunvme.gpu.accel;
+
+import io.gpunvme.cuda.ContextMemory;
+import io.gpunvme.cuda.Cuda;
+import io.gpunvme.cuda.CudaContext;
+import io.gpunvme.cuda.CudaDevice;
+import io.gpunvme.cuda.CudaException;
+import io.gpunvme.cuda.DeviceMemory;
+import io.gpunvme.cuda.PinnedMemory;
+import io.gpunvme.cuda.PointerInfo;
+import io.gpunvme.cuda.RegisterFlag;
+import io.gpunvme.cuda.RegisteredMemory;
+import io.gpunvme.ffi.SharedMemory;
+import io.gpunvme.nvme.DmaMappingException;
+import io.gpunvme.nvme.memory.BusMapper;
+import io.gpunvme.nvme.memory.BusRange;
+import java.lang.foreign.MemorySegment;
+import java.util.HashMap;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Supplier;
+
+/**
+ * A CUDA GPU, by its primary context, which it shares with every other CUDA user of this process.
+ *
+ * <p>The driver takes and frees memory when no kernel runs. While kernels run that this was told of
+ * ({@link #kernelRun}), what is freed here is freed later, and what is allocated waits for their
+ * end, for 10 s at most. Memory that others in this process allocate or free by themselves waits
+ * for such kernels, and those for the embedded SSDs that they read, which need the driver: with
+ * those it may end only when the kernel gives up.
+ */
+public final class GpuAccelerator implements Accelerator {
+  private static final int PAGE = 4096;
+
+  /** What something weighs that waits to be closed, so that not too many do. */
+  private static final long CLOSING_BYTES = 1 << 20;
+
+  private final CudaContext context;
+  private final Staging staging;
+  private final String name;
+  private final Set<DeviceBuffer> buffers = ConcurrentHashMap.newKeySet();
+
+  /** By address; guarded by itself. CUDA refuses to register a range twice. */
+  private final Map<Long, Registration> registrations = new HashMap<>();
+
+  /** Guarded by itself. */
+  private final Map<String, Object> shared = new HashMap<>();
+
+  private final KernelPauses pauses = new KernelPauses();
+  private final CopyStock stock;
+  private volatile boolean closed;
+
+  // Only ever set; who allocates for such a controller has set it before.
+  private volatile boolean pinDescriptors;
+
+  private GpuAccelerator(CudaContext context) {
+    this.context = context;
+    this.name = context.device().name();
+    this.staging = new Staging(context);
+    this.stock = new CopyStock(context, pauses);
+  }
+
+  /**
+   * Opens the first GPU that CUDA lists.
+   *
+   * @throws io.gpunvme.cuda.CudaNotFoundException if there is no driver; the message says what was
+   *     looked for where
+   * @throws CudaException if there is no GPU, or it does not work
+   */
+  public static GpuAccelerator open() {
+    return open(Cuda.load().device(0));
+  }
+
+  /** Opens a GPU. */
+  public static GpuAccelerator open(CudaDevice device) {
+    CudaContext context = device.openPrimary();
+    try {
+      return new GpuAccelerator(context);
+    } catch (RuntimeException e) {
+      context.close();
+      throw e;
+    }
+  }
+
+  @Override
+  public String name() {
+    return name;
+  }
+
+  @Override
+  public boolean gpu() {
+    return true;
+  }
+
+  /** The context, for kernels and streams; closed with this accelerator. */
+  public CudaContext context() {
+    return context;
+  }
+
+  @Override
+  public DeviceBuffer allocateUncleared(long bytes) {
+    requireOpen();
+    return keep(new GpuBuffer(take(bytes), true, true));
+  }
+
+  @Override
+  public long availableBytes() {
+    return context.memoryInfo().free();
+  }
+
+  @Override
+  public MemoryInUse memoryInUse() {
+    ContextMemory memory = context.memoryInUse();
+    return new MemoryInUse(memory.device(), memory.pinned());
+  }
+
+  @Override
+  public DeviceBuffer allocate(long bytes) {
+    requireOpen();
+    DeviceMemory memory = take(bytes);
+    try {
+      memory.fill((byte) 0);
+      return keep(new GpuBuffer(memory, true, true));
+    } catch (RuntimeException e) {
+      pauses.free(memory.size(), memory::close);
+      throw e;
+    }
+  }
+
+  private DeviceMemory take(long bytes) {
+    return pauses.take(() -> context.allocate(pages(bytes), PAGE));
+  }
+
+  /** For a controller in another process: pinned memory is a memfd, which CUDA registers. */
+  @Override
+  public void servePinned(BusMapper controller) {
+    if (controller.needsDescriptors()) {
+      pinDescriptors = true;
+    }
+  }
+
+  @Override
+  public DeviceBuffer allocatePinned(long bytes) {
+    requireOpen();
+    long size = pages(bytes);
+    if (pinDescriptors) {
+      return allocateShared(size);
+    }
+    PinnedMemory memory = pauses.take(() -> context.allocatePinned(size));
+    if (memory.segment().address() % PAGE != 0) {
+      // Small allocations may share a page.
+      pauses.free(size, memory::close);
+      memory = pauses.take(() -> context.allocatePinned(size + PAGE));
+    }
+    long skip = -memory.segment().address() & (PAGE - 1);
+    MemorySegment aligned = memory.segment().asSlice(skip, size);
+    aligned.fill((byte) 0);
+    return keep(new PinnedBuffer(memory, aligned, memory.deviceAddress() + skip));
+  }
+
+  private DeviceBuffer allocateShared(long size) {
+    SharedMemory memory = SharedMemory.allocate("gpunvme-pinned", size);
+    try {
+      RegisteredMemory registered =
+          pauses.take(() -> register(memory.segment(), HostMemoryKind.MEMORY));
+      return keep(new SharedBuffer(memory, registered));
+    } catch (RuntimeException e) {
+      memory.close();
+      throw e;
+    }
+  }
+
+  /**
+   * Makes something of this GPU that the driver may wait for kernels to make: loaded modules,
+   * streams, registrations. Waits for the kernels that this was told of, for 10 s at most.
+   */
+  public <T> T betweenKernels(Supplier<T> maker) {
+    requireOpen();
+    return pauses.take(maker);
+  }
+
+  /**
+   * Something of this GPU that is made once, between kernels, for all who want it, and closed with
+   * this.
+   *
+   * @param name tells it from others
+   */
+  public <T> T shared(Class<T> type, String name, Supplier<T> maker) {
+    synchronized (shared) {
+      Object there = shared.get(name);
+      if (there == null) {
+        there = betweenKernels(maker);
+        shared.put(name, there);
+      }
+      return type.cast(there);
+    }
+  }
+
+  /** Closes what the driver may wait for kernels to close, when no kernel runs: later, perhaps. */
+  public void closeBetweenKernels(Runnable close) {
+    pauses.free(CLOSING_BYTES, close);
+  }
+
+  /**
+   * The CUDA memory of a buffer, for libraries that work on it; empty for host memory and for
+   * buffers of others.
+   */
+  public Optional<DeviceMemory> deviceMemory(DeviceBuffer buffer) {
+    return buffer instanceof GpuBuffer gpu && buffers.contains(buffer)
+        ? Optional.of(gpu.memory)
+        : Optional.empty();
+  }
+
+  private static long pages(long bytes) {
+    if (bytes <= 0 || bytes > Long.MAX_VALUE - PAGE) {
+      throw new IllegalArgumentException(bytes + " bytes of memory");
+    }
+    return Math.ceilDiv(bytes, PAGE) * PAGE;
+  }
+
+  private DeviceBuffer keep(DeviceBuffer buffer) {
+    buffers.add(buffer);
+    if (closed) {
+      buffer.close();
+      requireOpen();
+    }
+    return buffer;
+  }
+
+  private void requireOpen() {
+    if (closed) {
+      throw new IllegalStateException("this accelerator is closed");
+    }
+  }
+
+  // ---- memory of others
+
+  @Override
+  public ForeignMemory foreign(long address, long bytes) {
+    requireOpen();
+    requireOurs(address, bytes);
+    // Whole pages, as controllers are given memory; the driver maps GPU memory in larger ones.
+    long start = address & -PAGE;
+    long size = pages(address + bytes - start);
+    DeviceMemory memory = context.foreignMemory(start, size);
+    boolean whole = start == address && size == bytes;
+    return new ForeignMemory(keep(new GpuBuffer(memory, false, whole)), address - start);
+  }
+
+  private void requireOurs(long address, long bytes) {
+    PointerInfo info;
+    try {
+      info = context.pointerInfo(address, bytes);
+    } catch (CudaException e) {
+      throw new DmaMappingException("%Xh is no memory that CUDA knows".formatted(address), e);
+    }
+    if (info.kind() != PointerInfo.Kind.DEVICE) {
+      throw new DmaMappingException(
+          "%Xh is %s memory; give memory of the GPU (cudaMalloc)"
+              .formatted(address, info.kind().name().toLowerCase(Locale.ROOT)));
+    }
+    if (info.device() != context.device().ordinal()) {
+      throw new DmaMappingException(
+          "%Xh is memory of device %d, and this is device %d"
+              .formatted(address, info.device(), context.device().ordinal()));
+    }
+    if (!context.reaches(info)) {
+      throw new DmaMappingException(
+          "%Xh is memory of another CUDA context; give memory of the primary context, which the"
+                  .formatted(address)
+              + " CUDA runtime uses");
+    }
+    if (bytes <= 0 || !info.contains(address, bytes)) {
+      throw new DmaMappingException(
+          "%d bytes at %Xh are not inside their allocation, %d bytes at %Xh"
+              .formatted(bytes, address, info.size(), info.start()));
+    }
+  }
+
+  @Override
+  public HostWindow mapHost(MemorySegment memory, HostMemoryKind kind) {
+    requireOpen();
+    synchronized (registrations) {
+      Registration there = registrations.get(memory.address());
+      if (there == null) {
+        there = new Registration(pauses.take(() -> register(memory, kind)));
+        registrations.put(memory.address(), there);
+      } else if (there.memory.segment().byteSize() < memory.byteSize()) {
+        throw new DmaMappingException(
+            "%d bytes at %Xh are mapped for %s already, but only %d of them"
+                .formatted(
+                    memory.byteSize(), memory.address(), name, there.memory.segment().byteSize()));
+      }
+      there.users++;
+      return new Window(there);
+    }
+  }
+
+  private RegisteredMemory register(MemorySegment memory, HostMemoryKind kind) {
+    try {
+      return kind == HostMemoryKind.REGISTERS
+          ? context.register(
+              memory, RegisterFlag.PORTABLE, RegisterFlag.DEVICEMAP, RegisterFlag.IOMEMORY)
+          : context.register(memory, RegisterFlag.PORTABLE, RegisterFlag.DEVICEMAP);
+    } catch (CudaException e) {
+      throw new DmaMappingException(
+          "%s cannot be given %d bytes of %s: %s"
+              .formatted(
+                  name,
+                  memory.byteSize(),
+                  kind == HostMemoryKind.REGISTERS ? "a BAR" : "host memory",
+                  e.getMessage()),
+          e);
+    }
+  }
+
+  /** A registered range and how many windows show it. */
+  private static final class Registration {
+    private final RegisteredMemory memory;
+    private int users;
+
+    Registration(RegisteredMemory memory) {
+      this.memory = memory;
+    }
+  }
+
+  private final class Window implements HostWindow {
+    private final Registration registration;
+    private boolean closed;
+
+    Window(Registration registration) {
+      this.registration = registration;
+    }
+
+    @Override
+    public long deviceAddress() {
+      return registration.memory.deviceAddress();
+    }
+
+    @Override
+    public void close() {
+      synchronized (registrations) {
+        if (!closed) {
+          closed = true;
+          registration.users--;
+          if (registration.users == 0) {
+            registrations.remove(registration.memory.segment().address(), registration);
+            pauses.now(registration.memory::close);
+          }
+        }
+      }
+    }
+  }
+
+  @Override
+  public KernelRun kernelRun() {
+    requireOpen();
+    return pauses.begin();
+  }
+
+  @Override
+  public KernelRun runningKernel() {
+    requireOpen();
+    return pauses.join();
+  }
+
+  @Override
+  public BufferCopies copies() {
+    requireOpen();
+    return pauses.take(() -> new GpuCopies(context));
+  }
+
+  @Override
+  public void close() {
+    closed = true;
+    buffers.forEach(DeviceBuffer::close);
+    context.close();
+  }
+
+  // ---- buffers
+
+  private final class GpuBuffer extends DeviceBuffer {
+    private final DeviceMemory memory;
+    private final CudaRemoteMemory remote;
+    private final boolean owned;
+
+    GpuBuffer(DeviceMemory memory, boolean owned, boolean whole) {
+      this.memory = memory;
+      this.owned = owned;
+      this.remote = new CudaRemoteMemory(GpuAccelerator.this, memory, stock, whole);
+    }
+
+    @Override
+    public long size() {
+      return memory.size();
+    }
+
+    @Override
+    public boolean isHost() {
+      return false;
+    }
+
+    @Override
+    public MemorySegment segment() {
+      throw new IllegalStateException(
+          "these " + size() + " bytes are memory of " + name + ", which the CPU cannot address");
+    }
+
+    @Override
+    public long deviceAddress() {
+      return memory.address();
+    }
+
+    @Override
+    protected BusRange map(BusMapper controller) {
+      return controller.map(remote);
+    }
+
+    @Override
+    public void copyToHost(long offset, MemorySegment target) {
+      checkRange(offset, target.byteSize());
+      staging.read(memory, offset, target);
+    }
+
+    @Override
+    public void copyFromHost(MemorySegment source, long offset) {
+      checkRange(offset, source.byteSize());
+      staging.write(source, memory, offset);
+    }
+
+    @Override
+    protected void free() {
+      buffers.remove(this);
+      if (owned) {
+        pauses.free(memory.size(), memory::close);
+      } else {
+        memory.close();
+      }
+    }
+  }
+
+  /** Pinned memory with a descriptor. */
+  private final class SharedBuffer extends HostBuffer {
+    private final SharedMemory memory;
+    private final RegisteredMemory registered;
+
+    SharedBuffer(SharedMemory memory, RegisteredMemory registered) {
+      super(memory.segment());
+      this.memory = memory;
+      this.registered = registered;
+    }
+
+    @Override
+    public long deviceAddress() {
+      return registered.deviceAddress();
+    }
+
+    @Override
+    protected void free() {
+      buffers.remove(this);
+      pauses.free(
+          memory.size(),
+          () -> {
+            registered.close();
+            memory.close();
+          });
+    }
+  }
+
+  private final class PinnedBuffer extends HostBuffer {
+    private final PinnedMemory memory;
+    private final long address;
+
+    PinnedBuffer(PinnedMemory memory, MemorySegment aligned, long address) {
+      super(aligned);
+      this.memory = memory;
+      this.address = address;
+    }
+
+    @Override
+    public long deviceAddress() {
+      return address;
+    }
+
+    @Override
+    protected void free() {
+      buffers.remove(this);
+      pauses.free(memory.size(), memory::close);
+    }
+  }
+}

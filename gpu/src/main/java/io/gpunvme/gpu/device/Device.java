@@ -1,0 +1,84 @@
+package io.gpunvme.gpu.device;
+
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.nvme.pci.PciFunction;
+import io.gpunvme.sim.SimulatedController;
+import java.lang.foreign.MemorySegment;
+import java.util.Optional;
+
+/** An open device: a controller that is up, and where it came from. Safe for all threads. */
+public final class Device implements AutoCloseable {
+  private final DeviceAddress address;
+  private final NvmeController controller;
+
+  private Device(DeviceAddress address, NvmeController controller) {
+    this.address = address;
+    this.controller = controller;
+  }
+
+  /**
+   * Opens a device and brings its controller up.
+   *
+   * @param address text as {@link DeviceAddress#parse} reads it
+   * @throws InvalidRequestException if the address makes no sense or there is no such device
+   * @throws io.gpunvme.nvme.NvmeException if the controller does not come up
+   */
+  public static Device open(String address, ControllerOptions options) {
+    return open(DeviceAddress.parse(address), options, "");
+  }
+
+  /**
+   * Opens a device that misbehaves.
+   *
+   * @param faults rules as {@link io.gpunvme.sim.FaultSyntax} reads them, in force from before the
+   *     controller is enabled; empty for none, as it must be for a real controller
+   */
+  public static Device open(DeviceAddress address, ControllerOptions options, String faults) {
+    PciFunction function = address.transport().open(address, faults);
+    return new Device(address, NvmeController.open(function, options));
+  }
+
+  /**
+   * Opens a device's PCI function and nothing else: its controller is not started. For who wants
+   * bus addresses, or registers.
+   *
+   * @throws InvalidRequestException if there is no such device
+   */
+  public static PciFunction function(DeviceAddress address) {
+    return address.transport().open(address, "");
+  }
+
+  /** Where it came from. */
+  public DeviceAddress address() {
+    return address;
+  }
+
+  /** How its controller is given memory of a GPU. */
+  public GpuBusAddresses gpuBusAddresses() {
+    return GpuBusAddresses.of(address);
+  }
+
+  /** The controller; closed with this device. */
+  public NvmeController controller() {
+    return controller;
+  }
+
+  /**
+   * The bytes of a namespace of an embedded controller, to be pinned. Valid until {@link #close}.
+   *
+   * @return empty if the controller is real, or the namespace not in memory
+   */
+  public Optional<MemorySegment> memory(int nsid) {
+    return controller.function() instanceof SimulatedController sim
+        ? sim.mediaMemory(nsid)
+        : Optional.empty();
+  }
+
+  /** Shuts the controller down and gives the device back. Idempotent. */
+  @Override
+  public void close() {
+    controller.close();
+  }
+}

@@ -1,0 +1,200 @@
+package io.gpunvme.gpu.device;
+
+import io.gpunvme.base.InvalidRequestException;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.SequencedMap;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Which device. Immutable.
+ *
+ * <ul>
+ *   <li>{@code sim:size=1GiB,lba=4096}: an embedded controller and its options
+ *   <li>{@code vfio:0000:01:00.0,iommufd=false}: a PCI function that vfio-pci has
+ *   <li>{@code kmod:0000:01:00.0}: a PCI function that the kernel module gpunvme has
+ *   <li>{@code sysfs:0000:01:00.0,unsafe=true}: a PCI function that no kernel driver has
+ *   <li>{@code vfio-user:/run/ssd.sock,timeout=5s}: a PCI function that another process plays
+ * </ul>
+ *
+ * <p>{@code vfio} and {@code sysfs} take {@code gpu-bar=0000:0a:00.0}: memory of that GPU is looked
+ * for behind its BAR 1 ({@code gpu-bar=0000:0a:00.0/2}: behind its BAR 2) and given to the
+ * controller, which has to show all of it ({@link io.gpunvme.gpu.bar.StaticBarFunction}).
+ *
+ * <p>A backslash takes the character behind it literally, so that a path may contain a comma.
+ */
+public final class DeviceAddress {
+  /** Whose namespaces are pinned. */
+  static final String PINNED = "pinned";
+
+  private final Transport transport;
+  private final String place;
+  private final SequencedMap<String, String> options;
+
+  private DeviceAddress(Transport transport, String place, SequencedMap<String, String> options) {
+    this.transport = transport;
+    this.place = place;
+    this.options = options;
+  }
+
+  /** An embedded controller with its default options. */
+  public static DeviceAddress embedded() {
+    return new DeviceAddress(Transport.SIM, "", new LinkedHashMap<>());
+  }
+
+  /**
+   * Reads an address. What the options mean is checked when the device is opened.
+   *
+   * @throws InvalidRequestException if there is no such kind of device, or an option is not {@code
+   *     key=value} or given twice
+   */
+  public static DeviceAddress parse(String text) {
+    int colon = text.indexOf(':');
+    String kind = colon < 0 ? text : text.substring(0, colon);
+    String rest = colon < 0 ? "" : text.substring(colon + 1);
+    List<String> parts = parts(rest);
+    Transport transport =
+        Transport.of(kind)
+            .orElseThrow(
+                () ->
+                    new InvalidRequestException(
+                        "no device '%s': this version knows embedded controllers (%s:key=value,…)"
+                                .formatted(text, Transport.SIM)
+                            + " and PCI functions (%s:0000:01:00.0, %s:…, %s:…, %s:SOCKET)"
+                                .formatted(
+                                    Transport.VFIO,
+                                    Transport.KMOD,
+                                    Transport.SYSFS,
+                                    Transport.VFIO_USER)));
+    String place = transport.takePlace(text, parts);
+    SequencedMap<String, String> options = new LinkedHashMap<>();
+    parts.forEach(p -> addOption(p, options));
+    return new DeviceAddress(transport, place, options);
+  }
+
+  /** What is between commas that have no backslash before them. */
+  private static List<String> parts(String text) {
+    List<String> parts = new ArrayList<>();
+    if (text.isBlank()) {
+      return parts;
+    }
+    StringBuilder part = new StringBuilder();
+    for (int i = 0; i < text.length(); i++) {
+      char c = text.charAt(i);
+      if (c == '\\' && i + 1 < text.length()) {
+        part.append(text.charAt(++i));
+      } else if (c == ',') {
+        parts.add(part.toString());
+        part.setLength(0);
+      } else {
+        part.append(c);
+      }
+    }
+    parts.add(part.toString());
+    return parts;
+  }
+
+  private static void addOption(String pair, Map<String, String> options) {
+    int equals = pair.indexOf('=');
+    if (equals < 1) {
+      throw new InvalidRequestException("'" + pair + "' is not key=value");
+    }
+    String key = pair.substring(0, equals);
+    if (options.putIfAbsent(key, pair.substring(equals + 1)) != null) {
+      throw new InvalidRequestException(key + "= is given twice");
+    }
+  }
+
+  /** By what it is reached: what comes before the colon. */
+  public Transport transport() {
+    return transport;
+  }
+
+  /** Which one of its kind: {@code 0000:01:00.0}, a socket; empty for an embedded controller. */
+  public String place() {
+    return place;
+  }
+
+  /** Whether it is an embedded controller. */
+  public boolean isEmbedded() {
+    return transport == Transport.SIM;
+  }
+
+  /** The value of an option, or null if it is not given. */
+  public @Nullable String option(String key) {
+    return options.get(key);
+  }
+
+  /**
+   * Whether the memory of an embedded controller's namespaces is to be pinned for a GPU.
+   *
+   * @throws InvalidRequestException if it is neither true nor false
+   */
+  public boolean pinned() {
+    return flag(PINNED);
+  }
+
+  /** Whether it is an embedded controller all of whose data is gone with it. */
+  public boolean forgets() {
+    return isEmbedded()
+        && options.keySet().stream().noneMatch(k -> k.equals("file") || k.endsWith(".file"));
+  }
+
+  /** An option that is true or false; false if it is not given. */
+  boolean flag(String key) {
+    String value = option(key);
+    if (value == null || value.equals("false")) {
+      return false;
+    }
+    if (value.equals("true")) {
+      return true;
+    }
+    throw new InvalidRequestException(key + "=" + value + ": it is true or false");
+  }
+
+  /** What is given for each option, in the order given. */
+  SequencedMap<String, String> options() {
+    return Collections.unmodifiableSequencedMap(options);
+  }
+
+  /** Whether an option is given. */
+  public boolean has(String key) {
+    return options.containsKey(key);
+  }
+
+  /** The same address with an option set, replacing the value it may have. */
+  public DeviceAddress with(String key, String value) {
+    SequencedMap<String, String> all = new LinkedHashMap<>(options);
+    all.put(key, value);
+    return new DeviceAddress(transport, place, all);
+  }
+
+  /** The same address without an option. */
+  public DeviceAddress without(String key) {
+    SequencedMap<String, String> rest = new LinkedHashMap<>(options);
+    rest.remove(key);
+    return new DeviceAddress(transport, place, rest);
+  }
+
+  /** The options. */
+  public String optionText() {
+    StringBuilder text = new StringBuilder();
+    options.forEach(
+        (key, value) -> text.append(text.isEmpty() ? "" : ",").append(escape(key + "=" + value)));
+    return text.toString();
+  }
+
+  private static String escape(String text) {
+    return text.replace("\\", "\\\\").replace(",", "\\,");
+  }
+
+  /** The address as {@link #parse} reads it. */
+  @Override
+  public String toString() {
+    String text = optionText();
+    return transport + ":" + escape(place) + (place.isEmpty() || text.isEmpty() ? "" : ",") + text;
+  }
+}

@@ -1,0 +1,90 @@
+package io.gpunvme.gpu.device;
+
+import java.util.Collections;
+import java.util.EnumMap;
+import java.util.Locale;
+import java.util.Map;
+
+/**
+ * How a controller is given memory of a GPU: one way, which its address names, and why it is none
+ * of the others. Nothing goes another way than this when that one fails. Immutable.
+ *
+ * @param way what is done
+ * @param reasons why not, for each other way
+ */
+public record GpuBusAddresses(Way way, Map<Way, String> reasons) {
+  /** A way. */
+  public enum Way {
+    /** An embedded controller has no bus: CUDA copies for it. */
+    COPIES("CUDA copies for the embedded controller"),
+    /** The kernel module imports the GPU driver's dma-buf. */
+    DMA_BUF("a dma-buf of the GPU's driver, which the kernel maps for the controller"),
+    /** The memory is found behind the GPU's static BAR 1, and that is mapped. */
+    STATIC_BAR("the GPU's static BAR, in which each buffer is searched"),
+    /** It is not. */
+    NONE("none: queues and data stay in host memory");
+
+    private final String text;
+
+    Way(String text) {
+      this.text = text;
+    }
+
+    /** In words. */
+    public String text() {
+      return text;
+    }
+
+    /** As it is printed: {@code static-bar}. */
+    @Override
+    public String toString() {
+      return name().toLowerCase(Locale.ROOT).replace('_', '-');
+    }
+  }
+
+  /** Copies the reasons. */
+  public GpuBusAddresses {
+    Map<Way, String> own = new EnumMap<>(Way.class);
+    own.putAll(reasons);
+    reasons = Collections.unmodifiableMap(own);
+  }
+
+  /** What an address says. */
+  public static GpuBusAddresses of(DeviceAddress address) {
+    if (address.isEmbedded()) {
+      String noBus = "an embedded controller is on no bus";
+      return new GpuBusAddresses(Way.COPIES, Map.of(Way.DMA_BUF, noBus, Way.STATIC_BAR, noBus));
+    }
+    if (address.transport() == Transport.VFIO_USER) {
+      String other = "a controller in another process is given host memory only";
+      return new GpuBusAddresses(
+          Way.NONE, Map.of(Way.COPIES, other, Way.DMA_BUF, other, Way.STATIC_BAR, other));
+    }
+    String real = "only an embedded controller has its data copied";
+    if (address.transport() == Transport.KMOD) {
+      String noBars =
+          "the module maps no BARs: %s:%s,%s=GPU does"
+              .formatted(Transport.VFIO, address.place(), Transport.GPU_BAR);
+      return new GpuBusAddresses(Way.DMA_BUF, Map.of(Way.COPIES, real, Way.STATIC_BAR, noBars));
+    }
+    String noImport =
+        "%s: imports no dma-buf; %s:%s does"
+            .formatted(address.transport(), Transport.KMOD, address.place());
+    if (address.has(Transport.GPU_BAR)) {
+      return new GpuBusAddresses(Way.STATIC_BAR, Map.of(Way.COPIES, real, Way.DMA_BUF, noImport));
+    }
+    String noBar =
+        "no GPU is named: for one whose memory is all behind a static BAR 1, %s:%s,%s=GPU"
+            .formatted(address.transport(), address.place(), Transport.GPU_BAR);
+    return new GpuBusAddresses(
+        Way.NONE, Map.of(Way.COPIES, real, Way.DMA_BUF, noImport, Way.STATIC_BAR, noBar));
+  }
+
+  /** The way, and why it is no other. */
+  @Override
+  public String toString() {
+    StringBuilder text = new StringBuilder(way.text());
+    reasons.forEach((other, reason) -> text.append("%n  not %s: %s".formatted(other, reason)));
+    return text.toString();
+  }
+}

@@ -1,0 +1,138 @@
+package io.gpunvme.gpu.queue;
+
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.nvme.driver.NvmeController;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/**
+ * Descriptions of the buffers that one controller was given last: making one of a large buffer
+ * takes a while, and loads alternate between a few. One that is freed is forgotten. Safe for all
+ * threads.
+ */
+public final class BufferRegistrations implements AutoCloseable {
+  /** How many are kept that nobody uses. */
+  public static final int MOST = 4;
+
+  /** Of the memory of others: four lists of buffers of 1 GiB. */
+  private static final long MOST_MEMORY = 32 << 20;
+
+  private final NvmeController controller;
+  private final RegistrationMemory memory;
+
+  // Least recently used first.
+  private final Map<DeviceBuffer, Entry> entries = new LinkedHashMap<>(2 * MOST, 0.75f, true);
+
+  /** None yet. */
+  public BufferRegistrations(NvmeController controller, Accelerator accelerator) {
+    this.controller = controller;
+    memory = new RegistrationMemory(controller.function(), accelerator, MOST_MEMORY);
+  }
+
+  private boolean closed;
+
+  private static final class Entry {
+    private final BufferRegistration registration;
+
+    /** Takes back the wish to be told that the buffer is freed. */
+    private final Runnable forget;
+
+    private int users;
+
+    Entry(BufferRegistration registration, Runnable forget) {
+      this.registration = registration;
+      this.forget = forget;
+    }
+
+    void close() {
+      forget.run();
+      registration.close();
+    }
+  }
+
+  /** A description in use: it stays until this is closed. */
+  public final class Use implements AutoCloseable {
+    private final Entry entry;
+
+    private Use(Entry entry) {
+      this.entry = entry;
+    }
+
+    /** The description. */
+    public BufferRegistration registration() {
+      return entry.registration;
+    }
+
+    /** No command in flight needs it. Called once. */
+    @Override
+    public void close() {
+      release(entry);
+    }
+  }
+
+  /**
+   * The description of a buffer, which is made if there is none.
+   *
+   * @throws io.gpunvme.nvme.DmaMappingException as {@link BufferRegistration#create}
+   */
+  public synchronized Use use(DeviceBuffer buffer) {
+    if (closed) {
+      throw new IllegalStateException("descriptions for " + controller.name() + " are closed");
+    }
+    Entry entry = entries.get(buffer);
+    if (entry == null) {
+      entry = make(buffer);
+      entries.put(buffer, entry);
+    }
+    shrink();
+    entry.users++;
+    return new Use(entry);
+  }
+
+  private Entry make(DeviceBuffer buffer) {
+    BufferRegistration made =
+        BufferRegistration.create(controller.function(), controller.pageSize(), buffer, memory);
+    try {
+      return new Entry(made, buffer.beforeFree(() -> freed(buffer)));
+    } catch (RuntimeException e) {
+      made.close();
+      throw e;
+    }
+  }
+
+  private synchronized void release(Entry entry) {
+    entry.users--;
+    shrink();
+  }
+
+  private void shrink() {
+    long unused = entries.values().stream().filter(e -> e.users == 0).count();
+    Iterator<Entry> eldest = entries.values().iterator();
+    while (unused > MOST) {
+      Entry e = eldest.next();
+      if (e.users == 0) {
+        eldest.remove();
+        e.close();
+        unused--;
+      }
+    }
+  }
+
+  private synchronized void freed(DeviceBuffer buffer) {
+    Entry gone = entries.remove(buffer);
+    if (gone != null) {
+      gone.close();
+    }
+  }
+
+  /** Frees all descriptions; no command in flight uses one. The buffers stay. */
+  @Override
+  public synchronized void close() {
+    closed = true;
+    entries.values().forEach(Entry::close);
+    entries.clear();
+    memory.close();
+  }
+}

@@ -1,0 +1,183 @@
+package io.gpunvme.gpu.queue;
+
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteOrder;
+
+/**
+ * The structures that the device library shares with the host: sizes and offsets in bytes, little
+ * endian. What the fields mean is said where they are declared, in {@code gpunvme/queue.cuh},
+ * {@code status.cuh} and {@code io.cuh}; a test compares both sides.
+ */
+public final class DeviceLayout {
+  private static final ValueLayout.OfInt INT =
+      ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN);
+  private static final ValueLayout.OfLong LONG =
+      ValueLayout.JAVA_LONG.withOrder(ByteOrder.LITTLE_ENDIAN);
+
+  private DeviceLayout() {}
+
+  /** {@code struct Queue}: a queue pair. */
+  public static final class Queue {
+    public static final long SIZE = 512;
+    public static final long QID = 0;
+    public static final long DEPTH = 4;
+    public static final long SQ_BITS = 8;
+    public static final long CQ_BITS = 12;
+    public static final long SLOT_BITS = 16;
+    public static final long FLAGS = 20;
+    public static final long TIMEOUT_NS = 24;
+    public static final long SQ = 32;
+    public static final long CQ = 40;
+    public static final long SQ_DOORBELL = 48;
+    public static final long CQ_DOORBELL = 56;
+    public static final long SLOTS = 64;
+    public static final long INFOS = 72;
+    public static final long FREE_SLOTS = 80;
+    public static final long MARKS = 88;
+    public static final long ERRORS = 96;
+    public static final long STOP = 104;
+    public static final long SQ_TAIL = 128;
+    public static final long SQ_RUNG = 132;
+    public static final long FREE_HEAD = 136;
+    public static final long FREE_TAIL = 140;
+    public static final long SERVICE = 256;
+    public static final long CQ_HEAD = 260;
+    public static final long CQ_RUNG = 264;
+    public static final long QUARANTINED = 268;
+    public static final long SUBMITTED = 384;
+    public static final long COMPLETED = 392;
+    public static final long SQ_DOORBELLS = 400;
+    public static final long CQ_DOORBELLS = 408;
+    public static final long FAILURES = 416;
+    public static final long TIMEOUTS = 424;
+    public static final long LATE = 432;
+    public static final long STALE = 440;
+    public static final long UNKNOWN = 448;
+    public static final long MALFORMED = 456;
+
+    /** {@code queue_flags::kDoorbellsInMemory}. */
+    public static final int DOORBELLS_IN_MEMORY = 1;
+
+    /** {@code queue_flags::kShared}. */
+    public static final int SHARED = 2;
+
+    /** {@code queue_flags::kRingsInGpuMemory}. */
+    public static final int RINGS_IN_GPU_MEMORY = 4;
+
+    private Queue() {}
+  }
+
+  /** The words of {@code Queue::slots}, {@code namespace slot}: state above, CID below. */
+  public static final class Slot {
+    public static final int IN_FLIGHT = 0x8000 << 16;
+    public static final int QUARANTINED = 0x8001 << 16;
+    public static final int FREE = 0x8002 << 16;
+
+    /** {@code sizeof(SlotInfo)}. */
+    public static final long INFO_SIZE = 16;
+
+    private Slot() {}
+  }
+
+  /** {@code struct ErrorLog} with {@code struct ErrorRecord}. */
+  public static final class Errors {
+    public static final long COUNT = 0;
+    public static final long CAPACITY = 4;
+    public static final long RECORDS = 32;
+    public static final long RECORD_SIZE = 32;
+    public static final long KIND = 0;
+    public static final long STATUS = 4;
+    public static final long QID = 8;
+    public static final long CID = 12;
+    public static final long SLBA = 16;
+    public static final long OPCODE = 24;
+    public static final long USER = 28;
+
+    private Errors() {}
+  }
+
+  /** {@code struct Buffer}: memory that a controller may reach. */
+  public static final class Buffer {
+    public static final long SIZE = 64;
+    public static final long BYTES = 0;
+    public static final long BUS = 8;
+    public static final long PAGES = 16;
+    public static final long LISTS = 24;
+    public static final long MEMORY = 32;
+    public static final long PAGE_SHIFT = 40;
+
+    private Buffer() {}
+  }
+
+  /** {@code struct Namespace}. */
+  public static final class Namespace {
+    public static final long SIZE = 64;
+    public static final long BLOCKS = 0;
+    public static final long NSID = 8;
+    public static final long BLOCK_SHIFT = 12;
+    public static final long MAX_BLOCKS = 16;
+    public static final long QUEUE_COUNT = 20;
+    public static final long QUEUES = 24;
+
+    private Namespace() {}
+  }
+
+  /** {@code struct Storage}: what a kernel is given. */
+  public static final class Storage {
+    public static final long SIZE = 64;
+    public static final long VERSION = 0;
+    public static final long NAMESPACE_COUNT = 4;
+    public static final long NAMESPACES = 8;
+    public static final long BUFFERS = 16;
+    public static final long BUFFER_COUNT = 24;
+
+    /** {@code Storage::kVersion}. */
+    public static final int CURRENT = 1;
+
+    private Storage() {}
+  }
+
+  /** {@code struct TransferArgs} of {@code kernels/transfer.cu}. */
+  public static final class TransferArgs {
+    public static final long SIZE = 112;
+    public static final long QUEUES = 0;
+    public static final long BUFFER = 8;
+    public static final long SLBA = 16;
+    public static final long OFFSET = 24;
+    public static final long BLOCKS = 32;
+    public static final long ORDER = 40;
+    public static final long STATUSES = 48;
+    public static final long STARTED = 56;
+    public static final long CURSOR = 64;
+    public static final long MOVED = 72;
+    public static final long COMMANDS = 80;
+    public static final long OPCODE = 84;
+    public static final long NSID = 88;
+    public static final long BASE = 92;
+    public static final long TARGETS = 96;
+    public static final long BUFFERS = 104;
+
+    private TransferArgs() {}
+  }
+
+  /** A 4-byte field. */
+  public static int getInt(MemorySegment struct, long offset) {
+    return struct.get(INT, offset);
+  }
+
+  /** Sets a 4-byte field. */
+  public static void setInt(MemorySegment struct, long offset, int value) {
+    struct.set(INT, offset, value);
+  }
+
+  /** An 8-byte field. */
+  public static long getLong(MemorySegment struct, long offset) {
+    return struct.get(LONG, offset);
+  }
+
+  /** Sets an 8-byte field. */
+  public static void setLong(MemorySegment struct, long offset, long value) {
+    struct.set(LONG, offset, value);
+  }
+}

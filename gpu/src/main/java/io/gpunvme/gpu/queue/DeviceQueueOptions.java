@@ -1,0 +1,29 @@
+package io.gpunvme.gpu.queue;
+
+/**
+ * Which queues a kernel gets.
+ *
+ * @param placement where rings lie; the data's place is up to who allocates it
+ * @param shared for any number of threads ({@code SharedQueue}), or each for one warp ({@code
+ *     ExclusiveQueue})
+ * @param queuePairs how many; 0: {@link #QUEUE_PAIRS} or as many as the controller has
+ * @param depth commands in flight per queue pair, a multiple of 32 for shared queues; 0: {@link
+ *     #DEPTH} or as many as the controller's rings allow
+ */
+public record DeviceQueueOptions(Placement placement, boolean shared, int queuePairs, int depth) {
+  /** Queue pairs unless another number is asked for. */
+  public static final int QUEUE_PAIRS = 4;
+
+  /** Commands in flight per queue pair unless another number is asked for. */
+  public static final int DEPTH = 256;
+
+  /** Queues that one warp each drives. */
+  public static DeviceQueueOptions exclusive(Placement placement, int queuePairs, int depth) {
+    return new DeviceQueueOptions(placement, false, queuePairs, depth);
+  }
+
+  /** Queues for any number of threads. */
+  public static DeviceQueueOptions shared(Placement placement, int queuePairs, int depth) {
+    return new DeviceQueueOptions(placement, true, queuePairs, depth);
+  }
+}

@@ -1,0 +1,358 @@
+package io.gpunvme.gpu.queue;
+
+import io.gpunvme.base.CloseAll;
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.queue.DeviceLayout.Queue;
+import io.gpunvme.nvme.DmaMappingException;
+import io.gpunvme.nvme.NvmeException;
+import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.nvme.driver.QueuePair.State;
+import io.gpunvme.nvme.driver.QueueRings;
+import io.gpunvme.nvme.driver.RecoveryOutcome;
+import io.gpunvme.nvme.memory.BusRange;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.IntStream;
+
+/**
+ * Queue pairs of one controller that kernels drive, their structures one after the other in the
+ * accelerator's memory.
+ *
+ * <p>While a kernel runs, only {@link #stop}, {@link #broken} and {@link #troubled} may be called.
+ * Not safe for several threads otherwise.
+ */
+public final class DeviceQueues implements AutoCloseable {
+  private final NvmeController controller;
+  private final QueueSizes sizes;
+  private final List<DeviceQueue> queues = new ArrayList<>();
+  private final List<Runnable> memory = new ArrayList<>();
+  private final DeviceBuffer rings;
+  private final DeviceBuffer state;
+  private final DeviceBuffer stop;
+
+  /** Whether the word may say stop; guarded by {@link #stop}. */
+  private boolean stopping;
+
+  private boolean closed;
+
+  /**
+   * Allocates the queues and makes them known to the controller.
+   *
+   * @throws InvalidRequestException if a number is out of range
+   * @throws DmaMappingException if the accelerator cannot be given the doorbells, or the controller
+   *     the rings
+   * @throws io.gpunvme.nvme.ProtocolException if the controller granted no I/O queues
+   */
+  public DeviceQueues(
+      NvmeController controller, Accelerator accelerator, DeviceQueueOptions options) {
+    if (!options.placement().hostQueues() && !accelerator.gpu()) {
+      throw new InvalidRequestException(
+          "placement %s needs a GPU, not %s".formatted(options.placement(), accelerator.name()));
+    }
+    controller.requireQueuePairs();
+    int entries = controller.maxQueueEntries();
+    boolean shared = options.shared();
+    int most = QueueSizes.maxDepth(shared, entries);
+    int depth = options.depth() == 0 ? Math.min(DeviceQueueOptions.DEPTH, most) : options.depth();
+    this.controller = controller;
+    this.sizes = QueueSizes.of(depth, shared, entries);
+    int count = count(options.queuePairs());
+    try {
+      Doorbells doorbells = Doorbells.open(controller, accelerator);
+      memory.addFirst(doorbells::close);
+      stop = keep(accelerator.allocate(Integer.BYTES));
+      long ringBytes = count * (pages(sizes.sqBytes()) + pages(sizes.cqBytes()));
+      rings =
+          keep(
+              options.placement().hostQueues()
+                  ? accelerator.allocatePinned(ringBytes)
+                  : accelerator.allocate(ringBytes));
+      BusRange range = rings.mapFor(controller.function());
+      state = keep(accelerator.allocate(count * (Queue.SIZE + DeviceQueue.arrayBytes(sizes))));
+      for (int i = 0; i < count; i++) {
+        add(i, count, range, doorbells, options.placement());
+      }
+    } catch (RuntimeException e) {
+      CloseAll.after(e, this::close);
+      throw e;
+    }
+  }
+
+  private int count(int wanted) {
+    int most = controller.maxQueuePairs();
+    int count = wanted == 0 ? Math.min(DeviceQueueOptions.QUEUE_PAIRS, most) : wanted;
+    if (count < 1 || count > most) {
+      throw new InvalidRequestException("queue pairs " + count + " is outside 1.." + most);
+    }
+    return count;
+  }
+
+  private DeviceBuffer keep(DeviceBuffer buffer) {
+    memory.addFirst(buffer::close);
+    return buffer;
+  }
+
+  private long pages(long bytes) {
+    return Math.ceilDiv(bytes, controller.pageSize()) * controller.pageSize();
+  }
+
+  private void add(int i, int count, BusRange range, Doorbells doorbells, Placement placement) {
+    long sq = i * (pages(sizes.sqBytes()) + pages(sizes.cqBytes()));
+    long cq = sq + pages(sizes.sqBytes());
+    Rings ring = new Rings(range, sq, cq);
+    DeviceQueue queue =
+        new DeviceQueue(
+            controller.createExternalQueuePair(ring),
+            sizes,
+            state,
+            i * Queue.SIZE,
+            count * Queue.SIZE + i * DeviceQueue.arrayBytes(sizes));
+    queues.add(queue);
+    int flags =
+        (doorbells.inMemory() ? Queue.DOORBELLS_IN_MEMORY : 0)
+            | (sizes.shared() ? Queue.SHARED : 0)
+            | (placement.hostQueues() ? 0 : Queue.RINGS_IN_GPU_MEMORY);
+    queue.create(
+        flags,
+        rings.deviceAddress() + sq,
+        rings.deviceAddress() + cq,
+        doorbells,
+        stop.deviceAddress(),
+        controller.options().ioTimeout().toNanos());
+  }
+
+  /** The rings of one queue inside the memory of all. */
+  private final class Rings implements QueueRings {
+    private final long sq;
+    private final long cq;
+    private final long sqBus;
+    private final long cqBus;
+
+    Rings(BusRange range, long sq, long cq) {
+      this.sq = sq;
+      this.cq = cq;
+      sqBus = bus(range, sq, sizes.sqBytes());
+      cqBus = bus(range, cq, sizes.cqBytes());
+    }
+
+    private static long bus(BusRange range, long offset, long bytes) {
+      if (range.contiguous(offset, bytes) < bytes) {
+        throw new DmaMappingException(
+            "a ring of %d bytes is not contiguous on the bus; use a smaller depth, or an IOMMU"
+                .formatted(bytes));
+      }
+      return range.busAddress(offset);
+    }
+
+    @Override
+    public int sqSize() {
+      return sizes.sqSize();
+    }
+
+    @Override
+    public int cqSize() {
+      return sizes.cqSize();
+    }
+
+    @Override
+    public long sqBusAddress() {
+      return sqBus;
+    }
+
+    @Override
+    public long cqBusAddress() {
+      return cqBus;
+    }
+
+    @Override
+    public void clear() {
+      try (Arena arena = Arena.ofConfined()) {
+        MemorySegment zeroes = arena.allocate(Math.max(sizes.sqBytes(), sizes.cqBytes()));
+        rings.copyFromHost(zeroes.asSlice(0, sizes.sqBytes()), sq);
+        rings.copyFromHost(zeroes.asSlice(0, sizes.cqBytes()), cq);
+      }
+    }
+  }
+
+  // ---- for those who launch kernels
+
+  /** The queues, in the order of their structures. */
+  public List<DeviceQueue> queues() {
+    return List.copyOf(queues);
+  }
+
+  /** Commands in flight per queue at most. */
+  public int depth() {
+    return sizes.depth();
+  }
+
+  /** Whether they are for any number of threads, not each for one warp. */
+  public boolean shared() {
+    return sizes.shared();
+  }
+
+  /** Where the accelerator finds the first {@code struct Queue}. */
+  public long deviceAddress() {
+    return state.deviceAddress();
+  }
+
+  /**
+   * Tells every kernel that waits on these queues to end its waits, or takes that back. Kernels
+   * look at it now and then while they wait.
+   */
+  public void stop(boolean value) {
+    synchronized (stop) {
+      // Set before the word and cleared after it: who finds it clear need not write.
+      stopping |= value;
+      if (stopping) {
+        writeStop(value);
+        stopping = value;
+      }
+    }
+  }
+
+  private void writeStop(boolean value) {
+    // In the accelerator's memory: warps that poll host memory slow each other's fences down.
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment word = arena.allocate(Integer.BYTES, Integer.BYTES);
+      DeviceLayout.setInt(word, 0, value ? 1 : 0);
+      stop.copyFromHost(word, 0);
+    }
+  }
+
+  /** Whether the controller has lost a queue: it was reset under it, or is gone. */
+  public boolean broken() {
+    return queues.stream().anyMatch(q -> q.pair().state() != State.READY);
+  }
+
+  /** Whether waiting is pointless: {@link #broken}, or the controller says so itself. */
+  public boolean troubled() {
+    return broken() || controller.troubled();
+  }
+
+  /** What all queues have done so far. No kernel runs. */
+  public QueueCounters counters() {
+    QueueCounters sum = QueueCounters.NONE;
+    try (Arena arena = Arena.ofConfined()) {
+      for (MemorySegment struct : structs(arena)) {
+        sum = sum.plus(QueueCounters.read(struct));
+      }
+    }
+    return sum;
+  }
+
+  /** All {@code struct Queue}, by one copy. */
+  private List<MemorySegment> structs(Arena arena) {
+    MemorySegment all = arena.allocate(queues.size() * Queue.SIZE, Long.BYTES);
+    state.copyToHost(0, all);
+    return IntStream.range(0, queues.size())
+        .mapToObj(i -> all.asSlice(i * Queue.SIZE, Queue.SIZE))
+        .toList();
+  }
+
+  /** The errors of all queues since the last call. No kernel runs. */
+  public DeviceErrors takeErrors() {
+    List<DeviceError> records = new ArrayList<>();
+    long total = 0;
+    for (DeviceQueue queue : queues) {
+      DeviceErrors errors = queue.takeErrors();
+      records.addAll(errors.records());
+      total += errors.total();
+    }
+    return new DeviceErrors(records, total);
+  }
+
+  /**
+   * Makes a queue usable again, whatever happened to it: {@link NvmeController#recover} climbs its
+   * ladder, and the structures go back to no command submitted. No kernel runs. What was in flight
+   * is over then, its data at rest.
+   */
+  public RecoveryOutcome recover(DeviceQueue queue) {
+    RecoveryOutcome outcome = controller.recover(queue.pair());
+    if (outcome.recovered()) {
+      queue.reset();
+    }
+    return outcome;
+  }
+
+  /**
+   * Recovers every queue that the controller has lost or that has commands outstanding: quarantined
+   * ones, or some that no kernel has waited for. No kernel runs.
+   */
+  public List<RecoveryOutcome> recover() {
+    if (!broken() && !sizes.shared() && allQuiet()) {
+      return List.of();
+    }
+    List<RecoveryOutcome> outcomes = new ArrayList<>();
+    // One queue's recovery may reset the controller, which takes those before it away again.
+    boolean again = true;
+    for (int pass = 0; again && pass <= queues.size(); pass++) {
+      again = false;
+      for (DeviceQueue queue : queues) {
+        if (queue.pair().state() != State.READY
+            || queue.quarantined() > 0
+            || queue.outstanding() > 0) {
+          RecoveryOutcome outcome = recover(queue);
+          outcomes.add(outcome);
+          if (outcome.failure() != null) {
+            return outcomes;
+          }
+          again = true;
+        }
+      }
+    }
+    return outcomes;
+  }
+
+  /** Whether no exclusive queue has commands outstanding, quarantined ones included. */
+  private boolean allQuiet() {
+    try (Arena arena = Arena.ofConfined()) {
+      return structs(arena).stream().allMatch(q -> DeviceQueue.isQuiet(q, sizes.depth()));
+    }
+  }
+
+  // ---- the end
+
+  /**
+   * Makes the controller forget the queues, so that it touches neither rings nor data any more,
+   * whatever a kernel still does. Nothing is freed before {@link #close}.
+   */
+  public void forget() {
+    for (DeviceQueue queue : queues) {
+      delete(queue);
+    }
+  }
+
+  /**
+   * Makes the controller forget the queues and frees them. No kernel uses them any more.
+   *
+   * @throws NvmeException if the controller would not let go of a queue, not even after recovery;
+   *     then nothing is freed, and closing can be tried again after the controller was closed
+   */
+  @Override
+  public void close() {
+    if (closed) {
+      return;
+    }
+    forget();
+    closed = true;
+    memory.forEach(Runnable::run);
+  }
+
+  private void delete(DeviceQueue queue) {
+    try {
+      controller.deleteExternalQueuePair(queue.pair());
+    } catch (NvmeException | InvalidRequestException e) {
+      RecoveryOutcome outcome = controller.recover(queue.pair());
+      if (outcome.failure() != null) {
+        e.addSuppressed(outcome.failure());
+        throw e;
+      }
+      controller.deleteExternalQueuePair(queue.pair());
+    }
+  }
+}

@@ -1,0 +1,46 @@
+package io.gpunvme.gpu.queue;
+
+import io.gpunvme.nvme.spec.Status;
+
+/**
+ * What became of a command, as the device library tells it ({@code gpunvme::Status}): 0, a status
+ * field that the controller gave, or one of these.
+ */
+public final class DeviceStatus {
+  /** Set in every status that no controller gave. */
+  private static final int MADE = 0x8000;
+
+  /** Not over yet. */
+  public static final int PENDING = 0x8000;
+
+  /** No completion before the deadline; the data may still move. */
+  public static final int TIMEOUT = 0x8001;
+
+  /** The host told the kernel to stop; the data may still move if the command was submitted. */
+  public static final int STOPPED = 0x8002;
+
+  /** No slot became free before the deadline; nothing was submitted. */
+  public static final int BUSY = 0x8003;
+
+  /** Outside the namespace or the buffer, misaligned, or too long; nothing was submitted. */
+  public static final int ARGUMENT = 0x8004;
+
+  private DeviceStatus() {}
+
+  /** Whether the controller gave this status. */
+  public static boolean fromController(int status) {
+    return (status & MADE) == 0;
+  }
+
+  /** The status in words. */
+  public static String describe(int status) {
+    return switch (status) {
+      case PENDING -> "not over yet";
+      case TIMEOUT -> "no completion before the deadline";
+      case STOPPED -> "stopped by the host";
+      case BUSY -> "no slot became free before the deadline";
+      case ARGUMENT -> "outside the namespace or the buffer, misaligned, or too long";
+      default -> fromController(status) ? Status.describe(status) : "status %Xh".formatted(status);
+    };
+  }
+}

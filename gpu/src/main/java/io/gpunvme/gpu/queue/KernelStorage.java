@@ -1,0 +1,303 @@
+package io.gpunvme.gpu.queue;
+
+import io.gpunvme.base.CloseAll;
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.accel.KernelRun;
+import io.gpunvme.gpu.device.Device;
+import io.gpunvme.gpu.queue.DeviceLayout.Buffer;
+import io.gpunvme.gpu.queue.DeviceLayout.Storage;
+import io.gpunvme.nvme.driver.Namespace;
+import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.nvme.driver.RecoveryOutcome;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * One namespace of each of one or several SSDs, for kernels of one's own: {@link #deviceHandle} is
+ * the {@code const gpunvme::Storage*} that they are given.
+ *
+ * <p>Any thread of such a kernel may read and write at any time. A kernel can write whatever {@code
+ * ControllerOptions.allowWrite} says: nobody on the host sees its commands. Safe for all threads
+ * while no kernel runs; while one does, only {@link #await}, {@link #stop} and {@link #register}
+ * may be called.
+ */
+public final class KernelStorage implements AutoCloseable {
+  /** NLB is a 16-bit 0-based count (NVM Command Set 1.0, 3.2.4). */
+  private static final long MAX_BLOCKS = 65536;
+
+  private final Accelerator accelerator;
+  private final List<NvmeController> controllers;
+  private final int buffers;
+  private final List<DeviceQueues> queues = new ArrayList<>();
+  private final List<BufferRegistration> registrations = new ArrayList<>();
+  private final DeviceBuffer handle;
+  private int registered;
+
+  // Written by whoever waited for the kernel, which need not be who asks next.
+  private volatile boolean hung;
+
+  private boolean closed;
+
+  private KernelStorage(
+      List<NvmeController> controllers, Accelerator accelerator, KernelStorageOptions options) {
+    if (options.buffers() < 1 || options.buffers() > 65536) {
+      throw new InvalidRequestException("buffers " + options.buffers() + " is outside 1..65536");
+    }
+    this.controllers = controllers;
+    this.accelerator = accelerator;
+    this.buffers = options.buffers();
+    try {
+      for (NvmeController controller : controllers) {
+        queues.add(
+            new DeviceQueues(
+                controller,
+                accelerator,
+                DeviceQueueOptions.shared(
+                    options.placement(), options.queuePairs(), options.depth())));
+      }
+      handle = accelerator.allocate(bufferOffset((long) buffers * controllers.size()));
+    } catch (RuntimeException e) {
+      CloseAll.after(e, queues, DeviceQueues::close);
+      throw e;
+    }
+    try {
+      describe(options.nsid());
+    } catch (RuntimeException e) {
+      handle.close();
+      CloseAll.after(e, queues, DeviceQueues::close);
+      throw e;
+    }
+  }
+
+  /** One SSD. */
+  public static KernelStorage open(
+      Device device, Accelerator accelerator, KernelStorageOptions options) {
+    return open(List.of(device), accelerator, options);
+  }
+
+  /**
+   * Creates shared queues on every SSD and describes all of it for kernels.
+   *
+   * @param devices at least one; the order is that of {@code Storage::namespaces}; must stay open
+   * @throws InvalidRequestException if a number is out of range, or a namespace cannot be used
+   * @throws io.gpunvme.nvme.DmaMappingException if the placement is not possible here
+   */
+  public static KernelStorage open(
+      List<Device> devices, Accelerator accelerator, KernelStorageOptions options) {
+    if (devices.isEmpty()) {
+      throw new InvalidRequestException("no device: a storage needs at least one");
+    }
+    return over(devices.stream().map(Device::controller).toList(), accelerator, options);
+  }
+
+  /** As {@link #open(List, Accelerator, KernelStorageOptions)}, for controllers that are open. */
+  public static KernelStorage over(
+      List<NvmeController> controllers, Accelerator accelerator, KernelStorageOptions options) {
+    return new KernelStorage(List.copyOf(controllers), accelerator, options);
+  }
+
+  // ---- layout of the handle: struct Storage, namespaces, buffers
+
+  private long bufferOffset(long index) {
+    return Storage.SIZE + controllers.size() * DeviceLayout.Namespace.SIZE + index * Buffer.SIZE;
+  }
+
+  private void describe(int nsid) {
+    int count = controllers.size();
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment all = arena.allocate(bufferOffset(0), Long.BYTES);
+      DeviceLayout.setInt(all, Storage.VERSION, Storage.CURRENT);
+      DeviceLayout.setInt(all, Storage.NAMESPACE_COUNT, count);
+      DeviceLayout.setLong(all, Storage.NAMESPACES, handle.deviceAddress() + Storage.SIZE);
+      DeviceLayout.setLong(all, Storage.BUFFERS, handle.deviceAddress() + bufferOffset(0));
+      for (int i = 0; i < count; i++) {
+        long at = Storage.SIZE + i * DeviceLayout.Namespace.SIZE;
+        describe(all.asSlice(at, DeviceLayout.Namespace.SIZE), i, nsid);
+      }
+      handle.copyFromHost(all, 0);
+    }
+  }
+
+  private void describe(MemorySegment struct, int ssd, int nsid) {
+    NvmeController controller = controllers.get(ssd);
+    Namespace namespace = controller.namespace(nsid);
+    int blockSize = namespace.blockSize();
+    long most = controller.maxTransferBytes() / blockSize;
+    if (most == 0) {
+      throw new InvalidRequestException(
+          "blocks of %d bytes do not fit into one command of %s"
+              .formatted(blockSize, controller.name()));
+    }
+    DeviceLayout.setLong(struct, DeviceLayout.Namespace.BLOCKS, namespace.blocks());
+    DeviceLayout.setInt(struct, DeviceLayout.Namespace.NSID, nsid);
+    DeviceLayout.setInt(
+        struct, DeviceLayout.Namespace.BLOCK_SHIFT, Integer.numberOfTrailingZeros(blockSize));
+    DeviceLayout.setInt(
+        struct, DeviceLayout.Namespace.MAX_BLOCKS, (int) Math.min(MAX_BLOCKS, most));
+    DeviceLayout.setInt(
+        struct, DeviceLayout.Namespace.QUEUE_COUNT, queues.get(ssd).queues().size());
+    DeviceLayout.setLong(struct, DeviceLayout.Namespace.QUEUES, queues.get(ssd).deviceAddress());
+  }
+
+  // ---- for those who write kernels
+
+  /**
+   * Registers memory that kernels read into and write from. Every SSD gets to reach it; kernels
+   * find the buffer of number n for the SSD of number i by {@code Storage::buffer(n, i)}.
+   *
+   * @param buffer in the place that goes with the queues; stays the caller's, who closes it after
+   *     this storage
+   * @return its number, counted from 0; kernels launched from now on may use it
+   * @throws io.gpunvme.nvme.DmaMappingException if an SSD cannot be given the memory
+   */
+  public synchronized int register(DeviceBuffer buffer) {
+    requireOpen();
+    if (registered == buffers) {
+      throw new InvalidRequestException(
+          "all %d buffers are registered; open the storage with more (KernelStorageOptions)"
+              .formatted(buffers));
+    }
+    int count = controllers.size();
+    List<BufferRegistration> added = new ArrayList<>();
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment structs = arena.allocate(count * Buffer.SIZE, Long.BYTES);
+      for (int i = 0; i < count; i++) {
+        added.add(BufferRegistration.create(controllers.get(i), accelerator, buffer));
+        structs.asSlice(i * Buffer.SIZE, Buffer.SIZE).copyFrom(added.get(i).struct());
+      }
+      handle.copyFromHost(structs, bufferOffset((long) registered * count));
+      MemorySegment total = arena.allocate(Integer.BYTES, Integer.BYTES);
+      DeviceLayout.setInt(total, 0, (registered + 1) * count);
+      handle.copyFromHost(total, Storage.BUFFER_COUNT);
+    } catch (RuntimeException e) {
+      added.forEach(BufferRegistration::close);
+      throw e;
+    }
+    registrations.addAll(added);
+    registered++;
+    return registered - 1;
+  }
+
+  /** The device address of {@code struct Storage}, for kernels. */
+  public long deviceHandle() {
+    requireOpen();
+    return handle.deviceAddress();
+  }
+
+  private void requireOpen() {
+    if (closed) {
+      throw new IllegalStateException("this storage is closed");
+    }
+    if (hung) {
+      throw new IllegalStateException(
+          "a kernel that uses this storage did not end; its queues are gone, open another storage");
+    }
+  }
+
+  /**
+   * Waits for a kernel that uses this storage. It is told to stop when an SSD is in trouble, when
+   * the time is up, or when this thread is interrupted; its reads and writes end with status {@link
+   * DeviceStatus#STOPPED} then.
+   *
+   * @param limit how long it may run by itself
+   * @return whether it was not told to stop
+   * @throws io.gpunvme.nvme.NvmeTimeoutException if it does not end although it was told to
+   * @throws io.gpunvme.cuda.CudaException if it ended in an error of the GPU
+   */
+  public boolean await(RunningKernel kernel, Duration limit) {
+    KernelWait wait = new KernelWait(queues);
+    long end = System.nanoTime() + limit.toNanos();
+    boolean[] interrupted = {false};
+    boolean[] late = {false};
+    KernelRun run = accelerator.runningKernel();
+    try {
+      wait.await(
+          kernel,
+          () -> {
+            interrupted[0] |= Thread.interrupted();
+            late[0] |= interrupted[0] || System.nanoTime() - end > 0;
+            return late[0];
+          });
+    } finally {
+      if (wait.hung()) {
+        // Its run never ends: whoever freed memory now would wait for ever.
+        hung = true;
+        queues.forEach(DeviceQueues::forget);
+      } else {
+        run.close();
+      }
+      if (interrupted[0]) {
+        Thread.currentThread().interrupt();
+      }
+    }
+    return !late[0] && queues.stream().noneMatch(DeviceQueues::troubled);
+  }
+
+  /** Tells kernels that wait on this storage to end their waits, or takes that back. */
+  public void stop(boolean value) {
+    queues.forEach(q -> q.stop(value));
+  }
+
+  /** What kernels had to tell since the last call. No kernel runs. */
+  public synchronized DeviceErrors errors() {
+    requireOpen();
+    List<DeviceError> records = new ArrayList<>();
+    long total = 0;
+    for (DeviceQueues set : queues) {
+      DeviceErrors errors = set.takeErrors();
+      records.addAll(errors.records());
+      total += errors.total();
+    }
+    return new DeviceErrors(records, total);
+  }
+
+  /** What was done so far, SSD by SSD. No kernel runs. */
+  public synchronized List<QueueCounters> stats() {
+    requireOpen();
+    return queues.stream().map(DeviceQueues::counters).toList();
+  }
+
+  /**
+   * Makes queues usable again that an SSD has lost or that have quarantined commands. No kernel
+   * runs. Reads and writes that ended with {@link DeviceStatus#TIMEOUT} or {@link
+   * DeviceStatus#STOPPED} are at rest then.
+   *
+   * @return what was done, for each queue that needed it
+   * @throws io.gpunvme.nvme.NvmeException if an SSD could not be brought back
+   */
+  public synchronized List<RecoveryOutcome> recover() {
+    requireOpen();
+    List<RecoveryOutcome> outcomes = new ArrayList<>();
+    for (DeviceQueues set : queues) {
+      outcomes.addAll(set.recover());
+    }
+    for (RecoveryOutcome outcome : outcomes) {
+      if (outcome.failure() != null) {
+        throw outcome.failure();
+      }
+    }
+    return outcomes;
+  }
+
+  /** Deletes the queues at the SSDs and frees everything. No kernel uses it any more. */
+  @Override
+  public synchronized void close() {
+    if (!closed) {
+      if (!hung) {
+        free();
+      }
+      closed = true;
+    }
+  }
+
+  private void free() {
+    queues.forEach(DeviceQueues::close);
+    registrations.forEach(BufferRegistration::close);
+    handle.close();
+  }
+}

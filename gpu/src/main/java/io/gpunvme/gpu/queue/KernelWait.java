@@ -1,0 +1,126 @@
+package io.gpunvme.gpu.queue;
+
+import io.gpunvme.nvme.NvmeTimeoutException;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Waiting for a kernel that drives queues: tells it to stop when its SSD is in trouble, and does
+ * not wait for ever for one that does not stop. For one thread.
+ */
+public final class KernelWait {
+  private static final long NAP_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
+
+  /** Short reads are over before a nap would be, which takes longer than it says. */
+  private static final long SPIN_NANOS = TimeUnit.MICROSECONDS.toNanos(150);
+
+  /** How often the controllers are asked how they are; a register read takes microseconds. */
+  private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(5);
+
+  /** Kernels look at the stop word every few hundred rounds of microseconds each. */
+  private static final long GRACE_NANOS = TimeUnit.SECONDS.toNanos(10);
+
+  private final List<DeviceQueues> queues;
+  private final long graceNanos;
+  private boolean hung;
+
+  /** For a kernel that drives these queues. */
+  public KernelWait(List<DeviceQueues> queues) {
+    this(queues, GRACE_NANOS);
+  }
+
+  /**
+   * @param graceNanos how long a kernel may go on after it was told to stop
+   */
+  KernelWait(List<DeviceQueues> queues, long graceNanos) {
+    this.queues = List.copyOf(queues);
+    this.graceNanos = graceNanos;
+  }
+
+  /**
+   * Returns when the kernel is over, by itself or because it was told to stop.
+   *
+   * @param stop asked again and again; once it says true, the kernel is told to stop
+   * @throws NvmeTimeoutException if the kernel does not stop; see {@link #hung}
+   */
+  public void await(RunningKernel kernel, BooleanSupplier stop) {
+    Looks looks = new Looks(stop);
+    long stopped = 0;
+    boolean stopping = false;
+    long start = System.nanoTime();
+    while (!kernel.isOver()) {
+      long now = System.nanoTime();
+      if (now - start < SPIN_NANOS) {
+        Thread.onSpinWait();
+        continue;
+      }
+      LockSupport.parkNanos(NAP_NANOS);
+      now = System.nanoTime();
+      boolean wanted = looks.stopWanted(now);
+      if (stopping) {
+        requireEnd(now - stopped);
+      } else if (wanted) {
+        stopping = true;
+        stopped = now;
+        queues.forEach(q -> q.stop(true));
+      }
+    }
+    queues.forEach(q -> q.stop(false));
+    looks.throwIfFailed();
+  }
+
+  /** Whether to stop the kernel. Who fails to say so has it stopped, and is told afterwards. */
+  private final class Looks {
+    private final BooleanSupplier stop;
+    private long looked = System.nanoTime();
+    private @Nullable RuntimeException failure;
+
+    Looks(BooleanSupplier stop) {
+      this.stop = stop;
+    }
+
+    boolean stopWanted(long now) {
+      if (failure != null) {
+        return true;
+      }
+      try {
+        boolean wanted = stop.getAsBoolean();
+        if (now - looked >= LOOK_NANOS) {
+          looked = now;
+          wanted |= queues.stream().anyMatch(DeviceQueues::troubled);
+        }
+        return wanted;
+      } catch (RuntimeException e) {
+        // Nobody may leave before the kernel is over: it uses the caller's memory.
+        failure = e;
+        return true;
+      }
+    }
+
+    void throwIfFailed() {
+      if (failure != null) {
+        throw failure;
+      }
+    }
+  }
+
+  private void requireEnd(long nanos) {
+    if (nanos > graceNanos) {
+      hung = true;
+      throw new NvmeTimeoutException(
+          "the kernel did not end within %d ms after it was told to stop; the GPU may need a new process"
+              .formatted(TimeUnit.NANOSECONDS.toMillis(graceNanos)));
+    }
+  }
+
+  /**
+   * Whether a kernel did not stop. What it may use must never be freed: freeing waits for it.
+   * {@link DeviceQueues#forget} keeps it from the SSD.
+   */
+  public boolean hung() {
+    return hung;
+  }
+}

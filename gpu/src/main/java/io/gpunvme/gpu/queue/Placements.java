@@ -1,0 +1,170 @@
+package io.gpunvme.gpu.queue;
+
+import com.google.gson.JsonObject;
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.cuda.CudaException;
+import io.gpunvme.cuda.GpuDirect;
+import io.gpunvme.cuda.WritesOrdering;
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.accel.GpuAccelerator;
+import io.gpunvme.gpu.accel.HostMemoryKind;
+import io.gpunvme.nvme.DmaMappingException;
+import io.gpunvme.nvme.NvmeException;
+import io.gpunvme.nvme.memory.BusMapper;
+import io.gpunvme.nvme.pci.PciFunction;
+import io.gpunvme.nvme.spec.Registers;
+import java.util.EnumMap;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Which placements an accelerator and an SSD can really do together, found by trying. Immutable.
+ */
+public final class Placements {
+  private static final int PAGE = 4096;
+
+  private final String accelerator;
+  private final String function;
+  private final Map<Placement, String> reasons;
+  private final @Nullable GpuDirect gpuDirect;
+
+  private Placements(
+      String accelerator,
+      String function,
+      Map<Placement, String> reasons,
+      @Nullable GpuDirect gpuDirect) {
+    this.accelerator = accelerator;
+    this.function = function;
+    this.reasons = reasons;
+    this.gpuDirect = gpuDirect;
+  }
+
+  /**
+   * Tries what each placement needs with a page of memory and the first doorbells, and gives all of
+   * it back. No command is sent, no doorbell touched.
+   */
+  public static Placements probe(Accelerator accelerator, PciFunction function) {
+    accelerator.servePinned(function);
+    Map<Placement, String> reasons = new EnumMap<>(Placement.class);
+    GpuDirect gpuDirect = null;
+    if (accelerator instanceof GpuAccelerator gpu) {
+      gpuDirect = gpu.context().device().gpuDirect();
+      String doorbells = doorbellProblem(accelerator, function);
+      String host = doorbells == null ? memoryProblem(accelerator, function, true) : doorbells;
+      put(reasons, Placement.HOST, host);
+      String remote = host == null ? memoryProblem(accelerator, function, false) : host;
+      String visible = remote == null ? visibilityProblem(gpuDirect, function) : remote;
+      put(reasons, Placement.VRAM_DATA, visible);
+      put(reasons, Placement.VRAM, visible);
+    } else {
+      for (Placement placement : Placement.values()) {
+        reasons.put(placement, "no GPU: the accelerator is " + accelerator.name());
+      }
+    }
+    return new Placements(accelerator.name(), function.name(), reasons, gpuDirect);
+  }
+
+  private static void put(
+      Map<Placement, String> reasons, Placement placement, @Nullable String reason) {
+    if (reason != null) {
+      reasons.put(placement, reason);
+    }
+  }
+
+  private static @Nullable String doorbellProblem(Accelerator accelerator, PciFunction function) {
+    HostMemoryKind kind = function.polled() ? HostMemoryKind.MEMORY : HostMemoryKind.REGISTERS;
+    try {
+      accelerator
+          .mapHost(function.bar(0).peerMemory(Registers.DOORBELLS, 2L * Long.BYTES), kind)
+          .close();
+      return null;
+    } catch (NvmeException | InvalidRequestException e) {
+      return "the doorbells cannot be given to the GPU: " + e.getMessage();
+    }
+  }
+
+  private static @Nullable String memoryProblem(
+      Accelerator accelerator, BusMapper controller, boolean host) {
+    try (DeviceBuffer page = host ? accelerator.allocatePinned(PAGE) : accelerator.allocate(PAGE)) {
+      page.mapFor(controller);
+      return null;
+    } catch (DmaMappingException e) {
+      return "the controller cannot be given %s memory: %s"
+          .formatted(host ? "pinned host" : "GPU", e.getMessage());
+    } catch (CudaException e) {
+      return "no %s memory: %s".formatted(host ? "pinned host" : "GPU", e.getMessage());
+    }
+  }
+
+  /**
+   * An embedded controller's CUDA copies are visible when they end; writes over PCIe may not be.
+   */
+  private static @Nullable String visibilityProblem(GpuDirect direct, PciFunction function) {
+    if (function.polled() || direct.ordering() != WritesOrdering.NONE) {
+      return null;
+    }
+    return "data that the SSD writes into GPU memory is not visible to running kernels without a"
+        + " flush (GPU_DIRECT_RDMA_WRITES_ORDERING is NONE)";
+  }
+
+  /** Whether the accelerator has memory of its own that the controller can be given. */
+  public static boolean reachable(Accelerator accelerator, PciFunction function) {
+    return accelerator.gpu() && memoryProblem(accelerator, function, false) == null;
+  }
+
+  /** Whether a placement works. */
+  public boolean possible(Placement placement) {
+    return !reasons.containsKey(placement);
+  }
+
+  /** Why a placement does not work, or null if it does. */
+  public @Nullable String reason(Placement placement) {
+    return reasons.get(placement);
+  }
+
+  /** What the GPU can do for devices that reach its memory; null without a GPU. */
+  public @Nullable GpuDirect gpuDirect() {
+    return gpuDirect;
+  }
+
+  /** All of it as one JSON object. */
+  public JsonObject toJson() {
+    JsonObject json = new JsonObject();
+    json.addProperty("accelerator", accelerator);
+    json.addProperty("device", function);
+    JsonObject placements = new JsonObject();
+    for (Placement placement : Placement.values()) {
+      JsonObject one = new JsonObject();
+      one.addProperty("possible", possible(placement));
+      one.addProperty("reason", reason(placement));
+      placements.add(placement.toString(), one);
+    }
+    json.add("placements", placements);
+    GpuDirect direct = gpuDirect;
+    if (direct != null) {
+      JsonObject one = new JsonObject();
+      one.addProperty("rdma", direct.rdma());
+      one.addProperty("dma_buf", direct.dmaBuf());
+      one.addProperty("writes_ordering", direct.ordering().name());
+      one.addProperty("host_flush", direct.hostFlush());
+      json.add("gpu_direct", one);
+    }
+    return json;
+  }
+
+  /** One line for each placement. */
+  @Override
+  public String toString() {
+    StringBuilder text = new StringBuilder();
+    for (Placement placement : Placement.values()) {
+      String reason = reason(placement);
+      text.append("%-9s  %s%n".formatted(placement, reason == null ? "possible" : reason));
+    }
+    GpuDirect direct = gpuDirect;
+    if (direct != null) {
+      text.append("%-9s  %s%n".formatted("GPUDirect", direct));
+    }
+    return text.toString();
+  }
+}

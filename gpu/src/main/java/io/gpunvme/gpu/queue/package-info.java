@@ -1,0 +1,13 @@
+/**
+ * The host's side of the device library ({@code gpu/src/main/cuda/gpunvme}): what a kernel needs in
+ * order to drive an SSD itself.
+ *
+ * <p>In: the layouts that both sides share, queue pairs in the memory of an accelerator, buffers
+ * described for kernels, storage handles, loading device code, and where queues and data can lie.
+ * Out: carrying out a plan ({@code transfer}), NVMe itself ({@code nvme.driver}), CUDA itself
+ * ({@code io.gpunvme.cuda}).
+ */
+@NullMarked
+package io.gpunvme.gpu.queue;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,39 @@
+package io.gpunvme.gpu.transfer;
+
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import java.util.List;
+
+/**
+ * Who writes the submission queue entries and rings the doorbells: the CPU, or kernels on a GPU.
+ */
+public interface Initiator extends AutoCloseable {
+  /** {@code CPU} or {@code GPU}. */
+  String name();
+
+  /** Longest transfer of one command that {@link #run} takes in a plan, bytes. */
+  long maxTransferBytes();
+
+  /**
+   * Carries out a plan and returns when every command is over.
+   *
+   * @param buffers as many as {@link TransferPlan#buffers} at least, each of {@link
+   *     TransferPlan#bufferEnd} bytes at least; all in host memory, or none
+   * @throws io.gpunvme.nvme.NvmeException the first failure that neither retries nor recovery
+   *     mended; no command is outstanding then
+   */
+  TransferReport run(TransferPlan plan, List<DeviceBuffer> buffers, TransferListener listener);
+
+  /** The same for a plan with one buffer. */
+  default TransferReport run(TransferPlan plan, DeviceBuffer buffer, TransferListener listener) {
+    return run(plan, List.of(buffer), listener);
+  }
+
+  /**
+   * Does beforehand what {@link #run} would do first for this buffer; while another transfer is
+   * carried out, too, which it may have to wait for. Unneeded for correctness.
+   */
+  default void prepare(DeviceBuffer buffer) {}
+
+  @Override
+  void close();
+}

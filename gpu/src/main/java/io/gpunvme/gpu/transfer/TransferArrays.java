@@ -1,0 +1,231 @@
+package io.gpunvme.gpu.transfer;
+
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.queue.DeviceLayout;
+import io.gpunvme.gpu.queue.DeviceLayout.TransferArgs;
+import io.gpunvme.nvme.spec.IoOpcode;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteOrder;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A plan's arrays: what the kernel writes is in the accelerator's memory, what it reads there too,
+ * or in pinned memory if it is short. A copy to the accelerator waits behind whatever embedded
+ * controllers copy there, which takes longer than reading a few commands over PCIe. Both pieces of
+ * memory have the same layout and are kept from plan to plan: taking and freeing them costs more
+ * than a short transfer. For one thread.
+ */
+final class TransferArrays implements AutoCloseable {
+  private static final ValueLayout.OfInt INT =
+      ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN);
+  private static final ValueLayout.OfLong LONG =
+      ValueLayout.JAVA_LONG.withOrder(ByteOrder.LITTLE_ENDIAN);
+  private static final long CURSOR = 0;
+  private static final long CURSOR_BYTES = 64;
+
+  /** Commands of a plan that is read where it is. */
+  private static final int SHORT = 1024;
+
+  /** What is longer is given back after the transfer. */
+  private static final long LONGEST_KEPT = 64 << 20;
+
+  private static final long LEAST = 64 << 10;
+
+  private final Accelerator accelerator;
+  private @Nullable DeviceBuffer device;
+  private @Nullable DeviceBuffer pinned;
+  private @Nullable TransferPlan plan;
+
+  // Offsets. What the kernel writes comes first, what it reads after that.
+  private long statuses;
+  private long started;
+  private long slba;
+  private long offset;
+  private long blocks;
+  private long targets;
+  private long order;
+
+  /** Where the descriptions of several buffers are listed. */
+  private long buffers;
+
+  /** Device address of the first buffer's description. */
+  private long first;
+
+  /** The cursor is never set back: this is what it was before the launch. */
+  private int base;
+
+  /** What it was when the last kernel ended. */
+  private int reached;
+
+  TransferArrays(Accelerator accelerator) {
+    this.accelerator = accelerator;
+  }
+
+  /**
+   * Takes a plan in place of the one before.
+   *
+   * @param descriptions device address of each buffer's {@code struct Buffer}
+   */
+  void load(TransferPlan next, long[] descriptions) {
+    plan = next;
+    long n = next.commands();
+    statuses = CURSOR + CURSOR_BYTES;
+    started = statuses + n * Integer.BYTES;
+    slba = started + n * Integer.BYTES;
+    offset = slba + n * Long.BYTES;
+    blocks = offset + n * Long.BYTES;
+    targets = blocks + n * Integer.BYTES;
+    long others = next.hasTargets() ? n * Integer.BYTES : 0;
+    buffers = Math.ceilDiv(targets + others, Long.BYTES) * Long.BYTES;
+    order = buffers + (others > 0 ? (long) descriptions.length * Long.BYTES : 0);
+    first = descriptions[0];
+    reserve(order + n * Integer.BYTES);
+    // Whole arrays: a million commands' words one by one take longer than their transfer.
+    MemorySegment all = pinned().segment();
+    next.copyTo(all, slba, offset, blocks, targets);
+    if (others > 0) {
+      MemorySegment.copy(descriptions, 0, all, LONG, buffers, descriptions.length);
+    }
+    upload(slba, order - slba);
+    base = reached;
+  }
+
+  private void upload(long at, long bytes) {
+    if (!isShort()) {
+      device().copyFromHost(pinned().segment().asSlice(at, bytes), at);
+    }
+  }
+
+  private boolean isShort() {
+    return plan().commands() <= SHORT;
+  }
+
+  private void reserve(long bytes) {
+    DeviceBuffer there = pinned;
+    if (there != null && there.size() >= bytes) {
+      return;
+    }
+    close();
+    // The pinned memory comes last: where it is, both are.
+    long capacity = Math.max(LEAST, Long.highestOneBit(bytes - 1) << 1);
+    device = accelerator.allocate(capacity);
+    reached = 0;
+    pinned = accelerator.allocatePinned(capacity);
+  }
+
+  /** The transfer is over; gives back what is too long to be kept. */
+  void unload() {
+    DeviceBuffer there = device;
+    if (there != null && there.size() > LONGEST_KEPT) {
+      close();
+    }
+  }
+
+  private TransferPlan plan() {
+    return present(plan);
+  }
+
+  private DeviceBuffer device() {
+    return present(device);
+  }
+
+  private DeviceBuffer pinned() {
+    return present(pinned);
+  }
+
+  private static <T> T present(@Nullable T part) {
+    return Objects.requireNonNull(part, "no plan was loaded");
+  }
+
+  /** Has the next kernel carry out these commands, in this order. */
+  void repeat(int[] again) {
+    MemorySegment.copy(again, 0, pinned().segment(), INT, order, again.length);
+    upload(order, (long) again.length * Integer.BYTES);
+    base = reached;
+  }
+
+  /** Fetches what the kernel has written; it is over. */
+  void collect() {
+    MemorySegment results = pinned().segment().asSlice(CURSOR, slba);
+    device().copyToHost(CURSOR, results);
+    reached = results.get(INT, CURSOR);
+  }
+
+  /**
+   * How many commands the kernel has taken, the first ones in their order: the others were not
+   * submitted, and have no status.
+   *
+   * @param commands how many there were
+   */
+  int taken(int commands) {
+    // Warps that find nothing left count on.
+    return (int) Math.min(commands, Integer.toUnsignedLong(reached - base));
+  }
+
+  /** The statuses of all commands; only those that were taken have one. */
+  int[] statuses() {
+    return ints(statuses);
+  }
+
+  /** Of commands that are over: ns from submission to completion, modulo 2^32. */
+  int[] latencies() {
+    return ints(started);
+  }
+
+  private int[] ints(long at) {
+    long bytes = (long) plan().commands() * Integer.BYTES;
+    return pinned().segment().asSlice(at, bytes).toArray(INT);
+  }
+
+  /**
+   * What the kernel is given.
+   *
+   * @param queues address of the first {@code struct Queue}
+   * @param moved address of the word that counts blocks
+   * @param commands how many to carry out
+   * @param ordered whether they are those that {@link #repeat} named, or the first ones
+   */
+  void describe(MemorySegment args, long queues, long moved, int commands, boolean ordered) {
+    long results = device().deviceAddress();
+    long inputs = isShort() ? pinned().deviceAddress() : results;
+    DeviceLayout.setLong(args, TransferArgs.QUEUES, queues);
+    DeviceLayout.setLong(args, TransferArgs.BUFFER, first);
+    boolean several = plan().hasTargets();
+    DeviceLayout.setLong(args, TransferArgs.BUFFERS, several ? inputs + buffers : 0);
+    DeviceLayout.setLong(args, TransferArgs.TARGETS, several ? inputs + targets : 0);
+    DeviceLayout.setLong(args, TransferArgs.SLBA, inputs + slba);
+    DeviceLayout.setLong(args, TransferArgs.OFFSET, inputs + offset);
+    DeviceLayout.setLong(args, TransferArgs.BLOCKS, inputs + blocks);
+    DeviceLayout.setLong(args, TransferArgs.ORDER, ordered ? inputs + order : 0);
+    DeviceLayout.setLong(args, TransferArgs.STATUSES, results + statuses);
+    DeviceLayout.setLong(args, TransferArgs.STARTED, results + started);
+    DeviceLayout.setLong(args, TransferArgs.CURSOR, results + CURSOR);
+    DeviceLayout.setLong(args, TransferArgs.MOVED, moved);
+    DeviceLayout.setInt(args, TransferArgs.BASE, base);
+    DeviceLayout.setInt(args, TransferArgs.COMMANDS, commands);
+    boolean read = plan().direction() == Direction.READ;
+    DeviceLayout.setInt(args, TransferArgs.OPCODE, read ? IoOpcode.READ : IoOpcode.WRITE);
+    DeviceLayout.setInt(args, TransferArgs.NSID, plan().nsid());
+  }
+
+  /** No kernel uses them any more. */
+  @Override
+  public void close() {
+    DeviceBuffer first = device;
+    DeviceBuffer second = pinned;
+    device = null;
+    pinned = null;
+    try {
+      if (first != null) {
+        first.close();
+      }
+    } finally {
+      if (second != null) {
+        second.close();
+      }
+    }
+  }
+}

@@ -1,0 +1,119 @@
+package io.gpunvme.gpu.transfer;
+
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.nvme.CommandAbortedException;
+import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.nvme.memory.BusRange;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
+
+/** What the lanes of one transfer share: the plan, the cursor into it, and the first failure. */
+final class TransferJob {
+  private final TransferPlan plan;
+  private final List<BusRange> buffers;
+  private final TransferListener listener;
+  private final AtomicInteger cursor = new AtomicInteger();
+  private final AtomicReference<@Nullable Throwable> failure = new AtomicReference<>();
+
+  /** A job that was {@link #check checked}; maps the buffers. */
+  TransferJob(
+      TransferPlan plan,
+      List<DeviceBuffer> buffers,
+      NvmeController controller,
+      TransferListener listener) {
+    this.plan = plan;
+    this.buffers = buffers.stream().map(b -> b.mapFor(controller.function())).toList();
+    this.listener = listener;
+  }
+
+  TransferPlan plan() {
+    return plan;
+  }
+
+  /**
+   * Before anything is mapped.
+   *
+   * @throws InvalidRequestException if the buffers do not fit the plan
+   */
+  static void check(TransferPlan plan, List<DeviceBuffer> buffers, NvmeController controller) {
+    if (buffers.size() < plan.buffers()) {
+      throw new InvalidRequestException(
+          "a plan for %d buffers was given %d".formatted(plan.buffers(), buffers.size()));
+    }
+    for (int i = 0; i < plan.buffers(); i++) {
+      DeviceBuffer buffer = buffers.get(i);
+      if (plan.bufferEnd(i) > buffer.size()) {
+        throw new InvalidRequestException(
+            "the plan ends at byte %d of a buffer of %d bytes"
+                .formatted(plan.bufferEnd(i), buffer.size()));
+      }
+      if (buffer.isHost() != buffers.getFirst().isHost()) {
+        throw new InvalidRequestException("a plan's buffers are all in host memory, or none is");
+      }
+    }
+    if (plan.direction() == Direction.WRITE && !controller.options().allowWrite()) {
+      throw new InvalidRequestException(
+          controller.name()
+              + " was opened read-only; set ControllerOptions.allowWrite (--allow-write) to write");
+    }
+  }
+
+  /** Where a command's data is, for the controller. */
+  BusRange buffer(int command) {
+    return buffers.get(plan.buffer(command));
+  }
+
+  TransferListener listener() {
+    return listener;
+  }
+
+  /** The next command nobody has taken, or -1. */
+  int take() {
+    if (!hasMore()) {
+      return -1;
+    }
+    int command = cursor.getAndIncrement();
+    return command < plan.commands() ? command : -1;
+  }
+
+  /** Whether commands are left that nobody has taken. */
+  boolean hasMore() {
+    return cursor.get() < plan.commands();
+  }
+
+  void fail(Throwable e) {
+    if (!failure.compareAndSet(null, e)) {
+      Throwable first = failure.get();
+      if (first != null && first != e) {
+        first.addSuppressed(e);
+      }
+    }
+  }
+
+  void cancel() {
+    failure.compareAndSet(
+        null, new CommandAbortedException("the transfer was cancelled by an interrupt"));
+  }
+
+  void cancelIfAsked() {
+    if (listener.isCancelled()) {
+      failure.compareAndSet(null, new CommandAbortedException("the transfer was cancelled"));
+    }
+  }
+
+  boolean failed() {
+    return failure.get() != null;
+  }
+
+  void throwIfFailed() {
+    switch (failure.get()) {
+      case null -> {}
+      case RuntimeException e -> throw e;
+      case Error e -> throw e;
+      case Throwable e -> throw new IllegalStateException(e);
+    }
+  }
+}

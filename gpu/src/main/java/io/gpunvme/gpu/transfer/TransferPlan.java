@@ -1,0 +1,333 @@
+package io.gpunvme.gpu.transfer;
+
+import com.google.gson.JsonArray;
+import com.google.gson.JsonObject;
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.nvme.driver.Namespace;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteOrder;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Extents cut into commands of at most the controller's transfer size, before any I/O. Immutable.
+ */
+public final class TransferPlan {
+  /** NLB is a 16-bit 0-based count (NVM Command Set 1.0, 3.2.4). */
+  private static final long MAX_BLOCKS = 65536;
+
+  private static final ValueLayout.OfLong LONG =
+      ValueLayout.JAVA_LONG.withOrder(ByteOrder.LITTLE_ENDIAN);
+  private static final ValueLayout.OfInt INT =
+      ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN);
+
+  private final Direction direction;
+  private final int nsid;
+  private final int blockSize;
+  private final long[] slba;
+  private final int[] blocks;
+  private final long[] bufferOffset;
+
+  /** Which buffer each command uses; null: all the first. */
+  private final int @Nullable [] target;
+
+  /** Of each buffer, one past the last byte that is touched. */
+  private final long[] bufferEnds;
+
+  private final long bytes;
+
+  private TransferPlan(Builder from) {
+    direction = from.direction;
+    nsid = from.nsid;
+    blockSize = from.blockSize;
+    slba = Arrays.copyOf(from.slba, from.count);
+    blocks = Arrays.copyOf(from.blocks, from.count);
+    bufferOffset = Arrays.copyOf(from.bufferOffset, from.count);
+    int[] targets = from.target;
+    target = targets == null ? null : Arrays.copyOf(targets, from.count);
+    bytes = from.bytes;
+    bufferEnds = from.bufferEnds.clone();
+  }
+
+  /**
+   * Plans a transfer.
+   *
+   * @param maxTransferBytes longest transfer of one command; at least one block
+   * @param extents in the order in which the commands are to be started
+   * @throws InvalidRequestException if an extent is empty, leaves the namespace, or its place in
+   *     the buffer is negative or not a multiple of 4
+   */
+  public static TransferPlan of(
+      Direction direction, Namespace namespace, long maxTransferBytes, List<Extent> extents) {
+    return of(
+        direction,
+        namespace.nsid(),
+        namespace.blockSize(),
+        namespace.blocks(),
+        maxTransferBytes,
+        extents);
+  }
+
+  static TransferPlan of(
+      Direction direction,
+      int nsid,
+      int blockSize,
+      long namespaceBlocks,
+      long maxTransferBytes,
+      List<Extent> extents) {
+    Builder builder = builder(direction, nsid, blockSize, namespaceBlocks, maxTransferBytes);
+    for (Extent e : extents) {
+      builder.add(e.slba(), e.blocks(), e.bufferOffset());
+    }
+    return builder.build();
+  }
+
+  /**
+   * Plans a transfer extent by extent.
+   *
+   * @param maxTransferBytes as of {@link #of}
+   */
+  public static Builder builder(Direction direction, Namespace namespace, long maxTransferBytes) {
+    return builder(
+        direction, namespace.nsid(), namespace.blockSize(), namespace.blocks(), maxTransferBytes);
+  }
+
+  static Builder builder(
+      Direction direction, int nsid, int blockSize, long namespaceBlocks, long maxTransferBytes) {
+    return new Builder(direction, nsid, blockSize, namespaceBlocks, maxTransferBytes);
+  }
+
+  /** Collects a plan's commands. For one thread. */
+  public static final class Builder {
+    private static final int FIRST_CAPACITY = 16;
+    private static final int MOST = Integer.MAX_VALUE - 8;
+    private static final int MOST_BUFFERS = 1 << 20;
+
+    private final Direction direction;
+    private final int nsid;
+    private final int blockSize;
+    private final long namespaceBlocks;
+    private final long perCommand;
+
+    /** Whose bytes a long can count; divided once, not for each extent. */
+    private final long mostBlocks;
+
+    private long[] slba = new long[FIRST_CAPACITY];
+    private int[] blocks = new int[FIRST_CAPACITY];
+    private long[] bufferOffset = new long[FIRST_CAPACITY];
+
+    /** Null while all use the first buffer. */
+    private int @Nullable [] target;
+
+    private long[] bufferEnds = new long[1];
+    private int count;
+    private long bytes;
+
+    private Builder(
+        Direction direction, int nsid, int blockSize, long namespaceBlocks, long maxTransferBytes) {
+      this.direction = direction;
+      this.nsid = nsid;
+      this.blockSize = blockSize;
+      this.namespaceBlocks = namespaceBlocks;
+      mostBlocks = Long.MAX_VALUE / blockSize;
+      perCommand = Math.min(MAX_BLOCKS, maxTransferBytes / blockSize);
+      if (perCommand < 1) {
+        throw new InvalidRequestException(
+            "a maximum transfer of " + maxTransferBytes + " bytes holds no block of " + blockSize);
+      }
+    }
+
+    /** The same with the plan's first, or only, buffer. */
+    public void add(long firstBlock, long length, long offset) {
+      add(firstBlock, length, 0, offset);
+    }
+
+    /**
+     * Adds an extent, which is started after those before it.
+     *
+     * @param buffer which of the buffers that the plan will be carried out with, from 0
+     * @throws InvalidRequestException if it is empty, leaves the namespace, or its place in the
+     *     buffer is negative or not a multiple of 4
+     */
+    public void add(long firstBlock, long length, int buffer, long offset) {
+      Objects.checkIndex(buffer, MOST_BUFFERS);
+      check(firstBlock, length, offset);
+      for (long done = 0; done < length; ) {
+        long n = Math.min(perCommand, length - done);
+        addCommand(firstBlock + done, (int) n, buffer, offset + done * blockSize);
+        done += n;
+      }
+      bytes += length * blockSize;
+      if (buffer >= bufferEnds.length) {
+        bufferEnds = Arrays.copyOf(bufferEnds, buffer + 1);
+      }
+      bufferEnds[buffer] = Math.max(bufferEnds[buffer], offset + length * blockSize);
+    }
+
+    private void check(long firstBlock, long length, long offset) {
+      if (firstBlock < 0 || length <= 0 || length > namespaceBlocks - firstBlock) {
+        throw new InvalidRequestException(
+            length
+                + " blocks at LBA "
+                + firstBlock
+                + " leave the namespace of "
+                + namespaceBlocks
+                + " blocks");
+      }
+      if (offset < 0
+          || (offset & 3) != 0
+          || length > mostBlocks
+          || length * blockSize > Long.MAX_VALUE - offset) {
+        throw new InvalidRequestException(
+            "buffer offset " + offset + " is not a multiple of 4 inside a buffer");
+      }
+      if (length > perCommand && Math.ceilDiv(length, perCommand) > MOST - count) {
+        throw new InvalidRequestException(
+            "a plan of more than " + MOST + " commands is too long; split it");
+      }
+    }
+
+    private void addCommand(long firstBlock, int length, int buffer, long offset) {
+      if (count == slba.length) {
+        grow();
+      }
+      slba[count] = firstBlock;
+      blocks[count] = length;
+      bufferOffset[count] = offset;
+      if (buffer > 0 && target == null) {
+        target = new int[slba.length];
+      }
+      if (target != null) {
+        target[count] = buffer;
+      }
+      count++;
+    }
+
+    private void grow() {
+      if (count == MOST) {
+        throw new InvalidRequestException(
+            "a plan of more than " + MOST + " commands is too long; split it");
+      }
+      int capacity = (int) Math.min(MOST, 2L * count);
+      slba = Arrays.copyOf(slba, capacity);
+      blocks = Arrays.copyOf(blocks, capacity);
+      bufferOffset = Arrays.copyOf(bufferOffset, capacity);
+      if (target != null) {
+        target = Arrays.copyOf(target, capacity);
+      }
+    }
+
+    /** Whether nothing was added. */
+    public boolean isEmpty() {
+      return count == 0;
+    }
+
+    /** What was added. */
+    public TransferPlan build() {
+      return new TransferPlan(this);
+    }
+  }
+
+  /** Which way the data goes. */
+  public Direction direction() {
+    return direction;
+  }
+
+  /** The namespace. */
+  public int nsid() {
+    return nsid;
+  }
+
+  /** Bytes per logical block. */
+  public int blockSize() {
+    return blockSize;
+  }
+
+  /** How many commands. */
+  public int commands() {
+    return slba.length;
+  }
+
+  /** Bytes moved in all. */
+  public long bytes() {
+    return bytes;
+  }
+
+  /** How many buffers it has to be carried out with, at least 1. */
+  public int buffers() {
+    return bufferEnds.length;
+  }
+
+  /** One past the last byte of a buffer that is touched. */
+  public long bufferEnd(int buffer) {
+    return bufferEnds[buffer];
+  }
+
+  /** Which buffer a command's data lies in. */
+  public int buffer(int command) {
+    return target == null ? 0 : target[command];
+  }
+
+  /** First logical block of a command. */
+  public long slba(int command) {
+    return slba[command];
+  }
+
+  /** Blocks of a command, 1..65536. */
+  public int blocks(int command) {
+    return blocks[command];
+  }
+
+  /** Bytes of a command. */
+  public long bytes(int command) {
+    return (long) blocks[command] * blockSize;
+  }
+
+  /** Where a command's data lies in the buffer. */
+  public long bufferOffset(int command) {
+    return bufferOffset[command];
+  }
+
+  /** Whether any command uses another buffer than the first. */
+  boolean hasTargets() {
+    return target != null;
+  }
+
+  /**
+   * Writes the commands' fields, each an array of its own, where the offsets say; buffers only
+   * where the plan {@link #hasTargets}.
+   */
+  void copyTo(MemorySegment to, long slbas, long bufferOffsets, long counts, long buffers) {
+    MemorySegment.copy(slba, 0, to, LONG, slbas, slba.length);
+    MemorySegment.copy(bufferOffset, 0, to, LONG, bufferOffsets, bufferOffset.length);
+    MemorySegment.copy(blocks, 0, to, INT, counts, blocks.length);
+    if (target != null) {
+      MemorySegment.copy(target, 0, to, INT, buffers, target.length);
+    }
+  }
+
+  /** The plan as one JSON object. */
+  public JsonObject toJson() {
+    JsonObject json = new JsonObject();
+    json.addProperty("direction", direction.name().toLowerCase(java.util.Locale.ROOT));
+    json.addProperty("nsid", nsid);
+    json.addProperty("block_size", blockSize);
+    json.addProperty("bytes", bytes);
+    JsonArray commands = new JsonArray(slba.length);
+    for (int i = 0; i < slba.length; i++) {
+      JsonObject c = new JsonObject();
+      c.addProperty("slba", slba[i]);
+      c.addProperty("blocks", blocks[i]);
+      if (target != null) {
+        c.addProperty("buffer", target[i]);
+      }
+      c.addProperty("buffer_offset", bufferOffset[i]);
+      commands.add(c);
+    }
+    json.add("commands", commands);
+    return json;
+  }
+}

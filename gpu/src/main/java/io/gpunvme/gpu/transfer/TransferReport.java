@@ -1,0 +1,49 @@
+package io.gpunvme.gpu.transfer;
+
+import io.gpunvme.gpu.queue.Placement;
+import org.HdrHistogram.Histogram;
+
+/**
+ * What a transfer did and how.
+ *
+ * @param path how bytes travelled; {@code direct} is NVMe commands of our own
+ * @param initiator who issued the commands
+ * @param placement where queues and data lay
+ * @param queuePairs queue pairs used
+ * @param depth commands in flight per queue pair at most
+ * @param threads threads that drove them; of a GPU, warps
+ * @param commands commands completed, repeated ones included
+ * @param sqDoorbells submission doorbell stores
+ * @param cqDoorbells completion doorbell stores
+ * @param bytes bytes moved
+ * @param nanos wall-clock time
+ * @param retries commands repeated after a status that allows it
+ * @param recoveries times a queue had to be recovered
+ * @param latency per command, ns: from its submission (the CPU's: its batch's first) to the poll
+ *     that saw it complete
+ */
+public record TransferReport(
+    String path,
+    String initiator,
+    Placement placement,
+    int queuePairs,
+    int depth,
+    int threads,
+    long commands,
+    long sqDoorbells,
+    long cqDoorbells,
+    long bytes,
+    long nanos,
+    long retries,
+    long recoveries,
+    Histogram latency) {
+  /** Latency in ns at a percentile, 0..100. */
+  public long latencyNanos(double percentile) {
+    return latency.getValueAtPercentile(percentile);
+  }
+
+  /** 10^9 bytes per second. */
+  public double gigabytesPerSecond() {
+    return nanos == 0 ? 0 : (double) bytes / nanos;
+  }
+}

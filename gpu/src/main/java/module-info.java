@@ -1,0 +1,16 @@
+/**
+ * Accelerators and their memory, queues for kernels, transfers between namespaces and accelerators.
+ */
+module io.gpunvme.gpu {
+  requires static transitive org.jspecify;
+  requires transitive io.gpunvme.cuda;
+  requires transitive io.gpunvme.nvme;
+  requires transitive io.gpunvme.sim;
+  requires transitive com.google.gson;
+  requires transitive HdrHistogram;
+
+  exports io.gpunvme.gpu.accel;
+  exports io.gpunvme.gpu.device;
+  exports io.gpunvme.gpu.queue;
+  exports io.gpunvme.gpu.transfer;
+}

@@ -1,0 +1,111 @@
+package io.gpunvme.gpu.model;
+
+import io.gpunvme.gpu.model.QueueState.Back;
+
+/**
+ * One group of lanes that goes through its program, one operation on shared words a step.
+ *
+ * <p>With coarse steps it goes on at once where nobody else could tell the difference (Lipton's
+ * movers), which leaves far fewer states: stores to a slot, an SQE or a field that nobody else
+ * reads or writes at that moment; what follows a CQE that was found, since CQEs stay; and the free
+ * bit behind a result that was found, since results stay.
+ */
+final class Caller {
+  private final QueueConfig config;
+  private final QueueState q;
+  private final Submission submission;
+  private final Service service;
+  private final Waiting waiting;
+
+  Caller(QueueConfig config, QueueState q) {
+    this.config = config;
+    this.q = q;
+    this.service = new Service(config, q);
+    this.submission = new Submission(config, q, service);
+    this.waiting = new Waiting(config, q, service, submission);
+  }
+
+  void start(long[] s, int t) {
+    submission.nextOp(s, t, 0);
+  }
+
+  /** Behind the recovery. */
+  void goOn(long[] s, int t) {
+    submission.nextOp(s, t, q.op[t].get(s) + 1);
+  }
+
+  Service service() {
+    return service;
+  }
+
+  void steps(long[] from, int t, Steps steps) {
+    switch (q.pc(from, t)) {
+      case TAKE -> submission.take(from, t, steps);
+      case MARK -> submission.mark(from, t, steps);
+      case DELIVER -> service.deliver(from, t, steps);
+      case WAIT -> waiting.look(from, t, steps);
+      case RECOVER, END -> {}
+      default -> {
+        long[] s = steps.begin(t);
+        step(s, t, steps);
+        steps.end();
+      }
+    }
+  }
+
+  /** Goes on after a step as far as nobody can tell. */
+  void settle(long[] s, int t, Steps steps) {
+    while (config.coarse && nobodyCanTell(q.pc(s, t))) {
+      if (q.pc(s, t) == Pc.DELIVER) {
+        service.deliver(s, t, 0, steps);
+      } else {
+        step(s, t, steps);
+      }
+    }
+    if (q.pc(s, t) == Pc.AFTERWARDS && q.tail[t].get(s) == 0) {
+      step(s, t, steps);
+    }
+  }
+
+  private static boolean nobodyCanTell(Pc pc) {
+    return switch (pc) {
+      case WORD, SQE, DOORBELL, DELIVER, CQ_DOORBELL, AGAIN, FREE_BIT -> true;
+      default -> false;
+    };
+  }
+
+  private void step(long[] s, int t, Steps steps) {
+    switch (q.pc(s, t)) {
+      case WORD -> submission.word(s, t, steps);
+      case TICKET -> submission.ticket(s, t, steps);
+      case SQE -> submission.sqe(s, t, steps);
+      case ANNOUNCE -> submission.announce(s, t, steps);
+      case HOLD -> submission.hold(s, t, steps);
+      case SCAN -> service.scan(s, t, steps);
+      case DOORBELL -> service.doorbell(s, t, steps);
+      case CLEAR -> service.clearLate(s, t, steps);
+      case LOOK -> service.look(s, t, steps);
+      case CQ_DOORBELL -> service.cqDoorbell(s, t, steps);
+      case LEAVE -> service.leave(s, t, steps);
+      case AGAIN -> service.again(s, t, steps);
+      case AFTERWARDS -> {
+        service.overtaken(s, t, steps);
+        back(s, t);
+      }
+      case FREE_BIT -> waiting.freeBit(s, t, steps);
+      case STATUS -> waiting.statusLate(s, t, steps);
+      case TAKE, MARK, DELIVER, WAIT, RECOVER, END -> throw new AssertionError(q.pc(s, t));
+    }
+  }
+
+  /** What a holder does after it has left. */
+  private void back(long[] s, int t) {
+    Back back = Back.values()[q.back[t].get(s)];
+    q.back[t].set(s, 0);
+    switch (back) {
+      case SUBMITTED -> submission.after(s, t, Pc.ANNOUNCE);
+      case TAKE -> q.go(s, t, Pc.TAKE);
+      case WAIT -> q.go(s, t, Pc.WAIT);
+    }
+  }
+}

@@ -1,0 +1,43 @@
+package io.gpunvme.gpu.model;
+
+/** What a caller does next: one operation on shared words each. */
+enum Pc {
+  // Submission
+  TAKE,
+  TICKET,
+  WORD,
+  SQE,
+  MARK,
+  ANNOUNCE,
+  HOLD,
+  // Service; from here to AGAIN the caller is the holder
+  SCAN,
+  DOORBELL,
+  /** Too late: see {@link Flaw#CLEAR_AFTER_SCAN}. */
+  CLEAR,
+  LOOK,
+  DELIVER,
+  CQ_DOORBELL,
+  LEAVE,
+  AGAIN,
+  /** Too late: see {@link Flaw#LEAVE_BEFORE_DOORBELL}. */
+  AFTERWARDS,
+  // Waiting
+  WAIT,
+  FREE_BIT,
+  /** Too late: see {@link Flaw#BIT_BEFORE_STATUS}. */
+  STATUS,
+  // Between two kernels
+  RECOVER,
+  END;
+
+  private static final Pc[] ALL = values();
+
+  static Pc of(int ordinal) {
+    return ALL[ordinal];
+  }
+
+  boolean holds() {
+    return compareTo(SCAN) >= 0 && compareTo(AGAIN) <= 0;
+  }
+}

@@ -1,0 +1,186 @@
+package io.gpunvme.gpu.model;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/** A small queue, who uses it, and what may go wrong. */
+final class QueueConfig {
+  /** When a deadline may pass. */
+  enum Deadlines {
+    /** Never: whatever is stuck stays stuck. */
+    NEVER,
+    /** For commands whose completion will not come any more, and {@link #early} others. */
+    WHEN_LOST,
+    /** At any time; the host's stop word is the same. */
+    ANY
+  }
+
+  /** What a holder does that has gone round often enough and was told of more. */
+  enum Leaving {
+    /** It leaves PENDING behind for the next caller. */
+    WITH_PENDING,
+    /** It goes on ringing, but hands out no more completions, until nobody has told it of more. */
+    WHEN_ALL_IS_RUNG
+  }
+
+  final List<List<Op>> programs = new ArrayList<>();
+  final int depth;
+  int commands;
+  int sqSize;
+  int cqSize;
+  int generations = 8;
+  int rounds = 2;
+  int window = 1;
+  int drops;
+  int duplicates;
+  int early;
+  Deadlines deadlines = Deadlines.NEVER;
+  Leaving leaving = Leaving.WITH_PENDING;
+  boolean readsAnnounce;
+  boolean coarse;
+  Flaw flaw = Flaw.NONE;
+
+  /** A queue with the shortest rings that the protocol allows. */
+  QueueConfig(int depth) {
+    this.depth = depth;
+    this.sqSize = depth + 1;
+    this.cqSize = 2 * depth;
+  }
+
+  /**
+   * Adds a caller.
+   *
+   * @param program calls: {@code read}, {@code submit}, {@code wait} (for the oldest submit) and
+   *     {@code recover}; a digit behind read or submit is the number of lanes
+   */
+  QueueConfig caller(String program) {
+    List<Op> ops = new ArrayList<>();
+    List<Op> submitted = new ArrayList<>();
+    for (String word : program.split(" ")) {
+      int lanes = Character.isDigit(word.charAt(word.length() - 1)) ? lastDigit(word) : 1;
+      switch (word.replaceAll("\\d", "")) {
+        case "read" -> ops.add(commands(Op.Kind.READ, lanes));
+        case "submit" -> {
+          submitted.add(commands(Op.Kind.SUBMIT, lanes));
+          ops.add(submitted.getLast());
+        }
+        case "wait" -> {
+          Op oldest = submitted.removeFirst();
+          ops.add(new Op(Op.Kind.WAIT, oldest.first(), oldest.lanes()));
+        }
+        case "recover" -> ops.add(new Op(Op.Kind.RECOVER, 0, 0));
+        default -> throw new IllegalArgumentException(word);
+      }
+    }
+    programs.add(ops);
+    return this;
+  }
+
+  QueueConfig callers(int count, String program) {
+    for (int i = 0; i < count; i++) {
+      caller(program);
+    }
+    return this;
+  }
+
+  QueueConfig sqSize(int entries) {
+    sqSize = entries;
+    return this;
+  }
+
+  QueueConfig cqSize(int entries) {
+    cqSize = entries;
+    return this;
+  }
+
+  /** How many generations there are before they repeat. */
+  QueueConfig generations(int count) {
+    generations = count;
+    return this;
+  }
+
+  /** How often a holder goes round before it wants to leave in any case. */
+  QueueConfig rounds(int count) {
+    rounds = count;
+    return this;
+  }
+
+  /** How many CQEs the lanes of a holder hand out side by side; fine steps only. */
+  QueueConfig window(int lanes) {
+    window = lanes;
+    return this;
+  }
+
+  QueueConfig drops(int most) {
+    drops = most;
+    return this;
+  }
+
+  QueueConfig duplicates(int most) {
+    duplicates = most;
+    return this;
+  }
+
+  QueueConfig deadlines(Deadlines when) {
+    deadlines = when;
+    return this;
+  }
+
+  /** Deadlines pass for lost commands, and for so many that are only slow. */
+  QueueConfig early(int most) {
+    early = most;
+    return deadlines(Deadlines.WHEN_LOST);
+  }
+
+  QueueConfig leaving(Leaving how) {
+    leaving = how;
+    return this;
+  }
+
+  /**
+   * Callers that go on to wait announce all the same; else they rely on serving while they wait.
+   */
+  QueueConfig readsAnnounce() {
+    readsAnnounce = true;
+    return this;
+  }
+
+  /** Steps that nobody can tell from happening at once do happen at once: see {@link Caller}. */
+  QueueConfig coarse() {
+    coarse = true;
+    return this;
+  }
+
+  QueueConfig flaw(Flaw rule) {
+    flaw = rule;
+    return this;
+  }
+
+  boolean has(Flaw rule) {
+    return flaw == rule;
+  }
+
+  /** CQEs that are consumed before they are given back: a quarter of the ring. */
+  int cqBatch() {
+    return Math.max(1, cqSize / 4);
+  }
+
+  /**
+   * How often a holder goes round before it leaves in any case. Behind the last completion pass a
+   * slot may see two callers announce: the one whose command was rung and completed by others
+   * before it was announced, and the next one, whose command nobody completes meanwhile.
+   */
+  int mostRounds() {
+    return leaving == Leaving.WITH_PENDING ? rounds : rounds + 2 * depth;
+  }
+
+  private Op commands(Op.Kind kind, int lanes) {
+    Op op = new Op(kind, commands, lanes);
+    commands += lanes;
+    return op;
+  }
+
+  private static int lastDigit(String word) {
+    return word.charAt(word.length() - 1) - '0';
+  }
+}

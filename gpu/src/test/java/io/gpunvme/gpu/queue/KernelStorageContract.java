@@ -1,0 +1,286 @@
+package io.gpunvme.gpu.queue;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.device.Device;
+import io.gpunvme.gpu.device.DeviceAddress;
+import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.sim.DoorbellWindow;
+import io.gpunvme.sim.SimulatedController;
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.SplittableRandom;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** What {@link KernelStorage} promises to those who write kernels. */
+@Timeout(300)
+abstract class KernelStorageContract {
+  private static final int BLOCK = 4096;
+  private static final int BLOCKS = 2048;
+  private static final int HALF = BLOCKS / 2;
+  private static final int ROUNDS = 8;
+  private static final Duration LIMIT = Duration.ofSeconds(20);
+
+  private final List<Device> devices = new ArrayList<>();
+  private Accelerator accelerator;
+  private DeviceBuffer results;
+
+  abstract Accelerator openAccelerator();
+
+  /** Starts {@link UserKernel}. */
+  abstract RunningKernel start(
+      Accelerator on, long storage, long results, int threads, int rounds, int span);
+
+  /** How many threads the kernel gets. */
+  abstract int threads();
+
+  @BeforeEach
+  final void begin() {
+    accelerator = openAccelerator();
+    results = accelerator.allocate(threads() * UserKernel.RESULT_BYTES);
+  }
+
+  @AfterEach
+  final void end() {
+    devices.forEach(Device::close);
+    // Null where the test was skipped because there is none.
+    if (accelerator != null) {
+      accelerator.close();
+    }
+  }
+
+  private Device device() {
+    ControllerOptions.Builder options =
+        ControllerOptions.builder()
+            .ioTimeout(Duration.ofMillis(400))
+            .recoveryTimeout(Duration.ofMillis(400));
+    return device(BLOCKS, "", options);
+  }
+
+  /** Every block of the lower half begins with words of its own. */
+  private Device device(int blocks, String more, ControllerOptions.Builder options) {
+    String address =
+        "sim:lba=4096,size=%d,latency=0,workers=1%s".formatted((long) blocks * BLOCK, more);
+    Device device = Device.open(DeviceAddress.parse(address), options.allowWrite(true).build(), "");
+    MemorySegment medium = medium(device);
+    for (int block = 0; block < blocks / 2; block++) {
+      DeviceLayout.setInt(medium, (long) block * BLOCK, block * 3 + devices.size());
+      DeviceLayout.setInt(medium, (long) block * BLOCK + 4, ~block);
+    }
+    devices.add(device);
+    return device;
+  }
+
+  private static SimulatedController sim(Device device) {
+    return (SimulatedController) device.controller().function();
+  }
+
+  private static MemorySegment medium(Device device) {
+    return sim(device).mediaMemory(1).orElseThrow();
+  }
+
+  /** Runs the kernel; returns how many reads and writes went well, and checks those. */
+  private int run(KernelStorage storage) {
+    return run(storage, threads(), 1);
+  }
+
+  private int run(KernelStorage storage, int threads, int span) {
+    results.copyFromHost(
+        MemorySegment.ofArray(new byte[(int) (threads() * UserKernel.RESULT_BYTES)]), 0);
+    storage.await(
+        start(accelerator, storage.deviceHandle(), results.deviceAddress(), threads, ROUNDS, span),
+        LIMIT);
+    int good = 0;
+    for (int thread = 0; thread < threads; thread++) {
+      MemorySegment r = result(thread);
+      assertThat(DeviceLayout.getInt(r, 4)).as("wrong data").isZero();
+      good += DeviceLayout.getInt(r, 0);
+    }
+    return good;
+  }
+
+  private MemorySegment result(int thread) {
+    MemorySegment r =
+        java.lang.foreign.Arena.ofAuto().allocate(UserKernel.RESULT_BYTES, Long.BYTES);
+    results.copyToHost(thread * UserKernel.RESULT_BYTES, r);
+    return r;
+  }
+
+  private DeviceBuffer register(KernelStorage storage, Placement placement) {
+    DeviceBuffer buffer = placement.allocate(accelerator, (long) threads() * BLOCK);
+    assertThat(storage.register(buffer)).isZero();
+    return buffer;
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  final void everyThreadReadsAndWritesWhatItLikes(Placement placement) {
+    Device device = device();
+    try (KernelStorage storage =
+        KernelStorage.open(device, accelerator, KernelStorageOptions.in(placement).with(2, 64))) {
+      DeviceBuffer buffer = register(storage, placement);
+
+      assertThat(run(storage)).isEqualTo(threads() * ROUNDS);
+
+      for (int thread = 0; thread < threads(); thread++) {
+        for (int round = 0; round < ROUNDS; round++) {
+          int block = (thread * 37 + round * 101) % HALF;
+          long at = (long) (HALF + block) * BLOCK;
+          assertThat(DeviceLayout.getInt(medium(device), at)).isEqualTo(block * 3);
+          assertThat(DeviceLayout.getInt(medium(device), at + 4)).isEqualTo(~block);
+        }
+      }
+      QueueCounters counters = storage.stats().getFirst();
+      assertThat(counters.submitted()).isEqualTo(2L * threads() * ROUNDS);
+      assertThat(counters.completed()).isEqualTo(counters.submitted());
+      assertThat(counters.sqDoorbells()).isBetween(1L, counters.submitted());
+      assertThat(storage.errors().total()).isZero();
+      assertThat(sim(device).stats().ioCommands(DoorbellWindow.CPU)).isZero();
+      buffer.close();
+    }
+  }
+
+  /** With 8 MiB each range is one command, with the default of 1 MiB it is split. */
+  @ParameterizedTest
+  @CsvSource({"HOST, 8, 1", "VRAM_DATA, 8, 1", "VRAM, 8, 1", "HOST, 1, 5"})
+  final void aRangeIsAsFewCommandsAsTheControllerTakes(Placement placement, int mib, int commands) {
+    int threads = 4;
+    int span = 1100;
+    long half = (long) threads * span * BLOCK;
+    Device device =
+        device(
+            2 * threads * span,
+            ",mdts=8MiB",
+            ControllerOptions.builder().maxTransferBytes((long) mib << 20));
+    MemorySegment medium = medium(device);
+    SplittableRandom random = new SplittableRandom(5);
+    for (long at = 8; at < half; at += at % BLOCK == BLOCK - 8 ? 16 : 8) {
+      DeviceLayout.setLong(medium, at, random.nextLong());
+    }
+    try (KernelStorage storage =
+            KernelStorage.open(
+                device, accelerator, KernelStorageOptions.in(placement).with(2, 32));
+        DeviceBuffer buffer = placement.allocate(accelerator, half)) {
+      storage.register(buffer);
+
+      assertThat(run(storage, threads, span)).isEqualTo(threads * ROUNDS);
+
+      assertThat(MemorySegment.mismatch(medium, 0, half, medium, half, 2 * half)).isEqualTo(-1);
+      assertThat(storage.stats().getFirst().submitted())
+          .isEqualTo(2L * commands * threads * ROUNDS);
+    }
+  }
+
+  @Test
+  final void severalSsdsAreOneHandle() {
+    List<Device> both = List.of(device(), device());
+    try (KernelStorage storage =
+        KernelStorage.open(
+            both, accelerator, KernelStorageOptions.in(Placement.HOST).with(1, 32))) {
+      register(storage, Placement.HOST);
+
+      assertThat(run(storage)).isEqualTo(threads() * ROUNDS);
+
+      assertThat(storage.stats()).hasSize(2);
+      for (Device device : both) {
+        assertThat(sim(device).stats().ioCommands(DoorbellWindow.PEER))
+            .isEqualTo((long) threads() * ROUNDS);
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "status=media/unrecovered-read-error dnr on read nth=5, STATUS, 0",
+    "drop on read nth=5,                                    TIMEOUT, 1",
+    "late=700ms on read nth=5,                              TIMEOUT, 1",
+    "duplicate on read nth=5,                               STALE,   0",
+  })
+  final void faultsAreToldAndTheQueueIsUsableAgain(
+      String fault, DeviceError.Kind kind, int recoveries) {
+    for (Placement placement : Placement.values()) {
+      Device device = device();
+      try (KernelStorage storage =
+          KernelStorage.open(device, accelerator, KernelStorageOptions.in(placement).with(1, 32))) {
+        DeviceBuffer buffer = register(storage, placement);
+        sim(device).faults().add(fault);
+        run(storage);
+        DeviceErrors errors = storage.errors();
+        assertThat(errors.records())
+            .as(placement + ": " + fault)
+            .anySatisfy(
+                e -> {
+                  assertThat(e.kind()).isEqualTo(kind);
+                  assertThat(e.qid()).isPositive();
+                  assertThat(e.opcode()).isEqualTo(kind == DeviceError.Kind.STALE ? e.opcode() : 2);
+                });
+        sim(device).faults().clear();
+        assertThat(storage.recover().size()).isLessThanOrEqualTo(recoveries);
+        assertThat(storage.errors().total()).isZero();
+
+        int good = run(storage);
+        assertThat(good).isEqualTo(threads() * ROUNDS);
+        buffer.close();
+      } finally {
+        devices.remove(device);
+        device.close();
+      }
+    }
+  }
+
+  @Test
+  final void aKernelThatUsesALostQueueIsStoppedAndCanBeRunAgain() {
+    Device device = device();
+    try (KernelStorage storage =
+        KernelStorage.open(
+            device, accelerator, KernelStorageOptions.in(Placement.HOST).with(1, 32))) {
+      register(storage, Placement.HOST);
+      sim(device).faults().add("cfs on read nth=5");
+      run(storage);
+      assertThat(storage.recover()).isNotEmpty();
+      storage.errors();
+      assertThat(run(storage)).isEqualTo(threads() * ROUNDS);
+    }
+  }
+
+  @Test
+  final void whatItCannotDoItRefuses() {
+    Device device = device();
+    KernelStorageOptions options = KernelStorageOptions.in(Placement.HOST);
+    assertThatThrownBy(() -> KernelStorage.open(List.of(), accelerator, options))
+        .isInstanceOf(InvalidRequestException.class);
+    assertThatThrownBy(() -> KernelStorage.open(device, accelerator, options.with(1, 33)))
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessageContaining("multiple of 32");
+    assertThatThrownBy(
+            () ->
+                KernelStorage.open(
+                    device, accelerator, new KernelStorageOptions(7, Placement.HOST, 1, 32, 1)))
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessageContaining("namespace 7");
+    KernelStorage storage =
+        KernelStorage.open(
+            device, accelerator, new KernelStorageOptions(1, Placement.HOST, 1, 32, 1));
+    register(storage, Placement.HOST);
+    DeviceBuffer second = accelerator.allocatePinned(4096);
+    assertThatThrownBy(() -> storage.register(second))
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessageContaining("all 1 buffers");
+    storage.close();
+    storage.close();
+    assertThatThrownBy(storage::deviceHandle).isInstanceOf(IllegalStateException.class);
+    assertThatThrownBy(() -> storage.register(second)).isInstanceOf(IllegalStateException.class);
+  }
+}

@@ -1,0 +1,55 @@
+package io.gpunvme.gpu.queue;
+
+import io.gpunvme.cuda.CudaFunction;
+import io.gpunvme.cuda.CudaNotFoundException;
+import io.gpunvme.cuda.CudaStream;
+import io.gpunvme.cuda.KernelArguments;
+import io.gpunvme.cuda.LaunchShape;
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.GpuAccelerator;
+import io.gpunvme.gpu.accel.TestGpu;
+import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.Tag;
+
+/** {@link UserKernel} compiled at run time for the GPU of this machine. */
+@Tag("gpu")
+class KernelStorageGpuTest extends KernelStorageContract {
+  private static final int BLOCK = 64;
+
+  private CudaFunction copy;
+  private CudaStream stream;
+
+  @Override
+  Accelerator openAccelerator() {
+    GpuAccelerator gpu = TestGpu.open();
+    try {
+      // Everything is loaded before a kernel runs that others wait for; the accelerator frees it.
+      copy = GpuModule.compile(gpu, "user.cu", UserKernel.SOURCE).function("copy_blocks");
+    } catch (CudaNotFoundException e) {
+      gpu.close();
+      Assumptions.abort(e.getMessage());
+    }
+    stream = gpu.context().stream();
+    return gpu;
+  }
+
+  @Override
+  int threads() {
+    return 256;
+  }
+
+  @Override
+  RunningKernel start(
+      Accelerator on, long storage, long results, int threads, int rounds, int span) {
+    stream.launch(
+        copy,
+        LaunchShape.of(Math.ceilDiv(threads, BLOCK), BLOCK),
+        new KernelArguments()
+            .addLong(storage)
+            .addLong(results)
+            .addInt(threads)
+            .addInt(rounds)
+            .addInt(span));
+    return stream::isIdle;
+  }
+}

@@ -1,0 +1,116 @@
+package io.gpunvme.gpu.queue;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.gpunvme.nvme.NvmeTimeoutException;
+import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.sim.SimConfig;
+import io.gpunvme.sim.SimulatedController;
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(300)
+class KernelWaitTest {
+  private static final long GRACE = TimeUnit.MILLISECONDS.toNanos(20);
+
+  private final SimulatedController device =
+      SimulatedController.create(SimConfig.builder().workers(1).build());
+  private final NvmeController controller =
+      NvmeController.open(device, ControllerOptions.defaults());
+  private final FakeGpu gpu = new FakeGpu();
+  private final DeviceQueues queues =
+      new DeviceQueues(controller, gpu, DeviceQueueOptions.exclusive(Placement.HOST, 1, 4));
+  private final KernelWait wait = new KernelWait(List.of(queues), GRACE);
+
+  @AfterEach
+  void close() {
+    queues.close();
+    controller.close();
+    gpu.close();
+  }
+
+  /** The word that a kernel looks at. */
+  private boolean stopped() {
+    long struct = queues.deviceAddress() + DeviceLayout.Queue.STOP;
+    long word = DeviceLayout.getLong(at(struct, 8), 0);
+    return DeviceLayout.getInt(at(word, 4), 0) != 0;
+  }
+
+  private static MemorySegment at(long address, long bytes) {
+    return MemorySegment.ofAddress(address).reinterpret(bytes);
+  }
+
+  /** Memory that is freed when a kernel is over would be waited for, for ever. */
+  @Test
+  void aKernelThatHangsIsNotOverForTheAccelerator() {
+    KernelStorageOptions options = KernelStorageOptions.in(Placement.HOST).with(1, 32);
+    try (KernelStorage storage = KernelStorage.over(List.of(controller), gpu, options)) {
+      assertThat(storage.await(() -> true, Duration.ofSeconds(1))).isTrue();
+      assertThat(gpu.kernels()).isZero();
+      assertThatThrownBy(() -> storage.await(() -> false, Duration.ZERO))
+          .isInstanceOf(NvmeTimeoutException.class);
+      assertThat(gpu.kernels()).isEqualTo(1);
+    }
+  }
+
+  @Test
+  void aKernelThatStopsWhenToldIsNotHung() {
+    wait.await(this::stopped, () -> true);
+    assertThat(wait.hung()).isFalse();
+    assertThat(stopped()).as("taken back").isFalse();
+  }
+
+  @Test
+  void aKernelOnALostQueueIsToldToStop() {
+    controller.reset();
+    wait.await(this::stopped, () -> false);
+    assertThat(wait.hung()).isFalse();
+  }
+
+  @Test
+  void aKernelOnAControllerThatIsGoneIsToldToStop() {
+    device.faults().add("gone on register");
+    wait.await(this::stopped, () -> false);
+    assertThat(wait.hung()).isFalse();
+  }
+
+  @Test
+  void aKernelThatDoesNotStopIsGivenUp() {
+    assertThatThrownBy(() -> wait.await(() -> false, () -> true))
+        .isInstanceOf(NvmeTimeoutException.class)
+        .hasMessageContaining("20 ms after it was told to stop");
+    assertThat(wait.hung()).isTrue();
+  }
+
+  @Test
+  void whoeverFailsToSayWhetherToStopHearsOfItWhenTheKernelIsOver() {
+    assertThatThrownBy(
+            () ->
+                wait.await(
+                    this::stopped,
+                    () -> {
+                      throw new IllegalStateException("a listener");
+                    }))
+        .hasMessage("a listener");
+    assertThat(wait.hung()).isFalse();
+    assertThat(stopped()).as("taken back").isFalse();
+  }
+
+  /** A word that another thread has set is taken back, too. */
+  @Test
+  void stoppingIsTakenBackWhoeverAskedForIt() {
+    queues.stop(true);
+    assertThat(stopped()).isTrue();
+    wait.await(this::stopped, () -> false);
+    assertThat(stopped()).isFalse();
+    queues.stop(false);
+    assertThat(stopped()).isFalse();
+  }
+}

@@ -1,0 +1,60 @@
+package io.gpunvme.gpu.queue;
+
+/** A kernel as users write them: every thread reads, checks and writes blocks of its own choice. */
+final class UserKernel {
+  /**
+   * Thread t of n: for each round, reads range (t * 37 + round * 101) mod ranges, {@code span}
+   * blocks each, of SSD (t mod namespaces) into its own place of buffer 0, compares the first word
+   * of each block with what is expected, and writes the range to the same place of the upper half
+   * of the namespace.
+   */
+  static final String SOURCE =
+      """
+      #include "gpunvme/gpunvme.cuh"
+      using namespace gpunvme;
+
+      struct Result {
+        u32 reads;
+        u32 wrong;
+        Status last;
+        u32 reserved;
+      };
+
+      extern "C" __global__ void copy_blocks(const Storage* storage, Result* results, u32 threads, u32 rounds,
+                                             u32 span) {
+        u32 thread = blockIdx.x * blockDim.x + threadIdx.x;
+        if (thread >= threads) {
+          return;
+        }
+        u32 ssd = thread % storage->namespace_count;
+        const Namespace& ns = storage->namespaces[ssd];
+        const Buffer& buffer = storage->buffer(0, ssd);
+        SharedQueue queue = storage->queue(ns, thread);
+        u64 offset = static_cast<u64>(thread) * span << ns.block_shift;
+        u64 half = ns.blocks / 2;
+        Result r = {0, 0, status::kSuccess, 0};
+        for (u32 round = 0; round < rounds; round++) {
+          u64 block = (thread * 37ull + round * 101ull) % (half / span) * span;
+          Status s = read(ns, queue, block, span, buffer, offset);
+          if (!failed(s)) {
+            for (u32 i = 0; i < span; i++) {
+              const char* at = static_cast<char*>(buffer.memory) + offset + (static_cast<u64>(i) << ns.block_shift);
+              r.wrong += *reinterpret_cast<const volatile u32*>(at) != (block + i) * 3 + ssd;
+            }
+            s = write(ns, queue, half + block, span, buffer, offset);
+          }
+          if (failed(s)) {
+            r.last = s;
+            break;
+          }
+          r.reads++;
+        }
+        results[thread] = r;
+      }
+      """;
+
+  /** Bytes of a {@code Result}. */
+  static final long RESULT_BYTES = 16;
+
+  private UserKernel() {}
+}

@@ -1,0 +1,150 @@
+package io.gpunvme.models;
+
+import io.gpunvme.base.InvalidRequestException;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What is to be loaded, and with how much memory. Immutable.
+ *
+ * @param names only these tensors; null: all
+ * @param pattern only tensors in whose names it is found; null: all
+ * @param order in which they are loaded
+ * @param slices parts of single tensors, by name
+ * @param rank which part of tensor parallelism, 0..{@code ranks - 1}
+ * @param ranks how many parts; 1: no tensor parallelism
+ * @param rules what is divided among ranks
+ * @param memory how the tensors' memory is allocated
+ * @param maxGpuBytes most memory of the accelerator for tensors and ring together; 0: no limit
+ * @param ringBytes memory of the accelerator through which go tensors whose parts are picked there
+ * @param retries how often a read that failed is tried again, 0..100
+ */
+public record LoadRequest(
+    @Nullable List<String> names,
+    @Nullable Pattern pattern,
+    Order order,
+    Map<String, TensorSlice> slices,
+    int rank,
+    int ranks,
+    ShardRules rules,
+    Memory memory,
+    long maxGpuBytes,
+    long ringBytes,
+    int retries) {
+  /** The order of tensors. */
+  public enum Order {
+    /** As they lie in the files: the fastest. */
+    FILE,
+    /** By name, numbers in it as numbers: layer 2 before layer 10. */
+    LAYERS,
+    /** As the names were given. */
+    GIVEN
+  }
+
+  /** How memory is allocated. */
+  public enum Memory {
+    /** Many tensors share an allocation, which is freed with the last of them. */
+    TOGETHER,
+    /** Each tensor has an allocation of its own. */
+    EACH
+  }
+
+  private static final long DEFAULT_RING = 128 << 20;
+  private static final long LEAST_RING = 1 << 20;
+  private static final int DEFAULT_RETRIES = 2;
+  private static final int MOST_RETRIES = 100;
+
+  /**
+   * Checks and copies.
+   *
+   * @throws InvalidRequestException if a number is out of range, or names are ordered as given that
+   *     were not given
+   */
+  public LoadRequest {
+    names = names == null ? null : List.copyOf(names);
+    slices = Map.copyOf(slices);
+    if (ranks < 1 || rank < 0 || rank >= ranks) {
+      throw new InvalidRequestException("rank " + rank + " of " + ranks + " is none");
+    }
+    if (order == Order.GIVEN && names == null) {
+      throw new InvalidRequestException("the order of names that were not given");
+    }
+    if (maxGpuBytes < 0 || ringBytes < LEAST_RING) {
+      throw new InvalidRequestException(
+          "memory of %d bytes, ring of %d: the ring has at least 1 MiB"
+              .formatted(maxGpuBytes, ringBytes));
+    }
+    if (retries < 0 || retries > MOST_RETRIES) {
+      throw new InvalidRequestException("retries " + retries + " is outside 0.." + MOST_RETRIES);
+    }
+  }
+
+  /** Everything, in the files' order. */
+  public static LoadRequest all() {
+    return new LoadRequest(
+        null,
+        null,
+        Order.FILE,
+        Map.of(),
+        0,
+        1,
+        ShardRules.rows(),
+        Memory.TOGETHER,
+        0,
+        DEFAULT_RING,
+        DEFAULT_RETRIES);
+  }
+
+  /** Only these tensors. */
+  public LoadRequest names(List<String> some) {
+    return new LoadRequest(
+        some, pattern, order, slices, rank, ranks, rules, memory, maxGpuBytes, ringBytes, retries);
+  }
+
+  /** Only tensors in whose names this is found. */
+  public LoadRequest matching(Pattern some) {
+    return new LoadRequest(
+        names, some, order, slices, rank, ranks, rules, memory, maxGpuBytes, ringBytes, retries);
+  }
+
+  /** In another order. */
+  public LoadRequest order(Order other) {
+    return new LoadRequest(
+        names, pattern, other, slices, rank, ranks, rules, memory, maxGpuBytes, ringBytes, retries);
+  }
+
+  /** Of a tensor, only a part. */
+  public LoadRequest slice(String tensor, TensorSlice slice) {
+    Map<String, TensorSlice> more = new LinkedHashMap<>(slices);
+    more.put(tensor, slice);
+    return new LoadRequest(
+        names, pattern, order, more, rank, ranks, rules, memory, maxGpuBytes, ringBytes, retries);
+  }
+
+  /** Only what a rank of tensor parallelism needs. */
+  public LoadRequest rank(int number, int of, ShardRules by) {
+    return new LoadRequest(
+        names, pattern, order, slices, number, of, by, memory, maxGpuBytes, ringBytes, retries);
+  }
+
+  /** With memory allocated otherwise. */
+  public LoadRequest memory(Memory other) {
+    return new LoadRequest(
+        names, pattern, order, slices, rank, ranks, rules, other, maxGpuBytes, ringBytes, retries);
+  }
+
+  /** With at most so much memory of the accelerator, and such a ring. */
+  public LoadRequest within(long gpuBytes, long ring) {
+    return new LoadRequest(
+        names, pattern, order, slices, rank, ranks, rules, memory, gpuBytes, ring, retries);
+  }
+
+  /** Repeating failed reads so often. */
+  public LoadRequest retries(int times) {
+    return new LoadRequest(
+        names, pattern, order, slices, rank, ranks, rules, memory, maxGpuBytes, ringBytes, times);
+  }
+}

@@ -1,0 +1,147 @@
+package io.gpunvme.models;
+
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.models.format.TensorInfo;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.regex.Pattern;
+import java.util.regex.PatternSyntaxException;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Which tensors are divided among the ranks of tensor parallelism, and along which dimension. The
+ * first rule whose pattern is found in a tensor's name counts; a tensor without one is everybody's.
+ */
+public final class ShardRules {
+  /** Instead of a dimension: everybody has all of it. */
+  public static final int WHOLE = -1;
+
+  private static final String WHOLE_NAME = "whole";
+
+  /**
+   * A rule.
+   *
+   * @param names a pattern that is found in the names
+   * @param dimension or {@link #WHOLE}
+   * @param strict whether a tensor that cannot be divided evenly is an error; else everybody has
+   *     all of it
+   */
+  private record Rule(Pattern names, int dimension, boolean strict) {}
+
+  private static final ShardRules ROWS =
+      new ShardRules("rows", List.of(new Rule(Pattern.compile(""), 0, false)));
+
+  /** As the layers of LLaMA-like transformers are usually divided (Megatron-LM, section 3). */
+  private static final ShardRules MEGATRON =
+      new ShardRules(
+          "megatron",
+          List.of(
+              new Rule(
+                  Pattern.compile("(o_proj|down_proj|attn_output|ffn_down)\\.weight$"), 1, true),
+              new Rule(
+                  Pattern.compile(
+                      "(q_proj|k_proj|v_proj|gate_proj|up_proj|attn_[qkv]|ffn_gate|ffn_up)\\."
+                          + "(weight|bias)$|(embed_tokens|lm_head|token_embd)\\.weight$|^output\\.weight$"),
+                  0,
+                  true)));
+
+  private final String name;
+  private final List<Rule> rules;
+
+  private ShardRules(String name, List<Rule> rules) {
+    this.name = name;
+    this.rules = List.copyOf(rules);
+  }
+
+  /** Every tensor along its first dimension where that can be divided evenly. */
+  public static ShardRules rows() {
+    return ROWS;
+  }
+
+  /**
+   * Column-parallel projections along dimension 0, row-parallel ones along dimension 1, by the
+   * names that LLaMA-like models have in safetensors and GGUF.
+   */
+  public static ShardRules megatron() {
+    return MEGATRON;
+  }
+
+  /**
+   * Reads rules: {@code rows}, {@code megatron}, or {@code PATTERN=DIMENSION} and {@code
+   * PATTERN=whole}, the first that fits counts.
+   *
+   * @throws InvalidRequestException if a rule is none of these
+   */
+  public static ShardRules parse(List<String> texts) {
+    if (texts.size() == 1 && texts.getFirst().equals(ROWS.name)) {
+      return ROWS;
+    }
+    if (texts.size() == 1 && texts.getFirst().equals(MEGATRON.name)) {
+      return MEGATRON;
+    }
+    List<Rule> rules = new ArrayList<>();
+    for (String text : texts) {
+      int equals = text.lastIndexOf('=');
+      if (equals < 0) {
+        throw new InvalidRequestException(
+            "'%s' is no rule: rows, megatron, PATTERN=DIMENSION or PATTERN=whole".formatted(text));
+      }
+      rules.add(rule(text.substring(0, equals), text.substring(equals + 1)));
+    }
+    return new ShardRules(String.join(" ", texts), rules);
+  }
+
+  private static Rule rule(String pattern, String dimension) {
+    try {
+      int d = dimension.equals(WHOLE_NAME) ? WHOLE : Integer.parseInt(dimension);
+      if (d < WHOLE) {
+        throw new InvalidRequestException("dimension " + dimension + " is negative");
+      }
+      return new Rule(Pattern.compile(pattern), d, true);
+    } catch (NumberFormatException e) {
+      throw new InvalidRequestException("'" + dimension + "' is no dimension, and not 'whole'");
+    } catch (PatternSyntaxException e) {
+      throw new InvalidRequestException("'" + pattern + "' is no pattern: " + e.getDescription());
+    }
+  }
+
+  /**
+   * A rank's part of a tensor.
+   *
+   * @return null: all of it
+   * @throws InvalidRequestException if a rule wants it divided, and that is not possible evenly
+   */
+  @Nullable TensorSlice slice(TensorInfo tensor, int rank, int ranks) {
+    for (Rule rule : rules) {
+      if (rule.names.matcher(tensor.name()).find()) {
+        return slice(rule, tensor, rank, ranks);
+      }
+    }
+    return null;
+  }
+
+  private static @Nullable TensorSlice slice(Rule rule, TensorInfo tensor, int rank, int ranks) {
+    int d = rule.dimension;
+    if (d == WHOLE) {
+      return null;
+    }
+    long length = d < tensor.rank() ? tensor.dimension(d) : 0;
+    boolean last = d == tensor.rank() - 1;
+    long unit = last ? (long) ranks * tensor.type().blockElements() : ranks;
+    if (length == 0 || length % unit != 0) {
+      if (rule.strict) {
+        throw new InvalidRequestException(
+            "tensor '%s' cannot be divided into %d parts along dimension %d: %s"
+                .formatted(tensor.name(), ranks, d, tensor));
+      }
+      return null;
+    }
+    long each = length / ranks;
+    return new TensorSlice(d, rank * each, (rank + 1) * each);
+  }
+
+  @Override
+  public String toString() {
+    return name;
+  }
+}

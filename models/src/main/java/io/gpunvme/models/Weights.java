@@ -1,0 +1,295 @@
+package io.gpunvme.models;
+
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.models.format.MetaValue;
+import io.gpunvme.models.format.ModelFiles;
+import io.gpunvme.models.format.ModelFiles.ModelFile;
+import io.gpunvme.models.format.ModelFiles.Placed;
+import io.gpunvme.models.format.TensorInfo;
+import io.gpunvme.models.tensor.TensorKernels;
+import io.gpunvme.storage.GpuStorage;
+import io.gpunvme.storage.StorageAddress;
+import io.gpunvme.storage.StorageOptions;
+import io.gpunvme.storage.Volume;
+import io.gpunvme.storage.fs.FileAddress;
+import io.gpunvme.storage.fs.FileExtent;
+import io.gpunvme.storage.fs.FileNode;
+import io.gpunvme.storage.plan.Ranges;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.SequencedMap;
+import java.util.TreeMap;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A model's weights: what tensors there are, and loading them into an accelerator's memory. Safe
+ * for all threads. Loaded tensors outlive it.
+ */
+public final class Weights implements AutoCloseable {
+  private final WeightSource source;
+  private final Accelerator accelerator;
+
+  Weights(WeightSource source, Accelerator accelerator) {
+    this.source = source;
+    this.accelerator = accelerator;
+  }
+
+  /**
+   * Opens a model by a file of it (safetensors, an index of shards, GGUF, a part of a split one) or
+   * by the folder that has one model.
+   *
+   * @param address a file or folder of the running system, as {@link StorageAddress} reads it, or
+   *     one in a file system on a device: {@code vfio:0000:01:00.0#1:/models/llama}; or a device,
+   *     partition, set or image that has a raw model ({@link RawModelWriter})
+   * @throws io.gpunvme.models.format.FormatException if it cannot be used
+   * @throws io.gpunvme.storage.path.StorageException if it cannot be read, or not by that path
+   */
+  public static Weights open(StorageAddress address, Accelerator accelerator) {
+    return open(address, accelerator, StorageOptions.defaults());
+  }
+
+  /** The same with options for the storage. */
+  public static Weights open(
+      StorageAddress address, Accelerator accelerator, StorageOptions options) {
+    FileAddress inside = address.inside();
+    Path file = address.file();
+    if (inside != null) {
+      return onDevice(inside, accelerator, options);
+    }
+    if (file == null || RawWeights.isThere(file)) {
+      return new Weights(
+          RawWeights.open(GpuStorage.open(address, accelerator, options)), accelerator);
+    }
+    return inFolder(address, file, accelerator, options);
+  }
+
+  private static Weights inFolder(
+      StorageAddress address, Path model, Accelerator accelerator, StorageOptions options) {
+    Path parent = model.toAbsolutePath().getParent();
+    Path folder = parent == null || Files.isDirectory(model) ? model : parent;
+    Function<ModelFile, GpuStorage> open =
+        f -> GpuStorage.open(address.at(folder.resolve(f.name())), accelerator, options);
+    return new Weights(
+        new FileWeights(model.toString(), ModelFiles.open(model), open, () -> {}), accelerator);
+  }
+
+  private static Weights onDevice(
+      FileAddress address, Accelerator accelerator, StorageOptions options) {
+    Volume volume = Volume.open(address, accelerator, options, false);
+    try {
+      boolean isFolder = volume.find(address.path()).kind() == FileNode.Kind.FOLDER;
+      int slash = address.path().lastIndexOf('/');
+      VolumeFolder folder =
+          new VolumeFolder(
+              volume, isFolder ? address.path() : address.path().substring(0, Math.max(1, slash)));
+      String name = isFolder ? ModelFiles.find(folder) : address.path().substring(slash + 1);
+      return new Weights(
+          new FileWeights(
+              address.toString(),
+              ModelFiles.open(folder, name),
+              f -> volume.file(folder.child(f.name())),
+              volume::close),
+          accelerator);
+    } catch (RuntimeException e) {
+      volume.close();
+      throw e;
+    }
+  }
+
+  /**
+   * Opens a model whose files lie at known places of a device that is open.
+   *
+   * @param device stays the caller's, who closes it after this
+   * @param folder its name in messages
+   * @param files where the bytes of each are, by name, from the first one without gaps
+   * @throws io.gpunvme.models.format.FormatException if they are no model, or several
+   * @throws io.gpunvme.storage.path.StorageException if reading fails
+   */
+  public static Weights over(
+      GpuStorage device, String folder, Map<String, List<FileExtent>> files) {
+    ExtentFolder all = new ExtentFolder(device, folder, files);
+    ModelFiles model = ModelFiles.open(all, ModelFiles.find(all));
+    return new Weights(
+        new FileWeights(folder, model, f -> all.storage(f.name()), () -> {}), device.accelerator());
+  }
+
+  /** Its name in messages. */
+  public String name() {
+    return source.name();
+  }
+
+  /** What it is, e.g. {@code safetensors, 4 files}. */
+  public String format() {
+    return source.format();
+  }
+
+  /** The tensors by name, in the order in which they lie in the files. */
+  public SequencedMap<String, TensorInfo> tensors() {
+    SequencedMap<String, TensorInfo> all = new LinkedHashMap<>();
+    source.tensors().forEach((name, placed) -> all.put(name, placed.tensor()));
+    return all;
+  }
+
+  /** Names of the files. */
+  public List<String> files() {
+    return source.files();
+  }
+
+  /**
+   * The file that a tensor is in.
+   *
+   * @throws io.gpunvme.base.InvalidRequestException if there is no such tensor
+   */
+  public String file(String tensor) {
+    Placed placed = source.tensors().get(tensor);
+    if (placed == null) {
+      throw new InvalidRequestException("there is no tensor '" + tensor + "'");
+    }
+    return source.files().get(placed.file());
+  }
+
+  /** What the model says of itself. */
+  public Map<String, MetaValue> metadata() {
+    return source.metadata();
+  }
+
+  /** Bytes of all tensors. */
+  public long bytes() {
+    return source.tensors().values().stream().mapToLong(p -> p.tensor().bytes()).sum();
+  }
+
+  /**
+   * Plans a load, and reads nothing.
+   *
+   * @throws io.gpunvme.base.InvalidRequestException if the request does not fit the model
+   * @throws io.gpunvme.storage.path.StorageException if it needs more memory than it allows
+   */
+  public LoadPlan plan(LoadRequest request) {
+    return LoadPlan.of(request, source.tensors());
+  }
+
+  /**
+   * A load that has not begun; see {@link Load#run}.
+   *
+   * @param manifest what the tensors are compared with; null: nothing
+   */
+  public Load prepare(LoadRequest request, @Nullable Manifest manifest) {
+    return new Load(source, accelerator, plan(request), manifest);
+  }
+
+  /** Loads; what fails leaves nothing behind. */
+  public LoadedWeights load(LoadRequest request) {
+    try (Load load = prepare(request, null)) {
+      return load.run(LoadListener.NONE);
+    }
+  }
+
+  /**
+   * Bytes of a tensor or of a part of it.
+   *
+   * @throws InvalidRequestException if there is no such tensor, or the slice does not fit it
+   */
+  public long bytes(String tensor, @Nullable TensorSlice slice) {
+    return part(tensor, slice).bytes();
+  }
+
+  private Part part(String tensor, @Nullable TensorSlice slice) {
+    Placed placed = source.tensors().get(tensor);
+    if (placed == null) {
+      throw new InvalidRequestException(
+          "%s has no tensor '%s'; inspect shows those that it has".formatted(name(), tensor));
+    }
+    return Part.of(placed, slice);
+  }
+
+  /**
+   * Reads tensors, or parts of them, to memory of the caller, file by file.
+   *
+   * @throws InvalidRequestException if there is no such tensor, a slice does not fit, or something
+   *     leaves its buffer; nothing is read then
+   * @throws io.gpunvme.storage.path.StorageException if reading fails; some of it may have been
+   *     read
+   */
+  public void read(List<TensorTarget> targets) {
+    Map<Integer, FileReads> files = new TreeMap<>();
+    for (TensorTarget t : targets) {
+      Part part = part(t.tensor(), t.slice());
+      if (t.offset() < 0 || part.bytes() > t.buffer().size() - t.offset()) {
+        throw new InvalidRequestException(
+            "%d bytes of tensor '%s' at %d leave a buffer of %d bytes"
+                .formatted(part.bytes(), t.tensor(), t.offset(), t.buffer().size()));
+      }
+      files.computeIfAbsent(part.file(), _ -> new FileReads()).add(part, t);
+    }
+    files.forEach((file, reads) -> reads.carryOut(source.storage(file)));
+  }
+
+  /** What is read from one file. */
+  private static final class FileReads {
+    private final Ranges.Builder ranges = Ranges.builder();
+    private final List<DeviceBuffer> buffers = new ArrayList<>();
+    private boolean any;
+
+    void add(Part part, TensorTarget target) {
+      if (buffers.isEmpty() || buffers.getLast() != target.buffer()) {
+        buffers.add(target.buffer());
+      }
+      for (long row = 0; row < part.rows() && part.width() > 0; row++) {
+        long from = part.offset() + row * part.pitch();
+        long to = target.offset() + row * part.width();
+        ranges.join(from, part.width(), buffers.size() - 1, to);
+        any = true;
+      }
+    }
+
+    void carryOut(GpuStorage storage) {
+      if (any) {
+        storage.read(ranges.build(), buffers);
+      }
+    }
+  }
+
+  /** Checksums of all tensors, which are read for it. */
+  public Manifest manifest(LoadListener listener) {
+    Map<String, Manifest.Entry> entries = new LinkedHashMap<>();
+    try (TensorKernels kernels = TensorKernels.open(accelerator)) {
+      for (String name : source.tensors().keySet()) {
+        try (Load load = prepare(LoadRequest.all().names(List.of(name)), null);
+            LoadedWeights one = load.run(listener)) {
+          LoadedTensor t = one.tensor(name);
+          int crc = kernels.crc32c(t.buffer(), t.offset(), t.bytes());
+          entries.put(name, new Manifest.Entry(t.bytes(), crc));
+        }
+      }
+    }
+    return new Manifest(entries);
+  }
+
+  /** Checksums that are stored with the tensors: raw models have them. */
+  public Optional<Manifest> storedManifest() {
+    return source.storedManifest();
+  }
+
+  /** What the tensors are loaded into the memory of. */
+  public Accelerator accelerator() {
+    return accelerator;
+  }
+
+  WeightSource source() {
+    return source;
+  }
+
+  /** Closes the files. Loaded tensors stay. */
+  @Override
+  public void close() {
+    source.close();
+  }
+}

@@ -1,0 +1,22 @@
+package io.gpunvme.models.format;
+
+import io.gpunvme.storage.fs.BlockReader;
+import java.util.List;
+import java.util.Optional;
+
+/** Where the files of a model lie side by side: a folder, mounted or read by ourselves. */
+public interface ModelFolder {
+  /** Its name in messages. */
+  String name();
+
+  /** Names of the files in it, in any order. */
+  List<String> files();
+
+  /**
+   * Opens a file in it.
+   *
+   * @param name plain, without slashes
+   * @return empty if there is none; the caller closes it
+   */
+  Optional<BlockReader> open(String name);
+}

@@ -1,0 +1,466 @@
+package io.gpunvme.sim;
+
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.ffi.SharedMemory;
+import io.gpunvme.nvme.memory.BusRange;
+import io.gpunvme.nvme.memory.RemoteMemory;
+import io.gpunvme.nvme.pci.Bar;
+import io.gpunvme.nvme.pci.ConfigSpace;
+import io.gpunvme.nvme.pci.PciFunction;
+import io.gpunvme.sim.media.RamMedia;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.util.Optional;
+import java.util.function.LongSupplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * An NVMe controller in this process, stricter than hardware: registers, queues, commands and
+ * namespaces behind the interface of a PCI function.
+ *
+ * <p>Its worker threads poll the doorbells, which are plain memory; registers are method calls of
+ * the host's threads. It reaches only memory that was mapped for it, and only as a bus master. Safe
+ * for all threads.
+ *
+ * <p>Locks, in the order in which they are taken: the register file's monitor; the workers' locks,
+ * ascending; the monitors of configuration space, interrupts, events, bus and faults, of which each
+ * is held for a few instructions.
+ */
+public final class SimulatedController implements PciFunction {
+  private final SimConfig config;
+  private final LongSupplier clock;
+  private final String name;
+  private final ControllerStatus status = new ControllerStatus();
+  private final FaultPlan faults;
+  private final DmaSpace dma;
+  private final SimStats stats;
+  private final DataPointer dataPointer;
+  private final ControllerEvents events;
+  private final DoorbellErrors doorbellErrors;
+  private final MsixTable msix;
+  private final Interrupts interrupts;
+  private final DoorbellArray doorbells;
+  private final @Nullable Cmb cmb;
+  private final RegisterFile registers;
+  private final @Nullable Bar[] bars = new Bar[6];
+  private final SimConfigSpace configSpace;
+  private final QueueAdmin queues;
+  private final Namespaces namespaces;
+  private final FeatureStore features;
+  private final ControllerLogs logs;
+  private final AdminCommands adminCommands;
+  private final IoCommands ioCommands;
+  private final Housekeeper housekeeper;
+  private final Worker[] workers;
+  private final IdleWatch idleWatch;
+
+  /**
+   * Creates a controller in power-on state and starts its workers.
+   *
+   * @throws InvalidRequestException if a backing file does not fit its namespace
+   * @throws io.gpunvme.ffi.PosixException if the system refuses memory
+   */
+  public static SimulatedController create(SimConfig config) {
+    return create(config, System::nanoTime);
+  }
+
+  /** With another clock, for tests that step through time. */
+  static SimulatedController create(SimConfig config, LongSupplier clock) {
+    SimulatedController controller = new SimulatedController(config, clock);
+    if (config.workers() > 0) {
+      for (Worker w : controller.workers) {
+        w.start();
+      }
+    }
+    return controller;
+  }
+
+  private SimulatedController(SimConfig config, LongSupplier clock) {
+    this.config = config;
+    this.clock = clock;
+    name = "sim:" + config.serial();
+    namespaces = new Namespaces(config);
+    int pairs = config.ioQueues() + 1;
+    int threads = Math.max(1, config.workers());
+    faults = new FaultPlan(config.faults(), config.seed());
+    dma = new DmaSpace(config.addressBits(), config.seed(), this::quiesce);
+    stats = new SimStats(threads, pairs, dma);
+    dataPointer = new DataPointer(dma, config.sgl());
+    events = new ControllerEvents(config.aerl());
+    doorbellErrors = new DoorbellErrors(events);
+    msix = new MsixTable(config.vectors());
+    interrupts = new Interrupts(msix);
+    doorbells = new DoorbellArray(pairs, config.dstrd());
+    cmb = config.cmbBytes() == 0 ? null : new Cmb(dma, config.cmbBytes());
+    registers = new RegisterFile(this, new Transitions(this), cmb);
+    bars[0] = new SimBar(this, new RegisterBar(this, registers, doorbells));
+    bars[Cmb.BAR] = cmb == null ? null : new SimBar(this, cmb);
+    bars[MsixTable.BAR] = new SimBar(this, msix);
+    configSpace = new SimConfigSpace(this, bars, msix);
+    queues = new QueueAdmin(this, doorbells);
+    features = new FeatureStore(config);
+    logs = new ControllerLogs(this);
+    adminCommands = new AdminCommands(this);
+    ioCommands = new IoCommands(this);
+    housekeeper = new Housekeeper(this);
+    workers = new Worker[threads];
+    idleWatch = new IdleWatch(workers);
+    for (int i = 0; i < threads; i++) {
+      workers[i] = new Worker(this, i);
+    }
+  }
+
+  // ---- the PCI function
+
+  @Override
+  public String name() {
+    return name;
+  }
+
+  @Override
+  public Bar bar(int index) {
+    Bar bar = index < 0 || index >= bars.length ? null : bars[index];
+    if (bar == null) {
+      throw new InvalidRequestException(name + " has no BAR " + index);
+    }
+    return bar;
+  }
+
+  @Override
+  public ConfigSpace config() {
+    return configSpace;
+  }
+
+  @Override
+  public int addressBits() {
+    return config.addressBits();
+  }
+
+  @Override
+  public boolean polled() {
+    return true;
+  }
+
+  @Override
+  public BusRange map(MemorySegment memory) {
+    return dma.map(memory);
+  }
+
+  /**
+   * Maps remote memory, e.g. a GPU's, in which queues, lists and data may lie. The controller's
+   * workers reach it through ports of their own, which they open when they first need them.
+   *
+   * <p>A queue must lie in one mapped range as long as it exists. Shadow doorbells may not lie
+   * here: the controller would have to copy them again and again to see them change. Copies that
+   * fail end their command with Data Transfer Error, or make the controller fatal if it was a
+   * queue; {@link #remoteFailure} is why.
+   *
+   * @return the range; closing it waits for copies under way
+   */
+  @Override
+  public BusRange map(RemoteMemory memory) {
+    return dma.map(memory);
+  }
+
+  /**
+   * Function level reset. What the host mapped stays mapped; the Command register, and with it bus
+   * mastering, is as after power-on. Brings a device back that a fault made vanish.
+   */
+  @Override
+  public void reset() {
+    if (!status.isClosed()) {
+      registers.resetAll();
+      msix.reset();
+      configSpace.reset();
+      interrupts.sink().reset();
+    }
+  }
+
+  /** Stops the workers, forgets what is in flight, writes back and closes the namespaces. */
+  @Override
+  public void close() {
+    if (!status.close()) {
+      return;
+    }
+    for (Worker w : workers) {
+      w.stop();
+    }
+    // A register write under way ends first; later ones find the controller closed.
+    synchronized (registers) {
+      lockWorkers();
+      try {
+        queues.deleteAll();
+        for (Worker w : workers) {
+          w.close();
+        }
+        dma.close();
+      } finally {
+        unlockWorkers();
+      }
+      release();
+    }
+  }
+
+  private void release() {
+    try {
+      namespaces.close();
+    } catch (IOException e) {
+      throw new InvalidRequestException(name + ": closing a namespace failed: " + e.getMessage());
+    } finally {
+      doorbells.close();
+      if (cmb != null) {
+        cmb.close();
+      }
+    }
+  }
+
+  // ---- beyond the PCI function
+
+  /**
+   * Maps memory at a bus address of the host's choice.
+   *
+   * @param address a multiple of 4096, as the memory's size and own address
+   * @throws io.gpunvme.nvme.DmaMappingException if something is mapped there, or the address is too
+   *     large for {@link #addressBits}
+   * @return undoes it; when that returns, nothing touches the memory any more
+   */
+  public Runnable mapAt(long address, MemorySegment memory, DmaAccess access) {
+    return dma.mapAt(new DmaRegion(address, memory, access));
+  }
+
+  /** As above, for {@link #map(RemoteMemory) remote memory}. */
+  public Runnable mapAt(long address, RemoteMemory memory, DmaAccess access) {
+    memory.prepare();
+    return dma.mapAt(new DmaRegion(address, memory, access));
+  }
+
+  /**
+   * The part of BAR 0 that is memory, for another process: the doorbells, at their offset in the
+   * BAR. Until {@link #startOver}. Only {@code serve} calls it.
+   */
+  @SuppressWarnings("exports")
+  public SharedMemory doorbellMemory() {
+    return doorbells.shared();
+  }
+
+  /**
+   * For another host: {@link #reset}, and the doorbells are other memory than before. Whoever still
+   * has the old memory mapped reaches nothing any more.
+   */
+  public void startOver() {
+    reset();
+    synchronized (registers) {
+      lockWorkers();
+      try {
+        if (!status.isClosed()) {
+          doorbells.renew();
+        }
+      } finally {
+        unlockWorkers();
+      }
+    }
+  }
+
+  /** What it was created from. */
+  public SimConfig simConfig() {
+    return config;
+  }
+
+  /** The fault rules in force; may be changed at any time. */
+  public FaultPlan faults() {
+    return faults;
+  }
+
+  /** What it has done so far. */
+  public SimStats stats() {
+    return stats;
+  }
+
+  /** Where interrupts go from now on. */
+  public void interruptSink(InterruptSink sink) {
+    interrupts.sink(sink);
+  }
+
+  /**
+   * How the workers sleep when they are quiet; null: as long as a timer lets them. Returns when
+   * they do not use the last one any more.
+   */
+  public void sharedSleep(@Nullable SharedSleep sleep) {
+    idleWatch.bed(sleep);
+  }
+
+  /** Ends the workers' sleep, if they sleep until somebody wakes them. */
+  public void wake() {
+    idleWatch.wake();
+  }
+
+  /**
+   * Masks or unmasks a vector of MSI-X for a host that keeps the table itself; unlike a write to
+   * the table also while memory space is off.
+   *
+   * @param vector below {@link SimConfig#vectors}
+   */
+  public void maskVector(int vector, boolean masked) {
+    msix.mask(vector, masked);
+  }
+
+  /** Why CSTS.CFS is 1, in words; null if it is 0. */
+  public @Nullable String fatalReason() {
+    return status.fatalReason();
+  }
+
+  /** The first bug of this controller that showed; null if none did. */
+  public @Nullable Throwable internalError() {
+    return status.internalError();
+  }
+
+  /** The first failure of remote memory; null if there was none. */
+  public @Nullable RuntimeException remoteFailure() {
+    return status.remoteFailure();
+  }
+
+  /**
+   * The bytes of a namespace that lives in memory, so that they can be pinned for a device that
+   * copies from and to them. From now on its pages stay where they are. Valid until {@link #close}.
+   *
+   * @return empty if there is no such namespace, or it does not live in memory
+   */
+  public Optional<MemorySegment> mediaMemory(int nsid) {
+    SimNamespace ns = namespaces.allocated(nsid);
+    if (ns != null && ns.media() instanceof RamMedia ram) {
+      ram.keepPages();
+      return Optional.of(ram.view(0, ram.size()));
+    }
+    return Optional.empty();
+  }
+
+  /**
+   * Does on the caller's thread what the workers do: serves every queue once. With {@link
+   * SimConfig#workers} = 0 this is the only way anything happens.
+   *
+   * @return how many commands moved on
+   */
+  public int poll() {
+    int work = 0;
+    for (Worker w : workers) {
+      work += w.pass();
+    }
+    return work;
+  }
+
+  // ---- services within the package
+
+  long now() {
+    return clock.getAsLong();
+  }
+
+  ControllerStatus status() {
+    return status;
+  }
+
+  DmaSpace dma() {
+    return dma;
+  }
+
+  DataPointer dataPointer() {
+    return dataPointer;
+  }
+
+  ControllerEvents asyncEvents() {
+    return events;
+  }
+
+  DoorbellErrors doorbellErrors() {
+    return doorbellErrors;
+  }
+
+  Interrupts interrupts() {
+    return interrupts;
+  }
+
+  RegisterFile registers() {
+    return registers;
+  }
+
+  QueueAdmin queues() {
+    return queues;
+  }
+
+  Namespaces namespaces() {
+    return namespaces;
+  }
+
+  FeatureStore features() {
+    return features;
+  }
+
+  ControllerLogs logs() {
+    return logs;
+  }
+
+  AdminCommands adminCommands() {
+    return adminCommands;
+  }
+
+  Housekeeper housekeeper() {
+    return housekeeper;
+  }
+
+  IdleWatch idleWatch() {
+    return idleWatch;
+  }
+
+  /** The worker that serves a completion queue; the admin queue's is worker 0. */
+  Worker workerFor(int cqid) {
+    return workers[cqid % workers.length];
+  }
+
+  /** Executes a command on its worker. */
+  int execute(SimCommand c, Worker w) {
+    return c.admin ? adminCommands.execute(c, w) : ioCommands.execute(c, w);
+  }
+
+  /** Ends a command whose data has been copied; the status. */
+  int copied(SimCommand c, Worker w) {
+    return ioCommands.copied(c, w);
+  }
+
+  /** Whether register reads return all ones and writes do nothing. */
+  boolean isSilent() {
+    return status.isUnreachable() || !configSpace.memoryEnabled();
+  }
+
+  /** Applies a fault that was waiting for a register read; true if the device is gone now. */
+  boolean registerFault() {
+    FaultRule fault = faults.onEvent(FaultRule.Trigger.REGISTER);
+    if (fault != null) {
+      status.befall(fault);
+    }
+    return status.isUnreachable();
+  }
+
+  /** Waits for the passes under way; afterwards none runs until {@link #unlockWorkers}. */
+  void lockWorkers() {
+    for (Worker w : workers) {
+      w.lock();
+    }
+  }
+
+  void unlockWorkers() {
+    for (int i = workers.length - 1; i >= 0; i--) {
+      workers[i].unlock();
+    }
+  }
+
+  /** Returns when every pass that was under way has ended, and every copy from and to a region. */
+  private void quiesce(DmaRegion region) {
+    for (Worker w : workers) {
+      w.lock();
+      try {
+        w.mover().release(region);
+      } finally {
+        w.unlock();
+      }
+    }
+  }
+}

@@ -1,0 +1,132 @@
+package io.gpunvme.sim;
+
+import io.gpunvme.nvme.spec.Aqa;
+import io.gpunvme.nvme.spec.Cap;
+import io.gpunvme.nvme.spec.Cc;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Enabling, disabling, shutting down and resetting the controller (Base 2.0, 3.5 to 3.7). Each
+ * holds the locks of all workers, so no command is being executed meanwhile.
+ */
+final class Transitions {
+  private final SimulatedController controller;
+  private final ControllerStatus status;
+  private final FaultPlan faults;
+
+  Transitions(SimulatedController controller) {
+    this.controller = controller;
+    status = controller.status();
+    faults = controller.faults();
+  }
+
+  /** CC.EN went from 0 to 1: checks what the host has set up and creates the admin queues. */
+  void enable(RegisterFile registers) {
+    controller.lockWorkers();
+    try {
+      FaultRule fault = faults.onEvent(FaultRule.Trigger.ENABLE);
+      long now = controller.now();
+      String problem = status.isReady(now) ? "enabled again before CSTS.RDY was 0" : null;
+      if (problem == null) {
+        problem = problemWith(registers);
+      }
+      boolean stuck = problem != null || isStuck(fault);
+      status.enable(now, controller.simConfig().readyNanos(), stuck);
+      if (problem == null) {
+        start(registers);
+      } else {
+        status.fatal(problem);
+      }
+      befall(fault);
+    } finally {
+      controller.unlockWorkers();
+    }
+  }
+
+  private void start(RegisterFile registers) {
+    Cc cc = registers.cc();
+    controller.dataPointer().pageBytes(DmaSpace.PAGE << cc.mps());
+    controller.queues().createAdmin(registers);
+  }
+
+  /** What the host did wrong before it set CC.EN, in words; null if nothing. */
+  private static @Nullable String problemWith(RegisterFile registers) {
+    Cap cap = registers.cap();
+    Cc cc = registers.cc();
+    Aqa aqa = registers.aqa();
+    if (cc.mps() < cap.mpsmin() || cc.mps() > cap.mpsmax()) {
+      return "CC.MPS " + cc.mps() + " is not in CAP's range";
+    }
+    long offset = (DmaSpace.PAGE << cc.mps()) - 1;
+    if (cc.css() != Cc.CSS_NVM) {
+      return "CC.CSS " + cc.css() + " is not supported";
+    }
+    if (cc.ams() != Cc.AMS_ROUND_ROBIN) {
+      return "CC.AMS " + cc.ams() + " is not supported";
+    }
+    if (aqa.asqs() == 0 || aqa.acqs() == 0) {
+      return "AQA has an admin queue of one entry";
+    }
+    if (registers.asq() == 0 || registers.acq() == 0) {
+      return "ASQ or ACQ is 0";
+    }
+    if (((registers.asq() | registers.acq()) & offset) != 0) {
+      return "ASQ or ACQ is not aligned to a memory page";
+    }
+    return null;
+  }
+
+  /** CC.EN went from 1 to 0: forgets queues and commands. AQA, ASQ and ACQ stay. */
+  void disable() {
+    controller.lockWorkers();
+    try {
+      FaultRule fault = faults.onEvent(FaultRule.Trigger.DISABLE);
+      forget();
+      status.disable(controller.now(), controller.simConfig().readyNanos(), isStuck(fault));
+      befall(fault);
+    } finally {
+      controller.unlockWorkers();
+    }
+  }
+
+  /** CC.SHN became non-zero: fetches no more and makes everything written durable. */
+  void shutDown() {
+    controller.lockWorkers();
+    try {
+      FaultRule fault = faults.onEvent(FaultRule.Trigger.SHUTDOWN);
+      controller.namespaces().flush();
+      status.shutdown(controller.now(), controller.simConfig().shutdownNanos());
+      befall(fault);
+    } finally {
+      controller.unlockWorkers();
+    }
+  }
+
+  /** Power-on state. */
+  void reset() {
+    controller.lockWorkers();
+    try {
+      forget();
+      status.reset();
+    } finally {
+      controller.unlockWorkers();
+    }
+  }
+
+  private void forget() {
+    controller.queues().deleteAll();
+    controller.asyncEvents().reset();
+    controller.interrupts().reset();
+    controller.adminCommands().reset();
+  }
+
+  private static boolean isStuck(@Nullable FaultRule fault) {
+    return fault != null && fault.action() == FaultRule.Action.READY_STUCK;
+  }
+
+  private void befall(@Nullable FaultRule fault) {
+    if (fault != null) {
+      status.befall(fault);
+    }
+  }
+}

@@ -1,0 +1,197 @@
+package io.gpunvme.storage;
+
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.transfer.Direction;
+import io.gpunvme.storage.path.PathCall;
+import io.gpunvme.storage.path.Range;
+import io.gpunvme.storage.path.StorageException;
+import io.gpunvme.storage.path.StorageException.Kind;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.Executor;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Transfers that are submitted one by one and carried out together: what has been submitted while
+ * others were under way is the next transfer. Each gets its own outcome. Safe for all threads.
+ *
+ * <p>Those of one batch have no order among them, except that a change between reading and writing
+ * waits for what was submitted before.
+ */
+public final class Batch implements AutoCloseable {
+  private static final int MOST = 1 << 16;
+
+  private final GpuStorage storage;
+  private final Executor threads;
+  private final Deque<Entry> waiting = new ArrayDeque<>();
+  private final BlockingQueue<Outcome> over = new LinkedBlockingQueue<>();
+  private long submitted;
+  private long delivered;
+  private boolean pumping;
+  private boolean cancelled;
+  private @Nullable PathCall current;
+
+  Batch(GpuStorage storage, Executor threads) {
+    this.storage = storage;
+    this.threads = threads;
+  }
+
+  private record Entry(long id, Direction direction, Range range) {}
+
+  /**
+   * What became of one submission.
+   *
+   * @param id as {@link #read} or {@link #write} returned it
+   * @param range what was to be moved
+   * @param failure null if it was
+   */
+  public record Outcome(long id, Range range, @Nullable RuntimeException failure) {
+    /** Whether all bytes were moved. */
+    public boolean ok() {
+      return failure == null;
+    }
+  }
+
+  /**
+   * Submits a read.
+   *
+   * @return its number in this batch, counted from 0
+   * @throws IllegalStateException if the batch was cancelled or closed
+   */
+  public long read(long offset, DeviceBuffer buffer, long bufferOffset, long length) {
+    return submit(Direction.READ, new Range(offset, buffer, bufferOffset, length));
+  }
+
+  /** Submits a write; as {@link #read}. */
+  public long write(long offset, DeviceBuffer buffer, long bufferOffset, long length) {
+    return submit(Direction.WRITE, new Range(offset, buffer, bufferOffset, length));
+  }
+
+  private synchronized long submit(Direction direction, Range range) {
+    if (cancelled) {
+      throw new IllegalStateException("this batch was cancelled");
+    }
+    long id = submitted++;
+    waiting.addLast(new Entry(id, direction, range));
+    if (!pumping) {
+      pumping = true;
+      threads.execute(this::pump);
+    }
+    return id;
+  }
+
+  /**
+   * What is over since the last call.
+   *
+   * @param atLeast wait for so many, or until all that was submitted is over
+   * @param limit wait no longer than this
+   * @return in the order in which they ended; fewer than {@code atLeast} if the time is up
+   * @throws InterruptedException nothing is lost; the next call has it
+   */
+  public List<Outcome> poll(int atLeast, Duration limit) throws InterruptedException {
+    long end = System.nanoTime() + limit.toNanos();
+    List<Outcome> found = new ArrayList<>();
+    over.drainTo(found);
+    while (found.size() < atLeast && found.size() < outstanding()) {
+      Outcome next = over.poll(end - System.nanoTime(), TimeUnit.NANOSECONDS);
+      if (next == null) {
+        break;
+      }
+      found.add(next);
+      over.drainTo(found);
+    }
+    synchronized (this) {
+      delivered += found.size();
+    }
+    return found;
+  }
+
+  /** Submissions whose outcome {@link #poll} has not returned yet. */
+  public synchronized long outstanding() {
+    return submitted - delivered;
+  }
+
+  /** Asks all that is not over to end early; each still gets its outcome. */
+  public synchronized void cancel() {
+    cancelled = true;
+    if (current != null) {
+      current.cancel();
+    }
+  }
+
+  private void pump() {
+    List<Entry> group = next();
+    while (!group.isEmpty()) {
+      carryOut(group);
+      group = next();
+    }
+  }
+
+  /** What is carried out next; empty if nothing waits. */
+  private synchronized List<Entry> next() {
+    List<Entry> group = new ArrayList<>();
+    Entry first = waiting.peekFirst();
+    while (first != null
+        && group.size() < MOST
+        && (group.isEmpty() || group.getFirst().direction() == first.direction())) {
+      group.add(waiting.removeFirst());
+      first = waiting.peekFirst();
+    }
+    pumping = !group.isEmpty();
+    return group;
+  }
+
+  private void carryOut(List<Entry> group) {
+    RuntimeException failure = attempt(group);
+    if (failure == null || group.size() == 1) {
+      group.forEach(e -> over.add(new Outcome(e.id(), e.range(), failure)));
+      return;
+    }
+    // Which of them failed is not known: alone, each tells its own story.
+    for (Entry e : group) {
+      over.add(new Outcome(e.id(), e.range(), attempt(List.of(e))));
+    }
+  }
+
+  private @Nullable RuntimeException attempt(List<Entry> group) {
+    PathCall call = new PathCall(storage.address().toString());
+    synchronized (this) {
+      current = call;
+      if (cancelled) {
+        Range r = group.getFirst().range();
+        return new StorageException(
+            Kind.CANCELLED, call.source(), r.offset(), r.length(), "the batch was cancelled", null);
+      }
+    }
+    try {
+      storage.transfer(
+          group.getFirst().direction(), group.stream().map(Entry::range).toList(), call);
+      return null;
+    } catch (RuntimeException e) {
+      return e;
+    }
+  }
+
+  /** Cancels, and returns when nothing is at work in a buffer any more. Idempotent. */
+  @Override
+  public void close() {
+    cancel();
+    boolean interrupted = false;
+    while (outstanding() > 0) {
+      try {
+        poll(Integer.MAX_VALUE, Duration.ofMinutes(1));
+      } catch (InterruptedException e) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+}

@@ -1,0 +1,144 @@
+package io.gpunvme.storage;
+
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.HostMemoryKind;
+import io.gpunvme.gpu.accel.HostWindow;
+import io.gpunvme.gpu.device.Device;
+import io.gpunvme.gpu.device.DeviceAddress;
+import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.storage.path.DataPath;
+import io.gpunvme.storage.path.PathKind;
+import io.gpunvme.storage.path.Range;
+import io.gpunvme.storage.path.Verdict;
+import io.gpunvme.storage.path.direct.DirectPath;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/** A namespace of a controller that this process drives. */
+final class DeviceSource implements Source {
+  private final Accelerator accelerator;
+  private final StorageOptions options;
+  private final NvmeController controller;
+  private final String name;
+
+  /** What is closed with this; null: the controller stays somebody else's. */
+  private final @Nullable Device device;
+
+  /** The namespace's memory as the GPU has it pinned; null: it is not. */
+  private final @Nullable HostWindow pinned;
+
+  /** Null before it is opened. */
+  private volatile @Nullable DirectPath path;
+
+  /** A controller that stays the caller's. */
+  DeviceSource(NvmeController controller, Accelerator accelerator, StorageOptions options) {
+    this.accelerator = accelerator;
+    this.options = options;
+    this.controller = controller;
+    name = controller.name();
+    device = null;
+    pinned = null;
+    controller.namespace(options.nsid());
+  }
+
+  DeviceSource(DeviceAddress address, Accelerator accelerator, StorageOptions options) {
+    this.accelerator = accelerator;
+    this.options = options;
+    Device opened =
+        Device.open(
+            address, ControllerOptions.builder().allowWrite(options.allowWrite()).build(), "");
+    device = opened;
+    controller = opened.controller();
+    name = address.toString();
+    try {
+      controller.namespace(options.nsid());
+      pinned = address.pinned() && accelerator.gpu() ? pin(opened) : null;
+    } catch (RuntimeException e) {
+      opened.close();
+      throw e;
+    }
+  }
+
+  /** Copies between pinned memory and a GPU are several times as fast. */
+  private HostWindow pin(Device ssd) {
+    MemorySegment medium =
+        ssd.memory(options.nsid())
+            .orElseThrow(
+                () ->
+                    new InvalidRequestException(
+                        name
+                            + ": pinned=true is for namespaces in memory, and this one is a file"));
+    return accelerator.mapHost(medium, HostMemoryKind.MEMORY);
+  }
+
+  NvmeController controller() {
+    return controller;
+  }
+
+  @Override
+  public String name() {
+    return name;
+  }
+
+  @Override
+  public long size() {
+    return controller.namespace(options.nsid()).bytes();
+  }
+
+  @Override
+  public int blockSize() {
+    return controller.namespace(options.nsid()).blockSize();
+  }
+
+  @Override
+  public List<Verdict> verdicts() {
+    String reason = "this is no file";
+    return List.of(
+        Verdict.yes(PathKind.DIRECT, "this process drives the controller"),
+        Verdict.no(PathKind.CUFILE, reason, ""),
+        Verdict.no(PathKind.PINNED, reason, ""),
+        Verdict.no(PathKind.MMAP, reason, ""));
+  }
+
+  @Override
+  public DataPath open(PathKind kind) {
+    DirectPath opened =
+        DirectPath.open(controller, options.nsid(), accelerator, options.initiator());
+    path = opened;
+    return opened;
+  }
+
+  /** Flush of the namespace (NVM Command Set 1.0, 3.2.2). */
+  @Override
+  public void flush() {
+    DirectPath open = path;
+    if (open != null) {
+      open.flush();
+    } else {
+      DirectPath.flush(controller, options.nsid());
+    }
+  }
+
+  @Override
+  public double resident(List<Range> ranges) {
+    return 0;
+  }
+
+  @Override
+  public void close() {
+    try {
+      HostWindow window = pinned;
+      if (window != null) {
+        window.close();
+      }
+    } finally {
+      Device own = device;
+      if (own != null) {
+        own.close();
+      }
+    }
+  }
+}

@@ -1,0 +1,58 @@
+package io.gpunvme.storage;
+
+import io.gpunvme.storage.path.PathKind;
+import io.gpunvme.storage.path.Verdict;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+
+/**
+ * Which path a storage uses, and why not the others.
+ *
+ * @param asked the path that was asked for, or {@code auto}
+ * @param reason why it is the one used
+ * @param verdicts what each path says
+ * @param modes how those that have been opened work
+ */
+public record Explanation(
+    String asked, String reason, List<Verdict> verdicts, Map<PathKind, String> modes) {
+  /** Copies. */
+  public Explanation {
+    verdicts = List.copyOf(verdicts);
+    modes = Map.copyOf(modes);
+  }
+
+  /** Of a storage. */
+  static Explanation of(
+      StorageAddress address, List<Verdict> verdicts, Map<PathKind, String> modes) {
+    PathKind asked = address.path();
+    String reason =
+        asked != null
+            ? "it was asked for"
+            : address.file() == null
+                ? "a controller of our own is driven by commands of our own"
+                : "of those that are possible, the one that expects to be fastest for each request";
+    return new Explanation(asked == null ? "auto" : asked.toString(), reason, verdicts, modes);
+  }
+
+  /** A line each, for people. */
+  @Override
+  public String toString() {
+    StringBuilder text = new StringBuilder();
+    text.append("path ").append(asked).append(": ").append(reason).append('\n');
+    for (Verdict v : verdicts) {
+      text.append(
+          "  %-6s %-7s %s%n"
+              .formatted(
+                  v.kind(), v.automatic() ? "yes" : v.possible() ? "by name" : "no", v.reason()));
+      if (!v.fix().isEmpty()) {
+        text.append("                 fix: ").append(v.fix()).append('\n');
+      }
+    }
+    new TreeMap<>(modes)
+        .forEach(
+            (kind, mode) ->
+                text.append("  used: ").append(kind).append(", ").append(mode).append('\n'));
+    return text.toString();
+  }
+}

@@ -1,0 +1,105 @@
+package io.gpunvme.storage;
+
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.GpuAccelerator;
+import io.gpunvme.storage.path.DataPath;
+import io.gpunvme.storage.path.PathKind;
+import io.gpunvme.storage.path.Range;
+import io.gpunvme.storage.path.Verdict;
+import io.gpunvme.storage.path.cufile.CuFilePath;
+import io.gpunvme.storage.path.file.SourceFile;
+import io.gpunvme.storage.path.mmap.MmapPath;
+import io.gpunvme.storage.path.pinned.PinnedPath;
+import java.nio.file.Path;
+import java.util.List;
+
+/** A file of a mounted file system. */
+final class FileSource implements Source {
+  /** Ranges whose residency stands for that of all, if there are more. */
+  private static final int SAMPLES = 64;
+
+  private final SourceFile file;
+  private final Accelerator accelerator;
+  private final StorageOptions options;
+  private final FileOptions own;
+
+  FileSource(Path name, StorageAddress address, Accelerator accelerator, StorageOptions options) {
+    own = FileOptions.of(address.options());
+    this.accelerator = accelerator;
+    this.options = options;
+    file = SourceFile.open(name.toString(), options.allowWrite());
+  }
+
+  @Override
+  public String name() {
+    return file.name();
+  }
+
+  @Override
+  public long size() {
+    return file.size();
+  }
+
+  @Override
+  public int blockSize() {
+    return file.blockSize();
+  }
+
+  @Override
+  public List<Verdict> verdicts() {
+    return List.of(
+        Verdict.no(
+            PathKind.DIRECT,
+            "the kernel drives the SSD of a mounted file system",
+            "give the SSD to gpunvme (gpunvme bind) and open it by vfio:"),
+        CuFilePath.judge(file.name(), accelerator),
+        PinnedPath.judge(file.name(), own.pinned()),
+        MmapPath.judge(Path.of(file.name())));
+  }
+
+  @Override
+  public DataPath open(PathKind kind) {
+    return switch (kind) {
+      case PINNED -> PinnedPath.open(file, accelerator, own.pinned());
+      case MMAP -> MmapPath.open(Path.of(file.name()), options.allowWrite(), accelerator);
+      case CUFILE -> cufile();
+      case DIRECT -> throw new IllegalStateException("a file is not opened by " + kind);
+    };
+  }
+
+  private DataPath cufile() {
+    if (!(accelerator instanceof GpuAccelerator gpu)) {
+      throw new IllegalStateException("cuFile needs a GPU; its verdict says so");
+    }
+    return CuFilePath.open(file.name(), options.allowWrite(), gpu, own.cufile());
+  }
+
+  @Override
+  public double resident(List<Range> ranges) {
+    if (!file.residencyKnown()) {
+      return 0;
+    }
+    int step = Math.max(1, ranges.size() / SAMPLES);
+    double resident = 0;
+    long bytes = 0;
+    for (int i = 0; i < ranges.size(); i += step) {
+      Range r = ranges.get(i);
+      if (r.length() > 0) {
+        resident += r.length() * file.residency(r.offset(), r.length());
+        bytes += r.length();
+      }
+    }
+    return bytes == 0 ? 0 : resident / bytes;
+  }
+
+  /** Pages that are dirty, by whatever path, and the disk's cache. */
+  @Override
+  public void flush() {
+    file.sync();
+  }
+
+  @Override
+  public void close() {
+    file.close();
+  }
+}

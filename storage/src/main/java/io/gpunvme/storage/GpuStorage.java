@@ -1,0 +1,521 @@
+package io.gpunvme.storage;
+
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.queue.KernelStorage;
+import io.gpunvme.gpu.queue.KernelStorageOptions;
+import io.gpunvme.gpu.transfer.Direction;
+import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.storage.fs.FileExtent;
+import io.gpunvme.storage.kind.Kind;
+import io.gpunvme.storage.kind.ReadRequest;
+import io.gpunvme.storage.path.DataPath;
+import io.gpunvme.storage.path.MemberStats;
+import io.gpunvme.storage.path.PathCall;
+import io.gpunvme.storage.path.PathKind;
+import io.gpunvme.storage.path.PathStats;
+import io.gpunvme.storage.path.Range;
+import io.gpunvme.storage.path.RangeChecks;
+import io.gpunvme.storage.path.RequestShape;
+import io.gpunvme.storage.path.StorageException;
+import io.gpunvme.storage.plan.Ranges;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.function.BiConsumer;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Bytes in a file or on an SSD, for an accelerator, whatever way they travel.
+ *
+ * <p>Offsets, lengths and buffer offsets are bytes and need no alignment. Safe for all threads.
+ * Closing cancels what is under way and waits for it.
+ */
+public final class GpuStorage implements AutoCloseable {
+  private static final RequestShape LONG_READ = new RequestShape(Direction.READ, 1, 1L << 30, 0);
+
+  private final StorageAddress address;
+  private final Accelerator accelerator;
+  private final StorageOptions options;
+  private final Source source;
+  private final OpenPaths paths;
+  private final PlannedReads planned;
+  private final ThreadPoolExecutor threads;
+  private final Map<DeviceBuffer, Runnable> registrations = new ConcurrentHashMap<>();
+  private final SharedUse use;
+  private @Nullable StreamTransfers streams;
+
+  GpuStorage(
+      StorageAddress address, Accelerator accelerator, StorageOptions options, Source source) {
+    this.address = address;
+    this.accelerator = accelerator;
+    this.options = options;
+    this.source = source;
+    use = new SharedUse(source.name());
+    try {
+      paths = new OpenPaths(source, address.path());
+    } catch (RuntimeException e) {
+      source.close();
+      throw e;
+    }
+    planned = new PlannedReads(accelerator, paths);
+    threads = TransferThreads.open(options.threads());
+  }
+
+  /**
+   * Opens a file or an SSD to be read.
+   *
+   * @param address text as {@link StorageAddress#parse} reads it
+   * @param accelerator whose buffers are read into; stays the caller's, who closes it afterwards
+   */
+  public static GpuStorage open(String address, Accelerator accelerator) {
+    return open(StorageAddress.parse(address), accelerator, StorageOptions.defaults());
+  }
+
+  /**
+   * Opens a file or an SSD.
+   *
+   * @throws io.gpunvme.base.InvalidRequestException if an option makes no sense
+   * @throws StorageException if the file cannot be opened, or not by the path that is asked for
+   * @throws io.gpunvme.nvme.NvmeException if the controller does not come up
+   */
+  public static GpuStorage open(
+      StorageAddress address, Accelerator accelerator, StorageOptions options) {
+    return new GpuStorage(
+        address, accelerator, options, Sources.open(address, accelerator, options));
+  }
+
+  /**
+   * A namespace of a controller that is open already.
+   *
+   * @param controller stays the caller's, who closes it after this; whether it may be written is
+   *     its options' decision too
+   */
+  public static GpuStorage over(
+      NvmeController controller, Accelerator accelerator, StorageOptions options) {
+    return new GpuStorage(
+        StorageAddress.of(controller.name()),
+        accelerator,
+        options,
+        new DeviceSource(controller, accelerator, options));
+  }
+
+  /**
+   * A set of namespaces of controllers that are open already; otherwise as for one.
+   *
+   * @param controllers at least one, in the order of the stripes
+   */
+  public static GpuStorage over(
+      List<NvmeController> controllers,
+      SetShape shape,
+      Accelerator accelerator,
+      StorageOptions options) {
+    List<Source> members =
+        controllers.stream().<Source>map(c -> new DeviceSource(c, accelerator, options)).toList();
+    StorageAddress address =
+        StorageAddress.of(controllers.stream().map(NvmeController::name).toList(), shape);
+    return new GpuStorage(address, accelerator, options, new SetSource(members, shape));
+  }
+
+  /**
+   * A file in a file system of a device that is open, read-only.
+   *
+   * @param name in messages
+   * @param device stays the caller's, who closes it after this
+   * @param extents where its bytes are on the device, from the first one without gaps
+   */
+  public static GpuStorage over(GpuStorage device, String name, List<FileExtent> extents) {
+    return new GpuStorage(
+        StorageAddress.of(name).with(device.address.path()),
+        device.accelerator,
+        StorageOptions.defaults(),
+        new ExtentSource(device, name, extents, () -> {}));
+  }
+
+  /**
+   * Queues of their own for kernels that read and write this namespace's SSD by themselves.
+   *
+   * @return to be closed before this
+   * @throws StorageException if this is a file
+   */
+  public KernelStorage forKernels(KernelStorageOptions kernelOptions) {
+    if (!(source instanceof DeviceSource ssd)) {
+      throw new StorageException(
+          StorageException.Kind.UNSUPPORTED,
+          source.name(),
+          -1,
+          -1,
+          "kernels read SSDs, not files of a mounted file system",
+          null);
+    }
+    return use.during(
+        () -> KernelStorage.over(List.of(ssd.controller()), accelerator, kernelOptions));
+  }
+
+  /** One of its paths, open; closed with this. */
+  DataPath path(PathKind kind) {
+    return use.during(() -> paths.get(kind));
+  }
+
+  /** What was opened. */
+  public StorageAddress address() {
+    return address;
+  }
+
+  /** The accelerator. */
+  public Accelerator accelerator() {
+    return accelerator;
+  }
+
+  /** Bytes in it now. */
+  public long size() {
+    return use.during(source::size);
+  }
+
+  /** The logical block in bytes, by which LBAs count; 512 of files, which have none. */
+  public int blockSize() {
+    return use.during(source::blockSize);
+  }
+
+  /**
+   * What offsets, lengths and buffer offsets are best multiples of, for the path that long reads
+   * take: a power of two, bytes. Other ones work.
+   */
+  public int alignment() {
+    return use.during(() -> paths.choose(LONG_READ).alignment());
+  }
+
+  /**
+   * Most memory of the accelerator, bytes, that reading takes beside the caller's buffers, by the
+   * path that long reads take.
+   */
+  public long gpuBytes() {
+    return use.during(
+        () -> {
+          DataPath path = paths.choose(LONG_READ);
+          return path.gpuBytes() + planned.gpuBytes(path);
+        });
+  }
+
+  /**
+   * Reads into a buffer.
+   *
+   * @throws io.gpunvme.base.InvalidRequestException if the range leaves the source or the buffer
+   * @throws StorageException if it fails; nothing is at work in the buffer any more
+   */
+  public TransferResult read(long offset, DeviceBuffer buffer, long bufferOffset, long length) {
+    return read(List.of(new Range(offset, buffer, bufferOffset, length)));
+  }
+
+  /** Writes from a buffer; as {@link #read(long, DeviceBuffer, long, long)}. */
+  public TransferResult write(long offset, DeviceBuffer buffer, long bufferOffset, long length) {
+    return write(List.of(new Range(offset, buffer, bufferOffset, length)));
+  }
+
+  /**
+   * Reads many ranges at once, which is faster than one by one.
+   *
+   * @param ranges they do not overlap in the buffers
+   */
+  public TransferResult read(List<Range> ranges) {
+    return transfer(Direction.READ, ranges, null);
+  }
+
+  /**
+   * Writes many ranges at once.
+   *
+   * @param ranges they do not overlap in the source
+   */
+  public TransferResult write(List<Range> ranges) {
+    return transfer(Direction.WRITE, ranges, null);
+  }
+
+  /**
+   * Reads many ranges at once, those that lie close together in one I/O.
+   *
+   * @param targets a buffer for each target of the ranges, which do not overlap in them
+   * @throws io.gpunvme.base.InvalidRequestException if a range has no buffer, or leaves the source
+   *     or its buffer
+   * @throws StorageException if it fails; nothing is at work in the buffers any more
+   */
+  public TransferResult read(Ranges ranges, List<DeviceBuffer> targets) {
+    return transfer(
+        Direction.READ,
+        new RangeList(ranges, targets),
+        null,
+        (path, call) -> planned.read(path, ranges, targets, source.size(), call));
+  }
+
+  /**
+   * Reads elements of a kind, one behind the other.
+   *
+   * @param kind its name, or its number in decimal
+   * @param index the first element
+   * @param length how many
+   * @throws io.gpunvme.base.InvalidRequestException if there is no such kind, the elements are not
+   *     all inside, or the buffer is too small
+   */
+  public TransferResult read(
+      ReadRequest request,
+      String kind,
+      long index,
+      long length,
+      DeviceBuffer buffer,
+      long bufferOffset) {
+    Kind of = request.kind(kind);
+    return read(of.offset(index, length), buffer, bufferOffset, length * of.element());
+  }
+
+  /**
+   * Reads elements of many kinds, each to its place. All arrays are equally long.
+   *
+   * @param kinds numbers
+   * @param indexes first elements
+   * @param lengths how many elements
+   * @param bufferOffsets first bytes in the buffer; the reads do not overlap there
+   * @throws io.gpunvme.base.InvalidRequestException as for one read
+   */
+  public TransferResult read(
+      ReadRequest request,
+      int[] kinds,
+      long[] indexes,
+      long[] lengths,
+      DeviceBuffer buffer,
+      long[] bufferOffsets) {
+    Ranges ranges = request.ranges(kinds, indexes, lengths, new int[kinds.length], bufferOffsets);
+    return read(ranges, List.of(buffer));
+  }
+
+  /**
+   * Reads without waiting.
+   *
+   * @return completes when the bytes are there; its {@code cancel} asks the transfer to end
+   */
+  public CompletableFuture<TransferResult> readAsync(
+      long offset, DeviceBuffer buffer, long bufferOffset, long length) {
+    return start(Direction.READ, List.of(new Range(offset, buffer, bufferOffset, length)));
+  }
+
+  /** Writes without waiting; the buffer stays unchanged until the future completes. */
+  public CompletableFuture<TransferResult> writeAsync(
+      long offset, DeviceBuffer buffer, long bufferOffset, long length) {
+    return start(Direction.WRITE, List.of(new Range(offset, buffer, bufferOffset, length)));
+  }
+
+  /** Reads many ranges without waiting. */
+  public CompletableFuture<TransferResult> readAsync(List<Range> ranges) {
+    return start(Direction.READ, ranges);
+  }
+
+  /** Writes many ranges without waiting. */
+  public CompletableFuture<TransferResult> writeAsync(List<Range> ranges) {
+    return start(Direction.WRITE, ranges);
+  }
+
+  /**
+   * Transfers in the order of CUDA streams: work that is put into a stream afterwards sees what was
+   * read, and what it reads into or writes from is left alone by work that was put in before.
+   *
+   * @throws StorageException if the accelerator has no streams
+   */
+  public synchronized StreamTransfers streams() {
+    StreamTransfers there = streams;
+    if (there == null) {
+      there = new StreamTransfers(this, accelerator);
+      streams = there;
+    }
+    return there;
+  }
+
+  /** An empty batch: transfers that are submitted one by one and carried out together. */
+  public Batch batch() {
+    use.requireOpen();
+    return new Batch(this, threads);
+  }
+
+  private TransferFuture start(Direction direction, List<Range> ranges) {
+    return start(direction, ranges, call(direction, ranges));
+  }
+
+  /**
+   * Begins to carry out a transfer.
+   *
+   * @param call of {@link #call}, or a part of one
+   */
+  TransferFuture start(Direction direction, List<Range> ranges, PathCall call) {
+    use.requireOpen();
+    TransferFuture future = new TransferFuture(call);
+    use.began(call);
+    try {
+      threads.execute(() -> run(direction, ranges, call, future));
+    } catch (RejectedExecutionException e) {
+      use.ended(call);
+      throw use.closedException();
+    }
+    return future;
+  }
+
+  private void run(Direction direction, List<Range> ranges, PathCall call, TransferFuture future) {
+    try {
+      future.complete(transfer(direction, ranges, call));
+    } catch (Throwable e) {
+      future.completeExceptionally(e);
+    } finally {
+      use.ended(call);
+    }
+  }
+
+  /** A transfer to come; checks what can be checked before. */
+  PathCall call(Direction direction, List<Range> ranges) {
+    RangeChecks.check(source.name(), use.during(source::size), ranges);
+    requireAllowed(direction);
+    return new PathCall(source.name());
+  }
+
+  private void requireAllowed(Direction direction) {
+    if (direction == Direction.WRITE && !options.allowWrite()) {
+      throw new StorageException(
+          StorageException.Kind.PERMISSION,
+          source.name(),
+          -1,
+          -1,
+          "was opened to be read only; --allow-write opens it for writing"
+              + " (StorageOptions.withWrite; in C GPUNVME_WRITE, in Python write=True)",
+          null);
+    }
+  }
+
+  /**
+   * Carries out a transfer on this thread.
+   *
+   * @param given what the caller may cancel; null for none
+   */
+  TransferResult transfer(Direction direction, List<Range> ranges, @Nullable PathCall given) {
+    return transfer(
+        direction, ranges, given, (path, call) -> path.transfer(direction, ranges, call));
+  }
+
+  private TransferResult transfer(
+      Direction direction,
+      List<Range> ranges,
+      @Nullable PathCall given,
+      BiConsumer<DataPath, PathCall> mover) {
+    return use.during(() -> transferNow(direction, ranges, given, mover));
+  }
+
+  private TransferResult transferNow(
+      Direction direction,
+      List<Range> ranges,
+      @Nullable PathCall given,
+      BiConsumer<DataPath, PathCall> mover) {
+    long bytes = RangeChecks.check(source.name(), source.size(), ranges);
+    requireAllowed(direction);
+    double resident = address.path() == null ? source.resident(ranges) : 0;
+    DataPath path = paths.choose(new RequestShape(direction, ranges.size(), bytes, resident));
+    PathCall call = given == null ? new PathCall(source.name()) : given;
+    call.countIn(paths.counters(path.kind()));
+    use.began(call);
+    try {
+      long start = System.nanoTime();
+      mover.accept(path, call);
+      long nanos = System.nanoTime() - start;
+      return new TransferResult(path.kind(), path.mode(), ranges.size(), bytes, nanos);
+    } finally {
+      use.ended(call);
+    }
+  }
+
+  /**
+   * Returns when everything whose writing is over, by whatever path, is on stable storage: an NVMe
+   * Flush of the namespace, {@code fdatasync} of a file, of a set both or either for each member.
+   *
+   * @throws StorageException if it fails, or this was opened to be read only
+   */
+  public void flush() {
+    requireAllowed(Direction.WRITE);
+    use.during(paths::flush);
+  }
+
+  /**
+   * Prepares for transfers with a buffer, which makes some paths faster. Ends by itself before the
+   * buffer is freed.
+   */
+  public void register(DeviceBuffer buffer) {
+    use.during(
+        () -> {
+          if (paths.register(buffer)) {
+            registrations.put(buffer, buffer.beforeFree(() -> deregister(buffer)));
+          }
+          return true;
+        });
+  }
+
+  /** Takes that back. No transfer uses the buffer. */
+  public void deregister(DeviceBuffer buffer) {
+    Runnable forget = registrations.remove(buffer);
+    if (forget != null) {
+      forget.run();
+      paths.deregister(buffer);
+    }
+  }
+
+  /** What was done so far, path by path. */
+  public Map<PathKind, PathStats> stats() {
+    return paths.stats();
+  }
+
+  /** What each member of a set has done so far; empty if this is none, or nothing was read yet. */
+  public List<MemberStats> members() {
+    return paths.members();
+  }
+
+  /**
+   * The path that a request would take now. Opens those that may be chosen.
+   *
+   * @throws StorageException if none can be opened
+   */
+  public PathKind pathFor(RequestShape shape) {
+    return use.during(() -> paths.choose(shape).kind());
+  }
+
+  /** Which path is used, why not the better ones, and how to mend that. */
+  public Explanation explain() {
+    return Explanation.of(address, paths.verdicts(), paths.modes());
+  }
+
+  /** Cancels what is under way, waits for it and frees everything. Idempotent. */
+  @Override
+  public void close() {
+    use.cancel();
+    TransferThreads.end(threads);
+    try {
+      // Its threads come into this storage to learn that it is closed.
+      closeStreams();
+    } finally {
+      use.close(this::free);
+    }
+  }
+
+  private void closeStreams() {
+    StreamTransfers own;
+    synchronized (this) {
+      own = streams;
+    }
+    if (own != null) {
+      own.close();
+    }
+  }
+
+  private void free() {
+    registrations.values().forEach(Runnable::run);
+    registrations.clear();
+    try {
+      planned.close();
+    } finally {
+      paths.close();
+    }
+  }
+}

@@ -1,0 +1,117 @@
+package io.gpunvme.storage;
+
+import io.gpunvme.base.CloseAll;
+import io.gpunvme.storage.path.DataPath;
+import io.gpunvme.storage.path.PathKind;
+import io.gpunvme.storage.path.Range;
+import io.gpunvme.storage.path.StorageFailures;
+import io.gpunvme.storage.path.Verdict;
+import io.gpunvme.storage.path.set.Member;
+import io.gpunvme.storage.path.set.ReplicatedPath;
+import io.gpunvme.storage.path.set.StripedPath;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+/** Several sources as one, all of them by the same path. */
+final class SetSource implements Source {
+  private final List<Source> members;
+  private final SetShape shape;
+
+  SetSource(List<Source> members, SetShape shape) {
+    this.members = List.copyOf(members);
+    this.shape = shape;
+  }
+
+  @Override
+  public String name() {
+    return shape.text(members.stream().map(Source::name).toList());
+  }
+
+  @Override
+  public long size() {
+    long[] sizes = members.stream().mapToLong(Source::size).toArray();
+    return shape.isStriped()
+        ? StripedPath.size(sizes, shape.unit())
+        : Arrays.stream(sizes).min().orElse(0);
+  }
+
+  /** The largest of the members', for all of them are whole multiples of the smaller ones. */
+  @Override
+  public int blockSize() {
+    return members.stream().mapToInt(Source::blockSize).max().orElseThrow();
+  }
+
+  @Override
+  public List<Verdict> verdicts() {
+    List<List<Verdict>> all = members.stream().map(Source::verdicts).toList();
+    return Arrays.stream(PathKind.values()).map(kind -> verdict(kind, all)).toList();
+  }
+
+  /** Possible for all, or not at all, for the first one's reason. */
+  private Verdict verdict(PathKind kind, List<List<Verdict>> all) {
+    Verdict worst = null;
+    for (int m = 0; m < all.size(); m++) {
+      for (Verdict v : all.get(m)) {
+        if (v.kind() == kind && (worst == null || rank(v) < rank(worst))) {
+          String reason = v.possible() ? v.reason() : members.get(m).name() + ": " + v.reason();
+          worst = new Verdict(kind, v.possible(), v.automatic(), reason, v.fix());
+        }
+      }
+    }
+    return worst == null ? Verdict.no(kind, "no member knows it", "") : worst;
+  }
+
+  private static int rank(Verdict v) {
+    return v.automatic() ? 2 : v.possible() ? 1 : 0;
+  }
+
+  @Override
+  public DataPath open(PathKind kind) {
+    List<Member> open = new ArrayList<>();
+    try {
+      for (Source s : members) {
+        open.add(new Member(s.name(), s.open(kind)));
+      }
+      return shape.isStriped() ? new StripedPath(open, shape.unit()) : new ReplicatedPath(open);
+    } catch (RuntimeException e) {
+      CloseAll.after(e, open, m -> m.path().close());
+      throw e;
+    }
+  }
+
+  /** Of the first member, which stands for the others: about the same part of each is read. */
+  @Override
+  public double resident(List<Range> ranges) {
+    int parts = shape.isStriped() ? members.size() : 1;
+    return members
+        .getFirst()
+        .resident(
+            ranges.stream()
+                .map(
+                    r ->
+                        new Range(
+                            r.offset() / parts, r.buffer(), r.bufferOffset(), r.length() / parts))
+                .toList());
+  }
+
+  /** Of all members, also behind one that fails. */
+  @Override
+  public void flush() {
+    CloseAll.each(members, SetSource::flush);
+  }
+
+  private static void flush(Source member) {
+    try {
+      member.flush();
+    } catch (RuntimeException e) {
+      // Which one of them is what whoever mends it wants to know.
+      throw StorageFailures.of(e, member.name(), -1, -1);
+    }
+  }
+
+  @Override
+  public void close() {
+    CloseAll.each(members, Source::close);
+  }
+}

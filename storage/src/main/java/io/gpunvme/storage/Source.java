@@ -1,0 +1,43 @@
+package io.gpunvme.storage;
+
+import io.gpunvme.storage.path.DataPath;
+import io.gpunvme.storage.path.PathKind;
+import io.gpunvme.storage.path.Range;
+import io.gpunvme.storage.path.Verdict;
+import java.util.List;
+
+/** Something that can be opened by one path or several. Safe for all threads. */
+interface Source extends AutoCloseable {
+  /** Its name in messages. */
+  String name();
+
+  /** Bytes in it now. */
+  long size();
+
+  /** Its logical block in bytes, by which LBAs count; 512 if it has no blocks of its own. */
+  int blockSize();
+
+  /** What each path says of it. Opens none of them. */
+  List<Verdict> verdicts();
+
+  /**
+   * Opens a path. Called once for each kind at most.
+   *
+   * @throws io.gpunvme.storage.path.StorageException if that path is not possible; the message says
+   *     why and what to do
+   */
+  DataPath open(PathKind kind);
+
+  /** Share of the ranges' bytes that the page cache holds, 0..1; 0 where there is none. */
+  double resident(List<Range> ranges);
+
+  /**
+   * Returns when everything whose writing is over is on stable storage.
+   *
+   * @throws RuntimeException of the layer below, or a {@code StorageException}
+   */
+  void flush();
+
+  @Override
+  void close();
+}

@@ -1,0 +1,141 @@
+package io.gpunvme.storage;
+
+import io.gpunvme.gpu.accel.GpuAccelerator;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.ReentrantLock;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The pinned memory that all transfers of a storage in the order of streams go through. Safe for
+ * all threads.
+ */
+final class StreamSlots implements AutoCloseable {
+  /** Bytes of a slot: the longest piece of a transfer. */
+  static final long BYTES = 4 << 20;
+
+  /** How many there are. */
+  static final int COUNT = 8;
+
+  /** Nobody tells that a stream has come past an event, so it is asked, less and less often. */
+  private static final long SHORTEST_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
+
+  private static final long LONGEST_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+
+  private final String name;
+  private final ReentrantLock lock = new ReentrantLock();
+  private final Condition changed = lock.newCondition();
+
+  /** Not in use by a transfer, though perhaps by a stream still. */
+  private final Deque<StreamSlot> free = new ArrayDeque<>();
+
+  private boolean closed;
+
+  /**
+   * Allocates all of them, before any stream waits: the driver may wait for that stream to allocate
+   * more.
+   *
+   * @param name the storage's, in messages
+   */
+  StreamSlots(GpuAccelerator accelerator, String name) {
+    this.name = name;
+    try {
+      for (int i = 0; i < COUNT; i++) {
+        free.add(new StreamSlot(accelerator, BYTES));
+      }
+    } catch (RuntimeException e) {
+      free.forEach(StreamSlot::close);
+      throw e;
+    }
+  }
+
+  /**
+   * A slot that no stream uses any more. Waits while there is none; a stream that does not move
+   * keeps its slots, and nothing but these, from those who wait.
+   *
+   * @return to be given back in every case
+   * @throws IllegalStateException if they are closed, or come to be meanwhile
+   */
+  StreamSlot take() {
+    boolean interrupted = false;
+    lock.lock();
+    try {
+      long nanos = SHORTEST_NANOS;
+      while (true) {
+        StreamSlot slot = poll();
+        if (slot != null) {
+          return slot;
+        }
+        try {
+          if (free.isEmpty()) {
+            changed.await();
+          } else {
+            changed.awaitNanos(nanos);
+            nanos = Math.min(2 * nanos, LONGEST_NANOS);
+          }
+        } catch (InterruptedException e) {
+          interrupted = true;
+        }
+      }
+    } finally {
+      lock.unlock();
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  private @Nullable StreamSlot poll() {
+    if (closed) {
+      throw new StorageClosedException(name);
+    }
+    for (StreamSlot slot : free) {
+      if (slot.isUsed()) {
+        free.remove(slot);
+        return slot;
+      }
+    }
+    return null;
+  }
+
+  /** The transfer does not use it any more; a stream whose event is recorded may. */
+  void giveBack(StreamSlot slot) {
+    lock.lock();
+    try {
+      free.addLast(slot);
+      changed.signalAll();
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** None is given out any more. */
+  void refuse() {
+    lock.lock();
+    try {
+      closed = true;
+      changed.signalAll();
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** Waits for the streams and frees all; each was given back. Idempotent. */
+  @Override
+  public void close() {
+    refuse();
+    RuntimeException failure = null;
+    for (StreamSlot slot = free.poll(); slot != null; slot = free.poll()) {
+      try (StreamSlot closing = slot) {
+        closing.awaitUse();
+      } catch (RuntimeException e) {
+        failure = failure == null ? e : failure;
+      }
+    }
+    if (failure != null) {
+      throw failure;
+    }
+  }
+}

@@ -1,0 +1,248 @@
+package io.gpunvme.storage;
+
+import io.gpunvme.cuda.CudaStream;
+import io.gpunvme.gpu.transfer.Direction;
+import io.gpunvme.storage.path.PathCall;
+import io.gpunvme.storage.path.Range;
+import io.gpunvme.storage.path.StorageException;
+import io.gpunvme.storage.path.StorageFailures;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * One transfer in the order of a stream, in pieces of a slot each. {@link #cancel} asks it to end;
+ * it is over when it says so.
+ *
+ * <p>A read that succeeded is over when its last byte is in pinned memory. Anything else is over
+ * when the storage and the stream do nothing for it any more: what was put into the stream cannot
+ * be taken out, so its gates open and its copies run.
+ */
+final class StreamTransfer extends CompletableFuture<Void> {
+  private final GpuStorage storage;
+  private final StreamSlots slots;
+  private final PathCall call;
+  private final Direction direction;
+  private final Range range;
+  private final CudaStream stream;
+  private final Consumer<StreamTransfer> ended;
+
+  /** What the storage does for each piece; over when its slot was given back. */
+  private final List<CompletableFuture<?>> pieces = new ArrayList<>();
+
+  /** Of a read: behind this slot's event the stream does nothing for it any more. */
+  private @Nullable StreamSlot last;
+
+  private boolean copying;
+
+  /**
+   * @param call the whole, whose range was checked
+   * @param ended told when it is over, once
+   */
+  StreamTransfer(
+      GpuStorage storage,
+      StreamSlots slots,
+      PathCall call,
+      Direction direction,
+      Range range,
+      CudaStream stream,
+      Consumer<StreamTransfer> ended) {
+    this.storage = storage;
+    this.slots = slots;
+    this.call = call;
+    this.direction = direction;
+    this.range = range;
+    this.stream = stream;
+    this.ended = ended;
+  }
+
+  /**
+   * Asks it to end early. It completes, with its result or with a {@code StorageException} that
+   * says that it was cancelled, when nothing is at work for it any more.
+   *
+   * @return whether it was still going on
+   */
+  @Override
+  public boolean cancel(boolean mayInterruptIfRunning) {
+    call.cancel();
+    return !isDone();
+  }
+
+  /**
+   * Puts all of it into the stream, and begins. Waits for slots.
+   *
+   * @throws RuntimeException if a piece could not be put into the stream: nothing is at work for
+   *     the others any more either
+   */
+  void begin() {
+    boolean begun = false;
+    try {
+      for (long done = 0; done < range.length(); done += StreamSlots.BYTES) {
+        long n = Math.min(StreamSlots.BYTES, range.length() - done);
+        if (direction == Direction.READ) {
+          read(done, n);
+        } else {
+          write(done, n);
+        }
+      }
+      begun = true;
+    } catch (RuntimeException e) {
+      throw StorageFailures.of(e, call.source(), range.offset(), range.length());
+    } finally {
+      if (!begun) {
+        call.cancel();
+        pieces.forEach(StreamTransfer::awaitQuietly);
+        awaitCopies();
+        ended.accept(this);
+      }
+    }
+    var _ =
+        CompletableFuture.allOf(pieces.toArray(CompletableFuture[]::new))
+            .whenComplete((_, failure) -> over(failure));
+  }
+
+  private void read(long done, long n) {
+    StreamSlot slot = slots.take();
+    slot.begin();
+    CompletableFuture<?> filled = null;
+    boolean put = false;
+    try {
+      List<Range> toSlot = List.of(new Range(range.offset() + done, slot.memory(), 0, n));
+      // Opened whatever became of the read: a stream that waits for ever would be worse.
+      filled =
+          storage
+              .start(Direction.READ, toSlot, call.part(call.source()))
+              .whenComplete((_, _) -> slot.open());
+      slot.await(stream);
+      stream.copyToDeviceAsync(address(done), slot.bytes(n));
+      copying = true;
+      slot.record(stream);
+      put = true;
+    } finally {
+      if (!put) {
+        withdraw(slot, filled);
+      }
+    }
+    if (done + n == range.length()) {
+      last = slot;
+      pieces.add(filled);
+    } else {
+      pieces.add(filled.whenComplete((_, _) -> slots.giveBack(slot)));
+    }
+  }
+
+  private void write(long done, long n) {
+    StreamSlot slot = slots.take();
+    boolean put = false;
+    try {
+      stream.copyToHostAsync(slot.bytes(n), address(done));
+      copying = true;
+      slot.record(stream);
+      CompletableFuture<Void> stored =
+          CompletableFuture.runAsync(
+              () -> store(slot, range.offset() + done, n), StreamTransfer::startThread);
+      pieces.add(stored.whenComplete((_, _) -> slots.giveBack(slot)));
+      put = true;
+    } finally {
+      if (!put) {
+        withdraw(slot, null);
+      }
+    }
+  }
+
+  private long address(long done) {
+    return range.buffer().deviceAddress() + range.bufferOffset() + done;
+  }
+
+  private void store(StreamSlot slot, long offset, long n) {
+    try {
+      slot.awaitUse();
+    } catch (RuntimeException e) {
+      throw StorageFailures.of(e, call.source(), offset, n);
+    }
+    call.throwIfCancelled(offset, n);
+    storage.transfer(
+        Direction.WRITE, List.of(new Range(offset, slot.memory(), 0, n)), call.part(call.source()));
+  }
+
+  // ---- pieces that could not be put into the stream
+
+  private void withdraw(StreamSlot slot, @Nullable CompletableFuture<?> filled) {
+    call.cancel();
+    if (filled != null) {
+      awaitQuietly(filled);
+    }
+    slot.open();
+    awaitCopies();
+    slots.giveBack(slot);
+  }
+
+  /** The event behind the last copy may be what failed, so this waits for all of the stream. */
+  private void awaitCopies() {
+    if (copying) {
+      try {
+        stream.synchronize();
+      } catch (RuntimeException e) {
+        // A stream that failed, or is none, does nothing any more; why is what the caller hears.
+      }
+    }
+  }
+
+  private static void awaitQuietly(CompletableFuture<?> piece) {
+    piece.handle((_, _) -> true).join();
+  }
+
+  // ---- the end
+
+  /** What the storage does is over. */
+  private void over(@Nullable Throwable failure) {
+    StreamSlot held = last;
+    Throwable why = failure instanceof CompletionException e ? e.getCause() : failure;
+    if (call.isCancelled()) {
+      StorageException cancelled = call.cancelled(range.offset(), range.length());
+      if (why != null) {
+        cancelled.addSuppressed(why);
+      }
+      why = cancelled;
+    }
+    if (held == null || why == null) {
+      end(held, why);
+    } else {
+      Throwable told = why;
+      startThread(
+          () -> {
+            awaitUseQuietly(held);
+            end(held, told);
+          });
+    }
+  }
+
+  private static void awaitUseQuietly(StreamSlot slot) {
+    try {
+      slot.awaitUse();
+    } catch (RuntimeException e) {
+      // The context is lost, and its work with it.
+    }
+  }
+
+  private void end(@Nullable StreamSlot held, @Nullable Throwable failure) {
+    if (held != null) {
+      // Before those who hear of the end may want one.
+      slots.giveBack(held);
+    }
+    if (failure == null) {
+      complete(null);
+    } else {
+      completeExceptionally(failure);
+    }
+    ended.accept(this);
+  }
+
+  /** Threads that wait for a stream are no pool's: reads that the stream waits for need that. */
+  private static void startThread(Runnable work) {
+    Thread.ofPlatform().daemon().name("gpunvme-stream").start(work);
+  }
+}

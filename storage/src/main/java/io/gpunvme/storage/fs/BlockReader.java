@@ -1,0 +1,26 @@
+package io.gpunvme.storage.fs;
+
+import java.lang.foreign.MemorySegment;
+
+/** Bytes that can be read at any place: a namespace, an image, a part of either, a file. */
+public interface BlockReader extends AutoCloseable {
+  /** Its name in messages. */
+  String name();
+
+  /** Bytes in it. */
+  long size();
+
+  /**
+   * Fills memory of the host. Safe for all threads.
+   *
+   * @param offset first byte, of any alignment
+   * @param target of any length and alignment
+   * @throws io.gpunvme.base.InvalidRequestException if the range leaves it
+   * @throws io.gpunvme.storage.path.StorageException if reading fails
+   */
+  void read(long offset, MemorySegment target);
+
+  /** Frees what this owns. */
+  @Override
+  default void close() {}
+}

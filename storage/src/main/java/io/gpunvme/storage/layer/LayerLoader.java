@@ -1,0 +1,318 @@
+package io.gpunvme.storage.layer;
+
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.cuda.CudaException;
+import io.gpunvme.cuda.CudaStream;
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.accel.GpuAccelerator;
+import io.gpunvme.storage.GpuStorage;
+import io.gpunvme.storage.TransferResult;
+import io.gpunvme.storage.layer.LayerException.Reason;
+import io.gpunvme.storage.path.Range;
+import io.gpunvme.storage.path.StorageException;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.ConcurrentHashMap;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Brings layers into a ring of slots in the order in which they will be needed: while one is used
+ * the next ones travel, as many as there are slots.
+ *
+ * <p>{@link #prefetch} names layers, {@link #next} hands them out in that order, {@link
+ * LoadedLayer#release} makes room for more. Nothing is read into a slot before it was released and
+ * the work that was in the releasing stream then is over.
+ *
+ * <p>Safe for all threads; several that take layers get one each. The storage stays the caller's
+ * and may be closed first: layers that were not read by then fail.
+ */
+public final class LayerLoader implements AutoCloseable {
+  private static final int PAGE = 4096;
+  private static final int MOST_SLOTS = 1024;
+
+  private final GpuStorage storage;
+  private final long maxLayerBytes;
+  private final DeviceBuffer memory;
+  private final long pinnedBytes;
+  private final LayerRing<CudaStream> ring;
+
+  /** End {@link #load}s that are under way. */
+  private final Set<Runnable> loads = ConcurrentHashMap.newKeySet();
+
+  private volatile boolean closing;
+
+  private LayerLoader(
+      GpuStorage storage,
+      long maxLayerBytes,
+      int depth,
+      DeviceBuffer memory,
+      LayerOptions options) {
+    this.storage = storage;
+    this.maxLayerBytes = maxLayerBytes;
+    this.memory = memory;
+    long slot = slotBytes(storage, maxLayerBytes);
+    LayerStreams<CudaStream> streams;
+    if (storage.accelerator() instanceof GpuAccelerator gpu) {
+      prepare();
+      CudaStreams own = new CudaStreams(gpu, storage, trial(depth * slot), depth);
+      pinnedBytes = own.pinnedBytes();
+      streams = own;
+    } else {
+      streams = new NoStreams(storage.address().toString(), storage.accelerator().name());
+      pinnedBytes = 0;
+    }
+    ring = new LayerRing<>(storage, memory, slot, depth, streams, options);
+  }
+
+  /**
+   * Opens a loader with {@link LayerOptions#defaults}.
+   *
+   * @see #open(GpuStorage, long, int, LayerOptions)
+   */
+  public static LayerLoader open(GpuStorage storage, long maxLayerBytes, int pipelineDepth) {
+    return open(storage, maxLayerBytes, pipelineDepth, LayerOptions.defaults());
+  }
+
+  /**
+   * Takes the memory, all of it, and starts the thread that reads. On a GPU one layer's length is
+   * read, so that what reading needs is allocated before a stream waits for it.
+   *
+   * @param storage to be closed after this
+   * @param maxLayerBytes of the longest layer, &gt; 0
+   * @param pipelineDepth slots, 1..1024: layers that are there or on their way at a time
+   * @throws InvalidRequestException if a number is out of range, or more memory is needed than the
+   *     options allow
+   * @throws CudaException if the GPU has not enough memory
+   */
+  public static LayerLoader open(
+      GpuStorage storage, long maxLayerBytes, int pipelineDepth, LayerOptions options) {
+    long bytes = gpuBytes(storage, maxLayerBytes, pipelineDepth);
+    if (bytes > options.maxBytes()) {
+      throw new InvalidRequestException(
+          "%d slots for layers of %d bytes need %d bytes of %s, and the options allow %d; use fewer slots or allow more"
+              .formatted(
+                  pipelineDepth,
+                  maxLayerBytes,
+                  bytes,
+                  storage.accelerator().name(),
+                  options.maxBytes()));
+    }
+    DeviceBuffer memory = storage.accelerator().allocate(bytes);
+    try {
+      register(storage, memory);
+      return new LayerLoader(storage, maxLayerBytes, pipelineDepth, memory, options);
+    } catch (RuntimeException e) {
+      memory.close();
+      throw e;
+    }
+  }
+
+  /**
+   * Bytes of the accelerator's memory that a loader takes.
+   *
+   * @throws InvalidRequestException if a number is out of range
+   */
+  public static long gpuBytes(GpuStorage storage, long maxLayerBytes, int pipelineDepth) {
+    if (pipelineDepth < 1 || pipelineDepth > MOST_SLOTS) {
+      throw new InvalidRequestException(
+          "pipeline depth %d is outside 1..%d".formatted(pipelineDepth, MOST_SLOTS));
+    }
+    long slot = slotBytes(storage, maxLayerBytes);
+    if (slot > (Long.MAX_VALUE - slot) / pipelineDepth) {
+      throw new InvalidRequestException(
+          "%d slots for layers of %d bytes are more than any memory"
+              .formatted(pipelineDepth, maxLayerBytes));
+    }
+    // The last part is where streams are tried.
+    return pipelineDepth * slot + (storage.accelerator().gpu() ? unit(storage) : 0);
+  }
+
+  private static long unit(GpuStorage storage) {
+    return Math.max(PAGE, storage.alignment());
+  }
+
+  private static long slotBytes(GpuStorage storage, long maxLayerBytes) {
+    long unit = unit(storage);
+    if (maxLayerBytes <= 0 || maxLayerBytes > Long.MAX_VALUE - unit) {
+      throw new InvalidRequestException("layers of at most " + maxLayerBytes + " bytes");
+    }
+    return Math.ceilDiv(maxLayerBytes, unit) * unit;
+  }
+
+  /** Makes some paths faster; those that cannot do without. */
+  private static void register(GpuStorage storage, DeviceBuffer memory) {
+    try {
+      storage.register(memory);
+    } catch (StorageException e) {
+      storage.deregister(memory);
+    }
+  }
+
+  /** Allocating may wait for streams, and streams will wait for layers. */
+  private void prepare() {
+    long size = storage.size();
+    storage.read(0, memory, 0, Math.min(size, maxLayerBytes));
+    if (size > 1) {
+      storage.read(1, memory, 0, 1);
+    }
+  }
+
+  private Range trial(long place) {
+    return new Range(0, memory, place, Math.min(storage.size(), unit(storage)));
+  }
+
+  /** Bytes of the accelerator's memory that this takes, from its opening to its close. */
+  public long gpuBytes() {
+    return memory.size();
+  }
+
+  /** Bytes of pinned host memory that this takes. */
+  public long pinnedBytes() {
+    return pinnedBytes;
+  }
+
+  // ---- one layer
+
+  /**
+   * Reads one layer to the caller's own memory and waits for it; its length is bounded by that
+   * memory only. While this goes on, {@link #next(CudaStream)} waits on the CPU.
+   *
+   * @throws InvalidRequestException if it leaves the storage or the destination
+   * @throws LayerException if it cannot be read
+   */
+  public void load(Layer layer, DeviceBuffer destination, long destinationOffset) {
+    ring.beginLoad();
+    try {
+      CompletableFuture<TransferResult> read =
+          storage.readAsync(layer.offset(), destination, destinationOffset, layer.bytes());
+      Runnable cancel = () -> read.cancel(true);
+      loads.add(cancel);
+      if (closing) {
+        cancel.run();
+      }
+      try {
+        read.join();
+      } finally {
+        loads.remove(cancel);
+      }
+    } catch (CompletionException e) {
+      Throwable cause = e.getCause() == null ? e : e.getCause();
+      throw new LayerException(
+          layer, closing ? Reason.CLOSED : Reason.READ, String.valueOf(cause.getMessage()), cause);
+    } finally {
+      ring.endLoad();
+    }
+  }
+
+  /** Reads bytes of the storage as {@link #load(Layer, DeviceBuffer, long)} does. */
+  public void load(long offset, long bytes, DeviceBuffer destination, long destinationOffset) {
+    load(new Layer("", offset, bytes), destination, destinationOffset);
+  }
+
+  // ---- many
+
+  /**
+   * Says which layers are needed next, in this order; they come after those that were named before
+   * and not taken yet. The same one may come several times. Does not wait.
+   *
+   * @throws InvalidRequestException if one is longer than a slot or leaves the storage; none of
+   *     them is read then
+   */
+  public void prefetch(List<Layer> order) {
+    List<Layer> layers = List.copyOf(order);
+    long size = storage.size();
+    for (Layer layer : layers) {
+      if (layer.bytes() > maxLayerBytes) {
+        throw new InvalidRequestException(
+            "%s is longer than %d bytes, the longest that this loader was opened for"
+                .formatted(layer, maxLayerBytes));
+      }
+      if (layer.bytes() > size - layer.offset()) {
+        throw new InvalidRequestException(
+            "%s leaves %s, which has %d bytes".formatted(layer, storage.address(), size));
+      }
+    }
+    ring.append(layers);
+  }
+
+  /** How many layers are still to be taken. */
+  public int remaining() {
+    return ring.remaining();
+  }
+
+  /**
+   * The next layer, when its bytes are there.
+   *
+   * @throws java.util.NoSuchElementException if all were taken
+   * @throws LayerException if it cannot be read; the next call gives the one after it
+   * @throws IllegalStateException if as many as there are slots are taken and not released: nobody
+   *     would ever fill another one
+   */
+  public LoadedLayer next() {
+    return loaded(ring.take());
+  }
+
+  /**
+   * The next layer: what is put into the stream from now on sees its bytes. This thread does not
+   * wait for them; if reading fails later, the stream goes on with what happens to be there and
+   * {@link LoadedLayer#await} and {@link #awaitTaken} tell.
+   *
+   * <p>The stream may share one of the GPU's hardware queues with streams that reading needs.
+   * Whether it does is tried when it comes here for the first time, which takes a short read and an
+   * idle stream. If it does, or is not idle yet, this waits for the bytes as {@link #next()} does.
+   *
+   * @throws StorageException if the accelerator has no streams
+   * @throws java.util.NoSuchElementException as for {@link #next()}; so the others
+   */
+  public LoadedLayer next(CudaStream compute) {
+    return loaded(ring.take(compute));
+  }
+
+  private LoadedLayer loaded(Ticket<CudaStream> ticket) {
+    return new LoadedLayer(ring, ticket, memory);
+  }
+
+  /**
+   * Waits until the bytes of all layers are there that were taken for streams.
+   *
+   * @throws LayerException the first that failed since the last call, unless {@link
+   *     LoadedLayer#await} told already
+   */
+  public void awaitTaken() {
+    ring.awaitTaken();
+  }
+
+  /** What was done so far. */
+  public LayerStats stats() {
+    return ring.stats();
+  }
+
+  /** Forgets all layers that were not taken, and ends their reads. Those taken stay as they are. */
+  public void cancel() {
+    ring.cancel();
+  }
+
+  /**
+   * Ends all reads, lets streams go on that wait for layers, waits until they are done with those
+   * they have, and frees the memory. Threads that wait in {@link #next()} get a {@link
+   * LayerException}. Idempotent.
+   */
+  @Override
+  public void close() {
+    closing = true;
+    loads.forEach(Runnable::run);
+    ring.close();
+  }
+
+  static void closeQuietly(@Nullable AutoCloseable open) {
+    try {
+      if (open != null) {
+        open.close();
+      }
+    } catch (Exception e) {
+      // Of a context that failed or is closed, which has freed it itself.
+    }
+  }
+}

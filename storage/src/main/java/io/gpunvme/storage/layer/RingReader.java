@@ -1,0 +1,216 @@
+package io.gpunvme.storage.layer;
+
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.storage.GpuStorage;
+import io.gpunvme.storage.TransferResult;
+import io.gpunvme.storage.layer.LayerException.Reason;
+import io.gpunvme.storage.path.Range;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The thread that starts a ring's reads, in the order in which layers got their slots.
+ *
+ * @param <S> streams
+ */
+final class RingReader<S> {
+  /** How often a stream is asked whether it is done with a slot that is needed. */
+  private static final long NAP_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
+
+  private final RingState<S> state;
+  private final GpuStorage storage;
+  private final DeviceBuffer memory;
+  private final LayerOptions options;
+  private final Thread thread;
+
+  /** When the last read ended. */
+  private long lastEnd = System.nanoTime();
+
+  RingReader(RingState<S> state, GpuStorage storage, DeviceBuffer memory, LayerOptions options) {
+    this.state = state;
+    this.storage = storage;
+    this.memory = memory;
+    this.options = options;
+    thread = Thread.ofPlatform().daemon().name("gpunvme-layers").unstarted(this::run);
+  }
+
+  void start() {
+    thread.start();
+  }
+
+  private void run() {
+    for (Ticket<S> ticket = next(); ticket != null; ticket = next()) {
+      read(ticket);
+    }
+  }
+
+  // ---- which
+
+  /** The next read to start; waits for one. Null when there will be none any more. */
+  private @Nullable Ticket<S> next() {
+    state.lock.lock();
+    try {
+      while (!state.closing) {
+        boolean room = state.reads < options.reads();
+        Ticket<S> ticket = room ? firstFree() : null;
+        if (ticket != null) {
+          state.waiting.remove(ticket);
+          ticket.place().reading = ticket;
+          ticket.began = System.nanoTime();
+          state.reads++;
+          return ticket;
+        }
+        long left = endPatience();
+        // The end of a stream's work wakes nobody.
+        boolean asking = room && !candidates().isEmpty();
+        state.changed.awaitNanos(asking ? NAP_NANOS : left);
+      }
+      return null;
+    } catch (InterruptedException e) {
+      // Nobody has a reason to interrupt this thread.
+      throw new IllegalStateException(e);
+    } finally {
+      state.lock.unlock();
+    }
+  }
+
+  /** The first ones: there is at most one read for each slot that can be started. */
+  private List<Ticket<S>> candidates() {
+    return state.waiting.stream()
+        .limit(state.slots.size())
+        .filter(ticket -> ticket.place().reading == null)
+        .toList();
+  }
+
+  private @Nullable Ticket<S> firstFree() {
+    for (Ticket<S> ticket : candidates()) {
+      if (isFree(ticket)) {
+        return ticket;
+      }
+    }
+    return null;
+  }
+
+  private boolean isFree(Ticket<S> ticket) {
+    Ticket<S> before = ticket.before;
+    if (before == null) {
+      return true;
+    }
+    try {
+      if (!state.isOver(before)) {
+        return false;
+      }
+      ticket.before = null;
+      return true;
+    } catch (RuntimeException e) {
+      // Nobody will ever know when the work with the slot is over: the accelerator is broken.
+      state.fail(ticket, Reason.READ, String.valueOf(e.getMessage()), e);
+      return false;
+    }
+  }
+
+  /** Lets streams go on that have waited too long; ns until that is to be asked again. */
+  private long endPatience() {
+    long patience = options.patience().toNanos();
+    long next = Long.MAX_VALUE;
+    for (LayerSlot<S> slot : state.slots) {
+      Ticket<S> ticket = slot.reading;
+      if (ticket == null || !ticket.gated || ticket.done) {
+        continue;
+      }
+      long left = patience - (System.nanoTime() - ticket.began);
+      if (left > 0) {
+        next = Math.min(next, left);
+      } else {
+        state.fail(
+            ticket,
+            Reason.STALLED,
+            "a stream has waited %d ms for it and goes on without it; if the read only goes on now, take layers without a stream"
+                .formatted(options.patience().toMillis()),
+            null);
+      }
+    }
+    return next;
+  }
+
+  // ---- how
+
+  private void read(Ticket<S> ticket) {
+    Layer layer = ticket.layer;
+    CompletableFuture<TransferResult> read;
+    try {
+      read =
+          storage.readAsync(
+              List.of(new Range(layer.offset(), memory, ticket.place().offset, layer.bytes())));
+    } catch (RuntimeException e) {
+      ended(ticket, e);
+      return;
+    }
+    if (!isWanted(ticket, read)) {
+      read.cancel(true);
+    }
+    var _ = read.whenComplete((_, failure) -> ended(ticket, cause(failure)));
+  }
+
+  /** Tells others of the read; false if they want none any more. */
+  private boolean isWanted(Ticket<S> ticket, CompletableFuture<TransferResult> read) {
+    state.lock.lock();
+    try {
+      ticket.read = read;
+      return !ticket.done;
+    } finally {
+      state.lock.unlock();
+    }
+  }
+
+  private static @Nullable Throwable cause(@Nullable Throwable failure) {
+    return failure instanceof CompletionException && failure.getCause() != null
+        ? failure.getCause()
+        : failure;
+  }
+
+  private void ended(Ticket<S> ticket, @Nullable Throwable failure) {
+    state.lock.lock();
+    try {
+      long now = System.nanoTime();
+      ticket.readNanos = now - Math.max(ticket.began, lastEnd);
+      lastEnd = now;
+      state.reads--;
+      ticket.place().reading = null;
+      if (failure != null) {
+        state.fail(ticket, Reason.READ, String.valueOf(failure.getMessage()), failure);
+      } else if (!ticket.done) {
+        state.finish(ticket);
+      }
+      state.changed.signalAll();
+    } finally {
+      state.lock.unlock();
+    }
+  }
+
+  /** Asks a read that was started to end. */
+  static void cancel(Ticket<?> ticket) {
+    CompletableFuture<TransferResult> read = ticket.read;
+    if (read != null) {
+      read.cancel(true);
+    }
+  }
+
+  /** Returns when the thread is over. */
+  void join() {
+    boolean interrupted = false;
+    while (thread.isAlive()) {
+      try {
+        thread.join();
+      } catch (InterruptedException e) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+}

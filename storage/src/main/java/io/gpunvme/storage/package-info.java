@@ -1,0 +1,9 @@
+/**
+ * What everybody opens: {@link io.gpunvme.storage.GpuStorage}, one interface over every path of
+ * {@code io.gpunvme.storage.path}. Addresses, the choice of a path and the reasons for it,
+ * asynchronous and batched transfers are here; how bytes move is not.
+ */
+@NullMarked
+package io.gpunvme.storage;
+
+import org.jspecify.annotations.NullMarked;

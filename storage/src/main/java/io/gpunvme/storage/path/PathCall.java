@@ -1,0 +1,104 @@
+package io.gpunvme.storage.path;
+
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.jspecify.annotations.Nullable;
+
+/** One transfer as its path sees it: whether it is still wanted, and where it counts. */
+public final class PathCall {
+  private final String source;
+  private final @Nullable PathCall whole;
+
+  /** Null until it is known or needed: a histogram is half a megabyte, and many transfers wait. */
+  private volatile @Nullable PathCounters counters;
+
+  private final AtomicBoolean cancelled = new AtomicBoolean();
+
+  /**
+   * A transfer that begins.
+   *
+   * @param source its name in messages, e.g. the file
+   */
+  public PathCall(String source, PathCounters counters) {
+    this(source, counters, null);
+  }
+
+  private PathCall(String source, @Nullable PathCounters counters, @Nullable PathCall whole) {
+    this.source = source;
+    this.counters = counters;
+    this.whole = whole;
+  }
+
+  /**
+   * A transfer that does not know its path yet, and counts for itself until {@link #countIn}.
+   *
+   * @param source its name in messages
+   */
+  public PathCall(String source) {
+    this(source, null, null);
+  }
+
+  /**
+   * A part of this transfer by another path: it ends early when this does, and by itself. Unless it
+   * is told otherwise it counts where this does.
+   *
+   * @param of the part's source, by its name in messages
+   */
+  public PathCall part(String of) {
+    return new PathCall(of, null, this);
+  }
+
+  /** Has the path count elsewhere from now on. */
+  public synchronized void countIn(PathCounters other) {
+    counters = other;
+  }
+
+  /** The source's name in messages. */
+  public String source() {
+    return source;
+  }
+
+  /** Where the path counts what it does. */
+  public PathCounters counters() {
+    PathCounters known = counters;
+    if (known != null) {
+      return known;
+    }
+    return whole == null ? own() : whole.counters();
+  }
+
+  private synchronized PathCounters own() {
+    PathCounters known = counters;
+    if (known == null) {
+      known = new PathCounters();
+      counters = known;
+    }
+    return known;
+  }
+
+  /** Asks the transfer to end early. Any thread. */
+  public void cancel() {
+    cancelled.set(true);
+  }
+
+  /** Whether it is to end early. Paths ask before each piece of work. */
+  public boolean isCancelled() {
+    return cancelled.get() || (whole != null && whole.isCancelled());
+  }
+
+  /**
+   * Ends the transfer here if it is to end early.
+   *
+   * @throws StorageException {@link StorageException.Kind#CANCELLED}
+   */
+  public void throwIfCancelled(long offset, long length) {
+    if (isCancelled()) {
+      throw cancelled(offset, length);
+    }
+  }
+
+  /** What a transfer fails with that was asked to end early. */
+  public StorageException cancelled(long offset, long length) {
+    return new StorageException(
+        StorageException.Kind.CANCELLED, source, offset, length, "cancelled", null);
+  }
+}

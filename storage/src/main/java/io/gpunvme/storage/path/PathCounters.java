@@ -1,0 +1,82 @@
+package io.gpunvme.storage.path;
+
+import io.gpunvme.gpu.transfer.Direction;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.LongAdder;
+import org.HdrHistogram.ConcurrentHistogram;
+import org.HdrHistogram.Histogram;
+
+/** What one path has done so far. Safe for all threads. */
+public final class PathCounters {
+  private static final long LONGEST_NANOS = TimeUnit.HOURS.toNanos(1);
+  private static final int SIGNIFICANT_DIGITS = 3;
+
+  private final LongAdder readBytes = new LongAdder();
+  private final LongAdder writtenBytes = new LongAdder();
+  private final LongAdder operations = new LongAdder();
+  private final LongAdder retries = new LongAdder();
+  private final LongAdder stagedBytes = new LongAdder();
+  private final LongAdder overreadBytes = new LongAdder();
+  private final Histogram latency = new ConcurrentHistogram(LONGEST_NANOS, SIGNIFICANT_DIGITS);
+
+  /** Nothing yet. */
+  public PathCounters() {}
+
+  /** Bytes moved that were asked for. */
+  public void moved(Direction direction, long bytes) {
+    if (direction == Direction.READ) {
+      read(bytes);
+    } else {
+      wrote(bytes);
+    }
+  }
+
+  /** Bytes that were asked for have arrived. */
+  public void read(long bytes) {
+    readBytes.add(bytes);
+  }
+
+  /** Bytes that were to be written are written. */
+  public void wrote(long bytes) {
+    writtenBytes.add(bytes);
+  }
+
+  /** One operation of the path (a system call, a cuFile call, an NVMe command) is over. */
+  public void operation(long nanos) {
+    operations.increment();
+    latency.recordValue(Math.clamp(nanos, 0, LONGEST_NANOS));
+  }
+
+  /** Operations that are over, with their latencies in ns. */
+  public void operations(Histogram nanos) {
+    operations.add(nanos.getTotalCount());
+    latency.add(nanos);
+  }
+
+  /** Operations that were repeated after a failure that may pass. */
+  public void retried(long times) {
+    retries.add(times);
+  }
+
+  /** Bytes that went through memory of the path's own. */
+  public void staged(long bytes) {
+    stagedBytes.add(bytes);
+  }
+
+  /** Bytes that were moved only because they lay in the same blocks, or between ranges. */
+  public void overread(long bytes) {
+    overreadBytes.add(bytes);
+  }
+
+  /** All of it now. */
+  public PathStats snapshot() {
+    return new PathStats(
+        readBytes.sum(),
+        writtenBytes.sum(),
+        operations.sum(),
+        retries.sum(),
+        stagedBytes.sum(),
+        overreadBytes.sum(),
+        latency.copy());
+  }
+}

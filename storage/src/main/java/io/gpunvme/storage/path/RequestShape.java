@@ -1,0 +1,18 @@
+package io.gpunvme.storage.path;
+
+import io.gpunvme.gpu.transfer.Direction;
+
+/**
+ * What a path needs to know of a request to say how fast it will be.
+ *
+ * @param direction which way
+ * @param ranges how many
+ * @param bytes in all of them
+ * @param resident share of those bytes that the page cache holds, 0..1; 0 if unknown
+ */
+public record RequestShape(Direction direction, int ranges, long bytes, double resident) {
+  /** Mean bytes of a range. */
+  public double meanLength() {
+    return ranges == 0 ? 0 : (double) bytes / ranges;
+  }
+}

@@ -1,0 +1,200 @@
+package io.gpunvme.storage.path.direct;
+
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.queue.Placement;
+import io.gpunvme.gpu.transfer.Direction;
+import io.gpunvme.gpu.transfer.TransferPlan;
+import io.gpunvme.nvme.driver.Namespace;
+import io.gpunvme.storage.path.Range;
+import io.gpunvme.storage.path.direct.DirectPath.Commands;
+import io.gpunvme.storage.path.direct.DirectPath.Staged;
+import io.gpunvme.storage.plan.Plan;
+import io.gpunvme.storage.plan.PlanOptions;
+import io.gpunvme.storage.plan.Planner;
+import io.gpunvme.storage.plan.Ranges;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/** Reads of one transfer: those of whole blocks as they are, the others as the planner says. */
+final class ReadJob {
+  /** Data pointers name bytes at multiples of this (Base 2.0, 4.1.1). */
+  static final int POINTER_ALIGNMENT = 4;
+
+  private static final long LONGEST_STAGED = 1 << 20;
+
+  private final Namespace namespace;
+  private final int block;
+  private final int shift;
+  private final Placement placement;
+  private final Supplier<Staged> staged;
+  private final Commands commands;
+
+  /** The buffers that the ranges name. */
+  private final Numbers buffers = new Numbers();
+
+  /** Those that commands name: reached buffers, and the staging memory. */
+  private Numbers reached = new Numbers();
+
+  ReadJob(Namespace namespace, Placement placement, Supplier<Staged> staged, Commands commands) {
+    this.namespace = namespace;
+    block = namespace.blockSize();
+    shift = Integer.numberOfTrailingZeros(block);
+    this.placement = placement;
+    this.staged = staged;
+    this.commands = commands;
+  }
+
+  void run(List<Range> ranges) {
+    TransferPlan.Builder reads = commands.plan(Direction.READ);
+    Ranges.Builder others = Ranges.builder();
+    int count = 0;
+    for (Range r : ranges) {
+      if (r.length() == 0) {
+        continue;
+      }
+      if (isWhole(r) && isReached(r.buffer())) {
+        add(reads, r.offset(), r.length(), r.buffer(), r.bufferOffset());
+      } else {
+        others.add(r.offset(), r.length(), buffers.of(r.buffer()), r.bufferOffset());
+        count++;
+      }
+    }
+    if (count == 0) {
+      commands.run(reads, reached.all());
+      return;
+    }
+    Plan plan = plan(others.build());
+    addDirect(plan, reads);
+    // What is staged first goes along: a kernel of its own would be launched and waited for.
+    for (int io = 0; io < plan.ios(); ) {
+      io = round(plan, io, reads);
+      reads = commands.plan(Direction.READ);
+      reached = new Numbers();
+    }
+  }
+
+  private void add(
+      TransferPlan.Builder reads, long offset, long length, DeviceBuffer buffer, long at) {
+    reads.add(offset >> shift, length >> shift, reached.of(buffer), at);
+  }
+
+  private boolean isWhole(Range r) {
+    return ((r.offset() | r.length()) & (block - 1)) == 0
+        && r.bufferOffset() % POINTER_ALIGNMENT == 0;
+  }
+
+  /** Whether commands can name the buffer: it is in the kind of memory that the placement says. */
+  private boolean isReached(DeviceBuffer buffer) {
+    return buffer.isHost() == placement.hostData();
+  }
+
+  private Plan plan(Ranges ranges) {
+    Plan plan =
+        Planner.plan(
+            ranges,
+            PlanOptions.of(namespace.bytes())
+                .alignment(block)
+                .targetAlignment(POINTER_ALIGNMENT)
+                .maxBytes(Math.max(block, LONGEST_STAGED))
+                .gap(block)
+                .build());
+    commands.call().counters().overread(plan.bytesOverread());
+    return plan;
+  }
+
+  private boolean isDirect(Plan plan, int io) {
+    return plan.isDirect(io) && isReached(buffers.get(plan.target(plan.firstPiece(io))));
+  }
+
+  private void addDirect(Plan plan, TransferPlan.Builder reads) {
+    for (int io = 0; io < plan.ios(); io++) {
+      if (isDirect(plan, io)) {
+        int piece = plan.firstPiece(io);
+        DeviceBuffer buffer = buffers.get(plan.target(piece));
+        add(reads, plan.offset(io), plan.length(io), buffer, plan.targetOffset(piece));
+      }
+    }
+  }
+
+  /**
+   * Carries out {@code reads} and as many I/Os as fit into the staging memory; returns the next.
+   */
+  private int round(Plan plan, int from, TransferPlan.Builder reads) {
+    List<Integer> ios = new ArrayList<>();
+    long used = 0;
+    int io = from;
+    for (; io < plan.ios(); io++) {
+      if (isDirect(plan, io)) {
+        continue;
+      }
+      DeviceBuffer memory = staged.get().memory();
+      if (used + plan.length(io) > memory.size()) {
+        break;
+      }
+      add(reads, plan.offset(io), plan.length(io), memory, used);
+      ios.add(io);
+      used += plan.length(io);
+    }
+    if (!ios.isEmpty()) {
+      commands.call().throwIfCancelled(plan.offset(ios.getFirst()), used);
+    }
+    commands.run(reads, reached.all());
+    long at = 0;
+    for (int next : ios) {
+      copyOut(plan, next, at);
+      at += plan.length(next);
+    }
+    if (!ios.isEmpty()) {
+      staged.get().copies().await();
+    }
+    return io;
+  }
+
+  private void copyOut(Plan plan, int io, long at) {
+    Staged own = staged.get();
+    for (int p = plan.firstPiece(io); p < plan.endPiece(io); p++) {
+      own.copies()
+          .add(
+              own.memory(),
+              at + plan.pieceOffset(p),
+              buffers.get(plan.target(p)),
+              plan.targetOffset(p),
+              plan.pieceLength(p));
+      commands.call().counters().staged(plan.pieceLength(p));
+    }
+  }
+
+  /** Buffers, numbered from 0 in the order in which they turn up. */
+  static final class Numbers {
+    private final Map<DeviceBuffer, Integer> numbers = new HashMap<>();
+    private final List<DeviceBuffer> all = new ArrayList<>();
+    private @Nullable DeviceBuffer last;
+    private int lastNumber;
+
+    int of(DeviceBuffer buffer) {
+      // Most ranges go where the one before went.
+      if (buffer != last) {
+        last = buffer;
+        lastNumber = numbers.computeIfAbsent(buffer, this::add);
+      }
+      return lastNumber;
+    }
+
+    private int add(DeviceBuffer buffer) {
+      all.add(buffer);
+      return all.size() - 1;
+    }
+
+    DeviceBuffer get(int number) {
+      return all.get(number);
+    }
+
+    List<DeviceBuffer> all() {
+      return all;
+    }
+  }
+}

@@ -1,0 +1,104 @@
+package io.gpunvme.storage.path.file;
+
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+
+import io.gpunvme.ffi.Mapping;
+import io.gpunvme.ffi.Posix;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.LongSupplier;
+
+/**
+ * Which pages of a file the page cache holds, asked of the kernel by a mapping of the file that
+ * nobody touches. It is made when first needed and again when the file has grown. Safe for all
+ * threads.
+ */
+final class Residency implements AutoCloseable {
+  /** Up to here every page is looked at. */
+  static final long EXACT = 256L << 20;
+
+  /** Above it these many windows, evenly spread from the range's start to its end. */
+  static final int WINDOWS = 256;
+
+  static final long WINDOW = 1L << 20;
+
+  /** Bytes asked for at once. */
+  private static final long STEP = 64L << 20;
+
+  private final int fd;
+  private final LongSupplier size;
+  private final long page = Posix.pageSize();
+
+  /** The last covers most; the others are kept since somebody may be using them. */
+  private final List<Mapping> mappings = new ArrayList<>();
+
+  private boolean closed;
+
+  /**
+   * @param size of the file now
+   */
+  Residency(int fd, LongSupplier size) {
+    this.fd = fd;
+    this.size = size;
+  }
+
+  /**
+   * Share of the pages from {@code from} to {@code to} that are resident; none past the file's end.
+   */
+  double share(long from, long to) {
+    long start = from - from % page;
+    MemorySegment file = covering(to);
+    long bytes = to - start;
+    Count count = new Count();
+    if (bytes <= EXACT) {
+      add(file, start, bytes, count);
+    } else {
+      long last = (bytes - WINDOW) / page * page;
+      for (int i = 0; i < WINDOWS; i++) {
+        long at = (long) ((double) last * i / (WINDOWS - 1));
+        add(file, start + at - at % page, WINDOW, count);
+      }
+    }
+    return (double) count.resident / count.pages;
+  }
+
+  private static final class Count {
+    private long pages;
+    private long resident;
+  }
+
+  private void add(MemorySegment file, long start, long bytes, Count count) {
+    for (long done = 0; done < bytes; done += STEP) {
+      long part = Math.min(STEP, bytes - done);
+      int pages = Math.toIntExact(Math.ceilDiv(part, page));
+      try (Arena arena = Arena.ofConfined()) {
+        MemorySegment flags = arena.allocate(pages);
+        Posix.mincore(file.asSlice(start + done, part), flags);
+        count.pages += pages;
+        for (int i = 0; i < pages; i++) {
+          count.resident += flags.get(JAVA_BYTE, i) & 1;
+        }
+      }
+    }
+  }
+
+  private synchronized MemorySegment covering(long end) {
+    if (closed) {
+      throw new IllegalStateException("this file is closed");
+    }
+    if (mappings.isEmpty() || mappings.getLast().segment().byteSize() < end) {
+      long bytes = Math.ceilDiv(Math.max(end, size.getAsLong()), page) * page;
+      mappings.add(Mapping.shared(fd, 0, bytes, Posix.PROT_NONE));
+    }
+    return mappings.getLast().segment();
+  }
+
+  @Override
+  public synchronized void close() {
+    closed = true;
+    mappings.forEach(Mapping::close);
+    mappings.clear();
+  }
+}

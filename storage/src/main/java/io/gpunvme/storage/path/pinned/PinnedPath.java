@@ -1,0 +1,338 @@
+package io.gpunvme.storage.path.pinned;
+
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.cuda.CudaException;
+import io.gpunvme.cuda.CudaStream;
+import io.gpunvme.ffi.IoUringUnavailableException;
+import io.gpunvme.ffi.PosixException;
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.GpuAccelerator;
+import io.gpunvme.gpu.transfer.Direction;
+import io.gpunvme.storage.path.DataPath;
+import io.gpunvme.storage.path.PathCall;
+import io.gpunvme.storage.path.PathKind;
+import io.gpunvme.storage.path.Range;
+import io.gpunvme.storage.path.RequestShape;
+import io.gpunvme.storage.path.StorageException;
+import io.gpunvme.storage.path.StorageException.Kind;
+import io.gpunvme.storage.path.Verdict;
+import io.gpunvme.storage.path.file.FileErrors;
+import io.gpunvme.storage.path.file.SourceFile;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.UnaryOperator;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A file, or a block device for reading, over pinned host memory: I/O at depth past the page cache,
+ * or by several threads through it, at the same time as copies in several CUDA streams. Where the
+ * buffer is host memory and blocks agree, I/O is done in it and nothing is copied.
+ *
+ * <p>Reads past the page cache move whole blocks; what nobody asked for is counted as over-read and
+ * never reaches a buffer. Writes past it are whole blocks of 4096 bytes or more; the edges follow
+ * through it, so that a read by either way sees them. Writes may make the file longer. What is
+ * written is on stable storage after {@link #flush}.
+ *
+ * <p>Pinned memory and threads are taken when first needed and kept; allocating pinned memory may
+ * wait for kernels that run, so the first transfer should not be one that a running kernel waits
+ * for.
+ */
+public final class PinnedPath implements DataPath {
+  private final SourceFile file;
+  private final boolean ownsFile;
+  private final Accelerator accelerator;
+  private final PinnedOptions options;
+  private final Lanes lanes;
+  private final SlotPool pool;
+  private final List<CudaStream> streams = new ArrayList<>();
+  private final AtomicInteger nextStream = new AtomicInteger();
+  private final CopyWorkers workers;
+  private final Rates rates;
+  private volatile String mode;
+  private volatile boolean closed;
+
+  private PinnedPath(
+      SourceFile file,
+      boolean ownsFile,
+      Accelerator accelerator,
+      PinnedOptions options,
+      UnaryOperator<LaneIo> wrapper) {
+    this.file = file;
+    this.ownsFile = ownsFile;
+    this.accelerator = accelerator;
+    this.options = options;
+    requireDirect(file, options);
+    lanes = lanes(file, options, wrapper);
+    pool = new SlotPool(file.name(), accelerator, options.chunk(), options.ringBytes());
+    workers = new CopyWorkers(Math.max(options.threads(), lanes.most(true, 1)));
+    rates = new Rates(file.device() + " to " + accelerator.name(), options.threads());
+    boolean direct = options.direct() != DirectIo.FALSE && file.hasDirect();
+    mode =
+        describe(
+            direct ? lanes.most(true, options.threads()) : 0,
+            options.direct() != DirectIo.TRUE ? options.threads() : 0,
+            options.chunk());
+  }
+
+  private static void requireDirect(SourceFile file, PinnedOptions options) {
+    if (options.direct() == DirectIo.TRUE && !file.hasDirect()) {
+      throw unsupported(file, file.directRefusal() + "; use direct=auto", null);
+    }
+    if (file.hasDirect() && options.chunk() % file.directAlignment() != 0) {
+      throw unsupported(
+          file, "a chunk must be a multiple of " + file.directAlignment() + " bytes", null);
+    }
+  }
+
+  private static Lanes lanes(
+      SourceFile file, PinnedOptions options, UnaryOperator<LaneIo> wrapper) {
+    try {
+      return new Lanes(options, wrapper);
+    } catch (IoUringUnavailableException e) {
+      throw unsupported(file, e.getMessage() + "; or use engine=auto", e);
+    } catch (PosixException e) {
+      throw FileErrors.of(file.name(), e);
+    }
+  }
+
+  private static StorageException unsupported(
+      SourceFile file, String what, @Nullable Throwable cause) {
+    return new StorageException(Kind.UNSUPPORTED, file.name(), -1, -1, what, cause);
+  }
+
+  /** Opens a file, which is closed with the path; see {@link SourceFile#open}. */
+  public static PinnedPath open(
+      String file, boolean writable, Accelerator accelerator, PinnedOptions options) {
+    SourceFile source = SourceFile.open(file, writable);
+    try {
+      return open(source, true, accelerator, options, UnaryOperator.identity());
+    } catch (RuntimeException e) {
+      source.close();
+      throw e;
+    }
+  }
+
+  /**
+   * Opens the path for a file of the caller's, who closes it after the path.
+   *
+   * @throws StorageException {@link Kind#UNSUPPORTED} if the options ask for what this file or
+   *     machine has not, {@link Kind#ACCELERATOR}
+   */
+  public static PinnedPath open(SourceFile file, Accelerator accelerator, PinnedOptions options) {
+    return open(file, false, accelerator, options, UnaryOperator.identity());
+  }
+
+  static PinnedPath open(
+      SourceFile file,
+      boolean ownsFile,
+      Accelerator accelerator,
+      PinnedOptions options,
+      UnaryOperator<LaneIo> wrapper) {
+    PinnedPath path = new PinnedPath(file, ownsFile, accelerator, options, wrapper);
+    try {
+      path.openStreams();
+      return path;
+    } catch (CudaException e) {
+      path.closeOwn();
+      throw new StorageException(
+          Kind.ACCELERATOR, file.name(), -1, -1, String.valueOf(e.getMessage()), e);
+    }
+  }
+
+  private void openStreams() {
+    if (accelerator instanceof GpuAccelerator gpu) {
+      for (int i = 0; i < options.streams(); i++) {
+        streams.add(gpu.betweenKernels(gpu.context()::stream));
+      }
+    }
+  }
+
+  /** Whether the path is possible for a file, and how it would work. */
+  public static Verdict judge(String file, PinnedOptions options) {
+    try (SourceFile source = SourceFile.open(file, false)) {
+      requireDirect(source, options);
+      lanes(source, options, UnaryOperator.identity()).close();
+      return Verdict.yes(
+          PathKind.PINNED,
+          source.hasDirect()
+              ? "O_DIRECT or page cache on " + source.fileSystem()
+              : "page cache only: " + source.directRefusal());
+    } catch (StorageException e) {
+      return Verdict.no(PathKind.PINNED, String.valueOf(e.getMessage()), fix(e.kind()));
+    }
+  }
+
+  private static String fix(Kind kind) {
+    return switch (kind) {
+      case GONE -> "name a file that exists";
+      case PERMISSION -> "give this user the right to read the file";
+      case UNSUPPORTED -> "use other options, or another file";
+      default -> "";
+    };
+  }
+
+  @Override
+  public PathKind kind() {
+    return PathKind.PINNED;
+  }
+
+  /** As it was for the last transfer, or may be for the first. */
+  @Override
+  public String mode() {
+    return mode;
+  }
+
+  @Override
+  public long size() {
+    return file.size();
+  }
+
+  @Override
+  public int alignment() {
+    return options.direct() != DirectIo.FALSE && file.hasDirect() ? file.directAlignment() : 1;
+  }
+
+  @Override
+  public double expected(RequestShape shape) {
+    return rates.expected(shape);
+  }
+
+  /** The file, for its residency and its cache. */
+  public SourceFile file() {
+    return file;
+  }
+
+  /** Bytes of pinned memory that the path has taken. */
+  public long pinnedBytes() {
+    return pool.bytes();
+  }
+
+  /** Pinned memory that is in use by transfers, in chunks; 0 while there are none. */
+  public int chunksInUse() {
+    return pool.inUse();
+  }
+
+  /** Returns once everything written is on stable storage. */
+  public void flush() {
+    file.sync();
+  }
+
+  // ---- transfers
+
+  @Override
+  public void transfer(Direction direction, List<Range> ranges, PathCall call) {
+    if (closed) {
+      throw new IllegalStateException("the pinned path to " + file.name() + " is closed");
+    }
+    List<Range> fixed = List.copyOf(ranges);
+    fixed.forEach(PinnedPath::check);
+    if (direction == Direction.WRITE && !file.writable()) {
+      throw new StorageException(
+          Kind.PERMISSION, file.name(), -1, -1, "it was opened for reading only", null);
+    }
+    long began = System.nanoTime();
+    Transfer transfer = new Transfer(direction, fixed, call);
+    Cutter cutter = new Cutter(file, options, direction, fixed);
+    Cutter.Cut cut = direction == Direction.READ ? cutter.reads() : cutter.writes();
+    List<Runnable> direct = tasks(transfer, cut.direct(), true);
+    List<Runnable> cached = tasks(transfer, cut.cached(), false);
+    mode = describe(direct.size(), cached.size(), cutter.loadBytes());
+    if (direction == Direction.READ) {
+      workers.run(Stream.concat(direct.stream(), cached.stream()).toList());
+    } else {
+      // Edges share pages of the cache with what lies beside them: that must be written by now.
+      workers.run(direct);
+      workers.run(cached);
+    }
+    transfer.throwIfFailed();
+    if (direction == Direction.READ && direct.isEmpty() != cached.isEmpty()) {
+      long nanos = System.nanoTime() - began;
+      rates.measured(direct.isEmpty(), cutter.bytes(), fixed.size(), nanos);
+    }
+  }
+
+  private static void check(Range range) {
+    boolean inside =
+        range.offset() >= 0
+            && range.length() >= 0
+            && range.length() <= Long.MAX_VALUE - range.offset()
+            && range.bufferOffset() >= 0
+            && range.length() <= range.buffer().size() - range.bufferOffset();
+    if (!inside) {
+      throw new InvalidRequestException(
+          "%d bytes at %d, and at %d of a buffer of %d bytes"
+              .formatted(
+                  range.length(), range.offset(), range.bufferOffset(), range.buffer().size()));
+    }
+  }
+
+  private List<Runnable> tasks(Transfer transfer, IoList list, boolean direct) {
+    int count = Math.min(lanes.most(direct, options.threads()), list.loads());
+    return Collections.nCopies(count, () -> runLane(transfer, list, direct));
+  }
+
+  private void runLane(Transfer transfer, IoList list, boolean direct) {
+    try {
+      LaneIo io = lanes.take(direct);
+      try {
+        int fd = direct ? file.directFd() : file.fd();
+        int alignment = direct ? file.directAlignment() : 1;
+        new PinnedLane(transfer, list, fd, alignment, io, pool, copies()).run();
+      } finally {
+        lanes.give(io, direct);
+      }
+    } catch (IoUringUnavailableException e) {
+      transfer.fail(unsupported(file, e.getMessage() + "; or use engine=threads", e));
+    } catch (PosixException e) {
+      transfer.fail(FileErrors.of(file.name(), e));
+    } catch (RuntimeException | Error e) {
+      transfer.stop();
+      throw e;
+    }
+  }
+
+  private Copies copies() {
+    if (accelerator instanceof GpuAccelerator gpu) {
+      int stream = Math.floorMod(nextStream.getAndIncrement(), streams.size());
+      return new StagedCopies(streams.get(stream), gpu.context().hasBatchCopies());
+    }
+    return new SyncCopies();
+  }
+
+  private String describe(int directLanes, int cachedLanes, int chunk) {
+    List<String> ways = new ArrayList<>();
+    if (directLanes > 0) {
+      ways.add("O_DIRECT by " + lanes.describe(true, directLanes));
+    }
+    if (cachedLanes > 0) {
+      ways.add("page cache by " + lanes.describe(false, cachedLanes));
+    }
+    String copies = streams.isEmpty() ? "" : ", " + streams.size() + " streams";
+    return "%s; chunks of %d KiB%s".formatted(String.join(", ", ways), chunk >> 10, copies);
+  }
+
+  @Override
+  public void close() {
+    if (!closed) {
+      closed = true;
+      closeOwn();
+      if (ownsFile) {
+        file.close();
+      }
+    }
+  }
+
+  private void closeOwn() {
+    workers.close();
+    lanes.close();
+    try {
+      pool.close();
+      streams.forEach(CudaStream::close);
+    } catch (CudaException e) {
+      // A context that failed has nothing left to free.
+    }
+  }
+}

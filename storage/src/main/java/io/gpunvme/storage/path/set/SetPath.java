@@ -1,0 +1,68 @@
+package io.gpunvme.storage.path.set;
+
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.storage.path.DataPath;
+import io.gpunvme.storage.path.MemberStats;
+import io.gpunvme.storage.path.PathKind;
+import io.gpunvme.storage.path.RequestShape;
+import java.util.List;
+
+/** What sets have in common. */
+abstract class SetPath implements DataPath, MemberPath {
+  final Members members;
+
+  /**
+   * @param all of one kind, at least one
+   */
+  SetPath(List<Member> all) {
+    members = new Members(all);
+  }
+
+  @Override
+  public PathKind kind() {
+    return members.all().getFirst().path().kind();
+  }
+
+  /** How the members are put together, in a few words. */
+  abstract String shape();
+
+  @Override
+  public String mode() {
+    return shape() + ": " + members.all().getFirst().path().mode() + members.remarks();
+  }
+
+  @Override
+  public int alignment() {
+    return members.all().stream().mapToInt(m -> m.path().alignment()).max().orElse(1);
+  }
+
+  @Override
+  public long gpuBytes() {
+    return members.all().stream().mapToLong(m -> m.path().gpuBytes()).sum();
+  }
+
+  @Override
+  public double expected(RequestShape request) {
+    return members.all().stream().mapToDouble(m -> m.path().expected(request)).sum();
+  }
+
+  @Override
+  public List<MemberStats> members() {
+    return members.stats();
+  }
+
+  @Override
+  public void register(DeviceBuffer buffer) {
+    members.all().forEach(m -> m.path().register(buffer));
+  }
+
+  @Override
+  public void deregister(DeviceBuffer buffer) {
+    members.all().forEach(m -> m.path().deregister(buffer));
+  }
+
+  @Override
+  public void close() {
+    members.close();
+  }
+}

@@ -1,0 +1,75 @@
+package io.gpunvme.storage;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.queue.FakeGpu;
+import io.gpunvme.gpu.queue.KernelStorage;
+import io.gpunvme.gpu.queue.KernelStorageOptions;
+import io.gpunvme.gpu.queue.Placement;
+import io.gpunvme.storage.path.StorageException;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** {@link GpuStorage#forKernels}: what kernels do with it is tested with {@link KernelStorage}. */
+class ForKernelsTest {
+  private static final KernelStorageOptions WANTED =
+      KernelStorageOptions.in(Placement.HOST).with(2, 32);
+
+  private final FakeGpu gpu = new FakeGpu();
+
+  @TempDir Path folder;
+
+  @AfterEach
+  void close() {
+    gpu.close();
+  }
+
+  private GpuStorage open(String address) {
+    return GpuStorage.open(
+        StorageAddress.parse(address), gpu, StorageOptions.defaults().withWrite(true));
+  }
+
+  @Test
+  void kernelsHaveQueuesOfTheirOwnBesideTheStorages() {
+    try (GpuStorage storage = open("sim:size=1MiB");
+        DeviceBuffer buffer = gpu.allocate(4096)) {
+      try (KernelStorage kernels = storage.forKernels(WANTED)) {
+        assertThat(kernels.stats()).hasSize(2);
+        assertThat(kernels.deviceHandle()).isNotZero();
+        assertThat(kernels.register(buffer)).isZero();
+        buffer.copyFromHost(MemorySegment.ofArray(new byte[] {1, 2, 3}), 0);
+        storage.write(4096, buffer, 0, 4096);
+        buffer.copyFromHost(MemorySegment.ofArray(new byte[3]), 0);
+        storage.read(4096, buffer, 0, 4096);
+        byte[] back = new byte[3];
+        buffer.copyToHost(0, MemorySegment.ofArray(back));
+        assertThat(back).containsExactly(1, 2, 3);
+        assertThat(kernels.errors().records()).isEmpty();
+      }
+      // The controller has the queues back: as many can be made again, more often than it has.
+      for (int i = 0; i < 40; i++) {
+        storage.forKernels(WANTED).close();
+      }
+    }
+  }
+
+  @Test
+  void filesAndClosedStorageHaveNone() throws IOException {
+    Path file = Files.write(folder.resolve("file"), new byte[8192]);
+    try (GpuStorage storage = open(file.toString())) {
+      assertThatThrownBy(() -> storage.forKernels(WANTED))
+          .isInstanceOf(StorageException.class)
+          .hasMessageContaining("not files of a mounted file system");
+    }
+    GpuStorage closed = open("sim:size=1MiB");
+    closed.close();
+    assertThatThrownBy(() -> closed.forKernels(WANTED)).isInstanceOf(IllegalStateException.class);
+  }
+}

@@ -1,0 +1,286 @@
+package io.gpunvme.tools.demo;
+
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.Accelerators;
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.accel.HostMemoryKind;
+import io.gpunvme.gpu.accel.HostWindow;
+import io.gpunvme.gpu.device.Device;
+import io.gpunvme.gpu.device.DeviceAddress;
+import io.gpunvme.gpu.queue.Placement;
+import io.gpunvme.gpu.transfer.Direction;
+import io.gpunvme.gpu.transfer.Extent;
+import io.gpunvme.gpu.transfer.Initiator;
+import io.gpunvme.gpu.transfer.InitiatorOptions;
+import io.gpunvme.gpu.transfer.TransferPlan;
+import io.gpunvme.gpu.transfer.TransferReport;
+import io.gpunvme.gpu.transfer.TransferTotal;
+import io.gpunvme.nvme.driver.BlockDevice;
+import io.gpunvme.nvme.driver.Namespace;
+import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.sim.DoorbellWindow;
+import io.gpunvme.sim.SimulatedController;
+import io.gpunvme.tools.sample.SampleModel;
+import java.io.EOFException;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Optional;
+import java.util.OptionalLong;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The main job end to end: a file is put on an embedded SSD and read back over several queue pairs
+ * into accelerator memory. One run at a time.
+ */
+public final class Demo {
+  /** File bytes written to the SSD at a time. */
+  private static final long PUT_WINDOW = 64L << 20;
+
+  /** Most accelerator memory used; a longer file goes through it in turns. */
+  private static final long GET_WINDOW = 1L << 30;
+
+  private static final int COPY_BYTES = 1 << 20;
+
+  private final DemoOptions options;
+  private final DemoListener listener;
+  private final byte[] copy = new byte[COPY_BYTES];
+
+  private Demo(DemoOptions options, DemoListener listener) {
+    this.options = options;
+    this.listener = listener;
+  }
+
+  /**
+   * Runs the demo. The caller's folder keeps the files; nothing else is left behind.
+   *
+   * @throws NoSuchFileException if the file to move does not exist
+   * @throws InvalidRequestException if an option makes no sense
+   * @throws io.gpunvme.nvme.NvmeException if the SSD fails
+   */
+  public static DemoReport run(DemoOptions options, DemoListener listener) throws IOException {
+    return new Demo(options, listener).run();
+  }
+
+  private DemoReport run() throws IOException {
+    Accelerators.Choice choice = options.initiator().accelerator();
+    try (Accelerator accelerator = choice.accelerator()) {
+      return run(accelerator, choice.reason());
+    }
+  }
+
+  private DemoReport run(Accelerator accelerator, String reason) throws IOException {
+    long start = System.nanoTime();
+    // An address that makes no sense is found before a sample is made.
+    DemoDevice ssd = DemoDevice.of(options, accelerator.gpu());
+    Path file = options.file();
+    boolean sample = file == null;
+    if (file == null) {
+      file = makeSample();
+    }
+    long bytes = size(file);
+    DeviceAddress address = ssd.sizedFor(bytes);
+    try (Device device = Device.open(address, options.controller(), options.faults())) {
+      NvmeController controller = device.controller();
+      Placement placement = options.initiator().placement(controller, accelerator);
+      Rig rig = new Rig(controller, controller.namespace(1), accelerator, placement);
+      try (HostWindow media = placement.hostData() ? null : rig.pinMedia()) {
+        Moved put = put(rig, file, bytes);
+        long flush = flush(controller, rig.namespace());
+        Moved get = get(rig, bytes);
+        return new DemoReport(
+            file,
+            sample,
+            bytes,
+            address.toString(),
+            ssd.image(),
+            media != null,
+            controller.identify().mn(),
+            rig.namespace().blockSize(),
+            controller.maxTransferBytes(),
+            accelerator.name(),
+            reason,
+            rig.window(bytes, GET_WINDOW),
+            put.report(),
+            put.byCpu(),
+            flush,
+            get.report(),
+            get.byCpu(),
+            put.sha256(),
+            get.sha256(),
+            System.nanoTime() - start);
+      }
+    }
+  }
+
+  /**
+   * One way of the file.
+   *
+   * @param byCpu commands that the CPU submitted, by the SSD's count, if it is ours
+   * @param sha256 of the file's bytes, in hexadecimal
+   */
+  private record Moved(TransferReport report, OptionalLong byCpu, String sha256) {}
+
+  /** Where the bytes go to and fro. */
+  private record Rig(
+      NvmeController controller,
+      Namespace namespace,
+      Accelerator accelerator,
+      Placement placement) {
+    /** The SSD, if it is ours. */
+    private Optional<SimulatedController> ssd() {
+      return controller.function() instanceof SimulatedController sim
+          ? Optional.of(sim)
+          : Optional.empty();
+    }
+
+    /**
+     * Lets a GPU's copy engines work on the SSD's medium itself, if it is memory.
+     *
+     * @return null if it is none
+     */
+    @Nullable HostWindow pinMedia() {
+      Optional<MemorySegment> medium = ssd().flatMap(s -> s.mediaMemory(namespace.nsid()));
+      return medium.map(m -> accelerator.mapHost(m, HostMemoryKind.MEMORY)).orElse(null);
+    }
+
+    /** I/O commands that were submitted through the CPU's doorbells so far. */
+    long byCpu() {
+      return ssd().map(s -> s.stats().ioCommands(DoorbellWindow.CPU)).orElse(0L);
+    }
+
+    /** How many since {@link #byCpu} was {@code before}. */
+    OptionalLong byCpuSince(long before) {
+      return ssd().isPresent() ? OptionalLong.of(byCpu() - before) : OptionalLong.empty();
+    }
+
+    Initiator open(InitiatorOptions wanted) {
+      return wanted.with(wanted.initiator(), placement).open(controller, accelerator);
+    }
+
+    /** How much of {@code bytes} is moved at a time, whole blocks. */
+    long window(long bytes, long limit) {
+      int block = namespace.blockSize();
+      return Math.min(limit, Math.ceilDiv(bytes, block) * block);
+    }
+  }
+
+  private static long size(Path file) throws IOException {
+    if (!Files.exists(file)) {
+      throw new NoSuchFileException(file.toString());
+    }
+    if (!Files.isRegularFile(file)) {
+      throw new InvalidRequestException(file + " is not a regular file");
+    }
+    if (Files.size(file) == 0) {
+      throw new InvalidRequestException(file + " is empty");
+    }
+    return Files.size(file);
+  }
+
+  private Path makeSample() throws IOException {
+    SampleModel model = SampleModel.of(options.sampleBytes(), options.seed());
+    Path file = options.folder().resolve("sample.safetensors");
+    DemoDevice.requireSpace(options.folder(), model.bytes());
+    listener.phase(DemoPhase.SAMPLE, model.bytes());
+    model.write(file, listener::moved);
+    return file;
+  }
+
+  // ---- onto the SSD
+
+  private Moved put(Rig rig, Path file, long bytes) throws IOException {
+    listener.phase(DemoPhase.PUT, bytes);
+    Checksum checksum = new Checksum();
+    TransferTotal total = new TransferTotal();
+    long byCpu = rig.byCpu();
+    long window = rig.window(bytes, PUT_WINDOW);
+    try (FileChannel in = FileChannel.open(file);
+        Initiator initiator = rig.open(options.initiator());
+        DeviceBuffer buffer = rig.placement().allocate(rig.accelerator(), window)) {
+      for (long at = 0; at < bytes; at += window) {
+        long part = Math.min(window, bytes - at);
+        stage(in, part, buffer, checksum);
+        total.add(move(Direction.WRITE, rig.namespace(), initiator, buffer, at, part));
+      }
+    }
+    return new Moved(total.report(), rig.byCpuSince(byCpu), checksum.hex());
+  }
+
+  /** The next part of the file into the buffer; what follows it in its last block is left alone. */
+  private void stage(FileChannel in, long part, DeviceBuffer buffer, Checksum checksum)
+      throws IOException {
+    for (long done = 0; done < part; ) {
+      int n = (int) Math.min(copy.length, part - done);
+      ByteBuffer into = ByteBuffer.wrap(copy, 0, n);
+      while (into.hasRemaining()) {
+        if (in.read(into) < 0) {
+          throw new EOFException("the file became shorter while it was read");
+        }
+      }
+      checksum.add(copy, 0, n);
+      buffer.copyFromHost(MemorySegment.ofArray(copy).asSlice(0, n), done);
+      done += n;
+    }
+  }
+
+  private static long flush(NvmeController controller, Namespace namespace) {
+    long start = System.nanoTime();
+    try (BlockDevice blocks = BlockDevice.open(controller, namespace, 1)) {
+      blocks.flush();
+    }
+    return System.nanoTime() - start;
+  }
+
+  // ---- and back
+
+  private Moved get(Rig rig, long bytes) {
+    Checksum checksum = new Checksum();
+    TransferTotal total = new TransferTotal();
+    long byCpu = rig.byCpu();
+    long window = rig.window(bytes, GET_WINDOW);
+    try (Initiator initiator = rig.open(options.initiator());
+        DeviceBuffer buffer = rig.placement().allocate(rig.accelerator(), window)) {
+      for (long at = 0; at < bytes; at += window) {
+        long part = Math.min(window, bytes - at);
+        listener.phase(DemoPhase.GET, part);
+        total.add(move(Direction.READ, rig.namespace(), initiator, buffer, at, part));
+        listener.phase(DemoPhase.CHECK, part);
+        check(buffer, part, checksum);
+      }
+    }
+    return new Moved(total.report(), rig.byCpuSince(byCpu), checksum.hex());
+  }
+
+  private void check(DeviceBuffer buffer, long part, Checksum checksum) {
+    for (long done = 0; done < part; ) {
+      int n = (int) Math.min(copy.length, part - done);
+      buffer.copyToHost(done, MemorySegment.ofArray(copy).asSlice(0, n));
+      checksum.add(copy, 0, n);
+      listener.moved(n);
+      done += n;
+    }
+  }
+
+  // ---- both ways
+
+  private TransferReport move(
+      Direction direction,
+      Namespace namespace,
+      Initiator initiator,
+      DeviceBuffer buffer,
+      long at,
+      long bytes) {
+    int block = namespace.blockSize();
+    Extent extent = new Extent(at / block, Math.ceilDiv(bytes, block), 0);
+    TransferPlan plan =
+        TransferPlan.of(direction, namespace, initiator.maxTransferBytes(), List.of(extent));
+    return initiator.run(plan, buffer, listener::moved);
+  }
+}

@@ -1,0 +1,107 @@
+package io.gpunvme.tools.demo;
+
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.gpu.device.DeviceAddress;
+import io.gpunvme.gpu.device.Transport;
+import io.gpunvme.gpu.transfer.InitiatorOptions;
+import io.gpunvme.sim.FaultSyntax;
+import io.gpunvme.sim.NamespaceConfig;
+import io.gpunvme.sim.SimConfig;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.jspecify.annotations.Nullable;
+
+/** The demo's SSD: what was asked for, completed with what suits the file and this machine. */
+final class DemoDevice {
+  private final DeviceAddress address;
+  private final @Nullable Path image;
+  private final int blockSize;
+
+  private DemoDevice(DeviceAddress address, @Nullable Path image, int blockSize) {
+    this.address = address;
+    this.image = image;
+    this.blockSize = blockSize;
+  }
+
+  /**
+   * Checks what was asked for.
+   *
+   * @param ram whether an SSD in memory suits better than one in a file, if neither was asked for
+   * @throws InvalidRequestException if it makes no sense, or names a file that exists
+   */
+  static DemoDevice of(DemoOptions options, boolean ram) {
+    DeviceAddress wanted = options.device();
+    if (wanted.transport() == Transport.VFIO_USER) {
+      if (!options.controller().allowWrite()) {
+        throw new InvalidRequestException(
+            "the demo overwrites namespace 1 of " + wanted + ": allow it with --allow-write");
+      }
+      return new DemoDevice(wanted, null, 0);
+    }
+    if (!wanted.isEmbedded()) {
+      throw new InvalidRequestException(
+          "the demo overwrites its SSD, which is an embedded one (sim:) or that of another process"
+              + " (vfio-user:), never "
+              + wanted);
+    }
+    if (!ram && !wanted.has("file") && !wanted.has("media")) {
+      wanted = wanted.with("file", options.folder().resolve("ssd.img").toString());
+    }
+    if (!wanted.has("workers")) {
+      wanted = wanted.with("workers", Integer.toString(InitiatorOptions.suitableThreads()));
+    }
+    NamespaceConfig first = SimConfig.parse(wanted.optionText()).namespaces().getFirst();
+    if (first.readOnly()) {
+      throw new InvalidRequestException(
+          "the demo writes its own image; readonly="
+              + wanted.option("readonly")
+              + " makes no sense");
+    }
+    Path image = first.file();
+    FaultSyntax.parse(options.faults());
+    if (image != null && Files.exists(image)) {
+      throw new InvalidRequestException(
+          "file=" + image + " exists; the demo makes its own image and overwrites none");
+    }
+    return new DemoDevice(wanted, image, first.lbaSize());
+  }
+
+  /** The address with a size, if none was asked for. */
+  DeviceAddress sizedFor(long bytes) throws IOException {
+    if (!address.isEmbedded()) {
+      return address;
+    }
+    long needed = Math.ceilDiv(bytes, blockSize) * blockSize;
+    Path file = image;
+    if (file != null) {
+      Path folder = file.toAbsolutePath().getParent();
+      if (folder != null && Files.isDirectory(folder)) {
+        requireSpace(folder, needed);
+      }
+    }
+    if (!address.has("size")) {
+      return address.with("size", Long.toString(needed));
+    }
+    long size = SimConfig.parse(address.optionText()).namespaces().getFirst().size();
+    if (size < needed) {
+      throw new InvalidRequestException(
+          "size=" + size + " is too small for a file of " + bytes + " bytes");
+    }
+    return address;
+  }
+
+  /** The file behind it, or null. */
+  @Nullable Path image() {
+    return image;
+  }
+
+  /** Checks that a folder's file system has room for {@code bytes} more. */
+  static void requireSpace(Path folder, long bytes) throws IOException {
+    long free = Files.getFileStore(folder).getUsableSpace();
+    if (free < bytes) {
+      throw new IOException(
+          "%s has %d MiB free, %d MiB are needed".formatted(folder, free >> 20, bytes >> 20));
+    }
+  }
+}

@@ -1,0 +1,12 @@
+/**
+ * The main job as one call: a file goes onto an embedded SSD and comes back through NVMe commands
+ * into accelerator memory, where its checksum is compared.
+ *
+ * <p>In: what the {@code demo} command does, for other programs and tests to call. Out: printing
+ * and progress bars ({@code cli}), and every step of it ({@code device}, {@code transfer}, {@code
+ * sample}).
+ */
+@NullMarked
+package io.gpunvme.tools.demo;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,32 @@
+package io.gpunvme.tools.doctor;
+
+import io.gpunvme.tools.machine.Machine;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * Looks at a machine and says what stands in the way of what. It only looks: whether a GPU really
+ * can ring an SSD's doorbell is found by trying, with {@code gpunvme check-p2p}.
+ */
+public final class Doctor {
+  private Doctor() {}
+
+  /**
+   * Everything there is to say about a machine, the GPUs that CUDA shows of it, and what this
+   * process has to read files with.
+   */
+  public static Diagnosis examine(Machine machine, CudaView cuda, FileView files) {
+    List<Finding> findings = new ArrayList<>();
+    findings.addAll(SystemChecks.of(machine));
+    findings.addAll(SsdChecks.of(machine));
+    findings.addAll(GpuChecks.of(machine, cuda));
+    findings.addAll(PairChecks.of(machine));
+    findings.addAll(FileChecks.of(machine, cuda, files));
+    return new Diagnosis(findings);
+  }
+
+  /** Whether a GPU is there, by the bus or by CUDA. */
+  static boolean hasGpu(Machine machine, CudaView cuda) {
+    return !machine.gpus().isEmpty() || !cuda.gpus().isEmpty();
+  }
+}

@@ -1,0 +1,32 @@
+package io.gpunvme.tools.doctor;
+
+import io.gpunvme.ffi.IoUring;
+import io.gpunvme.ffi.IoUringUnavailableException;
+import io.gpunvme.ffi.PosixException;
+import io.gpunvme.storage.path.cufile.CuFileHost;
+
+/**
+ * What this process has to read files with.
+ *
+ * @param ringProblem why it gets no io_uring, empty if it does
+ * @param ringFix what would change that, empty if nothing
+ * @param cuFile where cuFile is looked for
+ */
+public record FileView(String ringProblem, String ringFix, CuFileHost cuFile) {
+  private static final String ADVICE = "; ";
+
+  /** Asks the kernel for a ring, and gives it back. */
+  public static FileView look() {
+    CuFileHost host = CuFileHost.here();
+    try {
+      IoUring.open(1).close();
+      return new FileView("", "", host);
+    } catch (IoUringUnavailableException | PosixException e) {
+      String text = String.valueOf(e.getMessage());
+      int advice = text.lastIndexOf(ADVICE);
+      return advice < 0
+          ? new FileView(text, "", host)
+          : new FileView(text.substring(0, advice), text.substring(advice + ADVICE.length()), host);
+    }
+  }
+}

@@ -1,0 +1,60 @@
+package io.gpunvme.tools.doctor;
+
+import io.gpunvme.gpu.queue.Placements;
+import io.gpunvme.tools.doctor.PeerStep.Outcome;
+import java.util.List;
+import java.util.Locale;
+
+/**
+ * What a {@link PeerCheck} saw.
+ *
+ * @param gpu the GPU's name
+ * @param ssd the device as it was opened
+ * @param steps in the order in which they were done
+ * @param placements which placements the two can do together
+ */
+public record PeerReport(String gpu, String ssd, List<PeerStep> steps, Placements placements) {
+  /** Copies the list. */
+  public PeerReport {
+    steps = List.copyOf(steps);
+  }
+
+  /** The result, by name. */
+  public enum Verdict {
+    /** The GPU rang a doorbell, and the controller did as it was told. */
+    GPU_DRIVES_SSD("the GPU can drive this SSD"),
+    /** CUDA did not take BAR0. */
+    BAR0_NOT_REGISTERED("CUDA does not take this SSD's registers; the CPU can drive it"),
+    /** BAR0 was taken, but no command went through. */
+    DOORBELL_NOT_HEARD("the GPU's stores do not reach this SSD; the CPU can drive it");
+
+    private final String text;
+
+    Verdict(String text) {
+      this.text = text;
+    }
+
+    /** One sentence. */
+    public String text() {
+      return text;
+    }
+
+    /** As it is printed: {@code gpu-drives-ssd}. */
+    @Override
+    public String toString() {
+      return name().toLowerCase(Locale.ROOT).replace('_', '-');
+    }
+  }
+
+  /** The result. */
+  public Verdict verdict() {
+    if (failed(PeerCheck.REGISTER)) {
+      return Verdict.BAR0_NOT_REGISTERED;
+    }
+    return failed(PeerCheck.RING) ? Verdict.DOORBELL_NOT_HEARD : Verdict.GPU_DRIVES_SSD;
+  }
+
+  private boolean failed(String name) {
+    return steps.stream().anyMatch(s -> s.name().equals(name) && s.outcome() == Outcome.FAILED);
+  }
+}

@@ -1,0 +1,12 @@
+/**
+ * What stands between this machine and each way to move data, and what to do about it.
+ *
+ * <p>In: findings about a {@code core.machine.Machine} and the GPUs that CUDA lists, each with its
+ * cause, its effect and the command that changes it; and trying, on an open device, whether a GPU
+ * can drive it. Out: reading the machine ({@code machine}), moving data for its own sake ({@code
+ * transfer}).
+ */
+@NullMarked
+package io.gpunvme.tools.doctor;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,12 @@
+/**
+ * Results of benchmarks as one page for people: {@code gpunvme bench report}, and one line for
+ * scripts.
+ *
+ * <p>In: reading result files, which are outside input; what is plotted from which result ids; the
+ * page. The plots themselves are Chart.js, unpacked into this package by the build. Out: measuring
+ * ({@code core.bench}); nothing but {@code cli} may use this package, and it uses none of ours.
+ */
+@NullMarked
+package io.gpunvme.tools.report;
+
+import org.jspecify.annotations.NullMarked;
