@@ -8,6 +8,8 @@ import io.gpunvme.gpu.queue.FakeGpu;
 import io.gpunvme.gpu.queue.KernelStorage;
 import io.gpunvme.gpu.queue.KernelStorageOptions;
 import io.gpunvme.gpu.queue.Placement;
+import io.gpunvme.gpu.transfer.InitiatorKind;
+import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.storage.path.StorageException;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
@@ -33,7 +35,11 @@ class ForKernelsTest {
 
   private GpuStorage open(String address) {
     return GpuStorage.open(
-        StorageAddress.parse(address), gpu, StorageOptions.defaults().withWrite(true));
+        StorageAddress.parse(address),
+        gpu,
+        StorageOptions.defaults()
+            .withWrite(true)
+            .with(InitiatorOptions.defaults().with(InitiatorKind.CPU, null)));
   }
 
   @Test
@@ -41,7 +47,7 @@ class ForKernelsTest {
     try (GpuStorage storage = open("sim:size=1MiB");
         DeviceBuffer buffer = gpu.allocate(4096)) {
       try (KernelStorage kernels = storage.forKernels(WANTED)) {
-        assertThat(kernels.stats()).hasSize(2);
+        assertThat(kernels.stats()).hasSize(1); // one SSD
         assertThat(kernels.deviceHandle()).isNotZero();
         assertThat(kernels.register(buffer)).isZero();
         buffer.copyFromHost(MemorySegment.ofArray(new byte[] {1, 2, 3}), 0);
