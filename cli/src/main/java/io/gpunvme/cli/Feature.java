@@ -135,18 +135,9 @@ record Feature(int id, Select select, int word, String data) {
 
   /** The dword taken apart. */
   List<FieldValue> fields() {
-    if (select != Select.SUPPORTED) {
-      return Features.decode(id, word);
-    }
-    Features.Capabilities can = new Features.Capabilities(word);
-    return List.of(
-        yes("SAVEABLE", can.saveable(), "the value can be saved"),
-        yes("NAMESPACE_SPECIFIC", can.namespaceSpecific(), "the value belongs to a namespace"),
-        yes("CHANGEABLE", can.changeable(), "Set Features can change the value"));
-  }
-
-  private static FieldValue yes(String name, boolean value, String meaning) {
-    return new FieldValue(name, value ? 1L : 0L, value ? "1" : "0", meaning);
+    return select == Select.SUPPORTED
+        ? Features.decodeCapabilities(word)
+        : Features.decode(id, word);
   }
 
   Map<String, Object> json() {

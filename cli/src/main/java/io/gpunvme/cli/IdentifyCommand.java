@@ -58,7 +58,10 @@ final class IdentifyCommand extends DeviceCommand {
     out()
         .printf(
             "%s, serial %s, firmware %s, NVMe %s%n",
-            identify.mn(), identify.sn(), identify.fr(), controller.version());
+            identify.getText(IdentifyController.MN),
+            identify.getText(IdentifyController.SN),
+            identify.getText(IdentifyController.FR),
+            controller.version());
     out()
         .printf(
             "%d I/O queue pairs of depth up to %d, %s a command%n",
@@ -81,9 +84,9 @@ final class IdentifyCommand extends DeviceCommand {
     IdentifyController identify = controller.identify();
     Map<String, Object> object = new LinkedHashMap<>();
     object.put("device", device());
-    object.put("model", identify.mn());
-    object.put("serial", identify.sn());
-    object.put("firmware", identify.fr());
+    object.put("model", identify.getText(IdentifyController.MN));
+    object.put("serial", identify.getText(IdentifyController.SN));
+    object.put("firmware", identify.getText(IdentifyController.FR));
     object.put("version", controller.version().toString());
     object.put("max_queue_pairs", controller.maxQueuePairs());
     object.put("max_depth", controller.maxDepth());

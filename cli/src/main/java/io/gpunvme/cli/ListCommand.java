@@ -95,9 +95,9 @@ final class ListCommand extends BaseCommand {
       IdentifyController identify = controller.identify();
       return new Listed(
           device,
-          identify.mn(),
-          identify.sn(),
-          identify.fr(),
+          identify.getText(IdentifyController.MN),
+          identify.getText(IdentifyController.SN),
+          identify.getText(IdentifyController.FR),
           controller.version().toString(),
           controller.namespaces());
     }

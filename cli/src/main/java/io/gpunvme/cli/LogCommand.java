@@ -8,6 +8,7 @@ import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.nvme.spec.AdminOpcode;
 import io.gpunvme.nvme.spec.CommandsEffectsLog;
 import io.gpunvme.nvme.spec.ErrorLogEntry;
+import io.gpunvme.nvme.spec.IdentifyController;
 import io.gpunvme.nvme.spec.IoOpcode;
 import io.gpunvme.nvme.spec.LogId;
 import io.gpunvme.nvme.spec.Status;
@@ -66,7 +67,11 @@ final class LogCommand extends DeviceCommand {
       switch (page) {
         case SMART -> structure(controller.logs().smart());
         case FIRMWARE -> structure(controller.logs().firmwareSlots());
-        case ERROR -> errors(controller.logs().errors(controller.identify().elpe() + 1));
+        case ERROR ->
+            errors(
+                controller
+                    .logs()
+                    .errors(controller.identify().getInt(IdentifyController.ELPE) + 1));
         case EFFECTS -> effects(controller.logs().commandsEffects());
         case CHANGED -> changed(controller.logs().changedNamespaces().stream().boxed().toList());
       }

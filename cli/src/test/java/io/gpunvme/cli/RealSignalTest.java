@@ -91,7 +91,7 @@ class RealSignalTest {
     assertThat(log()).doesNotContain("gpunvme write:");
     happened("SD");
     if (DEVICE.startsWith("sysfs:")) {
-      assertThat(status().shst()).isEqualTo(Csts.SHST_COMPLETE);
+      assertThat(status().get(Csts.SHST)).isEqualTo(Csts.SHST_COMPLETE);
     }
     isFree();
   }

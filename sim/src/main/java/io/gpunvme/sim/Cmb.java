@@ -42,32 +42,32 @@ final class Cmb implements BarTarget {
 
   /** CMBLOC, 0 until the host enables it. */
   int cmbloc() {
-    if (!new Cmbmsc(cmbmsc).cre()) {
+    if (!new Cmbmsc(cmbmsc).isSet(Cmbmsc.CRE)) {
       return 0;
     }
     return new Cmbloc(0)
-        .withBir(BAR)
-        .withCqmms(true)
-        .withCqpds(true)
-        .withCdpmls(true)
-        .withCdpcils(true)
-        .withCdmmms(true)
-        .withCqda(true)
+        .with(Cmbloc.BIR, BAR)
+        .with(Cmbloc.CQMMS, true)
+        .with(Cmbloc.CQPDS, true)
+        .with(Cmbloc.CDPMLS, true)
+        .with(Cmbloc.CDPCILS, true)
+        .with(Cmbloc.CDMMMS, true)
+        .with(Cmbloc.CQDA, true)
         .value();
   }
 
   /** CMBSZ, 0 until the host enables it. */
   int cmbsz() {
-    if (!new Cmbmsc(cmbmsc).cre()) {
+    if (!new Cmbmsc(cmbmsc).isSet(Cmbmsc.CRE)) {
       return 0;
     }
     return new Cmbsz(0)
-        .withSqs(true)
-        .withCqs(true)
-        .withLists(true)
-        .withRds(true)
-        .withWds(true)
-        .withSz((int) (memory.byteSize() / DmaSpace.PAGE))
+        .with(Cmbsz.SQS, true)
+        .with(Cmbsz.CQS, true)
+        .with(Cmbsz.LISTS, true)
+        .with(Cmbsz.RDS, true)
+        .with(Cmbsz.WDS, true)
+        .with(Cmbsz.SZ, memory.byteSize() / DmaSpace.PAGE)
         .value();
   }
 
@@ -78,7 +78,7 @@ final class Cmb implements BarTarget {
 
   /** CMBSTS: whether the address in CMBMSC cannot be used. */
   int cmbsts() {
-    return new Cmbsts(0).withCbai(addressInvalid).value();
+    return new Cmbsts(0).with(Cmbsts.CBAI, addressInvalid).value();
   }
 
   /** Writes CMBMSC: the buffer appears at the address given, or disappears. */
@@ -86,13 +86,15 @@ final class Cmb implements BarTarget {
     Cmbmsc old = new Cmbmsc(cmbmsc);
     Cmbmsc fresh = new Cmbmsc(value);
     cmbmsc = value;
-    if (old.cmse() == fresh.cmse() && (old.cba() == fresh.cba() || !fresh.cmse())) {
+    if (old.isSet(Cmbmsc.CMSE) == fresh.isSet(Cmbmsc.CMSE)
+        && (old.getLong(Cmbmsc.CBA) == fresh.getLong(Cmbmsc.CBA) || !fresh.isSet(Cmbmsc.CMSE))) {
       return;
     }
     remove();
     addressInvalid = false;
-    if (fresh.cmse()) {
-      DmaRegion region = new DmaRegion(fresh.cba() << CBA_SHIFT, memory.byteSize(), memory, true);
+    if (fresh.isSet(Cmbmsc.CMSE)) {
+      DmaRegion region =
+          new DmaRegion(fresh.getLong(Cmbmsc.CBA) << CBA_SHIFT, memory.byteSize(), memory, true);
       if (dma.place(region)) {
         placed = region;
       } else {

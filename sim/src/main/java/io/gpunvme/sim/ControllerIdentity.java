@@ -1,6 +1,7 @@
 package io.gpunvme.sim;
 
 import io.gpunvme.nvme.spec.IdentifyController;
+import io.gpunvme.nvme.spec.PowerStateDescriptor;
 import io.gpunvme.nvme.spec.Vs;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
@@ -42,18 +43,18 @@ final class ControllerIdentity {
   /** Writes the 4096 bytes to zeroed memory. */
   void render(MemorySegment to) {
     IdentifyController data = new IdentifyController(to);
-    data.vid(SimConfigSpace.VENDOR)
-        .ssvid(SimConfigSpace.VENDOR)
-        .sn(config.serial())
-        .mn(config.model())
-        .fr(config.firmware())
-        .mdts(config.mdts())
-        .cntlid(IdentifyData.CONTROLLER_ID)
-        .ver(config.version().value())
-        .rtd3r(micros(config.readyNanos()))
-        .rtd3e(micros(config.shutdownNanos()))
-        .oaes(IdentifyController.OAES_NAMESPACE_ATTRIBUTES)
-        .cntrltype(CONTROLLER_TYPE_IO);
+    data.set(IdentifyController.VID, SimConfigSpace.VENDOR)
+        .set(IdentifyController.SSVID, SimConfigSpace.VENDOR)
+        .set(IdentifyController.SN, config.serial())
+        .set(IdentifyController.MN, config.model())
+        .set(IdentifyController.FR, config.firmware())
+        .set(IdentifyController.MDTS, config.mdts())
+        .set(IdentifyController.CNTLID, IdentifyData.CONTROLLER_ID)
+        .set(IdentifyController.VER, config.version().value())
+        .set(IdentifyController.RTD3R, micros(config.readyNanos()))
+        .set(IdentifyController.RTD3E, micros(config.shutdownNanos()))
+        .set(IdentifyController.OAES, IdentifyController.OAES_NAMESPACE_ATTRIBUTES)
+        .set(IdentifyController.CNTRLTYPE, CONTROLLER_TYPE_IO);
     admin(data);
     memory(data);
     io(data);
@@ -66,42 +67,44 @@ final class ControllerIdentity {
     oacs |= config.dbbuf() ? IdentifyController.OACS_DOORBELL_BUFFER : 0;
     int lpa = IdentifyController.LPA_COMMANDS_EFFECTS | IdentifyController.LPA_EXTENDED_DATA;
     lpa |= v2 ? IdentifyController.LPA_SUPPORTED_LOG_PAGES : 0;
-    data.oacs(oacs)
-        .acl(config.acl())
-        .aerl(config.aerl())
-        .frmw(ONE_READ_ONLY_SLOT)
-        .lpa(lpa)
-        .elpe(config.elpe())
-        .npss(0)
-        .wctemp(FeatureRule.WARNING_TEMPERATURE)
-        .cctemp(CRITICAL_TEMPERATURE)
-        .kas(config.keepAlive() ? 1 : 0)
+    data.set(IdentifyController.OACS, oacs)
+        .set(IdentifyController.ACL, config.acl())
+        .set(IdentifyController.AERL, config.aerl())
+        .set(IdentifyController.FRMW, ONE_READ_ONLY_SLOT)
+        .set(IdentifyController.LPA, lpa)
+        .set(IdentifyController.ELPE, config.elpe())
+        .set(IdentifyController.NPSS, 0)
+        .set(IdentifyController.WCTEMP, FeatureRule.WARNING_TEMPERATURE)
+        .set(IdentifyController.CCTEMP, CRITICAL_TEMPERATURE)
+        .set(IdentifyController.KAS, config.keepAlive() ? 1 : 0)
         .psd(0)
-        .mp(CENTIWATTS);
+        .set(PowerStateDescriptor.MP, CENTIWATTS);
   }
 
   private void memory(IdentifyController data) {
     boolean hmb = config.hmbPreferred() != 0;
     long total = controller.namespaces().totalBytes();
-    data.hmpre(config.hmbPreferred())
-        .hmmin(config.hmbMinimum())
-        .hmmaxd(hmb ? LentMemory.MAX_DESCRIPTORS : 0)
-        .tnvmcapLow(total)
-        .unvmcapLow(total - controller.namespaces().allocatedBytes());
+    data.set(IdentifyController.HMPRE, config.hmbPreferred())
+        .set(IdentifyController.HMMIN, config.hmbMinimum())
+        .set(IdentifyController.HMMAXD, hmb ? LentMemory.MAX_DESCRIPTORS : 0)
+        .set(IdentifyController.TNVMCAP, total)
+        .set(IdentifyController.UNVMCAP, total - controller.namespaces().allocatedBytes());
   }
 
   private void io(IdentifyController data) {
     int sgls = IdentifyController.SGLS_SUPPORTED | IdentifyController.SGLS_BIT_BUCKET;
     int vwc = config.volatileWriteCache() ? IdentifyController.VWC_PRESENT : 0;
-    data.sqes(SQES)
-        .cqes(CQES)
-        .nn(config.maxNamespaces())
-        .oncs(ONCS)
-        .vwc(vwc | IdentifyController.VWC_FLUSH_ALL)
-        .sgls(config.sgl() ? sgls : 0)
-        .mnan(config.version().isAtLeast(Vs.V2_0) ? config.maxNamespaces() : 0)
-        .ocfs(config.version().isAtLeast(Vs.V2_0) ? 1 : 0)
-        .subnqn(subnqn());
+    data.set(IdentifyController.SQES, SQES)
+        .set(IdentifyController.CQES, CQES)
+        .set(IdentifyController.NN, config.maxNamespaces())
+        .set(IdentifyController.ONCS, ONCS)
+        .set(IdentifyController.VWC, vwc | IdentifyController.VWC_FLUSH_ALL)
+        .set(IdentifyController.SGLS, config.sgl() ? sgls : 0)
+        .set(
+            IdentifyController.MNAN,
+            config.version().isAtLeast(Vs.V2_0) ? config.maxNamespaces() : 0)
+        .set(IdentifyController.OCFS, config.version().isAtLeast(Vs.V2_0) ? 1 : 0)
+        .set(IdentifyController.SUBNQN, subnqn());
   }
 
   private String subnqn() {

@@ -162,7 +162,9 @@ final class ControllerLogs {
       case LogId.ERROR -> errors.render(page);
       case LogId.SMART -> health.render(page);
       case LogId.FIRMWARE_SLOT ->
-          new FirmwareSlotLog(page).afi(SLOT_1_ACTIVE).frs(1, controller.simConfig().firmware());
+          new FirmwareSlotLog(page)
+              .set(FirmwareSlotLog.AFI, SLOT_1_ACTIVE)
+              .set(FirmwareSlotLog.FRS.getFirst(), controller.simConfig().firmware());
       case LogId.CHANGED_NAMESPACES -> renderChanged(page);
       case LogId.COMMANDS_EFFECTS -> renderEffects(page);
       case LogId.SUPPORTED -> renderSupported(page);

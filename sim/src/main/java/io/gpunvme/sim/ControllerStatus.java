@@ -154,10 +154,10 @@ final class ControllerStatus {
     if (shutdown) {
       shst = now - shutdownAt >= 0 ? Csts.SHST_COMPLETE : Csts.SHST_OCCURRING;
     }
-    return (isReady(now) ? Csts.RDY : 0)
-        | (fatal ? Csts.CFS : 0)
+    return (isReady(now) ? Csts.RDY.mask() : 0)
+        | (fatal ? Csts.CFS.mask() : 0)
         | shst << SHST_SHIFT
-        | (subsystemReset ? Csts.NSSRO : 0);
+        | (subsystemReset ? Csts.NSSRO.mask() : 0);
   }
 
   /** Why CSTS.CFS is 1; null if it is not. */

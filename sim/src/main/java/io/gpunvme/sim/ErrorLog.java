@@ -42,13 +42,13 @@ final class ErrorLog {
     slot.fill((byte) 0);
     count++;
     new ErrorLogEntry(slot)
-        .errorCount(count)
-        .sqid(c.sqid)
-        .cid(c.cid)
+        .set(ErrorLogEntry.ERROR_COUNT, count)
+        .set(ErrorLogEntry.SQID, c.sqid)
+        .set(ErrorLogEntry.CID, c.cid)
         .status(status)
-        .parameterErrorLocation(ErrorLogEntry.LOCATION_NONE)
-        .nsid(Sqe.nsid(c.sqe, 0))
-        .lba(FaultMatch.hasLbaRange(c.sqid, c.opcode) ? Sqe.slba(c.sqe, 0) : 0);
+        .set(ErrorLogEntry.PARAMETER_ERROR_LOCATION, ErrorLogEntry.LOCATION_NONE)
+        .set(ErrorLogEntry.NSID, Sqe.nsid(c.sqe, 0))
+        .set(ErrorLogEntry.LBA, FaultMatch.hasLbaRange(c.sqid, c.opcode) ? Sqe.slba(c.sqe, 0) : 0);
   }
 
   private MemorySegment slot(long index) {

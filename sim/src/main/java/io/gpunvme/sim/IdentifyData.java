@@ -155,11 +155,11 @@ final class IdentifyData {
   }
 
   private static void common(IdentifyNamespace data) {
-    data.nlbaf(LBA_FORMATS.size() - 1)
-        .dlfeat(DLFEAT_ZEROS_AND_DEAC)
-        .mssrl(COPY_RANGE_BLOCKS)
-        .mcl(COPY_BLOCKS)
-        .msrc(COPY_RANGES);
+    data.set(IdentifyNamespace.NLBAF, LBA_FORMATS.size() - 1)
+        .set(IdentifyNamespace.DLFEAT, DLFEAT_ZEROS_AND_DEAC)
+        .set(IdentifyNamespace.MSSRL, COPY_RANGE_BLOCKS)
+        .set(IdentifyNamespace.MCL, COPY_BLOCKS)
+        .set(IdentifyNamespace.MSRC, COPY_RANGES);
     for (int i = 0; i < LBA_FORMATS.size(); i++) {
       int lbads = LBA_FORMATS.get(i);
       data.lbaf(i, new LbaFormat(0, lbads, lbads < FAST_LBADS ? 1 : 0));
@@ -172,13 +172,13 @@ final class IdentifyData {
     }
     IdentifyNamespace data = new IdentifyNamespace(to);
     common(data);
-    data.nsze(ns.blocks())
-        .ncap(ns.blocks())
-        .nuse(ns.blocks())
-        .flbas(LBA_FORMATS.indexOf(ns.shift()))
-        .nvmcapLow(ns.media().size())
-        .nsattr(ns.readOnly() ? 1 : 0)
-        .nguid(ns.nguid())
+    data.set(IdentifyNamespace.NSZE, ns.blocks())
+        .set(IdentifyNamespace.NCAP, ns.blocks())
+        .set(IdentifyNamespace.NUSE, ns.blocks())
+        .set(IdentifyNamespace.FLBAS, LBA_FORMATS.indexOf(ns.shift()))
+        .set(IdentifyNamespace.NVMCAP, ns.media().size())
+        .set(IdentifyNamespace.NSATTR, ns.readOnly() ? 1 : 0)
+        .set(IdentifyNamespace.NGUID, ns.nguid())
         .eui64(ns.eui64());
   }
 

@@ -116,8 +116,9 @@ final class NamespaceCommands {
     if (nsid == 0) {
       return StatusCode.NAMESPACE_IDENTIFIER_UNAVAILABLE.dnr();
     }
-    int shift = shift(wanted.flbas() & 0xF);
-    SimNamespace ns = namespaces.create(nsid, wanted.nsze() << shift, 1 << shift);
+    int shift = shift(wanted.getInt(IdentifyNamespace.FLBAS) & 0xF);
+    SimNamespace ns =
+        namespaces.create(nsid, wanted.getLong(IdentifyNamespace.NSZE) << shift, 1 << shift);
     if (ns == null) {
       return StatusCode.NAMESPACE_INSUFFICIENT_CAPACITY.status();
     }
@@ -126,18 +127,20 @@ final class NamespaceCommands {
   }
 
   private int checkWanted(IdentifyNamespace wanted) {
-    int shift = shift(wanted.flbas() & 0xF);
-    if (shift == 0 || wanted.dps() != 0) {
+    int shift = shift(wanted.getInt(IdentifyNamespace.FLBAS) & 0xF);
+    if (shift == 0 || wanted.getInt(IdentifyNamespace.DPS) != 0) {
       return StatusCode.INVALID_FORMAT.dnr();
     }
-    if (wanted.nsze() == 0 || wanted.nmic() != 0 || (wanted.flbas() & ~0xF) != 0) {
+    if (wanted.getLong(IdentifyNamespace.NSZE) == 0
+        || wanted.getInt(IdentifyNamespace.NMIC) != 0
+        || (wanted.getInt(IdentifyNamespace.FLBAS) & ~0xF) != 0) {
       return StatusCode.INVALID_FIELD.dnr();
     }
-    if (wanted.ncap() != wanted.nsze()) {
+    if (wanted.getLong(IdentifyNamespace.NCAP) != wanted.getLong(IdentifyNamespace.NSZE)) {
       return StatusCode.THIN_PROVISIONING_NOT_SUPPORTED.dnr();
     }
     long free = namespaces.totalBytes() - namespaces.allocatedBytes();
-    return Long.compareUnsigned(wanted.nsze(), free >>> shift) <= 0
+    return Long.compareUnsigned(wanted.getLong(IdentifyNamespace.NSZE), free >>> shift) <= 0
         ? 0
         : StatusCode.NAMESPACE_INSUFFICIENT_CAPACITY.dnr();
   }

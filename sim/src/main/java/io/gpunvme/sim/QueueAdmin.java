@@ -1,6 +1,8 @@
 package io.gpunvme.sim;
 
 import io.gpunvme.nvme.spec.AdminOpcode;
+import io.gpunvme.nvme.spec.Aqa;
+import io.gpunvme.nvme.spec.Cc;
 import io.gpunvme.nvme.spec.Cqe;
 import io.gpunvme.nvme.spec.Sqe;
 import io.gpunvme.nvme.spec.StatusCode;
@@ -67,7 +69,7 @@ final class QueueAdmin {
     if (qid == 0 || qid > grantedCqs || cqs[qid] != null) {
       return StatusCode.INVALID_QUEUE_IDENTIFIER.dnr();
     }
-    if (isBadSize(size) || controller.registers().cc().iocqes() != IOCQES) {
+    if (isBadSize(size) || controller.registers().cc().get(Cc.IOCQES) != IOCQES) {
       return StatusCode.INVALID_QUEUE_SIZE.dnr();
     }
     if (isBadVector(vector, interrupts)) {
@@ -100,7 +102,7 @@ final class QueueAdmin {
     if (cq == null) {
       return StatusCode.COMPLETION_QUEUE_INVALID.dnr();
     }
-    if (isBadSize(size) || controller.registers().cc().iosqes() != IOSQES) {
+    if (isBadSize(size) || controller.registers().cc().get(Cc.IOSQES) != IOSQES) {
       return StatusCode.INVALID_QUEUE_SIZE.dnr();
     }
     int[] status = new int[1];
@@ -309,8 +311,8 @@ final class QueueAdmin {
   /** Creates the admin queues from AQA, ASQ and ACQ; with all worker locks held. */
   void createAdmin(RegisterFile registers) {
     doorbells.clear();
-    int cqSize = registers.aqa().acqs() + 1;
-    int sqSize = registers.aqa().asqs() + 1;
+    int cqSize = registers.aqa().get(Aqa.ACQS) + 1;
+    int sqSize = registers.aqa().get(Aqa.ASQS) + 1;
     RingMemory cqRing = RingMemory.contiguous(dma, registers.acq(), cqSize, Cqe.SIZE);
     RingMemory sqRing = RingMemory.contiguous(dma, registers.asq(), sqSize, Sqe.SIZE);
     CompletionQueue cq =

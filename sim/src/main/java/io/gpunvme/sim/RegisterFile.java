@@ -50,17 +50,16 @@ final class RegisterFile {
     interrupts = controller.interrupts();
     version = config.version();
     cap =
-        Cap.builder()
-            .mqes(config.mqes())
-            .cqr(config.contiguousQueues())
-            .to(config.to())
-            .dstrd(config.dstrd())
-            .nssrs(config.subsystemReset())
-            .css(CSS_NVM)
-            .mpsmax(config.mpsMax())
-            .cmbs(cmb != null)
-            .crms(hasReadyModes() ? CRMS_WITH_MEDIA : 0)
-            .build();
+        new Cap(0)
+            .with(Cap.MQES, config.mqes())
+            .with(Cap.CQR, config.contiguousQueues())
+            .with(Cap.TO, config.to())
+            .with(Cap.DSTRD, config.dstrd())
+            .with(Cap.NSSRS, config.subsystemReset())
+            .with(Cap.CSS, CSS_NVM)
+            .with(Cap.MPSMAX, config.mpsMax())
+            .with(Cap.CMBS, cmb != null)
+            .with(Cap.CRMS, hasReadyModes() ? CRMS_WITH_MEDIA : 0);
   }
 
   private boolean hasReadyModes() {
@@ -102,7 +101,7 @@ final class RegisterFile {
       case Registers.ACQ -> (int) acq;
       case Registers.ACQ + HIGH -> high(acq);
       case Registers.CRTO ->
-          hasReadyModes() ? new Crto(0).withCrwmt(controller.simConfig().to()).value() : 0;
+          hasReadyModes() ? new Crto(0).with(Crto.CRWMT, controller.simConfig().to()).value() : 0;
       default -> cmb == null ? 0 : readCmb(cmb, offset);
     };
   }
@@ -128,12 +127,12 @@ final class RegisterFile {
       case Registers.INTMC -> interrupts.unmask(value);
       case Registers.CC -> writeCc(value & CC_MASK);
       case Registers.CSTS -> {
-        if ((value & Csts.NSSRO) != 0) {
+        if ((value & Csts.NSSRO.mask()) != 0) {
           status.subsystemReset(false);
         }
       }
       case Registers.NSSR -> {
-        if (cap.nssrs() && value == Registers.NSSR_MAGIC) {
+        if (cap.isSet(Cap.NSSRS) && value == Registers.NSSR_MAGIC) {
           resetAll();
           status.subsystemReset(true);
         }
@@ -163,12 +162,12 @@ final class RegisterFile {
     Cc old = cc();
     Cc fresh = new Cc(value);
     cc = value;
-    if (fresh.en() && !old.en()) {
+    if (fresh.isSet(Cc.EN) && !old.isSet(Cc.EN)) {
       transitions.enable(this);
-    } else if (!fresh.en() && old.en()) {
+    } else if (!fresh.isSet(Cc.EN) && old.isSet(Cc.EN)) {
       transitions.disable();
     }
-    if (fresh.shn() != Cc.SHN_NONE && old.shn() == Cc.SHN_NONE) {
+    if (fresh.get(Cc.SHN) != Cc.SHN_NONE && old.get(Cc.SHN) == Cc.SHN_NONE) {
       transitions.shutDown();
     }
   }

@@ -67,17 +67,17 @@ final class SmartHealth {
     long hours = TimeUnit.NANOSECONDS.toHours(System.nanoTime() - started);
     long reads = stats.ioCommands(IoOpcode.READ) + stats.ioCommands(IoOpcode.COMPARE);
     new SmartLog(page)
-        .criticalWarning(criticalWarning())
-        .compositeTemperature(temperature)
-        .availableSpare(SPARE_PERCENT)
-        .availableSpareThreshold(SPARE_THRESHOLD_PERCENT)
-        .dataUnitsReadLow(Math.ceilDiv(stats.readBytes(), DATA_UNIT))
-        .dataUnitsWrittenLow(Math.ceilDiv(stats.writtenBytes(), DATA_UNIT))
-        .hostReadCommandsLow(reads)
-        .hostWriteCommandsLow(stats.ioCommands(IoOpcode.WRITE))
-        .powerCyclesLow(1)
-        .powerOnHoursLow(hours)
-        .mediaErrorsLow(errors.mediaErrors() + controller.namespaces().flushFailures())
-        .errorLogEntriesLow(errors.count());
+        .set(SmartLog.CRITICAL_WARNING, criticalWarning())
+        .set(SmartLog.COMPOSITE_TEMPERATURE, temperature)
+        .set(SmartLog.AVAILABLE_SPARE, SPARE_PERCENT)
+        .set(SmartLog.AVAILABLE_SPARE_THRESHOLD, SPARE_THRESHOLD_PERCENT)
+        .set(SmartLog.DATA_UNITS_READ, Math.ceilDiv(stats.readBytes(), DATA_UNIT))
+        .set(SmartLog.DATA_UNITS_WRITTEN, Math.ceilDiv(stats.writtenBytes(), DATA_UNIT))
+        .set(SmartLog.HOST_READ_COMMANDS, reads)
+        .set(SmartLog.HOST_WRITE_COMMANDS, stats.ioCommands(IoOpcode.WRITE))
+        .set(SmartLog.POWER_CYCLES, 1)
+        .set(SmartLog.POWER_ON_HOURS, hours)
+        .set(SmartLog.MEDIA_ERRORS, errors.mediaErrors() + controller.namespaces().flushFailures())
+        .set(SmartLog.ERROR_LOG_ENTRIES, errors.count());
   }
 }

@@ -45,7 +45,7 @@ final class Transitions {
 
   private void start(RegisterFile registers) {
     Cc cc = registers.cc();
-    controller.dataPointer().pageBytes(DmaSpace.PAGE << cc.mps());
+    controller.dataPointer().pageBytes(DmaSpace.PAGE << cc.get(Cc.MPS));
     controller.queues().createAdmin(registers);
   }
 
@@ -54,17 +54,17 @@ final class Transitions {
     Cap cap = registers.cap();
     Cc cc = registers.cc();
     Aqa aqa = registers.aqa();
-    if (cc.mps() < cap.mpsmin() || cc.mps() > cap.mpsmax()) {
-      return "CC.MPS " + cc.mps() + " is not in CAP's range";
+    if (cc.get(Cc.MPS) < cap.get(Cap.MPSMIN) || cc.get(Cc.MPS) > cap.get(Cap.MPSMAX)) {
+      return "CC.MPS " + cc.get(Cc.MPS) + " is not in CAP's range";
     }
-    long offset = (DmaSpace.PAGE << cc.mps()) - 1;
-    if (cc.css() != Cc.CSS_NVM) {
-      return "CC.CSS " + cc.css() + " is not supported";
+    long offset = (DmaSpace.PAGE << cc.get(Cc.MPS)) - 1;
+    if (cc.get(Cc.CSS) != Cc.CSS_NVM) {
+      return "CC.CSS " + cc.get(Cc.CSS) + " is not supported";
     }
-    if (cc.ams() != Cc.AMS_ROUND_ROBIN) {
-      return "CC.AMS " + cc.ams() + " is not supported";
+    if (cc.get(Cc.AMS) != Cc.AMS_ROUND_ROBIN) {
+      return "CC.AMS " + cc.get(Cc.AMS) + " is not supported";
     }
-    if (aqa.asqs() == 0 || aqa.acqs() == 0) {
+    if (aqa.get(Aqa.ASQS) == 0 || aqa.get(Aqa.ACQS) == 0) {
       return "AQA has an admin queue of one entry";
     }
     if (registers.asq() == 0 || registers.acq() == 0) {

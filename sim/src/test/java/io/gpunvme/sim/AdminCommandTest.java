@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.gpunvme.nvme.spec.ActiveNamespaceList;
 import io.gpunvme.nvme.spec.Cns;
+import io.gpunvme.nvme.spec.Csts;
 import io.gpunvme.nvme.spec.FeatureId;
 import io.gpunvme.nvme.spec.IdentifyController;
 import io.gpunvme.nvme.spec.IdentifyNamespace;
@@ -94,21 +95,24 @@ class AdminCommandTest {
   void aNamespaceIsCreatedAttachedUsedAndDeleted() {
     try (CommandLab lab = new CommandLab()) {
       MemorySegment create = lab.createNamespace();
-      new IdentifyNamespace(lab.memory()).nsze(16).ncap(16).flbas(1);
+      new IdentifyNamespace(lab.memory())
+          .set(IdentifyNamespace.NSZE, 16)
+          .set(IdentifyNamespace.NCAP, 16)
+          .set(IdentifyNamespace.FLBAS, 1);
       assertThat(lab.host.adminOk(create)).isEqualTo(3);
       assertThat(active(lab)).containsExactly(1, 2);
       assertThat(lab.status(false, RawHost.io(IoOpcode.READ, 3, 0, 1, lab.bus(), 0)))
           .isEqualTo(StatusCode.INVALID_FIELD.dnr());
       lab.host.adminOk(lab.identifyController());
-      assertThat(new IdentifyController(lab.memory()).unvmcapLow())
+      assertThat(new IdentifyController(lab.memory()).getLong(IdentifyController.UNVMCAP))
           .isEqualTo(Namespaces.SPARE - 16 * 4096);
 
       lab.host.adminOk(lab.attach(3, 0));
       assertThat(active(lab)).containsExactly(1, 2, 3);
       lab.host.adminOk(lab.identify(Cns.NAMESPACE, 3));
       IdentifyNamespace ns = new IdentifyNamespace(lab.memory());
-      assertThat(ns.nsze()).isEqualTo(16);
-      assertThat(ns.flbas()).isEqualTo(1);
+      assertThat(ns.getLong(IdentifyNamespace.NSZE)).isEqualTo(16);
+      assertThat(ns.getInt(IdentifyNamespace.FLBAS)).isEqualTo(1);
       long eui64 = ns.eui64();
       writeFirstBlock(lab, 3);
 
@@ -133,7 +137,8 @@ class AdminCommandTest {
       assertThat(lab.host.adminOk(lab.createNamespace())).isEqualTo(1);
       lab.host.adminOk(lab.identifyController());
       IdentifyController c = new IdentifyController(lab.memory());
-      assertThat(c.tnvmcapLow() - c.unvmcapLow()).isEqualTo(8 * 512);
+      assertThat(c.getLong(IdentifyController.TNVMCAP) - c.getLong(IdentifyController.UNVMCAP))
+          .isEqualTo(8 * 512);
     }
   }
 
@@ -159,10 +164,10 @@ class AdminCommandTest {
         now.addAndGet(400_000_000);
         host.adminOk(RawHost.sqe(0x18, 0, 0, 0, 0, 0, 0));
       }
-      assertThat(host.csts().cfs()).isFalse();
+      assertThat(host.csts().isSet(Csts.CFS)).isFalse();
       now.addAndGet(600_000_000);
       host.settle();
-      assertThat(host.csts().cfs()).as("the host was silent").isTrue();
+      assertThat(host.csts().isSet(Csts.CFS)).as("the host was silent").isTrue();
     }
   }
 }

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.memory.DmaBuffer;
+import io.gpunvme.nvme.spec.Cap;
 import io.gpunvme.nvme.spec.Cmbloc;
 import io.gpunvme.nvme.spec.Cmbmsc;
 import io.gpunvme.nvme.spec.Cmbsts;
@@ -37,30 +38,33 @@ class CmbTest {
   }
 
   private static Cmbmsc at(long base) {
-    return new Cmbmsc(0).withCre(true).withCmse(true).withCba(base >>> 12);
+    return new Cmbmsc(0)
+        .with(Cmbmsc.CRE, true)
+        .with(Cmbmsc.CMSE, true)
+        .with(Cmbmsc.CBA, base >>> 12);
   }
 
   private boolean invalid() {
-    return new Cmbsts(host.bar.read32(Registers.CMBSTS)).cbai();
+    return new Cmbsts(host.bar.read32(Registers.CMBSTS)).isSet(Cmbsts.CBAI);
   }
 
   @Test
   void registersAppearWhenAskedFor() {
-    assertThat(host.cap.cmbs()).isTrue();
+    assertThat(host.cap.isSet(Cap.CMBS)).isTrue();
     assertThat(host.bar.read32(Registers.CMBLOC)).isZero();
     assertThat(host.bar.read32(Registers.CMBSZ)).isZero();
-    control(new Cmbmsc(0).withCre(true));
+    control(new Cmbmsc(0).with(Cmbmsc.CRE, true));
     assertThat(new Cmbloc(host.bar.read32(Registers.CMBLOC)))
-        .returns(2, Cmbloc::bir)
-        .returns(0, Cmbloc::ofst)
-        .returns(true, Cmbloc::cqmms);
+        .returns(2, r -> r.get(Cmbloc.BIR))
+        .returns(0, r -> r.get(Cmbloc.OFST))
+        .returns(true, r -> r.isSet(Cmbloc.CQMMS));
     assertThat(new Cmbsz(host.bar.read32(Registers.CMBSZ)))
         .returns(BYTES, Cmbsz::bytes)
-        .returns(true, Cmbsz::sqs)
-        .returns(true, Cmbsz::cqs)
-        .returns(true, Cmbsz::lists)
-        .returns(true, Cmbsz::rds)
-        .returns(true, Cmbsz::wds);
+        .returns(true, r -> r.isSet(Cmbsz.SQS))
+        .returns(true, r -> r.isSet(Cmbsz.CQS))
+        .returns(true, r -> r.isSet(Cmbsz.LISTS))
+        .returns(true, r -> r.isSet(Cmbsz.RDS))
+        .returns(true, r -> r.isSet(Cmbsz.WDS));
     assertThat(host.controller.bar(2).size()).isEqualTo(32 * 4096);
   }
 
@@ -95,7 +99,7 @@ class CmbTest {
     assertThat(invalid()).isTrue();
     control(at(BASE));
     assertThat(invalid()).isFalse();
-    control(new Cmbmsc(0).withCre(true));
+    control(new Cmbmsc(0).with(Cmbmsc.CRE, true));
     assertThat(invalid()).isFalse();
     assertThat(host.controller.dma().find(BASE, 1)).isNull();
   }

@@ -192,7 +192,7 @@ final class CommandLab implements AutoCloseable {
   /** Asks for 8 blocks of 512 bytes. */
   MemorySegment createNamespace() {
     memory().asSlice(0, PAGE).fill((byte) 0);
-    new IdentifyNamespace(memory()).nsze(8).ncap(8);
+    new IdentifyNamespace(memory()).set(IdentifyNamespace.NSZE, 8).set(IdentifyNamespace.NCAP, 8);
     return withData(AdminOpcode.NS_MANAGEMENT, 0, 0, 0, 0);
   }
 

@@ -3,6 +3,7 @@ package io.gpunvme.sim;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.gpunvme.nvme.memory.DmaBuffer;
+import io.gpunvme.nvme.spec.Csts;
 import io.gpunvme.nvme.spec.IoOpcode;
 import io.gpunvme.nvme.spec.StatusCode;
 import java.lang.foreign.MemorySegment;
@@ -54,11 +55,11 @@ class DmaFaultTest {
       host.execute(q, FLUSH);
       q.sq.range().close();
       host.adminOk(RawHost.abort(1, 1));
-      assertThat(host.csts().cfs()).isFalse();
+      assertThat(host.csts().isSet(Csts.CFS)).isFalse();
       q.push(FLUSH);
       q.ring();
       host.poll();
-      assertThat(host.csts().cfs()).isTrue();
+      assertThat(host.csts().isSet(Csts.CFS)).isTrue();
       assertThat(host.controller.fatalReason()).contains("submission queue 1");
       host.disable();
       host.enable();
@@ -75,7 +76,7 @@ class DmaFaultTest {
       q.push(FLUSH);
       q.ring();
       host.poll();
-      assertThat(host.csts().cfs()).isTrue();
+      assertThat(host.csts().isSet(Csts.CFS)).isTrue();
       assertThat(host.controller.fatalReason()).contains("completion queue 1");
       host.disable();
       host.enable();
@@ -88,11 +89,11 @@ class DmaFaultTest {
     try (RawHost host = RawHost.attach(config())) {
       host.busMaster(false);
       host.enable();
-      assertThat(host.csts().cfs()).isFalse();
+      assertThat(host.csts().isSet(Csts.CFS)).isFalse();
       host.admin.push(RawHost.abort(1, 1));
       host.admin.ring();
       host.poll();
-      assertThat(host.csts().cfs()).isTrue();
+      assertThat(host.csts().isSet(Csts.CFS)).isTrue();
       host.busMaster(true);
       host.disable();
       host.enable();
@@ -110,7 +111,7 @@ class DmaFaultTest {
     }
     q.ring();
     host.poll();
-    assertThat(host.csts().cfs()).isTrue();
+    assertThat(host.csts().isSet(Csts.CFS)).isTrue();
     assertThat(host.controller.internalError()).isInstanceOf(IllegalStateException.class);
     host.disable();
     host.enable();

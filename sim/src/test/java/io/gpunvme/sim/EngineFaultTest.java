@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.gpunvme.nvme.memory.DmaBuffer;
 import io.gpunvme.nvme.spec.Cqe;
+import io.gpunvme.nvme.spec.Csts;
 import io.gpunvme.nvme.spec.IoOpcode;
 import io.gpunvme.nvme.spec.StatusCode;
 import io.gpunvme.sim.FaultRule.Action;
@@ -335,13 +336,13 @@ class EngineFaultTest {
     q.push(FLUSH);
     q.ring();
     host.poll();
-    assertThat(host.csts().cfs()).isTrue();
-    assertThat(host.csts().rdy()).isTrue();
+    assertThat(host.csts().isSet(Csts.CFS)).isTrue();
+    assertThat(host.csts().isSet(Csts.RDY)).isTrue();
     assertThat(host.controller.fatalReason()).contains("cfs");
     later(LATER);
     assertThat(q.peek()).isNull();
     host.disable();
-    assertThat(host.csts().cfs()).isFalse();
+    assertThat(host.csts().isSet(Csts.CFS)).isFalse();
     host.enable();
     q = host.createQueue(1, 8, 8);
     assertThat(stored()).isZero();

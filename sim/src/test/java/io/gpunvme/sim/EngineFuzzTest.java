@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.gpunvme.nvme.memory.DmaBuffer;
 import io.gpunvme.nvme.pci.ConfigSpace;
+import io.gpunvme.nvme.spec.Cc;
 import io.gpunvme.nvme.spec.Registers;
 import io.gpunvme.nvme.spec.Sqe;
 import java.lang.foreign.Arena;
@@ -78,7 +79,7 @@ class EngineFuzzTest {
     long offset = random.nextInt(5) == 0 ? random.nextInt(0x400) * 4L : random.nextInt(28) * 4L;
     int value = random.nextInt();
     if (offset == Registers.CC && random.nextInt(3) != 0) {
-      value = RawHost.cc().withEn(true).value();
+      value = RawHost.cc().with(Cc.EN, true).value();
     }
     host.bar.write32(offset, value);
     host.bar.read32(random.nextInt(0x500) * 4L);

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.gpunvme.nvme.memory.DmaBuffer;
 import io.gpunvme.nvme.spec.AdminOpcode;
+import io.gpunvme.nvme.spec.Csts;
 import io.gpunvme.nvme.spec.FeatureId;
 import io.gpunvme.nvme.spec.IoOpcode;
 import org.junit.jupiter.api.Test;
@@ -64,11 +65,11 @@ class EngineStatsTest {
       for (int i = 0; i < 5; i++) {
         clock.advance(kato * 900_000L);
         host.adminOk(RawHost.sqe(AdminOpcode.KEEP_ALIVE, 0, 0, 0, 0, 0, 0));
-        assertThat(host.csts().cfs()).isFalse();
+        assertThat(host.csts().isSet(Csts.CFS)).isFalse();
       }
       clock.advance(kato * 1_100_000L);
       host.controller.poll();
-      assertThat(host.csts().cfs()).isTrue();
+      assertThat(host.csts().isSet(Csts.CFS)).isTrue();
       assertThat(host.controller.fatalReason()).contains("keep alive");
     }
   }

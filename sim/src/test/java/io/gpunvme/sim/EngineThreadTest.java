@@ -3,6 +3,7 @@ package io.gpunvme.sim;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.gpunvme.nvme.memory.DmaBuffer;
+import io.gpunvme.nvme.spec.Csts;
 import io.gpunvme.nvme.spec.IoOpcode;
 import io.gpunvme.nvme.spec.Registers;
 import java.util.ArrayList;
@@ -169,7 +170,7 @@ class EngineThreadTest {
           q.cq.close();
         }
       }
-      assertThat(host.csts().cfs()).isFalse();
+      assertThat(host.csts().isSet(Csts.CFS)).isFalse();
     }
   }
 

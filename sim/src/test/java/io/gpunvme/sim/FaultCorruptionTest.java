@@ -3,6 +3,7 @@ package io.gpunvme.sim;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.gpunvme.nvme.spec.IoOpcode;
+import io.gpunvme.nvme.spec.SmartLog;
 import io.gpunvme.nvme.spec.Status;
 import io.gpunvme.nvme.spec.StatusCode;
 import java.lang.foreign.ValueLayout;
@@ -71,7 +72,8 @@ class FaultCorruptionTest {
       assertThat(status).isEqualTo(StatusCode.UNRECOVERED_READ_ERROR.status() | Status.MORE);
       lab.ioOk(lab.transfer(IoOpcode.READ));
       lab.host.adminOk(lab.getLog(2, 512));
-      assertThat(new io.gpunvme.nvme.spec.SmartLog(lab.memory()).mediaErrorsLow()).isEqualTo(1);
+      assertThat(new io.gpunvme.nvme.spec.SmartLog(lab.memory()).getLong(SmartLog.MEDIA_ERRORS))
+          .isEqualTo(1);
     }
   }
 }

@@ -253,7 +253,10 @@ final class FuzzCommands {
     }
     Region r = data(IDENTIFY_BYTES);
     long size = 1 + random.nextInt(64);
-    new IdentifyNamespace(r.memory.fill((byte) 0)).nsze(size).ncap(size).flbas(random.nextInt(8));
+    new IdentifyNamespace(r.memory.fill((byte) 0))
+        .set(IdentifyNamespace.NSZE, size)
+        .set(IdentifyNamespace.NCAP, size)
+        .set(IdentifyNamespace.FLBAS, random.nextInt(8));
     r.believe();
   }
 

@@ -5,6 +5,7 @@ import io.gpunvme.nvme.pci.Bar;
 import io.gpunvme.nvme.pci.ConfigSpace;
 import io.gpunvme.nvme.spec.AdminOpcode;
 import io.gpunvme.nvme.spec.Aqa;
+import io.gpunvme.nvme.spec.Cc;
 import io.gpunvme.nvme.spec.Csts;
 import io.gpunvme.nvme.spec.Registers;
 import io.gpunvme.nvme.spec.Sqe;
@@ -381,7 +382,7 @@ final class FuzzHost implements AutoCloseable {
         .config()
         .write(ConfigSpace.COMMAND, 2, ConfigSpace.COMMAND_MEMORY | ConfigSpace.COMMAND_BUS_MASTER);
     bar.write32(Registers.CC, 0);
-    await(Csts.RDY, 0);
+    await(Csts.RDY.mask(), 0);
     for (Region r : memory.regions().toArray(Region[]::new)) {
       if (!r.isMapped()) {
         require(r.isAsBelieved(), "%s was written after it had been unmapped", r.name);
@@ -398,8 +399,8 @@ final class FuzzHost implements AutoCloseable {
     bar.write32(Registers.AQA, Aqa.of(adminEntries - 1, adminEntries - 1).value());
     bar.write64(Registers.ASQ, adminSq.base);
     bar.write64(Registers.ACQ, adminCq.base);
-    bar.write32(Registers.CC, RawHost.cc().withEn(true).value());
-    await(Csts.RDY | Csts.CFS, Csts.RDY);
+    bar.write32(Registers.CC, RawHost.cc().with(Cc.EN, true).value());
+    await(Csts.RDY.mask() | Csts.CFS.mask(), Csts.RDY.mask());
   }
 
   private void remapped(Region old, Region fresh) {
@@ -415,7 +416,7 @@ final class FuzzHost implements AutoCloseable {
       requireNoBug();
       boolean patient = manual ? i < MOST_PUMPS : System.nanoTime() - start < PATIENCE_NANOS;
       require(
-          patient && (wanted == 0 || !csts().cfs()),
+          patient && (wanted == 0 || !csts().isSet(Csts.CFS)),
           "%s, wanted %Xh of %Xh; fatal: %s",
           csts(),
           wanted,

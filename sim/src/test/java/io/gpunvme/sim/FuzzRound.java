@@ -4,6 +4,7 @@ import static io.gpunvme.sim.FuzzMemory.PAGE;
 
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.pci.Bar;
+import io.gpunvme.nvme.spec.Cc;
 import io.gpunvme.nvme.spec.Cns;
 import io.gpunvme.nvme.spec.IdentifyController;
 import io.gpunvme.nvme.spec.IdentifyNamespace;
@@ -318,7 +319,7 @@ final class FuzzRound implements AutoCloseable {
       case 2 -> host.bar.write32(Registers.NSSR, Registers.NSSR_MAGIC);
       default -> {
         host.bar.write32(Registers.CC, 0);
-        host.bar.write32(Registers.CC, RawHost.cc().withEn(true).value());
+        host.bar.write32(Registers.CC, RawHost.cc().with(Cc.EN, true).value());
       }
     }
     host.pump(500);
@@ -415,10 +416,11 @@ final class FuzzRound implements AutoCloseable {
     commands.blocks = 0;
     for (int nsid = 1; nsid <= host.config.maxNamespaces() && commands.blocks == 0; nsid++) {
       IdentifyNamespace id = new IdentifyNamespace(identify(Cns.NAMESPACE, nsid));
-      if (id.ncap() > 0 && (id.nsattr() & WRITE_BIT) == 0) {
+      if (id.getLong(IdentifyNamespace.NCAP) > 0
+          && (id.getInt(IdentifyNamespace.NSATTR) & WRITE_BIT) == 0) {
         commands.nsid = nsid;
         commands.blockShift = id.format().lbads();
-        commands.blocks = id.nsze();
+        commands.blocks = id.getLong(IdentifyNamespace.NSZE);
       }
     }
     if (commands.blocks == 0) {
@@ -432,8 +434,11 @@ final class FuzzRound implements AutoCloseable {
   /** Identify, and a Write and Read of one block, that must work and touch nothing else. */
   private void knownGood() {
     FuzzHost.require(
-        new IdentifyController(identify(Cns.CONTROLLER, 0)).sqes() == 0x66, "Identify is wrong");
-    if (new IdentifyNamespace(identify(Cns.NAMESPACE, commands.nsid)).ncap() == 0) {
+        new IdentifyController(identify(Cns.CONTROLLER, 0)).getInt(IdentifyController.SQES) == 0x66,
+        "Identify is wrong");
+    if (new IdentifyNamespace(identify(Cns.NAMESPACE, commands.nsid))
+            .getLong(IdentifyNamespace.NCAP)
+        == 0) {
       return;
     }
     Region r = host.memory.data().getLast();

@@ -7,6 +7,7 @@ import io.gpunvme.nvme.spec.Cns;
 import io.gpunvme.nvme.spec.IdentifyController;
 import io.gpunvme.nvme.spec.IdentifyNamespace;
 import io.gpunvme.nvme.spec.NamespaceDescriptors;
+import io.gpunvme.nvme.spec.PowerStateDescriptor;
 import io.gpunvme.nvme.spec.Sqe;
 import io.gpunvme.nvme.spec.Vs;
 import java.lang.foreign.MemorySegment;
@@ -27,39 +28,41 @@ class IdentifyDataTest {
     try (CommandLab lab = new CommandLab(b -> b.serial("S-42").model("Model X").firmware("F1"))) {
       IdentifyController c = new IdentifyController(identify(lab, Cns.CONTROLLER, 0));
 
-      assertThat(c.vid()).isEqualTo(SimConfigSpace.VENDOR);
-      assertThat(c.sn()).isEqualTo("S-42");
-      assertThat(c.mn()).isEqualTo("Model X");
-      assertThat(c.fr()).isEqualTo("F1");
-      assertThat(c.mdts()).isEqualTo(4);
-      assertThat(c.cntlid()).isEqualTo(IdentifyData.CONTROLLER_ID);
-      assertThat(c.ver()).isEqualTo(0x10400);
-      assertThat(c.oaes()).isEqualTo(1 << 8);
-      assertThat(c.cntrltype()).isEqualTo(1);
-      assertThat(c.oacs()).isEqualTo(1 << 1 | 1 << 3 | 1 << 8);
-      assertThat(c.acl()).isEqualTo(3);
-      assertThat(c.aerl()).isEqualTo(1);
-      assertThat(c.frmw()).isEqualTo(3);
-      assertThat(c.lpa()).isEqualTo(6);
-      assertThat(c.elpe()).isEqualTo(63);
-      assertThat(c.npss()).isZero();
-      assertThat(c.psd(0).mp()).isPositive();
-      assertThat(c.wctemp()).isEqualTo(343);
-      assertThat(c.cctemp()).isGreaterThan(343);
-      assertThat(c.hmpre()).isEqualTo(4);
-      assertThat(c.hmmin()).isEqualTo(2);
-      assertThat(c.tnvmcapLow()).isEqualTo(2 * CommandLab.BLOCKS * 512 + Namespaces.SPARE);
-      assertThat(c.unvmcapLow()).isEqualTo(Namespaces.SPARE);
-      assertThat(c.kas()).isEqualTo(1);
-      assertThat(c.sqes()).isEqualTo(0x66);
-      assertThat(c.cqes()).isEqualTo(0x44);
-      assertThat(c.nn()).isEqualTo(CommandLab.NN);
-      assertThat(c.oncs()).isEqualTo(0x1DF);
-      assertThat(c.fuses()).isZero();
-      assertThat(c.fna()).isZero();
-      assertThat(c.vwc()).isEqualTo(7);
-      assertThat(c.sgls()).isEqualTo(1 | 1 << 16);
-      assertThat(c.subnqn()).startsWith("nqn.2014-08.org.nvmexpress:uuid:");
+      assertThat(c.getInt(IdentifyController.VID)).isEqualTo(SimConfigSpace.VENDOR);
+      assertThat(c.getText(IdentifyController.SN)).isEqualTo("S-42");
+      assertThat(c.getText(IdentifyController.MN)).isEqualTo("Model X");
+      assertThat(c.getText(IdentifyController.FR)).isEqualTo("F1");
+      assertThat(c.getInt(IdentifyController.MDTS)).isEqualTo(4);
+      assertThat(c.getInt(IdentifyController.CNTLID)).isEqualTo(IdentifyData.CONTROLLER_ID);
+      assertThat(c.getInt(IdentifyController.VER)).isEqualTo(0x10400);
+      assertThat(c.getInt(IdentifyController.OAES)).isEqualTo(1 << 8);
+      assertThat(c.getInt(IdentifyController.CNTRLTYPE)).isEqualTo(1);
+      assertThat(c.getInt(IdentifyController.OACS)).isEqualTo(1 << 1 | 1 << 3 | 1 << 8);
+      assertThat(c.getInt(IdentifyController.ACL)).isEqualTo(3);
+      assertThat(c.getInt(IdentifyController.AERL)).isEqualTo(1);
+      assertThat(c.getInt(IdentifyController.FRMW)).isEqualTo(3);
+      assertThat(c.getInt(IdentifyController.LPA)).isEqualTo(6);
+      assertThat(c.getInt(IdentifyController.ELPE)).isEqualTo(63);
+      assertThat(c.getInt(IdentifyController.NPSS)).isZero();
+      assertThat(c.psd(0).getInt(PowerStateDescriptor.MP)).isPositive();
+      assertThat(c.getInt(IdentifyController.WCTEMP)).isEqualTo(343);
+      assertThat(c.getInt(IdentifyController.CCTEMP)).isGreaterThan(343);
+      assertThat(c.getLong(IdentifyController.HMPRE)).isEqualTo(4);
+      assertThat(c.getLong(IdentifyController.HMMIN)).isEqualTo(2);
+      assertThat(c.getLong(IdentifyController.TNVMCAP))
+          .isEqualTo(2 * CommandLab.BLOCKS * 512 + Namespaces.SPARE);
+      assertThat(c.getLong(IdentifyController.UNVMCAP)).isEqualTo(Namespaces.SPARE);
+      assertThat(c.getInt(IdentifyController.KAS)).isEqualTo(1);
+      assertThat(c.getInt(IdentifyController.SQES)).isEqualTo(0x66);
+      assertThat(c.getInt(IdentifyController.CQES)).isEqualTo(0x44);
+      assertThat(c.getLong(IdentifyController.NN)).isEqualTo(CommandLab.NN);
+      assertThat(c.getInt(IdentifyController.ONCS)).isEqualTo(0x1DF);
+      assertThat(c.getInt(IdentifyController.FUSES)).isZero();
+      assertThat(c.getInt(IdentifyController.FNA)).isZero();
+      assertThat(c.getInt(IdentifyController.VWC)).isEqualTo(7);
+      assertThat(c.getInt(IdentifyController.SGLS)).isEqualTo(1 | 1 << 16);
+      assertThat(c.getText(IdentifyController.SUBNQN))
+          .startsWith("nqn.2014-08.org.nvmexpress:uuid:");
       byte[] sn = lab.memory().asSlice(4, 20).toArray(ValueLayout.JAVA_BYTE);
       assertThat(sn[4]).as("padded with spaces").isEqualTo((byte) ' ');
     }
@@ -81,18 +84,18 @@ class IdentifyDataTest {
                     .version(Vs.V2_0))) {
       IdentifyController c = new IdentifyController(identify(lab, Cns.CONTROLLER, 0));
 
-      assertThat(c.sgls()).isZero();
-      assertThat(c.oacs()).isEqualTo(1 << 1);
-      assertThat(c.kas()).isZero();
-      assertThat(c.vwc() & 1).isZero();
-      assertThat(c.mdts()).isZero();
-      assertThat(c.hmpre()).isZero();
-      assertThat(c.hmmaxd()).isZero();
-      assertThat(c.tnvmcapLow()).isEqualTo(2 * CommandLab.BLOCKS * 512);
-      assertThat(c.unvmcapLow()).isZero();
-      assertThat(c.ver()).isEqualTo(0x20000);
-      assertThat(c.lpa()).isEqualTo(6 | 1 << 5);
-      assertThat(c.mnan()).isEqualTo(CommandLab.NN);
+      assertThat(c.getInt(IdentifyController.SGLS)).isZero();
+      assertThat(c.getInt(IdentifyController.OACS)).isEqualTo(1 << 1);
+      assertThat(c.getInt(IdentifyController.KAS)).isZero();
+      assertThat(c.getInt(IdentifyController.VWC) & 1).isZero();
+      assertThat(c.getInt(IdentifyController.MDTS)).isZero();
+      assertThat(c.getLong(IdentifyController.HMPRE)).isZero();
+      assertThat(c.getInt(IdentifyController.HMMAXD)).isZero();
+      assertThat(c.getLong(IdentifyController.TNVMCAP)).isEqualTo(2 * CommandLab.BLOCKS * 512);
+      assertThat(c.getLong(IdentifyController.UNVMCAP)).isZero();
+      assertThat(c.getInt(IdentifyController.VER)).isEqualTo(0x20000);
+      assertThat(c.getInt(IdentifyController.LPA)).isEqualTo(6 | 1 << 5);
+      assertThat(c.getLong(IdentifyController.MNAN)).isEqualTo(CommandLab.NN);
     }
   }
 
@@ -101,31 +104,31 @@ class IdentifyDataTest {
     try (CommandLab lab = new CommandLab(b -> b.namespace(NamespaceConfig.ram(1 << 20, 4096)))) {
       IdentifyNamespace ns = new IdentifyNamespace(identify(lab, Cns.NAMESPACE, 1));
 
-      assertThat(ns.nsze()).isEqualTo(CommandLab.BLOCKS);
-      assertThat(ns.ncap()).isEqualTo(CommandLab.BLOCKS);
-      assertThat(ns.nuse()).isEqualTo(CommandLab.BLOCKS);
-      assertThat(ns.nvmcapLow()).isEqualTo(CommandLab.BLOCKS * 512);
-      assertThat(ns.flbas()).isZero();
-      assertThat(ns.nlbaf()).isEqualTo(7);
+      assertThat(ns.getLong(IdentifyNamespace.NSZE)).isEqualTo(CommandLab.BLOCKS);
+      assertThat(ns.getLong(IdentifyNamespace.NCAP)).isEqualTo(CommandLab.BLOCKS);
+      assertThat(ns.getLong(IdentifyNamespace.NUSE)).isEqualTo(CommandLab.BLOCKS);
+      assertThat(ns.getLong(IdentifyNamespace.NVMCAP)).isEqualTo(CommandLab.BLOCKS * 512);
+      assertThat(ns.getInt(IdentifyNamespace.FLBAS)).isZero();
+      assertThat(ns.getInt(IdentifyNamespace.NLBAF)).isEqualTo(7);
       assertThat(ns.lbaf(0).lbads()).isEqualTo(9);
       assertThat(ns.lbaf(1).lbads()).isEqualTo(12);
       assertThat(ns.lbaf(7).lbads()).isEqualTo(16);
       assertThat(ns.lbaf(8).lbads()).isZero();
-      assertThat(ns.dlfeat()).isEqualTo(9);
-      assertThat(ns.nsattr()).isZero();
-      assertThat(ns.msrc()).isEqualTo(127);
+      assertThat(ns.getInt(IdentifyNamespace.DLFEAT)).isEqualTo(9);
+      assertThat(ns.getInt(IdentifyNamespace.NSATTR)).isZero();
+      assertThat(ns.getInt(IdentifyNamespace.MSRC)).isEqualTo(127);
       assertThat(ns.eui64()).isNotZero();
       long eui64 = ns.eui64();
-      byte[] nguid = ns.nguid();
+      byte[] nguid = ns.getBytes(IdentifyNamespace.NGUID);
 
       ns = new IdentifyNamespace(identify(lab, Cns.NAMESPACE, 2));
-      assertThat(ns.nsattr()).as("write protected").isEqualTo(1);
+      assertThat(ns.getInt(IdentifyNamespace.NSATTR)).as("write protected").isEqualTo(1);
       assertThat(ns.eui64()).isNotEqualTo(eui64);
-      assertThat(Arrays.equals(ns.nguid(), nguid)).isFalse();
+      assertThat(Arrays.equals(ns.getBytes(IdentifyNamespace.NGUID), nguid)).isFalse();
 
       ns = new IdentifyNamespace(identify(lab, Cns.NAMESPACE, 3));
-      assertThat(ns.nsze()).isEqualTo(256);
-      assertThat(ns.lbaf(ns.flbas()).lbads()).isEqualTo(12);
+      assertThat(ns.getLong(IdentifyNamespace.NSZE)).isEqualTo(256);
+      assertThat(ns.lbaf(ns.getInt(IdentifyNamespace.FLBAS)).lbads()).isEqualTo(12);
     }
   }
 
@@ -156,8 +159,8 @@ class IdentifyDataTest {
   void allNamespacesHaveTheirCapabilitiesInCommon() {
     try (CommandLab lab = new CommandLab()) {
       IdentifyNamespace ns = new IdentifyNamespace(identify(lab, Cns.NAMESPACE, Sqe.NSID_ALL));
-      assertThat(ns.nsze()).isZero();
-      assertThat(ns.nlbaf()).isEqualTo(7);
+      assertThat(ns.getLong(IdentifyNamespace.NSZE)).isZero();
+      assertThat(ns.getInt(IdentifyNamespace.NLBAF)).isEqualTo(7);
       assertThat(ns.lbaf(1).lbads()).isEqualTo(12);
     }
   }
@@ -184,7 +187,7 @@ class IdentifyDataTest {
     try (CommandLab lab = new CommandLab()) {
       IdentifyNamespace ns = new IdentifyNamespace(identify(lab, Cns.NAMESPACE, 1));
       long eui64 = Long.reverseBytes(ns.eui64());
-      byte[] nguid = ns.nguid();
+      byte[] nguid = ns.getBytes(IdentifyNamespace.NGUID);
 
       NamespaceDescriptors d =
           new NamespaceDescriptors(identify(lab, Cns.NAMESPACE_DESCRIPTORS, 1));
@@ -237,7 +240,9 @@ class IdentifyDataTest {
       Sqe.dptr2(s, 0, lab.bus() + 8192);
       lab.host.adminOk(s);
       MemorySegment.copy(lab.memory(), 8192, lab.memory(), 4096, 4032);
-      assertThat(new IdentifyController(lab.memory().asSlice(4096 - 64, 4096)).sqes())
+      assertThat(
+              new IdentifyController(lab.memory().asSlice(4096 - 64, 4096))
+                  .getInt(IdentifyController.SQES))
           .isEqualTo(0x66);
     }
   }

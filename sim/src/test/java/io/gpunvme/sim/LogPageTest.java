@@ -50,16 +50,16 @@ class LogPageTest {
       MemorySegment page = read(lab, LogId.ERROR, 4 * 64);
       for (int i = 0; i < 3; i++) {
         ErrorLogEntry entry = ErrorLogEntry.at(page, i);
-        assertThat(entry.errorCount()).isEqualTo(5 - i);
-        assertThat(entry.sqid()).isEqualTo(1);
-        assertThat(entry.cid()).isEqualTo(5 - i);
+        assertThat(entry.getLong(ErrorLogEntry.ERROR_COUNT)).isEqualTo(5 - i);
+        assertThat(entry.getInt(ErrorLogEntry.SQID)).isEqualTo(1);
+        assertThat(entry.getInt(ErrorLogEntry.CID)).isEqualTo(5 - i);
         assertThat(entry.status()).isEqualTo(StatusCode.DATA_TRANSFER_ERROR.status());
-        assertThat(entry.lba()).isEqualTo(104 - i);
-        assertThat(entry.nsid()).isEqualTo(1);
-        assertThat(entry.parameterErrorLocation()).isEqualTo(0xFFFF);
+        assertThat(entry.getLong(ErrorLogEntry.LBA)).isEqualTo(104 - i);
+        assertThat(entry.getInt(ErrorLogEntry.NSID)).isEqualTo(1);
+        assertThat(entry.getInt(ErrorLogEntry.PARAMETER_ERROR_LOCATION)).isEqualTo(0xFFFF);
       }
       assertThat(page.get(ValueLayout.JAVA_LONG, 3 * 64)).as("beyond the page: zeros").isZero();
-      assertThat(smart(lab).errorLogEntriesLow()).isEqualTo(5);
+      assertThat(smart(lab).getLong(SmartLog.ERROR_LOG_ENTRIES)).isEqualTo(5);
     }
   }
 
@@ -69,7 +69,8 @@ class LogPageTest {
       lab.run(false, failing(7));
       lab.host.disable();
       lab.host.enable();
-      assertThat(ErrorLogEntry.at(read(lab, LogId.ERROR, 64), 0).errorCount()).isEqualTo(1);
+      assertThat(ErrorLogEntry.at(read(lab, LogId.ERROR, 64), 0).getLong(ErrorLogEntry.ERROR_COUNT))
+          .isEqualTo(1);
     }
   }
 
@@ -77,28 +78,30 @@ class LogPageTest {
   void smartCountsUnitsOfThousandBlocksRoundedUp() {
     try (CommandLab lab = new CommandLab()) {
       SmartLog before = smart(lab);
-      assertThat(before.dataUnitsReadLow()).isZero();
-      assertThat(before.compositeTemperature()).isEqualTo(300);
-      assertThat(before.availableSpare()).isEqualTo(100);
-      assertThat(before.availableSpareThreshold()).isEqualTo(10);
-      assertThat(before.powerCyclesLow()).isEqualTo(1);
-      assertThat(before.criticalWarning()).isZero();
+      assertThat(before.getLong(SmartLog.DATA_UNITS_READ)).isZero();
+      assertThat(before.getInt(SmartLog.COMPOSITE_TEMPERATURE)).isEqualTo(300);
+      assertThat(before.getInt(SmartLog.AVAILABLE_SPARE)).isEqualTo(100);
+      assertThat(before.getInt(SmartLog.AVAILABLE_SPARE_THRESHOLD)).isEqualTo(10);
+      assertThat(before.getLong(SmartLog.POWER_CYCLES)).isEqualTo(1);
+      assertThat(before.getInt(SmartLog.CRITICAL_WARNING)).isZero();
 
       MemorySegment write = RawHost.io(IoOpcode.WRITE, 1, 0, 8, lab.bus(), 0);
       lab.ioOk(write);
-      assertThat(smart(lab).dataUnitsWrittenLow()).isEqualTo(1);
+      assertThat(smart(lab).getLong(SmartLog.DATA_UNITS_WRITTEN)).isEqualTo(1);
       for (int i = 0; i < 124; i++) {
         lab.ioOk(write);
       }
-      assertThat(smart(lab).dataUnitsWrittenLow()).as("exactly 1000 blocks").isEqualTo(1);
+      assertThat(smart(lab).getLong(SmartLog.DATA_UNITS_WRITTEN))
+          .as("exactly 1000 blocks")
+          .isEqualTo(1);
       lab.ioOk(write);
       lab.ioOk(RawHost.io(IoOpcode.READ, 1, 0, 1, lab.bus(), 0));
       lab.memory().fill((byte) 0xEE);
       SmartLog after = smart(lab);
-      assertThat(after.dataUnitsWrittenLow()).isEqualTo(2);
-      assertThat(after.hostWriteCommandsLow()).isEqualTo(126);
-      assertThat(after.dataUnitsReadLow()).isEqualTo(1);
-      assertThat(after.hostReadCommandsLow()).isEqualTo(1);
+      assertThat(after.getLong(SmartLog.DATA_UNITS_WRITTEN)).isEqualTo(2);
+      assertThat(after.getLong(SmartLog.HOST_WRITE_COMMANDS)).isEqualTo(126);
+      assertThat(after.getLong(SmartLog.DATA_UNITS_READ)).isEqualTo(1);
+      assertThat(after.getLong(SmartLog.HOST_READ_COMMANDS)).isEqualTo(1);
     }
   }
 
@@ -111,8 +114,8 @@ class LogPageTest {
       lab.memory().set(ValueLayout.JAVA_BYTE, 0, (byte) 1);
       lab.run(false, RawHost.io(IoOpcode.COMPARE, 1, 100, 1, lab.bus(), 0));
       SmartLog log = smart(lab);
-      assertThat(log.mediaErrorsLow()).isEqualTo(1);
-      assertThat(log.errorLogEntriesLow()).isEqualTo(3);
+      assertThat(log.getLong(SmartLog.MEDIA_ERRORS)).isEqualTo(1);
+      assertThat(log.getLong(SmartLog.ERROR_LOG_ENTRIES)).isEqualTo(3);
     }
   }
 
@@ -120,9 +123,9 @@ class LogPageTest {
   void theFirmwareIsInSlot1() {
     try (CommandLab lab = new CommandLab(b -> b.firmware("7.1"))) {
       FirmwareSlotLog log = new FirmwareSlotLog(read(lab, LogId.FIRMWARE_SLOT, 512));
-      assertThat(log.afi()).isEqualTo(1);
-      assertThat(log.frs(1)).isEqualTo("7.1");
-      assertThat(log.frs(2)).isEmpty();
+      assertThat(log.getInt(FirmwareSlotLog.AFI)).isEqualTo(1);
+      assertThat(log.getText(FirmwareSlotLog.FRS.get(0))).isEqualTo("7.1");
+      assertThat(log.getText(FirmwareSlotLog.FRS.get(1))).isEmpty();
     }
   }
 
@@ -214,8 +217,8 @@ class LogPageTest {
       assertThat(event.info()).isEqualTo(AsyncEvent.SMART_TEMPERATURE);
       assertThat(event.logPage()).isEqualTo(LogId.SMART);
       SmartLog log = smart(lab);
-      assertThat(log.criticalWarning()).isEqualTo(SmartLog.WARNING_TEMPERATURE);
-      assertThat(log.compositeTemperature()).isEqualTo(344);
+      assertThat(log.getInt(SmartLog.CRITICAL_WARNING)).isEqualTo(SmartLog.WARNING_TEMPERATURE);
+      assertThat(log.getInt(SmartLog.COMPOSITE_TEMPERATURE)).isEqualTo(344);
 
       request(lab);
       lab.host.controller.logs().health().temperature(345);

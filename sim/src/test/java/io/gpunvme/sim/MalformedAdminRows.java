@@ -232,25 +232,39 @@ final class MalformedAdminRows {
         row(create, "SEL reserved", set(10, 2), FIELD),
         row(create, "NSID not 0", nsid(1), FIELD),
         row(create, "CSI unknown", set(11, 1 << 24), FIELD),
-        row(create, "FLBAS no such format", wanted(d -> d.flbas(8)), StatusCode.INVALID_FORMAT),
-        row(create, "FLBAS extended metadata", wanted(d -> d.flbas(16)), FIELD),
-        row(create, "DPS without metadata", wanted(d -> d.dps(1)), StatusCode.INVALID_FORMAT),
-        row(create, "NMIC shared", wanted(d -> d.nmic(1)), FIELD),
-        row(create, "NSZE 0", wanted(d -> d.nsze(0)), FIELD),
+        row(
+            create,
+            "FLBAS no such format",
+            wanted(d -> d.set(IdentifyNamespace.FLBAS, 8)),
+            StatusCode.INVALID_FORMAT),
+        row(
+            create,
+            "FLBAS extended metadata",
+            wanted(d -> d.set(IdentifyNamespace.FLBAS, 16)),
+            FIELD),
+        row(
+            create,
+            "DPS without metadata",
+            wanted(d -> d.set(IdentifyNamespace.DPS, 1)),
+            StatusCode.INVALID_FORMAT),
+        row(create, "NMIC shared", wanted(d -> d.set(IdentifyNamespace.NMIC, 1)), FIELD),
+        row(create, "NSZE 0", wanted(d -> d.set(IdentifyNamespace.NSZE, 0)), FIELD),
         row(
             create,
             "NCAP below NSZE",
-            wanted(d -> d.ncap(7)),
+            wanted(d -> d.set(IdentifyNamespace.NCAP, 7)),
             StatusCode.THIN_PROVISIONING_NOT_SUPPORTED),
         row(
             create,
             "NSZE beyond UNVMCAP",
-            wanted(d -> d.nsze(1L << 40).ncap(1L << 40)),
+            wanted(
+                d -> d.set(IdentifyNamespace.NSZE, 1L << 40).set(IdentifyNamespace.NCAP, 1L << 40)),
             StatusCode.NAMESPACE_INSUFFICIENT_CAPACITY),
         row(
             create,
             "NSZE 2^63 blocks",
-            wanted(d -> d.nsze(1L << 63).ncap(1L << 63)),
+            wanted(
+                d -> d.set(IdentifyNamespace.NSZE, 1L << 63).set(IdentifyNamespace.NCAP, 1L << 63)),
             StatusCode.NAMESPACE_INSUFFICIENT_CAPACITY),
         row(
             create,

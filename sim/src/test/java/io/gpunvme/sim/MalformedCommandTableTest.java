@@ -81,11 +81,11 @@ class MalformedCommandTableTest {
     assertThat(Status.more(c.status())).isTrue();
     lab.host.adminOk(lab.getErrorLog());
     ErrorLogEntry entry = new ErrorLogEntry(lab.memory());
-    assertThat(entry.errorCount()).isEqualTo(1);
-    assertThat(entry.sqid()).isEqualTo(c.sqid());
-    assertThat(entry.cid()).isEqualTo(c.cid());
+    assertThat(entry.getLong(ErrorLogEntry.ERROR_COUNT)).isEqualTo(1);
+    assertThat(entry.getInt(ErrorLogEntry.SQID)).isEqualTo(c.sqid());
+    assertThat(entry.getInt(ErrorLogEntry.CID)).isEqualTo(c.cid());
     assertThat(entry.status() & ~Status.MORE).isEqualTo(c.status() & ~Status.MORE);
-    assertThat(entry.nsid()).isEqualTo(Sqe.nsid(sqe, 0));
+    assertThat(entry.getInt(ErrorLogEntry.NSID)).isEqualTo(Sqe.nsid(sqe, 0));
   }
 
   @Test

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.gpunvme.nvme.memory.DmaBuffer;
 import io.gpunvme.nvme.spec.Cc;
+import io.gpunvme.nvme.spec.Csts;
 import io.gpunvme.nvme.spec.IoOpcode;
 import io.gpunvme.nvme.spec.Prp;
 import io.gpunvme.nvme.spec.Registers;
@@ -255,8 +256,8 @@ class PrpWalkTest {
       host.admin = host.queueMemory(0, 16, 16);
     }
     host.writeAdminQueues();
-    host.bar.write32(Registers.CC, RawHost.cc().withMps(mps).withEn(true).value());
-    assertThat(host.csts().cfs()).isFalse();
+    host.bar.write32(Registers.CC, RawHost.cc().with(Cc.MPS, mps).with(Cc.EN, true).value());
+    assertThat(host.csts().isSet(Csts.CFS)).isFalse();
     RawQueue ring = host.queueMemory(1, 8, 8);
     while ((ring.sq.busAddress(0) | ring.cq.busAddress(0)) % page != 0) {
       ring = host.queueMemory(1, 8, 8);
@@ -287,6 +288,6 @@ class PrpWalkTest {
       }
     }
     expectBuffer(expected, base + 8192);
-    assertThat(new Cc(host.bar.read32(Registers.CC)).mps()).isEqualTo(mps);
+    assertThat(new Cc(host.bar.read32(Registers.CC)).get(Cc.MPS)).isEqualTo(mps);
   }
 }

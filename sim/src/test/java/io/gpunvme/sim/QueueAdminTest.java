@@ -81,9 +81,9 @@ class QueueAdminTest {
 
   @Test
   void entrySizesMustBeSetInCc() {
-    host.bar.write32(Registers.CC, new Cc(0).withEn(true).value());
+    host.bar.write32(Registers.CC, new Cc(0).with(Cc.EN, true).value());
     expect(StatusCode.INVALID_QUEUE_SIZE, cq(1, 8));
-    host.bar.write32(Registers.CC, new Cc(0).withEn(true).withIocqes(4).value());
+    host.bar.write32(Registers.CC, new Cc(0).with(Cc.EN, true).with(Cc.IOCQES, 4).value());
     host.adminOk(cq(1, 8));
     expect(StatusCode.INVALID_QUEUE_SIZE, sq(1, 8, 1));
   }

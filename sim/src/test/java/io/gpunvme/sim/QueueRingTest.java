@@ -3,6 +3,7 @@ package io.gpunvme.sim;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.gpunvme.nvme.spec.Cqe;
+import io.gpunvme.nvme.spec.Csts;
 import io.gpunvme.nvme.spec.IoOpcode;
 import io.gpunvme.nvme.spec.StatusCode;
 import java.lang.foreign.MemorySegment;
@@ -119,7 +120,7 @@ class QueueRingTest {
     poll();
     assertThat(errors()).isEqualTo(1);
     assertThat(host.controller.stats().commandsOn(1)).isZero();
-    assertThat(host.csts().cfs()).isFalse();
+    assertThat(host.csts().isSet(Csts.CFS)).isFalse();
     host.execute(q, FLUSH);
   }
 
@@ -329,7 +330,7 @@ class QueueRingTest {
       poll();
     }
     assertThat(host.controller.stats().commandsOn(1)).isBetween(1000L, 1200L);
-    assertThat(host.csts().cfs()).isFalse();
+    assertThat(host.csts().isSet(Csts.CFS)).isFalse();
     long before = host.controller.stats().commandsOn(1);
     for (int i = 0; i < 200; i++) {
       assertThat(host.next(q).status()).isZero();

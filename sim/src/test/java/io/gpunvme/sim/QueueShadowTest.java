@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.gpunvme.nvme.memory.DmaBuffer;
 import io.gpunvme.nvme.spec.AdminOpcode;
+import io.gpunvme.nvme.spec.Csts;
 import io.gpunvme.nvme.spec.IoOpcode;
 import io.gpunvme.nvme.spec.StatusCode;
 import java.lang.foreign.MemorySegment;
@@ -109,7 +110,7 @@ class QueueShadowTest {
     q.push(FLUSH);
     host.controller.poll();
     assertThat(q.peek()).isNull();
-    assertThat(host.csts().cfs()).isFalse();
+    assertThat(host.csts().isSet(Csts.CFS)).isFalse();
     host.adminOk(RawHost.deleteSq(1));
     events.range().close();
   }

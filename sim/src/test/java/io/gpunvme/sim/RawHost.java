@@ -119,7 +119,7 @@ final class RawHost implements AutoCloseable {
         inRemote ? remoteBuffer(sqBytes) : hostBuffer(sqBytes),
         inRemote ? remoteBuffer(cqBytes) : hostBuffer(cqBytes),
         bar.memory(Registers.DOORBELLS, doorbellBytes()),
-        cap.dstrd());
+        cap.get(Cap.DSTRD));
   }
 
   private long doorbellBytes() {
@@ -129,7 +129,7 @@ final class RawHost implements AutoCloseable {
   // ---- bring-up
 
   static Cc cc() {
-    return new Cc(0).withIosqes(6).withIocqes(4);
+    return new Cc(0).with(Cc.IOSQES, 6).with(Cc.IOCQES, 4);
   }
 
   void writeAdminQueues() {
@@ -141,9 +141,9 @@ final class RawHost implements AutoCloseable {
   /** Enables the controller and waits for CSTS.RDY. */
   void enable() {
     writeAdminQueues();
-    bar.write32(Registers.CC, cc().withEn(true).value());
-    await(() -> csts().rdy() || csts().cfs(), "CSTS.RDY");
-    if (csts().cfs()) {
+    bar.write32(Registers.CC, cc().with(Cc.EN, true).value());
+    await(() -> csts().isSet(Csts.RDY) || csts().isSet(Csts.CFS), "CSTS.RDY");
+    if (csts().isSet(Csts.CFS)) {
       throw new AssertionError("fatal while enabling: " + controller.fatalReason());
     }
   }
@@ -151,7 +151,7 @@ final class RawHost implements AutoCloseable {
   /** Disables the controller and waits; the queues are forgotten and the admin rings emptied. */
   void disable() {
     bar.write32(Registers.CC, cc().value());
-    await(() -> !csts().rdy(), "CSTS.RDY = 0");
+    await(() -> !csts().isSet(Csts.RDY), "CSTS.RDY = 0");
     resetAdmin();
   }
 
@@ -252,7 +252,7 @@ final class RawHost implements AutoCloseable {
   /** The same queue, empty, as somebody sees it who rings through the peer's window. */
   RawQueue asPeer(RawQueue q) {
     MemorySegment doorbells = bar.peerMemory(Registers.DOORBELLS, doorbellBytes());
-    return new RawQueue(q.qid, q.sqSize, q.cqSize, q.sq, q.cq, doorbells, cap.dstrd());
+    return new RawQueue(q.qid, q.sqSize, q.cqSize, q.sq, q.cq, doorbells, cap.get(Cap.DSTRD));
   }
 
   private RawQueue createQueue(RawQueue q) {

@@ -3,6 +3,7 @@ package io.gpunvme.sim;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.gpunvme.nvme.spec.Aqa;
+import io.gpunvme.nvme.spec.Cap;
 import io.gpunvme.nvme.spec.Cc;
 import io.gpunvme.nvme.spec.Csts;
 import io.gpunvme.nvme.spec.Registers;
@@ -42,17 +43,17 @@ class RegisterEnableTest {
   void readyComesAndGoesWithTheConfiguredDelay() {
     try (RawHost host = attach(config().readyNanos(1_000_000))) {
       host.writeAdminQueues();
-      writeCc(host, RawHost.cc().withEn(true));
+      writeCc(host, RawHost.cc().with(Cc.EN, true));
       clock.advance(999_999);
       assertThat(host.csts().value()).isZero();
       assertThat(answers(host)).as("works before it is ready").isFalse();
       clock.advance(1);
-      assertThat(host.csts().value()).isEqualTo(Csts.RDY);
+      assertThat(host.csts().value()).isEqualTo(Csts.RDY.mask());
       host.controller.poll();
       assertThat(host.admin.poll()).isNotNull();
       writeCc(host, RawHost.cc());
       clock.advance(999_999);
-      assertThat(host.csts().value()).isEqualTo(Csts.RDY);
+      assertThat(host.csts().value()).isEqualTo(Csts.RDY.mask());
       clock.advance(1);
       assertThat(host.csts().value()).isZero();
     }
@@ -70,15 +71,16 @@ class RegisterEnableTest {
         Arguments.of("ACQ not aligned", 0x000F_000F, 0x4000L, 0x1000L, mps(2)),
         Arguments.of("CSS", 0x000F_000F, 0x1000L, 0x2000L, css(1)),
         Arguments.of("CSS all", 0x000F_000F, 0x1000L, 0x2000L, css(Cc.CSS_ALL)),
-        Arguments.of("AMS", 0x000F_000F, 0x1000L, 0x2000L, (UnaryOperator<Cc>) c -> c.withAms(1)));
+        Arguments.of(
+            "AMS", 0x000F_000F, 0x1000L, 0x2000L, (UnaryOperator<Cc>) c -> c.with(Cc.AMS, 1)));
   }
 
   private static UnaryOperator<Cc> mps(int mps) {
-    return c -> c.withMps(mps);
+    return c -> c.with(Cc.MPS, mps);
   }
 
   private static UnaryOperator<Cc> css(int css) {
-    return c -> c.withCss(css);
+    return c -> c.with(Cc.CSS, css);
   }
 
   @ParameterizedTest(name = "{0}")
@@ -88,9 +90,9 @@ class RegisterEnableTest {
       host.bar.write32(Registers.AQA, aqa);
       host.bar.write64(Registers.ASQ, asq);
       host.bar.write64(Registers.ACQ, acq);
-      writeCc(host, change.apply(RawHost.cc().withEn(true)));
+      writeCc(host, change.apply(RawHost.cc().with(Cc.EN, true)));
       clock.advance(10_000_000_000L);
-      assertThat(host.csts().value()).as(what).isEqualTo(Csts.CFS);
+      assertThat(host.csts().value()).as(what).isEqualTo(Csts.CFS.mask());
       assertThat(host.controller.fatalReason()).isNotEmpty();
       writeCc(host, RawHost.cc());
       assertThat(host.csts().value()).isZero();
@@ -109,8 +111,8 @@ class RegisterEnableTest {
         host.admin = host.queueMemory(0, RawHost.ADMIN_SIZE, RawHost.ADMIN_SIZE);
       }
       host.writeAdminQueues();
-      writeCc(host, RawHost.cc().withMps(1).withEn(true));
-      assertThat(host.csts().value()).isEqualTo(Csts.RDY);
+      writeCc(host, RawHost.cc().with(Cc.MPS, 1).with(Cc.EN, true));
+      assertThat(host.csts().value()).isEqualTo(Csts.RDY.mask());
       assertThat(answers(host)).isTrue();
     }
   }
@@ -119,13 +121,13 @@ class RegisterEnableTest {
   void enablingBeforeNotReadyIsFatal() {
     try (RawHost host = attach(config().readyNanos(1000))) {
       host.writeAdminQueues();
-      writeCc(host, RawHost.cc().withEn(true));
+      writeCc(host, RawHost.cc().with(Cc.EN, true));
       clock.advance(1000);
       writeCc(host, RawHost.cc());
-      writeCc(host, RawHost.cc().withEn(true));
+      writeCc(host, RawHost.cc().with(Cc.EN, true));
       clock.advance(1_000_000);
-      assertThat(host.csts().cfs()).isTrue();
-      assertThat(host.csts().rdy()).isFalse();
+      assertThat(host.csts().isSet(Csts.CFS)).isTrue();
+      assertThat(host.csts().isSet(Csts.RDY)).isFalse();
     }
   }
 
@@ -142,7 +144,7 @@ class RegisterEnableTest {
       assertThat(host.bar.read64(Registers.ACQ)).isEqualTo(host.admin.cq.busAddress(0));
       assertThat(host.bar.read32(Registers.INTMS)).isZero();
       host.resetAdmin();
-      writeCc(host, RawHost.cc().withEn(true));
+      writeCc(host, RawHost.cc().with(Cc.EN, true));
       host.createQueue(1, 4, 4);
     }
   }
@@ -151,15 +153,15 @@ class RegisterEnableTest {
   void shutdownTakesItsTimeAndEndsInReset() {
     try (RawHost host = attach(config().shutdownNanos(5000))) {
       host.enable();
-      writeCc(host, RawHost.cc().withEn(true).withShn(Cc.SHN_NORMAL));
-      assertThat(host.csts().shst()).isEqualTo(Csts.SHST_OCCURRING);
+      writeCc(host, RawHost.cc().with(Cc.EN, true).with(Cc.SHN, Cc.SHN_NORMAL));
+      assertThat(host.csts().get(Csts.SHST)).isEqualTo(Csts.SHST_OCCURRING);
       clock.advance(4999);
-      assertThat(host.csts().shst()).isEqualTo(Csts.SHST_OCCURRING);
+      assertThat(host.csts().get(Csts.SHST)).isEqualTo(Csts.SHST_OCCURRING);
       clock.advance(1);
-      assertThat(host.csts().shst()).isEqualTo(Csts.SHST_COMPLETE);
-      assertThat(host.csts().rdy()).isTrue();
+      assertThat(host.csts().get(Csts.SHST)).isEqualTo(Csts.SHST_COMPLETE);
+      assertThat(host.csts().isSet(Csts.RDY)).isTrue();
       assertThat(answers(host)).as("works after shutdown").isFalse();
-      writeCc(host, RawHost.cc().withEn(true));
+      writeCc(host, RawHost.cc().with(Cc.EN, true));
       assertThat(answers(host)).as("clearing SHN is no start").isFalse();
       host.disable();
       assertThat(host.csts().value()).isZero();
@@ -173,8 +175,8 @@ class RegisterEnableTest {
     try (RawHost host = attach(config())) {
       host.enable();
       RawQueue q = host.createQueue(1, 4, 4);
-      writeCc(host, RawHost.cc().withEn(true).withIosqes(7));
-      assertThat(new Cc(host.bar.read32(Registers.CC)).iosqes()).isEqualTo(7);
+      writeCc(host, RawHost.cc().with(Cc.EN, true).with(Cc.IOSQES, 7));
+      assertThat(new Cc(host.bar.read32(Registers.CC)).get(Cc.IOSQES)).isEqualTo(7);
       assertThat(host.execute(q, RawHost.sqe(OP_KEEP_ALIVE_LIKE, 1, 0, 0, 0, 0, 0)).cid())
           .isEqualTo(1);
     }
@@ -185,14 +187,14 @@ class RegisterEnableTest {
     try (RawHost host = attach(config())) {
       host.enable();
       host.bar.write32(Registers.NSSR, Registers.NSSR_MAGIC + 1);
-      assertThat(host.csts().value()).isEqualTo(Csts.RDY);
+      assertThat(host.csts().value()).isEqualTo(Csts.RDY.mask());
       host.bar.write32(Registers.NSSR, Registers.NSSR_MAGIC);
-      assertThat(host.csts().value()).isEqualTo(Csts.NSSRO);
+      assertThat(host.csts().value()).isEqualTo(Csts.NSSRO.mask());
       assertThat(host.bar.read32(Registers.CC)).isZero();
       assertThat(host.bar.read32(Registers.AQA)).isZero();
-      host.bar.write32(Registers.CSTS, Csts.RDY | Csts.CFS);
-      assertThat(host.csts().nssro()).isTrue();
-      host.bar.write32(Registers.CSTS, Csts.NSSRO);
+      host.bar.write32(Registers.CSTS, Csts.RDY.mask() | Csts.CFS.mask());
+      assertThat(host.csts().isSet(Csts.NSSRO)).isTrue();
+      host.bar.write32(Registers.CSTS, Csts.NSSRO.mask());
       assertThat(host.csts().value()).isZero();
       host.resetAdmin();
       host.enable();
@@ -204,9 +206,9 @@ class RegisterEnableTest {
   void subsystemResetMayBeAbsent() {
     try (RawHost host = attach(config().subsystemReset(false))) {
       host.enable();
-      assertThat(host.cap.nssrs()).isFalse();
+      assertThat(host.cap.isSet(Cap.NSSRS)).isFalse();
       host.bar.write32(Registers.NSSR, Registers.NSSR_MAGIC);
-      assertThat(host.csts().value()).isEqualTo(Csts.RDY);
+      assertThat(host.csts().value()).isEqualTo(Csts.RDY.mask());
     }
   }
 
@@ -235,7 +237,7 @@ class RegisterEnableTest {
         FaultRule.of(FaultRule.Action.READY_STUCK).on(FaultRule.Trigger.DISABLE).nth(2).build();
     try (RawHost host = attach(config().fault(enable).fault(disable))) {
       host.writeAdminQueues();
-      writeCc(host, RawHost.cc().withEn(true));
+      writeCc(host, RawHost.cc().with(Cc.EN, true));
       clock.advance(100_000_000_000L);
       assertThat(host.csts().value()).isZero();
       assertThat(answers(host)).isFalse();
@@ -243,7 +245,7 @@ class RegisterEnableTest {
       host.enable();
       writeCc(host, RawHost.cc());
       clock.advance(100_000_000_000L);
-      assertThat(host.csts().value()).isEqualTo(Csts.RDY);
+      assertThat(host.csts().value()).isEqualTo(Csts.RDY.mask());
       host.controller.reset();
       assertThat(host.csts().value()).isZero();
     }
@@ -261,7 +263,7 @@ class RegisterEnableTest {
       host.enable();
       host.controller.faults().add(gone);
       for (int i = 0; i < 5; i++) {
-        assertThat(host.csts().value()).isEqualTo(Csts.RDY);
+        assertThat(host.csts().value()).isEqualTo(Csts.RDY.mask());
       }
       assertThat(host.csts().gone()).isTrue();
       assertThat(host.csts().gone()).isTrue();
@@ -280,8 +282,8 @@ class RegisterEnableTest {
     FaultRule cfs = FaultRule.of(FaultRule.Action.CFS).on(FaultRule.Trigger.SHUTDOWN).build();
     try (RawHost host = attach(config().fault(cfs))) {
       host.enable();
-      writeCc(host, RawHost.cc().withEn(true).withShn(Cc.SHN_ABRUPT));
-      assertThat(host.csts().cfs()).isTrue();
+      writeCc(host, RawHost.cc().with(Cc.EN, true).with(Cc.SHN, Cc.SHN_ABRUPT));
+      assertThat(host.csts().isSet(Csts.CFS)).isTrue();
     }
   }
 }

@@ -29,17 +29,17 @@ class RegisterValuesTest {
     SimConfig config = config().mqes(127).dstrd(2).to(7).mpsMax(3).contiguousQueues(false).build();
     try (RawHost host = RawHost.attach(config)) {
       assertThat(host.cap)
-          .returns(127, Cap::mqes)
-          .returns(2, Cap::dstrd)
-          .returns(7, Cap::to)
-          .returns(0, Cap::mpsmin)
-          .returns(3, Cap::mpsmax)
-          .returns(false, Cap::cqr)
-          .returns(0, Cap::ams)
-          .returns(1, Cap::css)
-          .returns(true, Cap::nssrs)
-          .returns(false, Cap::cmbs)
-          .returns(0, Cap::crms);
+          .returns(127, r -> r.get(Cap.MQES))
+          .returns(2, r -> r.get(Cap.DSTRD))
+          .returns(7, r -> r.get(Cap.TO))
+          .returns(0, r -> r.get(Cap.MPSMIN))
+          .returns(3, r -> r.get(Cap.MPSMAX))
+          .returns(false, r -> r.isSet(Cap.CQR))
+          .returns(0, r -> r.get(Cap.AMS))
+          .returns(1, r -> r.get(Cap.CSS))
+          .returns(true, r -> r.isSet(Cap.NSSRS))
+          .returns(false, r -> r.isSet(Cap.CMBS))
+          .returns(0, r -> r.get(Cap.CRMS));
       assertThat(host.bar.read32(Registers.VS)).isEqualTo(Vs.V1_4.value());
       assertThat(host.bar.read32(Registers.CRTO)).isZero();
     }
@@ -48,8 +48,8 @@ class RegisterValuesTest {
   @Test
   void version2TellsItsReadyTimeout() {
     try (RawHost host = RawHost.attach(config().version(Vs.V2_0).to(9).build())) {
-      assertThat(host.cap.crms()).isEqualTo(1);
-      assertThat(new Crto(host.bar.read32(Registers.CRTO)).crwmt()).isEqualTo(9);
+      assertThat(host.cap.get(Cap.CRMS)).isEqualTo(1);
+      assertThat(new Crto(host.bar.read32(Registers.CRTO)).get(Crto.CRWMT)).isEqualTo(9);
     }
   }
 

@@ -263,7 +263,8 @@ class RemoteDataTest {
   void smallThingsAreCopiedAtOnce() {
     MemorySegment identify = RawHost.sqe(AdminOpcode.IDENTIFY, 0, remote.busAddress(0), 0, 1, 0, 0);
     host.adminOk(identify);
-    assertThat(new IdentifyController(remote.memory()).sqes()).isEqualTo(0x66);
+    assertThat(new IdentifyController(remote.memory()).getInt(IdentifyController.SQES))
+        .isEqualTo(0x66);
     fill(remote, 5);
     host.execute(q, page(IoOpcode.WRITE, RAM, 0));
     assertThat(host.execute(q, page(IoOpcode.COMPARE, RAM, 0)).status()).isZero();

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.gpunvme.nvme.memory.DmaBuffer;
 import io.gpunvme.nvme.memory.FakeGpu;
 import io.gpunvme.nvme.spec.AdminOpcode;
+import io.gpunvme.nvme.spec.Csts;
 import io.gpunvme.nvme.spec.IoOpcode;
 import io.gpunvme.nvme.spec.StatusCode;
 import java.lang.foreign.MemorySegment;
@@ -54,7 +55,7 @@ class RemoteFailureTest {
           .isEqualTo(StatusCode.DATA_TRANSFER_ERROR.status());
       assertThat(host.controller.remoteFailure()).isInstanceOf(FakeGpu.Broken.class);
       assertThat(host.gpu.openPorts()).isZero();
-      assertThat(host.csts().cfs()).isFalse();
+      assertThat(host.csts().isSet(Csts.CFS)).isFalse();
       host.gpu.heal();
       assertThat(code(host.execute(q, read(2, data))))
           .as("until it is mapped anew")
@@ -124,7 +125,7 @@ class RemoteFailureTest {
         q.ring();
         host.controller.poll();
       }
-      assertThat(host.csts().cfs()).isTrue();
+      assertThat(host.csts().isSet(Csts.CFS)).isTrue();
       assertThat(host.controller.fatalReason())
           .contains("a queue's memory cannot be reached", "fake GPU");
       assertThat(host.controller.remoteFailure()).isInstanceOf(FakeGpu.Broken.class);
@@ -155,7 +156,7 @@ class RemoteFailureTest {
       }
       host.gpu.breakAfter(0);
       host.controller.poll();
-      assertThat(host.csts().cfs()).isTrue();
+      assertThat(host.csts().isSet(Csts.CFS)).isTrue();
       assertThat(host.controller.fatalReason()).contains("completion queue 1");
       assertThat(host.controller.internalError()).isNull();
     }
@@ -211,7 +212,7 @@ class RemoteFailureTest {
         assertThat(data.memory().get(ValueLayout.JAVA_BYTE, 8191)).isEqualTo((byte) 9);
       }
     }
-    if (host.csts().cfs()) {
+    if (host.csts().isSet(Csts.CFS)) {
       return false;
     }
     boolean deleted = step(host, host.admin, RawHost.deleteSq(1));
@@ -223,12 +224,12 @@ class RemoteFailureTest {
     q.push(sqe);
     q.ring();
     RawQueue.Completion c = null;
-    for (int i = 0; i < 100 && c == null && !host.csts().cfs(); i++) {
+    for (int i = 0; i < 100 && c == null && !host.csts().isSet(Csts.CFS); i++) {
       host.gpu.tick();
       host.controller.poll();
       c = q.poll();
     }
-    assertThat(c != null || host.csts().cfs()).as("a hang").isTrue();
+    assertThat(c != null || host.csts().isSet(Csts.CFS)).as("a hang").isTrue();
     return c != null && c.status() == 0;
   }
 }

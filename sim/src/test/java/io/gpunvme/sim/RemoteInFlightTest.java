@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.gpunvme.nvme.memory.DmaBuffer;
 import io.gpunvme.nvme.spec.AdminOpcode;
+import io.gpunvme.nvme.spec.Csts;
 import io.gpunvme.nvme.spec.IoOpcode;
 import io.gpunvme.nvme.spec.Registers;
 import io.gpunvme.nvme.spec.StatusCode;
@@ -242,7 +243,7 @@ class RemoteInFlightTest {
     q.push(RawHost.sqe(IoOpcode.FLUSH, 1, 0, 0, 0, 0, 0));
     q.ring();
     host.controller.poll();
-    assertThat(host.csts().cfs()).isTrue();
+    assertThat(host.csts().isSet(Csts.CFS)).isTrue();
     assertThat(underWayAfter(() -> host.bar.write32(Registers.CC, RawHost.cc().value()))).isZero();
     data.memory().fill(OLD);
     expectQuiet();
@@ -314,7 +315,7 @@ class RemoteInFlightTest {
     host.busMaster(false);
     host.gpu.release();
     host.controller.poll();
-    assertThat(host.csts().cfs()).isTrue();
+    assertThat(host.csts().isSet(Csts.CFS)).isTrue();
     host.busMaster(true);
     host.controller.poll();
     assertThat(host.gpu.startedWrites()).isEqualTo(started);

@@ -3,6 +3,7 @@ package io.gpunvme.sim;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.gpunvme.nvme.memory.DmaBuffer;
+import io.gpunvme.nvme.spec.Csts;
 import io.gpunvme.nvme.spec.IoOpcode;
 import io.gpunvme.nvme.spec.Prp;
 import io.gpunvme.nvme.spec.StatusCode;
@@ -319,7 +320,7 @@ class RemoteQueueTest {
     q.cq.range().close();
     flushes(q, 1);
     host.controller.poll();
-    assertThat(host.csts().cfs()).isTrue();
+    assertThat(host.csts().isSet(Csts.CFS)).isTrue();
     assertThat(host.controller.fatalReason()).contains("completion queue 1 is not mapped");
     host.disable();
     host.enable();
@@ -336,7 +337,7 @@ class RemoteQueueTest {
     flushes(second, 1);
     host.gpu.atNextRead(() -> host.gpu.atNextRead(first.cq.range()::close));
     host.controller.poll();
-    assertThat(host.csts().cfs()).isTrue();
+    assertThat(host.csts().isSet(Csts.CFS)).isTrue();
     assertThat(host.controller.fatalReason()).contains("completion queue 1 is not mapped any more");
   }
 

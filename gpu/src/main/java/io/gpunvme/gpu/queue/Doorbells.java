@@ -4,6 +4,7 @@ import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.HostMemoryKind;
 import io.gpunvme.gpu.accel.HostWindow;
 import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.nvme.spec.Cap;
 import io.gpunvme.nvme.spec.Registers;
 import java.lang.foreign.MemorySegment;
 
@@ -25,7 +26,7 @@ final class Doorbells implements AutoCloseable {
    */
   static Doorbells open(NvmeController controller, Accelerator accelerator) {
     controller.requireQueuePairs();
-    long stride = 2L * (Integer.BYTES << controller.cap().dstrd());
+    long stride = 2L * (Integer.BYTES << controller.cap().get(Cap.DSTRD));
     long bytes = (controller.maxQueuePairs() + 1) * stride;
     MemorySegment memory = controller.function().bar(0).peerMemory(Registers.DOORBELLS, bytes);
     accelerator.servePinned(controller.function());

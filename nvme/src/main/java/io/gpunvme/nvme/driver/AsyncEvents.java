@@ -65,11 +65,14 @@ public final class AsyncEvents {
    */
   String enable(AdminQueue admin, IdentifyController identify) {
     int notices =
-        identify.oaes()
+        identify.getInt(IdentifyController.OAES)
             & (IdentifyController.OAES_NAMESPACE_ATTRIBUTES
                 | IdentifyController.OAES_FIRMWARE_ACTIVATION);
     new ControllerFeatures(admin).set(FeatureId.ASYNC_EVENT_CONFIG, SMART_WARNINGS | notices);
-    int requests = Math.min(Math.min(identify.aerl() + 1, MAX_REQUESTS), admin.queue().depth() - 1);
+    int requests =
+        Math.min(
+            Math.min(identify.getInt(IdentifyController.AERL) + 1, MAX_REQUESTS),
+            admin.queue().depth() - 1);
     synchronized (received) {
       wanted = requests;
       outstanding = 0;

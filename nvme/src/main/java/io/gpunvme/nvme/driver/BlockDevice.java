@@ -207,10 +207,13 @@ public final class BlockDevice implements AutoCloseable {
   }
 
   private void requireCommand(int oncsBit, int opcode) {
-    if ((controller.identify().oncs() & oncsBit) == 0) {
+    if ((controller.identify().getInt(IdentifyController.ONCS) & oncsBit) == 0) {
       throw new InvalidRequestException(
           "%s does not support %s (ONCS %04Xh)"
-              .formatted(controller.name(), IoOpcode.name(opcode), controller.identify().oncs()));
+              .formatted(
+                  controller.name(),
+                  IoOpcode.name(opcode),
+                  controller.identify().getInt(IdentifyController.ONCS)));
     }
   }
 

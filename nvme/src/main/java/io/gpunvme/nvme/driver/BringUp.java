@@ -12,6 +12,7 @@ import io.gpunvme.nvme.pci.PciFunction;
 import io.gpunvme.nvme.spec.Aqa;
 import io.gpunvme.nvme.spec.Cap;
 import io.gpunvme.nvme.spec.Cc;
+import io.gpunvme.nvme.spec.Crto;
 import io.gpunvme.nvme.spec.Csts;
 import io.gpunvme.nvme.spec.Registers;
 import io.gpunvme.nvme.spec.Vs;
@@ -111,7 +112,7 @@ final class BringUp {
    * @param hostPage bytes, a power of two and no less than CAP.MPSMIN asks for
    */
   static int pageSize(Cap cap, int hostPage) {
-    return (int) Math.min(hostPage, (long) BusRange.GRANULE << cap.mpsmax());
+    return (int) Math.min(hostPage, (long) BusRange.GRANULE << cap.get(Cap.MPSMAX));
   }
 
   /** The admin queue pair, once there is one; on failure too, so that it can be freed. */
@@ -183,12 +184,12 @@ final class BringUp {
   }
 
   private void checkCap() {
-    require(cap.mqes() >= 1, "CAP.MQES is 0, but a queue has at least two entries");
+    require(cap.get(Cap.MQES) >= 1, "CAP.MQES is 0, but a queue has at least two entries");
     require(
-        cap.mpsmin() <= cap.mpsmax(),
-        "CAP.MPSMIN " + cap.mpsmin() + " is above CAP.MPSMAX " + cap.mpsmax());
+        cap.get(Cap.MPSMIN) <= cap.get(Cap.MPSMAX),
+        "CAP.MPSMIN " + cap.get(Cap.MPSMIN) + " is above CAP.MPSMAX " + cap.get(Cap.MPSMAX));
     int hostPage = Posix.pageSize();
-    long shortest = (long) BusRange.GRANULE << cap.mpsmin();
+    long shortest = (long) BusRange.GRANULE << cap.get(Cap.MPSMIN);
     require(
         shortest <= hostPage,
         "CAP.MPSMIN asks for memory pages of "
@@ -196,12 +197,12 @@ final class BringUp {
             + " bytes, but this host's pages have "
             + hostPage);
     pageSize = pageSize(cap, hostPage);
-    require(cap.css() != 0, "CAP.CSS names no command set");
-    long end = Registers.cqHeadDoorbell(0, cap.dstrd()) + Integer.BYTES;
+    require(cap.get(Cap.CSS) != 0, "CAP.CSS names no command set");
+    long end = Registers.cqHeadDoorbell(0, cap.get(Cap.DSTRD)) + Integer.BYTES;
     require(
         end <= registers.bar().size(),
         "with CAP.DSTRD "
-            + cap.dstrd()
+            + cap.get(Cap.DSTRD)
             + " the admin doorbells end at "
             + end
             + ", but BAR0 has "
@@ -213,8 +214,10 @@ final class BringUp {
   private State settle() {
     Cc cc = registers.cc();
     Csts csts = alive();
-    if (cc.en() == csts.rdy() || csts.cfs() || csts.shst() != Csts.SHST_NORMAL) {
-      return leave("EN and RDY agree", cc.en() ? State.DISABLE : State.WAIT_DISABLED);
+    if (cc.isSet(Cc.EN) == csts.isSet(Csts.RDY)
+        || csts.isSet(Csts.CFS)
+        || csts.get(Csts.SHST) != Csts.SHST_NORMAL) {
+      return leave("EN and RDY agree", cc.isSet(Cc.EN) ? State.DISABLE : State.WAIT_DISABLED);
     }
     if (spent() >= offTimeoutNanos()) {
       return leave("EN and RDY never agreed; going on", State.DISABLE);
@@ -223,18 +226,18 @@ final class BringUp {
   }
 
   private String disable() {
-    registers.cc(registers.cc().withEn(false).withShn(Cc.SHN_NONE));
+    registers.cc(registers.cc().with(Cc.EN, false).with(Cc.SHN, Cc.SHN_NONE));
     return "CC.EN = 0";
   }
 
   private State waitDisabled() {
     Csts csts = alive();
-    if (!csts.rdy()) {
+    if (!csts.isSet(Csts.RDY)) {
       return leave("CSTS.RDY = 0", State.ADMIN_QUEUES);
     }
     if (spent() >= offTimeoutNanos()) {
       String why = "CSTS.RDY is still 1 after CC.EN = 0";
-      if (csts.cfs()) {
+      if (csts.isSet(Csts.CFS)) {
         throw new ControllerFatalException(failure(why + " and CSTS.CFS is set"));
       }
       throw new NvmeTimeoutException(failure(why));
@@ -253,7 +256,7 @@ final class BringUp {
               entries,
               entries,
               entries - 1,
-              cap.dstrd(),
+              cap.get(Cap.DSTRD),
               pageSize,
               ADMIN_TRANSFER_BYTES,
               DataPointerMode.PRP,
@@ -271,7 +274,8 @@ final class BringUp {
   }
 
   private MemorySegment doorbells() {
-    long bytes = Registers.cqHeadDoorbell(0, cap.dstrd()) + Integer.BYTES - Registers.DOORBELLS;
+    long bytes =
+        Registers.cqHeadDoorbell(0, cap.get(Cap.DSTRD)) + Integer.BYTES - Registers.DOORBELLS;
     return registers.bar().memory(Registers.DOORBELLS, bytes);
   }
 
@@ -279,37 +283,37 @@ final class BringUp {
   private String configure() {
     Cc wanted =
         new Cc(0)
-            .withCss(commandSets())
-            .withMps(Integer.numberOfTrailingZeros(pageSize / BusRange.GRANULE))
-            .withAms(Cc.AMS_ROUND_ROBIN)
-            .withIosqes(SQ_ENTRY_SHIFT)
-            .withIocqes(CQ_ENTRY_SHIFT)
-            .withCrime(cap.crms() == Cap.CRMS_INDEPENDENT_OF_MEDIA);
+            .with(Cc.CSS, commandSets())
+            .with(Cc.MPS, Integer.numberOfTrailingZeros(pageSize / BusRange.GRANULE))
+            .with(Cc.AMS, Cc.AMS_ROUND_ROBIN)
+            .with(Cc.IOSQES, SQ_ENTRY_SHIFT)
+            .with(Cc.IOCQES, CQ_ENTRY_SHIFT)
+            .with(Cc.CRIME, cap.get(Cap.CRMS) == Cap.CRMS_INDEPENDENT_OF_MEDIA);
     registers.cc(wanted);
     int read = registers.cc().value();
     alive();
     require(read == wanted.value(), "CC reads %08Xh after %08Xh".formatted(read, wanted.value()));
-    return "CSS %d, MPS %d".formatted(wanted.css(), wanted.mps());
+    return "CSS %d, MPS %d".formatted(wanted.get(Cc.CSS), wanted.get(Cc.MPS));
   }
 
   private int commandSets() {
-    if ((cap.css() & Cap.CSS_IO_COMMAND_SETS) != 0) {
+    if ((cap.get(Cap.CSS) & Cap.CSS_IO_COMMAND_SETS) != 0) {
       return Cc.CSS_ALL;
     }
-    return (cap.css() & Cap.CSS_NVM) != 0 ? Cc.CSS_NVM : Cc.CSS_ADMIN_ONLY;
+    return (cap.get(Cap.CSS) & Cap.CSS_NVM) != 0 ? Cc.CSS_NVM : Cc.CSS_ADMIN_ONLY;
   }
 
   private String enable() {
-    registers.cc(registers.cc().withEn(true));
+    registers.cc(registers.cc().with(Cc.EN, true));
     return "CC.EN = 1";
   }
 
   private State waitReady() {
     Csts csts = alive();
-    if (csts.cfs()) {
+    if (csts.isSet(Csts.CFS)) {
       throw new ControllerFatalException(failure("CSTS.CFS is set"));
     }
-    if (csts.rdy()) {
+    if (csts.isSet(Csts.RDY)) {
       return leave("CSTS.RDY = 1", State.READY);
     }
     if (spent() >= onTimeoutNanos()) {
@@ -320,16 +324,16 @@ final class BringUp {
 
   /** CAP.TO, counted as at least one unit: some controllers report 0. */
   private long offTimeoutNanos() {
-    return Math.max(1, cap.to()) * TO_UNIT_NANOS;
+    return Math.max(1, cap.get(Cap.TO)) * TO_UNIT_NANOS;
   }
 
   /** CRTO where there is one (Base 2.0, 3.1.3.21), unless CAP.TO is longer. */
   private long onTimeoutNanos() {
-    if ((cap.crms() & Cap.CRMS_WITH_MEDIA) != 0) {
-      return Math.max(offTimeoutNanos(), registers.crto().crwmt() * TO_UNIT_NANOS);
+    if ((cap.get(Cap.CRMS) & Cap.CRMS_WITH_MEDIA) != 0) {
+      return Math.max(offTimeoutNanos(), registers.crto().get(Crto.CRWMT) * TO_UNIT_NANOS);
     }
-    if (cap.crms() == Cap.CRMS_INDEPENDENT_OF_MEDIA) {
-      return Math.max(offTimeoutNanos(), registers.crto().crimt() * TO_UNIT_NANOS);
+    if (cap.get(Cap.CRMS) == Cap.CRMS_INDEPENDENT_OF_MEDIA) {
+      return Math.max(offTimeoutNanos(), registers.crto().get(Crto.CRIMT) * TO_UNIT_NANOS);
     }
     return offTimeoutNanos();
   }

@@ -7,7 +7,7 @@ import io.gpunvme.nvme.pci.PciFunction;
 import io.gpunvme.nvme.spec.Cap;
 import io.gpunvme.nvme.spec.Cns;
 import io.gpunvme.nvme.spec.FeatureId;
-import io.gpunvme.nvme.spec.Features.NumberOfQueues;
+import io.gpunvme.nvme.spec.Features;
 import io.gpunvme.nvme.spec.IdentifyController;
 import io.gpunvme.nvme.spec.Vs;
 import java.lang.foreign.MemorySegment;
@@ -67,7 +67,12 @@ final class ControllerParts {
     step(
         "IDENTIFY",
         this::identifyController,
-        id -> "%s, serial %s, firmware %s".formatted(id.mn(), id.sn(), id.fr()));
+        id ->
+            "%s, serial %s, firmware %s"
+                .formatted(
+                    id.getText(IdentifyController.MN),
+                    id.getText(IdentifyController.SN),
+                    id.getText(IdentifyController.FR)));
     step("NAMESPACES", this::scan, list -> list.size() + " active");
     step("QUEUES", this::requestQueues, n -> n + " pairs");
     step("HOST_MEMORY_BUFFER", this::lendMemory, Function.identity());
@@ -98,14 +103,15 @@ final class ControllerParts {
   private IdentifyController identifyController() {
     AdminCommand command = AdminCommand.identify(Cns.CONTROLLER, 0);
     IdentifyController id = new IdentifyController(admin.fetch(command, IdentifyController.SIZE));
-    IdentifyChecks.controller(id, cap.mpsmin());
+    IdentifyChecks.controller(id, cap.get(Cap.MPSMIN));
     identify = id;
     return id;
   }
 
   /** Looks for namespaces (again). */
   List<Namespace> scan() {
-    List<Namespace> found = new NamespaceScan(admin, version, identify.nn()).run();
+    List<Namespace> found =
+        new NamespaceScan(admin, version, identify.getLong(IdentifyController.NN)).run();
     namespaces = found;
     return found;
   }
@@ -116,8 +122,10 @@ final class ControllerParts {
     try {
       int answer =
           new ControllerFeatures(admin)
-              .set(FeatureId.NUMBER_OF_QUEUES, NumberOfQueues.of(wanted, wanted).value());
-      int granted = IdentifyChecks.queuePairs(new NumberOfQueues(answer));
+              .set(
+                  FeatureId.NUMBER_OF_QUEUES,
+                  Features.NSQ.with(Features.NCQ.with(0, wanted), wanted));
+      int granted = IdentifyChecks.queuePairs(answer);
       queues.grant(Math.min(granted, options.queuePairs()));
     } catch (NvmeStatusException e) {
       NvmeController.LOG.log(System.Logger.Level.DEBUG, "no I/O queues", e);

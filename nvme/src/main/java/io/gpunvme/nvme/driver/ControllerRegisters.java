@@ -56,7 +56,7 @@ final class ControllerRegisters {
   /** Whether waiting longer is pointless: the device is gone or reports a fatal error. */
   boolean troubled() {
     Csts csts = csts();
-    return csts.gone() || csts.cfs();
+    return csts.gone() || csts.isSet(Csts.CFS);
   }
 
   /**
@@ -70,7 +70,7 @@ final class ControllerRegisters {
       throw new DeviceGoneException(
           during + ": CSTS reads all ones; the device was removed, lost power or its link is down");
     }
-    if (csts.cfs()) {
+    if (csts.isSet(Csts.CFS)) {
       throw new ControllerFatalException(
           during + ": the controller reports a fatal error (CSTS.CFS); " + describe());
     }

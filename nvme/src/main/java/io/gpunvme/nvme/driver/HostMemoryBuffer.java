@@ -58,12 +58,15 @@ public final class HostMemoryBuffer {
   /** After every bring-up: lends what the controller prefers, as far as limit and memory allow. */
   void enable(AdminQueue admin, IdentifyController id, int pageSize) {
     bytes = 0;
-    long preferred = id.hmpre() * UNIT;
-    long minimum = id.hmmin() * UNIT;
+    long preferred = id.getLong(IdentifyController.HMPRE) * UNIT;
+    long minimum = id.getLong(IdentifyController.HMMIN) * UNIT;
     if (preferred == 0) {
       status = "the controller asks for none";
     } else if (minimum > preferred) {
-      status = "HMMIN %d is above HMPRE %d".formatted(id.hmmin(), id.hmpre());
+      status =
+          "HMMIN %d is above HMPRE %d"
+              .formatted(
+                  id.getLong(IdentifyController.HMMIN), id.getLong(IdentifyController.HMPRE));
     } else if (limit == 0) {
       status = "off; the controller prefers " + preferred + " bytes";
     } else if (limit < minimum) {
@@ -90,7 +93,7 @@ public final class HostMemoryBuffer {
 
   /** Halves what it asks the system for until it fits, down to HMMIN. */
   private boolean allocate(IdentifyController id, long wanted, int pageSize) {
-    long least = Math.max(id.hmmin() * UNIT, pageSize);
+    long least = Math.max(id.getLong(IdentifyController.HMMIN) * UNIT, pageSize);
     for (long size = roundUp(wanted, pageSize); size >= least; size = size / 2 / UNIT * UNIT) {
       try {
         allocateChunks(id, size, pageSize);
@@ -104,8 +107,11 @@ public final class HostMemoryBuffer {
   }
 
   private void allocateChunks(IdentifyController id, long size, int pageSize) {
-    long smallest = Math.max(pageSize, id.hmminds() * UNIT);
-    long most = id.hmmaxd() == 0 ? Integer.MAX_VALUE : id.hmmaxd();
+    long smallest = Math.max(pageSize, id.getLong(IdentifyController.HMMINDS) * UNIT);
+    long most =
+        id.getInt(IdentifyController.HMMAXD) == 0
+            ? Integer.MAX_VALUE
+            : id.getInt(IdentifyController.HMMAXD);
     long chunk = Math.max(Math.max(CHUNK, smallest), roundUp(Math.ceilDiv(size, most), pageSize));
     for (long left = size; left >= smallest; left -= chunk) {
       chunks.add(DmaBuffer.allocate(mapper, roundUp(Math.min(chunk, left), pageSize)));
@@ -146,7 +152,7 @@ public final class HostMemoryBuffer {
     AdminCommand command =
         AdminCommand.of(AdminOpcode.SET_FEATURES)
             .cdw10(FeatureId.HOST_MEMORY_BUFFER)
-            .cdw11(Features.HostMemoryBuffer.of(enable, false).value());
+            .cdw11(Features.EHM.with(0, enable));
     if (!enable) {
       return command;
     }

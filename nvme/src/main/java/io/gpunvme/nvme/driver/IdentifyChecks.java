@@ -2,7 +2,7 @@ package io.gpunvme.nvme.driver;
 
 import io.gpunvme.nvme.ProtocolException;
 import io.gpunvme.nvme.spec.ActiveNamespaceList;
-import io.gpunvme.nvme.spec.Features.NumberOfQueues;
+import io.gpunvme.nvme.spec.Features;
 import io.gpunvme.nvme.spec.IdentifyController;
 import io.gpunvme.nvme.spec.IdentifyNamespace;
 import io.gpunvme.nvme.spec.LbaFormat;
@@ -30,19 +30,22 @@ final class IdentifyChecks {
 
   /** Identify Controller: entry sizes, type, namespace count, transfer limit. */
   static void controller(IdentifyController id, int mpsmin) {
-    entrySize("SQES", id.sqes(), SQ_ENTRY_SHIFT);
-    entrySize("CQES", id.cqes(), CQ_ENTRY_SHIFT);
-    if (id.cntrltype() == CNTRLTYPE_DISCOVERY || id.cntrltype() == CNTRLTYPE_ADMINISTRATIVE) {
+    entrySize("SQES", id.getInt(IdentifyController.SQES), SQ_ENTRY_SHIFT);
+    entrySize("CQES", id.getInt(IdentifyController.CQES), CQ_ENTRY_SHIFT);
+    if (id.getInt(IdentifyController.CNTRLTYPE) == CNTRLTYPE_DISCOVERY
+        || id.getInt(IdentifyController.CNTRLTYPE) == CNTRLTYPE_ADMINISTRATIVE) {
       throw new ProtocolException(
           "CNTRLTYPE "
-              + id.cntrltype()
+              + id.getInt(IdentifyController.CNTRLTYPE)
               + ": a discovery or administrative controller has no namespaces");
     }
-    if (id.nn() > NN_LIMIT) {
-      throw new ProtocolException("NN %Xh is above the largest NSID".formatted(id.nn()));
+    if (id.getLong(IdentifyController.NN) > NN_LIMIT) {
+      throw new ProtocolException(
+          "NN %Xh is above the largest NSID".formatted(id.getLong(IdentifyController.NN)));
     }
-    if (PAGE_SHIFT + mpsmin + id.mdts() >= Long.SIZE - 1) {
-      throw new ProtocolException("MDTS " + id.mdts() + ": 2^MDTS pages are no transfer size");
+    if (PAGE_SHIFT + mpsmin + id.getInt(IdentifyController.MDTS) >= Long.SIZE - 1) {
+      throw new ProtocolException(
+          "MDTS " + id.getInt(IdentifyController.MDTS) + ": 2^MDTS pages are no transfer size");
     }
   }
 
@@ -58,16 +61,19 @@ final class IdentifyChecks {
 
   /** MDTS in bytes (Base 2.0, 5.17.2.1), {@link Long#MAX_VALUE} for no limit. */
   static long maxTransferBytes(IdentifyController id, int mpsmin) {
-    return id.mdts() == 0 ? Long.MAX_VALUE : 1L << (PAGE_SHIFT + mpsmin + id.mdts());
+    return id.getInt(IdentifyController.MDTS) == 0
+        ? Long.MAX_VALUE
+        : 1L << (PAGE_SHIFT + mpsmin + id.getInt(IdentifyController.MDTS));
   }
 
   /** Queue pairs granted by Set Features, Number of Queues (Base 2.0, 5.27.1.5). */
-  static int queuePairs(NumberOfQueues granted) {
-    if (granted.nsq() == NOT_A_COUNT || granted.ncq() == NOT_A_COUNT) {
-      throw new ProtocolException(
-          "Number of Queues: %08Xh grants 65536 queues".formatted(granted.value()));
+  static int queuePairs(int granted) {
+    int nsq = Features.NSQ.get(granted);
+    int ncq = Features.NCQ.get(granted);
+    if (nsq == NOT_A_COUNT || ncq == NOT_A_COUNT) {
+      throw new ProtocolException("Number of Queues: %08Xh grants 65536 queues".formatted(granted));
     }
-    return Math.min(granted.nsq(), granted.ncq()) + 1;
+    return Math.min(nsq, ncq) + 1;
   }
 
   /**
@@ -89,24 +95,33 @@ final class IdentifyChecks {
   /** Why blocks of this namespace cannot be read or written, or null if they can. */
   static @Nullable String whyUnusable(IdentifyNamespace id) {
     int index = id.formatIndex();
-    if (index > id.nlbaf() + id.nulbaf() || index >= IdentifyNamespace.LBA_FORMATS) {
-      return "FLBAS names LBA format " + index + ", but NLBAF is " + id.nlbaf();
+    if (index > id.getInt(IdentifyNamespace.NLBAF) + id.getInt(IdentifyNamespace.NULBAF)
+        || index >= IdentifyNamespace.LBA_FORMATS) {
+      return "FLBAS names LBA format "
+          + index
+          + ", but NLBAF is "
+          + id.getInt(IdentifyNamespace.NLBAF);
     }
     LbaFormat format = id.lbaf(index);
     if (format.lbads() < MIN_LBADS || format.lbads() > MAX_LBADS) {
       return "LBADS " + format.lbads() + " is outside " + MIN_LBADS + ".." + MAX_LBADS;
     }
-    if (id.nsze() < 0 || id.nsze() > Long.MAX_VALUE >> format.lbads()) {
-      return "NSZE %Xh blocks of 2^%d bytes overflow".formatted(id.nsze(), format.lbads());
+    if (id.getLong(IdentifyNamespace.NSZE) < 0
+        || id.getLong(IdentifyNamespace.NSZE) > Long.MAX_VALUE >> format.lbads()) {
+      return "NSZE %Xh blocks of 2^%d bytes overflow"
+          .formatted(id.getLong(IdentifyNamespace.NSZE), format.lbads());
     }
-    if (Long.compareUnsigned(id.ncap(), id.nsze()) > 0) {
-      return "NCAP %Xh is above NSZE %Xh".formatted(id.ncap(), id.nsze());
+    if (Long.compareUnsigned(id.getLong(IdentifyNamespace.NCAP), id.getLong(IdentifyNamespace.NSZE))
+        > 0) {
+      return "NCAP %Xh is above NSZE %Xh"
+          .formatted(id.getLong(IdentifyNamespace.NCAP), id.getLong(IdentifyNamespace.NSZE));
     }
     if (format.ms() != 0) {
       return "its blocks carry " + format.ms() + " bytes of metadata, which is not supported";
     }
-    if ((id.dps() & 7) != 0) {
-      return "it is formatted with end-to-end protection type " + (id.dps() & 7);
+    if ((id.getInt(IdentifyNamespace.DPS) & 7) != 0) {
+      return "it is formatted with end-to-end protection type "
+          + (id.getInt(IdentifyNamespace.DPS) & 7);
     }
     return null;
   }

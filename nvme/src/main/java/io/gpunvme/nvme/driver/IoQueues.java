@@ -55,7 +55,7 @@ final class IoQueues {
   void grant(int granted) {
     doorbells = null;
     noneReason = "BAR0 has no doorbells for them, or they cannot be mapped";
-    long stride = 2L * (4L << cap.dstrd());
+    long stride = 2L * (4L << cap.get(Cap.DSTRD));
     long fit = (bar.size() - Registers.DOORBELLS) / stride - 1;
     limit = (int) Math.min(granted, Math.max(0, fit));
     while (limit > 0) {
@@ -88,7 +88,7 @@ final class IoQueues {
 
   /** The longest ring the controller takes, entries. */
   int maxEntries() {
-    return cap.mqes() + 1;
+    return cap.get(Cap.MQES) + 1;
   }
 
   /** Creates a pair here and at the controller; {@code qid} of the template is ignored. */
@@ -107,7 +107,7 @@ final class IoQueues {
   ExternalQueuePair create(QueueRings rings, int pageSize) {
     requireDoorbells();
     ExternalQueuePair pair =
-        new ExternalQueuePair(freeQid(), cap.dstrd(), pageSize, maxEntries(), rings);
+        new ExternalQueuePair(freeQid(), cap.get(Cap.DSTRD), pageSize, maxEntries(), rings);
     // Its initiator only stores. Before the controller knows the pair, and until it is closed.
     pair.onClose(function.poller().keepAwake());
     return add(pair);

@@ -50,10 +50,10 @@ public final class KeepAlive {
    * @return a note for the bring-up report
    */
   String enable(IdentifyController id, Duration timeout) {
-    if (id.kas() == 0) {
+    if (id.getInt(IdentifyController.KAS) == 0) {
       throw new InvalidRequestException("the controller has no Keep Alive (KAS is 0)");
     }
-    long granularity = (long) id.kas() * KAS_UNIT_MILLIS;
+    long granularity = (long) id.getInt(IdentifyController.KAS) * KAS_UNIT_MILLIS;
     long millis = Math.ceilDiv(Math.max(1, timeout.toMillis()), granularity) * granularity;
     if (millis > Integer.MAX_VALUE) {
       throw new InvalidRequestException("a Keep Alive Timeout of " + millis + " ms is too long");

@@ -10,6 +10,7 @@ import io.gpunvme.nvme.pci.ConfigSpace;
 import io.gpunvme.nvme.pci.PciFunction;
 import io.gpunvme.nvme.spec.Cc;
 import io.gpunvme.nvme.spec.Csts;
+import io.gpunvme.nvme.spec.IdentifyController;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
@@ -80,7 +81,7 @@ final class Lifecycle implements AdminQueue.Rescue {
 
   /** The controller may be in any state: stop its DMA before its memory goes. */
   private void disable() {
-    registers.cc(registers.cc().withEn(false));
+    registers.cc(registers.cc().with(Cc.EN, false));
     quiesce();
   }
 
@@ -247,12 +248,15 @@ final class Lifecycle implements AdminQueue.Rescue {
   }
 
   private void notifyShutdown() {
-    registers.cc(registers.cc().withShn(Cc.SHN_NORMAL));
+    registers.cc(registers.cc().with(Cc.SHN, Cc.SHN_NORMAL));
     long start = System.nanoTime();
-    long limit = shutdownNanos(options.shutdownTimeout().toNanos(), parts.identify().rtd3e());
+    long limit =
+        shutdownNanos(
+            options.shutdownTimeout().toNanos(),
+            parts.identify().getLong(IdentifyController.RTD3E));
     while (true) {
       registers.requireAlive("shutdown");
-      if (registers.csts().shst() == Csts.SHST_COMPLETE) {
+      if (registers.csts().get(Csts.SHST) == Csts.SHST_COMPLETE) {
         return;
       }
       if (System.nanoTime() - start >= limit) {

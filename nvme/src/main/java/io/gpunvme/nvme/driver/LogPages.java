@@ -88,7 +88,7 @@ public final class LogPages {
     List<ErrorLogEntry> list = new ArrayList<>();
     for (int i = 0; i < entries; i++) {
       ErrorLogEntry entry = ErrorLogEntry.at(page, i);
-      if (entry.errorCount() != 0) {
+      if (entry.getLong(ErrorLogEntry.ERROR_COUNT) != 0) {
         list.add(entry);
       }
     }

@@ -68,7 +68,7 @@ public final class Namespace {
    */
   public long blocks() {
     requireUsable();
-    return identify.nsze();
+    return identify.getLong(IdentifyNamespace.NSZE);
   }
 
   /**
@@ -82,7 +82,7 @@ public final class Namespace {
 
   /** NSATTR bit 0: the namespace is write protected at present. */
   public boolean writeProtected() {
-    return (identify.nsattr() & 1) != 0;
+    return (identify.getInt(IdentifyNamespace.NSATTR) & 1) != 0;
   }
 
   /** The best identifier there is: {@code uuid.…}, {@code nguid.…}, {@code eui.…}, or null. */
@@ -90,7 +90,7 @@ public final class Namespace {
     if (uuid != null) {
       return "uuid." + uuid;
     }
-    byte[] nguid = identify.nguid();
+    byte[] nguid = identify.getBytes(IdentifyNamespace.NGUID);
     for (byte b : nguid) {
       if (b != 0) {
         return "nguid." + HexFormat.of().formatHex(nguid);
@@ -108,7 +108,7 @@ public final class Namespace {
   /** Checks a range of blocks. */
   void requireRange(long slba, long blocks) {
     requireUsable();
-    long size = identify.nsze();
+    long size = identify.getLong(IdentifyNamespace.NSZE);
     if (slba < 0 || blocks <= 0 || slba > size || blocks > size - slba) {
       throw new InvalidRequestException(
           "blocks %s..%s are outside namespace %d, which has %d blocks"

@@ -95,7 +95,7 @@ final class NamespaceScan {
       return null;
     }
     IdentifyNamespace identify = new IdentifyNamespace(data);
-    if (identify.ncap() == 0) {
+    if (identify.getLong(IdentifyNamespace.NCAP) == 0) {
       return null;
     }
     NamespaceDescriptors descriptors = descriptors(nsid);

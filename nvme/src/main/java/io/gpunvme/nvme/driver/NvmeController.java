@@ -35,7 +35,7 @@ public final class NvmeController implements AutoCloseable {
 
   private NvmeController(Lifecycle life) {
     this.life = life;
-    this.recovery = new Recovery(life, life.parts().identify().acl());
+    this.recovery = new Recovery(life, life.parts().identify().getInt(IdentifyController.ACL));
     this.features = new ControllerFeatures(life.admin());
     this.logs = new LogPages(life.admin());
   }
@@ -162,7 +162,7 @@ public final class NvmeController implements AutoCloseable {
    * completion from the one waited for.
    */
   public int maxDepth() {
-    return Math.min(cap().mqes(), MAX_DEPTH);
+    return Math.min(cap().get(Cap.MQES), MAX_DEPTH);
   }
 
   /**
@@ -176,12 +176,13 @@ public final class NvmeController implements AutoCloseable {
   /** Longest transfer of one command: the smaller of MDTS and the option, bytes. */
   public long maxTransferBytes() {
     return Math.min(
-        options().maxTransferBytes(), IdentifyChecks.maxTransferBytes(identify(), cap().mpsmin()));
+        options().maxTransferBytes(),
+        IdentifyChecks.maxTransferBytes(identify(), cap().get(Cap.MPSMIN)));
   }
 
   /** Whether the controller takes SGLs for I/O commands. */
   public boolean supportsSgl() {
-    return (identify().sgls()
+    return (identify().getInt(IdentifyController.SGLS)
             & (IdentifyController.SGLS_SUPPORTED | IdentifyController.SGLS_DWORD_ALIGNED))
         != 0;
   }
@@ -218,7 +219,7 @@ public final class NvmeController implements AutoCloseable {
             sqSize,
             cqSize,
             depth,
-            cap().dstrd(),
+            cap().get(Cap.DSTRD),
             pageSize(),
             maxTransferBytes(),
             mode,
@@ -403,7 +404,7 @@ public final class NvmeController implements AutoCloseable {
    */
   public void format(int nsid, int format, int secureErase) {
     requireWritable("Format NVM");
-    if ((identify().oacs() & IdentifyController.OACS_FORMAT) == 0) {
+    if ((identify().getInt(IdentifyController.OACS) & IdentifyController.OACS_FORMAT) == 0) {
       throw new InvalidRequestException(name() + " has no Format NVM (OACS bit 1)");
     }
     if (format < 0 || format >= IdentifyNamespace.LBA_FORMATS) {

@@ -8,22 +8,13 @@ import java.util.List;
  *
  * @param value the register as read
  */
-public record Aqa(int value) implements Structure {
-  private static final BitField ASQS =
-      new BitField("ASQS", 0, 12, "Admin Submission Queue Size, zero-based");
-  private static final BitField ACQS =
-      new BitField("ACQS", 16, 12, "Admin Completion Queue Size, zero-based");
-  private static final BitField[] FIELDS = {ASQS, ACQS};
+public record Aqa(int value) implements Register<Aqa> {
+  private static final BitFieldTable TABLE = new BitFieldTable();
 
-  /** Admin Submission Queue Size, zero-based. */
-  public int asqs() {
-    return ASQS.get(value);
-  }
-
-  /** Admin Completion Queue Size, zero-based. */
-  public int acqs() {
-    return ACQS.get(value);
-  }
+  public static final BitField ASQS =
+      TABLE.field("ASQS", 0, 12, "Admin Submission Queue Size, zero-based");
+  public static final BitField ACQS =
+      TABLE.field("ACQS", 16, 12, "Admin Completion Queue Size, zero-based");
 
   /** Returns the register for two zero-based sizes, each 0..4095. */
   public static Aqa of(int asqs, int acqs) {
@@ -31,7 +22,17 @@ public record Aqa(int value) implements Structure {
   }
 
   @Override
-  public List<FieldValue> fields() {
-    return BitField.decodeAll(value, FIELDS);
+  public long bits() {
+    return value;
+  }
+
+  @Override
+  public Aqa withBits(long bits) {
+    return new Aqa((int) bits);
+  }
+
+  @Override
+  public List<BitField> layout() {
+    return TABLE.fields();
   }
 }

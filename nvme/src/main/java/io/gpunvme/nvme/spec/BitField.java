@@ -1,8 +1,5 @@
 package io.gpunvme.nvme.spec;
 
-import java.util.Arrays;
-import java.util.List;
-
 /**
  * Bits {@code shift + width - 1 : shift} of a register or command dword.
  *
@@ -14,7 +11,7 @@ import java.util.List;
 public record BitField(String name, int shift, int width, String meaning) {
   /** Returns the field's value out of {@code word}. */
   public long get(long word) {
-    return (word >>> shift) & mask();
+    return (word >>> shift) & ones();
   }
 
   /** Returns the field's value out of a 32-bit {@code word}. */
@@ -33,11 +30,11 @@ public record BitField(String name, int shift, int width, String meaning) {
    * @throws IllegalArgumentException if {@code value} does not fit the field
    */
   public long with(long word, long value) {
-    if ((value & ~mask()) != 0) {
+    if ((value & ~ones()) != 0) {
       throw new IllegalArgumentException(
           name + " has " + width + " bits: " + value + " does not fit");
     }
-    return (word & ~(mask() << shift)) | (value << shift);
+    return (word & ~(ones() << shift)) | (value << shift);
   }
 
   /** {@link #with(long, long)} for a 32-bit word. */
@@ -55,16 +52,12 @@ public record BitField(String name, int shift, int width, String meaning) {
     return with(word, value ? 1L : 0L);
   }
 
-  private long mask() {
+  /** Returns the word in which only the bits of this field are set. */
+  public int mask() {
+    return (int) (ones() << shift);
+  }
+
+  private long ones() {
     return (1L << width) - 1;
-  }
-
-  FieldValue decode(long word) {
-    long value = get(word);
-    return new FieldValue(name, value, Long.toString(value), meaning);
-  }
-
-  static List<FieldValue> decodeAll(long word, BitField... fields) {
-    return Arrays.stream(fields).map(field -> field.decode(word)).toList();
   }
 }

@@ -7,46 +7,27 @@ import java.util.List;
  *
  * @param value the register as read
  */
-public record Cmbmsc(long value) implements Structure {
-  private static final BitField CRE =
-      new BitField("CRE", 0, 1, "Capabilities Registers Enabled: CMBLOC and CMBSZ are readable");
-  private static final BitField CMSE = new BitField("CMSE", 1, 1, "Controller Memory Space Enable");
-  private static final BitField CBA =
-      new BitField("CBA", 12, 52, "Controller Base Address, bits 63:12");
-  private static final BitField[] FIELDS = {CRE, CMSE, CBA};
+public record Cmbmsc(long value) implements Register<Cmbmsc> {
+  private static final BitFieldTable TABLE = new BitFieldTable();
 
-  /** Capabilities Registers Enabled: CMBLOC and CMBSZ are readable. */
-  public boolean cre() {
-    return CRE.isSet(value);
-  }
+  public static final BitField CRE =
+      TABLE.field("CRE", 0, 1, "Capabilities Registers Enabled: CMBLOC and CMBSZ are readable");
+  public static final BitField CMSE = TABLE.field("CMSE", 1, 1, "Controller Memory Space Enable");
+  public static final BitField CBA =
+      TABLE.field("CBA", 12, 52, "Controller Base Address, bits 63:12");
 
-  /** Returns a copy with CRE replaced. */
-  public Cmbmsc withCre(boolean cre) {
-    return new Cmbmsc(CRE.with(value, cre));
-  }
-
-  /** Controller Memory Space Enable. */
-  public boolean cmse() {
-    return CMSE.isSet(value);
-  }
-
-  /** Returns a copy with CMSE replaced. */
-  public Cmbmsc withCmse(boolean cmse) {
-    return new Cmbmsc(CMSE.with(value, cmse));
-  }
-
-  /** Controller Base Address, bits 63:12 of the bus address. */
-  public long cba() {
-    return CBA.get(value);
-  }
-
-  /** Returns a copy with CBA replaced. */
-  public Cmbmsc withCba(long cba) {
-    return new Cmbmsc(CBA.with(value, cba));
+  @Override
+  public long bits() {
+    return value;
   }
 
   @Override
-  public List<FieldValue> fields() {
-    return BitField.decodeAll(value, FIELDS);
+  public Cmbmsc withBits(long bits) {
+    return new Cmbmsc(bits);
+  }
+
+  @Override
+  public List<BitField> layout() {
+    return TABLE.fields();
   }
 }

@@ -7,23 +7,23 @@ import java.util.List;
  *
  * @param value the register as read
  */
-public record Cmbsts(int value) implements Structure {
-  private static final BitField CBAI =
-      new BitField("CBAI", 0, 1, "Controller Base Address Invalid");
-  private static final BitField[] FIELDS = {CBAI};
+public record Cmbsts(int value) implements Register<Cmbsts> {
+  private static final BitFieldTable TABLE = new BitFieldTable();
 
-  /** Controller Base Address Invalid. */
-  public boolean cbai() {
-    return CBAI.get(value) != 0;
-  }
+  public static final BitField CBAI = TABLE.field("CBAI", 0, 1, "Controller Base Address Invalid");
 
-  /** Returns a copy with CBAI replaced. */
-  public Cmbsts withCbai(boolean cbai) {
-    return new Cmbsts(CBAI.with(value, cbai));
+  @Override
+  public long bits() {
+    return value;
   }
 
   @Override
-  public List<FieldValue> fields() {
-    return BitField.decodeAll(value, FIELDS);
+  public Cmbsts withBits(long bits) {
+    return new Cmbsts((int) bits);
+  }
+
+  @Override
+  public List<BitField> layout() {
+    return TABLE.fields();
   }
 }

@@ -7,35 +7,26 @@ import java.util.List;
  *
  * @param value the register as read
  */
-public record Crto(int value) implements Structure {
-  private static final BitField CRWMT =
-      new BitField("CRWMT", 0, 16, "Controller Ready With Media Timeout, 500 ms units");
-  private static final BitField CRIMT =
-      new BitField("CRIMT", 16, 16, "Controller Ready Independent of Media Timeout, 500 ms units");
-  private static final BitField[] FIELDS = {CRWMT, CRIMT};
+public record Crto(int value) implements Register<Crto> {
+  private static final BitFieldTable TABLE = new BitFieldTable();
 
-  /** Controller Ready With Media Timeout, 500 ms units. */
-  public int crwmt() {
-    return CRWMT.get(value);
-  }
+  public static final BitField CRWMT =
+      TABLE.field("CRWMT", 0, 16, "Controller Ready With Media Timeout, 500 ms units");
+  public static final BitField CRIMT =
+      TABLE.field("CRIMT", 16, 16, "Controller Ready Independent of Media Timeout, 500 ms units");
 
-  /** Returns a copy with CRWMT replaced. */
-  public Crto withCrwmt(int crwmt) {
-    return new Crto(CRWMT.with(value, crwmt));
-  }
-
-  /** Controller Ready Independent of Media Timeout, 500 ms units. */
-  public int crimt() {
-    return CRIMT.get(value);
-  }
-
-  /** Returns a copy with CRIMT replaced. */
-  public Crto withCrimt(int crimt) {
-    return new Crto(CRIMT.with(value, crimt));
+  @Override
+  public long bits() {
+    return value;
   }
 
   @Override
-  public List<FieldValue> fields() {
-    return BitField.decodeAll(value, FIELDS);
+  public Crto withBits(long bits) {
+    return new Crto((int) bits);
+  }
+
+  @Override
+  public List<BitField> layout() {
+    return TABLE.fields();
   }
 }

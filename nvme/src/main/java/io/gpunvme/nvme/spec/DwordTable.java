@@ -11,12 +11,7 @@ abstract sealed class DwordTable permits CommandsEffectsLog, SupportedLogPages, 
   final MemorySegment s;
 
   DwordTable(MemorySegment segment, int size) {
-    if (segment.byteSize() < size) {
-      throw new IllegalArgumentException(
-          "%s needs %d bytes, the segment has %d"
-              .formatted(getClass().getSimpleName(), size, segment.byteSize()));
-    }
-    s = segment.asSlice(0, size);
+    s = Wire.first(segment, size, getClass().getSimpleName());
   }
 
   /** Returns the structure's bytes. */

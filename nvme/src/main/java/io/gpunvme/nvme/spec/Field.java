@@ -3,27 +3,28 @@ package io.gpunvme.nvme.spec;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.math.BigInteger;
-import java.util.HexFormat;
 
 /**
- * One field of a data structure: where it lies and how it reads. Numbers are little endian and
+ * One field of a data structure: where it lies and what it holds. Numbers are little endian and
  * unsigned.
  *
  * @param name the specification's abbreviation, for example {@code MDTS}
  * @param offset first byte
  * @param length bytes, 1..256
- * @param kind how the bytes read
+ * @param kind what the bytes are
  * @param meaning one line on what the field says
  */
 public record Field(String name, int offset, int length, Kind kind, String meaning) {
-  /** How the bytes of a field read. */
+  /** What the bytes of a field are. */
   public enum Kind {
     /** An unsigned number, shown in decimal. */
     NUMBER,
     /** Bits with meanings of their own, at most 8 bytes, shown in hexadecimal. */
     FLAGS,
-    /** ASCII padded with spaces, or ended by a zero byte. */
+    /** ASCII padded with spaces. */
     TEXT,
+    /** ASCII padded with zero bytes. */
+    ZERO_PADDED_TEXT,
     /** An identifier, shown byte by byte in hexadecimal. */
     BYTES
   }
@@ -31,27 +32,23 @@ public record Field(String name, int offset, int length, Kind kind, String meani
   private static final int PRINTABLE_FIRST = 0x20;
   private static final int PRINTABLE_LAST = 0x7E;
 
-  /** Decodes the field out of a structure that starts at offset 0 of {@code s}. */
-  public FieldValue decode(MemorySegment s) {
-    Object value =
-        switch (kind) {
-          case NUMBER, FLAGS -> compact(big(s));
-          case TEXT -> text(s);
-          case BYTES -> HexFormat.of().formatHex(bytes(s));
-        };
-    String text =
-        kind == Kind.FLAGS
-            ? "0x" + HexFormat.of().toHexDigits(number(s), 2 * length)
-            : value.toString();
-    return new FieldValue(name, value, text, meaning);
+  /** Whether the bytes are a number. */
+  boolean isNumber() {
+    return kind == Kind.NUMBER || kind == Kind.FLAGS;
   }
 
-  private static Number compact(BigInteger value) {
-    return value.bitLength() < Long.SIZE ? (Number) value.longValue() : value;
+  /** Whether the bytes are text. */
+  boolean isText() {
+    return kind == Kind.TEXT || kind == Kind.ZERO_PADDED_TEXT;
   }
 
-  /** The low 64 bits of the number. */
-  long number(MemorySegment s) {
+  /** The low 64 bits of the number, which has at most {@code most} bytes. */
+  long number(MemorySegment s, int most) {
+    require(isNumber(), "a number");
+    if (length > most) {
+      throw new IllegalArgumentException(
+          "%s has %d bytes: they do not fit %d".formatted(name, length, most));
+    }
     long value = 0;
     for (int i = Math.min(length, Long.BYTES) - 1; i >= 0; i--) {
       value = (value << Byte.SIZE) | Wire.u8(s, offset + i);
@@ -61,9 +58,9 @@ public record Field(String name, int offset, int length, Kind kind, String meani
 
   /** Writes the low 64 bits of the number; higher bytes stay as they are. */
   void number(MemorySegment s, long value) {
+    require(isNumber(), "a number");
     if (length < Long.BYTES && value >>> (length * Byte.SIZE) != 0) {
-      throw new IllegalArgumentException(
-          "%s has %d bytes: %d does not fit".formatted(name, length, value));
+      throw doesNotFit(value);
     }
     for (int i = 0; i < Math.min(length, Long.BYTES); i++) {
       Wire.u8(s, offset + i, (int) (value >>> (i * Byte.SIZE)));
@@ -71,13 +68,14 @@ public record Field(String name, int offset, int length, Kind kind, String meani
   }
 
   BigInteger big(MemorySegment s) {
+    require(isNumber(), "a number");
     return new BigInteger(1, reversed(bytes(s)));
   }
 
   void big(MemorySegment s, BigInteger value) {
+    require(isNumber(), "a number");
     if (value.signum() < 0 || value.bitLength() > length * Byte.SIZE) {
-      throw new IllegalArgumentException(
-          "%s has %d bytes: %s does not fit".formatted(name, length, value));
+      throw doesNotFit(value);
     }
     for (int i = 0; i < length; i++) {
       Wire.u8(s, offset + i, value.shiftRight(i * Byte.SIZE).intValue());
@@ -96,11 +94,8 @@ public record Field(String name, int offset, int length, Kind kind, String meani
     s.asSlice(offset, length).copyFrom(MemorySegment.ofArray(value));
   }
 
-  /**
-   * The text up to the first zero byte without the padding; what is not printable ASCII reads as
-   * {@code ?}, for a device must not reach the user's terminal with control codes.
-   */
   String text(MemorySegment s) {
+    require(isText(), "text");
     StringBuilder text = new StringBuilder(length);
     for (byte b : bytes(s)) {
       if (b == 0) {
@@ -111,18 +106,30 @@ public record Field(String name, int offset, int length, Kind kind, String meani
     return text.toString().strip();
   }
 
-  /** Writes ASCII, padded with {@code pad}. */
-  void text(MemorySegment s, String value, char pad) {
+  void text(MemorySegment s, String value) {
+    require(isText(), "text");
     if (value.length() > length) {
-      throw new IllegalArgumentException(
-          "%s has %d bytes: \"%s\" does not fit".formatted(name, length, value));
+      throw doesNotFit('"' + value + '"');
     }
     if (!value.chars().allMatch(c -> c >= PRINTABLE_FIRST && c <= PRINTABLE_LAST)) {
       throw new IllegalArgumentException(name + " must be printable ASCII");
     }
+    char pad = kind == Kind.TEXT ? ' ' : '\0';
     for (int i = 0; i < length; i++) {
       Wire.u8(s, offset + i, i < value.length() ? value.charAt(i) : pad);
     }
+  }
+
+  private void require(boolean right, String what) {
+    if (!right) {
+      throw new IllegalArgumentException(
+          "%s has %d bytes of kind %s: it is not %s".formatted(name, length, kind, what));
+    }
+  }
+
+  private IllegalArgumentException doesNotFit(Object value) {
+    return new IllegalArgumentException(
+        "%s has %d bytes: %s does not fit".formatted(name, length, value));
   }
 
   private static byte[] reversed(byte[] bytes) {

@@ -21,6 +21,10 @@ final class FieldTable {
     return add(new Field(name, offset, length, Field.Kind.TEXT, meaning));
   }
 
+  Field zeroPaddedText(String name, int offset, int length, String meaning) {
+    return add(new Field(name, offset, length, Field.Kind.ZERO_PADDED_TEXT, meaning));
+  }
+
   Field bytes(String name, int offset, int length, String meaning) {
     return add(new Field(name, offset, length, Field.Kind.BYTES, meaning));
   }

@@ -1,21 +1,13 @@
 package io.gpunvme.nvme.spec;
 
 import java.lang.foreign.MemorySegment;
-import java.math.BigInteger;
-import java.util.List;
 import java.util.Objects;
-import java.util.stream.Stream;
 
 /**
- * Identify Controller data structure: 4096 bytes (Base 2.0, 5.17.2.1). Getters and setters are
- * named after the specification's abbreviations; setters take the same unit and return this view.
- * Fields of message-based transports are left out.
- *
- * <p>32-bit quantities are unsigned in a {@code long}, 32-bit flags are an {@code int}. Text is
- * padded with spaces when written and stripped when read; bytes that are not printable ASCII read
- * as {@code ?}.
+ * Identify Controller data structure: 4096 bytes (Base 2.0, 5.17.2.1). Fields of message-based
+ * transports are left out.
  */
-public final class IdentifyController extends ControllerAdminAttributes {
+public final class IdentifyController extends View<IdentifyController> {
   /** Bytes of the structure. */
   public static final int SIZE = 4096;
 
@@ -147,46 +139,154 @@ public final class IdentifyController extends ControllerAdminAttributes {
 
   private static final FieldTable TABLE = new FieldTable();
 
-  private static final Field SQES =
+  public static final Field VID = TABLE.flags("VID", 0, 2, "PCI Vendor ID");
+  public static final Field SSVID = TABLE.flags("SSVID", 2, 2, "PCI Subsystem Vendor ID");
+  public static final Field SN = TABLE.text("SN", 4, 20, "Serial Number");
+  public static final Field MN = TABLE.text("MN", 24, 40, "Model Number");
+  public static final Field FR = TABLE.text("FR", 64, 8, "Firmware Revision");
+  public static final Field RAB =
+      TABLE.number("RAB", 72, 1, "Recommended Arbitration Burst, power of two");
+  public static final Field IEEE = TABLE.flags("IEEE", 73, 3, "IEEE OUI Identifier");
+  public static final Field CMIC =
+      TABLE.flags("CMIC", 76, 1, "Controller Multi-Path I/O and Namespace Sharing Capabilities");
+  public static final Field MDTS =
+      TABLE.number(
+          "MDTS",
+          77,
+          1,
+          "Maximum Data Transfer Size, power of two of the minimum page size; 0 no limit");
+  public static final Field CNTLID = TABLE.number("CNTLID", 78, 2, "Controller ID");
+  public static final Field VER = TABLE.flags("VER", 80, 4, "Version, as register VS");
+  public static final Field RTD3R =
+      TABLE.number("RTD3R", 84, 4, "RTD3 Resume Latency in microseconds");
+  public static final Field RTD3E =
+      TABLE.number("RTD3E", 88, 4, "RTD3 Entry Latency in microseconds");
+  public static final Field OAES =
+      TABLE.flags("OAES", 92, 4, "Optional Asynchronous Events Supported");
+  public static final Field CTRATT = TABLE.flags("CTRATT", 96, 4, "Controller Attributes");
+  public static final Field RRLS = TABLE.flags("RRLS", 100, 2, "Read Recovery Levels Supported");
+  public static final Field CNTRLTYPE =
+      TABLE.number(
+          "CNTRLTYPE",
+          111,
+          1,
+          "Controller Type: 0 not reported, 1 I/O, 2 discovery, 3 administrative");
+  public static final Field FGUID = TABLE.bytes("FGUID", 112, 16, "FRU Globally Unique Identifier");
+  public static final Field CRDT1 =
+      TABLE.number("CRDT1", 128, 2, "Command Retry Delay Time 1, 100 ms units");
+  public static final Field CRDT2 =
+      TABLE.number("CRDT2", 130, 2, "Command Retry Delay Time 2, 100 ms units");
+  public static final Field CRDT3 =
+      TABLE.number("CRDT3", 132, 2, "Command Retry Delay Time 3, 100 ms units");
+  public static final Field NVMSR = TABLE.flags("NVMSR", 253, 1, "NVM Subsystem Report");
+  public static final Field VWCI = TABLE.flags("VWCI", 254, 1, "VPD Write Cycle Information");
+  public static final Field MEC = TABLE.flags("MEC", 255, 1, "Management Endpoint Capabilities");
+  public static final Field OACS = TABLE.flags("OACS", 256, 2, "Optional Admin Command Support");
+  public static final Field ACL = TABLE.number("ACL", 258, 1, "Abort Command Limit, zero-based");
+  public static final Field AERL =
+      TABLE.number("AERL", 259, 1, "Asynchronous Event Request Limit, zero-based");
+  public static final Field FRMW =
+      TABLE.flags("FRMW", 260, 1, "Firmware Updates: bit 0 slot 1 read only, bits 3:1 slots");
+  public static final Field LPA = TABLE.flags("LPA", 261, 1, "Log Page Attributes");
+  public static final Field ELPE =
+      TABLE.number("ELPE", 262, 1, "Error Log Page Entries, zero-based");
+  public static final Field NPSS =
+      TABLE.number("NPSS", 263, 1, "Number of Power States Support, zero-based");
+  public static final Field AVSCC =
+      TABLE.flags("AVSCC", 264, 1, "Admin Vendor Specific Command Configuration");
+  public static final Field APSTA =
+      TABLE.flags("APSTA", 265, 1, "Autonomous Power State Transition Attributes");
+  public static final Field WCTEMP =
+      TABLE.number("WCTEMP", 266, 2, "Warning Composite Temperature Threshold, kelvin");
+  public static final Field CCTEMP =
+      TABLE.number("CCTEMP", 268, 2, "Critical Composite Temperature Threshold, kelvin");
+  public static final Field MTFA =
+      TABLE.number("MTFA", 270, 2, "Maximum Time for Firmware Activation, 100 ms units");
+  public static final Field HMPRE =
+      TABLE.number("HMPRE", 272, 4, "Host Memory Buffer Preferred Size, 4 KiB units");
+  public static final Field HMMIN =
+      TABLE.number("HMMIN", 276, 4, "Host Memory Buffer Minimum Size, 4 KiB units");
+  public static final Field TNVMCAP =
+      TABLE.number("TNVMCAP", 280, 16, "Total NVM Capacity in bytes");
+  public static final Field UNVMCAP =
+      TABLE.number("UNVMCAP", 296, 16, "Unallocated NVM Capacity in bytes");
+  public static final Field RPMBS =
+      TABLE.flags("RPMBS", 312, 4, "Replay Protected Memory Block Support");
+  public static final Field EDSTT =
+      TABLE.number("EDSTT", 316, 2, "Extended Device Self-test Time, minutes");
+  public static final Field DSTO = TABLE.flags("DSTO", 318, 1, "Device Self-test Options");
+  public static final Field FWUG =
+      TABLE.number("FWUG", 319, 1, "Firmware Update Granularity, 4 KiB units; 255 no restriction");
+  public static final Field KAS =
+      TABLE.number("KAS", 320, 2, "Keep Alive Support: granularity in 100 ms units, 0 unsupported");
+  public static final Field HCTMA =
+      TABLE.flags("HCTMA", 322, 2, "Host Controlled Thermal Management Attributes");
+  public static final Field MNTMT =
+      TABLE.number("MNTMT", 324, 2, "Minimum Thermal Management Temperature, kelvin");
+  public static final Field MXTMT =
+      TABLE.number("MXTMT", 326, 2, "Maximum Thermal Management Temperature, kelvin");
+  public static final Field SANICAP = TABLE.flags("SANICAP", 328, 4, "Sanitize Capabilities");
+  public static final Field HMMINDS =
+      TABLE.number(
+          "HMMINDS", 332, 4, "Host Memory Buffer Minimum Descriptor Entry Size, 4 KiB units");
+  public static final Field HMMAXD =
+      TABLE.number("HMMAXD", 336, 2, "Host Memory Maximum Descriptors Entries; 0 no limit");
+  public static final Field NSETIDMAX =
+      TABLE.number("NSETIDMAX", 338, 2, "NVM Set Identifier Maximum");
+  public static final Field ENDGIDMAX =
+      TABLE.number("ENDGIDMAX", 340, 2, "Endurance Group Identifier Maximum");
+  public static final Field ANATT = TABLE.number("ANATT", 342, 1, "ANA Transition Time, seconds");
+  public static final Field ANACAP =
+      TABLE.flags("ANACAP", 343, 1, "Asymmetric Namespace Access Capabilities");
+  public static final Field ANAGRPMAX =
+      TABLE.number("ANAGRPMAX", 344, 4, "ANA Group Identifier Maximum");
+  public static final Field NANAGRPID =
+      TABLE.number("NANAGRPID", 348, 4, "Number of ANA Group Identifiers");
+  public static final Field PELS =
+      TABLE.number("PELS", 352, 4, "Persistent Event Log Size, 64 KiB units");
+  public static final Field DOMAINID = TABLE.number("DOMAINID", 356, 2, "Domain Identifier");
+  public static final Field MEGCAP =
+      TABLE.number("MEGCAP", 368, 16, "Max Endurance Group Capacity in bytes");
+  public static final Field SQES =
       TABLE.flags(
           "SQES",
           512,
           1,
           "Submission Queue Entry Size: bits 3:0 required, bits 7:4 maximum, powers of two");
-  private static final Field CQES =
+  public static final Field CQES =
       TABLE.flags(
           "CQES",
           513,
           1,
           "Completion Queue Entry Size: bits 3:0 required, bits 7:4 maximum, powers of two");
-  private static final Field MAXCMD =
+  public static final Field MAXCMD =
       TABLE.number("MAXCMD", 514, 2, "Maximum Outstanding Commands; 0 not reported");
-  private static final Field NN =
+  public static final Field NN =
       TABLE.number("NN", 516, 4, "Number of Namespaces: the largest NSID");
-  private static final Field ONCS = TABLE.flags("ONCS", 520, 2, "Optional NVM Command Support");
-  private static final Field FUSES = TABLE.flags("FUSES", 522, 2, "Fused Operation Support");
-  private static final Field FNA = TABLE.flags("FNA", 524, 1, "Format NVM Attributes");
-  private static final Field VWC = TABLE.flags("VWC", 525, 1, "Volatile Write Cache");
-  private static final Field AWUN =
+  public static final Field ONCS = TABLE.flags("ONCS", 520, 2, "Optional NVM Command Support");
+  public static final Field FUSES = TABLE.flags("FUSES", 522, 2, "Fused Operation Support");
+  public static final Field FNA = TABLE.flags("FNA", 524, 1, "Format NVM Attributes");
+  public static final Field VWC = TABLE.flags("VWC", 525, 1, "Volatile Write Cache");
+  public static final Field AWUN =
       TABLE.number("AWUN", 526, 2, "Atomic Write Unit Normal, logical blocks, zero-based");
-  private static final Field AWUPF =
+  public static final Field AWUPF =
       TABLE.number("AWUPF", 528, 2, "Atomic Write Unit Power Fail, logical blocks, zero-based");
-  private static final Field ICSVSCC =
+  public static final Field ICSVSCC =
       TABLE.flags("ICSVSCC", 530, 1, "I/O Command Set Vendor Specific Command Configuration");
-  private static final Field NWPC =
+  public static final Field NWPC =
       TABLE.flags("NWPC", 531, 1, "Namespace Write Protection Capabilities");
-  private static final Field ACWU =
+  public static final Field ACWU =
       TABLE.number("ACWU", 532, 2, "Atomic Compare and Write Unit, logical blocks, zero-based");
-  private static final Field OCFS = TABLE.flags("OCFS", 534, 2, "Optional Copy Formats Supported");
-  private static final Field SGLS = TABLE.flags("SGLS", 536, 4, "SGL Support");
-  private static final Field MNAN =
+  public static final Field OCFS = TABLE.flags("OCFS", 534, 2, "Optional Copy Formats Supported");
+  public static final Field SGLS = TABLE.flags("SGLS", 536, 4, "SGL Support");
+  public static final Field MNAN =
       TABLE.number("MNAN", 540, 4, "Maximum Number of Allowed Namespaces");
-  private static final Field MAXDNA =
+  public static final Field MAXDNA =
       TABLE.number("MAXDNA", 544, 16, "Maximum Domain Namespace Attachments");
-  private static final Field MAXCNA =
+  public static final Field MAXCNA =
       TABLE.number("MAXCNA", 560, 4, "Maximum I/O Controller Namespace Attachments");
-  private static final Field SUBNQN =
-      TABLE.text("SUBNQN", 768, 256, "NVM Subsystem NVMe Qualified Name");
+  public static final Field SUBNQN =
+      TABLE.zeroPaddedText("SUBNQN", 768, 256, "NVM Subsystem NVMe Qualified Name");
 
   private static final int PSD = 2048;
 
@@ -196,218 +296,7 @@ public final class IdentifyController extends ControllerAdminAttributes {
    * @throws IllegalArgumentException if the segment is shorter
    */
   public IdentifyController(MemorySegment segment) {
-    super(segment);
-  }
-
-  @Override
-  IdentifyController self() {
-    return this;
-  }
-
-  @Override
-  List<Field> table() {
-    return Stream.concat(super.table().stream(), TABLE.fields().stream()).toList();
-  }
-
-  /** Submission Queue Entry Size: bits 3:0 required, bits 7:4 maximum, powers of two. */
-  public int sqes() {
-    return int32(SQES);
-  }
-
-  public IdentifyController sqes(int value) {
-    SQES.number(s, value);
-    return self();
-  }
-
-  /** Completion Queue Entry Size: bits 3:0 required, bits 7:4 maximum, powers of two. */
-  public int cqes() {
-    return int32(CQES);
-  }
-
-  public IdentifyController cqes(int value) {
-    CQES.number(s, value);
-    return self();
-  }
-
-  /** Maximum Outstanding Commands; 0 not reported. */
-  public int maxcmd() {
-    return int32(MAXCMD);
-  }
-
-  public IdentifyController maxcmd(int value) {
-    MAXCMD.number(s, value);
-    return self();
-  }
-
-  /** Number of Namespaces: the largest NSID. */
-  public long nn() {
-    return int64(NN);
-  }
-
-  public IdentifyController nn(long value) {
-    NN.number(s, value);
-    return self();
-  }
-
-  /** Optional NVM Command Support. */
-  public int oncs() {
-    return int32(ONCS);
-  }
-
-  public IdentifyController oncs(int value) {
-    ONCS.number(s, value);
-    return self();
-  }
-
-  /** Fused Operation Support. */
-  public int fuses() {
-    return int32(FUSES);
-  }
-
-  public IdentifyController fuses(int value) {
-    FUSES.number(s, value);
-    return self();
-  }
-
-  /** Format NVM Attributes. */
-  public int fna() {
-    return int32(FNA);
-  }
-
-  public IdentifyController fna(int value) {
-    FNA.number(s, value);
-    return self();
-  }
-
-  /** Volatile Write Cache. */
-  public int vwc() {
-    return int32(VWC);
-  }
-
-  public IdentifyController vwc(int value) {
-    VWC.number(s, value);
-    return self();
-  }
-
-  /** Atomic Write Unit Normal, logical blocks, zero-based. */
-  public int awun() {
-    return int32(AWUN);
-  }
-
-  public IdentifyController awun(int value) {
-    AWUN.number(s, value);
-    return self();
-  }
-
-  /** Atomic Write Unit Power Fail, logical blocks, zero-based. */
-  public int awupf() {
-    return int32(AWUPF);
-  }
-
-  public IdentifyController awupf(int value) {
-    AWUPF.number(s, value);
-    return self();
-  }
-
-  /** I/O Command Set Vendor Specific Command Configuration. */
-  public int icsvscc() {
-    return int32(ICSVSCC);
-  }
-
-  public IdentifyController icsvscc(int value) {
-    ICSVSCC.number(s, value);
-    return self();
-  }
-
-  /** Namespace Write Protection Capabilities. */
-  public int nwpc() {
-    return int32(NWPC);
-  }
-
-  public IdentifyController nwpc(int value) {
-    NWPC.number(s, value);
-    return self();
-  }
-
-  /** Atomic Compare and Write Unit, logical blocks, zero-based. */
-  public int acwu() {
-    return int32(ACWU);
-  }
-
-  public IdentifyController acwu(int value) {
-    ACWU.number(s, value);
-    return self();
-  }
-
-  /** Optional Copy Formats Supported. */
-  public int ocfs() {
-    return int32(OCFS);
-  }
-
-  public IdentifyController ocfs(int value) {
-    OCFS.number(s, value);
-    return self();
-  }
-
-  /** SGL Support. */
-  public int sgls() {
-    return int32(SGLS);
-  }
-
-  public IdentifyController sgls(int value) {
-    SGLS.number(s, Integer.toUnsignedLong(value));
-    return self();
-  }
-
-  /** Maximum Number of Allowed Namespaces. */
-  public long mnan() {
-    return int64(MNAN);
-  }
-
-  public IdentifyController mnan(long value) {
-    MNAN.number(s, value);
-    return self();
-  }
-
-  /** Maximum Domain Namespace Attachments. */
-  public BigInteger maxdna() {
-    return MAXDNA.big(s);
-  }
-
-  public IdentifyController maxdna(BigInteger value) {
-    MAXDNA.big(s, value);
-    return self();
-  }
-
-  /** The low 64 bits of {@link #maxdna()}. */
-  public long maxdnaLow() {
-    return int64(MAXDNA);
-  }
-
-  /** Sets the low 64 bits, the high ones stay. */
-  public IdentifyController maxdnaLow(long value) {
-    MAXDNA.number(s, value);
-    return self();
-  }
-
-  /** Maximum I/O Controller Namespace Attachments. */
-  public long maxcna() {
-    return int64(MAXCNA);
-  }
-
-  public IdentifyController maxcna(long value) {
-    MAXCNA.number(s, value);
-    return self();
-  }
-
-  /** NVM Subsystem NVMe Qualified Name. */
-  public String subnqn() {
-    return SUBNQN.text(s);
-  }
-
-  public IdentifyController subnqn(String value) {
-    SUBNQN.text(s, value, '\0');
-    return self();
+    super(segment, SIZE, TABLE);
   }
 
   /** The descriptor of power state {@code index}, 0..31; a view of this structure's memory. */

@@ -6,12 +6,8 @@ import java.util.Objects;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
-/**
- * Identify Namespace data structure of the NVM Command Set: 4096 bytes (NVM 1.0, 4.1.5.1). Getters
- * and setters are named after the specification's abbreviations; setters take the same unit and
- * return this view.
- */
-public final class IdentifyNamespace extends NamespaceAttributes {
+/** Identify Namespace data structure of the NVM Command Set: 4096 bytes (NVM 1.0, 4.1.5.1). */
+public final class IdentifyNamespace extends View<IdentifyNamespace> {
   /** Bytes of the structure. */
   public static final int SIZE = 4096;
 
@@ -37,37 +33,86 @@ public final class IdentifyNamespace extends NamespaceAttributes {
 
   private static final FieldTable TABLE = new FieldTable();
 
-  private static final Field NPWG =
+  public static final Field NSZE = TABLE.number("NSZE", 0, 8, "Namespace Size, logical blocks");
+  public static final Field NCAP = TABLE.number("NCAP", 8, 8, "Namespace Capacity, logical blocks");
+  public static final Field NUSE =
+      TABLE.number("NUSE", 16, 8, "Namespace Utilization, logical blocks");
+  public static final Field NSFEAT = TABLE.flags("NSFEAT", 24, 1, "Namespace Features");
+  public static final Field NLBAF =
+      TABLE.number("NLBAF", 25, 1, "Number of LBA Formats, zero-based");
+  public static final Field FLBAS =
+      TABLE.flags(
+          "FLBAS",
+          26,
+          1,
+          "Formatted LBA Size: bits 3:0 and 6:5 format index, bit 4 metadata at the end of the"
+              + " data");
+  public static final Field MC = TABLE.flags("MC", 27, 1, "Metadata Capabilities");
+  public static final Field DPC =
+      TABLE.flags("DPC", 28, 1, "End-to-end Data Protection Capabilities");
+  public static final Field DPS =
+      TABLE.flags("DPS", 29, 1, "End-to-end Data Protection Type Settings");
+  public static final Field NMIC =
+      TABLE.flags("NMIC", 30, 1, "Namespace Multi-path I/O and Sharing Capabilities");
+  public static final Field RESCAP = TABLE.flags("RESCAP", 31, 1, "Reservation Capabilities");
+  public static final Field FPI = TABLE.flags("FPI", 32, 1, "Format Progress Indicator");
+  public static final Field DLFEAT =
+      TABLE.flags(
+          "DLFEAT",
+          33,
+          1,
+          "Deallocate Logical Block Features: bits 2:0 what deallocated blocks read as, bit 3 Write"
+              + " Zeroes may deallocate");
+  public static final Field NAWUN =
+      TABLE.number(
+          "NAWUN", 34, 2, "Namespace Atomic Write Unit Normal, logical blocks, zero-based");
+  public static final Field NAWUPF =
+      TABLE.number(
+          "NAWUPF", 36, 2, "Namespace Atomic Write Unit Power Fail, logical blocks, zero-based");
+  public static final Field NACWU =
+      TABLE.number(
+          "NACWU", 38, 2, "Namespace Atomic Compare and Write Unit, logical blocks, zero-based");
+  public static final Field NABSN =
+      TABLE.number(
+          "NABSN", 40, 2, "Namespace Atomic Boundary Size Normal, logical blocks, zero-based");
+  public static final Field NABO =
+      TABLE.number("NABO", 42, 2, "Namespace Atomic Boundary Offset, logical blocks");
+  public static final Field NABSPF =
+      TABLE.number(
+          "NABSPF", 44, 2, "Namespace Atomic Boundary Size Power Fail, logical blocks, zero-based");
+  public static final Field NOIOB =
+      TABLE.number(
+          "NOIOB", 46, 2, "Namespace Optimal I/O Boundary, logical blocks; 0 not reported");
+  public static final Field NVMCAP = TABLE.number("NVMCAP", 48, 16, "NVM Capacity in bytes");
+  public static final Field NPWG =
       TABLE.number(
           "NPWG", 64, 2, "Namespace Preferred Write Granularity, logical blocks, zero-based");
-  private static final Field NPWA =
+  public static final Field NPWA =
       TABLE.number(
           "NPWA", 66, 2, "Namespace Preferred Write Alignment, logical blocks, zero-based");
-  private static final Field NPDG =
+  public static final Field NPDG =
       TABLE.number(
           "NPDG", 68, 2, "Namespace Preferred Deallocate Granularity, logical blocks, zero-based");
-  private static final Field NPDA =
+  public static final Field NPDA =
       TABLE.number(
           "NPDA", 70, 2, "Namespace Preferred Deallocate Alignment, logical blocks, zero-based");
-  private static final Field NOWS =
+  public static final Field NOWS =
       TABLE.number("NOWS", 72, 2, "Namespace Optimal Write Size, logical blocks, zero-based");
-  private static final Field MSSRL =
+  public static final Field MSSRL =
       TABLE.number("MSSRL", 74, 2, "Maximum Single Source Range Length of Copy, logical blocks");
-  private static final Field MCL =
-      TABLE.number("MCL", 76, 4, "Maximum Copy Length, logical blocks");
-  private static final Field MSRC =
+  public static final Field MCL = TABLE.number("MCL", 76, 4, "Maximum Copy Length, logical blocks");
+  public static final Field MSRC =
       TABLE.number("MSRC", 80, 1, "Maximum Source Range Count of Copy, zero-based");
-  private static final Field NULBAF =
+  public static final Field NULBAF =
       TABLE.number("NULBAF", 82, 1, "Number of Unique Attribute LBA Formats");
-  private static final Field ANAGRPID = TABLE.number("ANAGRPID", 92, 4, "ANA Group Identifier");
-  private static final Field NSATTR =
+  public static final Field ANAGRPID = TABLE.number("ANAGRPID", 92, 4, "ANA Group Identifier");
+  public static final Field NSATTR =
       TABLE.flags("NSATTR", 99, 1, "Namespace Attributes: bit 0 write protected");
-  private static final Field NVMSETID = TABLE.number("NVMSETID", 100, 2, "NVM Set Identifier");
-  private static final Field ENDGID = TABLE.number("ENDGID", 102, 2, "Endurance Group Identifier");
-  private static final Field NGUID =
+  public static final Field NVMSETID = TABLE.number("NVMSETID", 100, 2, "NVM Set Identifier");
+  public static final Field ENDGID = TABLE.number("ENDGID", 102, 2, "Endurance Group Identifier");
+  public static final Field NGUID =
       TABLE.bytes("NGUID", 104, 16, "Namespace Globally Unique Identifier");
-  private static final Field EUI64 =
-      TABLE.bytes("EUI64", 120, 8, "IEEE Extended Unique Identifier");
+  public static final Field EUI64 = TABLE.bytes("EUI64", 120, 8, "IEEE Extended Unique Identifier");
 
   /**
    * Wraps the first 4096 bytes of {@code segment}.
@@ -75,12 +120,7 @@ public final class IdentifyNamespace extends NamespaceAttributes {
    * @throws IllegalArgumentException if the segment is shorter
    */
   public IdentifyNamespace(MemorySegment segment) {
-    super(segment);
-  }
-
-  @Override
-  List<Field> table() {
-    return Stream.concat(super.table().stream(), TABLE.fields().stream()).toList();
+    super(segment, SIZE, TABLE);
   }
 
   /** The fields of the table, then the LBA formats NLBAF tells of. */
@@ -88,7 +128,8 @@ public final class IdentifyNamespace extends NamespaceAttributes {
   public List<FieldValue> fields() {
     return Stream.concat(
             super.fields().stream(),
-            IntStream.range(0, Math.min(nlbaf() + 1, LBA_FORMATS)).mapToObj(this::describeFormat))
+            IntStream.range(0, Math.min(getInt(NLBAF) + 1, LBA_FORMATS))
+                .mapToObj(this::describeFormat))
         .toList();
   }
 
@@ -102,151 +143,6 @@ public final class IdentifyNamespace extends NamespaceAttributes {
                 format.rp(),
                 index == formatIndex() ? " (in use)" : "");
     return new FieldValue("LBAF" + index, text, text, "LBA Format " + index);
-  }
-
-  @Override
-  IdentifyNamespace self() {
-    return this;
-  }
-
-  /** Namespace Preferred Write Granularity, logical blocks, zero-based. */
-  public int npwg() {
-    return int32(NPWG);
-  }
-
-  public IdentifyNamespace npwg(int value) {
-    NPWG.number(s, value);
-    return self();
-  }
-
-  /** Namespace Preferred Write Alignment, logical blocks, zero-based. */
-  public int npwa() {
-    return int32(NPWA);
-  }
-
-  public IdentifyNamespace npwa(int value) {
-    NPWA.number(s, value);
-    return this;
-  }
-
-  /** Namespace Preferred Deallocate Granularity, logical blocks, zero-based. */
-  public int npdg() {
-    return int32(NPDG);
-  }
-
-  public IdentifyNamespace npdg(int value) {
-    NPDG.number(s, value);
-    return this;
-  }
-
-  /** Namespace Preferred Deallocate Alignment, logical blocks, zero-based. */
-  public int npda() {
-    return int32(NPDA);
-  }
-
-  public IdentifyNamespace npda(int value) {
-    NPDA.number(s, value);
-    return this;
-  }
-
-  /** Namespace Optimal Write Size, logical blocks, zero-based. */
-  public int nows() {
-    return int32(NOWS);
-  }
-
-  public IdentifyNamespace nows(int value) {
-    NOWS.number(s, value);
-    return this;
-  }
-
-  /** Maximum Single Source Range Length of Copy, logical blocks. */
-  public int mssrl() {
-    return int32(MSSRL);
-  }
-
-  public IdentifyNamespace mssrl(int value) {
-    MSSRL.number(s, value);
-    return this;
-  }
-
-  /** Maximum Copy Length, logical blocks. */
-  public long mcl() {
-    return int64(MCL);
-  }
-
-  public IdentifyNamespace mcl(long value) {
-    MCL.number(s, value);
-    return this;
-  }
-
-  /** Maximum Source Range Count of Copy, zero-based. */
-  public int msrc() {
-    return int32(MSRC);
-  }
-
-  public IdentifyNamespace msrc(int value) {
-    MSRC.number(s, value);
-    return this;
-  }
-
-  /** Number of Unique Attribute LBA Formats. */
-  public int nulbaf() {
-    return int32(NULBAF);
-  }
-
-  public IdentifyNamespace nulbaf(int value) {
-    NULBAF.number(s, value);
-    return this;
-  }
-
-  /** ANA Group Identifier. */
-  public long anagrpid() {
-    return int64(ANAGRPID);
-  }
-
-  public IdentifyNamespace anagrpid(long value) {
-    ANAGRPID.number(s, value);
-    return this;
-  }
-
-  /** Namespace Attributes: bit 0 write protected. */
-  public int nsattr() {
-    return int32(NSATTR);
-  }
-
-  public IdentifyNamespace nsattr(int value) {
-    NSATTR.number(s, value);
-    return this;
-  }
-
-  /** NVM Set Identifier. */
-  public int nvmsetid() {
-    return int32(NVMSETID);
-  }
-
-  public IdentifyNamespace nvmsetid(int value) {
-    NVMSETID.number(s, value);
-    return this;
-  }
-
-  /** Endurance Group Identifier. */
-  public int endgid() {
-    return int32(ENDGID);
-  }
-
-  public IdentifyNamespace endgid(int value) {
-    ENDGID.number(s, value);
-    return this;
-  }
-
-  /** Namespace Globally Unique Identifier. */
-  public byte[] nguid() {
-    return NGUID.bytes(s);
-  }
-
-  public IdentifyNamespace nguid(byte[] value) {
-    NGUID.bytes(s, value);
-    return this;
   }
 
   /** IEEE Extended Unique Identifier; the one big endian field, first byte on top. 0 means none. */
@@ -275,9 +171,9 @@ public final class IdentifyNamespace extends NamespaceAttributes {
    * formats.
    */
   public int formatIndex() {
-    int flbas = flbas();
+    int flbas = getInt(FLBAS);
     int low = flbas & 0xF;
-    return nlbaf() + nulbaf() > 15 ? (((flbas >>> 5) & 3) << 4) | low : low;
+    return getInt(NLBAF) + getInt(NULBAF) > 15 ? (((flbas >>> 5) & 3) << 4) | low : low;
   }
 
   /** The LBA format in use. */

@@ -15,12 +15,7 @@ abstract sealed class NamespaceIdList permits ActiveNamespaceList, ChangedNamesp
   final MemorySegment s;
 
   NamespaceIdList(MemorySegment segment) {
-    if (segment.byteSize() < SIZE) {
-      throw new IllegalArgumentException(
-          "a namespace list needs %d bytes, the segment has %d"
-              .formatted(SIZE, segment.byteSize()));
-    }
-    s = segment.asSlice(0, SIZE);
+    s = Wire.first(segment, SIZE, "a namespace list");
   }
 
   /** Returns the structure's bytes. */

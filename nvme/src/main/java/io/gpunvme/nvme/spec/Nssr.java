@@ -7,14 +7,10 @@ import java.util.List;
  *
  * @param value the register as read
  */
-public record Nssr(int value) implements Structure {
-  private static final BitField NSSRC = new BitField("NSSRC", 0, 32, "NVM Subsystem Reset Control");
-  private static final BitField[] FIELDS = {NSSRC};
+public record Nssr(int value) implements Register<Nssr> {
+  private static final BitFieldTable TABLE = new BitFieldTable();
 
-  /** NVM Subsystem Reset Control. */
-  public int nssrc() {
-    return NSSRC.get(value);
-  }
+  public static final BitField NSSRC = TABLE.field("NSSRC", 0, 32, "NVM Subsystem Reset Control");
 
   /** Whether the value asks for a reset: {@link Registers#NSSR_MAGIC}. */
   public boolean requestsReset() {
@@ -22,7 +18,17 @@ public record Nssr(int value) implements Structure {
   }
 
   @Override
-  public List<FieldValue> fields() {
-    return BitField.decodeAll(value, FIELDS);
+  public long bits() {
+    return value;
+  }
+
+  @Override
+  public Nssr withBits(long bits) {
+    return new Nssr((int) bits);
+  }
+
+  @Override
+  public List<BitField> layout() {
+    return TABLE.fields();
   }
 }

@@ -102,7 +102,7 @@ public final class Registers {
    * dstrd)}.
    *
    * @param qid queue identifier, 0 for the admin queue, to 65535
-   * @param dstrd {@link Cap#dstrd()}, 0..15
+   * @param dstrd {@link Cap#DSTRD}, 0..15
    */
   public static long sqTailDoorbell(int qid, int dstrd) {
     return DOORBELLS + ((2L * qid) << (2 + dstrd));

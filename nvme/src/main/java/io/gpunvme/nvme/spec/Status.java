@@ -42,7 +42,7 @@ public final class Status {
   }
 
   /**
-   * Command Retry Delay: 0 none, 1..3 selects {@link IdentifyController#crdt1()} and its siblings.
+   * Command Retry Delay: 0 none, 1..3 selects {@link IdentifyController#CRDT1} and its siblings.
    */
   public static int crd(int status) {
     return (status >>> 11) & 3;

@@ -7,11 +7,12 @@ import java.util.List;
  *
  * @param value the register as read
  */
-public record Vs(int value) implements Structure {
-  private static final BitField MJR = new BitField("MJR", 16, 16, "Major Version Number");
-  private static final BitField MNR = new BitField("MNR", 8, 8, "Minor Version Number");
-  private static final BitField TER = new BitField("TER", 0, 8, "Tertiary Version Number");
-  private static final BitField[] FIELDS = {MJR, MNR, TER};
+public record Vs(int value) implements Register<Vs> {
+  private static final BitFieldTable TABLE = new BitFieldTable();
+
+  public static final BitField MJR = TABLE.field("MJR", 16, 16, "Major Version Number");
+  public static final BitField MNR = TABLE.field("MNR", 8, 8, "Minor Version Number");
+  public static final BitField TER = TABLE.field("TER", 0, 8, "Tertiary Version Number");
 
   /** 1.2. */
   public static final Vs V1_2 = of(1, 2, 0);
@@ -24,21 +25,6 @@ public record Vs(int value) implements Structure {
 
   /** 2.0. */
   public static final Vs V2_0 = of(2, 0, 0);
-
-  /** Major Version Number. */
-  public int major() {
-    return MJR.get(value);
-  }
-
-  /** Minor Version Number. */
-  public int minor() {
-    return MNR.get(value);
-  }
-
-  /** Tertiary Version Number. */
-  public int tertiary() {
-    return TER.get(value);
-  }
 
   /** Returns a version; each number is checked against its field. */
   public static Vs of(int major, int minor, int tertiary) {
@@ -53,11 +39,21 @@ public record Vs(int value) implements Structure {
   /** Returns for example {@code 1.4.0}. */
   @Override
   public String toString() {
-    return major() + "." + minor() + "." + tertiary();
+    return get(MJR) + "." + get(MNR) + "." + get(TER);
   }
 
   @Override
-  public List<FieldValue> fields() {
-    return BitField.decodeAll(value, FIELDS);
+  public long bits() {
+    return value;
+  }
+
+  @Override
+  public Vs withBits(long bits) {
+    return new Vs((int) bits);
+  }
+
+  @Override
+  public List<BitField> layout() {
+    return TABLE.fields();
   }
 }

@@ -23,6 +23,15 @@ final class Wire {
     return layout.withOrder(ByteOrder.LITTLE_ENDIAN).varHandle().withInvokeExactBehavior();
   }
 
+  /** Returns the first {@code size} bytes of a segment that must have them. */
+  static MemorySegment first(MemorySegment segment, int size, String what) {
+    if (segment.byteSize() < size) {
+      throw new IllegalArgumentException(
+          "%s needs %d bytes, the segment has %d".formatted(what, size, segment.byteSize()));
+    }
+    return segment.asSlice(0, size);
+  }
+
   static int u8(MemorySegment s, long offset) {
     return s.get(ValueLayout.JAVA_BYTE, offset) & 0xFF;
   }

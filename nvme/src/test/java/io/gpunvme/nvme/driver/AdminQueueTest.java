@@ -63,7 +63,10 @@ class AdminQueueTest {
   }
 
   private void identify() {
-    assertThat(new IdentifyController(controller.identify(Cns.CONTROLLER, 0)).sn()).isEqualTo("F1");
+    assertThat(
+            new IdentifyController(controller.identify(Cns.CONTROLLER, 0))
+                .getText(IdentifyController.SN))
+        .isEqualTo("F1");
   }
 
   /** Makes one kind of command never complete until the controller is enabled again. */
@@ -153,7 +156,7 @@ class AdminQueueTest {
     loseIdentifyOnce();
     int enables = function.ccWrites.size();
     function.status =
-        (normal, reads) -> function.ccWrites.size() == enables ? normal | Csts.CFS : normal;
+        (normal, reads) -> function.ccWrites.size() == enables ? normal | Csts.CFS.mask() : normal;
     assertThatThrownBy(() -> controller.identify(Cns.CONTROLLER, 0))
         .isInstanceOf(ControllerFatalException.class)
         .hasMessageContainingAll("while waiting for Identify", "CSTS.CFS", "was reset in");
@@ -330,7 +333,8 @@ class AdminQueueTest {
     AdminCommand command = AdminCommand.identify(Cns.CONTROLLER, 0);
     try (DmaBuffer buffer = DmaBuffer.allocate(function, 4096)) {
       controller.admin().execute(command.sqe(), buffer, 4096);
-      assertThat(new IdentifyController(buffer.memory()).mn()).isEqualTo("fake");
+      assertThat(new IdentifyController(buffer.memory()).getText(IdentifyController.MN))
+          .isEqualTo("fake");
     }
     assertThat(controller.admin().execute(AdminCommand.of(AdminOpcode.ABORT).sqe())).isZero();
   }
@@ -410,7 +414,7 @@ class AdminQueueTest {
           .isInstanceOf(InvalidRequestException.class);
       assertThatThrownBy(() -> writable.format(1, 0, 3))
           .isInstanceOf(InvalidRequestException.class);
-      other.admin().controller.oacs(0);
+      other.admin().controller.set(IdentifyController.OACS, 0);
       writable.reset();
       assertThatThrownBy(() -> writable.format(1, 0, 0))
           .isInstanceOf(InvalidRequestException.class)

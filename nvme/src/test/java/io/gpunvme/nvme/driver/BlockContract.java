@@ -123,7 +123,10 @@ abstract class BlockContract extends ExternalQueueContract {
 
   @Test
   void compareTellsEqualFromDifferent() {
-    assumeTrue((controller.identify().oncs() & IdentifyController.ONCS_COMPARE) != 0, "no Compare");
+    assumeTrue(
+        (controller.identify().getInt(IdentifyController.ONCS) & IdentifyController.ONCS_COMPARE)
+            != 0,
+        "no Compare");
     try (BlockDevice device = device(4)) {
       int size = device.namespace().blockSize();
       DmaBuffer b = buffer(64L * size);
@@ -143,7 +146,9 @@ abstract class BlockContract extends ExternalQueueContract {
   @Test
   void writeZeroesClears() {
     assumeTrue(
-        (controller.identify().oncs() & IdentifyController.ONCS_WRITE_ZEROES) != 0,
+        (controller.identify().getInt(IdentifyController.ONCS)
+                & IdentifyController.ONCS_WRITE_ZEROES)
+            != 0,
         "no Write Zeroes");
     try (BlockDevice device = device(4)) {
       int size = device.namespace().blockSize();
@@ -163,7 +168,9 @@ abstract class BlockContract extends ExternalQueueContract {
   @Test
   void trimmedBlocksReadAsIdentifySays() {
     assumeTrue(
-        (controller.identify().oncs() & IdentifyController.ONCS_DATASET_MANAGEMENT) != 0,
+        (controller.identify().getInt(IdentifyController.ONCS)
+                & IdentifyController.ONCS_DATASET_MANAGEMENT)
+            != 0,
         "no Dataset Management");
     try (BlockDevice device = device(4)) {
       int size = device.namespace().blockSize();
@@ -174,7 +181,7 @@ abstract class BlockContract extends ExternalQueueContract {
       device.read(100, 40, b.range(), 0);
       assertThat(Blocks.mismatch(b.memory(), 0, 100, 8, size, 3)).isEqualTo(-1);
       assertThat(Blocks.mismatch(b.memory(), 24L * size, 124, 16, size, 3)).isEqualTo(-1);
-      if ((device.namespace().identify().dlfeat() & 7) == 1) {
+      if ((device.namespace().identify().getInt(IdentifyNamespace.DLFEAT) & 7) == 1) {
         assertThat(Blocks.zero(b.memory(), 8L * size, 16L * size)).isTrue();
       }
     }
@@ -183,7 +190,9 @@ abstract class BlockContract extends ExternalQueueContract {
   @Test
   void uncorrectableBlocksFailUntilWritten() {
     assumeTrue(
-        (controller.identify().oncs() & IdentifyController.ONCS_WRITE_UNCORRECTABLE) != 0,
+        (controller.identify().getInt(IdentifyController.ONCS)
+                & IdentifyController.ONCS_WRITE_UNCORRECTABLE)
+            != 0,
         "no Write Uncorrectable");
     try (BlockDevice device = device(4)) {
       DmaBuffer b = buffer(16L * device.namespace().blockSize());
@@ -204,7 +213,8 @@ abstract class BlockContract extends ExternalQueueContract {
       DmaBuffer b = buffer(8L * device.namespace().blockSize());
       device.write(0, 8, b.range(), 0, true);
       device.flush();
-      if ((controller.identify().oncs() & IdentifyController.ONCS_VERIFY) != 0) {
+      if ((controller.identify().getInt(IdentifyController.ONCS) & IdentifyController.ONCS_VERIFY)
+          != 0) {
         device.verify(0, 8);
       }
       device.read(0, 8, b.range(), 0);
@@ -278,7 +288,7 @@ abstract class BlockContract extends ExternalQueueContract {
     Namespace before = first();
     IdentifyNamespace id = before.identify();
     int other =
-        IntStream.rangeClosed(0, id.nlbaf())
+        IntStream.rangeClosed(0, id.getInt(IdentifyNamespace.NLBAF))
             .filter(i -> i != id.formatIndex() && id.lbaf(i).ms() == 0 && id.lbaf(i).lbads() >= 9)
             .findFirst()
             .orElseThrow();

@@ -29,7 +29,9 @@ final class CalmBeforeReset extends ForwardingFunction {
   private record Registers0(Bar bar) implements Bar {
     @Override
     public void write32(long offset, int value) {
-      if (offset == Registers.CC && !new Cc(value).en() && new Cc(bar.read32(offset)).en()) {
+      if (offset == Registers.CC
+          && !new Cc(value).isSet(Cc.EN)
+          && new Cc(bar.read32(offset)).isSet(Cc.EN)) {
         LockSupport.parkNanos(CALM_NANOS);
       }
       bar.write32(offset, value);

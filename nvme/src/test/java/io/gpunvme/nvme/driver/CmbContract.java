@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.gpunvme.nvme.memory.DmaBuffer;
 import io.gpunvme.nvme.pci.Bar;
+import io.gpunvme.nvme.spec.Cap;
 import io.gpunvme.nvme.spec.Cmbloc;
 import io.gpunvme.nvme.spec.Cmbmsc;
 import io.gpunvme.nvme.spec.Cmbsts;
@@ -31,18 +32,26 @@ abstract class CmbContract extends ContractRig {
 
   /** Switches the memory on; {@link #BASE} is where the controller knows it. */
   private MemorySegment enable() {
-    assumeTrue(controller.cap().cmbs(), "no controller memory buffer");
+    assumeTrue(controller.cap().isSet(Cap.CMBS), "no controller memory buffer");
     Bar bar = controller.function().bar(0);
-    bar.write64(Registers.CMBMSC, new Cmbmsc(0).withCre(true).value());
+    bar.write64(Registers.CMBMSC, new Cmbmsc(0).with(Cmbmsc.CRE, true).value());
     Cmbloc place = new Cmbloc(bar.read32(Registers.CMBLOC));
     size = new Cmbsz(bar.read32(Registers.CMBSZ));
-    long on = new Cmbmsc(0).withCre(true).withCmse(true).withCba(BASE >>> 12).value();
+    long on =
+        new Cmbmsc(0)
+            .with(Cmbmsc.CRE, true)
+            .with(Cmbmsc.CMSE, true)
+            .with(Cmbmsc.CBA, BASE >>> 12)
+            .value();
     // The half with the switch last: QEMU takes the address as it is at that moment.
     bar.write32(Registers.CMBMSC + Integer.BYTES, (int) (on >>> 32));
     bar.write32(Registers.CMBMSC, (int) on);
-    assertThat(new Cmbsts(bar.read32(Registers.CMBSTS)).cbai()).isFalse();
-    assumeTrue(size.rds() && size.wds(), "no data in controller memory");
-    return controller.function().bar(place.bir()).memory(place.ofst() * size.unit(), size.bytes());
+    assertThat(new Cmbsts(bar.read32(Registers.CMBSTS)).isSet(Cmbsts.CBAI)).isFalse();
+    assumeTrue(size.isSet(Cmbsz.RDS) && size.isSet(Cmbsz.WDS), "no data in controller memory");
+    return controller
+        .function()
+        .bar(place.get(Cmbloc.BIR))
+        .memory(place.get(Cmbloc.OFST) * size.unit(), size.bytes());
   }
 
   /** Rings in controller memory, as far as the controller allows that. */
@@ -67,20 +76,22 @@ abstract class CmbContract extends ContractRig {
 
   private Rings rings(MemorySegment cmb) {
     DmaBuffer host = buffer(2L * PAGE);
-    MemorySegment sq = size.sqs() ? cmb.asSlice(SQ, PAGE) : host.memory().asSlice(0, PAGE);
-    MemorySegment cq = size.cqs() ? cmb.asSlice(CQ, PAGE) : host.memory().asSlice(PAGE, PAGE);
+    MemorySegment sq =
+        size.isSet(Cmbsz.SQS) ? cmb.asSlice(SQ, PAGE) : host.memory().asSlice(0, PAGE);
+    MemorySegment cq =
+        size.isSet(Cmbsz.CQS) ? cmb.asSlice(CQ, PAGE) : host.memory().asSlice(PAGE, PAGE);
     return new Rings(
         sq,
         cq,
-        size.sqs() ? BASE + SQ : host.busAddress(0),
-        size.cqs() ? BASE + CQ : host.busAddress(PAGE));
+        size.isSet(Cmbsz.SQS) ? BASE + SQ : host.busAddress(0),
+        size.isSet(Cmbsz.CQS) ? BASE + CQ : host.busAddress(PAGE));
   }
 
   @Test
   void queuesAndDataMayLieInControllerMemory() {
     MemorySegment cmb = enable();
     assertThat(size.bytes()).isGreaterThanOrEqualTo(READ + 16 * PAGE);
-    assertThat(size.sqs()).isTrue();
+    assertThat(size.isSet(Cmbsz.SQS)).isTrue();
     Rings rings = rings(cmb);
     ExternalQueuePair pair = controller.createExternalQueuePair(rings);
     ForeignDriver driver = new ForeignDriver(controller, pair, rings.sq(), rings.cq());

@@ -10,10 +10,13 @@ import io.gpunvme.nvme.NvmeStatusException;
 import io.gpunvme.nvme.memory.DmaBuffer;
 import io.gpunvme.nvme.pci.Bar;
 import io.gpunvme.nvme.spec.AsyncEvent;
+import io.gpunvme.nvme.spec.Cap;
 import io.gpunvme.nvme.spec.Cc;
 import io.gpunvme.nvme.spec.Cns;
+import io.gpunvme.nvme.spec.ErrorLogEntry;
 import io.gpunvme.nvme.spec.FeatureId;
 import io.gpunvme.nvme.spec.Features;
+import io.gpunvme.nvme.spec.FirmwareSlotLog;
 import io.gpunvme.nvme.spec.IdentifyController;
 import io.gpunvme.nvme.spec.Registers;
 import io.gpunvme.nvme.spec.SmartLog;
@@ -46,11 +49,13 @@ abstract class ControllerContract extends BlockContract {
   @Test
   void identifiesItself() {
     IdentifyController id = controller.identify();
-    assertThat(id.sn()).isNotBlank();
-    assertThat(id.mn()).isNotBlank();
+    assertThat(id.getText(IdentifyController.SN)).isNotBlank();
+    assertThat(id.getText(IdentifyController.MN)).isNotBlank();
     assertThat(controller.version().isAtLeast(Vs.V1_2)).isTrue();
-    assertThat(new IdentifyController(controller.identify(Cns.CONTROLLER, 0)).sn())
-        .isEqualTo(id.sn());
+    assertThat(
+            new IdentifyController(controller.identify(Cns.CONTROLLER, 0))
+                .getText(IdentifyController.SN))
+        .isEqualTo(id.getText(IdentifyController.SN));
     assertThat(controller.maxTransferBytes()).isGreaterThanOrEqualTo(8192);
     assertThat(controller.maxQueuePairs()).isPositive();
   }
@@ -71,9 +76,8 @@ abstract class ControllerContract extends BlockContract {
   @Test
   void featuresCanBeReadAndSet() {
     ControllerFeatures features = controller.features();
-    Features.NumberOfQueues queues =
-        new Features.NumberOfQueues(features.get(FeatureId.NUMBER_OF_QUEUES));
-    assertThat(Math.min(queues.nsq(), queues.ncq()) + 1)
+    int queues = features.get(FeatureId.NUMBER_OF_QUEUES);
+    assertThat(Math.min(Features.NSQ.get(queues), Features.NCQ.get(queues)) + 1)
         .isGreaterThanOrEqualTo(controller.maxQueuePairs());
     features.get(FeatureId.ARBITRATION);
     features.get(FeatureId.POWER_MANAGEMENT);
@@ -89,7 +93,8 @@ abstract class ControllerContract extends BlockContract {
   @Test
   void volatileWriteCacheCanBeTurnedOff() {
     assumeTrue(
-        (controller.identify().vwc() & IdentifyController.VWC_PRESENT) == 1,
+        (controller.identify().getInt(IdentifyController.VWC) & IdentifyController.VWC_PRESENT)
+            == 1,
         "no volatile write cache");
     ControllerFeatures features = controller.features();
     int before = features.get(FeatureId.VOLATILE_WRITE_CACHE);
@@ -103,7 +108,7 @@ abstract class ControllerContract extends BlockContract {
   @Test
   void healthLogCountsCommands() {
     SmartLog before = controller.logs().smart();
-    assertThat(before.compositeTemperature()).isBetween(200, 400);
+    assertThat(before.getInt(SmartLog.COMPOSITE_TEMPERATURE)).isBetween(200, 400);
     try (BlockDevice device = device(8)) {
       DmaBuffer b = buffer(device.namespace().blockSize());
       for (int i = 0; i < 20; i++) {
@@ -113,29 +118,35 @@ abstract class ControllerContract extends BlockContract {
       }
     }
     SmartLog after = controller.logs().smart();
-    assertThat(after.hostReadCommandsLow() - before.hostReadCommandsLow())
+    assertThat(
+            after.getLong(SmartLog.HOST_READ_COMMANDS)
+                - before.getLong(SmartLog.HOST_READ_COMMANDS))
         .isGreaterThanOrEqualTo(40);
-    assertThat(after.hostWriteCommandsLow() - before.hostWriteCommandsLow())
+    assertThat(
+            after.getLong(SmartLog.HOST_WRITE_COMMANDS)
+                - before.getLong(SmartLog.HOST_WRITE_COMMANDS))
         .isGreaterThanOrEqualTo(20);
   }
 
   @Test
   void errorLogTellsOfFailures() {
-    long before = controller.logs().smart().errorLogEntriesLow();
+    long before = controller.logs().smart().getLong(SmartLog.ERROR_LOG_ENTRIES);
     assertThatThrownBy(() -> controller.features().get(0x7F))
         .isInstanceOf(NvmeStatusException.class);
     assumeTrue(
-        controller.logs().smart().errorLogEntriesLow() > before,
+        controller.logs().smart().getLong(SmartLog.ERROR_LOG_ENTRIES) > before,
         "the controller logs no error for this command");
-    assertThat(controller.logs().errors(1).getFirst().sqid()).isZero();
+    assertThat(controller.logs().errors(1).getFirst().getInt(ErrorLogEntry.SQID)).isZero();
     assertThat(StatusCode.of(controller.logs().errors(1).getFirst().status()))
         .isEqualTo(StatusCode.INVALID_FIELD);
   }
 
   @Test
   void otherLogs() {
-    assertThat(controller.logs().firmwareSlots().afi() & 7).isBetween(1, 7);
-    if ((controller.identify().lpa() & IdentifyController.LPA_COMMANDS_EFFECTS) != 0) {
+    assertThat(controller.logs().firmwareSlots().getInt(FirmwareSlotLog.AFI) & 7).isBetween(1, 7);
+    if ((controller.identify().getInt(IdentifyController.LPA)
+            & IdentifyController.LPA_COMMANDS_EFFECTS)
+        != 0) {
       assertThat(controller.logs().commandsEffects().segment().byteSize()).isEqualTo(4096);
     }
     NvmeStatusException e =
@@ -148,7 +159,7 @@ abstract class ControllerContract extends BlockContract {
 
   @Test
   void queuesOfOddSizesWork() {
-    int most = controller.cap().mqes() + 1;
+    int most = controller.cap().get(Cap.MQES) + 1;
     int[][] sizes = {
       {2, 2}, {2, most}, {most, 2}, {3, 5}, {7, 4}, {17, 16}, {most, most}, {most - 1, most}
     };
@@ -164,7 +175,7 @@ abstract class ControllerContract extends BlockContract {
 
   @Test
   void queueSizesBeyondTheLimitAreRefused() {
-    int most = controller.cap().mqes() + 1;
+    int most = controller.cap().get(Cap.MQES) + 1;
     assumeTrue(most < 65536, "queues of every size are allowed");
     assertThatThrownBy(() -> controller.createQueuePair(1, most + 1, 2))
         .isInstanceOf(InvalidRequestException.class)
@@ -199,7 +210,7 @@ abstract class ControllerContract extends BlockContract {
     List<AsyncEvent> heard = new ArrayList<>();
     controller.events().listen(heard::add);
     int old = controller.features().get(FeatureId.TEMPERATURE_THRESHOLD);
-    int now = controller.logs().smart().compositeTemperature();
+    int now = controller.logs().smart().getInt(SmartLog.COMPOSITE_TEMPERATURE);
     controller.features().set(FeatureId.TEMPERATURE_THRESHOLD, now - 10);
     long start = System.nanoTime();
     while (heard.isEmpty() && System.nanoTime() - start < 5_000_000_000L) {
@@ -275,7 +286,7 @@ abstract class ControllerContract extends BlockContract {
       device.flush();
       controller.function().reset();
       Bar bar = controller.function().bar(0);
-      assertThat(new Cc(bar.read32(Registers.CC)).en()).isFalse();
+      assertThat(new Cc(bar.read32(Registers.CC)).isSet(Cc.EN)).isFalse();
       controller.reset();
       b.memory().fill((byte) 0);
       device.read(50, 100, b.range(), 0);

@@ -7,6 +7,7 @@ import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.driver.QueuePair.State;
 import io.gpunvme.nvme.driver.RecoveryOutcome.Rung;
 import io.gpunvme.nvme.memory.DmaBuffer;
+import io.gpunvme.nvme.spec.Cap;
 import io.gpunvme.nvme.spec.IoOpcode;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -85,7 +86,7 @@ abstract class ExternalQueueContract extends ContractRig {
   @Test
   void externalRingsOfOddSizesWork() {
     int most = controller.maxQueueEntries();
-    assertThat(most).isEqualTo(controller.cap().mqes() + 1);
+    assertThat(most).isEqualTo(controller.cap().get(Cap.MQES) + 1);
     int[][] sizes = {{2, 2}, {2, 19}, {19, 2}, {3, 5}, {17, 16}, {most, most}};
     for (int[] size : sizes) {
       Driven d = driven(Math.min(size[0], most), Math.min(size[1], most));

@@ -111,7 +111,13 @@ class ExternalQueuePairTest {
     assertThat(packed.sqDoorbellOffset()).isEqualTo(0x1008);
     assertThat(packed.cqDoorbellOffset()).isEqualTo(0x100C);
     FakeFunction wide = new FakeFunction();
-    wide.cap = Cap.builder().mqes(63).cqr(true).to(1).css(Cap.CSS_NVM).dstrd(2).build();
+    wide.cap =
+        new Cap(0)
+            .with(Cap.MQES, 63)
+            .with(Cap.CQR, true)
+            .with(Cap.TO, 1)
+            .with(Cap.CSS, Cap.CSS_NVM)
+            .with(Cap.DSTRD, 2);
     try (NvmeController c = NvmeController.open(wide, ControllerOptions.defaults());
         HostRings r = new HostRings(wide, 2, 2)) {
       c.createQueuePair(1);

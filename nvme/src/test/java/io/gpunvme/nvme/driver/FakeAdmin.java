@@ -1,6 +1,7 @@
 package io.gpunvme.nvme.driver;
 
 import io.gpunvme.nvme.spec.AdminOpcode;
+import io.gpunvme.nvme.spec.Cap;
 import io.gpunvme.nvme.spec.Cns;
 import io.gpunvme.nvme.spec.Cqe;
 import io.gpunvme.nvme.spec.FeatureId;
@@ -76,12 +77,31 @@ final class FakeAdmin {
 
   FakeAdmin(FakeFunction function) {
     this.function = function;
-    controller.sn("F1").mn("fake").fr("1").sqes(0x66).cqes(0x44).nn(8).ver(0x10400).cntrltype(1);
-    controller.acl(3).aerl(3).oacs(IdentifyController.OACS_FORMAT).mdts(5);
-    namespace.nsze(1000).ncap(1000).nuse(1000).nlbaf(1).lbaf(0, new LbaFormat(0, 9, 0));
+    controller
+        .set(IdentifyController.SN, "F1")
+        .set(IdentifyController.MN, "fake")
+        .set(IdentifyController.FR, "1")
+        .set(IdentifyController.SQES, 0x66)
+        .set(IdentifyController.CQES, 0x44)
+        .set(IdentifyController.NN, 8)
+        .set(IdentifyController.VER, 0x10400)
+        .set(IdentifyController.CNTRLTYPE, 1);
+    controller
+        .set(IdentifyController.ACL, 3)
+        .set(IdentifyController.AERL, 3)
+        .set(IdentifyController.OACS, IdentifyController.OACS_FORMAT)
+        .set(IdentifyController.MDTS, 5);
+    namespace
+        .set(IdentifyNamespace.NSZE, 1000)
+        .set(IdentifyNamespace.NCAP, 1000)
+        .set(IdentifyNamespace.NUSE, 1000)
+        .set(IdentifyNamespace.NLBAF, 1)
+        .lbaf(0, new LbaFormat(0, 9, 0));
     namespace
         .lbaf(1, new LbaFormat(0, 12, 0))
-        .nguid(new byte[] {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16});
+        .set(
+            IdentifyNamespace.NGUID,
+            new byte[] {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16});
     descriptors.append(NamespaceDescriptors.CSI, new byte[] {0});
   }
 
@@ -134,7 +154,7 @@ final class FakeAdmin {
   }
 
   private boolean step() {
-    long offset = Registers.sqTailDoorbell(0, function.cap.dstrd()) - Registers.DOORBELLS;
+    long offset = Registers.sqTailDoorbell(0, function.cap.get(Cap.DSTRD)) - Registers.DOORBELLS;
     if ((int) DOORBELL.varHandle().getAcquire(function.doorbells(), offset) == head) {
       return false;
     }

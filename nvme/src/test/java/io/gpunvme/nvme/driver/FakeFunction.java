@@ -52,7 +52,13 @@ final class FakeFunction implements PciFunction {
   /** CC values in the order written. */
   final List<Cc> ccWrites = new CopyOnWriteArrayList<>();
 
-  volatile Cap cap = Cap.builder().mqes(63).cqr(true).to(1).css(Cap.CSS_NVM).mpsmax(4).build();
+  volatile Cap cap =
+      new Cap(0)
+          .with(Cap.MQES, 63)
+          .with(Cap.CQR, true)
+          .with(Cap.TO, 1)
+          .with(Cap.CSS, Cap.CSS_NVM)
+          .with(Cap.MPSMAX, 4);
   volatile Vs version = Vs.V1_4;
   volatile int crto;
   volatile long barSize = 0x3000;
@@ -103,8 +109,9 @@ final class FakeFunction implements PciFunction {
       case Registers.CC -> status.csts(0, 1) == -1 ? -1 : register(offset) & ccReadMask;
       case Registers.CSTS -> {
         Cc cc = new Cc(register(Registers.CC));
-        int normal = cc.en() ? Csts.RDY : 0;
-        yield status.csts(cc.shn() == 0 ? normal : normal | Csts.SHST_COMPLETE << 2, cstsReads++);
+        int normal = cc.isSet(Cc.EN) ? Csts.RDY.mask() : 0;
+        yield status.csts(
+            cc.get(Cc.SHN) == 0 ? normal : normal | Csts.SHST_COMPLETE << 2, cstsReads++);
       }
       default -> register(offset);
     };
@@ -119,10 +126,14 @@ final class FakeFunction implements PciFunction {
     cstsReads = 0;
     Cc cc = new Cc(value);
     ccWrites.add(cc);
-    if (cc.en() && !before.en()) {
+    if (cc.isSet(Cc.EN) && !before.isSet(Cc.EN)) {
       Aqa aqa = new Aqa(register(Registers.AQA));
-      admin.start(address(Registers.ASQ), aqa.asqs() + 1, address(Registers.ACQ), aqa.acqs() + 1);
-    } else if (!cc.en() && before.en()) {
+      admin.start(
+          address(Registers.ASQ),
+          aqa.get(Aqa.ASQS) + 1,
+          address(Registers.ACQ),
+          aqa.get(Aqa.ACQS) + 1);
+    } else if (!cc.isSet(Cc.EN) && before.isSet(Cc.EN)) {
       admin.stop();
     }
   }

@@ -268,8 +268,10 @@ class FaultsTest {
     assertThatThrownBy(() -> controller.identify(Cns.CONTROLLER, 0))
         .isInstanceOf(ControllerFatalException.class)
         .hasMessageContaining("was reset");
-    assertThat(new IdentifyController(controller.identify(Cns.CONTROLLER, 0)).sn())
-        .isEqualTo(controller.identify().sn());
+    assertThat(
+            new IdentifyController(controller.identify(Cns.CONTROLLER, 0))
+                .getText(IdentifyController.SN))
+        .isEqualTo(controller.identify().getText(IdentifyController.SN));
   }
 
   @Test

@@ -14,6 +14,7 @@ import io.gpunvme.nvme.spec.IdentifyController;
 import io.gpunvme.nvme.spec.IdentifyNamespace;
 import io.gpunvme.nvme.spec.LbaFormat;
 import io.gpunvme.nvme.spec.NamespaceDescriptors;
+import io.gpunvme.nvme.spec.SmartLog;
 import io.gpunvme.nvme.spec.Sqe;
 import io.gpunvme.nvme.spec.StatusCode;
 import io.gpunvme.nvme.spec.Vs;
@@ -60,16 +61,16 @@ class HostileIdentifyTest {
 
   static Stream<Arguments> impossibleControllers() {
     return Stream.of(
-        controller("SQES", id -> id.sqes(0x77)),
-        controller("SQES", id -> id.sqes(0x55)),
-        controller("SQES", id -> id.sqes(0)),
-        controller("CQES", id -> id.cqes(0x55)),
-        controller("CQES", id -> id.cqes(0x33)),
-        controller("CNTRLTYPE", id -> id.cntrltype(2)),
-        controller("CNTRLTYPE", id -> id.cntrltype(3)),
-        controller("NN", id -> id.nn(0xFFFF_FFFFL)),
-        controller("MDTS", id -> id.mdts(51)),
-        controller("MDTS", id -> id.mdts(255)));
+        controller("SQES", id -> id.set(IdentifyController.SQES, 0x77)),
+        controller("SQES", id -> id.set(IdentifyController.SQES, 0x55)),
+        controller("SQES", id -> id.set(IdentifyController.SQES, 0)),
+        controller("CQES", id -> id.set(IdentifyController.CQES, 0x55)),
+        controller("CQES", id -> id.set(IdentifyController.CQES, 0x33)),
+        controller("CNTRLTYPE", id -> id.set(IdentifyController.CNTRLTYPE, 2)),
+        controller("CNTRLTYPE", id -> id.set(IdentifyController.CNTRLTYPE, 3)),
+        controller("NN", id -> id.set(IdentifyController.NN, 0xFFFF_FFFFL)),
+        controller("MDTS", id -> id.set(IdentifyController.MDTS, 51)),
+        controller("MDTS", id -> id.set(IdentifyController.MDTS, 255)));
   }
 
   @ParameterizedTest
@@ -86,17 +87,17 @@ class HostileIdentifyTest {
 
   @Test
   void transferLimitIsMdtsOrTheOption() {
-    fake.controller.mdts(5);
+    fake.controller.set(IdentifyController.MDTS, 5);
     try (NvmeController controller = open()) {
       assertThat(controller.maxTransferBytes()).isEqualTo(128 << 10);
     }
     FakeFunction unlimited = new FakeFunction();
-    unlimited.admin().controller.mdts(0);
+    unlimited.admin().controller.set(IdentifyController.MDTS, 0);
     try (NvmeController controller = NvmeController.open(unlimited, OPTIONS)) {
       assertThat(controller.maxTransferBytes()).isEqualTo(1 << 20);
     }
     FakeFunction huge = new FakeFunction();
-    huge.admin().controller.mdts(50);
+    huge.admin().controller.set(IdentifyController.MDTS, 50);
     try (NvmeController controller = NvmeController.open(huge, OPTIONS)) {
       assertThat(controller.maxTransferBytes()).isEqualTo(1 << 20);
     }
@@ -127,7 +128,7 @@ class HostileIdentifyTest {
 
   @Test
   void listsOfSeveralPagesAreFollowed() {
-    fake.controller.nn(3000);
+    fake.controller.set(IdentifyController.NN, 3000);
     fake.active =
         IntStream.rangeClosed(1, 2500).filter(i -> i % 2 == 1 || i < 1200).boxed().toList();
     try (NvmeController controller = open()) {
@@ -137,7 +138,7 @@ class HostileIdentifyTest {
 
   @Test
   void endlessListsEnd() {
-    fake.controller.nn(0xFFFF_FFFEL);
+    fake.controller.set(IdentifyController.NN, 0xFFFF_FFFEL);
     fake.active = IntStream.rangeClosed(1, NamespaceScan.MAX_NAMESPACES + 1).boxed().toList();
     assertThatThrownBy(this::open)
         .isInstanceOf(ProtocolException.class)
@@ -147,7 +148,7 @@ class HostileIdentifyTest {
   @Test
   void withoutAListEveryNamespaceIsTried() {
     function.version = Vs.of(1, 0, 0);
-    fake.controller.nn(5);
+    fake.controller.set(IdentifyController.NN, 5);
     fake.first =
         (sqe, data) -> {
           if (Sqe.opcode(sqe, 0) != AdminOpcode.IDENTIFY) {
@@ -178,14 +179,16 @@ class HostileIdentifyTest {
         namespace("LBADS 17", id -> id.lbaf(0, new LbaFormat(0, 17, 0))),
         namespace("LBADS 255", id -> id.lbaf(0, new LbaFormat(0, 255, 0))),
         namespace("LBADS 0", id -> id.lbaf(0, new LbaFormat(0, 0, 0))),
-        namespace("FLBAS names LBA format 2", id -> id.flbas(2)),
-        namespace("FLBAS names LBA format 63", id -> id.nlbaf(20).flbas(0x6F)),
-        namespace("overflow", id -> id.nsze(Long.MIN_VALUE)),
-        namespace("overflow", id -> id.nsze(1L << 54)),
-        namespace("NCAP", id -> id.ncap(1001)),
-        namespace("NCAP", id -> id.ncap(-1)),
+        namespace("FLBAS names LBA format 2", id -> id.set(IdentifyNamespace.FLBAS, 2)),
+        namespace(
+            "FLBAS names LBA format 63",
+            id -> id.set(IdentifyNamespace.NLBAF, 20).set(IdentifyNamespace.FLBAS, 0x6F)),
+        namespace("overflow", id -> id.set(IdentifyNamespace.NSZE, Long.MIN_VALUE)),
+        namespace("overflow", id -> id.set(IdentifyNamespace.NSZE, 1L << 54)),
+        namespace("NCAP", id -> id.set(IdentifyNamespace.NCAP, 1001)),
+        namespace("NCAP", id -> id.set(IdentifyNamespace.NCAP, -1)),
         namespace("8 bytes of metadata", id -> id.lbaf(0, new LbaFormat(8, 9, 0))),
-        namespace("protection type 1", id -> id.dps(1)));
+        namespace("protection type 1", id -> id.set(IdentifyNamespace.DPS, 1)));
   }
 
   @ParameterizedTest
@@ -202,13 +205,13 @@ class HostileIdentifyTest {
           .hasMessageContaining(reason);
       assertThatThrownBy(namespace::blockSize).isInstanceOf(InvalidRequestException.class);
       assertThatThrownBy(namespace::bytes).isInstanceOf(InvalidRequestException.class);
-      assertThat(controller.logs().smart().criticalWarning()).isZero();
+      assertThat(controller.logs().smart().getInt(SmartLog.CRITICAL_WARNING)).isZero();
     }
   }
 
   @Test
   void largestNamespaceDoesNotOverflow() {
-    fake.namespace.nsze((1L << 54) - 1).ncap(1);
+    fake.namespace.set(IdentifyNamespace.NSZE, (1L << 54) - 1).set(IdentifyNamespace.NCAP, 1);
     assertThat(only().bytes()).isEqualTo(((1L << 54) - 1) << 9);
   }
 
@@ -234,9 +237,9 @@ class HostileIdentifyTest {
   void identifiersByPreference() {
     assertThat(only().uniqueId()).isEqualTo("nguid.0102030405060708090a0b0c0d0e0f10");
     FakeFunction eui = new FakeFunction();
-    eui.admin().namespace.nguid(new byte[16]).eui64(0x0102030405060708L);
+    eui.admin().namespace.set(IdentifyNamespace.NGUID, new byte[16]).eui64(0x0102030405060708L);
     FakeFunction none = new FakeFunction();
-    none.admin().namespace.nguid(new byte[16]);
+    none.admin().namespace.set(IdentifyNamespace.NGUID, new byte[16]);
     FakeFunction uuid = new FakeFunction();
     uuid.admin().descriptors.append(NamespaceDescriptors.UUID, new byte[16]);
     assertThat(uniqueId(eui)).isEqualTo("eui.0102030405060708");

@@ -56,8 +56,8 @@ class LifecycleTest {
             AdminOpcode.DELETE_IO_CQ,
             AdminOpcode.DELETE_IO_SQ,
             AdminOpcode.DELETE_IO_CQ);
-    assertThat(function.ccWrites.getLast().shn()).isEqualTo(Cc.SHN_NORMAL);
-    assertThat(function.ccWrites.getLast().en()).isTrue();
+    assertThat(function.ccWrites.getLast().get(Cc.SHN)).isEqualTo(Cc.SHN_NORMAL);
+    assertThat(function.ccWrites.getLast().isSet(Cc.EN)).isTrue();
     assertThat(function.closed).isTrue();
     assertThat(function.busMaster()).isFalse();
     assertThat(function.mappedRanges()).isZero();
@@ -79,7 +79,7 @@ class LifecycleTest {
 
   @Test
   void shutdownWaitsAsLongAsRtd3e() {
-    fake.controller.rtd3e(300_000);
+    fake.controller.set(IdentifyController.RTD3E, 300_000);
     NvmeController controller =
         NvmeController.open(
             function, ControllerOptions.builder().shutdownTimeout(Duration.ofMillis(1)).build());
@@ -99,7 +99,7 @@ class LifecycleTest {
           .isInstanceOf(InvalidRequestException.class)
           .hasMessageContaining("was shut down");
       controller.reset();
-      assertThat(function.ccWrites.getLast().shn()).isEqualTo(Cc.SHN_NONE);
+      assertThat(function.ccWrites.getLast().get(Cc.SHN)).isEqualTo(Cc.SHN_NONE);
       controller.identify(Cns.CONTROLLER, 0);
     }
   }
@@ -160,7 +160,8 @@ class LifecycleTest {
 
   @Test
   void eventsAreDeliveredOnceAndRequestedAgain() {
-    fake.controller.oaes(IdentifyController.OAES_NAMESPACE_ATTRIBUTES | 1 << 14);
+    fake.controller.set(
+        IdentifyController.OAES, IdentifyController.OAES_NAMESPACE_ATTRIBUTES | 1 << 14);
     try (NvmeController controller = open()) {
       await(() -> fake.eventRequests() == 4);
       assertThat(fake.log)
@@ -195,7 +196,7 @@ class LifecycleTest {
 
   @Test
   void noMoreRequestsThanTheControllerHolds() {
-    fake.controller.aerl(0);
+    fake.controller.set(IdentifyController.AERL, 0);
     try (NvmeController controller = open()) {
       controller.identify(Cns.CONTROLLER, 0);
       assertThat(fake.eventRequests()).isEqualTo(1);
@@ -233,7 +234,7 @@ class LifecycleTest {
 
   @Test
   void keepAliveIsSentAndSurvivesAReset() {
-    fake.controller.kas(1);
+    fake.controller.set(IdentifyController.KAS, 1);
     ControllerOptions options =
         ControllerOptions.builder().keepAlive(Duration.ofMillis(130)).build();
     NvmeController controller = NvmeController.open(function, options);
@@ -300,7 +301,7 @@ class LifecycleTest {
 
   @Test
   void lendsWhatTheControllerPrefersAndTakesItBack() {
-    fake.controller.hmpre(2560).hmmin(16);
+    fake.controller.set(IdentifyController.HMPRE, 2560).set(IdentifyController.HMMIN, 16);
     List<Lent> lent = watchHostMemory();
     NvmeController controller = openWith(64 << 20);
     assertThat(lent).containsExactly(new Lent(2560, 3, List.of(4L << 20, 4L << 20, 2L << 20)));
@@ -315,7 +316,7 @@ class LifecycleTest {
 
   @Test
   void lendsNoMoreThanTheLimit() {
-    fake.controller.hmpre(1 << 20).hmmin(16);
+    fake.controller.set(IdentifyController.HMPRE, 1 << 20).set(IdentifyController.HMMIN, 16);
     List<Lent> lent = watchHostMemory();
     try (NvmeController controller = openWith(6 << 20)) {
       assertThat(lent.getFirst().pages()).isEqualTo(6 << 8);
@@ -325,13 +326,21 @@ class LifecycleTest {
 
   @Test
   void respectsSizeAndNumberOfPieces() {
-    fake.controller.hmpre(16 << 8).hmmin(16).hmminds(8 << 8).hmmaxd(2);
+    fake.controller
+        .set(IdentifyController.HMPRE, 16 << 8)
+        .set(IdentifyController.HMMIN, 16)
+        .set(IdentifyController.HMMINDS, 8 << 8)
+        .set(IdentifyController.HMMAXD, 2);
     List<Lent> lent = watchHostMemory();
     openWith(64 << 20).close();
     assertThat(lent.getFirst().sizes()).containsExactly(8L << 20, 8L << 20);
 
     FakeFunction few = new FakeFunction();
-    few.admin().controller.hmpre(64 << 8).hmmin(16).hmmaxd(3);
+    few.admin()
+        .controller
+        .set(IdentifyController.HMPRE, 64 << 8)
+        .set(IdentifyController.HMMIN, 16)
+        .set(IdentifyController.HMMAXD, 3);
     try (NvmeController controller = NvmeController.open(few, ControllerOptions.defaults())) {
       assertThat(controller.hostMemoryBuffer().status())
           .isEqualTo((64 << 20) + " bytes in 3 pieces");
@@ -340,7 +349,7 @@ class LifecycleTest {
 
   @Test
   void doesWithoutWhenItCannot() {
-    fake.controller.hmpre(256).hmmin(256);
+    fake.controller.set(IdentifyController.HMPRE, 256).set(IdentifyController.HMMIN, 256);
     List<Lent> lent = watchHostMemory();
     try (NvmeController controller = openWith(0)) {
       assertThat(controller.hostMemoryBuffer().status()).startsWith("off");
@@ -360,13 +369,17 @@ class LifecycleTest {
 
   private static FakeFunction fresh(long preferred, long minimum) {
     FakeFunction function = new FakeFunction();
-    function.admin().controller.hmpre(preferred).hmmin(minimum);
+    function
+        .admin()
+        .controller
+        .set(IdentifyController.HMPRE, preferred)
+        .set(IdentifyController.HMMIN, minimum);
     return function;
   }
 
   @Test
   void lendsLessWhereLittleCanBeMapped() {
-    fake.controller.hmpre(64 << 8).hmmin(1 << 8);
+    fake.controller.set(IdentifyController.HMPRE, 64 << 8).set(IdentifyController.HMMIN, 1 << 8);
     function.mapLimit = 9 << 20;
     List<Lent> lent = watchHostMemory();
     try (NvmeController controller = open()) {
@@ -383,7 +396,7 @@ class LifecycleTest {
 
   @Test
   void refusedHostMemoryIsFreedAtOnce() {
-    fake.controller.hmpre(256).hmmin(1);
+    fake.controller.set(IdentifyController.HMPRE, 256).set(IdentifyController.HMMIN, 1);
     fake.first =
         (sqe, data) ->
             Sqe.opcode(sqe, 0) == AdminOpcode.SET_FEATURES

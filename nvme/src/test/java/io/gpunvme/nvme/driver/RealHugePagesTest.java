@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.gpunvme.ffi.SharedMemory;
 import io.gpunvme.nvme.memory.DmaBuffer;
+import io.gpunvme.nvme.spec.Cap;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -29,7 +30,7 @@ class RealHugePagesTest {
     try (NvmeController controller = NvmeController.open(RealDevice.open(), options)) {
       long admin = taken();
       assertThat(admin).as("pages of the controller alone").isPositive();
-      int longest = controller.cap().mqes() + 1;
+      int longest = controller.cap().get(Cap.MQES) + 1;
       QueuePair queue = controller.createQueuePair(longest - 1, longest, longest);
       // A page of PRPs for each command, beside the rings.
       assertThat(taken()).isGreaterThan(admin);

@@ -30,7 +30,7 @@ class ShutdownGuardTest {
       function.onClose =
           () ->
               System.out.println(
-                  function.ccWrites.getLast().shn() == Cc.SHN_NORMAL ? "in order" : "abrupt");
+                  function.ccWrites.getLast().get(Cc.SHN) == Cc.SHN_NORMAL ? "in order" : "abrupt");
       NvmeController controller = NvmeController.open(function, ControllerOptions.defaults());
       controller.createQueuePair(4);
       System.out.println("ready");

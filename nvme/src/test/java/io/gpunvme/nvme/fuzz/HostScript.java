@@ -177,7 +177,11 @@ final class HostScript {
         "maxQueuePairs " + controller.maxQueuePairs());
     require(controller.maxDepth() >= 1 && controller.maxDepth() <= 65535, "maxDepth");
     IdentifyController id = controller.identify();
-    Printable.require(id.sn() + id.mn() + id.fr() + id.subnqn());
+    Printable.require(
+        id.getText(IdentifyController.SN)
+            + id.getText(IdentifyController.MN)
+            + id.getText(IdentifyController.FR)
+            + id.getText(IdentifyController.SUBNQN));
     show(id);
     controller.bringUpSteps().forEach(s -> Printable.require(s.toString()));
     Printable.require(controller.hostMemoryBuffer().status());
@@ -335,7 +339,9 @@ final class HostScript {
       try {
         controller.reset();
         require(
-            new IdentifyController(controller.identify(Cns.CONTROLLER, 0)).sqes() == 0x66,
+            new IdentifyController(controller.identify(Cns.CONTROLLER, 0))
+                    .getInt(IdentifyController.SQES)
+                == 0x66,
             "Identify is wrong after a reset");
         call(this::roundTrip);
         return;

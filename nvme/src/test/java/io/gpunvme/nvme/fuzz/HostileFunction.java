@@ -190,8 +190,8 @@ final class HostileFunction implements PciFunction {
 
     private void writeCc(int value) {
       Bar bar = sim.bar(0);
-      boolean before = new Cc(bar.read32(Registers.CC)).en();
-      boolean after = new Cc(value).en();
+      boolean before = new Cc(bar.read32(Registers.CC)).isSet(Cc.EN);
+      boolean after = new Cc(value).isSet(Cc.EN);
       statusReads = 0;
       if (before != after) {
         queues.forget();

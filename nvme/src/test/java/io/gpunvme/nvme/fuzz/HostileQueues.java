@@ -231,7 +231,7 @@ final class HostileQueues {
     this.function = function;
     this.sim = sim;
     this.malice = malice;
-    dstrd = new Cap(sim.bar(0).read64(Registers.CAP)).dstrd();
+    dstrd = new Cap(sim.bar(0).read64(Registers.CAP)).get(Cap.DSTRD);
     pairs = new Pair[sim.simConfig().ioQueues() + 1];
     long bytes = Registers.sqTailDoorbell(pairs.length, dstrd) - Registers.DOORBELLS;
     simDoorbells = sim.bar(0).memory(Registers.DOORBELLS, bytes);
@@ -271,9 +271,9 @@ final class HostileQueues {
   /** The controller is enabled: there is an admin queue. */
   void enable(int aqa, long sqBus, long cqBus) {
     Aqa sizes = new Aqa(aqa);
-    Pair admin = new Pair(0, cqBus, sizes.acqs() + 1);
+    Pair admin = new Pair(0, cqBus, sizes.get(Aqa.ACQS) + 1);
     admin.sqBus = sqBus;
-    admin.sqSize = sizes.asqs() + 1;
+    admin.sqSize = sizes.get(Aqa.ASQS) + 1;
     pairs[0] = admin;
   }
 

@@ -153,7 +153,7 @@ final class Malice {
     }
     int lie = value ^ fixed.getOrDefault(offset, 0);
     if (offset == Registers.CSTS && --readsToFatal <= 0) {
-      lie |= Csts.CFS;
+      lie |= Csts.CFS.mask();
     }
     if (host.nextInt(1024) < flicker) {
       lie =

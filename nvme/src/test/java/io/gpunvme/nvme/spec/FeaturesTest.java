@@ -3,19 +3,8 @@ package io.gpunvme.nvme.spec;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.gpunvme.nvme.spec.Features.Arbitration;
-import io.gpunvme.nvme.spec.Features.AsyncEventConfig;
-import io.gpunvme.nvme.spec.Features.Capabilities;
-import io.gpunvme.nvme.spec.Features.ErrorRecovery;
-import io.gpunvme.nvme.spec.Features.HostControlledThermal;
-import io.gpunvme.nvme.spec.Features.HostMemoryBuffer;
-import io.gpunvme.nvme.spec.Features.InterruptCoalescing;
-import io.gpunvme.nvme.spec.Features.InterruptVectorConfig;
-import io.gpunvme.nvme.spec.Features.NumberOfQueues;
-import io.gpunvme.nvme.spec.Features.PowerManagement;
-import io.gpunvme.nvme.spec.Features.TemperatureThreshold;
-import io.gpunvme.nvme.spec.Features.VolatileWriteCache;
 import java.util.List;
+import java.util.function.IntFunction;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -25,123 +14,89 @@ import org.junit.jupiter.params.provider.CsvSource;
 class FeaturesTest {
   private static final int NOISE = 0x92A5C386;
 
-  @Test
-  void arbitration() {
-    Arbitration feature = new Arbitration(0x84838282 | 0xF8);
-    assertThat(feature.ab()).isEqualTo(2);
-    assertThat(feature.lpw()).isEqualTo(0x82);
-    assertThat(feature.mpw()).isEqualTo(0x83);
-    assertThat(feature.hpw()).isEqualTo(0x84);
-    assertThat(Arbitration.of(2, 0x82, 0x83, 0x84).value()).isEqualTo(0x84838202);
-    assertThatThrownBy(() -> Arbitration.of(8, 0, 0, 0)).hasMessageContaining("AB");
+  /** Feature, field, highest and lowest bit. */
+  @ParameterizedTest
+  @CsvSource({
+    "0x01, AB, 2, 0",
+    "0x01, LPW, 15, 8",
+    "0x01, MPW, 23, 16",
+    "0x01, HPW, 31, 24",
+    "0x02, PS, 4, 0",
+    "0x02, WH, 7, 5",
+    "0x04, TMPTH, 15, 0",
+    "0x04, TMPSEL, 19, 16",
+    "0x04, THSEL, 21, 20",
+    "0x05, TLER, 15, 0",
+    "0x05, DULBE, 16, 16",
+    "0x06, WCE, 0, 0",
+    "0x07, NSQ, 15, 0",
+    "0x07, NCQ, 31, 16",
+    "0x08, THR, 7, 0",
+    "0x08, TIME, 15, 8",
+    "0x09, IV, 15, 0",
+    "0x09, CD, 16, 16",
+    "0x0A, DN, 0, 0",
+    "0x0B, SMART, 7, 0",
+    "0x0B, NAN, 8, 8",
+    "0x0B, FAN, 9, 9",
+    "0x0B, TLN, 10, 10",
+    "0x0B, ANACN, 11, 11",
+    "0x0B, PLEALCN, 12, 12",
+    "0x0B, LSIAN, 13, 13",
+    "0x0B, EGEALCN, 14, 14",
+    "0x0B, NNSSHDN, 15, 15",
+    "0x0C, APSTE, 0, 0",
+    "0x0D, EHM, 0, 0",
+    "0x0D, MR, 1, 1",
+    "0x0F, KATO, 31, 0",
+    "0x10, TMT2, 15, 0",
+    "0x10, TMT1, 31, 16"
+  })
+  void everyBitBelongsToItsField(String feature, String name, int high, int low)
+      throws ReflectiveOperationException {
+    checkBits(name, high, low, word -> Features.decode(Integer.decode(feature), word));
   }
 
-  @Test
-  void powerManagement() {
-    assertThat(new PowerManagement(NOISE).ps()).isEqualTo(6);
-    assertThat(new PowerManagement(NOISE).wh()).isEqualTo(4);
-    assertThat(PowerManagement.of(31, 5).value()).isEqualTo(0xBF);
+  @ParameterizedTest
+  @CsvSource({"SAVEABLE, 0", "NAMESPACE_SPECIFIC, 1", "CHANGEABLE, 2"})
+  void capabilities(String name, int bit) throws ReflectiveOperationException {
+    checkBits(name, bit, bit, Features::decodeCapabilities);
+    assertThat(Features.decodeCapabilities(NOISE))
+        .extracting(FieldValue::name)
+        .containsExactly("SAVEABLE", "NAMESPACE_SPECIFIC", "CHANGEABLE");
   }
 
-  @Test
-  void temperatureThreshold() {
-    TemperatureThreshold feature = new TemperatureThreshold(NOISE);
-    assertThat(feature.tmpth()).isEqualTo(0xC386);
-    assertThat(feature.tmpsel()).isEqualTo(5);
-    assertThat(feature.thsel()).isEqualTo(2);
-    assertThat(TemperatureThreshold.of(0x8123, 9, 1).value()).isEqualTo(0x00198123);
-  }
-
-  @Test
-  void errorRecovery() {
-    assertThat(new ErrorRecovery(NOISE).tler()).isEqualTo(0xC386);
-    assertThat(new ErrorRecovery(NOISE).dulbe()).isTrue();
-    assertThat(new ErrorRecovery(~0x10000).dulbe()).isFalse();
-    assertThat(ErrorRecovery.of(0x8123, true).value()).isEqualTo(0x00018123);
-    assertThat(ErrorRecovery.of(0, false).value()).isZero();
-  }
-
-  @Test
-  void volatileWriteCache() {
-    assertThat(new VolatileWriteCache(1).wce()).isTrue();
-    assertThat(new VolatileWriteCache(~1).wce()).isFalse();
-    assertThat(VolatileWriteCache.of(true).value()).isEqualTo(1);
-    assertThat(VolatileWriteCache.of(false).value()).isZero();
-  }
-
-  @Test
-  void numberOfQueues() {
-    NumberOfQueues feature = new NumberOfQueues(NOISE);
-    assertThat(feature.nsq()).isEqualTo(0xC386);
-    assertThat(feature.ncq()).isEqualTo(0x92A5);
-    assertThat(NumberOfQueues.of(0xC386, 0x92A5)).isEqualTo(feature);
-    assertThatThrownBy(() -> NumberOfQueues.of(0x10000, 0)).hasMessageContaining("NSQ");
-    assertThatThrownBy(() -> NumberOfQueues.of(0, -1)).hasMessageContaining("NCQ");
-  }
-
-  @Test
-  void interrupts() {
-    assertThat(new InterruptCoalescing(NOISE).thr()).isEqualTo(0x86);
-    assertThat(new InterruptCoalescing(NOISE).time()).isEqualTo(0xC3);
-    assertThat(InterruptCoalescing.of(0x86, 0xC3).value()).isEqualTo(0xC386);
-    assertThat(new InterruptVectorConfig(NOISE).iv()).isEqualTo(0xC386);
-    assertThat(new InterruptVectorConfig(NOISE).cd()).isTrue();
-    assertThat(new InterruptVectorConfig(~0x10000).cd()).isFalse();
-    assertThat(InterruptVectorConfig.of(0xC386, true).value()).isEqualTo(0x1C386);
-  }
-
-  @Test
-  void asyncEventConfig() {
-    List<Boolean> bits = List.of(true, false, true, true, false, false, true, false);
-    for (boolean flip : new boolean[] {false, true}) {
-      int flags = 0;
-      for (int i = 0; i < bits.size(); i++) {
-        flags |= (bits.get(i) ^ flip) ? 0x100 << i : 0;
-      }
-      AsyncEventConfig feature = new AsyncEventConfig(flags | 0x81);
-      assertThat(feature.smart()).isEqualTo(0x81);
-      assertThat(
-              List.of(
-                  feature.nan() ^ flip,
-                  feature.fan() ^ flip,
-                  feature.tln() ^ flip,
-                  feature.anacn() ^ flip,
-                  feature.plealcn() ^ flip,
-                  feature.lsian() ^ flip,
-                  feature.egealcn() ^ flip,
-                  feature.nnsshdn() ^ flip))
-          .isEqualTo(bits);
-      assertThat(AsyncEventConfig.of(0x81, !flip, flip, !flip, !flip, flip, flip, !flip, flip))
-          .isEqualTo(feature);
+  private static void checkBits(
+      String name, int high, int low, IntFunction<List<FieldValue>> listing)
+      throws ReflectiveOperationException {
+    BitField field = (BitField) Features.class.getField(name).get(null);
+    int mask = high - low == 31 ? -1 : (1 << (high - low + 1)) - 1;
+    for (int bit = low; bit <= high; bit++) {
+      int one = 1 << bit;
+      assertThat(field.get(one)).isEqualTo(one >>> low);
+      assertThat(field.get(~one)).isEqualTo(mask & ~(one >>> low));
+      assertThat(field.with(0, Integer.toUnsignedLong(one >>> low))).isEqualTo(one);
+      assertThat(field.with(-1, Integer.toUnsignedLong(mask & ~(one >>> low)))).isEqualTo(~one);
+      assertThat(listing.apply(one))
+          .filteredOn(listed -> listed.name().equals(name))
+          .extracting(FieldValue::value)
+          .containsExactly(Integer.toUnsignedLong(one >>> low));
     }
-  }
-
-  @Test
-  void hostMemoryBuffer() {
-    assertThat(new HostMemoryBuffer(1).ehm()).isTrue();
-    assertThat(new HostMemoryBuffer(~1).ehm()).isFalse();
-    assertThat(new HostMemoryBuffer(2).mr()).isTrue();
-    assertThat(new HostMemoryBuffer(~2).mr()).isFalse();
-    assertThat(HostMemoryBuffer.of(true, false).value()).isEqualTo(1);
-    assertThat(HostMemoryBuffer.of(false, true).value()).isEqualTo(2);
-  }
-
-  @Test
-  void hostControlledThermal() {
-    assertThat(new HostControlledThermal(NOISE).tmt2()).isEqualTo(0xC386);
-    assertThat(new HostControlledThermal(NOISE).tmt1()).isEqualTo(0x92A5);
-    assertThat(HostControlledThermal.of(0xC386, 0x92A5).value()).isEqualTo(NOISE);
-  }
-
-  @Test
-  void capabilities() {
-    for (int i = 0; i < 8; i++) {
-      Capabilities feature = new Capabilities(i | 0xF8);
-      assertThat(feature.saveable()).isEqualTo((i & 1) != 0);
-      assertThat(feature.namespaceSpecific()).isEqualTo((i & 2) != 0);
-      assertThat(feature.changeable()).isEqualTo((i & 4) != 0);
-      assertThat(Capabilities.of((i & 1) != 0, (i & 2) != 0, (i & 4) != 0).value()).isEqualTo(i);
+    assertThat(field.mask()).isEqualTo(mask << low);
+    if (high - low < 31) {
+      assertThatThrownBy(() -> field.with(0, 1L << (high - low + 1)))
+          .isInstanceOf(IllegalArgumentException.class)
+          .hasMessageContaining(name);
     }
+    assertThatThrownBy(() -> field.with(0, -1)).hasMessageContaining(name);
+  }
+
+  @Test
+  void flagsAreSetByBooleansToo() {
+    assertThat(Features.EHM.with(0, true)).isEqualTo(1);
+    assertThat(Features.EHM.with(3, false)).isEqualTo(2);
+    assertThat(Features.MR.isSet(2)).isTrue();
+    assertThat(Features.MR.isSet(~2)).isFalse();
   }
 
   @Test

@@ -23,85 +23,85 @@ class IdentifyControllerTest {
 
   static Stream<Row> rows() {
     return Stream.of(
-        Row.of("VID", 0, 1),
-        Row.of("SSVID", 2, 3),
-        Row.of("SN", 4, 23),
-        Row.of("MN", 24, 63),
-        Row.of("FR", 64, 71),
-        Row.of("RAB", 72, 72),
-        Row.of("IEEE", 73, 75),
-        Row.of("CMIC", 76, 76),
-        Row.of("MDTS", 77, 77),
-        Row.of("CNTLID", 78, 79),
-        Row.of("VER", 80, 83),
-        Row.of("RTD3R", 84, 87),
-        Row.of("RTD3E", 88, 91),
-        Row.of("OAES", 92, 95),
-        Row.of("CTRATT", 96, 99),
-        Row.of("RRLS", 100, 101),
-        Row.of("CNTRLTYPE", 111, 111),
-        Row.of("FGUID", 112, 127),
-        Row.of("CRDT1", 128, 129),
-        Row.of("CRDT2", 130, 131),
-        Row.of("CRDT3", 132, 133),
-        Row.of("NVMSR", 253, 253),
-        Row.of("VWCI", 254, 254),
-        Row.of("MEC", 255, 255),
-        Row.of("OACS", 256, 257),
-        Row.of("ACL", 258, 258),
-        Row.of("AERL", 259, 259),
-        Row.of("FRMW", 260, 260),
-        Row.of("LPA", 261, 261),
-        Row.of("ELPE", 262, 262),
-        Row.of("NPSS", 263, 263),
-        Row.of("AVSCC", 264, 264),
-        Row.of("APSTA", 265, 265),
-        Row.of("WCTEMP", 266, 267),
-        Row.of("CCTEMP", 268, 269),
-        Row.of("MTFA", 270, 271),
-        Row.of("HMPRE", 272, 275),
-        Row.of("HMMIN", 276, 279),
-        Row.of("TNVMCAP", 280, 295),
-        Row.of("UNVMCAP", 296, 311),
-        Row.of("RPMBS", 312, 315),
-        Row.of("EDSTT", 316, 317),
-        Row.of("DSTO", 318, 318),
-        Row.of("FWUG", 319, 319),
-        Row.of("KAS", 320, 321),
-        Row.of("HCTMA", 322, 323),
-        Row.of("MNTMT", 324, 325),
-        Row.of("MXTMT", 326, 327),
-        Row.of("SANICAP", 328, 331),
-        Row.of("HMMINDS", 332, 335),
-        Row.of("HMMAXD", 336, 337),
-        Row.of("NSETIDMAX", 338, 339),
-        Row.of("ENDGIDMAX", 340, 341),
-        Row.of("ANATT", 342, 342),
-        Row.of("ANACAP", 343, 343),
-        Row.of("ANAGRPMAX", 344, 347),
-        Row.of("NANAGRPID", 348, 351),
-        Row.of("PELS", 352, 355),
-        Row.of("DOMAINID", 356, 357),
-        Row.of("MEGCAP", 368, 383),
-        Row.of("SQES", 512, 512),
-        Row.of("CQES", 513, 513),
-        Row.of("MAXCMD", 514, 515),
-        Row.of("NN", 516, 519),
-        Row.of("ONCS", 520, 521),
-        Row.of("FUSES", 522, 523),
-        Row.of("FNA", 524, 524),
-        Row.of("VWC", 525, 525),
-        Row.of("AWUN", 526, 527),
-        Row.of("AWUPF", 528, 529),
-        Row.of("ICSVSCC", 530, 530),
-        Row.of("NWPC", 531, 531),
-        Row.of("ACWU", 532, 533),
-        Row.of("OCFS", 534, 535),
-        Row.of("SGLS", 536, 539),
-        Row.of("MNAN", 540, 543),
-        Row.of("MAXDNA", 544, 559),
-        Row.of("MAXCNA", 560, 563),
-        Row.of("SUBNQN", 768, 1023));
+        new Row("VID", 0, 1),
+        new Row("SSVID", 2, 3),
+        new Row("SN", 4, 23),
+        new Row("MN", 24, 63),
+        new Row("FR", 64, 71),
+        new Row("RAB", 72, 72),
+        new Row("IEEE", 73, 75),
+        new Row("CMIC", 76, 76),
+        new Row("MDTS", 77, 77),
+        new Row("CNTLID", 78, 79),
+        new Row("VER", 80, 83),
+        new Row("RTD3R", 84, 87),
+        new Row("RTD3E", 88, 91),
+        new Row("OAES", 92, 95),
+        new Row("CTRATT", 96, 99),
+        new Row("RRLS", 100, 101),
+        new Row("CNTRLTYPE", 111, 111),
+        new Row("FGUID", 112, 127),
+        new Row("CRDT1", 128, 129),
+        new Row("CRDT2", 130, 131),
+        new Row("CRDT3", 132, 133),
+        new Row("NVMSR", 253, 253),
+        new Row("VWCI", 254, 254),
+        new Row("MEC", 255, 255),
+        new Row("OACS", 256, 257),
+        new Row("ACL", 258, 258),
+        new Row("AERL", 259, 259),
+        new Row("FRMW", 260, 260),
+        new Row("LPA", 261, 261),
+        new Row("ELPE", 262, 262),
+        new Row("NPSS", 263, 263),
+        new Row("AVSCC", 264, 264),
+        new Row("APSTA", 265, 265),
+        new Row("WCTEMP", 266, 267),
+        new Row("CCTEMP", 268, 269),
+        new Row("MTFA", 270, 271),
+        new Row("HMPRE", 272, 275),
+        new Row("HMMIN", 276, 279),
+        new Row("TNVMCAP", 280, 295),
+        new Row("UNVMCAP", 296, 311),
+        new Row("RPMBS", 312, 315),
+        new Row("EDSTT", 316, 317),
+        new Row("DSTO", 318, 318),
+        new Row("FWUG", 319, 319),
+        new Row("KAS", 320, 321),
+        new Row("HCTMA", 322, 323),
+        new Row("MNTMT", 324, 325),
+        new Row("MXTMT", 326, 327),
+        new Row("SANICAP", 328, 331),
+        new Row("HMMINDS", 332, 335),
+        new Row("HMMAXD", 336, 337),
+        new Row("NSETIDMAX", 338, 339),
+        new Row("ENDGIDMAX", 340, 341),
+        new Row("ANATT", 342, 342),
+        new Row("ANACAP", 343, 343),
+        new Row("ANAGRPMAX", 344, 347),
+        new Row("NANAGRPID", 348, 351),
+        new Row("PELS", 352, 355),
+        new Row("DOMAINID", 356, 357),
+        new Row("MEGCAP", 368, 383),
+        new Row("SQES", 512, 512),
+        new Row("CQES", 513, 513),
+        new Row("MAXCMD", 514, 515),
+        new Row("NN", 516, 519),
+        new Row("ONCS", 520, 521),
+        new Row("FUSES", 522, 523),
+        new Row("FNA", 524, 524),
+        new Row("VWC", 525, 525),
+        new Row("AWUN", 526, 527),
+        new Row("AWUPF", 528, 529),
+        new Row("ICSVSCC", 530, 530),
+        new Row("NWPC", 531, 531),
+        new Row("ACWU", 532, 533),
+        new Row("OCFS", 534, 535),
+        new Row("SGLS", 536, 539),
+        new Row("MNAN", 540, 543),
+        new Row("MAXDNA", 544, 559),
+        new Row("MAXCNA", 560, 563),
+        new Row("SUBNQN", 768, 1023));
   }
 
   @ParameterizedTest
@@ -125,43 +125,63 @@ class IdentifyControllerTest {
   void lowHalfOfTheCountersLeavesTheHighHalf() {
     BigInteger both = new BigInteger("0123456789abcdeffedcba9876543210", 16);
     long low = 0xfedcba9876543210L;
-    id.tnvmcap(both).unvmcap(both).megcap(both).maxdna(both);
-    assertThat(new long[] {id.tnvmcapLow(), id.unvmcapLow(), id.megcapLow(), id.maxdnaLow()})
+    id.set(IdentifyController.TNVMCAP, both)
+        .set(IdentifyController.UNVMCAP, both)
+        .set(IdentifyController.MEGCAP, both)
+        .set(IdentifyController.MAXDNA, both);
+    assertThat(
+            new long[] {
+              id.getLong(IdentifyController.TNVMCAP),
+              id.getLong(IdentifyController.UNVMCAP),
+              id.getLong(IdentifyController.MEGCAP),
+              id.getLong(IdentifyController.MAXDNA)
+            })
         .containsOnly(low);
-    assertThat(id.tnvmcapLow(5)).isSameAs(id);
-    assertThat(id.unvmcapLow(6)).isSameAs(id);
-    assertThat(id.megcapLow(7)).isSameAs(id);
-    assertThat(id.maxdnaLow(8)).isSameAs(id);
-    assertThat(id.tnvmcap()).isEqualTo(new BigInteger("0123456789abcdef0000000000000005", 16));
-    assertThat(id.unvmcap()).isEqualTo(new BigInteger("0123456789abcdef0000000000000006", 16));
-    assertThat(id.megcap()).isEqualTo(new BigInteger("0123456789abcdef0000000000000007", 16));
-    assertThat(id.maxdna()).isEqualTo(new BigInteger("0123456789abcdef0000000000000008", 16));
+    assertThat(id.set(IdentifyController.TNVMCAP, 5)).isSameAs(id);
+    assertThat(id.set(IdentifyController.UNVMCAP, 6)).isSameAs(id);
+    assertThat(id.set(IdentifyController.MEGCAP, 7)).isSameAs(id);
+    assertThat(id.set(IdentifyController.MAXDNA, 8)).isSameAs(id);
+    assertThat(id.getBig(IdentifyController.TNVMCAP))
+        .isEqualTo(new BigInteger("0123456789abcdef0000000000000005", 16));
+    assertThat(id.getBig(IdentifyController.UNVMCAP))
+        .isEqualTo(new BigInteger("0123456789abcdef0000000000000006", 16));
+    assertThat(id.getBig(IdentifyController.MEGCAP))
+        .isEqualTo(new BigInteger("0123456789abcdef0000000000000007", 16));
+    assertThat(id.getBig(IdentifyController.MAXDNA))
+        .isEqualTo(new BigInteger("0123456789abcdef0000000000000008", 16));
   }
 
   @Test
   void countersReachFromZeroToTheirMaximum() {
     BigInteger max = BigInteger.TWO.pow(128).subtract(BigInteger.ONE);
-    assertThat(id.tnvmcap(max).tnvmcap()).isEqualTo(max);
-    assertThat(id.tnvmcap(BigInteger.ZERO).tnvmcap()).isEqualTo(BigInteger.ZERO);
+    assertThat(id.set(IdentifyController.TNVMCAP, max).getBig(IdentifyController.TNVMCAP))
+        .isEqualTo(max);
+    assertThat(
+            id.set(IdentifyController.TNVMCAP, BigInteger.ZERO).getBig(IdentifyController.TNVMCAP))
+        .isEqualTo(BigInteger.ZERO);
   }
 
   @Test
   void textIsPaddedWithSpacesAndReadWithoutThem() {
-    id.sn("S1").mn("Model X").fr("1.0");
+    id.set(IdentifyController.SN, "S1")
+        .set(IdentifyController.MN, "Model X")
+        .set(IdentifyController.FR, "1.0");
     assertThat(ascii(4, 20)).isEqualTo("S1" + " ".repeat(18));
     assertThat(ascii(24, 40)).isEqualTo("Model X" + " ".repeat(33));
     assertThat(ascii(64, 8)).isEqualTo("1.0     ");
-    assertThat(id.sn()).isEqualTo("S1");
-    assertThat(id.mn()).isEqualTo("Model X");
-    assertThat(id.fr()).isEqualTo("1.0");
+    assertThat(id.getText(IdentifyController.SN)).isEqualTo("S1");
+    assertThat(id.getText(IdentifyController.MN)).isEqualTo("Model X");
+    assertThat(id.getText(IdentifyController.FR)).isEqualTo("1.0");
   }
 
   @Test
   void qualifiedNameEndsWithZeroes() {
-    id.subnqn("x".repeat(200)).subnqn("nqn.2014-08.org.nvmexpress:uuid:1");
+    id.set(IdentifyController.SUBNQN, "x".repeat(200))
+        .set(IdentifyController.SUBNQN, "nqn.2014-08.org.nvmexpress:uuid:1");
     assertThat(ascii(768, 256)).isEqualTo("nqn.2014-08.org.nvmexpress:uuid:1" + "\0".repeat(223));
     page[768 + 34] = 'Z';
-    assertThat(id.subnqn()).isEqualTo("nqn.2014-08.org.nvmexpress:uuid:1");
+    assertThat(id.getText(IdentifyController.SUBNQN))
+        .isEqualTo("nqn.2014-08.org.nvmexpress:uuid:1");
   }
 
   @Test
@@ -170,15 +190,22 @@ class IdentifyControllerTest {
     System.arraycopy(hostile, 0, page, 24, hostile.length);
     page[24 + hostile.length] = (byte) 0x9B;
     page[24 + hostile.length + 1] = ' ';
-    assertThat(id.mn()).isEqualTo("A?[2J??~ ???");
-    assertThatThrownBy(() -> id.sn("a\u001bb")).isInstanceOf(IllegalArgumentException.class);
-    assertThatThrownBy(() -> id.sn("a\u007fb")).isInstanceOf(IllegalArgumentException.class);
-    assertThat(id.sn(" !~").sn()).isEqualTo("!~");
+    assertThat(id.getText(IdentifyController.MN)).isEqualTo("A?[2J??~ ???");
+    assertThatThrownBy(() -> id.set(IdentifyController.SN, "a\u001bb"))
+        .isInstanceOf(IllegalArgumentException.class);
+    assertThatThrownBy(() -> id.set(IdentifyController.SN, "a\u007fb"))
+        .isInstanceOf(IllegalArgumentException.class);
+    assertThat(id.set(IdentifyController.SN, " !~").getText(IdentifyController.SN)).isEqualTo("!~");
   }
 
   @Test
   void flagsAreShownInHexadecimalAndNumbersInDecimal() {
-    id.oacs(0x17).mdts(5).sgls(1).ieee(0xABCDEF).tnvmcap(BigInteger.TWO.pow(127)).sn("S");
+    id.set(IdentifyController.OACS, 0x17)
+        .set(IdentifyController.MDTS, 5)
+        .set(IdentifyController.SGLS, 1)
+        .set(IdentifyController.IEEE, 0xABCDEF)
+        .set(IdentifyController.TNVMCAP, BigInteger.TWO.pow(127))
+        .set(IdentifyController.SN, "S");
     assertThat(text("OACS")).isEqualTo("0x0017");
     assertThat(text("MDTS")).isEqualTo("5");
     assertThat(text("SGLS")).isEqualTo("0x00000001");
@@ -192,7 +219,7 @@ class IdentifyControllerTest {
   @ParameterizedTest
   @CsvSource({"0, 2048", "1, 2080", "17, 2592", "31, 3040"})
   void powerStateDescriptorsStartAtByte2048(int index, int offset) {
-    id.psd(index).mp(0x1234).apws(0xC1);
+    id.psd(index).set(PowerStateDescriptor.MP, 0x1234).set(PowerStateDescriptor.APWS, 0xC1);
     byte[] expected = new byte[4096];
     expected[offset] = 0x34;
     expected[offset + 1] = 0x12;

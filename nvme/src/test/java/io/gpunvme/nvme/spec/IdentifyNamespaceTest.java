@@ -24,42 +24,42 @@ class IdentifyNamespaceTest {
 
   static Stream<Row> rows() {
     return Stream.of(
-        Row.of("NSZE", 0, 7),
-        Row.of("NCAP", 8, 15),
-        Row.of("NUSE", 16, 23),
-        Row.of("NSFEAT", 24, 24),
-        Row.of("NLBAF", 25, 25),
-        Row.of("FLBAS", 26, 26),
-        Row.of("MC", 27, 27),
-        Row.of("DPC", 28, 28),
-        Row.of("DPS", 29, 29),
-        Row.of("NMIC", 30, 30),
-        Row.of("RESCAP", 31, 31),
-        Row.of("FPI", 32, 32),
-        Row.of("DLFEAT", 33, 33),
-        Row.of("NAWUN", 34, 35),
-        Row.of("NAWUPF", 36, 37),
-        Row.of("NACWU", 38, 39),
-        Row.of("NABSN", 40, 41),
-        Row.of("NABO", 42, 43),
-        Row.of("NABSPF", 44, 45),
-        Row.of("NOIOB", 46, 47),
-        Row.of("NVMCAP", 48, 63),
-        Row.of("NPWG", 64, 65),
-        Row.of("NPWA", 66, 67),
-        Row.of("NPDG", 68, 69),
-        Row.of("NPDA", 70, 71),
-        Row.of("NOWS", 72, 73),
-        Row.of("MSSRL", 74, 75),
-        Row.of("MCL", 76, 79),
-        Row.of("MSRC", 80, 80),
-        Row.of("NULBAF", 82, 82),
-        Row.of("ANAGRPID", 92, 95),
-        Row.of("NSATTR", 99, 99),
-        Row.of("NVMSETID", 100, 101),
-        Row.of("ENDGID", 102, 103),
-        Row.of("NGUID", 104, 119),
-        Row.of("EUI64", 120, 127));
+        new Row("NSZE", 0, 7),
+        new Row("NCAP", 8, 15),
+        new Row("NUSE", 16, 23),
+        new Row("NSFEAT", 24, 24),
+        new Row("NLBAF", 25, 25),
+        new Row("FLBAS", 26, 26),
+        new Row("MC", 27, 27),
+        new Row("DPC", 28, 28),
+        new Row("DPS", 29, 29),
+        new Row("NMIC", 30, 30),
+        new Row("RESCAP", 31, 31),
+        new Row("FPI", 32, 32),
+        new Row("DLFEAT", 33, 33),
+        new Row("NAWUN", 34, 35),
+        new Row("NAWUPF", 36, 37),
+        new Row("NACWU", 38, 39),
+        new Row("NABSN", 40, 41),
+        new Row("NABO", 42, 43),
+        new Row("NABSPF", 44, 45),
+        new Row("NOIOB", 46, 47),
+        new Row("NVMCAP", 48, 63),
+        new Row("NPWG", 64, 65),
+        new Row("NPWA", 66, 67),
+        new Row("NPDG", 68, 69),
+        new Row("NPDA", 70, 71),
+        new Row("NOWS", 72, 73),
+        new Row("MSSRL", 74, 75),
+        new Row("MCL", 76, 79),
+        new Row("MSRC", 80, 80),
+        new Row("NULBAF", 82, 82),
+        new Row("ANAGRPID", 92, 95),
+        new Row("NSATTR", 99, 99),
+        new Row("NVMSETID", 100, 101),
+        new Row("ENDGID", 102, 103),
+        new Row("NGUID", 104, 119),
+        new Row("EUI64", 120, 127));
   }
 
   static Stream<Row> littleEndianRows() {
@@ -87,7 +87,7 @@ class IdentifyNamespaceTest {
   @Test
   void listsTheFieldsInOrderThenTheFormats() {
     CONTRACT.checkOrder(rows());
-    id.nlbaf(1).flbas(1);
+    id.set(IdentifyNamespace.NLBAF, 1).set(IdentifyNamespace.FLBAS, 1);
     id.lbaf(0, new LbaFormat(0, 9, 2)).lbaf(1, new LbaFormat(8, 12, 0));
     List<FieldValue> fields = id.fields();
     assertThat(fields).hasSize(38);
@@ -101,7 +101,9 @@ class IdentifyNamespaceTest {
 
   @Test
   void impossibleFormatCountsListNoMoreThanThereAre() {
-    id.nlbaf(255).nulbaf(255).flbas(0xFF);
+    id.set(IdentifyNamespace.NLBAF, 255)
+        .set(IdentifyNamespace.NULBAF, 255)
+        .set(IdentifyNamespace.FLBAS, 0xFF);
     assertThat(id.fields()).hasSize(36 + 64);
     assertThat(id.formatIndex()).isEqualTo(63);
     assertThat(id.format()).isEqualTo(new LbaFormat(0, 0, 0));
@@ -114,10 +116,11 @@ class IdentifyNamespaceTest {
 
   @Test
   void lowHalfOfTheCapacityLeavesTheHighHalf() {
-    id.nvmcap(new BigInteger("0123456789abcdeffedcba9876543210", 16));
-    assertThat(id.nvmcapLow()).isEqualTo(0xfedcba9876543210L);
-    assertThat(id.nvmcapLow(7)).isSameAs(id);
-    assertThat(id.nvmcap()).isEqualTo(new BigInteger("0123456789abcdef0000000000000007", 16));
+    id.set(IdentifyNamespace.NVMCAP, new BigInteger("0123456789abcdeffedcba9876543210", 16));
+    assertThat(id.getLong(IdentifyNamespace.NVMCAP)).isEqualTo(0xfedcba9876543210L);
+    assertThat(id.set(IdentifyNamespace.NVMCAP, 7)).isSameAs(id);
+    assertThat(id.getBig(IdentifyNamespace.NVMCAP))
+        .isEqualTo(new BigInteger("0123456789abcdef0000000000000007", 16));
   }
 
   @ParameterizedTest
@@ -163,7 +166,9 @@ class IdentifyNamespaceTest {
     "63, 0, 0x9F, 15",
   })
   void formatInUse(int nlbaf, int nulbaf, String flbas, int index) {
-    id.nlbaf(nlbaf).nulbaf(nulbaf).flbas(Integer.decode(flbas));
+    id.set(IdentifyNamespace.NLBAF, nlbaf)
+        .set(IdentifyNamespace.NULBAF, nulbaf)
+        .set(IdentifyNamespace.FLBAS, Integer.decode(flbas));
     id.lbaf(index, new LbaFormat(1, 12, 3));
     assertThat(id.formatIndex()).isEqualTo(index);
     assertThat(id.format()).isEqualTo(new LbaFormat(1, 12, 3));

@@ -7,8 +7,6 @@ import io.gpunvme.nvme.spec.StructureContract.Row;
 import java.lang.foreign.MemorySegment;
 import java.math.BigInteger;
 import java.util.List;
-import java.util.function.BiFunction;
-import java.util.function.ToLongFunction;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -26,55 +24,66 @@ class LogPagesTest {
 
   static Stream<Row> smartRows() {
     return Stream.of(
-        new Row("CRITICAL_WARNING", "criticalWarning", 0, 0),
-        new Row("COMPOSITE_TEMPERATURE", "compositeTemperature", 1, 2),
-        new Row("AVAILABLE_SPARE", "availableSpare", 3, 3),
-        new Row("AVAILABLE_SPARE_THRESHOLD", "availableSpareThreshold", 4, 4),
-        new Row("PERCENTAGE_USED", "percentageUsed", 5, 5),
-        new Row("ENDURANCE_GROUP_WARNING", "enduranceGroupWarning", 6, 6),
-        new Row("DATA_UNITS_READ", "dataUnitsRead", 32, 47),
-        new Row("DATA_UNITS_WRITTEN", "dataUnitsWritten", 48, 63),
-        new Row("HOST_READ_COMMANDS", "hostReadCommands", 64, 79),
-        new Row("HOST_WRITE_COMMANDS", "hostWriteCommands", 80, 95),
-        new Row("CONTROLLER_BUSY_TIME", "controllerBusyTime", 96, 111),
-        new Row("POWER_CYCLES", "powerCycles", 112, 127),
-        new Row("POWER_ON_HOURS", "powerOnHours", 128, 143),
-        new Row("UNSAFE_SHUTDOWNS", "unsafeShutdowns", 144, 159),
-        new Row("MEDIA_ERRORS", "mediaErrors", 160, 175),
-        new Row("ERROR_LOG_ENTRIES", "errorLogEntries", 176, 191),
-        new Row("WARNING_TEMPERATURE_TIME", "warningTemperatureTime", 192, 195),
-        new Row("CRITICAL_TEMPERATURE_TIME", "criticalTemperatureTime", 196, 199));
+        new Row("CRITICAL_WARNING", 0, 0),
+        new Row("COMPOSITE_TEMPERATURE", 1, 2),
+        new Row("AVAILABLE_SPARE", 3, 3),
+        new Row("AVAILABLE_SPARE_THRESHOLD", 4, 4),
+        new Row("PERCENTAGE_USED", 5, 5),
+        new Row("ENDURANCE_GROUP_WARNING", 6, 6),
+        new Row("DATA_UNITS_READ", 32, 47),
+        new Row("DATA_UNITS_WRITTEN", 48, 63),
+        new Row("HOST_READ_COMMANDS", 64, 79),
+        new Row("HOST_WRITE_COMMANDS", 80, 95),
+        new Row("CONTROLLER_BUSY_TIME", 96, 111),
+        new Row("POWER_CYCLES", 112, 127),
+        new Row("POWER_ON_HOURS", 128, 143),
+        new Row("UNSAFE_SHUTDOWNS", 144, 159),
+        new Row("MEDIA_ERRORS", 160, 175),
+        new Row("ERROR_LOG_ENTRIES", 176, 191),
+        new Row("WARNING_TEMPERATURE_TIME", 192, 195),
+        new Row("CRITICAL_TEMPERATURE_TIME", 196, 199));
+  }
+
+  static Stream<Row> numberedRows() {
+    return Stream.of(
+            IntStream.rangeClosed(1, 8)
+                .mapToObj(i -> new Row("TEMPERATURE_SENSOR_" + i, 198 + 2 * i, 199 + 2 * i)),
+            IntStream.rangeClosed(1, 2)
+                .mapToObj(i -> new Row("THERMAL_TRANSITIONS_" + i, 212 + 4 * i, 215 + 4 * i)),
+            IntStream.rangeClosed(1, 2)
+                .mapToObj(i -> new Row("THERMAL_TIME_" + i, 220 + 4 * i, 223 + 4 * i)))
+        .flatMap(rows -> rows);
   }
 
   static Stream<Row> errorRows() {
     return Stream.of(
-        new Row("ERROR_COUNT", "errorCount", 0, 7),
-        new Row("SQID", "sqid", 8, 9),
-        new Row("CID", "cid", 10, 11),
-        new Row("STATUS_FIELD", "statusField", 12, 13),
-        new Row("PARAMETER_ERROR_LOCATION", "parameterErrorLocation", 14, 15),
-        new Row("LBA", "lba", 16, 23),
-        new Row("NSID", "nsid", 24, 27),
-        new Row("VENDOR_SPECIFIC", "vendorSpecific", 28, 28),
-        new Row("TRTYPE", "trtype", 29, 29),
-        new Row("COMMAND_SPECIFIC", "commandSpecific", 32, 39),
-        new Row("TRANSPORT_SPECIFIC", "transportSpecific", 40, 41));
+        new Row("ERROR_COUNT", 0, 7),
+        new Row("SQID", 8, 9),
+        new Row("CID", 10, 11),
+        new Row("STATUS_FIELD", 12, 13),
+        new Row("PARAMETER_ERROR_LOCATION", 14, 15),
+        new Row("LBA", 16, 23),
+        new Row("NSID", 24, 27),
+        new Row("VENDOR_SPECIFIC", 28, 28),
+        new Row("TRTYPE", 29, 29),
+        new Row("COMMAND_SPECIFIC", 32, 39),
+        new Row("TRANSPORT_SPECIFIC", 40, 41));
   }
 
   static Stream<Row> powerRows() {
     return Stream.of(
-        Row.of("MP", 0, 1),
-        Row.of("FLAGS", 3, 3),
-        Row.of("ENLAT", 4, 7),
-        Row.of("EXLAT", 8, 11),
-        Row.of("RRT", 12, 12),
-        Row.of("RRL", 13, 13),
-        Row.of("RWT", 14, 14),
-        Row.of("RWL", 15, 15),
-        Row.of("IDLP", 16, 17),
-        Row.of("IPS", 18, 18),
-        Row.of("ACTP", 20, 21),
-        Row.of("APWS", 22, 22));
+        new Row("MP", 0, 1),
+        new Row("FLAGS", 3, 3),
+        new Row("ENLAT", 4, 7),
+        new Row("EXLAT", 8, 11),
+        new Row("RRT", 12, 12),
+        new Row("RRL", 13, 13),
+        new Row("RWT", 14, 14),
+        new Row("RWL", 15, 15),
+        new Row("IDLP", 16, 17),
+        new Row("IPS", 18, 18),
+        new Row("ACTP", 20, 21),
+        new Row("APWS", 22, 22));
   }
 
   @ParameterizedTest
@@ -115,96 +124,57 @@ class LogPagesTest {
 
   @Test
   void fieldsAreListedInOrder() {
-    Stream<Row> numbered =
-        Stream.of(
-                IntStream.rangeClosed(1, 8)
-                    .mapToObj(
-                        i -> new Row("TEMPERATURE_SENSOR_" + i, "", 198 + 2 * i, 199 + 2 * i)),
-                IntStream.rangeClosed(1, 2)
-                    .mapToObj(
-                        i -> new Row("THERMAL_TRANSITIONS_" + i, "", 212 + 4 * i, 215 + 4 * i)),
-                IntStream.rangeClosed(1, 2)
-                    .mapToObj(i -> new Row("THERMAL_TIME_" + i, "", 220 + 4 * i, 223 + 4 * i)))
-            .flatMap(rows -> rows);
-    SMART.checkOrder(Stream.concat(smartRows(), numbered));
+    SMART.checkOrder(Stream.concat(smartRows(), numberedRows()));
     ERROR.checkOrder(errorRows());
     POWER.checkOrder(powerRows());
     FIRMWARE.checkOrder(
         Stream.concat(
-            Stream.of(Row.of("AFI", 0, 0)),
-            IntStream.rangeClosed(1, 7).mapToObj(i -> Row.of("FRS" + i, 8 * i, 8 * i + 7))));
+            Stream.of(new Row("AFI", 0, 0)),
+            IntStream.rangeClosed(1, 7).mapToObj(i -> new Row("FRS" + i, 8 * i, 8 * i + 7))));
   }
 
   @Test
   void lowHalvesOfTheSmartCountersLeaveTheHighHalves() {
     byte[] page = new byte[512];
     SmartLog log = new SmartLog(MemorySegment.ofArray(page));
-    List<ToLongFunction<SmartLog>> getters =
+    List<Field> counters =
         List.of(
-            SmartLog::dataUnitsReadLow,
-            SmartLog::dataUnitsWrittenLow,
-            SmartLog::hostReadCommandsLow,
-            SmartLog::hostWriteCommandsLow,
-            SmartLog::controllerBusyTimeLow,
-            SmartLog::powerCyclesLow,
-            SmartLog::powerOnHoursLow,
-            SmartLog::unsafeShutdownsLow,
-            SmartLog::mediaErrorsLow,
-            SmartLog::errorLogEntriesLow);
-    List<BiFunction<SmartLog, Long, SmartLog>> setters =
-        List.of(
-            SmartLog::dataUnitsReadLow,
-            SmartLog::dataUnitsWrittenLow,
-            SmartLog::hostReadCommandsLow,
-            SmartLog::hostWriteCommandsLow,
-            SmartLog::controllerBusyTimeLow,
-            SmartLog::powerCyclesLow,
-            SmartLog::powerOnHoursLow,
-            SmartLog::unsafeShutdownsLow,
-            SmartLog::mediaErrorsLow,
-            SmartLog::errorLogEntriesLow);
-    for (int i = 0; i < getters.size(); i++) {
+            SmartLog.DATA_UNITS_READ,
+            SmartLog.DATA_UNITS_WRITTEN,
+            SmartLog.HOST_READ_COMMANDS,
+            SmartLog.HOST_WRITE_COMMANDS,
+            SmartLog.CONTROLLER_BUSY_TIME,
+            SmartLog.POWER_CYCLES,
+            SmartLog.POWER_ON_HOURS,
+            SmartLog.UNSAFE_SHUTDOWNS,
+            SmartLog.MEDIA_ERRORS,
+            SmartLog.ERROR_LOG_ENTRIES);
+    for (int i = 0; i < counters.size(); i++) {
       MemorySegment.ofArray(page).fill((byte) 0xA5);
       long value = 0x8877_6655_4433_2200L + i;
-      assertThat(setters.get(i).apply(log, value)).isSameAs(log);
-      assertThat(getters.get(i).applyAsLong(log)).isEqualTo(value);
+      assertThat(log.set(counters.get(i), value)).isSameAs(log);
+      assertThat(log.getLong(counters.get(i))).isEqualTo(value);
       byte[] expected = new byte[512];
       MemorySegment.ofArray(expected).fill((byte) 0xA5);
       byte[] bytes = {(byte) i, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, (byte) 0x88};
       System.arraycopy(bytes, 0, expected, 32 + 16 * i, 8);
       assertThat(page).as("counter %d", i).containsExactly(expected);
     }
-    assertThat(log.dataUnitsRead())
+    assertThat(log.getBig(SmartLog.DATA_UNITS_READ))
         .isEqualTo(new BigInteger("a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5", 16));
   }
 
+  @ParameterizedTest
+  @MethodSource("numberedRows")
+  void smartSensorsAndThermalCounters(Row row) {
+    SMART.checkRow(row);
+  }
+
   @Test
-  void smartSensorsAndThermalCounters() {
-    byte[] page = new byte[512];
-    SmartLog log = new SmartLog(MemorySegment.ofArray(page));
-    for (int i = 1; i <= 8; i++) {
-      assertThat(log.temperatureSensor(i, 0x8100 + i)).isSameAs(log);
-      assertThat(log.temperatureSensor(i)).isEqualTo(0x8100 + i);
-      assertThat(page[198 + 2 * i]).isEqualTo((byte) i);
-      assertThat(page[199 + 2 * i]).isEqualTo((byte) 0x81);
-    }
-    for (int i = 1; i <= 2; i++) {
-      assertThat(log.thermalTransitions(i, 0x9100_0020L + i)).isSameAs(log);
-      assertThat(log.thermalTime(i, 0x9200_0040L + i)).isSameAs(log);
-      assertThat(log.thermalTransitions(i)).isEqualTo(0x9100_0020L + i);
-      assertThat(log.thermalTime(i)).isEqualTo(0x9200_0040L + i);
-      assertThat(page[212 + 4 * i]).isEqualTo((byte) (0x20 + i));
-      assertThat(page[220 + 4 * i]).isEqualTo((byte) (0x40 + i));
-      assertThat(page[223 + 4 * i]).isEqualTo((byte) 0x92);
-    }
-    for (int bad : new int[] {0, 9}) {
-      assertThatThrownBy(() -> log.temperatureSensor(bad)).isInstanceOf(RuntimeException.class);
-      assertThatThrownBy(() -> log.temperatureSensor(bad, 1)).isInstanceOf(RuntimeException.class);
-    }
-    for (int bad : new int[] {0, 3}) {
-      assertThatThrownBy(() -> log.thermalTime(bad)).isInstanceOf(RuntimeException.class);
-      assertThatThrownBy(() -> log.thermalTransitions(bad)).isInstanceOf(RuntimeException.class);
-    }
+  void thereAreEightSensorsAndTwoThermalStates() {
+    assertThat(SmartLog.TEMPERATURE_SENSOR).hasSize(8);
+    assertThat(SmartLog.THERMAL_TRANSITIONS).hasSize(2);
+    assertThat(SmartLog.THERMAL_TIME).hasSize(2);
   }
 
   @Test
@@ -226,13 +196,13 @@ class LogPagesTest {
   @Test
   void errorStatusSitsAboveThePhaseTag() {
     ErrorLogEntry entry = new ErrorLogEntry(MemorySegment.ofArray(new byte[64]));
-    assertThat(entry.statusField(1).status(0x7FFF)).isSameAs(entry);
-    assertThat(entry.statusField()).isEqualTo(0xFFFF);
+    assertThat(entry.set(ErrorLogEntry.STATUS_FIELD, 1).status(0x7FFF)).isSameAs(entry);
+    assertThat(entry.getInt(ErrorLogEntry.STATUS_FIELD)).isEqualTo(0xFFFF);
     assertThat(entry.status()).isEqualTo(0x7FFF);
     entry.status(0x2281);
-    assertThat(entry.statusField()).isEqualTo(0x4503);
-    entry.statusField(0).status(0x4002);
-    assertThat(entry.statusField()).isEqualTo(0x8004);
+    assertThat(entry.getInt(ErrorLogEntry.STATUS_FIELD)).isEqualTo(0x4503);
+    entry.set(ErrorLogEntry.STATUS_FIELD, 0).status(0x4002);
+    assertThat(entry.getInt(ErrorLogEntry.STATUS_FIELD)).isEqualTo(0x8004);
     assertThat(entry.status()).isEqualTo(0x4002);
     assertThat(ErrorLogEntry.LOCATION_NONE).isEqualTo(0xFFFF);
   }
@@ -240,7 +210,7 @@ class LogPagesTest {
   @Test
   void errorEntriesFollowEachOther() {
     byte[] page = new byte[3 * 64];
-    ErrorLogEntry.at(MemorySegment.ofArray(page), 2).errorCount(7);
+    ErrorLogEntry.at(MemorySegment.ofArray(page), 2).set(ErrorLogEntry.ERROR_COUNT, 7);
     assertThat(page[128]).isEqualTo((byte) 7);
     assertThat(ErrorLogEntry.at(MemorySegment.ofArray(page), 2).segment().byteSize()).isEqualTo(64);
     assertThatThrownBy(() -> ErrorLogEntry.at(MemorySegment.ofArray(page), 3))
@@ -249,24 +219,21 @@ class LogPagesTest {
 
   @Test
   void firmwareSlots() {
-    FIRMWARE.checkRow(Row.of("AFI", 0, 0));
+    FIRMWARE.checkRow(new Row("AFI", 0, 0));
     byte[] page = new byte[512];
     FirmwareSlotLog log = new FirmwareSlotLog(MemorySegment.ofArray(page));
     for (int slot = 1; slot <= 7; slot++) {
-      assertThat(log.frs(slot)).isEmpty();
-      assertThat(log.frs(slot, "rev" + slot)).isSameAs(log);
-      assertThat(log.frs(slot)).isEqualTo("rev" + slot);
+      Field frs = FirmwareSlotLog.FRS.get(slot - 1);
+      assertThat(log.getText(frs)).isEmpty();
+      assertThat(log.set(frs, "rev" + slot)).isSameAs(log);
+      assertThat(log.getText(frs)).isEqualTo("rev" + slot);
       assertThat(page[8 * slot + 3]).isEqualTo((byte) ('0' + slot));
       assertThat(page[8 * slot + 7]).isEqualTo((byte) ' ');
+      FIRMWARE.checkRow(new Row("FRS" + slot, 8 * slot, 8 * slot + 7));
     }
     assertThat(page[7]).isZero();
     assertThat(page[64]).isZero();
-    for (int bad : new int[] {0, 8}) {
-      assertThatThrownBy(() -> log.frs(bad)).isInstanceOf(IndexOutOfBoundsException.class);
-      assertThatThrownBy(() -> log.frs(bad, "")).isInstanceOf(IndexOutOfBoundsException.class);
-    }
-    assertThatThrownBy(() -> log.frs(1, "123456789")).isInstanceOf(IllegalArgumentException.class);
-    assertThat(FirmwareSlotLog.SLOTS).isEqualTo(7);
+    assertThat(FirmwareSlotLog.FRS).hasSize(FirmwareSlotLog.SLOTS).hasSize(7);
   }
 
   @Test

@@ -1,41 +1,42 @@
 package io.gpunvme.nvme.spec;
 
 import java.lang.reflect.InvocationTargetException;
-import java.lang.reflect.Method;
-import java.util.Locale;
 import java.util.stream.Collectors;
 
-/**
- * A register record driven by the names of its fields; values as raw longs, booleans as 0 and 1.
- */
+/** A register driven by the names of its fields; values as raw longs. */
 record RegisterRecord(Class<?> type, Class<?> word) {
   static RegisterRecord of(String name) throws ClassNotFoundException {
     Class<?> type = Class.forName(RegisterRecord.class.getPackageName() + "." + name);
     return new RegisterRecord(type, type.getRecordComponents()[0].getType());
   }
 
-  boolean hasCopies() {
-    for (Method method : type.getMethods()) {
-      if (method.getName().startsWith("with")) {
-        return true;
-      }
-    }
-    return false;
+  BitField field(String name) throws ReflectiveOperationException {
+    return (BitField) type.getField(name).get(null);
   }
 
   long get(long value, String field) throws ReflectiveOperationException {
-    return number(method(field.toLowerCase(Locale.ROOT)).invoke(create(value)));
+    BitField bits = field(field);
+    Register<?> register = create(value);
+    long got = register.getLong(bits);
+    if (bits.width() < Integer.SIZE && register.get(bits) != got) {
+      throw new AssertionError(field + " as an int is " + register.get(bits));
+    }
+    if (register.isSet(bits) != (got != 0)) {
+      throw new AssertionError(field + " is " + got + ", isSet " + register.isSet(bits));
+    }
+    return got;
   }
 
   long with(long value, String field, long fieldValue) throws ReflectiveOperationException {
-    Class<?> parameter = method(field.toLowerCase(Locale.ROOT)).getReturnType();
-    String name = "with" + field.charAt(0) + field.substring(1).toLowerCase(Locale.ROOT);
-    Object copy = type.getMethod(name, parameter).invoke(create(value), box(parameter, fieldValue));
-    return number(method("value").invoke(copy));
+    return number(create(value).with(field(field), fieldValue));
+  }
+
+  long with(long value, String field, boolean flag) throws ReflectiveOperationException {
+    return number(create(value).with(field(field), flag));
   }
 
   long listed(long value, String field) throws ReflectiveOperationException {
-    for (FieldValue listed : ((Structure) create(value)).fields()) {
+    for (FieldValue listed : create(value).fields()) {
       if (listed.name().equals(field)) {
         return (Long) listed.value();
       }
@@ -44,8 +45,7 @@ record RegisterRecord(Class<?> type, Class<?> word) {
   }
 
   String names() throws ReflectiveOperationException {
-    return ((Structure) create(0))
-        .fields().stream().map(f -> f.name() + " ").collect(Collectors.joining());
+    return create(0).fields().stream().map(f -> f.name() + " ").collect(Collectors.joining());
   }
 
   /** The value as the register holds it: 32 or 64 bits. */
@@ -53,30 +53,17 @@ record RegisterRecord(Class<?> type, Class<?> word) {
     return word == int.class ? (int) value : value;
   }
 
-  private Object create(long value) throws ReflectiveOperationException {
+  private Register<?> create(long value) throws ReflectiveOperationException {
     try {
-      return type.getConstructor(word).newInstance(box(word, value));
+      Object raw = word == int.class ? (Object) (int) value : (Object) value;
+      return (Register<?>) type.getConstructor(word).newInstance(raw);
     } catch (InvocationTargetException e) {
       throw new AssertionError(e);
     }
   }
 
-  private Method method(String name) throws NoSuchMethodException {
-    return type.getMethod(name);
-  }
-
-  private static Object box(Class<?> type, long value) {
-    if (type == boolean.class) {
-      return value != 0;
-    }
-    return type == int.class ? (Object) (int) value : (Object) value;
-  }
-
-  private static long number(Object value) {
-    if (value instanceof Boolean flag) {
-      return flag ? 1 : 0;
-    }
-    return ((Number) value).longValue();
+  private static long number(Object register) throws ReflectiveOperationException {
+    return ((Number) register.getClass().getMethod("value").invoke(register)).longValue();
   }
 
   @Override

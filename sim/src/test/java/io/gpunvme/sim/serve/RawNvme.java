@@ -62,7 +62,7 @@ final class RawNvme implements AutoCloseable {
 
   /** With pages of 8 KiB. */
   static RawNvme startWithLargePages(RawClient client) {
-    return start(client, ConfigSpace.COMMAND_INTX_DISABLE, 0, new Cc(0).withMps(1));
+    return start(client, ConfigSpace.COMMAND_INTX_DISABLE, 0, new Cc(0).with(Cc.MPS, 1));
   }
 
   /**
@@ -83,10 +83,11 @@ final class RawNvme implements AutoCloseable {
     client.write32(0, Registers.AQA, Aqa.of(ENTRIES - 1, ENTRIES - 1).value());
     client.write64(0, Registers.ASQ, QUEUES);
     client.write64(0, Registers.ACQ, QUEUES + QUEUE);
-    client.write32(0, Registers.CC, cc.withIosqes(6).withIocqes(4).withEn(true).value());
+    client.write32(
+        0, Registers.CC, cc.with(Cc.IOSQES, 6).with(Cc.IOCQES, 4).with(Cc.EN, true).value());
     long end = System.nanoTime() + PATIENCE_NANOS;
-    while (!nvme.csts().rdy()) {
-      if (nvme.csts().cfs() || System.nanoTime() > end) {
+    while (!nvme.csts().isSet(Csts.RDY)) {
+      if (nvme.csts().isSet(Csts.CFS) || System.nanoTime() > end) {
         throw new AssertionError("the controller does not become ready: " + nvme.csts());
       }
     }

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.nvme.pci.ConfigSpace;
+import io.gpunvme.nvme.spec.Csts;
 import io.gpunvme.nvme.spec.IoOpcode;
 import io.gpunvme.nvme.spec.Registers;
 import io.gpunvme.nvme.vfiouser.Command;
@@ -80,7 +81,7 @@ class VfioUserResetTest extends ServerRig {
         }
         nvme.roundTrip(i, i);
       }
-      assertThat(nvme.csts().cfs()).isFalse();
+      assertThat(nvme.csts().isSet(Csts.CFS)).isFalse();
       assertThat(controller.fatalReason()).isNull();
       for (int at = 16; at < 40; at += 4) {
         assertThat(nvme.doorbells().get(ValueLayout.JAVA_INT, at)).isZero();

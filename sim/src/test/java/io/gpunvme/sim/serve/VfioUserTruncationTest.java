@@ -2,6 +2,7 @@ package io.gpunvme.sim.serve;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.gpunvme.nvme.spec.Csts;
 import io.gpunvme.nvme.spec.IoOpcode;
 import java.lang.foreign.ValueLayout;
 import org.junit.jupiter.api.Test;
@@ -94,7 +95,7 @@ class VfioUserTruncationTest extends ServerRig {
 
   private void fatal(RawNvme nvme) {
     long end = System.nanoTime() + 10_000_000_000L;
-    while (!nvme.csts().cfs()) {
+    while (!nvme.csts().isSet(Csts.CFS)) {
       assertThat(System.nanoTime()).as("waiting for CSTS.CFS").isLessThan(end);
     }
     assertThat(controller.fatalReason()).contains("memory of the host is gone");

@@ -19,6 +19,7 @@ import io.gpunvme.gpu.transfer.TransferTotal;
 import io.gpunvme.nvme.driver.BlockDevice;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.nvme.spec.IdentifyController;
 import io.gpunvme.sim.DoorbellWindow;
 import io.gpunvme.sim.SimulatedController;
 import io.gpunvme.tools.sample.SampleModel;
@@ -101,7 +102,7 @@ public final class Demo {
             address.toString(),
             ssd.image(),
             media != null,
-            controller.identify().mn(),
+            controller.identify().getText(IdentifyController.MN),
             rig.namespace().blockSize(),
             controller.maxTransferBytes(),
             accelerator.name(),
