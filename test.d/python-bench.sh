@@ -100,8 +100,9 @@ cp -R capi/target/app "$tmp/capi/app"
 check bench-bindings-compiles compile_bindings "$tmp/capi" || exit 0
 
 modules=io.gpunvme.ffi,io.gpunvme.cuda,io.gpunvme.capi
+own=(bench/target/app/gpunvme-bench.jar bench/target/app/gpunvme-tools-*.jar)
 check bench-bindings-java-sees-wrong-data sees_wrong_data "$JDK_HOME/bin/java" --module-path=capi/target/app \
-  --add-modules=io.gpunvme.capi "--enable-native-access=$modules" -cp bench/target/app/gpunvme-bench.jar io.gpunvme.bench.BindingsJava
+  --add-modules=io.gpunvme.capi "--enable-native-access=$modules" -cp "${own[0]}:${own[1]}" io.gpunvme.bench.BindingsJava
 check bench-bindings-c-sees-wrong-data sees_wrong_data "$tmp/capi/bindings"
 find_torch
 check bench-bindings-says-what-is-missing missing

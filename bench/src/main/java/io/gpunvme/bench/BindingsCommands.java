@@ -1,6 +1,7 @@
 package io.gpunvme.bench;
 
 import io.gpunvme.bench.BindingsChild.MissingException;
+import io.gpunvme.tools.bench.BenchException;
 import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
@@ -87,10 +88,14 @@ record BindingsCommands(BindingsBenchOptions options) {
     return command;
   }
 
+  /** What a program that uses the library has not: the benchmark's own jar, and that of tools. */
   private static String ownClasses() {
+    return jar(BindingsJava.class) + File.pathSeparator + jar(BenchException.class);
+  }
+
+  private static String jar(Class<?> type) {
     try {
-      return Path.of(BindingsJava.class.getProtectionDomain().getCodeSource().getLocation().toURI())
-          .toString();
+      return Path.of(type.getProtectionDomain().getCodeSource().getLocation().toURI()).toString();
     } catch (URISyntaxException e) {
       throw new IllegalStateException(e);
     }

@@ -120,13 +120,11 @@ final class LoadCommand extends BaseCommand {
     try (Accelerator opened = choice.accelerator();
         Closing all = new Closing()) {
       List<Weights> open = new ArrayList<>();
-      List<LoadRequest> requests = new ArrayList<>();
       List<LoadPlan> plans = new ArrayList<>();
       for (StorageAddress address : addresses) {
         Weights weights = all.add(Weights.open(address, opened, StorageOptions.defaults()));
         open.add(weights);
-        requests.add(wanted.of(common, weights));
-        plans.add(weights.plan(requests.getLast()));
+        plans.add(weights.plan(wanted.of(common, weights)));
       }
       requireMemory(plans);
       LoadTexts texts = new LoadTexts(out(), choice);
@@ -134,7 +132,7 @@ final class LoadCommand extends BaseCommand {
         print(() -> texts.plans(open, plans), () -> LoadTexts.plansJson(open, plans));
         return ExitCode.OK;
       }
-      List<LoadedWeights> loaded = load(addresses, open, requests, all);
+      List<LoadedWeights> loaded = load(addresses, open, plans, all);
       print(() -> texts.reports(open, loaded), () -> texts.reportsJson(open, loaded));
     }
     return ExitCode.OK;
@@ -219,14 +217,14 @@ final class LoadCommand extends BaseCommand {
   }
 
   private List<LoadedWeights> load(
-      List<StorageAddress> addresses, List<Weights> open, List<LoadRequest> requests, Closing all)
+      List<StorageAddress> addresses, List<Weights> open, List<LoadPlan> plans, Closing all)
       throws IOException {
     List<Load> loads = new ArrayList<>();
     for (int i = 0; i < open.size(); i++) {
       String file = verify;
       Manifest manifest =
           file == null ? null : ManifestFiles.of(open.get(i), addresses.get(i), file);
-      loads.add(all.add(open.get(i).prepare(requests.get(i), manifest)));
+      loads.add(all.add(open.get(i).prepare(plans.get(i), manifest)));
     }
     List<LoadedWeights> loaded = new ArrayList<>();
     try (Progress progress = Progress.on(streams());

@@ -3,10 +3,12 @@ package io.gpunvme.cli;
 import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Progress;
 import io.gpunvme.cli.output.Sizes;
+import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.device.Device;
 import io.gpunvme.gpu.transfer.TransferReport;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.tools.demo.BlockMover;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.io.PrintStream;
@@ -115,16 +117,17 @@ final class ReadCommand extends DeviceCommand {
       NvmeController controller = device.controller();
       Namespace namespace = controller.namespace(nsid);
       long bytes = amount.bytes(namespace.blockSize());
-      BlockCopy.blocks(namespace, lba, bytes);
+      TransferOptions.blocks(namespace, lba, bytes);
       try (Progress progress = Progress.on(streams());
-          BlockCopy copy = new BlockCopy(controller, namespace, transfer.initiator(), progress)) {
+          CpuAccelerator host = CpuAccelerator.open();
+          BlockMover copy = transfer.mover(controller, namespace, host, bytes, progress::moved)) {
         progress.begin("read", bytes);
         return standard ? toStandardOutput(copy, bytes) : toFile(copy, bytes, progress);
       }
     }
   }
 
-  private int toStandardOutput(BlockCopy copy, long bytes) throws IOException {
+  private int toStandardOutput(BlockMover copy, long bytes) throws IOException {
     String sha256;
     try (OutputStream stream = new CheckedOutput(out())) {
       sha256 = copy.read(lba, bytes, stream);
@@ -134,7 +137,7 @@ final class ReadCommand extends DeviceCommand {
     return problem == null ? ExitCode.OK : ExitCode.FAILURE;
   }
 
-  private int toFile(BlockCopy copy, long bytes, Progress progress) throws IOException {
+  private int toFile(BlockMover copy, long bytes, Progress progress) throws IOException {
     try (OutputFile output = OutputFile.create(Path.of(file))) {
       String sha256;
       try (OutputStream stream = output.stream()) {
@@ -152,7 +155,7 @@ final class ReadCommand extends DeviceCommand {
   }
 
   /** What is wrong with the data, or null. */
-  private @Nullable String check(BlockCopy copy, long bytes, String sha256) throws IOException {
+  private @Nullable String check(BlockMover copy, long bytes, String sha256) throws IOException {
     String wanted = expected;
     if (wanted != null && !wanted.equals(sha256)) {
       return "SHA-256 is " + sha256 + ", expected " + wanted;

@@ -1,6 +1,11 @@
 package io.gpunvme.cli;
 
+import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
+import io.gpunvme.gpu.transfer.TransferListener;
+import io.gpunvme.nvme.driver.Namespace;
+import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.tools.demo.BlockMover;
 import picocli.CommandLine.Option;
 
 /** Options of all commands that move blocks. */
@@ -27,8 +32,38 @@ final class TransferOptions {
           "Threads of the CPU that drive the queue pairs (half the processors, at most 4).")
   private int threads;
 
+  private static final long WINDOW = 64L << 20;
+
   /** What was asked for; 0 where nothing was. */
   InitiatorOptions initiator() {
     return InitiatorOptions.defaults().with(queues, depth, threads);
+  }
+
+  /**
+   * Moves so many bytes between streams and the namespace.
+   *
+   * @param host stays open longer
+   */
+  BlockMover mover(
+      NvmeController controller,
+      Namespace namespace,
+      Accelerator host,
+      long bytes,
+      TransferListener listener) {
+    return BlockMover.open(controller, namespace, host, initiator(), bytes, WINDOW, listener);
+  }
+
+  /** Blocks that {@code bytes} bytes take up; they must lie in the namespace. */
+  static long blocks(Namespace namespace, long lba, long bytes) {
+    long blocks = Math.ceilDiv(bytes, namespace.blockSize());
+    if (bytes <= 0) {
+      throw new UsageException("nothing to do: 0 bytes");
+    }
+    if (lba > namespace.blocks() || blocks > namespace.blocks() - lba) {
+      throw new UsageException(
+          "blocks %d..%d leave namespace %d, which ends at LBA %d"
+              .formatted(lba, lba + blocks - 1, namespace.nsid(), namespace.blocks() - 1));
+    }
+    return blocks;
   }
 }

@@ -3,11 +3,13 @@ package io.gpunvme.cli;
 import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Progress;
 import io.gpunvme.cli.output.Sizes;
+import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.device.Device;
 import io.gpunvme.gpu.transfer.TransferReport;
 import io.gpunvme.nvme.driver.BlockDevice;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.tools.demo.BlockMover;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.file.Files;
@@ -77,12 +79,13 @@ final class WriteCommand extends DeviceCommand {
     try (Device device = open(true)) {
       NvmeController controller = device.controller();
       Namespace namespace = controller.namespace(nsid);
-      long blocks = BlockCopy.blocks(namespace, lba, bytes);
+      long blocks = TransferOptions.blocks(namespace, lba, bytes);
       String sha256;
       TransferReport report;
       try (Progress progress = Progress.on(streams());
           InputStream in = Files.newInputStream(file);
-          BlockCopy copy = new BlockCopy(controller, namespace, transfer.initiator(), progress)) {
+          CpuAccelerator host = CpuAccelerator.open();
+          BlockMover copy = transfer.mover(controller, namespace, host, bytes, progress::moved)) {
         progress.begin("write", bytes);
         sha256 = copy.write(in, lba, bytes);
         report = copy.report();

@@ -230,7 +230,7 @@ public final class RawModelWriter {
   private void copy(List<Piece> batch, TensorKernels kernels, LoadListener listener) {
     throwIfCancelled();
     long start = System.nanoTime();
-    try (Load load = model.prepare(request(batch), null)) {
+    try (Load load = model.prepare(model.plan(request(batch)), null)) {
       current = load;
       throwIfCancelled();
       try (LoadedWeights loaded = load.run(LoadListener.NONE)) {

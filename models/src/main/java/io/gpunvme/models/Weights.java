@@ -179,15 +179,16 @@ public final class Weights implements AutoCloseable {
   /**
    * A load that has not begun; see {@link Load#run}.
    *
+   * @param plan of {@link #plan}
    * @param manifest what the tensors are compared with; null: nothing
    */
-  public Load prepare(LoadRequest request, @Nullable Manifest manifest) {
-    return new Load(source, accelerator, plan(request), manifest);
+  public Load prepare(LoadPlan plan, @Nullable Manifest manifest) {
+    return new Load(source, accelerator, plan, manifest);
   }
 
   /** Loads; what fails leaves nothing behind. */
   public LoadedWeights load(LoadRequest request) {
-    try (Load load = prepare(request, null)) {
+    try (Load load = prepare(plan(request), null)) {
       return load.run(LoadListener.NONE);
     }
   }
@@ -262,7 +263,7 @@ public final class Weights implements AutoCloseable {
     Map<String, Manifest.Entry> entries = new LinkedHashMap<>();
     try (TensorKernels kernels = TensorKernels.open(accelerator)) {
       for (String name : source.tensors().keySet()) {
-        try (Load load = prepare(LoadRequest.all().names(List.of(name)), null);
+        try (Load load = prepare(plan(LoadRequest.all().names(List.of(name))), null);
             LoadedWeights one = load.run(listener)) {
           LoadedTensor t = one.tensor(name);
           int crc = kernels.crc32c(t.buffer(), t.offset(), t.bytes());

@@ -107,7 +107,9 @@ abstract class RawModels {
 
   void requireModel(StorageAddress address) {
     try (Weights weights = Weights.open(address, accelerator);
-        Load load = weights.prepare(LoadRequest.all(), weights.storedManifest().orElseThrow());
+        Load load =
+            weights.prepare(
+                weights.plan(LoadRequest.all()), weights.storedManifest().orElseThrow());
         LoadedWeights loaded = load.run(LoadListener.NONE)) {
       assertThat(loaded.names()).containsExactlyInAnyOrderElementsOf(content.keySet());
       assertThat(loaded.report().verified()).isEqualTo(content.size());

@@ -331,7 +331,7 @@ abstract class WeightsContract {
       manifest = weights.manifest(LoadListener.NONE);
       Path file = Files.writeString(folder.resolve("m.json"), manifest.toJson().toString());
       assertThat(Manifest.read(file).entries()).isEqualTo(manifest.entries());
-      try (Load load = weights.prepare(LoadRequest.all(), manifest);
+      try (Load load = weights.prepare(weights.plan(LoadRequest.all()), manifest);
           LoadedWeights loaded = load.run(LoadListener.NONE)) {
         assertThat(loaded.report().verified()).isEqualTo(content.size());
       }
@@ -345,7 +345,7 @@ abstract class WeightsContract {
       }
     }
     try (Weights weights = open("");
-        Load load = weights.prepare(LoadRequest.all(), manifest)) {
+        Load load = weights.prepare(weights.plan(LoadRequest.all()), manifest)) {
       assertThatExceptionOfType(StorageException.class)
           .isThrownBy(() -> load.run(LoadListener.NONE))
           .withMessageContaining("'embed'")
@@ -356,7 +356,7 @@ abstract class WeightsContract {
   @Test
   void aCancelledLoadGoesOnWhereItWas() {
     try (Weights weights = open("");
-        Load load = weights.prepare(LoadRequest.all().memory(Memory.EACH), null)) {
+        Load load = weights.prepare(weights.plan(LoadRequest.all().memory(Memory.EACH)), null)) {
       load.batchBytes(1);
       List<Long> arrived = new ArrayList<>();
       assertThatExceptionOfType(StorageException.class)
@@ -382,7 +382,7 @@ abstract class WeightsContract {
   @Test
   void aLoadThatIsCancelledBeforeItRunsDoesNotRun() {
     try (Weights weights = open("");
-        Load load = weights.prepare(LoadRequest.all(), null)) {
+        Load load = weights.prepare(weights.plan(LoadRequest.all()), null)) {
       load.cancel();
       assertThatExceptionOfType(StorageException.class)
           .isThrownBy(() -> load.run(LoadListener.NONE))

@@ -7,7 +7,6 @@ import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.transfer.Direction;
 import io.gpunvme.storage.path.DataPath;
 import io.gpunvme.storage.path.PathCall;
-import io.gpunvme.storage.path.PathKind;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.StorageException.Kind;
 import io.gpunvme.storage.path.StorageFailures;
@@ -24,8 +23,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * Reads of many ranges by a file's paths: ranges that lie close together become one I/O to memory
  * of the accelerator, and their bytes are copied from there to where they belong; what is long and
- * aligned goes there at once. Ranges are read as they are where that is no more I/Os, and by the
- * path {@code direct}, which plans for itself.
+ * aligned goes there at once. Ranges are read as they are where that is no more I/Os, and by paths
+ * that plan reads themselves.
  *
  * <p>Safe for all threads. Two reads at a time have staging memory; others wait for it.
  */
@@ -90,7 +89,7 @@ final class PlannedReads implements AutoCloseable {
 
   /** Null if the ranges are best read as they are. */
   private @Nullable Plan plan(DataPath path, Ranges ranges, long size) {
-    if (path.kind() == PathKind.DIRECT || ranges.size() < 2) {
+    if (path.plansReads() || ranges.size() < 2) {
       return null;
     }
     int alignment = path.alignment();
@@ -179,7 +178,7 @@ final class PlannedReads implements AutoCloseable {
 
   /** Most memory of the accelerator that reads by this path are staged in. */
   long gpuBytes(DataPath path) {
-    return path.kind() == PathKind.DIRECT ? 0 : STAGINGS * 2 * halfBytes;
+    return path.plansReads() ? 0 : STAGINGS * 2 * halfBytes;
   }
 
   /** No read is running. */

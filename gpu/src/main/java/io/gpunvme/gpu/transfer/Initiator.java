@@ -1,6 +1,7 @@
 package io.gpunvme.gpu.transfer;
 
 import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.nvme.driver.Namespace;
 import java.util.List;
 
 /**
@@ -26,6 +27,25 @@ public interface Initiator extends AutoCloseable {
   /** The same for a plan with one buffer. */
   default TransferReport run(TransferPlan plan, DeviceBuffer buffer, TransferListener listener) {
     return run(plan, List.of(buffer), listener);
+  }
+
+  /**
+   * Plans and carries out one run of blocks.
+   *
+   * @param buffer of the bytes of {@code extent} from its buffer offset on
+   * @throws io.gpunvme.base.InvalidRequestException if the extent leaves the namespace
+   * @throws io.gpunvme.nvme.NvmeException as {@link #run(TransferPlan, List, TransferListener)}
+   */
+  default TransferReport move(
+      Direction direction,
+      Namespace namespace,
+      Extent extent,
+      DeviceBuffer buffer,
+      TransferListener listener) {
+    return run(
+        TransferPlan.of(direction, namespace, maxTransferBytes(), List.of(extent)),
+        buffer,
+        listener);
   }
 
   /**

@@ -27,6 +27,14 @@ public interface DataPath extends AutoCloseable {
    */
   int alignment();
 
+  /**
+   * Whether it joins and stages the ranges of a read by itself. Of the others, whoever opens them
+   * plans the reads.
+   */
+  default boolean plansReads() {
+    return false;
+  }
+
   /** What this path expects to reach for such a request, 10^9 bytes a second. */
   double expected(RequestShape shape);
 

@@ -144,7 +144,7 @@ final class WeightBench implements AutoCloseable {
     long moved = moved();
     double all = ProcessorTime.all();
     double controllers = ProcessorTime.threads(CONTROLLER_THREADS);
-    try (Load load = weights.prepare(request, null);
+    try (Load load = weights.prepare(weights.plan(request), null);
         MemoryPeak peak = MemoryPeak.watch(accelerator, watched);
         LoadedWeights loaded = load.run(LoadListener.NONE)) {
       double controllersUsed = ProcessorTime.threads(CONTROLLER_THREADS) - controllers;

@@ -3,19 +3,14 @@ package io.gpunvme.tools.demo;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.Accelerators;
-import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.accel.HostMemoryKind;
 import io.gpunvme.gpu.accel.HostWindow;
 import io.gpunvme.gpu.device.Device;
 import io.gpunvme.gpu.device.DeviceAddress;
 import io.gpunvme.gpu.queue.Placement;
-import io.gpunvme.gpu.transfer.Direction;
-import io.gpunvme.gpu.transfer.Extent;
-import io.gpunvme.gpu.transfer.Initiator;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
-import io.gpunvme.gpu.transfer.TransferPlan;
+import io.gpunvme.gpu.transfer.TransferListener;
 import io.gpunvme.gpu.transfer.TransferReport;
-import io.gpunvme.gpu.transfer.TransferTotal;
 import io.gpunvme.nvme.driver.BlockDevice;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
@@ -23,15 +18,13 @@ import io.gpunvme.nvme.spec.IdentifyController;
 import io.gpunvme.sim.DoorbellWindow;
 import io.gpunvme.sim.SimulatedController;
 import io.gpunvme.tools.sample.SampleModel;
-import java.io.EOFException;
 import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
 import java.lang.foreign.MemorySegment;
-import java.nio.ByteBuffer;
-import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
-import java.util.List;
 import java.util.Optional;
 import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
@@ -47,11 +40,8 @@ public final class Demo {
   /** Most accelerator memory used; a longer file goes through it in turns. */
   private static final long GET_WINDOW = 1L << 30;
 
-  private static final int COPY_BYTES = 1 << 20;
-
   private final DemoOptions options;
   private final DemoListener listener;
-  private final byte[] copy = new byte[COPY_BYTES];
 
   private Demo(DemoOptions options, DemoListener listener) {
     this.options = options;
@@ -107,7 +97,7 @@ public final class Demo {
             controller.maxTransferBytes(),
             accelerator.name(),
             reason,
-            rig.window(bytes, GET_WINDOW),
+            get.window(),
             put.report(),
             put.byCpu(),
             flush,
@@ -125,8 +115,9 @@ public final class Demo {
    *
    * @param byCpu commands that the CPU submitted, by the SSD's count, if it is ours
    * @param sha256 of the file's bytes, in hexadecimal
+   * @param window bytes that were moved at a time
    */
-  private record Moved(TransferReport report, OptionalLong byCpu, String sha256) {}
+  private record Moved(TransferReport report, OptionalLong byCpu, String sha256, long window) {}
 
   /** Where the bytes go to and fro. */
   private record Rig(
@@ -161,14 +152,15 @@ public final class Demo {
       return ssd().isPresent() ? OptionalLong.of(byCpu() - before) : OptionalLong.empty();
     }
 
-    Initiator open(InitiatorOptions wanted) {
-      return wanted.with(wanted.initiator(), placement).open(controller, accelerator);
-    }
-
-    /** How much of {@code bytes} is moved at a time, whole blocks. */
-    long window(long bytes, long limit) {
-      int block = namespace.blockSize();
-      return Math.min(limit, Math.ceilDiv(bytes, block) * block);
+    BlockMover mover(InitiatorOptions wanted, long bytes, long window, TransferListener listener) {
+      return BlockMover.open(
+          controller,
+          namespace,
+          accelerator,
+          wanted.with(wanted.initiator(), placement),
+          bytes,
+          window,
+          listener);
     }
   }
 
@@ -198,36 +190,11 @@ public final class Demo {
 
   private Moved put(Rig rig, Path file, long bytes) throws IOException {
     listener.phase(DemoPhase.PUT, bytes);
-    Checksum checksum = new Checksum();
-    TransferTotal total = new TransferTotal();
     long byCpu = rig.byCpu();
-    long window = rig.window(bytes, PUT_WINDOW);
-    try (FileChannel in = FileChannel.open(file);
-        Initiator initiator = rig.open(options.initiator());
-        DeviceBuffer buffer = rig.placement().allocate(rig.accelerator(), window)) {
-      for (long at = 0; at < bytes; at += window) {
-        long part = Math.min(window, bytes - at);
-        stage(in, part, buffer, checksum);
-        total.add(move(Direction.WRITE, rig.namespace(), initiator, buffer, at, part));
-      }
-    }
-    return new Moved(total.report(), rig.byCpuSince(byCpu), checksum.hex());
-  }
-
-  /** The next part of the file into the buffer; what follows it in its last block is left alone. */
-  private void stage(FileChannel in, long part, DeviceBuffer buffer, Checksum checksum)
-      throws IOException {
-    for (long done = 0; done < part; ) {
-      int n = (int) Math.min(copy.length, part - done);
-      ByteBuffer into = ByteBuffer.wrap(copy, 0, n);
-      while (into.hasRemaining()) {
-        if (in.read(into) < 0) {
-          throw new EOFException("the file became shorter while it was read");
-        }
-      }
-      checksum.add(copy, 0, n);
-      buffer.copyFromHost(MemorySegment.ofArray(copy).asSlice(0, n), done);
-      done += n;
+    try (InputStream in = Files.newInputStream(file);
+        BlockMover mover = rig.mover(options.initiator(), bytes, PUT_WINDOW, listener::moved)) {
+      String sha256 = mover.write(in, 0, bytes);
+      return new Moved(mover.report(), rig.byCpuSince(byCpu), sha256, mover.window());
     }
   }
 
@@ -241,47 +208,33 @@ public final class Demo {
 
   // ---- and back
 
-  private Moved get(Rig rig, long bytes) {
+  private Moved get(Rig rig, long bytes) throws IOException {
     Checksum checksum = new Checksum();
-    TransferTotal total = new TransferTotal();
     long byCpu = rig.byCpu();
-    long window = rig.window(bytes, GET_WINDOW);
-    try (Initiator initiator = rig.open(options.initiator());
-        DeviceBuffer buffer = rig.placement().allocate(rig.accelerator(), window)) {
-      for (long at = 0; at < bytes; at += window) {
-        long part = Math.min(window, bytes - at);
+    try (BlockMover mover = rig.mover(options.initiator(), bytes, GET_WINDOW, listener::moved)) {
+      for (long at = 0; at < bytes; at += mover.window()) {
+        long part = Math.min(mover.window(), bytes - at);
         listener.phase(DemoPhase.GET, part);
-        total.add(move(Direction.READ, rig.namespace(), initiator, buffer, at, part));
+        mover.load(at / rig.namespace().blockSize(), part);
         listener.phase(DemoPhase.CHECK, part);
-        check(buffer, part, checksum);
+        mover.drain(part, checksum, checked());
       }
-    }
-    return new Moved(total.report(), rig.byCpuSince(byCpu), checksum.hex());
-  }
-
-  private void check(DeviceBuffer buffer, long part, Checksum checksum) {
-    for (long done = 0; done < part; ) {
-      int n = (int) Math.min(copy.length, part - done);
-      buffer.copyToHost(done, MemorySegment.ofArray(copy).asSlice(0, n));
-      checksum.add(copy, 0, n);
-      listener.moved(n);
-      done += n;
+      return new Moved(mover.report(), rig.byCpuSince(byCpu), checksum.hex(), mover.window());
     }
   }
 
-  // ---- both ways
+  /** Tells the listener how much has been checked. */
+  private OutputStream checked() {
+    return new OutputStream() {
+      @Override
+      public void write(int one) {
+        listener.moved(1);
+      }
 
-  private TransferReport move(
-      Direction direction,
-      Namespace namespace,
-      Initiator initiator,
-      DeviceBuffer buffer,
-      long at,
-      long bytes) {
-    int block = namespace.blockSize();
-    Extent extent = new Extent(at / block, Math.ceilDiv(bytes, block), 0);
-    TransferPlan plan =
-        TransferPlan.of(direction, namespace, initiator.maxTransferBytes(), List.of(extent));
-    return initiator.run(plan, buffer, listener::moved);
+      @Override
+      public void write(byte[] bytes, int from, int length) {
+        listener.moved(length);
+      }
+    };
   }
 }

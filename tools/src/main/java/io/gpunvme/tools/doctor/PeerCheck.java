@@ -15,7 +15,6 @@ import io.gpunvme.gpu.transfer.Initiator;
 import io.gpunvme.gpu.transfer.InitiatorKind;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.gpu.transfer.TransferListener;
-import io.gpunvme.gpu.transfer.TransferPlan;
 import io.gpunvme.gpu.transfer.TransferReport;
 import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.nvme.driver.Namespace;
@@ -166,13 +165,12 @@ public final class PeerCheck {
   }
 
   private TransferReport read(InitiatorKind who, Namespace namespace, byte[] block) {
-    TransferPlan plan =
-        TransferPlan.of(
-            Direction.READ, namespace, controller.maxTransferBytes(), List.of(new Extent(0, 1, 0)));
     InitiatorOptions options = InitiatorOptions.defaults().with(who, Placement.HOST).with(1, 2, 0);
     try (DeviceBuffer buffer = gpu.allocatePinned(Math.max(PAGE, block.length));
         Initiator initiator = options.open(controller, gpu)) {
-      TransferReport report = initiator.run(plan, buffer, TransferListener.NONE);
+      TransferReport report =
+          initiator.move(
+              Direction.READ, namespace, new Extent(0, 1, 0), buffer, TransferListener.NONE);
       MemorySegment.copy(buffer.segment(), 0, MemorySegment.ofArray(block), 0, block.length);
       return report;
     }

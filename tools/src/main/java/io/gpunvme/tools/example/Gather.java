@@ -21,7 +21,6 @@ import io.gpunvme.gpu.transfer.Initiator;
 import io.gpunvme.gpu.transfer.InitiatorKind;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.gpu.transfer.TransferListener;
-import io.gpunvme.gpu.transfer.TransferPlan;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
 import java.lang.foreign.Arena;
@@ -29,7 +28,6 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 import java.time.Duration;
-import java.util.List;
 
 /**
  * A kernel decides on the GPU what to read: each thread walks through a table on the SSD whose rows
@@ -101,17 +99,12 @@ public final class Gather {
 
   private void put(MemorySegment table) {
     InitiatorOptions cpu = InitiatorOptions.defaults().with(InitiatorKind.CPU, Placement.HOST);
-    TransferPlan plan =
-        TransferPlan.of(
-            Direction.WRITE,
-            namespace,
-            controller.maxTransferBytes(),
-            List.of(new Extent(0, (long) options.rows() * blocksPerRow, 0)));
+    Extent all = new Extent(0, (long) options.rows() * blocksPerRow, 0);
     try (Accelerator host = CpuAccelerator.open();
         DeviceBuffer buffer = host.allocate(table.byteSize());
         Initiator initiator = cpu.open(controller, host)) {
       buffer.copyFromHost(table, 0);
-      initiator.run(plan, buffer, TransferListener.NONE);
+      initiator.move(Direction.WRITE, namespace, all, buffer, TransferListener.NONE);
     }
   }
 

@@ -63,6 +63,10 @@ public final class DirectPath implements DataPath {
   private volatile @Nullable Initiator initiator;
 
   private @Nullable Staged staged;
+
+  /** The queue pair for flushes, from the first one on. */
+  private @Nullable BlockDevice cache;
+
   private volatile String mode;
   private boolean closed;
 
@@ -120,6 +124,12 @@ public final class DirectPath implements DataPath {
   @Override
   public int alignment() {
     return namespace.blockSize();
+  }
+
+  /** True: staged blocks go along with the others in one run of the initiator. */
+  @Override
+  public boolean plansReads() {
+    return true;
   }
 
   @Override
@@ -181,7 +191,7 @@ public final class DirectPath implements DataPath {
 
   /**
    * Has the namespace make durable what was written (NVM Command Set 1.0, 3.2.2), by a queue pair
-   * of its own.
+   * that is kept for it; if all are taken, those of the transfers make room for one of its own.
    *
    * @throws io.gpunvme.nvme.NvmeException if the controller cannot
    * @throws InvalidRequestException if others use all its queue pairs
@@ -199,18 +209,24 @@ public final class DirectPath implements DataPath {
     if (closed) {
       throw new IllegalStateException(controller.name() + " is closed");
     }
-    try {
-      flush(controller, namespace.nsid());
-    } catch (InvalidRequestException e) {
-      Initiator queues = initiator;
-      if (queues == null) {
-        throw e;
+    BlockDevice kept = cache;
+    if (kept == null) {
+      try {
+        kept = BlockDevice.open(controller, namespace, 1);
+        cache = kept;
+      } catch (InvalidRequestException e) {
+        Initiator queues = initiator;
+        if (queues == null) {
+          throw e;
+        }
+        // These may be all that there are; the next transfer gets new ones.
+        initiator = null;
+        queues.close();
+        flush(controller, namespace.nsid());
+        return;
       }
-      // These may be all that there are; the next transfer gets new ones.
-      initiator = null;
-      queues.close();
-      flush(controller, namespace.nsid());
     }
+    kept.flush();
   }
 
   /** The same for a namespace that no path is open for. */
@@ -351,16 +367,12 @@ public final class DirectPath implements DataPath {
       return;
     }
     closed = true;
-    Staged memory = staged;
-    Initiator queues = initiator;
-    try {
-      if (memory != null) {
-        memory.close();
-      }
-    } finally {
-      if (queues != null) {
-        queues.close();
+    CloseAll steps = new CloseAll();
+    for (AutoCloseable open : new AutoCloseable[] {staged, initiator, cache}) {
+      if (open != null) {
+        steps.run(open::close);
       }
     }
+    steps.<RuntimeException>end();
   }
 }

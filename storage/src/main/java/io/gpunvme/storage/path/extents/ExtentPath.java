@@ -51,6 +51,11 @@ public final class ExtentPath implements DataPath {
   }
 
   @Override
+  public boolean plansReads() {
+    return device.plansReads();
+  }
+
+  @Override
   public String mode() {
     return "a file of %d extents, %s".formatted(extents.size(), device.mode());
   }

@@ -36,6 +36,11 @@ public final class PartPath implements DataPath, MemberPath {
   }
 
   @Override
+  public boolean plansReads() {
+    return device.plansReads();
+  }
+
+  @Override
   public String mode() {
     return device.mode();
   }

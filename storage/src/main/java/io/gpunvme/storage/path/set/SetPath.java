@@ -23,6 +23,11 @@ abstract class SetPath implements DataPath, MemberPath {
     return members.all().getFirst().path().kind();
   }
 
+  @Override
+  public boolean plansReads() {
+    return members.all().getFirst().path().plansReads();
+  }
+
   /** How the members are put together, in a few words. */
   abstract String shape();
 
