@@ -101,7 +101,8 @@ public final class BindingsBench {
   }
 
   private static Measurement ceiling(BindingsBenchOptions options, Accelerator accelerator) {
-    if (!(accelerator instanceof GpuAccelerator gpu)) {
+    GpuAccelerator gpu = accelerator.cuda().orElse(null);
+    if (gpu == null) {
       return HostCopy.measure(options.size(), options.repetitions());
     }
     try (GpuBenchmarks benchmarks = GpuBenchmarks.open(gpu)) {

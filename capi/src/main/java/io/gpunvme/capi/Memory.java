@@ -36,7 +36,7 @@ final class Memory {
   Memory(Accelerator accelerator) {
     this.accelerator = accelerator;
     pieces = new HostPieces(accelerator, PIECE, MOST_PIECES);
-    windows = accelerator instanceof GpuAccelerator gpu ? new PointerWindows(gpu) : null;
+    windows = accelerator.cuda().map(PointerWindows::new).orElse(null);
   }
 
   Accelerator accelerator() {

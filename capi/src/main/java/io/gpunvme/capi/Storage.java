@@ -3,7 +3,6 @@ package io.gpunvme.capi;
 import com.google.gson.JsonObject;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.cuda.CudaStream;
-import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.gpu.accel.MemoryInUse;
 import io.gpunvme.storage.GpuStorage;
 import io.gpunvme.storage.StorageAddress;
@@ -219,16 +218,20 @@ final class Storage implements AutoCloseable {
 
   /** A stream of the caller's. */
   CudaStream stream(long handle) {
-    if (!(memory.accelerator() instanceof GpuAccelerator gpu)) {
-      throw new StorageException(
-          Kind.UNSUPPORTED,
-          storage.address().toString(),
-          -1,
-          -1,
-          memory.accelerator().name() + " has no streams; submit without one",
-          null);
-    }
-    return gpu.context().foreignStream(handle);
+    return memory
+        .accelerator()
+        .cuda()
+        .orElseThrow(
+            () ->
+                new StorageException(
+                    Kind.UNSUPPORTED,
+                    storage.address().toString(),
+                    -1,
+                    -1,
+                    memory.accelerator().name() + " has no streams; submit without one",
+                    null))
+        .context()
+        .foreignStream(handle);
   }
 
   /** What reading would do. */

@@ -22,9 +22,6 @@ public final class DeviceMemory extends ContextResource {
   /** Allocations of at least this size begin with a page of the GPU. */
   private static final long DRIVERS_PAGE = 2 << 20;
 
-  /** CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE. */
-  private static final long OVER_PCIE = 1;
-
   /** What the driver gave; 0 if the memory is somebody else's. */
   private final long allocation;
 
@@ -138,18 +135,6 @@ public final class DeviceMemory extends ContextResource {
    *     false
    */
   public DmaBuf exportDmaBuf() {
-    return exportDmaBuf(0);
-  }
-
-  /**
-   * Like {@link #exportDmaBuf}, with addresses on PCIe also where the GPU has a coherent link to
-   * the CPU; since CUDA 12.8.
-   */
-  public DmaBuf exportPcieDmaBuf() {
-    return exportDmaBuf(OVER_PCIE);
-  }
-
-  private DmaBuf exportDmaBuf(long flags) {
     if ((address | size) % Posix.pageSize() != 0) {
       throw new IllegalStateException(
           size
@@ -161,7 +146,7 @@ public final class DeviceMemory extends ContextResource {
     }
     begin();
     try {
-      return new DmaBuf(api().memory().dmaBuf(address, size, flags), 0, size);
+      return new DmaBuf(api().memory().dmaBuf(address, size), 0, size);
     } finally {
       end();
     }

@@ -28,6 +28,8 @@ final class MemoryCalls {
   /** CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD. */
   private static final int DMA_BUF_FD = 1;
 
+  private static final long NO_FLAGS = 0;
+
   /** CU_POINTER_ATTRIBUTE_CONTEXT, and others. */
   static final int CONTEXT = 1;
 
@@ -115,11 +117,11 @@ final class MemoryCalls {
   }
 
   /** A file descriptor of a new dma-buf for the range. */
-  int dmaBuf(long address, long bytes, long flags) {
+  int dmaBuf(long address, long bytes) {
     return driver.getInt(
         getHandle,
         () -> "dma-buf of " + bytes + " bytes at " + Driver.hex(address),
-        (f, out) -> (int) GET_HANDLE.invokeExact(f, out, address, bytes, DMA_BUF_FD, flags));
+        (f, out) -> (int) GET_HANDLE.invokeExact(f, out, address, bytes, DMA_BUF_FD, NO_FLAGS));
   }
 
   /** What CUDA knows of an address; fails if that is nothing. */

@@ -3,12 +3,10 @@ package io.gpunvme.ffi;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
-import static java.lang.foreign.ValueLayout.JAVA_SHORT;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.VarHandle;
-import java.util.List;
 
 /**
  * Reads and writes that the kernel does while this process does something else (io_uring(7), Linux
@@ -32,7 +30,6 @@ public final class IoUring implements AutoCloseable {
   }
 
   private static final VarHandle WORD = JAVA_INT.varHandle().withInvokeExactBehavior();
-  private static final long IOVEC_BYTES = 16;
 
   private final int fd;
   private final Mapping rings;
@@ -169,53 +166,19 @@ public final class IoUring implements AutoCloseable {
    * @return false if there is no room: submit, or take completions, and try again
    */
   public boolean read(int fd, MemorySegment into, long offset, long userData) {
-    return put(UringAbi.OP_READ, (byte) 0, fd, into, offset, 0, userData);
+    return put(UringAbi.OP_READ, fd, into, offset, userData);
   }
 
   /** Puts in a write; see {@link #read}. */
   public boolean write(int fd, MemorySegment from, long offset, long userData) {
-    return put(UringAbi.OP_WRITE, (byte) 0, fd, from, offset, 0, userData);
-  }
-
-  /**
-   * Puts in a read from a registered file into a registered buffer, which spares the kernel from
-   * looking up both.
-   *
-   * @param file its index in {@link #registerFiles}
-   * @param into inside the registered buffer
-   * @param buffer its index in {@link #registerBuffers}
-   */
-  public boolean readFixed(int file, MemorySegment into, int buffer, long offset, long userData) {
-    return put(UringAbi.OP_READ_FIXED, UringAbi.FIXED_FILE, file, into, offset, buffer, userData);
-  }
-
-  /** Puts in a write from a registered buffer to a registered file; see {@link #readFixed}. */
-  public boolean writeFixed(int file, MemorySegment from, int buffer, long offset, long userData) {
-    return put(UringAbi.OP_WRITE_FIXED, UringAbi.FIXED_FILE, file, from, offset, buffer, userData);
-  }
-
-  /** Puts in an fdatasync; it is not ordered after writes that are still in flight. */
-  public boolean dataSync(int fd, long userData) {
-    if (!put(UringAbi.OP_FSYNC, (byte) 0, fd, MemorySegment.NULL, 0, 0, userData)) {
-      return false;
-    }
-    sqes.segment()
-        .set(JAVA_INT, entry(tail - 1) + UringAbi.SQE_OPERATION_FLAGS, UringAbi.FSYNC_DATA);
-    return true;
+    return put(UringAbi.OP_WRITE, fd, from, offset, userData);
   }
 
   private long entry(int index) {
     return (index & (sqEntries - 1)) * UringAbi.SQE_BYTES;
   }
 
-  private boolean put(
-      byte operation,
-      byte flags,
-      int file,
-      MemorySegment memory,
-      long offset,
-      int buffer,
-      long userData) {
+  private boolean put(byte operation, int file, MemorySegment memory, long offset, long userData) {
     requireOpen();
     if (!memory.isNative() || memory.byteSize() > Integer.MAX_VALUE) {
       throw new IllegalArgumentException(memory + " is no native memory of less than 2 GiB");
@@ -229,13 +192,11 @@ public final class IoUring implements AutoCloseable {
     long at = entry(tail);
     sqe.asSlice(at, UringAbi.SQE_BYTES).fill((byte) 0);
     sqe.set(JAVA_BYTE, at + UringAbi.SQE_OPCODE, operation);
-    sqe.set(JAVA_BYTE, at + UringAbi.SQE_FLAGS, flags);
     sqe.set(JAVA_INT, at + UringAbi.SQE_FD, file);
     sqe.set(JAVA_LONG, at + UringAbi.SQE_OFFSET, offset);
     sqe.set(JAVA_LONG, at + UringAbi.SQE_ADDRESS, memory.address());
     sqe.set(JAVA_INT, at + UringAbi.SQE_LENGTH, (int) memory.byteSize());
     sqe.set(JAVA_LONG, at + UringAbi.SQE_USER_DATA, userData);
-    sqe.set(JAVA_SHORT, at + UringAbi.SQE_BUFFER, (short) buffer);
     tail++;
     unsubmitted++;
     inFlight++;
@@ -308,48 +269,6 @@ public final class IoUring implements AutoCloseable {
     if (completions() == 0) {
       UringAbi.enter(fd, 0, 1);
     }
-  }
-
-  /**
-   * Pins memory once for {@link #readFixed} and {@link #writeFixed}, counted against the limit of
-   * locked memory of users other than root before Linux 5.12.
-   *
-   * @param buffers at most 1 GiB each
-   */
-  public void registerBuffers(List<MemorySegment> buffers) {
-    requireOpen();
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment vectors = arena.allocate(buffers.size() * IOVEC_BYTES, Long.BYTES);
-      for (int i = 0; i < buffers.size(); i++) {
-        vectors.set(JAVA_LONG, i * IOVEC_BYTES, buffers.get(i).address());
-        vectors.set(JAVA_LONG, i * IOVEC_BYTES + Long.BYTES, buffers.get(i).byteSize());
-      }
-      UringAbi.register(fd, UringAbi.REGISTER_BUFFERS, vectors, buffers.size());
-    }
-  }
-
-  /** Lets the registered buffers go. None is in use. */
-  public void unregisterBuffers() {
-    requireOpen();
-    UringAbi.register(fd, UringAbi.UNREGISTER_BUFFERS, MemorySegment.NULL, 0);
-  }
-
-  /** Registers descriptors for {@link #readFixed} and {@link #writeFixed}. */
-  public void registerFiles(int... descriptors) {
-    requireOpen();
-    try (Arena arena = Arena.ofConfined()) {
-      UringAbi.register(
-          fd,
-          UringAbi.REGISTER_FILES,
-          arena.allocateFrom(JAVA_INT, descriptors),
-          descriptors.length);
-    }
-  }
-
-  /** Lets the registered files go. */
-  public void unregisterFiles() {
-    requireOpen();
-    UringAbi.register(fd, UringAbi.UNREGISTER_FILES, MemorySegment.NULL, 0);
   }
 
   private void requireOpen() {

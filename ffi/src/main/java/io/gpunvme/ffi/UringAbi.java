@@ -11,29 +11,17 @@ import java.lang.invoke.MethodHandle;
 /** io_uring as the kernel's header {@code linux/io_uring.h} defines it, and its three calls. */
 final class UringAbi {
   // Operations.
-  static final byte OP_FSYNC = 3;
-  static final byte OP_READ_FIXED = 4;
-  static final byte OP_WRITE_FIXED = 5;
   static final byte OP_READ = 22;
   static final byte OP_WRITE = 23;
-
-  /** IORING_FSYNC_DATASYNC. */
-  static final int FSYNC_DATA = 1;
-
-  /** IOSQE_FIXED_FILE: the descriptor is an index of the registered files. */
-  static final byte FIXED_FILE = 1;
 
   // struct io_uring_sqe.
   static final long SQE_BYTES = 64;
   static final long SQE_OPCODE = 0;
-  static final long SQE_FLAGS = 1;
   static final long SQE_FD = 4;
   static final long SQE_OFFSET = 8;
   static final long SQE_ADDRESS = 16;
   static final long SQE_LENGTH = 24;
-  static final long SQE_OPERATION_FLAGS = 28;
   static final long SQE_USER_DATA = 32;
-  static final long SQE_BUFFER = 40;
 
   // struct io_uring_cqe.
   static final long CQE_BYTES = 16;
@@ -72,8 +60,6 @@ final class UringAbi {
 
   static final int REGISTER_BUFFERS = 0;
   static final int UNREGISTER_BUFFERS = 1;
-  static final int REGISTER_FILES = 2;
-  static final int UNREGISTER_FILES = 3;
 
   // The same numbers on every architecture.
   private static final long SYS_IO_URING_SETUP = 425;

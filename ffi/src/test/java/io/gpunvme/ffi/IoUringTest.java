@@ -104,13 +104,11 @@ final class IoUringTest {
   }
 
   @Test
-  void writesAndSyncsReachTheFile() {
+  void writesReachTheFile() {
     MemorySegment from = arena.allocate(BLOCK).fill((byte) 7);
     try (IoUring ring = IoUring.open(4)) {
       assertThat(ring.write(fd, from, 3 * BLOCK, 1)).isTrue();
       assertThat(drain(ring)).containsExactly(Map.entry(1L, BLOCK));
-      assertThat(ring.dataSync(fd, 2)).isTrue();
-      assertThat(drain(ring)).containsExactly(Map.entry(2L, 0));
     }
     MemorySegment back = arena.allocate(BLOCK);
     Posix.pread(fd, back, 3 * BLOCK);
@@ -129,29 +127,6 @@ final class IoUringTest {
       assertThat(drain(ring))
           .containsOnly(Map.entry(1L, -Errno.EBADF), Map.entry(2L, BLOCK - 96), Map.entry(3L, 0));
     }
-  }
-
-  @Test
-  void registeredBuffersAndFilesWorkByIndex() {
-    fill(4);
-    MemorySegment first = arena.allocate(BLOCK, BLOCK);
-    MemorySegment second = arena.allocate(2 * BLOCK, BLOCK);
-    try (IoUring ring = IoUring.open(4)) {
-      ring.registerBuffers(List.of(first, second));
-      ring.registerFiles(fd);
-      ring.readFixed(0, first, 0, 2 * BLOCK, 1);
-      ring.readFixed(0, second.asSlice(BLOCK, BLOCK), 1, 3 * BLOCK, 2);
-      assertThat(drain(ring).values()).containsExactly(BLOCK, BLOCK);
-      ring.writeFixed(0, first, 0, 5 * BLOCK, 3);
-      assertThat(drain(ring)).containsExactly(Map.entry(3L, BLOCK));
-      ring.readFixed(0, second, 0, 0, 4);
-      assertThat(drain(ring)).containsExactly(Map.entry(4L, -Errno.EFAULT));
-      ring.unregisterBuffers();
-      ring.unregisterFiles();
-    }
-    assertThat(first.get(JAVA_BYTE, 5)).isEqualTo((byte) 2);
-    assertThat(second.get(JAVA_BYTE, BLOCK + 5)).isEqualTo((byte) 3);
-    assertThat(Posix.size(fd)).isEqualTo(6 * BLOCK);
   }
 
   @Test

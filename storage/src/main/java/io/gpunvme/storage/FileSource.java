@@ -68,9 +68,8 @@ final class FileSource implements Source {
   }
 
   private DataPath cufile() {
-    if (!(accelerator instanceof GpuAccelerator gpu)) {
-      throw new IllegalStateException("cuFile needs a GPU; its verdict says so");
-    }
+    // Without a GPU its verdict is no, and nobody asks.
+    GpuAccelerator gpu = accelerator.cuda().orElseThrow();
     return CuFilePath.open(file.name(), options.allowWrite(), gpu, own.cufile());
   }
 

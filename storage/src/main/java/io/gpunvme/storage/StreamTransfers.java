@@ -47,15 +47,18 @@ public final class StreamTransfers {
 
   StreamTransfers(GpuStorage storage, Accelerator accelerator) {
     String name = storage.address().toString();
-    if (!(accelerator instanceof GpuAccelerator gpu)) {
-      throw new StorageException(
-          Kind.UNSUPPORTED,
-          name,
-          -1,
-          -1,
-          accelerator.name() + " has no streams; use readAsync and writeAsync",
-          null);
-    }
+    GpuAccelerator gpu =
+        accelerator
+            .cuda()
+            .orElseThrow(
+                () ->
+                    new StorageException(
+                        Kind.UNSUPPORTED,
+                        name,
+                        -1,
+                        -1,
+                        accelerator.name() + " has no streams; use readAsync and writeAsync",
+                        null));
     this.storage = storage;
     slots = new StreamSlots(gpu, name);
     try {

@@ -355,22 +355,9 @@ public final class CuFile {
     NativeFunction function = calls.function("cuFileSetStatsLevel");
     calls.run(function, () -> "" + level, f -> (long) SET_LEVEL.invokeExact(f, level));
     if (level > 0) {
-      plain("cuFileStatsStart");
+      NativeFunction start = calls.function("cuFileStatsStart");
+      calls.run(start, () -> "", f -> (long) NO_ARGUMENTS.invokeExact(f));
     }
-  }
-
-  /** Stops counting. */
-  public void stopStatistics() {
-    plain("cuFileStatsStop");
-  }
-
-  /** Sets all counters to 0. */
-  public void resetStatistics() {
-    plain("cuFileStatsReset");
-  }
-
-  private void plain(String name) {
-    calls.run(calls.function(name), () -> "", f -> (long) NO_ARGUMENTS.invokeExact(f));
   }
 
   /**

@@ -55,14 +55,4 @@ public record CuFileProperties(
         s.get(JAVA_INT, 48),
         s.get(JAVA_INT, 52));
   }
-
-  /** Whether what cannot be direct is copied through host memory instead of failing. */
-  public boolean allowsCompatibilityMode() {
-    return (controlFlags & COMPATIBILITY) != 0;
-  }
-
-  /** Whether local NVMe SSDs can be read directly, by nvidia-fs or by PCI P2PDMA. */
-  public boolean nvmeSupported() {
-    return (statusFlags & (NVME | NVME_P2P)) != 0;
-  }
 }

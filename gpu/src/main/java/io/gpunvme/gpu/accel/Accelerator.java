@@ -2,6 +2,7 @@ package io.gpunvme.gpu.accel;
 
 import io.gpunvme.nvme.memory.BusMapper;
 import java.lang.foreign.MemorySegment;
+import java.util.Optional;
 
 /**
  * A device that works on the data, with memory of its own.
@@ -14,6 +15,11 @@ public interface Accelerator extends AutoCloseable {
 
   /** Whether this is a GPU; false for the CPU stand-in. */
   boolean gpu();
+
+  /** Its CUDA side, for what only CUDA has: streams, events, modules; empty without CUDA. */
+  default Optional<GpuAccelerator> cuda() {
+    return Optional.empty();
+  }
 
   /**
    * Allocates memory on this accelerator, zeroed, aligned to at least 4096 bytes.

@@ -95,6 +95,11 @@ public final class GpuAccelerator implements Accelerator {
     return true;
   }
 
+  @Override
+  public Optional<GpuAccelerator> cuda() {
+    return Optional.of(this);
+  }
+
   /** The context, for kernels and streams; closed with this accelerator. */
   public CudaContext context() {
     return context;

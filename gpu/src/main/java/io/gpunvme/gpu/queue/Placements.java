@@ -7,7 +7,6 @@ import io.gpunvme.cuda.GpuDirect;
 import io.gpunvme.cuda.WritesOrdering;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
-import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.gpu.accel.HostMemoryKind;
 import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.NvmeException;
@@ -47,9 +46,9 @@ public final class Placements {
   public static Placements probe(Accelerator accelerator, PciFunction function) {
     accelerator.servePinned(function);
     Map<Placement, String> reasons = new EnumMap<>(Placement.class);
-    GpuDirect gpuDirect = null;
-    if (accelerator instanceof GpuAccelerator gpu) {
-      gpuDirect = gpu.context().device().gpuDirect();
+    GpuDirect gpuDirect =
+        accelerator.cuda().map(gpu -> gpu.context().device().gpuDirect()).orElse(null);
+    if (gpuDirect != null) {
       String doorbells = doorbellProblem(accelerator, function);
       String host = doorbells == null ? memoryProblem(accelerator, function, true) : doorbells;
       put(reasons, Placement.HOST, host);

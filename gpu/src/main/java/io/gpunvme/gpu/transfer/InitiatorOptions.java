@@ -119,10 +119,14 @@ public record InitiatorOptions(
 
   private GpuInitiator openGpu(
       NvmeController controller, Accelerator accelerator, Placement where) {
-    if (!(accelerator instanceof GpuAccelerator gpu)) {
-      throw new InvalidRequestException(
-          "a GPU as initiator needs a GPU as accelerator, not " + accelerator.name());
-    }
+    GpuAccelerator gpu =
+        accelerator
+            .cuda()
+            .orElseThrow(
+                () ->
+                    new InvalidRequestException(
+                        "a GPU as initiator needs a GPU as accelerator, not "
+                            + accelerator.name()));
     if (threads != 0) {
       throw new InvalidRequestException(
           "threads " + threads + ": a GPU has a warp for each queue pair; leave it out");

@@ -178,11 +178,6 @@ public enum ElementType {
     return ggufId;
   }
 
-  /** Whether a block holds more than its elements: scales, minima. */
-  public boolean isQuantised() {
-    return !isSafetensors();
-  }
-
   /** Elements in a block, which is not divisible. */
   public int blockElements() {
     return blockElements;
@@ -191,11 +186,6 @@ public enum ElementType {
   /** Bytes of a block. */
   public int blockBytes() {
     return blockBytes;
-  }
-
-  /** Bits that an element takes, on average for quantised types. */
-  public double bitsPerElement() {
-    return blockBytes * (double) Byte.SIZE / blockElements;
   }
 
   /**

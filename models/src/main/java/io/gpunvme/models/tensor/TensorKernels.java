@@ -2,7 +2,6 @@ package io.gpunvme.models.tensor;
 
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
-import io.gpunvme.gpu.accel.GpuAccelerator;
 import java.util.List;
 
 /**
@@ -22,9 +21,10 @@ public interface TensorKernels extends AutoCloseable {
    *     GPU
    */
   static TensorKernels open(Accelerator accelerator) {
-    return accelerator instanceof GpuAccelerator gpu
-        ? CudaTensorKernels.load(gpu)
-        : new HostTensorKernels();
+    return accelerator
+        .cuda()
+        .<TensorKernels>map(CudaTensorKernels::load)
+        .orElseGet(HostTensorKernels::new);
   }
 
   /**

@@ -54,7 +54,8 @@ public final class LayerLoader implements AutoCloseable {
     this.memory = memory;
     long slot = slotBytes(storage, maxLayerBytes);
     LayerStreams<CudaStream> streams;
-    if (storage.accelerator() instanceof GpuAccelerator gpu) {
+    GpuAccelerator gpu = storage.accelerator().cuda().orElse(null);
+    if (gpu != null) {
       prepare();
       CudaStreams own = new CudaStreams(gpu, storage, trial(depth * slot), depth);
       pinnedBytes = own.pinnedBytes();

@@ -386,11 +386,15 @@ public final class PathBench implements AutoCloseable {
   private void clear(DeviceBuffer buffer) {
     if (buffer.isHost()) {
       buffer.segment().fill((byte) 0);
-    } else if (accelerator instanceof GpuAccelerator gpu) {
-      try (CudaStream stream = gpu.context().stream()) {
-        stream.fillAsync(buffer.deviceAddress(), (byte) 0, buffer.size());
-        stream.synchronize();
-      }
+    } else {
+      accelerator.cuda().ifPresent(gpu -> clear(gpu, buffer));
+    }
+  }
+
+  private static void clear(GpuAccelerator gpu, DeviceBuffer buffer) {
+    try (CudaStream stream = gpu.context().stream()) {
+      stream.fillAsync(buffer.deviceAddress(), (byte) 0, buffer.size());
+      stream.synchronize();
     }
   }
 

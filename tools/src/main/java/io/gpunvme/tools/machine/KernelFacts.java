@@ -136,9 +136,4 @@ public record KernelFacts(
   public boolean root() {
     return userId.orElse(0) == 0;
   }
-
-  /** Whether a word stands on the command line. */
-  public boolean hasArgument(String word) {
-    return List.of(commandLine.split("\\s+", -1)).contains(word);
-  }
 }

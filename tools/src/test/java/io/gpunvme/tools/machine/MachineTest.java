@@ -256,8 +256,6 @@ class MachineTest {
     assertThat(kernel.memlockBytes()).hasValue(8388608);
     assertThat(kernel.userId()).hasValue(1001);
     assertThat(kernel.root()).isFalse();
-    assertThat(kernel.hasArgument("quiet")).isTrue();
-    assertThat(kernel.hasArgument("qui")).isFalse();
   }
 
   @Test

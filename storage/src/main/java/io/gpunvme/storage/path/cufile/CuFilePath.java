@@ -2,7 +2,6 @@ package io.gpunvme.storage.path.cufile;
 
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.cuda.ComputeCapability;
-import io.gpunvme.cuda.CudaDevice;
 import io.gpunvme.cuda.CudaException;
 import io.gpunvme.cuda.CudaNotFoundException;
 import io.gpunvme.cuda.DeviceMemory;
@@ -100,14 +99,16 @@ public final class CuFilePath implements DataPath {
    * library.
    */
   public static Verdict judge(String file, Accelerator accelerator) {
-    if (!(accelerator instanceof GpuAccelerator gpu)) {
-      return Verdict.no(
-          PathKind.CUFILE,
-          accelerator.name() + " is no GPU, and cuFile is for GPUs",
-          "open the storage for a GPU");
-    }
-    CudaDevice device = gpu.context().device();
-    return judge(file, device.name(), device.computeCapability(), CuFileHost.here());
+    return accelerator
+        .cuda()
+        .map(gpu -> gpu.context().device())
+        .map(gpu -> judge(file, gpu.name(), gpu.computeCapability(), CuFileHost.here()))
+        .orElseGet(
+            () ->
+                Verdict.no(
+                    PathKind.CUFILE,
+                    accelerator.name() + " is no GPU, and cuFile is for GPUs",
+                    "open the storage for a GPU"));
   }
 
   /** The same for a GPU by its name and architecture. */

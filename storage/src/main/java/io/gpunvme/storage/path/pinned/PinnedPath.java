@@ -143,11 +143,14 @@ public final class PinnedPath implements DataPath {
   }
 
   private void openStreams() {
-    if (accelerator instanceof GpuAccelerator gpu) {
-      for (int i = 0; i < options.streams(); i++) {
-        streams.add(gpu.betweenKernels(gpu.context()::stream));
-      }
-    }
+    accelerator
+        .cuda()
+        .ifPresent(
+            gpu -> {
+              for (int i = 0; i < options.streams(); i++) {
+                streams.add(gpu.betweenKernels(gpu.context()::stream));
+              }
+            });
   }
 
   /** Whether the path is possible for a file, and how it would work. */
@@ -295,11 +298,12 @@ public final class PinnedPath implements DataPath {
   }
 
   private Copies copies() {
-    if (accelerator instanceof GpuAccelerator gpu) {
-      int stream = Math.floorMod(nextStream.getAndIncrement(), streams.size());
-      return new StagedCopies(streams.get(stream), gpu.context().hasBatchCopies());
-    }
-    return new SyncCopies();
+    return accelerator.cuda().<Copies>map(this::stagedCopies).orElseGet(SyncCopies::new);
+  }
+
+  private Copies stagedCopies(GpuAccelerator gpu) {
+    int stream = Math.floorMod(nextStream.getAndIncrement(), streams.size());
+    return new StagedCopies(streams.get(stream), gpu.context().hasBatchCopies());
   }
 
   private String describe(int directLanes, int cachedLanes, int chunk) {

@@ -5,7 +5,6 @@ import io.gpunvme.cuda.CudaException;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
-import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.StorageException.Kind;
 import java.util.ArrayDeque;
@@ -98,7 +97,7 @@ final class SlotPool implements AutoCloseable {
   private PinnedSlot allocate() {
     DeviceBuffer memory = accelerator.allocatePinned(chunk);
     try {
-      CudaEvent copied = accelerator instanceof GpuAccelerator gpu ? gpu.context().event() : null;
+      CudaEvent copied = accelerator.cuda().map(gpu -> gpu.context().event()).orElse(null);
       return new PinnedSlot(memory, memory.segment().asSlice(0, chunk), copied);
     } catch (RuntimeException e) {
       memory.close();
