@@ -171,7 +171,7 @@ public final class KernelRead {
       List<String> options = List.of("--gpu-architecture=compute_75", "--std=c++17");
       return new Compiled(nvrtc.compile(source, options).ptx(), "NVRTC " + nvrtc.version());
     } catch (CudaNotFoundException e) {
-      for (String folder : System.getenv("PATH").split(File.pathSeparator)) {
+      for (String folder : System.getenv().getOrDefault("PATH", "").split(File.pathSeparator)) {
         Path nvcc = Path.of(folder, "nvcc");
         if (Files.isExecutable(nvcc)) {
           return new Compiled(compile(nvcc), nvcc.toString());
