@@ -95,12 +95,13 @@ public final class GpuModule implements AutoCloseable {
   }
 
   /**
-   * The device library by the names under which {@code #include} asks for its files. The headers
-   * include each other by their bare names, which NVRTC may or may not take as relative to the
-   * includer's folder: each is there by both names, and guarded, for {@code #pragma once} goes by
-   * names.
+   * The device library's text by the names under which {@code #include} asks for its files, for
+   * those who compile without a GPU: by {@link Nvrtc}, or from a folder by nvcc.
    */
-  static Map<String, String> headers() {
+  public static Map<String, String> headers() {
+    // They include each other by their bare names, which NVRTC may or may not take as relative to
+    // the includer's folder: each is there by both names, and guarded, for #pragma once goes by
+    // names.
     Map<String, String> headers = new LinkedHashMap<>();
     for (String header : HEADERS) {
       String text = new String(resource("include/gpunvme/" + header), StandardCharsets.UTF_8);

@@ -15,15 +15,6 @@ import org.junit.jupiter.api.io.TempDir;
 
 /** {@link UserKernel} compiled for the CPU, a thread for each of its threads. */
 class KernelStorageTwinTest extends KernelStorageContract {
-  private static final String SHIM =
-      """
-      struct Dim { unsigned x; };
-      static thread_local Dim blockIdx, threadIdx;
-      static const Dim blockDim = {1};
-      #define __device__
-      #define __global__
-      """;
-
   private static final String ENTRY =
       """
       extern "C" void twin_copy(const Storage* s, Result* r, unsigned threads, unsigned rounds, unsigned span,
@@ -40,7 +31,12 @@ class KernelStorageTwinTest extends KernelStorageContract {
   static void compile() throws Exception {
     Path library =
         NativeCompiler.compile(
-            folder, "user.so", SHIM + UserKernel.SOURCE + ENTRY, "-O1", "-shared", "-fPIC");
+            folder,
+            "user.so",
+            NativeCompiler.KERNEL_SHIM + UserKernel.SOURCE + ENTRY,
+            "-O1",
+            "-shared",
+            "-fPIC");
     copy =
         Linker.nativeLinker()
             .downcallHandle(

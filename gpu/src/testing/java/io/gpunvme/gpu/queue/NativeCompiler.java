@@ -15,6 +15,19 @@ public final class NativeCompiler {
   /** The folder of {@code gpunvme} and {@code kernels}. */
   public static final Path CUDA = Path.of("../gpu/src/main/cuda").toAbsolutePath();
 
+  /**
+   * Before the text of a kernel makes it a function that stands for thread {@code blockIdx.x}, set
+   * by its caller.
+   */
+  public static final String KERNEL_SHIM =
+      """
+      struct Dim { unsigned x; };
+      static thread_local Dim blockIdx, threadIdx;
+      static const Dim blockDim = {1};
+      #define __device__
+      #define __global__
+      """;
+
   private NativeCompiler() {}
 
   /** Compiles a text into {@code folder}; returns what came of it. */

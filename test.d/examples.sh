@@ -1,0 +1,176 @@
+#!/usr/bin/env bash
+# environment: any machine
+# The programs of examples/ compile and run as docs/first-program.md says, and the page quotes what is there.
+set -u
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=scripts/jdk.sh
+. "$root/scripts/jdk.sh"
+page=$root/docs/first-program.md
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+mkdir "$tmp/tmpdir"
+modules=io.gpunvme.ffi,io.gpunvme.cuda
+
+check() { # NAME COMMAND...: passes if the command does
+  local name=$1
+  shift
+  if "$@" >"$tmp/check.log" 2>&1; then
+    echo "PASS $name"
+  else
+    sed 's/^/  /' "$tmp/check.log" | tail -n 20
+    echo "FAIL $name"
+  fi
+}
+
+# blocks LANGUAGE [N]: the text of the page's blocks in this language, or of the Nth of them
+blocks() {
+  awk -v start="\`\`\`$1" -v wanted="${2:-0}" '
+    $0 == start { inside = 1; number++; next }
+    $0 == "```" { inside = 0 }
+    inside && (wanted == 0 || number == wanted)' "$page"
+}
+
+# run JAVA_OPTION... CLASS ARGUMENT...: native access is denied to all who are not given it. Output is in $tmp/out and $tmp/err.
+run() {
+  local code=0
+  timeout 60 java -Xshare:auto -XX:TieredStopAtLevel=1 -XX:+UseSerialGC "-Djava.io.tmpdir=$tmp/tmpdir" --illegal-native-access=deny "$@" \
+    >"$tmp/out" 2>"$tmp/err" || code=$?
+  cat "$tmp/out" "$tmp/err"
+  return $code
+}
+
+on_class_path() { # CLASS ARGUMENT...
+  run --enable-native-access=ALL-UNNAMED -cp "$app/*:$tmp/classes" "$@"
+}
+
+on_module_path() { # MODULES CLASS ARGUMENT...
+  run -p "$app" --add-modules io.gpunvme.models "--enable-native-access=$1" -cp "$tmp/classes" "${@:2}"
+}
+
+compiles() { # FOLDER OPTION...: without a warning
+  javac -Xlint:all -Werror -d "$tmp/$1" "${@:2}" "$root"/examples/*.java
+}
+
+# The whole file, in two pieces, and the last piece is short.
+reads_a_file() {
+  head -c 70000001 /dev/urandom >"$tmp/file"
+  "$@" ReadFile "$tmp/file" && [ ! -s "$tmp/err" ] && [ "$(wc -l <"$tmp/out")" = 4 ] &&
+    grep -q '^67108864 bytes at 0 arrived' "$tmp/out" && grep -q '^2891137 bytes at 67108864 arrived' "$tmp/out" &&
+    grep -q ": $(sha256sum <"$tmp/file" | cut -d' ' -f1)\$" "$tmp/out"
+}
+
+loads_a_model() {
+  "$@" LoadModel && [ ! -s "$tmp/err" ] && grep -q '^embedding.weight BF16\[1000, 64\] 128000 bytes$' "$tmp/out" &&
+    grep -q '^4 tensors, 161796 bytes, all as in the file$' "$tmp/out" && [ -z "$(ls "$tmp/tmpdir")" ]
+}
+
+sees_the_faults() {
+  "$@" Faults && [ ! -s "$tmp/err" ] && grep -v '^  ' "$tmp/out" | diff - <(blocks text 2)
+}
+
+# fails CODE CLASS ARGUMENT...: with this exit code and one line that says why
+fails() {
+  local code=0
+  on_class_path "${@:2}" || code=$?
+  [ $code = "$1" ] && [ ! -s "$tmp/out" ] && [ "$(wc -l <"$tmp/err")" = 1 ]
+}
+
+errors_are_told() {
+  head -c 1000 /dev/urandom >"$tmp/broken.safetensors"
+  fails 1 ReadFile "$tmp/missing" && grep -q "$tmp/missing" "$tmp/err" && fails 2 ReadFile &&
+    fails 1 LoadModel "$tmp/broken.safetensors" && fails 2 LoadModel one two
+}
+
+# Denied to either of the two modules, nothing works.
+both_modules_need_native_access() {
+  local module
+  for module in ${modules//,/ }; do
+    on_module_path "$module" ReadFile "$root/LICENSE" && return 1
+    grep -q 'IllegalCallerException: Illegal native access from module io.gpunvme' "$tmp/err" || return 1
+  done
+}
+
+# The kernel is compiled where there is a compiler, and runs where there is a GPU.
+kernel_reads() {
+  local code=0
+  on_class_path KernelRead >"$tmp/check.log" || code=$?
+  if [ $code = 3 ]; then
+    echo "SKIP examples-kernel-compiles: $(tail -n 1 "$tmp/err")"
+    echo 'SKIP examples-kernel-runs: it was not compiled'
+    return
+  fi
+  if grep '^compiled by ' "$tmp/out"; then
+    echo 'PASS examples-kernel-compiles'
+  else
+    echo 'FAIL examples-kernel-compiles'
+  fi
+  if [ $code = 0 ] && grep -q '^did not run: no GPU' "$tmp/out"; then
+    echo 'SKIP examples-kernel-runs: no GPU'
+  elif [ $code = 0 ] && grep '^ran on ' "$tmp/out"; then
+    echo 'PASS examples-kernel-runs'
+  else
+    sed 's/^/  /' "$tmp/check.log" | tail -n 20
+    echo 'FAIL examples-kernel-runs'
+  fi
+}
+
+the_page_quotes_the_program() {
+  blocks java 1 | diff - "$root/examples/ReadFile.java"
+}
+
+the_page_names_all_examples() {
+  local file
+  for file in "$root"/examples/*; do
+    grep -q "(../examples/$(basename "$file"))" "$page" || {
+      echo "$file"
+      return 1
+    }
+  done
+}
+
+# What ReadFile prints, less this machine's accelerator and the path that was chosen here.
+same_everywhere() {
+  sed -e 's/^accelerator: .*/accelerator/' -e 's/by the path .*//'
+}
+
+# In a folder that has what the commands name, so that what they make is gone afterwards.
+the_commands_of_the_page_work() {
+  local command
+  mkdir -p "$tmp/tree/build/first/first"
+  ln -s "$root"/{cli,examples,gpunvme,LICENSE} "$tmp/tree/"
+  blocks java 2 >"$tmp/tree/build/first/module-info.java"
+  { echo 'package first;' && cat "$root/examples/ReadFile.java"; } >"$tmp/tree/build/first/first/ReadFile.java"
+  blocks sh >"$tmp/commands"
+  [ "$(wc -l <"$tmp/commands")" -ge 9 ] || return 1
+  while IFS= read -r command; do
+    echo "$command"
+    if ! (cd "$tmp/tree" && timeout 60 bash -c "$command" </dev/null >"$tmp/out" 2>"$tmp/err") || [ -s "$tmp/err" ]; then
+      cat "$tmp/out" "$tmp/err"
+      return 1
+    fi
+    case $command in
+      *ReadFile*' LICENSE') diff <(same_everywhere <"$tmp/out") <(blocks text 1 | same_everywhere) || return 1 ;;
+    esac
+  done <"$tmp/commands"
+}
+
+if ! find_jdk; then
+  echo 'SKIP examples: no JDK 25 or newer'
+  exit 0
+fi
+PATH=$JDK_HOME/bin:$PATH:/usr/local/cuda/bin
+app=$root/cli/target/app
+"$root/gpunvme" --version >"$tmp/version" 2>&1 # builds where there is nothing yet
+
+check examples-compile compiles classes -cp "$app/*"
+check examples-compile-with-modules compiles modular -p "$app" --add-modules io.gpunvme.models
+check examples-read-a-file reads_a_file on_class_path
+check examples-load-a-model loads_a_model on_class_path
+check examples-load-a-model-with-modules loads_a_model on_module_path $modules
+check examples-see-the-faults sees_the_faults on_class_path
+kernel_reads
+check examples-tell-errors errors_are_told
+check examples-both-modules-need-native-access both_modules_need_native_access
+check first-program-quotes-the-program the_page_quotes_the_program
+check first-program-names-all-examples the_page_names_all_examples
+check first-program-commands-work the_commands_of_the_page_work
