@@ -22,7 +22,9 @@ final class CommandPipeline {
 
   private static final long REORDER_NANOS = 1_000_000;
 
-  private final SimulatedController controller;
+  private final ControllerLogs logs;
+  private final AdminCommands adminCommands;
+  private final IoCommands ioCommands;
   private final Worker worker;
   private final ControllerStatus status;
   private final FaultPlan faults;
@@ -37,16 +39,26 @@ final class CommandPipeline {
   private final long spread;
   private final boolean immediate;
 
-  CommandPipeline(SimulatedController controller, Worker worker) {
-    SimConfig config = controller.simConfig();
-    this.controller = controller;
+  CommandPipeline(
+      SimConfig config,
+      ControllerStatus status,
+      FaultPlan faults,
+      DoorbellErrors errors,
+      DmaSpace dma,
+      ControllerLogs logs,
+      AdminCommands adminCommands,
+      IoCommands ioCommands,
+      Worker worker) {
+    this.logs = logs;
+    this.adminCommands = adminCommands;
+    this.ioCommands = ioCommands;
     this.worker = worker;
-    status = controller.status();
-    faults = controller.faults();
+    this.status = status;
+    this.faults = faults;
     stats = worker.stats();
-    errors = controller.doorbellErrors();
-    pool = new CommandPool(controller.dma(), worker.channels(), worker.memory());
-    mover = new RemoteMover(controller.dma(), worker.channels());
+    this.errors = errors;
+    pool = new CommandPool(dma, worker.channels(), worker.memory());
+    mover = new RemoteMover(dma, worker.channels());
     poster = new CompletionPoster(status, pool, scheduler, stats, errors);
     random = new SplittableRandom(config.seed() + worker.index());
     latency = config.latencyNanos();
@@ -171,7 +183,7 @@ final class CommandPipeline {
     c.state = SimCommand.State.RUNNING;
     int result;
     try {
-      result = controller.execute(c, worker);
+      result = (c.admin ? adminCommands : ioCommands).execute(c, worker);
     } catch (RemoteFailure e) {
       result = StatusCode.DATA_TRANSFER_ERROR.status();
     }
@@ -190,7 +202,7 @@ final class CommandPipeline {
     int n = mover.poll();
     SimCommand c;
     while (!status.hasStopped() && (c = mover.takeOver()) != null) {
-      finish(c, controller.copied(c, worker));
+      finish(c, ioCommands.copied(c, worker));
     }
     return n;
   }
@@ -201,7 +213,7 @@ final class CommandPipeline {
    */
   void conclude(SimCommand c, int otherwise) {
     mover.settle(c);
-    int result = c.transfer.isCut() ? otherwise : controller.copied(c, worker);
+    int result = c.transfer.isCut() ? otherwise : ioCommands.copied(c, worker);
     c.fault = null;
     finish(c, result);
   }
@@ -211,7 +223,7 @@ final class CommandPipeline {
     c.state = SimCommand.State.FINISHED;
     FaultRule fault = c.fault;
     if (fault == null) {
-      c.status = controller.logs().completed(c, result);
+      c.status = logs.completed(c, result);
       poster.post(c, worker.now());
     } else {
       finishFaulty(c, result, fault);
@@ -296,7 +308,7 @@ final class CommandPipeline {
 
   private void finishFaulty(SimCommand c, int result, FaultRule fault) {
     boolean replace = fault.action() == FaultRule.Action.STATUS && result == 0;
-    c.status = controller.logs().completed(c, replace ? fault.status() : result);
+    c.status = logs.completed(c, replace ? fault.status() : result);
     SubmissionQueue sq = CompletionPoster.queue(c);
     switch (fault.action()) {
       case DROP -> poster.recycle(c, sq);

@@ -32,12 +32,12 @@ final class ControllerIdentity {
           | IdentifyController.ONCS_VERIFY
           | IdentifyController.ONCS_COPY;
 
-  private final SimulatedController controller;
+  private final Namespaces namespaces;
   private final SimConfig config;
 
-  ControllerIdentity(SimulatedController controller) {
-    this.controller = controller;
-    config = controller.simConfig();
+  ControllerIdentity(SimConfig config, Namespaces namespaces) {
+    this.namespaces = namespaces;
+    this.config = config;
   }
 
   /** Writes the 4096 bytes to zeroed memory. */
@@ -83,12 +83,12 @@ final class ControllerIdentity {
 
   private void memory(IdentifyController data) {
     boolean hmb = config.hmbPreferred() != 0;
-    long total = controller.namespaces().totalBytes();
+    long total = namespaces.totalBytes();
     data.set(IdentifyController.HMPRE, config.hmbPreferred())
         .set(IdentifyController.HMMIN, config.hmbMinimum())
         .set(IdentifyController.HMMAXD, hmb ? LentMemory.MAX_DESCRIPTORS : 0)
         .set(IdentifyController.TNVMCAP, total)
-        .set(IdentifyController.UNVMCAP, total - controller.namespaces().allocatedBytes());
+        .set(IdentifyController.UNVMCAP, total - namespaces.allocatedBytes());
   }
 
   private void io(IdentifyController data) {

@@ -33,17 +33,31 @@ final class ControllerLogs {
   /** What a Get Log Page may transfer when MDTS sets no limit. */
   private static final long MOST_BYTES = 16 << 20;
 
-  private final SimulatedController controller;
+  private final FeatureStore features;
+  private final ControllerEvents events;
+  private final DataPointer dataPointer;
+  private final SimConfig config;
+  private final Namespaces namespaces;
   private final CommandRules rules;
   private final ErrorLog errors;
   private final SmartHealth health;
   private final TreeSet<Integer> changed = new TreeSet<>();
 
-  ControllerLogs(SimulatedController controller) {
-    this.controller = controller;
-    rules = new CommandRules(controller.simConfig());
-    errors = new ErrorLog(controller.simConfig().elpe());
-    health = new SmartHealth(controller, errors);
+  ControllerLogs(
+      SimConfig config,
+      DataPointer dataPointer,
+      ControllerEvents events,
+      FeatureStore features,
+      Namespaces namespaces,
+      SimStats stats) {
+    this.features = features;
+    this.events = events;
+    this.dataPointer = dataPointer;
+    this.config = config;
+    this.namespaces = namespaces;
+    rules = new CommandRules(config);
+    errors = new ErrorLog(config.elpe());
+    health = new SmartHealth(features, namespaces, stats, events, errors);
   }
 
   /**
@@ -78,13 +92,11 @@ final class ControllerLogs {
   /** The Identify data of a namespace, or its being there, changed. */
   void namespaceChanged(int nsid) {
     changed.add(nsid);
-    if (controller.features().namespaceEventEnabled()) {
-      controller
-          .asyncEvents()
-          .raise(
-              AsyncEvent.TYPE_NOTICE,
-              AsyncEvent.NOTICE_NAMESPACE_ATTRIBUTE_CHANGED,
-              LogId.CHANGED_NAMESPACES);
+    if (features.namespaceEventEnabled()) {
+      events.raise(
+          AsyncEvent.TYPE_NOTICE,
+          AsyncEvent.NOTICE_NAMESPACE_ATTRIBUTE_CHANGED,
+          LogId.CHANGED_NAMESPACES);
     }
   }
 
@@ -106,7 +118,7 @@ final class ControllerLogs {
       return StatusCode.INVALID_FIELD.dnr();
     }
     long bytes = dwords * 4;
-    status = controller.dataPointer().resolve(c, bytes);
+    status = dataPointer.resolve(c, bytes);
     if (status != 0) {
       return status;
     }
@@ -121,7 +133,7 @@ final class ControllerLogs {
   }
 
   private long mostBytes() {
-    long mdts = controller.simConfig().maxTransfer();
+    long mdts = config.maxTransfer();
     return mdts == 0 ? MOST_BYTES : mdts;
   }
 
@@ -130,7 +142,7 @@ final class ControllerLogs {
     if (nsid == 0 || nsid == Sqe.NSID_ALL) {
       return 0;
     }
-    return controller.namespaces().valid(nsid)
+    return namespaces.valid(nsid)
         ? StatusCode.INVALID_FIELD.dnr()
         : StatusCode.INVALID_NAMESPACE_OR_FORMAT.dnr();
   }
@@ -139,11 +151,11 @@ final class ControllerLogs {
     if (id == LogId.CHANGED_NAMESPACES) {
       changed.clear();
     }
-    controller.asyncEvents().logRead(id);
+    events.logRead(id);
   }
 
   private int size(int id) {
-    boolean v2 = controller.simConfig().version().isAtLeast(Vs.V2_0);
+    boolean v2 = config.version().isAtLeast(Vs.V2_0);
     return switch (id) {
       case LogId.ERROR -> errors.size();
       case LogId.SMART -> SmartLog.SIZE;
@@ -164,7 +176,7 @@ final class ControllerLogs {
       case LogId.FIRMWARE_SLOT ->
           new FirmwareSlotLog(page)
               .set(FirmwareSlotLog.AFI, SLOT_1_ACTIVE)
-              .set(FirmwareSlotLog.FRS.getFirst(), controller.simConfig().firmware());
+              .set(FirmwareSlotLog.FRS.getFirst(), config.firmware());
       case LogId.CHANGED_NAMESPACES -> renderChanged(page);
       case LogId.COMMANDS_EFFECTS -> renderEffects(page);
       case LogId.SUPPORTED -> renderSupported(page);
@@ -207,7 +219,7 @@ final class ControllerLogs {
   private void renderFeatures(MemorySegment page) {
     FeatureEffectsLog log = new FeatureEffectsLog(page);
     for (int fid = 0; fid < IDS; fid++) {
-      FeatureRule rule = controller.features().rule(fid);
+      FeatureRule rule = features.rule(fid);
       if (rule != null) {
         int scope =
             rule.namespaceSpecific()

@@ -23,7 +23,11 @@ final class FeatureCommands {
   private static final ValueLayout.OfLong LONG =
       ValueLayout.JAVA_LONG.withOrder(ByteOrder.LITTLE_ENDIAN);
 
-  private final SimulatedController controller;
+  private final DataPointer dataPointer;
+  private final Namespaces namespaces;
+  private final ControllerLogs logs;
+  private final QueueAdmin queues;
+  private final SimConfig config;
   private final FeatureStore store;
   private final LentMemory hmb;
   private long timestamp;
@@ -31,10 +35,21 @@ final class FeatureCommands {
   private int timestampOrigin;
   private byte advancedRetry;
 
-  FeatureCommands(SimulatedController controller) {
-    this.controller = controller;
-    store = controller.features();
-    hmb = new LentMemory(controller);
+  FeatureCommands(
+      SimConfig config,
+      DataPointer dataPointer,
+      QueueAdmin queues,
+      ControllerLogs logs,
+      FeatureStore store,
+      Namespaces namespaces,
+      LentMemory hmb) {
+    this.dataPointer = dataPointer;
+    this.namespaces = namespaces;
+    this.logs = logs;
+    this.queues = queues;
+    this.config = config;
+    this.store = store;
+    this.hmb = hmb;
   }
 
   /** Everything that is not saved returns to its default. */
@@ -82,7 +97,7 @@ final class FeatureCommands {
     if (bytes == 0) {
       return unusedPointer(c);
     }
-    int status = controller.dataPointer().resolve(c, bytes);
+    int status = dataPointer.resolve(c, bytes);
     if (status != 0) {
       return status;
     }
@@ -166,7 +181,7 @@ final class FeatureCommands {
       case FeatureId.VOLATILE_WRITE_CACHE -> {
         // In this order: a write that completes after the flush sees the new value already.
         int status = store(rule, slot, value, save);
-        controller.namespaces().flush();
+        namespaces.flush();
         yield status;
       }
       case FeatureId.KEEP_ALIVE_TIMER -> {
@@ -179,13 +194,13 @@ final class FeatureCommands {
 
   private int store(FeatureRule rule, int slot, int value, boolean save) {
     if (rule.namespaceSpecific() && slot == 0) {
-      for (SimNamespace ns : controller.namespaces().active()) {
+      for (SimNamespace ns : namespaces.active()) {
         storeSlot(rule, ns.nsid(), value, save);
       }
     } else {
       storeSlot(rule, slot, value, save);
     }
-    controller.logs().warningsChanged();
+    logs.warningsChanged();
     return 0;
   }
 
@@ -202,20 +217,20 @@ final class FeatureCommands {
     if (submission == NO_QUEUES || completion == NO_QUEUES) {
       return StatusCode.INVALID_FIELD.dnr();
     }
-    if (controller.queues().created()) {
+    if (queues.created()) {
       return StatusCode.COMMAND_SEQUENCE_ERROR.dnr();
     }
-    int most = controller.simConfig().ioQueues() - 1;
+    int most = config.ioQueues() - 1;
     submission = Math.min(submission, most);
     completion = Math.min(completion, most);
-    controller.queues().grant(submission, completion);
+    queues.grant(submission, completion);
     c.dw0 = submission | completion << 16;
     store.set(FeatureId.NUMBER_OF_QUEUES, 0, c.dw0);
     return 0;
   }
 
   private int setTimestamp(SimCommand c, Worker w) {
-    int status = controller.dataPointer().resolve(c, TIMESTAMP_BYTES);
+    int status = dataPointer.resolve(c, TIMESTAMP_BYTES);
     if (status == 0) {
       MemorySegment data = w.scratch(TIMESTAMP_BYTES);
       c.data.copyIn(data, 0, TIMESTAMP_BYTES);
@@ -233,7 +248,7 @@ final class FeatureCommands {
   }
 
   private int setBehavior(SimCommand c, Worker w) {
-    int status = controller.dataPointer().resolve(c, BEHAVIOR_BYTES);
+    int status = dataPointer.resolve(c, BEHAVIOR_BYTES);
     if (status != 0) {
       return status;
     }
@@ -261,7 +276,7 @@ final class FeatureCommands {
       }
       case FeatureId.INTERRUPT_VECTOR_CONFIG -> {
         int vector = cdw11 & 0xFFFF;
-        yield vector < controller.simConfig().vectors() ? vector : BAD_SLOT;
+        yield vector < config.vectors() ? vector : BAD_SLOT;
       }
       default -> 0;
     };
@@ -269,7 +284,6 @@ final class FeatureCommands {
 
   private int checkNamespace(SimCommand c, FeatureRule rule, boolean set) {
     int nsid = Sqe.nsid(c.sqe, 0);
-    Namespaces namespaces = controller.namespaces();
     if (!rule.namespaceSpecific()) {
       if (nsid == 0 || nsid == Sqe.NSID_ALL) {
         return 0;
@@ -289,6 +303,6 @@ final class FeatureCommands {
   }
 
   private boolean strict() {
-    return controller.simConfig().strict();
+    return config.strict();
   }
 }

@@ -48,12 +48,14 @@ final class IdentifyData {
   private static final ValueLayout.OfShort SHORT =
       ValueLayout.JAVA_SHORT.withOrder(ByteOrder.LITTLE_ENDIAN);
 
-  private final SimulatedController controller;
+  private final DataPointer dataPointer;
+  private final SimConfig config;
   private final Namespaces namespaces;
 
-  IdentifyData(SimulatedController controller) {
-    this.controller = controller;
-    namespaces = controller.namespaces();
+  IdentifyData(SimConfig config, DataPointer dataPointer, Namespaces namespaces) {
+    this.dataPointer = dataPointer;
+    this.config = config;
+    this.namespaces = namespaces;
   }
 
   /** Identify; the status. */
@@ -63,7 +65,7 @@ final class IdentifyData {
     if (status != 0) {
       return status;
     }
-    status = controller.dataPointer().resolve(c, SIZE);
+    status = dataPointer.resolve(c, SIZE);
     if (status != 0) {
       return status;
     }
@@ -75,13 +77,13 @@ final class IdentifyData {
 
   private int check(SimCommand c, int cns) {
     int nsid = Sqe.nsid(c.sqe, 0);
-    if (!supported(cns) || (controller.simConfig().strict() && !reservedClear(c, cns, nsid))) {
+    if (!supported(cns) || (config.strict() && !reservedClear(c, cns, nsid))) {
       return StatusCode.INVALID_FIELD.dnr();
     }
     boolean valid = namespaces.valid(nsid);
     return switch (cns) {
       case Cns.NAMESPACE -> {
-        boolean common = nsid == Sqe.NSID_ALL && controller.simConfig().namespaceManagement();
+        boolean common = nsid == Sqe.NSID_ALL && config.namespaceManagement();
         yield valid || common ? 0 : StatusCode.INVALID_NAMESPACE_OR_FORMAT.dnr();
       }
       case Cns.ALLOCATED_NAMESPACE -> valid ? 0 : StatusCode.INVALID_NAMESPACE_OR_FORMAT.dnr();
@@ -110,12 +112,12 @@ final class IdentifyData {
     return switch (cns) {
       case Cns.NAMESPACE, Cns.CONTROLLER, Cns.ACTIVE_NAMESPACES, Cns.NAMESPACE_DESCRIPTORS -> true;
       case Cns.CSI_NAMESPACE, Cns.CSI_CONTROLLER, Cns.CSI_INDEPENDENT_NAMESPACE ->
-          controller.simConfig().version().isAtLeast(Vs.V2_0);
+          config.version().isAtLeast(Vs.V2_0);
       case Cns.ALLOCATED_NAMESPACES,
           Cns.ALLOCATED_NAMESPACE,
           Cns.ATTACHED_CONTROLLERS,
           Cns.SUBSYSTEM_CONTROLLERS ->
-          controller.simConfig().namespaceManagement();
+          config.namespaceManagement();
       default -> false;
     };
   }
@@ -140,7 +142,7 @@ final class IdentifyData {
         }
       }
       case Cns.ALLOCATED_NAMESPACE -> namespace(namespaces.allocated(nsid), data);
-      case Cns.CONTROLLER -> new ControllerIdentity(controller).render(data);
+      case Cns.CONTROLLER -> new ControllerIdentity(config, namespaces).render(data);
       case Cns.ACTIVE_NAMESPACES -> list(namespaces.active(), nsid, data);
       case Cns.ALLOCATED_NAMESPACES -> list(namespaces.allocated(), nsid, data);
       case Cns.NAMESPACE_DESCRIPTORS -> descriptors(namespaces.active(nsid), data);

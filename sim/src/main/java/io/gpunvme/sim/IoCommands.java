@@ -30,16 +30,20 @@ final class IoCommands implements CommandExecutor {
   private final Corruption corruption;
   private final RangeCommands ranges;
 
-  IoCommands(SimulatedController controller) {
-    SimConfig config = controller.simConfig();
+  IoCommands(
+      SimConfig config,
+      Namespaces namespaces,
+      FeatureStore features,
+      DataPointer pointer,
+      FaultPlan faults) {
     rules = new CommandRules(config);
     strict = config.strict();
     sgl = config.sgl();
     mostBytes = config.maxTransfer() == 0 ? Long.MAX_VALUE : config.maxTransfer();
-    namespaces = controller.namespaces();
-    features = controller.features();
-    pointer = controller.dataPointer();
-    corruption = new Corruption(controller.faults());
+    this.namespaces = namespaces;
+    this.features = features;
+    this.pointer = pointer;
+    corruption = new Corruption(faults);
     ranges = new RangeCommands(pointer);
   }
 

@@ -25,14 +25,20 @@ final class LentMemory {
   private static final ValueLayout.OfInt INT =
       ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN);
 
-  private final SimulatedController controller;
+  private final Workers workers;
+  private final DataPointer dataPointer;
+  private final SimConfig config;
+  private final DmaSpace dma;
   private boolean enabled;
   private int size;
   private long list;
   private int descriptors;
 
-  LentMemory(SimulatedController controller) {
-    this.controller = controller;
+  LentMemory(SimConfig config, DmaSpace dma, DataPointer dataPointer, Workers workers) {
+    this.workers = workers;
+    this.dataPointer = dataPointer;
+    this.config = config;
+    this.dma = dma;
   }
 
   /** Set Features; the status. */
@@ -56,9 +62,9 @@ final class LentMemory {
   }
 
   private int check(int pages, long address, int count) {
-    long page = controller.dataPointer().pageBytes();
+    long page = dataPointer.pageBytes();
     long wanted = Integer.toUnsignedLong(pages) * page;
-    long least = (long) SimConfig.PAGE * controller.simConfig().hmbMinimum();
+    long least = (long) SimConfig.PAGE * config.hmbMinimum();
     if ((address & LIST_ALIGNMENT) != 0
         || count <= 0
         || count > MAX_DESCRIPTORS
@@ -67,11 +73,11 @@ final class LentMemory {
       return StatusCode.INVALID_FIELD.dnr();
     }
     long listBytes = (long) count * HostMemoryBufferEntry.SIZE;
-    DmaRegion region = controller.dma().find(address, listBytes, DmaAccess.READ);
+    DmaRegion region = dma.find(address, listBytes, DmaAccess.READ);
     if (region == null) {
       return StatusCode.DATA_TRANSFER_ERROR.status();
     }
-    RemoteWindow window = controller.workerFor(0).channels().window();
+    RemoteWindow window = workers.ofQueue(0).channels().window();
     window.forget();
     long sum = 0;
     for (int i = 0; i < count; i++) {
@@ -86,7 +92,7 @@ final class LentMemory {
       if (buffer % page != 0 || bytes == 0) {
         return StatusCode.INVALID_FIELD.dnr();
       }
-      if (controller.dma().find(buffer, bytes) == null) {
+      if (dma.find(buffer, bytes) == null) {
         return StatusCode.DATA_TRANSFER_ERROR.status();
       }
       sum += bytes;

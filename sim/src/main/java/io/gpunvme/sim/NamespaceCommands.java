@@ -25,12 +25,14 @@ final class NamespaceCommands {
   private static final ValueLayout.OfShort SHORT =
       ValueLayout.JAVA_SHORT.withOrder(ByteOrder.LITTLE_ENDIAN);
 
-  private final SimulatedController controller;
+  private final ControllerLogs logs;
+  private final DataPointer dataPointer;
   private final Namespaces namespaces;
 
-  NamespaceCommands(SimulatedController controller) {
-    this.controller = controller;
-    namespaces = controller.namespaces();
+  NamespaceCommands(DataPointer dataPointer, ControllerLogs logs, Namespaces namespaces) {
+    this.logs = logs;
+    this.dataPointer = dataPointer;
+    this.namespaces = namespaces;
   }
 
   /** Format NVM; the status. */
@@ -83,7 +85,7 @@ final class NamespaceCommands {
       boolean changed = ns.shift() != shift;
       ns.format(shift);
       if (changed) {
-        controller.logs().namespaceChanged(ns.nsid());
+        logs.namespaceChanged(ns.nsid());
       }
     }
     return 0;
@@ -158,7 +160,7 @@ final class NamespaceCommands {
         return StatusCode.WRITE_FAULT.status();
       }
       if (active) {
-        controller.logs().namespaceChanged(ns.nsid());
+        logs.namespaceChanged(ns.nsid());
       }
     }
     return 0;
@@ -195,12 +197,12 @@ final class NamespaceCommands {
           : StatusCode.NAMESPACE_NOT_ATTACHED.dnr();
     }
     ns.attach(attach);
-    controller.logs().namespaceChanged(ns.nsid());
+    logs.namespaceChanged(ns.nsid());
     return 0;
   }
 
   private int copyIn(SimCommand c, MemorySegment to) {
-    int status = controller.dataPointer().resolve(c, DATA_BYTES);
+    int status = dataPointer.resolve(c, DATA_BYTES);
     if (status == 0) {
       c.data.copyIn(to, 0, DATA_BYTES);
     }

@@ -6,6 +6,7 @@ import io.gpunvme.nvme.spec.Cc;
 import io.gpunvme.nvme.spec.Cqe;
 import io.gpunvme.nvme.spec.Sqe;
 import io.gpunvme.nvme.spec.StatusCode;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -23,7 +24,12 @@ final class QueueAdmin {
   private static final int CONTIGUOUS = 1;
   private static final int INTERRUPTS_ENABLED = 1 << 1;
 
-  private final SimulatedController controller;
+  private final Supplier<Cc> cc;
+  private final Workers workers;
+  private final Interrupts interrupts;
+  private final DataPointer dataPointer;
+  private final ControllerStatus status;
+  private final ControllerEvents events;
   private final SimConfig config;
   private final DmaSpace dma;
   private final DoorbellArray doorbells;
@@ -34,11 +40,25 @@ final class QueueAdmin {
   private int ioQueues;
   private @Nullable ShadowDoorbells shadow;
 
-  QueueAdmin(SimulatedController controller, DoorbellArray doorbells) {
-    this.controller = controller;
+  QueueAdmin(
+      SimConfig config,
+      DmaSpace dma,
+      DataPointer dataPointer,
+      DoorbellArray doorbells,
+      Interrupts interrupts,
+      ControllerEvents events,
+      ControllerStatus status,
+      Workers workers,
+      Supplier<Cc> cc) {
+    this.cc = cc;
+    this.workers = workers;
+    this.interrupts = interrupts;
+    this.dataPointer = dataPointer;
+    this.status = status;
+    this.events = events;
     this.doorbells = doorbells;
-    config = controller.simConfig();
-    dma = controller.dma();
+    this.config = config;
+    this.dma = dma;
     sqs = new SubmissionQueue[config.ioQueues() + 1];
     cqs = new CompletionQueue[config.ioQueues() + 1];
     grantedSqs = config.ioQueues();
@@ -69,7 +89,7 @@ final class QueueAdmin {
     if (qid == 0 || qid > grantedCqs || cqs[qid] != null) {
       return StatusCode.INVALID_QUEUE_IDENTIFIER.dnr();
     }
-    if (isBadSize(size) || controller.registers().cc().get(Cc.IOCQES) != IOCQES) {
+    if (isBadSize(size) || cc.get().get(Cc.IOCQES) != IOCQES) {
       return StatusCode.INVALID_QUEUE_SIZE.dnr();
     }
     if (isBadVector(vector, interrupts)) {
@@ -80,7 +100,7 @@ final class QueueAdmin {
     if (ring == null) {
       return status[0];
     }
-    Worker worker = controller.workerFor(qid);
+    Worker worker = workers.ofQueue(qid);
     add(new CompletionQueue(qid, size, ring, doorbells.ofCq(qid), worker, interrupts, vector));
     return 0;
   }
@@ -102,7 +122,7 @@ final class QueueAdmin {
     if (cq == null) {
       return StatusCode.COMPLETION_QUEUE_INVALID.dnr();
     }
-    if (isBadSize(size) || controller.registers().cc().get(Cc.IOSQES) != IOSQES) {
+    if (isBadSize(size) || cc.get().get(Cc.IOSQES) != IOSQES) {
       return StatusCode.INVALID_QUEUE_SIZE.dnr();
     }
     int[] status = new int[1];
@@ -119,10 +139,8 @@ final class QueueAdmin {
   }
 
   /** Without MSI-X there is one line and therefore one vector. */
-  private boolean isBadVector(int vector, boolean interrupts) {
-    Interrupts controllers = controller.interrupts();
-    return vector >= controllers.vectors()
-        || (interrupts && vector != 0 && !controllers.usesMessages());
+  private boolean isBadVector(int vector, boolean enabled) {
+    return vector >= interrupts.vectors() || (enabled && vector != 0 && !interrupts.usesMessages());
   }
 
   private @Nullable RingMemory ring(
@@ -132,7 +150,7 @@ final class QueueAdmin {
       return null;
     }
     long prp1 = Sqe.dptr1(c.sqe, 0);
-    long pageBytes = controller.dataPointer().pageBytes();
+    long pageBytes = dataPointer.pageBytes();
     if ((prp1 & pageBytes - 1) != 0) {
       status[0] = StatusCode.PRP_OFFSET_INVALID.dnr();
       return null;
@@ -142,7 +160,7 @@ final class QueueAdmin {
             ? RingMemory.contiguous(dma, prp1, size, entryBytes)
             : RingMemory.paged(
                 dma,
-                controller.workerFor(0).channels().window(),
+                workers.ofQueue(0).channels().window(),
                 prp1,
                 size,
                 entryBytes,
@@ -213,7 +231,7 @@ final class QueueAdmin {
   }
 
   private void lost(CompletionQueue cq, RemoteFailure e) {
-    controller.status().fatal("completion queue " + cq.qid() + ": " + e.getMessage());
+    status.fatal("completion queue " + cq.qid() + ": " + e.getMessage());
   }
 
   /** Abort (Base 2.0, 5.1): ends a command that has not begun to execute. */
@@ -248,7 +266,7 @@ final class QueueAdmin {
     int status = StatusCode.ABORT_REQUESTED.status();
     switch (victim.state) {
       case SimCommand.State.SCHEDULED, SimCommand.State.HELD -> {
-        controller.asyncEvents().forget(victim);
+        events.forget(victim);
         pipeline.cancel(victim, status);
         return true;
       }
@@ -279,7 +297,7 @@ final class QueueAdmin {
   int doorbellBuffer(SimCommand c) {
     long values = Sqe.dptr1(c.sqe, 0);
     long events = Sqe.dptr2(c.sqe, 0);
-    long pageBytes = controller.dataPointer().pageBytes();
+    long pageBytes = dataPointer.pageBytes();
     if (((values | events) & pageBytes - 1) != 0 || values == events) {
       return StatusCode.INVALID_FIELD.dnr();
     }
@@ -287,7 +305,7 @@ final class QueueAdmin {
     if (!pages.isMapped()) {
       return StatusCode.DATA_TRANSFER_ERROR.status();
     }
-    controller.lockWorkers();
+    workers.lock();
     try {
       shadow = pages;
       for (int qid = 1; qid < sqs.length; qid++) {
@@ -301,7 +319,7 @@ final class QueueAdmin {
         }
       }
     } finally {
-      controller.unlockWorkers();
+      workers.unlock();
     }
     return 0;
   }
@@ -316,7 +334,7 @@ final class QueueAdmin {
     RingMemory cqRing = RingMemory.contiguous(dma, registers.acq(), cqSize, Cqe.SIZE);
     RingMemory sqRing = RingMemory.contiguous(dma, registers.asq(), sqSize, Sqe.SIZE);
     CompletionQueue cq =
-        new CompletionQueue(0, cqSize, cqRing, doorbells.ofCq(0), controller.workerFor(0), true, 0);
+        new CompletionQueue(0, cqSize, cqRing, doorbells.ofCq(0), workers.ofQueue(0), true, 0);
     add(cq);
     add(new SubmissionQueue(0, sqSize, sqRing, cq, doorbells.ofSq(0)));
   }
@@ -393,7 +411,7 @@ final class QueueAdmin {
       ioQueues -= cq.qid() == 0 ? 0 : 1;
       cq.delete();
       worker.remove(cq);
-      controller.interrupts().remove(cq);
+      interrupts.remove(cq);
       worker.pipeline().dropHeldBack(cq);
     } finally {
       worker.unlock();

@@ -2,18 +2,22 @@ package io.gpunvme.sim;
 
 import io.gpunvme.nvme.spec.Registers;
 import java.lang.foreign.MemorySegment;
+import java.util.function.BooleanSupplier;
 
 /** BAR0: the registers, which are calls, and behind them the doorbells, which are memory. */
 final class RegisterBar implements BarTarget {
   private static final int GONE = -1;
 
-  private final SimulatedController controller;
+  private final BooleanSupplier fault;
+  private final Runnable wake;
   private final RegisterFile registers;
   private final DoorbellArray doorbells;
   private final long bytes;
 
-  RegisterBar(SimulatedController controller, RegisterFile registers, DoorbellArray doorbells) {
-    this.controller = controller;
+  RegisterBar(
+      RegisterFile registers, DoorbellArray doorbells, BooleanSupplier fault, Runnable wake) {
+    this.fault = fault;
+    this.wake = wake;
     this.registers = registers;
     this.doorbells = doorbells;
     long used = Registers.DOORBELLS + doorbells.memory().byteSize();
@@ -27,7 +31,7 @@ final class RegisterBar implements BarTarget {
 
   @Override
   public int read(long offset) {
-    if (controller.registerFault()) {
+    if (fault.getAsBoolean()) {
       return GONE;
     }
     // Doorbells may not be read; what they return then is up to the controller.
@@ -40,7 +44,7 @@ final class RegisterBar implements BarTarget {
       registers.write((int) offset, value);
     } else if (offset - Registers.DOORBELLS < doorbells.memory().byteSize()) {
       doorbells.write(offset - Registers.DOORBELLS, value);
-      controller.wake();
+      wake.run();
     }
   }
 

@@ -7,6 +7,8 @@ import io.gpunvme.nvme.spec.Crto;
 import io.gpunvme.nvme.spec.Csts;
 import io.gpunvme.nvme.spec.Registers;
 import io.gpunvme.nvme.spec.Vs;
+import java.util.function.BooleanSupplier;
+import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -33,7 +35,9 @@ final class RegisterFile {
   private final Transitions transitions;
   private final Interrupts interrupts;
   private final @Nullable Cmb cmb;
-  private final SimulatedController controller;
+  private final LongSupplier clock;
+  private final BooleanSupplier silent;
+  private final SimConfig config;
 
   // Volatile: a host thread may read what another one wrote.
   private volatile int cc;
@@ -41,13 +45,21 @@ final class RegisterFile {
   private volatile long asq;
   private volatile long acq;
 
-  RegisterFile(SimulatedController controller, Transitions transitions, @Nullable Cmb cmb) {
-    SimConfig config = controller.simConfig();
-    this.controller = controller;
+  RegisterFile(
+      SimConfig config,
+      LongSupplier clock,
+      ControllerStatus status,
+      Interrupts interrupts,
+      Transitions transitions,
+      BooleanSupplier silent,
+      @Nullable Cmb cmb) {
+    this.clock = clock;
+    this.silent = silent;
+    this.config = config;
     this.transitions = transitions;
     this.cmb = cmb;
-    status = controller.status();
-    interrupts = controller.interrupts();
+    this.status = status;
+    this.interrupts = interrupts;
     version = config.version();
     cap =
         new Cap(0)
@@ -94,14 +106,14 @@ final class RegisterFile {
       case Registers.VS -> version.value();
       case Registers.INTMS, Registers.INTMC -> interrupts.masked();
       case Registers.CC -> cc;
-      case Registers.CSTS -> status.csts(controller.now());
+      case Registers.CSTS -> status.csts(clock.getAsLong());
       case Registers.AQA -> aqa;
       case Registers.ASQ -> (int) asq;
       case Registers.ASQ + HIGH -> high(asq);
       case Registers.ACQ -> (int) acq;
       case Registers.ACQ + HIGH -> high(acq);
       case Registers.CRTO ->
-          hasReadyModes() ? new Crto(0).with(Crto.CRWMT, controller.simConfig().to()).value() : 0;
+          hasReadyModes() ? new Crto(0).with(Crto.CRWMT, config.to()).value() : 0;
       default -> cmb == null ? 0 : readCmb(cmb, offset);
     };
   }
@@ -119,7 +131,7 @@ final class RegisterFile {
 
   /** Writes a register at a 4-byte aligned offset; read-only and reserved ones ignore it. */
   synchronized void write(int offset, int value) {
-    if (controller.isSilent()) {
+    if (silent.getAsBoolean()) {
       return;
     }
     switch (offset) {

@@ -3,6 +3,7 @@ package io.gpunvme.sim;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.pci.Bar;
 import java.lang.foreign.MemorySegment;
+import java.util.function.BooleanSupplier;
 
 /**
  * A BAR of the controller. While the device is gone, closed, or its memory space disabled, reads
@@ -12,11 +13,11 @@ import java.lang.foreign.MemorySegment;
 final class SimBar implements Bar {
   private static final int GONE = -1;
 
-  private final SimulatedController controller;
+  private final BooleanSupplier silent;
   private final BarTarget target;
 
-  SimBar(SimulatedController controller, BarTarget target) {
-    this.controller = controller;
+  SimBar(BooleanSupplier silent, BarTarget target) {
+    this.silent = silent;
     this.target = target;
   }
 
@@ -28,13 +29,13 @@ final class SimBar implements Bar {
   @Override
   public int read32(long offset) {
     check(offset, Integer.BYTES);
-    return controller.isSilent() ? GONE : target.read(offset);
+    return silent.getAsBoolean() ? GONE : target.read(offset);
   }
 
   @Override
   public void write32(long offset, int value) {
     check(offset, Integer.BYTES);
-    if (!controller.isSilent()) {
+    if (!silent.getAsBoolean()) {
       target.write(offset, value);
     }
   }

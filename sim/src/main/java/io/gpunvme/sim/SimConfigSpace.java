@@ -57,7 +57,10 @@ final class SimConfigSpace implements ConfigSpace {
   private static final int COMMAND_BITS =
       COMMAND_MEMORY | COMMAND_BUS_MASTER | COMMAND_INTX_DISABLE | 1 << 6 | 1 << 8;
 
-  private final SimulatedController controller;
+  private final Runnable reset;
+  private final ControllerStatus status;
+  private final Interrupts interrupts;
+  private final DmaSpace dma;
   private final ByteBuffer values = ByteBuffer.allocate(SIZE).order(ByteOrder.LITTLE_ENDIAN);
   private final ByteBuffer writable = ByteBuffer.allocate(SIZE).order(ByteOrder.LITTLE_ENDIAN);
 
@@ -67,8 +70,17 @@ final class SimConfigSpace implements ConfigSpace {
   /**
    * @param bars the BARs by index; a 64-bit BAR's upper half is null
    */
-  SimConfigSpace(SimulatedController controller, @Nullable Bar[] bars, MsixTable msix) {
-    this.controller = controller;
+  SimConfigSpace(
+      ControllerStatus status,
+      DmaSpace dma,
+      Interrupts interrupts,
+      MsixTable msix,
+      @Nullable Bar[] bars,
+      Runnable reset) {
+    this.reset = reset;
+    this.status = status;
+    this.interrupts = interrupts;
+    this.dma = dma;
     fillHeader(bars);
     fillCapabilities(msix);
     memoryEnabled = true;
@@ -131,11 +143,11 @@ final class SimConfigSpace implements ConfigSpace {
   public synchronized int read(int offset, int bytes) {
     check(offset, bytes);
     int ones = bytes == Integer.BYTES ? -1 : (1 << bytes * Byte.SIZE) - 1;
-    if (controller.status().isUnreachable()) {
+    if (status.isUnreachable()) {
       return ones;
     }
     int value = values.getInt(offset & -Integer.BYTES);
-    if ((offset & -Integer.BYTES) == COMMAND && controller.interrupts().isPending()) {
+    if ((offset & -Integer.BYTES) == COMMAND && interrupts.isPending()) {
       value |= STATUS_INTERRUPT << 16;
     }
     return value >>> (offset & 3) * Byte.SIZE & ones;
@@ -144,12 +156,12 @@ final class SimConfigSpace implements ConfigSpace {
   @Override
   public void write(int offset, int bytes, int value) {
     check(offset, bytes);
-    if (controller.status().isUnreachable()) {
+    if (status.isUnreachable()) {
       return;
     }
     if (store(offset, bytes, value)) {
       // Not within the monitor: a reset takes the locks of the workers and resets this as well.
-      controller.reset();
+      reset.run();
     }
   }
 
@@ -181,13 +193,11 @@ final class SimConfigSpace implements ConfigSpace {
     int command = values.getShort(COMMAND);
     int msixControl = values.getShort(MSIX_CONTROL);
     memoryEnabled = (command & COMMAND_MEMORY) != 0;
-    controller.dma().busMaster((command & COMMAND_BUS_MASTER) != 0);
-    controller
-        .interrupts()
-        .control(
-            (command & COMMAND_INTX_DISABLE) != 0,
-            (msixControl & MSIX_ENABLE) != 0,
-            (msixControl & MSIX_FUNCTION_MASK) != 0);
+    dma.busMaster((command & COMMAND_BUS_MASTER) != 0);
+    interrupts.control(
+        (command & COMMAND_INTX_DISABLE) != 0,
+        (msixControl & MSIX_ENABLE) != 0,
+        (msixControl & MSIX_FUNCTION_MASK) != 0);
   }
 
   private static void check(int offset, int bytes) {

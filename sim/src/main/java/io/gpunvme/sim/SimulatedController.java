@@ -7,6 +7,7 @@ import io.gpunvme.nvme.memory.RemoteMemory;
 import io.gpunvme.nvme.pci.Bar;
 import io.gpunvme.nvme.pci.ConfigSpace;
 import io.gpunvme.nvme.pci.PciFunction;
+import io.gpunvme.nvme.spec.Cc;
 import io.gpunvme.sim.media.RamMedia;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
@@ -32,11 +33,10 @@ public final class SimulatedController implements PciFunction {
   private final String name;
   private final ControllerStatus status = new ControllerStatus();
   private final FaultPlan faults;
+  private final Workers workers;
   private final DmaSpace dma;
   private final SimStats stats;
-  private final DataPointer dataPointer;
   private final ControllerEvents events;
-  private final DoorbellErrors doorbellErrors;
   private final MsixTable msix;
   private final Interrupts interrupts;
   private final DoorbellArray doorbells;
@@ -48,11 +48,6 @@ public final class SimulatedController implements PciFunction {
   private final Namespaces namespaces;
   private final FeatureStore features;
   private final ControllerLogs logs;
-  private final AdminCommands adminCommands;
-  private final IoCommands ioCommands;
-  private final Housekeeper housekeeper;
-  private final Worker[] workers;
-  private final IdleWatch idleWatch;
 
   /**
    * Creates a controller in power-on state and starts its workers.
@@ -68,13 +63,12 @@ public final class SimulatedController implements PciFunction {
   static SimulatedController create(SimConfig config, LongSupplier clock) {
     SimulatedController controller = new SimulatedController(config, clock);
     if (config.workers() > 0) {
-      for (Worker w : controller.workers) {
-        w.start();
-      }
+      controller.workers.start();
     }
     return controller;
   }
 
+  /** Makes the parts, each after those that it needs. */
   private SimulatedController(SimConfig config, LongSupplier clock) {
     this.config = config;
     this.clock = clock;
@@ -83,31 +77,78 @@ public final class SimulatedController implements PciFunction {
     int pairs = config.ioQueues() + 1;
     int threads = Math.max(1, config.workers());
     faults = new FaultPlan(config.faults(), config.seed());
-    dma = new DmaSpace(config.addressBits(), config.seed(), this::quiesce);
+    workers = new Workers(threads);
+    dma = new DmaSpace(config.addressBits(), config.seed(), workers::quiesce);
     stats = new SimStats(threads, pairs, dma);
-    dataPointer = new DataPointer(dma, config.sgl());
+    DataPointer dataPointer = new DataPointer(dma, config.sgl());
     events = new ControllerEvents(config.aerl());
-    doorbellErrors = new DoorbellErrors(events);
+    DoorbellErrors doorbellErrors = new DoorbellErrors(events);
     msix = new MsixTable(config.vectors());
     interrupts = new Interrupts(msix);
     doorbells = new DoorbellArray(pairs, config.dstrd());
     cmb = config.cmbBytes() == 0 ? null : new Cmb(dma, config.cmbBytes());
-    registers = new RegisterFile(this, new Transitions(this), cmb);
-    bars[0] = new SimBar(this, new RegisterBar(this, registers, doorbells));
-    bars[Cmb.BAR] = cmb == null ? null : new SimBar(this, cmb);
-    bars[MsixTable.BAR] = new SimBar(this, msix);
-    configSpace = new SimConfigSpace(this, bars, msix);
-    queues = new QueueAdmin(this, doorbells);
     features = new FeatureStore(config);
-    logs = new ControllerLogs(this);
-    adminCommands = new AdminCommands(this);
-    ioCommands = new IoCommands(this);
-    housekeeper = new Housekeeper(this);
-    workers = new Worker[threads];
-    idleWatch = new IdleWatch(workers);
-    for (int i = 0; i < threads; i++) {
-      workers[i] = new Worker(this, i);
-    }
+    queues =
+        new QueueAdmin(
+            config, dma, dataPointer, doorbells, interrupts, events, status, workers, this::cc);
+    logs = new ControllerLogs(config, dataPointer, events, features, namespaces, stats);
+    LentMemory hmb = new LentMemory(config, dma, dataPointer, workers);
+    AdminCommands adminCommands =
+        new AdminCommands(
+            config,
+            queues,
+            events,
+            logs,
+            features,
+            new IdentifyData(config, dataPointer, namespaces),
+            new FeatureCommands(config, dataPointer, queues, logs, features, namespaces, hmb),
+            new NamespaceCommands(dataPointer, logs, namespaces));
+    Transitions transitions =
+        new Transitions(
+            config,
+            clock,
+            status,
+            faults,
+            workers,
+            dataPointer,
+            queues,
+            namespaces,
+            events,
+            interrupts,
+            adminCommands);
+    registers =
+        new RegisterFile(config, clock, status, interrupts, transitions, this::isSilent, cmb);
+    RegisterBar bar0 = new RegisterBar(registers, doorbells, this::registerFault, this::wake);
+    bars[0] = new SimBar(this::isSilent, bar0);
+    bars[Cmb.BAR] = cmb == null ? null : new SimBar(this::isSilent, cmb);
+    bars[MsixTable.BAR] = new SimBar(this::isSilent, msix);
+    configSpace = new SimConfigSpace(status, dma, interrupts, msix, bars, this::reset);
+    IoCommands ioCommands = new IoCommands(config, namespaces, features, dataPointer, faults);
+    Housekeeper housekeeper =
+        new Housekeeper(clock, status, events, doorbellErrors, queues, features);
+    workers.make(
+        index ->
+            new Worker(
+                name,
+                index,
+                clock,
+                status,
+                stats,
+                dma,
+                interrupts,
+                housekeeper,
+                workers.idleWatch(),
+                worker ->
+                    new CommandPipeline(
+                        config,
+                        status,
+                        faults,
+                        doorbellErrors,
+                        dma,
+                        logs,
+                        adminCommands,
+                        ioCommands,
+                        worker)));
   }
 
   // ---- the PCI function
@@ -182,20 +223,16 @@ public final class SimulatedController implements PciFunction {
     if (!status.close()) {
       return;
     }
-    for (Worker w : workers) {
-      w.stop();
-    }
+    workers.stop();
     // A register write under way ends first; later ones find the controller closed.
     synchronized (registers) {
-      lockWorkers();
+      workers.lock();
       try {
         queues.deleteAll();
-        for (Worker w : workers) {
-          w.close();
-        }
+        workers.close();
         dma.close();
       } finally {
-        unlockWorkers();
+        workers.unlock();
       }
       release();
     }
@@ -250,13 +287,13 @@ public final class SimulatedController implements PciFunction {
   public void startOver() {
     reset();
     synchronized (registers) {
-      lockWorkers();
+      workers.lock();
       try {
         if (!status.isClosed()) {
           doorbells.renew();
         }
       } finally {
-        unlockWorkers();
+        workers.unlock();
       }
     }
   }
@@ -286,12 +323,12 @@ public final class SimulatedController implements PciFunction {
    * they do not use the last one any more.
    */
   public void sharedSleep(@Nullable SharedSleep sleep) {
-    idleWatch.bed(sleep);
+    workers.idleWatch().bed(sleep);
   }
 
   /** Ends the workers' sleep, if they sleep until somebody wakes them. */
   public void wake() {
-    idleWatch.wake();
+    workers.idleWatch().wake();
   }
 
   /**
@@ -341,49 +378,41 @@ public final class SimulatedController implements PciFunction {
    * @return how many commands moved on
    */
   public int poll() {
-    int work = 0;
-    for (Worker w : workers) {
-      work += w.pass();
-    }
-    return work;
+    return workers.poll();
   }
 
-  // ---- services within the package
+  // ---- what its parts ask it
+
+  private Cc cc() {
+    return registers.cc();
+  }
+
+  /** Whether register reads return all ones and writes do nothing. */
+  private boolean isSilent() {
+    return status.isUnreachable() || !configSpace.memoryEnabled();
+  }
+
+  /** Applies a fault that was waiting for a register read; true if the device is gone now. */
+  private boolean registerFault() {
+    FaultRule fault = faults.onEvent(FaultRule.Trigger.REGISTER);
+    if (fault != null) {
+      status.befall(fault);
+    }
+    return status.isUnreachable();
+  }
+
+  // ---- what tests look at
 
   long now() {
     return clock.getAsLong();
-  }
-
-  ControllerStatus status() {
-    return status;
   }
 
   DmaSpace dma() {
     return dma;
   }
 
-  DataPointer dataPointer() {
-    return dataPointer;
-  }
-
   ControllerEvents asyncEvents() {
     return events;
-  }
-
-  DoorbellErrors doorbellErrors() {
-    return doorbellErrors;
-  }
-
-  Interrupts interrupts() {
-    return interrupts;
-  }
-
-  RegisterFile registers() {
-    return registers;
-  }
-
-  QueueAdmin queues() {
-    return queues;
   }
 
   Namespaces namespaces() {
@@ -398,69 +427,8 @@ public final class SimulatedController implements PciFunction {
     return logs;
   }
 
-  AdminCommands adminCommands() {
-    return adminCommands;
-  }
-
-  Housekeeper housekeeper() {
-    return housekeeper;
-  }
-
-  IdleWatch idleWatch() {
-    return idleWatch;
-  }
-
-  /** The worker that serves a completion queue; the admin queue's is worker 0. */
+  /** The worker that serves a completion queue. */
   Worker workerFor(int cqid) {
-    return workers[cqid % workers.length];
-  }
-
-  /** Executes a command on its worker. */
-  int execute(SimCommand c, Worker w) {
-    return c.admin ? adminCommands.execute(c, w) : ioCommands.execute(c, w);
-  }
-
-  /** Ends a command whose data has been copied; the status. */
-  int copied(SimCommand c, Worker w) {
-    return ioCommands.copied(c, w);
-  }
-
-  /** Whether register reads return all ones and writes do nothing. */
-  boolean isSilent() {
-    return status.isUnreachable() || !configSpace.memoryEnabled();
-  }
-
-  /** Applies a fault that was waiting for a register read; true if the device is gone now. */
-  boolean registerFault() {
-    FaultRule fault = faults.onEvent(FaultRule.Trigger.REGISTER);
-    if (fault != null) {
-      status.befall(fault);
-    }
-    return status.isUnreachable();
-  }
-
-  /** Waits for the passes under way; afterwards none runs until {@link #unlockWorkers}. */
-  void lockWorkers() {
-    for (Worker w : workers) {
-      w.lock();
-    }
-  }
-
-  void unlockWorkers() {
-    for (int i = workers.length - 1; i >= 0; i--) {
-      workers[i].unlock();
-    }
-  }
-
-  /** Returns when every pass that was under way has ended, and every copy from and to a region. */
-  private void quiesce(DmaRegion region) {
-    for (Worker w : workers) {
-      w.lock();
-      try {
-        w.mover().release(region);
-      } finally {
-        w.unlock();
-      }
-    }
+    return workers.ofQueue(cqid);
   }
 }

@@ -17,7 +17,10 @@ final class SmartHealth {
   /** A data unit is 1000 times 512 bytes, rounded up. */
   private static final long DATA_UNIT = 1000 * 512;
 
-  private final SimulatedController controller;
+  private final FeatureStore features;
+  private final ControllerEvents events;
+  private final SimStats stats;
+  private final Namespaces namespaces;
   private final ErrorLog errors;
   private final long started = System.nanoTime();
 
@@ -25,8 +28,16 @@ final class SmartHealth {
   private volatile int temperature = ROOM_TEMPERATURE;
   private int reported;
 
-  SmartHealth(SimulatedController controller, ErrorLog errors) {
-    this.controller = controller;
+  SmartHealth(
+      FeatureStore features,
+      Namespaces namespaces,
+      SimStats stats,
+      ControllerEvents events,
+      ErrorLog errors) {
+    this.features = features;
+    this.events = events;
+    this.stats = stats;
+    this.namespaces = namespaces;
     this.errors = errors;
   }
 
@@ -41,11 +52,9 @@ final class SmartHealth {
     int warnings = criticalWarning();
     reported &= warnings;
     if ((warnings & ~reported & SmartLog.WARNING_TEMPERATURE) != 0
-        && controller.features().smartEventEnabled(SmartLog.WARNING_TEMPERATURE)) {
+        && features.smartEventEnabled(SmartLog.WARNING_TEMPERATURE)) {
       reported |= SmartLog.WARNING_TEMPERATURE;
-      controller
-          .asyncEvents()
-          .raise(AsyncEvent.TYPE_SMART, AsyncEvent.SMART_TEMPERATURE, LogId.SMART);
+      events.raise(AsyncEvent.TYPE_SMART, AsyncEvent.SMART_TEMPERATURE, LogId.SMART);
     }
   }
 
@@ -55,7 +64,6 @@ final class SmartHealth {
   }
 
   private int criticalWarning() {
-    FeatureStore features = controller.features();
     int over = features.current(FeatureId.TEMPERATURE_THRESHOLD, FeatureRule.OVER);
     int under = features.current(FeatureId.TEMPERATURE_THRESHOLD, FeatureRule.UNDER);
     return temperature >= over || temperature <= under ? SmartLog.WARNING_TEMPERATURE : 0;
@@ -63,7 +71,6 @@ final class SmartHealth {
 
   /** Writes the page to zeroed memory. */
   void render(MemorySegment page) {
-    SimStats stats = controller.stats();
     long hours = TimeUnit.NANOSECONDS.toHours(System.nanoTime() - started);
     long reads = stats.ioCommands(IoOpcode.READ) + stats.ioCommands(IoOpcode.COMPARE);
     new SmartLog(page)
@@ -77,7 +84,7 @@ final class SmartHealth {
         .set(SmartLog.HOST_WRITE_COMMANDS, stats.ioCommands(IoOpcode.WRITE))
         .set(SmartLog.POWER_CYCLES, 1)
         .set(SmartLog.POWER_ON_HOURS, hours)
-        .set(SmartLog.MEDIA_ERRORS, errors.mediaErrors() + controller.namespaces().flushFailures())
+        .set(SmartLog.MEDIA_ERRORS, errors.mediaErrors() + namespaces.flushFailures())
         .set(SmartLog.ERROR_LOG_ENTRIES, errors.count());
   }
 }

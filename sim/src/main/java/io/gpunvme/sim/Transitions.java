@@ -3,6 +3,7 @@ package io.gpunvme.sim;
 import io.gpunvme.nvme.spec.Aqa;
 import io.gpunvme.nvme.spec.Cap;
 import io.gpunvme.nvme.spec.Cc;
+import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -10,28 +11,55 @@ import org.jspecify.annotations.Nullable;
  * holds the locks of all workers, so no command is being executed meanwhile.
  */
 final class Transitions {
-  private final SimulatedController controller;
+  private final LongSupplier clock;
+  private final Workers workers;
+  private final SimConfig config;
+  private final DataPointer dataPointer;
+  private final QueueAdmin queues;
+  private final Namespaces namespaces;
+  private final ControllerEvents events;
+  private final Interrupts interrupts;
+  private final AdminCommands adminCommands;
   private final ControllerStatus status;
   private final FaultPlan faults;
 
-  Transitions(SimulatedController controller) {
-    this.controller = controller;
-    status = controller.status();
-    faults = controller.faults();
+  Transitions(
+      SimConfig config,
+      LongSupplier clock,
+      ControllerStatus status,
+      FaultPlan faults,
+      Workers workers,
+      DataPointer dataPointer,
+      QueueAdmin queues,
+      Namespaces namespaces,
+      ControllerEvents events,
+      Interrupts interrupts,
+      AdminCommands adminCommands) {
+    this.clock = clock;
+    this.workers = workers;
+    this.config = config;
+    this.dataPointer = dataPointer;
+    this.queues = queues;
+    this.namespaces = namespaces;
+    this.events = events;
+    this.interrupts = interrupts;
+    this.adminCommands = adminCommands;
+    this.status = status;
+    this.faults = faults;
   }
 
   /** CC.EN went from 0 to 1: checks what the host has set up and creates the admin queues. */
   void enable(RegisterFile registers) {
-    controller.lockWorkers();
+    workers.lock();
     try {
       FaultRule fault = faults.onEvent(FaultRule.Trigger.ENABLE);
-      long now = controller.now();
+      long now = clock.getAsLong();
       String problem = status.isReady(now) ? "enabled again before CSTS.RDY was 0" : null;
       if (problem == null) {
         problem = problemWith(registers);
       }
       boolean stuck = problem != null || isStuck(fault);
-      status.enable(now, controller.simConfig().readyNanos(), stuck);
+      status.enable(now, config.readyNanos(), stuck);
       if (problem == null) {
         start(registers);
       } else {
@@ -39,14 +67,14 @@ final class Transitions {
       }
       befall(fault);
     } finally {
-      controller.unlockWorkers();
+      workers.unlock();
     }
   }
 
   private void start(RegisterFile registers) {
     Cc cc = registers.cc();
-    controller.dataPointer().pageBytes(DmaSpace.PAGE << cc.get(Cc.MPS));
-    controller.queues().createAdmin(registers);
+    dataPointer.pageBytes(DmaSpace.PAGE << cc.get(Cc.MPS));
+    queues.createAdmin(registers);
   }
 
   /** What the host did wrong before it set CC.EN, in words; null if nothing. */
@@ -78,46 +106,46 @@ final class Transitions {
 
   /** CC.EN went from 1 to 0: forgets queues and commands. AQA, ASQ and ACQ stay. */
   void disable() {
-    controller.lockWorkers();
+    workers.lock();
     try {
       FaultRule fault = faults.onEvent(FaultRule.Trigger.DISABLE);
       forget();
-      status.disable(controller.now(), controller.simConfig().readyNanos(), isStuck(fault));
+      status.disable(clock.getAsLong(), config.readyNanos(), isStuck(fault));
       befall(fault);
     } finally {
-      controller.unlockWorkers();
+      workers.unlock();
     }
   }
 
   /** CC.SHN became non-zero: fetches no more and makes everything written durable. */
   void shutDown() {
-    controller.lockWorkers();
+    workers.lock();
     try {
       FaultRule fault = faults.onEvent(FaultRule.Trigger.SHUTDOWN);
-      controller.namespaces().flush();
-      status.shutdown(controller.now(), controller.simConfig().shutdownNanos());
+      namespaces.flush();
+      status.shutdown(clock.getAsLong(), config.shutdownNanos());
       befall(fault);
     } finally {
-      controller.unlockWorkers();
+      workers.unlock();
     }
   }
 
   /** Power-on state. */
   void reset() {
-    controller.lockWorkers();
+    workers.lock();
     try {
       forget();
       status.reset();
     } finally {
-      controller.unlockWorkers();
+      workers.unlock();
     }
   }
 
   private void forget() {
-    controller.queues().deleteAll();
-    controller.asyncEvents().reset();
-    controller.interrupts().reset();
-    controller.adminCommands().reset();
+    queues.deleteAll();
+    events.reset();
+    interrupts.reset();
+    adminCommands.reset();
   }
 
   private static boolean isStuck(@Nullable FaultRule fault) {

@@ -5,6 +5,8 @@ import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Function;
+import java.util.function.LongSupplier;
 
 /**
  * Serves some of the controller's queues, over and over: a thread of its own, or whoever calls
@@ -26,7 +28,10 @@ final class Worker {
   private static final SubmissionQueue[] NO_SQS = {};
   private static final CompletionQueue[] NO_CQS = {};
 
-  private final SimulatedController controller;
+  private final LongSupplier clock;
+  private final IdleWatch idleWatch;
+  private final Housekeeper housekeeper;
+  private final Interrupts interrupts;
   private final int index;
   private final SimStats.Stripe stats;
   private final ControllerStatus status;
@@ -53,19 +58,28 @@ final class Worker {
   // Written by the worker's thread, read by worker 0's.
   private volatile boolean asleep;
 
-  Worker(SimulatedController controller, int index) {
-    this.controller = controller;
+  Worker(
+      String name,
+      int index,
+      LongSupplier clock,
+      ControllerStatus status,
+      SimStats stats,
+      DmaSpace dma,
+      Interrupts interrupts,
+      Housekeeper housekeeper,
+      IdleWatch idleWatch,
+      Function<Worker, CommandPipeline> pipelines) {
+    this.clock = clock;
+    this.idleWatch = idleWatch;
+    this.housekeeper = housekeeper;
+    this.interrupts = interrupts;
     this.index = index;
-    stats = controller.stats().stripe(index);
-    status = controller.status();
-    channels = new RemoteChannels(controller.dma(), memory, status::remoteFailure);
-    pipeline = new CommandPipeline(controller, this);
+    this.stats = stats.stripe(index);
+    this.status = status;
+    channels = new RemoteChannels(dma, memory, status::remoteFailure);
+    pipeline = pipelines.apply(this);
     poster = pipeline.poster();
-    thread =
-        Thread.ofPlatform()
-            .daemon()
-            .name(controller.name() + "-worker-" + index)
-            .unstarted(this::run);
+    thread = Thread.ofPlatform().daemon().name(name + "-worker-" + index).unstarted(this::run);
   }
 
   /** 0 for the worker that serves the admin queue. */
@@ -151,7 +165,7 @@ final class Worker {
   int pass() {
     lock.lock();
     try {
-      now = controller.now();
+      now = clock.getAsLong();
       neededIn = Long.MAX_VALUE;
       needed = sqs.length + cqs.length > 0;
       return status.isActive(now) ? serve() : 0;
@@ -184,7 +198,7 @@ final class Worker {
       }
     }
     if (index == 0) {
-      work += controller.housekeeper().serve(this);
+      work += housekeeper.serve(this);
     }
     if (!status.isShuttingDown()) {
       // An admin command may replace the array; the queues of this round stay these.
@@ -207,7 +221,7 @@ final class Worker {
       if (cq.interruptDue()) {
         cq.settle();
       }
-      controller.interrupts().update(cq, stats);
+      interrupts.update(cq, stats);
     }
     return work;
   }
@@ -226,7 +240,7 @@ final class Worker {
   /** Ends a sleep of this worker's thread. */
   void wake() {
     if (index == 0) {
-      controller.idleWatch().wake();
+      idleWatch.wake();
     }
     LockSupport.unpark(thread);
   }
@@ -306,10 +320,10 @@ final class Worker {
   /** After a long quiet time: sleeps as long as it may, if it may. */
   private boolean sleep(IdleStrategy idle) {
     if (index > 0) {
-      controller.idleWatch().sleep(this);
+      idleWatch.sleep(this);
       return true;
     }
-    return switch (controller.idleWatch().sleepUntilWoken(() -> !stopped)) {
+    return switch (idleWatch.sleepUntilWoken(() -> !stopped)) {
       case NONE -> false;
       case OVER -> true;
       case WOKEN -> {
@@ -325,7 +339,7 @@ final class Worker {
       try {
         int work = pass();
         if (index == 0) {
-          controller.idleWatch().look(now);
+          idleWatch.look(now);
         }
         if (work > 0) {
           idle.busy();
