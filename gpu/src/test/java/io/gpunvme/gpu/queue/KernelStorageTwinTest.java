@@ -1,29 +1,14 @@
 package io.gpunvme.gpu.queue;
 
 import io.gpunvme.gpu.accel.Accelerator;
-import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
-import java.lang.foreign.Linker;
-import java.lang.foreign.SymbolLookup;
-import java.lang.foreign.ValueLayout;
+import io.gpunvme.testing.CLibrary;
+import io.gpunvme.testing.NativeCompiler;
 import java.lang.invoke.MethodHandle;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import org.junit.jupiter.api.BeforeAll;
-import org.junit.jupiter.api.io.TempDir;
 
 /** {@link UserKernel} compiled for the CPU, a thread for each of its threads. */
 class KernelStorageTwinTest extends KernelStorageContract {
-  private static final String SHIM =
-      """
-      struct Dim { unsigned x; };
-      static thread_local Dim blockIdx, threadIdx;
-      static const Dim blockDim = {1};
-      #define __device__
-      #define __global__
-      """;
-
   private static final String ENTRY =
       """
       extern "C" void twin_copy(const Storage* s, Result* r, unsigned threads, unsigned rounds, unsigned span,
@@ -33,26 +18,22 @@ class KernelStorageTwinTest extends KernelStorageContract {
       }
       """;
 
-  @TempDir static Path folder;
-  private static MethodHandle copy;
-
-  @BeforeAll
-  static void compile() throws Exception {
-    Path library =
-        NativeCompiler.compile(
-            folder, "user.so", SHIM + UserKernel.SOURCE + ENTRY, "-O1", "-shared", "-fPIC");
-    copy =
-        Linker.nativeLinker()
-            .downcallHandle(
-                SymbolLookup.libraryLookup(library, Arena.global()).findOrThrow("twin_copy"),
-                FunctionDescriptor.ofVoid(
-                    ValueLayout.JAVA_LONG,
-                    ValueLayout.JAVA_LONG,
-                    ValueLayout.JAVA_INT,
-                    ValueLayout.JAVA_INT,
-                    ValueLayout.JAVA_INT,
-                    ValueLayout.JAVA_INT));
-  }
+  private final MethodHandle copy =
+      new CLibrary(
+              NativeCompiler.CPP.library(
+                  "user",
+                  DeviceSources.CUDA_WORDS + UserKernel.SOURCE + ENTRY,
+                  "-O1",
+                  DeviceSources.INCLUDE))
+          .function(
+              "twin_copy",
+              void.class,
+              long.class,
+              long.class,
+              int.class,
+              int.class,
+              int.class,
+              int.class);
 
   @Override
   Accelerator openAccelerator() {
