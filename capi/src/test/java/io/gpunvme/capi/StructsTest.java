@@ -1,21 +1,14 @@
 package io.gpunvme.capi;
 
-import static org.assertj.core.api.Assertions.assertThat;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
-
-import java.io.IOException;
-import java.nio.file.Files;
+import io.gpunvme.testing.HeaderNumbers;
+import io.gpunvme.testing.NativeCompiler;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.Map;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
 
 /** Layouts and numbers against the headers, by a C compiler. */
 class StructsTest {
-  @TempDir Path folder;
-
   private static Map<String, Long> expected() {
     Map<String, Long> all = new LinkedHashMap<>();
     all.put("sizeof(gpunvme_info)", Structs.INFO);
@@ -69,35 +62,10 @@ class StructsTest {
   }
 
   @Test
-  void theHeadersSayTheSame() throws IOException, InterruptedException {
-    StringBuilder source =
-        new StringBuilder("#include <stddef.h>\n#include <stdio.h>\n#include \"table.h\"\n");
-    source.append("int main(void) {\n");
-    expected()
-        .keySet()
-        .forEach(
-            e -> source.append("  printf(\"%lld\\n\", (long long)(").append(e).append("));\n"));
-    source.append("  return 0;\n}\n");
-    Path file = Files.writeString(folder.resolve("print.c"), source);
-    Path program = folder.resolve("print");
-    Path include = Path.of("include").toAbsolutePath();
-    Path internal = Path.of("src/main/c").toAbsolutePath();
-    String printed;
-    try {
-      run("gcc", "-o", program.toString(), "-I" + include, "-I" + internal, file.toString());
-      printed = run(program.toString());
-    } catch (IOException e) {
-      assumeTrue(false, "no gcc: " + e.getMessage());
-      return;
-    }
-    assertThat(printed.lines().map(Long::valueOf)).containsExactlyElementsOf(expected().values());
-  }
-
-  private static String run(String... command) throws IOException, InterruptedException {
-    Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
-    String output = new String(process.getInputStream().readAllBytes());
-    assertThat(process.waitFor(60, TimeUnit.SECONDS)).isTrue();
-    assertThat(process.exitValue()).as(output).isZero();
-    return output;
+  void theHeadersSayTheSame() {
+    HeaderNumbers numbers = new HeaderNumbers(NativeCompiler.C, "#include \"table.h\"");
+    expected().forEach(numbers::value);
+    numbers.compare(
+        "-I" + Path.of("include").toAbsolutePath(), "-I" + Path.of("src/main/c").toAbsolutePath());
   }
 }

@@ -22,7 +22,7 @@ final class LibrarySearchTest {
   }
 
   private Path place(String name) throws IOException {
-    return Files.copy(CCompiler.library("fake_nvrtc.c"), folder.resolve(name));
+    return Files.copy(StandIn.compile("nvrtc"), folder.resolve(name));
   }
 
   @Test

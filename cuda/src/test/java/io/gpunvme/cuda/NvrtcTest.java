@@ -1,15 +1,11 @@
 package io.gpunvme.cuda;
 
-import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
-import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
-import java.lang.foreign.Linker;
-import java.lang.foreign.SymbolLookup;
+import io.gpunvme.testing.CLibrary;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
@@ -17,19 +13,12 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 final class NvrtcTest {
-  private final Path file = CCompiler.library("fake_nvrtc.c");
+  private final Path file = StandIn.compile("nvrtc");
   private final Nvrtc nvrtc = Nvrtc.load(file);
 
   @AfterEach
-  void noProgramIsLeft() throws Throwable {
-    int live =
-        (int)
-            Linker.nativeLinker()
-                .downcallHandle(
-                    SymbolLookup.libraryLookup(file, Arena.global()).findOrThrow("fake_live"),
-                    FunctionDescriptor.of(JAVA_INT))
-                .invokeExact();
-    assertThat(live).isZero();
+  void noProgramIsLeft() {
+    assertThat(new CLibrary(file).callInt("fake_live")).isZero();
   }
 
   @Test

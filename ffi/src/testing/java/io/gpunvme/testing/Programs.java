@@ -41,7 +41,8 @@ public final class Programs {
     List<String> folders = new ArrayList<>(List.of(System.getenv("PATH").split(":")));
     folders.addAll(MORE_FOLDERS);
     return folders.stream()
-        .map(folder -> Path.of(folder, program))
+        // A path that is absolute stays what it is.
+        .map(folder -> Path.of(folder).resolve(program))
         .filter(Files::isExecutable)
         .findFirst()
         .orElse(null);

@@ -2,7 +2,7 @@ package io.gpunvme.storage;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.gpunvme.cuda.CudaStandIn;
+import io.gpunvme.cuda.FakeDriver;
 import io.gpunvme.cuda.cufile.CuFile;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.CpuAccelerator;
@@ -87,7 +87,7 @@ final class NoCuFileProbe {
     return switch (name) {
       case "cpu" -> CpuAccelerator.open();
       case "gpu" -> GpuAccelerator.open();
-      default -> GpuAccelerator.open(CudaStandIn.device(Path.of(name)));
+      default -> GpuAccelerator.open(FakeDriver.load(Path.of(name)).device(0));
     };
   }
 

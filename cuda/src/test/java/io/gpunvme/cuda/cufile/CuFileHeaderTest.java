@@ -3,7 +3,10 @@ package io.gpunvme.cuda.cufile;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import io.gpunvme.cuda.CCompiler;
+import io.gpunvme.cuda.CudaHeaders;
+import io.gpunvme.cuda.StandIn;
+import io.gpunvme.testing.HeaderNumbers;
+import io.gpunvme.testing.NativeCompiler;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
@@ -13,7 +16,8 @@ import org.junit.jupiter.api.Test;
 
 /** Numbers, layouts and signatures against NVIDIA's header, where it is installed. */
 final class CuFileHeaderTest {
-  private final Path folder = CCompiler.cudaInclude();
+  private final Path folder = CudaHeaders.folder();
+  private final String include = "-I" + folder;
 
   @BeforeEach
   void need() {
@@ -121,33 +125,14 @@ final class CuFileHeaderTest {
 
   @Test
   void numbersAndLayoutsAgree() {
-    Map<String, Long> expected = expected();
-    StringBuilder program =
-        new StringBuilder(
-            "#include <cufile.h>\n#include <stddef.h>\n#include <stdio.h>\nint main(void) {\n");
-    expected
-        .keySet()
-        .forEach(c -> program.append("  printf(\"%lld\\n\", (long long)(" + c + "));\n"));
-    String[] actual =
-        CCompiler.run(program.append("  return 0;\n}\n").toString(), "-I" + folder).split("\n");
-    assertThat(actual).hasSize(expected.size());
-    int line = 0;
-    for (Map.Entry<String, Long> each : expected.entrySet()) {
-      assertThat(Long.parseLong(actual[line++])).as(each.getKey()).isEqualTo(each.getValue());
-    }
+    HeaderNumbers numbers = new HeaderNumbers(NativeCompiler.C, "#include <cufile.h>");
+    expected().forEach(numbers::value);
+    numbers.compare(include);
   }
 
   @Test
   void theStandInHasTheHeadersSignatures() {
-    assertThat(
-            CCompiler.check(
-                "fake_cufile.c",
-                "-DUSE_CUFILE_H",
-                "-Wall",
-                "-Wextra",
-                "-Wmissing-prototypes",
-                "-Werror",
-                "-I" + folder))
-        .isEqualTo(new CCompiler.Output(0, ""));
+    assertThat(StandIn.compile("cufile", "-DUSE_CUFILE_H", "-Wmissing-prototypes", include))
+        .isNotEmptyFile();
   }
 }

@@ -72,6 +72,9 @@ public final class CpuInitiator implements Initiator {
   @Override
   public synchronized TransferReport run(
       TransferPlan plan, List<DeviceBuffer> buffers, TransferListener listener) {
+    if (queues.isEmpty()) {
+      throw new IllegalStateException("this initiator is closed");
+    }
     TransferJob.check(plan, buffers, controller);
     TransferJob job = new TransferJob(plan, buffers, controller, listener);
     long sqBefore = queues.stream().mapToLong(QueuePair::sqDoorbells).sum();

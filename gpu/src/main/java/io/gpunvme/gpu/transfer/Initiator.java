@@ -21,6 +21,7 @@ public interface Initiator extends AutoCloseable {
    *     TransferPlan#bufferEnd} bytes at least; all in host memory, or none
    * @throws io.gpunvme.nvme.NvmeException the first failure that neither retries nor recovery
    *     mended; no command is outstanding then
+   * @throws IllegalStateException after {@link #close}
    */
   TransferReport run(TransferPlan plan, List<DeviceBuffer> buffers, TransferListener listener);
 

@@ -2,19 +2,17 @@ package io.gpunvme.gpu.bar;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.gpunvme.gpu.queue.NativeCompiler;
+import io.gpunvme.gpu.queue.DeviceSources;
+import io.gpunvme.testing.CLibrary;
+import io.gpunvme.testing.NativeCompiler;
 import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
-import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.SymbolLookup;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.SplittableRandom;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
 
 /**
  * The kernels of {@code marks.cu} as the CPU's compiler sees them, one thread after the other: they
@@ -22,27 +20,24 @@ import org.junit.jupiter.api.io.TempDir;
  */
 class MarkKernelsTwinTest {
   private static final String SOURCE =
-      """
-      #define __global__
-      #define __device__
-      #define __launch_bounds__(...)
-      struct Index { unsigned x; };
-      static Index blockIdx, threadIdx, blockDim = {1}, gridDim = {3};
-      static void atomicMin(unsigned long long* to, unsigned long long value) { if (value < *to) *to = value; }
-      #include "kernels/marks.cu"
+      DeviceSources.CUDA_WORDS
+          + """
+          static void atomicMin(unsigned long long* to, unsigned long long value) { if (value < *to) *to = value; }
+          #include "kernels/marks.cu"
 
-      extern "C" void run(int what, u64 memory, u64 page_offset, u64 bytes, u64 numbers, u64 low, u64 high, u64 other) {
-        Marked m = {memory, page_offset, bytes, numbers};
-        for (blockIdx = {0}; blockIdx.x < gridDim.x; blockIdx.x++) {
-          switch (what) {
-            case 0: gpunvme_marks_save(m, reinterpret_cast<Mark*>(other)); break;
-            case 1: gpunvme_marks_write(m, {low, high}); break;
-            case 2: gpunvme_marks_check(m, {low, high}, reinterpret_cast<u64*>(other)); break;
-            case 3: gpunvme_marks_restore(m, reinterpret_cast<const Mark*>(other)); break;
+          extern "C" void run(int what, u64 memory, u64 page_offset, u64 bytes, u64 numbers, u64 low, u64 high, u64 other) {
+            Marked m = {memory, page_offset, bytes, numbers};
+            gridDim = {3};
+            for (blockIdx = {0}; blockIdx.x < gridDim.x; blockIdx.x++) {
+              switch (what) {
+                case 0: gpunvme_marks_save(m, reinterpret_cast<Mark*>(other)); break;
+                case 1: gpunvme_marks_write(m, {low, high}); break;
+                case 2: gpunvme_marks_check(m, {low, high}, reinterpret_cast<u64*>(other)); break;
+                case 3: gpunvme_marks_restore(m, reinterpret_cast<const Mark*>(other)); break;
+              }
+            }
           }
-        }
-      }
-      """;
+          """;
 
   private static final int SAVE = 0;
   private static final int WRITE = 1;
@@ -53,8 +48,8 @@ class MarkKernelsTwinTest {
   private final SplittableRandom random = new SplittableRandom(seed);
 
   @Test
-  void theyMarkWhatJavaMarks(@TempDir Path folder) throws Throwable {
-    MethodHandle run = compile(folder);
+  void theyMarkWhatJavaMarks() throws Throwable {
+    MethodHandle run = compile();
     for (int round = 0; round < 100; round++) {
       try (Arena arena = Arena.ofConfined()) {
         int granules = 1 + random.nextInt(70);
@@ -64,15 +59,12 @@ class MarkKernelsTwinTest {
     }
   }
 
-  private static MethodHandle compile(Path folder) throws Exception {
-    Path library = NativeCompiler.compile(folder, "marks.so", SOURCE, "-O2", "-fPIC", "-shared");
-    ValueLayout[] arguments = new ValueLayout[8];
-    Arrays.fill(arguments, ValueLayout.JAVA_LONG);
-    arguments[0] = ValueLayout.JAVA_INT;
-    return Linker.nativeLinker()
-        .downcallHandle(
-            SymbolLookup.libraryLookup(library, Arena.global()).findOrThrow("run"),
-            FunctionDescriptor.ofVoid(arguments));
+  private static MethodHandle compile() {
+    Class<?>[] arguments = new Class<?>[8];
+    Arrays.fill(arguments, long.class);
+    arguments[0] = int.class;
+    Path library = NativeCompiler.CPP.library("marks", SOURCE, "-O2", DeviceSources.INCLUDE);
+    return new CLibrary(library).function("run", void.class, arguments);
   }
 
   private void compare(MethodHandle run, Arena arena, PageCut cut) throws Throwable {

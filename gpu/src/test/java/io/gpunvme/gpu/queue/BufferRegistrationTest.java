@@ -9,22 +9,17 @@ import io.gpunvme.gpu.queue.DeviceLayout.Buffer;
 import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.memory.BusMapper;
 import io.gpunvme.nvme.memory.BusRange;
+import io.gpunvme.testing.CLibrary;
+import io.gpunvme.testing.NativeCompiler;
 import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
-import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.SymbolLookup;
-import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
 import java.util.TreeMap;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -39,28 +34,14 @@ class BufferRegistrationTest {
       }
       """;
 
-  @TempDir static Path folder;
-  private static MethodHandle entries;
-
   private final long seed = Long.getLong("gpunvme.seed", System.nanoTime());
   private final SplittableRandom random = new SplittableRandom(seed);
   private final CpuAccelerator cpu = CpuAccelerator.open();
   private final Arena arena = Arena.ofAuto();
   private final MemorySegment out = arena.allocate(16, 8);
-
-  @BeforeAll
-  static void compile() throws Exception {
-    Path library = NativeCompiler.compile(folder, "prp.so", SOURCE, "-shared", "-fPIC");
-    entries =
-        Linker.nativeLinker()
-            .downcallHandle(
-                SymbolLookup.libraryLookup(library, Arena.global()).findOrThrow("entries"),
-                FunctionDescriptor.ofVoid(
-                    ValueLayout.JAVA_LONG,
-                    ValueLayout.JAVA_LONG,
-                    ValueLayout.JAVA_LONG,
-                    ValueLayout.ADDRESS));
-  }
+  private final MethodHandle entries =
+      new CLibrary(NativeCompiler.CPP.library("prp", SOURCE, DeviceSources.INCLUDE))
+          .function("entries", void.class, long.class, long.class, long.class, MemorySegment.class);
 
   @AfterEach
   void close() {

@@ -2,114 +2,49 @@ package io.gpunvme.gpu.queue;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import java.lang.reflect.Field;
-import java.nio.file.Path;
-import java.util.Arrays;
-import java.util.List;
+import io.gpunvme.testing.HeaderNumbers;
+import io.gpunvme.testing.NativeCompiler;
 import java.util.Locale;
 import java.util.Map;
-import java.util.TreeMap;
-import java.util.function.Function;
-import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
 
 /** {@link DeviceLayout} says the same as the headers. */
 class DeviceLayoutTest {
-  @TempDir Path folder;
-
-  /** Names that do not follow from the header's by upper case. */
-  private static final Map<String, String> FIELDS =
-      Map.of("Buffer.bytes", "size", "Storage.current", "");
+  private final HeaderNumbers numbers =
+      new HeaderNumbers(
+          NativeCompiler.CPP,
+          "#include \"gpunvme/gpunvme.cuh\"\n"
+              + DeviceSources.CUDA_WORDS
+              + "#include \"kernels/transfer.cu\"\n");
 
   @Test
-  void everyOffsetIsTheHeaders() throws Exception {
-    Map<String, Long> ours = new TreeMap<>();
-    StringBuilder program = new StringBuilder();
-    program.append(
-        """
-        #include <cstddef>
-        #include <cstdio>
-        #include "gpunvme/gpunvme.cuh"
-        #define __device__
-        #define __global__
-        #define __launch_bounds__(n)
-        struct Dim { unsigned x; };
-        static Dim blockIdx;
-        #include "kernels/transfer.cu"
-        #define OFFSET(s, java, f) printf("%s.%s %zu\\n", #s, java, offsetof(s, f))
-        #define VALUE(name, v) printf("%s %lld\\n", name, static_cast<long long>(static_cast<int>(v)))
-        int main() {
-        """);
-    struct(program, ours, DeviceLayout.Queue.class, "Queue");
-    struct(program, ours, DeviceLayout.Buffer.class, "Buffer");
-    struct(program, ours, DeviceLayout.Namespace.class, "Namespace");
-    struct(program, ours, DeviceLayout.Storage.class, "Storage");
-    struct(program, ours, DeviceLayout.TransferArgs.class, "TransferArgs");
-    value(
-        program,
-        ours,
-        "flag.doorbells",
-        DeviceLayout.Queue.DOORBELLS_IN_MEMORY,
-        "queue_flags::kDoorbellsInMemory");
-    value(program, ours, "flag.shared", DeviceLayout.Queue.SHARED, "queue_flags::kShared");
-    value(
-        program,
-        ours,
-        "flag.rings",
-        DeviceLayout.Queue.RINGS_IN_GPU_MEMORY,
-        "queue_flags::kRingsInGpuMemory");
-    value(program, ours, "slot.inFlight", DeviceLayout.Slot.IN_FLIGHT, "slot::kInFlight");
-    value(program, ours, "slot.quarantined", DeviceLayout.Slot.QUARANTINED, "slot::kQuarantined");
-    value(program, ours, "slot.free", DeviceLayout.Slot.FREE, "slot::kFree");
-    value(program, ours, "slot.info", DeviceLayout.Slot.INFO_SIZE, "sizeof(SlotInfo)");
-    value(program, ours, "version", DeviceLayout.Storage.CURRENT, "Storage::kVersion");
-    errors(program, ours);
-    statuses(program, ours);
-    program.append("return blockIdx.x; }\n");
-    Path check =
-        NativeCompiler.compile(
-            folder,
-            "layout",
-            program.toString(),
-            "-Wno-invalid-offsetof",
-            "-Wno-missing-field-initializers");
-
-    Map<String, Long> theirs =
-        NativeCompiler.run(List.of(check.toString()))
-            .lines()
-            .map(line -> line.split(" "))
-            .collect(Collectors.toMap(p -> p[0], p -> Long.parseLong(p[1])));
-
-    assertThat(ours).hasSizeGreaterThan(80).containsExactlyInAnyOrderEntriesOf(theirs);
+  void everyOffsetIsTheHeaders() {
+    numbers.structure(DeviceLayout.Queue.class, "Queue", Map.of());
+    numbers.structure(DeviceLayout.Buffer.class, "Buffer", Map.of("bytes", "size"));
+    numbers.structure(DeviceLayout.Namespace.class, "Namespace", Map.of());
+    numbers.structure(DeviceLayout.Storage.class, "Storage", Map.of());
+    numbers.structure(DeviceLayout.TransferArgs.class, "TransferArgs", Map.of());
+    value("queue_flags::kDoorbellsInMemory", DeviceLayout.Queue.DOORBELLS_IN_MEMORY);
+    value("queue_flags::kShared", DeviceLayout.Queue.SHARED);
+    value("queue_flags::kRingsInGpuMemory", DeviceLayout.Queue.RINGS_IN_GPU_MEMORY);
+    value("slot::kInFlight", DeviceLayout.Slot.IN_FLIGHT);
+    value("slot::kQuarantined", DeviceLayout.Slot.QUARANTINED);
+    value("slot::kFree", DeviceLayout.Slot.FREE);
+    numbers.size("SlotInfo", DeviceLayout.Slot.INFO_SIZE);
+    value("Storage::kVersion", DeviceLayout.Storage.CURRENT);
+    errors();
+    statuses();
+    assertThat(numbers.count()).isGreaterThan(80);
+    numbers.compare(
+        "-Wno-invalid-offsetof", "-Wno-missing-field-initializers", DeviceSources.INCLUDE);
   }
 
-  /** Every long constant but SIZE is an offset; the field has its name in lower case. */
-  private static void struct(
-      StringBuilder program, Map<String, Long> ours, Class<?> layout, String struct)
-      throws IllegalAccessException {
-    for (Field field : layout.getDeclaredFields()) {
-      if (field.getType() != long.class) {
-        continue;
-      }
-      String name = field.getName().toLowerCase(Locale.ROOT);
-      ours.put(struct + "." + name, field.getLong(null));
-      if (name.equals("size")) {
-        program.append("VALUE(\"%s.size\", sizeof(%s));\n".formatted(struct, struct));
-      } else {
-        String theirs = FIELDS.getOrDefault(struct + "." + name, name);
-        program.append("OFFSET(%s, \"%s\", %s);\n".formatted(struct, name, theirs));
-      }
-    }
+  /** A constant of 32 bits or fewer, as Java's {@code int} has it. */
+  private void value(String theirs, int our) {
+    numbers.value("static_cast<int>(" + theirs + ")", our);
   }
 
-  private static void value(
-      StringBuilder program, Map<String, Long> ours, String name, long value, String theirs) {
-    ours.put(name, value);
-    program.append("VALUE(\"%s\", %s);\n".formatted(name, theirs));
-  }
-
-  private static void errors(StringBuilder program, Map<String, Long> ours) {
+  private void errors() {
     Map<String, Long> fields =
         Map.of(
             "kind", DeviceLayout.Errors.KIND,
@@ -119,35 +54,25 @@ class DeviceLayoutTest {
             "slba", DeviceLayout.Errors.SLBA,
             "opcode", DeviceLayout.Errors.OPCODE,
             "user", DeviceLayout.Errors.USER);
-    fields.forEach(
-        (name, offset) ->
-            value(program, ours, "record." + name, offset, "offsetof(ErrorRecord, " + name + ")"));
-    value(program, ours, "record", DeviceLayout.Errors.RECORD_SIZE, "sizeof(ErrorRecord)");
-    value(program, ours, "log.count", DeviceLayout.Errors.COUNT, "offsetof(ErrorLog, count)");
-    value(
-        program,
-        ours,
-        "log.capacity",
-        DeviceLayout.Errors.CAPACITY,
-        "offsetof(ErrorLog, capacity)");
-    value(program, ours, "log.record", DeviceLayout.Errors.RECORDS, "offsetof(ErrorLog, record)");
-    Map<DeviceError.Kind, String> kinds =
-        Arrays.stream(DeviceError.Kind.values())
-            .collect(Collectors.toMap(Function.identity(), DeviceLayoutTest::constant));
-    kinds.forEach(
-        (kind, theirs) ->
-            value(program, ours, "kind." + kind, kind.ordinal() + 1, "trouble::" + theirs));
+    fields.forEach((name, offset) -> numbers.field("ErrorRecord", name, offset));
+    numbers.size("ErrorRecord", DeviceLayout.Errors.RECORD_SIZE);
+    numbers.field("ErrorLog", "count", DeviceLayout.Errors.COUNT);
+    numbers.field("ErrorLog", "capacity", DeviceLayout.Errors.CAPACITY);
+    numbers.field("ErrorLog", "record", DeviceLayout.Errors.RECORDS);
+    for (DeviceError.Kind kind : DeviceError.Kind.values()) {
+      value("trouble::" + constant(kind), kind.ordinal() + 1);
+    }
   }
 
   private static String constant(Enum<?> value) {
     return "k" + value.name().charAt(0) + value.name().substring(1).toLowerCase(Locale.ROOT);
   }
 
-  private static void statuses(StringBuilder program, Map<String, Long> ours) {
-    value(program, ours, "status.pending", DeviceStatus.PENDING, "status::kPending");
-    value(program, ours, "status.timeout", DeviceStatus.TIMEOUT, "status::kTimeout");
-    value(program, ours, "status.stopped", DeviceStatus.STOPPED, "status::kStopped");
-    value(program, ours, "status.busy", DeviceStatus.BUSY, "status::kBusy");
-    value(program, ours, "status.argument", DeviceStatus.ARGUMENT, "status::kArgument");
+  private void statuses() {
+    value("status::kPending", DeviceStatus.PENDING);
+    value("status::kTimeout", DeviceStatus.TIMEOUT);
+    value("status::kStopped", DeviceStatus.STOPPED);
+    value("status::kBusy", DeviceStatus.BUSY);
+    value("status::kArgument", DeviceStatus.ARGUMENT);
   }
 }

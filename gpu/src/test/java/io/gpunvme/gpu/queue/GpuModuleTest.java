@@ -6,6 +6,7 @@ import io.gpunvme.cuda.CudaNotFoundException;
 import io.gpunvme.cuda.Nvrtc;
 import io.gpunvme.cuda.NvrtcProgram;
 import io.gpunvme.cuda.NvrtcSource;
+import io.gpunvme.testing.NativeCompiler;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -20,7 +21,7 @@ import org.junit.jupiter.api.io.TempDir;
 class GpuModuleTest {
   @Test
   void everyHeaderIsPacked() throws IOException {
-    try (Stream<Path> files = Files.list(NativeCompiler.CUDA.resolve("gpunvme"))) {
+    try (Stream<Path> files = Files.list(DeviceSources.FOLDER.resolve("gpunvme"))) {
       assertThat(files.map(f -> f.getFileName().toString()))
           .containsExactlyInAnyOrderElementsOf(GpuModule.HEADERS);
     }
@@ -41,8 +42,7 @@ class GpuModuleTest {
         #include "gpunvme/gpunvme.cuh"
         int main() { return static_cast<int>(sizeof(gpunvme::Storage)) - 64; }
         """;
-    Path program = NativeCompiler.compile(folder, "headers", text, "-iquote", folder.toString());
-    NativeCompiler.run(List.of(program.toString()));
+    NativeCompiler.CPP.run(text, "-iquote", folder.toString(), DeviceSources.INCLUDE);
   }
 
   /** NVRTC needs no GPU. */

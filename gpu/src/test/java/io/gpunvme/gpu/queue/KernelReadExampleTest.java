@@ -5,11 +5,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.device.Device;
 import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.testing.CLibrary;
+import io.gpunvme.testing.NativeCompiler;
 import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
-import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.SymbolLookup;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 import java.nio.file.Files;
@@ -18,7 +17,6 @@ import java.util.SplittableRandom;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
 
 /** The kernel of examples/KernelRead.java, compiled for the CPU, reads what it says. */
 class KernelReadExampleTest {
@@ -36,26 +34,18 @@ class KernelReadExampleTest {
       }
       """;
 
-  @TempDir Path folder;
-
   private MethodHandle compile() throws Exception {
     String program = Files.readString(Path.of("../examples/KernelRead.java"));
     Matcher kernel = Pattern.compile("(?s)KERNEL =\\s*\"\"\"\n(.*?)\"\"\"").matcher(program);
     assertThat(kernel.find()).isTrue();
     String text = kernel.group(1).stripIndent().translateEscapes();
-    Path library =
-        NativeCompiler.compile(
-            folder,
-            "example.so",
-            NativeCompiler.KERNEL_SHIM + text + ENTRY,
-            "-O1",
-            "-shared",
-            "-fPIC");
-    return Linker.nativeLinker()
-        .downcallHandle(
-            SymbolLookup.libraryLookup(library, Arena.global()).findOrThrow("all_threads"),
-            FunctionDescriptor.ofVoid(
-                ValueLayout.JAVA_LONG, ValueLayout.JAVA_LONG, ValueLayout.JAVA_INT));
+    return new CLibrary(
+            NativeCompiler.CPP.library(
+                "example",
+                DeviceSources.CUDA_WORDS + text + ENTRY,
+                "-O1",
+                DeviceSources.INCLUDE))
+        .function("all_threads", void.class, long.class, long.class, int.class);
   }
 
   @Test

@@ -1,17 +1,11 @@
 package io.gpunvme.gpu.queue;
 
 import io.gpunvme.gpu.accel.Accelerator;
-import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
-import java.lang.foreign.Linker;
-import java.lang.foreign.SymbolLookup;
-import java.lang.foreign.ValueLayout;
+import io.gpunvme.testing.CLibrary;
+import io.gpunvme.testing.NativeCompiler;
 import java.lang.invoke.MethodHandle;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import org.junit.jupiter.api.BeforeAll;
-import org.junit.jupiter.api.io.TempDir;
 
 /** {@link UserKernel} compiled for the CPU, a thread for each of its threads. */
 class KernelStorageTwinTest extends KernelStorageContract {
@@ -24,31 +18,22 @@ class KernelStorageTwinTest extends KernelStorageContract {
       }
       """;
 
-  @TempDir static Path folder;
-  private static MethodHandle copy;
-
-  @BeforeAll
-  static void compile() throws Exception {
-    Path library =
-        NativeCompiler.compile(
-            folder,
-            "user.so",
-            NativeCompiler.KERNEL_SHIM + UserKernel.SOURCE + ENTRY,
-            "-O1",
-            "-shared",
-            "-fPIC");
-    copy =
-        Linker.nativeLinker()
-            .downcallHandle(
-                SymbolLookup.libraryLookup(library, Arena.global()).findOrThrow("twin_copy"),
-                FunctionDescriptor.ofVoid(
-                    ValueLayout.JAVA_LONG,
-                    ValueLayout.JAVA_LONG,
-                    ValueLayout.JAVA_INT,
-                    ValueLayout.JAVA_INT,
-                    ValueLayout.JAVA_INT,
-                    ValueLayout.JAVA_INT));
-  }
+  private final MethodHandle copy =
+      new CLibrary(
+              NativeCompiler.CPP.library(
+                  "user",
+                  DeviceSources.CUDA_WORDS + UserKernel.SOURCE + ENTRY,
+                  "-O1",
+                  DeviceSources.INCLUDE))
+          .function(
+              "twin_copy",
+              void.class,
+              long.class,
+              long.class,
+              int.class,
+              int.class,
+              int.class,
+              int.class);
 
   @Override
   Accelerator openAccelerator() {

@@ -1,15 +1,13 @@
 package io.gpunvme.gpu.queue;
 
-import java.io.IOException;
+import io.gpunvme.testing.CLibrary;
+import io.gpunvme.testing.NativeCompiler;
 import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
-import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.SymbolLookup;
-import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 
 /**
@@ -18,42 +16,42 @@ import java.util.List;
  */
 public final class TwinKernel implements TransferKernel {
   private static final String SOURCE =
-      """
-      struct Dim { unsigned x; };
-      static thread_local Dim blockIdx;
-      #define __device__
-      #define __global__
-      #define __launch_bounds__(n)
-      #include "kernels/transfer.cu"
-      extern "C" void twin_transfer(const TransferArgs* args, unsigned shift, unsigned block) {
-        blockIdx.x = block;
-        gpunvme_transfer(*args, shift);
-      }
-      """;
+      DeviceSources.CUDA_WORDS
+          + """
+          #include "kernels/transfer.cu"
+          extern "C" void twin_transfer(const TransferArgs* args, unsigned shift, unsigned block) {
+            blockIdx.x = block;
+            gpunvme_transfer(*args, shift);
+          }
+          """;
+
+  private static final String[] OPTIONS = {
+    "-O1", "-Wno-missing-field-initializers", DeviceSources.INCLUDE
+  };
 
   private final Arena arena = Arena.ofShared();
   private final MethodHandle transfer;
 
   private TwinKernel(Path library) {
     transfer =
-        Linker.nativeLinker()
-            .downcallHandle(
-                SymbolLookup.libraryLookup(library, arena).findOrThrow("twin_transfer"),
-                FunctionDescriptor.ofVoid(
-                    ValueLayout.ADDRESS, ValueLayout.JAVA_INT, ValueLayout.JAVA_INT));
+        new CLibrary(library)
+            .function("twin_transfer", void.class, MemorySegment.class, int.class, int.class);
   }
 
-  /** Compiles it into {@code folder}; the test is skipped without g++. */
-  public static Path compile(Path folder) throws IOException, InterruptedException {
-    return NativeCompiler.compile(
-        folder, "twin.so", SOURCE, "-O1", "-shared", "-fPIC", "-Wno-missing-field-initializers");
+  /** Compiles it, once for all; the test is skipped without g++. */
+  public static Path compile() {
+    return NativeCompiler.CPP.library("twin", SOURCE, OPTIONS);
   }
 
   /**
-   * Compiles it into the folder that is named, in the module's folder: for machines without g++.
+   * Compiles it into the folder that is named, as twin.so, in the module's folder: for machines
+   * without g++.
    */
-  public static void main(String[] arguments) throws IOException, InterruptedException {
-    compile(Path.of(arguments[0]));
+  public static void main(String[] arguments) {
+    String[] options = Arrays.copyOf(OPTIONS, OPTIONS.length + 2);
+    options[OPTIONS.length] = "-shared";
+    options[OPTIONS.length + 1] = "-fPIC";
+    NativeCompiler.CPP.compile(Path.of(arguments[0]), "twin.so", SOURCE, options);
   }
 
   /** Loads what {@link #compile} made. */

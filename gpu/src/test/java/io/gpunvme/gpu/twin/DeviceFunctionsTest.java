@@ -12,7 +12,6 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
@@ -23,7 +22,6 @@ import java.util.SplittableRandom;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -37,7 +35,6 @@ class DeviceFunctionsTest {
   /** Where PRP lists lie on the bus. */
   private static final long LISTS = 1L << 52;
 
-  @TempDir static Path folder;
   private static TwinLibrary library;
   private static TwinLibrary.Function entries;
 
@@ -47,8 +44,8 @@ class DeviceFunctionsTest {
   private String seedText;
 
   @BeforeAll
-  static void compile() throws Exception {
-    library = TwinLibrary.compile(folder);
+  static void compile() {
+    library = TwinLibrary.load();
     entries =
         library.function(
             "twin_entries", void.class, long.class, long.class, long.class, long.class);

@@ -7,11 +7,9 @@ import io.gpunvme.gpu.device.Device;
 import io.gpunvme.gpu.queue.QueueCounters;
 import io.gpunvme.gpu.twin.TwinJob.Outcome;
 import io.gpunvme.nvme.driver.NvmeController;
-import java.nio.file.Path;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -26,16 +24,15 @@ class RealTwinTest {
   private static final long PATIENT = 60_000;
   private static final int OPERATIONS = 200;
 
-  @TempDir static Path folder;
   private static TwinLibrary library;
 
   private final long seed = Long.getLong("gpunvme.seed", System.nanoTime());
 
   @BeforeAll
-  static void compile() throws Exception {
+  static void compile() {
     assumeTrue(
         System.getProperty("gpunvme.device") != null, "no real controller: -Dgpunvme.device");
-    library = TwinLibrary.compile(folder);
+    library = TwinLibrary.load();
   }
 
   @ParameterizedTest

@@ -9,12 +9,10 @@ import io.gpunvme.gpu.queue.DeviceStatus;
 import io.gpunvme.gpu.queue.QueueCounters;
 import io.gpunvme.gpu.twin.TwinJob.Outcome;
 import io.gpunvme.nvme.driver.QueuePair.State;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -39,14 +37,13 @@ class TwinFaultsTest {
   /** SCT and SC of a status. */
   private static final int CODE = 0x7FF;
 
-  @TempDir static Path folder;
   private static TwinLibrary library;
 
   private final long seed = Long.getLong("gpunvme.seed", System.nanoTime());
 
   @BeforeAll
-  static void compile() throws Exception {
-    library = TwinLibrary.compile(folder);
+  static void compile() {
+    library = TwinLibrary.load();
   }
 
   private static int threads(TwinDriver driver) {

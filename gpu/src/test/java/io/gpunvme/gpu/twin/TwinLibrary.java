@@ -1,13 +1,8 @@
 package io.gpunvme.gpu.twin;
 
-import io.gpunvme.gpu.queue.NativeCompiler;
-import java.io.IOException;
-import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
-import java.lang.foreign.Linker;
-import java.lang.foreign.MemoryLayout;
-import java.lang.foreign.SymbolLookup;
-import java.lang.foreign.ValueLayout;
+import io.gpunvme.gpu.queue.DeviceSources;
+import io.gpunvme.testing.CLibrary;
+import io.gpunvme.testing.NativeCompiler;
 import java.lang.invoke.MethodHandle;
 import java.nio.file.Path;
 
@@ -17,49 +12,28 @@ import java.nio.file.Path;
 final class TwinLibrary {
   private static final Path SOURCES = Path.of("../gpu/src/test/twin").toAbsolutePath();
 
-  private final SymbolLookup symbols;
+  private final CLibrary library;
 
-  private TwinLibrary(Path library) {
-    symbols = SymbolLookup.libraryLookup(library, Arena.global());
+  private TwinLibrary(Path file) {
+    library = new CLibrary(file);
   }
 
   /**
-   * Compiles it into {@code folder}; the test is skipped without g++. {@code -Dgpunvme.twin=FILE}
-   * names one that was compiled elsewhere.
+   * Compiles it, once for all; the test is skipped without g++. {@code -Dgpunvme.twin=FILE} names
+   * one that was compiled elsewhere.
    */
-  static TwinLibrary compile(Path folder) throws IOException, InterruptedException {
+  static TwinLibrary load() {
     String given = System.getProperty("gpunvme.twin");
-    if (given != null) {
-      return new TwinLibrary(Path.of(given));
-    }
     return new TwinLibrary(
-        NativeCompiler.compile(
-            folder,
-            "twin.so",
-            "#include \"twin.cpp\"\n",
-            "-O2",
-            "-fPIC",
-            "-shared",
-            "-I",
-            SOURCES.toString()));
+        given != null
+            ? Path.of(given)
+            : NativeCompiler.CPP.library(
+                "twin", "#include \"twin.cpp\"\n", "-O2", "-I" + SOURCES, DeviceSources.INCLUDE));
   }
 
   /** A function of the given signature: {@code int}, {@code long} and {@code void} only. */
   Function function(String name, Class<?> result, Class<?>... parameters) {
-    MemoryLayout[] layouts = new MemoryLayout[parameters.length];
-    for (int i = 0; i < parameters.length; i++) {
-      layouts[i] = layout(parameters[i]);
-    }
-    FunctionDescriptor descriptor =
-        result == void.class
-            ? FunctionDescriptor.ofVoid(layouts)
-            : FunctionDescriptor.of(layout(result), layouts);
-    return new Function(
-        Linker.nativeLinker().downcallHandle(symbols.findOrThrow(name), descriptor));
-  }
-
-  private static MemoryLayout layout(Class<?> type) {
-    return type == int.class ? ValueLayout.JAVA_INT : ValueLayout.JAVA_LONG;
+    return new Function(library.function(name, result, parameters));
   }
 
   /** A C function. Safe for all threads. */

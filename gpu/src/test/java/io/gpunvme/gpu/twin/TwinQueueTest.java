@@ -9,11 +9,9 @@ import io.gpunvme.sim.DoorbellWindow;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.nio.file.Path;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -25,14 +23,13 @@ class TwinQueueTest {
   /** SCT and SC of a status. */
   private static final int CODE = 0x7FF;
 
-  @TempDir static Path folder;
   private static TwinLibrary library;
 
   private final long seed = Long.getLong("gpunvme.seed", System.nanoTime());
 
   @BeforeAll
-  static void compile() throws Exception {
-    library = TwinLibrary.compile(folder);
+  static void compile() {
+    library = TwinLibrary.load();
   }
 
   private void assertAllWell(TwinDevice device, Outcome outcome, int operations) {

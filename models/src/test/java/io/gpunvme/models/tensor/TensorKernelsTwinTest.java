@@ -2,7 +2,9 @@ package io.gpunvme.models.tensor;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.gpunvme.gpu.queue.NativeCompiler;
+import io.gpunvme.gpu.queue.DeviceSources;
+import io.gpunvme.testing.NativeCompiler;
+import io.gpunvme.testing.Programs;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -22,27 +24,23 @@ import org.junit.jupiter.api.io.TempDir;
  */
 class TensorKernelsTwinTest {
   private static final String CUDA =
-      """
-      #define __global__
-      #define __device__
-      #define __shared__ static
-      #define __launch_bounds__(...)
-      struct Index { unsigned x; };
-      static Index blockIdx, threadIdx, blockDim = {1}, gridDim;
-      static void __syncthreads() {}
-      #include "kernels/tensors.cu"
-      #include <cstdio>
-      #include <cstdlib>
-      #include <cstring>
-      #include <random>
-      #include <vector>
+      DeviceSources.CUDA_WORDS
+          + """
+          #define __shared__ static
+          static void __syncthreads() {}
+          #include "kernels/tensors.cu"
+          #include <cstdio>
+          #include <cstdlib>
+          #include <cstring>
+          #include <random>
+          #include <vector>
 
-      template <class Kernel>
-      static void launch(unsigned blocks, Kernel kernel) {
-        gridDim = {blocks};
-        for (blockIdx = {0}; blockIdx.x < blocks; blockIdx.x++) kernel();
-      }
-      """;
+          template <class Kernel>
+          static void launch(unsigned blocks, Kernel kernel) {
+            gridDim = {blocks};
+            for (blockIdx = {0}; blockIdx.x < blocks; blockIdx.x++) kernel();
+          }
+          """;
 
   private static final String ROWS =
       """
@@ -107,18 +105,20 @@ class TensorKernelsTwinTest {
       }
       """;
 
-  private static final String[] OPTIONS = {"-O1", "-fsanitize=address,undefined", "-g1"};
+  private static final String[] OPTIONS = {
+    "-O1", "-fsanitize=address,undefined", "-g1", DeviceSources.INCLUDE
+  };
 
   @Test
   void rowsArriveAndNothingElseIsTouched(@TempDir Path folder) throws Exception {
     String seed = Long.toUnsignedString(Long.getLong("gpunvme.seed", System.nanoTime()));
-    Path program = NativeCompiler.compile(folder, "rows", CUDA + ROWS, OPTIONS);
-    assertThat(NativeCompiler.run(List.of(program.toString(), seed))).as("seed %s", seed).isEmpty();
+    Path program = NativeCompiler.CPP.compile(folder, "rows", CUDA + ROWS, OPTIONS);
+    assertThat(Programs.text(List.of(0), program, seed)).as("seed %s", seed).isEmpty();
   }
 
   @Test
   void checksumsOfChunksArePutTogetherToThoseOfPieces(@TempDir Path folder) throws Exception {
-    Path program = NativeCompiler.compile(folder, "crc", CUDA + CHECKSUMS, OPTIONS);
+    Path program = NativeCompiler.CPP.compile(folder, "crc", CUDA + CHECKSUMS, OPTIONS);
     long seed = Long.getLong("gpunvme.seed", System.nanoTime());
     SplittableRandom random = new SplittableRandom(seed);
     byte[] data = new byte[1 << 20];
@@ -158,14 +158,7 @@ class TensorKernelsTwinTest {
       Path program, Path data, Path file, MemorySegment memory, ChecksumRound round, int mostPieces)
       throws Exception {
     Files.write(file, memory.toArray(ValueLayout.JAVA_BYTE));
-    NativeCompiler.run(
-        List.of(
-            program.toString(),
-            data.toString(),
-            file.toString(),
-            Integer.toString(mostPieces),
-            Integer.toString(round.pieces()),
-            Integer.toString(round.chunks())));
+    Programs.run(program, data, file, mostPieces, round.pieces(), round.chunks());
     memory.copyFrom(MemorySegment.ofArray(Files.readAllBytes(file)));
   }
 }

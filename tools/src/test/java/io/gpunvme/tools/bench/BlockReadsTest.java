@@ -8,26 +8,21 @@ import io.gpunvme.gpu.queue.Placement;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** The benchmarks that read from an embedded SSD. */
 @Timeout(300)
 class BlockReadsTest {
-  @TempDir static Path folder;
-
   @ParameterizedTest
   @ValueSource(ints = {512, 4096})
   void theRandomKernelFindsItsBlocks(int block) throws Exception {
-    Path library = TwinKernels.compile(folder, "reads", "RandomArgs", "gpunvme_bench_random");
     try (CpuAccelerator cpu = CpuAccelerator.open();
-        TwinKernels kernels = TwinKernels.load(library);
+        TwinKernels kernels = TwinKernels.load("reads", "RandomArgs", "gpunvme_bench_random");
         RandomBench bench = new RandomBench(cpu, kernels, 8 << 20, block, 1)) {
       Measurement m =
           bench.measure("random", Placement.HOST, 2, 16, /* commands= */ 2000, Repetitions.of(2));
@@ -42,9 +37,8 @@ class BlockReadsTest {
 
   @Test
   void theSsdMayBeInAnotherProcess() throws Exception {
-    Path library = TwinKernels.compile(folder, "reads", "RandomArgs", "gpunvme_bench_random");
     try (CpuAccelerator cpu = CpuAccelerator.open();
-        TwinKernels kernels = TwinKernels.load(library);
+        TwinKernels kernels = TwinKernels.load("reads", "RandomArgs", "gpunvme_bench_random");
         RandomBench bench = RandomBench.served(cpu, kernels, 8 << 20, 4096, 1)) {
       Measurement m =
           bench.measure("served", Placement.HOST, 2, 16, /* commands= */ 2000, Repetitions.of(1));

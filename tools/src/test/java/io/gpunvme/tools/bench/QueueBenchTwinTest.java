@@ -4,45 +4,29 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.gpunvme.gpu.accel.CpuAccelerator;
-import java.nio.file.Path;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** {@link QueueBench} with the real kernels on the CPU. The time is for a machine that is busy. */
 @Timeout(300)
 class QueueBenchTwinTest {
-  @TempDir static Path folder;
-  private static Path benchLibrary;
-  private static Path responderLibrary;
-
   private final CpuAccelerator cpu = CpuAccelerator.open();
   private final QueueBench bench =
       new QueueBench(
           cpu,
-          TwinKernels.load(benchLibrary),
-          TwinKernels.load(responderLibrary),
+          TwinKernels.load(
+              "bench",
+              "BenchArgs",
+              "gpunvme_bench_exclusive",
+              "gpunvme_bench_block",
+              "gpunvme_bench_shared",
+              "gpunvme_bench_qd1",
+              "gpunvme_bench_shared_qd1"),
+          TwinKernels.load("responder", "ResponderArgs", "gpunvme_responder"),
           /* threads= */ 1);
-
-  @BeforeAll
-  static void compile() throws Exception {
-    benchLibrary =
-        TwinKernels.compile(
-            folder,
-            "bench",
-            "BenchArgs",
-            "gpunvme_bench_exclusive",
-            "gpunvme_bench_block",
-            "gpunvme_bench_shared",
-            "gpunvme_bench_qd1",
-            "gpunvme_bench_shared_qd1");
-    responderLibrary =
-        TwinKernels.compile(folder, "responder", "ResponderArgs", "gpunvme_responder");
-  }
 
   @AfterEach
   void close() {

@@ -1,14 +1,11 @@
 package io.gpunvme.tools.bench;
 
 import io.gpunvme.cuda.KernelArguments;
-import io.gpunvme.gpu.queue.NativeCompiler;
-import java.io.IOException;
+import io.gpunvme.gpu.queue.DeviceSources;
+import io.gpunvme.testing.CLibrary;
+import io.gpunvme.testing.NativeCompiler;
 import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
-import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.SymbolLookup;
-import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -27,11 +24,7 @@ final class TwinKernels implements BenchKernels {
   private static final String SOURCE =
       """
       #include <new>
-      struct Dim { unsigned x; };
-      static thread_local Dim blockIdx, blockDim, threadIdx, gridDim;
-      #define __device__
-      #define __global__
-      #define __launch_bounds__(n)
+      WORDS
       #include "kernels/FILE.cu"
       static void place(unsigned block, unsigned threads, unsigned thread) {
         blockIdx.x = block;
@@ -50,48 +43,47 @@ final class TwinKernels implements BenchKernels {
       """;
 
   private final Arena arena = Arena.ofShared();
-  private final SymbolLookup library;
+  private final CLibrary library;
 
   private TwinKernels(Path library) {
-    this.library = SymbolLookup.libraryLookup(library, arena);
+    this.library = new CLibrary(library);
   }
 
-  /** Compiles a file of kernels into {@code folder}; the test is skipped without g++. */
-  static Path compile(Path folder, String file, String args, String... kernels)
-      throws IOException, InterruptedException {
+  /**
+   * Loads a file of kernels, compiled once for all; the test is skipped without g++.
+   *
+   * @param args the structure that each of them takes
+   */
+  static TwinKernels load(String file, String args, String... kernels) {
     StringBuilder text =
         new StringBuilder(
-            SOURCE.replace("FILE", file).replace("BLOCK_BYTES", Integer.toString(BLOCK_BYTES)));
+            SOURCE
+                .replace("WORDS", DeviceSources.CUDA_WORDS)
+                .replace("FILE", file)
+                .replace("BLOCK_BYTES", Integer.toString(BLOCK_BYTES)));
     for (String kernel : kernels) {
       text.append("TWIN(%s, %s)\n".formatted(kernel, args));
     }
-    return NativeCompiler.compile(
-        folder,
-        file + ".so",
-        text.toString(),
-        "-O1",
-        "-shared",
-        "-fPIC",
-        "-Wno-missing-field-initializers");
-  }
-
-  /** Loads what {@link #compile} made. */
-  static TwinKernels load(Path library) {
-    return new TwinKernels(library);
+    return new TwinKernels(
+        NativeCompiler.CPP.library(
+            file,
+            text.toString(),
+            "-O1",
+            "-Wno-missing-field-initializers",
+            DeviceSources.INCLUDE));
   }
 
   @Override
   public LaunchedKernel start(String kernel, int blocks, int threads, MemorySegment args) {
     MethodHandle handle =
-        Linker.nativeLinker()
-            .downcallHandle(
-                library.findOrThrow("twin_" + kernel),
-                FunctionDescriptor.ofVoid(
-                    ValueLayout.ADDRESS,
-                    ValueLayout.JAVA_INT,
-                    ValueLayout.JAVA_INT,
-                    ValueLayout.JAVA_INT,
-                    ValueLayout.ADDRESS));
+        library.function(
+            "twin_" + kernel,
+            void.class,
+            MemorySegment.class,
+            int.class,
+            int.class,
+            int.class,
+            MemorySegment.class);
     MemorySegment copy = arena.allocate(args.byteSize(), 16);
     copy.copyFrom(args);
     List<Thread> warps = new ArrayList<>();
@@ -130,10 +122,7 @@ final class TwinKernels implements BenchKernels {
   private MemorySegment block(int threads) {
     MemorySegment twin = arena.allocate(BLOCK_BYTES, 16);
     MethodHandle handle =
-        Linker.nativeLinker()
-            .downcallHandle(
-                library.findOrThrow("twin_block"),
-                FunctionDescriptor.ofVoid(ValueLayout.ADDRESS, ValueLayout.JAVA_INT));
+        library.function("twin_block", void.class, MemorySegment.class, int.class);
     try {
       handle.invokeExact(twin, threads);
     } catch (Throwable e) {
