@@ -45,6 +45,22 @@ public final class CloseAll {
   }
 
   /**
+   * Closes each that is there, in their order.
+   *
+   * @param opened null: was not opened
+   * @throws IllegalStateException with the cause, if the first failure is a checked exception
+   */
+  public static void all(@Nullable AutoCloseable... opened) {
+    CloseAll steps = new CloseAll();
+    for (AutoCloseable one : opened) {
+      if (one != null) {
+        steps.run(one::close);
+      }
+    }
+    steps.endUnchecked();
+  }
+
+  /**
    * Closes what was opened one after the other, the last first, and empties the list.
    *
    * @throws IllegalStateException with the cause, if the first failure is a checked exception
@@ -53,13 +69,7 @@ public final class CloseAll {
     CloseAll steps = new CloseAll();
     opened.reversed().forEach(one -> steps.run(one::close));
     opened.clear();
-    try {
-      steps.end();
-    } catch (RuntimeException e) {
-      throw e;
-    } catch (Exception e) {
-      throw new IllegalStateException(e);
-    }
+    steps.endUnchecked();
   }
 
   /** Cleans up after {@code failure}: what fails now is suppressed under it. */
@@ -109,6 +119,16 @@ public final class CloseAll {
       case RuntimeException e -> throw e;
       case Error e -> throw e;
       default -> throw (E) first;
+    }
+  }
+
+  private void endUnchecked() {
+    try {
+      end();
+    } catch (RuntimeException e) {
+      throw e;
+    } catch (Exception e) {
+      throw new IllegalStateException(e);
     }
   }
 }

@@ -35,6 +35,16 @@ class CloseAllTest {
   }
 
   @Test
+  void thoseThatAreThereAreClosedInTheirOrder() {
+    assertThatThrownBy(() -> CloseAll.all(() -> close(2), null, () -> close(4), () -> close(1)))
+        .isInstanceOf(IllegalStateException.class)
+        .hasRootCauseMessage("two");
+    assertThat(done).containsExactly(2, 4, 1);
+    CloseAll.all(null, () -> close(5));
+    assertThat(done).containsExactly(2, 4, 1, 5);
+  }
+
+  @Test
   void errorsAndUncheckedExceptionsStayThemselves() throws IOException {
     assertThatThrownBy(() -> CloseAll.each(List.of(3), this::close))
         .isInstanceOf(AssertionError.class);

@@ -6,6 +6,7 @@ import io.gpunvme.nvme.spec.Cc;
 import io.gpunvme.nvme.spec.Cqe;
 import io.gpunvme.nvme.spec.Sqe;
 import io.gpunvme.nvme.spec.StatusCode;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -196,23 +197,36 @@ final class QueueAdmin {
     if (sq == null) {
       return StatusCode.INVALID_QUEUE_IDENTIFIER.dnr();
     }
-    Worker worker = sq.cq().worker();
+    betweenPasses(
+        sq.cq(),
+        pipeline -> {
+          remove(sq);
+          SimCommand one = sq.firstOutstanding();
+          while (one != null) {
+            SimCommand next = one.next;
+            end(one, pipeline);
+            one = next;
+          }
+        });
+    return 0;
+  }
+
+  /**
+   * Ends commands while their worker makes no pass; what it completes is there before the command
+   * that ended it completes.
+   */
+  private void betweenPasses(CompletionQueue cq, Consumer<CommandPipeline> change) {
+    Worker worker = cq.worker();
     worker.lock();
     try {
-      remove(sq);
-      SimCommand one = sq.firstOutstanding();
-      while (one != null) {
-        SimCommand next = one.next;
-        end(one, worker.pipeline());
-        one = next;
-      }
-      arrive(sq.cq());
+      change.accept(worker.pipeline());
+      cq.flush();
+      cq.settle();
     } catch (RemoteFailure e) {
-      lost(sq.cq(), e);
+      status.fatal("completion queue " + cq.qid() + ": " + e.getMessage());
     } finally {
       worker.unlock();
     }
-    return 0;
   }
 
   private static void end(SimCommand one, CommandPipeline pipeline) {
@@ -222,16 +236,6 @@ final class QueueAdmin {
       case SimCommand.State.COPYING -> pipeline.conclude(one, status);
       default -> pipeline.cancel(one, status);
     }
-  }
-
-  /** The completions of other commands are there before that of the command which ended them. */
-  private static void arrive(CompletionQueue cq) {
-    cq.flush();
-    cq.settle();
-  }
-
-  private void lost(CompletionQueue cq, RemoteFailure e) {
-    status.fatal("completion queue " + cq.qid() + ": " + e.getMessage());
   }
 
   /** Abort (Base 2.0, 5.1): ends a command that has not begun to execute. */
@@ -246,19 +250,14 @@ final class QueueAdmin {
     if (sq == null) {
       return 0;
     }
-    Worker worker = sq.cq().worker();
-    worker.lock();
-    try {
-      SimCommand victim = sq.find(cdw10 >>> 16);
-      if (victim != null && abort(victim, worker.pipeline())) {
-        c.dw0 = 0;
-      }
-      arrive(sq.cq());
-    } catch (RemoteFailure e) {
-      lost(sq.cq(), e);
-    } finally {
-      worker.unlock();
-    }
+    betweenPasses(
+        sq.cq(),
+        pipeline -> {
+          SimCommand victim = sq.find(cdw10 >>> 16);
+          if (victim != null && abort(victim, pipeline)) {
+            c.dw0 = 0;
+          }
+        });
     return 0;
   }
 

@@ -1,5 +1,6 @@
 package io.gpunvme.sim;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.nvme.memory.RemoteMemory;
 import io.gpunvme.nvme.memory.RemotePort;
 import java.lang.foreign.MemorySegment;
@@ -219,14 +220,6 @@ final class RemoteChannel {
     RemotePort second = bulk;
     small = null;
     bulk = null;
-    try {
-      if (first != null) {
-        first.close();
-      }
-    } finally {
-      if (second != null) {
-        second.close();
-      }
-    }
+    CloseAll.all(first, second);
   }
 }

@@ -1,5 +1,6 @@
 package io.gpunvme.sim;
 
+import io.gpunvme.base.Uninterrupted;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
@@ -287,17 +288,7 @@ final class Worker {
   void stop() {
     stopped = true;
     wake();
-    boolean interrupted = false;
-    while (thread.isAlive() && thread != Thread.currentThread()) {
-      try {
-        thread.join();
-      } catch (InterruptedException e) {
-        interrupted = true;
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
+    Uninterrupted.join(thread);
   }
 
   /**

@@ -57,6 +57,20 @@ class PartitionStorageTest {
   }
 
   @Test
+  void itTakesTheMemoryThatItsDeviceTakes() {
+    try (GpuStorage part =
+            GpuStorage.open(
+                StorageAddress.parse("sim:file=" + image + "#1"),
+                accelerator,
+                StorageOptions.defaults());
+        GpuStorage device =
+            GpuStorage.open(
+                StorageAddress.parse("sim:size=1MiB"), accelerator, StorageOptions.defaults())) {
+      assertThat(part.gpuBytes()).isPositive().isEqualTo(device.gpuBytes());
+    }
+  }
+
+  @Test
   void readsAndWritesStayInIt() throws IOException {
     for (StorageAddress address : addresses()) {
       int start = FIRST * SECTOR;

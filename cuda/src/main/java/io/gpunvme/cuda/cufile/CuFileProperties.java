@@ -36,10 +36,6 @@ public record CuFileProperties(
     int batchTimeoutMillis) {
   static final long BYTES = 56;
 
-  private static final int COMPATIBILITY = 1 << 1;
-  private static final int NVME = 1 << 4;
-  private static final int NVME_P2P = 1 << 11;
-
   static CuFileProperties of(MemorySegment s) {
     return new CuFileProperties(
         s.get(JAVA_INT, 0),

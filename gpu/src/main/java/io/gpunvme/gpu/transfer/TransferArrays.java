@@ -1,5 +1,6 @@
 package io.gpunvme.gpu.transfer;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.queue.DeviceLayout;
@@ -218,14 +219,6 @@ final class TransferArrays implements AutoCloseable {
     DeviceBuffer second = pinned;
     device = null;
     pinned = null;
-    try {
-      if (first != null) {
-        first.close();
-      }
-    } finally {
-      if (second != null) {
-        second.close();
-      }
-    }
+    CloseAll.all(first, second);
   }
 }

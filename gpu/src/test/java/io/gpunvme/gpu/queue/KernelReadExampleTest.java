@@ -41,10 +41,7 @@ class KernelReadExampleTest {
     String text = kernel.group(1).stripIndent().translateEscapes();
     return new CLibrary(
             NativeCompiler.CPP.library(
-                "example",
-                DeviceSources.CUDA_WORDS + text + ENTRY,
-                "-O1",
-                DeviceSources.INCLUDE))
+                "example", DeviceSources.CUDA_WORDS + text + ENTRY, "-O1", DeviceSources.INCLUDE))
         .function("all_threads", void.class, long.class, long.class, int.class);
   }
 

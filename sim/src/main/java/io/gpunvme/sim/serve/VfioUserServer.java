@@ -1,6 +1,7 @@
 package io.gpunvme.sim.serve;
 
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.base.Uninterrupted;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.ffi.UnixListener;
@@ -180,16 +181,6 @@ public final class VfioUserServer implements AutoCloseable {
       }
     }
     listener.close();
-    boolean interrupted = false;
-    while (thread.isAlive() && thread != Thread.currentThread()) {
-      try {
-        thread.join();
-      } catch (InterruptedException e) {
-        interrupted = true;
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
+    Uninterrupted.join(thread);
   }
 }

@@ -1,5 +1,6 @@
 package io.gpunvme.storage.layer;
 
+import io.gpunvme.base.Uninterrupted;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.storage.GpuStorage;
 import io.gpunvme.storage.TransferResult;
@@ -201,16 +202,6 @@ final class RingReader<S> {
 
   /** Returns when the thread is over. */
   void join() {
-    boolean interrupted = false;
-    while (thread.isAlive()) {
-      try {
-        thread.join();
-      } catch (InterruptedException e) {
-        interrupted = true;
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
+    Uninterrupted.join(thread);
   }
 }

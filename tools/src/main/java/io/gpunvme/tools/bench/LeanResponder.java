@@ -1,5 +1,6 @@
 package io.gpunvme.tools.bench;
 
+import io.gpunvme.base.Uninterrupted;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -57,19 +58,7 @@ final class LeanResponder implements Responder {
   @Override
   public ResponderCounts end() {
     over = true;
-    boolean interrupted = false;
-    for (Thread thread : threads) {
-      while (thread.isAlive()) {
-        try {
-          thread.join();
-        } catch (InterruptedException e) {
-          interrupted = true;
-        }
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
+    threads.forEach(Uninterrupted::join);
     ResponderCounts all = ResponderCounts.NONE;
     for (List<LeanQueue> share : shares) {
       for (LeanQueue queue : share) {

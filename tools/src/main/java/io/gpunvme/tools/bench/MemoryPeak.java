@@ -1,5 +1,6 @@
 package io.gpunvme.tools.bench;
 
+import io.gpunvme.base.Uninterrupted;
 import io.gpunvme.gpu.accel.GpuAccelerator;
 import java.util.concurrent.locks.LockSupport;
 
@@ -61,16 +62,6 @@ final class MemoryPeak implements AutoCloseable {
   @Override
   public void close() {
     over = true;
-    boolean interrupted = false;
-    while (thread.isAlive()) {
-      try {
-        thread.join();
-      } catch (InterruptedException e) {
-        interrupted = true;
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
+    Uninterrupted.join(thread);
   }
 }

@@ -1,5 +1,6 @@
 package io.gpunvme.tools.bench;
 
+import io.gpunvme.base.Uninterrupted;
 import io.gpunvme.cuda.KernelArguments;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
@@ -67,7 +68,7 @@ final class RoundTrip {
         KernelDeadline.await(kernels.start(KERNEL, 1, 1, args), ID, () -> {});
       } finally {
         echo.interrupt();
-        join(echo);
+        Uninterrupted.join(echo);
       }
       table.copyToHost(0, values);
       int[] nanos = values.toArray(INT);
@@ -89,20 +90,6 @@ final class RoundTrip {
         last = seen;
         WORD.setRelease(words, ANSWER, seen);
       }
-    }
-  }
-
-  private static void join(Thread thread) {
-    boolean interrupted = false;
-    while (thread.isAlive()) {
-      try {
-        thread.join();
-      } catch (InterruptedException e) {
-        interrupted = true;
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
     }
   }
 }

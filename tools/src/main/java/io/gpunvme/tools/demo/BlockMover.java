@@ -156,9 +156,6 @@ public final class BlockMover implements AutoCloseable {
 
   @Override
   public void close() {
-    CloseAll steps = new CloseAll();
-    steps.run(initiator::close);
-    steps.run(buffer::close);
-    steps.<RuntimeException>end();
+    CloseAll.all(initiator, buffer);
   }
 }

@@ -2,6 +2,7 @@ package io.gpunvme.nvme.pci.vfio;
 
 import static java.lang.foreign.ValueLayout.JAVA_INT_UNALIGNED;
 
+import io.gpunvme.base.Uninterrupted;
 import io.gpunvme.ffi.EventFd;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.nvme.pci.host.DeviceFile;
@@ -80,17 +81,7 @@ final class RemovalWatch implements AutoCloseable {
     if (Thread.currentThread() == thread) {
       return; // the descriptor ends with the process
     }
-    boolean interrupted = false;
-    while (thread.isAlive()) {
-      try {
-        thread.join();
-      } catch (InterruptedException e) {
-        interrupted = true;
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
+    Uninterrupted.join(thread);
     event.close();
   }
 }

@@ -1,6 +1,7 @@
 package io.gpunvme.nvme.pci.vfiouser;
 
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.base.Uninterrupted;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.nvme.NvmeException;
@@ -126,17 +127,7 @@ final class Requests implements AutoCloseable {
   @Override
   public void close() {
     exchange.end(CLOSED);
-    boolean interrupted = false;
-    while (receiver.isAlive() && receiver != Thread.currentThread()) {
-      try {
-        receiver.join();
-      } catch (InterruptedException e) {
-        interrupted = true;
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
+    Uninterrupted.join(receiver);
     connection.close();
   }
 }

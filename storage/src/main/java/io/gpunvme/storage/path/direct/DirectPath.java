@@ -367,12 +367,6 @@ public final class DirectPath implements DataPath {
       return;
     }
     closed = true;
-    CloseAll steps = new CloseAll();
-    for (AutoCloseable open : new AutoCloseable[] {staged, initiator, cache}) {
-      if (open != null) {
-        steps.run(open::close);
-      }
-    }
-    steps.<RuntimeException>end();
+    CloseAll.all(staged, initiator, cache);
   }
 }

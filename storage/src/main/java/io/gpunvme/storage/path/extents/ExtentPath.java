@@ -7,9 +7,7 @@ import io.gpunvme.gpu.transfer.Direction;
 import io.gpunvme.storage.fs.FileExtent;
 import io.gpunvme.storage.path.DataPath;
 import io.gpunvme.storage.path.PathCall;
-import io.gpunvme.storage.path.PathKind;
 import io.gpunvme.storage.path.Range;
-import io.gpunvme.storage.path.RequestShape;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.StorageException.Kind;
 import io.gpunvme.storage.path.StorageFailures;
@@ -21,13 +19,11 @@ import org.jspecify.annotations.Nullable;
  * A file by way of a path of its device. Read-only: the file system would not know. Holes read as
  * zeros, which nobody reads from anywhere.
  */
-public final class ExtentPath implements DataPath {
+public final class ExtentPath extends DevicePath {
   private static final long ZERO_BYTES = 4 << 20;
 
-  private final DataPath device;
   private final List<FileExtent> extents;
   private final long[] starts;
-  private final long size;
   private final Accelerator accelerator;
   private @Nullable DeviceBuffer zeros;
 
@@ -38,21 +34,10 @@ public final class ExtentPath implements DataPath {
    * @param extents in order, from byte 0 without gaps
    */
   public ExtentPath(DataPath device, List<FileExtent> extents, Accelerator accelerator) {
-    this.device = device;
+    super(device, extents.isEmpty() ? 0 : extents.getLast().end());
     this.extents = List.copyOf(extents);
     this.accelerator = accelerator;
     starts = extents.stream().mapToLong(FileExtent::fileOffset).toArray();
-    size = extents.isEmpty() ? 0 : extents.getLast().end();
-  }
-
-  @Override
-  public PathKind kind() {
-    return device.kind();
-  }
-
-  @Override
-  public boolean plansReads() {
-    return device.plansReads();
   }
 
   @Override
@@ -61,23 +46,8 @@ public final class ExtentPath implements DataPath {
   }
 
   @Override
-  public long size() {
-    return size;
-  }
-
-  @Override
-  public int alignment() {
-    return device.alignment();
-  }
-
-  @Override
   public long gpuBytes() {
-    return device.gpuBytes() + ZERO_BYTES;
-  }
-
-  @Override
-  public double expected(RequestShape shape) {
-    return device.expected(shape);
+    return super.gpuBytes() + ZERO_BYTES;
   }
 
   @Override
@@ -158,16 +128,6 @@ public final class ExtentPath implements DataPath {
       zeros = there;
     }
     return there;
-  }
-
-  @Override
-  public void register(DeviceBuffer buffer) {
-    device.register(buffer);
-  }
-
-  @Override
-  public void deregister(DeviceBuffer buffer) {
-    device.deregister(buffer);
   }
 
   @Override

@@ -1,0 +1,24 @@
+package io.gpunvme.base;
+
+/** Waits that an interrupt does not end. It is not lost: the thread is interrupted afterwards. */
+public final class Uninterrupted {
+  private Uninterrupted() {}
+
+  /** Returns when a thread has ended; at once if it is the caller's, or was never started. */
+  public static void join(Thread thread) {
+    if (thread == Thread.currentThread()) {
+      return;
+    }
+    boolean interrupted = false;
+    while (thread.isAlive()) {
+      try {
+        thread.join();
+      } catch (InterruptedException e) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+}
