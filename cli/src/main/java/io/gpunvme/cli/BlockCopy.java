@@ -54,7 +54,7 @@ final class BlockCopy implements AutoCloseable {
     }
     if (lba > namespace.blocks() || blocks > namespace.blocks() - lba) {
       throw new UsageException(
-          "blocks %d..%d leave namespace %d, which ends at LBA %d"
+          "blocks %d..%d are not all in namespace %d, which ends at LBA %d"
               .formatted(lba, lba + blocks - 1, namespace.nsid(), namespace.blocks() - 1));
     }
     return blocks;
@@ -77,7 +77,7 @@ final class BlockCopy implements AutoCloseable {
     return checksum.hex();
   }
 
-  /** Writes {@code bytes} bytes; what follows them in their last block stays. Returns SHA-256. */
+  /** Writes {@code bytes} bytes; the rest of the last block stays. Returns their SHA-256. */
   String write(InputStream in, long lba, long bytes) throws IOException {
     Checksum checksum = new Checksum();
     int block = namespace.blockSize();
@@ -100,7 +100,7 @@ final class BlockCopy implements AutoCloseable {
     return checksum.hex();
   }
 
-  /** Reads a block that is going to be written in part. */
+  /** Reads a block that will be written in part. */
   private void keepRest(long lba, long bufferOffset) {
     Extent extent = new Extent(lba, 1, bufferOffset);
     initiator.run(plan(Direction.READ, extent), buffer, TransferListener.NONE);

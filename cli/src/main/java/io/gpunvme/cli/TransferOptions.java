@@ -23,11 +23,10 @@ final class TransferOptions {
       names = "--threads",
       paramLabel = "N",
       converter = Converters.Count.class,
-      description =
-          "Threads of the CPU that drive the queue pairs (half the processors, at most 4).")
+      description = "CPU threads that drive the queue pairs (half the processors, at most 4).")
   private int threads;
 
-  /** What was asked for; 0 where nothing was. */
+  /** The options; 0 for those that were not given. */
   InitiatorOptions initiator() {
     return InitiatorOptions.defaults().with(queues, depth, threads);
   }

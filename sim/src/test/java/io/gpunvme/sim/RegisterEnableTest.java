@@ -160,7 +160,7 @@ class RegisterEnableTest {
       assertThat(host.csts().rdy()).isTrue();
       assertThat(answers(host)).as("works after shutdown").isFalse();
       writeCc(host, RawHost.cc().withEn(true));
-      assertThat(answers(host)).as("clearing SHN is no start").isFalse();
+      assertThat(answers(host)).as("clearing SHN is not a start").isFalse();
       host.disable();
       assertThat(host.csts().value()).isZero();
       host.enable();

@@ -42,7 +42,8 @@ final class IdentifyChecks {
       throw new ProtocolException("NN %Xh is above the largest NSID".formatted(id.nn()));
     }
     if (PAGE_SHIFT + mpsmin + id.mdts() >= Long.SIZE - 1) {
-      throw new ProtocolException("MDTS " + id.mdts() + ": 2^MDTS pages are no transfer size");
+      throw new ProtocolException(
+          "MDTS " + id.mdts() + ": 2^MDTS pages are not a possible transfer size");
     }
   }
 
