@@ -171,7 +171,7 @@ int gpunvme_open(const char *uri, const char *accelerator, uint32_t flags, gpunv
   } else if (uri[0] == '/' || uri[0] == '.' || strncmp(uri, "file:", 5) == 0) {
     code = open_file(uri, o);
   } else {
-    code = failed(GPUNVME_ERROR_INVALID, 0, "'%s' is no address", uri);
+    code = failed(GPUNVME_ERROR_INVALID, 0, "'%s' is not an address", uri);
   }
   if (code == GPUNVME_OK) {
     *storage = added(o);
@@ -442,7 +442,7 @@ int gpunvme_kinds_add(gpunvme_kinds *kinds, int32_t kind, uint64_t offset, uint6
   for (size_t i = 0; i < k->entries; i++) {
     if (k->numbers[i] == kind) return failed(GPUNVME_ERROR_INVALID, 0, "kind %d is there already", kind);
   }
-  if (element == 0 || bytes % element || k->entries == KINDS) return failed(GPUNVME_ERROR_INVALID, 0, "bytes is no multiple of element");
+  if (element == 0 || bytes % element || k->entries == KINDS) return failed(GPUNVME_ERROR_INVALID, 0, "bytes is not a multiple of element");
   size_t i = k->entries++;
   k->numbers[i] = kind, k->offsets[i] = offset, k->lengths[i] = bytes, k->elements[i] = element;
   return GPUNVME_OK;
@@ -523,7 +523,7 @@ int gpunvme_weights_open(const char *uri, const char *accelerator, gpunvme_weigh
   int named = (int)strcspn(uri, "?");
   snprintf(path, sizeof path, "%.*s.json", named, uri);
   FILE *file = fopen(path, "r");
-  if (file == NULL) return failed(GPUNVME_ERROR_FORMAT, 0, "%s is no model", uri);
+  if (file == NULL) return failed(GPUNVME_ERROR_FORMAT, 0, "%s is not a model", uri);
   w->description = calloc(1, 1 << 20);
   if (fread(w->description, 1, (1 << 20) - 1, file) == 0) w->description[0] = 0;
   fclose(file);

@@ -200,7 +200,7 @@ def failure(code: int) -> GpuNvmeError:
 
 
 def check(code: int) -> int:
-    """Passes on what is no failure."""
+    """Passes on what is not a failure."""
     if code < 0:
         raise failure(code)
     return code

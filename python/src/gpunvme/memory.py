@@ -140,7 +140,7 @@ def _cuda_array(memory: Any, interface: dict[str, Any], writable: bool) -> Regio
     shape = tuple(interface["shape"])
     item = item_bytes(interface["typestr"])
     if item is None:
-        raise BufferError(f"{type(memory).__name__} is of type {interface['typestr']!r}, which is no plain memory")
+        raise BufferError(f"{type(memory).__name__} is of type {interface['typestr']!r}, which is not plain memory")
     strides = interface.get("strides")
     if not _dlpack.contiguous(shape, None if strides is None else tuple(strides), item):
         raise BufferError(f"memory has to be contiguous: shape {shape}, strides {strides}")
@@ -157,7 +157,7 @@ def _address(memory: Any) -> int:
     if isinstance(memory, bool) or not (hasattr(memory, "__index__") or hasattr(memory, "__int__")):
         raise TypeError(
             f"{type(memory).__name__} shows no memory: it has neither __cuda_array_interface__, __dlpack__, nor the"
-            " buffer protocol, and is no address"
+            " buffer protocol, and is not an address"
         )
     address = int(memory)
     if not 0 < address < 2**64:
@@ -237,7 +237,7 @@ class DeviceArray:
             raise ValueError(f"a type is written as in numpy's typestr, such as '<f4': {dtype!r}")
         if shape is None:
             if nbytes % item != 0:
-                raise ValueError(f"{nbytes} bytes are no whole number of {dtype}")
+                raise ValueError(f"{nbytes} bytes are not a whole number of {dtype} elements")
             shape = (nbytes // item,)
         self.shape: tuple[int, ...] = tuple(unsigned(length, "a shape's length") for length in shape)
         if math.prod(self.shape) * item != nbytes:

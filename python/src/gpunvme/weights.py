@@ -111,5 +111,5 @@ class Weights:
 def _part(info: TensorInfo, piece: Slice) -> tuple[int, int, int]:
     dimension, start, stop = (whole(number, "a slice's number", -(2**63), 2**63 - 1) for number in piece)
     if not (0 <= dimension < len(info.shape) and 0 <= start < stop <= info.shape[dimension]):
-        raise IndexError(f"{piece} is no part of {info.name!r}, which has shape {info.shape}")
+        raise IndexError(f"{piece} is not a part of {info.name!r}, which has shape {info.shape}")
     return dimension, start, stop

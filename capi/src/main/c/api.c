@@ -19,7 +19,7 @@ int api_use(const table **t, failure *f, const char *function, const char *name,
     return api_begin(t, f);
   }
   if (*t == NULL) {
-    return shim_fail(f, GPUNVME_ERROR_CLOSED, "%s: %s is no handle: this process has opened nothing yet", function, name);
+    return shim_fail(f, GPUNVME_ERROR_CLOSED, "%s: %s is not a handle: this process has opened nothing yet", function, name);
   }
   return GPUNVME_OK;
 }

@@ -20,7 +20,7 @@ static void needs_no_start(void) {
   nvme_read_request_destroy(NULL);
   EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_close(HANDLE(gpunvme_storage)));
   EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_flush(HANDLE(gpunvme_storage)));
-  EXPECT_ERROR("gpunvme_flush: storage is no handle");
+  EXPECT_ERROR("gpunvme_flush: storage is not a handle");
   EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_poll(HANDLE(gpunvme_request)));
   EXPECT_CODE(GPUNVME_ERROR_CLOSED, nvme_gpu_read(HANDLE(nvme_gpu), 0, 1, &check_failures));
   EXPECT(nvme_read_request_create(HANDLE(nvme_gpu)) == NULL);

@@ -38,7 +38,7 @@ def read_gguf(path):
 def check(path):
     try:
         return {"error": "", "tensors": (read_gguf if path.endswith(".gguf") else read_safetensors)(path)}
-    except BaseException as e:  # a panic of the library is no Exception
+    except BaseException as e:  # a panic of the library is not an Exception
         return {"error": f"{type(e).__name__}: {e}"[:300], "tensors": []}
 
 

@@ -31,7 +31,7 @@ final class CTypes {
   static void requireAddress(long address, long bytes) {
     if (address < 0 || bytes < 0 || bytes > Long.MAX_VALUE - address) {
       throw new InvalidRequestException(
-          "%s bytes at %Xh are no memory of a program"
+          "%s bytes at %Xh are not memory of a program"
               .formatted(Long.toUnsignedString(bytes), address));
     }
   }

@@ -222,7 +222,7 @@ final class Calls {
     }
     Place place = memory.place(address, bytes);
     if (place == null) {
-      throw new InvalidRequestException("%Xh is no memory of the accelerator".formatted(address));
+      throw new InvalidRequestException("%Xh is not memory of the accelerator".formatted(address));
     }
     DeviceBuffer buffer = place.buffer();
     try {

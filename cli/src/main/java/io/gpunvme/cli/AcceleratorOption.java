@@ -32,7 +32,7 @@ final class AcceleratorOption {
       paramLabel = "WHICH",
       converter = Converter.class,
       description =
-          "Whose memory the data goes to: gpu, cpu (a stand-in: host memory), or auto: a GPU where"
+          "Memory that the data goes to: gpu, cpu (a stand-in: host memory), or auto: the GPU if"
               + " there is one (auto).")
   private Kind kind = Kind.AUTO;
 

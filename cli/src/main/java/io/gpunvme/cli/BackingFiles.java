@@ -9,11 +9,11 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 
-/** The files of this system that hold what an address names, however it names them. */
+/** The files of this machine that hold the data of an address, whatever the form of the address. */
 final class BackingFiles {
   private BackingFiles() {}
 
-  /** None if it is on SSDs only. */
+  /** The files; none if the data is on SSDs only. */
   static List<Path> of(StorageAddress address) {
     FileAddress place = address.inside() == null ? address.partition() : address.inside();
     if (place != null) {
@@ -30,7 +30,7 @@ final class BackingFiles {
         : List.of(Path.of(image));
   }
 
-  /** Whether they are one file, or the other is in the one, a folder. */
+  /** Whether both are the same file, or {@code one} is a folder that contains {@code other}. */
   static boolean overlap(Path one, Path other) throws IOException {
     if (!Files.exists(one) || !Files.exists(other)) {
       return false;

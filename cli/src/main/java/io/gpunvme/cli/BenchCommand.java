@@ -28,11 +28,11 @@ import picocli.CommandLine.Parameters;
 @Command(
     name = "bench",
     description = {
-      "Measure what an initiator does, on embedded SSDs in memory.",
+      "Measure an initiator on embedded SSDs in memory.",
       "queue: commands per second and latency, against a responder that moves no data (GPU only).",
       "random: random blocks of 4 KiB and of 512 bytes. stream: reads of 1 MiB, pipelined.",
-      "layers: layers of 64 MiB read while a kernel works with the layer before (GPU only).",
-      "Every count and every block is checked; a wrong one is a failure, not a number.",
+      "layers: reads of 64 MiB layers, while a kernel works on the layer before (GPU only).",
+      "Every count and every block is checked. If one is wrong, the command fails.",
       "paths: the same file by every storage path (gpunvme bench paths --help).",
       "report: a page with plots from result files (gpunvme bench report --help)."
     },
@@ -67,8 +67,8 @@ final class BenchCommand extends BaseCommand {
       paramLabel = "WHERE",
       converter = Converters.Where.class,
       description = {
-        "Where queues and data lie: host, vram-data (data in GPU memory), or vram (both).",
-        "Without it: host, and vram-data for the GPU's stream."
+        "Place of queues and data: host, vram-data (data in GPU memory), or vram (both).",
+        "Default: host, but vram-data for the GPU's stream."
       })
   private @Nullable Placement placement;
 
@@ -90,14 +90,15 @@ final class BenchCommand extends BaseCommand {
       names = "--warps",
       paramLabel = "N",
       converter = Converters.Count.class,
-      description = "queue: this many warps share the queue pairs. Without it each has its own.")
+      description =
+          "queue: this many warps share the queue pairs. By default, each warp has its own pair.")
   private int warps;
 
   @Option(
       names = "--seconds",
       paramLabel = "S",
       converter = Converters.Count.class,
-      description = "How long each measurement is repeated (1).")
+      description = "Time for which each measurement is repeated (1).")
   private int seconds = 1;
 
   BenchCommand(OutputStreams streams) {
@@ -122,25 +123,25 @@ final class BenchCommand extends BaseCommand {
       throw new UsageException("--warps is for bench queue");
     }
     if (what == Benchmark.LAYERS && (placement != null || queues != 0 || depth != 0)) {
-      throw new UsageException("bench layers has no --placement, --queues or --depth");
+      throw new UsageException("bench layers does not take --placement, --queues or --depth");
     }
     boolean cpu = initiator.kind() == InitiatorKind.CPU;
     if (cpu && what == Benchmark.LAYERS) {
-      throw new UsageException("bench layers measures a GPU");
+      throw new UsageException("bench layers needs a GPU: leave out --initiator cpu");
     }
     if (cpu && what == Benchmark.QUEUE) {
       throw new UsageException(
-          "bench queue measures a GPU; random and stream have --initiator cpu");
+          "bench queue needs a GPU; only random and stream take --initiator cpu");
     }
     if (cpu && placement != null && placement != Placement.HOST) {
-      throw new UsageException("--initiator cpu measures --placement host only");
+      throw new UsageException("--initiator cpu works with --placement host only");
     }
     if (what == Benchmark.QUEUE && placement == Placement.VRAM_DATA) {
-      throw new UsageException("bench queue moves no data: --placement is host or vram");
+      throw new UsageException("bench queue moves no data: --placement must be host or vram");
     }
   }
 
-  /** Auto falls back to the CPU only where nothing that was asked for needs a GPU. */
+  /** Auto falls back to the CPU only if no other option needs a GPU. */
   private boolean byGpu() {
     if (initiator.kind() != InitiatorKind.AUTO) {
       return initiator.kind() == InitiatorKind.GPU;

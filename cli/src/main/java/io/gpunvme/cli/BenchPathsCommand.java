@@ -36,10 +36,13 @@ import picocli.CommandLine.Parameters;
     name = "paths",
     description = {
       "Read the same file by every storage path: from start to end and 4 KiB blocks at random,",
-      "from a cold and from a warm page cache, beside what the disk and the page cache can do.",
-      "direct reads it by way of an embedded SSD. Every byte that arrives is checked.",
-      "The file is made in FOLDER and removed. Paths that are not possible are left out, with the",
-      "reason; where --paths names one, that is a failure."
+      "from a cold and from a warm page cache. For comparison, measure the rates of the disk and"
+          + " of",
+      "the page cache alone. direct reads through an embedded SSD. Every byte that arrives is"
+          + " checked.",
+      "The command makes the file in FOLDER and removes it. It leaves out paths that are not"
+          + " possible,",
+      "and prints the reason. If --paths names such a path, the command fails."
     },
     footer = {
       "",
@@ -59,7 +62,7 @@ final class BenchPathsCommand extends BaseCommand {
       index = "0",
       arity = "0..1",
       paramLabel = "FOLDER",
-      description = "Where the file is made: on the disk to be measured (.).")
+      description = "Folder for the file, on the disk to measure (.).")
   private Path folder = Path.of(".");
 
   @Option(
@@ -67,15 +70,15 @@ final class BenchPathsCommand extends BaseCommand {
       paramLabel = "SIZE",
       converter = Converters.Size.class,
       description =
-          "Size of the file, a multiple of 16MiB (1GiB). As much memory of the accelerator and as"
-              + " much of the host is needed.")
+          "Size of the file, a multiple of 16MiB (1GiB). The accelerator and the host each need"
+              + " that much free memory.")
   private long size = DEFAULT_SIZE;
 
   @Option(
       names = "--paths",
       paramLabel = "LIST",
       split = ",",
-      description = "Of direct, cufile, pinned, mmap and auto (all of them).")
+      description = "Paths to measure: direct, cufile, pinned, mmap, auto (all of them).")
   private @Nullable List<String> paths;
 
   @Option(
@@ -91,7 +94,7 @@ final class BenchPathsCommand extends BaseCommand {
       paramLabel = "LIST",
       split = ",",
       converter = Converters.Count.class,
-      description = "Numbers of threads for cuFile, of which the best counts (1,4,8,16,32).")
+      description = "Thread counts to try for cuFile; the best result counts (1,4,8,16,32).")
   private @Nullable List<Integer> threads;
 
   @Option(
@@ -99,14 +102,15 @@ final class BenchPathsCommand extends BaseCommand {
       paramLabel = "N",
       converter = Converters.Whole.class,
       description =
-          "Random reads from a warm page cache; an eighth of it from a cold one (200000).")
+          "Number of random reads from a warm page cache; an eighth of it from a cold one"
+              + " (200000).")
   private @Nullable Long reads;
 
   @Option(
       names = "--repetitions",
       paramLabel = "N",
       converter = Converters.Count.class,
-      description = "Of each measurement; one more comes first and is not counted (5).")
+      description = "Repetitions of each measurement, after one more that is not counted (5).")
   private @Nullable Integer repetitions;
 
   @Option(
@@ -121,8 +125,8 @@ final class BenchPathsCommand extends BaseCommand {
   @Option(
       names = "--gdsio",
       description =
-          "Instead of the table, a line in the form of NVIDIA's gdsio for each path's result, in"
-              + " the same order.")
+          "Instead of the table, print one line for each result, in the format of NVIDIA's gdsio"
+              + " and in the same order.")
   private boolean gdsio;
 
   @Option(
@@ -138,13 +142,13 @@ final class BenchPathsCommand extends BaseCommand {
   @Override
   int run() throws IOException {
     if (gdsio && json()) {
-      throw new UsageException("--gdsio and --json both want standard output");
+      throw new UsageException("--gdsio and --json both write to standard output; leave out one");
     }
     if (!Files.exists(folder)) {
       throw new NoSuchFileException(folder.toString());
     }
     if (!Files.isDirectory(folder)) {
-      throw new UsageException(folder + " is no folder");
+      throw new UsageException(folder + " is not a folder");
     }
     PathBenchOptions options = options();
     Watcher watcher = new Watcher();
@@ -173,12 +177,12 @@ final class BenchPathsCommand extends BaseCommand {
         workers == null ? usual.workers() : workers);
   }
 
-  /** What is too large for an int is too large for the options too, which say so. */
+  /** A number too large for an int is too large for the options too, and they report it. */
   private static int whole(long value) {
     return (int) Math.min(Integer.MAX_VALUE, value);
   }
 
-  /** In a folder of its own, which goes with everything in it however the command ends. */
+  /** Measures in a folder of its own, which is deleted however the command ends. */
   private List<Measurement> measure(Accelerator opened, PathBenchOptions options, Watcher watcher)
       throws IOException {
     Path own = Leftovers.add(Files.createTempDirectory(folder, "gpunvme-bench-"));
@@ -205,7 +209,7 @@ final class BenchPathsCommand extends BaseCommand {
     return file.path();
   }
 
-  /** Whether there is no result at all, or none of a path that was asked for by name. */
+  /** Whether there is no result at all, or none of a path that {@code --paths} names. */
   private boolean failed(Watcher watcher) {
     List<String> wanted = paths == null ? List.of("") : paths;
     for (String path : wanted) {
@@ -231,7 +235,7 @@ final class BenchPathsCommand extends BaseCommand {
                     .println("gpunvme bench paths: " + e.getKey() + ": " + e.getValue()));
   }
 
-  /** Shows how far it is, and keeps what was not possible. */
+  /** Shows the progress, and keeps the reasons why results are missing. */
   private static final class Watcher implements PathBenchListener {
     private final Map<String, String> skipped = new LinkedHashMap<>();
     private Progress progress = Progress.NONE;

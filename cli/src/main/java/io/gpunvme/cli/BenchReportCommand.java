@@ -17,7 +17,7 @@ import picocli.CommandLine.Parameters;
     name = "report",
     description = {
       "Make one HTML page with plots and tables from result files (*.json).",
-      "The page needs nothing else: no network, no other file."
+      "The page needs no network and no other file."
     },
     footer = {
       "",
@@ -29,19 +29,19 @@ final class BenchReportCommand extends BaseCommand {
   @Parameters(
       index = "0",
       paramLabel = "DIR",
-      description = "Folder of the result files; those in folders of it are read too.")
+      description = "Folder of the result files; its subfolders are read too.")
   private Path folder = Path.of(".");
 
   @Option(
       names = "--out",
       paramLabel = "FILE",
-      description = "Where the page goes (bench-report.html), whole or not at all.")
+      description = "File for the page, written whole or not at all (bench-report.html).")
   private Path out = Path.of("bench-report.html");
 
   @Option(
       names = "--open",
       paramLabel = "WHETHER",
-      description = "yes shows the page with xdg-open; no does not (the default).")
+      description = "yes: show the page with xdg-open; no: do not (no).")
   private Open open = Open.NO;
 
   BenchReportCommand(OutputStreams streams) {

@@ -15,7 +15,7 @@ import picocli.CommandLine.Option;
     name = "bind",
     description = {
       "Take an SSD from the kernel and give it to vfio-pci, or to the kernel module gpunvme.",
-      "Its disks are gone until unbind.",
+      "Its disks disappear until unbind.",
       "Refused while anything uses it: a mounted file system, swap, md, LVM, a process. Needs root."
     },
     footer = {
@@ -27,16 +27,16 @@ import picocli.CommandLine.Option;
       "  sudo gpunvme bind 0000:01:00.0 --no-driver  then sysfs:0000:01:00.0,unsafe=true"
     })
 final class BindCommand extends BindingCommand {
-  /** What it is given to, if not to vfio-pci. */
+  /** The driver to give it to, if not vfio-pci. */
   private static final class Target {
     @Option(
         names = "--kmod",
-        description = "Give it to the kernel module gpunvme, which has to be loaded.")
+        description = "Give it to the kernel module gpunvme, which must be loaded.")
     private boolean kmod;
 
     @Option(
         names = "--no-driver",
-        description = "Leave it without a driver, for sysfs: on a machine without IOMMU.")
+        description = "Leave it without a driver, for sysfs:… on a machine without IOMMU.")
     private boolean noDriver;
   }
 

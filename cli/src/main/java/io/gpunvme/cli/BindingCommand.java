@@ -22,7 +22,7 @@ abstract class BindingCommand extends BaseCommand {
       description = "The SSD's PCI address (gpunvme list shows it).")
   private String address = "";
 
-  @Option(names = "--dry-run", description = "Print what would be written to the kernel's files.")
+  @Option(names = "--dry-run", description = "Only print the writes to the kernel's files.")
   private boolean dryRun;
 
   @Mixin private final MachineOption machine = new MachineOption();
@@ -31,13 +31,13 @@ abstract class BindingCommand extends BaseCommand {
     super(streams);
   }
 
-  /** What is to be done. */
+  /** The writes to make. */
   abstract Plan plan(DriverBinding binding, Machine machine, PciAddress address);
 
-  /** Does it. */
+  /** Makes them. */
   abstract void carryOut(DriverBinding binding, Machine machine, Plan plan) throws IOException;
 
-  /** What can be done next with an SSD that has a driver now; empty for nothing. */
+  /** The next step for an SSD that has a driver now; empty if there is none. */
   abstract String hint(PciAddress address, String driver);
 
   @Override

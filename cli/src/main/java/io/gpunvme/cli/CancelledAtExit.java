@@ -12,7 +12,7 @@ final class CancelledAtExit implements AutoCloseable {
     Runtime.getRuntime().addShutdownHook(hook);
   }
 
-  /** What is to be cancelled from now on. */
+  /** From now on, cancels this. */
   synchronized void now(Runnable other) {
     cancel = other;
     if (stopped) {

@@ -15,7 +15,7 @@ import picocli.CommandLine.Option;
 /** {@code gpunvme cat ADDRESS}. */
 @Command(
     name = "cat",
-    description = "Write a file's bytes to standard output, read from a device of our own.",
+    description = "Read a file on a device without the kernel, and write it to standard output.",
     footer = {
       "",
       "Examples:",
@@ -36,7 +36,7 @@ final class CatCommand extends FileCommand {
       names = "--length",
       paramLabel = "SIZE",
       converter = Converters.Size.class,
-      description = "How many bytes (all that follow).")
+      description = "Number of bytes (all to the end of the file).")
   private @Nullable Long length;
 
   CatCommand(OutputStreams streams) {
@@ -46,7 +46,7 @@ final class CatCommand extends FileCommand {
   @Override
   int run() throws IOException {
     if (json()) {
-      throw new UsageException("the file and --json both want standard output");
+      throw new UsageException("the file and --json both go to standard output; leave out --json");
     }
     return super.run();
   }
@@ -56,7 +56,7 @@ final class CatCommand extends FileCommand {
     FileNode file = volume.find(wanted.path());
     if (file.kind() != FileNode.Kind.FILE) {
       throw new FileSystemException(
-          FileSystemException.Kind.WRONG_KIND, wanted.toString(), "this is no file");
+          FileSystemException.Kind.WRONG_KIND, wanted.toString(), "this is not a file");
     }
     Long given = length;
     long bytes = given == null ? Math.max(0, file.size() - offset) : given;

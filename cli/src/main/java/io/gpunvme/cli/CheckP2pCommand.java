@@ -21,8 +21,9 @@ import picocli.CommandLine.Option;
 @Command(
     name = "check-p2p",
     description = {
-      "Try whether the GPU can drive an SSD: register its BAR0 with CUDA as I/O memory, and let a",
-      "kernel ring the doorbells of a queue pair made for it, by reading one block. Changes no"
+      "Try whether the GPU can drive an SSD: register the SSD's BAR0 with CUDA as I/O memory, then"
+          + " let",
+      "a kernel read one block and ring the doorbells of a queue pair made for it. Changes no"
           + " data.",
       "Exit code 0 if it can, 1 if it cannot or there is no GPU."
     },
@@ -39,8 +40,9 @@ final class CheckP2pCommand extends DeviceCommand {
   @Option(
       names = "--read",
       description =
-          "Let the GPU load a register, as the last step. On some machines the root complex does"
-              + " not answer such loads and the link goes down: only without other work on it.")
+          "As the last step, let the GPU load a register. On some machines the root complex does"
+              + " not answer such loads, and the link goes down: use it only on a machine without"
+              + " other work.")
   private boolean read;
 
   CheckP2pCommand(OutputStreams streams) {

@@ -4,7 +4,7 @@ import java.io.IOException;
 import java.io.OutputStream;
 import java.io.PrintStream;
 
-/** A print stream for data: what it would swallow is thrown. Closing only flushes. */
+/** A print stream for data. It throws the errors that it would swallow. Closing only flushes. */
 final class CheckedOutput extends OutputStream {
   private final PrintStream out;
 

@@ -25,7 +25,7 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.ParseResult;
 import picocli.CommandLine.UnmatchedArgumentException;
 
-/** What is said when a command fails, and the exit code that goes with it. */
+/** Prints the message of a command that failed, and returns its exit code. */
 final class CommandFailures {
   private final OutputStreams streams;
   private final List<String> args;
@@ -85,7 +85,7 @@ final class CommandFailures {
       case CudaNotFoundException missing -> text(missing);
       case InvalidPathException path -> text(path);
       case IOException io -> text(io);
-      default -> "unexpected " + e + "; please report it with what --debug prints";
+      default -> "unexpected " + e + "; please report it, with the output of --debug";
     };
   }
 
@@ -99,7 +99,7 @@ final class CommandFailures {
     return message == null ? e.getClass().getSimpleName() : message;
   }
 
-  /** One line, and with {@code --json} the object that the output owes. */
+  /** Prints one line, and with {@code --json} an object on standard output. */
   private void report(String command, String message, int code, Exception e) {
     if (Leftovers.ending()) {
       return;

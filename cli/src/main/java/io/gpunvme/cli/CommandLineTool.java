@@ -55,7 +55,7 @@ final class CommandLineTool {
     return all;
   }
 
-  /** Runs one command and returns its exit code. Never throws for what the command does. */
+  /** Runs one command and returns its exit code. A command that fails never makes it throw. */
   static int run(OutputStreams streams, String... words) {
     String[] args = helpAsJson(words);
     CommandLine tool = create(streams, args.length == 0 ? "" : args[0]);
@@ -80,7 +80,7 @@ final class CommandLineTool {
     return words.getFirst().startsWith("-") ? new String[] {HELP, "--json"} : args;
   }
 
-  /** All commands, or only the first word's if that is one: picocli takes its time for each. */
+  /** All commands, or only that of the first word, if it is one: picocli needs time for each. */
   private static CommandLine create(OutputStreams streams, String first) {
     CommandLine tool = new CommandLine(new Gpunvme(streams));
     Function<OutputStreams, BaseCommand> single = COMMANDS.get(first);

@@ -32,7 +32,7 @@ final class Converters {
     }
   }
 
-  /** The most that one command moves, as {@code ControllerOptions} takes it. */
+  /** The longest transfer of one command, in the range of {@code ControllerOptions}. */
   static final class Transfer implements ITypeConverter<Long> {
     private static final long UNIT = 4096;
     private static final long MOST = 1L << 30;
@@ -75,13 +75,13 @@ final class Converters {
           return value;
         }
       } catch (NumberFormatException e) {
-        // Said below, like every other text that is no number.
+        // Reported below, like every other text that is not a number.
       }
       throw new TypeConversionException("'" + text + "' is not a whole number (decimal or 0x…)");
     }
   }
 
-  /** A namespace identifier that names one namespace: 1 to 4294967294, the int holding its bits. */
+  /** The identifier of one namespace, 1 to 4294967294, as the bits of an int. */
   static final class Nsid implements ITypeConverter<Integer> {
     private static final long MOST = 0xFFFF_FFFEL;
 
@@ -132,7 +132,7 @@ final class Converters {
             .filter(one -> one.toString().equalsIgnoreCase(text))
             .findFirst()
             .orElseThrow(
-                () -> new TypeConversionException("'" + text + "' is none of " + list(all)));
+                () -> new TypeConversionException("'" + text + "' is not one of " + list(all)));
   }
 
   private static String list(List<?> all) {

@@ -31,8 +31,10 @@ import picocli.CommandLine.Parameters;
     name = "demo",
     description = {
       "Move a file through NVMe commands into accelerator memory and check it.",
-      "The file is put on an embedded SSD and read back over several queue pairs in pipelined",
-      "commands as long as the SSD allows; the SHA-256 of what arrived must be the file's."
+      "demo writes the file to an embedded SSD and reads it back over several queue pairs, with",
+      "pipelined commands as long as the SSD allows. The SHA-256 of the data that arrives must be"
+          + " the",
+      "file's."
     },
     footer = {
       "",
@@ -52,22 +54,22 @@ final class DemoCommand extends BaseCommand {
       index = "0",
       arity = "0..1",
       paramLabel = "FILE",
-      description = "The file; without one, a safetensors file with several dtypes is made.")
+      description = "The file; without it, demo makes a safetensors file with several dtypes.")
   private @Nullable Path file;
 
   @Option(
       names = "--size",
       paramLabel = "SIZE",
       converter = Converters.Size.class,
-      description = "Size of the file that is made (256MiB).")
+      description = "Size of the file that demo makes (256MiB).")
   private @Nullable Long size;
 
   @Option(
       names = "--device",
       paramLabel = "DEVICE",
       description = {
-        "The embedded SSD; size, file and workers are chosen unless given.",
-        "Or vfio-user:SOCKET, whose namespace 1 is overwritten (with --allow-write)."
+        "The embedded SSD; demo chooses size, file and workers unless given.",
+        "Or vfio-user:SOCKET; demo overwrites its namespace 1 and needs --allow-write."
       })
   private String device = Transport.SIM + ":";
 
@@ -76,7 +78,7 @@ final class DemoCommand extends BaseCommand {
       description = "Overwrite the data of an SSD that is not the demo's own (vfio-user:…).")
   private boolean allowWrite;
 
-  @Option(names = "--keep", description = "Keep the file that was made and the SSD's image.")
+  @Option(names = "--keep", description = "Keep the file that demo made and the SSD's image.")
   private boolean keep;
 
   @Option(
@@ -84,9 +86,8 @@ final class DemoCommand extends BaseCommand {
       paramLabel = "WHERE",
       converter = Converters.Where.class,
       description = {
-        "Where queues and data lie: host, vram-data (data in GPU memory), or vram (both; GPU"
-            + " only).",
-        "Without it: vram-data where the SSD reaches GPU memory, else host."
+        "Place of queues and data: host, vram-data (data in GPU memory), or vram (both; GPU only).",
+        "Default: vram-data if the SSD reaches GPU memory, else host."
       })
   private @Nullable Placement placement;
 
@@ -103,7 +104,7 @@ final class DemoCommand extends BaseCommand {
   @Override
   int run() throws IOException {
     if (file != null && size != null) {
-      throw new UsageException("--size is for the file that is made when none is given");
+      throw new UsageException("--size is for the file that demo makes; leave it out with a FILE");
     }
     DeviceAddress address = DeviceAddress.parse(device);
     String rules = driver.faults();
@@ -115,7 +116,9 @@ final class DemoCommand extends BaseCommand {
       print(() -> printText(report), () -> object(report));
       done = true;
       if (!report.verified()) {
-        streams().err().println("gpunvme demo: what arrived is not what was sent");
+        streams()
+            .err()
+            .println("gpunvme demo: the data that arrived is not the data that was sent");
       }
       return report.verified() ? ExitCode.OK : ExitCode.FAILURE;
     } finally {
@@ -126,7 +129,7 @@ final class DemoCommand extends BaseCommand {
     }
   }
 
-  /** The image that the demo is told to make, ours to delete until it is whole. */
+  /** The image that the demo will make, and delete unless it becomes whole. */
   private static @Nullable Path newImage(DeviceAddress address) {
     String name = address.option("file");
     return name == null || Files.exists(Path.of(name)) ? null : Leftovers.add(Path.of(name));
@@ -157,7 +160,7 @@ final class DemoCommand extends BaseCommand {
     }
   }
 
-  /** An image to be kept is a file, also where memory would do. */
+  /** An image to keep is a file, even if memory would do. */
   private DeviceAddress kept(DeviceAddress address, Path folder) {
     return keep && address.isEmbedded() && !address.has("file") && !address.has("media")
         ? address.with("file", folder.resolve("ssd.img").toString())
@@ -220,19 +223,19 @@ final class DemoCommand extends BaseCommand {
     out()
         .println(
             r.verified()
-                ? "check  SHA-256 of what arrived equals the file's: " + r.arrivedSha256()
+                ? "check  SHA-256 of the data that arrived equals the file's: " + r.arrivedSha256()
                 : "check  FAILED: SHA-256 is " + r.arrivedSha256() + ", not " + r.sourceSha256());
     if (keep) {
       out().println("kept   " + kept(r));
     }
   }
 
-  /** Whether the image was ours and is gone with our folder. */
+  /** Whether the image was in our folder, which is deleted. */
   private boolean deleted(DemoReport r) {
     return !keep && r.image() != null && !DeviceAddress.parse(device).has("file");
   }
 
-  /** The SSD's address, without an image that is no longer there. */
+  /** The SSD's address, without an image that is deleted. */
   private String device(DemoReport r) {
     return deleted(r) ? DeviceAddress.parse(r.device()).without("file").toString() : r.device();
   }
@@ -243,7 +246,7 @@ final class DemoCommand extends BaseCommand {
         : "%d, %d of them repeated".formatted(report.commands(), report.retries());
   }
 
-  /** An SSD in another process is not asked who rings its doorbells. */
+  /** An SSD in another process does not say who rings its doorbells. */
   private static String known(OptionalLong count) {
     return count.isPresent() ? Long.toString(count.getAsLong()) : "not counted";
   }

@@ -5,7 +5,7 @@ import io.gpunvme.nvme.driver.Namespace;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** What several commands say about the same things, for JSON. */
+/** JSON objects that several commands print. */
 final class Descriptions {
   private static final double NANOS_PER_MICRO = 1000;
   static final int MEDIAN = 50;
@@ -13,7 +13,7 @@ final class Descriptions {
 
   private Descriptions() {}
 
-  /** A namespace by its sizes; why it cannot be used, where that is so. */
+  /** A namespace with its sizes, or the reason why it cannot be used. */
   static Map<String, Object> namespace(Namespace namespace) {
     Map<String, Object> one = new LinkedHashMap<>();
     one.put("nsid", Integer.toUnsignedLong(namespace.nsid()));
@@ -30,7 +30,7 @@ final class Descriptions {
     return one;
   }
 
-  /** How a transfer was done and how fast; bytes are left to the caller. */
+  /** The way of a transfer and its rate; the caller adds the bytes. */
   static Map<String, Object> transfer(TransferReport report) {
     Map<String, Object> one = new LinkedHashMap<>();
     one.put("path", report.path());

@@ -24,7 +24,7 @@ abstract class DeviceCommand extends BaseCommand {
     super(streams);
   }
 
-  /** Opens the device without the right to change data on it. */
+  /** Opens the device without permission to change its data. */
   final Device open() throws IOException {
     return open(false);
   }

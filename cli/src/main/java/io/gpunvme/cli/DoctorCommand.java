@@ -23,9 +23,9 @@ import picocli.CommandLine.Option;
 @Command(
     name = "doctor",
     description = {
-      "Say what stands between this machine and each way to move data.",
-      "Only looks. Each finding has its effect and the command that changes it. What it finds is",
-      "no failure: the exit code is 0."
+      "List the obstacles to each way to move data on this machine.",
+      "Only looks, changes nothing. Each finding names its effect and the command that fixes it.",
+      "Findings are not failures: the exit code is 0."
     },
     footer = {
       "",

@@ -14,7 +14,7 @@ final class DriverOptions {
       names = "--faults",
       paramLabel = "RULES",
       description =
-          "How an embedded device misbehaves: rules separated by ';', or @file (see gpunvme help"
+          "Faults of an embedded device: rules separated by ';', or @file (see gpunvme help"
               + " faults).")
   private @Nullable String faults;
 
@@ -23,8 +23,8 @@ final class DriverOptions {
       paramLabel = "TIME",
       converter = Converters.Time.class,
       description =
-          "A command older than this is aborted and repeated, e.g. 500ms (30s); the commands of the"
-              + " recovery wait no longer either.")
+          "Abort and repeat a command after this time, e.g. 500ms (30s). The recovery's own"
+              + " commands have the same limit.")
   private @Nullable Duration timeout;
 
   @Option(
@@ -32,8 +32,8 @@ final class DriverOptions {
       paramLabel = "SIZE",
       converter = Converters.Transfer.class,
       description =
-          "Longest transfer of one command, e.g. 4MiB (1MiB), unless the SSD takes only shorter"
-              + " ones (MDTS).")
+          "Longest transfer of one command, e.g. 4MiB (1MiB). The SSD's own limit (MDTS) may be"
+              + " lower.")
   private @Nullable Long maxTransfer;
 
   ControllerOptions controller(boolean allowWrite) {

@@ -32,9 +32,10 @@ import picocli.CommandLine.Parameters;
 @Command(
     name = "explain",
     description = {
-      "Say by which path a file or an SSD would be read here, why not by the others, and the fix.",
-      "Nothing is read from it. ADDRESS is a file, with options as in file:model.bin?path=pinned",
-      "(docs/paths.md), or a device. A path that is asked for and not possible is a failure."
+      "Say which path would read a file or an SSD here, why the others would not, and the fix.",
+      "Reads no data. ADDRESS is a file, with options as in file:model.bin?path=pinned",
+      "(docs/paths.md), or a device. If ADDRESS asks for a path that is not possible, the command"
+          + " fails."
     },
     footer = {
       "",
@@ -47,7 +48,7 @@ final class ExplainCommand extends BaseCommand {
   private static final long MANY = 1L << 30;
   private static final int BLOCK = 4096;
 
-  /** What one can ask for, by name. */
+  /** The requests that are explained, by name. */
   private static final Map<String, RequestShape> REQUESTS = requests();
 
   private static Map<String, RequestShape> requests() {
@@ -70,7 +71,7 @@ final class ExplainCommand extends BaseCommand {
   }
 
   /**
-   * What was found out.
+   * The result.
    *
    * @param refusal why the path that was asked for is not possible, or null
    */
@@ -100,7 +101,7 @@ final class ExplainCommand extends BaseCommand {
     }
   }
 
-  /** The name of a file will do, as long as it looks like nothing else. */
+  /** The name of a file is enough, unless it has a colon like an address. */
   private StorageAddress parse() {
     return StorageAddress.parse(address.contains(":") ? address : "file:" + address);
   }
@@ -112,7 +113,7 @@ final class ExplainCommand extends BaseCommand {
       if (wanted.path() == null) {
         throw e;
       }
-      // The others still have something to say.
+      // The other paths can still be explained.
       return answer(wanted.with(null), choice, String.valueOf(e.getMessage()));
     }
   }

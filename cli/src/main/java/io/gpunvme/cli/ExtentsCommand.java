@@ -20,9 +20,8 @@ import picocli.CommandLine.Command;
 @Command(
     name = "extents",
     description = {
-      "Show where on its device a file is: what the GPU would read.",
-      "Of a file of a mounted file system (ADDRESS is just its name), the kernel is asked"
-          + " (FIEMAP).",
+      "Show where on its device a file is: the blocks that the GPU would read.",
+      "If ADDRESS is the name of a file in a mounted file system, the kernel answers (FIEMAP).",
     },
     footer = {
       "",
@@ -96,7 +95,7 @@ final class ExtentsCommand extends FileCommand {
         });
   }
 
-  /** The logical block, and the byte in it where that is not its first. */
+  /** The logical block, and the byte in it unless that is the first. */
   private static String lba(long offset, int bytes) {
     return offset / bytes + (offset % bytes == 0 ? "" : "+" + offset % bytes);
   }

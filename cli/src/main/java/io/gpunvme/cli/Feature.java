@@ -26,7 +26,7 @@ record Feature(int id, Select select, int word, String data) {
   private static final int IDS = 256;
   private static final int LONG_HOST_IDENTIFIER = 1;
 
-  /** Which of a feature's values. */
+  /** One of a feature's values. */
   enum Select {
     CURRENT(Features.SEL_CURRENT),
     DEFAULT(Features.SEL_DEFAULT),
@@ -58,10 +58,10 @@ record Feature(int id, Select select, int word, String data) {
         return id;
       }
     } catch (NumberFormatException e) {
-      // Said below, like numbers out of range.
+      // Reported below, like numbers out of range.
     }
     throw new UsageException(
-        "no feature '" + text + "': a number from 1 to 255, or a name such as " + slug(6));
+        "no feature '" + text + "': give a number from 1 to 255, or a name such as " + slug(6));
   }
 
   private static boolean known(int id) {

@@ -80,7 +80,7 @@ final class FeatureCommand extends DeviceCommand {
       description = "Which value to get: ${COMPLETION-CANDIDATES} (current).")
   private Feature.Select select = Feature.Select.CURRENT;
 
-  @Option(names = "--save", description = "Keep the value over resets and power cycles.")
+  @Option(names = "--save", description = "Keep the value across resets and power cycles.")
   private boolean save;
 
   @Option(
@@ -110,7 +110,7 @@ final class FeatureCommand extends DeviceCommand {
     return ExitCode.OK;
   }
 
-  /** What can be found wrong before a device is opened. */
+  /** Finds the mistakes that need no open device. */
   private void check() {
     if (action == Action.LIST && feature != null) {
       throw new UsageException("list takes no feature");
@@ -122,7 +122,8 @@ final class FeatureCommand extends DeviceCommand {
       Feature.parse(given(feature));
     }
     if ((action == Action.SET) != (value != null)) {
-      throw new UsageException(action == Action.SET ? "set needs a value" : "a value is for set");
+      throw new UsageException(
+          action == Action.SET ? "set needs a value" : "only set takes a value");
     }
     if (action == Action.SET && !allowWrite) {
       throw new UsageException("set changes the device; add --allow-write to allow it");

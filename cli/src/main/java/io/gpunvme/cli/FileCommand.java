@@ -25,7 +25,7 @@ abstract class FileCommand extends BaseCommand {
   private static final int DELETE = 0x7F;
   private static final int LAST_CONTROL = 0x9F;
 
-  /** What to do about a journal whose changes were not made yet. */
+  /** What to do with a journal that has changes which are not in the file system yet. */
   enum Journal {
     REFUSE,
     IGNORE;
@@ -55,8 +55,8 @@ abstract class FileCommand extends BaseCommand {
       names = "--journal",
       paramLabel = "WHAT",
       description =
-          "ext4 that was not unmounted: refuse, or ignore: read it without the changes that are"
-              + " only in its journal (refuse).")
+          "For ext4 that was not unmounted. refuse: fail; ignore: read it without the changes that"
+              + " are only in its journal (refuse).")
   private Journal journal = Journal.REFUSE;
 
   @Mixin private final AcceleratorOption accelerator = new AcceleratorOption();
@@ -90,7 +90,7 @@ abstract class FileCommand extends BaseCommand {
     }
   }
 
-  /** An accelerator that is opened when somebody needs it: an image file needs none. */
+  /** An accelerator that is opened at its first use: an image file needs none. */
   private static final class LateAccelerator implements AutoCloseable {
     private final AcceleratorOption option;
     private @Nullable Accelerator opened;
@@ -117,7 +117,7 @@ abstract class FileCommand extends BaseCommand {
     }
   }
 
-  // ---- what several of these commands say
+  // ---- output that several of these commands share
 
   /** Where the file system is and how it is read. */
   static Map<String, Object> volume(Volume volume, FileAddress wanted) {
@@ -140,7 +140,7 @@ abstract class FileCommand extends BaseCommand {
     return kind.name().toLowerCase(Locale.ROOT);
   }
 
-  /** A name as a terminal may have it: control characters as their numbers. */
+  /** A name that is safe for a terminal: control characters are replaced by their numbers. */
   static String printable(String name) {
     StringBuilder text = new StringBuilder(name.length());
     for (int i = 0; i < name.length(); i++) {
@@ -151,7 +151,7 @@ abstract class FileCommand extends BaseCommand {
     return text.toString();
   }
 
-  /** A path below a folder's. */
+  /** The path of a name in a folder. */
   static String below(String folder, String name) {
     return folder.endsWith("/") ? folder + name : folder + "/" + name;
   }

@@ -22,8 +22,9 @@ import picocli.CommandLine.Option;
     name = "gather",
     description = {
       "Let a kernel decide what to read: an example, and a small benchmark.",
-      "A table is put on an embedded SSD. Each GPU thread reads a row, and what it says decides",
-      "which row the thread reads next. The CPU walks through the same table and compares."
+      "gather writes a table to an embedded SSD. Each GPU thread reads a row, and the row says"
+          + " which",
+      "row the thread reads next. The CPU walks through the same table and compares."
     },
     footer = {
       "",
@@ -54,13 +55,13 @@ final class GatherCommand extends BaseCommand {
       names = "--placement",
       paramLabel = "WHERE",
       converter = Converters.Where.class,
-      description = "Where queues and rows lie: host, vram-data or vram (host).")
+      description = "Place of queues and rows: host, vram-data or vram (host).")
   private Placement placement = Placement.HOST;
 
   @Option(
       names = "--device",
       paramLabel = "DEVICE",
-      description = "The embedded SSD; size, workers and latency=0 are chosen unless given.")
+      description = "The embedded SSD; gather chooses size, workers and latency=0 unless given.")
   private String device = Transport.SIM + ":";
 
   GatherCommand(OutputStreams streams) {

@@ -8,12 +8,12 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Spec;
 
-/** The command without a subcommand: says what there is. */
+/** The command without a subcommand: prints the help. */
 @Command(
     name = "gpunvme",
     mixinStandardHelpOptions = true,
     version = "gpunvme " + Version.VERSION,
-    description = "NVMe storage that a GPU drives itself; without a GPU, the CPU does.",
+    description = "NVMe storage driven by a GPU, or by the CPU on a machine without one.",
     synopsisSubcommandLabel = "COMMAND",
     footer = {
       "",
@@ -25,17 +25,18 @@ import picocli.CommandLine.Spec;
       "Examples:",
       "  gpunvme demo                                     a 256MiB file into accelerator memory",
       "  gpunvme demo model.safetensors --queues 8        your own file",
-      "  gpunvme bench random                             what this machine can do",
+      "  gpunvme bench random                             how fast this machine is",
       "  gpunvme gather                                   a kernel decides what to read",
-      "  gpunvme explain model.safetensors                how a file would travel, and why",
-      "  gpunvme inspect /models/llama --layers           tensors of a model, or sums of layers",
+      "  gpunvme explain model.safetensors                which path a file would take, and why",
+      "  gpunvme inspect /models/llama --layers           tensors of a model, or sums of its"
+          + " layers",
       "  gpunvme load /models/llama --verify              its weights into accelerator memory",
       "  gpunvme write-model a.gguf --device vfio:0000:01:00.0 --allow-write",
-      "  gpunvme plan --size 1GiB 1000:1MiB:1000          which I/Os would read that",
+      "  gpunvme plan --size 1GiB 1000:1MiB:1000          which I/Os would read these ranges",
       "  gpunvme ls -l disk.img:/models                   files without the kernel: ext4, FAT32",
       "  gpunvme extents vfio:0000:01:00.0:/model.gguf    where on the SSD a file is",
       "  gpunvme list                                     SSDs and GPUs of this machine",
-      "  gpunvme doctor                                   what is in the way of what",
+      "  gpunvme doctor                                   what is missing here, and how to fix it",
       "  gpunvme bind 0000:01:00.0                        give an SSD to vfio:0000:01:00.0",
       "  gpunvme check-p2p vfio:0000:01:00.0              can the GPU ring its doorbells",
       "  gpunvme pin kmod:0000:01:00.0 64KiB              bus addresses of memory",

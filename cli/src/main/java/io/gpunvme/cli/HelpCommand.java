@@ -33,7 +33,8 @@ final class HelpCommand extends BaseCommand {
 
   private static final String[] FAULTS = {
     "Fault rules make an embedded device misbehave: --faults 'RULE; RULE', --faults @file with one",
-    "rule a line, or faults=… in the address. # starts a comment. docs/faults.md has all of it.",
+    "rule a line, or faults=… in the address. # starts a comment. docs/faults.md describes all of"
+        + " it.",
     "",
     "  ACTION[=VALUE] [dnr] [more] [skip|execute] [on WHAT[|WHAT…]] [KEY=VALUE …]",
     "",
@@ -88,7 +89,7 @@ final class HelpCommand extends BaseCommand {
       default -> {
         CommandLine command = parent().getSubcommands().get(wanted);
         if (command == null) {
-          throw new UsageException("no help on '" + wanted + "': a command, sim, or faults");
+          throw new UsageException("no help on '" + wanted + "': give a command, sim, or faults");
         }
         yield command.getUsageMessage();
       }
@@ -112,16 +113,17 @@ final class HelpCommand extends BaseCommand {
 
   private static void printAddresses(PrintStream out) {
     out.println("sim:key=value,… is an NVMe controller inside this process. With file= its data");
-    out.println("survives, otherwise it is gone with the command. A backslash takes the next");
-    out.println("character literally. size, lba, media, file and readonly are about namespace 1;");
-    out.println("with ns2. in front about namespace 2, and so on.");
+    out.println(
+        "survives; otherwise the data is lost when the command ends. After a backslash, the");
+    out.println(
+        "next character is taken literally. The keys size, lba, media, file and readonly are");
+    out.println("for namespace 1; with ns2. in front they are for namespace 2, and so on.");
     out.println();
     Table table = new Table(INDENT);
     for (Map.Entry<String, String> key : SimConfigParser.keys().entrySet()) {
       table.row(key.getKey() + "=", key.getValue());
     }
-    table.row(
-        "pinned=", "true: namespace 1, in memory, is pinned for the GPU that reads it (false)");
+    table.row("pinned=", "true: pin namespace 1, in memory, for the GPU that reads it (false)");
     table.print(out);
     out.println();
     out.println("Examples:");
@@ -130,6 +132,6 @@ final class HelpCommand extends BaseCommand {
     out.println("  sim:file=disk.img,size=64MiB,latency=20us");
     out.println("  sim:size=64MiB,ns2.size=16MiB,ns2.lba=4096");
     out.println();
-    out.println("gpunvme sim serve makes one a device for other programs.");
+    out.println("gpunvme sim serve offers such a controller to other programs.");
   }
 }

@@ -10,11 +10,11 @@ final class InitiatorOption {
       paramLabel = "WHO",
       converter = Converters.Initiator.class,
       description =
-          "Who submits the commands: gpu (a kernel), cpu, or auto: a GPU where there is one"
+          "Who submits the commands: gpu (a kernel), cpu, or auto: the GPU if there is one"
               + " (auto).")
   private InitiatorKind kind = InitiatorKind.AUTO;
 
-  /** Who was asked for. */
+  /** The initiator that the option names. */
   InitiatorKind kind() {
     return kind;
   }

@@ -23,8 +23,8 @@ import picocli.CommandLine.Option;
 @Command(
     name = "inspect",
     description = {
-      "Show a model's tensors: type, shape, bytes and file, and what it says of itself.",
-      "Only headers are read; they are checked completely."
+      "Show a model's tensors (type, shape, bytes and file) and its metadata.",
+      "Reads only the headers, and checks them completely."
     },
     footer = {
       "",
@@ -32,7 +32,7 @@ import picocli.CommandLine.Option;
       "  gpunvme inspect model.safetensors",
       "  gpunvme inspect /models/llama --layers",
       "  gpunvme inspect models/a.gguf --device vfio:0000:01:00.0#1 --json",
-      "  gpunvme inspect --device vfio:0000:01:00.0     what write-model wrote there"
+      "  gpunvme inspect --device vfio:0000:01:00.0     the model that write-model wrote"
     })
 final class InspectCommand extends ModelCommand {
   private static final Pattern LAYER = Pattern.compile("(?:layers|blk|h|block)\\.(\\d{1,9})\\.");
@@ -78,13 +78,13 @@ final class InspectCommand extends ModelCommand {
     table.print(out());
   }
 
-  /** Without what a terminal would obey: files are outside input. */
+  /** Without control characters, which a terminal would obey: files are outside input. */
   private static String brief(String value) {
     String printable = value.replaceAll("\\p{Cntrl}", " ");
     return printable.length() <= LONGEST ? printable : printable.substring(0, LONGEST) + "…";
   }
 
-  /** Tensors and bytes of each layer by name; what is in none comes last. */
+  /** Tensors and bytes of each layer by name; tensors in no layer come last. */
   private static Map<String, long[]> layers(Weights weights) {
     Map<Long, long[]> numbered = new TreeMap<>();
     for (TensorInfo t : weights.tensors().values()) {

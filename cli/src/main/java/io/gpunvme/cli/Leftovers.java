@@ -39,7 +39,7 @@ final class Leftovers {
     }
   }
 
-  /** Whether the process is ending; what fails now fails because of that. */
+  /** Whether the process is ending. If so, that is the reason for failures. */
   static boolean ending() {
     return ending;
   }
@@ -50,7 +50,7 @@ final class Leftovers {
     return path;
   }
 
-  /** Leaves it where it is from now on. */
+  /** Gives up charge of it: it will not be deleted. */
   static void keep(Path path) {
     OPEN.remove(path);
   }

@@ -23,9 +23,10 @@ import picocli.CommandLine.Parameters;
 @Command(
     name = "list",
     description = {
-      "List the namespaces of devices, or what this machine has.",
-      "Without a device: the SSDs and GPUs on the PCI bus, which are looked at and not touched;",
-      "who uses them, the ways between them, and the kinds of device this version can open."
+      "List the namespaces of devices, or the devices of this machine.",
+      "Without DEVICE: the SSDs and GPUs on the PCI bus, who uses them, the links between them,"
+          + " and",
+      "the kinds of device that this version can open. This only looks, and opens no device."
     },
     footer = {
       "",

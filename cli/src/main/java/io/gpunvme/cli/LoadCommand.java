@@ -32,9 +32,9 @@ import picocli.CommandLine.Parameters;
 @Command(
     name = "load",
     description = {
-      "Load models' weights into the accelerator's memory, one after the other, say how fast that",
-      "was, and free them. What it will read and how much memory it will take is known before it",
-      "starts (--plan)."
+      "Load the weights of models into the accelerator's memory, one model after the other, print"
+          + " the",
+      "rate, and free them. --plan prints how much it would read and how much memory it would need."
     },
     footer = {
       "",
@@ -45,7 +45,7 @@ import picocli.CommandLine.Parameters;
       "  gpunvme load /models/llama --order embed_tokens,layers.0,layers.1",
       "  gpunvme load /models/llama --rank 1/4 --shard megatron --plan",
       "  gpunvme load models/a.gguf --device stripe:vfio:0000:01:00.0,vfio:0000:02:00.0",
-      "  gpunvme load --device vfio:0000:01:00.0 --verify      what write-model wrote there"
+      "  gpunvme load --device vfio:0000:01:00.0 --verify      what write-model wrote"
     })
 final class LoadCommand extends BaseCommand {
   private static final Pattern RANK = Pattern.compile("(\\d{1,6})/(\\d{1,6})");
@@ -56,14 +56,14 @@ final class LoadCommand extends BaseCommand {
   @Option(
       names = "--match",
       paramLabel = "PATTERN",
-      description = "Only tensors in whose names this regular expression is found.")
+      description = "Load only tensors whose names contain a match of this regular expression.")
   private @Nullable String match;
 
   @Option(
       names = "--order",
       paramLabel = "ORDER",
       description =
-          "file: as they lie in the files; layers: by name, numbers as numbers; NAME,NAME,…: only"
+          "file: as in the files; layers: by name, digits compared as numbers; NAME,NAME,…: only"
               + " these, in this order, each a tensor or a layer such as layers.3 or blk.3; @FILE:"
               + " the same, one a line (file).")
   private String order = "file";
@@ -71,7 +71,7 @@ final class LoadCommand extends BaseCommand {
   @Option(
       names = "--rank",
       paramLabel = "R/N",
-      description = "Only what rank R of N (from 0) of tensor parallelism needs.")
+      description = "Load only the part that rank R of N (from 0) of tensor parallelism needs.")
   private @Nullable String rank;
 
   @Option(
@@ -79,16 +79,17 @@ final class LoadCommand extends BaseCommand {
       paramLabel = "RULE",
       split = ",",
       description =
-          "What ranks divide: rows (dimension 0 where that is even), megatron (by the names of"
-              + " LLaMA-like models), or PATTERN=DIMENSION and PATTERN=whole, the first that fits"
-              + " (rows).")
+          "How tensors are divided among ranks: rows (dimension 0 where it divides evenly),"
+              + " megatron (by the names of LLaMA-like models), or PATTERN=DIMENSION and"
+              + " PATTERN=whole, the first that matches (rows).")
   private List<String> shard = List.of("rows");
 
   @Option(
       names = "--max-memory",
       paramLabel = "SIZE",
       converter = Converters.Size.class,
-      description = "Refuse to take more of the accelerator's memory than this, for all of them.")
+      description =
+          "Refuse if all models together need more of the accelerator's memory than this.")
   private long maxMemory;
 
   @Option(
@@ -97,11 +98,11 @@ final class LoadCommand extends BaseCommand {
       fallbackValue = "",
       paramLabel = "FILE",
       description =
-          "Compare each tensor's CRC-32C with that in a manifest; without FILE, with those stored"
-              + " with a raw model, or in MODEL.manifest.json (gpunvme weights manifest).")
+          "Compare each tensor's CRC-32C with that in a manifest. Without FILE: with those of the"
+              + " raw model, or in MODEL.manifest.json (made by gpunvme weights manifest).")
   private @Nullable String verify;
 
-  @Option(names = "--plan", description = "Say what would be done, and do nothing.")
+  @Option(names = "--plan", description = "Print the plan, and load nothing.")
   private boolean planOnly;
 
   @Mixin private final ModelPlace place = new ModelPlace();
@@ -145,7 +146,9 @@ final class LoadCommand extends BaseCommand {
     }
     if (models.size() > 1 && file != null && !file.isEmpty()) {
       throw new UsageException(
-          "--verify=" + file + " is of one model; without a FILE each is compared with its own");
+          "--verify="
+              + file
+              + " is the manifest of one model; for several, write --verify without FILE");
     }
     if (models.isEmpty()) {
       return List.of(place.address(null));
@@ -157,7 +160,7 @@ final class LoadCommand extends BaseCommand {
     return addresses;
   }
 
-  /** Without MODEL, it may be MODEL that was taken for the file. */
+  /** Without MODEL, the file may be the MODEL that the user meant. */
   private void requireManifest(String file) {
     String why = "";
     if (place.hasDevice()) {
@@ -171,7 +174,7 @@ final class LoadCommand extends BaseCommand {
       }
     }
     throw new UsageException(
-        "no MODEL: '%s' is taken for the FILE of --verify%s; write --verify=FILE, or --verify behind MODEL"
+        "no MODEL: '%s' was read as the FILE of --verify%s; write --verify=FILE, or --verify after MODEL"
             .formatted(file, why));
   }
 
@@ -200,7 +203,7 @@ final class LoadCommand extends BaseCommand {
     return request;
   }
 
-  /** Tensors of all of them stay; a ring is used by one after the other. */
+  /** The tensors of all models stay in memory; the models use the ring one after the other. */
   private void requireMemory(List<LoadPlan> plans) {
     long tensors = plans.stream().mapToLong(LoadPlan::tensorBytes).reduce(0, Math::addExact);
     long ring = plans.stream().mapToLong(LoadPlan::ringBytes).max().orElse(0);
@@ -210,7 +213,7 @@ final class LoadCommand extends BaseCommand {
           "weights",
           -1,
           -1,
-          "%d bytes for tensors and %d for the ring are more than the %d allowed: load fewer, or a rank's part"
+          "%d bytes for tensors and %d for the ring are more than the %d allowed: load fewer models, or one rank's part"
               .formatted(tensors, ring, maxMemory),
           null);
     }

@@ -11,7 +11,7 @@ import java.nio.file.Path;
 import java.util.List;
 
 /**
- * In which order tensors are loaded.
+ * The order in which tensors are loaded.
  *
  * @param order of all of them, or {@link Order#GIVEN}
  * @param names of tensors and layers, if these are given

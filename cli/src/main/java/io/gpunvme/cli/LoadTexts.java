@@ -15,7 +15,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.ToLongFunction;
 
-/** What {@code load} says of one model or several. */
+/** The output of {@code load}, for one model or several. */
 final class LoadTexts {
   private static final double NANOS = 1e9;
 
@@ -33,8 +33,8 @@ final class LoadTexts {
     for (int i = 0; i < models.size(); i++) {
       LoadPlan plan = plans.get(i);
       out.printf(
-          "%s: %d tensors, %s; reads %s; takes %s of the accelerator's memory, %s of it"
-              + " meanwhile%n",
+          "%s: %d tensors, %s; reads %s; needs %s of the accelerator's memory, %s of it only while"
+              + " it loads%n",
           models.get(i).name(),
           plan.tensors(),
           Sizes.format(plan.bytes()),
@@ -44,7 +44,7 @@ final class LoadTexts {
     }
     if (models.size() > 1) {
       out.printf(
-          "total: %d tensors, %s; reads %s; %s of tensors stay%n",
+          "total: %d tensors, %s; reads %s; %s of tensors stay in memory%n",
           sum(plans, LoadPlan::tensors),
           Sizes.format(sum(plans, LoadPlan::bytes)),
           Sizes.format(sum(plans, LoadPlan::readBytes)),
@@ -131,13 +131,13 @@ final class LoadTexts {
     table.row("read", Sizes.format(r.readBytes()));
     table.row(
         "time",
-        "%.3f s, %.3f s of it to take memory"
+        "%.3f s, %.3f s of it to allocate memory"
             .formatted(r.nanos() / NANOS, r.allocateNanos() / NANOS));
     table.row("rate", "%.2f GB/s".formatted(r.gigabytesPerSecond()));
     table.row("path", r.path() + ": " + r.mode());
     table.row(
         "memory",
-        Sizes.format(r.tensorBytes()) + " and " + Sizes.format(r.ringBytes()) + " meanwhile");
+        Sizes.format(r.tensorBytes()) + ", and " + Sizes.format(r.ringBytes()) + " while it loads");
     table.row("retries", r.retries());
     table.row("verified", r.verified() + " of " + r.tensors() + " tensors");
     for (MemberStats m : r.members()) {

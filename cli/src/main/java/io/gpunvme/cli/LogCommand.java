@@ -33,7 +33,7 @@ final class LogCommand extends DeviceCommand {
   private static final int INDENT = 2;
   private static final int OPCODES = 256;
 
-  /** The pages there are, by the names people type. */
+  /** The log pages, by the names that users type. */
   enum Page {
     SMART(LogId.SMART),
     ERROR(LogId.ERROR),
@@ -182,7 +182,7 @@ final class LogCommand extends DeviceCommand {
           if (nsids.isEmpty()) {
             out().println(heading + "none changed");
           } else if (nsids.getFirst() == -1) {
-            out().println(heading + "more than fit the list");
+            out().println(heading + "more than fit in the list");
           } else {
             out().println(heading + nsids);
           }

@@ -24,8 +24,8 @@ import picocli.CommandLine.Option;
 @Command(
     name = "ls",
     description = {
-      "List a folder of an ext4 or FAT32 file system that the kernel does not see,",
-      "read-only: on an SSD of our own, in an image, in a partition of either."
+      "List a folder of an ext4 or FAT32 file system without the kernel, and without writing.",
+      "The file system is on an SSD, in an image file, or in a partition of either."
     },
     footer = {
       "",
@@ -35,22 +35,22 @@ import picocli.CommandLine.Option;
       "  gpunvme ls -R sim:file=disk.img:/ --json"
     })
 final class LsCommand extends FileCommand {
-  /** So that a file system made to do so fills neither the stack nor memory with paths. */
+  /** A limit, so that a malicious file system fills neither the stack nor memory with paths. */
   private static final int DEEPEST = 512;
 
-  @Option(names = "-l", description = "Kind, size and time of each.")
+  @Option(names = "-l", description = "Print kind, size and time of each entry.")
   private boolean details;
 
-  @Option(names = "-R", description = "Folders in folders too.")
+  @Option(names = "-R", description = "List subfolders too.")
   private boolean recursive;
 
   LsCommand(OutputStreams streams) {
     super(streams);
   }
 
-  /** A name, and what is known of it: nothing more than its kind unless details are wanted. */
+  /** A name with its kind; with {@code -l} also its node. */
   private record Line(String path, String name, Kind kind, long id, @Nullable FileNode node) {
-    /** What a link names; null if it is none, or was not looked at. */
+    /** The target of a link; null if this is not a link, or its node was not read. */
     @Nullable String target() {
       FileNode n = node;
       return n != null && kind == Kind.LINK ? n.target() : null;
@@ -65,7 +65,8 @@ final class LsCommand extends FileCommand {
     List<Listing> listings = new ArrayList<>();
     FileNode node = fs.find(wanted.path(), true);
     if (node.kind() == Kind.FOLDER) {
-      // A folder that is met twice is in itself, or in two others: the file system is damaged.
+      // A folder that appears twice contains itself or is in two others: the file system is
+      // damaged.
       Set<Long> seen = new HashSet<>(Set.of(node.id()));
       list(fs, wanted.path(), node, 0, seen, listings);
     } else {

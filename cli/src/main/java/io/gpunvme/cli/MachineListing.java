@@ -19,7 +19,9 @@ import java.util.Locale;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/** The SSDs and GPUs of a machine, and the ways between them, as {@code gpunvme list} says them. */
+/**
+ * The SSDs and GPUs of a machine, and the links between them, as {@code gpunvme list} prints them.
+ */
 final class MachineListing {
   private static final int INDENT = 2;
   private static final String NONE = "-";
@@ -88,7 +90,7 @@ final class MachineListing {
   }
 
   private void printPairs(PrintStream out) {
-    out.println("Between GPUs and SSDs (GB/s of the slowest link on the way, at its best):");
+    out.println("Between GPUs and SSDs (GB/s: the highest rate of the slowest link on the way):");
     Table table = new Table(INDENT).row("GPU", "SSD", "GB/s", "SLOWEST ABOVE", "MEET AT");
     for (GpuSsdPair pair : machine.pairs()) {
       PciAddress slowest = pair.bottleneck();

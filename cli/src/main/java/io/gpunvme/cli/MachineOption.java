@@ -6,9 +6,12 @@ import io.gpunvme.tools.machine.Machine;
 import java.nio.file.Path;
 import picocli.CommandLine.Option;
 
-/** Which machine a command looks at: this one, unless a test has another tree. */
+/** The machine that a command looks at: this one, unless a test gives another tree. */
 final class MachineOption {
-  @Option(names = "--root", hidden = true, description = "What /sys, /proc, /dev and /run lie in.")
+  @Option(
+      names = "--root",
+      hidden = true,
+      description = "The folder of /sys, /proc, /dev and /run.")
   private Path root = Path.of("/");
 
   Machine read() {

@@ -11,7 +11,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Where a model's checksums are. */
+/** Finds the checksums of a model. */
 final class ManifestFiles {
   static final String SUFFIX = ".manifest.json";
 
@@ -20,7 +20,7 @@ final class ManifestFiles {
   /**
    * Checksums to verify a model with.
    *
-   * @param given a file's name; empty: those stored with the model, or in a file beside it
+   * @param given a file's name; empty: those stored with the model, or in a file next to it
    */
   static Manifest of(Weights weights, StorageAddress address, String given) throws IOException {
     if (!given.isEmpty()) {
@@ -37,7 +37,7 @@ final class ManifestFiles {
               .formatted(
                   weights.name(),
                   there.isEmpty()
-                      ? "no checksums with or beside it"
+                      ? "no checksums in it or next to it"
                       : "several manifests: " + there,
                   model == null ? weights.name() + " --out FILE" : model));
     }
@@ -64,7 +64,7 @@ final class ManifestFiles {
     return all;
   }
 
-  /** Where a manifest goes if nobody says where. */
+  /** The default place of a manifest. */
   static Path usual(Path model) {
     return Files.isDirectory(model)
         ? model.resolve("model" + SUFFIX)

@@ -8,22 +8,20 @@ import java.nio.file.Path;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
 
-/**
- * Where models are: in files of this system, in a file system on a device, or on it without one.
- */
+/** The places of models: files of this machine, a file system on a device, or the device itself. */
 final class ModelPlace {
   /** What a MODEL is, for help. */
   static final String MODEL =
-      "A safetensors file, an index of shards, a GGUF file (of a split one, any part), or the"
-          + " folder of a model; with options as in file:/models/x?path=pinned.";
+      "A safetensors file, an index of shards, a GGUF file (any part of a split one), or the"
+          + " folder of a model. Options go as in file:/models/x?path=pinned.";
 
   @Option(
       names = "--device",
       paramLabel = "DEVICE",
       description =
-          "The SSD (or image, partition, stripe:…) with the file system that MODEL is in, read"
-              + " without the kernel (docs/file-systems.md); without MODEL, with a raw model"
-              + " (docs/raw-models.md).")
+          "The SSD (or image, partition, stripe:…) with the file system of MODEL, which is read"
+              + " without the kernel (docs/file-systems.md). Without MODEL: a device with a raw"
+              + " model (docs/raw-models.md).")
   private @Nullable String device;
 
   boolean hasDevice() {
@@ -33,13 +31,13 @@ final class ModelPlace {
   /**
    * A model's address.
    *
-   * @param model null: what is on the device
+   * @param model null: the raw model on the device
    */
   StorageAddress address(@Nullable String model) throws NoSuchFileException {
     String on = device;
     if (on == null) {
       if (model == null) {
-        throw new UsageException("name a MODEL, or a --device with a raw model");
+        throw new UsageException("give a MODEL, or a --device with a raw model");
       }
       return existing(parse(model));
     }
@@ -50,7 +48,7 @@ final class ModelPlace {
     return existing(StorageAddress.on(place.with(model.startsWith("/") ? model : "/" + model)));
   }
 
-  /** The name of a file will do, as long as it looks like nothing else. */
+  /** The name of a file is enough, unless it has a colon like an address. */
   static StorageAddress parse(String text) {
     return StorageAddress.parse(text.contains(":") ? text : "file:" + text);
   }

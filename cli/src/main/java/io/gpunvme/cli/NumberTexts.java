@@ -3,7 +3,7 @@ package io.gpunvme.cli;
 import io.gpunvme.tools.bench.Measurement;
 import java.util.Locale;
 
-/** How measurements are written for people. */
+/** Measurements as text for people. */
 final class NumberTexts {
   private static final double MILLION = 1e6;
 
@@ -13,7 +13,7 @@ final class NumberTexts {
     return m.unit().equals("commands/s") && m.median() >= MILLION;
   }
 
-  /** A value in the unit that {@link #unit} says. */
+  /** A value in the unit that {@link #unit} returns. */
   static String number(Measurement m, double value) {
     if (inMillions(m)) {
       return String.format(Locale.ROOT, "%.2f", value / MILLION);

@@ -13,9 +13,9 @@ import java.nio.file.StandardOpenOption;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A file that appears whole or not at all: it is written under another name beside its own and
- * renamed by {@link #commit}. What is no regular file (a pipe, {@code /dev/null}) is written as it
- * comes.
+ * A file that appears whole or not at all: it is written under another name in the same folder, and
+ * {@link #commit} renames it. A file that is not a regular one (a pipe, {@code /dev/null}) is
+ * written directly.
  */
 final class OutputFile implements AutoCloseable {
   private final Path target;
@@ -48,7 +48,7 @@ final class OutputFile implements AutoCloseable {
     }
   }
 
-  /** The same failure, said of the file that was asked for. */
+  /** The same failure, with the name of the file that was asked for. */
   private static IOException about(Path wanted, IOException e) {
     String name = wanted.toString();
     return switch (e) {
@@ -59,7 +59,7 @@ final class OutputFile implements AutoCloseable {
     };
   }
 
-  /** Not to be closed by whoever writes. */
+  /** The stream to write to; the caller does not close it. */
   OutputStream stream() {
     return new FilterOutputStream(stream) {
       @Override
@@ -84,7 +84,7 @@ final class OutputFile implements AutoCloseable {
     }
   }
 
-  /** Without {@link #commit}, nothing is left. */
+  /** Removes everything that was written, unless {@link #commit} was called. */
   @Override
   public void close() throws IOException {
     try {

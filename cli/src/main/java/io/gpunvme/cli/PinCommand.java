@@ -36,7 +36,7 @@ import picocli.CommandLine.Parameters;
       "",
       "Examples:",
       "  gpunvme pin sim:",
-      "  sudo gpunvme pin kmod:0000:01:00.0                 one page of RAM, as it is done",
+      "  sudo gpunvme pin kmod:0000:01:00.0                 one page of RAM",
       "  sudo gpunvme pin kmod:0000:01:00.0 1MiB --json",
       "  sudo gpunvme pin kmod:0000:01:00.0 64KiB --gpu     64KiB of GPU memory",
       "  sudo gpunvme pin vfio:0000:01:00.0 --hold 60s      until a minute or Ctrl-C"
@@ -60,7 +60,7 @@ final class PinCommand extends BaseCommand {
       arity = "0..1",
       paramLabel = "SIZE",
       converter = Converters.Size.class,
-      description = "How much, e.g. 64KiB (4KiB); rounded up to whole pages.")
+      description = "Bytes to pin, e.g. 64KiB (4KiB); rounded up to whole pages.")
   private long bytes = 4096;
 
   @Option(names = "--gpu", description = "Memory of the first GPU, by a dma-buf, instead of RAM.")
@@ -70,7 +70,7 @@ final class PinCommand extends BaseCommand {
       names = "--hold",
       paramLabel = "TIME",
       converter = Converters.Time.class,
-      description = "Keep it pinned so long, or until Ctrl-C, e.g. 60s.")
+      description = "Keep it pinned for this time or until Ctrl-C, e.g. 60s.")
   private @Nullable Duration hold;
 
   private final CountDownLatch never = new CountDownLatch(1);
@@ -86,7 +86,7 @@ final class PinCommand extends BaseCommand {
   int run() {
     DeviceAddress address = DeviceAddress.parse(device);
     if (bytes <= 0) {
-      throw new UsageException("SIZE has to be above 0");
+      throw new UsageException("SIZE must be above 0");
     }
     if (gpu) {
       // The GPU first: without one the SSD need not be touched.

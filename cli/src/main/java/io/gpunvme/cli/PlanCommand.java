@@ -26,9 +26,11 @@ import picocli.CommandLine.Option;
     name = "plan",
     description = {
       "Show which I/Os would read many ranges of a source; nothing is read.",
-      "RANGE is OFFSET:LENGTH, :TARGET-OFFSET and :TARGET may follow. Without them a range goes",
-      "right behind the one before it. Sizes may have units. A file of ranges has one a line with",
-      "commas (# is a comment), or is a JSON array of [offset, length, target offset, target]."
+      "RANGE is OFFSET:LENGTH; :TARGET-OFFSET and then :TARGET may follow. Without them, a range"
+          + " goes",
+      "right after the one before it. Sizes may have units. A file of ranges is CSV, with one range"
+          + " a",
+      "line (# starts a comment), or a JSON array of [offset, length, target offset, target]."
     },
     footer = {
       "",
@@ -39,7 +41,7 @@ import picocli.CommandLine.Option;
       "  gpunvme plan --size 1GiB --stripe 4:64KiB 0:1MiB"
     })
 final class PlanCommand extends BaseCommand {
-  /** How large the source is, one way or the other. */
+  /** The size of the source, given by one of two options. */
   private static final class Source {
     @Option(
         names = "--size",
@@ -53,13 +55,13 @@ final class PlanCommand extends BaseCommand {
         names = "--source",
         paramLabel = "FILE",
         required = true,
-        description = "The source, for its size.")
+        description = "Take the size of this file.")
     private @Nullable Path file;
 
     long bytes() throws IOException {
       if (file != null) {
         if (Files.exists(file) && !Files.isRegularFile(file)) {
-          throw new UsageException(file + " is no regular file; say its --size");
+          throw new UsageException(file + " is not a regular file; give its --size");
         }
         return Files.size(file);
       }
@@ -76,14 +78,14 @@ final class PlanCommand extends BaseCommand {
       names = "--align",
       paramLabel = "SIZE",
       converter = Converters.Size.class,
-      description = "What offsets and lengths of I/Os are multiples of (4KiB).")
+      description = "Offsets and lengths of I/Os are multiples of this (4KiB).")
   private long alignment = 4096;
 
   @Option(
       names = "--target-align",
       paramLabel = "SIZE",
       converter = Converters.Size.class,
-      description = "Where in a target an I/O can put its bytes itself (4KiB).")
+      description = "An I/O goes straight to target offsets that are multiples of this (4KiB).")
   private long targetAlignment = 4096;
 
   @Option(
@@ -97,27 +99,27 @@ final class PlanCommand extends BaseCommand {
       names = "--gap",
       paramLabel = "SIZE",
       converter = Converters.Size.class,
-      description = "What is rather read for nothing than left out by one more I/O (16KiB).")
+      description = "One I/O reads across gaps of at most this many unneeded bytes (16KiB).")
   private long gap = 16 << 10;
 
   @Option(
       names = "--stripe",
       paramLabel = "N:UNIT",
       converter = StripeConverter.class,
-      description = "The source lies on N members in turns of UNIT bytes, e.g. 4:64KiB.")
+      description = "The source is striped over N members in units of UNIT bytes, e.g. 4:64KiB.")
   private Stripes stripes = Stripes.NONE;
 
   @Option(
       names = "--order",
       paramLabel = "ORDER",
-      description = "Order of the I/Os: offset, or given, as the ranges are (offset).")
+      description = "Order of the I/Os: offset, or given: the order of the ranges (offset).")
   private IoOrder order = IoOrder.OFFSET;
 
   @Option(
       names = "--limit",
       paramLabel = "N",
       converter = Converters.Whole.class,
-      description = "Most I/Os that are listed (50).")
+      description = "List at most this many I/Os (50).")
   private long limit = 50;
 
   PlanCommand(OutputStreams streams) {
@@ -145,7 +147,7 @@ final class PlanCommand extends BaseCommand {
   private void printText(Plan plan, int listed) {
     out()
         .printf(
-            "%d %s, %s: %d I/Os read %s, %s of it for nothing%n",
+            "%d %s, %s: %d I/Os read %s, %s of it unneeded%n",
             plan.ranges(),
             plan.ranges() == 1 ? "range" : "ranges",
             Sizes.format(plan.bytesAsked()),
@@ -183,7 +185,7 @@ final class PlanCommand extends BaseCommand {
     table.print(out());
   }
 
-  /** The first pieces of an I/O: where they go, and which part of it where that is not all. */
+  /** The first pieces of an I/O: where they go, and the part of the I/O unless it is all of it. */
   private static String pieces(Plan plan, int io) {
     int shown = 2;
     StringBuilder text = new StringBuilder();

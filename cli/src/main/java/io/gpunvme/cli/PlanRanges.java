@@ -15,7 +15,9 @@ import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
-/** Ranges on the command line, in a file, or as reads of kinds; in this order if it is several. */
+/**
+ * Ranges on the command line, in a file, or as reads of kinds; in this order if there are several.
+ */
 final class PlanRanges {
   private static final String KIND_FORM = "KIND:INDEX or KIND:INDEX:LENGTH";
 
@@ -34,14 +36,15 @@ final class PlanRanges {
   @Option(
       names = "--read",
       paramLabel = "KIND:INDEX[:LENGTH]",
-      description = "Elements of a kind from INDEX on, LENGTH of them (1).")
+      description = "LENGTH elements (1) of a kind, from INDEX on.")
   private List<String> reads = new ArrayList<>();
 
   Ranges ranges() throws IOException {
     Path kindFile = kinds;
     Path rangeFile = file;
     if (arguments.isEmpty() && rangeFile == null && reads.isEmpty()) {
-      throw new UsageException("no range: say OFFSET:LENGTH, --ranges FILE, or --kinds and --read");
+      throw new UsageException(
+          "no range: give OFFSET:LENGTH, --ranges FILE, or --kinds and --read");
     }
     if (reads.isEmpty() != (kindFile == null)) {
       throw new UsageException("--kinds FILE and --read KIND:INDEX go together");

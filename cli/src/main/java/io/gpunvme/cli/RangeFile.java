@@ -16,14 +16,14 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Ranges in a file: offset, length and perhaps target offset and target, as CSV or JSON. */
+/** Ranges in a file: offset, length, and optionally target offset and target, as CSV or JSON. */
 final class RangeFile {
   private static final int FEWEST = 2;
   private static final int MOST = 4;
 
   private RangeFile() {}
 
-  /** Adds what the file has. It is JSON if it begins as that, with a bracket. */
+  /** Adds the file's ranges. The file is JSON if it begins with a bracket. */
   static void read(Path file, Ranges.Builder ranges) throws IOException {
     if (Files.isDirectory(file)) {
       throw new UsageException(file + " is a folder, not a file of ranges");
@@ -35,7 +35,7 @@ final class RangeFile {
         readCsv(file, reader, ranges);
       }
     } catch (CharacterCodingException e) {
-      throw new UsageException(file + " is no text in UTF-8");
+      throw new UsageException(file + " is not text in UTF-8");
     }
   }
 
@@ -77,7 +77,7 @@ final class RangeFile {
         throw new UsageException(file + ": more than one array");
       }
     } catch (MalformedJsonException | EOFException | IllegalStateException e) {
-      throw new UsageException(file + ": no JSON array of ranges: " + e.getMessage());
+      throw new UsageException(file + ": not a JSON array of ranges: " + e.getMessage());
     }
   }
 
@@ -96,7 +96,7 @@ final class RangeFile {
     add(ranges, fields.toArray(new String[0]), where);
   }
 
-  /** Adds one range; {@code where} is for the message that its fields make no sense. */
+  /** Adds one range; {@code where} is its place, for messages. */
   static void add(Ranges.Builder ranges, String[] fields, String where) {
     if (fields.length < FEWEST || fields.length > MOST) {
       throw wrong(where);
@@ -122,6 +122,6 @@ final class RangeFile {
 
   private static UsageException wrong(String where) {
     return new UsageException(
-        where + " is not offset, length and perhaps target offset and target");
+        where + " is not offset, length, and optionally target offset and target");
   }
 }

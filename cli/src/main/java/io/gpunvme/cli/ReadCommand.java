@@ -34,14 +34,14 @@ import picocli.CommandLine.Option;
 final class ReadCommand extends DeviceCommand {
   private static final String STANDARD_OUTPUT = "-";
 
-  /** How much, one way or the other. */
+  /** The amount, in blocks or in bytes. */
   private static final class Amount {
     @Option(
         names = "--blocks",
         paramLabel = "N",
         required = true,
         converter = Converters.Whole.class,
-        description = "How many blocks.")
+        description = "Number of blocks.")
     private @Nullable Long blocks;
 
     @Option(
@@ -49,7 +49,7 @@ final class ReadCommand extends DeviceCommand {
         paramLabel = "SIZE",
         required = true,
         converter = Converters.Size.class,
-        description = "How many bytes, e.g. 1MiB; the last block may be read in part.")
+        description = "Number of bytes, e.g. 1MiB; the last block may be read in part.")
     private @Nullable Long bytes;
 
     long bytes(int blockSize) {
@@ -86,7 +86,7 @@ final class ReadCommand extends DeviceCommand {
       names = "--out",
       paramLabel = "FILE",
       required = true,
-      description = "Where the data goes; - is standard output.")
+      description = "File for the data; - is standard output.")
   private String file = "";
 
   @Option(
@@ -111,7 +111,7 @@ final class ReadCommand extends DeviceCommand {
   int run() throws IOException {
     boolean standard = file.equals(STANDARD_OUTPUT);
     if (standard && json()) {
-      throw new UsageException("--out - and --json both want standard output");
+      throw new UsageException("--out - and --json both write to standard output; leave out one");
     }
     try (Device device = open()) {
       NvmeController controller = device.controller();
@@ -154,7 +154,7 @@ final class ReadCommand extends DeviceCommand {
     }
   }
 
-  /** What is wrong with the data, or null. */
+  /** The message about wrong data; null if the data is right. */
   private @Nullable String check(BlockMover copy, long bytes, String sha256) throws IOException {
     String wanted = expected;
     if (wanted != null && !wanted.equals(sha256)) {

@@ -23,7 +23,7 @@ import java.util.function.LongFunction;
  * A register as it was read.
  *
  * @param bytes 4 or 8
- * @param fields empty for registers that are one number
+ * @param fields empty for a register that is one number
  */
 record Register(
     String name, int offset, int bytes, String meaning, long value, List<FieldValue> fields) {
@@ -97,7 +97,7 @@ record Register(
     return new Place(name, offset, Integer.BYTES, meaning, decoder);
   }
 
-  /** Reads every register whose reading changes nothing, in the order of their offsets. */
+  /** Reads every register that a read does not change, in the order of offsets. */
   static List<Register> readAll(Bar bar) {
     List<Register> all = new ArrayList<>();
     for (Place place : PLACES) {

@@ -6,13 +6,13 @@ import picocli.CommandLine.Command;
 /** {@code gpunvme sim WHAT}. */
 @Command(
     name = "sim",
-    description = "Work with the embedded NVMe controller: serve makes it a device for others.",
+    description = "Work with the embedded NVMe controller: serve offers it to other programs.",
     footer = {
       "",
       "Examples:",
       "  gpunvme sim serve --socket /tmp/ssd.sock",
       "  gpunvme sim serve --help",
-      "  gpunvme help sim                                 its options, and what sim:… means"
+      "  gpunvme help sim                                 the keys of sim:…"
     })
 final class SimCommandGroup extends BaseCommand {
   SimCommandGroup(OutputStreams streams) {
@@ -21,6 +21,6 @@ final class SimCommandGroup extends BaseCommand {
 
   @Override
   int run() {
-    throw new UsageException("say what to do with the embedded controller: serve");
+    throw new UsageException("WHAT is missing: serve");
   }
 }

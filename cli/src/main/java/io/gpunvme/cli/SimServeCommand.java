@@ -24,8 +24,8 @@ import picocli.CommandLine.Option;
 @Command(
     name = "serve",
     description = {
-      "Make an embedded NVMe controller a PCI function for other programs, over vfio-user: another"
-          + " gpunvme, QEMU 10.1 or newer, SPDK's initiator.",
+      "Offer an embedded NVMe controller to other programs, as a PCI function over vfio-user: to"
+          + " another gpunvme, QEMU 10.1 or newer, or SPDK's initiator.",
       "One client at a time; the next one finds the controller as after power-on. Ctrl-C or SIGTERM"
           + " ends it and removes the socket."
     },
@@ -51,7 +51,7 @@ final class SimServeCommand extends BaseCommand {
       names = "--socket",
       paramLabel = "PATH",
       required = true,
-      description = "Where to listen; only this user may connect.")
+      description = "Socket to listen on; only this user may connect.")
   private Path socket = Path.of("");
 
   @Option(
@@ -59,7 +59,7 @@ final class SimServeCommand extends BaseCommand {
       paramLabel = "WHAT",
       description =
           "ram=SIZE or file=PATH, and size=, lba=, readonly=on, media=mapped, with commas between"
-              + " them; given again for each further namespace (ram=64MiB).")
+              + " them. Repeat it for each further namespace (ram=64MiB).")
   private List<String> namespaces = new ArrayList<>();
 
   @Option(
@@ -71,13 +71,13 @@ final class SimServeCommand extends BaseCommand {
   @Option(
       names = "--set",
       paramLabel = "KEY=VALUE,…",
-      description = "Anything else about the controller: the keys of gpunvme help sim.")
+      description = "Other settings of the controller: the keys of gpunvme help sim.")
   private String settings = "";
 
   @Option(
       names = "--faults",
       paramLabel = "RULES",
-      description = "How it misbehaves: rules separated by ';' (see gpunvme help faults).")
+      description = "Faults of the controller: rules separated by ';' (see gpunvme help faults).")
   private String faults = "";
 
   @Option(
@@ -93,7 +93,7 @@ final class SimServeCommand extends BaseCommand {
   int run() throws IOException {
     SimConfig config = config();
     if (config.workers() == 0) {
-      throw new UsageException("without workers nobody would do this controller's work");
+      throw new UsageException("without workers the controller cannot answer: give 1 or more");
     }
     try (SimulatedController controller = SimulatedController.create(config)) {
       controller.faults().add(faults);
@@ -148,14 +148,15 @@ final class SimServeCommand extends BaseCommand {
   private static void check(String text, DeviceAddress given, DeviceAddress rest) {
     if (!rest.optionText().isEmpty()) {
       throw new UsageException(
-          "--namespace %s: '%s' is none of %s"
+          "--namespace %s: '%s' is not one of %s"
               .formatted(text, rest.optionText(), String.join(", ", KEYS)));
     }
     if (given.has(RAM) == given.has(FILE)) {
       throw new UsageException("--namespace " + text + ": give either ram=SIZE or file=PATH");
     }
     if (given.has(RAM) && given.has("size")) {
-      throw new UsageException("--namespace " + text + ": ram= is the size");
+      throw new UsageException(
+          "--namespace " + text + ": ram= is the size already; leave out size=");
     }
   }
 

@@ -18,8 +18,8 @@ import picocli.CommandLine.Command;
 @Command(
     name = "stat",
     description = {
-      "Show what a file system says of a file, folder or link, and of itself.",
-      "The kernel is not asked; a link is not followed."
+      "Show what a file system stores about a file, folder or link, and the file system itself.",
+      "Reads without the kernel, and does not follow links."
     },
     footer = {
       "",

@@ -28,13 +28,12 @@ final class TransferOptions {
       names = "--threads",
       paramLabel = "N",
       converter = Converters.Count.class,
-      description =
-          "Threads of the CPU that drive the queue pairs (half the processors, at most 4).")
+      description = "CPU threads that drive the queue pairs (half the processors, at most 4).")
   private int threads;
 
   private static final long WINDOW = 64L << 20;
 
-  /** What was asked for; 0 where nothing was. */
+  /** The options; 0 for those that were not given. */
   InitiatorOptions initiator() {
     return InitiatorOptions.defaults().with(queues, depth, threads);
   }
@@ -61,7 +60,7 @@ final class TransferOptions {
     }
     if (lba > namespace.blocks() || blocks > namespace.blocks() - lba) {
       throw new UsageException(
-          "blocks %d..%d leave namespace %d, which ends at LBA %d"
+          "blocks %d..%d are not all in namespace %d, which ends at LBA %d"
               .formatted(lba, lba + blocks - 1, namespace.nsid(), namespace.blocks() - 1));
     }
     return blocks;

@@ -12,7 +12,7 @@ import picocli.CommandLine.Command;
 @Command(
     name = "unbind",
     description = {
-      "Give an SSD back to the kernel's driver, after bind or a bind that was interrupted.",
+      "Give an SSD back to the kernel's driver, after bind or an interrupted bind.",
       "Refused while a process drives it. Needs root."
     },
     footer = {

@@ -1,6 +1,6 @@
 package io.gpunvme.cli;
 
-/** The command line asks for something that makes no sense; the message says what and why. */
+/** The command line asks for something that is not possible; the message says what and why. */
 final class UsageException extends RuntimeException {
   private static final long serialVersionUID = 1;
 

@@ -9,7 +9,7 @@ import picocli.CommandLine.Command;
 /** {@code gpunvme version}. */
 @Command(
     name = "version",
-    description = "Print the versions of this program and what it runs on.",
+    description = "Print the versions of this program, of Java and of the system.",
     footer = {"", "Example:", "  gpunvme version --json"})
 final class VersionCommand extends BaseCommand {
   VersionCommand(OutputStreams streams) {

@@ -6,7 +6,7 @@ import picocli.CommandLine.Command;
 /** {@code gpunvme weights WHAT}. */
 @Command(
     name = "weights",
-    description = "Work on models' files: manifest takes checksums of their tensors.",
+    description = "Work on the files of models: manifest computes checksums of their tensors.",
     footer = {
       "",
       "Examples:",
@@ -20,6 +20,6 @@ final class WeightsCommand extends BaseCommand {
 
   @Override
   int run() {
-    throw new UsageException("say what about weights: manifest");
+    throw new UsageException("WHAT is missing: manifest");
   }
 }

@@ -19,8 +19,8 @@ import picocli.CommandLine.Option;
 @Command(
     name = "manifest",
     description = {
-      "Take the CRC-32C of each tensor of a model and write them to a new file, which",
-      "'load --verify' compares with."
+      "Compute the CRC-32C of each tensor of a model and write them to a new file, for",
+      "'load --verify'."
     },
     footer = {
       "",
@@ -34,7 +34,7 @@ final class WeightsManifestCommand extends ModelCommand {
       names = "--out",
       paramLabel = "FILE",
       description =
-          "Where they go, whole or not at all (MODEL.manifest.json; in a folder,"
+          "File for the checksums, written whole or not at all (MODEL.manifest.json; in a folder,"
               + " model.manifest.json).")
   private @Nullable Path out;
 
@@ -73,7 +73,7 @@ final class WeightsManifestCommand extends ModelCommand {
     Path model = address.file();
     if (model == null) {
       throw new UsageException(
-          address + " is on a device: say where the checksums go (--out FILE)");
+          address + " is on a device: give a file for the checksums (--out FILE)");
     }
     return ManifestFiles.usual(model);
   }

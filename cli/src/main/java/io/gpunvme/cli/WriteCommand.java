@@ -26,7 +26,7 @@ import picocli.CommandLine.Option;
     name = "write",
     description = {
       "Write a file to logical blocks and flush the controller's cache.",
-      "What follows the file in its last block stays as it is."
+      "The rest of the last block stays as it is."
     },
     footer = {
       "",
@@ -54,7 +54,7 @@ final class WriteCommand extends DeviceCommand {
 
   @Option(
       names = "--allow-write",
-      description = "Required: data on the device is going to be overwritten.")
+      description = "Required, because write overwrites data on the device.")
   private boolean allowWrite;
 
   @Mixin private final TransferOptions transfer = new TransferOptions();

@@ -34,7 +34,8 @@ import picocli.CommandLine.TypeConversionException;
     description = {
       "Write a model to a namespace, partition or set without a file system: its tensors, aligned,",
       "and an index with their checksums (docs/raw-models.md). 'load --device DEVICE' loads it.",
-      "It becomes valid at the end; interrupted, it leaves no model, and not the one before either."
+      "The model becomes valid at the end. An interrupted write leaves no model, not even the old"
+          + " one."
     },
     footer = {
       "",
@@ -52,42 +53,42 @@ final class WriteModelCommand extends BaseCommand {
       names = "--device",
       paramLabel = "DEVICE",
       required = true,
-      description =
-          "Where it goes: DEVICE or DEVICE#PARTITION; an image file, stripe:… or replica:….")
+      description = "Target: DEVICE or DEVICE#PARTITION; an image file, stripe:… or replica:….")
   private String device = "";
 
   @Option(
       names = "--allow-write",
-      description = "Required: data on the device is going to be overwritten.")
+      description = "Required, because write-model overwrites data on the device.")
   private boolean allowWrite;
 
   @Option(
       names = "--overwrite",
       description =
-          "Also if it begins with a file system, a partition table, or another raw model.")
+          "Write even if the device begins with a file system, a partition table, or another raw"
+              + " model.")
   private boolean overwrite;
 
   @Option(
       names = "--name",
       paramLabel = "NAME",
-      description = "What the model is called there (the name of MODEL's file or folder).")
+      description = "Name of the model on the device (the name of MODEL's file or folder).")
   private @Nullable String name;
 
   @Option(
       names = "--order",
       paramLabel = "ORDER",
       converter = OrderConverter.class,
-      description = "file: as the tensors lie in the files; layers: by name (file).")
+      description = "Order of the tensors. file: as in the files; layers: by name (file).")
   private Order order = Order.FILE;
 
   @Option(
       names = "--align",
       paramLabel = "SIZE",
       converter = Converters.Size.class,
-      description = "Where tensors begin: multiples of a power of two, 512 to 1MiB (4096).")
+      description = "Tensors begin at multiples of this power of two, 512 to 1MiB (4096).")
   private long align = 4096;
 
-  @Option(names = "--verify", description = "Read everything back before it becomes valid.")
+  @Option(names = "--verify", description = "Read everything back before the model becomes valid.")
   private boolean verify;
 
   @Mixin private final AcceleratorOption accelerator = new AcceleratorOption();
@@ -163,7 +164,7 @@ final class WriteModelCommand extends BaseCommand {
     return target;
   }
 
-  /** As long as the superblock has room for, whole characters. */
+  /** The name, cut to the room in the superblock, in whole characters. */
   private String name() {
     String given = name;
     if (given != null) {

@@ -69,7 +69,7 @@ class BenchPathsCommandTest {
         .contains("paths.cufile.seq.cold");
     assertThat(json.getAsJsonArray("not_measured"))
         .map(e -> e.getAsJsonObject().get("reason").getAsString())
-        .anyMatch(why -> why.contains("is no GPU"));
+        .anyMatch(why -> why.contains("is not a GPU"));
   }
 
   @Test
@@ -111,7 +111,7 @@ class BenchPathsCommandTest {
     Cli.Result result = Cli.run(small("--paths", "cufile", "--json"));
 
     result.failed(ExitCode.FAILURE, "paths.cufile.seq.cold");
-    assertThat(result.err()).contains("is no GPU");
+    assertThat(result.err()).contains("is not a GPU");
     assertThat(result.json().getAsJsonArray("not_measured")).isNotEmpty();
   }
 
@@ -120,7 +120,7 @@ class BenchPathsCommandTest {
     Path memory = Path.of("/dev/shm");
     Assumptions.assumeTrue(
         Files.isWritable(memory) && Files.getFileStore(memory).type().equals("tmpfs"),
-        "/dev/shm is no tmpfs");
+        "/dev/shm is not a tmpfs");
     Object[] args = small("--paths", "mmap");
     args[2] = memory;
     assertThat(Cli.run(args).succeeded().out())

@@ -60,7 +60,7 @@ class DemoCommandTest {
         .containsPattern("GB/s +\\d+\\.\\d\\d")
         .containsPattern("latency p50 +\\d")
         .containsPattern("latency p99 +\\d")
-        .containsPattern("check +SHA-256 of what arrived equals the file's: [0-9a-f]{64}")
+        .containsPattern("check +SHA-256 of the data that arrived equals the file's: [0-9a-f]{64}")
         .containsPattern("SSD +sim:.*, image deleted \\(--keep keeps it\\)")
         .doesNotContain("ssd.img");
   }
@@ -131,7 +131,7 @@ class DemoCommandTest {
     Cli.Result result =
         Cli.run("demo", "--size", "4MiB", "--json", "--faults", "corrupt on read nth=4");
 
-    result.failed(ExitCode.FAILURE, "what arrived is not what was sent");
+    result.failed(ExitCode.FAILURE, "the data that arrived is not the data that was sent");
     assertThat(result.json().get("verified").getAsBoolean()).isFalse();
     assertThat(Cli.run("demo", "--size", "4MiB", "--faults", "corrupt on read nth=4").out())
         .contains("FAILED");
@@ -254,8 +254,8 @@ class DemoCommandTest {
 
   @Test
   void whatCannotBeIsRefused() {
-    Cli.run("demo", "--initiator", "tpu").refused("'tpu' is none of auto, cpu, gpu");
-    Cli.run("demo", "--placement", "here").refused("'here' is none of host, vram-data, vram");
+    Cli.run("demo", "--initiator", "tpu").refused("'tpu' is not one of auto, cpu, gpu");
+    Cli.run("demo", "--placement", "here").refused("'here' is not one of host, vram-data, vram");
   }
 
   @Test

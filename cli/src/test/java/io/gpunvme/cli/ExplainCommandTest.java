@@ -54,7 +54,7 @@ class ExplainCommandTest {
     assertThat(json.get("refusal").isJsonNull()).isTrue();
     isNot(json, "direct", "the kernel drives the SSD");
     assertThat(path(json, "direct").get("fix").getAsString()).contains("gpunvme bind");
-    isNot(json, "cufile", "is no GPU");
+    isNot(json, "cufile", "is not a GPU");
     for (String name : new String[] {"pinned", "mmap"}) {
       assertThat(path(json, name).get("possible").getAsBoolean()).isTrue();
       assertThat(path(json, name).get("fix").isJsonNull()).isTrue();
@@ -69,7 +69,7 @@ class ExplainCommandTest {
   void aFileOnTmpfs() throws IOException {
     Assumptions.assumeTrue(
         Files.isWritable(TMPFS) && Files.getFileStore(TMPFS).type().equals("tmpfs"),
-        "/dev/shm is no tmpfs");
+        "/dev/shm is not a tmpfs");
     Path file = file(TMPFS);
     try {
       JsonObject json = explain(file);
@@ -112,10 +112,10 @@ class ExplainCommandTest {
         Cli.run(
             "explain", "file:" + file(folder) + "?path=cufile", "--accelerator", "cpu", "--json");
 
-    result.failed(ExitCode.FAILURE, "is no GPU");
+    result.failed(ExitCode.FAILURE, "is not a GPU");
     assertThat(result.json().get("asked").getAsString()).isEqualTo("cufile");
     assertThat(result.json().get("refusal").getAsString()).contains("cufile: ");
-    isNot(result.json(), "cufile", "is no GPU");
+    isNot(result.json(), "cufile", "is not a GPU");
   }
 
   @Test
@@ -124,7 +124,7 @@ class ExplainCommandTest {
 
     assertThat(json.get("bytes").getAsLong()).isEqualTo(16 << 20);
     assertThat(path(json, "direct").get("possible").getAsBoolean()).isTrue();
-    isNot(json, "pinned", "no file");
+    isNot(json, "pinned", "not a file");
     assertThat(json.getAsJsonObject("modes").get("direct").getAsString()).contains("cpu-initiated");
   }
 

@@ -238,8 +238,8 @@ class FileCommandsTest {
   @Test
   void failuresSayWhatAndWhere() {
     Cli.run(words("cat", volume + ":/models/none")).refused(volume + ", /models/none: not found");
-    Cli.run(words("cat", volume + ":/models")).failed(ExitCode.FAILURE, "this is no file");
-    Cli.run(words("cat", file(), "--json")).refused("both want standard output");
+    Cli.run(words("cat", volume + ":/models")).failed(ExitCode.FAILURE, "this is not a file");
+    Cli.run(words("cat", file(), "--json")).refused("both go to standard output");
     Cli.run(words("extents", volume + ":/models")).failed(ExitCode.FAILURE, "not a file");
     Cli.run(words("ls", volume + "#1:/")).refused("the whole device is vfat");
     Cli.run(words("ls", disk + "#1:/")).refused("no partition #1; there are: #2 (FAT32");

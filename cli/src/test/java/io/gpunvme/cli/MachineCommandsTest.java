@@ -206,7 +206,7 @@ class MachineCommandsTest {
     run("bind", SSD).refused("modprobe vfio-pci");
     Files.createDirectories(root.resolve("sys/bus/pci/drivers/vfio-pci"));
     run("bind", SSD).refused("no IOMMU group");
-    run("bind", GPU).refused("no NVMe controller");
+    run("bind", GPU).refused("not an NVMe controller");
   }
 
   @Test

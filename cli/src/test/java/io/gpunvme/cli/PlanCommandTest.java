@@ -26,7 +26,7 @@ class PlanCommandTest {
     assertThat(result.succeeded().out())
         .isEqualTo(
             """
-            1 range, 19.53KiB: 3 I/Os read 24KiB, 4.47KiB of it for nothing
+            1 range, 19.53KiB: 3 I/Os read 24KiB, 4.47KiB of it unneeded
               direct  1 I/Os  16KiB    to their place
               staged  2 I/Os  3.53KiB  copied in 2 pieces
 
@@ -141,10 +141,10 @@ class PlanCommandTest {
         "1,2,3,4,5        | line 1, '1,2,3,4,5' is not offset",
         "1,x              | x' is not a size",
         "1,-2             | -2' is not a size",
-        "{\"a\": 1}       | no JSON array of ranges",
-        "[[1,2]           | no JSON array of ranges",
-        "[1,2]            | no JSON array of ranges",
-        "[[1,2]] []       | no JSON array of ranges",
+        "{\"a\": 1}       | not a JSON array of ranges",
+        "[[1,2]           | not a JSON array of ranges",
+        "[1,2]            | not a JSON array of ranges",
+        "[[1,2]] []       | not a JSON array of ranges",
         "[[1,2],[1]]      | at $[1] is not offset",
         "[[1,2,3,4,5]]    | at $[0] is not offset",
         "[[1,\"2\"]]      | at $[0] is not offset",
@@ -163,7 +163,7 @@ class PlanCommandTest {
   void filesThatAreNoTextAreRefused() throws IOException {
     Path ranges = Files.write(folder.resolve("ranges"), new byte[] {'1', (byte) 0xFF});
 
-    Cli.run("plan", "--size", "1MiB", "--ranges", ranges).refused("no text in UTF-8");
+    Cli.run("plan", "--size", "1MiB", "--ranges", ranges).refused("not text in UTF-8");
   }
 
   @Test

@@ -197,7 +197,7 @@ class SimServeCommandTest {
     allowed.removeLast();
     assertThat(Cli.run(allowed.toArray()).succeeded().out())
         .contains("not counted")
-        .contains("SHA-256 of what arrived equals");
+        .contains("SHA-256 of the data that arrived equals");
   }
 
   @Test

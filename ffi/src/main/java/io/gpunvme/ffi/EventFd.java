@@ -47,7 +47,7 @@ public final class EventFd implements AutoCloseable {
    * Owns a counter that somebody else has made and shares with us. Adding to it never waits: while
    * the counter is at its limit {@link #signal} does nothing.
    *
-   * @param fd closed if it is no counter
+   * @param fd closed if it is not a counter
    * @throws PosixException EINVAL if it is something else
    */
   public static EventFd received(int fd) {

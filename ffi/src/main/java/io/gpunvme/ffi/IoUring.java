@@ -181,7 +181,7 @@ public final class IoUring implements AutoCloseable {
   private boolean put(byte operation, int file, MemorySegment memory, long offset, long userData) {
     requireOpen();
     if (!memory.isNative() || memory.byteSize() > Integer.MAX_VALUE) {
-      throw new IllegalArgumentException(memory + " is no native memory of less than 2 GiB");
+      throw new IllegalArgumentException(memory + " is not native memory of less than 2 GiB");
     }
     // Never more in flight than completions have room: none is ever lost.
     int head = (int) WORD.getAcquire(rings.segment(), sqHead);

@@ -50,7 +50,7 @@ public final class Manifest {
    * Reads a file.
    *
    * @throws StorageException if it cannot be read
-   * @throws InvalidRequestException if it is no manifest
+   * @throws InvalidRequestException if it is not a manifest
    */
   public static Manifest read(Path file) {
     try {
@@ -69,7 +69,7 @@ public final class Manifest {
       }
       return new Manifest(entries);
     } catch (CharacterCodingException e) {
-      throw bad(file, "it is no UTF-8 text");
+      throw bad(file, "it is not UTF-8 text");
     } catch (IOException e) {
       throw new StorageException(Kind.GONE, file.toString(), -1, -1, "cannot be read: " + e, e);
     } catch (JsonParseException
@@ -82,7 +82,7 @@ public final class Manifest {
   }
 
   private static InvalidRequestException bad(Path file, String why) {
-    return new InvalidRequestException(file + " is no manifest of gpunvme: " + why);
+    return new InvalidRequestException(file + " is not a manifest of gpunvme: " + why);
   }
 
   /** As a file has it. */

@@ -84,7 +84,8 @@ public final class ShardRules {
       int equals = text.lastIndexOf('=');
       if (equals < 0) {
         throw new InvalidRequestException(
-            "'%s' is no rule: rows, megatron, PATTERN=DIMENSION or PATTERN=whole".formatted(text));
+            "'%s' is not a rule: rows, megatron, PATTERN=DIMENSION or PATTERN=whole"
+                .formatted(text));
       }
       rules.add(rule(text.substring(0, equals), text.substring(equals + 1)));
     }
@@ -99,9 +100,10 @@ public final class ShardRules {
       }
       return new Rule(Pattern.compile(pattern), d, true);
     } catch (NumberFormatException e) {
-      throw new InvalidRequestException("'" + dimension + "' is no dimension, and not 'whole'");
+      throw new InvalidRequestException("'" + dimension + "' is not a dimension, and not 'whole'");
     } catch (PatternSyntaxException e) {
-      throw new InvalidRequestException("'" + pattern + "' is no pattern: " + e.getDescription());
+      throw new InvalidRequestException(
+          "'" + pattern + "' is not a pattern: " + e.getDescription());
     }
   }
 

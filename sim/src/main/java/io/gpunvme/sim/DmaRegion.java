@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
  * @param base first bus address, a multiple of 4096
  * @param size bytes, a multiple of 4096
  * @param memory as many bytes of host memory; {@link MemorySegment#NULL} if the memory is remote
- * @param internal the controller's own memory: reaching it is no DMA
+ * @param internal the controller's own memory: reaching it is not a DMA
  * @param remote the remote memory; null if it is host memory
  * @param access what the controller may do with it
  */

@@ -86,7 +86,7 @@ final class DmaSpace {
   /**
    * Maps remote memory at an address of our choice.
    *
-   * @throws DmaMappingException if its size is no multiple of a page or no room is left
+   * @throws DmaMappingException if its size is not a multiple of a page or no room is left
    */
   BusRange map(RemoteMemory memory) {
     long bytes = memory.size();
@@ -255,7 +255,7 @@ final class DmaSpace {
 
   /**
    * The region that contains all of {@code length} bytes at a bus address, or null (and a refusal
-   * is counted): not mapped for this, or the function is no bus master. To be used within the
+   * is counted): not mapped for this, or the function is not a bus master. To be used within the
    * worker's pass.
    *
    * @param length above 0

@@ -134,7 +134,7 @@ public final class SimStats {
     return counter(Counter.INTERRUPTS);
   }
 
-  /** Accesses to bus addresses that were not mapped, or while the function was no bus master. */
+  /** Accesses to bus addresses that were not mapped, or while the function was not a bus master. */
   public long dmaRefusals() {
     return dma.refusals();
   }

@@ -162,7 +162,7 @@ class RegisterEnableTest {
       assertThat(host.csts().isSet(Csts.RDY)).isTrue();
       assertThat(answers(host)).as("works after shutdown").isFalse();
       writeCc(host, RawHost.cc().with(Cc.EN, true));
-      assertThat(answers(host)).as("clearing SHN is no start").isFalse();
+      assertThat(answers(host)).as("clearing SHN is not a start").isFalse();
       host.disable();
       assertThat(host.csts().value()).isZero();
       host.enable();

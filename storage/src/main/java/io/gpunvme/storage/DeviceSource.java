@@ -95,7 +95,7 @@ final class DeviceSource implements Source {
 
   @Override
   public List<Verdict> verdicts() {
-    String reason = "this is no file";
+    String reason = "this is not a file";
     return List.of(
         Verdict.yes(PathKind.DIRECT, "this process drives the controller"),
         Verdict.no(PathKind.CUFILE, reason, ""),

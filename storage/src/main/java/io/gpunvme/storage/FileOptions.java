@@ -63,7 +63,7 @@ record FileOptions(PinnedOptions pinned, CuFileOptions cufile) {
     try {
       return Integer.parseInt(value);
     } catch (NumberFormatException e) {
-      throw new InvalidRequestException(key + "=" + value + " is no number");
+      throw new InvalidRequestException(key + "=" + value + " is not a number");
     }
   }
 

@@ -20,13 +20,13 @@ public record SetShape(long unit) {
   /**
    * Checks.
    *
-   * @throws InvalidRequestException if the unit is no power of two, or not between 512 bytes and 1
-   *     TiB
+   * @throws InvalidRequestException if the unit is not a power of two, or not between 512 bytes and
+   *     1 TiB
    */
   public SetShape {
     if (unit != 0 && (Long.bitCount(unit) != 1 || unit < LEAST_UNIT || unit > MOST_UNIT)) {
       throw new InvalidRequestException(
-          "a stripe unit of " + unit + " bytes is no power of two from 512 bytes to 1 TiB");
+          "a stripe unit of " + unit + " bytes is not a power of two from 512 bytes to 1 TiB");
     }
   }
 

@@ -11,9 +11,7 @@ import java.io.UncheckedIOException;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/**
- * Prints maps, lists, strings, numbers (arrays of long too), truth values and what is JSON already.
- */
+/** Prints maps, lists, strings, numbers (arrays of long too), truth values and JSON elements. */
 public final class Json {
   private static final double DECIMALS = 1e6;
 

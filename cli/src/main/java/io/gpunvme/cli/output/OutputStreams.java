@@ -4,11 +4,11 @@ import java.io.PrintStream;
 import java.util.function.IntSupplier;
 
 /**
- * Where output goes.
+ * The streams for output.
  *
  * @param out results: text, one JSON object, or data
  * @param err everything else
- * @param columns finds the width of the terminal that {@code err} is, 0 if it is none; asked only
- *     by commands that have something to show
+ * @param columns finds the width of the terminal behind {@code err}, 0 if {@code err} is not a
+ *     terminal; called only by commands that show progress
  */
 public record OutputStreams(PrintStream out, PrintStream err, IntSupplier columns) {}

@@ -1,8 +1,8 @@
 package io.gpunvme.cli.output;
 
-/** How far a command has got, for whoever is watching. {@link #moved} is safe for all threads. */
+/** Shows the progress of a command. {@link #moved} is safe for all threads. */
 public interface Progress extends AutoCloseable {
-  /** Nobody is watching. */
+  /** Shows nothing. */
   Progress NONE =
       new Progress() {
         @Override
@@ -21,7 +21,7 @@ public interface Progress extends AutoCloseable {
     return columns == 0 ? NONE : new BarProgress(streams.err(), columns);
   }
 
-  /** A new task of so many bytes begins, the one before is over. */
+  /** Begins a task of this many bytes; the task before is over. */
   void begin(String task, long bytes);
 
   /** Another {@code bytes} bytes are done. */

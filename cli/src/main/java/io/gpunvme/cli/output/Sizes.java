@@ -2,7 +2,7 @@ package io.gpunvme.cli.output;
 
 import java.util.Locale;
 
-/** Sizes in bytes for people to read; {@code ByteSize} reads those that they write. */
+/** Sizes in bytes as text for people; {@code ByteSize} parses the sizes that people write. */
 public final class Sizes {
   private static final String[] UNITS = {"B", "KiB", "MiB", "GiB", "TiB"};
   private static final int UNIT_SHIFT = 10;

@@ -5,8 +5,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Rows of cells printed in columns two spaces apart, the last one as long as it is. A cell wider
- * than its column may get pushes the rest of its row to the right.
+ * Rows of cells, printed in columns two spaces apart. The last column is not padded. A cell that is
+ * too wide for its column pushes the rest of its row to the right.
  */
 public final class Table {
   private static final int GAP = 2;

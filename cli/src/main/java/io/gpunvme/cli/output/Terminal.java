@@ -6,7 +6,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/** What is known about the terminal. */
+/** Facts about the terminal. */
 public final class Terminal {
   private static final long TIOCGWINSZ = 0x5413;
   private static final int WINSIZE_BYTES = 8;
@@ -16,7 +16,7 @@ public final class Terminal {
 
   private Terminal() {}
 
-  /** Width of the terminal that standard error is; 0 if it is none. */
+  /** Width of the terminal behind standard error; 0 if standard error is not a terminal. */
   public static int errorColumns() {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment size = arena.allocate(WINSIZE_BYTES);

@@ -33,7 +33,7 @@ public enum CuFileError {
   DEVICE_NOT_SUPPORTED(5009, "this GPU is not supported", "use another path (pinned)"),
   NVFS_DRIVER_ERROR(5010, "nvidia-fs failed", "look into the kernel log (dmesg)"),
   CUDA_DRIVER_ERROR(5011, "the CUDA driver failed", ""),
-  CUDA_POINTER_INVALID(5012, "this is no address that CUDA knows", ""),
+  CUDA_POINTER_INVALID(5012, "this is not an address that CUDA knows", ""),
   CUDA_MEMORY_TYPE_INVALID(5013, "memory of this type is not supported", ""),
   CUDA_POINTER_RANGE_ERROR(5014, "the range leaves the memory", ""),
   CUDA_CONTEXT_MISMATCH(5015, "the memory belongs to another CUDA context", ""),

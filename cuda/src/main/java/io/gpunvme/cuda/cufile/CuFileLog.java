@@ -30,7 +30,7 @@ final class CuFileLog {
   private static final MethodHandle SETENV =
       Downcall.of(FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS, JAVA_INT));
 
-  /** {@code logging.dir}, on a line that is no comment. */
+  /** {@code logging.dir}, on a line that is not a comment. */
   private static final Pattern FOLDER =
       Pattern.compile("^(?!\\s*//).*\"dir\"\\s*:", Pattern.MULTILINE);
 

@@ -71,7 +71,7 @@ public interface Accelerator extends AutoCloseable {
    * @param address as the accelerator has it: a {@code CUdeviceptr}; on the stand-in, an address in
    *     this process
    * @param bytes &gt; 0; any number, as the address may be any
-   * @throws io.gpunvme.nvme.DmaMappingException if this is no memory of this accelerator, or not
+   * @throws io.gpunvme.nvme.DmaMappingException if this is not memory of this accelerator, or not
    *     all of it; the message says what it is
    */
   default ForeignMemory foreign(long address, long bytes) {

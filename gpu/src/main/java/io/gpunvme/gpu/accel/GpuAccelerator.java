@@ -260,7 +260,7 @@ public final class GpuAccelerator implements Accelerator {
     try {
       info = context.pointerInfo(address, bytes);
     } catch (CudaException e) {
-      throw new DmaMappingException("%Xh is no memory that CUDA knows".formatted(address), e);
+      throw new DmaMappingException("%Xh is not memory that CUDA knows".formatted(address), e);
     }
     if (info.kind() != PointerInfo.Kind.DEVICE) {
       throw new DmaMappingException(

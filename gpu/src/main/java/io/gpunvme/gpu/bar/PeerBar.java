@@ -42,7 +42,7 @@ public final class PeerBar implements AutoCloseable {
    * Maps a BAR whole, for reading and writing. Needs root.
    *
    * @param index 0..5
-   * @throws InvalidRequestException if there is no such BAR, it is no memory, or it cannot be
+   * @throws InvalidRequestException if there is no such BAR, it is not memory, or it cannot be
    *     mapped; the message says why and what helps
    */
   public static PeerBar open(HostPaths paths, PciAddress address, int index) {

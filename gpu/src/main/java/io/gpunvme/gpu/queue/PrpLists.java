@@ -88,7 +88,7 @@ final class PrpLists implements AutoCloseable {
     return list % CHAINS == 0 ? inFirstChain : inFirstChain - shift(pageSize);
   }
 
-  /** Entry e is the bus address of page e + 1; what is no entry stays 0. */
+  /** Entry e is the bus address of page e + 1; what is not an entry stays 0. */
   private static void fill(MemorySegment list, long first, long[] pages) {
     int slots = perPage(Math.toIntExact(list.byteSize()));
     int skip = Math.toIntExact(Math.max(0, -first));

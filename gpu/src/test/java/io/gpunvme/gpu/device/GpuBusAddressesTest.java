@@ -42,7 +42,7 @@ class GpuBusAddressesTest {
   @CsvSource({
     "'vfio:ff:1f.7,gpu-bar=0000:0a:00.0/7', 0 to 5",
     "'vfio:ff:1f.7,gpu-bar=0000:0a:00.0/', 0 to 5",
-    "'vfio:ff:1f.7,gpu-bar=gpu0', 'is no PCI address'",
+    "'vfio:ff:1f.7,gpu-bar=gpu0', 'is not a PCI address'",
     "'vfio:ff:1f.7,gpu-bar=fe:1f.7', 'no PCI function 0000:fe:1f.7'",
     "'sysfs:ff:1f.7,gpu-bar=fe:1f.7/1', 'no PCI function 0000:fe:1f.7'",
     "'sim:gpu-bar=fe:1f.7', gpu-bar",

@@ -197,7 +197,7 @@ public enum ElementType {
   public long bytes(long elements) {
     if (elements < 0 || elements % blockElements != 0) {
       throw new InvalidRequestException(
-          "%d elements of %s are no whole blocks of %d".formatted(elements, this, blockElements));
+          "%d elements of %s are not whole blocks of %d".formatted(elements, this, blockElements));
     }
     long blocks = elements / blockElements;
     if (blocks > Long.MAX_VALUE / blockBytes) {

@@ -8,7 +8,7 @@ public final class FormatException extends RuntimeException {
 
   /** What is wrong. */
   public enum Kind {
-    /** It is no file of this format. */
+    /** It is not a file of this format. */
     NOT_THIS_FORMAT,
     /** It ends before what its header says: an incomplete copy or download. */
     TRUNCATED,

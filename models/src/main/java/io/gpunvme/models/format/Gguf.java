@@ -196,7 +196,7 @@ public final class Gguf {
     throw FormatException.of(
         Kind.CORRUPT,
         reader.name(),
-        "%s is no power of two of at least %d as u32: %s %s"
+        "%s is not a power of two of at least %d as u32: %s %s"
             .formatted(ALIGNMENT, SMALLEST_ALIGNMENT, value.type(), Quote.of(value.toString())));
   }
 
@@ -218,7 +218,7 @@ public final class Gguf {
       throw bad(
           name,
           Kind.CORRUPT,
-          "rows of %d elements are no whole blocks of %d, of which %s is"
+          "rows of %d elements are not whole blocks of %d, of which %s is"
               .formatted(row, type.blockElements(), type));
     }
     try {

@@ -55,7 +55,7 @@ final class GgufValues {
     try {
       return StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(bytes)).toString();
     } catch (CharacterCodingException e) {
-      throw corrupt(at, what + " that is no UTF-8");
+      throw corrupt(at, what + " that is not UTF-8");
     }
   }
 

@@ -9,7 +9,7 @@ public sealed interface MetaValue {
   /** What it is. */
   ValueType type();
 
-  /** Text. What was no UTF-8 in a GGUF file has become U+FFFD. */
+  /** Text. What was not UTF-8 in a GGUF file has become U+FFFD. */
   record Text(String value) implements MetaValue {
     @Override
     public ValueType type() {

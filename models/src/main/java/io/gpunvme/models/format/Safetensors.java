@@ -225,7 +225,7 @@ public final class Safetensors {
       long begin = offsets[0];
       long end = offsets[1];
       if (begin > end || end > Long.MAX_VALUE - dataOffset) {
-        throw bad(Kind.CORRUPT, "data_offsets %d..%d are no range".formatted(begin, end));
+        throw bad(Kind.CORRUPT, "data_offsets %d..%d are not a range".formatted(begin, end));
       }
       try {
         return new TensorInfo(

@@ -15,7 +15,7 @@ import java.util.TreeSet;
  *
  * @param file its name in messages
  * @param weightMap file names by tensors' names, in the index's order; each a plain name
- * @param metadata what it says besides ({@code total_size}), as text; what is no text, number or
+ * @param metadata what it says besides ({@code total_size}), as text; what is not text, number or
  *     truth value is empty
  */
 public record SafetensorsIndex(
@@ -81,7 +81,7 @@ public record SafetensorsIndex(
           Kind.CORRUPT,
           file,
           tensor,
-          "its file '%s' is no plain name of one beside the index".formatted(Quote.of(name)));
+          "its file '%s' is not a plain name of one beside the index".formatted(Quote.of(name)));
     }
     return name;
   }

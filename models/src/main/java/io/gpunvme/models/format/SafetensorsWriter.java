@@ -89,7 +89,7 @@ public final class SafetensorsWriter {
   public Layout layout(int alignment) {
     if (alignment < WORD || Integer.bitCount(alignment) != 1 || alignment > 1 << 24) {
       throw new InvalidRequestException(
-          "an alignment of %d is no power of two in %d..%d".formatted(alignment, WORD, 1 << 24));
+          "an alignment of %d is not a power of two in %d..%d".formatted(alignment, WORD, 1 << 24));
     }
     List<TensorInfo> ordered = new ArrayList<>(tensors.values());
     ordered.sort(

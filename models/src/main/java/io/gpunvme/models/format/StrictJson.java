@@ -74,7 +74,7 @@ public final class StrictJson {
         throw corrupt("something follows the JSON object");
       }
     } catch (CharacterCodingException e) {
-      throw FormatException.of(Kind.CORRUPT, file, "the JSON is no valid UTF-8" + after());
+      throw FormatException.of(Kind.CORRUPT, file, "the JSON is not valid UTF-8" + after());
     } catch (EOFException e) {
       throw FormatException.of(Kind.CORRUPT, file, "the JSON ends too early" + after());
     } catch (MalformedJsonException | NumberFormatException | IllegalStateException e) {

@@ -177,7 +177,7 @@ final class MetaJson {
         case U32 -> whole(type, text, 0, 0xFFFF_FFFFL);
         case I32 -> whole(type, text, Integer.MIN_VALUE, Integer.MAX_VALUE);
         case I64 -> whole(type, text, Long.MIN_VALUE, Long.MAX_VALUE);
-        case ARRAY -> throw new NumberFormatException("an array is no text");
+        case ARRAY -> throw new NumberFormatException("an array is not text");
       };
     } catch (NumberFormatException e) {
       throw json.corrupt("metadata that is not " + type);

@@ -62,7 +62,7 @@ public final class RawLayout {
       List<TensorInfo> tensors) {
     if (!Superblock.isAlignment(alignment)) {
       throw new InvalidRequestException(
-          "an alignment of %d bytes is no power of two from %d bytes to %d"
+          "an alignment of %d bytes is not a power of two from %d bytes to %d"
               .formatted(alignment, Superblock.LEAST_ALIGNMENT, Superblock.MOST_ALIGNMENT));
     }
     if (Superblock.utf8(name).length > Superblock.LONGEST_NAME) {

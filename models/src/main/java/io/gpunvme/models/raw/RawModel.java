@@ -148,7 +148,8 @@ public record RawModel(
       if (info.offset() % superblock.alignment() != 0) {
         throw bad(
             info.name(),
-            "its offset %d is no multiple of %d".formatted(info.offset(), superblock.alignment()));
+            "its offset %d is not a multiple of %d"
+                .formatted(info.offset(), superblock.alignment()));
       }
       if (info.offset() < end || info.end() > superblock.indexOffset()) {
         throw bad(

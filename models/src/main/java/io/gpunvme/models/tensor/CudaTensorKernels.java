@@ -211,7 +211,8 @@ final class CudaTensorKernels implements TensorKernels {
     boolean own = buffer.isHost() ? buffer.segment().scope().isAlive() : isOwn(buffer);
     if (!own) {
       throw new InvalidRequestException(
-          "%d bytes that are no open buffer of %s".formatted(buffer.size(), accelerator.name()));
+          "%d bytes that are not an open buffer of %s"
+              .formatted(buffer.size(), accelerator.name()));
     }
   }
 

@@ -135,10 +135,10 @@ class GgufTest {
         arguments("a key past the end", start(0, 1).i64(500).zeros(20), Kind.TRUNCATED, "a key"),
         arguments("an empty key", start(0, 1).key("", U8).zeros(9), Kind.CORRUPT, "empty"),
         arguments(
-            "a key that is no UTF-8",
+            "a key that is not UTF-8",
             start(0, 1).i64(1).u8(0xFF).i32(U8).zeros(9),
             Kind.CORRUPT,
-            "no UTF-8"),
+            "not UTF-8"),
         arguments(
             "a key twice",
             start(0, 2).key("k", U8).u8(1).key("k", U8).u8(1),
@@ -204,10 +204,10 @@ class GgufTest {
             "name of 128"),
         arguments("a name below 0", start(1, 0).i64(-1).zeros(99), Kind.CORRUPT, "name of"),
         arguments(
-            "a name that is no UTF-8",
+            "a name that is not UTF-8",
             start(1, 0).i64(2).u8(0xC0).u8(0x80).i32(0).i32(0).i64(0).pad(32).zeros(4),
             Kind.CORRUPT,
-            "no UTF-8"),
+            "not UTF-8"),
         arguments(
             "a name twice",
             start(2, 0).tensor("t", 24, 0, 1).tensor("t", 24, 32, 1).pad(32).zeros(64),

@@ -159,7 +159,7 @@ class ModelFilesTest {
   @ValueSource(
       strings = {"", ".", "..", "../x.safetensors", "/x.safetensors", "a/b", "a\\\\b", "x\\u0000y"})
   void filesOutsideTheFolderAreRefused(String name) {
-    refused(sharded(map("a", name)), INDEX, Kind.CORRUPT, "is no plain name");
+    refused(sharded(map("a", name)), INDEX, Kind.CORRUPT, "is not a plain name");
   }
 
   @ParameterizedTest

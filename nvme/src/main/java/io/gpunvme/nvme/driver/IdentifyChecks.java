@@ -45,7 +45,9 @@ final class IdentifyChecks {
     }
     if (PAGE_SHIFT + mpsmin + id.getInt(IdentifyController.MDTS) >= Long.SIZE - 1) {
       throw new ProtocolException(
-          "MDTS " + id.getInt(IdentifyController.MDTS) + ": 2^MDTS pages are no transfer size");
+          "MDTS "
+              + id.getInt(IdentifyController.MDTS)
+              + ": 2^MDTS pages are not a possible transfer size");
     }
   }
 

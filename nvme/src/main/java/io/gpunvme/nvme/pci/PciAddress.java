@@ -49,8 +49,8 @@ public record PciAddress(int domain, int bus, int device, int function)
                 new InvalidRequestException(
                     "'"
                         + text
-                        + "' is no PCI address; one looks like 0000:01:00.0 (domain, bus, device,"
-                        + " function; gpunvme list shows them)"));
+                        + "' is not a PCI address; one looks like 0000:01:00.0 (domain, bus,"
+                        + " device, function; gpunvme list shows them)"));
   }
 
   /** As {@link #parse}, empty if it is anything else. */

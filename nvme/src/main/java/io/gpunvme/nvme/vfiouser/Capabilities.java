@@ -64,12 +64,12 @@ public record Capabilities(
     try {
       JsonElement parsed = JsonParser.parseString(text);
       if (!parsed.isJsonObject()) {
-        throw new ProtocolException("the capabilities of VERSION are no JSON object");
+        throw new ProtocolException("the capabilities of VERSION are not a JSON object");
       }
       JsonElement inner = parsed.getAsJsonObject().get("capabilities");
       return inner != null && inner.isJsonObject() ? inner.getAsJsonObject() : new JsonObject();
     } catch (JsonParseException | StackOverflowError e) {
-      throw new ProtocolException("the capabilities of VERSION are no JSON");
+      throw new ProtocolException("the capabilities of VERSION are not JSON");
     }
   }
 
@@ -81,7 +81,7 @@ public record Capabilities(
     Optional<Long> number = whole(value);
     if (number.isEmpty() || number.get() < least || number.get() > most) {
       throw new ProtocolException(
-          "capability %s of VERSION is no number from %d to %d".formatted(name, least, most));
+          "capability %s of VERSION is not a number from %d to %d".formatted(name, least, most));
     }
     return number.get();
   }

@@ -49,7 +49,7 @@ public final class Connection implements AutoCloseable {
    * Waits for the next message.
    *
    * @return empty if the connection is over
-   * @throws ProtocolException if what came is no message; the connection cannot go on then
+   * @throws ProtocolException if what came is not a message; the connection cannot go on then
    */
   public Optional<Message> receive() {
     List<Integer> descriptors = new ArrayList<>();

@@ -7,7 +7,7 @@ import java.nio.file.Path;
 import org.junit.jupiter.api.Nested;
 
 /**
- * The same with memory that is no RAM, but another function's BAR, as a GPU's is: {@code
+ * The same with memory that is not RAM, but another function's BAR, as a GPU's is: {@code
  * gpunvme.exporter} is the file of the module that shares it, {@code gpunvme.peer-bar} the BAR's in
  * sysfs.
  */

@@ -31,7 +31,7 @@ public final class FiemapExtents {
    *
    * @return in order, without gaps: from byte 0 to the file's end
    * @throws NoSuchFileException if there is no such file
-   * @throws FileSystemException if it is no regular file, its file system does not tell, or its
+   * @throws FileSystemException if it is not a regular file, its file system does not tell, or its
    *     bytes are not on the device as they are in the file
    * @throws PosixException if it cannot be opened
    */
@@ -40,7 +40,7 @@ public final class FiemapExtents {
       throw new NoSuchFileException(file.toString());
     }
     if (!Files.isRegularFile(file)) {
-      throw new FileSystemException(Kind.WRONG_KIND, file.toString(), "this is no regular file");
+      throw new FileSystemException(Kind.WRONG_KIND, file.toString(), "this is not a regular file");
     }
     int fd = Posix.open(file.toString(), Posix.O_RDONLY | Posix.O_CLOEXEC, 0);
     try {

@@ -48,14 +48,14 @@ public interface FileNode {
   /**
    * Where its bytes are, in order, from byte 0 to {@link #size} without gaps.
    *
-   * @throws FileSystemException if it is no file, or its map is corrupt
+   * @throws FileSystemException if it is not a file, or its map is corrupt
    */
   List<FileExtent> extents();
 
   /**
    * Tells of every name in it, in the file system's order.
    *
-   * @throws FileSystemException if it is no folder, or corrupt
+   * @throws FileSystemException if it is not a folder, or corrupt
    */
   void list(Consumer<Entry> to);
 

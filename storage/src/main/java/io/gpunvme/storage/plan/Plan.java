@@ -7,8 +7,8 @@ import com.google.gson.JsonObject;
  * I/Os that read what many ranges ask for. Immutable, safe for all threads.
  *
  * <p>Offsets are those on the member of a striped source, and those in the source otherwise. I/Os
- * do not overlap. The last one of a source whose size is no multiple of the alignment ends past it,
- * by less than the alignment: a file's read is short there by as much.
+ * do not overlap. The last one of a source whose size is not a multiple of the alignment ends past
+ * it, by less than the alignment: a file's read is short there by as much.
  *
  * <p>Each I/O has pieces: what of it goes where. A direct one has exactly one, all of it, aligned
  * in the target. Pieces of all I/Os together are the ranges, cut; no two overlap in a target.

@@ -46,7 +46,7 @@ public record PlanOptions(
     }
     if (stripes.members() > 1 && !Align.is(stripes.unit(), alignment)) {
       throw new InvalidRequestException(
-          "a stripe unit of " + stripes.unit() + " bytes is no multiple of " + alignment);
+          "a stripe unit of " + stripes.unit() + " bytes is not a multiple of " + alignment);
     }
   }
 

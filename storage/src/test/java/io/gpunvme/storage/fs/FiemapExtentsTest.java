@@ -161,7 +161,7 @@ class FiemapExtentsTest {
         .isThrownBy(() -> FiemapExtents.of(folder.resolve("missing")));
     assertThatExceptionOfType(FileSystemException.class)
         .isThrownBy(() -> FiemapExtents.of(folder))
-        .withMessageContaining("no regular file");
+        .withMessageContaining("not a regular file");
     Path proc = Path.of("/proc/version");
     if (Files.exists(proc)) {
       assertThat(FiemapExtents.of(proc)).isEmpty();

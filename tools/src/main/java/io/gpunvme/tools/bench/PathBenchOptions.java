@@ -52,7 +52,7 @@ public record PathBenchOptions(
   public PathBenchOptions {
     if (fileBytes < UNIT || fileBytes % UNIT != 0) {
       throw new InvalidRequestException(
-          "a file of " + fileBytes + " bytes is no multiple of 16 MiB");
+          "a file of " + fileBytes + " bytes is not a multiple of 16 MiB");
     }
     for (String path : paths) {
       if (!ALL_PATHS.contains(path)) {

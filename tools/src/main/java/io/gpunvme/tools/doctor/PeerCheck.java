@@ -71,7 +71,7 @@ public final class PeerCheck {
     } else if (!registered) {
       check.skip(READ, "needs BAR0");
     } else if (check.embedded()) {
-      check.skip(READ, "the registers of an embedded controller are no memory");
+      check.skip(READ, "the registers of an embedded controller are not memory");
     } else {
       check.step(READ, check::readVersion);
     }

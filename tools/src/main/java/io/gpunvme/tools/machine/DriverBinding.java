@@ -83,8 +83,8 @@ public final class DriverBinding {
   /**
    * Plans to give a function to vfio-pci.
    *
-   * @throws InvalidRequestException if it is no NVMe controller, in use, or VFIO could not have it;
-   *     the message names what is in the way and what to do
+   * @throws InvalidRequestException if it is not an NVMe controller, in use, or VFIO could not have
+   *     it; the message names what is in the way and what to do
    */
   public Plan bind(Machine machine, PciAddress address) {
     MachineFunction function = requireNvme(machine, address);
@@ -99,7 +99,7 @@ public final class DriverBinding {
   /**
    * Plans to give a function to this project's kernel module.
    *
-   * @throws InvalidRequestException if it is no NVMe controller, in use, or the module is not
+   * @throws InvalidRequestException if it is not an NVMe controller, in use, or the module is not
    *     loaded
    */
   public Plan bindToModule(Machine machine, PciAddress address) {
@@ -118,8 +118,8 @@ public final class DriverBinding {
   /**
    * Plans to leave a function without a driver, as {@code sysfs:} needs it.
    *
-   * @throws InvalidRequestException if it is no NVMe controller, in use, or behind an IOMMU that
-   *     translates
+   * @throws InvalidRequestException if it is not an NVMe controller, in use, or behind an IOMMU
+   *     that translates
    */
   public Plan release(Machine machine, PciAddress address) {
     MachineFunction function = requireNvme(machine, address);
@@ -139,7 +139,7 @@ public final class DriverBinding {
     MachineFunction function = machine.function(address);
     if (!function.nvme()) {
       throw new InvalidRequestException(
-          "%s is no NVMe controller (class %06xh)".formatted(address, function.classCode()));
+          "%s is not an NVMe controller (class %06xh)".formatted(address, function.classCode()));
     }
     return function;
   }
@@ -205,7 +205,7 @@ public final class DriverBinding {
    * Plans to give a function back to the driver that it would have without us. Nothing is to be
    * done if it is neither bound for user space nor reserved.
    *
-   * @throws InvalidRequestException if it is no NVMe controller, or a process drives it
+   * @throws InvalidRequestException if it is not an NVMe controller, or a process drives it
    */
   public Plan unbind(Machine machine, PciAddress address) {
     MachineFunction function = requireNvme(machine, address);

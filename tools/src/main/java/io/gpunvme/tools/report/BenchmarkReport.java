@@ -16,7 +16,7 @@ public record BenchmarkReport(int files, int results, String html) {
    * Reads every {@code *.json} of the folder and of the folders in it (four levels; at most 500
    * files of at most 8 MiB).
    *
-   * @throws ResultFileException if a file is no result file, or there is none
+   * @throws ResultFileException if a file is not a result file, or there is none
    * @throws java.nio.file.NoSuchFileException if there is no such folder
    */
   public static BenchmarkReport of(Path folder) throws IOException {

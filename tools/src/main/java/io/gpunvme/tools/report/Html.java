@@ -38,7 +38,7 @@ record Html(String markup) {
         || (type != Character.CONTROL && type != Character.FORMAT && type != Character.SURROGATE);
   }
 
-  /** An element of our own; {@code classes} is no text from outside. */
+  /** An element of our own; {@code classes} is not text from outside. */
   static Html element(String name, String classes, Html... inner) {
     StringBuilder out = new StringBuilder("<").append(name);
     if (!classes.isEmpty()) {

@@ -25,7 +25,7 @@ final class ResultFiles {
   /**
    * Every {@code *.json} of the folder and of those in it, sorted by name.
    *
-   * @throws ResultFileException if one is no result file, or there are none or too many
+   * @throws ResultFileException if one is not a result file, or there are none or too many
    */
   static List<ResultFile> read(Path folder) throws IOException {
     if (!Files.exists(folder)) {

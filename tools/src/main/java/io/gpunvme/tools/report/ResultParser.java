@@ -162,19 +162,19 @@ final class ResultParser {
     if (element instanceof JsonObject object) {
       return object;
     }
-    throw bad(where + " is no object");
+    throw bad(where + " is not an object");
   }
 
   private JsonArray array(JsonElement element, String where) throws ResultFileException {
     if (element instanceof JsonArray array) {
       return array;
     }
-    throw bad(where + " is no list");
+    throw bad(where + " is not a list");
   }
 
   private String text(JsonElement element, String where, int longest) throws ResultFileException {
     if (!(element instanceof JsonPrimitive primitive) || primitive.isBoolean()) {
-      throw bad(where + " is no text");
+      throw bad(where + " is not text");
     }
     String text = primitive.getAsString();
     if (text.isEmpty() || text.length() > longest) {
@@ -190,7 +190,7 @@ final class ResultParser {
         return value;
       }
     }
-    throw bad(where + " is no finite number of 0 or more");
+    throw bad(where + " is not a finite number of 0 or more");
   }
 
   private ResultFileException bad(String why) {

@@ -105,7 +105,7 @@ class PathBenchTest {
     Path memory = Path.of("/dev/shm");
     Assumptions.assumeTrue(
         Files.isWritable(memory) && Files.getFileStore(memory).type().equals("tmpfs"),
-        "/dev/shm is no tmpfs");
+        "/dev/shm is not a tmpfs");
     List<String> skipped = new ArrayList<>();
     PathBenchListener listener =
         new PathBenchListener() {

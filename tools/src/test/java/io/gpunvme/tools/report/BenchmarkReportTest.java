@@ -269,7 +269,7 @@ class BenchmarkReportTest {
     assertThat(names(charts(hostile).get(0).getAsJsonObject(), "places")).isEqualTo(HOSTILE);
   }
 
-  /** A responder that only answers beside somebody's SSDs is no headline. */
+  /** A responder that only answers beside somebody's SSDs is not a headline. */
   @Test
   void tilesDoNotCompareWithPeers() throws IOException {
     Files.writeString(

@@ -51,13 +51,13 @@ class ResultFilesTest {
       quoteCharacter = '"',
       value = {
         "{                    | not JSON at line 1 column 2",
-        "[]                   | the file is no object",
-        "{'results':3}        | results is no list",
+        "[]                   | the file is not an object",
+        "{'results':3}        | results is not a list",
         "{'results':[]}       | the file has no machine",
         "{'machine':{}}       | the file has no results",
-        "{'machine':{},'commit':'c','date':'d','results':[7]} | results[0] is no object",
+        "{'machine':{},'commit':'c','date':'d','results':[7]} | results[0] is not an object",
         "{'machine':{},'commit':'c','date':'d','results':[]} {} | not JSON at line 1 column 54",
-        "{'machine':{},'commit':[],'date':'d','results':[]} | commit is no text",
+        "{'machine':{},'commit':[],'date':'d','results':[]} | commit is not text",
       })
   void notAResultFile(String text, String why) throws IOException {
     write(text);
@@ -69,16 +69,16 @@ class ResultFilesTest {
       delimiter = '|',
       quoteCharacter = '"',
       value = {
-        "'median':1        | 'median':'1'       | results[0].median is no finite number",
-        "'median':1        | 'median':1e999     | results[0].median is no finite number",
-        "'median':1        | 'median':-1        | results[0].median is no finite number",
+        "'median':1        | 'median':'1'       | results[0].median is not a finite number",
+        "'median':1        | 'median':1e999     | results[0].median is not a finite number",
+        "'median':1        | 'median':-1        | results[0].median is not a finite number",
         "'median':1        | 'median':NaN       | not JSON",
         "'id':'i',         | ''                 | not JSON",
         "'unit':'u',       | 'a':1,             | results[0] has no unit",
         "'id':'i'          | 'id':''            | results[0].id is empty",
-        "'median':1        | 'median':1,'min':{} | results[0].min is no finite number",
+        "'median':1        | 'median':1,'min':{} | results[0].min is not a finite number",
         "'median':1        | 'median':1,'limit':{'id':'x'} | results[0].limit has no value",
-        "'median':1        | 'median':1,'peer':4 | results[0].peer is no object",
+        "'median':1        | 'median':1,'peer':4 | results[0].peer is not an object",
       })
   void aBadResult(String what, String instead, String why) throws IOException {
     assertThat(GOOD).contains(what);

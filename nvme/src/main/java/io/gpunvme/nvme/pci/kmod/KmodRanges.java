@@ -84,7 +84,7 @@ final class KmodRanges implements AutoCloseable {
     long size = memory.size();
     if (size <= 0 || size % BusRange.GRANULE != 0) {
       throw new DmaMappingException(
-          memory.name() + ": " + size + " bytes are no multiple of 4096, and cannot be mapped");
+          memory.name() + ": " + size + " bytes are not a multiple of 4096, and cannot be mapped");
     }
     try (DmaBuf shared = memory.exportDmaBuf();
         Arena arena = Arena.ofConfined()) {

@@ -87,7 +87,7 @@ final class KmodRefusals {
           case Errno.EREMOTEIO ->
               "whoever shares it gave addresses that the IOMMU does not know, and that are no"
                   + " device's";
-          case Errno.EFAULT -> "it is no memory of this process that can be pinned";
+          case Errno.EFAULT -> "it is not memory of this process that can be pinned";
           default -> e.getMessage();
         };
     return "%s: not reachable for the controller (%s): %s".formatted(what, e.errnoName(), why);

@@ -94,7 +94,7 @@ public final class VfioUserFunction implements PciFunction {
    * @param path its socket, or the folder of an SPDK listener
    * @throws InvalidRequestException if nobody listens there; the message says what helps
    * @throws DeviceGoneException if the server does not answer: another client may have it
-   * @throws ProtocolException if it answers nonsense, or is no PCI function
+   * @throws ProtocolException if it answers nonsense, or is not a PCI function
    */
   public static VfioUserFunction open(Path path, VfioUserOptions options) {
     Path socket = Files.isDirectory(path) ? path.resolve(IN_FOLDER) : path;
@@ -158,7 +158,7 @@ public final class VfioUserFunction implements PciFunction {
       int regions = payload.getInt(8);
       if ((flags & Protocol.DEVICE_PCI) == 0 || regions <= Protocol.REGION_CONFIG) {
         throw new ProtocolException(
-            "%s is no PCI function: flags %Xh, %d regions".formatted(name, flags, regions));
+            "%s is not a PCI function: flags %Xh, %d regions".formatted(name, flags, regions));
       }
       return flags;
     }

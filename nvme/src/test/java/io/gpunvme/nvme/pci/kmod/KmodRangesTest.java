@@ -154,7 +154,7 @@ class KmodRangesTest {
     assertRefusal(Errno.EPERM, "another process");
     assertRefusal(Errno.ENODEV, "the fake module");
     assertRefusal(Errno.EOPNOTSUPP, "cannot reach", "IOMMU");
-    assertRefusal(Errno.EFAULT, "no memory of this process");
+    assertRefusal(Errno.EFAULT, "not memory of this process");
     assertRefusal(Errno.EIO, "the fake module");
     module.errors.put(KmodAbi.GET_INFO, Errno.EIO);
     assertRefusal(Errno.EDQUOT, "not known");

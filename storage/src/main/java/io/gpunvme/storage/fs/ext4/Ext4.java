@@ -26,7 +26,7 @@ public final class Ext4 implements FileSystem {
     Ext4 ext4 = new Ext4(volume);
     Inode root = volume.inode(Inode.ROOT, "root");
     if (root.kind() != FileNode.Kind.FOLDER) {
-      throw volume.corrupt(root.place(), "the root is no folder");
+      throw volume.corrupt(root.place(), "the root is not a folder");
     }
     return ext4;
   }

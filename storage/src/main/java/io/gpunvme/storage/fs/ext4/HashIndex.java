@@ -100,7 +100,7 @@ final class HashIndex {
     do {
       // The number of a block has 28 bits.
       long child = block.u32(entries + at * ENTRY + 4) & 0xFFF_FFFF;
-      // The root is no child, and in a whole index no block is met twice.
+      // The root is not a child, and in a whole index no block is met twice.
       if (child == 0 || child >= folder.count() || ++visited > folder.count()) {
         return false;
       }

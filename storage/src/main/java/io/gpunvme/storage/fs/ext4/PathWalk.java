@@ -32,7 +32,7 @@ final class PathWalk {
       String name = ahead.pop();
       Inode here = passed.getLast();
       if (here.kind() != FileNode.Kind.FOLDER) {
-        throw failure(Kind.WRONG_KIND, "'%s' is wanted in what is no folder".formatted(name));
+        throw failure(Kind.WRONG_KIND, "'%s' is wanted in what is not a folder".formatted(name));
       }
       if (name.equals("..")) {
         if (passed.size() > 1) {
@@ -44,7 +44,7 @@ final class PathWalk {
     }
     Inode last = passed.getLast();
     if (mustBeFolder && last.kind() != FileNode.Kind.FOLDER) {
-      throw failure(Kind.WRONG_KIND, "it ends with a slash, but is no folder");
+      throw failure(Kind.WRONG_KIND, "it ends with a slash, but is not a folder");
     }
     return last;
   }

@@ -61,7 +61,7 @@ record BootSector(
   private static final int FIRST_MEDIA = 0xF8;
   private static final int REMOVABLE = 0xF0;
 
-  /** What lies at or above this number is no cluster but a mark. */
+  /** What lies at or above this number is not a cluster but a mark. */
   static final int FIRST_MARK = 0x0FFFFFF7;
 
   /**
@@ -80,7 +80,7 @@ record BootSector(
     FatKind kind = FatKind.of(s);
     if (kind != FatKind.FAT32) {
       throw kind == FatKind.NONE
-          ? corrupt(where, "this is no FAT32 volume")
+          ? corrupt(where, "this is not a FAT32 volume")
           : new FileSystemException(
               Kind.UNSUPPORTED,
               reader.name(),
@@ -124,7 +124,8 @@ record BootSector(
     if (root < FIRST_CLUSTER || root >= clusters + FIRST_CLUSTER) {
       throw corrupt(
           where,
-          "BPB_RootClus %d is no cluster: they are numbered 2..%d".formatted(root, clusters + 1));
+          "BPB_RootClus %d is not a cluster: they are numbered 2..%d"
+              .formatted(root, clusters + 1));
     }
     byte[] label = new byte[ShortName.BYTES];
     boolean labelled = u8(s, BOOT_SIGNATURE) == HAS_LABEL;

@@ -117,7 +117,10 @@ final class CuFileJob implements Runnable {
     }
   }
 
-  /** What is left after a call that moved {@code count} bytes; not all is no failure by itself. */
+  /**
+   * What is left after a call that moved {@code count} bytes; fewer bytes are not a failure by
+   * itself.
+   */
   Piece after(Piece piece, long count) {
     if (count == 0) {
       throw new StorageException(

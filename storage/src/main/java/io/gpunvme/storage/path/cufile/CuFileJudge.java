@@ -67,7 +67,7 @@ final class CuFileJudge {
       return no("there is no file " + file, "");
     }
     if (!Files.isRegularFile(file)) {
-      return no(file + " is no regular file", "");
+      return no(file + " is not a regular file", "");
     }
     if (!host.readable().test(file)) {
       return no("this user may not read " + file, "chmod a+r '" + file + "', or run as its owner");

@@ -107,7 +107,7 @@ public final class CuFilePath implements DataPath {
             () ->
                 Verdict.no(
                     PathKind.CUFILE,
-                    accelerator.name() + " is no GPU, and cuFile is for GPUs",
+                    accelerator.name() + " is not a GPU, and cuFile is for GPUs",
                     "open the storage for a GPU"));
   }
 

@@ -92,7 +92,7 @@ public final class MmapPath implements DataPath {
   public static Verdict judge(Path file) {
     return Files.isRegularFile(file)
         ? Verdict.yes(PathKind.MMAP, "a regular file")
-        : Verdict.no(PathKind.MMAP, file + " is no regular file", "");
+        : Verdict.no(PathKind.MMAP, file + " is not a regular file", "");
   }
 
   @Override

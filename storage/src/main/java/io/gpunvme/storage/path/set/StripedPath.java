@@ -29,7 +29,8 @@ public final class StripedPath extends SetPath {
     int alignment = alignment();
     if (Long.bitCount(unit) != 1 || unit < alignment) {
       throw new InvalidRequestException(
-          "a stripe unit of %d bytes is no power of two of at least %d".formatted(unit, alignment));
+          "a stripe unit of %d bytes is not a power of two of at least %d"
+              .formatted(unit, alignment));
     }
     stripes = new Stripes(members.size(), unit);
     size = size(members.stream().mapToLong(m -> m.path().size()).toArray(), unit);

@@ -125,7 +125,7 @@ class BootSectorTest {
         .isThrownBy(() -> Fat32.open(new BytesReader(new byte[100])))
         .withMessageContaining("only 100 bytes");
     Arrays.fill(image.bytes, (byte) 0);
-    fails(Kind.CORRUPT, "this is no FAT32 volume");
+    fails(Kind.CORRUPT, "this is not a FAT32 volume");
   }
 
   @Test

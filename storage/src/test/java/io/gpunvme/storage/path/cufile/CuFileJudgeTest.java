@@ -142,7 +142,7 @@ final class CuFileJudgeTest {
     file = folder.resolve("none");
     assertNo(judge(), "there is no file", "");
     file = folder;
-    assertNo(judge(), "is no regular file", "");
+    assertNo(judge(), "is not a regular file", "");
   }
 
   @Test

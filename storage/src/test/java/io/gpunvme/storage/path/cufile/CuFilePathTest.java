@@ -374,7 +374,7 @@ final class CuFilePathTest {
           .satisfies(
               v -> {
                 assertThat(v.possible()).isFalse();
-                assertThat(v.reason()).contains("no GPU");
+                assertThat(v.reason()).contains("not a GPU");
               });
     }
   }
