@@ -28,10 +28,10 @@ public record Explanation(
     PathKind asked = address.path();
     String reason =
         asked != null
-            ? "it was asked for"
+            ? "the address asks for it"
             : address.file() == null
-                ? "a controller of our own is driven by commands of our own"
-                : "of those that are possible, the one that expects to be fastest for each request";
+                ? "this process drives the controller with its own commands"
+                : "for each request, the possible path that expects to be fastest";
     return new Explanation(asked == null ? "auto" : asked.toString(), reason, verdicts, modes);
   }
 

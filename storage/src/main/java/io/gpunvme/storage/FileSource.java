@@ -63,7 +63,7 @@ final class FileSource implements Source {
       case PINNED -> PinnedPath.open(file, accelerator, own.pinned());
       case MMAP -> MmapPath.open(Path.of(file.name()), options.allowWrite(), accelerator);
       case CUFILE -> cufile();
-      case DIRECT -> throw new IllegalStateException("a file is not opened by " + kind);
+      case DIRECT -> throw new IllegalStateException("a file cannot be opened by path " + kind);
     };
   }
 

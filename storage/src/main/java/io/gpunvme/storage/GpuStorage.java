@@ -382,7 +382,7 @@ public final class GpuStorage implements AutoCloseable {
           source.name(),
           -1,
           -1,
-          "was opened to be read only; --allow-write opens it for writing"
+          "is open for reading only; open it for writing with --allow-write"
               + " (StorageOptions.withWrite; in C GPUNVME_WRITE, in Python write=True)",
           null);
     }

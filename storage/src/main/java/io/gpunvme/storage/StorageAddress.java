@@ -139,7 +139,7 @@ public final class StorageAddress {
     int semicolon = all.lastIndexOf(UNIT);
     if (semicolon >= 0) {
       if (!striped) {
-        throw new InvalidRequestException("'" + text + "': copies have no unit");
+        throw new InvalidRequestException("'" + text + "': replica:… takes no unit");
       }
       shape = SetShape.striped(ByteSize.parse(all.substring(semicolon + UNIT.length())));
       all = all.substring(0, semicolon);
@@ -156,15 +156,15 @@ public final class StorageAddress {
    */
   public static StorageAddress set(List<StorageAddress> members, SetShape shape) {
     if (members.size() < 2) {
-      throw new InvalidRequestException("a set of fewer than two members");
+      throw new InvalidRequestException("a set needs two or more members");
     }
     PathKind path = members.getFirst().path;
     for (StorageAddress m : members) {
       if (m.shape != null) {
-        throw new InvalidRequestException("a set within a set: " + m);
+        throw new InvalidRequestException("a set cannot have another set as member: " + m);
       }
       if (m.path != path) {
-        throw new InvalidRequestException("members by different paths: " + m);
+        throw new InvalidRequestException("all members of a set must have the same path: " + m);
       }
     }
     return new StorageAddress(members, shape, path);
@@ -223,7 +223,7 @@ public final class StorageAddress {
       return null;
     }
     throw new InvalidRequestException(
-        "no path '%s': there are auto, %s"
+        "no path '%s': the paths are auto, %s"
             .formatted(
                 name,
                 Arrays.stream(PathKind.values())

@@ -68,7 +68,8 @@ public final class StorageReader implements BlockReader {
     long length = target.byteSize();
     if (offset < 0 || length > size - offset) {
       throw new InvalidRequestException(
-          "%d bytes at %d leave %s, which has %d bytes".formatted(length, offset, name, size));
+          "%d bytes at %d are not inside %s, which has %d bytes"
+              .formatted(length, offset, name, size));
     }
     if (length > LONGEST_KEPT) {
       readLong(offset, target);

@@ -139,8 +139,8 @@ public final class StreamTransfers {
           call.source(),
           range.offset(),
           range.length(),
-          "the stream is being captured into a graph, which cannot have transfers of a storage in"
-              + " it; submit this before the capture begins or after it has ended",
+          "the stream is being captured into a graph, and a graph cannot have transfers of a"
+              + " storage; submit this before the capture begins or after it has ended",
           null);
     }
   }

@@ -156,7 +156,9 @@ public final class Volume implements AutoCloseable {
   public GpuStorage file(String path) {
     GpuStorage device = storage;
     if (device == null) {
-      throw new IllegalStateException(reader.name() + " is read simply, not as storage");
+      throw new IllegalStateException(
+          reader.name()
+              + " is an image file: read it with a reader, it cannot be opened as storage");
     }
     return GpuStorage.over(device, reader.name() + ":" + path, find(path).extents());
   }

@@ -146,7 +146,7 @@ class PlannedReadsTest {
           .withMessageContaining("kind 12: index -1, length 1: it has 1049 elements");
       assertThatExceptionOfType(InvalidRequestException.class)
           .isThrownBy(() -> storage.read(kinds(), "rows", 0, 2, buffer, 0))
-          .withMessageContaining("leave the buffer of 4096 bytes");
+          .withMessageContaining("not inside the buffer of 4096 bytes");
       assertThatExceptionOfType(InvalidRequestException.class)
           .isThrownBy(() -> storage.read(kinds(), "rows", 0, 1, buffer, -1));
       ReadRequest outside = ReadRequest.builder().bytes("x", SIZE - 10, 20, 20).build();

@@ -75,7 +75,8 @@ public interface Accelerator extends AutoCloseable {
    *     all of it; the message says what it is
    */
   default ForeignMemory foreign(long address, long bytes) {
-    throw new io.gpunvme.nvme.DmaMappingException(name() + " takes no memory of others");
+    throw new io.gpunvme.nvme.DmaMappingException(
+        name() + " cannot use memory that others allocated");
   }
 
   /** Copies between buffers of this accelerator. */

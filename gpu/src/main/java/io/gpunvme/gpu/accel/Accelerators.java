@@ -36,11 +36,11 @@ public final class Accelerators {
   public static Choice open(String kind) {
     return switch (kind) {
       case "auto" -> best();
-      case "gpu" -> new Choice(GpuAccelerator.open(), "a GPU was asked for");
-      case "cpu" -> new Choice(CpuAccelerator.open(), "the CPU stand-in was asked for");
+      case "gpu" -> new Choice(GpuAccelerator.open(), "the caller asked for a GPU");
+      case "cpu" -> new Choice(CpuAccelerator.open(), "the caller asked for the CPU stand-in");
       default ->
           throw new InvalidRequestException(
-              "no accelerator '" + kind + "': there are auto, gpu and cpu");
+              "no accelerator '" + kind + "': must be auto, gpu or cpu");
     };
   }
 }

@@ -74,7 +74,12 @@ public abstract class DeviceBuffer implements AutoCloseable {
   protected final void checkRange(long offset, long bytes) {
     if (offset < 0 || bytes < 0 || bytes > size() - offset) {
       throw new InvalidRequestException(
-          bytes + " bytes at offset " + offset + " leave the buffer of " + size() + " bytes");
+          bytes
+              + " bytes at offset "
+              + offset
+              + " are not inside the buffer of "
+              + size()
+              + " bytes");
     }
   }
 

@@ -61,9 +61,9 @@ public final class DeviceAddress {
             .orElseThrow(
                 () ->
                     new InvalidRequestException(
-                        "no device '%s': this version knows embedded controllers (%s:key=value,…)"
+                        "no device '%s': a device is an embedded controller (%s:key=value,…)"
                                 .formatted(text, Transport.SIM)
-                            + " and PCI functions (%s:0000:01:00.0, %s:…, %s:…, %s:SOCKET)"
+                            + " or a PCI function (%s:0000:01:00.0, %s:…, %s:…, %s:SOCKET)"
                                 .formatted(
                                     Transport.VFIO,
                                     Transport.KMOD,
@@ -152,7 +152,7 @@ public final class DeviceAddress {
     if (value.equals("true")) {
       return true;
     }
-    throw new InvalidRequestException(key + "=" + value + ": it is true or false");
+    throw new InvalidRequestException(key + "=" + value + ": must be true or false");
   }
 
   /** What is given for each option, in the order given. */

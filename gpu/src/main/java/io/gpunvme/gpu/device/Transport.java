@@ -155,13 +155,13 @@ public enum Transport {
     if (!faults.isBlank()) {
       throw new InvalidRequestException(
           address
-              + " is not this process's own controller; only embedded ones (sim:) have faults at"
-              + " will");
+              + " is not an embedded controller of this process; only embedded ones (sim:) can"
+              + " have faults");
     }
     for (String key : address.options().keySet()) {
       if (!options.contains(key)) {
         throw new InvalidRequestException(
-            "%s: devices have no option '%s'; there is %s"
+            "%s: devices have no option '%s'; they have %s"
                 .formatted(id, key, options.isEmpty() ? "none" : String.join(", ", options)));
       }
     }
@@ -185,7 +185,7 @@ public enum Transport {
     String index = slash < 0 ? "1" : text.substring(slash + 1);
     if (!index.matches("[0-5]")) {
       throw new InvalidRequestException(
-          "%s=%s: behind the slash is the number of a BAR, 0 to 5".formatted(GPU_BAR, text));
+          "%s=%s: after the slash goes the number of a BAR, 0 to 5".formatted(GPU_BAR, text));
     }
     return PeerBar.open(HostPaths.host(), gpu, Integer.parseInt(index));
   }
@@ -194,7 +194,7 @@ public enum Transport {
     SimConfig config = SimConfig.parse(address.without(DeviceAddress.PINNED).optionText());
     if (config.workers() == 0) {
       throw new InvalidRequestException(
-          "workers=0: nobody would do this controller's work; it is for programs that call poll()");
+          "workers=0: the controller would have no thread; it is for programs that call poll()");
     }
     return SimulatedController.create(config);
   }
@@ -235,7 +235,7 @@ public enum Transport {
     var parsed = DURATION.matcher(text);
     if (!parsed.matches()) {
       throw new InvalidRequestException(
-          "timeout=" + text + ": a whole number of ms or s, e.g. 500ms or 5s");
+          "timeout=" + text + ": must be a whole number of ms or s, e.g. 500ms or 5s");
     }
     long number = Long.parseLong(parsed.group(1));
     return parsed.group(2).equals("s") ? Duration.ofSeconds(number) : Duration.ofMillis(number);

@@ -30,7 +30,7 @@ public record DeviceError(
     /** A completion for a command that was over: doubled, or from before a reset. */
     STALE("was completed again"),
     /** A completion with a CID that no slot has. */
-    UNKNOWN("is unknown, but was completed"),
+    UNKNOWN("was completed, but is unknown"),
     /** A completion with another queue's SQID. */
     MALFORMED("was completed for another queue");
 

@@ -195,7 +195,8 @@ public final class KernelStorage implements AutoCloseable {
     }
     if (hung) {
       throw new IllegalStateException(
-          "a kernel that uses this storage did not end; its queues are gone, open another storage");
+          "a kernel that uses this storage did not end, and its queues are gone; open another"
+              + " storage");
     }
   }
 

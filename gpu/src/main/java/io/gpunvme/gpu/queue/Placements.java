@@ -79,7 +79,7 @@ public final class Placements {
           .close();
       return null;
     } catch (NvmeException | InvalidRequestException e) {
-      return "the doorbells cannot be given to the GPU: " + e.getMessage();
+      return "the GPU cannot get the doorbells: " + e.getMessage();
     }
   }
 
@@ -89,7 +89,7 @@ public final class Placements {
       page.mapFor(controller);
       return null;
     } catch (DmaMappingException e) {
-      return "the controller cannot be given %s memory: %s"
+      return "the controller cannot get %s memory: %s"
           .formatted(host ? "pinned host" : "GPU", e.getMessage());
     } catch (CudaException e) {
       return "no %s memory: %s".formatted(host ? "pinned host" : "GPU", e.getMessage());
@@ -103,7 +103,7 @@ public final class Placements {
     if (function.polled() || direct.ordering() != WritesOrdering.NONE) {
       return null;
     }
-    return "data that the SSD writes into GPU memory is not visible to running kernels without a"
+    return "running kernels do not see data that the SSD writes into GPU memory without a"
         + " flush (GPU_DIRECT_RDMA_WRITES_ORDERING is NONE)";
   }
 

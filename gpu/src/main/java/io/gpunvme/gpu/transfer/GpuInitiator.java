@@ -236,7 +236,7 @@ public final class GpuInitiator implements Initiator {
   private void check(TransferPlan plan, List<DeviceBuffer> buffers) {
     if (placement.hostData() != buffers.getFirst().isHost()) {
       throw new InvalidRequestException(
-          "placement %s takes a buffer in %s memory; allocate it with Placement.allocate"
+          "placement %s needs a buffer in %s memory; allocate it with Placement.allocate"
               .formatted(placement, placement.hostData() ? "pinned host" : "GPU"));
     }
     for (int i = 0; i < plan.commands(); i++) {

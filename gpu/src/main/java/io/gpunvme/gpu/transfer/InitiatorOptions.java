@@ -137,7 +137,9 @@ public record InitiatorOptions(
   private CpuInitiator openCpu(NvmeController controller, Placement where) {
     if (!where.hostQueues()) {
       throw new InvalidRequestException(
-          "the CPU does not reach queues in GPU memory; placement " + where + " is for a GPU");
+          "the CPU does not reach queues in GPU memory; placement "
+              + where
+              + " needs a GPU as initiator");
     }
     int pairs =
         queuePairs == 0 ? Math.clamp(controller.maxQueuePairs(), 1, QUEUE_PAIRS) : queuePairs;

@@ -136,7 +136,10 @@ public final class TransferPlan {
       perCommand = Math.min(MAX_BLOCKS, maxTransferBytes / blockSize);
       if (perCommand < 1) {
         throw new InvalidRequestException(
-            "a maximum transfer of " + maxTransferBytes + " bytes holds no block of " + blockSize);
+            "a maximum transfer of "
+                + maxTransferBytes
+                + " bytes is less than one block of "
+                + blockSize);
       }
     }
 
@@ -173,7 +176,7 @@ public final class TransferPlan {
             length
                 + " blocks at LBA "
                 + firstBlock
-                + " leave the namespace of "
+                + " are not inside the namespace of "
                 + namespaceBlocks
                 + " blocks");
       }

@@ -242,7 +242,7 @@ abstract class InitiatorContract {
         assertThat(initiator.run(plan, buffers, b -> {}).bytes()).isEqualTo(plan.bytes());
         assertThatThrownBy(() -> initiator.run(plan, buffers.subList(0, 6), b -> {}))
             .isInstanceOf(InvalidRequestException.class)
-            .hasMessageContaining("7 buffers was given 6");
+            .hasMessageContaining("7 buffers, but got 6");
         List<DeviceBuffer> oneTooSmall = new ArrayList<>(buffers);
         oneTooSmall.set(6, buffer(placement, 4096));
         assertThatThrownBy(() -> initiator.run(plan, oneTooSmall, b -> {}))

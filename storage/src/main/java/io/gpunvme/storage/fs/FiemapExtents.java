@@ -47,7 +47,7 @@ public final class FiemapExtents {
       FileStatus status = Posix.statx(fd);
       long type = Posix.fstatfsType(fd);
       if (type == BTRFS || type == BCACHEFS) {
-        throw unsupported(file, "its file system's offsets are none of a device");
+        throw unsupported(file, "its file system gives offsets that are not those of a device");
       }
       return pages(file, fd, status.size());
     } finally {
@@ -81,7 +81,7 @@ public final class FiemapExtents {
       return Fiemap.extents(fd, start, size - start, PAGE);
     } catch (PosixException e) {
       if (e.errno() == Errno.EOPNOTSUPP || e.errno() == Errno.ENOTTY) {
-        throw unsupported(file, "its file system does not tell where files are (FIEMAP)");
+        throw unsupported(file, "its file system does not report where files are (FIEMAP)");
       }
       throw e;
     }
@@ -114,7 +114,7 @@ public final class FiemapExtents {
         throw new FileSystemException(
             Kind.CORRUPT,
             file,
-            "the kernel's extent of %d bytes at %d makes no sense"
+            "the kernel reports an impossible extent, %d bytes at %d"
                 .formatted(e.length(), e.logical()));
       }
       // The first one may begin before what was asked for, the last one end behind the file.
@@ -141,15 +141,15 @@ public final class FiemapExtents {
       } else if (e.has(Fiemap.NOT_ALIGNED | Fiemap.DATA_TAIL)) {
         why = "shares blocks with others";
       } else if (e.has(Fiemap.DELALLOC)) {
-        why = "has no place yet: somebody is writing it";
+        why = "has no place on the device yet: a program is still writing it";
       } else if (e.has(Fiemap.UNKNOWN) || e.physical() < 0) {
-        why = "has no place that is known";
+        why = "has no known place on the device";
       }
       if (why != null) {
         throw new FileSystemException(
             Kind.UNSUPPORTED,
             file,
-            "what is at byte %d %s; read it through the kernel".formatted(e.logical(), why));
+            "the data at byte %d %s; read the file through the kernel".formatted(e.logical(), why));
       }
     }
 

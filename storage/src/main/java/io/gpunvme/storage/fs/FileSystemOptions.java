@@ -15,7 +15,8 @@ public record FileSystemOptions(int partition, int sectorBytes, boolean ignoreJo
   /** Checks the numbers. */
   public FileSystemOptions {
     if (partition < 0) {
-      throw new InvalidRequestException("partition " + partition + ": they are numbered from 1");
+      throw new InvalidRequestException(
+          "partition " + partition + ": partitions are numbered from 1");
     }
   }
 

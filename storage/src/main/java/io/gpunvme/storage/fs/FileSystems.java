@@ -43,7 +43,7 @@ public final class FileSystems {
           ? new FileSystemException(
               Kind.NOT_FOUND,
               device.name(),
-              "neither a file system that is known here nor a partition table")
+              "it has neither a known file system nor a partition table")
           : notRead(device, whole);
     }
     return inPartition(device, table.get(), single(device, table.get()), options);
@@ -71,7 +71,7 @@ public final class FileSystems {
   public static String contents(BlockReader device, int sectorBytes) {
     String whole = Signature.of(device);
     if (!whole.isEmpty()) {
-      return "a file system or the like (" + whole + ")";
+      return "a known signature (" + whole + ")";
     }
     try {
       return Partitions.find(device, sectorBytes)
@@ -115,8 +115,8 @@ public final class FileSystems {
           Kind.NOT_FOUND,
           device.name(),
           (suitable.isEmpty()
-                  ? "no partition has a file system that is read here: "
-                  : "several partitions have a file system; say which (DEVICE#N:/PATH): ")
+                  ? "no partition has a readable file system (ext4, FAT32): "
+                  : "several partitions have a file system; name one (DEVICE#N:/PATH): ")
               + contents(device, table));
     }
     return suitable.getFirst();
@@ -153,8 +153,7 @@ public final class FileSystems {
       return Fat32.open(reader);
     }
     throw what.isEmpty()
-        ? new FileSystemException(
-            Kind.NOT_FOUND, reader.name(), "no file system that is known here")
+        ? new FileSystemException(Kind.NOT_FOUND, reader.name(), "it has no known file system")
         : notRead(reader, what);
   }
 
@@ -162,6 +161,6 @@ public final class FileSystems {
     return new FileSystemException(
         Kind.UNSUPPORTED,
         reader.name(),
-        "this is %s, which is not read here; there are ext4 and FAT32".formatted(what));
+        "this is %s, which gpunvme cannot read; it reads ext4 and FAT32".formatted(what));
   }
 }

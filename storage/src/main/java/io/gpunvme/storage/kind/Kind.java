@@ -24,7 +24,7 @@ public record Kind(int number, String name, long offset, long length, long eleme
     }
     if (offset < 0 || length < 0 || element < 1 || length > Long.MAX_VALUE - offset) {
       throw new InvalidRequestException(
-          "%s: offset %d, length %d and element %d bytes make no sense"
+          "%s: offset %d, length %d and element %d bytes are not possible"
               .formatted(label(number, name), offset, length, element));
     }
   }
@@ -48,7 +48,7 @@ public record Kind(int number, String name, long offset, long length, long eleme
   public long offset(long index, long elements) {
     if (index < 0 || elements < 0 || index > count() - elements) {
       throw new InvalidRequestException(
-          "%s: index %d, length %d: it has %d elements, from 0"
+          "%s: index %d, length %d: it has only %d elements, counted from 0"
               .formatted(label(number, name), index, elements, count()));
     }
     return offset + index * element;

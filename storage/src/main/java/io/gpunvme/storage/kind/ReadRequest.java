@@ -142,7 +142,7 @@ public final class ReadRequest {
       long offset = kind.offset(indexes[i], lengths[i]);
       long bytes = lengths[i] * kind.element();
       if (at > Long.MAX_VALUE - alignment) {
-        throw new InvalidRequestException("read " + i + " goes to a place too large to count");
+        throw new InvalidRequestException("read " + i + " goes to a place at 2^63 or more");
       }
       at = Align.up(at, alignment);
       ranges.add(offset, bytes, 0, at);
@@ -176,7 +176,8 @@ public final class ReadRequest {
 
   private static void checkLengths(int... lengths) {
     if (Arrays.stream(lengths).distinct().count() > 1) {
-      throw new InvalidRequestException("arrays of different lengths: " + Arrays.toString(lengths));
+      throw new InvalidRequestException(
+          "the arrays have different lengths: " + Arrays.toString(lengths));
     }
   }
 

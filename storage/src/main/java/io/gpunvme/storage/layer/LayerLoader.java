@@ -123,7 +123,7 @@ public final class LayerLoader implements AutoCloseable {
     long slot = slotBytes(storage, maxLayerBytes);
     if (slot > (Long.MAX_VALUE - slot) / pipelineDepth) {
       throw new InvalidRequestException(
-          "%d slots for layers of %d bytes are more than any memory"
+          "%d slots for layers of %d bytes need 2^63 bytes or more"
               .formatted(pipelineDepth, maxLayerBytes));
     }
     // The last part is where streams are tried.
@@ -232,7 +232,7 @@ public final class LayerLoader implements AutoCloseable {
       }
       if (layer.bytes() > size - layer.offset()) {
         throw new InvalidRequestException(
-            "%s leaves %s, which has %d bytes".formatted(layer, storage.address(), size));
+            "%s is not inside %s, which has %d bytes".formatted(layer, storage.address(), size));
       }
     }
     ring.append(layers);

@@ -19,7 +19,7 @@ public record LayerOptions(long maxBytes, int reads, Duration patience) {
   /** Checks the numbers. */
   public LayerOptions {
     if (maxBytes <= 0) {
-      throw new InvalidRequestException("a layer loader cannot do with " + maxBytes + " bytes");
+      throw new InvalidRequestException("a layer loader cannot work with " + maxBytes + " bytes");
     }
     if (reads < 1 || reads > 64) {
       throw new InvalidRequestException("reads " + reads + " is outside 1..64");

@@ -18,12 +18,12 @@ public final class RangeChecks {
     for (Range r : ranges) {
       if (r.offset() < 0 || r.length() < 0 || r.length() > size - r.offset()) {
         throw new InvalidRequestException(
-            "%d bytes at %d leave %s, which has %d bytes"
+            "%d bytes at %d are not inside %s, which has %d bytes"
                 .formatted(r.length(), r.offset(), source, size));
       }
       if (r.bufferOffset() < 0 || r.length() > r.buffer().size() - r.bufferOffset()) {
         throw new InvalidRequestException(
-            "%d bytes at %d leave the buffer of %d bytes"
+            "%d bytes at %d are not inside the buffer of %d bytes"
                 .formatted(r.length(), r.bufferOffset(), r.buffer().size()));
       }
       total = Math.addExact(total, r.length());

@@ -39,7 +39,7 @@ public final class Planner {
       }
       left -= ranges.length(i);
       if (left < 0) {
-        throw new InvalidRequestException("the ranges have 2^63 bytes or more together");
+        throw new InvalidRequestException("the ranges together have 2^63 bytes or more");
       }
     }
   }

@@ -132,7 +132,7 @@ public final class Ranges {
 
     private void grow() {
       if (size > Integer.MAX_VALUE / 2) {
-        throw new InvalidRequestException(size + " ranges are the most; split the request");
+        throw new InvalidRequestException(size + " ranges are the limit; split the request");
       }
       offset = Arrays.copyOf(offset, 2 * size);
       length = Arrays.copyOf(length, 2 * size);

@@ -21,7 +21,7 @@ public record Stripes(int members, long unit) {
   public Stripes {
     if (members < 1 || unit < 1 || unit > Long.MAX_VALUE / members) {
       throw new InvalidRequestException(
-          "stripes of " + members + " members with " + unit + " bytes each make no sense");
+          "stripes of " + members + " members with " + unit + " bytes each are not possible");
     }
   }
 

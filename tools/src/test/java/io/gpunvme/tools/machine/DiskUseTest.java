@@ -126,8 +126,7 @@ class DiskUseTest {
     fake.write("run/udev/data/b259:1", "S:disk/by-id/x\nE:ID_FS_TYPE=LVM2_member\n");
     fake.write("run/udev/data/b259:2", "E:ID_FS_TYPE=ext4\n");
 
-    assertThat(uses())
-        .containsExactly("/dev/nvme0n1p1 is a LVM2_member that nobody has put together");
+    assertThat(uses()).containsExactly("/dev/nvme0n1p1 is a LVM2_member that is not assembled");
   }
 
   @Test

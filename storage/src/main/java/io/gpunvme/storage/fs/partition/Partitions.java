@@ -47,7 +47,7 @@ public final class Partitions {
 
   private static Sectors sectors(BlockReader device, int bytes) {
     if (bytes != SECTORS[0] && bytes != SECTORS[1]) {
-      throw new InvalidRequestException("sectors of " + bytes + " bytes: 512 or 4096");
+      throw new InvalidRequestException("sectors of " + bytes + " bytes: must be 512 or 4096");
     }
     return new Sectors(device, bytes);
   }

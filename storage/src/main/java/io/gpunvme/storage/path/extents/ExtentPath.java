@@ -58,7 +58,7 @@ public final class ExtentPath extends DevicePath {
           call.source(),
           -1,
           -1,
-          "files of a file system that no kernel has mounted are read only",
+          "files of an unmounted file system can only be read",
           null);
     }
     List<Range> reads = new ArrayList<>();

@@ -213,7 +213,10 @@ class PartitionsTest {
     corrupt(logical().mbr(90, 1, 0x05, 20, 20), "comes back to itself");
     corrupt(logical().mbr(50, 1, 0x05, 0, 20), "comes back to itself");
     Disk outside = logical().mbr(70, 1, 0x05, 150, 20);
-    assertThat(outside.read().notes()).singleElement().asString().contains("leaves the device");
+    assertThat(outside.read().notes())
+        .singleElement()
+        .asString()
+        .contains("past the end of the device");
     assertThat(outside.read().partitions()).hasSize(3);
     Disk unsigned = logical();
     unsigned.b.putShort(70 * 512 + 510, (short) 0);
