@@ -42,10 +42,10 @@ final class PinnedSweepCases {
   }
 
   private static PinnedOptions of(Engine engine, boolean cold, int chunk, long ring) {
-    return PinnedOptions.DEFAULT
-        .engine(engine)
-        .direct(cold ? DirectIo.TRUE : DirectIo.FALSE)
-        .memory(chunk, ring);
+    return PinnedOptions.defaults()
+        .withEngine(engine)
+        .withDirect(cold ? DirectIo.TRUE : DirectIo.FALSE)
+        .withMemory(chunk, ring);
   }
 
   private static void sequentialCold(List<Case> cases) {
@@ -55,7 +55,7 @@ final class PinnedSweepCases {
           // Some chunks more than are being read, for those that are being copied.
           long ring = Math.max(RING, chunk * (depth + 8L));
           if (ring <= 4 * RING) {
-            cases.add(new Case(false, true, of(engine, true, chunk, ring).depth(depth)));
+            cases.add(new Case(false, true, of(engine, true, chunk, ring).withDepth(depth)));
           }
         }
       }
@@ -65,29 +65,31 @@ final class PinnedSweepCases {
   private static void sequentialWarm(List<Case> cases) {
     for (int chunk : new int[] {256 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20}) {
       for (int threads : new int[] {4, 8, 12, 16}) {
-        cases.add(new Case(false, false, of(Engine.THREADS, false, chunk, RING).threads(threads)));
+        cases.add(
+            new Case(false, false, of(Engine.THREADS, false, chunk, RING).withThreads(threads)));
       }
     }
     for (int streams : new int[] {1, 2, 8, 12}) {
       PinnedOptions options = of(Engine.THREADS, false, 1 << 20, RING);
-      cases.add(new Case(false, false, options.threads(12).streams(streams)));
+      cases.add(new Case(false, false, options.withThreads(12).withStreams(streams)));
     }
     for (long ring : new long[] {RING / 4, RING / 2, 2 * RING}) {
       PinnedOptions options = of(Engine.THREADS, false, 1 << 20, ring);
-      cases.add(new Case(false, false, options.threads(12)));
+      cases.add(new Case(false, false, options.withThreads(12)));
     }
-    cases.add(new Case(false, false, of(Engine.URING, false, 1 << 20, RING).threads(12)));
+    cases.add(new Case(false, false, of(Engine.URING, false, 1 << 20, RING).withThreads(12)));
   }
 
   private static void randomReads(List<Case> cases) {
     for (Engine engine : new Engine[] {Engine.URING, Engine.THREADS}) {
       for (int depth : new int[] {16, 64, 256}) {
-        cases.add(new Case(true, true, of(engine, true, 2 << 20, RING).depth(depth)));
+        cases.add(new Case(true, true, of(engine, true, 2 << 20, RING).withDepth(depth)));
       }
     }
     for (int threads : new int[] {1, 4, 8, 12, 16}) {
-      cases.add(new Case(true, false, of(Engine.THREADS, false, 2 << 20, RING).threads(threads)));
+      cases.add(
+          new Case(true, false, of(Engine.THREADS, false, 2 << 20, RING).withThreads(threads)));
     }
-    cases.add(new Case(true, false, of(Engine.URING, false, 2 << 20, RING).threads(8)));
+    cases.add(new Case(true, false, of(Engine.URING, false, 2 << 20, RING).withThreads(8)));
   }
 }

@@ -119,10 +119,10 @@ final class WriteModelCommand extends BaseCommand {
     StorageAddress target = target(source);
     RawWriteOptions options =
         RawWriteOptions.named(name())
-            .order(order)
-            .alignment(align)
-            .overwrite(overwrite)
-            .verify(verify);
+            .withOrder(order)
+            .withAlignment(align)
+            .withOverwrite(overwrite)
+            .withVerify(verify);
     try (Accelerator opened = accelerator.open().accelerator();
         Weights weights = Weights.open(source, opened, StorageOptions.defaults());
         GpuStorage storage =

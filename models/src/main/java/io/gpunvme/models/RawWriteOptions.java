@@ -30,22 +30,22 @@ public record RawWriteOptions(
   }
 
   /** In another order. */
-  public RawWriteOptions order(Order other) {
+  public RawWriteOptions withOrder(Order other) {
     return new RawWriteOptions(name, other, alignment, overwrite, verify);
   }
 
   /** Aligned otherwise. */
-  public RawWriteOptions alignment(long bytes) {
+  public RawWriteOptions withAlignment(long bytes) {
     return new RawWriteOptions(name, order, bytes, overwrite, verify);
   }
 
   /** Overwriting what is there, or not. */
-  public RawWriteOptions overwrite(boolean allowed) {
+  public RawWriteOptions withOverwrite(boolean allowed) {
     return new RawWriteOptions(name, order, alignment, allowed, verify);
   }
 
   /** Reading back, or not. */
-  public RawWriteOptions verify(boolean wanted) {
+  public RawWriteOptions withVerify(boolean wanted) {
     return new RawWriteOptions(name, order, alignment, overwrite, wanted);
   }
 }

@@ -50,7 +50,7 @@ class RandomRawModelsTest {
         StorageAddress to = StorageAddress.parse("file:" + image + "?path=mmap");
         try (Weights plain =
             Weights.open(StorageAddress.parse("file:" + file + "?path=mmap"), accelerator)) {
-          write(plain, to, RawWriteOptions.named("m").overwrite(true), random);
+          write(plain, to, RawWriteOptions.named("m").withOverwrite(true), random);
           try (Weights raw = Weights.open(to, accelerator)) {
             requireSame(cases.describe(number), raw, plain);
           }
@@ -64,7 +64,10 @@ class RandomRawModelsTest {
     try (GpuStorage target =
         GpuStorage.open(to, plain.accelerator(), StorageOptions.defaults().withWrite(true))) {
       RawModelWriter.prepare(
-              plain, target, options.alignment(512L << random.nextInt(6)), random.nextInt(1, 9000))
+              plain,
+              target,
+              options.withAlignment(512L << random.nextInt(6)),
+              random.nextInt(1, 9000))
           .run(LoadListener.NONE);
     }
   }

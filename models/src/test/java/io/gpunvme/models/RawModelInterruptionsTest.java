@@ -49,7 +49,7 @@ class RawModelInterruptionsTest extends RawModels {
     SafetensorsWriter writer = new SafetensorsWriter();
     writer.tensor("other", ElementType.U8, 300_001);
     model = write("other.safetensors", writer, 12);
-    write(address, options().overwrite(true));
+    write(address, options().withOverwrite(true));
     model = wanted;
     content.clear();
     content.putAll(expected);
@@ -69,7 +69,7 @@ class RawModelInterruptionsTest extends RawModels {
       }
       String faults = "status=generic/internal-error dnr on %s nth=%d".formatted(command, n);
       try {
-        failing(address, faults, options().overwrite(true));
+        failing(address, faults, options().withOverwrite(true));
         whole = true;
       } catch (StorageException e) {
         failures++;
@@ -100,7 +100,8 @@ class RawModelInterruptionsTest extends RawModels {
       try (Weights weights = source();
           GpuStorage target = target(address)) {
         RawModelWriter writer =
-            RawModelWriter.prepare(weights, target, options().overwrite(true).verify(true), BATCH);
+            RawModelWriter.prepare(
+                weights, target, options().withOverwrite(true).withVerify(true), BATCH);
         AtomicInteger calls = new AtomicInteger();
         AtomicInteger bytes = new AtomicInteger();
         writer.run(
@@ -126,7 +127,8 @@ class RawModelInterruptionsTest extends RawModels {
   void whatReadsBackOtherwiseIsNoModel() throws IOException {
     StorageAddress address = StorageAddress.parse("sim:file=" + image());
     assertThatExceptionOfType(StorageException.class)
-        .isThrownBy(() -> failing(address, "corrupt on read lba=400..401", options().verify(true)))
+        .isThrownBy(
+            () -> failing(address, "corrupt on read lba=400..401", options().withVerify(true)))
         .satisfies(e -> assertThat(e.kind()).isEqualTo(Kind.IO))
         .withMessageContaining("CRC-32C");
     requireNoModel(address);

@@ -82,7 +82,7 @@ class RawModelWriterTest extends RawModels {
   void whatIsWrittenIsLoadedBitForBit(String kind) throws IOException {
     StorageAddress address = address(kind);
     requireNoModel(address.file() == null ? address : StorageAddress.parse("sim:file=" + image()));
-    RawWriteReport report = write(address, options().verify(true));
+    RawWriteReport report = write(address, options().withVerify(true));
     assertThat(report.tensors()).isEqualTo(7);
     assertThat(report.verified()).isEqualTo(7);
     assertThat(report.bytes()).isEqualTo(content.values().stream().mapToInt(b -> b.length).sum());
@@ -103,7 +103,7 @@ class RawModelWriterTest extends RawModels {
     accelerator.close();
     accelerator = new FakeGpu();
     StorageAddress address = StorageAddress.parse("file:" + image());
-    write(address, options().verify(true));
+    write(address, options().withVerify(true));
     requireModel(address);
   }
 
@@ -124,7 +124,7 @@ class RawModelWriterTest extends RawModels {
     StorageAddress address =
         StorageAddress.parse(
             "sim:file=" + Files.write(folder.resolve("large.img"), new byte[12 << 20]));
-    write(address, options().order(order).alignment(alignment));
+    write(address, options().withOrder(order).withAlignment(alignment));
     requireModel(address);
     try (Weights raw = Weights.open(address, accelerator)) {
       assertThat(raw.tensors().values()).allMatch(t -> t.offset() % alignment == 0);
@@ -143,7 +143,7 @@ class RawModelWriterTest extends RawModels {
     Files.write(empty, new SafetensorsWriter().layout(SafetensorsWriter.WORD).head());
     model = empty;
     StorageAddress address = StorageAddress.parse("sim:file=" + image());
-    write(address, options().verify(true));
+    write(address, options().withVerify(true));
     try (Weights raw = Weights.open(address, accelerator)) {
       assertThat(raw.tensors()).isEmpty();
     }
@@ -193,7 +193,7 @@ class RawModelWriterTest extends RawModels {
         .withMessageContaining(what)
         .withMessageContaining("--overwrite");
     assertThat(Files.readAllBytes(disk)).isEqualTo(before);
-    write(address, options().overwrite(true));
+    write(address, options().withOverwrite(true));
     requireModel(address);
   }
 
@@ -204,7 +204,7 @@ class RawModelWriterTest extends RawModels {
     assertThatExceptionOfType(InvalidRequestException.class)
         .isThrownBy(() -> write(address, options()))
         .withMessageContaining("a raw model");
-    write(address, options().overwrite(true));
+    write(address, options().withOverwrite(true));
     requireModel(address);
   }
 
@@ -213,12 +213,12 @@ class RawModelWriterTest extends RawModels {
     StorageAddress address = StorageAddress.parse("sim:file=" + image());
     for (long alignment : new long[] {0, 256, 3000, 2 << 20, -4096}) {
       assertThatExceptionOfType(InvalidRequestException.class)
-          .isThrownBy(() -> write(address, options().alignment(alignment)));
+          .isThrownBy(() -> write(address, options().withAlignment(alignment)));
     }
     assertThatExceptionOfType(InvalidRequestException.class)
         .isThrownBy(() -> write(address, RawWriteOptions.named("x".repeat(256))));
     assertThatExceptionOfType(InvalidRequestException.class)
-        .isThrownBy(() -> options().order(Order.GIVEN));
+        .isThrownBy(() -> options().withOrder(Order.GIVEN));
     try (Weights weights = source();
         GpuStorage readOnly = GpuStorage.open(address, accelerator, StorageOptions.defaults())) {
       assertThatExceptionOfType(StorageException.class)

@@ -24,30 +24,30 @@ record FileOptions(PinnedOptions pinned, CuFileOptions cufile) {
    * @throws InvalidRequestException if there is none of a name, or its value makes no sense
    */
   static FileOptions of(Map<String, String> options) {
-    PinnedOptions p = PinnedOptions.DEFAULT;
-    CuFileOptions c = CuFileOptions.DEFAULTS;
+    PinnedOptions p = PinnedOptions.defaults();
+    CuFileOptions c = CuFileOptions.defaults();
     for (Map.Entry<String, String> option : options.entrySet()) {
       String key = option.getKey();
       String value = option.getValue();
       switch (key) {
         case "threads" -> {
-          p = p.threads(number(key, value));
+          p = p.withThreads(number(key, value));
           c = c.withThreads(number(key, value));
         }
         case "chunk" -> {
           int bytes = Math.toIntExact(Math.min(Integer.MAX_VALUE, size(key, value)));
-          p = p.memory(bytes, Math.max(bytes, p.ringBytes()));
+          p = p.withMemory(bytes, Math.max(bytes, p.ringBytes()));
           c = c.withChunk(bytes);
         }
         case "direct" -> {
           DirectIo direct = choice(key, value, DirectIo.values());
-          p = p.direct(direct);
+          p = p.withDirect(direct);
           c = c.withDirect(direct == DirectIo.TRUE);
         }
-        case "ring" -> p = p.memory(p.chunk(), size(key, value));
-        case "depth" -> p = p.depth(number(key, value));
-        case "engine" -> p = p.engine(choice(key, value, Engine.values()));
-        case "streams" -> p = p.streams(number(key, value));
+        case "ring" -> p = p.withMemory(p.chunk(), size(key, value));
+        case "depth" -> p = p.withDepth(number(key, value));
+        case "engine" -> p = p.withEngine(choice(key, value, Engine.values()));
+        case "streams" -> p = p.withStreams(number(key, value));
         default ->
             throw new InvalidRequestException(
                 "files have no option '"

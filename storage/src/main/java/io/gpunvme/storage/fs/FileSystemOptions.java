@@ -26,7 +26,7 @@ public record FileSystemOptions(int partition, int sectorBytes, boolean ignoreJo
   }
 
   /** The same in a partition. */
-  public FileSystemOptions in(int number) {
+  public FileSystemOptions withPartition(int number) {
     return new FileSystemOptions(number, sectorBytes, ignoreJournal);
   }
 }

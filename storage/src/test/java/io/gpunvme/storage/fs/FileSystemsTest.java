@@ -46,7 +46,9 @@ class FileSystemsTest {
   private static void fails(Kind kind, Disk disk, int partition, String... what) {
     assertThatExceptionOfType(FileSystemException.class)
         .isThrownBy(
-            () -> FileSystems.open(disk.reader(), FileSystemOptions.defaults().in(partition)))
+            () ->
+                FileSystems.open(
+                    disk.reader(), FileSystemOptions.defaults().withPartition(partition)))
         .satisfies(e -> assertThat(e.kind()).as(e.toString()).isEqualTo(kind))
         .satisfies(e -> assertThat(e.getMessage()).contains(what));
   }
@@ -140,7 +142,7 @@ class FileSystemsTest {
 
     fails(Kind.NOT_FOUND, disk, 0, "several partitions", "DEVICE#N:/PATH", "#1 (", "#2 (");
     for (int number : new int[] {1, 2}) {
-      FileSystemOptions options = FileSystemOptions.defaults().in(number);
+      FileSystemOptions options = FileSystemOptions.defaults().withPartition(number);
       assertThat(FileSystems.open(disk.reader(), options).fileSystem().label())
           .isEqualTo(List.of("FIRST", "SECOND").get(number - 1));
     }

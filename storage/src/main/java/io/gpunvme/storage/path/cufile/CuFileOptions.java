@@ -17,7 +17,9 @@ import io.gpunvme.base.InvalidRequestException;
  */
 public record CuFileOptions(int threads, long chunk, int batch, boolean direct, int statistics) {
   /** What cuFile was seen to be fastest with. */
-  public static final CuFileOptions DEFAULTS = new CuFileOptions(8, 4 << 20, 0, false, 3);
+  public static CuFileOptions defaults() {
+    return new CuFileOptions(8, 4 << 20, 0, false, 3);
+  }
 
   private static final int MOST = 256;
   private static final int PAGE = 4096;

@@ -31,15 +31,16 @@ public record PinnedOptions(
   private static final int USUAL_THREADS = 12;
 
   /** What suits most. */
-  public static final PinnedOptions DEFAULT =
-      new PinnedOptions(
-          Engine.AUTO,
-          DirectIo.AUTO,
-          64,
-          2 << 20,
-          64 << 20,
-          Math.clamp(Runtime.getRuntime().availableProcessors(), 2, USUAL_THREADS),
-          4);
+  public static PinnedOptions defaults() {
+    return new PinnedOptions(
+        Engine.AUTO,
+        DirectIo.AUTO,
+        64,
+        2 << 20,
+        64 << 20,
+        Math.clamp(Runtime.getRuntime().availableProcessors(), 2, USUAL_THREADS),
+        4);
+  }
 
   /**
    * @throws InvalidRequestException if a value is out of its range
@@ -64,32 +65,32 @@ public record PinnedOptions(
   }
 
   /** These with another engine. */
-  public PinnedOptions engine(Engine other) {
+  public PinnedOptions withEngine(Engine other) {
     return new PinnedOptions(other, direct, depth, chunk, ringBytes, threads, streams);
   }
 
   /** These with another use of the page cache. */
-  public PinnedOptions direct(DirectIo other) {
+  public PinnedOptions withDirect(DirectIo other) {
     return new PinnedOptions(engine, other, depth, chunk, ringBytes, threads, streams);
   }
 
   /** These with another depth. */
-  public PinnedOptions depth(int other) {
+  public PinnedOptions withDepth(int other) {
     return new PinnedOptions(engine, direct, other, chunk, ringBytes, threads, streams);
   }
 
   /** These with other pinned memory. */
-  public PinnedOptions memory(int otherChunk, long otherRingBytes) {
+  public PinnedOptions withMemory(int otherChunk, long otherRingBytes) {
     return new PinnedOptions(engine, direct, depth, otherChunk, otherRingBytes, threads, streams);
   }
 
   /** These with other threads. */
-  public PinnedOptions threads(int other) {
+  public PinnedOptions withThreads(int other) {
     return new PinnedOptions(engine, direct, depth, chunk, ringBytes, other, streams);
   }
 
   /** These with other streams. */
-  public PinnedOptions streams(int other) {
+  public PinnedOptions withStreams(int other) {
     return new PinnedOptions(engine, direct, depth, chunk, ringBytes, threads, other);
   }
 }

@@ -25,7 +25,7 @@ final class CuFilePathContractTest {
     }
   }
 
-  private static final CuFileOptions SMALL = CuFileOptions.DEFAULTS.withChunk(64 << 10);
+  private static final CuFileOptions SMALL = CuFileOptions.defaults().withChunk(64 << 10);
 
   @Nested
   class OneThread extends OnStandIns {

@@ -60,7 +60,7 @@ final class CuFilePathGpuTest {
   class Defaults extends OnGpu {
     @Override
     CuFileOptions options() {
-      return CuFileOptions.DEFAULTS;
+      return CuFileOptions.defaults();
     }
   }
 
@@ -68,7 +68,7 @@ final class CuFilePathGpuTest {
   class PastThePageCache extends OnGpu {
     @Override
     CuFileOptions options() {
-      return CuFileOptions.DEFAULTS.withDirect(true).withChunk(1 << 20);
+      return CuFileOptions.defaults().withDirect(true).withChunk(1 << 20);
     }
   }
 
@@ -80,7 +80,8 @@ final class CuFilePathGpuTest {
     try (GpuAccelerator gpu = TestGpu.open()) {
       require(file, gpu);
       reporter.publishEntry("judge", CuFilePath.judge(file.toString(), gpu).toString());
-      try (CuFilePath path = CuFilePath.open(file.toString(), false, gpu, CuFileOptions.DEFAULTS);
+      try (CuFilePath path =
+              CuFilePath.open(file.toString(), false, gpu, CuFileOptions.defaults());
           DeviceBuffer buffer = gpu.allocate(length)) {
         path.register(buffer);
         reporter.publishEntry("opened", path.mode());
@@ -100,7 +101,8 @@ final class CuFilePathGpuTest {
     byte[] content = new byte[1 << 20];
     new Random(5).nextBytes(content);
     Path file = Files.write(folder.resolve("data"), content);
-    CuFileOptions batches = CuFileOptions.DEFAULTS.withChunk(64 << 10).withThreads(1).withBatch(16);
+    CuFileOptions batches =
+        CuFileOptions.defaults().withChunk(64 << 10).withThreads(1).withBatch(16);
     try (GpuAccelerator gpu = TestGpu.open()) {
       require(file, gpu);
       try (CuFilePath path = CuFilePath.open(file.toString(), false, gpu, batches);
@@ -129,7 +131,7 @@ final class CuFilePathGpuTest {
       // What the library itself answers agrees.
       assertThatExceptionOfType(StorageException.class)
           .isThrownBy(
-              () -> CuFilePath.open(file.toString(), false, gpu, CuFileOptions.DEFAULTS).close())
+              () -> CuFilePath.open(file.toString(), false, gpu, CuFileOptions.defaults()).close())
           .satisfies(e -> assertThat(e.kind()).isEqualTo(Kind.UNSUPPORTED));
     } finally {
       Files.delete(file);

@@ -35,7 +35,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 final class CuFilePathTest {
   private static final int FILE_BYTES = 300_000;
   private static final CuFileOptions SMALL =
-      CuFileOptions.DEFAULTS.withChunk(64 << 10).withThreads(4);
+      CuFileOptions.defaults().withChunk(64 << 10).withThreads(4);
 
   private final FakeGpuDirect fake = FakeGpuDirect.fresh();
   private final PathCounters counters = new PathCounters();
@@ -340,7 +340,7 @@ final class CuFilePathTest {
 
   @Test
   void expectationsFollowSizeAndResidency() {
-    try (CuFilePath path = fake.open(file, false, CuFileOptions.DEFAULTS)) {
+    try (CuFilePath path = fake.open(file, false, CuFileOptions.defaults())) {
       RequestShape warm = new RequestShape(Direction.READ, 1, 1L << 30, 1);
       RequestShape cold = new RequestShape(Direction.READ, 1, 1L << 30, 0);
       RequestShape small = new RequestShape(Direction.READ, 100_000, 100_000L * 4096, 0);

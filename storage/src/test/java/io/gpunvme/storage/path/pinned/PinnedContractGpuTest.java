@@ -22,7 +22,8 @@ class PinnedContractGpuTest {
 
     @Override
     protected DataPath open(Path file, Accelerator accelerator) {
-      PinnedOptions options = PinnedOptions.DEFAULT.engine(Engine.URING).direct(DirectIo.TRUE);
+      PinnedOptions options =
+          PinnedOptions.defaults().withEngine(Engine.URING).withDirect(DirectIo.TRUE);
       return PinnedContractTest.opened(file, accelerator, options);
     }
   }
@@ -36,7 +37,8 @@ class PinnedContractGpuTest {
 
     @Override
     protected DataPath open(Path file, Accelerator accelerator) {
-      PinnedOptions options = PinnedOptions.DEFAULT.engine(Engine.THREADS).direct(DirectIo.TRUE);
+      PinnedOptions options =
+          PinnedOptions.defaults().withEngine(Engine.THREADS).withDirect(DirectIo.TRUE);
       return PinnedContractTest.opened(file, accelerator, options);
     }
   }
@@ -50,7 +52,7 @@ class PinnedContractGpuTest {
 
     @Override
     protected DataPath open(Path file, Accelerator accelerator) {
-      return PinnedContractTest.opened(file, accelerator, PinnedOptions.DEFAULT);
+      return PinnedContractTest.opened(file, accelerator, PinnedOptions.defaults());
     }
   }
 }

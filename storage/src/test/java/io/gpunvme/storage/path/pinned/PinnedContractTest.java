@@ -13,7 +13,8 @@ import org.junit.jupiter.api.Nested;
 
 /** Each way to do I/O, into host memory and into memory that only copies reach. */
 class PinnedContractTest {
-  private static final PinnedOptions OPTIONS = PinnedOptions.DEFAULT.memory(256 << 10, 4 << 20);
+  private static final PinnedOptions OPTIONS =
+      PinnedOptions.defaults().withMemory(256 << 10, 4 << 20);
 
   @Nested
   class PastThePageCacheByRing extends DataPathContract {
@@ -24,7 +25,7 @@ class PinnedContractTest {
 
     @Override
     protected DataPath open(Path file, Accelerator accelerator) {
-      return opened(file, accelerator, OPTIONS.engine(Engine.URING).direct(DirectIo.TRUE));
+      return opened(file, accelerator, OPTIONS.withEngine(Engine.URING).withDirect(DirectIo.TRUE));
     }
   }
 
@@ -37,7 +38,8 @@ class PinnedContractTest {
 
     @Override
     protected DataPath open(Path file, Accelerator accelerator) {
-      return opened(file, accelerator, OPTIONS.engine(Engine.THREADS).direct(DirectIo.TRUE));
+      return opened(
+          file, accelerator, OPTIONS.withEngine(Engine.THREADS).withDirect(DirectIo.TRUE));
     }
   }
 
@@ -50,7 +52,7 @@ class PinnedContractTest {
 
     @Override
     protected DataPath open(Path file, Accelerator accelerator) {
-      return opened(file, accelerator, OPTIONS.direct(DirectIo.FALSE));
+      return opened(file, accelerator, OPTIONS.withDirect(DirectIo.FALSE));
     }
   }
 
@@ -63,7 +65,7 @@ class PinnedContractTest {
 
     @Override
     protected DataPath open(Path file, Accelerator accelerator) {
-      return opened(file, accelerator, OPTIONS.direct(DirectIo.TRUE));
+      return opened(file, accelerator, OPTIONS.withDirect(DirectIo.TRUE));
     }
   }
 
@@ -76,7 +78,7 @@ class PinnedContractTest {
 
     @Override
     protected DataPath open(Path file, Accelerator accelerator) {
-      return opened(file, accelerator, PinnedOptions.DEFAULT);
+      return opened(file, accelerator, PinnedOptions.defaults());
     }
   }
 

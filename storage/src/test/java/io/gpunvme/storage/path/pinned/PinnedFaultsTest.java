@@ -32,7 +32,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 final class PinnedFaultsTest {
   private static final int FILE_BYTES = (5 << 20) + 777;
   private static final PinnedOptions OPTIONS =
-      PinnedOptions.DEFAULT.memory(64 << 10, 512 << 10).threads(3).depth(8);
+      PinnedOptions.defaults().withMemory(64 << 10, 512 << 10).withThreads(3).withDepth(8);
 
   @TempDir private Path directory;
   private final RemoteAccelerator remote = new RemoteAccelerator();
@@ -71,7 +71,7 @@ final class PinnedFaultsTest {
               file,
               false,
               remote,
-              OPTIONS.engine(engine).direct(direct),
+              OPTIONS.withEngine(engine).withDirect(direct),
               io -> new FaultyIo(io, numbers, fault))) {
         body.accept(path, buffer);
         assertThat(path.chunksInUse()).isZero();
@@ -213,7 +213,7 @@ final class PinnedFaultsTest {
                 file,
                 false,
                 remote,
-                OPTIONS.direct(DirectIo.TRUE),
+                OPTIONS.withDirect(DirectIo.TRUE),
                 io -> new FaultyIo(io, numbers, most))) {
           Assumptions.assumeTrue(path.mode().contains("io_uring"), path.mode());
           List<Range> ranges =

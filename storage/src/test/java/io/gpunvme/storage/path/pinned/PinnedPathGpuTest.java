@@ -40,7 +40,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 class PinnedPathGpuTest {
   private static final int FILE_BYTES = (48 << 20) + 1234;
   private static final PinnedOptions OPTIONS =
-      PinnedOptions.DEFAULT.memory(512 << 10, 8 << 20).streams(3);
+      PinnedOptions.defaults().withMemory(512 << 10, 8 << 20).withStreams(3);
 
   @TempDir private Path directory;
   private final GpuAccelerator gpu = TestGpu.open();
@@ -79,7 +79,7 @@ class PinnedPathGpuTest {
   @ParameterizedTest
   @MethodSource("ways")
   void anyRangesArriveColdAndWarm(Engine engine, DirectIo direct, boolean pinned) {
-    try (PinnedPath path = open(OPTIONS.engine(engine).direct(direct), false);
+    try (PinnedPath path = open(OPTIONS.withEngine(engine).withDirect(direct), false);
         DeviceBuffer buffer = allocate(pinned, 64 << 20)) {
       for (int round = 0; round < 6; round++) {
         if (round % 2 == 0) {
@@ -99,7 +99,8 @@ class PinnedPathGpuTest {
   void aHundredThousandSmallRangesArrive(Engine engine, DirectIo direct, boolean pinned) {
     int count = 100_000;
     int length = 4096;
-    try (PinnedPath path = open(PinnedOptions.DEFAULT.engine(engine).direct(direct), false);
+    try (PinnedPath path =
+            open(PinnedOptions.defaults().withEngine(engine).withDirect(direct), false);
         DeviceBuffer buffer = allocate(pinned, (long) count * length)) {
       List<Range> ranges = new ArrayList<>();
       for (int i = 0; i < count; i++) {
@@ -121,7 +122,7 @@ class PinnedPathGpuTest {
     byte[] data = new byte[20 << 20];
     fixture.random().nextBytes(data);
     byte[] expected = fixture.content().clone();
-    try (PinnedPath path = open(OPTIONS.engine(engine).direct(direct), true);
+    try (PinnedPath path = open(OPTIONS.withEngine(engine).withDirect(direct), true);
         DeviceBuffer buffer = allocate(pinned, data.length)) {
       buffer.copyFromHost(MemorySegment.ofArray(data), 0);
       List<Range> ranges = new ArrayList<>();
@@ -141,7 +142,7 @@ class PinnedPathGpuTest {
 
   @Test
   void severalThreadsShareStreamsAndMemory() throws Exception {
-    try (PinnedPath path = open(OPTIONS.memory(256 << 10, 1 << 20), false);
+    try (PinnedPath path = open(OPTIONS.withMemory(256 << 10, 1 << 20), false);
         var threads = Executors.newFixedThreadPool(6)) {
       List<Callable<Void>> readers = new ArrayList<>();
       for (int i = 0; i < 6; i++) {

@@ -45,7 +45,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 final class PinnedPathTest {
   private static final int FILE_BYTES = (9 << 20) + 1234;
   private static final PinnedOptions SMALL =
-      PinnedOptions.DEFAULT.memory(128 << 10, 1 << 20).threads(3).depth(16);
+      PinnedOptions.defaults().withMemory(128 << 10, 1 << 20).withThreads(3).withDepth(16);
 
   @TempDir private Path directory;
   private final RemoteAccelerator remote = new RemoteAccelerator();
@@ -99,7 +99,7 @@ final class PinnedPathTest {
   @ParameterizedTest
   @MethodSource("ways")
   void anyRangesArriveColdAndWarm(Engine engine, DirectIo direct, boolean host) {
-    PinnedOptions options = SMALL.engine(engine).direct(direct);
+    PinnedOptions options = SMALL.withEngine(engine).withDirect(direct);
     try (PinnedPath path = open(accelerator(host), options, false);
         DeviceBuffer buffer = accelerator(host).allocate(24 << 20)) {
       assertThat(path.kind()).isEqualTo(PathKind.PINNED);
@@ -128,7 +128,7 @@ final class PinnedPathTest {
   @ParameterizedTest
   @MethodSource("ways")
   void anyRangesAreWritten(Engine engine, DirectIo direct, boolean host) throws Exception {
-    PinnedOptions options = SMALL.engine(engine).direct(direct);
+    PinnedOptions options = SMALL.withEngine(engine).withDirect(direct);
     byte[] expected = fixture.content().clone();
     try (PinnedPath path = open(accelerator(host), options, true);
         DeviceBuffer buffer = accelerator(host).allocate(8 << 20)) {
@@ -187,7 +187,10 @@ final class PinnedPathTest {
     int count = 100_000;
     int length = 600;
     try (PinnedPath path =
-            open(accelerator(host), PinnedOptions.DEFAULT.engine(engine).direct(direct), false);
+            open(
+                accelerator(host),
+                PinnedOptions.defaults().withEngine(engine).withDirect(direct),
+                false);
         DeviceBuffer buffer = accelerator(host).allocate((long) count * length)) {
       List<Range> ranges = new ArrayList<>();
       for (int i = 0; i < count; i++) {
@@ -196,13 +199,13 @@ final class PinnedPathTest {
       }
       path.transfer(Direction.READ, ranges, PinnedFixture.call());
       fixture.requireRead(buffer, ranges, (byte) 0);
-      assertThat(path.pinnedBytes()).isLessThanOrEqualTo(PinnedOptions.DEFAULT.ringBytes());
+      assertThat(path.pinnedBytes()).isLessThanOrEqualTo(PinnedOptions.defaults().ringBytes());
     }
   }
 
   @Test
   void severalThreadsShareThePath() throws Exception {
-    try (PinnedPath path = open(remote, SMALL.memory(128 << 10, 384 << 10), false);
+    try (PinnedPath path = open(remote, SMALL.withMemory(128 << 10, 384 << 10), false);
         var threads = Executors.newFixedThreadPool(6)) {
       List<Callable<Void>> readers = new ArrayList<>();
       for (int i = 0; i < 6; i++) {
@@ -240,7 +243,7 @@ final class PinnedPathTest {
       assertThat(path.mode()).contains("O_DIRECT").doesNotContain("page cache");
       assertThat(path.file().residency(0, FILE_BYTES)).as("left alone").isZero();
       try (DeviceBuffer half = cpu.allocate(4 << 20);
-          PinnedPath cached = open(cpu, SMALL.direct(DirectIo.FALSE), false)) {
+          PinnedPath cached = open(cpu, SMALL.withDirect(DirectIo.FALSE), false)) {
         // Without reading ahead.
         Posix.fadvise(cached.file().fd(), 0, 0, Posix.POSIX_FADV_RANDOM);
         Range first = new Range(0, half, 0, 4 << 20);
@@ -257,7 +260,7 @@ final class PinnedPathTest {
 
   @Test
   void alignedReadsIntoHostMemoryTakeNoDetour() {
-    try (PinnedPath path = open(cpu, SMALL.direct(DirectIo.TRUE), false);
+    try (PinnedPath path = open(cpu, SMALL.withDirect(DirectIo.TRUE), false);
         DeviceBuffer buffer = cpu.allocate(2 << 20)) {
       PathCall call = PinnedFixture.call();
       path.transfer(Direction.READ, List.of(new Range(1 << 20, buffer, 0, 2 << 20)), call);
@@ -288,7 +291,7 @@ final class PinnedPathTest {
             .isInstanceOf(InvalidRequestException.class);
       }
       for (DirectIo direct : List.of(DirectIo.FALSE, DirectIo.AUTO)) {
-        try (PinnedPath other = open(remote, SMALL.direct(direct), false)) {
+        try (PinnedPath other = open(remote, SMALL.withDirect(direct), false)) {
           Range past = new Range(FILE_BYTES - 1000, buffer, 0, 1500);
           StorageException e =
               catchThrowableOfType(
@@ -390,10 +393,10 @@ final class PinnedPathTest {
   void judgesWithoutLeavingAnythingOpen() throws Exception {
     List<String> before = OwnProcess.openOn();
     String file = fixture.file().toString();
-    assertThat(PinnedPath.judge(file, PinnedOptions.DEFAULT).possible()).isTrue();
-    assertThat(PinnedPath.judge(file + "-missing", PinnedOptions.DEFAULT).reason())
+    assertThat(PinnedPath.judge(file, PinnedOptions.defaults()).possible()).isTrue();
+    assertThat(PinnedPath.judge(file + "-missing", PinnedOptions.defaults()).reason())
         .contains("ENOENT");
-    assertThat(PinnedPath.judge(directory.toString(), PinnedOptions.DEFAULT).reason())
+    assertThat(PinnedPath.judge(directory.toString(), PinnedOptions.defaults()).reason())
         .contains("directory");
     assertThat(OwnProcess.openOn()).isEqualTo(before);
   }
@@ -406,7 +409,7 @@ final class PinnedPathTest {
     try {
       Files.copy(fixture.file(), inMemory, java.nio.file.StandardCopyOption.REPLACE_EXISTING);
       try (PinnedPath path =
-              PinnedPath.open(inMemory.toString(), false, remote, PinnedOptions.DEFAULT);
+              PinnedPath.open(inMemory.toString(), false, remote, PinnedOptions.defaults());
           DeviceBuffer buffer = remote.allocate(FILE_BYTES)) {
         assertThat(path.file().hasDirect()).isFalse();
         Range whole = new Range(0, buffer, 0, FILE_BYTES);
@@ -414,7 +417,7 @@ final class PinnedPathTest {
         fixture.requireRead(buffer, List.of(whole), (byte) 0);
         assertThat(path.mode()).startsWith("page cache");
       }
-      PinnedOptions direct = PinnedOptions.DEFAULT.direct(DirectIo.TRUE);
+      PinnedOptions direct = PinnedOptions.defaults().withDirect(DirectIo.TRUE);
       assertThat(PinnedPath.judge(inMemory.toString(), direct).reason()).contains("O_DIRECT");
       assertThatThrownBy(() -> PinnedPath.open(inMemory.toString(), false, remote, direct))
           .isInstanceOfSatisfying(
@@ -429,13 +432,13 @@ final class PinnedPathTest {
   void optionsOutOfRangeAreRefused() {
     for (Runnable bad :
         List.<Runnable>of(
-            () -> SMALL.depth(0),
-            () -> SMALL.depth(5000),
-            () -> SMALL.memory(100_000, 1 << 20),
-            () -> SMALL.memory(32 << 10, 1 << 20),
-            () -> SMALL.memory(1 << 20, 1 << 19),
-            () -> SMALL.threads(0),
-            () -> SMALL.streams(65))) {
+            () -> SMALL.withDepth(0),
+            () -> SMALL.withDepth(5000),
+            () -> SMALL.withMemory(100_000, 1 << 20),
+            () -> SMALL.withMemory(32 << 10, 1 << 20),
+            () -> SMALL.withMemory(1 << 20, 1 << 19),
+            () -> SMALL.withThreads(0),
+            () -> SMALL.withStreams(65))) {
       assertThatThrownBy(bad::run).isInstanceOf(InvalidRequestException.class);
     }
   }
