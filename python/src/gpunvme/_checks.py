@@ -28,7 +28,7 @@ def signed(value: Any, what: str, bits: int = 32) -> int:
 
 
 def item_bytes(typestr: str) -> int | None:
-    """Bytes of an element of a type such as "<f4" or "<M8[ns]"; None if it is none of plain memory."""
+    """Bytes of an element of a type such as "<f4" or "<M8[ns]"; None if it is not plain memory."""
     found = _TYPE.fullmatch(typestr)
     if found is None:
         return None

@@ -71,7 +71,7 @@ final class ExtentSource implements Source {
         name,
         -1,
         -1,
-        "a file of an unmounted file system is open for reading only: there is nothing to flush",
+        "a file of an unmounted file system is read only: there is nothing to flush",
         null);
   }
 

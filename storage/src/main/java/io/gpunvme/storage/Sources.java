@@ -46,7 +46,7 @@ final class Sources {
           address.toString(),
           -1,
           -1,
-          "files of an unmounted file system can only be read",
+          "files of an unmounted file system are read only",
           null);
     }
     Volume volume = Volume.open(address, accelerator, options, false);

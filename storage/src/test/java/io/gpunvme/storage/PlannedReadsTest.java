@@ -129,7 +129,7 @@ class PlannedReadsTest {
         DeviceBuffer buffer = accelerator.allocate(4096)) {
       assertThatExceptionOfType(InvalidRequestException.class)
           .isThrownBy(() -> storage.read(kinds(), "rows", 255, 2, buffer, 0))
-          .withMessageContaining("kind 'rows' (9): index 255, length 2: it has 256 elements");
+          .withMessageContaining("kind 'rows' (9): index 255, length 2: it has only 256 elements");
       assertThatExceptionOfType(InvalidRequestException.class)
           .isThrownBy(() -> storage.read(kinds(), "cols", 0, 1, buffer, 0))
           .withMessageContaining("no kind 'cols'; the kinds are: tokens, rows, 12");

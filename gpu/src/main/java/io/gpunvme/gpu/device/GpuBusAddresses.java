@@ -6,10 +6,10 @@ import java.util.Locale;
 import java.util.Map;
 
 /**
- * How a controller is given memory of a GPU: one way, which its address names, and why it is none
- * of the others. Nothing goes another way than this when that one fails. Immutable.
+ * How a controller gets memory of a GPU: the one way that its address names, and the reasons
+ * against the others. If that way fails, nothing falls back to another. Immutable.
  *
- * @param way what is done
+ * @param way the way
  * @param reasons why not, for each other way
  */
 public record GpuBusAddresses(Way way, Map<Way, String> reasons) {
@@ -19,9 +19,9 @@ public record GpuBusAddresses(Way way, Map<Way, String> reasons) {
     COPIES("CUDA copies for the embedded controller"),
     /** The kernel module imports the GPU driver's dma-buf. */
     DMA_BUF("a dma-buf of the GPU's driver, which the kernel maps for the controller"),
-    /** The memory is found behind the GPU's static BAR 1, and that is mapped. */
+    /** The memory is searched behind the GPU's static BAR 1, and that part of the BAR is mapped. */
     STATIC_BAR("the GPU's static BAR, in which gpunvme searches each buffer"),
-    /** It is not. */
+    /** No way: the controller does not get GPU memory. */
     NONE("none; queues and data stay in host memory");
 
     private final String text;
@@ -49,7 +49,7 @@ public record GpuBusAddresses(Way way, Map<Way, String> reasons) {
     reasons = Collections.unmodifiableMap(own);
   }
 
-  /** What an address says. */
+  /** The way that an address names. */
   public static GpuBusAddresses of(DeviceAddress address) {
     if (address.isEmbedded()) {
       String noBus = "an embedded controller is not on a bus";
@@ -80,7 +80,7 @@ public record GpuBusAddresses(Way way, Map<Way, String> reasons) {
         Way.NONE, Map.of(Way.COPIES, real, Way.DMA_BUF, noImport, Way.STATIC_BAR, noBar));
   }
 
-  /** The way, and why it is no other. */
+  /** The way, and the reasons against the others. */
   @Override
   public String toString() {
     StringBuilder text = new StringBuilder(way.text());

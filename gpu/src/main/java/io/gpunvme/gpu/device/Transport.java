@@ -23,8 +23,8 @@ import java.util.function.Function;
 import java.util.regex.Pattern;
 
 /**
- * The table of transports: how each is named in an address, what comes after the colon, which
- * options it takes, and how its function is opened. A new transport is a new row.
+ * The table of transports: the name of each in an address, the form of what follows the colon, its
+ * options, and how its function is opened. A new transport is a new row.
  */
 public enum Transport {
   /** A controller inside this process. Its options are {@link SimConfig}'s. */
@@ -35,7 +35,7 @@ public enum Transport {
       Place.NONE,
       List.of(),
       Transport::embedded),
-  /** A PCI function that vfio-pci has. */
+  /** A PCI function bound to vfio-pci. */
   VFIO(
       "vfio",
       "DDDD:BB:DD.F",
@@ -43,7 +43,9 @@ public enum Transport {
       Place.PCI,
       List.of("noiommu", "iommufd", Transport.GPU_BAR),
       Transport::vfio),
-  /** A PCI function that the kernel module gpunvme has. It maps no BARs, so no GPU's either. */
+  /**
+   * A PCI function bound to the kernel module gpunvme. It maps no BARs, so no BAR of a GPU either.
+   */
   KMOD(
       "kmod",
       "DDDD:BB:DD.F",
@@ -51,7 +53,7 @@ public enum Transport {
       Place.PCI,
       List.of(),
       address -> KmodFunction.open(PciAddress.parse(address.place()), HostPaths.host())),
-  /** A PCI function that no kernel driver has, on physical addresses. */
+  /** A PCI function without a kernel driver, on physical addresses. */
   SYSFS(
       "sysfs",
       "DDDD:BB:DD.F",
@@ -59,7 +61,7 @@ public enum Transport {
       Place.PCI,
       List.of("unsafe", Transport.GPU_BAR),
       Transport::sysfs),
-  /** A PCI function that another process plays. */
+  /** A PCI function that another process emulates. */
   VFIO_USER(
       "vfio-user",
       "SOCKET",
@@ -115,18 +117,18 @@ public enum Transport {
     return Optional.empty();
   }
 
-  /** What comes before the colon of an address: {@code vfio}. */
+  /** The part of an address before the colon: {@code vfio}. */
   @Override
   public String toString() {
     return id;
   }
 
-  /** How its addresses look: {@code vfio:DDDD:BB:DD.F}. */
+  /** The form of its addresses: {@code vfio:DDDD:BB:DD.F}. */
   public String form() {
     return id + ":" + form;
   }
 
-  /** What its addresses name, in one line. */
+  /** The devices that its addresses name, in one line. */
   public String summary() {
     return summary;
   }

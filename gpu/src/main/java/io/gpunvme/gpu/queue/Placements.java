@@ -18,7 +18,8 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Which placements an accelerator and an SSD can really do together, found by trying. Immutable.
+ * The placements that an accelerator and an SSD can really use together, found by a trial.
+ * Immutable.
  */
 public final class Placements {
   private static final int PAGE = 4096;
@@ -40,8 +41,8 @@ public final class Placements {
   }
 
   /**
-   * Tries what each placement needs with a page of memory and the first doorbells, and gives all of
-   * it back. No command is sent, no doorbell touched.
+   * Tries each placement with a page of memory and the first doorbells, and releases both. Sends no
+   * command and touches no doorbell.
    */
   public static Placements probe(Accelerator accelerator, PciFunction function) {
     accelerator.servePinned(function);
@@ -107,7 +108,7 @@ public final class Placements {
         + " flush (GPU_DIRECT_RDMA_WRITES_ORDERING is NONE)";
   }
 
-  /** Whether the accelerator has memory of its own that the controller can be given. */
+  /** Whether the controller can reach the accelerator's own memory. */
   public static boolean reachable(Accelerator accelerator, PciFunction function) {
     return accelerator.gpu() && memoryProblem(accelerator, function, false) == null;
   }

@@ -14,9 +14,9 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Where a file of a mounted file system is, as the kernel tells. Offsets count from the start of
- * the block device that is mounted: of a partition, if it is one. They are true until somebody
- * changes the file, or the file system moves it.
+ * The places of a file in a mounted file system, as the kernel reports them. Offsets count from the
+ * start of the mounted block device, which may be a partition. They are valid until the file
+ * changes or the file system moves it.
  */
 public final class FiemapExtents {
   private static final int PAGE = 1024;
@@ -31,8 +31,8 @@ public final class FiemapExtents {
    *
    * @return in order, without gaps: from byte 0 to the file's end
    * @throws NoSuchFileException if there is no such file
-   * @throws FileSystemException if it is not a regular file, its file system does not tell, or its
-   *     bytes are not on the device as they are in the file
+   * @throws FileSystemException if it is not a regular file, its file system does not report
+   *     places, or its bytes are not on the device as they are in the file
    * @throws PosixException if it cannot be opened
    */
   public static List<FileExtent> of(Path file) throws IOException {

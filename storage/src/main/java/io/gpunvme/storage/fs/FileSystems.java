@@ -24,9 +24,9 @@ public final class FileSystems {
   /**
    * Opens the file system on a device.
    *
-   * @param device stays the caller's, and open
+   * @param device the caller keeps it open, and closes it
    * @throws FileSystemException if there is none, or several, or it cannot be read; the message
-   *     lists what there is
+   *     lists the partitions
    */
   public static OpenedFileSystem open(BlockReader device, FileSystemOptions options) {
     if (options.partition() > 0) {
@@ -50,7 +50,7 @@ public final class FileSystems {
   }
 
   /**
-   * A partition, whatever is in it.
+   * A partition with any content.
    *
    * @param number from 1
    * @param sectorBytes 512 or 4096: what the device has
@@ -61,12 +61,11 @@ public final class FileSystems {
   }
 
   /**
-   * What a device begins with, in words for people, as far as it is known here: a file system, a
-   * partition table, something else with a signature. Whoever is going to overwrite it wants to
-   * know.
+   * The known content at the start of a device, as text for users: a file system, a partition
+   * table, or another signature. Use it before you overwrite a device.
    *
-   * @param sectorBytes 512 or 4096: what the device has
-   * @return empty if it is nothing known
+   * @param sectorBytes 512 or 4096, the device's
+   * @return empty if the content is unknown
    */
   public static String contents(BlockReader device, int sectorBytes) {
     String whole = Signature.of(device);

@@ -28,7 +28,7 @@ public final class ImageReader implements BlockReader {
   /**
    * Opens a file.
    *
-   * @throws StorageException if that is not possible
+   * @throws StorageException if it cannot be opened
    */
   public static ImageReader open(Path file) {
     try {

@@ -93,7 +93,7 @@ final class KindsJson {
       boolean known =
           BYTE_KEYS.contains(key) || BLOCK_KEYS.contains(key) || OTHER_KEYS.contains(key);
       if (!known || keys.put(key, number()) != null) {
-        throw wrong("'" + key + "' is " + (known ? "it is there twice" : "unknown"));
+        throw wrong("'" + key + "' is " + (known ? "there twice" : "unknown"));
       }
     }
     json.endObject();
@@ -107,8 +107,7 @@ final class KindsJson {
     if (!keys.containsKey(ELEMENT) || blocks == bytes || (numbered && keys.containsKey(NUMBER))) {
       throw wrong(
           "kind '%s' needs element, and either offset and length or start_lba and blocks%s"
-              .formatted(
-                  name, numbered ? "; a kind named by a number takes no number besides" : ""));
+              .formatted(name, numbered ? ", and no second number" : ""));
     }
     if (blocks && blockSize == 0) {
       throw wrong("kind '" + name + "' is in blocks, but no block_size stands before it");

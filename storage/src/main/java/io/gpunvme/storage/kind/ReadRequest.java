@@ -47,12 +47,12 @@ public final class ReadRequest {
    *            "12": {"offset": 2097152, "length": 4096, "element": 1}}}
    * }</pre>
    *
-   * <p>A kind whose name is a number is one without a name. {@code block_size} is needed where a
-   * kind is given in blocks, and comes before them.
+   * <p>A kind whose name is a number has no other name. Kinds in blocks need {@code block_size},
+   * which comes before the kinds.
    *
    * @throws IOException if the reader throws it
-   * @throws InvalidRequestException if it is no such JSON, says something twice, or a kind makes no
-   *     sense; the message says where
+   * @throws InvalidRequestException if it is not such JSON, names something twice, or has an
+   *     impossible kind; the message says where
    */
   public static ReadRequest parse(Reader json) throws IOException {
     return KindsJson.read(json);
@@ -122,7 +122,7 @@ public final class ReadRequest {
   }
 
   /**
-   * Many reads, one behind the other in target 0. All arrays are equally long.
+   * Many reads, one after the other in target 0. All arrays are equally long.
    *
    * @param kinds numbers
    * @param indexes first elements

@@ -4,7 +4,7 @@ import io.gpunvme.base.InvalidRequestException;
 import java.time.Duration;
 
 /**
- * What the caller decides about a {@link LayerLoader}.
+ * The options of a {@link LayerLoader}.
  *
  * @param maxBytes of the accelerator's memory that the loader may take, &gt; 0
  * @param reads layers read at a time, 1..64; more of them help where one read does not keep the

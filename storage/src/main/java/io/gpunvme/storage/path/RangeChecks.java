@@ -3,7 +3,7 @@ package io.gpunvme.storage.path;
 import io.gpunvme.base.InvalidRequestException;
 import java.util.List;
 
-/** What must be true of ranges before a path sees them. */
+/** Checks of ranges before a path gets them. */
 public final class RangeChecks {
   private RangeChecks() {}
 
@@ -11,7 +11,7 @@ public final class RangeChecks {
    * Checks ranges and adds up their lengths.
    *
    * @param size of the source, bytes
-   * @throws InvalidRequestException if one leaves the source or its buffer
+   * @throws InvalidRequestException if one is not inside the source or its buffer
    */
   public static long check(String source, long size, List<Range> ranges) {
     long total = 0;

@@ -84,7 +84,7 @@ class DiskUseTest {
     fake.append(
         "proc/swaps", "/dev/nvme0n1p2                          partition\t8388604\t0\t-2\n");
 
-    assertThat(uses()).containsExactly("/dev/nvme0n1p2 is swap");
+    assertThat(uses()).containsExactly("/dev/nvme0n1p2 is in use as swap");
   }
 
   @Test
@@ -111,7 +111,7 @@ class DiskUseTest {
         .containsExactly(
             "/dev/nvme0n1p2 is held by dm-0 (crypt)",
             "/dev/dm-0 is held by dm-1 (LVM vg0-swap)",
-            "/dev/dm-1 is swap");
+            "/dev/dm-1 is in use as swap");
   }
 
   @Test

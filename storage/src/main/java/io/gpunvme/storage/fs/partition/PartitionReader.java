@@ -12,7 +12,7 @@ public final class PartitionReader implements BlockReader {
   /**
    * A view of a part.
    *
-   * @throws InvalidRequestException if it leaves the device
+   * @throws InvalidRequestException if it is not inside the device
    */
   public PartitionReader(BlockReader device, Partition partition) {
     this.device = device;

@@ -11,10 +11,10 @@ public final class Partitions {
   private Partitions() {}
 
   /**
-   * Reads the table of a device whose sectors are not known for certain: an image may come from a
-   * device that had others.
+   * Reads the table of a device whose sector size is not certain: an image may come from a device
+   * with another size.
    *
-   * @param sectorBytes 512 or 4096: what the device has, which a GPT may contradict
+   * @param sectorBytes 512 or 4096: the device's, which a GPT may contradict
    * @return empty if there is none
    * @throws io.gpunvme.storage.fs.FileSystemException if there is one that cannot be read
    */

@@ -58,7 +58,7 @@ public final class ExtentPath extends DevicePath {
           call.source(),
           -1,
           -1,
-          "files of an unmounted file system can only be read",
+          "files of an unmounted file system are read only",
           null);
     }
     List<Range> reads = new ArrayList<>();
