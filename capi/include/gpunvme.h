@@ -1,21 +1,19 @@
-/*
- * gpunvme: NVMe storage that a GPU drives itself.
+/* gpunvme: NVMe storage driven by a GPU.
  *
  * Link with -lgpunvme (pkg-config gpunvme). The library starts a Java virtual machine in this process with the first
  * call that needs it, and keeps it until the process ends; see gpunvme_start.
  *
  * Every function may be called by any thread at any time. Functions that can fail return GPUNVME_OK (0) or above, or
- * a negative code of enum gpunvme_status; gpunvme_last_error then says what failed, where, and what to do next, for
- * the calling thread. Handles are checked: one that was closed gives GPUNVME_ERROR_CLOSED. Sizes, offsets and lengths are
- * in bytes unless a name says blocks.
- *
- * Device addresses are CUdeviceptr (or what cudaMalloc gave); memory is used where it lies, and must stay allocated
- * until the call, or the request, is over. Host addresses are accepted in the same places: data then takes one copy
- * more. Without a GPU everything works in host memory.
+ * a negative code of enum gpunvme_status. After a failure, gpunvme_last_error says what failed, where, and what to do
+* next, for the calling thread. Handles are checked: a closed one gives GPUNVME_ERROR_CLOSED. Sizes, offsets and lengths
+* are in bytes unless a name says blocks.
+ * Device addresses are CUdeviceptr (or pointers of cudaMalloc). The library uses the memory in place; it must stay
+* allocated until the call, or the request, is over. Host addresses are accepted in the same places, at the price of one
+* more copy. Without a GPU everything works in host memory.
  *
  * The library prints nothing and never ends the process. The virtual machine runs with -Xrs: it takes no SIGINT,
  * SIGTERM or SIGHUP handler. It does use SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGPIPE, SIGXFSZ, SIGUSR2 and SIGRTMAX - 2 inside
- * its own code; docs/c-api.md says what becomes of handlers of yours.
+ * its own code; docs/c-api.md says what happens to your own handlers.
  *
  * After fork(), the child gets GPUNVME_ERROR_FORKED from everything; exec is fine.
  */
@@ -42,12 +40,12 @@ struct CUstream_st; /* of cuda.h: a CUstream, which is a cudaStream_t, points to
 
 enum gpunvme_status {
   GPUNVME_OK = 0,
-  GPUNVME_PENDING = 1,            /* not over yet: no failure */
-  GPUNVME_ERROR_INVALID = -1,     /* an argument makes no sense, or leaves what it is about */
+  GPUNVME_PENDING = 1,            /* not over yet; not a failure */
+  GPUNVME_ERROR_INVALID = -1,     /* an argument is not possible, or out of range */
   GPUNVME_ERROR_NOT_FOUND = -2,   /* no such file, device, tensor, kind */
   GPUNVME_ERROR_PERMISSION = -3,  /* not allowed, or opened without GPUNVME_WRITE */
-  GPUNVME_ERROR_IO = -4,          /* the device or the kernel failed, or the file was shorter than it said */
-  GPUNVME_ERROR_NO_SPACE = -5,    /* no room for what was to be written */
+  GPUNVME_ERROR_IO = -4,          /* the device or the kernel failed, or the file is shorter than expected */
+  GPUNVME_ERROR_NO_SPACE = -5,    /* no room for the data to write */
   GPUNVME_ERROR_GONE = -6,        /* the device is not there any more */
   GPUNVME_ERROR_CANCELLED = -7,   /* gpunvme_cancel, or the storage was closed */
   GPUNVME_ERROR_MEMORY = -8,      /* not enough memory, of the GPU or of the host */
@@ -66,22 +64,20 @@ enum gpunvme_status {
 /* "0.1.0". Needs no virtual machine. */
 GPUNVME_API const char *gpunvme_version(void);
 
-/*
- * What the last failure of this thread was; "" if there was none. Valid until this thread's next call. Needs no virtual machine.
+/* The message of this thread's last failure; "" if there was none. Valid until this thread's next call. Needs no virtual
+* machine.
  */
 GPUNVME_API const char *gpunvme_last_error(void);
 
-/* The errno that the last failure of this thread came with; 0 if none did. */
+/* The errno of this thread's last failure; 0 if it had none. */
 GPUNVME_API int gpunvme_last_errno(void);
 
-/*
- * Starts the virtual machine, which other calls do by themselves: for those who want to say how.
+/* Starts the virtual machine. Other calls start it by themselves; call this to choose the Java or its options.
  *
  * java_home: of a Java 25 or newer; NULL: GPUNVME_JAVA_HOME, JAVA_HOME, java on PATH, then the newest in /usr/lib/jvm.
  * options: more options of the virtual machine ("-Xmx1g"), count of them; NULL if 0.
- *
- * A virtual machine that is in the process already is used as it is. A second call does nothing and returns
- * GPUNVME_OK. The jars are in GPUNVME_HOME, or beside the library.
+ * If the process already has a virtual machine, the library uses it as it is. A second call does nothing and returns
+* GPUNVME_OK. The jars are in GPUNVME_HOME, or next to the library.
  */
 GPUNVME_API int gpunvme_start(const char *java_home, const char *const *options, size_t count);
 
@@ -101,14 +97,14 @@ enum gpunvme_open_flags { GPUNVME_WRITE = 1 };
  */
 GPUNVME_API int gpunvme_open(const char *uri, const char *accelerator, uint32_t flags, gpunvme_storage **storage);
 
-/* Ends what is under way, which fails as cancelled, and closes. NULL is fine. */
+/* Ends running requests, which fail as cancelled, and closes the storage. NULL is fine. */
 GPUNVME_API int gpunvme_close(gpunvme_storage *storage);
 
 typedef struct gpunvme_info {
   uint64_t size;        /* bytes */
-  uint64_t gpu_bytes;   /* accelerator memory beside the caller's that transfers may take */
-  uint32_t alignment;   /* what is aligned to this, offset and length, needs no staging; any alignment works */
-  uint32_t block_bytes; /* of a logical block of the device, by which LBAs count; 512 of files, which have none */
+  uint64_t gpu_bytes;   /* accelerator memory that transfers may take, besides the caller's */
+  uint32_t alignment;   /* offsets and lengths that are multiples of this need no staging; any alignment works */
+  uint32_t block_bytes; /* bytes of a logical block of the device, the unit of LBAs; 512 for files, which have none */
   uint32_t gpu;         /* 1: addresses are device addresses; 0: the stand-in */
   uint32_t reserved;    /* 0 */
 } gpunvme_info;
@@ -119,7 +115,7 @@ GPUNVME_API int gpunvme_get_info(gpunvme_storage *storage, gpunvme_info *info);
 GPUNVME_API int gpunvme_read(gpunvme_storage *storage, uint64_t offset, uint64_t address, uint64_t bytes);
 GPUNVME_API int gpunvme_write(gpunvme_storage *storage, uint64_t offset, uint64_t address, uint64_t bytes);
 
-/* What was written is on stable storage when this returns. */
+/* When this returns, all written data is on stable storage. */
 GPUNVME_API int gpunvme_flush(gpunvme_storage *storage);
 
 typedef struct gpunvme_range {
@@ -128,7 +124,7 @@ typedef struct gpunvme_range {
   uint64_t bytes;
 } gpunvme_range;
 
-/* Many at once, in any order; all or a failure. The ranges are copied. */
+/* Many ranges at once, in any order. If one of them fails, the call fails. The ranges are copied. */
 GPUNVME_API int gpunvme_read_ranges(gpunvme_storage *storage, const gpunvme_range *ranges, size_t count);
 GPUNVME_API int gpunvme_write_ranges(gpunvme_storage *storage, const gpunvme_range *ranges, size_t count);
 
@@ -138,49 +134,46 @@ GPUNVME_API int gpunvme_submit_read(
 GPUNVME_API int gpunvme_submit_write(
     gpunvme_storage *storage, const gpunvme_range *ranges, size_t count, gpunvme_request **request);
 
-/*
- * In the order of a stream: work that is put into the stream afterwards sees the data of a read; a write takes what earlier work
- * left. The request is over when the storage has done its part; memory that is read into belongs to the stream until that has
- * come so far, too: gpunvme_request_free waits for that. NULL is CUDA's legacy default stream. A stream that is being captured is
- * refused. Fails as unsupported on the stand-in.
- *
- * All such calls of a storage share 8 pieces of 4 MiB of pinned memory, and wait while none is free; so a stream that waits for this
- * thread has to be let go on before a long transfer, or many of them, not after.
+/* In the order of a stream: later work in the stream sees the data of a read; a write takes the data that earlier work left. The
+* request is over when the storage has done its part. The memory of a read belongs to the stream until the stream has come to
+* that point, too: gpunvme_request_free waits for it. NULL is CUDA's legacy default stream. A stream that is being captured
+* is refused. Fails as unsupported on the stand-in.
+ * All such calls of a storage share 8 pieces of 4 MiB of pinned memory, and wait while none is free. So if the stream waits for
+* this thread, let it go on before a long transfer, or before many of them, not after.
  */
 GPUNVME_API int gpunvme_submit_read_on_stream(gpunvme_storage *storage, uint64_t offset, uint64_t address,
     uint64_t bytes, struct CUstream_st *stream, gpunvme_request **request);
 GPUNVME_API int gpunvme_submit_write_on_stream(gpunvme_storage *storage, uint64_t offset, uint64_t address,
     uint64_t bytes, struct CUstream_st *stream, gpunvme_request **request);
 
-/* GPUNVME_OK if the request succeeded, GPUNVME_PENDING if it is under way, or why it failed. */
+/* GPUNVME_OK if the request succeeded, GPUNVME_PENDING if it is running, or the code of its failure. */
 GPUNVME_API int gpunvme_poll(gpunvme_request *request);
 
-/* The same after waiting, for timeout_ns at most; UINT64_MAX: for as long as it takes. */
+/* Waits for the request, for timeout_ns at most (UINT64_MAX: without a limit), and returns the same codes. */
 GPUNVME_API int gpunvme_wait(gpunvme_request *request, uint64_t timeout_ns);
 
-/* Asks a request to end soon; it fails as cancelled, or is over before. */
+/* Asks a request to end soon. It fails as cancelled, unless it is over before. */
 GPUNVME_API int gpunvme_cancel(gpunvme_request *request);
 
-/* Cancels it if it is under way, waits until its memory is not used any more, and frees it. NULL is fine. */
+/* Cancels the request if it is running, waits until nothing uses its memory, and frees it. NULL is fine. */
 GPUNVME_API int gpunvme_request_free(gpunvme_request *request);
 
 typedef struct gpunvme_plan_info {
-  uint64_t ios;            /* what would be read or written */
-  uint64_t bytes;          /* by these, together */
-  uint64_t bytes_overread; /* read only because they lie in the same blocks, or between ranges */
-  uint64_t bytes_staged;   /* that take a copy more on their way */
+  uint64_t ios;            /* I/Os that would be done */
+  uint64_t bytes;          /* bytes of all these I/Os */
+  uint64_t bytes_overread; /* bytes read only because they are in the same blocks, or between ranges */
+  uint64_t bytes_staged;   /* bytes that take one more copy on their way */
 } gpunvme_plan_info;
 
-/* What reading these ranges would do. Nothing is read, and addresses are not looked at beyond their alignment. */
+/* Says what reading these ranges would do. Reads nothing. Of the addresses, only the alignment matters. */
 GPUNVME_API int gpunvme_plan(
     gpunvme_storage *storage, const gpunvme_range *ranges, size_t count, gpunvme_plan_info *plan);
 
-/*
- * Texts: as much of it as fits is written to text, with a terminating 0, and *needed becomes the bytes of all of it with the 0. text
- * may be NULL if capacity is 0; needed may be NULL.
- *
- * stats: JSON; "paths": what each path has done; "memory": bytes that all of this process's storages on the same accelerator have
- * taken, and not given back, of the accelerator ("accelerator_bytes") and of pinned host memory ("pinned_bytes"). explain: which path is used, why no better one, and what would help.
+/* Texts: the call writes as much of the text as fits, with a terminating 0, and sets *needed to the bytes of the whole text
+* with the 0. text may be NULL if capacity is 0; needed may be NULL.
+ * stats: JSON. "paths" has the counts of each path. "memory" has the bytes that all of this process's storages on the same
+* accelerator hold now: of the accelerator ("accelerator_bytes") and of pinned host memory ("pinned_bytes").
+* explain: the path in use, why no better path is, and how to change that.
  */
 GPUNVME_API int gpunvme_stats(gpunvme_storage *storage, char *text, size_t capacity, size_t *needed);
 GPUNVME_API int gpunvme_explain(gpunvme_storage *storage, char *text, size_t capacity, size_t *needed);
@@ -195,8 +188,8 @@ GPUNVME_API int gpunvme_free(gpunvme_storage *storage, uint64_t address);
 GPUNVME_API int gpunvme_copy_to_host(gpunvme_storage *storage, void *host, uint64_t address, uint64_t bytes);
 GPUNVME_API int gpunvme_copy_from_host(gpunvme_storage *storage, uint64_t address, const void *host, uint64_t bytes);
 
-/*
- * Memory that belongs to no storage: it stays until it is freed, whatever is closed meanwhile. Nothing may be at work in it then.
+/* Memory that belongs to no storage: it stays until it is freed, whatever is closed before. When it is freed, no transfer may
+* use it.
  * accelerator: as for gpunvme_open, the same in all calls for one address.
  */
 GPUNVME_API int gpunvme_memory_allocate(const char *accelerator, uint64_t bytes, uint64_t *address);
@@ -219,7 +212,7 @@ GPUNVME_API int gpunvme_kinds_add(
 GPUNVME_API int gpunvme_kinds_read(
     gpunvme_kinds *kinds, int32_t number, uint64_t index, uint64_t elements, uint64_t address);
 
-/* Many at once, one behind the other in memory, `capacity` bytes of it. */
+/* Many at once, one after the other in memory, which has `capacity` bytes. */
 GPUNVME_API int gpunvme_kinds_read_many(gpunvme_kinds *kinds, const int32_t *numbers, const uint64_t *indexes,
     const uint64_t *elements, size_t count, uint64_t address, uint64_t capacity);
 GPUNVME_API int gpunvme_kinds_close(gpunvme_kinds *kinds);
@@ -239,18 +232,16 @@ GPUNVME_API int gpunvme_layer_loader_init(gpunvme_storage *storage, uint64_t max
 GPUNVME_API int gpunvme_load_layer(
     gpunvme_layer_loader *loader, uint64_t offset, uint64_t bytes, uint64_t address);
 
-/* Which layers gpunvme_next_layer gives next; they are read ahead. Does not wait. */
+/* Names the layers that gpunvme_next_layer gives next, and reads them ahead. Does not wait. */
 GPUNVME_API int gpunvme_prefetch_layers(
     gpunvme_layer_loader *loader, const uint64_t *offsets, const uint64_t *bytes, size_t count);
 
-/*
- * The next layer, in the ring. With a stream, the stream waits for its data and the slot is used again when the
- * stream has come so far at the next call; without one (NULL) this waits for the data, and the slot is used again
- * at the next call. CUDA's default stream is CU_STREAM_LEGACY ((CUstream)1) here, not NULL. GPUNVME_ERROR_NOT_FOUND when none
- * was named any more.
- *
- * If the data of a layer that was given to a stream cannot be read, the stream goes on with what happens to be in the slot; the
- * next call of this, or gpunvme_layer_loader_destroy, waits for its end and fails with the reason. The call after it goes on.
+/* The next layer, in the ring. With a stream, the stream waits for the data; at the next call, the slot becomes free once the
+* stream has done its work up to that call. Without a stream (NULL), this call waits for the data, and the next call frees the
+* slot. CUDA's default stream is CU_STREAM_LEGACY ((CUstream)1) here, not NULL. GPUNVME_ERROR_NOT_FOUND if no layer is named
+* any more.
+ * If the data of a layer for a stream cannot be read, the stream goes on with whatever the slot contains. The next call of this
+* function, or gpunvme_layer_loader_destroy, then waits for the stream and fails with the reason. The call after that goes on.
  */
 GPUNVME_API int gpunvme_next_layer(
     gpunvme_layer_loader *loader, struct CUstream_st *stream, uint64_t *address, uint64_t *bytes);
@@ -263,16 +254,16 @@ typedef struct gpunvme_weights gpunvme_weights;
 /* A model: a file or folder (safetensors, GGUF), or a device that holds one; docs/weights.md. */
 GPUNVME_API int gpunvme_weights_open(const char *uri, const char *accelerator, gpunvme_weights **weights);
 
-/* JSON: format, metadata, and tensors with name, dtype, shape and bytes, in an order that stays. */
+/* JSON: format, metadata, and tensors with name, dtype, shape and bytes, always in the same order. */
 GPUNVME_API int gpunvme_weights_describe(gpunvme_weights *weights, char *text, size_t capacity, size_t *needed);
 
 typedef struct gpunvme_tensor_read {
   uint32_t tensor;    /* as counted by gpunvme_weights_describe, from 0 */
   int32_t dimension;  /* of the slice; -1: the whole tensor */
   uint64_t start;     /* of the slice, elements of that dimension */
-  uint64_t stop;      /* behind it */
-  uint64_t address;   /* where it goes, contiguous */
-  uint64_t capacity;  /* bytes there, at least what the slice has */
+  uint64_t stop;      /* the first element after the slice */
+  uint64_t address;   /* the target, contiguous */
+  uint64_t capacity;  /* bytes of the target, at least those of the slice */
 } gpunvme_tensor_read;
 
 /* Reads tensors, or slices of them, straight to memory of the caller, and waits. */
@@ -281,11 +272,11 @@ GPUNVME_API int gpunvme_weights_close(gpunvme_weights *weights);
 
 /*
  * ---- the same under the names of the first proposals: one device, counted in logical blocks
- *
- * nvme_gpu_init opens a URI, or a block device such as "/dev/nvme0n1", for reading; for writing, too, if it is an embedded controller
- * whose data is gone with it ("sim:..." without file=) or the environment has GPUNVME_ALLOW_WRITE=1. GPUNVME_ACCELERATOR is gpu, cpu or auto (without it).
- * NULL if it fails (gpunvme_last_error). stream may be NULL: then the call does not wait, nor does any stream, and
- * nvme_gpu_synchronize waits for everything that was started.
+ * nvme_gpu_init opens a URI, or a block device such as "/dev/nvme0n1", for reading. It opens it for writing, too, if it is an
+* embedded controller that loses its data when it is closed ("sim:..." without file=), or if the environment has
+* GPUNVME_ALLOW_WRITE=1. The environment's GPUNVME_ACCELERATOR is gpu, cpu or auto (the default). nvme_gpu_init returns NULL if
+* it fails (gpunvme_last_error). stream may be NULL: then neither the call nor any stream waits, and nvme_gpu_synchronize waits
+* for everything that was started.
  */
 typedef struct nvme_gpu nvme_gpu;
 
@@ -297,13 +288,13 @@ GPUNVME_API int nvme_gpu_write(nvme_gpu *gpu, uint64_t lba, uint64_t blocks, con
 GPUNVME_API int nvme_gpu_write_async(
     nvme_gpu *gpu, uint64_t lba, uint64_t blocks, const void *address, struct CUstream_st *stream);
 
-/* The first failure of what was started and not waited for yet, or GPUNVME_OK. */
+/* Waits for everything that was started; returns the first failure, or GPUNVME_OK. */
 GPUNVME_API int nvme_gpu_synchronize(nvme_gpu *gpu);
 GPUNVME_API void nvme_gpu_cleanup(nvme_gpu *gpu);
 
 typedef struct nvme_read_request nvme_read_request;
 
-/* Kinds by ranges of logical blocks. NULL if that fails. */
+/* Kinds by ranges of logical blocks. NULL if it fails. */
 GPUNVME_API nvme_read_request *nvme_read_request_create(nvme_gpu *gpu);
 GPUNVME_API int nvme_read_request_add_kind(
     nvme_read_request *request, int kind, uint64_t start_lba, uint64_t blocks, uint64_t element_bytes);

@@ -17,7 +17,7 @@ __all__ = ["load_file", "open", "read_into_tensor"]
 
 
 def open(uri: str, accelerator: str | None = None, write: bool = False) -> Storage:
-    """Opens the storage that :func:`read_into_tensor` reads from now on."""
+    """Opens the storage that :func:`read_into_tensor` reads from then on."""
     storage = Storage(uri, accelerator, write)
     set_default_storage(storage)
     return storage

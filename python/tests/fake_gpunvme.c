@@ -227,7 +227,7 @@ static int submit(gpunvme_storage *storage, bool write, const gpunvme_range *ran
   if (write && !(o->flags & GPUNVME_WRITE)) return failed(GPUNVME_ERROR_PERMISSION, 0, "opened for reading only");
   for (size_t i = 0; i < count; i++) {
     if (ranges[i].offset > o->size || ranges[i].bytes > o->size - ranges[i].offset) {
-      return failed(GPUNVME_ERROR_INVALID, 0, "%llu bytes at %llu leave a storage of %llu bytes",
+      return failed(GPUNVME_ERROR_INVALID, 0, "%llu bytes at %llu are not inside a storage of %llu bytes",
           (unsigned long long)ranges[i].bytes, (unsigned long long)ranges[i].offset, (unsigned long long)o->size);
     }
   }

@@ -1,9 +1,9 @@
-"""NVMe storage that a GPU drives itself.
+"""NVMe storage driven by a GPU.
 
     with gpunvme.Storage("/data/model.bin") as storage:
         storage.read(0, tensor)
 
-Nothing is loaded until it is used: not the C library, not NumPy, not PyTorch.
+The C library, NumPy and PyTorch are loaded only when they are used.
 """
 
 from ._native import start, version

@@ -40,14 +40,14 @@ def find_java() -> Path | None:
 
 
 def command(arguments: list[str]) -> list[str]:
-    """What runs the command line: the launcher of a source tree, or Java with the jars beside this file."""
+    """The command that runs the command line: a source tree's launcher, or Java with the jars next to this file."""
     package = Path(__file__).resolve().parent
     jars = package / "app"
     launcher = package.parents[2] / "gpunvme"
     if not jars.is_dir():
         if launcher.is_file():
             return [str(launcher), *arguments]
-        raise SystemExit(f"gpunvme: neither {jars} nor {launcher} is there: the package is not complete; install its wheel")
+        raise SystemExit(f"gpunvme: found neither {jars} nor {launcher}: the package is incomplete, install its wheel")
     home = find_java()
     if home is None:
         named = os.environ.get("GPUNVME_JAVA_HOME")

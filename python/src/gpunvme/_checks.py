@@ -1,4 +1,4 @@
-"""Numbers and types on their way to the C library: ctypes cuts what is too large without a word."""
+"""Checks of numbers and types for the C library: ctypes silently cuts numbers that are too large."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _BYTES_OF_CHARACTER: Final = 4  # of numpy's texts, which are counted in charact
 
 
 def whole(value: Any, what: str, least: int, most: int) -> int:
-    """An int of that range: of an int, NumPy's and the like, or a float that has no fraction."""
+    """The number as an int in that range. Takes an int, also NumPy's and the like, or a float without a fraction."""
     number = int(value)
     if number != value or not least <= number <= most:
-        raise ValueError(f"{what} has to be a whole number from {least} to {most}: {value!r}")
+        raise ValueError(f"{what} must be a whole number from {least} to {most}: {value!r}")
     return number
 
 
@@ -28,7 +28,7 @@ def signed(value: Any, what: str, bits: int = 32) -> int:
 
 
 def item_bytes(typestr: str) -> int | None:
-    """Bytes of an element of a type such as "<f4" or "<M8[ns]"; None if it is none of plain memory."""
+    """Bytes of an element of a type such as "<f4" or "<M8[ns]"; None if it is not plain memory."""
     found = _TYPE.fullmatch(typestr)
     if found is None:
         return None

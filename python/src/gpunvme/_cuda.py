@@ -1,4 +1,4 @@
-"""The few CUDA calls that other people's arrays need: waiting for a stream. Loaded only when one comes by."""
+"""The few CUDA calls for arrays of other libraries: waiting for a stream. Loaded only when such an array comes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _driver() -> Any:
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError as e:
-        raise AcceleratorError.of(f"memory of a GPU was given, and there is no CUDA driver here: {e}") from e
+        raise AcceleratorError.of(f"this is memory of a GPU, but there is no CUDA driver here: {e}") from e
     driver.cuPointerGetAttribute.argtypes = (c_void_p, c_int, c_uint64)
     driver.cuCtxPushCurrent_v2.argtypes = (c_void_p,)
     driver.cuCtxPopCurrent_v2.argtypes = (c_void_p,)

@@ -71,7 +71,7 @@ _dying_pointer = PYFUNCTYPE(c_void_p, c_void_p, ctypes.c_char_p)(("PyCapsule_Get
 
 
 def contiguous(shape: tuple[int, ...], strides: tuple[int, ...] | None, unit: int) -> bool:
-    """Whether elements lie behind each other with the last dimension fastest; strides as multiples of unit."""
+    """Whether elements lie one after the other with the last dimension fastest; strides as multiples of unit."""
     if strides is None or 0 in shape:
         return True
     expected = unit
@@ -89,7 +89,7 @@ class Imported:
         kind, self.device_id = (int(v) for v in exporter.__dlpack_device__())
         if kind not in (CPU, CUDA, CUDA_HOST, CUDA_MANAGED):
             raise TypeError(
-                f"{type(exporter).__name__} lies on a device of DLPack's type {kind}; it has to be a CUDA GPU or the CPU"
+                f"{type(exporter).__name__} lies on a device of DLPack's type {kind}; it must be a CUDA GPU or the CPU"
             )
         self.on_gpu = kind in (CUDA, CUDA_MANAGED)
         # 1 is the legacy default stream: it waits for what the exporter has in its streams, and we for it.
@@ -102,7 +102,7 @@ class Imported:
             at = _capsule_pointer(self.capsule, b"dltensor_versioned")
             versioned = _Versioned.from_address(at)
             if versioned.major != 1:
-                raise BufferError(f"DLPack {versioned.major}.{versioned.minor} is not known; 1.x is")
+                raise BufferError(f"DLPack {versioned.major}.{versioned.minor} is unknown; only 1.x is supported")
             tensor = versioned.tensor
             self.read_only = bool(versioned.flags & _READ_ONLY)
             self.copied = bool(versioned.flags & _IS_COPIED)
@@ -114,7 +114,7 @@ class Imported:
         shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
         strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else None
         if not contiguous(shape, strides, 1):
-            raise BufferError(f"memory has to be contiguous: shape {shape}, strides {strides}")
+            raise BufferError(f"memory must be contiguous: shape {shape}, strides {strides}")
         count = 1
         for length in shape:
             count *= length
@@ -182,7 +182,7 @@ def export(
     if code is None or size is None or size > _LONGEST:
         raise BufferError(f"DLPack has no type for {typestr}")
     if size > 1 and typestr[0] == _FOREIGN_ORDER:
-        raise BufferError(f"DLPack has no byte order but this machine's: {typestr}")
+        raise BufferError(f"DLPack has only this machine's byte order: {typestr}")
     sizes = (c_int64 * len(shape))(*shape)
     strides = (c_int64 * len(shape))()
     step = 1

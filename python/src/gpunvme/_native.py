@@ -136,7 +136,7 @@ _loaded: ctypes.CDLL | None = None
 
 
 def places() -> list[Path]:
-    """Where the library is looked for, in this order; GPUNVME_LIBRARY alone if it is set."""
+    """The places to look for the library, in order; only GPUNVME_LIBRARY if it is set."""
     named = os.environ.get("GPUNVME_LIBRARY")
     if named:
         return [Path(named)]
@@ -186,7 +186,7 @@ def version() -> str:
 
 
 def failure(code: int) -> GpuNvmeError:
-    """What the last call of this thread failed with."""
+    """The exception for the failure of this thread's last call."""
     library = lib()
     text: bytes = library.gpunvme_last_error() or b""
     error: int = library.gpunvme_last_errno()
@@ -200,7 +200,7 @@ def failure(code: int) -> GpuNvmeError:
 
 
 def check(code: int) -> int:
-    """Passes on what is not a failure."""
+    """Returns the code, or raises the exception if it is a failure."""
     if code < 0:
         raise failure(code)
     return code
@@ -240,7 +240,7 @@ def _without_null(text: str, what: str) -> bytes:
 
 
 def start(java_home: str | None = None, options: list[str] | None = None) -> None:
-    """Starts the Java virtual machine, which other calls do by themselves: for those who want to say how."""
+    """Starts the Java virtual machine. Other calls start it by themselves; this chooses the Java or its options."""
     given = [_without_null(o, "an option") for o in options or []]
     array = (c_char_p * len(given))(*given) if given else None
     home = _without_null(java_home, "a folder") if java_home else None
@@ -248,7 +248,7 @@ def start(java_home: str | None = None, options: list[str] | None = None) -> Non
 
 
 def interruptible(call: Callable[[], int], stop: Callable[[], object]) -> None:
-    """Makes a call that has no time limit of its own so that Ctrl-C ends it: ``stop`` has to make it return.
+    """Makes a call without a time limit so that Ctrl-C ends it: ``stop`` must make it return.
 
     What the call names is kept until it is over. Signals are for the main thread, so others simply call.
     """

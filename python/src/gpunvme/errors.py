@@ -20,7 +20,7 @@ class GpuNvmeError(OSError):
 
 
 class InvalidError(GpuNvmeError, ValueError):
-    """An argument makes no sense, or leaves what it is about."""
+    """An argument is not possible, or out of range."""
 
     code = -1
     usual_errno = _errno.EINVAL
@@ -41,14 +41,14 @@ class DeniedError(GpuNvmeError, PermissionError):
 
 
 class TransferError(GpuNvmeError):
-    """The device or the kernel failed, or the file was shorter than it said."""
+    """The device or the kernel failed, or the file is shorter than expected."""
 
     code = -4
     usual_errno = _errno.EIO
 
 
 class NoSpaceError(GpuNvmeError):
-    """There is no room for what was to be written."""
+    """There is no room for the data to write."""
 
     code = -5
     usual_errno = _errno.ENOSPC
@@ -62,7 +62,7 @@ class GoneError(GpuNvmeError):
 
 
 class CancelledError(GpuNvmeError):
-    """It was cancelled, or its storage was closed."""
+    """The request was cancelled, or its storage was closed."""
 
     code = -7
     usual_errno = _errno.ECANCELED

@@ -15,13 +15,13 @@ _MIB = 1 << 20
 
 
 class NVMeGPU:
-    """An SSD (or a file, in blocks of 512 bytes) whose blocks are read into GPU memory.
+    """An SSD (or a file, in blocks of 512 bytes), read in blocks into GPU memory.
 
     :param uri: ``/dev/nvme0n1``, or anything that :class:`~gpunvme.Storage` takes
     :param accelerator: as there
     :param block_bytes: of a logical block; None: the device's
-    :param write: whether it may be written; None: only an embedded SSD whose data is gone with it, or anything if
-        GPUNVME_ALLOW_WRITE is 1
+    :param write: whether it may be written; None: only an embedded SSD that loses its data when closed, or anything if
+    GPUNVME_ALLOW_WRITE is 1
     """
 
     def __init__(
@@ -36,11 +36,11 @@ class NVMeGPU:
         self.block_bytes = given or self.storage.block_bytes
 
     def read(self, lba: int, count: int, gpu_ptr: Any) -> int:
-        """Reads count blocks from lba on to an address or any memory, waits, and says how many bytes."""
+        """Reads count blocks from lba on into an address or any memory, waits, and returns the number of bytes."""
         return self.storage.read(*self._range(lba, gpu_ptr, count))
 
     def write(self, lba: int, count: int, gpu_ptr: Any) -> int:
-        """Writes count blocks from lba on, waits, and says how many bytes."""
+        """Writes count blocks from lba on, waits, and returns the number of bytes."""
         return self.storage.write(*self._range(lba, gpu_ptr, count))
 
     def read_async(self, lba: int, count: int, gpu_ptr: Any, stream: Any = None) -> Request:
@@ -52,14 +52,14 @@ class NVMeGPU:
         return self.storage.submit_write(*self._range(lba, gpu_ptr, count), stream)
 
     def read_to_gpu(self, lba: int, size_mb: float) -> DeviceArray:
-        """Reads so many MiB into new GPU memory."""
+        """Reads this many MiB into new GPU memory."""
         return self.storage.read_array(unsigned(lba, "lba") * self.block_bytes, int(size_mb * _MIB))
 
     def _range(self, lba: int, gpu_ptr: Any, count: int) -> tuple[int, Any, int]:
         return unsigned(lba, "lba") * self.block_bytes, gpu_ptr, unsigned(count, "count") * self.block_bytes
 
     def flush(self) -> None:
-        """What was written is on stable storage when this returns."""
+        """When this returns, all written data is on stable storage."""
         self.storage.flush()
 
     def close(self) -> None:
@@ -82,5 +82,5 @@ def _open(uri: str | os.PathLike[str], accelerator: str | None, write: bool | No
 
 
 def _forgets(uri: str) -> bool:
-    """Whether it is an embedded SSD whose data is gone with it."""
+    """Whether it is an embedded SSD that loses its data when it is closed."""
     return uri.startswith("sim:") and not re.search(r"[:,](ns\d+\.)?file=", uri)

@@ -19,7 +19,7 @@ from .storage import Storage
 class Kinds:
     """Element i of a kind lies at its offset + i * element.
 
-    Reads are not ended by Ctrl-C, which is seen when they are over. Safe for all threads.
+    Ctrl-C does not end a read; it takes effect when the read is over. Safe for all threads.
     """
 
     def __init__(self, storage: Storage) -> None:
@@ -34,7 +34,7 @@ class Kinds:
         self._elements: dict[int, int] = {}
 
     def add(self, number: int, offset: int, bytes: int, element: int) -> None:
-        """Says where a kind lies; bytes is a multiple of element."""
+        """Adds a kind with its place; bytes must be a multiple of element."""
         number = signed(number, "a kind's number")
         offset, bytes = unsigned(offset, "offset"), unsigned(bytes, "bytes")
         element = unsigned(element, "element")
@@ -43,11 +43,11 @@ class Kinds:
             self._elements[number] = element
 
     def read(self, number: int, index: int, elements: int, into: Any) -> int:
-        """Reads elements of one kind from index on, waits, and says how many bytes that are."""
+        """Reads elements of one kind from index on, waits, and returns the number of bytes."""
         return self.read_many([(number, index, elements)], into)
 
     def read_many(self, runs: Iterable[tuple[int, int, int]], into: Any) -> int:
-        """Reads ``(number, index, elements)``, many at once, one behind the other in memory."""
+        """Reads ``(number, index, elements)``, many at once, one after the other in memory."""
         numbers, indexes, elements = array("i"), array("Q"), array("Q")
         nbytes = 0
         for number, index, count in runs:
@@ -83,7 +83,7 @@ class Kinds:
         with self._lock:
             element = self._elements.get(number)
         if element is None:
-            raise NotFoundError.of(f"no kind {number}: there are {sorted(self._elements)[:8]}")
+            raise NotFoundError.of(f"no kind {number}: the kinds are {sorted(self._elements)[:8]}")
         return element
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Layers of a model, brought into a ring of slots in the order in which they are needed."""
+"""Reads the layers of a model into a ring of slots, in the order in which they are needed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .storage import Storage
 
 
 class _Lent(Keeper):
-    """Keeps the ring of a loader, until somebody closes it or its storage."""
+    """Keeps the ring of a loader until the loader or its storage is closed."""
 
     __slots__ = ("_loader",)
 
@@ -33,7 +33,7 @@ class _Lent(Keeper):
 class LayerLoader:
     """A ring of ``pipeline_depth`` (1..1024) slots for layers of at most ``max_layer_bytes``.
 
-    All of its memory is taken when it is made. Ctrl-C in :meth:`load` or :meth:`next` closes the loader.
+    It takes all of its memory when it is made. Ctrl-C in :meth:`load` or :meth:`next` closes the loader.
     Safe for all threads; each layer is handed out once.
     """
 
@@ -49,7 +49,7 @@ class LayerLoader:
         self._handle.own(self)
 
     def load(self, offset: int, into: Any, bytes: int | None = None) -> int:
-        """Reads one layer to memory of the caller, waits, and says how many bytes."""
+        """Reads one layer into memory of the caller, waits, and returns the number of bytes."""
         offset = unsigned(offset, "offset")
         target = region(into, bytes, writable=True)
         target.settle()
@@ -61,7 +61,7 @@ class LayerLoader:
         return target.nbytes
 
     def prefetch(self, layers: Iterable[tuple[int, int]]) -> None:
-        """Says which ``(offset, bytes)`` :meth:`next` gives next; they are read ahead. Does not wait."""
+        """Names the layers ``(offset, bytes)`` that :meth:`next` gives next, and reads them ahead. Does not wait."""
         offsets, lengths = array("Q"), array("Q")
         for offset, nbytes in layers:
             offsets.append(unsigned(offset, "offset"))
@@ -75,11 +75,11 @@ class LayerLoader:
             )
 
     def next(self, stream: Any = None) -> DeviceArray | None:
-        """The next layer, in the ring, or None when none was named any more.
+        """The next layer, in the ring, or None if no layer is named any more.
 
-        It is valid until the next call of this method. With a stream, the stream waits for the data, and the slot
-        is used again when the stream has come so far at the next call; without one this waits for the data. PyTorch's
-        default stream, and 0, are a stream as others are.
+        It is valid until the next call of this method. With a stream, the stream waits for the data;
+        at the next call, the slot becomes free once the stream has done its work up to that call. Without a stream,
+        this call waits for the data. PyTorch's default stream, and 0, count as streams.
         """
         native = self._handle.open
         library = _native.lib()
@@ -107,9 +107,9 @@ class LayerLoader:
         return self._handle, self._storage._handle
 
     def close(self) -> None:
-        """Waits for a layer that a stream has, and ends all other reads.
+        """Waits for a layer that a stream uses, and ends all other reads.
 
-        Raises what :meth:`next` would have raised of that layer: the stream worked on what happened to be there.
+        If that layer could not be read, raises what :meth:`next` would have raised: the stream worked on wrong data.
         """
         _native.check(self._handle.close())
 

@@ -1,4 +1,4 @@
-"""Where bytes go to and come from: whatever shows its memory, and memory of the accelerator that we own."""
+"""The memory that bytes go to and come from: of any object that shows its memory, and our own on the accelerator."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class _Buffer:
 
 
 class Region:
-    """A piece of memory: address, length, what keeps it alive, and how to wait for what is at work in it."""
+    """A piece of memory: address, length, the object that keeps it alive, and how to wait for work in it."""
 
     __slots__ = ("address", "nbytes", "keep", "settle")
 
@@ -73,7 +73,7 @@ def region(memory: Any, nbytes: int | None = None, *, writable: bool) -> Region:
     """The memory of an object, all of it or its first nbytes.
 
     It takes torch tensors, objects with ``__cuda_array_interface__``, the buffer protocol or ``__dlpack__``, and
-    addresses: int, or what turns into one (a ``DeviceAllocation`` of PyCUDA), with nbytes. Memory has to be
+    addresses: int, or an object that turns into one (a ``DeviceAllocation`` of PyCUDA), with nbytes. Memory must be
     contiguous; strides and other layouts raise BufferError.
     """
     if nbytes is not None:
@@ -82,7 +82,7 @@ def region(memory: Any, nbytes: int | None = None, *, writable: bool) -> Region:
     if found is None:
         address = _address(memory)
         if nbytes is None:
-            raise TypeError("an address needs bytes: how much is to be moved")
+            raise TypeError("an address needs bytes: how many to move")
         return Region(address, nbytes, memory)
     if nbytes is not None:
         if nbytes > found.nbytes:
@@ -110,7 +110,7 @@ def _find(memory: Any, writable: bool) -> Region | None:
         if writable and imported.read_only:
             raise BufferError(f"{type(memory).__name__} is read-only")
         if writable and imported.copied:
-            raise BufferError(f"{type(memory).__name__} shows a copy of its memory, which would be read into instead")
+            raise BufferError(f"{type(memory).__name__} shows a copy of its memory, which a read would fill instead")
         address = imported.address
         settle = (lambda: _cuda.synchronize(1, address)) if imported.on_gpu else _NOTHING
         return Region(address, imported.nbytes, (memory, imported), settle)
@@ -119,12 +119,12 @@ def _find(memory: Any, writable: bool) -> Region | None:
 
 def _tensor(torch: Any, tensor: Any) -> Region:
     if tensor.layout is not torch.strided or not tensor.is_contiguous():
-        raise BufferError("a tensor has to be contiguous: use .contiguous(), or read into one that is and copy")
+        raise BufferError("a tensor must be contiguous: use .contiguous(), or read into a contiguous one and copy")
     if tensor.is_conj() or tensor.is_neg():
         raise BufferError("a conjugated or negated view does not show its memory: use .resolve_conj().resolve_neg()")
     kind = tensor.device.type
     if kind not in ("cuda", "cpu"):
-        raise TypeError(f"a tensor has to be on a CUDA GPU or the CPU, not on {tensor.device}")
+        raise TypeError(f"a tensor must be on a CUDA GPU or the CPU, not on {tensor.device}")
     settle = _NOTHING
     if kind == "cuda":
         # Its memory may be at work in this stream still, even as that of a tensor that was dropped.
@@ -143,7 +143,7 @@ def _cuda_array(memory: Any, interface: dict[str, Any], writable: bool) -> Regio
         raise BufferError(f"{type(memory).__name__} is of type {interface['typestr']!r}, which is not plain memory")
     strides = interface.get("strides")
     if not _dlpack.contiguous(shape, None if strides is None else tuple(strides), item):
-        raise BufferError(f"memory has to be contiguous: shape {shape}, strides {strides}")
+        raise BufferError(f"memory must be contiguous: shape {shape}, strides {strides}")
     address, read_only = interface["data"]
     if writable and read_only:
         raise BufferError(f"{type(memory).__name__} is read-only")
@@ -161,7 +161,7 @@ def _address(memory: Any) -> int:
         )
     address = int(memory)
     if not 0 < address < 2**64:
-        raise ValueError(f"no address: {address:#x}")
+        raise ValueError(f"not an address: {address:#x}")
     return address
 
 
@@ -172,7 +172,7 @@ _DEFAULT_STREAM: Final = 1
 def stream_handle(stream: Any) -> int:
     """The CUstream of a stream of PyTorch, CuPy, PyCUDA or CUDA's own Python package, or an int.
 
-    0, which is the default stream, comes as CUDA's other name for it.
+    0, the default stream, is replaced by CUDA's other name for it.
     """
     return unsigned(_stream_handle(stream), "a stream") or _DEFAULT_STREAM
 
@@ -201,18 +201,18 @@ class Keeper:
     __slots__ = ("__weakref__",)
 
     def require(self) -> None:
-        """Raises ClosedError if it is gone all the same."""
+        """Raises ClosedError if the memory is gone."""
 
 
 class _Owned(Keeper):
-    """Frees a piece of memory, but not when the interpreter ends: somebody may look at it still."""
+    """Frees a piece of memory, but not when the interpreter ends: something may still use it."""
 
     def __init__(self, kind: bytes, address: int) -> None:
         weakref.finalize(self, _native.lib().gpunvme_memory_free, kind, address).atexit = False
 
 
 class DeviceArray:
-    """Memory of an accelerator, freed when nothing uses it any more, whether or not the storage it came by is open.
+    """Memory of an accelerator. It is freed when nothing uses it any more, whether or not its storage is open.
 
     On a GPU it has ``__cuda_array_interface__`` (CuPy, Numba, PyTorch take it), on the CPU stand-in
     ``__array_interface__`` (``numpy.asarray`` takes it) and, from Python 3.12, the buffer protocol; DLPack on both.
@@ -241,7 +241,7 @@ class DeviceArray:
             shape = (nbytes // item,)
         self.shape: tuple[int, ...] = tuple(unsigned(length, "a shape's length") for length in shape)
         if math.prod(self.shape) * item != nbytes:
-            raise ValueError(f"shape {self.shape} of {dtype} has not {nbytes} bytes")
+            raise ValueError(f"shape {self.shape} of {dtype} does not have {nbytes} bytes")
 
     @classmethod
     def allocate(
@@ -319,6 +319,6 @@ class DeviceArray:
         # Nothing is under way in it: reads into it have been waited for.
         device = self.__dlpack_device__()
         if copy or (dl_device is not None and tuple(int(v) for v in dl_device) != device):
-            raise BufferError("this memory is shown as it is: not copied, and not on another device")
+            raise BufferError("this memory is exported in place: without a copy, and not to another device")
         versioned = max_version is not None and max_version[0] >= 1
         return _dlpack.export(self, self.address, self.shape, self.dtype, device, versioned)

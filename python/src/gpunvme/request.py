@@ -1,4 +1,4 @@
-"""Transfers that are under way."""
+"""Running transfers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TICK_NS: Final = 1_000_000
 class Request:
     """A transfer that was submitted. It keeps its memory and its storage alive until it is over.
 
-    One that is dropped before is cancelled. Safe for all threads. ``await request`` gives its result in asyncio.
+    If it is dropped before, it is cancelled. Safe for all threads. ``await request`` gives its result in asyncio.
     """
 
     def __init__(self, nbytes: int, keep: Any, submit: Callable[[c_void_p], int]) -> None:
@@ -40,11 +40,11 @@ class Request:
             _native.check(submit(self._native))
 
     def poll(self) -> bool:
-        """Whether it is over, well or not. Does not wait."""
+        """Whether it is over, with or without success. Does not wait."""
         return self._over or self._step(0)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Waits, for so many seconds at most, until it is over; whether it is. Does not raise why it failed."""
+        """Waits until it is over, at most this many seconds; returns whether it is. Does not raise its failure."""
         end = None if timeout is None else time.monotonic() + timeout
         while not self._over:
             left = _native.SLICE_NS if end is None else min(_native.SLICE_NS, (end - time.monotonic()) * 1e9)
@@ -55,14 +55,14 @@ class Request:
         return True
 
     def result(self, timeout: float | None = None) -> int:
-        """Waits and gives how many bytes were moved.
+        """Waits and returns the number of bytes moved.
 
-        :raises TimeoutError: if it is not over by then; it goes on
+        :raises TimeoutError: if it is not over in time; it goes on
         :raises GpuNvmeError: if it failed
         """
         try:
             if not self.wait(timeout):
-                raise TimeoutError(f"not over after {timeout} s")
+                raise TimeoutError(f"the transfer is not over after {timeout} s")
         except KeyboardInterrupt:
             self.close()
             raise
@@ -71,16 +71,16 @@ class Request:
         return self.nbytes
 
     def exception(self) -> GpuNvmeError | None:
-        """Why it failed; None if it did not, or is under way."""
+        """The exception of its failure; None if it did not fail, or is running."""
         return self._error
 
     def cancel(self) -> None:
-        """Asks it to end soon. It then fails as cancelled, or is over before."""
+        """Asks it to end soon. It then fails as cancelled, unless it is over before."""
         if not self._over:
             _native.lib().gpunvme_cancel(self._native)
 
     def close(self) -> None:
-        """Cancels it if it is under way, and waits until its memory is not used any more."""
+        """Cancels it if it is running, and waits until nothing uses its memory."""
         if not self._over:
             self.cancel()
             while not self._over:

@@ -19,7 +19,7 @@ from .request import Request
 
 
 class Plan(NamedTuple):
-    """What a read would do."""
+    """The I/Os that a read would do."""
 
     ios: int
     """Reads of the device or file."""
@@ -93,14 +93,14 @@ class Storage:
     # ---- moving bytes
 
     def read(self, offset: int, into: Any, bytes: int | None = None) -> int:
-        """Reads bytes of them (as many as ``into`` has) from offset on, waits, and says how many.
+        """Reads bytes of them (as many as ``into`` has) from offset on, waits, and returns their number.
 
-        Ctrl-C ends it: nothing is at work in the memory any more when KeyboardInterrupt is raised.
+        Ctrl-C ends it: when KeyboardInterrupt is raised, nothing uses the memory any more.
         """
         return self._move(_Transfer([(offset, into, bytes)], writable=True), False)
 
     def write(self, offset: int, source: Any, bytes: int | None = None) -> int:
-        """Writes, waits, and says how many bytes. They are on stable storage after :meth:`flush`."""
+        """Writes, waits, and returns the number of bytes. They are on stable storage after :meth:`flush`."""
         return self._move(_Transfer([(offset, source, bytes)], writable=False), True)
 
     def read_ranges(self, ranges: Iterable[Sequence[Any]]) -> int:
@@ -112,7 +112,7 @@ class Storage:
         return self._move(_Transfer(ranges, writable=False), True)
 
     def flush(self) -> None:
-        """What was written is on stable storage when this returns."""
+        """When this returns, all written data is on stable storage."""
         _native.check(_native.lib().gpunvme_flush(self._handle.open))
 
     def submit_read(self, offset: int, into: Any, bytes: int | None = None, stream: Any = None) -> Request:
@@ -123,15 +123,15 @@ class Storage:
         return self._submit_one(offset, into, bytes, stream, False)
 
     def submit_write(self, offset: int, source: Any, bytes: int | None = None, stream: Any = None) -> Request:
-        """Writes without waiting; with a stream what earlier work in it has left."""
+        """Writes without waiting; with a stream, writes the data that earlier work in the stream left."""
         return self._submit_one(offset, source, bytes, stream, True)
 
     def submit_read_ranges(self, ranges: Iterable[Sequence[Any]]) -> Request:
-        """Many at once, as :meth:`read_ranges`, without waiting; all of them or a failure."""
+        """Many at once, as :meth:`read_ranges`, without waiting. If one of them fails, the request fails."""
         return self._submit(_Transfer(ranges, writable=True), False)
 
     def submit_write_ranges(self, ranges: Iterable[Sequence[Any]]) -> Request:
-        """Many at once, as :meth:`write_ranges`, without waiting; all of them or a failure."""
+        """Many at once, as :meth:`write_ranges`, without waiting. If one of them fails, the request fails."""
         return self._submit(_Transfer(ranges, writable=False), True)
 
     def read_array(
@@ -145,7 +145,7 @@ class Storage:
     # ---- telling
 
     def plan(self, ranges: Iterable[Sequence[Any]]) -> Plan:
-        """What :meth:`read_ranges` would do. Nothing is read."""
+        """The I/Os that :meth:`read_ranges` would do. Reads nothing."""
         transfer = _Transfer(ranges, writable=False, settle=False)
         info = _native.PlanInfo()
         if transfer.count:
@@ -155,12 +155,12 @@ class Storage:
         return Plan(info.ios, info.bytes, info.bytes_overread, info.bytes_staged)
 
     def stats(self) -> dict[str, Any]:
-        """What each path has done."""
+        """The counts of each path."""
         told: dict[str, Any] = json.loads(_native.read_text(_native.lib().gpunvme_stats, self._handle.open))
         return told
 
     def explain(self) -> str:
-        """Which path is used, why no better one, and what would help."""
+        """The path in use, why no better path is, and how to change that."""
         return _native.read_text(_native.lib().gpunvme_explain, self._handle.open)
 
     # ---- memory
@@ -177,7 +177,7 @@ class Storage:
         return self._handle.closed
 
     def close(self) -> None:
-        """Ends what is under way, which fails as cancelled, and closes the file or SSD.
+        """Ends running requests, which fail as cancelled, and closes the file or SSD.
 
         Arrays of :meth:`allocate` and :meth:`read_array` live on.
         """
@@ -197,7 +197,7 @@ class Storage:
         return f"Storage({self.uri!r}, {self.size} bytes{', closed' if self.closed else ''})"
 
     def __reduce__(self) -> Any:
-        raise TypeError("a Storage belongs to its process: open it in the other one")
+        raise TypeError("a Storage belongs to its process: open another one in the other process")
 
     def _move(self, transfer: _Transfer, write: bool) -> int:
         native = self._handle.open

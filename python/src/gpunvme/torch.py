@@ -66,19 +66,19 @@ _default_lock = threading.Lock()
 
 
 def default_storage() -> Storage:
-    """The storage that GPUNVME_DEVICE names, opened once in this process; or what :func:`set_default_storage` said."""
+    """The storage of :func:`set_default_storage`; otherwise that of GPUNVME_DEVICE, opened once in this process."""
     global _default
     with _default_lock:
         if _default is None or _default.closed:
             uri = os.environ.get("GPUNVME_DEVICE")
             if not uri:
-                raise ValueError("no storage: give one, or set GPUNVME_DEVICE to an address (docs/paths.md)")
+                raise ValueError("no storage: pass one, or set GPUNVME_DEVICE to an address (docs/paths.md)")
             _default = Storage(uri)
         return _default
 
 
 def set_default_storage(storage: Storage | None) -> None:
-    """What :func:`read_into_tensor` reads if it is told no storage. It stays the caller's to close."""
+    """Sets the storage that :func:`read_into_tensor` reads by default. The caller closes it."""
     global _default
     with _default_lock:
         _default = storage
@@ -142,7 +142,7 @@ class safe_open:  # the name and shape of safetensors' own
         device: torch.device | str | int | None = None,
     ) -> None:
         if framework not in ("pt", "torch", "pytorch"):
-            raise ValueError(f"framework is 'pt' here, not {framework!r}")
+            raise ValueError(f"framework must be 'pt', not {framework!r}")
         self._device = _device(device)
         self._weights = Weights(filename, _accelerator(self._device))
 
@@ -195,7 +195,7 @@ class safe_open:  # the name and shape of safetensors' own
 
 
 class TensorSlice:
-    """A tensor that is read when it is indexed: along one dimension no more than what is asked for."""
+    """A tensor that is read when it is indexed: along one dimension, it reads no more than the requested part."""
 
     def __init__(self, model: safe_open, info: TensorInfo) -> None:
         self._model = model
@@ -241,24 +241,24 @@ def _indices(index: Any, dimensions: int) -> list[Any]:
         raise IndexError(f"{len(given)} indices for {dimensions} dimensions")
     for part in given:
         if not isinstance(part, (int, slice)):
-            raise TypeError(f"a tensor's part is taken by ints and slices, not by {type(part).__name__}")
+            raise TypeError(f"index a tensor with ints and slices, not with {type(part).__name__}")
         if isinstance(part, slice) and part.step is not None and part.step < 1:
-            raise ValueError("a slice's step has to be 1 or more")
+            raise ValueError("a slice's step must be 1 or more")
     return given + [slice(None)] * (dimensions - len(given))
 
 
 def _window(part: int | slice, length: int) -> tuple[int, int]:
-    """The first element that is needed, and the one behind the last."""
+    """The first element that is needed, and the one after the last."""
     if isinstance(part, int):
         if not -length <= part < length:
-            raise IndexError(f"index {part} of a dimension of {length}")
+            raise IndexError(f"index {part} is outside a dimension of {length}")
         return part % length, part % length + 1
     start, stop, _ = part.indices(length)
     return start, max(start, stop)
 
 
 def _shifted(part: int | slice, length: int, by: int) -> int | slice:
-    """The same in what was read from the window's start on."""
+    """The same relative to the window's start."""
     if isinstance(part, int):
         return part % length - by
     step = part.step or 1
@@ -271,9 +271,9 @@ def _shifted(part: int | slice, length: int, by: int) -> int | slice:
 class SampleDataset(IterableDataset[Any]):
     """Streams samples of a file or device, many reads ahead, each into a tensor of its own.
 
-    Samples are of one length, ``sample_bytes`` at ``offset + i * sample_bytes``, or lie where ``offsets`` and
-    ``lengths`` say. Each worker of a DataLoader takes its share of them and opens the storage for itself. The workers must be
-    started by ``multiprocessing_context="spawn"`` if this process has used the library before: a forked one is refused.
+    Samples have one length, ``sample_bytes`` at ``offset + i * sample_bytes``, or the places in ``offsets`` and
+    ``lengths``. Each worker of a DataLoader takes its share of them and opens the storage for itself. The workers must
+    be started by ``multiprocessing_context="spawn"`` if this process has used the library before: a forked one is refused.
 
     :param count: of samples of one length; None: as many as the storage has
     :param indices: which ones, in this order; None: all
@@ -281,8 +281,8 @@ class SampleDataset(IterableDataset[Any]):
     :param dtype: of the tensors; None: bytes
     :param shape: of each; None: one dimension
     :param device: None: the CPU in workers, else the GPU if there is one
-    :param ahead: reads under way at a time
-    :param transform: applied to each tensor; its result is what is given
+    :param ahead: reads running at a time
+    :param transform: applied to each tensor; its result is the sample
     """
 
     def __init__(
@@ -304,11 +304,11 @@ class SampleDataset(IterableDataset[Any]):
     ) -> None:
         super().__init__()
         if (sample_bytes is None) == (offsets is None) or (offsets is None) != (lengths is None):
-            raise ValueError("say where samples are: either by sample_bytes, or by offsets and lengths")
+            raise ValueError("give the places of the samples: either sample_bytes, or offsets and lengths")
         if offsets is not None and lengths is not None and len(offsets) != len(lengths):
-            raise ValueError(f"{len(offsets)} offsets and {len(lengths)} lengths")
+            raise ValueError(f"{len(offsets)} offsets and {len(lengths)} lengths: must be equally many")
         if ahead < 1 or (sample_bytes is not None and sample_bytes < 1):
-            raise ValueError("ahead and sample_bytes have to be 1 or more")
+            raise ValueError("ahead and sample_bytes must be 1 or more")
         self.uri = os.fspath(uri)
         self.sample_bytes = None if sample_bytes is None else unsigned(sample_bytes, "sample_bytes")
         self.offset = unsigned(offset, "offset")
@@ -330,12 +330,12 @@ class SampleDataset(IterableDataset[Any]):
         self._storage_pid = 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Says which random order is next: that of seed and epoch, whoever reads it.
+        """Sets the next random order: the one of seed and epoch, in every process that reads.
 
         Without it each iteration has another order. In this process the next epoch's; in workers of a DataLoader, which
         get a copy of this object for each iteration, one of seed and of the number that PyTorch draws for the iteration
         from the loader's ``generator`` (or its default one: ``torch.manual_seed``). With ``persistent_workers`` the
-        copies live on: they count epochs by themselves, and do not learn what is said here later.
+        copies live on: they count epochs by themselves, and do not see later calls of this method.
         """
         self.epoch = epoch
         self._epoch_was_set = True
@@ -369,7 +369,7 @@ class SampleDataset(IterableDataset[Any]):
         if self.indices is not None:
             return len(self.indices)
         if self.count is None:
-            raise TypeError("how many samples there are is known when the storage was opened; give count")
+            raise TypeError("the number of samples is known only after the storage is opened; give count")
         return self.count
 
     def close(self) -> None:
@@ -395,7 +395,7 @@ class SampleDataset(IterableDataset[Any]):
         if self.indices is not None:
             for index in self.indices:
                 if not 0 <= index < count:
-                    raise IndexError(f"sample {index} of {count}")
+                    raise IndexError(f"there is no sample {index}: there are {count}")
         order: Sequence[int] = range(count) if self.indices is None else self.indices
         if self.seed is not None:
             order = list(order)

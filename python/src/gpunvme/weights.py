@@ -1,4 +1,4 @@
-"""Models (safetensors, GGUF), read tensor by tensor to memory of the caller."""
+"""Models (safetensors, GGUF), read tensor by tensor into memory of the caller."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .memory import region
 
 
 class TensorInfo(NamedTuple):
-    """What a model says about a tensor."""
+    """A model's description of a tensor."""
 
     name: str
     dtype: str
@@ -65,7 +65,7 @@ class Weights:
             raise NotFoundError.of(f"{self.uri} has no tensor {name!r}") from None
 
     def read(self, reads: Iterable[tuple[str, Any] | tuple[str, Any, Slice | None]]) -> int:
-        """Reads ``(name, into)``, or ``(name, into, Slice(...))``, all at once; says how many bytes of memory."""
+        """Reads ``(name, into)``, or ``(name, into, Slice(...))``, all at once; returns the number of bytes read."""
         natives: list[_native.TensorRead] = []
         keep: list[Any] = []
         total = 0

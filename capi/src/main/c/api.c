@@ -39,7 +39,7 @@ int api_array(failure *f, const char *function, const char *name, const void *ar
     return shim_fail(f, GPUNVME_ERROR_INVALID, "%s: %s is NULL", function, name);
   }
   if (count > INT64_MAX / element) {
-    return shim_fail(f, GPUNVME_ERROR_INVALID, "%s: %s: %zu of them leave the address space", function, name, count);
+    return shim_fail(f, GPUNVME_ERROR_INVALID, "%s: %s: %zu of them do not fit the address space", function, name, count);
   }
   return GPUNVME_OK;
 }

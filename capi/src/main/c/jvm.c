@@ -75,7 +75,7 @@ static void JNICALL on_abort(void) {
   char why[1400];
   failure f;
   heard(why, sizeof why);
-  shim_fail(&f, GPUNVME_ERROR_JAVA, "the virtual machine gave up its start, and a process gets no second one: %s",
+  shim_fail(&f, GPUNVME_ERROR_JAVA, "the virtual machine gave up its start, and a process can start only one: %s",
       *why == 0 ? "it has printed why" : why); // what Java itself prints then does not come by on_print
   shim_start_aborted(&f);
   for (;;) {
@@ -199,7 +199,7 @@ static int load_and_make(const start_options *wanted, JavaVM **vm, JNIEnv **env,
   // Its other libraries find libjvm.so by name: with two of them loaded they would mix.
   static char loaded[PATH_MAX];
   if (*loaded != 0 && strcmp(loaded, libjvm) != 0) {
-    return shim_fail(f, GPUNVME_ERROR_JAVA, "%s cannot be tried any more: this process has loaded %s, which did not start", libjvm, loaded);
+    return shim_fail(f, GPUNVME_ERROR_JAVA, "%s cannot be tried: this process has already loaded %s, which did not start", libjvm, loaded);
   }
   void *library = dlopen(libjvm, RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) {
@@ -265,7 +265,7 @@ static int attach(JavaVM *vm, JNIEnv **env, failure *f) {
   JavaVMAttachArgs arguments = {.version = JNI_VERSION_1_8, .name = "gpunvme start", .group = NULL};
   jint code = (*vm)->AttachCurrentThreadAsDaemon(vm, (void **)env, &arguments);
   if (code != JNI_OK) {
-    return shim_fail(f, GPUNVME_ERROR_JAVA, "the virtual machine of this process takes no thread of ours: %d", (int)code);
+    return shim_fail(f, GPUNVME_ERROR_JAVA, "the virtual machine of this process does not accept this thread: %d", (int)code);
   }
   return GPUNVME_OK;
 }

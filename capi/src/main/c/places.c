@@ -170,7 +170,7 @@ static int has_jars(const char *folder) {
 
 static int checked(const char *folder, failure *f) {
   if (strchr(folder, ':') != NULL) {
-    return shim_fail(f, GPUNVME_ERROR_JAVA, "the folder of the jars has a colon in its name, which Java takes for two: %s", folder);
+    return shim_fail(f, GPUNVME_ERROR_JAVA, "the folder of the jars has a colon in its name, so Java reads it as two folders: %s", folder);
   }
   return GPUNVME_OK;
 }
@@ -188,7 +188,7 @@ int shim_find_jars(char *folder, failure *f) {
   Dl_info self;
   char library[PATH_MAX];
   if (dladdr((const void *)&shim_forked, &self) == 0 || realpath(self.dli_fname, library) == NULL) {
-    return shim_fail(f, GPUNVME_ERROR_JAVA, "where libgpunvme.so lies cannot be told, so neither its jars; set GPUNVME_HOME to their folder");
+    return shim_fail(f, GPUNVME_ERROR_JAVA, "the folder of libgpunvme.so is unknown, so its jars cannot be found; set GPUNVME_HOME to their folder");
   }
   *strrchr(library, '/') = 0;
   for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
@@ -197,7 +197,7 @@ int shim_find_jars(char *folder, failure *f) {
     }
   }
   return shim_fail(f, GPUNVME_ERROR_JAVA,
-      "no gpunvme-capi*.jar in app, lib/gpunvme, gpunvme or ../lib/gpunvme beside %s/libgpunvme.so; set GPUNVME_HOME to the folder of the "
+      "no gpunvme-capi*.jar in app, lib/gpunvme, gpunvme or ../lib/gpunvme next to %s/libgpunvme.so; set GPUNVME_HOME to the folder of the "
       "jars",
       library);
 }

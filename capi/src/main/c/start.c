@@ -128,7 +128,7 @@ static int start_and_wait(const start_options *options, failure *f) {
   if (error != 0) {
     state = IDLE;
     pthread_cond_broadcast(&changed);
-    shim_fail(f, 0, "no thread for the start of the virtual machine: %s", strerror(error));
+    shim_fail(f, 0, "no thread could be made to start the virtual machine: %s", strerror(error));
     f->error = error;
     return GPUNVME_ERROR_JAVA;
   }

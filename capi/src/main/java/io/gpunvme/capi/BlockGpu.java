@@ -49,7 +49,7 @@ final class BlockGpu implements AutoCloseable {
   private Storage.Item item(long lba, long blocks, long address) {
     if (lba < 0 || blocks < 0 || lba > Long.MAX_VALUE / blockSize - blocks) {
       throw new InvalidRequestException(
-          "%s blocks at LBA %s are too far to count"
+          "%s blocks at LBA %s end at byte 2^63 or later"
               .formatted(Long.toUnsignedString(blocks), Long.toUnsignedString(lba)));
     }
     return new Storage.Item(lba * blockSize, address, blocks * blockSize);

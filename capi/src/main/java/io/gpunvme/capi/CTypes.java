@@ -40,7 +40,7 @@ final class CTypes {
   static MemorySegment array(MemorySegment pointer, long count, long element) {
     if (count < 0 || count > Integer.MAX_VALUE / 64) {
       throw new InvalidRequestException(
-          Long.toUnsignedString(count) + " elements are too many for one call");
+          Long.toUnsignedString(count) + " elements are too many for one call: split it");
     }
     return at(pointer, count * element);
   }
@@ -50,7 +50,8 @@ final class CTypes {
     try {
       return at(pointer, LONGEST_TEXT).getString(0);
     } catch (IndexOutOfBoundsException e) {
-      throw new InvalidRequestException("a text has no end within " + LONGEST_TEXT + " bytes");
+      throw new InvalidRequestException(
+          "a text has no terminating zero within " + LONGEST_TEXT + " bytes");
     }
   }
 

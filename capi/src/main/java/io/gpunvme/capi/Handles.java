@@ -32,7 +32,7 @@ final class Handles {
       throw new ClosedHandleException(
           object == null
               ? "handle %Xh was closed, or never was one".formatted(handle)
-              : "handle %Xh is not a %s".formatted(handle, type.getSimpleName()));
+              : "handle %Xh is not of type %s".formatted(handle, type.getSimpleName()));
     }
     return type.cast(object);
   }

@@ -27,11 +27,12 @@ final class Kinds implements AutoCloseable {
     long unit = blocks ? blockSize : 1;
     if (offset > Long.MAX_VALUE / unit || length > Long.MAX_VALUE / unit) {
       throw new InvalidRequestException(
-          "kind %d: %d blocks at block %d are too far to count".formatted(number, length, offset));
+          "kind %d: %d blocks at block %d end at byte 2^63 or later"
+              .formatted(number, length, offset));
     }
     if (element > 0 && length * unit % element != 0) {
       throw new InvalidRequestException(
-          "kind %d: %d bytes are not a multiple of elements of %d"
+          "kind %d: %d bytes are not a multiple of the element, %d bytes"
               .formatted(number, length * unit, element));
     }
     ReadRequest.Builder all = ReadRequest.builder();
@@ -57,7 +58,7 @@ final class Kinds implements AutoCloseable {
       long at = packed.targetOffset(i);
       if (packed.length(i) > capacity - at) {
         throw new InvalidRequestException(
-            "read %d ends %d bytes behind the %d bytes of memory"
+            "read %d ends %d bytes after the end of the memory of %d bytes"
                 .formatted(i, packed.length(i) - (capacity - at), capacity));
       }
       items.add(new Storage.Item(packed.offset(i), address + at, packed.length(i)));
@@ -67,7 +68,8 @@ final class Kinds implements AutoCloseable {
 
   private static void requireThere(ReadRequest known, int number) {
     if (known.kinds().stream().noneMatch(k -> k.number() == number)) {
-      throw new NoSuchElementException("no kind %d: there are %s".formatted(number, known.kinds()));
+      throw new NoSuchElementException(
+          "no kind %d: the kinds are %s".formatted(number, known.kinds()));
     }
   }
 

@@ -49,7 +49,7 @@ final class Layers implements AutoCloseable {
     Place place = storage.memory().place(address, bytes);
     if (place == null) {
       throw new InvalidRequestException(
-          "%Xh is host memory: layers are loaded to memory of the accelerator".formatted(address));
+          "%Xh is host memory: layers go to memory of the accelerator".formatted(address));
     }
     try {
       loader.load(offset, bytes, place.buffer(), place.offset(address));

@@ -78,7 +78,8 @@ final class Memory {
   void free(long address) {
     DeviceBuffer buffer = own.remove(address);
     if (buffer == null) {
-      throw new InvalidRequestException("%Xh was not allocated here".formatted(address));
+      throw new InvalidRequestException(
+          "%Xh was not allocated by gpunvme_memory_allocate".formatted(address));
     }
     buffer.close();
   }
@@ -100,7 +101,7 @@ final class Memory {
       if (address - start < buffer.size()) {
         if (bytes > buffer.size() - (address - start)) {
           throw new InvalidRequestException(
-              "%d bytes at %Xh leave the %d bytes that were allocated there"
+              "%d bytes at %Xh are not inside the %d bytes that were allocated there"
                   .formatted(bytes, address, buffer.size()));
         }
         return new Place(buffer, start, start, start + buffer.size(), () -> {});

@@ -143,7 +143,8 @@ final class Model implements AutoCloseable {
     long bytes = weights.bytes(name, r.slice);
     if (bytes > r.capacity) {
       throw new InvalidRequestException(
-          "tensor '%s' has %d bytes, and there is room for %d".formatted(name, bytes, r.capacity));
+          "tensor '%s' has %d bytes, but there is room for only %d"
+              .formatted(name, bytes, r.capacity));
     }
     return bytes;
   }

@@ -60,7 +60,7 @@ final class PointerWindows {
     }
     if (!info.contains(address, bytes)) {
       throw new InvalidRequestException(
-          "%d bytes at %Xh leave their allocation, %d bytes at %Xh"
+          "%d bytes at %Xh are not inside their allocation, %d bytes at %Xh"
               .formatted(bytes, address, info.size(), info.start()));
     }
     if (info.mapped()) {

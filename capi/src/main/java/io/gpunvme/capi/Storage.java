@@ -140,7 +140,7 @@ final class Storage implements AutoCloseable {
     for (Item item : items) {
       if (item.offset > size || item.bytes > size - item.offset) {
         throw new InvalidRequestException(
-            "%d bytes at %d leave %s, which has %d bytes"
+            "%d bytes at %d are not inside %s, which has %d bytes"
                 .formatted(item.bytes, item.offset, storage.address(), size));
       }
     }
@@ -194,7 +194,7 @@ final class Storage implements AutoCloseable {
     Place place = memory.place(item.address, item.bytes);
     if (place == null) {
       throw new InvalidRequestException(
-          "%Xh is host memory: transfers in the order of a stream take memory of the GPU"
+          "%Xh is host memory: transfers in the order of a stream need memory of the GPU"
               .formatted(item.address));
     }
     Runnable release = place.release();

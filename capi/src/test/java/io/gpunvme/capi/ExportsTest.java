@@ -125,7 +125,7 @@ class ExportsTest {
       assertThat(table.call("close", handle)).isEqualTo(CapiStatus.CLOSED);
     }
     assertThat(table.call("cancel", storage)).isEqualTo(CapiStatus.CLOSED);
-    assertThat(table.error()).contains("is not a Request");
+    assertThat(table.error()).contains("is not of type Request");
   }
 
   @Test

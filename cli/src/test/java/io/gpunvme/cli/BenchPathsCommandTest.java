@@ -152,7 +152,7 @@ class BenchPathsCommandTest {
     Cli.run(small("--paths", "tape")).refused("no path 'tape'");
     Cli.run(small("--paths", "mmap,mmap")).refused("twice");
     Cli.run("bench", "paths", folder, "--size", "1MiB").refused("16 MiB");
-    Cli.run("bench", "paths", folder, "--blocks", "3MiB").refused("powers of two");
+    Cli.run("bench", "paths", folder, "--blocks", "3MiB").refused("a power of two");
     Cli.run("bench", "paths", folder, "--threads", "300").refused("1 to 256");
     Cli.run("bench", "paths", folder, "--reads", "1").refused("fewer than 64");
     Cli.run("bench", "paths", folder, "--accelerator", "tpu").refused("auto, gpu, cpu");

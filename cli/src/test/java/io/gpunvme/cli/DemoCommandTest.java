@@ -53,7 +53,7 @@ class DemoCommandTest {
         .containsPattern("depth +4")
         .containsPattern("commands +6 ")
         .containsPattern("of them by the CPU +6 ")
-        .contains("to CPU stand-in (host memory): the CPU stand-in was asked for")
+        .contains("to CPU stand-in (host memory): the CPU stand-in was requested")
         .containsPattern("doorbell writes +\\d")
         .containsPattern("commands per doorbell +\\d")
         .containsPattern("bytes +3145728")
@@ -90,7 +90,7 @@ class DemoCommandTest {
     assertThat(json.get("commands").getAsLong()).isEqualTo(24);
     assertThat(json.get("commands_by_cpu").getAsLong()).isEqualTo(24);
     assertThat(json.get("media_pinned").getAsBoolean()).isFalse();
-    assertThat(json.get("accelerator_reason").getAsString()).contains("asked for");
+    assertThat(json.get("accelerator_reason").getAsString()).contains("requested");
     assertThat(json.get("doorbell_writes").getAsLong())
         .isEqualTo(
             json.get("sq_doorbell_writes").getAsLong() + json.get("cq_doorbell_writes").getAsLong())

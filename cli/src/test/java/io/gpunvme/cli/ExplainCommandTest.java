@@ -93,7 +93,7 @@ class ExplainCommandTest {
         .contains("fix: give the SSD to gpunvme")
         .containsPattern("(?m)^mmap +yes +a regular file")
         .containsPattern("(?m)^  long reads, cold +(pinned|mmap)$")
-        .contains("mmap: mapped file", "(the CPU stand-in was asked for)");
+        .contains("mmap: mapped file", "(the CPU stand-in was requested)");
   }
 
   @Test
@@ -101,7 +101,7 @@ class ExplainCommandTest {
     JsonObject json = explain("file:" + file(folder) + "?path=mmap");
 
     assertThat(json.get("asked").getAsString()).isEqualTo("mmap");
-    assertThat(json.get("reason").getAsString()).contains("asked for");
+    assertThat(json.get("reason").getAsString()).contains("asks for");
     assertThat(json.getAsJsonObject("chosen").get("long_cold").getAsString()).isEqualTo("mmap");
     assertThat(json.getAsJsonObject("modes").keySet()).containsExactly("mmap");
   }

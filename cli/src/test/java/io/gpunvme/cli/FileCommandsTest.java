@@ -247,7 +247,7 @@ class FileCommandsTest {
     Cli.run(words("cat", file, "--offset", "5000002")).refused("past the file's end, 5000001");
     Cli.run(words("cat", file, "--offset", "1", "--length", "5000001")).refused("past the file's");
     Cli.run(words("ls", file + "/x")).failed(ExitCode.FAILURE, "not a folder");
-    Cli.run(words("ls", folder.resolve("model") + ":/")).refused("neither a file system");
+    Cli.run(words("ls", folder.resolve("model") + ":/")).refused("neither a known file system");
   }
 
   @Test

@@ -183,7 +183,7 @@ class PlanCommandTest {
                 .out())
         .isEqualTo(Cli.run("plan", "--size=1M", "12288:12288", "65626:10").succeeded().out());
     Cli.run("plan", "--size=1M", "--kinds", kinds, "--read=tokens:10")
-        .refused("kind 'tokens' (0): index 10, length 1: it has 10 elements");
+        .refused("kind 'tokens' (0): index 10, length 1: it has only 10 elements");
     Cli.run("plan", "--size=1M", "--kinds", kinds, "--read=words:1").refused("no kind 'words'");
     Cli.run("plan", "--size=1M", "--kinds", kinds, "--read=7").refused("is not KIND:INDEX");
     Cli.run("plan", "--size=1M", "--kinds", kinds, "--read=7:1:x").refused("is not KIND:INDEX");

@@ -202,7 +202,7 @@ public final class CudaContext implements AutoCloseable {
    */
   public void flushGpuDirectWrites(WritesOrdering scope) {
     if (scope == WritesOrdering.NONE) {
-      throw new IllegalArgumentException("a flush for nobody");
+      throw new IllegalArgumentException("a flush needs a scope other than NONE");
     }
     inside(() -> api.contexts().flushGpuDirectWrites(scope.number()));
   }

@@ -45,7 +45,7 @@ public final class DeviceMemory extends ContextResource {
     boolean aligned = alignment >= 0 && (alignment & slack) == 0;
     if (bytes <= 0 || bytes > Long.MAX_VALUE - slack || !aligned) {
       throw new IllegalArgumentException(
-          bytes + " bytes of GPU memory, aligned to " + alignment + " (a power of two is needed)");
+          bytes + " bytes of GPU memory, aligned to " + alignment + " (must be a power of two)");
     }
     // Freeing waits for kernels: what the driver is known to align less is made larger at once.
     boolean small = alignment > DRIVERS_ALIGNMENT && bytes < DRIVERS_PAGE;

@@ -30,7 +30,7 @@ public record LaunchShape(
       throw new IllegalArgumentException(
           "no launch can have "
               + describe(gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes)
-              + ": grids have 1 to 2^31-1, 65535, 65535 blocks, blocks at most 1024 threads");
+              + ": a grid has 1 to 2^31-1, 65535, 65535 blocks, a block 1 to 1024 threads");
     }
   }
 

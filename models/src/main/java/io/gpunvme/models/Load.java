@@ -151,7 +151,7 @@ public final class Load implements AutoCloseable {
           source.name(),
           -1,
           -1,
-          "%d bytes of %s are needed, and %d are free: load fewer tensors, or a rank's part"
+          "%d bytes of %s are needed, and %d are free: load fewer tensors, or one rank's part"
               .formatted(wanted, accelerator.name(), free),
           null);
     }

@@ -84,7 +84,7 @@ public final class LoadPlan {
           "weights",
           -1,
           -1,
-          "%d bytes for tensors and %d for the ring are more than the %d allowed: load fewer, or a rank's part"
+          "%d bytes for tensors and %d for the ring are more than the %d allowed: load fewer tensors, or one rank's part"
               .formatted(plan.tensorBytes(), plan.ringBytes(), most),
           null);
     }

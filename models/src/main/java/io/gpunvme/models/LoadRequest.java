@@ -67,14 +67,15 @@ public record LoadRequest(
     names = names == null ? null : List.copyOf(names);
     slices = Map.copyOf(slices);
     if (ranks < 1 || rank < 0 || rank >= ranks) {
-      throw new InvalidRequestException("rank " + rank + " of " + ranks + " is none");
+      throw new InvalidRequestException(
+          "there is no rank " + rank + " of " + ranks + ": ranks count from 0");
     }
     if (order == Order.GIVEN && names == null) {
-      throw new InvalidRequestException("the order of names that were not given");
+      throw new InvalidRequestException("the order GIVEN needs names");
     }
     if (maxGpuBytes < 0 || ringBytes < LEAST_RING) {
       throw new InvalidRequestException(
-          "memory of %d bytes, ring of %d: the ring has at least 1 MiB"
+          "memory of %d bytes, ring of %d: the ring needs 1 MiB or more, and memory 0 or more"
               .formatted(maxGpuBytes, ringBytes));
     }
     if (retries < 0 || retries > MOST_RETRIES) {

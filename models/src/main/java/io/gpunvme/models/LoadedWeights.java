@@ -33,7 +33,8 @@ public final class LoadedWeights implements AutoCloseable {
   public synchronized LoadedTensor tensor(String name) {
     LoadedTensor tensor = tensors.get(name);
     if (tensor == null) {
-      throw new InvalidRequestException("tensor '" + name + "' was not loaded, or is taken");
+      throw new InvalidRequestException(
+          "tensor '" + name + "' was not loaded, or was taken already");
     }
     return tensor;
   }

@@ -112,14 +112,14 @@ public final class Manifest {
       Entry entry = entries.get(p.name());
       if (p.slice() != null) {
         throw new InvalidRequestException(
-            "tensor '%s' is loaded in part (%s); there are checksums of whole ones only"
+            "tensor '%s' is loaded in part (%s), but the manifest has checksums of whole tensors only"
                 .formatted(p.name(), p.slice()));
       }
       if (entry == null || entry.bytes() != p.bytes()) {
         throw new InvalidRequestException(
             entry == null
                 ? "the manifest has no tensor '" + p.name() + "'"
-                : "tensor '%s' has %d bytes, and %d in the manifest: another model's?"
+                : "tensor '%s' has %d bytes, but %d in the manifest: is it the manifest of another model?"
                     .formatted(p.name(), p.bytes(), entry.bytes()));
       }
     }
@@ -138,7 +138,7 @@ public final class Manifest {
           source,
           part.offset(),
           part.bytes(),
-          "tensor '%s' has CRC-32C %08x, and %s in the manifest"
+          "tensor '%s' has CRC-32C %08x, but %s in the manifest"
               .formatted(
                   part.name(), crc32c, entry == null ? "none" : "%08x".formatted(entry.crc32c())),
           null);

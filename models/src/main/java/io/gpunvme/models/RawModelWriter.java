@@ -99,7 +99,8 @@ public final class RawModelWriter {
   static RawModelWriter prepare(
       Weights model, GpuStorage target, RawWriteOptions options, long batchBytes) {
     if (model.accelerator() != target.accelerator()) {
-      throw new InvalidRequestException("the model and the target are of two accelerators");
+      throw new InvalidRequestException(
+          "the model and the target were opened for different accelerators");
     }
     List<TensorInfo> tensors = new ArrayList<>(model.tensors().values());
     if (options.order() == Order.LAYERS) {
@@ -114,14 +115,14 @@ public final class RawModelWriter {
           target.address().toString(),
           -1,
           -1,
-          "the model needs %d bytes here (%d of tensors), and there are %d"
+          "the model needs %d bytes here (%d of tensors), but there are only %d"
               .formatted(layout.totalBytes(), model.bytes(), target.size()),
           null);
     }
     String there = contents(target);
     if (!there.isEmpty() && !options.overwrite()) {
       throw new InvalidRequestException(
-          "%s has %s: to overwrite it, say so (--overwrite)".formatted(target.address(), there));
+          "%s has %s: add --overwrite to overwrite it".formatted(target.address(), there));
     }
     return new RawModelWriter(model, target, options, layout, batchBytes, !there.isEmpty());
   }
@@ -348,7 +349,7 @@ public final class RawModelWriter {
             target.address().toString(),
             t.offset(),
             t.bytes(),
-            "tensor '%s' reads back with CRC-32C %08x, and %08x was written"
+            "tensor '%s' reads back with CRC-32C %08x, but was written with %08x"
                 .formatted(t.name(), read, wrote),
             null);
       }

@@ -20,7 +20,7 @@ public record RawWriteOptions(
   /** Checks. */
   public RawWriteOptions {
     if (order == Order.GIVEN) {
-      throw new InvalidRequestException("raw models are in the files' order or that of the layers");
+      throw new InvalidRequestException("a raw model needs the order FILE or LAYERS");
     }
   }
 

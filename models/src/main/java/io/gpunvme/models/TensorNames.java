@@ -29,7 +29,7 @@ public final class TensorNames {
       for (String tensor : meant) {
         if (!chosen.add(tensor)) {
           throw new InvalidRequestException(
-              "tensor '%s' is named twice, at last by '%s'".formatted(tensor, name));
+              "tensor '%s' is named twice, the second time by '%s'".formatted(tensor, name));
         }
       }
     }

@@ -224,7 +224,7 @@ public final class Weights implements AutoCloseable {
       Part part = part(t.tensor(), t.slice());
       if (t.offset() < 0 || part.bytes() > t.buffer().size() - t.offset()) {
         throw new InvalidRequestException(
-            "%d bytes of tensor '%s' at %d leave a buffer of %d bytes"
+            "%d bytes of tensor '%s' at %d are not inside a buffer of %d bytes"
                 .formatted(part.bytes(), t.tensor(), t.offset(), t.buffer().size()));
       }
       files.computeIfAbsent(part.file(), _ -> new FileReads()).add(part, t);

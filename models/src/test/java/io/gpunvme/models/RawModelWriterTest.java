@@ -158,7 +158,7 @@ class RawModelWriterTest extends RawModels {
     assertThatExceptionOfType(StorageException.class)
         .isThrownBy(() -> write(StorageAddress.parse("sim:file=" + small), options()))
         .satisfies(e -> assertThat(e.kind()).isEqualTo(Kind.NO_SPACE))
-        .withMessageMatching(".*the model needs \\d+ bytes here .*there are 262144");
+        .withMessageMatching(".*the model needs \\d+ bytes here .*there are only 262144");
     assertThat(Files.readAllBytes(small)).isEqualTo(before);
   }
 

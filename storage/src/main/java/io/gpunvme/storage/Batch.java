@@ -18,11 +18,12 @@ import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Transfers that are submitted one by one and carried out together: what has been submitted while
- * others were under way is the next transfer. Each gets its own outcome. Safe for all threads.
+ * Transfers that are submitted one by one and carried out together: all submissions that arrive
+ * while a transfer runs form the next transfer. Each submission gets its own outcome. Safe for all
+ * threads.
  *
- * <p>Those of one batch have no order among them, except that a change between reading and writing
- * waits for what was submitted before.
+ * <p>The submissions of a batch may be carried out in any order, except that a change between
+ * reading and writing waits for all earlier submissions.
  */
 public final class Batch implements AutoCloseable {
   private static final int MOST = 1 << 16;
@@ -45,11 +46,11 @@ public final class Batch implements AutoCloseable {
   private record Entry(long id, Direction direction, Range range) {}
 
   /**
-   * What became of one submission.
+   * The outcome of one submission.
    *
    * @param id as {@link #read} or {@link #write} returned it
-   * @param range what was to be moved
-   * @param failure null if it was
+   * @param range the range to move
+   * @param failure null if all of it was moved
    */
   public record Outcome(long id, Range range, @Nullable RuntimeException failure) {
     /** Whether all bytes were moved. */
@@ -87,9 +88,9 @@ public final class Batch implements AutoCloseable {
   }
 
   /**
-   * What is over since the last call.
+   * The outcomes since the last call.
    *
-   * @param atLeast wait for so many, or until all that was submitted is over
+   * @param atLeast wait for this many, or until all submissions are over
    * @param limit wait no longer than this
    * @return in the order in which they ended; fewer than {@code atLeast} if the time is up
    * @throws InterruptedException nothing is lost; the next call has it
@@ -117,7 +118,7 @@ public final class Batch implements AutoCloseable {
     return submitted - delivered;
   }
 
-  /** Asks all that is not over to end early; each still gets its outcome. */
+  /** Asks all running submissions to end early; each still gets its outcome. */
   public synchronized void cancel() {
     cancelled = true;
     if (current != null) {
@@ -178,7 +179,7 @@ public final class Batch implements AutoCloseable {
     }
   }
 
-  /** Cancels, and returns when nothing is at work in a buffer any more. Idempotent. */
+  /** Cancels, and returns when nothing uses a buffer any more. Idempotent. */
   @Override
   public void close() {
     cancel();

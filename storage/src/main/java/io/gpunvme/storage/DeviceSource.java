@@ -70,7 +70,7 @@ final class DeviceSource implements Source {
                 () ->
                     new InvalidRequestException(
                         name
-                            + ": pinned=true is for namespaces in memory, and this one is a file"));
+                            + ": pinned=true needs a namespace in memory, and this one is a file"));
     return accelerator.mapHost(medium, HostMemoryKind.MEMORY);
   }
 

@@ -7,12 +7,12 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * Which path a storage uses, and why not the others.
+ * The path that a storage uses, and the reasons against the others.
  *
- * @param asked the path that was asked for, or {@code auto}
- * @param reason why it is the one used
- * @param verdicts what each path says
- * @param modes how those that have been opened work
+ * @param asked the path that the address asks for, or {@code auto}
+ * @param reason why this path is used
+ * @param verdicts the verdict of each path
+ * @param modes how the opened paths work
  */
 public record Explanation(
     String asked, String reason, List<Verdict> verdicts, Map<PathKind, String> modes) {
@@ -28,10 +28,10 @@ public record Explanation(
     PathKind asked = address.path();
     String reason =
         asked != null
-            ? "it was asked for"
+            ? "the address asks for it"
             : address.file() == null
-                ? "a controller of our own is driven by commands of our own"
-                : "of those that are possible, the one that expects to be fastest for each request";
+                ? "this process drives the controller with its own commands"
+                : "for each request, the possible path that expects to be fastest";
     return new Explanation(asked == null ? "auto" : asked.toString(), reason, verdicts, modes);
   }
 

@@ -71,8 +71,7 @@ final class ExtentSource implements Source {
         name,
         -1,
         -1,
-        "files of a file system that no kernel has mounted are read only: there is nothing to"
-            + " flush",
+        "a file of an unmounted file system is read only: there is nothing to flush",
         null);
   }
 

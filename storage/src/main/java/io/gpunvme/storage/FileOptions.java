@@ -52,7 +52,7 @@ record FileOptions(PinnedOptions pinned, CuFileOptions cufile) {
             throw new InvalidRequestException(
                 "files have no option '"
                     + key
-                    + "'; there are path, threads, chunk, direct, engine, depth, ring and"
+                    + "'; the options are path, threads, chunk, direct, engine, depth, ring and"
                     + " streams");
       }
     }
@@ -84,6 +84,6 @@ record FileOptions(PinnedOptions pinned, CuFileOptions cufile) {
       }
       names.append(names.isEmpty() ? "" : ", ").append(name);
     }
-    throw new InvalidRequestException(key + "=" + value + ": there are " + names);
+    throw new InvalidRequestException(key + "=" + value + ": must be one of " + names);
   }
 }

@@ -63,13 +63,13 @@ final class FileSource implements Source {
       case PINNED -> PinnedPath.open(file, accelerator, own.pinned());
       case MMAP -> MmapPath.open(Path.of(file.name()), options.allowWrite(), accelerator);
       case CUFILE -> cufile();
-      case DIRECT -> throw new IllegalStateException("a file is not opened by " + kind);
+      case DIRECT -> throw new IllegalStateException("a file cannot be opened by path " + kind);
     };
   }
 
   private DataPath cufile() {
     if (!(accelerator instanceof GpuAccelerator gpu)) {
-      throw new IllegalStateException("cuFile needs a GPU; its verdict says so");
+      throw new IllegalStateException("cuFile needs a GPU");
     }
     return CuFilePath.open(file.name(), options.allowWrite(), gpu, own.cufile());
   }

@@ -29,10 +29,10 @@ import java.util.function.BiConsumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Bytes in a file or on an SSD, for an accelerator, whatever way they travel.
+ * Bytes in a file or on an SSD, for an accelerator, over any path.
  *
  * <p>Offsets, lengths and buffer offsets are bytes and need no alignment. Safe for all threads.
- * Closing cancels what is under way and waits for it.
+ * Closing cancels running transfers and waits for them.
  */
 public final class GpuStorage implements AutoCloseable {
   private static final RequestShape LONG_READ = new RequestShape(Direction.READ, 1, 1L << 30, 0);
@@ -66,10 +66,10 @@ public final class GpuStorage implements AutoCloseable {
   }
 
   /**
-   * Opens a file or an SSD to be read.
+   * Opens a file or an SSD for reading.
    *
    * @param address text as {@link StorageAddress#parse} reads it
-   * @param accelerator whose buffers are read into; stays the caller's, who closes it afterwards
+   * @param accelerator the one whose buffers are read into; the caller closes it after this
    */
   public static GpuStorage open(String address, Accelerator accelerator) {
     return open(StorageAddress.parse(address), accelerator, StorageOptions.defaults());
@@ -79,7 +79,7 @@ public final class GpuStorage implements AutoCloseable {
    * Opens a file or an SSD.
    *
    * @throws io.gpunvme.base.InvalidRequestException if an option makes no sense
-   * @throws StorageException if the file cannot be opened, or not by the path that is asked for
+   * @throws StorageException if the file cannot be opened, or not by the requested path
    * @throws io.gpunvme.nvme.NvmeException if the controller does not come up
    */
   public static GpuStorage open(
@@ -91,8 +91,7 @@ public final class GpuStorage implements AutoCloseable {
   /**
    * A namespace of a controller that is open already.
    *
-   * @param controller stays the caller's, who closes it after this; whether it may be written is
-   *     its options' decision too
+   * @param controller the caller closes it after this; its options must allow writing, too
    */
   public static GpuStorage over(
       NvmeController controller, Accelerator accelerator, StorageOptions options) {
@@ -124,8 +123,8 @@ public final class GpuStorage implements AutoCloseable {
    * A file in a file system of a device that is open, read-only.
    *
    * @param name in messages
-   * @param device stays the caller's, who closes it after this
-   * @param extents where its bytes are on the device, from the first one without gaps
+   * @param device the caller closes it after this
+   * @param extents the places of its bytes on the device, from byte 0 without gaps
    */
   public static GpuStorage over(GpuStorage device, String name, List<FileExtent> extents) {
     return new GpuStorage(
@@ -136,7 +135,7 @@ public final class GpuStorage implements AutoCloseable {
   }
 
   /**
-   * Queues of their own for kernels that read and write this namespace's SSD by themselves.
+   * Queues for kernels that read and write this namespace's SSD by themselves.
    *
    * @return to be closed before this
    * @throws StorageException if this is a file
@@ -160,7 +159,7 @@ public final class GpuStorage implements AutoCloseable {
     return use.during(() -> paths.get(kind));
   }
 
-  /** What was opened. */
+  /** The opened address. */
   public StorageAddress address() {
     return address;
   }
@@ -181,16 +180,16 @@ public final class GpuStorage implements AutoCloseable {
   }
 
   /**
-   * What offsets, lengths and buffer offsets are best multiples of, for the path that long reads
-   * take: a power of two, bytes. Other ones work.
+   * The best alignment of offsets, lengths and buffer offsets for the path of long reads: a power
+   * of two, bytes. Other values work.
    */
   public int alignment() {
     return use.during(() -> paths.choose(LONG_READ).alignment());
   }
 
   /**
-   * Most memory of the accelerator, bytes, that reading takes beside the caller's buffers, by the
-   * path that long reads take.
+   * The most memory of the accelerator, bytes, that reads take besides the caller's buffers, on the
+   * path of long reads.
    */
   public long gpuBytes() {
     return use.during(
@@ -203,8 +202,9 @@ public final class GpuStorage implements AutoCloseable {
   /**
    * Reads into a buffer.
    *
-   * @throws io.gpunvme.base.InvalidRequestException if the range leaves the source or the buffer
-   * @throws StorageException if it fails; nothing is at work in the buffer any more
+   * @throws io.gpunvme.base.InvalidRequestException if the range is not inside the source or the
+   *     buffer
+   * @throws StorageException if it fails; nothing uses the buffer any more
    */
   public TransferResult read(long offset, DeviceBuffer buffer, long bufferOffset, long length) {
     return read(List.of(new Range(offset, buffer, bufferOffset, length)));
@@ -234,12 +234,12 @@ public final class GpuStorage implements AutoCloseable {
   }
 
   /**
-   * Reads many ranges at once, those that lie close together in one I/O.
+   * Reads many ranges at once; one I/O reads ranges that are close together.
    *
    * @param targets a buffer for each target of the ranges, which do not overlap in them
-   * @throws io.gpunvme.base.InvalidRequestException if a range has no buffer, or leaves the source
-   *     or its buffer
-   * @throws StorageException if it fails; nothing is at work in the buffers any more
+   * @throws io.gpunvme.base.InvalidRequestException if a range has no buffer, or is not inside the
+   *     source or its buffer
+   * @throws StorageException if it fails; nothing uses the buffers any more
    */
   public TransferResult read(Ranges ranges, List<DeviceBuffer> targets) {
     return transfer(
@@ -250,7 +250,7 @@ public final class GpuStorage implements AutoCloseable {
   }
 
   /**
-   * Reads elements of a kind, one behind the other.
+   * Reads elements of a kind, one after the other.
    *
    * @param kind its name, or its number in decimal
    * @param index the first element
@@ -316,8 +316,8 @@ public final class GpuStorage implements AutoCloseable {
   }
 
   /**
-   * Transfers in the order of CUDA streams: work that is put into a stream afterwards sees what was
-   * read, and what it reads into or writes from is left alone by work that was put in before.
+   * Transfers in the order of CUDA streams: later work in a stream sees the data of a read, and a
+   * transfer uses its buffer only after the earlier work in the stream.
    *
    * @throws StorageException if the accelerator has no streams
    */
@@ -382,7 +382,7 @@ public final class GpuStorage implements AutoCloseable {
           source.name(),
           -1,
           -1,
-          "was opened to be read only; --allow-write opens it for writing"
+          "is open for reading only; open it for writing with --allow-write"
               + " (StorageOptions.withWrite; in C GPUNVME_WRITE, in Python write=True)",
           null);
     }
@@ -429,10 +429,11 @@ public final class GpuStorage implements AutoCloseable {
   }
 
   /**
-   * Returns when everything whose writing is over, by whatever path, is on stable storage: an NVMe
-   * Flush of the namespace, {@code fdatasync} of a file, of a set both or either for each member.
+   * Returns when the data of all completed writes, on any path, is on stable storage: it uses an
+   * NVMe Flush of the namespace, {@code fdatasync} of a file, and for a set the one that suits each
+   * member.
    *
-   * @throws StorageException if it fails, or this was opened to be read only
+   * @throws StorageException if it fails, or this is open for reading only
    */
   public void flush() {
     requireAllowed(Direction.WRITE);
@@ -440,8 +441,8 @@ public final class GpuStorage implements AutoCloseable {
   }
 
   /**
-   * Prepares for transfers with a buffer, which makes some paths faster. Ends by itself before the
-   * buffer is freed.
+   * Prepares a buffer for transfers, which makes some paths faster. The preparation ends by itself
+   * before the buffer is freed.
    */
   public void register(DeviceBuffer buffer) {
     use.during(
@@ -453,7 +454,7 @@ public final class GpuStorage implements AutoCloseable {
         });
   }
 
-  /** Takes that back. No transfer uses the buffer. */
+  /** Undoes {@link #register}. No transfer uses the buffer. */
   public void deregister(DeviceBuffer buffer) {
     Runnable forget = registrations.remove(buffer);
     if (forget != null) {
@@ -462,18 +463,20 @@ public final class GpuStorage implements AutoCloseable {
     }
   }
 
-  /** What was done so far, path by path. */
+  /** The counts so far, path by path. */
   public Map<PathKind, PathStats> stats() {
     return paths.stats();
   }
 
-  /** What each member of a set has done so far; empty if this is none, or nothing was read yet. */
+  /**
+   * The counts of each member of a set so far; empty if this is not a set, or nothing was read yet.
+   */
   public List<MemberStats> members() {
     return paths.members();
   }
 
   /**
-   * The path that a request would take now. Opens those that may be chosen.
+   * The path that a request would take now. Opens the paths that may be chosen.
    *
    * @throws StorageException if none can be opened
    */
@@ -481,12 +484,12 @@ public final class GpuStorage implements AutoCloseable {
     return use.during(() -> paths.choose(shape).kind());
   }
 
-  /** Which path is used, why not the better ones, and how to mend that. */
+  /** The path in use, the reasons against the others, and their fixes. */
   public Explanation explain() {
     return Explanation.of(address, paths.verdicts(), paths.modes());
   }
 
-  /** Cancels what is under way, waits for it and frees everything. Idempotent. */
+  /** Cancels running transfers, waits for them and frees everything. Idempotent. */
   @Override
   public void close() {
     use.cancel();

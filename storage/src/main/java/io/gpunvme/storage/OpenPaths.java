@@ -64,9 +64,10 @@ final class OpenPaths implements Registrar, AutoCloseable {
                     v.kind()
                         + ": "
                         + v.reason()
-                        + (v.fix().isEmpty() ? "" : " (to mend it: " + v.fix() + ")"))
+                        + (v.fix().isEmpty() ? "" : " (fix: " + v.fix() + ")"))
             .collect(Collectors.joining("; "));
-    return new StorageException(Kind.UNSUPPORTED, source.name(), -1, -1, "no path: " + text, null);
+    return new StorageException(
+        Kind.UNSUPPORTED, source.name(), -1, -1, "no path is possible: " + text, null);
   }
 
   List<Verdict> verdicts() {

@@ -4,10 +4,10 @@ import io.gpunvme.base.InvalidRequestException;
 import java.util.List;
 
 /**
- * How the members of a set are put together.
+ * The shape of a set.
  *
- * @param unit bytes on one member before the next one's turn, a power of two; 0: all members hold
- *     the same
+ * @param unit bytes on one member before the next member's turn, a power of two; 0: all members
+ *     hold the same data
  */
 public record SetShape(long unit) {
   static final String STRIPE = "stripe:";
@@ -30,7 +30,7 @@ public record SetShape(long unit) {
     }
   }
 
-  /** Members in turns. */
+  /** The data is striped over the members. */
   public static SetShape striped(long unit) {
     if (unit == 0) {
       throw new InvalidRequestException("a stripe unit of 0 bytes");
@@ -38,17 +38,17 @@ public record SetShape(long unit) {
     return new SetShape(unit);
   }
 
-  /** Members in turns, with a usual unit (1 MiB). */
+  /** The data is striped over the members, in units of 1 MiB. */
   public static SetShape striped() {
     return new SetShape(DEFAULT_UNIT);
   }
 
-  /** Members that all hold the same. */
+  /** All members hold the same data. */
   public static SetShape replicated() {
     return new SetShape(0);
   }
 
-  /** Whether members have turns. */
+  /** Whether the data is striped over the members. */
   public boolean isStriped() {
     return unit != 0;
   }

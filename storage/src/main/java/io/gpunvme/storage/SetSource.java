@@ -59,7 +59,7 @@ final class SetSource implements Source {
         }
       }
     }
-    return worst == null ? Verdict.no(kind, "no member knows it", "") : worst;
+    return worst == null ? Verdict.no(kind, "no member has this path", "") : worst;
   }
 
   private static int rank(Verdict v) {

@@ -46,7 +46,7 @@ final class Sources {
           address.toString(),
           -1,
           -1,
-          "files of a file system that no kernel has mounted are read only",
+          "files of an unmounted file system are read only",
           null);
     }
     Volume volume = Volume.open(address, accelerator, options, false);

@@ -18,20 +18,20 @@ import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What is opened. Immutable.
+ * The address of a storage. Immutable.
  *
  * <ul>
  *   <li>{@code file:/data/model.bin?path=pinned}, or just {@code /data/model.bin}: a file of a
  *       mounted file system; {@code path} is {@code auto}, {@code cufile}, {@code pinned} or {@code
  *       mmap}. The last question mark begins the options.
  *   <li>any {@link DeviceAddress}: a controller of our own, always by the path {@code direct}
- *   <li>{@code stripe:vfio:0000:01:00.0,vfio:0000:02:00.0;unit=1MiB}: addresses as above, whose
- *       bytes lie in turns on each of them
- *   <li>{@code sim:file=disk.img#1:/models/a.gguf}: a file in a file system on any of these, as
- *       {@link FileAddress} reads it; read without the kernel's file system, and read-only
- *   <li>{@code vfio:0000:01:00.0#1}: a partition of a controller or set, all of it; of an image
- *       file, whose name may end so, only by {@link #on}
- *   <li>{@code replica:vfio:0000:01:00.0,vfio:0000:02:00.0}: addresses that all hold the same
+ *   <li>{@code stripe:vfio:0000:01:00.0,vfio:0000:02:00.0;unit=1MiB}: addresses as above, over
+ *       which the bytes are striped
+ *   <li>{@code sim:file=disk.img#1:/models/a.gguf}: a file in a file system on any of these,
+ *       written as in {@link FileAddress}; read without the kernel's file system, and read-only
+ *   <li>{@code vfio:0000:01:00.0#1}: a whole partition of a controller or set; a partition of an
+ *       image file, whose own name may end like this, only with {@link #on}
+ *   <li>{@code replica:vfio:0000:01:00.0,vfio:0000:02:00.0}: addresses that all hold the same data
  * </ul>
  */
 public final class StorageAddress {
@@ -92,7 +92,7 @@ public final class StorageAddress {
   }
 
   /**
-   * Reads an address. Whether there is such a file or device is found out when it is opened.
+   * Reads an address. Opening it shows whether there is such a file or device.
    *
    * @throws InvalidRequestException if it makes no sense
    */
@@ -139,7 +139,7 @@ public final class StorageAddress {
     int semicolon = all.lastIndexOf(UNIT);
     if (semicolon >= 0) {
       if (!striped) {
-        throw new InvalidRequestException("'" + text + "': copies have no unit");
+        throw new InvalidRequestException("'" + text + "': replica:… takes no unit");
       }
       shape = SetShape.striped(ByteSize.parse(all.substring(semicolon + UNIT.length())));
       all = all.substring(0, semicolon);
@@ -152,19 +152,19 @@ public final class StorageAddress {
   /**
    * Several sources as one.
    *
-   * @param members two or more; no sets themselves, and all by the same path
+   * @param members two or more; none is a set, and all have the same path
    */
   public static StorageAddress set(List<StorageAddress> members, SetShape shape) {
     if (members.size() < 2) {
-      throw new InvalidRequestException("a set of fewer than two members");
+      throw new InvalidRequestException("a set needs two or more members");
     }
     PathKind path = members.getFirst().path;
     for (StorageAddress m : members) {
       if (m.shape != null) {
-        throw new InvalidRequestException("a set within a set: " + m);
+        throw new InvalidRequestException("a set cannot have another set as member: " + m);
       }
       if (m.path != path) {
-        throw new InvalidRequestException("members by different paths: " + m);
+        throw new InvalidRequestException("all members of a set must have the same path: " + m);
       }
     }
     return new StorageAddress(members, shape, path);
@@ -223,7 +223,7 @@ public final class StorageAddress {
       return null;
     }
     throw new InvalidRequestException(
-        "no path '%s': there are auto, %s"
+        "no path '%s': the paths are auto, %s"
             .formatted(
                 name,
                 Arrays.stream(PathKind.values())
@@ -241,42 +241,42 @@ public final class StorageAddress {
     return file;
   }
 
-  /** The file in a file system on a device; null if it is none of those. */
+  /** The file in a file system on a device; null if it is not one of those. */
   public @Nullable FileAddress inside() {
     return inside;
   }
 
-  /** The partition of a device, all of it; null if it is none. */
+  /** The whole partition of a device; null if it is not one of those. */
   public @Nullable FileAddress partition() {
     return partition;
   }
 
-  /** What a set consists of; empty if it is none. */
+  /** The members of a set; empty if it is not a set. */
   public List<StorageAddress> members() {
     return members;
   }
 
-  /** How a set is put together; null if it is none. */
+  /** The shape of a set; null if it is not a set. */
   public @Nullable SetShape shape() {
     return shape;
   }
 
-  /** The path asked for; null if the choice is ours. */
+  /** The requested path; null: {@link GpuStorage} chooses. */
   public @Nullable PathKind path() {
     return path;
   }
 
-  /** What else is given for a file, e.g. {@code depth} of the path {@code pinned}. */
+  /** The other options of a file, e.g. {@code depth} of the path {@code pinned}. */
   public SequencedMap<String, String> options() {
     return Collections.unmodifiableSequencedMap(options);
   }
 
-  /** Another file in the same way. */
+  /** Another file with the same options. */
   public StorageAddress at(Path other) {
     return new StorageAddress(null, other, path, options);
   }
 
-  /** The same by another path; null: the choice is ours. */
+  /** The same with another path; null: {@link GpuStorage} chooses. */
   public StorageAddress with(@Nullable PathKind other) {
     FileAddress place = inside == null ? partition : inside;
     if (place != null) {

@@ -1,6 +1,6 @@
 package io.gpunvme.storage;
 
-/** A storage is closed, or being closed. */
+/** The storage is closed, or is being closed. */
 public final class StorageClosedException extends IllegalStateException {
   private static final long serialVersionUID = 1;
 

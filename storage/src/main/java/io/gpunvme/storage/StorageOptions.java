@@ -4,11 +4,11 @@ import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
 
 /**
- * What the caller decides about a storage.
+ * The options of a storage.
  *
  * @param allowWrite whether it may be written; off by default
- * @param initiator of the path {@code direct}: who issues the commands, with how many queues, and
- *     where queues and data lie
+ * @param initiator of the path {@code direct}: who issues the commands, the number of queues, and
+ *     the place of queues and data
  * @param nsid namespace of a controller
  * @param threads asynchronous transfers at a time, 1..256
  */
@@ -23,7 +23,7 @@ public record StorageOptions(
     }
   }
 
-  /** Read only, everything else chosen here. */
+  /** Reading only, and defaults for everything else. */
   public static StorageOptions defaults() {
     return new StorageOptions(false, InitiatorOptions.defaults(), 1, THREADS);
   }

@@ -11,9 +11,9 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reads a storage for somebody who wants its bytes in host memory, such as a file system: into
- * pinned memory, and from there by copying. Short reads bring what lies around them too, which is
- * kept: 2 MiB of it. Safe for all threads, one read at a time.
+ * Reads a storage into host memory, for users such as a file system: it reads into pinned memory
+ * and copies from there. A short read also brings the bytes around it, of which it keeps 2 MiB.
+ * Safe for all threads, one read at a time.
  */
 public final class StorageReader implements BlockReader {
   private static final int LINE = 32 << 10;
@@ -38,7 +38,7 @@ public final class StorageReader implements BlockReader {
   /**
    * Reads a storage.
    *
-   * @param storage stays the caller's, who closes it after this; nobody writes it meanwhile
+   * @param storage the caller closes it after this; nobody writes to it meanwhile
    */
   public StorageReader(GpuStorage storage) {
     this.storage = storage;
@@ -68,7 +68,8 @@ public final class StorageReader implements BlockReader {
     long length = target.byteSize();
     if (offset < 0 || length > size - offset) {
       throw new InvalidRequestException(
-          "%d bytes at %d leave %s, which has %d bytes".formatted(length, offset, name, size));
+          "%d bytes at %d are not inside %s, which has %d bytes"
+              .formatted(length, offset, name, size));
     }
     if (length > LONGEST_KEPT) {
       readLong(offset, target);

@@ -7,11 +7,11 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 
 /**
- * A word in pinned memory that streams wait for and the CPU stores: it counts turns, and whoever
+ * A word in pinned memory that streams wait for and the CPU stores. It counts turns: a stream that
  * waits for a turn goes on when that turn or a later one is opened.
  *
- * <p>Streams that share one of the GPU's hardware queues wait together: what is done before a gate
- * opens must need no such stream. Safe for all threads; the memory outlives every wait.
+ * <p>Streams that share one of the GPU's hardware queues wait together, so the work before a gate
+ * opens must not need such a stream. Safe for all threads; the memory outlives every wait.
  */
 public final class StreamGate {
   /** Bytes of the word. */
@@ -34,12 +34,12 @@ public final class StreamGate {
     address = memory.deviceAddress() + offset;
   }
 
-  /** Lets what is put into the stream from now on wait until a turn is open. */
+  /** Makes later work in the stream wait until a turn is open. */
   public void await(CudaStream stream, int turn) {
     stream.awaitValue(address, turn);
   }
 
-  /** Opens a turn and those before it; one that is open already stays so. */
+  /** Opens a turn and all turns before it; open turns stay open. */
   public synchronized void open(int turn) {
     if (turn - opened > 0) {
       opened = turn;

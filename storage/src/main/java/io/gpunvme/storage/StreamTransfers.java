@@ -18,24 +18,24 @@ import java.util.concurrent.CompletableFuture;
 /**
  * Transfers in the order of CUDA streams. Safe for all threads.
  *
- * <p>Data of a read goes to pinned memory first, while the stream's earlier work goes on. What is
- * put into the stream is a wait for that memory's word and a copy: nothing that would need another
- * stream to get its turn, so streams cannot wait for each other in a circle. A write is copied to
- * pinned memory by the stream and goes on from there.
+ * <p>Data of a read goes to pinned memory first, while the stream's earlier work goes on. The
+ * stream itself gets only a wait for a word in that memory and a copy. Neither needs another
+ * stream, so streams cannot wait for each other in a circle. For a write, the stream copies the
+ * data to pinned memory, and it is written from there.
  *
- * <p>All transfers of a storage share 32 MiB of that memory, in 8 pieces of up to 4 MiB. A piece of
- * a read is taken until the stream has copied it, one of a write until it is written. A call that
- * finds none free waits for that: a transfer of more than 32 MiB does so until the stream has come
- * to its first pieces, a short one if 8 pieces are with streams that do not move. So a thread that
- * lets a stream go on, by an event, a word or a host function, does that before it calls, or has no
- * more than 8 pieces in streams that wait for it. Events that are recorded in other streams before
- * the call are no danger.
+ * <p>All transfers of a storage share 32 MiB of that memory, in 8 pieces of up to 4 MiB. A read
+ * holds a piece until the stream has copied it, a write until it is written. A call that finds no
+ * free piece waits for one. A transfer of more than 32 MiB waits until the stream has come to its
+ * first pieces; a short one waits if streams that do not move hold all 8 pieces. So if your thread
+ * lets a stream go on, by an event, a word or a host function, do that before the call, or have no
+ * more than 8 pieces in streams that wait for your thread. Events that are recorded in other
+ * streams before the call are safe.
  *
- * <p>The future of a read that succeeds completes when the data is in pinned memory; the copy from
- * there is the stream's. One of a write completes when it is written. A transfer that fails, or is
- * cancelled, which {@code cancel} of the future asks for, completes with a {@link StorageException}
- * (of kind {@code CANCELLED}) when neither the storage nor the stream is at work in the buffer any
- * more: the stream has to come past it. It never holds up the stream.
+ * <p>The future of a successful read completes when the data is in pinned memory; the stream then
+ * copies it. The future of a write completes when the data is written. {@code cancel} of the future
+ * asks the transfer to end. A transfer that fails or is cancelled (kind {@code CANCELLED})
+ * completes with a {@link StorageException} once neither the storage nor the stream uses the buffer
+ * any more: the stream has come past the transfer. A failure never holds up the stream.
  */
 public final class StreamTransfers {
   private static final long OPENING = 4096;
@@ -79,14 +79,14 @@ public final class StreamTransfers {
   }
 
   /**
-   * Reads into a buffer when the stream comes to it. Work that is put into the stream afterwards
-   * sees the data; if the future fails, it sees what happens to be there. Waits while all pieces
-   * are with streams that do not move.
+   * Reads into a buffer when the stream comes to it. Later work in the stream sees the data; if the
+   * future fails, it sees undefined data. Waits while streams that do not move hold all pieces.
    *
-   * @return completes when the data is in pinned memory: the copy from there is the stream's
-   * @throws io.gpunvme.base.InvalidRequestException if the range leaves the storage or the buffer
-   * @throws StorageException if it cannot be put into the stream, e.g. because that is being
-   *     captured; nothing is at work in the buffer then
+   * @return completes when the data is in pinned memory; the stream then copies it
+   * @throws io.gpunvme.base.InvalidRequestException if the range is not inside the storage or the
+   *     buffer
+   * @throws StorageException if it cannot be put into the stream, e.g. because the stream is being
+   *     captured; nothing uses the buffer then
    */
   public CompletableFuture<Void> read(
       long offset, DeviceBuffer buffer, long bufferOffset, long length, CudaStream stream) {
@@ -94,13 +94,15 @@ public final class StreamTransfers {
   }
 
   /**
-   * Writes what the buffer holds when the stream comes to it. Work that is put into the stream
-   * afterwards may change the buffer. Waits while all pieces are taken.
+   * Writes the data that the buffer holds when the stream comes to it. Later work in the stream may
+   * change the buffer. Waits while all pieces are taken.
    *
-   * @return completes when it is written
-   * @throws io.gpunvme.base.InvalidRequestException if the range leaves the storage or the buffer
-   * @throws StorageException if the storage was opened to be read only, or it cannot be put into
-   *     the stream; in the latter case a part of it may be written, and nothing is at work any more
+   * @return completes when the data is written
+   * @throws io.gpunvme.base.InvalidRequestException if the range is not inside the storage or the
+   *     buffer
+   * @throws StorageException if the storage is open for reading only, or the write cannot be put
+   *     into the stream; in the latter case a part of it may be written, and nothing is running any
+   *     more
    */
   public CompletableFuture<Void> write(
       long offset, DeviceBuffer buffer, long bufferOffset, long length, CudaStream stream) {
@@ -136,8 +138,8 @@ public final class StreamTransfers {
           call.source(),
           range.offset(),
           range.length(),
-          "the stream is being captured into a graph, which cannot have transfers of a storage in"
-              + " it; submit this before the capture begins or after it has ended",
+          "the stream is being captured into a graph, and a graph cannot have transfers of a"
+              + " storage; submit this before the capture begins or after it has ended",
           null);
     }
   }

@@ -3,12 +3,12 @@ package io.gpunvme.storage;
 import io.gpunvme.storage.path.PathKind;
 
 /**
- * What a transfer was.
+ * The result of a transfer.
  *
  * @param path the path that ran
  * @param mode how it worked, in a few words
  * @param ranges how many
- * @param bytes moved, as asked for
+ * @param bytes the requested bytes that were moved
  * @param nanos wall-clock time
  */
 public record TransferResult(PathKind path, String mode, int ranges, long bytes, long nanos) {

@@ -56,7 +56,7 @@ final class TransferThreads {
         return;
       }
     }
-    throw new RejectedExecutionException("no more work is taken");
+    throw new RejectedExecutionException("this takes no more work: it is closed");
   }
 
   /** Takes no more work and returns when all that was taken is done. */

@@ -16,8 +16,8 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The file system on an SSD that this process drives, or in an image, read without the kernel's.
- * Safe for all threads.
+ * The file system on an SSD that this process drives, or in an image, read without the kernel. Safe
+ * for all threads.
  */
 public final class Volume implements AutoCloseable {
   private static final int SECTOR = 512;
@@ -43,12 +43,12 @@ public final class Volume implements AutoCloseable {
   }
 
   /**
-   * Opens the device of an address and the file system on it. A controller, or a file that is given
-   * with {@code path=}, is read as {@link GpuStorage} reads it; another file, simply.
+   * Opens the device of an address and the file system on it. A controller, or a file with {@code
+   * path=}, is read through {@link GpuStorage}; any other file is read directly.
    *
-   * @param address whose path makes no difference
-   * @param accelerator whose pinned memory is read into; asked for only where it is needed, and
-   *     stays the caller's, who closes it afterwards
+   * @param address its path is ignored
+   * @param accelerator the one whose pinned memory is read into; requested only if it is needed;
+   *     the caller closes it afterwards
    * @param ignoreJournal see {@link FileSystemOptions}
    * @throws io.gpunvme.base.InvalidRequestException if the address makes no sense
    * @throws io.gpunvme.storage.fs.FileSystemException if there is no file system that can be read
@@ -94,7 +94,7 @@ public final class Volume implements AutoCloseable {
   }
 
   /**
-   * The device of an address; the name of a file will do, as long as it looks like nothing else.
+   * The device of an address; the name of a file is enough, unless it looks like another address.
    *
    * @throws io.gpunvme.base.InvalidRequestException if it makes no sense
    */
@@ -126,12 +126,12 @@ public final class Volume implements AutoCloseable {
     return opened.fileSystem();
   }
 
-  /** The partition that it is in; null: it fills the device. */
+  /** The partition of the file system; null: it fills the device. */
   public @Nullable Partition partition() {
     return opened.partition();
   }
 
-  /** What is not as it should be, and what was done about it; mostly empty. */
+  /** Irregularities and how they were handled; mostly empty. */
   public List<String> notes() {
     return opened.notes();
   }
@@ -141,7 +141,7 @@ public final class Volume implements AutoCloseable {
     return fileSystem().find(path, true);
   }
 
-  /** The storage under it; null if it is an image that is read simply. */
+  /** The storage below it; null if it is an image that is read directly. */
   public @Nullable GpuStorage storage() {
     return storage;
   }
@@ -150,18 +150,20 @@ public final class Volume implements AutoCloseable {
    * A file in it as storage of its own.
    *
    * @return to be closed before this
-   * @throws io.gpunvme.storage.fs.FileSystemException if there is no such file, or it is none
+   * @throws io.gpunvme.storage.fs.FileSystemException if there is no such file, or it is not a file
    * @throws IllegalStateException if the device was not opened as storage
    */
   public GpuStorage file(String path) {
     GpuStorage device = storage;
     if (device == null) {
-      throw new IllegalStateException(reader.name() + " is read simply, not as storage");
+      throw new IllegalStateException(
+          reader.name()
+              + " is an image file: read it with a reader, it cannot be opened as storage");
     }
     return GpuStorage.over(device, reader.name() + ":" + path, find(path).extents());
   }
 
-  /** How it is read, to be shown. */
+  /** How it is read, as text for users. */
   public String how() {
     GpuStorage by = storage;
     return by == null

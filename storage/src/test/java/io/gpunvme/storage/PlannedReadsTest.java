@@ -129,7 +129,7 @@ class PlannedReadsTest {
         DeviceBuffer buffer = accelerator.allocate(4096)) {
       assertThatExceptionOfType(InvalidRequestException.class)
           .isThrownBy(() -> storage.read(kinds(), "rows", 255, 2, buffer, 0))
-          .withMessageContaining("kind 'rows' (9): index 255, length 2: it has 256 elements");
+          .withMessageContaining("kind 'rows' (9): index 255, length 2: it has only 256 elements");
       assertThatExceptionOfType(InvalidRequestException.class)
           .isThrownBy(() -> storage.read(kinds(), "cols", 0, 1, buffer, 0))
           .withMessageContaining("no kind 'cols'; the kinds are: tokens, rows, 12");
@@ -146,7 +146,7 @@ class PlannedReadsTest {
           .withMessageContaining("kind 12: index -1, length 1: it has 1049 elements");
       assertThatExceptionOfType(InvalidRequestException.class)
           .isThrownBy(() -> storage.read(kinds(), "rows", 0, 2, buffer, 0))
-          .withMessageContaining("leave the buffer of 4096 bytes");
+          .withMessageContaining("not inside the buffer of 4096 bytes");
       assertThatExceptionOfType(InvalidRequestException.class)
           .isThrownBy(() -> storage.read(kinds(), "rows", 0, 1, buffer, -1));
       ReadRequest outside = ReadRequest.builder().bytes("x", SIZE - 10, 20, 20).build();

@@ -139,7 +139,7 @@ class StorageReaderTest {
       for (long at : new long[] {-1, SIZE - 9, SIZE + 1, Long.MAX_VALUE}) {
         assertThatExceptionOfType(InvalidRequestException.class)
             .isThrownBy(() -> reader.read(at, ten))
-            .withMessageContaining("leave");
+            .withMessageContaining("are not inside");
       }
       reader.close();
       reader.close();

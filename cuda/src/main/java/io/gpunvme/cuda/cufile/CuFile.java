@@ -350,7 +350,7 @@ public final class CuFile {
    */
   public void startStatistics(int level) {
     if (level < 0 || level > MOST_LEVEL) {
-      throw new IllegalArgumentException("statistics of level " + level + ": there are 0 to 3");
+      throw new IllegalArgumentException("statistics of level " + level + ": must be 0 to 3");
     }
     NativeFunction function = calls.function("cuFileSetStatsLevel");
     calls.run(function, () -> "" + level, f -> (long) SET_LEVEL.invokeExact(f, level));
@@ -380,7 +380,7 @@ public final class CuFile {
    */
   public CuFileStatistics statistics(int level) {
     if (level < 1 || level > MOST_LEVEL) {
-      throw new IllegalArgumentException("statistics of level " + level + ": there are 1 to 3");
+      throw new IllegalArgumentException("statistics of level " + level + ": must be 1 to 3");
     }
     NativeFunction function = calls.function("cuFileGetStatsL" + level);
     try (Arena arena = Arena.ofConfined()) {

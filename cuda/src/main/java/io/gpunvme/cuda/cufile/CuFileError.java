@@ -35,13 +35,13 @@ public enum CuFileError {
   CUDA_DRIVER_ERROR(5011, "the CUDA driver failed", ""),
   CUDA_POINTER_INVALID(5012, "this is not an address that CUDA knows", ""),
   CUDA_MEMORY_TYPE_INVALID(5013, "memory of this type is not supported", ""),
-  CUDA_POINTER_RANGE_ERROR(5014, "the range leaves the memory", ""),
+  CUDA_POINTER_RANGE_ERROR(5014, "the range is not inside the memory", ""),
   CUDA_CONTEXT_MISMATCH(5015, "the memory belongs to another CUDA context", ""),
   INVALID_MAPPING_SIZE(
       5016,
       "more memory than may be pinned",
       "register less, or raise properties.max_device_pinned_mem_size_kb in cufile.json"),
-  INVALID_MAPPING_RANGE(5017, "the range leaves what is registered", ""),
+  INVALID_MAPPING_RANGE(5017, "the range is not inside the registered memory", ""),
   INVALID_FILE_TYPE(5018, "files of this type are not supported", "use a regular file"),
   INVALID_FILE_OPEN_FLAG(
       5019, "the file is open with flags that are not supported", "use another path (pinned)"),

@@ -9,7 +9,7 @@ import java.lang.foreign.MemorySegment;
  * <p>Safe for all threads. Closing it closes every buffer still allocated on it.
  */
 public interface Accelerator extends AutoCloseable {
-  /** What it is, e.g. {@code CPU stand-in (host memory)}. */
+  /** The name, e.g. {@code CPU stand-in (host memory)}. */
   String name();
 
   /** Whether this is a GPU; false for the CPU stand-in. */
@@ -22,64 +22,67 @@ public interface Accelerator extends AutoCloseable {
    */
   DeviceBuffer allocate(long bytes);
 
-  /** The same with any contents, for who writes over all of it that is looked at. */
+  /** The same without clearing: the contents are undefined until they are written. */
   default DeviceBuffer allocateUncleared(long bytes) {
     return allocate(bytes);
   }
 
-  /** Bytes that could be allocated now, as far as that is known; others may be faster. */
+  /**
+   * Bytes that could be allocated now, if known; another user of the memory may take them first.
+   */
   default long availableBytes() {
     return Long.MAX_VALUE;
   }
 
-  /** What is allocated on it now, its own part included. */
+  /** The memory that is allocated on it now, including its own part. */
   MemoryInUse memoryInUse();
 
   /**
-   * Allocates host memory that this accelerator addresses too, zeroed, aligned to at least 4096
-   * bytes. It stays where it is, and copies from and to it are the fastest.
+   * Allocates host memory that this accelerator can address too, zeroed, aligned to at least 4096
+   * bytes. It is pinned, so copies from and to it are the fastest.
    *
    * @param bytes &gt; 0; rounded up to a multiple of the page size
    */
   DeviceBuffer allocatePinned(long bytes);
 
   /**
-   * From now on {@link #allocatePinned} gives memory that can be mapped for this controller too, if
-   * it is one that can only be given certain memory.
+   * From now on, {@link #allocatePinned} returns memory that can be mapped for this controller too,
+   * if the controller takes only certain memory.
    */
   default void servePinned(BusMapper controller) {}
 
   /**
-   * Makes memory of somebody else in this process addressable for this accelerator.
+   * Makes memory that others allocated in this process addressable for this accelerator.
    *
    * @param memory native; must outlive the window
-   * @param kind what it is
-   * @throws io.gpunvme.nvme.DmaMappingException if this accelerator cannot be given it; the message
+   * @param kind the kind of memory
+   * @throws io.gpunvme.nvme.DmaMappingException if this accelerator cannot address it; the message
    *     says why
    */
   HostWindow mapHost(MemorySegment memory, HostMemoryKind kind);
 
   /**
-   * Makes memory of this accelerator that somebody else allocated one of its buffers.
+   * Makes a buffer of memory on this accelerator that others allocated.
    *
    * @param address as the accelerator has it: a {@code CUdeviceptr}; on the stand-in, an address in
    *     this process
-   * @param bytes &gt; 0; any number, as the address may be any
-   * @throws io.gpunvme.nvme.DmaMappingException if this is not memory of this accelerator, or not
-   *     all of it; the message says what it is
+   * @param bytes &gt; 0; any number, and the address may be any
+   * @throws io.gpunvme.nvme.DmaMappingException if all or part of this is not memory of this
+   *     accelerator; the message says what it is
    */
   default ForeignMemory foreign(long address, long bytes) {
-    throw new io.gpunvme.nvme.DmaMappingException(name() + " takes no memory of others");
+    throw new io.gpunvme.nvme.DmaMappingException(
+        name() + " cannot use memory that others allocated");
   }
 
   /** Copies between buffers of this accelerator. */
   BufferCopies copies();
 
   /**
-   * To be told of kernels that wait for SSDs: memory that is freed while one runs is freed when it
-   * is over. The initiators tell of theirs.
+   * Announces a kernel that waits for SSDs: memory that is freed while the kernel runs is freed
+   * when the kernel is over. The initiators announce their kernels.
    *
-   * @return closed when the kernel is over
+   * @return to be closed when the kernel is over
    */
   default KernelRun kernelRun() {
     return () -> {};

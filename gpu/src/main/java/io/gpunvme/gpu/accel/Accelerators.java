@@ -4,19 +4,19 @@ import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.cuda.CudaException;
 import io.gpunvme.cuda.CudaNotFoundException;
 
-/** Which accelerators this machine has. */
+/** The accelerators of this machine. */
 public final class Accelerators {
   private Accelerators() {}
 
   /**
-   * An open accelerator and why it is this one.
+   * An open accelerator and the reason for this choice.
    *
    * @param accelerator the caller's to close
    * @param reason one line, e.g. {@code the first GPU that CUDA lists}
    */
   public record Choice(Accelerator accelerator, String reason) {}
 
-  /** The first GPU, or the CPU stand-in where there is none that works; says why. */
+  /** The first GPU, or the CPU stand-in if no GPU works, with the reason. */
   public static Choice best() {
     try {
       return new Choice(GpuAccelerator.open(), "the first GPU that CUDA lists");
@@ -36,11 +36,11 @@ public final class Accelerators {
   public static Choice open(String kind) {
     return switch (kind) {
       case "auto" -> best();
-      case "gpu" -> new Choice(GpuAccelerator.open(), "a GPU was asked for");
-      case "cpu" -> new Choice(CpuAccelerator.open(), "the CPU stand-in was asked for");
+      case "gpu" -> new Choice(GpuAccelerator.open(), "a GPU was requested");
+      case "cpu" -> new Choice(CpuAccelerator.open(), "the CPU stand-in was requested");
       default ->
           throw new InvalidRequestException(
-              "no accelerator '" + kind + "': there are auto, gpu and cpu");
+              "no accelerator '" + kind + "': must be auto, gpu or cpu");
     };
   }
 }

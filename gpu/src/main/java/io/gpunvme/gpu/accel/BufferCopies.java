@@ -3,7 +3,7 @@ package io.gpunvme.gpu.accel;
 /**
  * Copies between buffers of one accelerator, of any kinds, many at a time. For one thread.
  *
- * <p>Copies that were added have no order among them. The buffers stay open until {@link #await}.
+ * <p>Copies may be carried out in any order. The buffers must stay open until {@link #await}.
  */
 public interface BufferCopies extends AutoCloseable {
   /**
@@ -14,17 +14,17 @@ public interface BufferCopies extends AutoCloseable {
   void add(
       DeviceBuffer source, long sourceOffset, DeviceBuffer target, long targetOffset, long bytes);
 
-  /** Starts what was added. */
+  /** Starts the added copies. */
   void start();
 
   /**
-   * Starts what was added and returns when all of it has arrived.
+   * Starts the added copies and returns when all data has arrived.
    *
    * @throws io.gpunvme.cuda.CudaException if the GPU failed
    */
   void await();
 
-  /** Waits for what was started. */
+  /** Waits for the started copies. */
   @Override
   void close();
 }

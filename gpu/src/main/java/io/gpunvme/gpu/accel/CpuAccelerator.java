@@ -7,7 +7,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** The stand-in where there is no GPU: the same calls, the memory is the host's. */
+/** The stand-in for a machine without a GPU: the same calls, with host memory. */
 public final class CpuAccelerator implements Accelerator {
   private static final long PAGE = 4096;
 

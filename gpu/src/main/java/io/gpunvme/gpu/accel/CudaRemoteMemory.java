@@ -85,8 +85,8 @@ final class CudaRemoteMemory implements MarkedMemory {
     if (!whole) {
       throw new DmaMappingException(
           name()
-              + " begins or ends with memory of somebody else, which must not be marked: to be"
-              + " found behind a BAR, memory has to begin and end at multiples of 4096");
+              + " begins or ends with memory of others, which must not be marked: to be"
+              + " found behind a BAR, memory must begin and end at multiples of 4096");
     }
     return new CudaPageMarks(accelerator, memory, new PageCut(pageOffset(), size()));
   }

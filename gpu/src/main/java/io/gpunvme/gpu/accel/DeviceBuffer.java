@@ -10,11 +10,11 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Memory that an {@link Accelerator} addresses and that controllers can be given: the accelerator's
- * own, or host memory.
+ * Memory that an {@link Accelerator} can address and that controllers can be mapped to: the
+ * accelerator's own, or host memory.
  *
- * <p>Safe for all threads. {@link #close} takes the memory away from every controller first; the
- * caller makes sure that no command in flight still names it. Use after close throws.
+ * <p>Safe for all threads. {@link #close} first takes the memory away from every controller. The
+ * caller makes sure that no command in flight still names it. Use after close throws an exception.
  */
 public abstract class DeviceBuffer implements AutoCloseable {
   private final Map<BusMapper, BusRange> mappings = new HashMap<>();
@@ -74,14 +74,19 @@ public abstract class DeviceBuffer implements AutoCloseable {
   protected final void checkRange(long offset, long bytes) {
     if (offset < 0 || bytes < 0 || bytes > size() - offset) {
       throw new InvalidRequestException(
-          bytes + " bytes at offset " + offset + " leave the buffer of " + size() + " bytes");
+          bytes
+              + " bytes at offset "
+              + offset
+              + " are not inside the buffer of "
+              + size()
+              + " bytes");
     }
   }
 
   /**
-   * Has {@code release} run before this memory is freed, for somebody who must let go of it first.
+   * Runs {@code release} before this memory is freed, for users who must let go of it first.
    *
-   * @return takes that back; idempotent
+   * @return cancels this; idempotent
    */
   public final synchronized Runnable beforeFree(Runnable release) {
     if (closed) {

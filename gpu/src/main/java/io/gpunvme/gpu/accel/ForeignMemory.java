@@ -1,12 +1,11 @@
 package io.gpunvme.gpu.accel;
 
 /**
- * Memory of an accelerator that somebody else allocated. Its owner keeps it until this is closed,
- * and closing this frees nothing.
+ * Memory of an accelerator that others allocated. Its owner must keep it until this is closed.
+ * Closing this frees nothing.
  *
- * @param buffer whole pages; what of them is not the owner's is never touched by transfers inside
- *     the range that was asked for
- * @param offset where in the buffer that range begins, bytes
+ * @param buffer whole pages; transfers inside the requested range never touch the rest of them
+ * @param offset where the requested range begins in the buffer, bytes
  */
 public record ForeignMemory(DeviceBuffer buffer, long offset) implements AutoCloseable {
   /** Takes the memory away from every controller and library that knows it by the buffer. */

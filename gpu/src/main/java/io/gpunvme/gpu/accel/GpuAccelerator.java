@@ -24,13 +24,14 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 
 /**
- * A CUDA GPU, by its primary context, which it shares with every other CUDA user of this process.
+ * A CUDA GPU. It uses the GPU's primary context, which it shares with every other CUDA user of this
+ * process.
  *
- * <p>The driver takes and frees memory when no kernel runs. While kernels run that this was told of
- * ({@link #kernelRun}), what is freed here is freed later, and what is allocated waits for their
- * end, for 10 s at most. Memory that others in this process allocate or free by themselves waits
- * for such kernels, and those for the embedded SSDs that they read, which need the driver: with
- * those it may end only when the kernel gives up.
+ * <p>The driver allocates and frees memory only when no kernel runs. While a kernel runs that was
+ * announced by {@link #kernelRun}, memory freed here is really freed after the kernel, and an
+ * allocation waits for the kernel's end, for 10 s at most. Other code in this process that calls
+ * CUDA to allocate or free memory waits for such kernels, too. Such a kernel may itself wait for an
+ * embedded SSD, which needs the driver: then the call returns only when the kernel gives up.
  */
 public final class GpuAccelerator implements Accelerator {
   private static final int PAGE = 4096;
@@ -66,8 +67,8 @@ public final class GpuAccelerator implements Accelerator {
   /**
    * Opens the first GPU that CUDA lists.
    *
-   * @throws io.gpunvme.cuda.CudaNotFoundException if there is no driver; the message says what was
-   *     looked for where
+   * @throws io.gpunvme.cuda.CudaNotFoundException if there is no driver; the message says where it
+   *     was looked for
    * @throws CudaException if there is no GPU, or it does not work
    */
   public static GpuAccelerator open() {
@@ -134,7 +135,10 @@ public final class GpuAccelerator implements Accelerator {
     return pauses.take(() -> context.allocate(pages(bytes), PAGE));
   }
 
-  /** For a controller in another process: pinned memory is a memfd, which CUDA registers. */
+  /**
+   * {@inheritDoc} For a controller in another process, pinned memory is a memfd, which CUDA
+   * registers.
+   */
   @Override
   public void servePinned(BusMapper controller) {
     if (controller.needsDescriptors()) {
@@ -174,8 +178,8 @@ public final class GpuAccelerator implements Accelerator {
   }
 
   /**
-   * Makes something of this GPU that the driver may wait for kernels to make: loaded modules,
-   * streams, registrations. Waits for the kernels that this was told of, for 10 s at most.
+   * Makes a resource of this GPU for which the driver may wait for kernels: a loaded module, a
+   * stream, a registration. Waits for the announced kernels first, for 10 s at most.
    */
   public <T> T betweenKernels(Supplier<T> maker) {
     requireOpen();
@@ -183,10 +187,9 @@ public final class GpuAccelerator implements Accelerator {
   }
 
   /**
-   * Something of this GPU that is made once, between kernels, for all who want it, and closed with
-   * this.
+   * A resource of this GPU that is made once, between kernels, for all users, and closed with this.
    *
-   * @param name tells it from others
+   * @param name distinguishes it from others
    */
   public <T> T shared(Class<T> type, String name, Supplier<T> maker) {
     synchronized (shared) {
@@ -199,7 +202,10 @@ public final class GpuAccelerator implements Accelerator {
     }
   }
 
-  /** Closes what the driver may wait for kernels to close, when no kernel runs: later, perhaps. */
+  /**
+   * Closes a resource for which the driver may wait for kernels, once no kernel runs: perhaps
+   * later.
+   */
   public void closeBetweenKernels(Runnable close) {
     pauses.free(CLOSING_BYTES, close);
   }

@@ -1,6 +1,6 @@
 package io.gpunvme.gpu.accel;
 
-/** What {@link Accelerator#mapHost} is to make addressable. */
+/** The kind of memory that {@link Accelerator#mapHost} makes addressable. */
 public enum HostMemoryKind {
   /** Ordinary memory of this process. */
   MEMORY,

@@ -1,8 +1,6 @@
 package io.gpunvme.gpu.accel;
 
-/**
- * Host memory or registers of somebody else as an accelerator addresses them. Safe for all threads.
- */
+/** Host memory or registers of others, as an accelerator addresses them. Safe for all threads. */
 public interface HostWindow extends AutoCloseable {
   /** Where the accelerator finds the first byte. */
   long deviceAddress();

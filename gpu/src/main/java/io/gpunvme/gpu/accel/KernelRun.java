@@ -1,9 +1,9 @@
 package io.gpunvme.gpu.accel;
 
-/** A kernel that an {@link Accelerator} was told of, from its launch to its end. */
+/** A kernel that was announced to an {@link Accelerator}, from its launch to its end. */
 @FunctionalInterface
 public interface KernelRun extends AutoCloseable {
-  /** It is over. Idempotent; any thread. */
+  /** Says that the kernel is over. Idempotent; any thread. */
   @Override
   void close();
 }

@@ -103,7 +103,7 @@ final class BarSearch {
   private void put(long[] places, int page, long at) {
     if (places[page] != NOWHERE) {
       String where =
-          "is at offset %Xh of %s and at offset %Xh as well: which one a controller would reach is not certain"
+          "is at offset %Xh of %s and also at offset %Xh: a controller might reach either"
               .formatted(places[page], barName, at);
       throw refusal(Problem.FOUND_TWICE, page, at, where);
     }
@@ -116,8 +116,8 @@ final class BarSearch {
       if (places[page] == NOWHERE) {
         String missing =
             ("is not in the %Xh bytes of %s, where %d of %d pages were found: the BAR does not show"
-                 + " all of the memory. It does with the patched open kernel modules and a static"
-                 + " BAR1")
+                 + " all of the memory. With the patched open kernel modules and a static BAR1 it"
+                 + " does")
                 .formatted(bar.byteSize(), barName, found, places.length);
         throw refusal(Problem.NOT_FOUND, page, NOWHERE, missing);
       }
@@ -140,10 +140,10 @@ final class BarSearch {
     if (seen != expected) {
       String why =
           problem == Problem.STALE
-              ? "what was found there before is a copy, or the page has moved"
+              ? "the earlier match was a copy, or the page has moved"
               : "only part of the page is there";
       String differs =
-          "has %016Xh at offset %Xh of %s, and %016Xh would be its mark: %s"
+          "has %016Xh at offset %Xh of %s, but its mark is %016Xh: %s"
               .formatted(seen, at, barName, expected, why);
       throw refusal(problem, page, at, differs);
     }
@@ -168,7 +168,7 @@ final class BarSearch {
     if (wrong >= 0) {
       int page = PageCut.page(wrong);
       String lost =
-          "does not change when offset %Xh of %s is written: reads work, and writes go elsewhere"
+          "does not change when offset %Xh of %s is written: reads work, but writes go elsewhere"
               .formatted(places[page], barName);
       throw refusal(Problem.NOT_WRITTEN, page, places[page], lost);
     }

@@ -55,7 +55,7 @@ public final class PeerBar implements AutoCloseable {
       Path file = function.folder().resolve("resource" + index);
       return new PeerBar(address, index, resource.first(), map(file, name, resource.size()));
     } catch (IOException e) {
-      throw refused(name + " cannot be looked at: " + e.getMessage(), e);
+      throw refused(name + " cannot be read: " + e.getMessage(), e);
     }
   }
 
@@ -73,7 +73,7 @@ public final class PeerBar implements AutoCloseable {
     // Reading registers may have effects, and the search reads everything.
     if (!resource.isPrefetchable()) {
       throw new InvalidRequestException(
-          name + " is not prefetchable: it is registers, not memory. A GPU's memory is BAR 1");
+          name + " is not prefetchable: it has registers, not memory. A GPU's memory is BAR 1");
     }
     if (resource.size() % PageCut.PAGE != 0 || resource.first() % PageCut.PAGE != 0) {
       throw new InvalidRequestException(
@@ -111,7 +111,7 @@ public final class PeerBar implements AutoCloseable {
       case Errno.EACCES -> "it needs root (EACCES)";
       case Errno.EPERM -> "the kernel is locked down, as it is with Secure Boot (EPERM)";
       case Errno.EINVAL ->
-          "its driver has it for itself (EINVAL): this kernel was built with"
+          "only its driver may map it (EINVAL): this kernel was built with"
               + " CONFIG_IO_STRICT_DEVMEM; boot it with iomem=relaxed";
       default -> "the kernel says " + e.errnoName();
     };

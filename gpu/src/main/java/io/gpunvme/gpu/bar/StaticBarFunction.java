@@ -50,7 +50,7 @@ public final class StaticBarFunction implements PciFunction {
   public BusRange map(RemoteMemory memory) {
     if (!(memory instanceof MarkedMemory marked)) {
       throw new DmaMappingException(
-          memory.name() + " cannot be looked for in " + bar.name() + ": it cannot be marked");
+          memory.name() + " cannot be searched for in " + bar.name() + ": it cannot be marked");
     }
     MarkedMemory.Owner owner = marked.owner();
     if (!owner.address().equals(bar.address())) {
@@ -60,9 +60,9 @@ public final class StaticBarFunction implements PciFunction {
     }
     if (bar.size() < owner.bytes()) {
       throw new DmaMappingException(
-          ("%s has %d MiB, and the GPU %d MiB: it is a window that moves, not all of the memory. It"
-                  + " has to be as large as the memory (Resizable BAR and Above 4G Decoding in the"
-                  + " firmware's setup) and static (the patched open kernel modules)")
+          ("%s has %d MiB, but the GPU has %d MiB: it is a window that moves, not all of the"
+               + " memory. It must be as large as the memory (Resizable BAR and Above 4G Decoding"
+               + " in the firmware's setup) and static (the patched open kernel modules)")
               .formatted(bar.name(), bar.size() >> 20, owner.bytes() >> 20));
     }
     return controller.mapPeer(runs(marked));

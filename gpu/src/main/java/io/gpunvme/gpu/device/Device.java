@@ -8,7 +8,7 @@ import io.gpunvme.sim.SimulatedController;
 import java.lang.foreign.MemorySegment;
 import java.util.Optional;
 
-/** An open device: a controller that is up, and where it came from. Safe for all threads. */
+/** An open device: a running controller and its address. Safe for all threads. */
 public final class Device implements AutoCloseable {
   private final DeviceAddress address;
   private final NvmeController controller;
@@ -19,7 +19,7 @@ public final class Device implements AutoCloseable {
   }
 
   /**
-   * Opens a device and brings its controller up.
+   * Opens a device and starts its controller.
    *
    * @param address text as {@link DeviceAddress#parse} reads it
    * @throws InvalidRequestException if the address makes no sense or there is no such device
@@ -30,7 +30,7 @@ public final class Device implements AutoCloseable {
   }
 
   /**
-   * Opens a device that misbehaves.
+   * Opens a device with faults.
    *
    * @param faults rules as {@link io.gpunvme.sim.FaultSyntax} reads them, in force from before the
    *     controller is enabled; empty for none, as it must be for a real controller
@@ -41,8 +41,8 @@ public final class Device implements AutoCloseable {
   }
 
   /**
-   * Opens a device's PCI function and nothing else: its controller is not started. For who wants
-   * bus addresses, or registers.
+   * Opens only a device's PCI function, without starting its controller, for users of bus addresses
+   * or registers.
    *
    * @throws InvalidRequestException if there is no such device
    */
@@ -50,12 +50,12 @@ public final class Device implements AutoCloseable {
     return address.transport().open(address, "");
   }
 
-  /** Where it came from. */
+  /** The address that was opened. */
   public DeviceAddress address() {
     return address;
   }
 
-  /** How its controller is given memory of a GPU. */
+  /** How its controller gets memory of a GPU. */
   public GpuBusAddresses gpuBusAddresses() {
     return GpuBusAddresses.of(address);
   }
@@ -66,7 +66,7 @@ public final class Device implements AutoCloseable {
   }
 
   /**
-   * The bytes of a namespace of an embedded controller, to be pinned. Valid until {@link #close}.
+   * The bytes of a namespace of an embedded controller, for pinning. Valid until {@link #close}.
    *
    * @return empty if the controller is real, or the namespace not in memory
    */

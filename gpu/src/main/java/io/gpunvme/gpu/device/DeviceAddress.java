@@ -10,21 +10,22 @@ import java.util.SequencedMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Which device. Immutable.
+ * The address of a device. Immutable.
  *
  * <ul>
  *   <li>{@code sim:size=1GiB,lba=4096}: an embedded controller and its options
- *   <li>{@code vfio:0000:01:00.0,iommufd=false}: a PCI function that vfio-pci has
- *   <li>{@code kmod:0000:01:00.0}: a PCI function that the kernel module gpunvme has
- *   <li>{@code sysfs:0000:01:00.0,unsafe=true}: a PCI function that no kernel driver has
- *   <li>{@code vfio-user:/run/ssd.sock,timeout=5s}: a PCI function that another process plays
+ *   <li>{@code vfio:0000:01:00.0,iommufd=false}: a PCI function bound to vfio-pci
+ *   <li>{@code kmod:0000:01:00.0}: a PCI function bound to the kernel module gpunvme
+ *   <li>{@code sysfs:0000:01:00.0,unsafe=true}: a PCI function without a kernel driver
+ *   <li>{@code vfio-user:/run/ssd.sock,timeout=5s}: a PCI function that another process emulates
  * </ul>
  *
- * <p>{@code vfio} and {@code sysfs} take {@code gpu-bar=0000:0a:00.0}: memory of that GPU is looked
- * for behind its BAR 1 ({@code gpu-bar=0000:0a:00.0/2}: behind its BAR 2) and given to the
- * controller, which has to show all of it ({@link io.gpunvme.gpu.bar.StaticBarFunction}).
+ * <p>{@code vfio} and {@code sysfs} take {@code gpu-bar=0000:0a:00.0}: memory of that GPU is
+ * searched behind its BAR 1 ({@code gpu-bar=0000:0a:00.0/2}: behind its BAR 2) and mapped for the
+ * controller. The BAR must show all of the GPU's memory ({@link
+ * io.gpunvme.gpu.bar.StaticBarFunction}).
  *
- * <p>A backslash takes the character behind it literally, so that a path may contain a comma.
+ * <p>The character after a backslash is taken literally, so a path may contain a comma.
  */
 public final class DeviceAddress {
   /** Whose namespaces are pinned. */
@@ -46,7 +47,7 @@ public final class DeviceAddress {
   }
 
   /**
-   * Reads an address. What the options mean is checked when the device is opened.
+   * Reads an address. Its options are checked when the device is opened.
    *
    * @throws InvalidRequestException if there is no such kind of device, or an option is not {@code
    *     key=value} or given twice
@@ -61,9 +62,9 @@ public final class DeviceAddress {
             .orElseThrow(
                 () ->
                     new InvalidRequestException(
-                        "no device '%s': this version knows embedded controllers (%s:key=value,…)"
+                        "no device '%s': a device is an embedded controller (%s:key=value,…)"
                                 .formatted(text, Transport.SIM)
-                            + " and PCI functions (%s:0000:01:00.0, %s:…, %s:…, %s:SOCKET)"
+                            + " or a PCI function (%s:0000:01:00.0, %s:…, %s:…, %s:SOCKET)"
                                 .formatted(
                                     Transport.VFIO,
                                     Transport.KMOD,
@@ -108,12 +109,12 @@ public final class DeviceAddress {
     }
   }
 
-  /** By what it is reached: what comes before the colon. */
+  /** The transport: the part before the colon. */
   public Transport transport() {
     return transport;
   }
 
-  /** Which one of its kind: {@code 0000:01:00.0}, a socket; empty for an embedded controller. */
+  /** The place: {@code 0000:01:00.0}, a socket; empty for an embedded controller. */
   public String place() {
     return place;
   }
@@ -129,7 +130,7 @@ public final class DeviceAddress {
   }
 
   /**
-   * Whether the memory of an embedded controller's namespaces is to be pinned for a GPU.
+   * Whether to pin the memory of an embedded controller's namespaces for a GPU.
    *
    * @throws InvalidRequestException if it is neither true nor false
    */
@@ -137,7 +138,7 @@ public final class DeviceAddress {
     return flag(PINNED);
   }
 
-  /** Whether it is an embedded controller all of whose data is gone with it. */
+  /** Whether it is an embedded controller that loses all its data when it is closed. */
   public boolean forgets() {
     return isEmbedded()
         && options.keySet().stream().noneMatch(k -> k.equals("file") || k.endsWith(".file"));
@@ -152,7 +153,7 @@ public final class DeviceAddress {
     if (value.equals("true")) {
       return true;
     }
-    throw new InvalidRequestException(key + "=" + value + ": it is true or false");
+    throw new InvalidRequestException(key + "=" + value + ": must be true or false");
   }
 
   /** What is given for each option, in the order given. */

@@ -23,8 +23,8 @@ import java.util.function.Function;
 import java.util.regex.Pattern;
 
 /**
- * The table of transports: how each is named in an address, what comes after the colon, which
- * options it takes, and how its function is opened. A new transport is a new row.
+ * The table of transports: the name of each in an address, the form of what follows the colon, its
+ * options, and how its function is opened. A new transport is a new row.
  */
 public enum Transport {
   /** A controller inside this process. Its options are {@link SimConfig}'s. */
@@ -35,7 +35,7 @@ public enum Transport {
       Place.NONE,
       List.of(),
       Transport::embedded),
-  /** A PCI function that vfio-pci has. */
+  /** A PCI function bound to vfio-pci. */
   VFIO(
       "vfio",
       "DDDD:BB:DD.F",
@@ -43,7 +43,9 @@ public enum Transport {
       Place.PCI,
       List.of("noiommu", "iommufd", Transport.GPU_BAR),
       Transport::vfio),
-  /** A PCI function that the kernel module gpunvme has. It maps no BARs, so no GPU's either. */
+  /**
+   * A PCI function bound to the kernel module gpunvme. It maps no BARs, so no BAR of a GPU either.
+   */
   KMOD(
       "kmod",
       "DDDD:BB:DD.F",
@@ -51,7 +53,7 @@ public enum Transport {
       Place.PCI,
       List.of(),
       address -> KmodFunction.open(PciAddress.parse(address.place()), HostPaths.host())),
-  /** A PCI function that no kernel driver has, on physical addresses. */
+  /** A PCI function without a kernel driver, on physical addresses. */
   SYSFS(
       "sysfs",
       "DDDD:BB:DD.F",
@@ -59,7 +61,7 @@ public enum Transport {
       Place.PCI,
       List.of("unsafe", Transport.GPU_BAR),
       Transport::sysfs),
-  /** A PCI function that another process plays. */
+  /** A PCI function that another process emulates. */
   VFIO_USER(
       "vfio-user",
       "SOCKET",
@@ -115,18 +117,18 @@ public enum Transport {
     return Optional.empty();
   }
 
-  /** What comes before the colon of an address: {@code vfio}. */
+  /** The part of an address before the colon: {@code vfio}. */
   @Override
   public String toString() {
     return id;
   }
 
-  /** How its addresses look: {@code vfio:DDDD:BB:DD.F}. */
+  /** The form of its addresses: {@code vfio:DDDD:BB:DD.F}. */
   public String form() {
     return id + ":" + form;
   }
 
-  /** What its addresses name, in one line. */
+  /** The devices that its addresses name, in one line. */
   public String summary() {
     return summary;
   }
@@ -155,13 +157,13 @@ public enum Transport {
     if (!faults.isBlank()) {
       throw new InvalidRequestException(
           address
-              + " is not this process's own controller; only embedded ones (sim:) have faults at"
-              + " will");
+              + " is not an embedded controller of this process; only embedded ones (sim:) can"
+              + " have faults");
     }
     for (String key : address.options().keySet()) {
       if (!options.contains(key)) {
         throw new InvalidRequestException(
-            "%s: devices have no option '%s'; there is %s"
+            "%s: devices have no option '%s'; they have %s"
                 .formatted(id, key, options.isEmpty() ? "none" : String.join(", ", options)));
       }
     }
@@ -185,7 +187,7 @@ public enum Transport {
     String index = slash < 0 ? "1" : text.substring(slash + 1);
     if (!index.matches("[0-5]")) {
       throw new InvalidRequestException(
-          "%s=%s: behind the slash is the number of a BAR, 0 to 5".formatted(GPU_BAR, text));
+          "%s=%s: after the slash goes the number of a BAR, 0 to 5".formatted(GPU_BAR, text));
     }
     return PeerBar.open(HostPaths.host(), gpu, Integer.parseInt(index));
   }
@@ -194,7 +196,7 @@ public enum Transport {
     SimConfig config = SimConfig.parse(address.without(DeviceAddress.PINNED).optionText());
     if (config.workers() == 0) {
       throw new InvalidRequestException(
-          "workers=0: nobody would do this controller's work; it is for programs that call poll()");
+          "workers=0: the controller would have no thread; it is for programs that call poll()");
     }
     return SimulatedController.create(config);
   }
@@ -235,7 +237,7 @@ public enum Transport {
     var parsed = DURATION.matcher(text);
     if (!parsed.matches()) {
       throw new InvalidRequestException(
-          "timeout=" + text + ": a whole number of ms or s, e.g. 500ms or 5s");
+          "timeout=" + text + ": must be a whole number of ms or s, e.g. 500ms or 5s");
     }
     long number = Long.parseLong(parsed.group(1));
     return parsed.group(2).equals("s") ? Duration.ofSeconds(number) : Duration.ofMillis(number);

@@ -34,8 +34,8 @@ public final class BufferRegistration implements AutoCloseable {
    * Maps a buffer for the controller and describes it.
    *
    * @param buffer stays the caller's
-   * @throws DmaMappingException if the controller cannot be given the memory, or its pages are
-   *     scattered in pieces smaller than the controller's
+   * @throws DmaMappingException if the controller cannot reach the memory, or the memory is
+   *     scattered in pieces smaller than the controller's pages
    */
   public static BufferRegistration create(
       NvmeController controller, Accelerator accelerator, DeviceBuffer buffer) {

@@ -8,12 +8,12 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * Descriptions of the buffers that one controller was given last: making one of a large buffer
- * takes a while, and loads alternate between a few. One that is freed is forgotten. Safe for all
- * threads.
+ * Descriptions of the buffers that one controller used last. To describe a large buffer takes time,
+ * and loads alternate between a few buffers. The description of a freed buffer is dropped. Safe for
+ * all threads.
  */
 public final class BufferRegistrations implements AutoCloseable {
-  /** How many are kept that nobody uses. */
+  /** The number of unused descriptions that are kept. */
   public static final int MOST = 4;
 
   /** Of the memory of others: four lists of buffers of 1 GiB. */
@@ -25,7 +25,7 @@ public final class BufferRegistrations implements AutoCloseable {
   // Least recently used first.
   private final Map<DeviceBuffer, Entry> entries = new LinkedHashMap<>(2 * MOST, 0.75f, true);
 
-  /** None yet. */
+  /** Starts without descriptions. */
   public BufferRegistrations(NvmeController controller, Accelerator accelerator) {
     this.controller = controller;
     memory = new RegistrationMemory(controller.function(), accelerator, MOST_MEMORY);

@@ -4,15 +4,14 @@ import io.gpunvme.nvme.spec.IoOpcode;
 import java.lang.foreign.MemorySegment;
 
 /**
- * One entry of a device queue's error log: what a kernel had to tell ({@code
- * gpunvme::ErrorRecord}).
+ * One entry of a device queue's error log, written by a kernel ({@code gpunvme::ErrorRecord}).
  *
- * @param kind what it is about
+ * @param kind the kind of error
  * @param status the command's status, see {@link DeviceStatus}
  * @param qid the queue pair
  * @param cid the command identifier of the completion or command
  * @param slba first logical block of the command that the slot held last. 0, as are opcode and
- *     user, where no command can be told: {@link Kind#UNKNOWN}, {@link Kind#MALFORMED}, and {@link
+ *     user, if the command is unknown: {@link Kind#UNKNOWN}, {@link Kind#MALFORMED}, and {@link
  *     Kind#STALE} of shared queues, whose slots another thread may be filling meanwhile
  * @param opcode its opcode
  * @param user the kernel's own number for it (exclusive queues)
@@ -25,12 +24,12 @@ public record DeviceError(
     STATUS("failed"),
     /** A command was quarantined: its deadline passed, or the host said stop. */
     TIMEOUT("did not complete"),
-    /** The completion of a quarantined command arrived after all. */
+    /** The completion of a quarantined command arrived late. */
     LATE("completed late"),
-    /** A completion for a command that was over: doubled, or from before a reset. */
+    /** A completion of a command that was over: a duplicate, or from before a reset. */
     STALE("was completed again"),
     /** A completion with a CID that no slot has. */
-    UNKNOWN("is unknown, but was completed"),
+    UNKNOWN("was completed, but is unknown"),
     /** A completion with another queue's SQID. */
     MALFORMED("was completed for another queue");
 

@@ -3,7 +3,7 @@ package io.gpunvme.gpu.queue;
 import java.util.List;
 
 /**
- * What kernels had to tell of one or several queues.
+ * The errors that kernels reported for one or several queues.
  *
  * @param records the oldest ones first, per queue
  * @param total how many there were; more than {@code records} if a log was full

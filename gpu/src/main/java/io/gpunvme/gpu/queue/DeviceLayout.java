@@ -6,8 +6,8 @@ import java.nio.ByteOrder;
 
 /**
  * The structures that the device library shares with the host: sizes and offsets in bytes, little
- * endian. What the fields mean is said where they are declared, in {@code gpunvme/queue.cuh},
- * {@code status.cuh} and {@code io.cuh}; a test compares both sides.
+ * endian. The fields are explained where they are declared, in {@code gpunvme/queue.cuh}, {@code
+ * status.cuh} and {@code io.cuh}; a test compares both sides.
  */
 public final class DeviceLayout {
   private static final ValueLayout.OfInt INT =
@@ -123,7 +123,7 @@ public final class DeviceLayout {
     private Namespace() {}
   }
 
-  /** {@code struct Storage}: what a kernel is given. */
+  /** {@code struct Storage}: the argument of a kernel. */
   public static final class Storage {
     public static final long SIZE = 64;
     public static final long VERSION = 0;

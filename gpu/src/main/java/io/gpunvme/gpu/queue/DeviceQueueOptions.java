@@ -1,9 +1,9 @@
 package io.gpunvme.gpu.queue;
 
 /**
- * Which queues a kernel gets.
+ * The queues that a kernel gets.
  *
- * @param placement where rings lie; the data's place is up to who allocates it
+ * @param placement the place of the rings; the data's place is chosen by its allocation
  * @param shared for any number of threads ({@code SharedQueue}), or each for one warp ({@code
  *     ExclusiveQueue})
  * @param queuePairs how many; 0: {@link #QUEUE_PAIRS} or as many as the controller has
@@ -11,10 +11,10 @@ package io.gpunvme.gpu.queue;
  *     #DEPTH} or as many as the controller's rings allow
  */
 public record DeviceQueueOptions(Placement placement, boolean shared, int queuePairs, int depth) {
-  /** Queue pairs unless another number is asked for. */
+  /** Queue pairs by default. */
   public static final int QUEUE_PAIRS = 4;
 
-  /** Commands in flight per queue pair unless another number is asked for. */
+  /** Commands in flight per queue pair by default. */
   public static final int DEPTH = 256;
 
   /** Queues that one warp each drives. */

@@ -40,10 +40,10 @@ public final class DeviceQueues implements AutoCloseable {
   private boolean closed;
 
   /**
-   * Allocates the queues and makes them known to the controller.
+   * Allocates the queues and creates them at the controller.
    *
    * @throws InvalidRequestException if a number is out of range
-   * @throws DmaMappingException if the accelerator cannot be given the doorbells, or the controller
+   * @throws DmaMappingException if the accelerator cannot reach the doorbells, or the controller
    *     the rings
    * @throws io.gpunvme.nvme.ProtocolException if the controller granted no I/O queues
    */
@@ -201,8 +201,8 @@ public final class DeviceQueues implements AutoCloseable {
   }
 
   /**
-   * Tells every kernel that waits on these queues to end its waits, or takes that back. Kernels
-   * look at it now and then while they wait.
+   * Tells every kernel that waits on these queues to end its waits, or cancels that. Waiting
+   * kernels check this now and then.
    */
   public void stop(boolean value) {
     synchronized (stop) {
@@ -224,17 +224,17 @@ public final class DeviceQueues implements AutoCloseable {
     }
   }
 
-  /** Whether the controller has lost a queue: it was reset under it, or is gone. */
+  /** Whether the controller has lost a queue: the controller was reset meanwhile, or is gone. */
   public boolean broken() {
     return queues.stream().anyMatch(q -> q.pair().state() != State.READY);
   }
 
-  /** Whether waiting is pointless: {@link #broken}, or the controller says so itself. */
+  /** Whether waiting is pointless: {@link #broken}, or the controller reports a failure. */
   public boolean troubled() {
     return broken() || controller.troubled();
   }
 
-  /** What all queues have done so far. No kernel runs. */
+  /** The counters of all queues so far. No kernel runs. */
   public QueueCounters counters() {
     QueueCounters sum = QueueCounters.NONE;
     try (Arena arena = Arena.ofConfined()) {
@@ -268,8 +268,8 @@ public final class DeviceQueues implements AutoCloseable {
 
   /**
    * Makes a queue usable again, whatever happened to it: {@link NvmeController#recover} climbs its
-   * ladder, and the structures go back to no command submitted. No kernel runs. What was in flight
-   * is over then, its data at rest.
+   * ladder, and the structures return to their initial state. No kernel runs. Commands in flight
+   * are over then, and their data moves no more.
    */
   public RecoveryOutcome recover(DeviceQueue queue) {
     RecoveryOutcome outcome = controller.recover(queue.pair());
@@ -281,7 +281,7 @@ public final class DeviceQueues implements AutoCloseable {
 
   /**
    * Recovers every queue that the controller has lost or that has commands outstanding: quarantined
-   * ones, or some that no kernel has waited for. No kernel runs.
+   * ones, or commands that no kernel has waited for. No kernel runs.
    */
   public List<RecoveryOutcome> recover() {
     if (!broken() && !sizes.shared() && allQuiet()) {

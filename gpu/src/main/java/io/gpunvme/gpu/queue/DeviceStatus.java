@@ -3,8 +3,8 @@ package io.gpunvme.gpu.queue;
 import io.gpunvme.nvme.spec.Status;
 
 /**
- * What became of a command, as the device library tells it ({@code gpunvme::Status}): 0, a status
- * field that the controller gave, or one of these.
+ * The outcome of a command, as the device library reports it ({@code gpunvme::Status}): 0, a status
+ * field of the controller, or one of these.
  */
 public final class DeviceStatus {
   /** Set in every status that no controller gave. */

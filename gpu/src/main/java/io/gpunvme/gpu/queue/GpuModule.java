@@ -19,7 +19,8 @@ import java.util.Map;
  * Device code loaded on a GPU: the library's own kernels, or a user's, compiled at run time against
  * the device library's headers. Safe for all threads.
  *
- * <p>Loading may wait for kernels that run: load everything before launching what others wait for.
+ * <p>Loading may wait for running kernels: load everything before you launch a kernel that waits
+ * for others.
  */
 public final class GpuModule implements AutoCloseable {
   /** The device library, in no particular order. */
@@ -59,7 +60,7 @@ public final class GpuModule implements AutoCloseable {
   }
 
   /**
-   * One of the library's own kernels, loaded once for all and until the accelerator is closed.
+   * One of the library's own kernels, loaded once for all users, until the accelerator is closed.
    *
    * @param name as of its file, e.g. {@code transfer}
    */
@@ -138,7 +139,7 @@ public final class GpuModule implements AutoCloseable {
     return module;
   }
 
-  /** Unloads it when no kernel runs, which may be later; nothing if it is shared. */
+  /** Unloads it once no kernel runs, which may be later. Does nothing if it is shared. */
   @Override
   public void close() {
     closing.run();

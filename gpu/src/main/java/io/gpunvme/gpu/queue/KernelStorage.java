@@ -18,13 +18,13 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * One namespace of each of one or several SSDs, for kernels of one's own: {@link #deviceHandle} is
- * the {@code const gpunvme::Storage*} that they are given.
+ * One namespace of each of one or several SSDs, for your own kernels: {@link #deviceHandle} is the
+ * {@code const gpunvme::Storage*} that you pass to them.
  *
- * <p>Any thread of such a kernel may read and write at any time. A kernel can write whatever {@code
- * ControllerOptions.allowWrite} says: nobody on the host sees its commands. Safe for all threads
- * while no kernel runs; while one does, only {@link #await}, {@link #stop} and {@link #register}
- * may be called.
+ * <p>Any thread of such a kernel may read and write at any time. {@code
+ * ControllerOptions.allowWrite} does not stop a kernel from writing, because the host does not see
+ * its commands. Safe for all threads while no kernel runs; while one does, only {@link #await},
+ * {@link #stop} and {@link #register} may be called.
  */
 public final class KernelStorage implements AutoCloseable {
   /** NLB is a 16-bit 0-based count (NVM Command Set 1.0, 3.2.4). */
@@ -81,7 +81,7 @@ public final class KernelStorage implements AutoCloseable {
   }
 
   /**
-   * Creates shared queues on every SSD and describes all of it for kernels.
+   * Creates shared queues on every SSD and describes them for kernels.
    *
    * @param devices at least one; the order is that of {@code Storage::namespaces}; must stay open
    * @throws InvalidRequestException if a number is out of range, or a namespace cannot be used
@@ -147,13 +147,12 @@ public final class KernelStorage implements AutoCloseable {
   // ---- for those who write kernels
 
   /**
-   * Registers memory that kernels read into and write from. Every SSD gets to reach it; kernels
-   * find the buffer of number n for the SSD of number i by {@code Storage::buffer(n, i)}.
+   * Registers memory that kernels read into and write from. It is mapped for every SSD. Kernels
+   * find buffer number n for SSD number i with {@code Storage::buffer(n, i)}.
    *
-   * @param buffer in the place that goes with the queues; stays the caller's, who closes it after
-   *     this storage
+   * @param buffer in the place that suits the queues; the caller closes it after this storage
    * @return its number, counted from 0; kernels launched from now on may use it
-   * @throws io.gpunvme.nvme.DmaMappingException if an SSD cannot be given the memory
+   * @throws io.gpunvme.nvme.DmaMappingException if an SSD cannot reach the memory
    */
   public synchronized int register(DeviceBuffer buffer) {
     requireOpen();
@@ -195,18 +194,19 @@ public final class KernelStorage implements AutoCloseable {
     }
     if (hung) {
       throw new IllegalStateException(
-          "a kernel that uses this storage did not end; its queues are gone, open another storage");
+          "a kernel that uses this storage did not end, and its queues are gone; open another"
+              + " storage");
     }
   }
 
   /**
-   * Waits for a kernel that uses this storage. It is told to stop when an SSD is in trouble, when
-   * the time is up, or when this thread is interrupted; its reads and writes end with status {@link
-   * DeviceStatus#STOPPED} then.
+   * Waits for a kernel that uses this storage. The kernel is told to stop when an SSD is in
+   * trouble, when the time is up, or when this thread is interrupted. Its reads and writes then end
+   * with status {@link DeviceStatus#STOPPED}.
    *
-   * @param limit how long it may run by itself
-   * @return whether it was not told to stop
-   * @throws io.gpunvme.nvme.NvmeTimeoutException if it does not end although it was told to
+   * @param limit how long the kernel may run
+   * @return true if the kernel ended by itself, false if it was told to stop
+   * @throws io.gpunvme.nvme.NvmeTimeoutException if it was told to stop but does not end
    * @throws io.gpunvme.cuda.CudaException if it ended in an error of the GPU
    */
   public boolean await(RunningKernel kernel, Duration limit) {
@@ -238,12 +238,12 @@ public final class KernelStorage implements AutoCloseable {
     return !late[0] && queues.stream().noneMatch(DeviceQueues::troubled);
   }
 
-  /** Tells kernels that wait on this storage to end their waits, or takes that back. */
+  /** Tells kernels that wait on this storage to end their waits, or cancels that. */
   public void stop(boolean value) {
     queues.forEach(q -> q.stop(value));
   }
 
-  /** What kernels had to tell since the last call. No kernel runs. */
+  /** The errors that kernels reported since the last call. No kernel runs. */
   public synchronized DeviceErrors errors() {
     requireOpen();
     List<DeviceError> records = new ArrayList<>();
@@ -256,7 +256,7 @@ public final class KernelStorage implements AutoCloseable {
     return new DeviceErrors(records, total);
   }
 
-  /** What was done so far, SSD by SSD. No kernel runs. */
+  /** The counters so far, SSD by SSD. No kernel runs. */
   public synchronized List<QueueCounters> stats() {
     requireOpen();
     return queues.stream().map(DeviceQueues::counters).toList();
@@ -264,10 +264,10 @@ public final class KernelStorage implements AutoCloseable {
 
   /**
    * Makes queues usable again that an SSD has lost or that have quarantined commands. No kernel
-   * runs. Reads and writes that ended with {@link DeviceStatus#TIMEOUT} or {@link
-   * DeviceStatus#STOPPED} are at rest then.
+   * runs. After this, reads and writes that ended with {@link DeviceStatus#TIMEOUT} or {@link
+   * DeviceStatus#STOPPED} move no more data.
    *
-   * @return what was done, for each queue that needed it
+   * @return the outcome for each queue that needed recovery
    * @throws io.gpunvme.nvme.NvmeException if an SSD could not be brought back
    */
   public synchronized List<RecoveryOutcome> recover() {

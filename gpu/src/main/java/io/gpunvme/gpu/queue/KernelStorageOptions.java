@@ -1,7 +1,7 @@
 package io.gpunvme.gpu.queue;
 
 /**
- * What a {@link KernelStorage} is to have, on each of its SSDs.
+ * The queues and buffers of a {@link KernelStorage}, on each of its SSDs.
  *
  * @param nsid the namespace
  * @param placement where the rings lie
@@ -14,7 +14,7 @@ public record KernelStorageOptions(
     int nsid, Placement placement, int queuePairs, int depth, int buffers) {
   private static final int BUFFERS = 64;
 
-  /** Namespace 1, everything else left to {@link KernelStorage#open}. */
+  /** Namespace 1; {@link KernelStorage#open} chooses everything else. */
   public static KernelStorageOptions in(Placement placement) {
     return new KernelStorageOptions(1, placement, 0, 0, BUFFERS);
   }

@@ -8,8 +8,8 @@ import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Waiting for a kernel that drives queues: tells it to stop when its SSD is in trouble, and does
- * not wait for ever for one that does not stop. For one thread.
+ * Waits for a kernel that drives queues. It tells the kernel to stop when its SSD is in trouble,
+ * and does not wait for ever for a kernel that does not stop. For one thread.
  */
 public final class KernelWait {
   private static final long NAP_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
@@ -43,7 +43,7 @@ public final class KernelWait {
   /**
    * Returns when the kernel is over, by itself or because it was told to stop.
    *
-   * @param stop asked again and again; once it says true, the kernel is told to stop
+   * @param stop polled; once it returns true, the kernel is told to stop
    * @throws NvmeTimeoutException if the kernel does not stop; see {@link #hung}
    */
   public void await(RunningKernel kernel, BooleanSupplier stop) {
@@ -117,8 +117,8 @@ public final class KernelWait {
   }
 
   /**
-   * Whether a kernel did not stop. What it may use must never be freed: freeing waits for it.
-   * {@link DeviceQueues#forget} keeps it from the SSD.
+   * Whether a kernel did not stop. Memory that it may use must never be freed, because freeing
+   * waits for the kernel. {@link DeviceQueues#forget} keeps the kernel away from the SSD.
    */
   public boolean hung() {
     return hung;

@@ -3,7 +3,7 @@ package io.gpunvme.gpu.queue;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 
-/** Where queues and data lie; the project's tiers. */
+/** The place of queues and data; the project's tiers. */
 public enum Placement {
   /** Tier 1: queues and data in host memory. */
   HOST,

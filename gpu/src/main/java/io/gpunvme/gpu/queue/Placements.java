@@ -19,7 +19,8 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Which placements an accelerator and an SSD can really do together, found by trying. Immutable.
+ * The placements that an accelerator and an SSD can really use together, found by a trial.
+ * Immutable.
  */
 public final class Placements {
   private static final int PAGE = 4096;
@@ -41,8 +42,8 @@ public final class Placements {
   }
 
   /**
-   * Tries what each placement needs with a page of memory and the first doorbells, and gives all of
-   * it back. No command is sent, no doorbell touched.
+   * Tries each placement with a page of memory and the first doorbells, and releases both. Sends no
+   * command and touches no doorbell.
    */
   public static Placements probe(Accelerator accelerator, PciFunction function) {
     accelerator.servePinned(function);
@@ -80,7 +81,7 @@ public final class Placements {
           .close();
       return null;
     } catch (NvmeException | InvalidRequestException e) {
-      return "the doorbells cannot be given to the GPU: " + e.getMessage();
+      return "the GPU cannot get the doorbells: " + e.getMessage();
     }
   }
 
@@ -90,7 +91,7 @@ public final class Placements {
       page.mapFor(controller);
       return null;
     } catch (DmaMappingException e) {
-      return "the controller cannot be given %s memory: %s"
+      return "the controller cannot get %s memory: %s"
           .formatted(host ? "pinned host" : "GPU", e.getMessage());
     } catch (CudaException e) {
       return "no %s memory: %s".formatted(host ? "pinned host" : "GPU", e.getMessage());
@@ -104,11 +105,11 @@ public final class Placements {
     if (function.polled() || direct.ordering() != WritesOrdering.NONE) {
       return null;
     }
-    return "data that the SSD writes into GPU memory is not visible to running kernels without a"
+    return "running kernels do not see data that the SSD writes into GPU memory without a"
         + " flush (GPU_DIRECT_RDMA_WRITES_ORDERING is NONE)";
   }
 
-  /** Whether the accelerator has memory of its own that the controller can be given. */
+  /** Whether the controller can reach the accelerator's own memory. */
   public static boolean reachable(Accelerator accelerator, PciFunction function) {
     return accelerator.gpu() && memoryProblem(accelerator, function, false) == null;
   }

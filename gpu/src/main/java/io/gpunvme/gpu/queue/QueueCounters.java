@@ -4,7 +4,7 @@ import io.gpunvme.gpu.queue.DeviceLayout.Queue;
 import java.lang.foreign.MemorySegment;
 
 /**
- * What a device queue has done since it was created; recovery does not clear it.
+ * The counters of a device queue since its creation; recovery does not clear them.
  *
  * @param submitted commands
  * @param completed commands whose completion was seen in time
@@ -28,7 +28,7 @@ public record QueueCounters(
     long stale,
     long unknown,
     long malformed) {
-  /** Of no queue. */
+  /** All counters 0. */
   public static final QueueCounters NONE = new QueueCounters(0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 
   static QueueCounters read(MemorySegment queue) {
@@ -45,7 +45,7 @@ public record QueueCounters(
         DeviceLayout.getLong(queue, Queue.MALFORMED));
   }
 
-  /** How much of it kernels tell in the log of errors. */
+  /** The number of events that kernels write to the error log. */
   public long troubles() {
     return failures + timeouts + late + stale + unknown + malformed;
   }
@@ -55,7 +55,7 @@ public record QueueCounters(
     return combine(other, 1);
   }
 
-  /** What has happened since {@code earlier}. */
+  /** The difference since {@code earlier}. */
   public QueueCounters minus(QueueCounters earlier) {
     return combine(earlier, -1);
   }

@@ -14,7 +14,9 @@ import io.gpunvme.nvme.spec.Sqe;
  * @param shared for any number of threads, or for one warp
  */
 public record QueueSizes(int depth, boolean shared) {
-  /** So that at least 4 of a CID's 16 bits are generation, as for a {@code QueuePair}. */
+  /**
+   * The limit leaves at least 4 of a CID's 16 bits for the generation, as in a {@code QueuePair}.
+   */
   public static final int MAX_DEPTH = 4096;
 
   /** Slots in a word of a shared queue's free bits. */

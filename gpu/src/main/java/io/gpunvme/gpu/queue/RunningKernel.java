@@ -6,7 +6,7 @@ public interface RunningKernel {
   /**
    * Whether it has ended; never waits.
    *
-   * @throws RuntimeException if it ended in an error of the accelerator, which is of no use then
+   * @throws RuntimeException if it ended in an error of the accelerator, which is then unusable
    */
   boolean isOver();
 }

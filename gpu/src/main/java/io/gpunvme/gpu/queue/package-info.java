@@ -1,6 +1,6 @@
 /**
- * The host's side of the device library ({@code gpu/src/main/cuda/gpunvme}): what a kernel needs in
- * order to drive an SSD itself.
+ * The host's side of the device library ({@code gpu/src/main/cuda/gpunvme}): everything that a
+ * kernel needs to drive an SSD itself.
  *
  * <p>In: the layouts that both sides share, queue pairs in the memory of an accelerator, buffers
  * described for kernels, storage handles, loading device code, and where queues and data can lie.

@@ -29,7 +29,7 @@ public final class CpuInitiator implements Initiator {
    * @param queuePairs 1..{@link NvmeController#maxQueuePairs}
    * @param depth commands in flight per queue pair, 1..{@link NvmeController#maxDepth}
    * @param threads 1..queuePairs
-   * @param retries how often a command that may be retried is repeated, 0..100
+   * @param retries how often a retryable command is repeated, 0..100
    * @throws io.gpunvme.nvme.ProtocolException if the controller granted no I/O queues
    */
   public CpuInitiator(

@@ -1,6 +1,6 @@
 package io.gpunvme.gpu.transfer;
 
-/** Which way the data goes. */
+/** The direction of the data. */
 public enum Direction {
   /** From the namespace into accelerator memory. */
   READ,

@@ -18,8 +18,8 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Drives queue pairs from a kernel, one warp each: the CPU launches it, waits, and looks after what
- * went wrong.
+ * Drives queue pairs from a kernel, one warp each. The CPU launches the kernel, waits, and handles
+ * failures.
  *
  * <p>The kernel keeps every queue full from the plan's common cursor, so a slow queue takes less of
  * the work. One transfer at a time.
@@ -55,7 +55,7 @@ public final class GpuInitiator implements Initiator {
    * @param queuePairs 1..{@link NvmeController#maxQueuePairs}; 0: as {@link DeviceQueueOptions}
    *     says
    * @param depth commands in flight per queue pair; 0: as {@link DeviceQueueOptions} says
-   * @param retries how often a command that may be retried is repeated, 0..100
+   * @param retries how often a retryable command is repeated, 0..100
    * @throws InvalidRequestException if a number is out of range
    * @throws io.gpunvme.nvme.DmaMappingException if the placement is not possible here
    * @throws io.gpunvme.nvme.ProtocolException if the controller granted no I/O queues
@@ -200,7 +200,7 @@ public final class GpuInitiator implements Initiator {
     return queues.counters();
   }
 
-  /** Describes it; where memory has to be taken for that, between others' kernels. */
+  /** Describes the buffer. If that needs memory, it is allocated between the kernels of others. */
   @Override
   public void prepare(DeviceBuffer buffer) {
     if (placement.hostData() == buffer.isHost()) {
@@ -236,7 +236,7 @@ public final class GpuInitiator implements Initiator {
   private void check(TransferPlan plan, List<DeviceBuffer> buffers) {
     if (placement.hostData() != buffers.getFirst().isHost()) {
       throw new InvalidRequestException(
-          "placement %s takes a buffer in %s memory; allocate it with Placement.allocate"
+          "placement %s needs a buffer in %s memory; allocate it with Placement.allocate"
               .formatted(placement, placement.hostData() ? "pinned host" : "GPU"));
     }
     for (int i = 0; i < plan.commands(); i++) {

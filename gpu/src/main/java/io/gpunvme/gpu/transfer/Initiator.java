@@ -10,16 +10,16 @@ public interface Initiator extends AutoCloseable {
   /** {@code CPU} or {@code GPU}. */
   String name();
 
-  /** Longest transfer of one command that {@link #run} takes in a plan, bytes. */
+  /** Longest transfer of one command that {@link #run} accepts in a plan, bytes. */
   long maxTransferBytes();
 
   /**
    * Carries out a plan and returns when every command is over.
    *
-   * @param buffers as many as {@link TransferPlan#buffers} at least, each of {@link
-   *     TransferPlan#bufferEnd} bytes at least; all in host memory, or none
+   * @param buffers at least {@link TransferPlan#buffers}, each of at least {@link
+   *     TransferPlan#bufferEnd} bytes; all in host memory, or none
    * @throws io.gpunvme.nvme.NvmeException the first failure that neither retries nor recovery
-   *     mended; no command is outstanding then
+   *     repaired; no command is outstanding then
    */
   TransferReport run(TransferPlan plan, List<DeviceBuffer> buffers, TransferListener listener);
 
@@ -29,8 +29,8 @@ public interface Initiator extends AutoCloseable {
   }
 
   /**
-   * Does beforehand what {@link #run} would do first for this buffer; while another transfer is
-   * carried out, too, which it may have to wait for. Unneeded for correctness.
+   * Prepares this buffer, as {@link #run} would do first. It may be called during another transfer,
+   * and may wait for that one. Correctness does not need it.
    */
   default void prepare(DeviceBuffer buffer) {}
 

@@ -1,12 +1,12 @@
 package io.gpunvme.gpu.transfer;
 
-/** Who is to issue the commands of a transfer. */
+/** Who issues the commands of a transfer. */
 public enum InitiatorKind {
-  /** A GPU where there is one, else the CPU. */
+  /** The GPU if there is one, else the CPU. */
   AUTO,
   /** Java threads. */
   CPU,
-  /** A kernel; an error where there is no GPU. */
+  /** A kernel; an error if there is no GPU. */
   GPU;
 
   /** As it is written on a command line: {@code auto}, {@code cpu}, {@code gpu}. */

@@ -10,18 +10,18 @@ import io.gpunvme.nvme.driver.NvmeController;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Who carries out a transfer, and with how many queues. 0 leaves a number to {@link #open}, which
- * then stays within what the controller has.
+ * Who carries out a transfer, and with how many queues. Where a number is 0, {@link #open} chooses
+ * it, within the controller's limits.
  *
  * @param initiator who issues the commands
- * @param placement where queues and data lie; null leaves it to {@link #placement(NvmeController,
- *     Accelerator)}
+ * @param placement the place of queues and data; null: {@link #placement(NvmeController,
+ *     Accelerator)} chooses it
  * @param queuePairs I/O queue pairs; 0: {@link #QUEUE_PAIRS} or fewer
  * @param depth commands in flight per queue pair; 0: {@link #DEPTH} or fewer for the CPU, {@link
  *     io.gpunvme.gpu.queue.DeviceQueueOptions#DEPTH} or fewer for a GPU
  * @param threads threads that drive the queue pairs; 0: half the processors or fewer. Only for the
  *     CPU: a GPU has a warp for each queue pair
- * @param retries how often a command that may be retried is repeated, 0..100
+ * @param retries how often a retryable command is repeated, 0..100
  */
 public record InitiatorOptions(
     InitiatorKind initiator,
@@ -30,16 +30,16 @@ public record InitiatorOptions(
     int depth,
     int threads,
     int retries) {
-  /** Queue pairs unless another number is asked for. */
+  /** Queue pairs by default. */
   public static final int QUEUE_PAIRS = 4;
 
-  /** Commands in flight per queue pair unless another number is asked for. */
+  /** Commands in flight per queue pair by default. */
   public static final int DEPTH = 16;
 
   private static final int RETRIES = 8;
   private static final int MOST_THREADS = 4;
 
-  /** Everything left to {@link #open}. */
+  /** {@link #open} chooses everything. */
   public static InitiatorOptions defaults() {
     return new InitiatorOptions(InitiatorKind.AUTO, null, 0, 0, 0, RETRIES);
   }
@@ -49,21 +49,19 @@ public record InitiatorOptions(
     return new InitiatorOptions(initiator, placement, pairs, perQueue, drivers, retries);
   }
 
-  /** The same for somebody else, or somewhere else. */
+  /** The same with another initiator or placement. */
   public InitiatorOptions with(InitiatorKind who, @Nullable Placement where) {
     return new InitiatorOptions(who, where, queuePairs, depth, threads, retries);
   }
 
-  /**
-   * How many threads one side of a transfer gets on this machine: the other side needs some too.
-   */
+  /** The threads for one side of a transfer on this machine; the other side needs some too. */
   public static int suitableThreads() {
     return Math.clamp(Runtime.getRuntime().availableProcessors() / 2, 1, MOST_THREADS);
   }
 
   /**
-   * Opens the accelerator that this asks for: a GPU if it is named or the placement needs one, the
-   * CPU stand-in if the CPU is named and the placement does not, else the best there is.
+   * Opens the accelerator for these options: a GPU if it is named or the placement needs one, the
+   * CPU stand-in if the CPU is named and the placement needs no GPU, else the best one.
    *
    * @throws io.gpunvme.cuda.CudaNotFoundException if a GPU is needed and there is no driver
    * @throws io.gpunvme.cuda.CudaException if a GPU is needed and there is none that works
@@ -77,7 +75,7 @@ public record InitiatorOptions(
     return Accelerators.open(initiator == InitiatorKind.CPU ? "cpu" : "auto");
   }
 
-  /** Who issues the commands with this accelerator: {@code initiator}, or what auto stands for. */
+  /** The initiator for this accelerator: {@code initiator}, or the choice of auto. */
   public InitiatorKind initiator(Accelerator accelerator) {
     if (initiator != InitiatorKind.AUTO) {
       return initiator;
@@ -86,8 +84,8 @@ public record InitiatorOptions(
   }
 
   /**
-   * Where queues and data lie: {@code placement}, or else data on the accelerator if the controller
-   * reaches it there, with the queues in host memory.
+   * The place of queues and data: {@code placement}. If that is null: queues in host memory, and
+   * data on the accelerator if the controller reaches it there.
    */
   public Placement placement(NvmeController controller, Accelerator accelerator) {
     Placement given = placement;
@@ -102,8 +100,8 @@ public record InitiatorOptions(
   /**
    * Creates the queue pairs.
    *
-   * @throws InvalidRequestException if a number that was given is out of range, or if who or where
-   *     is not possible with this accelerator
+   * @throws InvalidRequestException if a number is out of range, or if the initiator or the
+   *     placement is not possible with this accelerator
    */
   public Initiator open(NvmeController controller, Accelerator accelerator) {
     accelerator.servePinned(controller.function());
@@ -133,7 +131,9 @@ public record InitiatorOptions(
   private CpuInitiator openCpu(NvmeController controller, Placement where) {
     if (!where.hostQueues()) {
       throw new InvalidRequestException(
-          "the CPU does not reach queues in GPU memory; placement " + where + " is for a GPU");
+          "the CPU does not reach queues in GPU memory; placement "
+              + where
+              + " needs a GPU as initiator");
     }
     int pairs =
         queuePairs == 0 ? Math.clamp(controller.maxQueuePairs(), 1, QUEUE_PAIRS) : queuePairs;

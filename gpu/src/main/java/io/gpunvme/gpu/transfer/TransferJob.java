@@ -41,7 +41,7 @@ final class TransferJob {
   static void check(TransferPlan plan, List<DeviceBuffer> buffers, NvmeController controller) {
     if (buffers.size() < plan.buffers()) {
       throw new InvalidRequestException(
-          "a plan for %d buffers was given %d".formatted(plan.buffers(), buffers.size()));
+          "the plan needs %d buffers, but got %d".formatted(plan.buffers(), buffers.size()));
     }
     for (int i = 0; i < plan.buffers(); i++) {
       DeviceBuffer buffer = buffers.get(i);
@@ -51,13 +51,15 @@ final class TransferJob {
                 .formatted(plan.bufferEnd(i), buffer.size()));
       }
       if (buffer.isHost() != buffers.getFirst().isHost()) {
-        throw new InvalidRequestException("a plan's buffers are all in host memory, or none is");
+        throw new InvalidRequestException(
+            "the buffers of a plan must all be in host memory, or all in GPU memory");
       }
     }
     if (plan.direction() == Direction.WRITE && !controller.options().allowWrite()) {
       throw new InvalidRequestException(
           controller.name()
-              + " was opened read-only; set ControllerOptions.allowWrite (--allow-write) to write");
+              + " is open for reading only; set ControllerOptions.allowWrite (--allow-write) to"
+              + " write");
     }
   }
 

@@ -1,6 +1,6 @@
 package io.gpunvme.gpu.transfer;
 
-/** Told of progress while a transfer runs, and asked to go on; called by several threads. */
+/** Gets the progress of a transfer, and may cancel it. Several threads call it. */
 @FunctionalInterface
 public interface TransferListener {
   /** Ignores progress. */
@@ -9,7 +9,7 @@ public interface TransferListener {
   /** Another {@code bytes} bytes have arrived. */
   void moved(long bytes);
 
-  /** Whether the transfer is to end early; asked now and then. It fails then. */
+  /** Whether to end the transfer early; called now and then. If true, the transfer fails. */
   default boolean isCancelled() {
     return false;
   }

@@ -57,8 +57,8 @@ public final class TransferPlan {
    *
    * @param maxTransferBytes longest transfer of one command; at least one block
    * @param extents in the order in which the commands are to be started
-   * @throws InvalidRequestException if an extent is empty, leaves the namespace, or its place in
-   *     the buffer is negative or not a multiple of 4
+   * @throws InvalidRequestException if an extent is empty or not inside the namespace, or its place
+   *     in the buffer is negative or not a multiple of 4
    */
   public static TransferPlan of(
       Direction direction, Namespace namespace, long maxTransferBytes, List<Extent> extents) {
@@ -136,7 +136,10 @@ public final class TransferPlan {
       perCommand = Math.min(MAX_BLOCKS, maxTransferBytes / blockSize);
       if (perCommand < 1) {
         throw new InvalidRequestException(
-            "a maximum transfer of " + maxTransferBytes + " bytes holds no block of " + blockSize);
+            "a maximum transfer of "
+                + maxTransferBytes
+                + " bytes is less than one block of "
+                + blockSize);
       }
     }
 
@@ -149,8 +152,8 @@ public final class TransferPlan {
      * Adds an extent, which is started after those before it.
      *
      * @param buffer which of the buffers that the plan will be carried out with, from 0
-     * @throws InvalidRequestException if it is empty, leaves the namespace, or its place in the
-     *     buffer is negative or not a multiple of 4
+     * @throws InvalidRequestException if it is empty or not inside the namespace, or its place in
+     *     the buffer is negative or not a multiple of 4
      */
     public void add(long firstBlock, long length, int buffer, long offset) {
       Objects.checkIndex(buffer, MOST_BUFFERS);
@@ -173,7 +176,7 @@ public final class TransferPlan {
             length
                 + " blocks at LBA "
                 + firstBlock
-                + " leave the namespace of "
+                + " are not inside the namespace of "
                 + namespaceBlocks
                 + " blocks");
       }
@@ -220,18 +223,18 @@ public final class TransferPlan {
       }
     }
 
-    /** Whether nothing was added. */
+    /** Whether no extent was added. */
     public boolean isEmpty() {
       return count == 0;
     }
 
-    /** What was added. */
+    /** The plan of all added extents. */
     public TransferPlan build() {
       return new TransferPlan(this);
     }
   }
 
-  /** Which way the data goes. */
+  /** The direction of the data. */
   public Direction direction() {
     return direction;
   }
@@ -256,17 +259,17 @@ public final class TransferPlan {
     return bytes;
   }
 
-  /** How many buffers it has to be carried out with, at least 1. */
+  /** The number of buffers that it needs, at least 1. */
   public int buffers() {
     return bufferEnds.length;
   }
 
-  /** One past the last byte of a buffer that is touched. */
+  /** The end of the used part of a buffer: one past its last byte. */
   public long bufferEnd(int buffer) {
     return bufferEnds[buffer];
   }
 
-  /** Which buffer a command's data lies in. */
+  /** The buffer of a command's data. */
   public int buffer(int command) {
     return target == null ? 0 : target[command];
   }
@@ -286,7 +289,7 @@ public final class TransferPlan {
     return (long) blocks[command] * blockSize;
   }
 
-  /** Where a command's data lies in the buffer. */
+  /** The offset of a command's data in the buffer, bytes. */
   public long bufferOffset(int command) {
     return bufferOffset[command];
   }

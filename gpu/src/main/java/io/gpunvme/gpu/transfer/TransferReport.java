@@ -4,11 +4,11 @@ import io.gpunvme.gpu.queue.Placement;
 import org.HdrHistogram.Histogram;
 
 /**
- * What a transfer did and how.
+ * The report of a transfer.
  *
- * @param path how bytes travelled; {@code direct} is NVMe commands of our own
+ * @param path the path of the bytes; {@code direct} is NVMe commands of our own
  * @param initiator who issued the commands
- * @param placement where queues and data lay
+ * @param placement the place of queues and data
  * @param queuePairs queue pairs used
  * @param depth commands in flight per queue pair at most
  * @param threads threads that drove them; of a GPU, warps
@@ -19,8 +19,8 @@ import org.HdrHistogram.Histogram;
  * @param nanos wall-clock time
  * @param retries commands repeated after a status that allows it
  * @param recoveries times a queue had to be recovered
- * @param latency per command, ns: from its submission (the CPU's: its batch's first) to the poll
- *     that saw it complete
+ * @param latency per command, ns: from its submission (for the CPU: the first submission of its
+ *     batch) to the poll that saw it complete
  */
 public record TransferReport(
     String path,

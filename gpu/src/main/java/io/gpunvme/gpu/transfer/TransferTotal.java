@@ -10,7 +10,7 @@ public final class TransferTotal {
   /** Nothing yet. */
   public TransferTotal() {}
 
-  /** Takes the next part's report; of one path, initiator and set of queues with the others. */
+  /** Adds the next part's report; path, initiator and queues must be those of the other parts. */
   public void add(TransferReport next) {
     TransferReport before = sum;
     sum = before == null ? next : sum(before, next);

@@ -131,7 +131,7 @@ class BarSearchTest {
           buffer.copy((long) page * PageCut.PAGE, copy, true);
           other.copyFrom(copy);
         });
-    assertRefused(buffer, Problem.FOUND_TWICE, page, "as well");
+    assertRefused(buffer, Problem.FOUND_TWICE, page, "and also at");
   }
 
   @Test
@@ -143,7 +143,7 @@ class BarSearchTest {
           buffer.copy(4L * PageCut.PAGE, copy, true);
           buffer.copy(7L * PageCut.PAGE, copy, false);
         });
-    assertRefused(buffer, Problem.FOUND_TWICE, 4, "as well");
+    assertRefused(buffer, Problem.FOUND_TWICE, 4, "and also at");
   }
 
   @ParameterizedTest
@@ -159,7 +159,7 @@ class BarSearchTest {
           one.set(ValueLayout.JAVA_BYTE, 0, (byte) (one.get(ValueLayout.JAVA_BYTE, 0) ^ 0x10));
           buffer.copy((long) page * PageCut.PAGE + offset, one, false);
         });
-    assertRefused(buffer, Problem.DIFFERENT, page, "would be its mark", "only part of the page");
+    assertRefused(buffer, Problem.DIFFERENT, page, "but its mark is", "only part of the page");
     assertThat(bar.contents()).isEqualTo(before);
   }
 
@@ -175,7 +175,7 @@ class BarSearchTest {
             copy.copyFrom(outside);
           }
         });
-    assertRefused(buffer, Problem.STALE, page, "is a copy");
+    assertRefused(buffer, Problem.STALE, page, "was a copy");
   }
 
   @Test

@@ -104,6 +104,6 @@ class PeerBarTest {
     Files.writeString(folder.resolve("resource"), "0x1 0x2\n");
     assertThatThrownBy(() -> open(1)).isInstanceOf(InvalidRequestException.class);
     Files.delete(folder.resolve("resource"));
-    assertRefused(1, "looked at");
+    assertRefused(1, "cannot be read");
   }
 }

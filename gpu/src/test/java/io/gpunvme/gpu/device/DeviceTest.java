@@ -63,12 +63,12 @@ class DeviceTest {
       value = {
         "vfio:ffff:ff:1f.7               | no PCI function ffff:ff:1f.7",
         "kmod:ffff:ff:1f.7               | no PCI function ffff:ff:1f.7",
-        "kmod:ffff:ff:1f.7,unsafe=true   | no option 'unsafe'; there is none",
+        "kmod:ffff:ff:1f.7,unsafe=true   | no option 'unsafe'; they have none",
         "sysfs:ffff:ff:1f.7,unsafe=true  | no PCI function ffff:ff:1f.7",
-        "vfio:ffff:ff:1f.7,unsafe=true   | no option 'unsafe'; there is noiommu, iommufd",
+        "vfio:ffff:ff:1f.7,unsafe=true   | no option 'unsafe'; they have noiommu, iommufd",
         "vfio:ffff:ff:1f.7,iommufd=maybe | auto, true or false",
-        "vfio:ffff:ff:1f.7,noiommu=yes   | noiommu=yes: it is true or false",
-        "sysfs:ffff:ff:1f.7,workers=2    | no option 'workers'; there is unsafe",
+        "vfio:ffff:ff:1f.7,noiommu=yes   | noiommu=yes: must be true or false",
+        "sysfs:ffff:ff:1f.7,workers=2    | no option 'workers'; they have unsafe",
       })
   void refusesFunctionsThatCannotBeOpened(String address, String message) {
     assertThatThrownBy(() -> Device.open(address, ControllerOptions.defaults()))
@@ -82,6 +82,6 @@ class DeviceTest {
     DeviceAddress address = DeviceAddress.parse(text);
     assertThatThrownBy(() -> Device.open(address, ControllerOptions.defaults(), "gone"))
         .isInstanceOf(InvalidRequestException.class)
-        .hasMessageContaining(text + " is not this process's own controller");
+        .hasMessageContaining(text + " is not an embedded controller of this process");
   }
 }

@@ -95,7 +95,7 @@ class CpuInitiatorTest {
 
       assertThatThrownBy(() -> initiator.run(plan.build(), target, TransferListener.NONE))
           .isInstanceOf(InvalidRequestException.class)
-          .hasMessageContaining("2 buffers was given 1");
+          .hasMessageContaining("2 buffers, but got 1");
       try (DeviceBuffer small = cpu.allocatePinned(4096)) {
         assertThatThrownBy(
                 () -> initiator.run(plan.build(), List.of(target, small), TransferListener.NONE))

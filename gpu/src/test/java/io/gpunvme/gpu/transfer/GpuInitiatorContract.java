@@ -221,7 +221,7 @@ abstract class GpuInitiatorContract {
         assertThat(initiator.run(plan, buffers, b -> {}).bytes()).isEqualTo(plan.bytes());
         assertThatThrownBy(() -> initiator.run(plan, buffers.subList(0, 6), b -> {}))
             .isInstanceOf(InvalidRequestException.class)
-            .hasMessageContaining("7 buffers was given 6");
+            .hasMessageContaining("7 buffers, but got 6");
       }
       for (int b = 0; b < buffers.size(); b++) {
         byte[] arrived = new byte[BYTES];

@@ -100,7 +100,7 @@ class InitiatorOptionsTest {
       assertThatThrownBy(
               () -> cpu.with(InitiatorKind.CPU, Placement.VRAM).open(device.controller(), gpu))
           .isInstanceOf(InvalidRequestException.class)
-          .hasMessageContaining("placement vram is for a GPU");
+          .hasMessageContaining("placement vram needs a GPU as initiator");
     }
   }
 

@@ -139,7 +139,7 @@ final class ByteCursor {
           Kind.TRUNCATED,
           reader.name(),
           position,
-          "%s of %s bytes passes byte %d, the end; copy or download the file again"
+          "%s of %s bytes goes past the end, byte %d; copy or download the file again"
               .formatted(what, Long.toUnsignedString(count), end));
     }
   }

@@ -212,7 +212,7 @@ public enum ElementType {
     long blocks = elements / blockElements;
     if (blocks > Long.MAX_VALUE / blockBytes) {
       throw new InvalidRequestException(
-          "%d elements of %s are more bytes than can be counted".formatted(elements, this));
+          "%d elements of %s are 2^63 bytes or more".formatted(elements, this));
     }
     return blocks * blockBytes;
   }

@@ -98,7 +98,7 @@ public final class Gguf {
   private ModelHeader read() {
     if (reader.size() < SMALLEST_FILE || in.u32("the magic") != MAGIC) {
       throw FormatException.at(
-          Kind.NOT_THIS_FORMAT, reader.name(), 0, "no GGUF file: it does not begin with 'GGUF'");
+          Kind.NOT_THIS_FORMAT, reader.name(), 0, "not a GGUF file: it does not begin with 'GGUF'");
     }
     long version = version();
     int tensorCount = count("tensors", MOST_TENSORS, SMALLEST_TENSOR);
@@ -239,7 +239,7 @@ public final class Gguf {
                     REMOVED.containsKey(known)
                         ? "type %d (%s) was removed from ggml; convert the model again"
                             .formatted(id, REMOVED.get(known))
-                        : "type %d is unknown here".formatted(id)));
+                        : "type %d is unknown".formatted(id)));
   }
 
   /** Offsets follow each other with padding, as ggml writes them and demands of others. */
@@ -251,14 +251,14 @@ public final class Gguf {
         throw bad(
             tensor.name,
             Kind.CORRUPT,
-            "its data begins at %s, not at %d behind the one before it"
+            "its data begins at %s, not at %d, after the tensor before it"
                 .formatted(Long.toUnsignedString(tensor.offset), next));
       }
       if (tensor.bytes > reader.size() - dataOffset - next) {
         throw bad(
             tensor.name,
             Kind.TRUNCATED,
-            "its %d bytes at %d pass byte %d, the end; copy or download the file again"
+            "its %d bytes at %d go past the end, byte %d; copy or download the file again"
                 .formatted(tensor.bytes, dataOffset + next, reader.size()));
       }
       tensors.add(

@@ -71,7 +71,7 @@ final class GgufSplit {
       throw FormatException.of(
           Kind.MISSING,
           part.file(),
-          "it is part %d of %d; rename all parts to NAME-00001-of-%05d.gguf and so on, side by side"
+          "it is part %d of %d; rename all parts to NAME-00001-of-%05d.gguf and so on, in one folder"
               .formatted(part.whole(NUMBER).orElse(0) + 1, count.getAsLong(), count.getAsLong()));
     }
   }
@@ -82,7 +82,7 @@ final class GgufSplit {
       throw FormatException.of(
           Kind.CORRUPT,
           part.file(),
-          "%s is %s where the files beside it make it %d; are these parts of one model?"
+          "%s is %s, but the other files make it %d; are these parts of one model?"
               .formatted(
                   key, value.isPresent() ? Long.toString(value.getAsLong()) : "missing", wanted));
     }

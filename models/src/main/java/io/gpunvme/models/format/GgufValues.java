@@ -48,7 +48,7 @@ final class GgufValues {
     if (length < 0 || length > longest) {
       throw corrupt(
           at,
-          "%s of %s bytes, which is not 0..%d"
+          "%s of %s bytes, which is outside 0..%d"
               .formatted(what, Long.toUnsignedString(length), longest));
     }
     byte[] bytes = in.bytes((int) length, what);
@@ -68,7 +68,7 @@ final class GgufValues {
     long at = in.position();
     long id = in.u32("a value's type");
     return ValueType.ofGguf(id)
-        .orElseThrow(() -> corrupt(at, "a value of type %d, which there is not".formatted(id)));
+        .orElseThrow(() -> corrupt(at, "a value of type %d, which does not exist".formatted(id)));
   }
 
   private MetaValue value(ValueType type, int depth, String what) {

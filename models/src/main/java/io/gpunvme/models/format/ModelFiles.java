@@ -87,8 +87,8 @@ public final class ModelFiles implements AutoCloseable {
           Kind.MISSING,
           folder.name(),
           found.isEmpty()
-              ? "no *.safetensors, *%s or *.gguf in it".formatted(SafetensorsIndex.SUFFIX)
-              : "several models, name one of: " + Quote.of(String.join(", ", found)));
+              ? "it has no *.safetensors, *%s or *.gguf".formatted(SafetensorsIndex.SUFFIX)
+              : "it has several models; name one of: " + Quote.of(String.join(", ", found)));
     }
     return found.getFirst();
   }
@@ -204,7 +204,7 @@ public final class ModelFiles implements AutoCloseable {
                     Kind.MISSING,
                     index.file(),
                     tensor,
-                    "it is not in '%s'; are index and files of one model?"
+                    "it is not in '%s'; do index and files belong to one model?"
                         .formatted(Quote.of(shard)));
               }
             });

@@ -66,7 +66,7 @@ public final class Safetensors {
       throw FormatException.of(
           Kind.NOT_THIS_FORMAT,
           reader.name(),
-          "no safetensors file: it has only %d bytes".formatted(reader.size()));
+          "not a safetensors file: it has only %d bytes".formatted(reader.size()));
     }
     ByteCursor start = new ByteCursor(reader, 0, reader.size());
     long length = start.i64("the header's length");
@@ -76,7 +76,7 @@ public final class Safetensors {
           first == '{' ? Kind.CORRUPT : Kind.NOT_THIS_FORMAT,
           reader.name(),
           0,
-          "no safetensors file: its header would have %s bytes, which is not %d..%d"
+          "not a safetensors file: its header would have %s bytes, which is outside %d..%d"
               .formatted(Long.toUnsignedString(length), SHORTEST_HEADER, LONGEST_HEADER));
     }
     if (first != '{') {
@@ -84,7 +84,7 @@ public final class Safetensors {
           Kind.NOT_THIS_FORMAT,
           reader.name(),
           Long.BYTES,
-          "no safetensors file: its header does not begin with '{'");
+          "not a safetensors file: its header does not begin with '{'");
     }
     if (length > reader.size() - Long.BYTES) {
       throw FormatException.at(
@@ -113,7 +113,7 @@ public final class Safetensors {
               Kind.CORRUPT,
               reader.name(),
               start + i,
-              "the header ends neither with '}' nor with spaces behind it");
+              "the header does not end with '}' and optional spaces after it");
         }
       }
       at = start;
@@ -152,7 +152,7 @@ public final class Safetensors {
           cut ? Kind.TRUNCATED : Kind.CORRUPT,
           reader.name(),
           reader.size(),
-          "the file has %d bytes, its header says %d%s"
+          "the file has %d bytes, but its header says %d%s"
               .formatted(reader.size(), at, cut ? "; copy or download the file again" : ""));
     }
     return new ModelHeader(FORMAT, reader.name(), reader.size(), dataOffset, 1, tensors, metadata);
@@ -208,7 +208,7 @@ public final class Safetensors {
       json.array(
           () -> {
             if (offsetCount == OFFSETS) {
-              throw bad(Kind.CORRUPT, "data_offsets are two numbers, not more");
+              throw bad(Kind.CORRUPT, "data_offsets must be two numbers, not more");
             }
             offsets[offsetCount++] = json.whole();
           });
@@ -221,7 +221,7 @@ public final class Safetensors {
                   () ->
                       bad(
                           Kind.UNSUPPORTED,
-                          "the dtype '%s' is none of safetensors".formatted(Quote.of(dtype))));
+                          "the dtype '%s' is not one of safetensors".formatted(Quote.of(dtype))));
       long begin = offsets[0];
       long end = offsets[1];
       if (begin > end || end > Long.MAX_VALUE - dataOffset) {

@@ -66,7 +66,7 @@ public record SafetensorsIndex(
                 }));
     if (!seen[0]) {
       throw FormatException.of(
-          Kind.NOT_THIS_FORMAT, file, "no index of safetensors: it has no weight_map");
+          Kind.NOT_THIS_FORMAT, file, "not an index of safetensors: it has no weight_map");
     }
     return new SafetensorsIndex(file, map, metadata);
   }
@@ -81,7 +81,8 @@ public record SafetensorsIndex(
           Kind.CORRUPT,
           file,
           tensor,
-          "its file '%s' is not a plain name of one beside the index".formatted(Quote.of(name)));
+          "its file '%s' is not a plain name of a file next to the index"
+              .formatted(Quote.of(name)));
     }
     return name;
   }

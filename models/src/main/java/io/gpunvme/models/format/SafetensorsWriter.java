@@ -72,7 +72,7 @@ public final class SafetensorsWriter {
         || shape.length > Safetensors.MOST_DIMENSIONS
         || tensors.putIfAbsent(name, new TensorInfo(name, type, shape, 0, bytes)) != null) {
       throw new InvalidRequestException(
-          "'%s' is there already, reserved, or has more than %d dimensions"
+          "'%s' exists already, is reserved, or has more than %d dimensions"
               .formatted(Quote.of(name), Safetensors.MOST_DIMENSIONS));
     }
     return this;
@@ -132,7 +132,7 @@ public final class SafetensorsWriter {
       long begin = 0;
       for (TensorInfo tensor : ordered) {
         if (begin > Long.MAX_VALUE - Safetensors.LONGEST_HEADER - 16 - tensor.bytes()) {
-          throw new InvalidRequestException("the file would be larger than can be counted");
+          throw new InvalidRequestException("the file would have 2^63 bytes or more");
         }
         json.name(tensor.name()).beginObject();
         json.name("dtype").value(tensor.type().name()).name("shape").beginArray();
@@ -155,7 +155,7 @@ public final class SafetensorsWriter {
     try {
       StandardCharsets.UTF_8.newEncoder().encode(CharBuffer.wrap(text));
     } catch (CharacterCodingException e) {
-      throw new InvalidRequestException("'" + Quote.of(text) + "' cannot be UTF-8");
+      throw new InvalidRequestException("'" + Quote.of(text) + "' cannot be written as UTF-8");
     }
   }
 }

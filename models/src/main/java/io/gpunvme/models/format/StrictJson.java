@@ -79,7 +79,7 @@ public final class StrictJson {
       throw FormatException.of(Kind.CORRUPT, file, "the JSON ends too early" + after());
     } catch (MalformedJsonException | NumberFormatException | IllegalStateException e) {
       throw FormatException.of(
-          Kind.CORRUPT, file, "no valid JSON" + after() + ": " + firstLine(e.getMessage()));
+          Kind.CORRUPT, file, "it is not valid JSON" + after() + ": " + firstLine(e.getMessage()));
     } catch (IOException e) {
       throw new IllegalStateException("memory cannot fail", e);
     }

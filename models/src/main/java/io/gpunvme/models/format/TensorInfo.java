@@ -28,7 +28,8 @@ public record TensorInfo(String name, ElementType type, long[] shape, long offse
               .formatted(Arrays.toString(shape), type, type.bytes(elements(shape)), bytes));
     }
     if (offset < 0 || offset > Long.MAX_VALUE - bytes) {
-      throw new InvalidRequestException("%d bytes at %d are nowhere".formatted(bytes, offset));
+      throw new InvalidRequestException(
+          "%d bytes at %d are not a possible place".formatted(bytes, offset));
     }
   }
 
@@ -43,7 +44,7 @@ public record TensorInfo(String name, ElementType type, long[] shape, long offse
     for (long dimension : shape) {
       if (dimension < 0 || (dimension > 0 && elements > Long.MAX_VALUE / dimension)) {
         throw new InvalidRequestException(
-            "the shape %s is negative or has more elements than can be counted"
+            "the shape %s is negative or has 2^63 elements or more"
                 .formatted(Arrays.toString(shape)));
       }
       elements *= dimension;

@@ -145,7 +145,7 @@ final class MetaJson {
 
     MetaValue finished() {
       if (parts != 2) {
-        throw json.corrupt("an array of metadata has a type and items");
+        throw json.corrupt("an array of metadata needs a type and items");
       }
       return new ListItems(type, List.copyOf(values));
     }
@@ -158,7 +158,7 @@ final class MetaJson {
         return type;
       }
     }
-    throw json.corrupt("metadata of a type that is not known here");
+    throw json.corrupt("metadata of an unknown type");
   }
 
   private static MetaValue scalar(StrictJson json, ValueType type) throws IOException {

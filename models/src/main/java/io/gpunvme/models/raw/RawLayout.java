@@ -104,7 +104,7 @@ public final class RawLayout {
   /** {@code at} is less than 2^63: offsets of tensors are checked where they are made. */
   private static long up(long at, long alignment) {
     if (at < 0 || at > Long.MAX_VALUE - alignment) {
-      throw new InvalidRequestException("tensors of more bytes than can be counted");
+      throw new InvalidRequestException("tensors of 2^63 bytes or more");
     }
     return (at + alignment - 1) & -alignment;
   }

@@ -154,7 +154,7 @@ public record RawModel(
       if (info.offset() < end || info.end() > superblock.indexOffset()) {
         throw bad(
             info.name(),
-            "%d bytes at %d are not between %d, where those before it end, and %d, where the index begins"
+            "its %d bytes at %d are not between %d, the end of the tensor before, and %d, the start of the index"
                 .formatted(info.bytes(), info.offset(), end, superblock.indexOffset()));
       }
       end = info.end();
@@ -227,8 +227,7 @@ public record RawModel(
             return one;
           }
         }
-        throw FormatException.tensor(
-            Kind.UNSUPPORTED, where, name, "its type is none that is known here");
+        throw FormatException.tensor(Kind.UNSUPPORTED, where, name, "its type is unknown");
       }
     }
   }

@@ -168,7 +168,7 @@ public record Superblock(
       throw FormatException.of(
           Kind.NOT_THIS_FORMAT,
           where,
-          "no raw model is on it: 'gpunvme write-model MODEL --device DEVICE --allow-write' writes"
+          "it has no raw model: 'gpunvme write-model MODEL --device DEVICE --allow-write' writes"
               + " one; for a file in its file system, name that: DEVICE:/PATH");
     }
     byte[] bytes = read(device, BYTES);
@@ -181,7 +181,7 @@ public record Superblock(
       throw FormatException.of(
           Kind.UNSUPPORTED,
           where,
-          "a raw model of version %s; version %d without extensions is read here"
+          "the raw model has version %s; gpunvme reads version %d without extensions"
               .formatted(Integer.toUnsignedString(version), VERSION));
     }
     Superblock superblock;
@@ -194,7 +194,7 @@ public record Superblock(
       throw FormatException.of(
           Kind.UNSUPPORTED,
           where,
-          "the model was written to %s, and this is %s: open that"
+          "the model was written to %s, but this is %s: open the former"
               .formatted(superblock.stripe, there));
     }
     if (superblock.totalBytes > device.size()) {
@@ -202,7 +202,7 @@ public record Superblock(
           Kind.TRUNCATED,
           where,
           device.size(),
-          "the model has %d bytes, the device ends here: it is shorter than the one that was written"
+          "the model has %d bytes, but the device ends here: it is shorter than the device that was written"
               .formatted(superblock.totalBytes));
     }
     return superblock;

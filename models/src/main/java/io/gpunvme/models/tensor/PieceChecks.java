@@ -12,7 +12,7 @@ final class PieceChecks {
       long size = piece.buffer().size();
       if (piece.offset() < 0 || piece.length() < 0 || piece.length() > size - piece.offset()) {
         throw new InvalidRequestException(
-            "a checksum of %d bytes from offset %d: they leave the buffer of %d bytes"
+            "a checksum of %d bytes from offset %d: these are not inside the buffer of %d bytes"
                 .formatted(piece.length(), piece.offset(), size));
       }
     }

@@ -20,7 +20,7 @@ record StridedRows(
   StridedRows {
     if (width < 0 || rows < 0 || sourcePitch < 0 || targetPitch < 0) {
       throw new InvalidRequestException(
-          "%d rows of %d bytes with pitches of %d and %d bytes: none can be below 0"
+          "%d rows of %d bytes with pitches of %d and %d bytes: none of these may be below 0"
               .formatted(rows, width, sourcePitch, targetPitch));
     }
     check("source", source, sourceOffset, sourcePitch, width, rows);
@@ -38,7 +38,7 @@ record StridedRows(
         && targetOffset < sourceOffset + span(sourcePitch, width, rows)) {
       throw new InvalidRequestException(
           ("%d rows of %d bytes from offset %d with pitch %d to offset %d with pitch %d of the same"
-                  + " buffer overlap: copy by way of another")
+                  + " buffer overlap: copy through another buffer")
               .formatted(rows, width, sourceOffset, sourcePitch, targetOffset, targetPitch));
     }
   }
@@ -52,7 +52,7 @@ record StridedRows(
         offset >= 0 && row <= room && (rows <= 1 || pitch == 0 || rows - 1 <= (room - row) / pitch);
     if (!fits) {
       throw new InvalidRequestException(
-          "%d rows of %d bytes with a pitch of %d from offset %d leave the %s of %d bytes"
+          "%d rows of %d bytes with a pitch of %d from offset %d are not inside the %s of %d bytes"
               .formatted(rows, width, pitch, offset, which, buffer.size()));
     }
   }

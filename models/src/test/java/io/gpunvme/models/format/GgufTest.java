@@ -227,12 +227,12 @@ class GgufTest {
             "elements beyond counting",
             start(1, 0).tensor("t", 24, 0, MANY, MANY).pad(32).zeros(1),
             Kind.CORRUPT,
-            "more elements"),
+            "2^63 elements or more"),
         arguments(
             "bytes beyond counting",
             start(1, 0).tensor("t", 28, 0, MANY, MANY / 8).pad(32).zeros(1),
             Kind.CORRUPT,
-            "more bytes"),
+            "2^63 bytes or more"),
         arguments(
             "a removed type",
             start(1, 0).tensor("t", 4, 0, 32).pad(32).zeros(32),
@@ -292,7 +292,7 @@ class GgufTest {
             "data cut",
             start(1, 0).tensor("t", 24, 0, 9).pad(32).zeros(8),
             Kind.TRUNCATED,
-            "'t': truncated: its 9 bytes at 64 pass byte 72"),
+            "'t': truncated: its 9 bytes at 64 go past the end, byte 72"),
         arguments("padding cut", start(1, 0).tensor("t", 24, 0, 0), Kind.TRUNCATED, "padding"),
         arguments(
             "an alignment past the end",
@@ -331,10 +331,10 @@ class GgufTest {
   void whatIsNoGguf() {
     byte[] good = start(0, 0).bytes();
     for (int bytes = 0; bytes < good.length; bytes++) {
-      expect(new BytesReader(Arrays.copyOf(good, bytes)), Kind.NOT_THIS_FORMAT, "no GGUF");
+      expect(new BytesReader(Arrays.copyOf(good, bytes)), Kind.NOT_THIS_FORMAT, "not a GGUF");
     }
     good[3] ^= 1;
-    expect(new BytesReader(good), Kind.NOT_THIS_FORMAT, "no GGUF");
+    expect(new BytesReader(good), Kind.NOT_THIS_FORMAT, "not a GGUF");
   }
 
   @Test

@@ -284,7 +284,7 @@ class ModelFilesTest {
     assertThat(ModelFiles.find(new Memory().with("m.safetensors", "").with("README.md", "")))
         .isEqualTo("m.safetensors");
     assertThatThrownBy(() -> ModelFiles.find(new Memory().with("a.gguf", "").with("b.gguf", "")))
-        .hasMessageContaining("several models, name one of: a.gguf, b.gguf");
+        .hasMessageContaining("several models; name one of: a.gguf, b.gguf");
     assertThatThrownBy(() -> ModelFiles.find(new Memory()))
         .hasMessageContaining("no *.safetensors, *.safetensors.index.json or *.gguf in it");
   }

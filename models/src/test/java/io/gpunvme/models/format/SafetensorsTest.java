@@ -234,13 +234,13 @@ class SafetensorsTest {
             "needs dtype"),
         arguments("one offset", offsets("[0]"), 1, Kind.CORRUPT, "needs dtype"),
         arguments("three offsets", offsets("[0,1,1]"), 1, Kind.CORRUPT, "two numbers"),
-        arguments("offsets backwards", offsets("[1,0]"), 1, Kind.CORRUPT, "no range"),
+        arguments("offsets backwards", offsets("[1,0]"), 1, Kind.CORRUPT, "not a range"),
         arguments(
             "offsets beyond counting",
             offsets("[0,9223372036854775807]"),
             1,
             Kind.CORRUPT,
-            "no range"),
+            "not a range"),
         arguments(
             "unknown dtype",
             "{\"a\":" + entry("I4", "[2]", 0, 1) + "}",
@@ -282,31 +282,31 @@ class SafetensorsTest {
             "{\"a\":" + entry("F4", "[3]", 0, 2) + "}",
             2,
             Kind.CORRUPT,
-            "no whole blocks"),
+            "not whole blocks"),
         arguments(
             "part of a byte",
             "{\"a\":" + entry("F6_E3M2", "[6]", 0, 5) + "}",
             5,
             Kind.CORRUPT,
-            "no whole blocks"),
+            "not whole blocks"),
         arguments(
             "elements beyond counting",
             shape("[4294967296,4294967296]"),
             1,
             Kind.CORRUPT,
-            "more elements"),
+            "2^63 elements or more"),
         arguments(
             "elements beyond counting, then none",
             shape("[4294967296,4294967296,0]"),
             0,
             Kind.CORRUPT,
-            "more elements"),
+            "2^63 elements or more"),
         arguments(
             "bytes beyond counting",
             "{\"a\":" + entry("F64", "[2305843009213693952]", 0, 0) + "}",
             0,
             Kind.CORRUPT,
-            "more bytes"),
+            "2^63 bytes or more"),
         arguments(
             "65 dimensions",
             shape("[1" + ",1".repeat(64) + "]"),
@@ -391,7 +391,7 @@ class SafetensorsTest {
     expect(file(Long.MIN_VALUE, good, 0), Kind.CORRUPT, "9223372036854775808 bytes");
     byte[] pickle = new byte[100];
     Arrays.fill(pickle, (byte) 0x80);
-    expect(pickle, Kind.NOT_THIS_FORMAT, "no safetensors file");
+    expect(pickle, Kind.NOT_THIS_FORMAT, "not a safetensors file");
   }
 
   @Test

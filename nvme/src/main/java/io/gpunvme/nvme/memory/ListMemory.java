@@ -51,7 +51,12 @@ final class ListMemory {
   static void check(BusRange data, long offset, long length, long maxBytes) {
     if (offset < 0 || length <= 0 || length > data.size() - offset) {
       throw new InvalidRequestException(
-          length + " bytes at offset " + offset + " leave the buffer of " + data.size() + " bytes");
+          length
+              + " bytes at offset "
+              + offset
+              + " are not inside the buffer of "
+              + data.size()
+              + " bytes");
     }
     if (length > maxBytes) {
       throw new InvalidRequestException(

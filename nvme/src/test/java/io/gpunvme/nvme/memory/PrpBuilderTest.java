@@ -184,7 +184,7 @@ class PrpBuilderTest {
         .hasMessageContaining("at most 65536");
     assertThatThrownBy(() -> prp.build(0, data, 32L * PAGE - 4, 8))
         .isInstanceOf(InvalidRequestException.class)
-        .hasMessageContaining("leave the buffer");
+        .hasMessageContaining("not inside the buffer");
     assertThatThrownBy(() -> prp.build(0, data, -4, 8)).isInstanceOf(InvalidRequestException.class);
     assertThatThrownBy(() -> prp.build(0, data, 0, 0)).isInstanceOf(InvalidRequestException.class);
     assertThatThrownBy(() -> prp.build(0, data, Long.MAX_VALUE - 3, 8))

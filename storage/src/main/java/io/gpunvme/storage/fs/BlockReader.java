@@ -15,7 +15,7 @@ public interface BlockReader extends AutoCloseable {
    *
    * @param offset first byte, of any alignment
    * @param target of any length and alignment
-   * @throws io.gpunvme.base.InvalidRequestException if the range leaves it
+   * @throws io.gpunvme.base.InvalidRequestException if the range is not inside it
    * @throws io.gpunvme.storage.path.StorageException if reading fails
    */
   void read(long offset, MemorySegment target);

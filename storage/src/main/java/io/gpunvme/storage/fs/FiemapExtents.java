@@ -14,9 +14,9 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Where a file of a mounted file system is, as the kernel tells. Offsets count from the start of
- * the block device that is mounted: of a partition, if it is one. They are true until somebody
- * changes the file, or the file system moves it.
+ * The places of a file in a mounted file system, as the kernel reports them. Offsets count from the
+ * start of the mounted block device, which may be a partition. They are valid until the file
+ * changes or the file system moves it.
  */
 public final class FiemapExtents {
   private static final int PAGE = 1024;
@@ -31,8 +31,8 @@ public final class FiemapExtents {
    *
    * @return in order, without gaps: from byte 0 to the file's end
    * @throws NoSuchFileException if there is no such file
-   * @throws FileSystemException if it is not a regular file, its file system does not tell, or its
-   *     bytes are not on the device as they are in the file
+   * @throws FileSystemException if it is not a regular file, its file system does not report
+   *     places, or its bytes are not on the device as they are in the file
    * @throws PosixException if it cannot be opened
    */
   public static List<FileExtent> of(Path file) throws IOException {
@@ -47,7 +47,7 @@ public final class FiemapExtents {
       FileStatus status = Posix.statx(fd);
       long type = Posix.fstatfsType(fd);
       if (type == BTRFS || type == BCACHEFS) {
-        throw unsupported(file, "its file system's offsets are none of a device");
+        throw unsupported(file, "its file system gives offsets that are not those of a device");
       }
       return pages(file, fd, status.size());
     } finally {
@@ -81,7 +81,7 @@ public final class FiemapExtents {
       return Fiemap.extents(fd, start, size - start, PAGE);
     } catch (PosixException e) {
       if (e.errno() == Errno.EOPNOTSUPP || e.errno() == Errno.ENOTTY) {
-        throw unsupported(file, "its file system does not tell where files are (FIEMAP)");
+        throw unsupported(file, "its file system does not report where files are (FIEMAP)");
       }
       throw e;
     }
@@ -114,7 +114,7 @@ public final class FiemapExtents {
         throw new FileSystemException(
             Kind.CORRUPT,
             file,
-            "the kernel's extent of %d bytes at %d makes no sense"
+            "the kernel reports an impossible extent, %d bytes at %d"
                 .formatted(e.length(), e.logical()));
       }
       // The first one may begin before what was asked for, the last one end behind the file.
@@ -141,15 +141,15 @@ public final class FiemapExtents {
       } else if (e.has(Fiemap.NOT_ALIGNED | Fiemap.DATA_TAIL)) {
         why = "shares blocks with others";
       } else if (e.has(Fiemap.DELALLOC)) {
-        why = "has no place yet: somebody is writing it";
+        why = "has no place on the device yet: a program is still writing it";
       } else if (e.has(Fiemap.UNKNOWN) || e.physical() < 0) {
-        why = "has no place that is known";
+        why = "has no known place on the device";
       }
       if (why != null) {
         throw new FileSystemException(
             Kind.UNSUPPORTED,
             file,
-            "what is at byte %d %s; read it through the kernel".formatted(e.logical(), why));
+            "the data at byte %d %s; read the file through the kernel".formatted(e.logical(), why));
       }
     }
 

@@ -9,10 +9,11 @@ import java.util.regex.Pattern;
  * {@code sim:file=disk.img#1:/a}, {@code disk.img:/a}. Without a path it is the root folder.
  *
  * <p>The last {@code :/} ends the device, unless it follows a bare scheme, as in {@code
- * file:/disk.img}. A backslash before {@code :/} takes away that meaning, one before {@code #}
- * takes away that of a partition; two backslashes there stand for one.
+ * file:/disk.img}. A backslash makes a {@code :/} or {@code #} after it an ordinary part of the
+ * name; two backslashes there stand for one.
  *
- * @param device what holds the file system, as {@code StorageAddress} reads it, or a file's name
+ * @param device the device that holds the file system, as {@code StorageAddress} reads it, or a
+ *     file's name
  * @param partition its number, or 0 if none is given
  * @param path of the file, with a slash in front
  * @param explicit whether a path was given
@@ -28,7 +29,7 @@ public record FileAddress(String device, int partition, String path, boolean exp
       Pattern.compile("(?<device>.*?)(?<escape>\\\\*)#(?<number>\\d{1,4})", Pattern.DOTALL);
 
   /**
-   * Reads an address. Whether there are such a device and file is found out when they are opened.
+   * Reads an address. Opening it shows whether there are such a device and file.
    *
    * @throws InvalidRequestException if it names no device, or partition 0
    */

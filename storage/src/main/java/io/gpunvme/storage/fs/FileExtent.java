@@ -1,7 +1,7 @@
 package io.gpunvme.storage.fs;
 
 /**
- * Part of a file that is in one place.
+ * A part of a file in one place.
  *
  * @param fileOffset first byte in the file
  * @param length bytes, above 0
@@ -9,15 +9,15 @@ package io.gpunvme.storage.fs;
  *     or space that was never written)
  */
 public record FileExtent(long fileOffset, long length, long deviceOffset) {
-  /** Instead of a place. */
+  /** The device offset of a part without a place. */
   public static final long ZEROS = -1;
 
-  /** Whether it is nowhere. */
+  /** Whether it has no place and reads as zeros. */
   public boolean isZeros() {
     return deviceOffset == ZEROS;
   }
 
-  /** First byte of the file behind it. */
+  /** The first byte of the file after it. */
   public long end() {
     return fileOffset + length;
   }

@@ -8,7 +8,7 @@ import java.util.function.Consumer;
 
 /** A file, folder or link of a {@link FileSystem}. Safe for all threads. */
 public interface FileNode {
-  /** What there is. */
+  /** The kinds of nodes. */
   enum Kind {
     /** Bytes. */
     FILE,
@@ -16,7 +16,7 @@ public interface FileNode {
     FOLDER,
     /** Another name. */
     LINK,
-    /** A device, socket or pipe: nothing that could be read here. */
+    /** A device, socket or pipe, which cannot be read here. */
     OTHER
   }
 
@@ -27,7 +27,7 @@ public interface FileNode {
    */
   record Entry(String name, Kind kind, long id) {}
 
-  /** What it is. */
+  /** The kind. */
   Kind kind();
 
   /** Of the file system's own: an inode, a first cluster. */
@@ -40,36 +40,36 @@ public interface FileNode {
   Instant modified();
 
   /**
-   * What else the file system knows, to be shown: {@code mode}, {@code links}, {@code flags} and so
-   * on, in this order.
+   * Further facts of the file system, as text for users: {@code mode}, {@code links}, {@code flags}
+   * and so on, in this order.
    */
   Map<String, String> details();
 
   /**
-   * Where its bytes are, in order, from byte 0 to {@link #size} without gaps.
+   * The places of its bytes, in order, from byte 0 to {@link #size} without gaps.
    *
    * @throws FileSystemException if it is not a file, or its map is corrupt
    */
   List<FileExtent> extents();
 
   /**
-   * Tells of every name in it, in the file system's order.
+   * Lists every name in it, in the file system's order.
    *
    * @throws FileSystemException if it is not a folder, or corrupt
    */
   void list(Consumer<Entry> to);
 
   /**
-   * What a link names.
+   * The target of a link.
    *
-   * @throws FileSystemException if it is none
+   * @throws FileSystemException if it is not a link
    */
   String target();
 
   /**
    * Reads a file's bytes.
    *
-   * @throws io.gpunvme.base.InvalidRequestException if the range leaves the file
+   * @throws io.gpunvme.base.InvalidRequestException if the range is not inside the file
    */
   void read(long offset, MemorySegment target);
 }

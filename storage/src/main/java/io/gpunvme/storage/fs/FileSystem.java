@@ -2,7 +2,7 @@ package io.gpunvme.storage.fs;
 
 /** A file system on some {@link BlockReader}, read-only. Safe for all threads. */
 public interface FileSystem {
-  /** What it is, as {@code mount -t} names it: {@code ext4}, {@code vfat}. */
+  /** The type, as {@code mount -t} names it: {@code ext4}, {@code vfat}. */
   String type();
 
   /** The volume's label; may be empty. */
@@ -16,9 +16,9 @@ public interface FileSystem {
    *
    * @param path names between slashes; one at the start changes nothing, {@code .} and {@code ..}
    *     are understood
-   * @param follow whether the last name, if it is that of a symbolic link, stands for what the link
-   *     names; others always do
-   * @throws FileSystemException if there is none, or what leads there cannot be read
+   * @param follow whether to follow the last name if it is a symbolic link; earlier ones are always
+   *     followed
+   * @throws FileSystemException if there is none, or a folder on the way cannot be read
    */
   FileNode find(String path, boolean follow);
 }

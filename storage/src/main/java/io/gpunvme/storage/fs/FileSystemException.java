@@ -2,23 +2,23 @@ package io.gpunvme.storage.fs;
 
 import java.util.Locale;
 
-/** Why a file system, or something in it, cannot be read. */
+/** A file system, or a part of it, cannot be read. */
 public final class FileSystemException extends RuntimeException {
   private static final long serialVersionUID = 1;
 
-  /** What is in the way. */
+  /** The kind of problem. */
   public enum Kind {
-    /** There is no such name, or no file system that is known here. */
+    /** There is no such name, or no known file system. */
     NOT_FOUND,
-    /** A file where a folder was wanted, or a folder where a file was. */
+    /** A file where a folder is needed, or a folder where a file is needed. */
     WRONG_KIND,
     /** Links that name each other, or too many in a row. */
     LINKS,
-    /** What is there contradicts itself or leaves the device. */
+    /** The structures contradict themselves or point outside the device. */
     CORRUPT,
     /** Legal, but not read here: encrypted, compressed, an unknown feature. */
     UNSUPPORTED,
-    /** The journal holds changes that were not made yet. */
+    /** The journal has changes that are not in the file system yet. */
     JOURNAL
   }
 
@@ -28,8 +28,8 @@ public final class FileSystemException extends RuntimeException {
   /**
    * A failure.
    *
-   * @param where device and what of it: a path, an inode, a block
-   * @param what what is wrong, and what to do next if that is known
+   * @param where the device and the part of it: a path, an inode, a block
+   * @param what the problem, and what to do next if that is known
    */
   public FileSystemException(Kind kind, String where, String what) {
     super("%s: %s: %s".formatted(where, name(kind), what));
@@ -41,12 +41,12 @@ public final class FileSystemException extends RuntimeException {
     return kind.name().toLowerCase(Locale.ROOT).replace('_', ' ');
   }
 
-  /** What is in the way. */
+  /** The kind of problem. */
   public Kind kind() {
     return kind;
   }
 
-  /** Device and what of it. */
+  /** The device and the part of it. */
   public String where() {
     return where;
   }

@@ -3,19 +3,20 @@ package io.gpunvme.storage.fs;
 import io.gpunvme.base.InvalidRequestException;
 
 /**
- * What the caller decides about reading a file system.
+ * The options for reading a file system.
  *
- * @param partition number of the one that it is in; 0: it fills the device, or is in the only
- *     partition with one
- * @param sectorBytes of the device, 512 or 4096: what an MBR counts in
- * @param ignoreJournal go on although the journal holds changes that were not made yet; what is
- *     read may then be old, or contradict itself
+ * @param partition number of its partition; 0: the file system fills the device, or is in the only
+ *     partition with a file system
+ * @param sectorBytes of the device, 512 or 4096: the unit of an MBR
+ * @param ignoreJournal read on although the journal has changes that are not in the file system
+ *     yet; the data read may then be old, or contradict itself
  */
 public record FileSystemOptions(int partition, int sectorBytes, boolean ignoreJournal) {
   /** Checks the numbers. */
   public FileSystemOptions {
     if (partition < 0) {
-      throw new InvalidRequestException("partition " + partition + ": they are numbered from 1");
+      throw new InvalidRequestException(
+          "partition " + partition + ": partitions are numbered from 1");
     }
   }
 

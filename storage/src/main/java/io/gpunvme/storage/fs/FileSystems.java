@@ -24,9 +24,9 @@ public final class FileSystems {
   /**
    * Opens the file system on a device.
    *
-   * @param device stays the caller's, and open
+   * @param device the caller keeps it open, and closes it
    * @throws FileSystemException if there is none, or several, or it cannot be read; the message
-   *     lists what there is
+   *     lists the partitions
    */
   public static OpenedFileSystem open(BlockReader device, FileSystemOptions options) {
     if (options.partition() > 0) {
@@ -43,14 +43,14 @@ public final class FileSystems {
           ? new FileSystemException(
               Kind.NOT_FOUND,
               device.name(),
-              "neither a file system that is known here nor a partition table")
+              "it has neither a known file system nor a partition table")
           : notRead(device, whole);
     }
     return inPartition(device, table.get(), single(device, table.get()), options);
   }
 
   /**
-   * A partition, whatever is in it.
+   * A partition with any content.
    *
    * @param number from 1
    * @param sectorBytes 512 or 4096: what the device has
@@ -61,17 +61,16 @@ public final class FileSystems {
   }
 
   /**
-   * What a device begins with, in words for people, as far as it is known here: a file system, a
-   * partition table, something else with a signature. Whoever is going to overwrite it wants to
-   * know.
+   * The known content at the start of a device, as text for users: a file system, a partition
+   * table, or another signature. Use it before you overwrite a device.
    *
-   * @param sectorBytes 512 or 4096: what the device has
-   * @return empty if it is nothing known
+   * @param sectorBytes 512 or 4096, the device's
+   * @return empty if the content is unknown
    */
   public static String contents(BlockReader device, int sectorBytes) {
     String whole = Signature.of(device);
     if (!whole.isEmpty()) {
-      return "a file system or the like (" + whole + ")";
+      return "a known signature (" + whole + ")";
     }
     try {
       return Partitions.find(device, sectorBytes)
@@ -115,8 +114,8 @@ public final class FileSystems {
           Kind.NOT_FOUND,
           device.name(),
           (suitable.isEmpty()
-                  ? "no partition has a file system that is read here: "
-                  : "several partitions have a file system; say which (DEVICE#N:/PATH): ")
+                  ? "no partition has a readable file system (ext4, FAT32): "
+                  : "several partitions have a file system; name one (DEVICE#N:/PATH): ")
               + contents(device, table));
     }
     return suitable.getFirst();
@@ -153,8 +152,7 @@ public final class FileSystems {
       return Fat32.open(reader);
     }
     throw what.isEmpty()
-        ? new FileSystemException(
-            Kind.NOT_FOUND, reader.name(), "no file system that is known here")
+        ? new FileSystemException(Kind.NOT_FOUND, reader.name(), "it has no known file system")
         : notRead(reader, what);
   }
 
@@ -162,6 +160,6 @@ public final class FileSystems {
     return new FileSystemException(
         Kind.UNSUPPORTED,
         reader.name(),
-        "this is %s, which is not read here; there are ext4 and FAT32".formatted(what));
+        "this is %s, which gpunvme cannot read; it reads ext4 and FAT32".formatted(what));
   }
 }

@@ -28,7 +28,7 @@ public final class ImageReader implements BlockReader {
   /**
    * Opens a file.
    *
-   * @throws StorageException if that is not possible
+   * @throws StorageException if it cannot be opened
    */
   public static ImageReader open(Path file) {
     try {
@@ -54,7 +54,8 @@ public final class ImageReader implements BlockReader {
     long length = target.byteSize();
     if (offset < 0 || length > size - offset) {
       throw new InvalidRequestException(
-          "%d bytes at %d leave %s, which has %d bytes".formatted(length, offset, name, size));
+          "%d bytes at %d are not inside %s, which has %d bytes"
+              .formatted(length, offset, name, size));
     }
     for (long done = 0; done < length; ) {
       long n = Math.min(PIECE, length - done);

@@ -41,7 +41,7 @@ final class KindsJson {
     try {
       kinds.readAll();
     } catch (MalformedJsonException | EOFException | IllegalStateException e) {
-      throw new InvalidRequestException("kinds: no JSON of kinds: " + e.getMessage());
+      throw new InvalidRequestException("kinds: not JSON of kinds: " + e.getMessage());
     }
     return kinds.request.build();
   }
@@ -54,14 +54,14 @@ final class KindsJson {
       if (key.equals(BLOCK_SIZE) && blockSize == 0 && !seen) {
         long size = number();
         if (size < 1 || size > Integer.MAX_VALUE) {
-          throw wrong("a block size of " + size + " bytes makes no sense");
+          throw wrong("a block size of " + size + " bytes is not possible");
         }
         blockSize = (int) size;
       } else if (key.equals(KINDS) && !seen) {
         seen = true;
         readKinds();
       } else {
-        throw wrong("'" + key + "' is unknown, or not at its place: block_size, then kinds");
+        throw wrong("'" + key + "' is unknown or out of order: first block_size, then kinds");
       }
     }
     json.endObject();
@@ -106,11 +106,11 @@ final class KindsJson {
     boolean bytes = keys.keySet().containsAll(BYTE_KEYS) && !overlaps(keys, BLOCK_KEYS);
     if (!keys.containsKey(ELEMENT) || blocks == bytes || (numbered && keys.containsKey(NUMBER))) {
       throw wrong(
-          "kind '%s' has no element, or not either offset and length or start_lba and blocks%s"
-              .formatted(name, numbered ? ", or two numbers" : ""));
+          "kind '%s' needs element, and either offset and length or start_lba and blocks%s"
+              .formatted(name, numbered ? ", and no second number" : ""));
     }
     if (blocks && blockSize == 0) {
-      throw wrong("kind '" + name + "' is in blocks, and there is no block_size before it");
+      throw wrong("kind '" + name + "' is in blocks, but no block_size stands before it");
     }
     request.add(
         new Kind(
@@ -166,7 +166,7 @@ final class KindsJson {
   static long blockBytes(long blocks, int blockSize) {
     if (blockSize < 1 || (blocks > 0 && blocks > Long.MAX_VALUE / blockSize)) {
       throw new InvalidRequestException(
-          blocks + " blocks of " + blockSize + " bytes are more than can be counted");
+          blocks + " blocks of " + blockSize + " bytes are 2^63 bytes or more");
     }
     return blocks * blockSize;
   }

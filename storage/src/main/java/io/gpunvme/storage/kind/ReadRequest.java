@@ -47,12 +47,12 @@ public final class ReadRequest {
    *            "12": {"offset": 2097152, "length": 4096, "element": 1}}}
    * }</pre>
    *
-   * <p>A kind whose name is a number is one without a name. {@code block_size} is needed where a
-   * kind is given in blocks, and comes before them.
+   * <p>A kind whose name is a number has no other name. Kinds in blocks need {@code block_size},
+   * which comes before the kinds.
    *
    * @throws IOException if the reader throws it
-   * @throws InvalidRequestException if it is no such JSON, says something twice, or a kind makes no
-   *     sense; the message says where
+   * @throws InvalidRequestException if it is not such JSON, names something twice, or has an
+   *     impossible kind; the message says where
    */
   public static ReadRequest parse(Reader json) throws IOException {
     return KindsJson.read(json);
@@ -122,7 +122,7 @@ public final class ReadRequest {
   }
 
   /**
-   * Many reads, one behind the other in target 0. All arrays are equally long.
+   * Many reads, one after the other in target 0. All arrays are equally long.
    *
    * @param kinds numbers
    * @param indexes first elements
@@ -142,7 +142,7 @@ public final class ReadRequest {
       long offset = kind.offset(indexes[i], lengths[i]);
       long bytes = lengths[i] * kind.element();
       if (at > Long.MAX_VALUE - alignment) {
-        throw new InvalidRequestException("read " + i + " goes to a place too large to count");
+        throw new InvalidRequestException("read " + i + " goes to a place at 2^63 or more");
       }
       at = Align.up(at, alignment);
       ranges.add(offset, bytes, 0, at);
@@ -176,7 +176,8 @@ public final class ReadRequest {
 
   private static void checkLengths(int... lengths) {
     if (Arrays.stream(lengths).distinct().count() > 1) {
-      throw new InvalidRequestException("arrays of different lengths: " + Arrays.toString(lengths));
+      throw new InvalidRequestException(
+          "the arrays have different lengths: " + Arrays.toString(lengths));
     }
   }
 

@@ -2,17 +2,17 @@ package io.gpunvme.storage.layer;
 
 import org.jspecify.annotations.Nullable;
 
-/** A layer that is not there: which, why, and what to do next. */
+/** A layer could not be loaded: which one, why, and what to do next. */
 public final class LayerException extends RuntimeException {
   private static final long serialVersionUID = 1;
 
-  /** Why it is not there. */
+  /** The reason. */
   public enum Reason {
-    /** Reading failed; the cause says how. The next layer may well be read. */
+    /** Reading failed; the cause says how. Later layers may still be read. */
     READ,
-    /** {@link LayerLoader#cancel} came first. */
+    /** {@link LayerLoader#cancel} was called before. */
     CANCELLED,
-    /** {@link LayerLoader#close} came first. */
+    /** {@link LayerLoader#close} was called before. */
     CLOSED,
     /** A stream waited longer than {@link LayerOptions#patience}. */
     STALLED
@@ -32,7 +32,7 @@ public final class LayerException extends RuntimeException {
     return layer;
   }
 
-  /** Why it is not there. */
+  /** The reason. */
   public Reason reason() {
     return reason;
   }

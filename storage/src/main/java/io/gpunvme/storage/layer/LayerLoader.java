@@ -18,15 +18,15 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Brings layers into a ring of slots in the order in which they will be needed: while one is used
- * the next ones travel, as many as there are slots.
+ * Reads layers into a ring of slots, in the order in which they will be needed: while the program
+ * uses one, the next ones are read, as many as there are slots.
  *
  * <p>{@link #prefetch} names layers, {@link #next} hands them out in that order, {@link
- * LoadedLayer#release} makes room for more. Nothing is read into a slot before it was released and
- * the work that was in the releasing stream then is over.
+ * LoadedLayer#release} makes room for more. A slot is filled again only after it is released and
+ * the work that was then in the releasing stream is over.
  *
- * <p>Safe for all threads; several that take layers get one each. The storage stays the caller's
- * and may be closed first: layers that were not read by then fail.
+ * <p>Safe for all threads; if several threads take layers, each layer goes to one of them. The
+ * caller closes the storage. If it closes the storage first, layers that are not read by then fail.
  */
 public final class LayerLoader implements AutoCloseable {
   private static final int PAGE = 4096;
@@ -76,12 +76,13 @@ public final class LayerLoader implements AutoCloseable {
   }
 
   /**
-   * Takes the memory, all of it, and starts the thread that reads. On a GPU one layer's length is
-   * read, so that what reading needs is allocated before a stream waits for it.
+   * Allocates all memory and starts the thread that reads. On a GPU it reads the length of one
+   * layer, so that everything that a read needs is allocated before a stream waits for it.
    *
    * @param storage to be closed after this
    * @param maxLayerBytes of the longest layer, &gt; 0
-   * @param pipelineDepth slots, 1..1024: layers that are there or on their way at a time
+   * @param pipelineDepth slots, 1..1024: the number of layers that are loaded or being read at a
+   *     time
    * @throws InvalidRequestException if a number is out of range, or more memory is needed than the
    *     options allow
    * @throws CudaException if the GPU has not enough memory
@@ -122,7 +123,7 @@ public final class LayerLoader implements AutoCloseable {
     long slot = slotBytes(storage, maxLayerBytes);
     if (slot > (Long.MAX_VALUE - slot) / pipelineDepth) {
       throw new InvalidRequestException(
-          "%d slots for layers of %d bytes are more than any memory"
+          "%d slots for layers of %d bytes need 2^63 bytes or more"
               .formatted(pipelineDepth, maxLayerBytes));
     }
     // The last part is where streams are tried.
@@ -176,10 +177,10 @@ public final class LayerLoader implements AutoCloseable {
   // ---- one layer
 
   /**
-   * Reads one layer to the caller's own memory and waits for it; its length is bounded by that
-   * memory only. While this goes on, {@link #next(CudaStream)} waits on the CPU.
+   * Reads one layer to the caller's own memory and waits for it; only that memory limits its
+   * length. Meanwhile, {@link #next(CudaStream)} waits on the CPU.
    *
-   * @throws InvalidRequestException if it leaves the storage or the destination
+   * @throws InvalidRequestException if it is not inside the storage or the destination
    * @throws LayerException if it cannot be read
    */
   public void load(Layer layer, DeviceBuffer destination, long destinationOffset) {
@@ -214,11 +215,11 @@ public final class LayerLoader implements AutoCloseable {
   // ---- many
 
   /**
-   * Says which layers are needed next, in this order; they come after those that were named before
-   * and not taken yet. The same one may come several times. Does not wait.
+   * Names the layers that are needed next, in this order, after those that were named before and
+   * not taken yet. A layer may appear several times. Does not wait.
    *
-   * @throws InvalidRequestException if one is longer than a slot or leaves the storage; none of
-   *     them is read then
+   * @throws InvalidRequestException if one is longer than a slot or not inside the storage; then
+   *     none of them is read
    */
   public void prefetch(List<Layer> order) {
     List<Layer> layers = List.copyOf(order);
@@ -231,7 +232,7 @@ public final class LayerLoader implements AutoCloseable {
       }
       if (layer.bytes() > size - layer.offset()) {
         throw new InvalidRequestException(
-            "%s leaves %s, which has %d bytes".formatted(layer, storage.address(), size));
+            "%s is not inside %s, which has %d bytes".formatted(layer, storage.address(), size));
       }
     }
     ring.append(layers);
@@ -247,24 +248,23 @@ public final class LayerLoader implements AutoCloseable {
    *
    * @throws java.util.NoSuchElementException if all were taken
    * @throws LayerException if it cannot be read; the next call gives the one after it
-   * @throws IllegalStateException if as many as there are slots are taken and not released: nobody
-   *     would ever fill another one
+   * @throws IllegalStateException if taken layers hold all slots: no other layer could ever be read
    */
   public LoadedLayer next() {
     return loaded(ring.take());
   }
 
   /**
-   * The next layer: what is put into the stream from now on sees its bytes. This thread does not
-   * wait for them; if reading fails later, the stream goes on with what happens to be there and
-   * {@link LoadedLayer#await} and {@link #awaitTaken} tell.
+   * The next layer: later work in the stream sees its bytes. This thread does not wait for them. If
+   * reading fails later, the stream goes on with undefined data, and {@link LoadedLayer#await} and
+   * {@link #awaitTaken} throw the failure.
    *
-   * <p>The stream may share one of the GPU's hardware queues with streams that reading needs.
-   * Whether it does is tried when it comes here for the first time, which takes a short read and an
-   * idle stream. If it does, or is not idle yet, this waits for the bytes as {@link #next()} does.
+   * <p>The stream may share one of the GPU's hardware queues with streams that reading needs. The
+   * first call for a stream tests this, with a short read and while the stream is idle. If the
+   * stream shares a queue, or is not idle yet, this waits for the bytes as {@link #next()} does.
    *
    * @throws StorageException if the accelerator has no streams
-   * @throws java.util.NoSuchElementException as for {@link #next()}; so the others
+   * @throws java.util.NoSuchElementException as for {@link #next()}, as are the other exceptions
    */
   public LoadedLayer next(CudaStream compute) {
     return loaded(ring.take(compute));
@@ -275,28 +275,28 @@ public final class LayerLoader implements AutoCloseable {
   }
 
   /**
-   * Waits until the bytes of all layers are there that were taken for streams.
+   * Waits until the bytes of all layers that were taken for streams have arrived.
    *
-   * @throws LayerException the first that failed since the last call, unless {@link
-   *     LoadedLayer#await} told already
+   * @throws LayerException the first failure since the last call, unless {@link LoadedLayer#await}
+   *     has thrown it already
    */
   public void awaitTaken() {
     ring.awaitTaken();
   }
 
-  /** What was done so far. */
+  /** The statistics so far. */
   public LayerStats stats() {
     return ring.stats();
   }
 
-  /** Forgets all layers that were not taken, and ends their reads. Those taken stay as they are. */
+  /** Drops all layers that were not taken, and ends their reads. Taken layers stay as they are. */
   public void cancel() {
     ring.cancel();
   }
 
   /**
-   * Ends all reads, lets streams go on that wait for layers, waits until they are done with those
-   * they have, and frees the memory. Threads that wait in {@link #next()} get a {@link
+   * Ends all reads, lets streams that wait for layers go on, waits until they have used the layers
+   * that they have, and frees the memory. Threads that wait in {@link #next()} get a {@link
    * LayerException}. Idempotent.
    */
   @Override

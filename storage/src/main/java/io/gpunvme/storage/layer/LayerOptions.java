@@ -4,7 +4,7 @@ import io.gpunvme.base.InvalidRequestException;
 import java.time.Duration;
 
 /**
- * What the caller decides about a {@link LayerLoader}.
+ * The options of a {@link LayerLoader}.
  *
  * @param maxBytes of the accelerator's memory that the loader may take, &gt; 0
  * @param reads layers read at a time, 1..64; more of them help where one read does not keep the
@@ -19,7 +19,7 @@ public record LayerOptions(long maxBytes, int reads, Duration patience) {
   /** Checks the numbers. */
   public LayerOptions {
     if (maxBytes <= 0) {
-      throw new InvalidRequestException("a layer loader cannot do with " + maxBytes + " bytes");
+      throw new InvalidRequestException("a layer loader cannot work with " + maxBytes + " bytes");
     }
     if (reads < 1 || reads > 64) {
       throw new InvalidRequestException("reads " + reads + " is outside 1..64");

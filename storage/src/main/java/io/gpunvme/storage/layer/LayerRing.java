@@ -166,11 +166,11 @@ final class LayerRing<S> implements AutoCloseable {
     state.requireOpen();
     Ticket<S> ticket = state.order.peekFirst();
     if (ticket == null) {
-      throw new NoSuchElementException("every layer was taken; prefetch names more of them");
+      throw new NoSuchElementException("every layer was taken; name more with prefetch");
     }
     if (ticket.slot == null) {
       throw new IllegalStateException(
-          "%s has no slot: all %d are held by layers that were taken; release one, or open the loader with more"
+          "%s has no slot: taken layers hold all %d; release a layer, or open the loader with more slots"
               .formatted(ticket.layer, state.slots.size()));
     }
     state.order.removeFirst();

@@ -3,13 +3,13 @@ package io.gpunvme.storage.layer;
 import java.util.List;
 
 /**
- * What a loader has done: layers that were read, taken, and, if a stream took them, released and no
- * longer used.
+ * The statistics of a loader. It counts layers that were read and taken, and, if a stream took
+ * them, released and no longer used.
  *
  * @param layers how many
  * @param bytes of them
  * @param readNanos the sum of their read times
- * @param waitNanos the sum of what their takers waited
+ * @param waitNanos the sum of the times that their takers waited
  * @param recent the last ones, at most 1024, oldest first
  */
 public record LayerStats(

@@ -19,18 +19,18 @@ public final class LoadedLayer implements AutoCloseable {
     this.memory = memory;
   }
 
-  /** Which it is. */
+  /** The layer. */
   public Layer layer() {
     return ticket.layer;
   }
 
-  /** The loader's memory; {@link #bufferOffset} says where in it. */
+  /** The loader's memory; the layer is at {@link #bufferOffset} in it. */
   public DeviceBuffer buffer() {
     requireHeld();
     return memory;
   }
 
-  /** Where the first byte is in {@link #buffer}: a multiple of 4096. */
+  /** The offset of the first byte in {@link #buffer}: a multiple of 4096. */
   public long bufferOffset() {
     requireHeld();
     return ticket.place().offset;
@@ -48,17 +48,17 @@ public final class LoadedLayer implements AutoCloseable {
   }
 
   /**
-   * Waits until the bytes are there. Of use for a layer that was taken for a stream: what the
-   * stream computed before this returns is right only if this does.
+   * Waits until the bytes have arrived. Call it for a layer that was taken for a stream: results
+   * that the stream computed with the layer are right only if this returns normally.
    *
-   * @throws LayerException if they are not; the stream went on with what happened to be there
+   * @throws LayerException if the bytes did not arrive; the stream went on with undefined data
    */
   public void await() {
     ring.await(ticket);
   }
 
   /**
-   * Gives the slot back when all work is over that is in the stream now. Does not wait.
+   * Gives the slot back once all work that is in the stream now is over. Does not wait.
    *
    * @throws IllegalStateException if the stream is closed; the layer stays taken
    */
@@ -68,7 +68,7 @@ public final class LoadedLayer implements AutoCloseable {
 
   /**
    * Gives the slot back: at once, or, if the layer was taken for a stream, as {@link
-   * #release(CudaStream)} does with it.
+   * #release(CudaStream)} does.
    */
   public void release() {
     ring.release(ticket, null);

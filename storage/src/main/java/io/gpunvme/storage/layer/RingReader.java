@@ -128,7 +128,7 @@ final class RingReader<S> {
         state.fail(
             ticket,
             Reason.STALLED,
-            "a stream has waited %d ms for it and goes on without it; if the read only goes on now, take layers without a stream"
+            "a stream waited %d ms for it and goes on without it; if the read continues only now, take layers without a stream"
                 .formatted(options.patience().toMillis()),
             null);
       }

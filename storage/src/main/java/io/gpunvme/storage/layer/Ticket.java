@@ -46,7 +46,7 @@ final class Ticket<S> {
   LayerSlot<S> place() {
     LayerSlot<S> there = slot;
     if (there == null) {
-      throw new IllegalStateException(layer + " has no place");
+      throw new IllegalStateException(layer + " has no slot");
     }
     return there;
   }

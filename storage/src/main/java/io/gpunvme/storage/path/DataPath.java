@@ -9,12 +9,12 @@ import java.util.List;
  * transfers of several threads run side by side.
  */
 public interface DataPath extends AutoCloseable {
-  /** Which way it is. */
+  /** The kind of path. */
   PathKind kind();
 
   /**
-   * How it works for this source, in a few words, e.g. {@code O_DIRECT, io_uring, depth 32}. What
-   * turns out only while it works (cuFile's compatibility mode) is in it afterwards.
+   * How it works for this source, in a few words, e.g. {@code O_DIRECT, io_uring, depth 32}. Facts
+   * that only show while it works (cuFile's compatibility mode) appear in it later.
    */
   String mode();
 
@@ -22,41 +22,42 @@ public interface DataPath extends AutoCloseable {
   long size();
 
   /**
-   * What offsets, lengths and buffer offsets are best multiples of, a power of two. Others work and
-   * cost a detour, which is counted as staging.
+   * The best alignment of offsets, lengths and buffer offsets, a power of two. Other values work,
+   * but take a detour that is counted as staging.
    */
   int alignment();
 
-  /** What this path expects to reach for such a request, 10^9 bytes a second. */
+  /** The rate that this path expects for such a request, 10^9 bytes a second. */
   double expected(RequestShape shape);
 
   /**
-   * Most memory of the accelerator that it takes for itself, bytes, for transfers of up to half a
-   * million commands with up to four buffers of up to 1 GiB at a time. Host memory does not count.
+   * The most memory of the accelerator that it takes for itself, bytes, for transfers of up to half
+   * a million commands with up to four buffers of up to 1 GiB at a time. Host memory does not
+   * count.
    */
   default long gpuBytes() {
     return 0;
   }
 
   /**
-   * Moves all bytes of all ranges and returns when they are where they belong: read data can be
-   * seen by work that the accelerator is given from now on.
+   * Moves all bytes of all ranges and returns when they have arrived: later work on the accelerator
+   * sees the data of a read.
    *
-   * <p>On failure nothing is at work in the buffers any more; what they hold in the ranges is
+   * <p>After a failure nothing uses the buffers any more; their contents in the ranges are
    * undefined.
    *
-   * <p>What was moved is counted by the path, as far as it came.
+   * <p>The path counts the bytes that it moved, also before a failure.
    *
-   * @param ranges inside the source and their buffers, in an order that is a wish only; of a read,
-   *     they do not overlap in the buffers
+   * @param ranges inside the source and their buffers, in the preferred order; those of a read do
+   *     not overlap in the buffers
    * @throws StorageException the first failure
    */
   void transfer(Direction direction, List<Range> ranges, PathCall call);
 
-  /** Prepares for transfers with a buffer. Unneeded for correctness; may make them faster. */
+  /** Prepares a buffer for transfers. Correctness does not need it; it may make them faster. */
   default void register(DeviceBuffer buffer) {}
 
-  /** Takes that back. No transfer uses the buffer. */
+  /** Undoes {@link #register}. No transfer uses the buffer. */
   default void deregister(DeviceBuffer buffer) {}
 
   /** Frees everything. No transfer is running. Idempotent. */

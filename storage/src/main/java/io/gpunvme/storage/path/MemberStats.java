@@ -1,11 +1,11 @@
 package io.gpunvme.storage.path;
 
 /**
- * What a member has done so far.
+ * The counts of a member so far.
  *
  * @param name in messages
  * @param bytes moved
- * @param nanos for which it was at work; transfers at the same time add up
+ * @param nanos working time; simultaneous transfers add up
  * @param failure why it is not used any more, or empty
  */
 public record MemberStats(String name, long bytes, long nanos, String failure) {

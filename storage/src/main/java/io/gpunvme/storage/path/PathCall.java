@@ -3,7 +3,7 @@ package io.gpunvme.storage.path;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
-/** One transfer as its path sees it: whether it is still wanted, and where it counts. */
+/** One transfer as its path sees it: whether it is cancelled, and the counters that it updates. */
 public final class PathCall {
   private final String source;
   private final @Nullable PathCall whole;
@@ -38,8 +38,8 @@ public final class PathCall {
   }
 
   /**
-   * A part of this transfer by another path: it ends early when this does, and by itself. Unless it
-   * is told otherwise it counts where this does.
+   * A part of this transfer by another path: it ends early if this one does, or if it is cancelled
+   * itself. By default it counts where this one does.
    *
    * @param of the part's source, by its name in messages
    */
@@ -47,7 +47,7 @@ public final class PathCall {
     return new PathCall(of, null, this);
   }
 
-  /** Has the path count elsewhere from now on. */
+  /** From now on, makes the path count elsewhere. */
   public synchronized void countIn(PathCounters other) {
     counters = other;
   }
@@ -96,7 +96,7 @@ public final class PathCall {
     }
   }
 
-  /** What a transfer fails with that was asked to end early. */
+  /** The exception of a transfer that was asked to end early. */
   public StorageException cancelled(long offset, long length) {
     return new StorageException(
         StorageException.Kind.CANCELLED, source, offset, length, "cancelled", null);

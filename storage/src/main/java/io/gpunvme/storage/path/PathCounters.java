@@ -6,7 +6,7 @@ import java.util.concurrent.atomic.LongAdder;
 import org.HdrHistogram.ConcurrentHistogram;
 import org.HdrHistogram.Histogram;
 
-/** What one path has done so far. Safe for all threads. */
+/** The counters of one path. Safe for all threads. */
 public final class PathCounters {
   private static final long LONGEST_NANOS = TimeUnit.HOURS.toNanos(1);
   private static final int SIGNIFICANT_DIGITS = 3;
@@ -19,10 +19,10 @@ public final class PathCounters {
   private final LongAdder overreadBytes = new LongAdder();
   private final Histogram latency = new ConcurrentHistogram(LONGEST_NANOS, SIGNIFICANT_DIGITS);
 
-  /** Nothing yet. */
+  /** Starts at 0. */
   public PathCounters() {}
 
-  /** Bytes moved that were asked for. */
+  /** Requested bytes were moved. */
   public void moved(Direction direction, long bytes) {
     if (direction == Direction.READ) {
       read(bytes);
@@ -31,12 +31,12 @@ public final class PathCounters {
     }
   }
 
-  /** Bytes that were asked for have arrived. */
+  /** Requested bytes have arrived. */
   public void read(long bytes) {
     readBytes.add(bytes);
   }
 
-  /** Bytes that were to be written are written. */
+  /** Bytes were written. */
   public void wrote(long bytes) {
     writtenBytes.add(bytes);
   }
@@ -58,17 +58,17 @@ public final class PathCounters {
     retries.add(times);
   }
 
-  /** Bytes that went through memory of the path's own. */
+  /** Bytes went through the path's own memory. */
   public void staged(long bytes) {
     stagedBytes.add(bytes);
   }
 
-  /** Bytes that were moved only because they lay in the same blocks, or between ranges. */
+  /** Bytes were moved only because they are in the same blocks, or between ranges. */
   public void overread(long bytes) {
     overreadBytes.add(bytes);
   }
 
-  /** All of it now. */
+  /** The counts now. */
   public PathStats snapshot() {
     return new PathStats(
         readBytes.sum(),

@@ -2,7 +2,7 @@ package io.gpunvme.storage.path;
 
 import java.util.Locale;
 
-/** How bytes travel. */
+/** The kinds of paths for bytes. */
 public enum PathKind {
   /** NVMe commands of our own, issued by a GPU or the CPU. */
   DIRECT,

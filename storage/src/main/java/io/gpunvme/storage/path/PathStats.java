@@ -3,14 +3,14 @@ package io.gpunvme.storage.path;
 import org.HdrHistogram.Histogram;
 
 /**
- * What one path has done.
+ * The counts of one path.
  *
- * @param readBytes bytes asked for that were read
+ * @param readBytes requested bytes that were read
  * @param writtenBytes bytes written
  * @param operations system calls, cuFile calls or NVMe commands
  * @param retries operations repeated
  * @param stagedBytes bytes that went through the path's own memory
- * @param overreadBytes bytes moved that nobody asked for
+ * @param overreadBytes bytes moved without being requested
  * @param latency of the operations, ns
  */
 public record PathStats(

@@ -3,9 +3,9 @@ package io.gpunvme.storage.path;
 import io.gpunvme.gpu.transfer.Direction;
 
 /**
- * What a path needs to know of a request to say how fast it will be.
+ * The facts of a request from which a path estimates its rate.
  *
- * @param direction which way
+ * @param direction read or write
  * @param ranges how many
  * @param bytes in all of them
  * @param resident share of those bytes that the page cache holds, 0..1; 0 if unknown

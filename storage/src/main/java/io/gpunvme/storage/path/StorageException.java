@@ -7,17 +7,17 @@ import org.jspecify.annotations.Nullable;
 public final class StorageException extends RuntimeException {
   private static final long serialVersionUID = 1;
 
-  /** What went wrong. */
+  /** The kind of failure. */
   public enum Kind {
-    /** The source ended before the range did: it is shorter than it was, or than it says. */
+    /** The source ended before the range: it became shorter, or is shorter than it reports. */
     SHORT_READ,
     /** The device or the kernel failed (EIO, an NVMe status). */
     IO,
-    /** No room for what was to be written. */
+    /** No room for the data to write. */
     NO_SPACE,
     /** The device or file is not there any more. */
     GONE,
-    /** Somebody asked for it to end. */
+    /** The transfer was cancelled. */
     CANCELLED,
     /** The accelerator has not enough memory. */
     ACCELERATOR_MEMORY,
@@ -25,7 +25,7 @@ public final class StorageException extends RuntimeException {
     ACCELERATOR,
     /** The process may not do that. */
     PERMISSION,
-    /** This path, or this source, does not do that. */
+    /** This path, or this source, does not support that. */
     UNSUPPORTED
   }
 
@@ -40,7 +40,7 @@ public final class StorageException extends RuntimeException {
    * @param source the file or device
    * @param offset first byte in the source that was being moved, or -1
    * @param length bytes that were being moved, or -1
-   * @param what what failed, and what to do next if that is known
+   * @param what the failure, and what to do next if that is known
    */
   public StorageException(
       Kind kind, String source, long offset, long length, String what, @Nullable Throwable cause) {
@@ -57,7 +57,7 @@ public final class StorageException extends RuntimeException {
     return "%s: %s: %s".formatted(where, name, what);
   }
 
-  /** What went wrong. */
+  /** The kind of failure. */
   public Kind kind() {
     return kind;
   }

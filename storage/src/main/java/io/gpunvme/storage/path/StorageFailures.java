@@ -12,13 +12,13 @@ import io.gpunvme.nvme.spec.StatusCode;
 import io.gpunvme.storage.path.StorageException.Kind;
 import org.jspecify.annotations.Nullable;
 
-/** What failures of lower layers are to those who transfer. */
+/** Turns failures of lower layers into failures of storage. */
 public final class StorageFailures {
   private StorageFailures() {}
 
   /**
-   * A failure as one of storage, with where it happened; what the caller did wrong, and what is one
-   * already, stays itself.
+   * A failure as a {@link StorageException} with its place. Mistakes of the caller, and storage
+   * exceptions, are returned unchanged.
    */
   public static RuntimeException of(RuntimeException e, String source, long offset, long length) {
     Kind kind = kind(e);

@@ -1,11 +1,11 @@
 package io.gpunvme.storage.path;
 
 /**
- * Whether a path is possible for a source on this machine, found out without opening it.
+ * Whether a path is possible for a source on this machine, judged without opening it.
  *
- * @param kind which path
+ * @param kind the path
  * @param possible whether it can be opened
- * @param automatic whether it may be chosen without being asked for: it can be better than the
+ * @param automatic whether it may be chosen without being requested: it can be better than the
  *     others here
  * @param reason why, or why not, e.g. {@code tmpfs has no block device}
  * @param fix what to do to make it possible; empty if it is, or nothing helps
@@ -17,7 +17,7 @@ public record Verdict(
     return new Verdict(kind, true, true, reason, "");
   }
 
-  /** A path that can be opened, but only if it is asked for by name. */
+  /** A path that can be opened, but only if it is requested by name. */
   public static Verdict yesIfAsked(PathKind kind, String reason, String fix) {
     return new Verdict(kind, true, false, reason, fix);
   }

@@ -1,8 +1,7 @@
 /**
- * The ways bytes travel between a source and an accelerator's memory: what they have in common, and
- * one package each for those that read files. A path moves ranges, tells what it counted and what
- * it expects of itself; it knows nothing of the other paths. Which one is used is decided in {@code
- * io.gpunvme.storage}.
+ * The paths of bytes between a source and an accelerator's memory: their common parts, and one
+ * package for each path that reads files. A path moves ranges, reports its counts, and estimates
+ * its rate. It knows nothing of the other paths. {@code io.gpunvme.storage} chooses the path.
  */
 @NullMarked
 package io.gpunvme.storage.path;

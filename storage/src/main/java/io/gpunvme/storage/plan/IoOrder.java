@@ -2,7 +2,7 @@ package io.gpunvme.storage.plan;
 
 import java.util.Locale;
 
-/** In which order a plan lists its I/Os. */
+/** The order in which a plan lists its I/Os. */
 public enum IoOrder {
   /** By the first byte's offset in the source; stripe members take turns. */
   OFFSET,

@@ -4,14 +4,15 @@ import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
 
 /**
- * I/Os that read what many ranges ask for. Immutable, safe for all threads.
+ * I/Os that read the bytes of many ranges. Immutable, safe for all threads.
  *
  * <p>Offsets are those on the member of a striped source, and those in the source otherwise. I/Os
- * do not overlap. The last one of a source whose size is not a multiple of the alignment ends past
- * it, by less than the alignment: a file's read is short there by as much.
+ * do not overlap. If the size of a source is not a multiple of the alignment, the last I/O ends
+ * past the source, by less than the alignment: the read of a file is short by that much.
  *
- * <p>Each I/O has pieces: what of it goes where. A direct one has exactly one, all of it, aligned
- * in the target. Pieces of all I/Os together are the ranges, cut; no two overlap in a target.
+ * <p>Each I/O has pieces: parts of it with their places. A direct I/O has exactly one piece, the
+ * whole I/O, aligned in the target. The pieces of all I/Os together are the ranges, cut; no two
+ * overlap in a target.
  */
 public final class Plan {
   private final PlanArrays arrays;
@@ -53,12 +54,12 @@ public final class Plan {
     directIos = count;
   }
 
-  /** What it was made for. */
+  /** The options that it was made with. */
   public PlanOptions options() {
     return options;
   }
 
-  /** How many ranges were asked for. */
+  /** The number of ranges. */
   public int ranges() {
     return ranges;
   }
@@ -78,27 +79,27 @@ public final class Plan {
     return arrays.pieceLength.length;
   }
 
-  /** Lengths of all ranges; bytes asked for twice count twice. */
+  /** Sum of the lengths of all ranges; bytes in two ranges count twice. */
   public long bytesAsked() {
     return bytesAsked;
   }
 
-  /** Lengths of all I/Os. */
+  /** Sum of the lengths of all I/Os. */
   public long bytesRead() {
     return bytesRead;
   }
 
-  /** Bytes of I/Os that no range asks for. */
+  /** Bytes of I/Os that are in no range. */
   public long bytesOverread() {
     return bytesOverread;
   }
 
-  /** Bytes asked for that I/Os put where they belong. */
+  /** Bytes of ranges that I/Os put straight to their place. */
   public long directBytes() {
     return directBytes;
   }
 
-  /** Bytes asked for that are copied from where an I/O put them. */
+  /** Bytes of ranges that are copied from where an I/O put them. */
   public long stagedBytes() {
     return bytesAsked - directBytes;
   }
@@ -133,7 +134,7 @@ public final class Plan {
     return arrays.firstPiece[io + 1];
   }
 
-  /** First byte of a piece in its I/O; does not fall from piece to piece. */
+  /** First byte of a piece in its I/O; never smaller than that of the piece before. */
   public long pieceOffset(int piece) {
     return arrays.pieceOffset[piece];
   }
@@ -156,7 +157,7 @@ public final class Plan {
   /**
    * The plan as one JSON object.
    *
-   * @param limit most I/Os that are listed; {@code ios_left_out} counts the others
+   * @param limit the most I/Os to list; {@code ios_left_out} counts the others
    */
   public JsonObject toJson(int limit) {
     JsonObject json = new JsonObject();

@@ -4,17 +4,17 @@ import io.gpunvme.base.Align;
 import io.gpunvme.base.InvalidRequestException;
 
 /**
- * What a plan has to keep to.
+ * The options of a plan.
  *
  * @param sourceSize bytes in the source; no range goes past it
  * @param alignment of the source: offsets and lengths of all I/Os are multiples, a power of two
- * @param targetAlignment where in a target an I/O can put its bytes itself: at multiples of this, a
- *     power of two
+ * @param targetAlignment an I/O can put bytes straight to target offsets that are multiples of
+ *     this, a power of two
  * @param maxBytes of one I/O, at least {@code alignment}; rounded down to a multiple of it
- * @param gap bytes that are rather read for nothing than left out at the price of one more I/O, 0
- *     or more. Ranges at most this far apart (in whole blocks) are read together, and a run inside
- *     of such a stretch gets an I/O of its own only if it is longer than this
- * @param stripes on which members the source lies; their unit is a multiple of {@code alignment}
+ * @param gap the price of one more I/O in bytes, 0 or more: reading this many unneeded bytes is
+ *     considered as cheap. Ranges at most this far apart (in whole blocks) are read together, and a
+ *     run inside such a stretch gets an I/O of its own only if it is longer than this
+ * @param stripes the members of the source; their unit is a multiple of {@code alignment}
  * @param order of the I/Os
  */
 public record PlanOptions(
@@ -28,7 +28,7 @@ public record PlanOptions(
   /**
    * Checks.
    *
-   * @throws InvalidRequestException if anything is not as said above
+   * @throws InvalidRequestException if a value breaks the rules above
    */
   public PlanOptions {
     powerOfTwo("alignment", alignment);
@@ -56,7 +56,7 @@ public record PlanOptions(
     }
   }
 
-  /** Options for a source of that many bytes; the others have defaults. */
+  /** Options for a source of this many bytes; the others have defaults. */
   public static Builder of(long sourceSize) {
     return new Builder(sourceSize);
   }
@@ -97,13 +97,13 @@ public record PlanOptions(
       return this;
     }
 
-    /** What is rather read for nothing than left out (16 KiB). */
+    /** Unneeded bytes that are as cheap as one more I/O (16 KiB). */
     public Builder gap(long bytes) {
       gap = bytes;
       return this;
     }
 
-    /** On which members the source lies (one). */
+    /** The members of the source (one). */
     public Builder stripes(Stripes value) {
       stripes = value;
       return this;

@@ -5,11 +5,11 @@ import io.gpunvme.base.InvalidRequestException;
 /**
  * Plans reads of many ranges.
  *
- * <p>What the ranges ask for is read once, even if several of them ask for it. Blocks that are at
- * most {@link PlanOptions#gap()} apart are read together and their bytes are copied to where they
- * belong: such an I/O is <em>staged</em>. Whole blocks that one range alone asks for, in a run that
- * is longer than the gap or is all there is nearby, and that lie aligned in the target, are read to
- * their place: such an I/O is <em>direct</em>. So a long unaligned range becomes a staged block at
+ * <p>Bytes are read once, even if several ranges need them. Blocks that are at most {@link
+ * PlanOptions#gap()} apart are read together, and their bytes are copied to their places: such an
+ * I/O is <em>staged</em>. Whole blocks are read straight to their place if only one range needs
+ * them, they lie aligned in the target, and their run is longer than the gap or has no other blocks
+ * nearby: such an I/O is <em>direct</em>. So a long unaligned range becomes a staged block at
  * either end and direct I/Os between them.
  */
 public final class Planner {
@@ -39,7 +39,7 @@ public final class Planner {
       }
       left -= ranges.length(i);
       if (left < 0) {
-        throw new InvalidRequestException("the ranges have 2^63 bytes or more together");
+        throw new InvalidRequestException("the ranges together have 2^63 bytes or more");
       }
     }
   }

@@ -4,9 +4,9 @@ import io.gpunvme.base.InvalidRequestException;
 import java.util.Arrays;
 
 /**
- * Runs of bytes of a source and where they go: for each an offset and a length in the source, and a
- * target (the index of a buffer) and an offset in it. Nothing needs to be aligned; lengths may be
- * 0. Immutable, and cheap for millions: four arrays.
+ * Runs of bytes of a source and their targets: each has an offset and a length in the source, a
+ * target (the index of a buffer) and an offset in the target. Nothing needs to be aligned; lengths
+ * may be 0. Immutable, and cheap for millions: four arrays.
  */
 public final class Ranges {
   private final int size;
@@ -53,7 +53,7 @@ public final class Ranges {
     return targetOffset[range];
   }
 
-  /** One past the last byte of a target that any range touches: how large its buffer must be. */
+  /** One past the last byte of a target that any range touches: the size that its buffer needs. */
   public long targetEnd(int which) {
     long end = 0;
     for (int i = 0; i < size; i++) {
@@ -84,7 +84,7 @@ public final class Ranges {
     /**
      * Adds a range.
      *
-     * @throws InvalidRequestException if a number is negative, or an end has 2^63 bytes before it
+     * @throws InvalidRequestException if a number is negative, or an end is at 2^63 or more
      */
     public Builder add(long from, long bytes, int to, long at) {
       if (from < 0 || bytes < 0 || to < 0 || at < 0) {
@@ -104,7 +104,9 @@ public final class Ranges {
       return this;
     }
 
-    /** Adds a range, to the one added last if it follows that in the source and in the target. */
+    /**
+     * Adds a range. If it follows the last range in the source and in the target, both become one.
+     */
     public Builder join(long from, long bytes, int to, long at) {
       int last = size - 1;
       boolean follows =
@@ -122,7 +124,9 @@ public final class Ranges {
       return this;
     }
 
-    /** Adds a range that goes right behind the one added last, or to 0 of target 0. */
+    /**
+     * Adds a range that goes right after the last one in its target, or to offset 0 of target 0.
+     */
     public Builder add(long from, long bytes) {
       int last = size - 1;
       return size == 0
@@ -132,7 +136,7 @@ public final class Ranges {
 
     private void grow() {
       if (size > Integer.MAX_VALUE / 2) {
-        throw new InvalidRequestException(size + " ranges are the most; split the request");
+        throw new InvalidRequestException(size + " ranges are the limit; split the request");
       }
       offset = Arrays.copyOf(offset, 2 * size);
       length = Arrays.copyOf(length, 2 * size);

@@ -211,8 +211,8 @@ class FiemapExtentsTest {
     "0x300, kept with the inode",
     "0x100, shares blocks",
     "0x400, shares blocks",
-    "0x6,   somebody is writing",
-    "0x2,   no place that is known"
+    "0x6,   a program is still writing",
+    "0x2,   no known place"
   })
   void placesThatAreNone(String flags, String why) {
     assertThatExceptionOfType(FileSystemException.class)

@@ -97,7 +97,7 @@ class FileSystemsTest {
     assertThat(opened.fileSystem().label()).isEqualTo("ONE");
     assertThat(opened.fileSystem().type()).isEqualTo("vfat");
     assertThat(opened.fileSystem().blockSize()).isEqualTo(512);
-    fails(Kind.NOT_FOUND, disk, 1, "memory#1", "no file system");
+    fails(Kind.NOT_FOUND, disk, 1, "memory#1", "no known file system");
     fails(Kind.NOT_FOUND, disk, 3, "no partition #3", "#2 (Linux files 'models'", "with vfat");
   }
 
@@ -160,7 +160,7 @@ class FileSystemsTest {
 
   @Test
   void nothingAtAll() {
-    fails(Kind.NOT_FOUND, disk(), 0, "neither a file system");
+    fails(Kind.NOT_FOUND, disk(), 0, "neither a known file system");
     fails(Kind.NOT_FOUND, disk(), 1, "no partition table");
     fails(Kind.NOT_FOUND, disk().gpt(), 0, "the table is empty");
     fails(

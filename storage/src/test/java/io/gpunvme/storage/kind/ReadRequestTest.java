@@ -143,7 +143,7 @@ class ReadRequestTest {
   void whatIsNotInsideIsRefused(long index, long length) {
     refused(
         () -> KINDS.ranges("tokens", index, length),
-        "kind 'tokens' (0): index " + index + ", length " + length + ": it has 8 elements");
+        "kind 'tokens' (0): index " + index + ", length " + length + ": it has only 8 elements");
     refused(
         () -> KINDS.packed(new int[] {0}, new long[] {index}, new long[] {length}, 1),
         "it has 8 elements");
@@ -177,12 +177,12 @@ class ReadRequestTest {
     refused(() -> builder.bytes("12", 0, 10, 1), "is a number, not a name");
     refused(() -> builder.bytes(-1, 0, 10, 1), "kind number -1 is negative");
     refused(() -> builder.bytes("b", -1, 10, 1), "'b'");
-    refused(() -> builder.bytes("b", 0, -1, 1), "make no sense");
-    refused(() -> builder.bytes("b", 0, 10, 0), "make no sense");
-    refused(() -> builder.bytes("b", 1, Long.MAX_VALUE, 1), "make no sense");
-    refused(() -> builder.blocks("b", 1L << 60, 1, 512, 1), "more than can be counted");
-    refused(() -> builder.blocks("b", 0, 1L << 60, 512, 1), "more than can be counted");
-    refused(() -> builder.blocks("b", -1, 1, 512, 1), "make no sense");
+    refused(() -> builder.bytes("b", 0, -1, 1), "are not possible");
+    refused(() -> builder.bytes("b", 0, 10, 0), "are not possible");
+    refused(() -> builder.bytes("b", 1, Long.MAX_VALUE, 1), "are not possible");
+    refused(() -> builder.blocks("b", 1L << 60, 1, 512, 1), "2^63 bytes or more");
+    refused(() -> builder.blocks("b", 0, 1L << 60, 512, 1), "2^63 bytes or more");
+    refused(() -> builder.blocks("b", -1, 1, 512, 1), "are not possible");
     refused(() -> builder.blocks("b", 0, 1, 0, 1), "blocks of 0 bytes");
     assertThat(builder.bytes("b", 5, 10, 3).build().kind("b").number()).isEqualTo(1);
   }
@@ -207,29 +207,29 @@ class ReadRequestTest {
       delimiter = '|',
       quoteCharacter = '`',
       value = {
-        "``                                                            | no JSON of kinds",
-        "[]                                                            | no JSON of kinds",
-        "{                                                             | no JSON of kinds",
-        "{'kinds': 5}                                                  | no JSON of kinds",
-        "{'kinds': {'a': [1]}}                                         | no JSON of kinds",
-        "{kinds: {}}                                                   | no JSON of kinds",
+        "``                                                            | not JSON of kinds",
+        "[]                                                            | not JSON of kinds",
+        "{                                                             | not JSON of kinds",
+        "{'kinds': 5}                                                  | not JSON of kinds",
+        "{'kinds': {'a': [1]}}                                         | not JSON of kinds",
+        "{kinds: {}}                                                   | not JSON of kinds",
         "{}                                                            | 'kinds' is missing",
-        "{'kinds': {}} {}                                              | no JSON of kinds",
-        "{'kinds': {}, 'kinds': {}}                                    | 'kinds' is unknown, or"
-            + " not",
-        "{'kinds': {}, 'block_size': 512}                              | not at its place",
-        "{'block_size': 512, 'block_size': 512, 'kinds': {}}           | not at its place",
+        "{'kinds': {}} {}                                              | not JSON of kinds",
+        "{'kinds': {}, 'kinds': {}}                                    | 'kinds' is unknown or"
+            + " out of order",
+        "{'kinds': {}, 'block_size': 512}                              | out of order",
+        "{'block_size': 512, 'block_size': 512, 'kinds': {}}           | out of order",
         "{'block_size': 0, 'kinds': {}}                                | block size of 0",
         "{'block_size': 4294967808, 'kinds': {}}                       | block size of 4294967808",
         "{'block_size': '512', 'kinds': {}}                            | a number is expected",
         "{'sizes': {}}                                                 | 'sizes' is unknown",
         "{'kinds': {'': {'offset': 0, 'length': 1, 'element': 1}}}     | without a name",
-        "{'kinds': {'a': {'offset': 0, 'length': 1}}}                  | kind 'a' has no element",
+        "{'kinds': {'a': {'offset': 0, 'length': 1}}}                  | kind 'a' needs element",
         "{'kinds': {'a': {'offset': 0, 'element': 1}}}                 | kind 'a'",
         "{'kinds': {'a': {'offset': 0, 'blocks': 1, 'element': 1}}}    | kind 'a'",
         "{'kinds': {'a': {'start_lba': 0, 'blocks': 1, 'element': 1}}} | no block_size",
         "{'kinds': {'a': {'offset': 0, 'length': 1, 'element': 1, 'blocks': 1}}} | kind 'a'",
-        "{'kinds': {'3': {'offset': 0, 'length': 1, 'element': 1, 'number': 4}}} | two numbers",
+        "{'kinds': {'3': {'offset': 0, 'length': 1, 'element': 1, 'number': 4}}} | second number",
         "{'kinds': {'a': {'offset': 0, 'length': 1, 'element': 1, 'number': -1}}} | number of -1",
         "{'kinds': {'a': {'offset': 0, 'length': 1, 'element': 1, 'number': 2147483647}}}"
             + " | outside 0..2147483646",
@@ -239,8 +239,8 @@ class ReadRequestTest {
         "{'kinds': {'a': {'offset': 9223372036854775808}}}             | 9223372036854775808 is"
             + " not",
         "{'kinds': {'a': {'offset': 1e3}}}                             | 1e3 is not",
-        "{'kinds': {'a': {'offset': -1, 'length': 1, 'element': 1}}}   | make no sense",
-        "{'kinds': {'a': {'offset': 0, 'length': 1, 'element': 0}}}    | make no sense",
+        "{'kinds': {'a': {'offset': -1, 'length': 1, 'element': 1}}}   | are not possible",
+        "{'kinds': {'a': {'offset': 0, 'length': 1, 'element': 0}}}    | are not possible",
       })
   void jsonThatMakesNoSenseIsRefused(String json, String why) {
     refused(() -> parse(json), why);

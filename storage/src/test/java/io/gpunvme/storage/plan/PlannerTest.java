@@ -317,10 +317,10 @@ class PlannerTest {
     "0, 4096, 4096, 4096, -1, 1, 1, gap of -1 bytes is negative",
     "0, 4096, 4096, 4096, 0, 2, 4097, not a multiple of 4096",
     "0, 4096, 4096, 4096, 0, 2, 512, not a multiple of 4096",
-    "0, 4096, 4096, 4096, 0, 0, 4096, make no sense",
-    "0, 4096, 4096, 4096, 0, 2, 0, make no sense",
-    "0, 4096, 4096, 4096, 0, -1, 4096, make no sense",
-    "0, 4096, 4096, 4096, 0, 2, 4611686018427387904, make no sense",
+    "0, 4096, 4096, 4096, 0, 0, 4096, are not possible",
+    "0, 4096, 4096, 4096, 0, 2, 0, are not possible",
+    "0, 4096, 4096, 4096, 0, -1, 4096, are not possible",
+    "0, 4096, 4096, 4096, 0, 2, 4611686018427387904, are not possible",
   })
   void optionsThatMakeNoSenseAreRefused(
       long size,

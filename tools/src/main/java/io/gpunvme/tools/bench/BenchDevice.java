@@ -86,7 +86,7 @@ final class BenchDevice implements AutoCloseable {
     return ControllerOptions.builder().maxTransferBytes(maxTransfer).build();
   }
 
-  /** The embedded SSD; it has to be in this process. */
+  /** The embedded SSD; it must be in this process. */
   private SimulatedController here() {
     return device.orElseThrow();
   }

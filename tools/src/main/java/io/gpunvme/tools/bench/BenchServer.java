@@ -56,7 +56,7 @@ public final class BenchServer implements AutoCloseable {
       }
       return server;
     } catch (IOException e) {
-      throw new BenchException("no process for the SSD: " + e.getMessage());
+      throw new BenchException("the SSD's process did not start: " + e.getMessage());
     }
   }
 

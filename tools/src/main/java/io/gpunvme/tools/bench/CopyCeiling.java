@@ -16,8 +16,8 @@ import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * What the threads of an embedded SSD could do if they had nothing to do but to copy: random single
- * blocks of its medium to the places where {@link RandomBench} wants them. For one thread.
+ * The rate at which the threads of an embedded SSD could copy if they did nothing else: random
+ * single blocks of its medium, to the places where {@link RandomBench} needs them. For one thread.
  */
 final class CopyCeiling {
   /** Blocks that a thread takes at once from what is left: a slow one holds up nobody. */
@@ -89,7 +89,7 @@ final class CopyCeiling {
       throw new BenchException(id + ": " + e.getCause());
     }
     if (wrong != 0) {
-      throw new BenchException(id + ": " + wrong + " blocks are not what the medium has");
+      throw new BenchException(id + ": " + wrong + " blocks differ from those of the medium");
     }
     return commands * NANOS_PER_SECOND / (end - begin);
   }

@@ -16,8 +16,8 @@ import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * What the disk and the page cache could do if nobody wanted the data anywhere else: plain reads by
- * threads, each into memory of its own. The best of several numbers of threads counts.
+ * The rates of the disk and of the page cache alone: plain reads by threads, each into memory of
+ * its own. Several numbers of threads are tried, and the best counts.
  */
 final class DiskCeiling {
   static final String SEQUENTIAL = "limit.disk.seq";
@@ -80,7 +80,7 @@ final class DiskCeiling {
       }
     }
     if (best == null) {
-      throw new IllegalStateException("no number of threads");
+      throw new IllegalStateException("there are no thread counts to try");
     }
     return best;
   }
@@ -126,7 +126,7 @@ final class DiskCeiling {
               long block = random ? BlockPattern.hash(i) : i;
               long at = Long.remainderUnsigned(block, source.size() / length) * length;
               if (Posix.pread(fd, into, at) != length || !PathFile.isAt(into, at)) {
-                throw new BenchException("not what the file has at " + at);
+                throw new BenchException("the data read at " + at + " differs from the file");
               }
               i = next.getAndIncrement();
             }

@@ -49,8 +49,7 @@ record GpuWords(GpuAccelerator accelerator, BenchKernels kernels) {
       wrong.copyToHost(0, count);
       if (getLong(count, 0) != 0) {
         throw new BenchException(
-            "%s: %d of %d words are not what they should be"
-                .formatted(id, getLong(count, 0), words));
+            "%s: %d of %d words are wrong".formatted(id, getLong(count, 0), words));
       }
     }
   }

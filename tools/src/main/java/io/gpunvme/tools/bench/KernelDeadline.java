@@ -32,7 +32,9 @@ final class KernelDeadline {
               .formatted(
                   kernel,
                   TimeUnit.NANOSECONDS.toSeconds(LIMIT_NANOS),
-                  stopped ? "; it ended when told to stop" : ", nor when it was told to stop"));
+                  stopped
+                      ? "; it ended when told to stop"
+                      : ", and not when it was told to stop either"));
     }
   }
 

@@ -160,7 +160,7 @@ final class LayerBench implements AutoCloseable {
     device.requireNoneByCpu(id, byCpu);
     long count = wrong();
     if (count != 0) {
-      throw new BenchException("%s: %d words are not what the SSD has".formatted(id, count));
+      throw new BenchException("%s: %d words differ from those on the SSD".formatted(id, count));
     }
     return new Times(loads, work, both);
   }

@@ -27,13 +27,13 @@ import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The same file into the same accelerator's memory by every path, from a cold and from a warm page
- * cache, beside what the disk and the page cache can do by themselves. Every byte is compared. For
- * one thread.
+ * Reads the same file into the same accelerator's memory by every path, from a cold and from a warm
+ * page cache, and measures the disk and the page cache alone for comparison. Every byte is
+ * compared. For one thread.
  *
- * <p>The path {@code direct} reads the file by way of an embedded controller, whose own processor
- * time is told apart. Its random blocks go to pinned memory, which the GPU addresses: a controller
- * in software would need a CUDA copy for each block of GPU memory.
+ * <p>The path {@code direct} reads the file through an embedded controller, whose own processor
+ * time is reported separately. Its random blocks go to pinned memory, which the GPU addresses: a
+ * controller in software would need a CUDA copy for each block of GPU memory.
  */
 public final class PathBench implements AutoCloseable {
   private static final int MEBIBYTE = 1 << 20;
@@ -195,7 +195,7 @@ public final class PathBench implements AutoCloseable {
       }
     }
     if (best == null) {
-      throw new BenchException("no numbers of threads for cuFile");
+      throw new BenchException("there are no thread counts to try for cuFile");
     }
     Map<String, Object> conditions = new LinkedHashMap<>(best.conditions());
     conditions.put("median_by_threads", sweep);

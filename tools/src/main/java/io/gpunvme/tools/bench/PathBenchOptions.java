@@ -57,7 +57,7 @@ public record PathBenchOptions(
     for (String path : paths) {
       if (!ALL_PATHS.contains(path)) {
         throw new InvalidRequestException(
-            "no path '" + path + "': there are " + String.join(", ", ALL_PATHS));
+            "no path '" + path + "': the paths are " + String.join(", ", ALL_PATHS));
       }
     }
     requireDistinct("paths", paths);
@@ -65,25 +65,25 @@ public record PathBenchOptions(
     for (int threads : cufileThreads) {
       if (threads < 1 || threads > MOST_THREADS) {
         throw new InvalidRequestException(
-            threads + " threads for cuFile: there are 1 to " + MOST_THREADS);
+            threads + " threads for cuFile: must be 1 to " + MOST_THREADS);
       }
     }
     requireDistinct("numbers of threads", cufileThreads);
     if (workers < 1 || workers > MOST_THREADS) {
       throw new InvalidRequestException(
-          workers + " threads of the embedded controller: there are 1 to " + MOST_THREADS);
+          workers + " threads of the embedded controller: must be 1 to " + MOST_THREADS);
     }
     for (int block : blocks) {
       if (Integer.bitCount(block) != 1 || block < 64 * KIBIBYTE || block > UNIT) {
         throw new InvalidRequestException(
-            "blocks of " + block + " bytes: they are powers of two from 64 KiB to 16 MiB");
+            "blocks of " + block + " bytes: must be a power of two from 64 KiB to 16 MiB");
       }
     }
     if (randomReads < 64) {
-      throw new InvalidRequestException(randomReads + " random reads are fewer than 64");
+      throw new InvalidRequestException(randomReads + " random reads: must be 64 or more");
     }
     if (paths.isEmpty() || cufileThreads.isEmpty()) {
-      throw new InvalidRequestException("no path, or no number of threads for cuFile");
+      throw new InvalidRequestException("no path is named, or no number of threads for cuFile");
     }
     paths = List.copyOf(paths);
     blocks = List.copyOf(blocks);
@@ -92,7 +92,7 @@ public record PathBenchOptions(
 
   private static void requireDistinct(String what, List<?> all) {
     if (all.size() != all.stream().distinct().count()) {
-      throw new InvalidRequestException(what + " " + all + ": one of them twice");
+      throw new InvalidRequestException(what + " " + all + ": one of them is named twice");
     }
   }
 

@@ -56,7 +56,7 @@ final class PathFile implements AutoCloseable {
           folder.toString(),
           -1,
           -1,
-          "a file of %d MiB does not fit, %d MiB are free: make it smaller, or choose another folder"
+          "a file of %d MiB does not fit: %d MiB are free. Make it smaller, or choose another folder"
               .formatted(bytes >> MEBIBYTE_SHIFT, free >> MEBIBYTE_SHIFT),
           null);
     }
@@ -137,7 +137,7 @@ final class PathFile implements AutoCloseable {
             .count();
     if (wrong != 0) {
       throw new BenchException(
-          "%s: %d of %d blocks are not what the file has".formatted(id, wrong, offsets.length));
+          "%s: %d of %d blocks differ from the file".formatted(id, wrong, offsets.length));
     }
   }
 

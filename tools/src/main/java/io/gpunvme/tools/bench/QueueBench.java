@@ -17,8 +17,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Measures what an initiator can do: commands per second through its queues, and the latency of one
- * command, against a {@link Responder} that answers at once. For one thread.
+ * Measures an initiator: commands per second through its queues, and the latency of one command,
+ * against a {@link Responder} that answers at once. For one thread.
  *
  * <p>Every repetition is checked: both sides counted as many commands as were asked for, each
  * command was what it should be and came once, all completions were success, and no counter of
@@ -232,7 +232,7 @@ final class QueueBench implements AutoCloseable {
             && trouble == 0;
     if (!right) {
       throw new BenchException(
-          ("%s: of %d commands %d ended well and %d badly; the responder answered %d, of them %d"
+          ("%s: of %d commands, %d succeeded and %d failed; the responder answered %d, of them %d"
                   + " wrong (sum of numbers %d, expected %d); %s, %d logged errors")
               .formatted(
                   c.id(),

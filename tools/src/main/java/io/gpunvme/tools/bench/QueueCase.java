@@ -40,7 +40,7 @@ record QueueCase(
       throw new IllegalArgumentException(lanes + " lanes, " + commands + " commands");
     }
     if ((long) warps * lanes * commands > 0xFFFF_FFFFL) {
-      throw new IllegalArgumentException("numbers of commands have 32 bits");
+      throw new IllegalArgumentException("the number of commands must fit 32 bits");
     }
   }
 

@@ -196,7 +196,7 @@ final class RandomBench implements AutoCloseable {
       long trouble = counters.timeouts() + counters.late() + counters.stale() + counters.unknown();
       if (right != commands || wrong != 0 || trouble + counters.malformed() != 0) {
         throw new BenchException(
-            "%s: of %d commands %d brought their block and %d failed or brought another; %s; %s"
+            "%s: of %d commands, %d brought their block and %d failed or brought a wrong one; %s; %s"
                 .formatted(id, commands, right, wrong, counters, queues.takeErrors().records()));
       }
     }

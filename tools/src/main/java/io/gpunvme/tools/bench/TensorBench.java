@@ -141,7 +141,8 @@ final class TensorBench implements AutoCloseable {
     for (int i = 0; i < ROUNDS; i++) {
       int got = kernels.crc32c(packed, 0, packed.size());
       if (got != crc) {
-        throw new BenchException("%s: %08Xh, and not %08Xh".formatted(id, got, crc));
+        throw new BenchException(
+            "%s: the checksum is %08Xh, expected %08Xh".formatted(id, got, crc));
       }
     }
   }

@@ -169,7 +169,7 @@ final class WeightBench implements AutoCloseable {
     for (Map.Entry<String, Integer> wanted : checksums.entrySet()) {
       LoadedTensor t = loaded.tensor(wanted.getKey());
       if (kernels.crc32c(t.buffer(), t.offset(), t.bytes()) != wanted.getValue()) {
-        throw new BenchException(id + ": tensor " + t.name() + " is not what the SSDs have");
+        throw new BenchException(id + ": tensor " + t.name() + " differs from the one on the SSDs");
       }
     }
   }
@@ -186,7 +186,7 @@ final class WeightBench implements AutoCloseable {
     long stated = plan.ringBytes() + storage.gpuBytes();
     if (peak > stated) {
       throw new BenchException(
-          "%d bytes of GPU memory beside the tensors' at the peak; %d were stated"
+          "at the peak, %d bytes of GPU memory besides the tensors'; the plan stated %d"
               .formatted(peak, stated));
     }
     Map<String, Object> conditions = new LinkedHashMap<>();

@@ -1,7 +1,6 @@
 /**
- * Benchmarks of what a GPU does with storage: queues against a responder that moves nothing, random
- * and streaming reads from an embedded controller, the same file by every path, and the limits
- * beside them.
+ * Benchmarks of a GPU with storage: queues against a responder that moves nothing, random and
+ * streaming reads from an embedded controller, the same file by every path, and the limits of each.
  *
  * <p>In: benchmarks that check what they count or move, and what they need: queues without a
  * controller, the responders, the kernels' arguments; files of results. Out: which of them make a

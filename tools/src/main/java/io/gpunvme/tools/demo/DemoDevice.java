@@ -12,7 +12,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import org.jspecify.annotations.Nullable;
 
-/** The demo's SSD: what was asked for, completed with what suits the file and this machine. */
+/** The demo's SSD: as the options say, with defaults that suit the file and this machine. */
 final class DemoDevice {
   private final DeviceAddress address;
   private final @Nullable Path image;
@@ -41,8 +41,8 @@ final class DemoDevice {
     }
     if (!wanted.isEmbedded()) {
       throw new InvalidRequestException(
-          "the demo overwrites its SSD, which is an embedded one (sim:) or that of another process"
-              + " (vfio-user:), never "
+          "the demo overwrites its SSD, so it takes an embedded one (sim:) or one of another"
+              + " process (vfio-user:), not "
               + wanted);
     }
     if (!ram && !wanted.has("file") && !wanted.has("media")) {
@@ -54,15 +54,17 @@ final class DemoDevice {
     NamespaceConfig first = SimConfig.parse(wanted.optionText()).namespaces().getFirst();
     if (first.readOnly()) {
       throw new InvalidRequestException(
-          "the demo writes its own image; readonly="
+          "the demo writes to its SSD, so readonly="
               + wanted.option("readonly")
-              + " makes no sense");
+              + " is not possible");
     }
     Path image = first.file();
     FaultSyntax.parse(options.faults());
     if (image != null && Files.exists(image)) {
       throw new InvalidRequestException(
-          "file=" + image + " exists; the demo makes its own image and overwrites none");
+          "file="
+              + image
+              + " exists; the demo makes a new image and overwrites none: name another file");
     }
     return new DemoDevice(wanted, image, first.lbaSize());
   }

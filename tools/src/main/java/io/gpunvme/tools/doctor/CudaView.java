@@ -10,7 +10,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * What CUDA shows of this machine.
+ * This machine as CUDA shows it.
  *
  * @param installed whether the driver's library is there
  * @param problem why CUDA does not work, empty if it does

@@ -13,12 +13,12 @@ public record Diagnosis(List<Finding> findings) {
     findings = List.copyOf(findings);
   }
 
-  /** What stands in a way; nothing if it is open as far as looking can tell. */
+  /** The findings that block a way; empty if it looks open. */
   public List<Finding> obstacles(Way way) {
     return findings.stream().filter(f -> f.blocks().contains(way)).toList();
   }
 
-  /** How many findings matter so much. */
+  /** The number of findings of this severity. */
   public long count(Severity severity) {
     return findings.stream().filter(f -> f.severity() == severity).count();
   }

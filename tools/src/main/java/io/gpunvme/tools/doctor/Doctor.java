@@ -5,15 +5,15 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Looks at a machine and says what stands in the way of what. It only looks: whether a GPU really
- * can ring an SSD's doorbell is found by trying, with {@code gpunvme check-p2p}.
+ * Looks at a machine and finds the obstacles to each way of moving data. It only looks: whether a
+ * GPU really can ring an SSD's doorbell takes a trial, with {@code gpunvme check-p2p}.
  */
 public final class Doctor {
   private Doctor() {}
 
   /**
-   * Everything there is to say about a machine, the GPUs that CUDA shows of it, and what this
-   * process has to read files with.
+   * All findings about a machine, its GPUs as CUDA lists them, and the means of this process to
+   * read files.
    */
   public static Diagnosis examine(Machine machine, CudaView cuda, FileView files) {
     List<Finding> findings = new ArrayList<>();

@@ -31,7 +31,7 @@ final class FileChecks {
   }
 
   private void ring(FileView files) {
-    found.add(Finding.ok("file-paths", FILES, "files are read by the paths pinned and mmap"));
+    found.add(Finding.ok("file-paths", FILES, "the paths pinned and mmap can read files"));
     if (files.ringProblem().isEmpty()) {
       found.add(Finding.ok("io-uring", FILES, "this process may use io_uring"));
     } else {
@@ -40,7 +40,7 @@ final class FileChecks {
               "io-uring-missing",
               FILES,
               files.ringProblem(),
-              "path pinned reads with threads, which takes more processor time",
+              "the path pinned reads with threads, which take more processor time",
               files.ringFix()));
     }
   }
@@ -52,8 +52,8 @@ final class FileChecks {
           Finding.note(
                   "cufile-missing",
                   CUFILE,
-                  "libcufile.so.0 is in none of the usual places",
-                  "files are not read by cuFile (GPUDirect Storage)",
+                  "libcufile.so.0 is not in the usual places",
+                  "cuFile (GPUDirect Storage) cannot read files",
                   "install CUDA's libcufile package, or set GPUNVME_LIBCUFILE to the file")
               .blocking(Set.of(Way.CUFILE)));
       return;
@@ -69,7 +69,7 @@ final class FileChecks {
               "udev's database /run/udev/data is empty or cannot be read",
               "cuFile refuses files: it asks udev for the file system of a block device (error"
                   + " 5027)",
-              "in a container mount /run/udev read-only"));
+              "in a container, mount /run/udev read-only"));
     }
   }
 
@@ -81,7 +81,7 @@ final class FileChecks {
                   "cufile-gpu",
                   gpu.address(),
                   verdict.reason(),
-                  "its memory is filled from files by the paths pinned and mmap",
+                  "only the paths pinned and mmap read files into its memory",
                   verdict.fix())
               .blocking(Set.of(Way.CUFILE)));
     }

@@ -6,7 +6,7 @@ import io.gpunvme.ffi.PosixException;
 import io.gpunvme.storage.path.cufile.CuFileHost;
 
 /**
- * What this process has to read files with.
+ * The means of this process to read files.
  *
  * @param ringProblem why it gets no io_uring, empty if it does
  * @param ringFix what would change that, empty if nothing

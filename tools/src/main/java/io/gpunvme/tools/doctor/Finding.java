@@ -8,10 +8,10 @@ import java.util.Set;
  * @param id stable, {@code iommu-off}
  * @param severity how much it matters
  * @param subject what it is about: a PCI address, or a word such as {@code kernel}
- * @param cause what was found
- * @param effect what follows from it
- * @param fix the command or the step that changes it; empty if nothing is to be done
- * @param blocks the ways that it stands in
+ * @param cause the observation
+ * @param effect its consequence
+ * @param fix the command or the step that changes it; empty if there is nothing to do
+ * @param blocks the ways that it blocks
  */
 public record Finding(
     String id,
@@ -38,7 +38,7 @@ public record Finding(
     return new Finding(id, Severity.PROBLEM, subject, cause, effect, fix, Set.of());
   }
 
-  /** The same, standing in some ways. */
+  /** The same, blocking some ways. */
   Finding blocking(Set<Way> ways) {
     return new Finding(id, severity, subject, cause, effect, fix, ways);
   }

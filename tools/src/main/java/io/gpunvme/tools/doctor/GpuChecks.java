@@ -11,7 +11,7 @@ import java.util.Set;
 
 /** The GPUs, their driver, and what they let an SSD do. */
 final class GpuChecks {
-  private static final String DOCS = "docs/hardware-setup.md has the choices";
+  private static final String DOCS = "docs/hardware-setup.md lists the choices";
 
   /** GPU memory behind a BAR of the old size is reached 256 MiB at a time. */
   private static final long SMALL_BAR = 256L << 20;
@@ -84,7 +84,7 @@ final class GpuChecks {
           Finding.problem(
                   "gpu-driver-missing",
                   "gpu",
-                  "a GPU is there, and NVIDIA's kernel driver is not loaded",
+                  "there is a GPU, but NVIDIA's kernel driver is not loaded",
                   "CUDA cannot use it; the CPU issues the commands",
                   "install the distribution's nvidia-driver package, or modprobe nvidia")
               .blocking(needGpu()));
@@ -98,9 +98,9 @@ final class GpuChecks {
           Finding.problem(
                   "cuda-missing",
                   "cuda",
-                  "the driver's CUDA library is not there",
+                  "the driver's CUDA library is missing",
                   "no kernel can be launched; the CPU issues the commands",
-                  "install the driver's libcuda1 package; start a container with --gpus all")
+                  "install the driver's libcuda1 package; in a container, start it with --gpus all")
               .blocking(needGpu()));
     } else if (!cuda.problem().isEmpty() || cuda.gpus().isEmpty()) {
       String problem = cuda.problem().isEmpty() ? "it lists no GPU" : cuda.problem();
@@ -122,8 +122,8 @@ final class GpuChecks {
           Finding.note(
               "gpu-small-bar",
               gpu.address().toString(),
-              "its memory shows through a window of %d MiB".formatted(window / MIB),
-              "placements vram-data and vram reach no more than that on an SSD; host is not"
+              "its BAR shows only %d MiB of its memory at a time".formatted(window / MIB),
+              "an SSD reaches no more than that in placements vram-data and vram; host is not"
                   + " affected",
               "turn on Above 4G Decoding and Resizable BAR in the firmware set-up"));
     }
@@ -147,7 +147,7 @@ final class GpuChecks {
                   gpu.address(),
                   "compute capability %s is less than 7.5".formatted(capability),
                   "the device library does not run on it",
-                  "take a Turing GPU or a newer one")
+                  "use a Turing GPU or a newer one")
               .blocking(Way.byGpu()));
     }
     if (!gpu.direct().rdma() && !gpu.direct().dmaBuf()) {
@@ -157,8 +157,9 @@ final class GpuChecks {
                   gpu.address(),
                   "its driver offers GPU memory to no other device (neither GPUDirect RDMA nor"
                       + " dma-buf)",
-                  "an SSD cannot read or write its memory: placements vram-data and vram",
-                  "take a data-centre or RTX PRO GPU, or patched open kernel modules; " + DOCS)
+                  "an SSD cannot read or write its memory, so placements vram-data and vram do not"
+                      + " work",
+                  "use a data-centre or RTX PRO GPU, or patched open kernel modules; " + DOCS)
               .blocking(GPU_MEMORY_OF_SSD));
     } else if (!gpu.direct().dmaBuf()) {
       found.add(
@@ -166,7 +167,7 @@ final class GpuChecks {
                   "gpu-no-dma-buf",
                   gpu.address(),
                   "its driver does not export GPU memory as a dma-buf",
-                  "the kernel module gpunvme cannot give an SSD its bus addresses",
+                  "the kernel module gpunvme cannot give an SSD the bus addresses of its memory",
                   "install the driver's open kernel modules on Linux 5.12 or newer; " + DOCS)
               .blocking(GPU_MEMORY_BY_DMA_BUF));
     } else if (gpu.direct().ordering() == WritesOrdering.NONE) {
@@ -175,7 +176,7 @@ final class GpuChecks {
                   "gpu-writes-unordered",
                   gpu.address(),
                   "GPU_DIRECT_RDMA_WRITES_ORDERING is NONE",
-                  "what an SSD wrote into GPU memory is not visible to a running kernel without a"
+                  "a running kernel does not see data that an SSD wrote into GPU memory without a"
                       + " flush",
                   "")
               .blocking(GPU_MEMORY_OF_SSD));
@@ -203,7 +204,7 @@ final class GpuChecks {
           Finding.note(
               "io-memory",
               "cuda",
-              "whether BAR0 of an SSD can be registered with CUDA is known only by trying",
+              "only a trial shows whether CUDA can register BAR0 of an SSD",
               "without it a GPU cannot ring an SSD's doorbell",
               check));
     }

@@ -68,7 +68,7 @@ final class PairChecks {
               "pci",
               "ports that send traffic between peers up to the root complex (ACS): "
                   + ports.stream().map(PciAddress::toString).collect(Collectors.joining(", ")),
-              "a GPU and an SSD below one switch do not use its short way",
+              "a GPU and an SSD below one switch do not use the short way through it",
               "setpci -s PORT ECAP_ACS+6.w=0 on each, if no virtual machine relies on the"
                   + " separation"));
     }

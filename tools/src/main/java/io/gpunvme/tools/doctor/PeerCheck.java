@@ -31,11 +31,11 @@ import java.util.Optional;
 
 /**
  * Tries, on an open device, whether a GPU can drive an SSD: registers BAR0 with CUDA as I/O memory,
- * and lets a kernel ring the doorbells of a queue pair made for it, by reading one block.
+ * then lets a kernel read one block and ring the doorbells of a queue pair made for it.
  *
- * <p>No data is changed. The GPU stores to these doorbells only, and loads from a register only if
- * that is asked for: some root complexes do not answer a GPU's loads from an SSD, and the link may
- * go down. For one thread.
+ * <p>It changes no data. The GPU stores to these doorbells only, and loads from a register only on
+ * request: some root complexes do not answer a GPU's loads from an SSD, and the link may go down.
+ * For one thread.
  */
 public final class PeerCheck {
   static final String REGISTER = "register-bar0";
@@ -68,7 +68,7 @@ public final class PeerCheck {
     }
     Placements placements = Placements.probe(gpu, check.controller.function());
     if (!read) {
-      check.skip(READ, "not asked for: a GPU's load from an SSD can take the link down");
+      check.skip(READ, "not asked for (--read): a GPU's load from an SSD can take the link down");
     } else if (!registered) {
       check.skip(READ, "needs BAR0");
     } else if (check.embedded()) {
@@ -123,7 +123,7 @@ public final class PeerCheck {
 
   private String register() {
     try (HostWindow window = window(Registers.DOORBELLS, 2L * Long.BYTES)) {
-      return "the GPU has the doorbells of BAR0 at %Xh%s"
+      return "the GPU addresses the doorbells of BAR0 at %Xh%s"
           .formatted(
               window.deviceAddress(),
               embedded() ? ", ordinary memory of an embedded controller" : " as I/O memory");
@@ -149,16 +149,17 @@ public final class PeerCheck {
     Optional<Namespace> namespace =
         controller.namespaces().stream().filter(Namespace::usable).findFirst();
     if (namespace.isEmpty()) {
-      throw new CheckFailedException("no namespace to read a block from");
+      throw new CheckFailedException("the SSD has no usable namespace to read a block from");
     }
     byte[] byGpu = new byte[namespace.get().blockSize()];
     TransferReport report = read(InitiatorKind.GPU, namespace.get(), byGpu);
     byte[] byCpu = new byte[byGpu.length];
     read(InitiatorKind.CPU, namespace.get(), byCpu);
     if (!Arrays.equals(byGpu, byCpu)) {
-      throw new CheckFailedException("the block that the GPU asked for is not what the CPU reads");
+      throw new CheckFailedException(
+          "the block that the GPU read differs from the one that the CPU read");
     }
-    return "a kernel rang %d doorbells and read block 0 of namespace %d in %.0f us, the same as the CPU reads"
+    return "a kernel rang %d doorbells and read block 0 of namespace %d in %.0f us; the CPU read the same data"
         .formatted(
             report.sqDoorbells() + report.cqDoorbells(),
             namespace.get().nsid(),

@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.Locale;
 
 /**
- * What a {@link PeerCheck} saw.
+ * The result of a {@link PeerCheck}.
  *
  * @param gpu the GPU's name
  * @param ssd the device as it was opened
@@ -21,7 +21,7 @@ public record PeerReport(String gpu, String ssd, List<PeerStep> steps, Placement
 
   /** The result, by name. */
   public enum Verdict {
-    /** The GPU rang a doorbell, and the controller did as it was told. */
+    /** The GPU rang a doorbell, and the controller carried out the command. */
     GPU_DRIVES_SSD("the GPU can drive this SSD"),
     /** CUDA did not take BAR0. */
     BAR0_NOT_REGISTERED("CUDA does not take this SSD's registers; the CPU can drive it"),

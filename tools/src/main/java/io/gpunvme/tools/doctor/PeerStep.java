@@ -6,11 +6,11 @@ import java.util.Locale;
  * One step of a {@link PeerCheck}.
  *
  * @param name {@code register-bar0}
- * @param outcome what became of it
- * @param detail what was seen
+ * @param outcome its outcome
+ * @param detail the observation
  */
 public record PeerStep(String name, Outcome outcome, String detail) {
-  /** What became of a step. */
+  /** The outcome of a step. */
   public enum Outcome {
     PASSED,
     FAILED,

@@ -68,7 +68,7 @@ final class SsdChecks {
               "ssd-in-use",
               address,
               String.join(", ", uses),
-              "it is left alone: every command that takes a device refuses this one",
+              "gpunvme leaves it alone: every command that takes a device refuses this one",
               "")
           .blocking(ALL);
     }
@@ -84,18 +84,16 @@ final class SsdChecks {
       return Finding.note(
               "ssd-kernel-driver",
               address,
-              "nobody uses it, and the kernel's driver " + ssd.driver() + " has it",
-              "it cannot be opened before it is taken from that driver",
+              "nobody uses it, but it is bound to the kernel's driver " + ssd.driver(),
+              "gpunvme cannot open it until it is unbound from that driver",
               "gpunvme bind " + address + " (and gpunvme unbind " + address + " to give it back)")
           .blocking(ALL);
     }
     return Finding.note(
             "ssd-no-driver",
             address,
-            "no driver has it",
-            "it can be opened as sysfs:"
-                + address
-                + ",unsafe=true where no IOMMU translates for it",
+            "it has no driver",
+            "it can be opened as sysfs:" + address + ",unsafe=true if no IOMMU translates for it",
             "gpunvme bind " + address + " for vfio:, gpunvme unbind " + address + " for the kernel")
         .blocking(Way.of("vfio:", "kmod:"));
   }
@@ -169,7 +167,8 @@ final class SsdChecks {
                   "ssd-group",
                   address,
                   "in IOMMU group %s with %s".formatted(group.name(), String.join(", ", others)),
-                  "VFIO gives a group away whole: it refuses the SSD while they are used",
+                  "VFIO hands out whole groups only: it refuses the SSD while the others are in"
+                      + " use",
                   "put the SSD into another slot, or unbind the others too")
               .blocking(VFIO));
     }
@@ -191,8 +190,8 @@ final class SsdChecks {
               "its link runs at " + link,
               "at most %.1f of %.1f GB/s"
                   .formatted(link.gigabytesPerSecond(), link.maxGigabytesPerSecond()),
-              "use a slot with as many lanes of as new a generation, seat it again, look at the"
-                  + " firmware's lane settings"));
+              "use a slot with enough lanes of its generation, reseat it, or check the firmware's"
+                  + " lane settings"));
     }
   }
 }

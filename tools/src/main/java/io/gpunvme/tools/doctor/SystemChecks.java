@@ -55,8 +55,8 @@ final class SystemChecks {
           Finding.note(
               "not-root",
               "process",
-              "this is not run by root",
-              "what only root may read is missing here: ACS, mounts and open devices of others",
+              "this process does not run as root",
+              "facts that only root may read are missing: ACS, mounts and open devices of others",
               "sudo gpunvme doctor"));
     }
   }
@@ -67,7 +67,9 @@ final class SystemChecks {
           Finding.ok("iommu-on", "iommu", "the kernel drives an IOMMU; VFIO can protect memory"));
       return;
     }
-    String cause = "no IOMMU: off in the firmware or on the kernel command line, or none there";
+    String cause =
+        "no IOMMU: it is off in the firmware or on the kernel command line, or the machine has"
+            + " none";
     if (software.noIommu()) {
       found.add(
           Finding.note(
@@ -84,7 +86,7 @@ final class SystemChecks {
                 "iommu-off",
                 "iommu",
                 cause,
-                "VFIO gives no device to user space; sysfs: (root, no protection) is left",
+                "VFIO gives no device to user space; only sysfs: (root, no protection) remains",
                 "turn on VT-d or AMD-Vi in the firmware set-up; on Intel add intel_iommu=on to the"
                     + " kernel command line and reboot; a virtual machine needs a virtual IOMMU")
             .blocking(Way.of("vfio:")));
@@ -103,8 +105,8 @@ final class SystemChecks {
                 "no device can be opened as vfio:…",
                 software.vfioModule()
                     ? "modprobe vfio-pci"
-                    : "this kernel's modules have none: install the package with the rest of them,"
-                        + " or a kernel with CONFIG_VFIO_PCI")
+                    : "this kernel's modules do not include it: install the package with the rest"
+                          + " of them, or a kernel with CONFIG_VFIO_PCI")
             .blocking(Way.of("vfio:")));
   }
 
@@ -125,8 +127,8 @@ final class SystemChecks {
               "secure-boot",
               "firmware",
               "Secure Boot is on",
-              "kernel modules that the distribution did not sign, a patched NVIDIA driver among"
-                  + " them, are refused",
+              "the kernel refuses modules that the distribution did not sign, such as a patched"
+                  + " NVIDIA driver",
               "sign them and enrol the key (mokutil --import KEY.der), or turn Secure Boot off"));
     }
   }
@@ -148,7 +150,7 @@ final class SystemChecks {
           Finding.note(
               "hugepages-none",
               "memory",
-              possible ? "no huge pages are set aside" : "this kernel has no huge pages of 2 MiB",
+              possible ? "no huge pages are reserved" : "this kernel has no huge pages of 2 MiB",
               "sysfs:… gets contiguous memory one small page at a time; vfio:… works and uses more"
                   + " IOMMU entries",
               possible ? "echo 64 > /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages" : ""));
@@ -163,7 +165,7 @@ final class SystemChecks {
               "memlock",
               "process",
               "this user may lock %d KiB of memory".formatted(limit.getAsLong() / 1024),
-              "VFIO counts everything that an SSD may reach as locked, and refuses beyond that",
+              "VFIO counts all memory that an SSD may reach as locked, and refuses more than that",
               "add '* - memlock unlimited' to /etc/security/limits.d/gpunvme.conf and log in again,"
                   + " or run it as root"));
     }
@@ -181,11 +183,11 @@ final class SystemChecks {
                 "kernel-module-none",
                 subject,
                 "the kernel module gpunvme is not loaded",
-                "no device can be opened as kmod:…, and nobody gives an SSD the bus addresses of"
-                    + " GPU memory (placements vram-data and vram are for the embedded controller);"
-                    + " without an IOMMU those of RAM come from /proc/self/pagemap, for root only"
-                    + " (sysfs:…, or vfio:… with noiommu=true)",
-                "scripts/kmod-build and scripts/kmod-load (docs/kernel-module.md); for RAM alone"
+                "no device can be opened as kmod:…, and an SSD cannot get the bus addresses of GPU"
+                    + " memory (placements vram-data and vram work with the embedded controller"
+                    + " only); without an IOMMU, the bus addresses of RAM come from"
+                    + " /proc/self/pagemap, for root only (sysfs:…, or vfio:… with noiommu=true)",
+                "scripts/kmod-build and scripts/kmod-load (docs/kernel-module.md); for RAM alone,"
                     + " turn the IOMMU on and use vfio:…")
             .blocking(Way.of("kmod:")));
   }

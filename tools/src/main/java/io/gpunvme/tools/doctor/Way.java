@@ -38,12 +38,12 @@ public enum Way {
     this.placement = placement;
   }
 
-  /** What kind of address names the storage, {@code vfio:}. */
+  /** The kind of the storage's address, {@code vfio:}. */
   public String storage() {
     return storage;
   }
 
-  /** How bytes travel: {@code direct} is by NVMe commands of our own. */
+  /** The path of the bytes: {@code direct} is by NVMe commands of our own. */
   public String path() {
     return path;
   }

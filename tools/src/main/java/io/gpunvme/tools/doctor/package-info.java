@@ -1,7 +1,7 @@
 /**
- * What stands between this machine and each way to move data, and what to do about it.
+ * The obstacles on this machine to each way of moving data, and their fixes.
  *
- * <p>In: findings about a {@code core.machine.Machine} and the GPUs that CUDA lists, each with its
+ * <p>In: findings about a {@code tools.machine.Machine} and the GPUs that CUDA lists, each with its
  * cause, its effect and the command that changes it; and trying, on an open device, whether a GPU
  * can drive it. Out: reading the machine ({@code machine}), moving data for its own sake ({@code
  * transfer}).

@@ -141,7 +141,7 @@ public final class Gather {
       long nanos = System.nanoTime() - start;
       long reads = check(table, walks);
       if (!undisturbed) {
-        throw new IllegalStateException("the kernel was told to stop and still has all results");
+        throw new IllegalStateException("the kernel was told to stop, but it has all results");
       }
       return new GatherReport(options, gpu.name(), reads, reads * options.rowBytes(), nanos, true);
     }
@@ -169,7 +169,7 @@ public final class Gather {
         row = Integer.remainderUnsigned(next, options.rows());
       }
       if (results.getAtIndex(WORD, t * 4L) != sum || results.getAtIndex(WORD, t * 4L + 1) != row) {
-        throw new IllegalStateException("thread " + t + " came to another result than the CPU");
+        throw new IllegalStateException("thread " + t + " has another result than the CPU");
       }
       reads += results.getAtIndex(WORD, t * 4L + 2);
     }

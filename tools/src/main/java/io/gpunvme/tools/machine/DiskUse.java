@@ -57,7 +57,7 @@ public final class DiskUse {
   static void requireFree(PciAddress address, List<String> uses) {
     if (!uses.isEmpty()) {
       throw new InvalidRequestException(
-          "%s is in use: %s; take an SSD that nobody uses, or end these uses first"
+          "%s is in use: %s; choose an SSD that nobody uses, or end these uses first"
               .formatted(address, String.join(", ", uses)));
     }
   }
@@ -75,7 +75,7 @@ public final class DiskUse {
       uses.add(node + " is mounted at " + mount.target() + root);
     }
     if (machine.swap(part)) {
-      uses.add(node + " is swap");
+      uses.add(node + " is in use as swap");
     }
     if (machine.inBtrfs(part) && machine.mounts(part).isEmpty()) {
       uses.add(node + " is part of a mounted btrfs");
@@ -84,7 +84,7 @@ public final class DiskUse {
       addHolder(node, holder);
     }
     if (part.holders().isEmpty() && MEMBERS.contains(part.signature())) {
-      uses.add(node + " is a " + part.signature() + " that nobody has put together");
+      uses.add(node + " is a " + part.signature() + " that is not assembled");
     }
     addOpeners(node);
   }

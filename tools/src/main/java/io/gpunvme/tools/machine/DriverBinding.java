@@ -21,9 +21,9 @@ import java.util.Set;
 /**
  * Hands an NVMe function from its kernel driver to user space, and back.
  *
- * <p>The driver that it had is written down first, below {@code /run/gpunvme}, and the way back
- * starts by lifting the override: whenever the process is ended in between, {@link #unbind} puts
- * the function back, and so does a reboot.
+ * <p>It first records the function's driver below {@code /run/gpunvme}. The way back starts by
+ * lifting the override. If the process is ended in between, {@link #unbind} or a reboot puts the
+ * function back.
  */
 public final class DriverBinding {
   /** An override that no driver answers to: the function stays without one. */
@@ -83,8 +83,8 @@ public final class DriverBinding {
   /**
    * Plans to give a function to vfio-pci.
    *
-   * @throws InvalidRequestException if it is not an NVMe controller, in use, or VFIO could not have
-   *     it; the message names what is in the way and what to do
+   * @throws InvalidRequestException if it is not an NVMe controller, in use, or VFIO cannot have
+   *     it; the message names the obstacle and the fix
    */
   public Plan bind(Machine machine, PciAddress address) {
     MachineFunction function = requireNvme(machine, address);
@@ -127,7 +127,7 @@ public final class DriverBinding {
     IommuGroup group = function.group();
     if (group != null && group.translated()) {
       throw new InvalidRequestException(
-          "an IOMMU translates for %s, so sysfs: cannot drive it; bind it without --no-driver, and use vfio:%s"
+          "an IOMMU translates for %s, so sysfs: cannot drive it; bind it without --no-driver and use vfio:%s"
               .formatted(address, address));
     }
     return function.driver().isEmpty() && !function.driverOverride().isEmpty()
@@ -152,7 +152,7 @@ public final class DriverBinding {
       throw new InvalidRequestException(
           function.address()
               + " is in no IOMMU group, so VFIO cannot have it; turn the IOMMU on (firmware set-up,"
-              + " and intel_iommu=on on the kernel command line), or do without its protection:"
+              + " and intel_iommu=on on the kernel command line), or work without its protection:"
               + " bind --no-driver and sysfs:"
               + function.address()
               + ",unsafe=true");
@@ -164,7 +164,7 @@ public final class DriverBinding {
     List<String> others = othersInGroup(machine, function);
     if (group != null && !others.isEmpty()) {
       throw new InvalidRequestException(
-          "IOMMU group %s has others that kernel drivers use: %s; unbind them too, or put the SSD into a slot with a group of its own"
+          "other functions of IOMMU group %s have kernel drivers: %s; unbind them too, or put the SSD into a slot with a group of its own"
               .formatted(group.name(), String.join(", ", others)));
     }
   }
@@ -288,7 +288,7 @@ public final class DriverBinding {
   private static void requireRoot(Machine machine, Plan plan) throws DriverBindingException {
     if (!machine.kernel().root()) {
       throw new DriverBindingException(
-          "%s: only root may change drivers; run it with sudo, or look first with --dry-run"
+          "%s: only root may change drivers; run this with sudo, or see the writes with --dry-run"
               .formatted(plan.function().address()));
     }
   }

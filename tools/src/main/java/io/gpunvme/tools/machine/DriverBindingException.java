@@ -6,7 +6,7 @@ import java.io.IOException;
 public final class DriverBindingException extends IOException {
   private static final long serialVersionUID = 1;
 
-  /** The message says what was tried, what became of it, and what to do. */
+  /** The message says what was tried, what happened, and what to do. */
   public DriverBindingException(String message) {
     super(message);
   }

@@ -94,7 +94,7 @@ final class MachineReport {
     return file.results().stream().filter(which).toList();
   }
 
-  /** A few numbers for who reads no further. */
+  /** A few numbers for readers who read no further. */
   List<Result> tiles() {
     Map<String, Result> newest = new LinkedHashMap<>();
     for (ResultFile run : runs) {

@@ -138,7 +138,7 @@ final class Page {
         + "</head>\n"
         + "<body>\n"
         + "<header><h1>gpunvme <span>benchmark results</span></h1>\n"
-        + "<p>Medians with their spread. What was not verified is marked and not"
+        + "<p>Medians with their spread. Results that were not verified are marked and not"
         + " plotted.</p></header>\n"
         + "<noscript><p class=\"note\">The plots need JavaScript. The tables have every"
         + " number.</p></noscript>\n"
@@ -168,7 +168,7 @@ final class Page {
   private static String resource(String name) {
     try (InputStream in = Page.class.getResourceAsStream(name)) {
       if (in == null) {
-        throw new IllegalStateException(name + " is missing beside " + Page.class.getName());
+        throw new IllegalStateException(name + " is missing next to " + Page.class.getName());
       }
       return new String(in.readAllBytes(), StandardCharsets.UTF_8);
     } catch (IOException e) {

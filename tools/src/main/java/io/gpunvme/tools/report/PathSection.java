@@ -241,8 +241,8 @@ final class PathSection {
       blocks.add(
           new Block(
               "What it costs",
-              "CPU seconds for each GB, and multiprocessors of the GPU in use; the conditions in"
-                  + " the first table say of what.",
+              "CPU seconds for each GB, and multiprocessors of the GPU in use. The first table has"
+                  + " the conditions.",
               charts,
               table));
     }

@@ -83,7 +83,7 @@ final class QueueSection {
             "Commands per second by number of queue pairs",
             "Commands built, rung and completed by a kernel; the responder moves no data."
                 + " exclusive: a warp has its own queue pair. block: four warps share one. shared:"
-                + " any thread uses any.",
+                + " any thread uses any pair.",
             charts,
             ReportTable.of(queues.stream().map(Queue::result).toList())));
   }
@@ -161,8 +161,8 @@ final class QueueSection {
     blocks.add(
         new Block(
             "Other ways of calling",
-            "The same queues when only some lanes of a warp call, from two places in the code, or"
-                + " each at a time of its own.",
+            "The same queues when only some lanes of a warp call, when they call from two places in"
+                + " the code, or each at a time of its own.",
             charts,
             ReportTable.of(other.stream().map(Queue::result).toList())));
   }

@@ -116,7 +116,7 @@ class QueueBenchTwinTest {
     // The twin's warps have one lane, so half of the commands that the case asks for never come.
     assertThatThrownBy(() -> bench.throughput(c, Repetitions.of(1)))
         .isInstanceOf(BenchException.class)
-        .hasMessageContaining("of 400 commands 200 ended well")
+        .hasMessageContaining("of 400 commands, 200 succeeded")
         .hasMessageContaining("the responder answered 200");
   }
 }

@@ -205,7 +205,7 @@ class DemoTest {
         "sim:lba=100             | lba=100",
         "sim:workers=0           | workers=0",
         "sim:nosuch=1            | nosuch",
-        "sim:readonly=on         | readonly=on makes no sense",
+        "sim:readonly=on         | readonly=on is not possible",
       })
   void refusesDevicesThatMakeNoSense(String device, String message) {
     assertThatThrownBy(() -> run(sample(2 << 20, device, "")))

@@ -84,7 +84,7 @@ class DiskUseTest {
     fake.append(
         "proc/swaps", "/dev/nvme0n1p2                          partition\t8388604\t0\t-2\n");
 
-    assertThat(uses()).containsExactly("/dev/nvme0n1p2 is swap");
+    assertThat(uses()).containsExactly("/dev/nvme0n1p2 is in use as swap");
   }
 
   @Test
@@ -111,7 +111,7 @@ class DiskUseTest {
         .containsExactly(
             "/dev/nvme0n1p2 is held by dm-0 (crypt)",
             "/dev/dm-0 is held by dm-1 (LVM vg0-swap)",
-            "/dev/dm-1 is swap");
+            "/dev/dm-1 is in use as swap");
   }
 
   @Test
@@ -126,8 +126,7 @@ class DiskUseTest {
     fake.write("run/udev/data/b259:1", "S:disk/by-id/x\nE:ID_FS_TYPE=LVM2_member\n");
     fake.write("run/udev/data/b259:2", "E:ID_FS_TYPE=ext4\n");
 
-    assertThat(uses())
-        .containsExactly("/dev/nvme0n1p1 is a LVM2_member that nobody has put together");
+    assertThat(uses()).containsExactly("/dev/nvme0n1p1 is a LVM2_member that is not assembled");
   }
 
   @Test

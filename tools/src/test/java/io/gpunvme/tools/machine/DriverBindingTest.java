@@ -361,7 +361,7 @@ class DriverBindingTest {
 
     assertThatThrownBy(() -> binding().bind(FakeMachines.read(fake), pci("0000:05:00.0")))
         .isInstanceOf(InvalidRequestException.class)
-        .hasMessageContaining("no NVMe controller");
+        .hasMessageContaining("not an NVMe controller");
     assertThatThrownBy(() -> binding().unbind(FakeMachines.read(fake), pci("0000:05:00.0")))
         .isInstanceOf(InvalidRequestException.class);
   }

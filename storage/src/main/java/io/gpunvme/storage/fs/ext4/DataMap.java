@@ -26,7 +26,8 @@ final class DataMap {
       return false;
     }
     if (!volume.superBlock.features.incompat(Ext4Features.INLINE_DATA)) {
-      throw volume.corrupt(inode.place(), "its data is inline, which the superblock does not know");
+      throw volume.corrupt(
+          inode.place(), "its data is inline, but the superblock does not have that feature");
     }
     return true;
   }
@@ -40,7 +41,7 @@ final class DataMap {
     if (inode.flag(Inode.VERITY)) {
       throw volume.unsupported(
           inode.place(),
-          "it is protected by fs-verity, which is not checked here; mount it to read it, or copy"
+          "it is protected by fs-verity, which gpunvme does not check; mount it to read it, or copy"
               + " it");
     }
     if (inode.flag(Inode.COMPRESSED_BLOCKS)) {

@@ -54,7 +54,8 @@ record Dirent(long inode, int type, byte[] name) {
       checkName(volume, name, at, place);
       if (inode > volume.superBlock.inodes) {
         throw volume.corrupt(
-            place, "the entry at byte %d names inode %d, which is none".formatted(at, inode));
+            place,
+            "the entry at byte %d names inode %d, which does not exist".formatted(at, inode));
       }
       boolean dots = name[0] == '.' && (name.length == 1 || name.length == 2 && name[1] == '.');
       if (!dots && !visitor.visit(new Dirent(inode, typed ? block.u8(at + 7) : 0, name))) {

@@ -95,16 +95,16 @@ final class Ext4Features {
       throw new FileSystemException(
           Kind.UNSUPPORTED,
           device,
-          "its incompatible feature 0x%x%s is not read here; mount it to read it"
+          "gpunvme does not support its incompatible feature 0x%x%s; mount it to read it"
               .formatted(bit, name(bit)));
     }
     if (incompat(RECOVER) && !options.withUnreplayedJournal()) {
       throw new FileSystemException(
           Kind.JOURNAL,
           device,
-          "the journal holds changes that were not made yet (needs_recovery): it was not"
-              + " unmounted. Mount and unmount it, or run e2fsck on it; or go on without them"
-              + " (Ext4Options.withUnreplayedJournal), and what was written last may be missing");
+          "the journal has changes that are not in the file system yet (needs_recovery): it was not"
+              + " unmounted. Mount and unmount it, or run e2fsck on it; or read it without them"
+              + " (Ext4Options.withUnreplayedJournal), and the last writes may be missing");
     }
   }
 

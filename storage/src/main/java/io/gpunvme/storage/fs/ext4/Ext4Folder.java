@@ -29,7 +29,8 @@ final class Ext4Folder {
     if (inode.flag(Inode.CASE_FOLDED) && features.incompat(Ext4Features.CASEFOLD)) {
       throw volume.unsupported(
           inode.place(),
-          "this folder ignores case (casefold), which is not done here; mount it to read it");
+          "this folder ignores case (casefold), which gpunvme does not support; mount it to read"
+              + " it");
     }
     if (DataMap.isInline(volume, inode)) {
       DataMap.checkReadable(volume, inode);

@@ -136,7 +136,7 @@ final class Ext4Node implements FileNode {
     long length = target.byteSize();
     if (offset < 0 || offset > inode.size || length > inode.size - offset) {
       throw new InvalidRequestException(
-          "%d bytes at %d leave %s on %s, which has %d bytes"
+          "%d bytes at %d are not inside %s on %s, which has %d bytes"
               .formatted(length, offset, inode.place(), volume.reader.name(), inode.size));
     }
     int index = length == 0 ? 0 : indexOf(all, offset);
@@ -174,7 +174,7 @@ final class Ext4Node implements FileNode {
       throw new FileSystemException(
           FileSystemException.Kind.WRONG_KIND,
           volume.reader.name() + ", " + inode.place(),
-          "it is a %s, a %s is wanted"
+          "it is a %s, not a %s"
               .formatted(
                   inode.kind().name().toLowerCase(Locale.ROOT),
                   kind.name().toLowerCase(Locale.ROOT)));

@@ -49,7 +49,8 @@ final class HashIndex {
     int count = block.u16(entries + 2);
     int tail = entries + limit * ENTRY;
     if (tail + TAIL > block.length() || count > limit) {
-      throw volume.corrupt(place, "its index has %d entries of %d".formatted(count, limit));
+      throw volume.corrupt(
+          place, "its index has %d entries, with room for %d".formatted(count, limit));
     }
     int crc = Checksums.crc32c(inode.checksumSeed, block, 0, entries + count * ENTRY);
     crc = Checksums.crc32c(crc, block.i32(tail));

@@ -27,7 +27,7 @@ record InlineData(int firstBytes, int rest, int restBytes) {
     int at = first;
     while (at + 4 <= raw.length() && raw.i32(at) != 0) {
       if (at + ENTRY > raw.length() || at + ENTRY + raw.u8(at) > raw.length()) {
-        throw volume.corrupt(place, "the entry at byte %d leaves the inode".formatted(at));
+        throw volume.corrupt(place, "the entry at byte %d is not inside the inode".formatted(at));
       }
       int nameLength = raw.u8(at);
       boolean named = nameLength == DATA.length && raw.equalTo(at + ENTRY, DATA);

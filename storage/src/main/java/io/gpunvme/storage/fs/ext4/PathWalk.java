@@ -32,7 +32,8 @@ final class PathWalk {
       String name = ahead.pop();
       Inode here = passed.getLast();
       if (here.kind() != FileNode.Kind.FOLDER) {
-        throw failure(Kind.WRONG_KIND, "'%s' is wanted in what is not a folder".formatted(name));
+        throw failure(
+            Kind.WRONG_KIND, "'%s' cannot be in something that is not a folder".formatted(name));
       }
       if (name.equals("..")) {
         if (passed.size() > 1) {

@@ -53,7 +53,7 @@ final class SuperBlock {
     boolean dynamic = revision >= 1; // what was fixed at revision 0 became fields
     if (revision > 1) {
       throw new FileSystemException(
-          Kind.UNSUPPORTED, device, "revision %d of ext2 is not known here".formatted(revision));
+          Kind.UNSUPPORTED, device, "revision %d of ext2 is unknown".formatted(revision));
     }
     features =
         dynamic
@@ -108,7 +108,7 @@ final class SuperBlock {
     check(firstDataBlock <= 1 && firstDataBlock < blocks, "first data block", firstDataBlock);
     if (blocks > deviceBytes / blockSize) {
       throw corrupt(
-          "it has %s blocks of %d bytes, the device only %d bytes: give the whole device or image"
+          "it has %s blocks of %d bytes, but the device has only %d bytes: give the whole device or image"
               .formatted(Long.toUnsignedString(blocks), blockSize, deviceBytes));
     }
   }
@@ -179,7 +179,7 @@ final class SuperBlock {
   private void check(boolean good, String what, long value) {
     if (!good) {
       throw corrupt(
-          "its %s is %s, which cannot be; a copy may be whole, e2fsck -b uses one"
+          "its %s is %s, which is impossible; a copy may be intact: e2fsck -b uses one"
               .formatted(what, Long.toUnsignedString(value)));
     }
   }
@@ -189,6 +189,6 @@ final class SuperBlock {
   }
 
   private static FileSystemException none(String device, String why) {
-    return new FileSystemException(Kind.NOT_FOUND, device, "no ext4 file system: " + why);
+    return new FileSystemException(Kind.NOT_FOUND, device, "not an ext4 file system: " + why);
   }
 }

@@ -69,7 +69,7 @@ final class AllocationTable {
       }
       count++;
       if (count > most) {
-        throw corrupt(where, "its chain has more than the " + most + " clusters that may be");
+        throw corrupt(where, "its chain has more than the " + most + " clusters that are possible");
       }
       int next = walk.next(cluster);
       if (next >= FIRST_END) {
@@ -87,7 +87,8 @@ final class AllocationTable {
     }
     add(extents, runStart, count, runFirst, bytes);
     if (count < least) {
-      throw corrupt(where, "its chain has %d clusters, its size needs %d".formatted(count, least));
+      throw corrupt(
+          where, "its chain has %d clusters, but its size needs %d".formatted(count, least));
     }
     return new Chain(extents, count);
   }
@@ -110,14 +111,14 @@ final class AllocationTable {
           case 0 -> "none: the entry is free";
           case BAD -> "a bad cluster";
           default ->
-              "cluster %d; there are 2..%d"
+              "cluster %d, which is outside 2..%d"
                   .formatted(cluster, (long) boot.clusters() + BootSector.FIRST_CLUSTER - 1);
         };
     throw corrupt(where, how + " " + what);
   }
 
   private static FileSystemException corrupt(String where, String what) {
-    return new FileSystemException(Kind.CORRUPT, where, what + "; fsck.fat may mend it");
+    return new FileSystemException(Kind.CORRUPT, where, what + "; fsck.fat may repair it");
   }
 
   /** What the volume's second entry says of how it was left. */

@@ -84,7 +84,7 @@ record BootSector(
           : new FileSystemException(
               Kind.UNSUPPORTED,
               reader.name(),
-              "this is %s, which is not read here; mount it and copy the files to FAT32 or ext4"
+              "this is %s, which gpunvme cannot read; mount it and copy the files to FAT32 or ext4"
                   .formatted(kind.label()));
     }
     return checked(s, reader.size(), where);
@@ -101,13 +101,14 @@ record BootSector(
     if (total > deviceBytes) {
       throw corrupt(
           where,
-          "the volume has %d bytes and the device only %d: the end is missing"
+          "the volume has %d bytes, but the device only %d: the end is missing"
               .formatted(total, deviceBytes));
     }
     if (data + cluster > total) {
       throw corrupt(
           where,
-          "BPB_FATSz32: the tables end at byte %d and the volume at %d".formatted(data, total));
+          "BPB_FATSz32: the tables end at byte %d, after the volume's end at %d"
+              .formatted(data, total));
     }
     int flags = u16(s, EXTENDED_FLAGS);
     int active = (flags & NOT_MIRRORED) == 0 ? 0 : flags & ACTIVE_TABLE;
@@ -146,9 +147,14 @@ record BootSector(
     int sector = u16(s, SECTOR_BYTES);
     int perCluster = u8(s, SECTORS_PER_CLUSTER);
     int media = u8(s, MEDIA);
-    check(where, isSector(sector), "BPB_BytsPerSec", sector, "is none of 512, 1024, 2048, 4096");
-    check(where, isPerCluster(perCluster), "BPB_SecPerClus", perCluster, "is none of 1, 2, 4…128");
-    check(where, u16(s, RESERVED) != 0, "BPB_RsvdSecCnt", 0, "leaves the boot sector no room");
+    check(where, isSector(sector), "BPB_BytsPerSec", sector, "is not 512, 1024, 2048 or 4096");
+    check(
+        where,
+        isPerCluster(perCluster),
+        "BPB_SecPerClus",
+        perCluster,
+        "is not a power of two from 1 to 128");
+    check(where, u16(s, RESERVED) != 0, "BPB_RsvdSecCnt", 0, "has no room for the boot sector");
     check(where, u8(s, TABLES) != 0, "BPB_NumFATs", 0, "leaves no table");
     check(where, isMedia(media), "BPB_Media", media, "is neither 240 nor 248..255");
     int entries = u16(s, ROOT_ENTRIES);
@@ -160,7 +166,7 @@ record BootSector(
     int version = u16(s, VERSION);
     if (version != 0) {
       throw new FileSystemException(
-          Kind.UNSUPPORTED, where, "BPB_FSVer is %04Xh; known is only 0".formatted(version));
+          Kind.UNSUPPORTED, where, "BPB_FSVer is %04Xh; only 0 is known".formatted(version));
     }
   }
 

@@ -170,7 +170,7 @@ final class FatNode implements FileNode {
     long length = target.byteSize();
     if (offset < 0 || length > size() - offset) {
       throw new InvalidRequestException(
-          "%d bytes at %d leave %s, which has %d bytes"
+          "%d bytes at %d are not inside %s, which has %d bytes"
               .formatted(length, offset, fs.at(path), size()));
     }
     int at = length == 0 ? 0 : indexOf(extents, offset);

@@ -80,7 +80,7 @@ final class Gpt {
     Gpt gpt = new Gpt(sectors);
     List<String> notes = new ArrayList<>();
     if (!mbr) {
-      notes.add("the GPT has no protective MBR; other systems may not see it");
+      notes.add("the GPT has no protective MBR; other systems may not find the GPT");
     }
     long last = sectors.count() - 1;
     Header primary = null;
@@ -100,7 +100,7 @@ final class Gpt {
       throw new FileSystemException(
           Kind.CORRUPT,
           sectors.device().name() + ", partition table",
-          "%s, and so is the one at sector %d (%s); sectors were taken as %d bytes"
+          "%s, and so is the one at sector %d (%s); gpunvme assumed sectors of %d bytes"
               .formatted(why, backup, e.what(), sectors.bytes()));
     }
   }
@@ -123,7 +123,7 @@ final class Gpt {
       throw new Damage("the header's checksum is wrong");
     }
     if (b.getInt(REVISION_AT) != REVISION_1) {
-      throw new Damage("revision %08Xh is not known".formatted(b.getInt(REVISION_AT)));
+      throw new Damage("revision %08Xh is unknown".formatted(b.getInt(REVISION_AT)));
     }
     if (b.getLong(MY_LBA_AT) != lba) {
       throw new Damage(
@@ -151,7 +151,7 @@ final class Gpt {
     long length = Math.ceilDiv((long) h.count() * entry, sectors.bytes());
     if (h.entriesLba() < PRIMARY || !sectors.has(h.entriesLba(), length)) {
       throw new Damage(
-          "its entries at sector %s leave the device"
+          "its entries at sector %s are not on the device"
               .formatted(Long.toUnsignedString(h.entriesLba())));
     }
   }

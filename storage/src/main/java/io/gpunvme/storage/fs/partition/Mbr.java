@@ -118,7 +118,7 @@ final class Mbr {
     long first = base + e.first();
     if (!sectors.has(first, e.count())) {
       notes.add(
-          "partition #%d is left out: sectors %d..%d leave the device, which has %d"
+          "partition #%d is left out: sectors %d..%d are not on the device, which has %d"
               .formatted(number, first, first + e.count() - 1, sectors.count()));
       return;
     }
@@ -149,7 +149,8 @@ final class Mbr {
             Kind.CORRUPT, where, "more than " + MOST_LOGICAL + " logical partitions");
       }
       if (!sectors.has(link, 1)) {
-        notes.add("the chain of logical partitions leaves the device at sector " + link);
+        notes.add(
+            "the chain of logical partitions goes past the end of the device at sector " + link);
         return;
       }
       ByteBuffer b = sectors.read(link, BYTES);

@@ -3,11 +3,11 @@ package io.gpunvme.storage.fs.partition;
 /**
  * A part of a device.
  *
- * @param number as other systems count them too: from 1; logical partitions of an MBR from 5
- * @param firstByte where it begins on the device
+ * @param number from 1, as in other systems; logical partitions of an MBR from 5
+ * @param firstByte its first byte on the device
  * @param bytes above 0
- * @param type what it is meant for: a name where it is known, else the number or GUID
- * @param name given by whoever made it; empty in an MBR, which has none
+ * @param type its purpose: a name if known, else the number or GUID
+ * @param name its label; empty in an MBR, which has no labels
  */
 public record Partition(int number, long firstByte, long bytes, String type, String name) {
   @Override

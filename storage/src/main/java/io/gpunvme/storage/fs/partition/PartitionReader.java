@@ -12,7 +12,7 @@ public final class PartitionReader implements BlockReader {
   /**
    * A view of a part.
    *
-   * @throws InvalidRequestException if it leaves the device
+   * @throws InvalidRequestException if it is not inside the device
    */
   public PartitionReader(BlockReader device, Partition partition) {
     this.device = device;
@@ -20,7 +20,7 @@ public final class PartitionReader implements BlockReader {
     long first = partition.firstByte();
     if (first < 0 || partition.bytes() < 0 || partition.bytes() > device.size() - first) {
       throw new InvalidRequestException(
-          "partition %s leaves %s, which has %d bytes"
+          "partition %s is not inside %s, which has %d bytes"
               .formatted(partition, device.name(), device.size()));
     }
   }
@@ -40,7 +40,8 @@ public final class PartitionReader implements BlockReader {
     long length = target.byteSize();
     if (offset < 0 || length > size() - offset) {
       throw new InvalidRequestException(
-          "%d bytes at %d leave %s, which has %d bytes".formatted(length, offset, name(), size()));
+          "%d bytes at %d are not inside %s, which has %d bytes"
+              .formatted(length, offset, name(), size()));
     }
     device.read(partition.firstByte() + offset, target);
   }

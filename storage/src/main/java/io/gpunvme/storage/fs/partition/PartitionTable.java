@@ -3,12 +3,12 @@ package io.gpunvme.storage.fs.partition;
 import java.util.List;
 
 /**
- * The parts of a device.
+ * The partitions of a device.
  *
  * @param kind of table
- * @param sectorBytes what the table counts in
+ * @param sectorBytes the unit of the table
  * @param partitions that lie on the device, by number
- * @param notes what is not as it should be, and what was done about it; mostly empty
+ * @param notes irregularities and how they were handled; mostly empty
  */
 public record PartitionTable(
     Kind kind, int sectorBytes, List<Partition> partitions, List<String> notes) {
@@ -16,7 +16,7 @@ public record PartitionTable(
   public enum Kind {
     /** GUID partition table. */
     GPT,
-    /** The four entries of a master boot record, and what they lead to. */
+    /** The four entries of a master boot record, and the chains that they lead to. */
     MBR
   }
 

@@ -11,10 +11,10 @@ public final class Partitions {
   private Partitions() {}
 
   /**
-   * Reads the table of a device whose sectors are not known for certain: an image may come from a
-   * device that had others.
+   * Reads the table of a device whose sector size is not certain: an image may come from a device
+   * with another size.
    *
-   * @param sectorBytes 512 or 4096: what the device has, which a GPT may contradict
+   * @param sectorBytes 512 or 4096: the device's, which a GPT may contradict
    * @return empty if there is none
    * @throws io.gpunvme.storage.fs.FileSystemException if there is one that cannot be read
    */
@@ -47,7 +47,7 @@ public final class Partitions {
 
   private static Sectors sectors(BlockReader device, int bytes) {
     if (bytes != SECTORS[0] && bytes != SECTORS[1]) {
-      throw new InvalidRequestException("sectors of " + bytes + " bytes: 512 or 4096");
+      throw new InvalidRequestException("sectors of " + bytes + " bytes: must be 512 or 4096");
     }
     return new Sectors(device, bytes);
   }

@@ -43,13 +43,13 @@ final class CuFileJudge {
     Optional<Path> library = CuFile.find(host.environment(), host.root());
     if (library.isEmpty()) {
       return no(
-          "libcufile.so.0 is in none of the usual places",
+          "libcufile.so.0 is not in the usual places",
           "install it (package libcufile-13-0 of NVIDIA's repository), or set GPUNVME_LIBCUFILE to"
               + " the file");
     }
     if (capability.major() < OLDEST_MAJOR) {
       return no(
-          "cuFile does not support %s: compute capability %d.%d, 6.0 is needed"
+          "cuFile does not support %s: its compute capability is %d.%d, and cuFile needs 6.0"
               .formatted(gpu, capability.major(), capability.minor()),
           ANOTHER_PATH);
     }
@@ -91,7 +91,7 @@ final class CuFileJudge {
   private Verdict fileSystem(Path file, Verdict machine) {
     Optional<MountPoint> found = MountPoint.of(host.paths(), file);
     if (found.isEmpty()) {
-      return Verdict.yes(PathKind.CUFILE, machine.reason() + "; the file system is not known");
+      return Verdict.yes(PathKind.CUFILE, machine.reason() + "; the file system is unknown");
     }
     MountPoint mount = found.get();
     if (REMOTE.contains(mount.type())) {
@@ -128,14 +128,16 @@ final class CuFileJudge {
     String kind =
         DIRECT.contains(mount.type())
             ? mount.type()
-            : mount.type() + ", which cuFile copies through host memory if it takes it at all";
+            : mount.type() + ", which cuFile copies through host memory, or refuses";
     return Verdict.yes(PathKind.CUFILE, machine.reason() + "; " + kind);
   }
 
   private static String udevFix(MountPoint mount, String name) {
-    return ("udevadm trigger --action=add --name-match=%s; in a container mount /run/udev read-only"
-            + " from the host; without udev: mkdir -p /run/udev/data && printf"
-            + " 'E:ID_FS_USAGE=filesystem\\nE:ID_FS_TYPE=%s\\n' > %s")
+    return ("udevadm trigger --action=add --name-match=%s; in a container, mount /run/udev"
+                + " read-only from the host; without udev: mkdir -p /run/udev/data && printf"
+                + " 'E:ID_FS_USAGE=filesystem\\n"
+                + "E:ID_FS_TYPE=%s\\n"
+                + "' > %s")
         .formatted(mount.source(), mount.type(), name);
   }
 

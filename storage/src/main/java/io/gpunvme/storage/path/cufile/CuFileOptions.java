@@ -25,12 +25,13 @@ public record CuFileOptions(int threads, long chunk, int batch, boolean direct, 
 
   /** Checks the limits. */
   public CuFileOptions {
-    require(threads >= 1 && threads <= MOST, threads + " threads: there are 1 to 256");
-    require(chunk >= PAGE && chunk % PAGE == 0, chunk + " bytes a call: no multiple of 4096");
-    require(batch >= 0 && batch <= MOST, batch + " requests in a batch: there are 0 to 256");
+    require(threads >= 1 && threads <= MOST, threads + " threads: must be 1 to 256");
+    require(
+        chunk >= PAGE && chunk % PAGE == 0, chunk + " bytes a call: must be a multiple of 4096");
+    require(batch >= 0 && batch <= MOST, batch + " requests in a batch: must be 0 to 256");
     require(
         statistics >= 0 && statistics <= MOST_LEVEL,
-        "statistics of level " + statistics + ": there are 0 to 3");
+        "statistics of level " + statistics + ": must be 0 to 3");
   }
 
   private static void require(boolean good, String otherwise) {

@@ -221,7 +221,7 @@ public final class CuFilePath implements DataPath {
     boolean writing = direction == Direction.WRITE;
     if (writing && !writable) {
       throw new StorageException(
-          Kind.PERMISSION, call.source(), -1, -1, "was opened to be read only", null);
+          Kind.PERMISSION, call.source(), -1, -1, "it is open for reading only", null);
     }
     CuFilePieces pieces = new CuFilePieces(ranges, options.chunk());
     int calls = pieces.count(options.threads() * Math.max(1, options.batch()));
@@ -246,9 +246,9 @@ public final class CuFilePath implements DataPath {
         .orElseThrow(
             () ->
                 new InvalidRequestException(
-                    "a buffer that is closed, or no memory of "
+                    "the buffer is closed, or not memory of "
                         + accelerator.name()
-                        + ": cuFile has this path open for that one"));
+                        + ", for which this path is open"));
   }
 
   /** Has cuFile pin the buffer; nothing happens for host memory. */

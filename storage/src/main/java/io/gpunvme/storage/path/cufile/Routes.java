@@ -43,7 +43,7 @@ final class Routes {
   /** In words, for people. */
   String text() {
     if (!library.hasStatistics()) {
-      return "directly or in compatibility mode: cuFile tells since 1.15";
+      return "directly or in compatibility mode: only cuFile 1.15 and newer report it";
     }
     if (!counting) {
       return "directly or in compatibility mode: its statistics are below level 3";

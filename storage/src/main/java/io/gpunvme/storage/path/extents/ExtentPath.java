@@ -83,7 +83,7 @@ public final class ExtentPath implements DataPath {
           call.source(),
           -1,
           -1,
-          "files of a file system that no kernel has mounted are read only",
+          "files of an unmounted file system are read only",
           null);
     }
     List<Range> reads = new ArrayList<>();

@@ -102,8 +102,8 @@ public final class SourceFile implements AutoCloseable {
           case REGULAR -> "";
           case BLOCK_DEVICE ->
               writable
-                  ? "a block device is opened for reading only: name a file on it, or bind an NVMe"
-                      + " device to vfio-pci"
+                  ? "a block device can be opened for reading only: name a file on it, or bind an"
+                        + " NVMe device to vfio-pci"
                   : "";
           case DIRECTORY -> "it is a directory: name a file in it";
           case OTHER -> "it is neither a regular file nor a block device";

@@ -131,7 +131,7 @@ public final class MmapPath implements DataPath {
   public void transfer(Direction direction, List<Range> ranges, PathCall call) {
     if (direction == Direction.WRITE && !writable) {
       throw new StorageException(
-          Kind.PERMISSION, call.source(), -1, -1, "was opened to be read only", null);
+          Kind.PERMISSION, call.source(), -1, -1, "it is open for reading only", null);
     }
     if (ranges.stream().allMatch(r -> r.buffer().isHost())) {
       // Nothing of the accelerator's: making windows could wait for whom this is read for.
@@ -169,7 +169,12 @@ public final class MmapPath implements DataPath {
       } catch (InternalError e) {
         // The virtual machine's name for SIGBUS: the file has lost these pages, or the disk has.
         throw new StorageException(
-            Kind.IO, call.source(), r.offset() + done, n, "the mapped pages are not there", e);
+            Kind.IO,
+            call.source(),
+            r.offset() + done,
+            n,
+            "the kernel could not read the mapped pages",
+            e);
       }
       call.counters().operation(System.nanoTime() - start);
       call.counters().moved(direction, n);

@@ -205,7 +205,7 @@ final class PinnedLane {
 
   private static PinnedSlot slot(Job job) {
     if (job.slot == null) {
-      throw new IllegalStateException("a load without a slot is copied");
+      throw new IllegalStateException("a load without a slot cannot be copied");
     }
     return job.slot;
   }

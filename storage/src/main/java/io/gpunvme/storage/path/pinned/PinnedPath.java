@@ -231,7 +231,7 @@ public final class PinnedPath implements DataPath {
     fixed.forEach(PinnedPath::check);
     if (direction == Direction.WRITE && !file.writable()) {
       throw new StorageException(
-          Kind.PERMISSION, file.name(), -1, -1, "it was opened for reading only", null);
+          Kind.PERMISSION, file.name(), -1, -1, "it is open for reading only", null);
     }
     long began = System.nanoTime();
     Transfer transfer = new Transfer(direction, fixed, call);

@@ -179,7 +179,8 @@ final class Members implements AutoCloseable {
     }
     boolean slow = m.bytes() >= ENOUGH && m.gigabytesPerSecond() < SLOW * median;
     return slow
-        ? "; slow: %s, %.2f GB/s beside %.2f".formatted(m.name(), m.gigabytesPerSecond(), median)
+        ? "; slow: %s, %.2f GB/s where the median is %.2f"
+            .formatted(m.name(), m.gigabytesPerSecond(), median)
         : "";
   }
 

@@ -68,7 +68,7 @@ public final class ReplicatedPath extends SetPath {
             call.source(),
             -1,
             -1,
-            "not written: a copy is out of use, and would differ: " + failure.getMessage(),
+            "nothing was written: a copy is out of use and would differ: " + failure.getMessage(),
             failure);
       }
     }

@@ -44,7 +44,7 @@ public final class StripedPath extends SetPath {
     }
     if (least == 0) {
       throw new InvalidRequestException(
-          "a member holds less than a stripe unit of " + unit + " bytes");
+          "a member is smaller than a stripe unit of " + unit + " bytes");
     }
     return Math.multiplyExact(least, members.length);
   }

@@ -30,11 +30,11 @@ class BootSectorTest {
 
   @ParameterizedTest
   @CsvSource({
-    "11, 2, 0,      BPB_BytsPerSec 0 is none",
+    "11, 2, 0,      BPB_BytsPerSec 0 is not",
     "11, 2, 256,    BPB_BytsPerSec 256",
     "11, 2, 8192,   BPB_BytsPerSec 8192",
     "11, 2, 513,    BPB_BytsPerSec 513",
-    "13, 1, 0,      BPB_SecPerClus 0 is none",
+    "13, 1, 0,      BPB_SecPerClus 0 is not",
     "13, 1, 3,      BPB_SecPerClus 3",
     "14, 2, 0,      BPB_RsvdSecCnt",
     "16, 1, 0,      BPB_NumFATs",

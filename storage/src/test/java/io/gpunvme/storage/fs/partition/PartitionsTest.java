@@ -70,9 +70,9 @@ class PartitionsTest {
     "12, 4, 513,     a header of 513 bytes",
     "12, 4, -1,      a header of 4294967295 bytes",
     "24, 8, 2,       says it is sector 2",
-    "72, 8, 0,       entries at sector 0 leave",
-    "72, 8, 199,     entries at sector 199 leave",
-    "72, 8, -1,      entries at sector 18446744073709551615 leave",
+    "72, 8, 0,       entries at sector 0 are not on the device",
+    "72, 8, 199,     entries at sector 199 are not on the device",
+    "72, 8, -1,      entries at sector 18446744073709551615 are not on the device",
     "80, 4, -1,      4294967295 entries",
     "80, 4, 40000,   40000 entries",
     "84, 4, 0,       entries of 0 bytes",
@@ -213,7 +213,10 @@ class PartitionsTest {
     corrupt(logical().mbr(90, 1, 0x05, 20, 20), "comes back to itself");
     corrupt(logical().mbr(50, 1, 0x05, 0, 20), "comes back to itself");
     Disk outside = logical().mbr(70, 1, 0x05, 150, 20);
-    assertThat(outside.read().notes()).singleElement().asString().contains("leaves the device");
+    assertThat(outside.read().notes())
+        .singleElement()
+        .asString()
+        .contains("past the end of the device");
     assertThat(outside.read().partitions()).hasSize(3);
     Disk unsigned = logical();
     unsigned.b.putShort(70 * 512 + 510, (short) 0);

@@ -87,7 +87,7 @@ final class CuFileJudgeTest {
   @Test
   void theLibraryIsMissing() throws IOException {
     Files.delete(machine.root().resolve(LIBRARY));
-    assertNo(judge(), "libcufile.so.0 is in none of the usual places", "libcufile-13-0");
+    assertNo(judge(), "libcufile.so.0 is not in the usual places", "libcufile-13-0");
   }
 
   @Test
@@ -98,7 +98,7 @@ final class CuFileJudgeTest {
         "path pinned");
     assertNo(
         judge("Tesla M60", new ComputeCapability(5, 2)),
-        "does not support Tesla M60: compute capability 5.2",
+        "does not support Tesla M60: its compute capability is 5.2",
         "path pinned");
   }
 

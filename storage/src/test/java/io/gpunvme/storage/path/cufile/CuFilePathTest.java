@@ -311,7 +311,8 @@ final class CuFilePathTest {
     try (CuFilePath path = old.open(file, false, SMALL)) {
       assertThat(path.mode())
           .isEqualTo(
-              "cuFile 1.13, 4 threads, directly or in compatibility mode: cuFile tells since 1.15");
+              "cuFile 1.13, 4 threads, directly or in compatibility mode: only cuFile 1.15 and"
+                  + " newer report it");
     } finally {
       old.accelerator().close();
     }
