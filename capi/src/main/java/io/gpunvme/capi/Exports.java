@@ -13,7 +13,7 @@ import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.util.List;
 
-/** Where the C library gets its functions from. */
+/** The functions for the C library. */
 public final class Exports {
   /** GPUNVME_TABLE_VERSION. */
   static final int VERSION = 2;

@@ -1,9 +1,9 @@
 package io.gpunvme.cuda;
 
 /**
- * The context that was current in a thread before calls of this module, which leave their own
- * there. For libraries that are called by programs with contexts of their own. Closed by the thread
- * that opened it.
+ * The context that was current in a thread before calls of this module, because these calls leave
+ * another context current. For libraries that run in programs with contexts of their own. The
+ * thread that opened it closes it.
  */
 public final class CallersContext implements AutoCloseable {
   private final ContextCalls calls;

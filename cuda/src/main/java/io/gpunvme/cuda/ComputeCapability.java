@@ -1,8 +1,8 @@
 package io.gpunvme.cuda;
 
-/** Which instructions a GPU has; 9.0 is written {@code sm_90} to compilers. */
+/** The instruction set of a GPU; compilers write 9.0 as {@code sm_90}. */
 public record ComputeCapability(int major, int minor) {
-  /** The compiler's name of it, as in {@code sm_90}. */
+  /** The compiler's name, such as {@code sm_90}. */
   public String sm() {
     return "sm_" + major + minor;
   }

@@ -1,8 +1,8 @@
 package io.gpunvme.cuda;
 
 /**
- * What another library has in a context: the context lets it be closed before anything older of its
- * own goes. {@link #hold} keeps it open during a call and makes the context this thread's.
+ * A resource of another library in a context: the context closes it before older resources of its
+ * own. {@link #hold} keeps it open during a call and makes the context current in this thread.
  *
  * <p>Safe for all threads.
  */

@@ -6,8 +6,8 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
 /**
- * A list of copies for {@link CudaStream#copyBatchAsync}, to be filled again and again. For one
- * thread at a time; it needs no closing.
+ * A reusable list of copies for {@link CudaStream#copyBatchAsync}. For one thread at a time; it
+ * needs no closing.
  */
 public final class CopyBatch {
   private final int capacity;
@@ -34,7 +34,7 @@ public final class CopyBatch {
 
   /**
    * Adds a copy between device memory, or host memory that is pinned or registered, in any
-   * direction. Copies of a batch have no order among them.
+   * direction. Copies of a batch may be done in any order.
    *
    * @param target device address, or address of host memory
    * @param source likewise

@@ -7,7 +7,7 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The CUDA driver library, the way in to everything here. Nothing is opened before {@link #load}.
+ * The CUDA driver library, the entry point of this package. Nothing is opened before {@link #load}.
  * Safe for all threads.
  */
 public final class Cuda {
@@ -42,8 +42,8 @@ public final class Cuda {
    * Opens the driver library that {@code GPUNVME_LIBCUDA} names, or else the system's; later calls
    * return the same.
    *
-   * @throws CudaNotFoundException if there is none; the message says what was looked for where
-   * @throws CudaException if it cannot work, for example for lack of a GPU
+   * @throws CudaNotFoundException if there is none; the message says where it was looked for
+   * @throws CudaException if it cannot work, for example without a GPU
    */
   public static synchronized Cuda load() {
     if (loaded == null) {
@@ -68,7 +68,7 @@ public final class Cuda {
     }
   }
 
-  /** The library, as it was opened. */
+  /** The name or path by which the library was opened. */
   public String library() {
     return file;
   }
@@ -78,12 +78,12 @@ public final class Cuda {
     return version;
   }
 
-  /** Remembers the context of this thread until what this returns is closed. */
+  /** Remembers the context of this thread until the returned object is closed. */
   public CallersContext keepCallersContext() {
     return new CallersContext(api.contexts());
   }
 
-  /** How many GPUs there are for this process. */
+  /** The number of GPUs for this process. */
   public int deviceCount() {
     return api.devices().count();
   }

@@ -1,8 +1,8 @@
 package io.gpunvme.cuda;
 
 /**
- * Questions about a device ({@code CUdevice_attribute}); those about an ability answer 0 or 1.
- * Drivers that are older than an attribute answer with {@code CUDA_ERROR_INVALID_VALUE}.
+ * Attributes of a device ({@code CUdevice_attribute}); the value of an ability is 0 or 1. A driver
+ * that is older than an attribute fails with {@code CUDA_ERROR_INVALID_VALUE}.
  */
 public enum CudaAttribute {
   MAX_THREADS_PER_BLOCK(1),
@@ -30,7 +30,7 @@ public enum CudaAttribute {
   /** In bytes. */
   L2_CACHE_SIZE(38),
   MAX_THREADS_PER_MULTIPROCESSOR(39),
-  /** Copy engines: copies that can run at the same time, beside kernels. */
+  /** Copy engines: copies that can run at the same time, together with kernels. */
   ASYNC_ENGINE_COUNT(40),
   UNIFIED_ADDRESSING(41),
   PCI_DOMAIN_ID(50),

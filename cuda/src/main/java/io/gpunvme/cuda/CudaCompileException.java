@@ -17,7 +17,7 @@ public final class CudaCompileException extends RuntimeException {
     this.log = log;
   }
 
-  /** What the compiler wrote, possibly empty. */
+  /** The compiler's log, possibly empty. */
   public String log() {
     return log;
   }

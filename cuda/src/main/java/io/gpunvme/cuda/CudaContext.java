@@ -5,14 +5,15 @@ import java.lang.foreign.MemorySegment;
 import java.util.function.Supplier;
 
 /**
- * A hold on a device's primary context, and the owner of everything made through it: what is still
- * open at {@link #close} is freed then, and closing it later does nothing.
+ * A hold on a device's primary context, and the owner of everything made through it: {@link #close}
+ * frees everything that is still open, and closing such an object later does nothing.
  *
  * <p>Safe for all threads. Every call of this module makes the context current for the calling
- * thread and leaves it so. Two of these on one device share the context, not what they own.
+ * thread and leaves it so. Two of these on one device share the context, but each owns its own
+ * objects.
  *
- * <p>Allocating, registering, loading and all freeing may wait until the GPU is idle: beside a
- * kernel that waits for the host they can wait for ever, so they come before its launch or after
+ * <p>Allocating, registering, loading and all freeing may wait until the GPU is idle. While a
+ * kernel runs that waits for the host, they can wait for ever: call them before its launch or after
  * its end.
  */
 public final class CudaContext implements AutoCloseable {
@@ -52,7 +53,7 @@ public final class CudaContext implements AutoCloseable {
     return device;
   }
 
-  /** Makes it the context of this thread, for calls of other libraries. */
+  /** Makes it the current context of this thread, for calls of other libraries. */
   public void makeCurrent() {
     inside(() -> {});
   }
@@ -73,17 +74,17 @@ public final class CudaContext implements AutoCloseable {
   }
 
   /**
-   * What CUDA knows of an address.
+   * CUDA's information about an address.
    *
-   * @throws CudaException {@link CudaException#INVALID_VALUE} if that is nothing
+   * @throws CudaException {@link CudaException#INVALID_VALUE} if CUDA does not know the address
    */
   public PointerInfo pointerInfo(long address) {
     return getInside(() -> api.memory().pointer(address));
   }
 
   /**
-   * The same of a range. Memory that was mapped in several pieces, one behind the other (cuMemMap),
-   * is one as far as the range goes; its id is made of theirs.
+   * The same for a range. Memory that was mapped in several adjacent pieces (cuMemMap) counts as
+   * one within the range; its id is made from theirs.
    *
    * @param bytes &gt; 0
    */
@@ -91,7 +92,7 @@ public final class CudaContext implements AutoCloseable {
     return getInside(() -> api.memory().pointer(address, bytes));
   }
 
-  /** Whether memory is of this context, or of its device and of no context. */
+  /** Whether memory belongs to this context, or to its device and to no context. */
   public boolean reaches(PointerInfo memory) {
     return memory.device() == device.ordinal()
         && (memory.context() == 0 || memory.context() == handle);
@@ -101,7 +102,7 @@ public final class CudaContext implements AutoCloseable {
    * Memory of this device that another library allocated. Closing it frees nothing; the library
    * keeps the memory until then.
    *
-   * @param bytes &gt; 0; neither they nor the address are checked, see {@link #pointerInfo}
+   * @param bytes &gt; 0; neither this nor the address is checked, see {@link #pointerInfo}
    */
   public DeviceMemory foreignMemory(long address, long bytes) {
     return make(() -> DeviceMemory.foreign(this, address, bytes));
@@ -115,7 +116,7 @@ public final class CudaContext implements AutoCloseable {
     return make(() -> new CudaStream(this, handle, false));
   }
 
-  /** Host memory that the GPU reaches and copies are fastest with; {@code bytes} &gt; 0. */
+  /** Host memory that the GPU reaches, and with which copies are fastest; {@code bytes} &gt; 0. */
   public PinnedMemory allocatePinned(long bytes) {
     return make(() -> PinnedMemory.allocate(this, bytes));
   }
@@ -137,7 +138,7 @@ public final class CudaContext implements AutoCloseable {
     return stream(StreamPriority.NORMAL);
   }
 
-  /** One of a certain priority. */
+  /** A stream with a priority. */
   public CudaStream stream(StreamPriority priority) {
     int number = priority.number(highestPriority);
     return make(() -> new CudaStream(this, api.streams().create(number), true));
@@ -164,11 +165,11 @@ public final class CudaContext implements AutoCloseable {
   }
 
   /**
-   * Lets something of another library end with the context.
+   * Attaches a resource of another library, which is closed with the context at the latest.
    *
    * @param what names it in errors
    * @param closing run once, when the attachment or the context is closed, with the context
-   *     current; what it throws refuses the close, which can be tried again
+   *     current; an exception from it refuses the close, which can be tried again
    */
   public ContextAttachment attach(String what, Runnable closing) {
     return make(() -> new ContextAttachment(this, what, closing));
@@ -184,7 +185,7 @@ public final class CudaContext implements AutoCloseable {
     return getInside(api.contexts()::memoryInfo);
   }
 
-  /** What is open of it, without that of other libraries. */
+  /** The open memory of this context, without that of other libraries. */
   public ContextMemory memoryInUse() {
     return resources.memory();
   }
@@ -258,13 +259,13 @@ public final class CudaContext implements AutoCloseable {
   }
 
   /**
-   * Frees what is still open, the newest first, and lets the primary context go; a second call does
-   * nothing. Kernels and copies that still run are the caller's to end before.
+   * Frees everything that is still open, the newest first, and releases the primary context; a
+   * second call does nothing. Before this, the caller must end kernels and copies that still run.
    *
    * @throws IllegalStateException if another thread is inside a call; part may be freed then, and
    *     closing can be tried again
    * @throws CudaException the first error of freeing, with the others suppressed; everything is
-   *     closed all the same
+   *     closed nevertheless
    */
   @Override
   public void close() {

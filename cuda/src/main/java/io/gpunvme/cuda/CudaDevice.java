@@ -67,7 +67,7 @@ public final class CudaDevice {
         attribute(CudaAttribute.COMPUTE_CAPABILITY_MINOR));
   }
 
-  /** What it can do for devices that reach its memory over PCIe. */
+  /** Its abilities for devices that reach its memory over PCIe. */
   public GpuDirect gpuDirect() {
     int flush = attributeOrZero(CudaAttribute.GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS);
     return new GpuDirect(
@@ -78,8 +78,8 @@ public final class CudaDevice {
   }
 
   /**
-   * Its primary context, the one that the CUDA runtime, PyTorch and others of this process use too;
-   * it is made if nobody has it yet, and becomes the calling thread's.
+   * Its primary context, which the CUDA runtime, PyTorch and others of this process use too. It is
+   * made if it does not exist yet, and becomes current in the calling thread.
    */
   public CudaContext openPrimary() {
     return CudaContext.open(api, this, handle);

@@ -1,10 +1,10 @@
 package io.gpunvme.cuda;
 
 /**
- * A call of the CUDA driver API failed. The message has the call, what it was about, CUDA's name
- * and text of the error and, for errors that a user can do something about, what to do: {@code
- * cuMemAlloc 1099511627776 bytes: CUDA_ERROR_OUT_OF_MEMORY (2, out of memory); allocate less or end
- * other users of the GPU}.
+ * A call of the CUDA driver API failed. The message has the call with its object, CUDA's name and
+ * text of the error and, if the user can do something about it, what to do: {@code cuMemAlloc
+ * 1099511627776 bytes: CUDA_ERROR_OUT_OF_MEMORY (2, out of memory); allocate less or end other
+ * users of the GPU}.
  */
 public class CudaException extends RuntimeException {
   public static final int INVALID_VALUE = 1;
@@ -29,7 +29,7 @@ public class CudaException extends RuntimeException {
   /**
    * An error that {@code call} returned.
    *
-   * @param call the function, and where it helps what it was about
+   * @param call the function, and its object if that helps
    * @param code the {@code CUresult}
    * @param name CUDA's name of the code, as in {@code CUDA_ERROR_INVALID_VALUE}
    * @param text CUDA's text for it
@@ -48,7 +48,7 @@ public class CudaException extends RuntimeException {
     return advice.isEmpty() ? error : error + "; " + advice;
   }
 
-  /** The function that failed, with what it was about. */
+  /** The function that failed, with its object. */
   public String call() {
     return call;
   }

@@ -18,7 +18,7 @@ public final class CudaModule extends ContextResource {
     return new CudaModule(context, context.api().modules().load(image));
   }
 
-  /** What the driver's compiler wrote, possibly empty. */
+  /** The log of the driver's compiler, possibly empty. */
   public String log() {
     return log;
   }

@@ -16,7 +16,7 @@ public final class CudaModuleException extends CudaException {
     this.log = log;
   }
 
-  /** What the driver's compiler wrote, possibly empty. */
+  /** The log of the driver's compiler, possibly empty. */
   public String log() {
     return log;
   }

@@ -1,6 +1,8 @@
 package io.gpunvme.cuda;
 
-/** A CUDA library is not on this machine; the message says what was looked for, and where. */
+/**
+ * A CUDA library is not on this machine; the message says which one, and where it was looked for.
+ */
 public final class CudaNotFoundException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 

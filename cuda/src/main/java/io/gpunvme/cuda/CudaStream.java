@@ -4,10 +4,10 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
 /**
- * A queue of work for the GPU: what is put in runs in this order, beside other streams and
- * independent of the default stream.
+ * A queue of work for the GPU: its work runs in the order of submission, concurrently with other
+ * streams and independent of the default stream.
  *
- * <p>Safe for all threads; what several threads put in gets some order. The calls named {@code
+ * <p>Safe for all threads; work of several threads gets some order. The calls named {@code
  * ...Async} return before the work is done: until then the caller keeps memory open and unchanged.
  * With host memory that is not pinned they may wait. An error of the work itself shows in a later
  * call.
@@ -86,7 +86,7 @@ public final class CudaStream extends ContextResource {
   }
 
   /**
-   * Starts all copies of the batch, in any order among them but after what is in the stream; the
+   * Starts all copies of the batch, in any order, but after the earlier work in the stream. The
    * batch can be filled again when this returns.
    *
    * @throws CudaFunctionMissingException if the driver is older than CUDA 12.8 (see {@link
@@ -116,7 +116,7 @@ public final class CudaStream extends ContextResource {
     }
   }
 
-  /** Makes {@code event} stand for what is in the stream now. */
+  /** Makes {@code event} stand for the work that is in the stream now. */
   public void record(CudaEvent event) {
     begin();
     try {
@@ -131,7 +131,7 @@ public final class CudaStream extends ContextResource {
     }
   }
 
-  /** Lets what is put in from now on wait for {@code event}; this thread does not wait. */
+  /** Makes later work in the stream wait for {@code event}; this thread does not wait. */
   public void await(CudaEvent event) {
     begin();
     try {
@@ -147,10 +147,10 @@ public final class CudaStream extends ContextResource {
   }
 
   /**
-   * Lets what is put in from now on wait until a word is {@code value} or a little more (as cyclic
-   * 32-bit numbers); this thread does not wait. Whoever stores the word makes what it stands for
-   * visible first. Other streams may share the hardware's queue with this one and then wait too:
-   * what makes the word come must need none of them.
+   * Makes later work in the stream wait until a word is {@code value} or a little more (as cyclic
+   * 32-bit numbers); this thread does not wait. The writer of the word must make its data visible
+   * before the word. Other streams may share a hardware queue with this one and then wait too: the
+   * work before the store of the word must not need them.
    *
    * @param word device address of 4 bytes of device or pinned memory, a multiple of 4
    * @throws CudaFunctionMissingException if the driver has no such call
@@ -178,9 +178,7 @@ public final class CudaStream extends ContextResource {
     }
   }
 
-  /**
-   * Whether what is put in becomes part of a graph, or a capture was spoilt and has not ended yet.
-   */
+  /** Whether new work becomes part of a graph, or an invalid capture has not ended yet. */
   public boolean isCapturing() {
     begin();
     try {

@@ -118,8 +118,8 @@ public final class DeviceMemory extends ContextResource {
   }
 
   /**
-   * Sets every byte. It may run as a kernel: beside one that fills the GPU and waits for the host,
-   * use {@link #copyFrom}.
+   * Sets every byte. It may run as a kernel: while another kernel fills the GPU and waits for the
+   * host, use {@link #copyFrom}.
    */
   public void fill(byte value) {
     begin();
@@ -168,11 +168,11 @@ public final class DeviceMemory extends ContextResource {
   }
 
   /**
-   * Lets a library that has pinned the memory let go of it in time: its step comes after the last
-   * use of the memory and before it is freed, in the thread that closes it.
+   * Lets a library that has pinned the memory unpin it in time: its step runs after the last use of
+   * the memory and before it is freed, in the thread that closes it.
    *
-   * @param step may be run more than once; what it throws keeps the memory open, for what is freed
-   *     while a kernel driver has it pinned can hang that driver
+   * @param step may be run more than once. An exception from it keeps the memory open, because
+   *     freeing memory that a kernel driver has pinned can hang that driver
    * @return to be closed when the step is not needed any more
    * @throws IllegalStateException if the memory is closed
    */

@@ -2,9 +2,9 @@ package io.gpunvme.cuda;
 
 /** Properties of a compiled kernel ({@code CUfunction_attribute}). */
 public enum FunctionAttribute {
-  /** Most threads of a block, given what the kernel needs. */
+  /** Most threads of a block, given the kernel's needs. */
   MAX_THREADS_PER_BLOCK(0),
-  /** Shared memory of a block in bytes, without what a launch adds. */
+  /** Shared memory of a block in bytes, without the memory that a launch adds. */
   SHARED_SIZE_BYTES(1),
   /** Constant memory in bytes. */
   CONST_SIZE_BYTES(2),

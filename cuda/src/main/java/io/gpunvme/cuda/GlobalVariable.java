@@ -1,7 +1,7 @@
 package io.gpunvme.cuda;
 
 /**
- * Where a {@code __device__} or {@code __constant__} variable of a module lies.
+ * The place of a {@code __device__} or {@code __constant__} variable of a module.
  *
  * @param address on the device, valid until the module is closed
  * @param size in bytes

@@ -1,7 +1,7 @@
 package io.gpunvme.cuda;
 
 /**
- * What a GPU and its driver can do for devices that reach its memory over PCIe.
+ * The abilities of a GPU and its driver for devices that reach its memory over PCIe.
  *
  * @param rdma the nvidia_p2p interface of the kernel driver works for this GPU
  * @param dmaBuf memory can be exported as a dma-buf

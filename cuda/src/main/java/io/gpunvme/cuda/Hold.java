@@ -4,8 +4,8 @@ import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Something that lasts until it is closed: an object that cannot be closed meanwhile, a step that
- * will be taken. Any thread closes it; a second time does nothing.
+ * A state that lasts until this is closed: an object that cannot be closed meanwhile, or a step
+ * that will be run. Any thread may close it; a second close does nothing.
  */
 public final class Hold implements AutoCloseable {
   private final AtomicReference<@Nullable Runnable> end;
@@ -14,7 +14,7 @@ public final class Hold implements AutoCloseable {
     this.end = new AtomicReference<>(end);
   }
 
-  /** One for both; this one and {@code other} are not closed on their own then. */
+  /** One hold for both; then do not close this one and {@code other} by themselves. */
   public Hold and(Hold other) {
     return new Hold(
         () -> {

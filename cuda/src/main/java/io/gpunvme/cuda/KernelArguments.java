@@ -20,7 +20,7 @@ public final class KernelArguments {
 
   private final List<byte[]> values = new ArrayList<>();
 
-  /** None yet. */
+  /** Starts without arguments. */
   public KernelArguments() {}
 
   /** For a {@code float}. */

@@ -1,7 +1,7 @@
 package io.gpunvme.cuda;
 
 /**
- * How many threads a launch has, and how they share memory.
+ * The numbers of blocks and threads of a launch, and its shared memory.
  *
  * @param gridX blocks, 1 to 2^31 - 1
  * @param gridY blocks, 1 to 65535

@@ -1,4 +1,4 @@
 package io.gpunvme.cuda;
 
-/** Memory of a GPU in bytes: what nobody has allocated, and all there is. */
+/** Memory of a GPU in bytes: free, and in all. */
 public record MemoryInfo(long free, long total) {}

@@ -34,7 +34,7 @@ public final class Nvrtc {
    * Opens the library that {@code GPUNVME_LIBNVRTC} names, or else the system's; later calls return
    * the same.
    *
-   * @throws CudaNotFoundException if there is none; the message says what was looked for where
+   * @throws CudaNotFoundException if there is none; the message says where it was looked for
    */
   public static synchronized Nvrtc load() {
     if (loaded == null) {
@@ -72,7 +72,7 @@ public final class Nvrtc {
     }
   }
 
-  /** The library, as it was opened. */
+  /** The name or path by which the library was opened. */
   public String library() {
     return file;
   }

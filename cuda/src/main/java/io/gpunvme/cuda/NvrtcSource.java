@@ -7,7 +7,7 @@ import java.util.Map;
  *
  * @param name of the file, for the compiler's messages
  * @param text of the program
- * @param headers text of what it includes, by the name in its {@code #include}
+ * @param headers texts of the included files, by the name in {@code #include}
  */
 public record NvrtcSource(String name, String text, Map<String, String> headers) {
   /** Takes a copy of {@code headers}. */

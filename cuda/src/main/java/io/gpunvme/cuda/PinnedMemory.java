@@ -8,7 +8,7 @@ import java.lang.foreign.MemorySegment;
  * #deviceAddress}, and copies are fastest from and to it.
  *
  * <p>Safe for all threads. Using the segment after close throws {@link IllegalStateException} and
- * never touches the pages; that the GPU does not use them any more is up to the caller.
+ * never touches the pages; the caller makes sure that the GPU does not use them any more.
  */
 public final class PinnedMemory extends ContextResource {
   private final Arena arena;
@@ -51,7 +51,7 @@ public final class PinnedMemory extends ContextResource {
   }
 
   /**
-   * Where kernels and {@link CopyBatch} find it.
+   * Its address for kernels and {@link CopyBatch}.
    *
    * @throws IllegalStateException if it is closed
    */
@@ -60,7 +60,7 @@ public final class PinnedMemory extends ContextResource {
     return deviceAddress;
   }
 
-  /** Size in bytes, as asked for. */
+  /** The requested size in bytes. */
   public long size() {
     return segment.byteSize();
   }

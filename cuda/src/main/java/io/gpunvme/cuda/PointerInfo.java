@@ -1,7 +1,7 @@
 package io.gpunvme.cuda;
 
 /**
- * What CUDA knows of an address, whoever allocated the memory.
+ * CUDA's information about an address, whoever allocated the memory.
  *
  * @param kind where the memory is
  * @param device ordinal of the device that it belongs to, or that it is pinned for
@@ -10,8 +10,8 @@ package io.gpunvme.cuda;
  * @param id a number that no other allocation of this process has or had
  * @param context handle of the context that it belongs to; 0 if to none, as mapped memory and that
  *     of pools
- * @param mapped whether its user mapped it (cuMemMap): parts of it may go and others come in their
- *     place, under the same addresses
+ * @param mapped whether its user mapped it (cuMemMap): parts of it may be replaced by others under
+ *     the same addresses
  */
 public record PointerInfo(
     Kind kind, int device, long start, long size, long id, long context, boolean mapped) {

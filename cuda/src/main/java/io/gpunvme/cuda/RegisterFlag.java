@@ -1,6 +1,6 @@
 package io.gpunvme.cuda;
 
-/** How host memory is registered ({@code CU_MEMHOSTREGISTER_...}). */
+/** The flags for registering host memory ({@code CU_MEMHOSTREGISTER_...}). */
 public enum RegisterFlag {
   /** Pinned for every context of the process. */
   PORTABLE(1),

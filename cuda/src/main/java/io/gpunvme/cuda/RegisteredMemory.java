@@ -4,8 +4,8 @@ import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 
 /**
- * Host memory of somebody else that is pinned for the GPU until this is closed. Close this before
- * the memory is freed. Safe for all threads.
+ * Host memory of others that is pinned for the GPU until this is closed. Close this before the
+ * memory is freed. Safe for all threads.
  */
 public final class RegisteredMemory extends ContextResource {
   private final MemorySegment segment;
@@ -41,7 +41,7 @@ public final class RegisteredMemory extends ContextResource {
   }
 
   /**
-   * Where kernels and {@link CopyBatch} find it.
+   * Its address for kernels and {@link CopyBatch}.
    *
    * @throws IllegalStateException if it is closed
    */

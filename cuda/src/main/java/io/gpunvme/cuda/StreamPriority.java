@@ -1,12 +1,12 @@
 package io.gpunvme.cuda;
 
 /**
- * Whose work a GPU takes first, and more than that: streams share hardware queues with others of
- * their priority only (as far as an H200 shows), so that one whose kernel waits for something holds
- * up no stream of another priority.
+ * The priority of a stream: the GPU takes work of a higher priority first. Streams also share
+ * hardware queues only with streams of their own priority (observed on an H200), so a stream whose
+ * kernel waits does not hold up a stream of another priority.
  */
 public enum StreamPriority {
-  /** What everybody has who asks for nothing: computing. */
+  /** The default: computing. */
   NORMAL,
   /** Kernels that read and write storage, and wait for it. */
   HIGH,

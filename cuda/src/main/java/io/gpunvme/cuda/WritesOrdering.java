@@ -1,11 +1,11 @@
 package io.gpunvme.cuda;
 
 /**
- * For whom writes of other PCIe devices into GPU memory are visible in order without a flush
+ * The readers that see writes of other PCIe devices into GPU memory in order without a flush
  * ({@code CUGPUDirectRDMAWritesOrdering}); also how far a flush reaches.
  */
 public enum WritesOrdering {
-  /** For nobody: a flush is needed before a kernel reads. */
+  /** No reader: a flush is needed before a kernel reads. */
   NONE(0),
   /** For the GPU that owns the memory. */
   OWNER(100),

@@ -31,7 +31,7 @@ public final class ByteSize {
    * powers of 1024.
    *
    * @return 0..2^63 - 1
-   * @throws InvalidRequestException if it is none, has a fraction of a byte, or is larger
+   * @throws InvalidRequestException if it is not a size, has a fraction of a byte, or is larger
    */
   public static long parse(String text) {
     Matcher form = FORM.matcher(text.toLowerCase(Locale.ROOT));

@@ -4,8 +4,8 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Takes several steps, whichever of them fail, and throws the first failure at the end; the others
- * are suppressed under it. For closing what was opened together. For one thread.
+ * Runs several steps, even if some fail, and throws the first failure at the end, with the others
+ * as suppressed exceptions. For closing things that were opened together. For one thread.
  */
 public final class CloseAll {
   private @Nullable Throwable first;
@@ -24,9 +24,9 @@ public final class CloseAll {
   }
 
   /**
-   * What is done with each of several things.
+   * An action on each of several things.
    *
-   * @param <T> what they are
+   * @param <T> the type of the things
    * @param <E> the checked exception that it may throw
    */
   @FunctionalInterface
@@ -34,7 +34,7 @@ public final class CloseAll {
     void accept(T one) throws E;
   }
 
-  /** Does it with each of them, in their order; the first failure is thrown at the end. */
+  /** Runs the action on each of them, in order, and throws the first failure at the end. */
   public static <T, E extends Exception> void each(Iterable<T> all, Action<? super T, E> action)
       throws E {
     CloseAll steps = new CloseAll();
@@ -45,7 +45,7 @@ public final class CloseAll {
   }
 
   /**
-   * Closes what was opened one after the other, the last first, and empties the list.
+   * Closes things in the reverse order of the list, and empties the list.
    *
    * @throws IllegalStateException with the cause, if the first failure is a checked exception
    */
@@ -62,7 +62,7 @@ public final class CloseAll {
     }
   }
 
-  /** Cleans up after {@code failure}: what fails now is suppressed under it. */
+  /** Cleans up after {@code failure}: new failures are added to it as suppressed exceptions. */
   public static <T> void after(
       Throwable failure, Iterable<T> all, Action<? super T, ? extends Exception> action) {
     CloseAll steps = new CloseAll();
@@ -79,7 +79,7 @@ public final class CloseAll {
     steps.run(step);
   }
 
-  /** Takes a step and keeps its failure. */
+  /** Runs a step and keeps its failure. */
   public void run(Step<? extends Exception> step) {
     try {
       step.run();

@@ -3,8 +3,8 @@ package io.gpunvme.base;
 import io.gpunvme.ffi.Posix;
 
 /**
- * Owner of a dma-buf's file descriptor, by which kernel drivers share memory of devices, and where
- * in it a piece of memory lies. Safe for all threads.
+ * Owner of a dma-buf's file descriptor, through which kernel drivers share memory of devices, and
+ * the place of a piece of memory in the dma-buf. Safe for all threads.
  *
  * <p>Source: <a href="https://docs.kernel.org/driver-api/dma-buf.html">Linux, buffer sharing</a>.
  */

@@ -1,6 +1,6 @@
 package io.gpunvme.base;
 
-/** The caller asked for something that cannot be done: an LBA past the end, a misaligned buffer. */
+/** The caller's request is not possible: an LBA past the end, a misaligned buffer. */
 public final class InvalidRequestException extends RuntimeException {
   private static final long serialVersionUID = 1;
 

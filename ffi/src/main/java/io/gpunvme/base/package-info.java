@@ -1,7 +1,6 @@
 /**
  * Small things that every module needs and that know nothing of NVMe or CUDA: the exception for
- * requests that cannot be right, how sizes are read, rounding, closing, the owner of a dma-buf, the
- * version.
+ * impossible requests, parsing of sizes, rounding, closing, the owner of a dma-buf, the version.
  */
 @NullMarked
 package io.gpunvme.base;

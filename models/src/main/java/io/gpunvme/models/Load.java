@@ -26,9 +26,9 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One load, planned and not begun. It can be cancelled by any thread, and {@link #run} again after
- * a failure or a cancellation: what has arrived is not read again. Closing it frees what {@link
- * #run} did not hand over.
+ * One load: planned, but not begun. Any thread can cancel it. After a failure or a cancellation,
+ * {@link #run} can be called again; tensors that have arrived are not read again. Closing frees
+ * everything that {@link #run} did not hand over.
  */
 public final class Load implements AutoCloseable {
   /** Batches at a time. */
@@ -69,22 +69,22 @@ public final class Load implements AutoCloseable {
     batchBytes = bytes;
   }
 
-  /** What it will do. */
+  /** The plan of this load. */
   public LoadPlan plan() {
     return plan;
   }
 
-  /** Asks {@link #run} to end; it fails with {@link Kind#CANCELLED} then. Any thread. */
+  /** Asks {@link #run} to end; it then fails with {@link Kind#CANCELLED}. Any thread. */
   public void cancel() {
     cancelled.set(true);
   }
 
   /**
-   * Loads what has not been loaded yet.
+   * Loads the tensors that are not loaded yet.
    *
-   * @return all tensors, which are the caller's to close
+   * @return all tensors; the caller closes them
    * @throws StorageException if reading fails more often than the request allows, a checksum is
-   *     wrong, or it was cancelled; it can be run again
+   *     wrong, or the load was cancelled; it can be run again
    */
   public synchronized LoadedWeights run(LoadListener listener) {
     if (over) {
@@ -402,7 +402,7 @@ public final class Load implements AutoCloseable {
         members);
   }
 
-  /** Frees what was not handed over. Idempotent. */
+  /** Frees everything that was not handed over. Idempotent. */
   @Override
   public synchronized void close() {
     if (!over) {

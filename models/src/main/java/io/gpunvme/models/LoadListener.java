@@ -1,8 +1,8 @@
 package io.gpunvme.models;
 
-/** Who is told how a load goes on, by the thread that loads. */
+/** Gets the progress of a load, from the thread that loads. */
 public interface LoadListener {
-  /** Nobody. */
+  /** Ignores the progress. */
   LoadListener NONE = bytes -> {};
 
   /** Bytes of tensors have arrived. */

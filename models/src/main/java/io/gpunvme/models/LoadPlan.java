@@ -16,17 +16,17 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * What a load will do, decided before anything is read or allocated: which bytes, how they are
- * read, where they go, and how much memory that takes. Immutable.
+ * The plan of a load, made before anything is read or allocated: which bytes it reads, how, where
+ * they go, and how much memory it needs. Immutable.
  */
 public final class LoadPlan {
-  /** How a tensor's bytes are read. */
+  /** The method of reading a tensor's bytes. */
   public enum Method {
     /** They are in one piece. */
     CONTIGUOUS,
-    /** Row by row: what lies between is not read. */
+    /** Row by row: the bytes between rows are not read. */
     ROWS,
-    /** All of it is read to the ring, and the rows are picked there. */
+    /** All of it is read into the ring, and the rows are copied from there. */
     GATHER
   }
 
@@ -192,7 +192,7 @@ public final class LoadPlan {
     return places.size();
   }
 
-  /** Bytes of the tensors, as far as they are loaded. */
+  /** Bytes of the tensors, or of their loaded parts. */
   public long bytes() {
     return places.stream().mapToLong(p -> p.part().bytes()).sum();
   }
@@ -202,7 +202,7 @@ public final class LoadPlan {
     return allocations.stream().mapToLong(Long::longValue).sum();
   }
 
-  /** Memory of the accelerator that is used only while it lasts; 0 if nothing is picked there. */
+  /** Memory of the accelerator that is used only during the load; 0 if no tensor needs the ring. */
   public long ringBytes() {
     long longest =
         places.stream()
@@ -218,17 +218,17 @@ public final class LoadPlan {
             : Math.min(request.ringBytes(), 2 * Align.upExact(longest, PAGE));
   }
 
-  /** Most memory of the accelerator that tensors and ring take at a time. */
+  /** The most memory of the accelerator that tensors and ring take at a time. */
   public long gpuBytes() {
     return tensorBytes() + ringBytes();
   }
 
-  /** Bytes that are read, up to a block at the ends of each piece. */
+  /** Bytes to read, up to a block more at the ends of each piece. */
   public long readBytes() {
     return readBytes;
   }
 
-  /** All of it. */
+  /** The plan as one JSON object. */
   public JsonObject toJson() {
     JsonObject json = new JsonObject();
     json.addProperty("tensors", tensors());

@@ -6,21 +6,21 @@ import io.gpunvme.storage.path.MemberStats;
 import java.util.List;
 
 /**
- * How a load went.
+ * The report of a load.
  *
- * @param path by which the bytes came, in the storage's words, e.g. {@code direct}
- * @param mode how it worked
+ * @param path the path of the bytes, as the storage names it, e.g. {@code direct}
+ * @param mode how the path worked
  * @param tensors how many
  * @param bytes of them
- * @param readBytes that were moved for it, those included that nobody wanted
- * @param nanos wall-clock time, verification included
- * @param allocateNanos of which taking the tensors' memory
- * @param verifyNanos of which verification
- * @param retries reads that were tried again
+ * @param readBytes bytes moved for it, including unneeded ones
+ * @param nanos wall-clock time, including verification
+ * @param allocateNanos the part for allocating the tensors' memory
+ * @param verifyNanos the part for verification
+ * @param retries reads that were repeated
  * @param tensorBytes memory of the accelerator that the tensors take
- * @param ringBytes memory of the accelerator that was used meanwhile
+ * @param ringBytes memory of the accelerator that was used during the load
  * @param verified tensors whose checksum was compared
- * @param members of a set of SSDs or files, what each did; empty if it is none
+ * @param members the counts of each member of a set of SSDs or files; empty if it is not a set
  */
 public record LoadReport(
     String path,
@@ -46,7 +46,7 @@ public record LoadReport(
     return nanos == 0 ? 0 : (double) bytes / nanos;
   }
 
-  /** All of it. */
+  /** The report as one JSON object. */
   public JsonObject toJson() {
     JsonObject json = new JsonObject();
     json.addProperty("path", path);

@@ -8,19 +8,20 @@ import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What is to be loaded, and with how much memory. Immutable.
+ * The tensors to load, and the memory for them. Immutable.
  *
  * @param names only these tensors; null: all
- * @param pattern only tensors in whose names it is found; null: all
- * @param order in which they are loaded
+ * @param pattern only tensors whose names contain a match; null: all
+ * @param order the order of loading
  * @param slices parts of single tensors, by name
- * @param rank which part of tensor parallelism, 0..{@code ranks - 1}
- * @param ranks how many parts; 1: no tensor parallelism
- * @param rules what is divided among ranks
+ * @param rank the rank of tensor parallelism, 0..{@code ranks - 1}
+ * @param ranks the number of ranks; 1: no tensor parallelism
+ * @param rules the division of tensors among ranks
  * @param memory how the tensors' memory is allocated
  * @param maxGpuBytes most memory of the accelerator for tensors and ring together; 0: no limit
- * @param ringBytes memory of the accelerator through which go tensors whose parts are picked there
- * @param retries how often a read that failed is tried again, 0..100
+ * @param ringBytes memory of the accelerator for tensors of which only rows are copied to their
+ *     place
+ * @param retries how often a failed read is repeated, 0..100
  */
 public record LoadRequest(
     @Nullable List<String> names,
@@ -36,15 +37,15 @@ public record LoadRequest(
     int retries) {
   /** The order of tensors. */
   public enum Order {
-    /** As they lie in the files: the fastest. */
+    /** As in the files: the fastest. */
     FILE,
-    /** By name, numbers in it as numbers: layer 2 before layer 10. */
+    /** By name, with digits compared as numbers: layer 2 before layer 10. */
     LAYERS,
     /** As the names were given. */
     GIVEN
   }
 
-  /** How memory is allocated. */
+  /** The allocation of memory. */
   public enum Memory {
     /** Many tensors share an allocation, which is freed with the last of them. */
     TOGETHER,
@@ -60,8 +61,8 @@ public record LoadRequest(
   /**
    * Checks and copies.
    *
-   * @throws InvalidRequestException if a number is out of range, or names are ordered as given that
-   *     were not given
+   * @throws InvalidRequestException if a number is out of range, or the order is {@link
+   *     Order#GIVEN} without names
    */
   public LoadRequest {
     names = names == null ? null : List.copyOf(names);
@@ -105,7 +106,7 @@ public record LoadRequest(
         some, pattern, order, slices, rank, ranks, rules, memory, maxGpuBytes, ringBytes, retries);
   }
 
-  /** Only tensors in whose names this is found. */
+  /** Only tensors whose names contain a match of this. */
   public LoadRequest matching(Pattern some) {
     return new LoadRequest(
         names, some, order, slices, rank, ranks, rules, memory, maxGpuBytes, ringBytes, retries);
@@ -117,7 +118,7 @@ public record LoadRequest(
         names, pattern, other, slices, rank, ranks, rules, memory, maxGpuBytes, ringBytes, retries);
   }
 
-  /** Of a tensor, only a part. */
+  /** Only a part of a tensor. */
   public LoadRequest slice(String tensor, TensorSlice slice) {
     Map<String, TensorSlice> more = new LinkedHashMap<>(slices);
     more.put(tensor, slice);
@@ -137,13 +138,13 @@ public record LoadRequest(
         names, pattern, order, slices, rank, ranks, rules, other, maxGpuBytes, ringBytes, retries);
   }
 
-  /** With at most so much memory of the accelerator, and such a ring. */
+  /** With at most this much memory of the accelerator, and a ring of this size. */
   public LoadRequest within(long gpuBytes, long ring) {
     return new LoadRequest(
         names, pattern, order, slices, rank, ranks, rules, memory, gpuBytes, ring, retries);
   }
 
-  /** Repeating failed reads so often. */
+  /** With this many repetitions of failed reads. */
   public LoadRequest retries(int times) {
     return new LoadRequest(
         names, pattern, order, slices, rank, ranks, rules, memory, maxGpuBytes, ringBytes, times);

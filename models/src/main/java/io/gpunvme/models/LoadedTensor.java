@@ -23,22 +23,22 @@ public final class LoadedTensor implements AutoCloseable {
     allocation.use();
   }
 
-  /** As the model names it. */
+  /** Its name in the model. */
   public String name() {
     return part.name();
   }
 
-  /** What its elements are. */
+  /** The type of its elements. */
   public ElementType type() {
     return part.tensor().type();
   }
 
-  /** Elements along each dimension, the slowest varying first; of the part, if it is one. */
+  /** Elements along each dimension, the slowest varying first; for a part, those of the part. */
   public long[] shape() {
     return part.shape();
   }
 
-  /** Which part it is; null: all of it. */
+  /** The slice of the tensor; null: all of it. */
   public @Nullable TensorSlice slice() {
     return part.slice();
   }
@@ -48,13 +48,16 @@ public final class LoadedTensor implements AutoCloseable {
     return part.bytes();
   }
 
-  /** Memory that it lies in. Others may lie there too: only {@link #bytes} at {@link #offset}. */
+  /**
+   * The memory that holds it. It may hold other tensors too: use only {@link #bytes} at {@link
+   * #offset}.
+   */
   public DeviceBuffer buffer() {
     requireOpen();
     return allocation.memory();
   }
 
-  /** Where in the memory it begins. */
+  /** The offset of its first byte in {@link #buffer}. */
   public long offset() {
     return offset;
   }
@@ -70,7 +73,7 @@ public final class LoadedTensor implements AutoCloseable {
     }
   }
 
-  /** Gives its memory back, which is freed with the last tensor in it. Idempotent. */
+  /** Gives its memory back. The memory is freed with the last tensor in it. Idempotent. */
   @Override
   public void close() {
     if (closed.compareAndSet(false, true)) {

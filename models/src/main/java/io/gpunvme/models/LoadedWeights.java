@@ -8,8 +8,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * What a load brought. Each tensor may be closed by itself, or outlive this if {@link #take} is
- * asked for it.
+ * The tensors of a load. Each tensor may be closed by itself. A tensor that {@link #take} returned
+ * outlives this.
  */
 public final class LoadedWeights implements AutoCloseable {
   private final Map<String, LoadedTensor> tensors = new LinkedHashMap<>();
@@ -20,13 +20,13 @@ public final class LoadedWeights implements AutoCloseable {
     this.report = report;
   }
 
-  /** All that are still here, in the order in which they were loaded. */
+  /** All tensors that were not taken, in the order of loading. */
   public synchronized Collection<LoadedTensor> tensors() {
     return List.copyOf(tensors.values());
   }
 
   /**
-   * One of them; stays here.
+   * A tensor, which stays in this.
    *
    * @throws InvalidRequestException if there is none of that name
    */
@@ -39,24 +39,24 @@ public final class LoadedWeights implements AutoCloseable {
     return tensor;
   }
 
-  /** One of them, which is the caller's to close from now on. */
+  /** Takes a tensor out of this; the caller closes it. */
   public synchronized LoadedTensor take(String name) {
     LoadedTensor tensor = tensor(name);
     tensors.remove(name);
     return tensor;
   }
 
-  /** How it went. */
+  /** The report of the load. */
   public LoadReport report() {
     return report;
   }
 
-  /** Names of all that are still here. */
+  /** The names of all tensors that were not taken. */
   public synchronized Collection<String> names() {
     return Collections.unmodifiableCollection(List.copyOf(tensors.keySet()));
   }
 
-  /** Closes those that are still here. */
+  /** Closes all tensors that were not taken. */
   @Override
   public synchronized void close() {
     tensors.values().forEach(LoadedTensor::close);

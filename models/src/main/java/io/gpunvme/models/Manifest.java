@@ -19,7 +19,7 @@ import java.util.TreeMap;
 
 /**
  * Checksums of a model's tensors: CRC-32C (RFC 3720, appendix B.4) of each one's bytes, in a JSON
- * file beside the model. They find bytes that changed by accident, not by intent. Immutable.
+ * file next to the model. They detect accidental changes, not intended ones. Immutable.
  */
 public final class Manifest {
   private static final String ALGORITHM = "crc32c";
@@ -28,20 +28,20 @@ public final class Manifest {
   private static final long LONGEST_FILE = 1L << 30;
 
   /**
-   * What is known of a tensor.
+   * The size and checksum of a tensor.
    *
-   * @param crc32c as {@link java.util.zip.CRC32C} has it
+   * @param crc32c as {@link java.util.zip.CRC32C} computes it
    */
   public record Entry(long bytes, int crc32c) {}
 
   private final Map<String, Entry> entries;
 
-  /** One with these. */
+  /** A manifest with these entries. */
   public Manifest(Map<String, Entry> entries) {
     this.entries = Collections.unmodifiableMap(new TreeMap<>(entries));
   }
 
-  /** By the tensors' names. */
+  /** The entries by the tensors' names. */
   public Map<String, Entry> entries() {
     return entries;
   }
@@ -85,7 +85,7 @@ public final class Manifest {
     return new InvalidRequestException(file + " is not a manifest of gpunvme: " + why);
   }
 
-  /** As a file has it. */
+  /** The JSON of a manifest's file. */
   public JsonObject toJson() {
     JsonObject json = new JsonObject();
     json.addProperty("gpunvme_manifest", 1);

@@ -32,14 +32,14 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Writes a model to a raw namespace, partition, set or image (docs/raw-models.md). It goes through
- * the accelerator's memory in batches, so it may be longer than that.
+ * Writes a model to a raw namespace, partition, set or image (docs/raw-models.md). The model goes
+ * through the accelerator's memory in batches, so it may be larger than that memory.
  *
- * <p>The superblock, which makes a model valid, is the last thing to be written, when all else is
- * on stable storage; the one that was there is the first thing to be made invalid. Whatever happens
- * in between, and whenever, there is no model then, never half of one.
+ * <p>The first write makes the old superblock invalid. The new superblock, which makes the model
+ * valid, is written last, when everything else is on stable storage. After a failure at any time in
+ * between, the device has no model, and never half of one.
  *
- * <p>For one thread, but for {@link #cancel}.
+ * <p>For one thread, except {@link #cancel}.
  */
 public final class RawModelWriter {
   /** What goes through the accelerator's memory at a time. */
@@ -84,12 +84,13 @@ public final class RawModelWriter {
   }
 
   /**
-   * Lays the model out and looks at what the target begins with. Writes nothing.
+   * Plans the layout of the model and checks the content at the start of the target. Writes
+   * nothing.
    *
-   * @param model stays the caller's, and open
-   * @param target stays the caller's, and open; nobody else uses it
-   * @throws InvalidRequestException if the options make no sense, the accelerators are two, or
-   *     something is there that may not be overwritten
+   * @param model the caller keeps it open, and closes it
+   * @param target the caller keeps it open, and closes it; nobody else uses it
+   * @throws InvalidRequestException if the options are not possible, the model and the target have
+   *     different accelerators, or the target has content that may not be overwritten
    * @throws StorageException {@link Kind#NO_SPACE} if the target is too small
    */
   public static RawModelWriter prepare(Weights model, GpuStorage target, RawWriteOptions options) {
@@ -139,12 +140,12 @@ public final class RawModelWriter {
     return layout.totalBytes();
   }
 
-  /** Bytes that the listener of {@link #run} is told of in all. */
+  /** Bytes that {@link #run} reports to its listener in all. */
   public long listenedBytes() {
     return model.bytes() * (options.verify() ? 2 : 1);
   }
 
-  /** Asks {@link #run} to end; it fails with {@link Kind#CANCELLED} then. Any thread. */
+  /** Asks {@link #run} to end; it then fails with {@link Kind#CANCELLED}. Any thread. */
   public void cancel() {
     cancelled.set(true);
     Load load = current;
@@ -154,11 +155,11 @@ public final class RawModelWriter {
   }
 
   /**
-   * Writes it.
+   * Writes the model.
    *
-   * @param listener told of bytes that are written, and read back
-   * @throws StorageException if reading, writing or verifying fails, or it was cancelled; there is
-   *     no valid model on the target then, unless only the last flush failed, or reading the
+   * @param listener gets the bytes that are written, and those that are read back
+   * @throws StorageException if reading, writing or verifying fails, or it was cancelled. The
+   *     target then has no valid model, unless only the last flush failed, or reading the
    *     superblock back
    */
   public RawWriteReport run(LoadListener listener) {

@@ -4,14 +4,14 @@ import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.models.LoadRequest.Order;
 
 /**
- * How a raw model is written. Immutable.
+ * The options for writing a raw model. Immutable.
  *
  * @param name of the model, up to 255 bytes of UTF-8; shown to people
- * @param order in which the tensors lie there: {@link Order#FILE} or {@link Order#LAYERS}
+ * @param order of the tensors on the device: {@link Order#FILE} or {@link Order#LAYERS}
  * @param alignment of each tensor, a power of two from 512 bytes to 1 MiB
- * @param overwrite whether what the device begins with may be a file system, a partition table or
- *     another raw model
- * @param verify whether everything is read back and compared before it becomes valid
+ * @param overwrite whether to overwrite a device that begins with a file system, a partition table
+ *     or another raw model
+ * @param verify whether to read everything back and compare before the model becomes valid
  */
 public record RawWriteOptions(
     String name, Order order, long alignment, boolean overwrite, boolean verify) {
@@ -24,7 +24,7 @@ public record RawWriteOptions(
     }
   }
 
-  /** In the files' order, aligned to 4096 bytes; nothing is overwritten, nothing read back. */
+  /** In the files' order, aligned to 4096 bytes, without overwriting and without reading back. */
   public static RawWriteOptions named(String name) {
     return new RawWriteOptions(name, Order.FILE, ALIGNMENT, false, false);
   }
@@ -34,12 +34,12 @@ public record RawWriteOptions(
     return new RawWriteOptions(name, other, alignment, overwrite, verify);
   }
 
-  /** Aligned otherwise. */
+  /** With another alignment. */
   public RawWriteOptions alignment(long bytes) {
     return new RawWriteOptions(name, order, bytes, overwrite, verify);
   }
 
-  /** Overwriting what is there, or not. */
+  /** Overwriting existing content, or not. */
   public RawWriteOptions overwrite(boolean allowed) {
     return new RawWriteOptions(name, order, alignment, allowed, verify);
   }

@@ -4,18 +4,18 @@ import com.google.gson.JsonObject;
 import java.util.UUID;
 
 /**
- * How the writing of a raw model went.
+ * The report of writing a raw model.
  *
- * @param uuid of what was written
- * @param path by which it was written, in the storage's words, e.g. {@code direct}
- * @param mode how that worked
+ * @param uuid of the written model
+ * @param path the path of the writes, as the storage names it, e.g. {@code direct}
+ * @param mode how the path worked
  * @param tensors how many
  * @param bytes of them
  * @param totalBytes that the model takes on the device
- * @param nanos wall-clock time of all of it
- * @param readNanos of which reading the model
- * @param writeNanos of which writing tensors
- * @param verifyNanos of which reading back
+ * @param nanos wall-clock time in all
+ * @param readNanos the part for reading the model
+ * @param writeNanos the part for writing tensors
+ * @param verifyNanos the part for reading back
  * @param verified tensors that were read back and compared
  */
 public record RawWriteReport(
@@ -30,7 +30,7 @@ public record RawWriteReport(
     long writeNanos,
     long verifyNanos,
     int verified) {
-  /** 10^9 bytes of tensors a second, reading and all included. */
+  /** 10^9 bytes of tensors a second, over the whole time. */
   public double gigabytesPerSecond() {
     return nanos == 0 ? 0 : (double) bytes / nanos;
   }
@@ -40,7 +40,7 @@ public record RawWriteReport(
     return writeNanos == 0 ? 0 : (double) bytes / writeNanos;
   }
 
-  /** All of it. */
+  /** The report as one JSON object. */
   public JsonObject toJson() {
     JsonObject json = new JsonObject();
     json.addProperty("uuid", uuid.toString());

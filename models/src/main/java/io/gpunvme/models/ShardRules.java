@@ -9,11 +9,12 @@ import java.util.regex.PatternSyntaxException;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Which tensors are divided among the ranks of tensor parallelism, and along which dimension. The
- * first rule whose pattern is found in a tensor's name counts; a tensor without one is everybody's.
+ * The rules that divide tensors among the ranks of tensor parallelism: which ones, and along which
+ * dimension. The first rule whose pattern matches in a tensor's name counts. A tensor without a
+ * rule goes whole to every rank.
  */
 public final class ShardRules {
-  /** Instead of a dimension: everybody has all of it. */
+  /** In place of a dimension: every rank has the whole tensor. */
   public static final int WHOLE = -1;
 
   private static final String WHOLE_NAME = "whole";
@@ -53,7 +54,7 @@ public final class ShardRules {
     this.rules = List.copyOf(rules);
   }
 
-  /** Every tensor along its first dimension where that can be divided evenly. */
+  /** Every tensor along its first dimension if that divides evenly. */
   public static ShardRules rows() {
     return ROWS;
   }
@@ -68,7 +69,7 @@ public final class ShardRules {
 
   /**
    * Reads rules: {@code rows}, {@code megatron}, or {@code PATTERN=DIMENSION} and {@code
-   * PATTERN=whole}, the first that fits counts.
+   * PATTERN=whole}, of which the first match counts.
    *
    * @throws InvalidRequestException if a rule is none of these
    */

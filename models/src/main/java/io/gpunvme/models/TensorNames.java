@@ -7,17 +7,17 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 
-/** Names of tensors, and of the layers that they are in. */
+/** Resolves names of tensors and of their layers. */
 public final class TensorNames {
   private TensorNames() {}
 
   /**
-   * The tensors that names stand for. A name is a tensor's, or that of a layer such as {@code
-   * layers.3} or {@code blk.3}, which stands for all tensors in whose names it is, between dots or
-   * the name's ends.
+   * The tensors that names stand for. A name is that of a tensor, or of a layer such as {@code
+   * layers.3} or {@code blk.3}. A layer stands for all tensors whose names contain it, between dots
+   * or the name's ends.
    *
-   * @param all the model's tensors, in the order in which a layer's are wanted
-   * @throws InvalidRequestException if a name stands for nothing, or a tensor is named twice
+   * @param all the model's tensors, in the order for the tensors of a layer
+   * @throws InvalidRequestException if a name stands for no tensor, or a tensor is named twice
    */
   public static List<String> of(Collection<String> all, List<String> wanted) {
     Set<String> chosen = new LinkedHashSet<>();

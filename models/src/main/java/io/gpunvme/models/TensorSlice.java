@@ -7,13 +7,13 @@ import io.gpunvme.base.InvalidRequestException;
  *
  * @param dimension 0 for the slowest varying
  * @param start first index
- * @param stop behind the last index, above {@code start}
+ * @param stop one past the last index, above {@code start}
  */
 public record TensorSlice(int dimension, long start, long stop) {
   /**
    * Checks.
    *
-   * @throws InvalidRequestException if anything is negative, or nothing is in it
+   * @throws InvalidRequestException if a number is negative, or the slice is empty
    */
   public TensorSlice {
     if (dimension < 0 || start < 0 || stop <= start) {

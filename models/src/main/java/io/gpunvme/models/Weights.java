@@ -30,8 +30,8 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A model's weights: what tensors there are, and loading them into an accelerator's memory. Safe
- * for all threads. Loaded tensors outlive it.
+ * The weights of a model: lists its tensors, and loads them into an accelerator's memory. Safe for
+ * all threads. Loaded tensors outlive it.
  */
 public final class Weights implements AutoCloseable {
   private final WeightSource source;
@@ -43,12 +43,12 @@ public final class Weights implements AutoCloseable {
   }
 
   /**
-   * Opens a model by a file of it (safetensors, an index of shards, GGUF, a part of a split one) or
-   * by the folder that has one model.
+   * Opens a model by one of its files (safetensors, an index of shards, GGUF, a part of a split
+   * GGUF) or by a folder with exactly one model.
    *
    * @param address a file or folder of the running system, as {@link StorageAddress} reads it, or
    *     one in a file system on a device: {@code vfio:0000:01:00.0#1:/models/llama}; or a device,
-   *     partition, set or image that has a raw model ({@link RawModelWriter})
+   *     partition, set or image with a raw model ({@link RawModelWriter})
    * @throws io.gpunvme.models.format.FormatException if it cannot be used
    * @throws io.gpunvme.storage.path.StorageException if it cannot be read, or not by that path
    */
@@ -105,12 +105,12 @@ public final class Weights implements AutoCloseable {
   }
 
   /**
-   * Opens a model whose files lie at known places of a device that is open.
+   * Opens a model whose files are at known places of an open device.
    *
-   * @param device stays the caller's, who closes it after this
+   * @param device the caller closes it after this
    * @param folder its name in messages
-   * @param files where the bytes of each are, by name, from the first one without gaps
-   * @throws io.gpunvme.models.format.FormatException if they are no model, or several
+   * @param files the places of the bytes of each file, by name, from byte 0 without gaps
+   * @throws io.gpunvme.models.format.FormatException if they are not exactly one model
    * @throws io.gpunvme.storage.path.StorageException if reading fails
    */
   public static Weights over(
@@ -126,12 +126,12 @@ public final class Weights implements AutoCloseable {
     return source.name();
   }
 
-  /** What it is, e.g. {@code safetensors, 4 files}. */
+  /** The format, e.g. {@code safetensors, 4 files}. */
   public String format() {
     return source.format();
   }
 
-  /** The tensors by name, in the order in which they lie in the files. */
+  /** The tensors by name, in the order of the files. */
   public SequencedMap<String, TensorInfo> tensors() {
     SequencedMap<String, TensorInfo> all = new LinkedHashMap<>();
     source.tensors().forEach((name, placed) -> all.put(name, placed.tensor()));
@@ -156,7 +156,7 @@ public final class Weights implements AutoCloseable {
     return source.files().get(placed.file());
   }
 
-  /** What the model says of itself. */
+  /** The model's metadata. */
   public Map<String, MetaValue> metadata() {
     return source.metadata();
   }
@@ -170,7 +170,8 @@ public final class Weights implements AutoCloseable {
    * Plans a load, and reads nothing.
    *
    * @throws io.gpunvme.base.InvalidRequestException if the request does not fit the model
-   * @throws io.gpunvme.storage.path.StorageException if it needs more memory than it allows
+   * @throws io.gpunvme.storage.path.StorageException if the load needs more memory than the request
+   *     allows
    */
   public LoadPlan plan(LoadRequest request) {
     return LoadPlan.of(request, source.tensors());
@@ -179,13 +180,13 @@ public final class Weights implements AutoCloseable {
   /**
    * A load that has not begun; see {@link Load#run}.
    *
-   * @param manifest what the tensors are compared with; null: nothing
+   * @param manifest the checksums to compare with; null: none
    */
   public Load prepare(LoadRequest request, @Nullable Manifest manifest) {
     return new Load(source, accelerator, plan(request), manifest);
   }
 
-  /** Loads; what fails leaves nothing behind. */
+  /** Loads. A load that fails frees everything. */
   public LoadedWeights load(LoadRequest request) {
     try (Load load = prepare(request, null)) {
       return load.run(LoadListener.NONE);
@@ -213,9 +214,9 @@ public final class Weights implements AutoCloseable {
   /**
    * Reads tensors, or parts of them, to memory of the caller, file by file.
    *
-   * @throws InvalidRequestException if there is no such tensor, a slice does not fit, or something
-   *     leaves its buffer; nothing is read then
-   * @throws io.gpunvme.storage.path.StorageException if reading fails; some of it may have been
+   * @throws InvalidRequestException if there is no such tensor, a slice does not fit, or a part is
+   *     not inside its buffer; then nothing is read
+   * @throws io.gpunvme.storage.path.StorageException if reading fails; some parts may have been
    *     read
    */
   public void read(List<TensorTarget> targets) {
@@ -257,7 +258,7 @@ public final class Weights implements AutoCloseable {
     }
   }
 
-  /** Checksums of all tensors, which are read for it. */
+  /** Reads all tensors and computes their checksums. */
   public Manifest manifest(LoadListener listener) {
     Map<String, Manifest.Entry> entries = new LinkedHashMap<>();
     try (TensorKernels kernels = TensorKernels.open(accelerator)) {
@@ -273,12 +274,12 @@ public final class Weights implements AutoCloseable {
     return new Manifest(entries);
   }
 
-  /** Checksums that are stored with the tensors: raw models have them. */
+  /** The checksums that are stored with the tensors; only raw models have them. */
   public Optional<Manifest> storedManifest() {
     return source.storedManifest();
   }
 
-  /** What the tensors are loaded into the memory of. */
+  /** The accelerator whose memory the tensors are loaded into. */
   public Accelerator accelerator() {
     return accelerator;
   }

@@ -45,9 +45,9 @@ public final class NvmeStatusException extends NvmeException {
   }
 
   /**
-   * The same failure told differently; the caller sets the cause.
+   * The same failure with another message; the caller sets the cause.
    *
-   * @param message says what {@code first} said and more
+   * @param message the message of {@code first} and more
    */
   public NvmeStatusException(String message, NvmeStatusException first) {
     super(message);

@@ -1,7 +1,7 @@
 /**
- * The failures of controllers, one hierarchy under {@link io.gpunvme.nvme.NvmeException}: what the
- * controller answered, what did not happen in time, what the controller did that it may not do.
- * Messages say what, where and what to do next. A request that cannot be right is an {@link
+ * The failures of controllers, one hierarchy under {@link io.gpunvme.nvme.NvmeException}: errors
+ * that the controller answers, timeouts, and violations of the protocol by the controller. Messages
+ * say what, where and what to do next. An impossible request is an {@link
  * io.gpunvme.base.InvalidRequestException}, here as everywhere.
  *
  * <p>Layouts live in {@code spec}, bus-addressed memory in {@code memory}, PCI functions in {@code

@@ -1,6 +1,6 @@
 package io.gpunvme.sim;
 
-/** What the controller may do with memory. */
+/** The accesses to memory that a controller may make. */
 public enum DmaAccess {
   READ,
   WRITE,

@@ -25,7 +25,7 @@ public final class FaultPlan {
     rules.forEach(this::add);
   }
 
-  /** Adds a rule behind the others. */
+  /** Adds a rule after the others. */
   public synchronized void add(FaultRule rule) {
     List<Entry> next = new ArrayList<>(List.of(entries));
     next.add(new Entry(rule));

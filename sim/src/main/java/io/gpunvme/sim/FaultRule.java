@@ -5,13 +5,13 @@ import io.gpunvme.nvme.spec.StatusCode;
 import java.util.BitSet;
 
 /**
- * One thing that goes wrong: what, to which commands or on which register event, and how often.
+ * A rule for one fault: the fault, the commands or the register event that it hits, and how often.
  *
- * <p>Immutable; how often it has already matched is the {@link FaultPlan}'s. {@link #toString} is
- * the text {@link FaultSyntax} reads.
+ * <p>Immutable; the {@link FaultPlan} counts the matches. {@link #toString} is the text that {@link
+ * FaultSyntax} reads.
  */
 public final class FaultRule {
-  /** What goes wrong. */
+  /** The fault. */
   public enum Action {
     /** The command ends with {@link #status}. */
     STATUS,
@@ -25,7 +25,9 @@ public final class FaultRule {
     DUPLICATE,
     /** The completion carries the command identifier XOR {@link #amount}. */
     WRONG_CID,
-    /** The completion is written with the phase of the round before, so that nobody sees it. */
+    /**
+     * The completion is written with the phase of the round before, so the host does not see it.
+     */
     WRONG_PHASE,
     /** Dword 3 with the phase is written {@link #nanos} before the other three dwords. */
     TORN,
@@ -87,7 +89,7 @@ public final class FaultRule {
     match = new FaultMatch(b);
   }
 
-  /** What goes wrong. */
+  /** The fault. */
   public Action action() {
     return action;
   }
@@ -117,7 +119,7 @@ public final class FaultRule {
     return executes;
   }
 
-  /** How many matches pass before the rule starts. */
+  /** The number of matches that pass before the rule starts. */
   public long after() {
     return after;
   }
@@ -127,7 +129,7 @@ public final class FaultRule {
     return every;
   }
 
-  /** How often it fires at most. */
+  /** The most times that it fires. */
   public long count() {
     return count;
   }

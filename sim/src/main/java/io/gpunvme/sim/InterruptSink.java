@@ -1,8 +1,8 @@
 package io.gpunvme.sim;
 
 /**
- * Where an embedded controller's interrupts go: a transport that signals an eventfd, a test,
- * nowhere.
+ * The receiver of an embedded controller's interrupts: a transport that signals an eventfd, a test,
+ * or nothing.
  *
  * <p>Called by worker threads and by host threads inside register writes, with locks of the
  * controller held: return quickly, never call back into the controller.
@@ -22,7 +22,7 @@ public interface InterruptSink {
    * An MSI-X message is sent.
    *
    * @param vector index into the table
-   * @param address what the host put into the table for it
+   * @param address the host's entry in the table for it
    * @param data likewise
    */
   void message(int vector, long address, int data);

@@ -7,7 +7,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * One namespace of the embedded controller.
  *
- * @param kind where its bytes live
+ * @param kind the place of its bytes
  * @param size bytes, a positive multiple of {@code lbaSize}; 0 (file only): as long as the file
  * @param lbaSize bytes per logical block when formatted: a power of two, 512..65536
  * @param file the backing file, equal to the namespace byte for byte; only with {@link Kind#FILE}
@@ -22,9 +22,9 @@ public record NamespaceConfig(
   /** The largest logical block, in bytes. */
   public static final int MAX_LBA_SIZE = 65536;
 
-  /** Where a namespace's bytes live. */
+  /** The place of a namespace's bytes. */
   public enum Kind {
-    /** Memory, touched lazily; gone when the controller closes. */
+    /** Memory, touched lazily; lost when the controller closes. */
     RAM,
     /** A sparse file that survives. */
     FILE,

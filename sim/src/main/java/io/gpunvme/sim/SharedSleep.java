@@ -1,8 +1,8 @@
 package io.gpunvme.sim;
 
 /**
- * How the workers of a quiet controller sleep so that a host, in another process, can see and end
- * it. One thread sleeps at a time; {@link #wake} is for all threads.
+ * The sleep of the workers of a quiet controller, which a host in another process can see and end.
+ * One thread sleeps at a time; {@link #wake} is for all threads.
  */
 public interface SharedSleep {
   /**

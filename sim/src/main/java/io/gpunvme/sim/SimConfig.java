@@ -5,7 +5,7 @@ import io.gpunvme.nvme.spec.Vs;
 import java.util.List;
 
 /**
- * Everything that can be chosen about an embedded controller. Immutable.
+ * The configuration of an embedded controller. Immutable.
  *
  * @param namespaces NSID 1, 2, … in order
  * @param maxNamespaces NN: the highest valid NSID, ≥ the number of namespaces, ≤ 1024; the ones
@@ -21,9 +21,9 @@ import java.util.List;
  * @param readyNanos time from CC.EN changing to CSTS.RDY changing, ns
  * @param shutdownNanos time from CC.SHN to CSTS.SHST complete, ns
  * @param latencyNanos time from fetching an I/O command to executing it, ns; commands overlap
- * @param workers threads; 0: {@code SimulatedController.poll()} does the work. A worker that found
- *     nothing to do for 0.1 ms sleeps between looks, at first 2 µs, after 16 ms 0.25 ms, after 1 s
- *     1 ms, which the first command may then wait for
+ * @param workers threads; 0: {@code SimulatedController.poll()} does the work. A worker without
+ *     work for 0.1 ms sleeps between polls, first for 2 µs, after 16 ms for 0.25 ms, after 1 s for
+ *     1 ms; the first command may wait that long
  * @param outOfOrder commands of equal latency complete in a shuffled order
  * @param strict reserved fields that are not zero are refused with Invalid Field in Command
  * @param volatileWriteCache VWC present and (until the host turns it off) enabled

@@ -24,7 +24,7 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>{@link #keys} lists the keys. {@code size}, {@code lba}, {@code media}, {@code file} and
  * {@code readonly} are about namespace 1; with {@code ns2.} in front about namespace 2, and so on
- * without gaps. A backslash takes the character behind it literally, so a path may contain a comma.
+ * without gaps. The character after a backslash is taken literally, so a path may contain a comma.
  */
 public final class SimConfigParser {
   private static final Map<String, String> NAMESPACE_KEYS = namespaceKeys();
@@ -41,7 +41,7 @@ public final class SimConfigParser {
 
   private SimConfigParser() {}
 
-  /** What each key means (defaults in brackets), in the order to print them. */
+  /** The meaning of each key (defaults in brackets), in the order to print them. */
   public static Map<String, String> keys() {
     Map<String, String> all = new LinkedHashMap<>(NAMESPACE_KEYS);
     CONTROLLER_KEYS.forEach((key, meaning) -> all.put(key, meaning.help()));

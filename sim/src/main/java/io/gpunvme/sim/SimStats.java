@@ -4,7 +4,7 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 
 /**
- * What a controller has done since it was created. Resets do not clear it.
+ * The counters of a controller since its creation. Resets do not clear them.
  *
  * <p>Each worker counts in a stripe of its own; readers add the stripes up, so a sum taken while
  * commands run is a moment old but never torn.

@@ -153,9 +153,9 @@ public final class SimulatedController implements PciFunction {
    * <p>A queue must lie in one mapped range as long as it exists. Shadow doorbells may not lie
    * here: the controller would have to copy them again and again to see them change. Copies that
    * fail end their command with Data Transfer Error, or make the controller fatal if it was a
-   * queue; {@link #remoteFailure} is why.
+   * queue; {@link #remoteFailure} has the reason.
    *
-   * @return the range; closing it waits for copies under way
+   * @return the range; closing it waits for running copies
    */
   @Override
   public BusRange map(RemoteMemory memory) {
@@ -176,7 +176,7 @@ public final class SimulatedController implements PciFunction {
     }
   }
 
-  /** Stops the workers, forgets what is in flight, writes back and closes the namespaces. */
+  /** Stops the workers, drops commands in flight, writes back and closes the namespaces. */
   @Override
   public void close() {
     if (!status.close()) {
@@ -261,7 +261,7 @@ public final class SimulatedController implements PciFunction {
     }
   }
 
-  /** What it was created from. */
+  /** The configuration that it was created from. */
   public SimConfig simConfig() {
     return config;
   }
@@ -271,25 +271,25 @@ public final class SimulatedController implements PciFunction {
     return faults;
   }
 
-  /** What it has done so far. */
+  /** Its counters so far. */
   public SimStats stats() {
     return stats;
   }
 
-  /** Where interrupts go from now on. */
+  /** Sets the receiver of later interrupts. */
   public void interruptSink(InterruptSink sink) {
     interrupts.sink(sink);
   }
 
   /**
-   * How the workers sleep when they are quiet; null: as long as a timer lets them. Returns when
-   * they do not use the last one any more.
+   * Sets the sleep of quiet workers; null: they sleep by a timer. Returns when they do not use the
+   * previous one any more.
    */
   public void sharedSleep(@Nullable SharedSleep sleep) {
     idleWatch.bed(sleep);
   }
 
-  /** Ends the workers' sleep, if they sleep until somebody wakes them. */
+  /** Ends the workers' sleep, if they sleep until they are woken. */
   public void wake() {
     idleWatch.wake();
   }
@@ -335,8 +335,8 @@ public final class SimulatedController implements PciFunction {
   }
 
   /**
-   * Does on the caller's thread what the workers do: serves every queue once. With {@link
-   * SimConfig#workers} = 0 this is the only way anything happens.
+   * Does the workers' job on the caller's thread: serves every queue once. With {@link
+   * SimConfig#workers} = 0, only this makes progress.
    *
    * @return how many commands moved on
    */

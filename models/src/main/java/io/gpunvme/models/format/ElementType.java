@@ -6,8 +6,8 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * What a tensor's elements are. Elements are stored in blocks of a fixed number of elements and
- * bytes: one element a block for the plain types, whole bytes for those of 4 and 6 bits, and a
+ * The types of a tensor's elements. Elements are stored in blocks of a fixed number of elements and
+ * bytes: one element a block for the plain types, whole bytes for types of 4 and 6 bits, and a
  * quantised type's own blocks.
  *
  * <p>Those up to {@link #U64} are of safetensors, in its order of alignment. Sources: safetensors'
@@ -146,7 +146,7 @@ public enum ElementType {
     this.ggufId = ggufId;
   }
 
-  /** The type that safetensors calls so; names are upper case. */
+  /** The type with this name in safetensors; names are upper case. */
   public static Optional<ElementType> ofSafetensors(String name) {
     return Optional.ofNullable(SAFETENSORS.get(name));
   }
@@ -178,12 +178,12 @@ public enum ElementType {
     return ggufId;
   }
 
-  /** Whether a block holds more than its elements: scales, minima. */
+  /** Whether a block also holds scales or minima. */
   public boolean isQuantised() {
     return !isSafetensors();
   }
 
-  /** Elements in a block, which is not divisible. */
+  /** Elements in a block; a block cannot be divided. */
   public int blockElements() {
     return blockElements;
   }
@@ -201,8 +201,8 @@ public enum ElementType {
   /**
    * Bytes that elements take.
    *
-   * @throws InvalidRequestException if these are no whole blocks, negative, or more bytes than can
-   *     be counted
+   * @throws InvalidRequestException if these are not whole blocks, or negative, or 2^63 bytes or
+   *     more
    */
   public long bytes(long elements) {
     if (elements < 0 || elements % blockElements != 0) {

@@ -2,25 +2,25 @@ package io.gpunvme.models.format;
 
 import java.util.Locale;
 
-/** A file of weights that cannot be used: which, where in it, what is wrong, and what to do. */
+/** A file of weights cannot be used: which one, where in it, the problem, and what to do next. */
 public final class FormatException extends RuntimeException {
   private static final long serialVersionUID = 1;
 
-  /** What is wrong. */
+  /** The kind of problem. */
   public enum Kind {
     /** It is not a file of this format. */
     NOT_THIS_FORMAT,
-    /** It ends before what its header says: an incomplete copy or download. */
+    /** It is shorter than its header says: an incomplete copy or download. */
     TRUNCATED,
     /** It contradicts itself or the format. */
     CORRUPT,
-    /** Legal, or once legal, but not read here: a version, a removed type, a limit of ours. */
+    /** Legal, or once legal, but not supported: a version, a removed type, a limit of ours. */
     UNSUPPORTED,
-    /** Another file that belongs to it is not there. */
+    /** Another file that belongs to it is missing. */
     MISSING
   }
 
-  /** Where no offset is known. */
+  /** The offset if none is known. */
   public static final long NO_OFFSET = -1;
 
   private final Kind kind;
@@ -43,37 +43,37 @@ public final class FormatException extends RuntimeException {
     return "%s%s%s: %s: %s".formatted(file, place, of, name, what);
   }
 
-  /** Something of the whole file. */
+  /** A problem of the whole file. */
   public static FormatException of(Kind kind, String file, String what) {
     return new FormatException(kind, file, NO_OFFSET, "", what);
   }
 
-  /** Something at a place in the file. */
+  /** A problem at an offset in the file. */
   public static FormatException at(Kind kind, String file, long offset, String what) {
     return new FormatException(kind, file, offset, "", what);
   }
 
-  /** Something of a tensor. */
+  /** A problem of a tensor. */
   public static FormatException tensor(Kind kind, String file, String tensor, String what) {
     return new FormatException(kind, file, NO_OFFSET, tensor, what);
   }
 
-  /** What is wrong. */
+  /** The kind of problem. */
   public Kind kind() {
     return kind;
   }
 
-  /** Which file. */
+  /** The file. */
   public String file() {
     return file;
   }
 
-  /** Where in the file, in bytes; {@link #NO_OFFSET} if that says nothing. */
+  /** The offset in the file, in bytes; {@link #NO_OFFSET} if there is none. */
   public long offset() {
     return offset;
   }
 
-  /** Which tensor; empty if it is none's. */
+  /** The tensor; empty if it concerns none. */
   public String tensor() {
     return tensor;
   }

@@ -12,8 +12,9 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Reads the header of a GGUF file, versions 2 and 3, little endian: counts, metadata, and what the
- * tensors are. Their data follows at the next multiple of the alignment, each padded to it.
+ * Reads the header of a GGUF file, versions 2 and 3, little endian: counts, metadata, and
+ * descriptions of the tensors. Their data follows at the next multiple of the alignment, each
+ * padded to it.
  *
  * <p>Source: {@code docs/gguf.md} of ggml, and what its {@code gguf.cpp} checks. Besides what that
  * refuses: more than {@value #MOST_TENSORS} tensors or {@value #MOST_KEYS} keys, and an alignment
@@ -22,7 +23,7 @@ import java.util.Set;
  * last tensor's padding may be missing, and more may follow it.
  */
 public final class Gguf {
-  /** What {@link ModelHeader#format} begins with. */
+  /** The start of {@link ModelHeader#format}. */
   public static final String FORMAT = "GGUF";
 
   /** Most tensors in a file. */
@@ -88,7 +89,7 @@ public final class Gguf {
    * Reads the header of a file.
    *
    * @param reader must stay open while arrays of the metadata are read
-   * @throws FormatException if it is not one that could be used
+   * @throws FormatException if it cannot be used
    * @throws io.gpunvme.storage.path.StorageException if reading fails
    */
   public static ModelHeader read(BlockReader reader) {

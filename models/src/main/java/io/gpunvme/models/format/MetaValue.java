@@ -4,9 +4,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Consumer;
 
-/** A value of a file's metadata. {@code toString} is what to show. */
+/** A value of a file's metadata. {@code toString} is its text for users. */
 public sealed interface MetaValue {
-  /** What it is. */
+  /** The type. */
   ValueType type();
 
   /** Text. What was not UTF-8 in a GGUF file has become U+FFFD. */
@@ -61,11 +61,11 @@ public sealed interface MetaValue {
   }
 
   /**
-   * Values of one type, which stay in the file until they are asked for: a tokenizer has hundreds
-   * of thousands of them. Reading them needs the file to be open still.
+   * Values of one type, which are read from the file only on request: a tokenizer has hundreds of
+   * thousands of them. The file must still be open then.
    */
   non-sealed interface Items extends MetaValue {
-    /** What each is. */
+    /** The type of each. */
     ValueType elementType();
 
     /** How many. */
@@ -74,7 +74,7 @@ public sealed interface MetaValue {
     /**
      * Reads them in order.
      *
-     * @throws FormatException if they cannot be what they should
+     * @throws FormatException if they are not valid
      * @throws io.gpunvme.storage.path.StorageException if reading fails
      */
     default void forEach(Consumer<MetaValue> to) {

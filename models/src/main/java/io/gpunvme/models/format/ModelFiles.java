@@ -67,8 +67,8 @@ public final class ModelFiles implements AutoCloseable {
   }
 
   /**
-   * Which file of a folder stands for the model in it: the index, the only safetensors file, the
-   * only GGUF file or the first part of the only split one.
+   * The file of a folder that stands for the model in it: the index, the only safetensors file, the
+   * only GGUF file, or the first part of the only split GGUF file.
    *
    * @throws FormatException if there is none, or more than one model
    */
@@ -130,7 +130,7 @@ public final class ModelFiles implements AutoCloseable {
    * Reads the header of a file, whichever format it has.
    *
    * @param reader must stay open while arrays of the metadata are read
-   * @throws FormatException if it is none
+   * @throws FormatException if it is not a file of weights
    * @throws io.gpunvme.storage.path.StorageException if reading fails
    */
   public static ModelHeader readHeader(BlockReader reader) {
@@ -222,8 +222,8 @@ public final class ModelFiles implements AutoCloseable {
   }
 
   /**
-   * Tensors in the files that the index does not name, or names elsewhere, as {@code FILE: TENSOR}.
-   * They do not belong to the model.
+   * Tensors in the files that the index does not name, or names in another file, as {@code FILE:
+   * TENSOR}. They do not belong to the model.
    */
   public List<String> unnamed() {
     return unnamed;

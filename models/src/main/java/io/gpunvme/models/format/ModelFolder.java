@@ -4,7 +4,9 @@ import io.gpunvme.storage.fs.BlockReader;
 import java.util.List;
 import java.util.Optional;
 
-/** Where the files of a model lie side by side: a folder, mounted or read by ourselves. */
+/**
+ * A folder with the files of a model, in a mounted file system or in one that this process reads.
+ */
 public interface ModelFolder {
   /** Its name in messages. */
   String name();

@@ -8,13 +8,13 @@ import java.util.Optional;
 import java.util.OptionalLong;
 
 /**
- * What a file of weights says about itself.
+ * The header of a file of weights.
  *
  * @param format with its version where it has one: {@code safetensors}, {@code GGUF v3}
  * @param file its name in messages
  * @param fileBytes size of the file
  * @param dataOffset where data begins
- * @param alignment what the data of every tensor starts at a multiple of, from {@code dataOffset};
+ * @param alignment the data of every tensor starts at a multiple of this, from {@code dataOffset};
  *     1 in safetensors
  * @param tensors in the order of their offsets, those without bytes first; names are unique, data
  *     does not overlap and lies in the file
@@ -39,14 +39,14 @@ public record ModelHeader(
     return tensors.stream().mapToLong(TensorInfo::bytes).sum();
   }
 
-  /** A value that is text. */
+  /** The value of a key, if it is text. */
   public Optional<String> text(String key) {
     return metadata.get(key) instanceof MetaValue.Text(String value)
         ? Optional.of(value)
         : Optional.empty();
   }
 
-  /** A value that is a whole number, of whatever width. */
+  /** The value of a key, if it is a whole number of any width. */
   public OptionalLong whole(String key) {
     return metadata.get(key) instanceof MetaValue.Whole whole && !whole.isHuge()
         ? OptionalLong.of(whole.value())

@@ -12,23 +12,23 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Reads the header of a safetensors file: 8 bytes little endian that say how long it is, JSON, and
- * then the data up to the file's end.
+ * Reads the header of a safetensors file: 8 bytes little endian with its length, JSON, and then the
+ * data up to the file's end.
  *
  * <p>Source: the format's description in the README of safetensors, and what its {@code
  * Metadata::validate} checks. Stricter than that program: the header begins with <code>{</code> and
- * is followed by spaces only, no name is there twice (the description forbids it, the program takes
+ * is followed by spaces only, no name appears twice (the description forbids it, the program takes
  * the last), {@code __metadata__} is an object, entries are objects, dimensions are below 2^63 and
- * at most {@value #MOST_DIMENSIONS}. What an entry says besides is ignored, as it is there.
+ * at most {@value #MOST_DIMENSIONS}. Other keys of an entry are ignored, as in that program.
  */
 public final class Safetensors {
-  /** What {@link ModelHeader#format} says. */
+  /** The value of {@link ModelHeader#format}. */
   public static final String FORMAT = "safetensors";
 
   /** Longest header in bytes. */
   public static final int LONGEST_HEADER = 100_000_000;
 
-  /** What NumPy and PyTorch can have. */
+  /** The limit of NumPy and PyTorch. */
   public static final int MOST_DIMENSIONS = 64;
 
   static final String METADATA = "__metadata__";

@@ -9,21 +9,21 @@ import java.util.Map;
 import java.util.TreeSet;
 
 /**
- * The index of a sharded safetensors model, {@code model.safetensors.index.json}: which file has
- * which tensor. Source: {@code save_torch_state_dict} of huggingface_hub and {@code
+ * The index of a sharded safetensors model, {@code model.safetensors.index.json}: the file of each
+ * tensor. Source: {@code save_torch_state_dict} of huggingface_hub and {@code
  * load_sharded_checkpoint} of transformers.
  *
  * @param file its name in messages
  * @param weightMap file names by tensors' names, in the index's order; each a plain name
- * @param metadata what it says besides ({@code total_size}), as text; what is not text, number or
- *     truth value is empty
+ * @param metadata its other values ({@code total_size}), as text; empty for a value that is not
+ *     text, a number or a truth value
  */
 public record SafetensorsIndex(
     String file, Map<String, String> weightMap, Map<String, String> metadata) {
-  /** What names of such files end with. */
+  /** The end of the names of such files. */
   public static final String SUFFIX = ".safetensors.index.json";
 
-  /** Longest index in bytes; what the format allows for a header. */
+  /** Longest index in bytes; the format's limit for a header. */
   public static final int LONGEST = Safetensors.LONGEST_HEADER;
 
   private static final String WEIGHT_MAP = "weight_map";
@@ -36,9 +36,9 @@ public record SafetensorsIndex(
   }
 
   /**
-   * Reads an index. Whether the files have what it says is seen by {@link ModelFiles}.
+   * Reads an index. {@link ModelFiles} checks that the files agree with it.
    *
-   * @throws FormatException if it is none, or names a file outside its folder
+   * @throws FormatException if it is not an index, or names a file outside its folder
    * @throws io.gpunvme.storage.path.StorageException if reading fails
    */
   public static SafetensorsIndex read(BlockReader reader) {

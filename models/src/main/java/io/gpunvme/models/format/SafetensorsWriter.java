@@ -20,11 +20,11 @@ import java.util.TreeMap;
 
 /**
  * Lays out a safetensors file as the reference does: tensors by decreasing alignment of their type
- * and then by name, without holes; spaces behind the header. The data is written by whoever has it.
- * Used by one thread.
+ * and then by name, without holes; spaces after the header. The caller writes the data. For one
+ * thread.
  */
 public final class SafetensorsWriter {
-  /** Data starts on a word at least, as the reference makes it. */
+  /** The least alignment of the data, as in the reference. */
   public static final int WORD = 8;
 
   private final Map<String, String> metadata = new TreeMap<>();
@@ -41,7 +41,7 @@ public final class SafetensorsWriter {
    * @param fileBytes size of the file
    */
   public record Layout(byte[] head, List<TensorInfo> tensors, long fileBytes) {
-    /** Copies the list; the bytes are the caller's. */
+    /** Copies the list, but not the bytes. */
     public Layout {
       tensors = List.copyOf(tensors);
     }
@@ -60,7 +60,7 @@ public final class SafetensorsWriter {
    *
    * @param shape the slowest varying dimension first
    * @throws InvalidRequestException if safetensors has no such type, the name is taken or not
-   *     UTF-8, or the shape makes no whole number of bytes
+   *     UTF-8, or the shape does not make a whole number of bytes
    */
   public SafetensorsWriter tensor(String name, ElementType type, long... shape) {
     checkText(name);
@@ -79,12 +79,11 @@ public final class SafetensorsWriter {
   }
 
   /**
-   * Lays out what was added.
+   * Lays out the added tensors.
    *
-   * @param alignment what the data's start is a multiple of: {@link #WORD}, or a larger power of
+   * @param alignment the data starts at a multiple of this: {@link #WORD}, or a larger power of
    *     two, such as a page for reads past the page cache
-   * @throws InvalidRequestException if the header becomes too long, or the file larger than can be
-   *     counted
+   * @throws InvalidRequestException if the header becomes too long, or the file 2^63 bytes or more
    */
   public Layout layout(int alignment) {
     if (alignment < WORD || Integer.bitCount(alignment) != 1 || alignment > 1 << 24) {

@@ -17,9 +17,9 @@ import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
- * JSON as RFC 8259 has it, in strict UTF-8, from a stream that is never held whole. Everything that
- * is wrong is a {@link FormatException}. Gson's strict mode does the syntax; names that are there
- * twice, numbers that are not whole, and depth are checked here.
+ * Reads JSON of RFC 8259, in strict UTF-8, from a stream that is never held whole. Every mistake is
+ * a {@link FormatException}. Gson's strict mode checks the syntax; this checks repeated names,
+ * fractions and depth.
  */
 public final class StrictJson {
   /** What serde_json, the reference's parser, takes. */
@@ -30,13 +30,13 @@ public final class StrictJson {
   private final String file;
   private final JsonReader json;
 
-  /** What is done with a member of an object, whose value must be read. */
+  /** Handles a member of an object; it must read the value. */
   public interface Member {
     /** Reads the value. */
     void read(String name) throws IOException;
   }
 
-  /** Something that reads JSON. */
+  /** Reads a piece of JSON. */
   public interface Body {
     /** Reads it. */
     void read() throws IOException;
@@ -63,9 +63,9 @@ public final class StrictJson {
   }
 
   /**
-   * Reads the one object that there is.
+   * Reads the document's one object.
    *
-   * @throws FormatException if it is not what the body reads, or something follows it
+   * @throws FormatException if the body cannot read it, or something follows it
    */
   public void document(Body body) {
     try {
@@ -147,7 +147,7 @@ public final class StrictJson {
     };
   }
 
-  /** Reads a value that does not matter; its syntax is checked all the same. */
+  /** Skips a value, but checks its syntax. */
   public void skip() throws IOException {
     switch (json.peek()) {
       case BEGIN_OBJECT -> {
@@ -169,7 +169,7 @@ public final class StrictJson {
     }
   }
 
-  /** A failure at the place that has been reached. */
+  /** A failure at the current place. */
   public FormatException corrupt(String what) {
     return FormatException.of(Kind.CORRUPT, file, what + after());
   }

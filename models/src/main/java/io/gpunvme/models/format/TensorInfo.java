@@ -4,15 +4,15 @@ import io.gpunvme.base.InvalidRequestException;
 import java.util.Arrays;
 
 /**
- * A tensor in a file: what it is, and where its bytes are. They are contiguous, little endian, in
+ * A tensor in a file: its type, shape and place. Its bytes are contiguous, little endian, in
  * row-major order.
  *
  * @param name unique in its file; may be empty
- * @param shape elements along each dimension, the slowest varying first, as safetensors and NumPy
- *     have it. GGUF has it the other way round; it is turned when read. No dimension: a scalar. A
+ * @param shape elements along each dimension, the slowest varying first, as in safetensors and
+ *     NumPy. GGUF has the reverse order, which is reversed on reading. No dimension: a scalar. A
  *     dimension of 0: no bytes.
  * @param offset first byte in the file
- * @param bytes how many; what type and shape make them
+ * @param bytes how many, as type and shape require
  */
 public record TensorInfo(String name, ElementType type, long[] shape, long offset, long bytes) {
   /**
@@ -73,7 +73,7 @@ public record TensorInfo(String name, ElementType type, long[] shape, long offse
     return elements(shape);
   }
 
-  /** First byte of the file behind it. */
+  /** The first byte of the file after it. */
   public long end() {
     return offset + bytes;
   }

@@ -2,7 +2,7 @@ package io.gpunvme.models.format;
 
 import java.util.Optional;
 
-/** What a value of a file's metadata is. The order is that of GGUF's numbers. */
+/** The types of metadata values, in the order of GGUF's numbers. */
 public enum ValueType {
   /** Unsigned, 8 bits. */
   U8(1),

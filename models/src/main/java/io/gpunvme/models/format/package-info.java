@@ -1,10 +1,10 @@
 /**
- * What files of model weights say about themselves: which tensors are where, of which type and
- * shape. Formats are safetensors (single, or sharded with an index) and GGUF (single or split).
+ * The headers of files of model weights: the tensors with their places, types and shapes. Formats
+ * are safetensors (single, or sharded with an index) and GGUF (single or split).
  *
- * <p>In: headers, checked completely before anything is believed; what is wrong is a {@link
- * io.gpunvme.models.format.FormatException}. Memory and time are bounded by what the files really
- * hold. Out: the tensors' data, which nothing here reads, and where it goes.
+ * <p>In: headers, checked completely before they are used; a mistake is a {@link
+ * io.gpunvme.models.format.FormatException}. The real size of the files bounds memory and time.
+ * Out: the tensors' data, which nothing here reads, and its targets.
  */
 @NullMarked
 package io.gpunvme.models.format;

@@ -21,12 +21,12 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The admin queue pair as a synchronous call: any number of threads execute commands at the same
- * time, each waiting for its own. Asynchronous Event Requests lie outstanding beside them.
+ * time, each waiting for its own. Asynchronous Event Requests are outstanding at the same time.
  *
- * <p>Whoever waits also polls, for everybody. A command that outlives its deadline, a fatal error
- * or the device's disappearance resets the controller (an Abort would need the same queue) and then
- * fails with a typed exception; when a call has returned or thrown, the controller no longer
- * touches its data.
+ * <p>Each waiting thread also polls, for all threads. A command that outlives its deadline, a fatal
+ * error or the device's disappearance resets the controller (an Abort would need the same queue)
+ * and then fails with a typed exception; when a call has returned or thrown, the controller no
+ * longer touches its data.
  */
 public final class AdminQueue {
   /** What the owner of the controller does when the admin queue cannot go on by itself. */
@@ -100,7 +100,7 @@ public final class AdminQueue {
    * @return dword 0 of the completion
    * @throws NvmeStatusException if the controller answers with an error
    * @throws NvmeTimeoutException if it does not answer; the controller has been reset then
-   * @throws CommandAbortedException if somebody else's reset ended the command
+   * @throws CommandAbortedException if a reset by another caller ended the command
    */
   public int execute(MemorySegment sqe, DmaBuffer data, long bytes) {
     return execute(new AdminRequest(sqe, data.range(), bytes), timeoutNanos);

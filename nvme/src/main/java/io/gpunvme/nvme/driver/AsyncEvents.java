@@ -17,9 +17,9 @@ import java.util.function.Consumer;
 /**
  * Asynchronous events (Base 2.0, 5.2): keeps requests outstanding and hands events to listeners.
  *
- * <p>An event is taken in whenever somebody polls the admin queue, and delivered by {@link #poll},
- * on the thread that calls it, with no lock held. Before that its log page is read, which lets the
- * same event happen again. Safe for all threads.
+ * <p>Any poll of the admin queue takes in an event, and {@link #poll} delivers it on the thread
+ * that calls it, without a lock. Before that it reads the event's log page, which allows the same
+ * event to happen again. Safe for all threads.
  */
 public final class AsyncEvents {
   /** More are of no use: the controller masks an event until its log page was read. */
@@ -39,7 +39,7 @@ public final class AsyncEvents {
 
   AsyncEvents() {}
 
-  /** Adds a listener; an exception it throws reaches whoever called {@link #poll}. */
+  /** Adds a listener; an exception from it reaches the caller of {@link #poll}. */
   public void listen(Consumer<AsyncEvent> listener) {
     listeners.add(listener);
   }

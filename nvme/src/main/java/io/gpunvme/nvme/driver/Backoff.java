@@ -3,9 +3,8 @@ package io.gpunvme.nvme.driver;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * What a thread does between two looks at something that has not happened yet: spin while the
- * answer is microseconds away, then give the core to others, then sleep in short naps. For one
- * thread.
+ * The wait of a thread between two polls: first it spins, because the answer may be microseconds
+ * away, then it yields the core to others, then it sleeps in short naps. For one thread.
  */
 public final class Backoff {
   private static final int SPINS = 256;

@@ -13,15 +13,16 @@ import org.jspecify.annotations.Nullable;
 /**
  * Synchronous block I/O on one namespace over one queue pair.
  *
- * <p>A request of any length is split by MDTS and pipelined at the queue's depth. Commands the
- * controller lets be retried are ({@link ControllerOptions#retries}); commands that do not complete
- * in time are recovered and repeated. When a method has returned or thrown, the controller no
- * longer touches the buffer. After an exception an unknown part of the request has been done.
+ * <p>A request of any length is split by MDTS and pipelined at the queue's depth. Commands that
+ * fail with a retryable status are repeated ({@link ControllerOptions#retries}); commands that do
+ * not complete in time are recovered and repeated. When a method has returned or thrown, the
+ * controller no longer touches the buffer. After an exception an unknown part of the request has
+ * been done.
  *
  * <p>One thread at a time. Offsets into buffers are multiples of 4 bytes, lengths whole blocks. All
- * methods throw {@link io.gpunvme.nvme.NvmeStatusException} for the controller's refusals, {@link
- * io.gpunvme.nvme.NvmeTimeoutException} if it keeps silent, {@link InvalidRequestException} before
- * anything is sent if the request makes no sense.
+ * methods throw {@link io.gpunvme.nvme.NvmeStatusException} for errors that the controller returns,
+ * {@link io.gpunvme.nvme.NvmeTimeoutException} if it does not answer, and {@link
+ * InvalidRequestException}, before anything is sent, if the request is not possible.
  */
 public final class BlockDevice implements AutoCloseable {
   /** CDW12 of Read, Write, Compare, Write Zeroes: Force Unit Access. */

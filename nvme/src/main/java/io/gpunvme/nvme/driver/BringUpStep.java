@@ -3,11 +3,11 @@ package io.gpunvme.nvme.driver;
 /**
  * One finished state of bringing a controller up.
  *
- * @param state what was done, e.g. {@code WAIT_READY}
+ * @param state the state, e.g. {@code WAIT_READY}
  * @param nanos how long it took
  * @param cc CC when it ended
  * @param csts CSTS when it ended; all ones if the device is gone
- * @param note what was found or decided, one line
+ * @param note the finding or decision, one line
  */
 public record BringUpStep(String state, long nanos, int cc, int csts, String note) {
   /** One line for people. */

@@ -17,7 +17,7 @@ import org.jspecify.annotations.Nullable;
  * command's ticket and the count of its attempts travel in the command's user data.
  */
 public final class CommandLoop implements CompletionSink {
-  /** What {@link Source#take} returns when there is no command left that nobody has taken. */
+  /** The value of {@link Source#take} when all commands are taken. */
   public static final long NONE = -1;
 
   /** Tickets are below this. */
@@ -35,7 +35,7 @@ public final class CommandLoop implements CompletionSink {
   private static final int ATTEMPT_SHIFT = 56;
   private static final CompletionSink DISCARD = (queue, slot, status) -> {};
 
-  /** Where the commands come from. Several loops may share one; all methods are called by them. */
+  /** The source of the commands. Several loops may share one and call its methods. */
   public interface Source {
     /** The ticket of the next command, 0..{@link #TICKETS} - 1, or {@link #NONE}. */
     long take();
@@ -97,7 +97,7 @@ public final class CommandLoop implements CompletionSink {
     return retried;
   }
 
-  /** How often the ladder was climbed. */
+  /** The number of recoveries. */
   public long recoveries() {
     return recoveries;
   }
@@ -107,7 +107,7 @@ public final class CommandLoop implements CompletionSink {
     return lastRecovery;
   }
 
-  /** Runs all that the source has. Failures are told to the source, never thrown. */
+  /** Runs all commands of the source. Failures go to the source; this never throws them. */
   public void run(Source commands) {
     source = commands;
     againCount = 0;

@@ -9,8 +9,8 @@ import io.gpunvme.nvme.spec.StatusCode;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What a completion with an error means for the command it ends. The same for everybody who drives
- * a queue pair: called inside {@link CompletionSink#completed}, by the queue's thread.
+ * Decides what a completion with an error means for its command. All drivers of a queue pair use
+ * it: they call it inside {@link CompletionSink#completed}, on the queue's thread.
  */
 public final class CompletionPolicy {
   private CompletionPolicy() {}

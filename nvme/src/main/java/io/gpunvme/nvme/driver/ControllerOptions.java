@@ -5,7 +5,7 @@ import io.gpunvme.nvme.memory.BusRange;
 import java.time.Duration;
 
 /**
- * What the caller decides about a controller. Immutable; {@link #builder} starts from the defaults.
+ * The options of a controller. Immutable; {@link #builder} starts from the defaults.
  *
  * @param allowWrite whether commands that change data on the medium may be sent; off by default
  * @param ioTimeout an I/O command older than this is recovered
@@ -21,8 +21,8 @@ import java.time.Duration;
  *     list of a command this long for each command in flight, 2 KiB then, and lists that a kernel
  *     uses do not go on in a second list page, which a few controllers cannot follow
  * @param dataPointers how I/O commands name their data
- * @param retries how often a command that may be retried is repeated, 0..100
- * @param hostMemoryBufferBytes most host memory to lend a controller that asks for some; 0: none
+ * @param retries how often a retryable command is repeated, 0..100
+ * @param hostMemoryBufferBytes most host memory to lend to a controller that asks for some; 0: none
  * @param asyncEvents whether Asynchronous Event Requests are kept outstanding
  * @param keepAlive Keep Alive Timeout; zero: off
  */

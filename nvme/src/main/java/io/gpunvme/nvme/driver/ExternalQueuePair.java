@@ -6,11 +6,11 @@ import io.gpunvme.nvme.spec.Registers;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * An I/O queue pair that the controller knows and that somebody else drives: a kernel on a GPU, or
- * any code with rings of its own ({@link QueueRings}).
+ * An I/O queue pair at the controller that other code drives: a kernel on a GPU, or any code with
+ * rings of its own ({@link QueueRings}).
  *
- * <p>This side never touches rings or doorbells while the pair exists. CIDs, positions, deadlines
- * and completions are the owner's business; so is to stop driving before the pair is recovered or
+ * <p>This side never touches rings or doorbells while the pair exists. The owner is responsible for
+ * CIDs, positions, deadlines and completions. It must stop driving before the pair is recovered or
  * deleted, and as soon as {@link #state} is no longer ready or {@link NvmeController#troubled} is
  * true. Made by {@link NvmeController#createExternalQueuePair}.
  *
@@ -83,9 +83,9 @@ public final class ExternalQueuePair extends IoQueuePair {
   }
 
   /**
-   * What the pair is good for. {@link State#BROKEN}: the controller was reset under it, shut down,
-   * or is gone; commands it held are over without a completion. {@link State#CLOSED}: it was
-   * deleted, or the controller closed; the rings' memory is free to go.
+   * The state of the pair. {@link State#BROKEN}: the controller was reset meanwhile, shut down, or
+   * is gone; commands of the pair are over without a completion. {@link State#CLOSED}: the pair was
+   * deleted, or the controller closed; the rings' memory may be freed.
    */
   @Override
   public State state() {
@@ -93,10 +93,10 @@ public final class ExternalQueuePair extends IoQueuePair {
   }
 
   /**
-   * Where in BAR0 the submission queue tail doorbell is: bytes from the BAR's start. A 4-byte
-   * little-endian store, never a load (Base 2.0, 3.1.3.11).
+   * Offset of the submission queue tail doorbell in BAR0, bytes. A 4-byte little-endian store,
+   * never a load (Base 2.0, 3.1.3.11).
    *
-   * @throws IllegalStateException if the pair is closed: another may have this doorbell now
+   * @throws IllegalStateException if the pair is closed: another pair may have this doorbell now
    */
   public long sqDoorbellOffset() {
     requireOpen();
@@ -104,9 +104,9 @@ public final class ExternalQueuePair extends IoQueuePair {
   }
 
   /**
-   * Where in BAR0 the completion queue head doorbell is: bytes from the BAR's start.
+   * Offset of the completion queue head doorbell in BAR0, bytes.
    *
-   * @throws IllegalStateException if the pair is closed: another may have this doorbell now
+   * @throws IllegalStateException if the pair is closed: another pair may have this doorbell now
    */
   public long cqDoorbellOffset() {
     requireOpen();

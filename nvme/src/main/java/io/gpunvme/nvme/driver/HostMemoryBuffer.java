@@ -50,7 +50,7 @@ public final class HostMemoryBuffer {
     return bytes;
   }
 
-  /** What was lent, or why nothing was, in one line. */
+  /** The memory that was lent, or the reason why none was, in one line. */
   public String status() {
     return status;
   }

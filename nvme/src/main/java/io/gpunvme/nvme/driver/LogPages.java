@@ -13,7 +13,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Get Log Page (Base 2.0, 5.16). Safe for all threads; what is returned is a copy on the heap. */
+/** Get Log Page (Base 2.0, 5.16). Safe for all threads; results are copies on the heap. */
 public final class LogPages {
   /** Longest log read at once. */
   public static final int MAX_BYTES = 16 << 20;

@@ -13,9 +13,9 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 
 /**
- * An NVMe controller in this process's hands: the driver's front door.
+ * An NVMe controller that this process drives: the entry point of the driver.
  *
- * <p>{@link #open} brings it up; {@link #close} shuts it down in order and gives the function back.
+ * <p>{@link #open} starts it; {@link #close} shuts it down in order and gives the function back.
  * Safe for all threads, unlike a {@link QueuePair} or {@link BlockDevice}, which belong to one
  * thread at a time. Every wait is bounded by {@link ControllerOptions} or by the controller's own
  * timeouts. After a failed reset, or once the device is gone, every call throws the reason.
@@ -63,7 +63,7 @@ public final class NvmeController implements AutoCloseable {
 
   // ---- what it is
 
-  /** Where it came from, e.g. {@code sim:size=1GiB}. */
+  /** Its address, e.g. {@code sim:size=1GiB}. */
   public String name() {
     return life.name();
   }
@@ -73,7 +73,7 @@ public final class NvmeController implements AutoCloseable {
     return life.function();
   }
 
-  /** What it was opened with. */
+  /** The options that it was opened with. */
   public ControllerOptions options() {
     return life.options();
   }
@@ -134,8 +134,8 @@ public final class NvmeController implements AutoCloseable {
   // ---- queue pairs
 
   /**
-   * How many I/O queue pairs may exist at once, of both kinds together; 0 if the controller granted
-   * none.
+   * The most I/O queue pairs that may exist at once, of both kinds together; 0 if the controller
+   * granted none.
    */
   public int maxQueuePairs() {
     return life.queues().limit();
@@ -262,7 +262,7 @@ public final class NvmeController implements AutoCloseable {
   }
 
   /**
-   * Creates a queue pair at the controller, on rings that somebody else drives. The owner finds the
+   * Creates a queue pair at the controller, on rings that other code drives. The owner finds the
    * doorbells in BAR0 of {@link #function}.
    *
    * @param rings emptied here; their memory must stay mapped until the pair is deleted or this
@@ -282,13 +282,13 @@ public final class NvmeController implements AutoCloseable {
   }
 
   /**
-   * Makes the controller forget a queue pair that nobody drives any more. Afterwards it touches
-   * neither the rings nor the data of commands still outstanding, which are lost. Does nothing if
-   * the pair is closed already.
+   * Deletes a queue pair at the controller; nobody may drive it any more. Afterwards the controller
+   * touches neither the rings nor the data of commands still outstanding, which are lost. Does
+   * nothing if the pair is closed already.
    *
    * @throws InvalidRequestException if the pair is another controller's
-   * @throws NvmeException if the controller refused; the rings must stay where they are then, until
-   *     {@link #recover(ExternalQueuePair)} and another call, or {@link #close}, succeed
+   * @throws NvmeException if the controller refused; then keep the rings until {@link
+   *     #recover(ExternalQueuePair)} and another call, or {@link #close}, succeed
    */
   public void deleteExternalQueuePair(ExternalQueuePair pair) {
     life.lock().lock();
@@ -300,12 +300,12 @@ public final class NvmeController implements AutoCloseable {
   }
 
   /**
-   * Makes a queue pair usable again that nobody drives at the moment: its rings are emptied and
+   * Makes a queue pair usable again; nobody may drive it meanwhile. Its rings are emptied and
    * created anew at the controller, which is reset first if nothing less helps. Afterwards the
-   * controller touches neither the rings as they were nor the data of commands that were
-   * outstanding; what becomes of these, and of the initiator's state, is the owner's business.
+   * controller touches neither the old rings nor the data of commands that were outstanding. The
+   * owner handles these commands and the initiator's state.
    *
-   * <p>{@link RecoveryOutcome#ended} is 0 always. Never throws for the controller's trouble.
+   * <p>{@link RecoveryOutcome#ended} is always 0. Never throws for failures of the controller.
    */
   public RecoveryOutcome recover(ExternalQueuePair pair) {
     return recovery.recover(pair);
@@ -313,8 +313,8 @@ public final class NvmeController implements AutoCloseable {
 
   /**
    * Whether CSTS says that waiting is pointless: fatal error or device gone. One register read and
-   * no lock, so any thread may ask at any time, e.g. while a kernel drives a queue pair. True once
-   * this controller is closed.
+   * no lock, so any thread may call this at any time, e.g. while a kernel drives a queue pair. True
+   * once this controller is closed.
    */
   public boolean troubled() {
     return life.registers().troubled();
@@ -450,7 +450,7 @@ public final class NvmeController implements AutoCloseable {
     life.reset();
   }
 
-  /** How often the controller was reset since it was opened. */
+  /** The number of resets of the controller since it was opened. */
   public long resets() {
     return life.resets();
   }

@@ -25,13 +25,15 @@ import org.jspecify.annotations.Nullable;
  * and {@link #state} may be called by other threads.
  */
 public final class QueuePair extends IoQueuePair implements AutoCloseable {
-  /** What the queue is good for at present. */
+  /** The state of the queue. */
   public enum State {
     /** Commands may be submitted. */
     READY,
-    /** The controller was reset under it, or recovery is under way; its owner must recover it. */
+    /**
+     * The controller was reset meanwhile, or recovery is running; the owner must recover the queue.
+     */
     BROKEN,
-    /** Its memory is gone. */
+    /** Its memory is freed. */
     CLOSED
   }
 
@@ -87,7 +89,7 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
    * @param opcode an I/O opcode whose CDW10-12 are SLBA and NLB
    * @param slba first logical block
    * @param blocks number of logical blocks, 1..65536
-   * @param cdw12Flags bits to set in CDW12 beside the block count (FUA, LR, DEAC, …)
+   * @param cdw12Flags bits to set in CDW12 besides the block count (FUA, LR, DEAC, …)
    * @param data memory read or written; null for commands without data
    * @param dataOffset byte offset in {@code data}, a multiple of 4
    * @param dataBytes bytes moved; at most {@link #maxTransferBytes}
@@ -329,7 +331,7 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
     state.compareAndSet(State.READY, State.BROKEN);
   }
 
-  /** What the queue is good for. Any thread. */
+  /** The state of the queue. Any thread. */
   @Override
   public State state() {
     // Acquire: the control plane (reset, recovery) is the other side.

@@ -1,9 +1,8 @@
 package io.gpunvme.nvme.driver;
 
 /**
- * The rings of an {@link ExternalQueuePair}, provided by whoever drives it: where they are, how
- * long, and how to empty them. They may lie in memory that the CPU cannot load from, such as a
- * GPU's.
+ * The rings of an {@link ExternalQueuePair}, provided by its driver: their places, their lengths,
+ * and how to empty them. They may lie in memory that the CPU cannot load from, such as a GPU's.
  *
  * <p>Sizes and bus addresses are asked for once, when the pair is created. The memory must stay
  * mapped for the controller until the pair is deleted or the controller is closed.
@@ -34,9 +33,9 @@ public interface QueueRings {
    *
    * <p>Called at creation and at every recreation, by the thread that asked for it, with the
    * controller's lock held: it must not wait for another user of the controller. The zeroes must be
-   * where the controller looks when this returns. Initiator state (tail, head, phase, CIDs) is the
-   * owner's to reset as well, here or before it drives the pair again. What this throws reaches the
-   * caller of the creation or recovery, and the pair is not usable then.
+   * where the controller looks when this returns. The owner also resets the initiator state (tail,
+   * head, phase, CIDs), here or before it drives the pair again. An exception from this reaches the
+   * caller of the creation or recovery, and the pair is then unusable.
    */
   void clear();
 }

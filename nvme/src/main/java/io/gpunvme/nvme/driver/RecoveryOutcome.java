@@ -3,9 +3,9 @@ package io.gpunvme.nvme.driver;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What the recovery ladder did for one queue pair.
+ * The outcome of the recovery ladder for one queue pair.
  *
- * @param rung the rung that ended the trouble, or {@link Rung#FAILED}
+ * @param rung the rung that succeeded, or {@link Rung#FAILED}
  * @param ended how many commands were ended by the host, with status Command Aborted By Host
  * @param nanos how long it took
  * @param detail what happened, one line
@@ -21,7 +21,7 @@ public record RecoveryOutcome(
     ABORT,
     /** The queue pair was deleted and created anew. */
     QUEUE,
-    /** The controller was reset, here or by somebody else, and the queue pair created anew. */
+    /** The controller was reset, here or by another caller, and the queue pair created anew. */
     RESET,
     /** Nothing helped: the controller is out of service and the queue pair broken. */
     FAILED

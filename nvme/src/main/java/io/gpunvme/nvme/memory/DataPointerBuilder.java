@@ -12,8 +12,8 @@ public sealed interface DataPointerBuilder permits PrpBuilder, SglBuilder {
    * #dptr1} and {@link #dptr2} until the next call.
    *
    * @param slot whose list memory to use; no command in flight may own it
-   * @throws io.gpunvme.base.InvalidRequestException if the range leaves the memory, is misaligned,
-   *     or is longer than this builder was made for
+   * @throws io.gpunvme.base.InvalidRequestException if the range is not inside the memory, is
+   *     misaligned, or is longer than this builder was made for
    */
   void build(int slot, BusRange data, long offset, long length);
 

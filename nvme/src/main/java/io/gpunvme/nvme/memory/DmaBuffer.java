@@ -3,11 +3,11 @@ package io.gpunvme.nvme.memory;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Page-aligned host memory, zeroed, mapped for one controller, owned by whoever allocated it.
+ * Page-aligned host memory, zeroed, mapped for one controller, owned by its allocator.
  *
- * <p>Made of what the controller's {@link BusMapper#allocate} gives: huge pages, or a memfd, so
- * that CUDA and other processes can be given the same pages. Closing unmaps it from the controller
- * first and then frees it; the caller makes sure that no command in flight still names it.
+ * <p>Its memory comes from the controller's {@link BusMapper#allocate}: huge pages, or a memfd, so
+ * CUDA and other processes can use the same pages. Closing unmaps it from the controller first and
+ * then frees it; the caller makes sure that no command in flight still names it.
  */
 public final class DmaBuffer implements AutoCloseable {
   private final HostMemory owned;

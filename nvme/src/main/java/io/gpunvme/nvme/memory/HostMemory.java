@@ -20,7 +20,7 @@ public final class HostMemory implements AutoCloseable {
   }
 
   /**
-   * Ordinary pages behind a file descriptor, so that other processes and CUDA can be given them.
+   * Ordinary pages with a file descriptor, so other processes and CUDA can use them.
    *
    * @param bytes &gt; 0; rounded up to a multiple of the system's page size
    */

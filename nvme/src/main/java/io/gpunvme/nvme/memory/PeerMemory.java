@@ -3,9 +3,8 @@ package io.gpunvme.nvme.memory;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Part of another PCI function's memory BAR: of a GPU's, usually. A controller can be given it
- * without anybody pinning pages, for there are none; the function must stay where it is as long as
- * a controller has it.
+ * Part of another PCI function's memory BAR: of a GPU's, usually. It has no pages to pin before a
+ * controller uses it; the BAR must keep its address as long as a controller has it.
  *
  * @param memory as this process has it mapped from the function's file; its address and size
  *     multiples of 4096 bytes

@@ -10,7 +10,7 @@ import io.gpunvme.nvme.DmaMappingException;
  * the bus. Safe for all threads. The memory must outlive its mappings and its ports.
  */
 public interface RemoteMemory {
-  /** What it is, for messages, e.g. {@code GPU 0, 64 MiB at 7F0000000000h}. */
+  /** Its name in messages, e.g. {@code GPU 0, 64 MiB at 7F0000000000h}. */
   String name();
 
   /** Size in bytes: a multiple of 4096 that never changes. */
@@ -39,11 +39,11 @@ public interface RemoteMemory {
   }
 
   /**
-   * The memory as kernel drivers of other devices take it. What they are given stays allocated
-   * until they let go of it, even if the owner frees it.
+   * The memory for kernel drivers of other devices. It stays allocated until they release it, even
+   * if the owner frees it.
    *
-   * @return the caller's to close
-   * @throws DmaMappingException if there is no such thing for this memory; the message says why
+   * @return to be closed by the caller
+   * @throws DmaMappingException if this memory cannot be exported; the message says why
    */
   default DmaBuf exportDmaBuf() {
     throw new DmaMappingException(name() + " cannot be exported as a dma-buf");

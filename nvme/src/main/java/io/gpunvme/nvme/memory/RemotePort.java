@@ -10,16 +10,16 @@ import java.lang.foreign.MemorySegment;
  * the remote memory, the length being that of the segment. Host memory that takes part in a copy
  * must stay as it is, and alive, until the copy is over.
  *
- * <p>An aligned unit of 16 bytes is copied whole: whoever polls the remote memory never sees half
- * of one.
+ * <p>An aligned unit of 16 bytes is copied whole: a poller of the remote memory never sees half of
+ * one.
  *
- * <p>Every method may throw the owner's own unchecked exception when copying fails. The port is of
- * no use then; what remains is to close it.
+ * <p>Every method may throw the owner's own unchecked exception when copying fails. The port is
+ * then unusable and can only be closed.
  */
 public interface RemotePort extends AutoCloseable {
-  /** What a port is opened for. */
+  /** The use that a port is opened for. */
   enum Use {
-    /** Few bytes, which somebody waits for: they must not stand behind data. */
+    /** Few bytes that a thread waits for: they must not queue behind data. */
     SMALL,
     /** Data. */
     DATA
@@ -28,7 +28,7 @@ public interface RemotePort extends AutoCloseable {
   /** Copies from the remote memory; returns when the data has arrived in {@code to}. */
   void read(long offset, MemorySegment to);
 
-  /** Copies to the remote memory; returns when whoever computes there can see the data. */
+  /** Copies to the remote memory; returns when code that runs there can see the data. */
   void write(long offset, MemorySegment from);
 
   /**
@@ -64,8 +64,8 @@ public interface RemotePort extends AutoCloseable {
   MemorySegment bounce(long bytes);
 
   /**
-   * Waits until no copy of this port is under way, and gives its resources back. Idempotent; throws
-   * nothing because of copies that failed.
+   * Waits until no copy of this port is running, and frees its resources. Idempotent; does not
+   * throw for copies that failed.
    */
   @Override
   void close();

@@ -5,7 +5,7 @@ import io.gpunvme.nvme.memory.PeerMemory;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 
-/** What memory must be like before a device may reach it. */
+/** Checks memory before a device may reach it. */
 public final class DmaChecks {
   // A device's user is never the thread that made the memory.
   private static final Thread ANOTHER_THREAD = Thread.ofPlatform().unstarted(() -> {});
@@ -15,7 +15,7 @@ public final class DmaChecks {
   /**
    * Refuses memory that cannot be mapped.
    *
-   * @param page what address and size must be multiples of, bytes
+   * @param page address and size must be multiples of this, bytes
    * @throws DmaMappingException if it is on the heap, read-only, misaligned or confined to a thread
    */
   public static void check(MemorySegment memory, long page) {
@@ -36,7 +36,7 @@ public final class DmaChecks {
   /**
    * Refuses parts of a BAR that cannot be mapped.
    *
-   * @param page what addresses and sizes must be multiples of, bytes
+   * @param page addresses and sizes must be multiples of this, bytes
    * @throws DmaMappingException if there are none, or as {@link #check(MemorySegment, long)}
    */
   public static void check(List<PeerMemory> parts, long page) {

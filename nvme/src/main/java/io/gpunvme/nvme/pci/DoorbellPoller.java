@@ -20,15 +20,15 @@ public interface DoorbellPoller {
       };
 
   /**
-   * After a store to a submission queue's tail doorbell: wakes the poller if it sleeps. Waits for
-   * nothing, and never throws: one that is gone is told by the registers.
+   * After a store to a submission queue's tail doorbell: wakes the poller if it sleeps. Does not
+   * wait, and never throws: if the poller is gone, the registers show it.
    */
   void rang();
 
   /**
    * From now on somebody stores to doorbells and does not call {@link #rang}.
    *
-   * @return takes it back; more than once does no harm
+   * @return cancels this; may be run more than once
    */
   Runnable keepAwake();
 }

@@ -3,7 +3,7 @@ package io.gpunvme.nvme.pci;
 import java.nio.file.Path;
 
 /**
- * Where the kernel shows this machine. Tests put a tree of their own in its place.
+ * The places where the kernel shows this machine. Tests use a tree of their own instead.
  *
  * @param sys sysfs, {@code /sys}
  * @param dev device nodes, {@code /dev}

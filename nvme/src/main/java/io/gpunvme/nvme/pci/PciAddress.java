@@ -7,7 +7,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * Where a PCI function is: {@code 0000:01:00.0}.
+ * The address of a PCI function: {@code 0000:01:00.0}.
  *
  * @param domain 0..FFFFFFFFh; above FFFFh only where a bridge makes up domains
  * @param bus 0..FFh

@@ -9,7 +9,7 @@ import io.gpunvme.nvme.memory.BusMapper;
  * and {@link #map} throws.
  */
 public interface PciFunction extends BusMapper, AutoCloseable {
-  /** Where it came from, e.g. {@code sim:size=1GiB} or {@code vfio:0000:01:00.0}. */
+  /** Its address, e.g. {@code sim:size=1GiB} or {@code vfio:0000:01:00.0}. */
   String name();
 
   /**
@@ -23,18 +23,18 @@ public interface PciFunction extends BusMapper, AutoCloseable {
   /** The configuration space. */
   ConfigSpace config();
 
-  /** How many bits of bus address the controller may be given, e.g. 48 or 64. */
+  /** The width of bus addresses that the controller accepts, in bits, e.g. 48 or 64. */
   int addressBits();
 
   /**
-   * Whether its doorbells are memory that a process polls, not registers of a device: whoever
-   * stores to them is given them as memory.
+   * Whether its doorbells are memory that a process polls, not registers of a device: then a writer
+   * maps them as memory.
    */
   default boolean polled() {
     return false;
   }
 
-  /** Who polls them, to be told of each store; a device needs nobody to tell it. */
+  /** The poller of the doorbells, which must be told of each store; a device needs no poller. */
   default DoorbellPoller poller() {
     return DoorbellPoller.TIRELESS;
   }

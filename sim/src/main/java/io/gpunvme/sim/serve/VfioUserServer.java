@@ -18,10 +18,10 @@ import org.jspecify.annotations.Nullable;
 /**
  * Serves one embedded controller at a socket: one client at a time, others wait for their turn.
  *
- * <p>A client can make the controller reach only memory that it has given itself, as long as it is
- * connected. Whatever it does ends at worst its own connection. When it is gone, its memory is
- * unmapped, and the next one finds the controller as after power-on; what is in the namespaces
- * stays. Safe for all threads.
+ * <p>A client can make the controller reach only the client's own memory, and only while it is
+ * connected. A misbehaving client ends at worst its own connection. When it disconnects, its memory
+ * is unmapped, and the next client finds the controller as after power-on; the contents of the
+ * namespaces stay. Safe for all threads.
  */
 public final class VfioUserServer implements AutoCloseable {
   /** How long a client may take to answer, and to take what it is sent. */
@@ -81,12 +81,12 @@ public final class VfioUserServer implements AutoCloseable {
     return server;
   }
 
-  /** Where it listens. */
+  /** The socket that it listens on. */
   public Path socket() {
     return listener.path();
   }
 
-  /** How many clients have connected so far. */
+  /** The number of clients that have connected so far. */
   public long clients() {
     return clients.get();
   }
