@@ -143,7 +143,7 @@ class PlannedReadsTest {
                       new long[] {1, 1},
                       buffer,
                       new long[] {0, 100}))
-          .withMessageContaining("kind 12: index -1, length 1: it has 1049 elements");
+          .withMessageContaining("kind 12: index -1, length 1: it has only 1049 elements");
       assertThatExceptionOfType(InvalidRequestException.class)
           .isThrownBy(() -> storage.read(kinds(), "rows", 0, 2, buffer, 0))
           .withMessageContaining("not inside the buffer of 4096 bytes");

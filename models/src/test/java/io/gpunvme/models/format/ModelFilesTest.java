@@ -286,7 +286,7 @@ class ModelFilesTest {
     assertThatThrownBy(() -> ModelFiles.find(new Memory().with("a.gguf", "").with("b.gguf", "")))
         .hasMessageContaining("several models; name one of: a.gguf, b.gguf");
     assertThatThrownBy(() -> ModelFiles.find(new Memory()))
-        .hasMessageContaining("no *.safetensors, *.safetensors.index.json or *.gguf in it");
+        .hasMessageContaining("no *.safetensors, *.safetensors.index.json or *.gguf");
   }
 
   @Test

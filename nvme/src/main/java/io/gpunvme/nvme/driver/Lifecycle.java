@@ -149,7 +149,7 @@ final class Lifecycle implements AdminQueue.Rescue {
     lock.lock();
     try {
       if (!needed.getAsBoolean()) {
-        return "somebody else reset the controller";
+        return "another caller reset the controller";
       }
       if (!up) {
         quiesce();

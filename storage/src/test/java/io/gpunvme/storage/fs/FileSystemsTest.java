@@ -167,7 +167,7 @@ class FileSystemsTest {
         Kind.NOT_FOUND,
         disk().partition(0, LINUX, 40, 60, "nothing").gpt(),
         0,
-        "no partition has a file system",
+        "no partition has a readable file system",
         "with nothing known");
   }
 

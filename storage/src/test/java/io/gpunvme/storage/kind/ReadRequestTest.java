@@ -146,7 +146,7 @@ class ReadRequestTest {
         "kind 'tokens' (0): index " + index + ", length " + length + ": it has only 8 elements");
     refused(
         () -> KINDS.packed(new int[] {0}, new long[] {index}, new long[] {length}, 1),
-        "it has 8 elements");
+        "it has only 8 elements");
   }
 
   @Test

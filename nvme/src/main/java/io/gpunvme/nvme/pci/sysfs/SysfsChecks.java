@@ -31,7 +31,7 @@ final class SysfsChecks {
               + " gives the device physical addresses with nothing to check them: a mistake, or"
               + " killing this program, corrupts the machine's memory. With an IOMMU use vfio:"
               + address
-              + "; if the risk is accepted, say sysfs:"
+              + "; if you accept the risk, use sysfs:"
               + address
               + ",unsafe=true");
     }
