@@ -47,7 +47,7 @@ def command(arguments: list[str]) -> list[str]:
     if not jars.is_dir():
         if launcher.is_file():
             return [str(launcher), *arguments]
-        raise SystemExit(f"gpunvme: found neither {jars} nor {launcher}: the package is incomplete, install its wheel")
+        raise SystemExit(f"gpunvme: no {jars} and no {launcher}: the package is not complete; install its wheel")
     home = find_java()
     if home is None:
         named = os.environ.get("GPUNVME_JAVA_HOME")

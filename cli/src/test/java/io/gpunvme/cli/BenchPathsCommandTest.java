@@ -154,7 +154,7 @@ class BenchPathsCommandTest {
     Cli.run("bench", "paths", folder, "--size", "1MiB").refused("16 MiB");
     Cli.run("bench", "paths", folder, "--blocks", "3MiB").refused("a power of two");
     Cli.run("bench", "paths", folder, "--threads", "300").refused("1 to 256");
-    Cli.run("bench", "paths", folder, "--reads", "1").refused("fewer than 64");
+    Cli.run("bench", "paths", folder, "--reads", "1").refused("64 or more");
     Cli.run("bench", "paths", folder, "--accelerator", "tpu").refused("auto, gpu, cpu");
     Cli.run("bench", "paths", folder, "--gdsio", "--json").refused("standard output");
   }
