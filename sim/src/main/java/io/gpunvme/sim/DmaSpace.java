@@ -118,7 +118,7 @@ final class DmaSpace {
     }
     if (!place(region)) {
       throw new DmaMappingException(
-          "%d bytes cannot be mapped at %Xh: another range is there, or they end past the %Xh of this bus"
+          "%d bytes cannot be mapped at %Xh: something is there, or it is past the %Xh of this bus"
               .formatted(region.size(), region.base(), high));
     }
     return () -> unmap(region);

@@ -62,12 +62,7 @@ final class Namespaces implements AutoCloseable {
       };
     } catch (PosixException e) {
       throw new InvalidRequestException(
-          "namespace "
-              + nsid
-              + " of "
-              + ns.size()
-              + " bytes cannot be allocated: "
-              + e.getMessage());
+          "namespace " + nsid + " of " + ns.size() + " bytes cannot be had: " + e.getMessage());
     }
   }
 

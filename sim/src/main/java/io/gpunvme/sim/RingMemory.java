@@ -138,7 +138,7 @@ final class RingMemory {
   private DmaRegion region(int page) {
     DmaRegion r = regions[page];
     if (r == null) {
-      throw new IllegalStateException("queue memory was used without a check that it is mapped");
+      throw new IllegalStateException("queue memory used without asking whether it is mapped");
     }
     return r;
   }

@@ -150,7 +150,7 @@ final class Lifecycle implements AdminQueue.Rescue {
     lock.lock();
     try {
       if (!needed.getAsBoolean()) {
-        return "another caller reset the controller";
+        return "somebody else reset the controller";
       }
       if (!up) {
         quiesce();

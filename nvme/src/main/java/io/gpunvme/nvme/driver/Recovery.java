@@ -146,7 +146,7 @@ final class Recovery {
       }
       return done(
           settled,
-          settled == Rung.POLL ? "the completions had arrived" : "expired commands were aborted");
+          settled == Rung.POLL ? "the completions had arrived" : "what had expired was aborted");
     }
 
     /** Why only a reset can help, or null. */

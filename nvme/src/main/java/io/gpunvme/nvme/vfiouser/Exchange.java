@@ -64,7 +64,7 @@ public final class Exchange {
     try {
       connection.command(id, command, 0, payload, descriptors);
     } catch (PosixException | IllegalStateException e) {
-      end("it accepts no messages any more: " + e.getMessage());
+      end("it takes no messages any more: " + e.getMessage());
     }
     Message reply = await(command, answer);
     if (reply.command() != command) {
@@ -137,7 +137,7 @@ public final class Exchange {
     if (answer == null || !answer.complete(reply)) {
       reply.close();
       throw new ProtocolException(
-          "an answer (%s, id %d) to no request"
+          "an answer (%s, id %d) to nothing that was asked"
               .formatted(Command.name(reply.command()), reply.id()));
     }
   }

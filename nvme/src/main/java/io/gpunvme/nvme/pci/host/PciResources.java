@@ -55,7 +55,7 @@ public final class PciResources {
     for (String line : text.lines().limit(BARS).toList()) {
       String[] fields = line.strip().split(" +", -1);
       if (fields.length != FIELDS) {
-        throw new InvalidRequestException("'" + line + "' is not a BAR as sysfs describes it");
+        throw new InvalidRequestException("'" + line + "' is not how sysfs describes a BAR");
       }
       Resource resource = new Resource(number(fields[0]), number(fields[1]), number(fields[2]));
       if (resource.flags != 0 && Long.compareUnsigned(resource.first, resource.last) > 0) {
@@ -70,7 +70,7 @@ public final class PciResources {
     try {
       return Long.parseUnsignedLong(text.replaceFirst("^0x", ""), HEX);
     } catch (NumberFormatException e) {
-      throw new InvalidRequestException("'" + text + "' is not a number as sysfs writes it");
+      throw new InvalidRequestException("'" + text + "' is not how sysfs writes a number");
     }
   }
 }

@@ -76,7 +76,7 @@ final class BusRuns {
 
   private static DmaMappingException broken(String what) {
     return new DmaMappingException(
-        "the module gpunvme returned impossible bus addresses: "
+        "the module gpunvme returned bus addresses that make no sense: "
             + what
             + "; nothing was mapped. Is it of the same version as this program?");
   }

@@ -74,7 +74,7 @@ record KmodInfo(
     int bits = read.addressBits;
     if (bits < LEAST_BITS || bits > Long.SIZE) {
       throw new InvalidRequestException(
-          "%s: the module says that bus addresses have %d bits; 32 to 64 are possible"
+          "%s: the module says that bus addresses have %d bits; 32 to 64 make sense"
               .formatted(name, bits));
     }
     return read;
@@ -87,7 +87,7 @@ record KmodInfo(
   private static void require(boolean holds, String name, String what, long bytes) {
     if (!holds) {
       throw new InvalidRequestException(
-          "%s: the module says that %s has %d bytes, which is impossible"
+          "%s: the module says that %s has %d bytes, which makes no sense"
               .formatted(name, what, bytes));
     }
   }

@@ -199,7 +199,7 @@ final class KmodRanges implements AutoCloseable {
       return "%d of %d bytes and %d of %d ranges are in use"
           .formatted(now.bytes(), now.mostBytes(), now.ranges(), now.mostRanges());
     } catch (RuntimeException e) {
-      return "the amount in use is unknown";
+      return "how much is in use is not known";
     }
   }
 

@@ -40,7 +40,7 @@ final class KmodRefusals {
         switch (e.errno()) {
           case Errno.ENOENT, Errno.ENOTDIR ->
               "it does not exist although the module has the function: udev makes it (`udevadm"
-                  + " trigger`), and a container needs it (--device "
+                  + " trigger`), and a container has to be given it (--device "
                   + node
                   + ")";
           case Errno.ENODEV, Errno.ENXIO ->
@@ -49,9 +49,7 @@ final class KmodRefusals {
               "this user may not: with its udev rule it is the group's, so as root `usermod -a -G"
                   + " gpunvme $USER` (and log in again), or run as root";
           case Errno.EBUSY ->
-              "another process has it open, and only one can at a time (`fuser "
-                  + node
-                  + "` names it)";
+              "another process has it open, and one can at a time (`fuser " + node + "` names it)";
           default -> e.getMessage();
         };
     return caused(address + ": opening " + node + " failed (" + e.errnoName() + "): " + why, e);
@@ -87,7 +85,7 @@ final class KmodRefusals {
               "the controller cannot reach where it lies (it would have to be copied); with an"
                   + " IOMMU it could: switch that on";
           case Errno.EREMOTEIO ->
-              "its owner gave addresses that the IOMMU does not know, and that are no"
+              "whoever shares it gave addresses that the IOMMU does not know, and that are no"
                   + " device's";
           case Errno.EFAULT -> "it is not memory of this process that can be pinned";
           default -> e.getMessage();

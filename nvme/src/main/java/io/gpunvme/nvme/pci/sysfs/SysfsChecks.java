@@ -31,7 +31,7 @@ final class SysfsChecks {
               + " gives the device physical addresses with nothing to check them: a mistake, or"
               + " killing this program, corrupts the machine's memory. With an IOMMU use vfio:"
               + address
-              + "; if you accept the risk, use sysfs:"
+              + "; if the risk is accepted, say sysfs:"
               + address
               + ",unsafe=true");
     }

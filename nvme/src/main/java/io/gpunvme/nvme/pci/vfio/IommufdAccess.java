@@ -27,7 +27,7 @@ final class IommufdAccess {
     this.paths = options.paths();
     if (options.noIommu()) {
       throw new InvalidRequestException(
-          address + ": noiommu=true works through groups only; leave iommufd=true out");
+          address + ": noiommu=true needs the way by groups; leave iommufd=true out");
     }
     this.node =
         function

@@ -126,7 +126,7 @@ record RegionInfo(long size, List<MappedBar.Part> parts) {
     } catch (RuntimeException e) {
       parts.forEach(p -> p.mapping().close());
       throw e instanceof PosixException
-          ? requests.breach("its memory cannot be mapped: " + e.getMessage())
+          ? requests.breach("what it gives to be mapped cannot be: " + e.getMessage())
           : e;
     }
   }

@@ -125,7 +125,7 @@ public final class VfioUserFunction implements PciFunction {
           "nobody listens at " + socket + " any more; start its server again";
       case Errno.EACCES, Errno.EPERM ->
           "you may not connect to " + socket + " (" + e.errnoName() + "); its owner may";
-      case Errno.EAGAIN -> socket + " accepts no connection: other clients wait for it already";
+      case Errno.EAGAIN -> socket + " takes no connection: other clients wait for it already";
       default -> String.valueOf(e.getMessage());
     };
   }
@@ -142,7 +142,7 @@ public final class VfioUserFunction implements PciFunction {
       return theirs;
     } catch (DeviceGoneException e) {
       throw new DeviceGoneException(
-          e.getMessage() + "; a server serves one client at a time: end the other one first");
+          e.getMessage() + "; a server has one client at a time: end the other one first");
     }
   }
 

@@ -126,7 +126,7 @@ class VfioRefusalTest {
     machine.node("vfio/devices/vfio3");
     assertRefused("opening through iommufd", "ENOTTY");
     options = options.withNoIommu(true);
-    assertRefused("noiommu=true works through groups only");
+    assertRefused("noiommu=true needs the way by groups");
   }
 
   @Test
