@@ -87,7 +87,7 @@ final class WriteCommand extends DeviceCommand {
           CpuAccelerator host = CpuAccelerator.open();
           BlockMover copy = transfer.mover(controller, namespace, host, bytes, progress::moved)) {
         progress.begin("write", bytes);
-        sha256 = copy.write(in, lba, bytes);
+        sha256 = copy.write(in, lba, bytes, true);
         report = copy.report();
       }
       try (BlockDevice cache = BlockDevice.open(controller, namespace, 1)) {

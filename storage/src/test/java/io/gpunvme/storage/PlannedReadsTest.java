@@ -152,10 +152,10 @@ class PlannedReadsTest {
       ReadRequest outside = ReadRequest.builder().bytes("x", SIZE - 10, 20, 20).build();
       assertThatExceptionOfType(InvalidRequestException.class)
           .isThrownBy(() -> storage.read(outside, "x", 0, 1, buffer, 0))
-          .withMessageContaining("20 bytes at %d leave".formatted(SIZE - 10));
+          .withMessageContaining("20 bytes at %d are not inside".formatted(SIZE - 10));
       assertThatExceptionOfType(InvalidRequestException.class)
           .isThrownBy(() -> storage.read(Ranges.builder().add(0, 1, 1, 0).build(), List.of(buffer)))
-          .withMessageContaining("goes to target 1, and there are 1 buffers");
+          .withMessageContaining("goes to target 1, but there are only 1 buffers");
       assertSame(buffer, new byte[4096]);
     }
   }

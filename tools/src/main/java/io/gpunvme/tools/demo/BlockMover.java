@@ -109,19 +109,21 @@ public final class BlockMover implements AutoCloseable {
   }
 
   /**
-   * Writes. What follows the bytes in their last block stays.
+   * Writes whole blocks.
    *
    * @param lba first block
+   * @param keepRest reads the last block first, so that the part of it after the bytes stays;
+   *     otherwise that part is undefined. The report does not count this command
    * @return the bytes' SHA-256
    * @throws EOFException if {@code in} ends early
    * @throws io.gpunvme.nvme.NvmeException if a command fails
    */
-  public String write(InputStream in, long lba, long bytes) throws IOException {
+  public String write(InputStream in, long lba, long bytes, boolean keepRest) throws IOException {
     Checksum checksum = new Checksum();
     int block = namespace.blockSize();
     for (long at = 0; at < bytes; at += window()) {
       long part = Math.min(window(), bytes - at);
-      if (part % block != 0) {
+      if (keepRest && part % block != 0) {
         // The last block is read first: its end is somebody's.
         Extent last = new Extent(lba + (at + part) / block, 1, part / block * block);
         initiator.move(Direction.READ, namespace, last, buffer, TransferListener.NONE);

@@ -193,7 +193,7 @@ public final class Demo {
     long byCpu = rig.byCpu();
     try (InputStream in = Files.newInputStream(file);
         BlockMover mover = rig.mover(options.initiator(), bytes, PUT_WINDOW, listener::moved)) {
-      String sha256 = mover.write(in, 0, bytes);
+      String sha256 = mover.write(in, 0, bytes, false);
       return new Moved(mover.report(), rig.byCpuSince(byCpu), sha256, mover.window());
     }
   }
