@@ -23,7 +23,7 @@ final class RangeList extends AbstractList<Range> implements RandomAccess {
     for (int i = 0; i < ranges.size(); i++) {
       if (ranges.target(i) >= targets.size()) {
         throw new InvalidRequestException(
-            "range %d goes to target %d, but there are only %d buffers"
+            "range %d goes to target %d, but the request has %d buffers"
                 .formatted(i, ranges.target(i), targets.size()));
       }
     }

@@ -155,7 +155,7 @@ class PlannedReadsTest {
           .withMessageContaining("20 bytes at %d are not inside".formatted(SIZE - 10));
       assertThatExceptionOfType(InvalidRequestException.class)
           .isThrownBy(() -> storage.read(Ranges.builder().add(0, 1, 1, 0).build(), List.of(buffer)))
-          .withMessageContaining("goes to target 1, but there are only 1 buffers");
+          .withMessageContaining("goes to target 1, but the request has 1 buffers");
       assertSame(buffer, new byte[4096]);
     }
   }
