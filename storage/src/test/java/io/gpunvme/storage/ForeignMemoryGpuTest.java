@@ -61,7 +61,7 @@ class ForeignMemoryGpuTest {
           .hasMessageContaining("not inside their allocation");
       assertThatThrownBy(() -> gpu.foreign(back.address(), 1))
           .isInstanceOf(DmaMappingException.class)
-          .hasMessageContaining("no memory that CUDA knows");
+          .hasMessageContaining("is not memory that CUDA knows");
       DeviceBuffer pinned = gpu.allocatePinned(1);
       assertThatThrownBy(() -> gpu.foreign(pinned.segment().address(), 1))
           .isInstanceOf(DmaMappingException.class)

@@ -134,7 +134,7 @@ class CudaPageMarksGpuTest {
       MarkedMemory memory = memory(part.buffer());
       assertThatThrownBy(memory::openMarks)
           .isInstanceOf(DmaMappingException.class)
-          .hasMessageContaining("somebody else");
+          .hasMessageContaining("memory of others");
       memory(whole.buffer()).openMarks().close();
     }
   }
