@@ -8,25 +8,45 @@ import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.nvme.driver.QueuePair;
 import java.util.ArrayList;
 import java.util.List;
-import org.HdrHistogram.Histogram;
+import java.util.concurrent.SynchronousQueue;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
 
 /**
  * Drives queue pairs from Java threads.
  *
- * <p>Each thread (a {@link TransferLane}) owns some of the queue pairs and keeps them full from the
- * plan's common cursor, so a slow queue takes less of the work. One transfer at a time.
+ * <p>The queue pairs are lanes, each for one thread ({@link LanePool}). A long transfer takes all
+ * lanes that are free, and its threads (a {@link TransferLane} each) keep them full from the plan's
+ * common cursor, so a slow queue takes less of the work. A short one is carried out by the caller's
+ * thread alone, on a queue pair that long ones do not use. Safe for all threads.
  */
 public final class CpuInitiator implements Initiator {
+  /** Queue pairs for short transfers, one for each thread that reads at the same time. */
+  private static final int MOST_SHORT_LANES = 16;
+
+  private static final long IDLE_SECONDS = 60;
+  private static final Runnable NOTHING = () -> {};
+
   private final NvmeController controller;
-  private final List<QueuePair> queues = new ArrayList<>();
+  private final int queuePairs;
   private final int depth;
-  private final int threads;
-  private final int retries;
+  private final LanePool pool;
+
+  /** Of long transfers beside the caller's own; those that have nothing to do end. */
+  private final ThreadPoolExecutor threads =
+      new ThreadPoolExecutor(
+          0,
+          Integer.MAX_VALUE,
+          IDLE_SECONDS,
+          TimeUnit.SECONDS,
+          new SynchronousQueue<>(),
+          Thread.ofPlatform().daemon().name("gpunvme-lane-", 1).factory());
 
   /**
    * Creates the queue pairs.
    *
-   * @param queuePairs 1..{@link NvmeController#maxQueuePairs}
+   * @param queuePairs 1..{@link NvmeController#maxQueuePairs}; while the controller has more, short
+   *     transfers get others
    * @param depth commands in flight per queue pair, 1..{@link NvmeController#maxDepth}
    * @param threads 1..queuePairs
    * @param retries how often a retryable command is repeated, 0..100
@@ -40,17 +60,33 @@ public final class CpuInitiator implements Initiator {
     range("threads", threads, 1, queuePairs);
     range("retries", retries, 0, 100);
     this.controller = controller;
+    this.queuePairs = queuePairs;
     this.depth = depth;
-    this.threads = threads;
-    this.retries = retries;
+    List<QueuePair> queues = new ArrayList<>();
     try {
       for (int i = 0; i < queuePairs; i++) {
         queues.add(controller.createQueuePair(depth));
       }
     } catch (RuntimeException e) {
-      close();
+      CloseAll.after(e, () -> CloseAll.each(queues, controller::deleteQueuePair));
       throw e;
     }
+    List<QueueLane> lanes = new ArrayList<>();
+    for (int t = 0; t < threads; t++) {
+      List<QueuePair> own = new ArrayList<>();
+      for (int q = t; q < queues.size(); q += threads) {
+        own.add(queues.get(q));
+      }
+      lanes.add(new QueueLane(controller, own, retries, false));
+    }
+    // One is left for a flush.
+    int most = Math.clamp(controller.maxQueuePairs() - queuePairs - 1, 0, MOST_SHORT_LANES);
+    pool = new LanePool(lanes, () -> shortLane(retries), most);
+  }
+
+  private QueueLane shortLane(int retries) {
+    QueuePair pair = controller.createQueuePair(Math.min(depth, TransferJob.SHORT_COMMANDS));
+    return new QueueLane(controller, List.of(pair), retries, true);
   }
 
   private static void range(String what, int value, int low, int high) {
@@ -65,85 +101,127 @@ public final class CpuInitiator implements Initiator {
   }
 
   @Override
+  public int queuePairs() {
+    return queuePairs;
+  }
+
+  @Override
+  public int depth() {
+    return depth;
+  }
+
+  @Override
   public long maxTransferBytes() {
     return controller.maxTransferBytes();
   }
 
   @Override
-  public synchronized TransferReport run(
+  public TransferReport run(
       TransferPlan plan, List<DeviceBuffer> buffers, TransferListener listener) {
-    if (queues.isEmpty()) {
-      throw new IllegalStateException("this initiator is closed");
-    }
+    pool.requireOpen();
     TransferJob.check(plan, buffers, controller);
     TransferJob job = new TransferJob(plan, buffers, controller, listener);
-    long sqBefore = queues.stream().mapToLong(QueuePair::sqDoorbells).sum();
-    long cqBefore = queues.stream().mapToLong(QueuePair::cqDoorbells).sum();
-    List<TransferLane> lanes = new ArrayList<>();
-    for (int t = 0; t < threads; t++) {
-      List<QueuePair> own = new ArrayList<>();
-      for (int q = t; q < queues.size(); q += threads) {
-        own.add(queues.get(q));
-      }
-      lanes.add(new TransferLane(controller, job, own, retries));
-    }
     long start = System.nanoTime();
-    runAll(lanes, job);
+    if (job.isShort()) {
+      carryOut(job, NOTHING);
+    } else {
+      Helpers helpers = new Helpers(job);
+      try {
+        do {
+          carryOut(job, helpers);
+        } while (job.hasMore() && !job.failed());
+      } catch (Throwable e) {
+        job.fail(e);
+      } finally {
+        helpers.await();
+      }
+    }
     long nanos = System.nanoTime() - start;
     job.throwIfFailed();
-    long moved = lanes.stream().mapToLong(TransferLane::bytes).sum();
-    if (moved != plan.bytes()) {
-      throw new IllegalStateException(
-          "a plan of " + plan.bytes() + " bytes ended after " + moved + " bytes without an error");
-    }
-    Histogram latency = new Histogram(lanes.getFirst().latency());
-    lanes.forEach(lane -> latency.add(lane.latency()));
-    return new TransferReport(
-        "direct",
-        name(),
-        buffers.getFirst().isHost() ? Placement.HOST : Placement.VRAM_DATA,
-        queues.size(),
-        depth,
-        threads,
-        lanes.stream().mapToLong(TransferLane::commands).sum(),
-        queues.stream().mapToLong(QueuePair::sqDoorbells).sum() - sqBefore,
-        queues.stream().mapToLong(QueuePair::cqDoorbells).sum() - cqBefore,
-        moved,
-        nanos,
-        lanes.stream().mapToLong(TransferLane::retries).sum(),
-        lanes.stream().mapToLong(TransferLane::recoveries).sum(),
-        latency);
+    Placement placement = buffers.getFirst().isHost() ? Placement.HOST : Placement.VRAM_DATA;
+    return job.report(name(), placement, depth, nanos);
   }
 
-  /** The first lane runs on the caller's thread; an interrupt of the caller stops all of them. */
-  private static void runAll(List<TransferLane> lanes, TransferJob job) {
-    List<Thread> others = new ArrayList<>();
-    for (TransferLane lane : lanes.subList(1, lanes.size())) {
-      others.add(
-          Thread.ofPlatform().name("gpunvme-lane-" + (others.size() + 1)).daemon().start(lane));
+  /** Carries out commands by a lane as long as this thread has it. */
+  private void carryOut(TransferJob job, Runnable looked) {
+    QueueLane lane = pool.take(job.isShort(), job);
+    if (lane != null) {
+      looked.run();
+      new TransferLane(job, lane, pool, looked).run();
     }
-    lanes.getFirst().run();
-    boolean interrupted = Thread.interrupted();
-    for (Thread thread : others) {
-      while (thread.isAlive()) {
+  }
+
+  /** The other threads of a long transfer. Run now and then: gives each free lane a thread. */
+  private final class Helpers implements Runnable {
+    private final TransferJob job;
+    private int running;
+
+    Helpers(TransferJob job) {
+      this.job = job;
+    }
+
+    @Override
+    public void run() {
+      while (job.hasMore() && !job.failed()) {
+        QueueLane lane = pool.tryTake();
+        if (lane == null) {
+          return;
+        }
+        begin(new TransferLane(job, lane, pool, NOTHING), lane);
+      }
+    }
+
+    private void begin(TransferLane part, QueueLane lane) {
+      synchronized (this) {
+        running++;
+      }
+      boolean begun = false;
+      try {
+        threads.execute(
+            () -> {
+              try {
+                part.run();
+              } finally {
+                ended();
+              }
+            });
+        begun = true;
+      } finally {
+        if (!begun) {
+          pool.give(lane, false);
+          ended();
+        }
+      }
+    }
+
+    private synchronized void ended() {
+      running--;
+      notifyAll();
+    }
+
+    /** Returns when none runs any more; an interrupt stops all of them. */
+    synchronized void await() {
+      boolean interrupted = false;
+      while (running > 0) {
         try {
-          thread.join();
+          wait();
         } catch (InterruptedException e) {
           interrupted = true;
           job.cancel();
         }
       }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
     }
   }
 
-  /** Deletes the queue pairs at the controller and frees them. */
+  /** Waits for the transfers, deletes the queue pairs at the controller and frees them. */
   @Override
-  public synchronized void close() {
-    List<QueuePair> all = List.copyOf(queues);
-    queues.clear();
+  public void close() {
+    List<QueueLane> lanes = pool.close();
+    threads.shutdown();
+    List<QueuePair> all = lanes.stream().flatMap(lane -> lane.queues().stream()).toList();
     CloseAll.each(all, controller::deleteQueuePair);
   }
 }

@@ -15,6 +15,7 @@ import io.gpunvme.gpu.queue.TransferKernel;
 import io.gpunvme.nvme.driver.NvmeController;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -39,6 +40,9 @@ public final class GpuInitiator implements Initiator {
 
   /** The word that kernels count blocks in, as it was then. */
   private long movedSoFar;
+
+  /** One transfer at a time; whoever waits longest is next. */
+  private final ReentrantLock turns = new ReentrantLock(true);
 
   /** Why no transfer can be run any more, or null. */
   private @Nullable RuntimeException broken;
@@ -112,6 +116,16 @@ public final class GpuInitiator implements Initiator {
   }
 
   @Override
+  public int queuePairs() {
+    return queues.queues().size();
+  }
+
+  @Override
+  public int depth() {
+    return queues.depth();
+  }
+
+  @Override
   public long maxTransferBytes() {
     return controller.maxTransferBytes();
   }
@@ -122,7 +136,17 @@ public final class GpuInitiator implements Initiator {
    * @param buffers in host memory for {@link Placement#HOST}, else in GPU memory
    */
   @Override
-  public synchronized TransferReport run(
+  public TransferReport run(
+      TransferPlan plan, List<DeviceBuffer> buffers, TransferListener listener) {
+    turns.lock();
+    try {
+      return runNow(plan, buffers, listener);
+    } finally {
+      turns.unlock();
+    }
+  }
+
+  private TransferReport runNow(
       TransferPlan plan, List<DeviceBuffer> buffers, TransferListener listener) {
     requireUsable();
     TransferJob.check(plan, buffers, controller);
@@ -178,7 +202,7 @@ public final class GpuInitiator implements Initiator {
       QueueCounters after = queues.counters();
       QueueCounters own = after.minus(before);
       seen = own.troubles() == 0 ? after : null;
-      return report(transfer, own, nanos);
+      return report(transfer, job, own, nanos);
     } finally {
       movedSoFar = watch.moved();
       watch.restoreInterrupt();
@@ -248,7 +272,8 @@ public final class GpuInitiator implements Initiator {
     }
   }
 
-  private TransferReport report(GpuTransfer transfer, QueueCounters counters, long nanos) {
+  private TransferReport report(
+      GpuTransfer transfer, TransferJob job, QueueCounters counters, long nanos) {
     int warps = queues.queues().size();
     return new TransferReport(
         "direct",
@@ -264,12 +289,21 @@ public final class GpuInitiator implements Initiator {
         nanos,
         transfer.retries(),
         transfer.recoveries(),
-        transfer.latency());
+        job.latencies());
   }
 
   /** Deletes the queue pairs at the controller and frees them. */
   @Override
-  public synchronized void close() {
+  public void close() {
+    turns.lock();
+    try {
+      closeNow();
+    } finally {
+      turns.unlock();
+    }
+  }
+
+  private void closeNow() {
     if (closed) {
       return;
     }

@@ -19,8 +19,6 @@ import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
-import java.util.concurrent.TimeUnit;
-import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -32,8 +30,6 @@ import org.jspecify.annotations.Nullable;
  * the transfer.
  */
 final class GpuTransfer {
-  private static final long LONGEST_NANOS = TimeUnit.HOURS.toNanos(1);
-  private static final int SIGNIFICANT_DIGITS = 3;
 
   /** Launches in a row that may end before a command was submitted, as when others reset a lot. */
   private static final int MOST_FRUITLESS = 100;
@@ -49,8 +45,6 @@ final class GpuTransfer {
 
   /** Repetitions of each command so far. */
   private final byte[] attempts;
-
-  private final Histogram latency = new Histogram(LONGEST_NANOS, SIGNIFICANT_DIGITS);
 
   private long commands;
   private long bytes;
@@ -136,7 +130,7 @@ final class GpuTransfer {
       }
       commands++;
       if (DeviceStatus.fromController(status) && Status.ok(status)) {
-        latency.recordValue(Integer.toUnsignedLong(latencies[command]));
+        job.latencies().recordValue(Integer.toUnsignedLong(latencies[command]));
         bytes += plan.bytes(command);
         continue;
       }
@@ -223,9 +217,5 @@ final class GpuTransfer {
 
   long recoveries() {
     return recoveries;
-  }
-
-  Histogram latency() {
-    return latency;
   }
 }

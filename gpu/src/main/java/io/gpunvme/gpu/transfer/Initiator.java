@@ -6,10 +6,19 @@ import java.util.List;
 
 /**
  * Who writes the submission queue entries and rings the doorbells: the CPU, or kernels on a GPU.
+ *
+ * <p>Safe for all threads. Transfers of a GPU take turns, in the order in which they came; those of
+ * the CPU share its queue pairs, and short ones do not wait for long ones.
  */
 public interface Initiator extends AutoCloseable {
   /** {@code CPU} or {@code GPU}. */
   String name();
+
+  /** Queue pairs of a long transfer. */
+  int queuePairs();
+
+  /** Commands in flight per queue pair. */
+  int depth();
 
   /** Longest transfer of one command that {@link #run} accepts in a plan, bytes. */
   long maxTransferBytes();

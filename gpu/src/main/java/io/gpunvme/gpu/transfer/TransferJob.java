@@ -2,21 +2,43 @@ package io.gpunvme.gpu.transfer;
 
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.queue.Placement;
 import io.gpunvme.nvme.CommandAbortedException;
 import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.nvme.memory.BusRange;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
+import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
 
-/** What the lanes of one transfer share: the plan, the cursor into it, and the first failure. */
+/**
+ * What the lanes of one transfer share: the plan, the cursor into it, the first failure, and what
+ * they did.
+ */
 final class TransferJob {
+  /** A transfer of no more than this is short: one lane of one queue pair carries it out. */
+  static final int SHORT_COMMANDS = 8;
+
+  private static final long SHORT_BYTES = 256 << 10;
+
   private final TransferPlan plan;
   private final List<BusRange> buffers;
   private final TransferListener listener;
   private final AtomicInteger cursor = new AtomicInteger();
   private final AtomicReference<@Nullable Throwable> failure = new AtomicReference<>();
+  private final Histogram latencies;
+
+  /** Those that had a part in it; guarded by this, as are the sums. */
+  private final List<QueueLane> lanes = new ArrayList<>(1);
+
+  private long commands;
+  private long bytes;
+  private long retries;
+  private long recoveries;
+  private long sqDoorbells;
+  private long cqDoorbells;
 
   /** A job that was {@link #check checked}; maps the buffers. */
   TransferJob(
@@ -25,8 +47,12 @@ final class TransferJob {
       NvmeController controller,
       TransferListener listener) {
     this.plan = plan;
-    this.buffers = buffers.stream().map(b -> b.mapFor(controller.function())).toList();
+    this.buffers = new ArrayList<>(buffers.size());
+    for (int i = 0; i < buffers.size(); i++) {
+      this.buffers.add(buffers.get(i).mapFor(controller.function()));
+    }
     this.listener = listener;
+    latencies = listener.latencies();
   }
 
   TransferPlan plan() {
@@ -70,6 +96,64 @@ final class TransferJob {
 
   TransferListener listener() {
     return listener;
+  }
+
+  /** The histogram that gets all latencies. */
+  Histogram latencies() {
+    return latencies;
+  }
+
+  /** Whether one lane carries it out. */
+  boolean isShort() {
+    return plan.commands() <= SHORT_COMMANDS && plan.bytes() <= SHORT_BYTES;
+  }
+
+  /** What a lane did; by its thread, when it is over. */
+  synchronized void add(QueueLane lane, TransferLane part) {
+    if (!lanes.contains(lane)) {
+      lanes.add(lane);
+    }
+    commands += part.commands();
+    bytes += part.bytes();
+    retries += part.retries();
+    recoveries += part.recoveries();
+    sqDoorbells += part.sqDoorbells();
+    cqDoorbells += part.cqDoorbells();
+    if (part.latency() != latencies) {
+      latencies.add(part.latency());
+    }
+  }
+
+  /**
+   * What happened, when all lanes are done.
+   *
+   * @throws IllegalStateException if bytes are missing though nothing failed
+   */
+  synchronized TransferReport report(String initiator, Placement placement, int depth, long nanos) {
+    if (bytes != plan.bytes()) {
+      throw new IllegalStateException(
+          "a plan of %d bytes ended after %d bytes without an error"
+              .formatted(plan.bytes(), bytes));
+    }
+    int queuePairs = 0;
+    for (QueueLane lane : lanes) {
+      queuePairs += lane.queues().size();
+    }
+    return new TransferReport(
+        "direct",
+        initiator,
+        placement,
+        queuePairs,
+        depth,
+        lanes.size(),
+        commands,
+        sqDoorbells,
+        cqDoorbells,
+        bytes,
+        nanos,
+        retries,
+        recoveries,
+        latencies);
   }
 
   /** The next command nobody has taken, or -1. */

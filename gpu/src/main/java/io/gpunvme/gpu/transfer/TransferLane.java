@@ -1,49 +1,78 @@
 package io.gpunvme.gpu.transfer;
 
 import io.gpunvme.nvme.driver.CommandLoop;
-import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.nvme.driver.QueuePair;
 import io.gpunvme.nvme.spec.IoOpcode;
-import java.util.List;
-import java.util.concurrent.TimeUnit;
 import org.HdrHistogram.Histogram;
 
-/** One thread of a {@link CpuInitiator}: keeps its queue pairs full until the plan is done. */
-final class TransferLane implements Runnable, CommandLoop.Source {
-  private static final long LONGEST_NANOS = TimeUnit.HOURS.toNanos(1);
-  private static final int SIGNIFICANT_DIGITS = 3;
-
+/**
+ * One thread's part in a transfer of a {@link CpuInitiator}: it keeps the queue pairs of a lane
+ * full until the plan is done, or until somebody else is to have the lane.
+ */
+final class TransferLane implements CommandLoop.Source {
   private final TransferJob job;
   private final TransferPlan plan;
   private final int opcode;
-  private final CommandLoop loop;
-  private final Histogram latency = new Histogram(LONGEST_NANOS, SIGNIFICANT_DIGITS);
+  private final QueueLane lane;
+  private final LanePool pool;
+  private final Runnable looked;
+  private final Histogram latency;
+  private final long sqBefore;
+  private final long cqBefore;
+  private final long retriedBefore;
+  private final long recoveriesBefore;
 
+  /** Of a long transfer: commands to be submitted before the lane may go to somebody else. */
+  private int turn;
+
+  private boolean givesBack;
   private long done;
   private long bytes;
 
-  TransferLane(NvmeController controller, TransferJob job, List<QueuePair> queues, int retries) {
+  /**
+   * @param looked called now and then while it runs
+   */
+  TransferLane(TransferJob job, QueueLane lane, LanePool pool, Runnable looked) {
     this.job = job;
-    this.plan = job.plan();
-    this.opcode = plan.direction() == Direction.READ ? IoOpcode.READ : IoOpcode.WRITE;
-    this.loop = new CommandLoop(controller, queues, retries);
+    this.lane = lane;
+    this.pool = pool;
+    this.looked = looked;
+    plan = job.plan();
+    opcode = plan.direction() == Direction.READ ? IoOpcode.READ : IoOpcode.WRITE;
+    // Of a short transfer, no other thread records.
+    latency = job.isShort() ? job.latencies() : lane.latency();
+    turn = lane.slots();
+    sqBefore = lane.sqDoorbells();
+    cqBefore = lane.cqDoorbells();
+    retriedBefore = lane.loop().retried();
+    recoveriesBefore = lane.loop().recoveries();
   }
 
-  @Override
-  public void run() {
-    loop.run(this);
+  /** Carries out commands, and gives the lane back. Failures go to the job. */
+  void run() {
+    try {
+      lane.loop().run(this);
+      job.add(lane, this);
+    } catch (Throwable e) {
+      job.fail(e);
+    } finally {
+      pool.give(lane, givesBack);
+    }
   }
 
   // ---- the loop's source: a ticket is a command's number in the plan
 
   @Override
   public long take() {
-    return job.take();
+    if (--turn < 0 && !givesBack && !job.isShort()) {
+      givesBack = pool.shouldGiveBack();
+    }
+    return givesBack ? CommandLoop.NONE : job.take();
   }
 
   @Override
   public boolean hasMore() {
-    return job.hasMore();
+    return !givesBack && job.hasMore();
   }
 
   @Override
@@ -65,7 +94,7 @@ final class TransferLane implements Runnable, CommandLoop.Source {
   public void done(QueuePair queue, int slot, long ticket) {
     long moved = plan.bytes((int) ticket);
     done++;
-    latency.recordValue(Math.min(LONGEST_NANOS, queue.latencyNanos(slot)));
+    latency.recordValue(Math.min(TransferListener.LONGEST_NANOS, queue.latencyNanos(slot)));
     bytes += moved;
     job.listener().moved(moved);
   }
@@ -86,11 +115,14 @@ final class TransferLane implements Runnable, CommandLoop.Source {
       job.cancel();
     }
     job.cancelIfAsked();
+    looked.run();
   }
+
+  // ---- what it did
 
   /** Commands that completed, those that were repeated included. */
   long commands() {
-    return done + loop.retried();
+    return done + retries();
   }
 
   long bytes() {
@@ -98,13 +130,22 @@ final class TransferLane implements Runnable, CommandLoop.Source {
   }
 
   long retries() {
-    return loop.retried();
+    return lane.loop().retried() - retriedBefore;
   }
 
   long recoveries() {
-    return loop.recoveries();
+    return lane.loop().recoveries() - recoveriesBefore;
   }
 
+  long sqDoorbells() {
+    return lane.sqDoorbells() - sqBefore;
+  }
+
+  long cqDoorbells() {
+    return lane.cqDoorbells() - cqBefore;
+  }
+
+  /** Latencies that are not in the job's histogram yet; for {@link TransferJob#add}. */
   Histogram latency() {
     return latency;
   }

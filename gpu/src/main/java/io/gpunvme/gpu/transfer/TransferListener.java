@@ -1,5 +1,8 @@
 package io.gpunvme.gpu.transfer;
 
+import java.util.concurrent.TimeUnit;
+import org.HdrHistogram.Histogram;
+
 /** Gets the progress of a transfer, and may cancel it. Several threads call it. */
 @FunctionalInterface
 public interface TransferListener {
@@ -13,4 +16,23 @@ public interface TransferListener {
   default boolean isCancelled() {
     return false;
   }
+
+  /**
+   * The histogram that gets the transfer's latencies, ns; asked for once per transfer. By default a
+   * new one. If transfers share one, it is a {@code ConcurrentHistogram}.
+   */
+  default Histogram latencies() {
+    return newLatencies();
+  }
+
+  /** An empty histogram of up to an hour in ns, with three digits. */
+  static Histogram newLatencies() {
+    return new Histogram(LONGEST_NANOS, DIGITS);
+  }
+
+  /** Longer latencies count as this, ns. */
+  long LONGEST_NANOS = TimeUnit.HOURS.toNanos(1);
+
+  /** Digits of a latency that are kept. */
+  int DIGITS = 3;
 }

@@ -9,7 +9,8 @@ import org.HdrHistogram.Histogram;
  * @param path the path of the bytes; {@code direct} is NVMe commands of our own
  * @param initiator who issued the commands
  * @param placement the place of queues and data
- * @param queuePairs queue pairs used
+ * @param queuePairs queue pairs used: fewer than the initiator has by a short transfer of the CPU,
+ *     or while other transfers use some
  * @param depth commands in flight per queue pair at most
  * @param threads threads that drove them; of a GPU, warps
  * @param commands commands completed, repeated ones included
@@ -20,7 +21,7 @@ import org.HdrHistogram.Histogram;
  * @param retries commands repeated after a status that allows it
  * @param recoveries times a queue had to be recovered
  * @param latency per command, ns: from its submission (for the CPU: the first submission of its
- *     batch) to the poll that saw it complete
+ *     batch) to the poll that saw it complete; the {@link TransferListener#latencies listener's}
  */
 public record TransferReport(
     String path,

@@ -1,23 +1,22 @@
 package io.gpunvme.storage.path;
 
 import io.gpunvme.gpu.transfer.Direction;
-import java.util.concurrent.TimeUnit;
+import io.gpunvme.gpu.transfer.TransferListener;
 import java.util.concurrent.atomic.LongAdder;
 import org.HdrHistogram.ConcurrentHistogram;
 import org.HdrHistogram.Histogram;
 
 /** The counters of one path. Safe for all threads. */
 public final class PathCounters {
-  private static final long LONGEST_NANOS = TimeUnit.HOURS.toNanos(1);
-  private static final int SIGNIFICANT_DIGITS = 3;
-
   private final LongAdder readBytes = new LongAdder();
   private final LongAdder writtenBytes = new LongAdder();
-  private final LongAdder operations = new LongAdder();
   private final LongAdder retries = new LongAdder();
   private final LongAdder stagedBytes = new LongAdder();
   private final LongAdder overreadBytes = new LongAdder();
-  private final Histogram latency = new ConcurrentHistogram(LONGEST_NANOS, SIGNIFICANT_DIGITS);
+
+  /** Of each operation; so it counts them, too. */
+  private final Histogram latency =
+      new ConcurrentHistogram(TransferListener.LONGEST_NANOS, TransferListener.DIGITS);
 
   /** Starts at 0. */
   public PathCounters() {}
@@ -43,14 +42,12 @@ public final class PathCounters {
 
   /** One operation of the path (a system call, a cuFile call, an NVMe command) is over. */
   public void operation(long nanos) {
-    operations.increment();
-    latency.recordValue(Math.clamp(nanos, 0, LONGEST_NANOS));
+    latency.recordValue(Math.clamp(nanos, 0, TransferListener.LONGEST_NANOS));
   }
 
-  /** Operations that are over, with their latencies in ns. */
-  public void operations(Histogram nanos) {
-    operations.add(nanos.getTotalCount());
-    latency.add(nanos);
+  /** The latencies of operations in ns, for those who record them there. Safe for all threads. */
+  public Histogram latencies() {
+    return latency;
   }
 
   /** Operations that were repeated after a failure that may pass. */
@@ -70,13 +67,14 @@ public final class PathCounters {
 
   /** The counts now. */
   public PathStats snapshot() {
+    Histogram latencies = latency.copy();
     return new PathStats(
         readBytes.sum(),
         writtenBytes.sum(),
-        operations.sum(),
+        latencies.getTotalCount(),
         retries.sum(),
         stagedBytes.sum(),
         overreadBytes.sum(),
-        latency.copy());
+        latencies);
   }
 }

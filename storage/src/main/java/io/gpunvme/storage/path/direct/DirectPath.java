@@ -3,7 +3,6 @@ package io.gpunvme.storage.path.direct;
 import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.accel.Accelerator;
-import io.gpunvme.gpu.accel.BufferCopies;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.queue.Placement;
 import io.gpunvme.gpu.transfer.Direction;
@@ -11,7 +10,6 @@ import io.gpunvme.gpu.transfer.Initiator;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.gpu.transfer.TransferListener;
 import io.gpunvme.gpu.transfer.TransferPlan;
-import io.gpunvme.gpu.transfer.TransferReport;
 import io.gpunvme.nvme.CommandAbortedException;
 import io.gpunvme.nvme.NvmeStatusException;
 import io.gpunvme.nvme.driver.BlockDevice;
@@ -25,13 +23,17 @@ import io.gpunvme.storage.path.RequestShape;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.StorageFailures;
 import java.util.List;
+import java.util.concurrent.locks.Lock;
+import java.util.concurrent.locks.ReadWriteLock;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
+import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
 
 /**
  * Reads and writes one namespace with commands of our own, whoever issues them. Whole blocks go
- * straight to buffers that the controller reaches; everything else by way of staging memory. One
- * transfer at a time: others wait.
+ * straight to buffers that the controller reaches; everything else by way of staging memory.
+ * Transfers share the queue pairs, as the {@link Initiator} says.
  */
 public final class DirectPath implements DataPath {
   /**
@@ -56,19 +58,28 @@ public final class DirectPath implements DataPath {
   private final InitiatorOptions options;
   private final Placement placement;
 
-  /** One transfer at a time; whoever waits longest is next, for whom many threads read beside. */
-  private final ReentrantLock turns = new ReentrantLock(true);
+  private final StagingPool staging;
+
+  /**
+   * Writes of whole blocks share it; one that writes blocks in part, and reads them first, is
+   * alone.
+   */
+  private final ReadWriteLock writes = new ReentrantReadWriteLock(true);
+
+  /** Transfers share it; who takes the queues away is alone. */
+  private final ReadWriteLock service = new ReentrantReadWriteLock();
 
   /** Null before the first transfer, and after one that left its queues unusable. */
   private volatile @Nullable Initiator initiator;
 
-  private @Nullable Staged staged;
+  /** Of flushes, one at a time; taken before {@link #service}. */
+  private final Lock flushing = new ReentrantLock();
 
-  /** The queue pair for flushes, from the first one on. */
+  /** The queue pair for flushes, from the first one on; guarded by {@link #flushing}. */
   private @Nullable BlockDevice cache;
 
   private volatile String mode;
-  private boolean closed;
+  private volatile boolean closed;
 
   private DirectPath(
       NvmeController controller,
@@ -80,6 +91,7 @@ public final class DirectPath implements DataPath {
     this.accelerator = accelerator;
     this.options = options;
     placement = options.placement(controller, accelerator);
+    staging = new StagingPool(accelerator, placement);
     mode = options.initiator(accelerator) + "-initiated, " + placement;
   }
 
@@ -99,8 +111,16 @@ public final class DirectPath implements DataPath {
 
   private Initiator initiator() {
     Initiator there = initiator;
+    return there == null ? openInitiator() : there;
+  }
+
+  private synchronized Initiator openInitiator() {
+    Initiator there = initiator;
     if (there == null) {
       there = options.open(controller, accelerator);
+      mode =
+          "%s-initiated, %s, %d queue pairs of depth %d"
+              .formatted(there.name(), placement, there.queuePairs(), there.depth());
       initiator = there;
     }
     return there;
@@ -139,54 +159,62 @@ public final class DirectPath implements DataPath {
 
   @Override
   public long gpuBytes() {
-    return COMMAND_BYTES + DESCRIPTION_BYTES + (placement.hostData() ? 0 : Staged.BYTES);
+    return COMMAND_BYTES
+        + DESCRIPTION_BYTES
+        + (placement.hostData() ? 0 : StagingPool.MOST * StagingPool.BYTES);
   }
 
   @Override
   public void transfer(Direction direction, List<Range> ranges, PathCall call) {
-    prepare(ranges);
-    carryOut(direction, ranges, call);
-  }
-
-  /** While another transfer has its turn. */
-  private void prepare(List<Range> ranges) {
-    Initiator there = initiator;
-    if (there != null) {
-      try {
-        ranges.stream().map(Range::buffer).distinct().limit(MOST_PREPARED).forEach(there::prepare);
-      } catch (RuntimeException e) {
-        // The transfer itself meets the same, and says so.
-      }
-    }
-  }
-
-  private void carryOut(Direction direction, List<Range> ranges, PathCall call) {
-    turns.lock();
-    try {
-      carryOutNow(direction, ranges, call);
-    } finally {
-      turns.unlock();
-    }
-  }
-
-  private void carryOutNow(Direction direction, List<Range> ranges, PathCall call) {
-    if (closed) {
-      throw new IllegalStateException(call.source() + " is closed");
-    }
     for (Range r : ranges) {
       call.throwIfCancelled(r.offset(), r.length());
     }
+    Commands commands = new Commands(call);
+    RuntimeException failure = null;
+    service.readLock().lock();
     try {
-      Commands commands = new Commands(call);
-      if (direction == Direction.READ) {
-        new ReadJob(namespace, placement, this::staged, commands).run(ranges);
-      } else {
-        new WriteJob(namespace, placement, this::staged, commands).run(ranges);
-      }
+      carryOut(direction, ranges, commands);
     } catch (RuntimeException e) {
-      throw failure(e, ranges, call);
+      failure = e;
+    } finally {
+      service.readLock().unlock();
     }
-    call.counters().moved(direction, ranges.stream().mapToLong(Range::length).sum());
+    if (failure != null) {
+      throw failure(failure, commands, ranges, call);
+    }
+    long bytes = 0;
+    for (Range r : ranges) {
+      bytes += r.length();
+    }
+    call.counters().moved(direction, bytes);
+  }
+
+  private void carryOut(Direction direction, List<Range> ranges, Commands commands) {
+    requireOpen();
+    try (StagingPool.Loan staged = staging.loan()) {
+      commands.prepare(ranges);
+      if (direction == Direction.READ) {
+        new ReadJob(namespace, placement, staged, commands).run(ranges);
+      } else {
+        write(new WriteJob(namespace, placement, staged, commands), ranges);
+      }
+    }
+  }
+
+  private void requireOpen() {
+    if (closed) {
+      throw new IllegalStateException(controller.name() + " is closed");
+    }
+  }
+
+  private void write(WriteJob job, List<Range> ranges) {
+    Lock lock = job.isWhole(ranges) ? writes.readLock() : writes.writeLock();
+    lock.lock();
+    try {
+      job.run(ranges);
+    } finally {
+      lock.unlock();
+    }
   }
 
   /**
@@ -197,36 +225,43 @@ public final class DirectPath implements DataPath {
    * @throws InvalidRequestException if others use all its queue pairs
    */
   public void flush() {
-    turns.lock();
+    flushing.lock();
     try {
       flushNow();
     } finally {
-      turns.unlock();
+      flushing.unlock();
     }
   }
 
   private void flushNow() {
-    if (closed) {
-      throw new IllegalStateException(controller.name() + " is closed");
-    }
+    requireOpen();
     BlockDevice kept = cache;
     if (kept == null) {
       try {
         kept = BlockDevice.open(controller, namespace, 1);
         cache = kept;
       } catch (InvalidRequestException e) {
-        Initiator queues = initiator;
-        if (queues == null) {
-          throw e;
-        }
-        // These may be all that there are; the next transfer gets new ones.
-        initiator = null;
-        queues.close();
-        flush(controller, namespace.nsid());
+        flushInTheirPlace(e);
         return;
       }
     }
     kept.flush();
+  }
+
+  /** The queue pairs of transfers may be all that there are; the next transfer gets new ones. */
+  private void flushInTheirPlace(InvalidRequestException none) {
+    service.writeLock().lock();
+    try {
+      Initiator queues = initiator;
+      if (queues == null) {
+        throw none;
+      }
+      initiator = null;
+      queues.close();
+      flush(controller, namespace.nsid());
+    } finally {
+      service.writeLock().unlock();
+    }
   }
 
   /** The same for a namespace that no path is open for. */
@@ -236,23 +271,15 @@ public final class DirectPath implements DataPath {
     }
   }
 
-  private Staged staged() {
-    Staged there = staged;
-    if (there == null) {
-      there = new Staged(accelerator, placement);
-      staged = there;
-    }
-    return there;
-  }
-
-  private RuntimeException failure(RuntimeException e, List<Range> ranges, PathCall call) {
+  private RuntimeException failure(
+      RuntimeException e, Commands commands, List<Range> ranges, PathCall call) {
     boolean usable =
         e instanceof NvmeStatusException
             || e instanceof InvalidRequestException
             || e instanceof CommandAbortedException
             || e instanceof StorageException;
     if (!usable) {
-      abandon(e);
+      abandon(commands, e);
     }
     long offset = ranges.getFirst().offset();
     long length = ranges.getFirst().length();
@@ -263,18 +290,28 @@ public final class DirectPath implements DataPath {
     return StorageFailures.of(e, call.source(), offset, length);
   }
 
-  /** The next transfer gets queues of its own. */
-  private void abandon(RuntimeException e) {
-    Initiator broken = initiator;
-    initiator = null;
-    if (broken != null) {
-      CloseAll.after(e, broken::close);
+  /**
+   * The next transfer gets queues of its own; those who use the broken ones come to an end first.
+   */
+  private void abandon(Commands commands, RuntimeException e) {
+    service.writeLock().lock();
+    try {
+      Initiator broken = commands.initiator;
+      if (broken != null && broken == initiator) {
+        initiator = null;
+        CloseAll.after(e, broken::close);
+      }
+    } finally {
+      service.writeLock().unlock();
     }
   }
 
   /** Runs commands of one call and counts them. */
-  final class Commands {
+  final class Commands implements TransferListener {
     private final PathCall call;
+
+    /** Who carries them out, from the first one on. */
+    private @Nullable Initiator initiator;
 
     Commands(PathCall call) {
       this.call = call;
@@ -284,6 +321,33 @@ public final class DirectPath implements DataPath {
       return call;
     }
 
+    private Initiator initiator() {
+      Initiator there = initiator;
+      if (there == null) {
+        there = DirectPath.this.initiator();
+        initiator = there;
+      }
+      return there;
+    }
+
+    /** Has buffers described while other transfers are carried out. */
+    private void prepare(List<Range> ranges) {
+      try {
+        DeviceBuffer last = null;
+        int prepared = 0;
+        for (int i = 0; i < ranges.size() && prepared < MOST_PREPARED; i++) {
+          DeviceBuffer buffer = ranges.get(i).buffer();
+          if (buffer != last) {
+            initiator().prepare(buffer);
+            last = buffer;
+            prepared++;
+          }
+        }
+      } catch (RuntimeException e) {
+        // The transfer itself meets the same, and says so.
+      }
+    }
+
     /** Commands to come. */
     TransferPlan.Builder plan(Direction direction) {
       return TransferPlan.builder(direction, namespace, initiator().maxTransferBytes());
@@ -291,82 +355,37 @@ public final class DirectPath implements DataPath {
 
     /** Moves whole blocks between the namespace and buffers of this path's placement. */
     void run(TransferPlan.Builder plan, List<DeviceBuffer> buffers) {
-      if (plan.isEmpty()) {
-        return;
+      if (!plan.isEmpty()) {
+        call.counters().retried(initiator().run(plan.build(), buffers, this).retries());
       }
-      TransferReport report =
-          initiator()
-              .run(
-                  plan.build(),
-                  buffers,
-                  new TransferListener() {
-                    @Override
-                    public void moved(long bytes) {}
-
-                    @Override
-                    public boolean isCancelled() {
-                      return call.isCancelled();
-                    }
-                  });
-      call.counters().operations(report.latency());
-      call.counters().retried(report.retries());
-      mode =
-          "%s-initiated, %s, %d queue pairs of depth %d"
-              .formatted(
-                  report.initiator(), report.placement(), report.queuePairs(), report.depth());
-    }
-  }
-
-  /** Memory that the controller reaches, for what cannot go straight to its buffer. */
-  static final class Staged implements AutoCloseable {
-    private static final long BYTES = 16 << 20;
-
-    private final DeviceBuffer memory;
-    private final BufferCopies copies;
-
-    Staged(Accelerator accelerator, Placement placement) {
-      memory = placement.allocate(accelerator, BYTES);
-      try {
-        copies = accelerator.copies();
-      } catch (RuntimeException e) {
-        memory.close();
-        throw e;
-      }
-    }
-
-    DeviceBuffer memory() {
-      return memory;
-    }
-
-    BufferCopies copies() {
-      return copies;
     }
 
     @Override
-    public void close() {
-      try {
-        copies.close();
-      } finally {
-        memory.close();
-      }
+    public void moved(long bytes) {}
+
+    @Override
+    public boolean isCancelled() {
+      return call.isCancelled();
+    }
+
+    @Override
+    public Histogram latencies() {
+      return call.counters().latencies();
     }
   }
 
   @Override
   public void close() {
-    turns.lock();
+    flushing.lock();
+    service.writeLock().lock();
     try {
-      closeNow();
+      if (!closed) {
+        closed = true;
+        CloseAll.all(staging, initiator, cache);
+      }
     } finally {
-      turns.unlock();
+      service.writeLock().unlock();
+      flushing.unlock();
     }
-  }
-
-  private void closeNow() {
-    if (closed) {
-      return;
-    }
-    closed = true;
-    CloseAll.all(staged, initiator, cache);
   }
 }

@@ -7,7 +7,7 @@ import io.gpunvme.gpu.transfer.TransferPlan;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.storage.path.Range;
 import io.gpunvme.storage.path.direct.DirectPath.Commands;
-import io.gpunvme.storage.path.direct.DirectPath.Staged;
+import io.gpunvme.storage.path.direct.StagingPool.Staged;
 import io.gpunvme.storage.plan.Plan;
 import io.gpunvme.storage.plan.PlanOptions;
 import io.gpunvme.storage.plan.Planner;
@@ -50,8 +50,7 @@ final class ReadJob {
 
   void run(List<Range> ranges) {
     TransferPlan.Builder reads = commands.plan(Direction.READ);
-    Ranges.Builder others = Ranges.builder();
-    int count = 0;
+    Ranges.Builder others = null;
     for (Range r : ranges) {
       if (r.length() == 0) {
         continue;
@@ -59,11 +58,13 @@ final class ReadJob {
       if (isWhole(r) && isReached(r.buffer())) {
         add(reads, r.offset(), r.length(), r.buffer(), r.bufferOffset());
       } else {
+        if (others == null) {
+          others = Ranges.builder();
+        }
         others.add(r.offset(), r.length(), buffers.of(r.buffer()), r.bufferOffset());
-        count++;
       }
     }
-    if (count == 0) {
+    if (others == null) {
       commands.run(reads, reached.all());
       return;
     }
@@ -170,8 +171,10 @@ final class ReadJob {
 
   /** Buffers, numbered from 0 in the order in which they turn up. */
   static final class Numbers {
-    private final Map<DeviceBuffer, Integer> numbers = new HashMap<>();
-    private final List<DeviceBuffer> all = new ArrayList<>();
+    /** Null up to the second buffer. */
+    private @Nullable Map<DeviceBuffer, Integer> numbers;
+
+    private final List<DeviceBuffer> all = new ArrayList<>(1);
     private @Nullable DeviceBuffer last;
     private int lastNumber;
 
@@ -179,9 +182,22 @@ final class ReadJob {
       // Most ranges go where the one before went.
       if (buffer != last) {
         last = buffer;
-        lastNumber = numbers.computeIfAbsent(buffer, this::add);
+        lastNumber = number(buffer);
       }
       return lastNumber;
+    }
+
+    private int number(DeviceBuffer buffer) {
+      if (all.isEmpty()) {
+        return add(buffer);
+      }
+      Map<DeviceBuffer, Integer> known = numbers;
+      if (known == null) {
+        known = new HashMap<>();
+        known.put(all.getFirst(), 0);
+        numbers = known;
+      }
+      return known.computeIfAbsent(buffer, this::add);
     }
 
     private int add(DeviceBuffer buffer) {

@@ -7,8 +7,8 @@ import io.gpunvme.gpu.transfer.TransferPlan;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.storage.path.Range;
 import io.gpunvme.storage.path.direct.DirectPath.Commands;
-import io.gpunvme.storage.path.direct.DirectPath.Staged;
 import io.gpunvme.storage.path.direct.ReadJob.Numbers;
+import io.gpunvme.storage.path.direct.StagingPool.Staged;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
@@ -28,6 +28,16 @@ final class WriteJob {
     this.placement = placement;
     this.staged = staged;
     this.commands = commands;
+  }
+
+  /** Whether no block is written in part. */
+  boolean isWhole(List<Range> ranges) {
+    for (Range r : ranges) {
+      if (((r.offset() | r.length()) & (block - 1)) != 0) {
+        return false;
+      }
+    }
+    return true;
   }
 
   void run(List<Range> ranges) {

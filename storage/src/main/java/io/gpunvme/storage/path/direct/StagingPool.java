@@ -1,0 +1,137 @@
+package io.gpunvme.storage.path.direct;
+
+import io.gpunvme.base.CloseAll;
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.BufferCopies;
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.queue.Placement;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.concurrent.Semaphore;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Memory that the controller reaches, for what cannot go straight to its buffer. Safe for all
+ * threads: {@link #MOST} transfers have some at a time, others wait for it.
+ */
+final class StagingPool implements AutoCloseable {
+  /** So many pieces of memory at most. */
+  static final int MOST = 4;
+
+  /** Bytes of each. */
+  static final long BYTES = 16 << 20;
+
+  private final Accelerator accelerator;
+  private final Placement placement;
+  private final Semaphore turns = new Semaphore(MOST, true);
+  private final Deque<Staged> free = new ArrayDeque<>();
+
+  StagingPool(Accelerator accelerator, Placement placement) {
+    this.accelerator = accelerator;
+    this.placement = placement;
+  }
+
+  /** For one transfer, which gets memory if it asks, and has it until it ends. */
+  Loan loan() {
+    return new Loan();
+  }
+
+  private Staged take() {
+    turns.acquireUninterruptibly();
+    Staged there;
+    synchronized (free) {
+      there = free.poll();
+    }
+    try {
+      return there == null ? new Staged(accelerator, placement) : there;
+    } catch (Throwable e) {
+      turns.release();
+      throw e;
+    }
+  }
+
+  /** After a failure copies may still be under way; whoever comes next must not meet them. */
+  private void give(Staged one) {
+    boolean quiet = false;
+    try {
+      one.copies().await();
+      quiet = true;
+    } catch (RuntimeException e) {
+      CloseAll.after(e, one::close);
+    } finally {
+      if (quiet) {
+        synchronized (free) {
+          free.push(one);
+        }
+      }
+      turns.release();
+    }
+  }
+
+  /** No transfer is running. */
+  @Override
+  public void close() {
+    synchronized (free) {
+      CloseAll.each(free, Staged::close);
+      free.clear();
+    }
+  }
+
+  /** The staging memory of one transfer. For one thread. */
+  final class Loan implements Supplier<Staged>, AutoCloseable {
+    private @Nullable Staged staged;
+
+    @Override
+    public Staged get() {
+      Staged there = staged;
+      if (there == null) {
+        there = take();
+        staged = there;
+      }
+      return there;
+    }
+
+    @Override
+    public void close() {
+      Staged there = staged;
+      staged = null;
+      if (there != null) {
+        give(there);
+      }
+    }
+  }
+
+  /** One piece of memory, and what copies between it and buffers. */
+  static final class Staged implements AutoCloseable {
+    private final DeviceBuffer memory;
+    private final BufferCopies copies;
+
+    Staged(Accelerator accelerator, Placement placement) {
+      memory = placement.allocate(accelerator, BYTES);
+      try {
+        copies = accelerator.copies();
+      } catch (RuntimeException e) {
+        memory.close();
+        throw e;
+      }
+    }
+
+    DeviceBuffer memory() {
+      return memory;
+    }
+
+    BufferCopies copies() {
+      return copies;
+    }
+
+    @Override
+    public void close() {
+      try {
+        copies.close();
+      } finally {
+        memory.close();
+      }
+    }
+  }
+}
