@@ -413,8 +413,7 @@ public final class GpuStorage implements AutoCloseable {
       BiConsumer<DataPath, PathCall> mover) {
     long bytes = RangeChecks.check(source.name(), source.size(), ranges);
     requireAllowed(direction);
-    double resident = address.path() == null ? source.resident(ranges) : 0;
-    DataPath path = paths.choose(new RequestShape(direction, ranges.size(), bytes, resident));
+    DataPath path = paths.choose(direction, ranges, bytes);
     PathCall call = given == null ? new PathCall(source.name()) : given;
     call.countIn(paths.counters(path.kind()));
     use.began(call);
@@ -422,6 +421,7 @@ public final class GpuStorage implements AutoCloseable {
       long start = System.nanoTime();
       mover.accept(path, call);
       long nanos = System.nanoTime() - start;
+      paths.measured(direction, ranges.size(), bytes, path.kind(), nanos);
       return new TransferResult(path.kind(), path.mode(), ranges.size(), bytes, nanos);
     } finally {
       use.ended(call);

@@ -2,11 +2,13 @@ package io.gpunvme.storage;
 
 import io.gpunvme.base.CloseAll;
 import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.transfer.Direction;
 import io.gpunvme.storage.path.DataPath;
 import io.gpunvme.storage.path.MemberStats;
 import io.gpunvme.storage.path.PathCounters;
 import io.gpunvme.storage.path.PathKind;
 import io.gpunvme.storage.path.PathStats;
+import io.gpunvme.storage.path.Range;
 import io.gpunvme.storage.path.RequestShape;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.StorageException.Kind;
@@ -18,6 +20,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
@@ -27,7 +30,15 @@ final class OpenPaths implements Registrar, AutoCloseable {
   private final @Nullable PathKind asked;
   private final List<Verdict> verdicts;
   private final Map<PathKind, DataPath> open = new EnumMap<>(PathKind.class);
+
+  /** The same for those who do not want to wait for the monitor, by ordinal. */
+  private final AtomicReferenceArray<@Nullable DataPath> quick =
+      new AtomicReferenceArray<>(PathKind.values().length);
+
+  private final SmallReads small;
   private final Map<PathKind, PathCounters> counters = new EnumMap<>(PathKind.class);
+  private final AtomicReferenceArray<@Nullable PathCounters> quickCounters =
+      new AtomicReferenceArray<>(PathKind.values().length);
 
   /** Paths that said yes and then could not be opened, with the reason. */
   private final Map<PathKind, StorageException> failed = new EnumMap<>(PathKind.class);
@@ -42,6 +53,11 @@ final class OpenPaths implements Registrar, AutoCloseable {
     this.source = source;
     this.asked = asked;
     verdicts = List.copyOf(source.verdicts());
+    small =
+        new SmallReads(
+            asked != null
+                ? List.of(asked)
+                : verdicts.stream().filter(Verdict::automatic).map(Verdict::kind).toList());
     if (asked == null) {
       if (verdicts.stream().noneMatch(Verdict::automatic)) {
         throw impossible(verdicts);
@@ -83,6 +99,9 @@ final class OpenPaths implements Registrar, AutoCloseable {
     if (asked != null) {
       return get(asked);
     }
+    if (isSmall(shape.direction(), shape.ranges(), shape.bytes())) {
+      return get(small.best(shape.bytes()));
+    }
     DataPath best = null;
     StorageException failure = null;
     for (Verdict v : verdicts) {
@@ -103,12 +122,53 @@ final class OpenPaths implements Registrar, AutoCloseable {
     return best;
   }
 
+  private static boolean isSmall(Direction direction, int ranges, long bytes) {
+    return direction == Direction.READ && ranges == 1 && bytes <= SmallReads.MOST_BYTES;
+  }
+
+  /**
+   * The path for ranges, which are looked up in the page cache only if they are long or many.
+   *
+   * @param bytes in all of them
+   * @throws StorageException if none can be opened
+   */
+  DataPath choose(Direction direction, List<Range> ranges, long bytes) {
+    if (asked != null) {
+      return get(asked);
+    }
+    if (!isSmall(direction, ranges.size(), bytes)) {
+      return choose(new RequestShape(direction, ranges.size(), bytes, source.resident(ranges)));
+    }
+    while (true) {
+      PathKind kind = small.choose(bytes);
+      try {
+        return get(kind);
+      } catch (StorageException e) {
+        if (!small.drop(kind)) {
+          throw e;
+        }
+      }
+    }
+  }
+
+  /** A transfer has succeeded. */
+  void measured(Direction direction, int ranges, long bytes, PathKind kind, long nanos) {
+    if (isSmall(direction, ranges, bytes)) {
+      small.measured(kind, bytes, nanos);
+    }
+  }
+
   /**
    * A path of this kind.
    *
    * @throws StorageException if it cannot be opened
    */
-  synchronized DataPath get(PathKind kind) {
+  DataPath get(PathKind kind) {
+    DataPath there = quick.get(kind.ordinal());
+    return there == null ? open(kind) : there;
+  }
+
+  private synchronized DataPath open(PathKind kind) {
     DataPath path = open.get(kind);
     if (path != null) {
       return path;
@@ -121,6 +181,7 @@ final class OpenPaths implements Registrar, AutoCloseable {
       DataPath opened = source.open(kind);
       open.put(kind, opened);
       registered.forEach(buffer -> prepare(opened, buffer));
+      quick.set(kind.ordinal(), opened);
       return opened;
     } catch (StorageException e) {
       failed.put(kind, e);
@@ -128,8 +189,15 @@ final class OpenPaths implements Registrar, AutoCloseable {
     }
   }
 
-  synchronized PathCounters counters(PathKind kind) {
-    return counters.computeIfAbsent(kind, _ -> new PathCounters());
+  PathCounters counters(PathKind kind) {
+    PathCounters there = quickCounters.get(kind.ordinal());
+    return there == null ? newCounters(kind) : there;
+  }
+
+  private synchronized PathCounters newCounters(PathKind kind) {
+    PathCounters own = counters.computeIfAbsent(kind, _ -> new PathCounters());
+    quickCounters.set(kind.ordinal(), own);
+    return own;
   }
 
   synchronized Map<PathKind, PathStats> stats() {
@@ -206,6 +274,9 @@ final class OpenPaths implements Registrar, AutoCloseable {
     registered.clear();
     List<DataPath> paths = List.copyOf(open.values());
     open.clear();
+    for (int i = 0; i < quick.length(); i++) {
+      quick.set(i, null);
+    }
     CloseAll steps = new CloseAll();
     paths.forEach(path -> steps.run(path::close));
     steps.run(source::close);

@@ -25,7 +25,6 @@ public final class CpuInitiator implements Initiator {
   private static final int MOST_SHORT_LANES = 16;
 
   private static final long IDLE_SECONDS = 60;
-  private static final Runnable NOTHING = () -> {};
 
   private final NvmeController controller;
   private final int queuePairs;
@@ -123,7 +122,7 @@ public final class CpuInitiator implements Initiator {
     TransferJob job = new TransferJob(plan, buffers, controller, listener);
     long start = System.nanoTime();
     if (job.isShort()) {
-      carryOut(job, NOTHING);
+      carryOut(job, CpuInitiator::alone);
     } else {
       Helpers helpers = new Helpers(job);
       try {
@@ -141,6 +140,9 @@ public final class CpuInitiator implements Initiator {
     Placement placement = buffers.getFirst().isHost() ? Placement.HOST : Placement.VRAM_DATA;
     return job.report(name(), placement, depth, nanos);
   }
+
+  /** For a thread that gets no help. */
+  private static void alone() {}
 
   /** Carries out commands by a lane as long as this thread has it. */
   private void carryOut(TransferJob job, Runnable looked) {
@@ -167,7 +169,7 @@ public final class CpuInitiator implements Initiator {
         if (lane == null) {
           return;
         }
-        begin(new TransferLane(job, lane, pool, NOTHING), lane);
+        begin(new TransferLane(job, lane, pool, CpuInitiator::alone), lane);
       }
     }
 

@@ -114,16 +114,16 @@ public final class NvmeController implements AutoCloseable {
    * @throws InvalidRequestException if there is none with this NSID
    */
   public Namespace namespace(int nsid) {
-    return namespaces().stream()
-        .filter(n -> n.nsid() == nsid)
-        .findFirst()
-        .orElseThrow(
-            () ->
-                new InvalidRequestException(
-                    "no active namespace %s; there are %s"
-                        .formatted(
-                            Integer.toUnsignedString(nsid),
-                            namespaces().stream().map(Namespace::nsid).toList())));
+    List<Namespace> active = namespaces();
+    for (Namespace n : active) {
+      if (n.nsid() == nsid) {
+        return n;
+      }
+    }
+    throw new InvalidRequestException(
+        "no active namespace %s; there are %s"
+            .formatted(
+                Integer.toUnsignedString(nsid), active.stream().map(Namespace::nsid).toList()));
   }
 
   /** Looks for namespaces again, e.g. after a Namespace Attribute Changed event. */

@@ -133,7 +133,7 @@ public final class MmapPath implements DataPath {
       throw new StorageException(
           Kind.PERMISSION, call.source(), -1, -1, "it is open for reading only", null);
     }
-    if (ranges.stream().allMatch(r -> r.buffer().isHost())) {
+    if (isHostMemory(ranges)) {
       // Nothing of the accelerator's: making windows could wait for whom this is read for.
       for (Range r : ranges) {
         move(direction, r, call, null);
@@ -149,6 +149,15 @@ public final class MmapPath implements DataPath {
     } finally {
       windows.giveBack(pair);
     }
+  }
+
+  private static boolean isHostMemory(List<Range> ranges) {
+    for (Range r : ranges) {
+      if (!r.buffer().isHost()) {
+        return false;
+      }
+    }
+    return true;
   }
 
   private void move(Direction direction, Range r, PathCall call, @Nullable MappedWindows pair) {

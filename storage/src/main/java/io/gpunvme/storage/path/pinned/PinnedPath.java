@@ -51,7 +51,7 @@ public final class PinnedPath implements DataPath {
   private final AtomicInteger nextStream = new AtomicInteger();
   private final CopyWorkers workers;
   private final Rates rates;
-  private volatile String mode;
+  private volatile Mode mode;
   private volatile boolean closed;
 
   private PinnedPath(
@@ -71,7 +71,7 @@ public final class PinnedPath implements DataPath {
     rates = new Rates(file.device() + " to " + accelerator.name(), options.threads());
     boolean direct = options.direct() != DirectIo.FALSE && file.hasDirect();
     mode =
-        describe(
+        mode(
             direct ? lanes.most(true, options.threads()) : 0,
             options.direct() != DirectIo.TRUE ? options.threads() : 0,
             options.chunk());
@@ -185,7 +185,7 @@ public final class PinnedPath implements DataPath {
   /** As it was for the last transfer, or may be for the first. */
   @Override
   public String mode() {
-    return mode;
+    return mode.text();
   }
 
   @Override
@@ -242,7 +242,10 @@ public final class PinnedPath implements DataPath {
     Cutter.Cut cut = direction == Direction.READ ? cutter.reads() : cutter.writes();
     List<Runnable> direct = tasks(transfer, cut.direct(), true);
     List<Runnable> cached = tasks(transfer, cut.cached(), false);
-    mode = describe(direct.size(), cached.size(), cutter.loadBytes());
+    Mode last = mode;
+    if (!last.is(direct.size(), cached.size(), cutter.loadBytes())) {
+      mode = mode(direct.size(), cached.size(), cutter.loadBytes());
+    }
     if (direction == Direction.READ) {
       workers.run(Stream.concat(direct.stream(), cached.stream()).toList());
     } else {
@@ -306,7 +309,14 @@ public final class PinnedPath implements DataPath {
     return new StagedCopies(streams.get(stream), gpu.context().hasBatchCopies());
   }
 
-  private String describe(int directLanes, int cachedLanes, int chunk) {
+  /** How a transfer was carried out, and the words for it. */
+  private record Mode(int directLanes, int cachedLanes, int chunk, String text) {
+    boolean is(int direct, int cached, int bytes) {
+      return directLanes == direct && cachedLanes == cached && chunk == bytes;
+    }
+  }
+
+  private Mode mode(int directLanes, int cachedLanes, int chunk) {
     List<String> ways = new ArrayList<>();
     if (directLanes > 0) {
       ways.add("O_DIRECT by " + lanes.describe(true, directLanes));
@@ -315,7 +325,8 @@ public final class PinnedPath implements DataPath {
       ways.add("page cache by " + lanes.describe(false, cachedLanes));
     }
     String copies = streams.isEmpty() ? "" : ", " + streams.size() + " streams";
-    return "%s; chunks of %d KiB%s".formatted(String.join(", ", ways), chunk >> 10, copies);
+    String text = "%s; chunks of %d KiB%s".formatted(String.join(", ", ways), chunk >> 10, copies);
+    return new Mode(directLanes, cachedLanes, chunk, text);
   }
 
   @Override
