@@ -53,6 +53,18 @@ final class BenchTables {
     return what + (id.contains(".qd1.") ? ", one at a time" : ", 32 at a time");
   }
 
+  private static String small(String id) {
+    String[] parts = id.split("\\.");
+    String what =
+        switch (parts[1]) {
+          case "engine" -> "submit, ring and poll of one read on a queue pair";
+          case "filechannel" -> "one FileChannel.read of a warm file";
+          case "sim" -> "one GpuStorage.read of an embedded SSD";
+          default -> "one GpuStorage.read of a warm file, path " + parts[1];
+        };
+    return what + ", " + (parts[2].equals("512") ? "512 bytes" : parts[2].replace("k", " KiB"));
+  }
+
   private BenchTables() {}
 
   /** The page: a list of the runs, then a table for each. */
@@ -151,6 +163,9 @@ final class BenchTables {
   private static String meaning(String id) {
     if (id.startsWith("vfio-user.4k.")) {
       return served(id);
+    }
+    if (id.startsWith("small.")) {
+      return small(id);
     }
     String exact = MEANINGS.get(id);
     return exact == null ? GpuBenchMeanings.of(id) : exact;

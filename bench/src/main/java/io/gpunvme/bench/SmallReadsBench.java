@@ -1,0 +1,278 @@
+package io.gpunvme.bench;
+
+import com.sun.management.ThreadMXBean;
+import io.gpunvme.gpu.accel.CpuAccelerator;
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.device.Device;
+import io.gpunvme.gpu.device.DeviceAddress;
+import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.nvme.driver.QueuePair;
+import io.gpunvme.nvme.memory.BusRange;
+import io.gpunvme.nvme.spec.IoOpcode;
+import io.gpunvme.nvme.spec.Status;
+import io.gpunvme.storage.GpuStorage;
+import io.gpunvme.storage.StorageAddress;
+import io.gpunvme.storage.StorageOptions;
+import io.gpunvme.storage.path.PathKind;
+import io.gpunvme.tools.bench.BenchException;
+import io.gpunvme.tools.bench.BenchMachine;
+import io.gpunvme.tools.bench.BlockPattern;
+import io.gpunvme.tools.bench.Measurement;
+import io.gpunvme.tools.bench.MeasurementFile;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.management.ManagementFactory;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.SplittableRandom;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What one short read costs: {@code SmallReadsBench RESULTS-FOLDER [FOLDER]}, the latter for a file
+ * of 64 MiB. Beside reads of {@code GpuStorage} stand those that nothing can be faster than: the
+ * queue pair of the same embedded controller, and {@code FileChannel.read} of the same file. One
+ * thread, one read at a time, the rows in turn; a sample is the median of its reads.
+ */
+public final class SmallReadsBench {
+  private static final long BYTES = 64L << 20;
+  private static final int BLOCK = 4096;
+  private static final int READS = 20_000;
+  private static final int CHECKED = 200;
+  private static final int REPETITIONS = 9;
+  private static final int WARMUPS = 2;
+  private static final String SSD = "sim:size=64MiB,lba=4096,latency=0";
+  private static final Map<String, Integer> LENGTHS = lengths();
+  private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+
+  private final List<Row> rows = new ArrayList<>();
+
+  private SmallReadsBench() {}
+
+  private static Map<String, Integer> lengths() {
+    Map<String, Integer> lengths = new LinkedHashMap<>();
+    lengths.put("512", 512);
+    lengths.put("4k", 4 << 10);
+    lengths.put("64k", 64 << 10);
+    return lengths;
+  }
+
+  /** Reads {@code length} bytes at an offset into the row's buffer. */
+  private interface Read {
+    void run(long offset) throws IOException;
+  }
+
+  /** One result to be. */
+  private static final class Row {
+    private final String id;
+    private final @Nullable String limit;
+    private final int length;
+    private final MemorySegment target;
+    private final Read read;
+    private final double[] samples = new double[REPETITIONS];
+    private double allocated;
+
+    Row(String id, @Nullable String limit, int length, MemorySegment target, Read read) {
+      this.id = id;
+      this.limit = limit;
+      this.length = length;
+      this.target = target;
+      this.read = read;
+    }
+
+    /** The median of many reads, ns; all of it is random, by the same numbers for each row. */
+    double once(int seed) throws IOException {
+      SplittableRandom random = new SplittableRandom(seed);
+      long[] nanos = new long[READS];
+      long before = THREADS.getCurrentThreadAllocatedBytes();
+      for (int i = 0; i < READS; i++) {
+        long offset = offset(random);
+        long begin = System.nanoTime();
+        read.run(offset);
+        nanos[i] = System.nanoTime() - begin;
+      }
+      allocated = (double) (THREADS.getCurrentThreadAllocatedBytes() - before) / READS;
+      for (int i = 0; i < CHECKED; i++) {
+        check(offset(random));
+      }
+      Arrays.sort(nanos);
+      return nanos[READS / 2];
+    }
+
+    private long offset(SplittableRandom random) {
+      return random.nextLong((BYTES - (64 << 10)) / BLOCK) * BLOCK;
+    }
+
+    private void check(long offset) throws IOException {
+      target.asSlice(0, length).fill((byte) 0);
+      read.run(offset);
+      for (long i = 0; i < length; i += Long.BYTES) {
+        if (target.get(ValueLayout.JAVA_LONG, i) != BlockPattern.hash((offset + i) / Long.BYTES)) {
+          throw new BenchException(id + ": wrong data at byte " + (offset + i));
+        }
+      }
+    }
+
+    Measurement measurement() {
+      Map<String, Object> conditions = new LinkedHashMap<>();
+      conditions.put("bytes", length);
+      conditions.put("reads_per_sample", READS);
+      conditions.put("threads", 1);
+      conditions.put("allocated_bytes_per_read", BenchMain.round(allocated));
+      return new Measurement(id, "ns", samples, conditions, null, null);
+    }
+  }
+
+  /** See the class. */
+  public static void main(String[] args) throws IOException {
+    if (args.length < 1) {
+      System.err.println("usage: SmallReadsBench RESULTS-FOLDER [FOLDER]");
+      System.exit(2);
+    }
+    Path folder = Path.of(args.length > 1 ? args[1] : ".");
+    Path file = folder.resolve("gpunvme-small-reads.bin");
+    try {
+      // Written just now, or read whole: the page cache has it.
+      PatternFile.at(file, BYTES);
+      List<Measurement> results = new SmallReadsBench().measure(file);
+      MeasurementFile out =
+          MeasurementFile.beside(Path.of(args[0]), BenchMachine.withoutGpu(), GpuBench.commit());
+      for (Measurement m : results) {
+        System.out.println(GpuBench.line(m));
+        out.add(m);
+      }
+      System.out.println("wrote " + out.path());
+    } finally {
+      Files.deleteIfExists(file);
+    }
+  }
+
+  private List<Measurement> measure(Path file) throws IOException {
+    byte[] data = Files.readAllBytes(file);
+    StorageOptions writable = StorageOptions.defaults().withWrite(true);
+    ControllerOptions options = ControllerOptions.builder().allowWrite(true).build();
+    try (CpuAccelerator cpu = CpuAccelerator.open();
+        DeviceBuffer buffer = cpu.allocate(64 << 10);
+        Device engine = Device.open(DeviceAddress.parse(SSD), options, "");
+        GpuStorage sim = GpuStorage.open(StorageAddress.parse(SSD), cpu, writable);
+        FileChannel channel = FileChannel.open(file, StandardOpenOption.READ);
+        GpuStorage auto = open(file, null, cpu);
+        GpuStorage mmap = open(file, PathKind.MMAP, cpu);
+        GpuStorage pinned = open(file, PathKind.PINNED, cpu)) {
+      fill(cpu, sim, data);
+      MemorySegment.copy(MemorySegment.ofArray(data), 0, engine.memory(1).orElseThrow(), 0, BYTES);
+      EngineRead queue = new EngineRead(engine.controller(), buffer);
+      LENGTHS.forEach(
+          (name, length) -> {
+            // A queue pair reads whole blocks.
+            int blocks = Math.max(1, length / BLOCK);
+            add("small.engine." + name, null, length, buffer, at -> queue.run(at, blocks));
+            storage("sim", "small.engine.", name, length, sim, buffer);
+            ByteBuffer target = buffer.segment().asSlice(0, length).asByteBuffer();
+            add(
+                "small.filechannel." + name,
+                null,
+                length,
+                buffer,
+                at -> channel.read(target.clear(), at));
+            storage("auto", "small.filechannel.", name, length, auto, buffer);
+            storage("mmap", "small.filechannel.", name, length, mmap, buffer);
+            storage("pinned", "small.filechannel.", name, length, pinned, buffer);
+          });
+      run();
+      queue.close();
+    }
+    return results();
+  }
+
+  private static GpuStorage open(Path file, @Nullable PathKind path, CpuAccelerator cpu) {
+    StorageAddress address = StorageAddress.parse(file.toString());
+    return GpuStorage.open(
+        path == null ? address : address.with(path), cpu, StorageOptions.defaults());
+  }
+
+  private static void fill(CpuAccelerator cpu, GpuStorage sim, byte[] data) {
+    try (DeviceBuffer whole = cpu.allocate(BYTES)) {
+      whole.copyFromHost(MemorySegment.ofArray(data), 0);
+      sim.write(0, whole, 0, BYTES);
+    }
+  }
+
+  private void storage(
+      String what, String limit, String name, int length, GpuStorage storage, DeviceBuffer buffer) {
+    add(
+        "small." + what + "." + name + ".java",
+        limit + name,
+        length,
+        buffer,
+        at -> storage.read(at, buffer, 0, length));
+  }
+
+  private void add(String id, @Nullable String limit, int length, DeviceBuffer buffer, Read read) {
+    rows.add(new Row(id, limit, length, buffer.segment(), read));
+  }
+
+  private void run() throws IOException {
+    for (int i = -WARMUPS; i < REPETITIONS; i++) {
+      for (Row row : rows) {
+        double nanos = row.once(i);
+        if (i >= 0) {
+          row.samples[i] = nanos;
+        }
+      }
+    }
+  }
+
+  private List<Measurement> results() {
+    Map<String, Measurement> done = new LinkedHashMap<>();
+    for (Row row : rows) {
+      Measurement own = row.measurement();
+      String limit = row.limit;
+      Measurement known = limit == null ? null : done.get(limit);
+      done.put(row.id, known == null ? own : own.limitedBy(known));
+    }
+    return List.copyOf(done.values());
+  }
+
+  /** Submit, ring and poll, with nothing above. */
+  private static final class EngineRead implements AutoCloseable {
+    private final NvmeController controller;
+    private final QueuePair queue;
+    private final BusRange target;
+    private int status = -1;
+
+    EngineRead(NvmeController controller, DeviceBuffer buffer) {
+      this.controller = controller;
+      queue = controller.createQueuePair(1);
+      target = buffer.mapFor(controller.function());
+    }
+
+    void run(long offset, int blocks) {
+      status = -1;
+      queue.submitIo(
+          IoOpcode.READ, 1, offset / BLOCK, blocks, 0, target, 0, (long) blocks * BLOCK, 0);
+      queue.ring();
+      while (status < 0) {
+        queue.poll((_, _, result) -> status = result);
+        Thread.onSpinWait();
+      }
+      if (!Status.ok(status)) {
+        throw new BenchException("status %Xh of a read".formatted(status));
+      }
+    }
+
+    @Override
+    public void close() {
+      controller.deleteQueuePair(queue);
+    }
+  }
+}
