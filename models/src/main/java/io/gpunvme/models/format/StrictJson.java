@@ -9,6 +9,7 @@ import java.io.EOFException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.InputStreamReader;
+import java.io.UncheckedIOException;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.CodingErrorAction;
 import java.nio.charset.StandardCharsets;
@@ -46,7 +47,7 @@ public final class StrictJson {
    * A reader. For one thread.
    *
    * @param file its name in messages
-   * @param in memory, which does not fail
+   * @param in read once, in pieces; the caller closes it
    */
   public StrictJson(String file, InputStream in) {
     this.file = file;
@@ -66,6 +67,7 @@ public final class StrictJson {
    * Reads the document's one object.
    *
    * @throws FormatException if the body cannot read it, or something follows it
+   * @throws UncheckedIOException if the stream fails
    */
   public void document(Body body) {
     try {
@@ -81,7 +83,7 @@ public final class StrictJson {
       throw FormatException.of(
           Kind.CORRUPT, file, "it is not valid JSON" + after() + ": " + firstLine(e.getMessage()));
     } catch (IOException e) {
-      throw new IllegalStateException("memory cannot fail", e);
+      throw new UncheckedIOException(e);
     }
   }
 
