@@ -1,6 +1,8 @@
 package io.gpunvme.cli;
 
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.base.Printable;
+import io.gpunvme.base.Reason;
 import io.gpunvme.cli.output.Json;
 import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cuda.CudaException;
@@ -104,7 +106,7 @@ final class CommandFailures {
     if (Leftovers.ending()) {
       return;
     }
-    String line = message.replaceAll("\\s*\\R\\s*", "; ");
+    String line = Printable.of(message.replaceAll("\\s*\\R\\s*", "; "));
     streams.err().println(command + ": " + line);
     if (args.contains("--debug")) {
       e.printStackTrace(streams.err());

@@ -1,5 +1,7 @@
 package io.gpunvme.cli;
 
+import io.gpunvme.base.Printable;
+import io.gpunvme.cli.output.Counts;
 import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Sizes;
 import io.gpunvme.cli.output.Table;
@@ -72,7 +74,7 @@ final class InspectCommand extends ModelCommand {
             t.type(),
             Arrays.toString(t.shape()),
             Sizes.format(t.bytes()),
-            weights.files().size() > 1 ? weights.file(t.name()) : "");
+            weights.files().size() > 1 ? brief(weights.file(t.name())) : "");
       }
     }
     table.print(out());
@@ -80,7 +82,7 @@ final class InspectCommand extends ModelCommand {
 
   /** Without control characters, which a terminal would obey: files are outside input. */
   private static String brief(String value) {
-    String printable = value.replaceAll("\\p{Cntrl}", " ");
+    String printable = Printable.of(value);
     return printable.length() <= LONGEST ? printable : printable.substring(0, LONGEST) + "…";
   }
 
