@@ -246,7 +246,11 @@ public final class SimConfigParser {
         SimConfigBuilder::latencyNanos);
     number(keys, "workers", "worker threads; 0: the caller polls (1)", SimConfigBuilder::workers);
     flag(keys, "shuffle", "out-of-order completion (off)", SimConfigBuilder::outOfOrder);
-    flag(keys, "strict", "refuse reserved fields that are not zero (on)", SimConfigBuilder::strict);
+    flag(
+        keys,
+        "strict",
+        "refuse reserved fields that are not zero, and what else careless hosts send (on)",
+        SimConfigBuilder::strict);
     keys.put("faults", new Key("fault rules separated by ';', or @file", SimConfigParser::faults));
     keys.put(
         "seed",
