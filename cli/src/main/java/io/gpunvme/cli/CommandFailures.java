@@ -58,6 +58,15 @@ final class CommandFailures {
     return code;
   }
 
+  /** Java's heap is full: the command is over, and what it had is free again. */
+  int heap(OutOfMemoryError e) {
+    String message =
+        "Java's heap of %d MiB is too small for this; GPUNVME_JAVA_OPTS=-Xmx2g gives 2 GiB (%s)"
+            .formatted(Runtime.getRuntime().maxMemory() >> 20, e.getMessage());
+    report("gpunvme", message, ExitCode.FAILURE, e);
+    return ExitCode.FAILURE;
+  }
+
   private static int code(Exception e) {
     boolean usage =
         e instanceof UsageException
