@@ -83,7 +83,7 @@ final class CommandFailures {
       case NoSuchFileException missing -> missing.getFile() + ": no such file or folder";
       case AccessDeniedException denied -> denied.getFile() + ": permission denied";
       case FileAlreadyExistsException there -> there.getFile() + " exists";
-      case FileSystemException other -> other.getFile() + ": " + reason(other);
+      case FileSystemException other -> other.getFile() + ": " + Reason.of(other);
       case UsageException own -> text(own);
       case InvalidRequestException request -> text(request);
       case NvmeException nvme -> text(nvme);
@@ -95,14 +95,9 @@ final class CommandFailures {
       case CudaException cuda -> text(cuda);
       case CudaNotFoundException missing -> text(missing);
       case InvalidPathException path -> text(path);
-      case IOException io -> text(io);
+      case IOException io -> Reason.of(io);
       default -> "unexpected " + e + "; please report it, with the output of --debug";
     };
-  }
-
-  private static String reason(FileSystemException e) {
-    String reason = e.getReason();
-    return reason == null ? e.getClass().getSimpleName() : reason;
   }
 
   private static String text(Exception e) {
@@ -111,7 +106,7 @@ final class CommandFailures {
   }
 
   /** Prints one line, and with {@code --json} an object on standard output. */
-  private void report(String command, String message, int code, Exception e) {
+  private void report(String command, String message, int code, Throwable e) {
     if (Leftovers.ending()) {
       return;
     }

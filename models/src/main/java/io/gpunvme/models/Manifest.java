@@ -2,6 +2,7 @@ package io.gpunvme.models;
 
 import com.google.gson.JsonObject;
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.base.Reason;
 import io.gpunvme.models.format.FormatException;
 import io.gpunvme.models.format.StrictJson;
 import io.gpunvme.storage.path.StorageException;
@@ -60,14 +61,22 @@ public final class Manifest {
     try (InputStream in = Files.newInputStream(file)) {
       if (Files.size(file) > LONGEST_FILE) {
         throw new InvalidRequestException(
-            file + " is no manifest of gpunvme: it is longer than 1 GiB");
+            file + " is not a manifest of gpunvme: it is longer than 1 GiB");
       }
       return new Reading(new StrictJson(file.toString(), in)).manifest();
     } catch (FormatException e) {
-      throw new InvalidRequestException(e.getMessage() + "; is it a manifest of gpunvme?");
-    } catch (UncheckedIOException | IOException e) {
-      throw new StorageException(Kind.GONE, file.toString(), -1, -1, "cannot be read: " + e, e);
+      String what = String.valueOf(e.getMessage()).replace(file + ": corrupt: ", "");
+      throw new InvalidRequestException(file + " is not a manifest of gpunvme: " + what);
+    } catch (UncheckedIOException e) {
+      throw unreadable(file, String.valueOf(e.getMessage()), e);
+    } catch (IOException e) {
+      throw unreadable(file, Reason.of(e), e);
     }
+  }
+
+  private static StorageException unreadable(Path file, String why, Exception cause) {
+    return new StorageException(
+        Kind.GONE, file.toString(), -1, -1, "cannot be read: " + why, cause);
   }
 
   /** What has been read of a file. */

@@ -1,6 +1,7 @@
 package io.gpunvme.sim;
 
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.base.Reason;
 import io.gpunvme.nvme.spec.Vs;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -191,8 +192,10 @@ public final class SimConfigParser {
         text = Files.readString(Path.of(value.substring(1)));
       } catch (NoSuchFileException e) {
         throw new InvalidRequestException(e.getFile() + ": no such file or folder");
-      } catch (IOException | InvalidPathException e) {
-        throw TextValues.bad(key, value, "a file that can be read: " + e);
+      } catch (IOException e) {
+        throw TextValues.bad(key, value, "a file that can be read: " + Reason.of(e));
+      } catch (InvalidPathException e) {
+        throw TextValues.bad(key, value, "the name of a file: " + e.getReason());
       }
     }
     FaultSyntax.parse(text).forEach(b::fault);

@@ -4,6 +4,7 @@ import com.google.gson.Strictness;
 import com.google.gson.stream.JsonReader;
 import com.google.gson.stream.JsonToken;
 import com.google.gson.stream.MalformedJsonException;
+import io.gpunvme.base.Reason;
 import io.gpunvme.models.format.FormatException.Kind;
 import java.io.EOFException;
 import java.io.IOException;
@@ -15,7 +16,6 @@ import java.nio.charset.CodingErrorAction;
 import java.nio.charset.StandardCharsets;
 import java.util.HashSet;
 import java.util.Set;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Reads JSON of RFC 8259, in strict UTF-8, from a stream that is never held whole. Every mistake is
@@ -81,9 +81,11 @@ public final class StrictJson {
       throw FormatException.of(Kind.CORRUPT, file, "the JSON ends too early" + after());
     } catch (MalformedJsonException | NumberFormatException | IllegalStateException e) {
       throw FormatException.of(
-          Kind.CORRUPT, file, "it is not valid JSON" + after() + ": " + firstLine(e.getMessage()));
+          Kind.CORRUPT,
+          file,
+          "it is not valid JSON" + after() + ": " + Quote.of(Reason.ofJson(e.getMessage())));
     } catch (IOException e) {
-      throw new UncheckedIOException(e);
+      throw new UncheckedIOException(Reason.of(e), e);
     }
   }
 
@@ -184,9 +186,5 @@ public final class StrictJson {
 
   private String after() {
     return " (near " + Quote.of(json.getPath()) + ")";
-  }
-
-  private static String firstLine(@Nullable String message) {
-    return Quote.of(String.valueOf(message).lines().findFirst().orElse(""));
   }
 }

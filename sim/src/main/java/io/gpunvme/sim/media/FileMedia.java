@@ -1,6 +1,7 @@
 package io.gpunvme.sim.media;
 
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.base.Reason;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.Posix;
 import io.gpunvme.ffi.PosixException;
@@ -99,7 +100,7 @@ public final class FileMedia implements Media {
       Set<PosixFilePermission> mode = Files.getPosixFilePermissions(file);
       return Files.isWritable(file) && mode.stream().anyMatch(WRITERS::contains);
     } catch (IOException e) {
-      throw refusal(file, e.toString());
+      throw refusal(file, Reason.of(e));
     }
   }
 
