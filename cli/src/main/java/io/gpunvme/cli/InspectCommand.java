@@ -39,6 +39,7 @@ import picocli.CommandLine.Option;
 final class InspectCommand extends ModelCommand {
   private static final Pattern LAYER = Pattern.compile("(?:layers|blk|h|block)\\.(\\d{1,9})\\.");
   private static final int LONGEST = 100;
+  private static final String TENSOR = "tensor";
 
   @Option(names = "--layers", description = "Sums for each layer instead of single tensors.")
   private boolean layers;
@@ -56,17 +57,18 @@ final class InspectCommand extends ModelCommand {
   private void printText(Weights weights) {
     out()
         .printf(
-            "%s: %s, %d tensors, %s%n",
+            "%s: %s, %s, %s%n",
             weights.name(),
             brief(weights.format()),
-            weights.tensors().size(),
+            Counts.of(weights.tensors().size(), TENSOR),
             Sizes.format(weights.bytes()));
     weights
         .metadata()
         .forEach((key, value) -> out().printf("  %s: %s%n", brief(key), brief(value.toString())));
     Table table = new Table(0);
     if (layers) {
-      layers(weights).forEach((name, s) -> table.row(name, Sizes.format(s[1]), s[0] + " tensors"));
+      layers(weights)
+          .forEach((name, s) -> table.row(name, Sizes.format(s[1]), Counts.of(s[0], TENSOR)));
     } else {
       for (TensorInfo t : weights.tensors().values()) {
         table.row(

@@ -60,7 +60,10 @@ final class RangeFile {
       number++;
       String text = line.strip();
       if (!text.isEmpty() && !text.startsWith("#")) {
-        add(ranges, text.split(",", -1), "%s, line %d, '%s'".formatted(file, number, text));
+        add(
+            ranges,
+            text.split(",", -1),
+            "%s, line %d, '%s'".formatted(file, number, Printable.quote(text)));
       }
     }
   }

@@ -1,5 +1,6 @@
 package io.gpunvme.cli;
 
+import io.gpunvme.cli.output.Counts;
 import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Progress;
 import io.gpunvme.cli.output.Sizes;
@@ -192,7 +193,7 @@ final class WriteModelCommand extends BaseCommand {
         "%.2f GB/s, %.3f s".formatted(r.writeGigabytesPerSecond(), r.writeNanos() / 1e9));
     table.row("of reading", "%.3f s".formatted(r.readNanos() / 1e9));
     table.row("path", r.path() + ": " + r.mode());
-    table.row("verified", r.verified() + " of " + r.tensors() + " tensors");
+    table.row("verified", r.verified() + " of " + Counts.of(r.tensors(), "tensor"));
     table.row("UUID", r.uuid());
     table.print(out());
   }
