@@ -247,6 +247,10 @@ public final class FileMedia implements Media {
   }
 
   private static IOException failure(PosixException e) {
-    return new IOException(e.getMessage(), e);
+    String message = String.valueOf(e.getMessage());
+    return switch (e.errno()) {
+      case Errno.ENOSPC, Errno.EDQUOT, Errno.EFBIG -> new NoSpaceException(message, e);
+      default -> new IOException(message, e);
+    };
   }
 }
