@@ -25,8 +25,9 @@ import picocli.CommandLine.Option;
 @Command(
     name = "ls",
     description = {
-      "List a folder of an ext4 or FAT32 file system without the kernel, and without writing.",
-      "The file system is on an SSD, in an image file, or in a partition of either."
+      "List a folder of an ext4 or FAT32 file system, without the kernel.",
+      "The file system is on an SSD, in an image file, or in a partition of either. Nothing is",
+      "written."
     },
     footer = {
       "",

@@ -19,7 +19,7 @@ import picocli.CommandLine.Command;
 @Command(
     name = "stat",
     description = {
-      "Show what a file system stores about a file, folder or link, and the file system itself.",
+      "Show what a file system stores about a file, a folder or a link, and about itself.",
       "Reads without the kernel, and does not follow links."
     },
     footer = {

@@ -33,8 +33,9 @@ import picocli.CommandLine.TypeConversionException;
 @Command(
     name = "write-model",
     description = {
-      "Write a model to a namespace, partition or set without a file system: its tensors, aligned,",
-      "and an index with their checksums (docs/raw-models.md). 'load --device DEVICE' loads it.",
+      "Write a model to a namespace, partition or set, without a file system.",
+      "There it has its tensors, aligned, and an index with their checksums (docs/raw-models.md).",
+      "'load --device DEVICE' loads it.",
       "The model becomes valid at the end. An interrupted write leaves no model, not even the old"
           + " one."
     },
