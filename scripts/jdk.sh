@@ -22,11 +22,18 @@ jdk_version() {
   printf '%s' "${line%%[!0-9]*}"
 }
 
+# find_jdk: a GPUNVME_JAVA_HOME that is too old, or no JDK, is an error: nobody sets it for nothing.
 find_jdk() {
   local home version path_java
+  if [ -n "${GPUNVME_JAVA_HOME:-}" ]; then
+    version=$(jdk_version "$GPUNVME_JAVA_HOME")
+    [ -n "$version" ] && [ "$version" -ge 25 ] || return 1
+    JDK_HOME=$GPUNVME_JAVA_HOME
+    return 0
+  fi
   path_java=$(command -v java || true)
   [ -n "$path_java" ] && path_java=$(readlink -f "$path_java")
-  for home in "${GPUNVME_JAVA_HOME:-}" "${JAVA_HOME:-}" "${path_java%/bin/java}" /usr/lib/jvm/*; do
+  for home in "${JAVA_HOME:-}" "${path_java%/bin/java}" /usr/lib/jvm/*; do
     [ -n "$home" ] || continue
     version=$(jdk_version "$home")
     if [ -n "$version" ] && [ "$version" -ge 25 ]; then
@@ -39,6 +46,12 @@ find_jdk() {
 
 # How to get one; for standard error.
 explain_jdk() {
+  if [ -n "${GPUNVME_JAVA_HOME:-}" ]; then
+    local version
+    version=$(jdk_version "$GPUNVME_JAVA_HOME")
+    echo "GPUNVME_JAVA_HOME is $GPUNVME_JAVA_HOME, which has ${version:+Java }${version:-no JDK}: set it to a JDK 25 or newer, or unset it."
+    return 0
+  fi
   cat <<'TEXT'
 No JDK 25 or newer found (looked at GPUNVME_JAVA_HOME, JAVA_HOME, java on PATH, /usr/lib/jvm).
 Install Temurin 25, for example on Debian or Ubuntu:

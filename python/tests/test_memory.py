@@ -130,6 +130,21 @@ class DestinationTest(Case):
         with self.assertRaises((BufferError, ValueError)):
             storage.read(0, matrix)
 
+    def test_references_are_no_memory_to_fill(self) -> None:
+        storage = self.device()
+        targets: list[Any] = [(ctypes.py_object * 8)()]
+        if numpy is not None:
+            targets.append(numpy.zeros(512, object))
+            targets.append(numpy.zeros(512, [("Other", "<i4"), ("a", object)]))
+            names = numpy.zeros(16, [("Other", "<i4"), ("O", "<f4")])
+            self.arrives(names, names.tobytes)
+            times = numpy.zeros(16, "<M8[ns]")
+            self.arrives(times, times.tobytes)
+        for target in targets:
+            for move in (storage.read, storage.write):
+                with self.assertRaisesRegex(BufferError, "references"):
+                    move(0, target)
+
     @needs_numpy
     def test_dlpack(self) -> None:
         for versions in (True, False):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import struct
 import threading
 from unittest import mock
 
@@ -175,9 +174,8 @@ class WeightsTest(Case):
             )
             self.assertEqual(moved, 240 + 30 + 80 + 72)
             self.assertEqual((whole, part, rows), (a, b[10:40], a[80:160]))
-            floats = struct.unpack("60f", a)
-            expected = [floats[r * 10 + c] for r in range(6) for c in range(4, 7)]
-            self.assertEqual(columns, struct.pack("18f", *expected))
+            # Bytes, not floats: Python quiets signalling NaNs.
+            self.assertEqual(columns, b"".join(a[r * 40 + 16 : r * 40 + 28] for r in range(6)))
             with self.assertRaises(FileNotFoundError):
                 weights.read([("c", whole)])
             for wrong in (gpunvme.Slice(2, 0, 1), gpunvme.Slice(0, 3, 3), gpunvme.Slice(1, 0, 11)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import numbers
+import re
 import sys
 import weakref
 from collections.abc import Callable, Sequence
@@ -35,6 +36,7 @@ class _PyBuffer(Structure):
 
 
 _WRITABLE: Final = 1
+_FIELD_NAME: Final = re.compile(":[^:]*:")  # in a format, as in T{<i4:name:}
 _get_buffer = PYFUNCTYPE(c_int, py_object, POINTER(_PyBuffer), c_int)(("PyObject_GetBuffer", ctypes.pythonapi))
 _release_buffer = PYFUNCTYPE(None, POINTER(_PyBuffer))(("PyBuffer_Release", ctypes.pythonapi))
 _has_buffer = PYFUNCTYPE(c_int, py_object)(("PyObject_CheckBuffer", ctypes.pythonapi))
@@ -55,6 +57,15 @@ class _Buffer:
         if self._held:
             self._held = False
             _release(self._view)
+
+
+def _has_references(memory: Any) -> bool:
+    """Whether elements are, or have, references to objects: bytes from a device would be taken for them."""
+    try:
+        layout = memoryview(memory).format
+    except (BufferError, TypeError, ValueError):
+        return False  # of a type that has no name there, such as NumPy's times; no references
+    return "O" in layout and "O" in _FIELD_NAME.sub("", layout)
 
 
 class Region:
@@ -103,6 +114,8 @@ def _find(memory: Any, writable: bool) -> Region | None:
     if interface is not None:
         return _cuda_array(memory, interface, writable)
     if _has_buffer(memory):
+        if _has_references(memory):
+            raise BufferError(f"{type(memory).__name__} has references to Python objects, not plain memory")
         buffer = _Buffer(memory, writable)
         return Region(buffer.address, buffer.nbytes, buffer)
     if hasattr(memory, "__dlpack__"):

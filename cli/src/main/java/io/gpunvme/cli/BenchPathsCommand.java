@@ -35,9 +35,9 @@ import picocli.CommandLine.Parameters;
 @Command(
     name = "paths",
     description = {
-      "Read the same file by every storage path: from start to end and 4 KiB blocks at random,",
-      "from a cold and from a warm page cache. For comparison, measure the rates of the disk and"
-          + " of",
+      "Read the same file by every storage path, and compare the rates.",
+      "Each reads it from start to end, and 4 KiB blocks at random, from a cold and from a warm",
+      "page cache. For comparison, measure the rates of the disk and" + " of",
       "the page cache alone. direct reads through an embedded SSD. Every byte that arrives is"
           + " checked.",
       "The command makes the file in FOLDER and removes it. It leaves out paths that are not"

@@ -21,10 +21,9 @@ import picocli.CommandLine.Option;
 @Command(
     name = "check-p2p",
     description = {
-      "Try whether the GPU can drive an SSD: register the SSD's BAR0 with CUDA as I/O memory, then"
-          + " let",
-      "a kernel read one block and ring the doorbells of a queue pair made for it. Changes no"
-          + " data.",
+      "Try whether the GPU can drive an SSD.",
+      "The SSD's BAR0 is registered with CUDA as I/O memory. Then a kernel reads one block, and",
+      "rings the doorbells of a queue pair made for it. Changes no data.",
       "Exit code 0 if it can, 1 if it cannot or there is no GPU."
     },
     footer = {

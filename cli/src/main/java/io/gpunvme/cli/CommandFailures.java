@@ -1,6 +1,8 @@
 package io.gpunvme.cli;
 
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.base.Printable;
+import io.gpunvme.base.Reason;
 import io.gpunvme.cli.output.Json;
 import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cuda.CudaException;
@@ -56,6 +58,15 @@ final class CommandFailures {
     return code;
   }
 
+  /** Java's heap is full: the command is over, and what it had is free again. */
+  int heap(OutOfMemoryError e) {
+    String message =
+        "Java's heap of %d MiB is too small for this; GPUNVME_JAVA_OPTS=-Xmx2g gives 2 GiB (%s)"
+            .formatted(Runtime.getRuntime().maxMemory() >> 20, e.getMessage());
+    report("gpunvme", message, ExitCode.FAILURE, e);
+    return ExitCode.FAILURE;
+  }
+
   private static int code(Exception e) {
     boolean usage =
         e instanceof UsageException
@@ -72,7 +83,7 @@ final class CommandFailures {
       case NoSuchFileException missing -> missing.getFile() + ": no such file or folder";
       case AccessDeniedException denied -> denied.getFile() + ": permission denied";
       case FileAlreadyExistsException there -> there.getFile() + " exists";
-      case FileSystemException other -> other.getFile() + ": " + reason(other);
+      case FileSystemException other -> other.getFile() + ": " + Reason.of(other);
       case UsageException own -> text(own);
       case InvalidRequestException request -> text(request);
       case NvmeException nvme -> text(nvme);
@@ -84,14 +95,9 @@ final class CommandFailures {
       case CudaException cuda -> text(cuda);
       case CudaNotFoundException missing -> text(missing);
       case InvalidPathException path -> text(path);
-      case IOException io -> text(io);
+      case IOException io -> Reason.of(io);
       default -> "unexpected " + e + "; please report it, with the output of --debug";
     };
-  }
-
-  private static String reason(FileSystemException e) {
-    String reason = e.getReason();
-    return reason == null ? e.getClass().getSimpleName() : reason;
   }
 
   private static String text(Exception e) {
@@ -100,11 +106,11 @@ final class CommandFailures {
   }
 
   /** Prints one line, and with {@code --json} an object on standard output. */
-  private void report(String command, String message, int code, Exception e) {
+  private void report(String command, String message, int code, Throwable e) {
     if (Leftovers.ending()) {
       return;
     }
-    String line = message.replaceAll("\\s*\\R\\s*", "; ");
+    String line = Printable.of(message.replaceAll("\\s*\\R\\s*", "; "));
     streams.err().println(command + ": " + line);
     if (args.contains("--debug")) {
       e.printStackTrace(streams.err());

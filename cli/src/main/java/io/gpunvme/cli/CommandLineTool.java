@@ -62,9 +62,13 @@ final class CommandLineTool {
     CommandFailures failures = new CommandFailures(streams, List.of(args));
     tool.setParameterExceptionHandler(failures::usage);
     tool.setExecutionExceptionHandler(failures::failure);
-    int code = tool.execute(args);
-    tool.getOut().flush();
-    return code;
+    try {
+      int code = tool.execute(args);
+      tool.getOut().flush();
+      return code;
+    } catch (OutOfMemoryError e) {
+      return failures.heap(e);
+    }
   }
 
   /** {@code read --help --json} is {@code help read --json}. */

@@ -11,8 +11,11 @@ import io.gpunvme.tools.doctor.Severity;
 import io.gpunvme.tools.doctor.Way;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
@@ -55,6 +58,7 @@ final class DoctorCommand extends BaseCommand {
   }
 
   private void printText(Diagnosis diagnosis) {
+    printVerdict(diagnosis);
     for (Severity severity : List.of(Severity.PROBLEM, Severity.NOTE, Severity.OK)) {
       diagnosis.findings().stream()
           .filter(f -> f.severity() == severity)
@@ -81,6 +85,38 @@ final class DoctorCommand extends BaseCommand {
         .printf(
             "%d problems, %d notes.%n",
             diagnosis.count(Severity.PROBLEM), diagnosis.count(Severity.NOTE));
+  }
+
+  /** What can be used as it is, and the first thing to do for more. */
+  private void printVerdict(Diagnosis diagnosis) {
+    Map<String, Set<String>> works = works(diagnosis);
+    out()
+        .println(
+            works.isEmpty()
+                ? "Nothing works here yet."
+                : "Works here: "
+                    + works.entrySet().stream()
+                        .map(w -> w.getKey() + " (" + String.join(", ", w.getValue()) + ")")
+                        .collect(Collectors.joining(", "))
+                    + ".");
+    diagnosis.findings().stream()
+        .filter(f -> f.severity() == Severity.PROBLEM && !f.fix().isEmpty())
+        .findFirst()
+        .ifPresent(f -> out().printf("Next: %s: %s%n", f.subject(), f.fix()));
+    out().println();
+  }
+
+  /** By storage: who can issue commands for it; by which paths the kernel's files are read. */
+  private static Map<String, Set<String>> works(Diagnosis diagnosis) {
+    Map<String, Set<String>> works = new LinkedHashMap<>();
+    for (Way way : Way.values()) {
+      if (diagnosis.obstacles(way).isEmpty()) {
+        String how =
+            way.path().equals("direct") ? way.initiator().toUpperCase(Locale.ROOT) : way.path();
+        works.computeIfAbsent(way.storage(), _ -> new LinkedHashSet<>()).add(how);
+      }
+    }
+    return works;
   }
 
   private void printFinding(Finding finding) {

@@ -32,8 +32,9 @@ import picocli.CommandLine.Parameters;
 @Command(
     name = "explain",
     description = {
-      "Say which path would read a file or an SSD here, why the others would not, and the fix.",
-      "Reads no data. ADDRESS is a file, with options as in file:model.bin?path=pinned",
+      "Say which path would read a file or an SSD here, and why the others would not.",
+      "Names the fixes, and reads no data. ADDRESS is a file, with options as in"
+          + " file:model.bin?path=pinned",
       "(docs/paths.md), or a device. If ADDRESS asks for a path that is not possible, the command"
           + " fails."
     },

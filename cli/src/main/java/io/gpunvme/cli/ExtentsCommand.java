@@ -1,5 +1,6 @@
 package io.gpunvme.cli;
 
+import io.gpunvme.base.Printable;
 import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Sizes;
 import io.gpunvme.cli.output.Table;
@@ -72,7 +73,7 @@ final class ExtentsCommand extends FileCommand {
           out()
               .printf(
                   "%s, %s in %d %s%n(%s)%n",
-                  printable(name),
+                  Printable.of(name),
                   Sizes.format(bytes),
                   extents.size(),
                   extents.size() == 1 ? "extent" : "extents",

@@ -1,5 +1,6 @@
 package io.gpunvme.cli;
 
+import io.gpunvme.base.Printable;
 import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.storage.StorageOptions;
@@ -21,10 +22,6 @@ import picocli.CommandLine.Parameters;
 
 /** A subcommand about a file or folder on a device, found without the kernel's file systems. */
 abstract class FileCommand extends BaseCommand {
-  private static final int FIRST_PRINTABLE = 0x20;
-  private static final int DELETE = 0x7F;
-  private static final int LAST_CONTROL = 0x9F;
-
   /** What to do with a journal that has changes which are not in the file system yet. */
   enum Journal {
     REFUSE,
@@ -85,7 +82,7 @@ abstract class FileCommand extends BaseCommand {
         new StorageOptions(false, defaults.initiator(), nsid, defaults.threads());
     try (LateAccelerator late = new LateAccelerator(accelerator);
         Volume volume = Volume.open(wanted, late::get, options, journal == Journal.IGNORE)) {
-      volume.notes().forEach(note -> streams().err().println("note: " + note));
+      volume.notes().forEach(note -> streams().err().println("note: " + Printable.of(note)));
       return run(volume, wanted);
     }
   }
@@ -138,17 +135,6 @@ abstract class FileCommand extends BaseCommand {
 
   static String kind(FileNode.Kind kind) {
     return kind.name().toLowerCase(Locale.ROOT);
-  }
-
-  /** A name that is safe for a terminal: control characters are replaced by their numbers. */
-  static String printable(String name) {
-    StringBuilder text = new StringBuilder(name.length());
-    for (int i = 0; i < name.length(); i++) {
-      char c = name.charAt(i);
-      boolean control = c < FIRST_PRINTABLE || c >= DELETE && c <= LAST_CONTROL;
-      text.append(control ? String.format(Locale.ROOT, "\\x%02X", (int) c) : c);
-    }
-    return text.toString();
   }
 
   /** The path of a name in a folder. */

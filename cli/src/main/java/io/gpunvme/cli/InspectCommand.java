@@ -1,5 +1,7 @@
 package io.gpunvme.cli;
 
+import io.gpunvme.base.Printable;
+import io.gpunvme.cli.output.Counts;
 import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Sizes;
 import io.gpunvme.cli.output.Table;
@@ -37,6 +39,7 @@ import picocli.CommandLine.Option;
 final class InspectCommand extends ModelCommand {
   private static final Pattern LAYER = Pattern.compile("(?:layers|blk|h|block)\\.(\\d{1,9})\\.");
   private static final int LONGEST = 100;
+  private static final String TENSOR = "tensor";
 
   @Option(names = "--layers", description = "Sums for each layer instead of single tensors.")
   private boolean layers;
@@ -54,17 +57,18 @@ final class InspectCommand extends ModelCommand {
   private void printText(Weights weights) {
     out()
         .printf(
-            "%s: %s, %d tensors, %s%n",
+            "%s: %s, %s, %s%n",
             weights.name(),
             brief(weights.format()),
-            weights.tensors().size(),
+            Counts.of(weights.tensors().size(), TENSOR),
             Sizes.format(weights.bytes()));
     weights
         .metadata()
         .forEach((key, value) -> out().printf("  %s: %s%n", brief(key), brief(value.toString())));
     Table table = new Table(0);
     if (layers) {
-      layers(weights).forEach((name, s) -> table.row(name, Sizes.format(s[1]), s[0] + " tensors"));
+      layers(weights)
+          .forEach((name, s) -> table.row(name, Sizes.format(s[1]), Counts.of(s[0], TENSOR)));
     } else {
       for (TensorInfo t : weights.tensors().values()) {
         table.row(
@@ -72,7 +76,7 @@ final class InspectCommand extends ModelCommand {
             t.type(),
             Arrays.toString(t.shape()),
             Sizes.format(t.bytes()),
-            weights.files().size() > 1 ? weights.file(t.name()) : "");
+            weights.files().size() > 1 ? brief(weights.file(t.name())) : "");
       }
     }
     table.print(out());
@@ -80,7 +84,7 @@ final class InspectCommand extends ModelCommand {
 
   /** Without control characters, which a terminal would obey: files are outside input. */
   private static String brief(String value) {
-    String printable = value.replaceAll("\\p{Cntrl}", " ");
+    String printable = Printable.of(value);
     return printable.length() <= LONGEST ? printable : printable.substring(0, LONGEST) + "…";
   }
 

@@ -32,9 +32,9 @@ import picocli.CommandLine.Parameters;
 @Command(
     name = "load",
     description = {
-      "Load the weights of models into the accelerator's memory, one model after the other, print"
-          + " the",
-      "rate, and free them. --plan prints how much it would read and how much memory it would need."
+      "Load the weights of models into the accelerator's memory, and print the rate.",
+      "One model is loaded after the other; all are freed at the end. --plan prints how much load",
+      "would read and how much memory it would need."
     },
     footer = {
       "",

@@ -1,5 +1,6 @@
 package io.gpunvme.cli;
 
+import io.gpunvme.cli.output.Counts;
 import io.gpunvme.cli.output.Sizes;
 import io.gpunvme.cli.output.Table;
 import io.gpunvme.gpu.accel.Accelerators;
@@ -18,6 +19,7 @@ import java.util.function.ToLongFunction;
 /** The output of {@code load}, for one model or several. */
 final class LoadTexts {
   private static final double NANOS = 1e9;
+  private static final String TENSOR = "tensor";
 
   private final PrintStream out;
   private final Accelerators.Choice choice;
@@ -33,10 +35,10 @@ final class LoadTexts {
     for (int i = 0; i < models.size(); i++) {
       LoadPlan plan = plans.get(i);
       out.printf(
-          "%s: %d tensors, %s; reads %s; needs %s of the accelerator's memory, %s of it only while"
+          "%s: %s, %s; reads %s; needs %s of the accelerator's memory, %s of it only while"
               + " it loads%n",
           models.get(i).name(),
-          plan.tensors(),
+          Counts.of(plan.tensors(), TENSOR),
           Sizes.format(plan.bytes()),
           Sizes.format(plan.readBytes()),
           Sizes.format(plan.gpuBytes()),
@@ -44,8 +46,8 @@ final class LoadTexts {
     }
     if (models.size() > 1) {
       out.printf(
-          "total: %d tensors, %s; reads %s; %s of tensors stay in memory%n",
-          sum(plans, LoadPlan::tensors),
+          "total: %s, %s; reads %s; %s of tensors stay in memory%n",
+          Counts.of(sum(plans, LoadPlan::tensors), TENSOR),
           Sizes.format(sum(plans, LoadPlan::bytes)),
           Sizes.format(sum(plans, LoadPlan::readBytes)),
           Sizes.format(sum(plans, LoadPlan::tensorBytes)));
@@ -139,7 +141,7 @@ final class LoadTexts {
         "memory",
         Sizes.format(r.tensorBytes()) + ", and " + Sizes.format(r.ringBytes()) + " while it loads");
     table.row("retries", r.retries());
-    table.row("verified", r.verified() + " of " + r.tensors() + " tensors");
+    table.row("verified", r.verified() + " of " + Counts.of(r.tensors(), TENSOR));
     for (MemberStats m : r.members()) {
       table.row(
           m.name(),

@@ -1,5 +1,6 @@
 package io.gpunvme.cli;
 
+import io.gpunvme.base.Printable;
 import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Sizes;
 import io.gpunvme.cli.output.Table;
@@ -24,8 +25,9 @@ import picocli.CommandLine.Option;
 @Command(
     name = "ls",
     description = {
-      "List a folder of an ext4 or FAT32 file system without the kernel, and without writing.",
-      "The file system is on an SSD, in an image file, or in a partition of either."
+      "List a folder of an ext4 or FAT32 file system, without the kernel.",
+      "The file system is on an SSD, in an image file, or in a partition of either. Nothing is",
+      "written."
     },
     footer = {
       "",
@@ -114,11 +116,14 @@ final class LsCommand extends FileCommand {
   private void printText(List<Listing> listings) {
     for (Listing listing : listings) {
       if (recursive) {
-        out().printf("%s%s:%n", listing == listings.getFirst() ? "" : "\n", listing.path());
+        out()
+            .printf(
+                "%s%s:%n",
+                listing == listings.getFirst() ? "" : "\n", Printable.of(listing.path()));
       }
       Table table = new Table(0);
       for (Line line : listing.lines()) {
-        String name = printable(line.name()) + (line.kind() == Kind.FOLDER ? "/" : "");
+        String name = Printable.of(line.name()) + (line.kind() == Kind.FOLDER ? "/" : "");
         FileNode node = line.node();
         if (!details || node == null) {
           out().println(name);
@@ -129,7 +134,7 @@ final class LsCommand extends FileCommand {
             kind(line.kind()),
             line.kind() == Kind.FILE ? Sizes.format(node.size()) : "-",
             node.modified(),
-            target == null ? name : name + " -> " + printable(target));
+            target == null ? name : name + " -> " + Printable.of(target));
       }
       table.print(out());
     }

@@ -6,6 +6,7 @@ import io.gpunvme.nvme.driver.ShutdownGuard;
 import java.io.BufferedOutputStream;
 import java.io.FileDescriptor;
 import java.io.FileOutputStream;
+import java.io.OutputStream;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 
@@ -20,21 +21,28 @@ public final class Main {
     // Registered first: both clean up when the process is told to end.
     Leftovers.install();
     ShutdownGuard.install();
+    RememberingOutput output = new RememberingOutput(new FileOutputStream(FileDescriptor.out));
     OutputStreams streams =
         new OutputStreams(
-            stream(FileDescriptor.out, false),
-            stream(FileDescriptor.err, true),
+            stream(output, false),
+            stream(new FileOutputStream(FileDescriptor.err), true),
             Terminal::errorColumns);
     int code = CommandLineTool.run(streams, args);
-    streams.out().flush();
-    System.exit(streams.out().checkError() ? ExitCode.FAILURE : code);
+    System.exit(streams.out().checkError() ? unwritten(streams, output) : code);
+  }
+
+  /** Says why, but not to who left a pipe early: {@code gpunvme list | head}. */
+  private static int unwritten(OutputStreams streams, RememberingOutput output) {
+    String why = output.failure();
+    if (!why.isEmpty() && !why.contains("Broken pipe")) {
+      streams.err().println("gpunvme: standard output: " + why);
+    }
+    return ExitCode.FAILURE;
   }
 
   /** UTF-8 whatever the locale: names and arrows are the same everywhere. */
-  private static PrintStream stream(FileDescriptor descriptor, boolean flush) {
+  private static PrintStream stream(OutputStream to, boolean flush) {
     return new PrintStream(
-        new BufferedOutputStream(new FileOutputStream(descriptor), BUFFER_BYTES),
-        flush,
-        StandardCharsets.UTF_8);
+        new BufferedOutputStream(to, BUFFER_BYTES), flush, StandardCharsets.UTF_8);
   }
 }

@@ -1,5 +1,6 @@
 package io.gpunvme.cli;
 
+import io.gpunvme.base.Reason;
 import java.io.FilterOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
@@ -55,7 +56,7 @@ final class OutputFile implements AutoCloseable {
       case NoSuchFileException missing -> new NoSuchFileException(name);
       case AccessDeniedException denied -> new AccessDeniedException(name);
       case FileSystemException other -> new FileSystemException(name, null, other.getReason());
-      default -> e;
+      default -> new FileSystemException(name, null, Reason.of(e));
     };
   }
 
@@ -64,7 +65,11 @@ final class OutputFile implements AutoCloseable {
     return new FilterOutputStream(stream) {
       @Override
       public void write(byte[] bytes, int offset, int length) throws IOException {
-        stream.write(bytes, offset, length);
+        try {
+          stream.write(bytes, offset, length);
+        } catch (IOException e) {
+          throw about(target, e);
+        }
       }
 
       @Override
@@ -76,7 +81,11 @@ final class OutputFile implements AutoCloseable {
 
   /** Everything is written: the file gets its name. */
   void commit() throws IOException {
-    stream.close();
+    try {
+      stream.close();
+    } catch (IOException e) {
+      throw about(target, e);
+    }
     Path written = part;
     if (written != null) {
       Files.move(written, target, StandardCopyOption.REPLACE_EXISTING);

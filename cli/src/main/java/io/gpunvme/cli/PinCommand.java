@@ -27,7 +27,7 @@ import picocli.CommandLine.Parameters;
 @Command(
     name = "pin",
     description = {
-      "Pin memory for an SSD, print the bus addresses at which the SSD reaches it, and unpin it.",
+      "Pin memory for an SSD, print the bus addresses for the SSD, and unpin it.",
       "RAM, or memory of the first GPU (kmod:… and a GPU that exports dma-bufs). The controller is"
           + " not started.",
       "Exit code 1 if the memory cannot be pinned, or there is no GPU."

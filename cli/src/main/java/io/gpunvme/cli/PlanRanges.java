@@ -2,6 +2,7 @@ package io.gpunvme.cli;
 
 import io.gpunvme.base.ByteSize;
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.base.Printable;
 import io.gpunvme.storage.kind.Kind;
 import io.gpunvme.storage.kind.ReadRequest;
 import io.gpunvme.storage.plan.Ranges;
@@ -51,7 +52,7 @@ final class PlanRanges {
     }
     Ranges.Builder ranges = Ranges.builder();
     for (String argument : arguments) {
-      RangeFile.add(ranges, argument.split(":", -1), "'" + argument + "'");
+      RangeFile.add(ranges, argument.split(":", -1), "'" + Printable.quote(argument) + "'");
     }
     if (rangeFile != null) {
       RangeFile.read(rangeFile, ranges);

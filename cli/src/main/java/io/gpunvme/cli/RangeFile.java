@@ -6,6 +6,8 @@ import com.google.gson.stream.JsonToken;
 import com.google.gson.stream.MalformedJsonException;
 import io.gpunvme.base.ByteSize;
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.base.Printable;
+import io.gpunvme.base.Reason;
 import io.gpunvme.storage.plan.Ranges;
 import java.io.BufferedReader;
 import java.io.EOFException;
@@ -58,7 +60,10 @@ final class RangeFile {
       number++;
       String text = line.strip();
       if (!text.isEmpty() && !text.startsWith("#")) {
-        add(ranges, text.split(",", -1), "%s, line %d, '%s'".formatted(file, number, text));
+        add(
+            ranges,
+            text.split(",", -1),
+            "%s, line %d, '%s'".formatted(file, number, Printable.quote(text)));
       }
     }
   }
@@ -77,7 +82,8 @@ final class RangeFile {
         throw new UsageException(file + ": more than one array");
       }
     } catch (MalformedJsonException | EOFException | IllegalStateException e) {
-      throw new UsageException(file + ": not a JSON array of ranges: " + e.getMessage());
+      throw new UsageException(
+          file + ": not a JSON array of ranges: " + Reason.ofJson(e.getMessage()));
     }
   }
 

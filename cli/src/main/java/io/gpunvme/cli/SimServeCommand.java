@@ -24,8 +24,8 @@ import picocli.CommandLine.Option;
 @Command(
     name = "serve",
     description = {
-      "Offer an embedded NVMe controller to other programs, as a PCI function over vfio-user: to"
-          + " another gpunvme, QEMU 10.1 or newer, or SPDK's initiator.",
+      "Offer an embedded NVMe controller to other programs, over vfio-user.",
+      "They see a PCI function: another gpunvme, QEMU 10.1 or newer, SPDK's initiator.",
       "One client at a time; the next one finds the controller as after power-on. Ctrl-C or SIGTERM"
           + " ends it and removes the socket."
     },

@@ -1,5 +1,6 @@
 package io.gpunvme.cli;
 
+import io.gpunvme.base.Printable;
 import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Sizes;
 import io.gpunvme.cli.output.Table;
@@ -18,7 +19,7 @@ import picocli.CommandLine.Command;
 @Command(
     name = "stat",
     description = {
-      "Show what a file system stores about a file, folder or link, and the file system itself.",
+      "Show what a file system stores about a file, a folder or a link, and about itself.",
       "Reads without the kernel, and does not follow links."
     },
     footer = {
@@ -44,16 +45,16 @@ final class StatCommand extends FileCommand {
 
   private void printText(
       Volume volume, FileAddress wanted, FileNode node, List<FileExtent> extents) {
-    out().println(printable(wanted.path()));
+    out().println(Printable.of(wanted.path()));
     Table table = new Table(2);
     table.row("kind", kind(node.kind()));
     if (node.kind() == Kind.LINK) {
-      table.row("target", printable(node.target()));
+      table.row("target", Printable.of(node.target()));
     }
     table.row("size", "%d bytes (%s)".formatted(node.size(), Sizes.format(node.size())));
     table.row("modified", node.modified());
     table.row("id", node.id());
-    node.details().forEach((key, value) -> table.row(key, printable(value)));
+    node.details().forEach((key, value) -> table.row(key, Printable.of(value)));
     if (node.kind() == Kind.FILE) {
       table.row("extents", extents.size());
     }

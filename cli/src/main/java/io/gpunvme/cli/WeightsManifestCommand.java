@@ -1,5 +1,6 @@
 package io.gpunvme.cli;
 
+import io.gpunvme.cli.output.Counts;
 import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Progress;
 import io.gpunvme.models.Manifest;
@@ -19,8 +20,8 @@ import picocli.CommandLine.Option;
 @Command(
     name = "manifest",
     description = {
-      "Compute the CRC-32C of each tensor of a model and write them to a new file, for",
-      "'load --verify'."
+      "Compute the checksum of each tensor of a model, for 'load --verify'.",
+      "The checksums (CRC-32C) are written to a new file."
     },
     footer = {
       "",
@@ -61,7 +62,8 @@ final class WeightsManifestCommand extends ModelCommand {
     all.put("manifest", target.toString());
     all.put("tensors", tensors);
     all.put("bytes", weights.bytes());
-    print(() -> out().printf("%s: CRC-32C of %d tensors%n", target, tensors), () -> all);
+    print(
+        () -> out().printf("%s: CRC-32C of %s%n", target, Counts.of(tensors, "tensor")), () -> all);
     return ExitCode.OK;
   }
 

@@ -1,5 +1,6 @@
 package io.gpunvme.cli;
 
+import io.gpunvme.cli.output.Counts;
 import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Progress;
 import io.gpunvme.cli.output.Sizes;
@@ -32,8 +33,9 @@ import picocli.CommandLine.TypeConversionException;
 @Command(
     name = "write-model",
     description = {
-      "Write a model to a namespace, partition or set without a file system: its tensors, aligned,",
-      "and an index with their checksums (docs/raw-models.md). 'load --device DEVICE' loads it.",
+      "Write a model to a namespace, partition or set, without a file system.",
+      "There it has its tensors, aligned, and an index with their checksums (docs/raw-models.md).",
+      "'load --device DEVICE' loads it.",
       "The model becomes valid at the end. An interrupted write leaves no model, not even the old"
           + " one."
     },
@@ -192,7 +194,7 @@ final class WriteModelCommand extends BaseCommand {
         "%.2f GB/s, %.3f s".formatted(r.writeGigabytesPerSecond(), r.writeNanos() / 1e9));
     table.row("of reading", "%.3f s".formatted(r.readNanos() / 1e9));
     table.row("path", r.path() + ": " + r.mode());
-    table.row("verified", r.verified() + " of " + r.tensors() + " tensors");
+    table.row("verified", r.verified() + " of " + Counts.of(r.tensors(), "tensor"));
     table.row("UUID", r.uuid());
     table.print(out());
   }

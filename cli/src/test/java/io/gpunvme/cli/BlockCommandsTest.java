@@ -3,6 +3,7 @@ package io.gpunvme.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.gson.JsonObject;
+import io.gpunvme.testing.Programs;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
@@ -12,6 +13,7 @@ import java.nio.file.StandardOpenOption;
 import java.security.MessageDigest;
 import java.util.Arrays;
 import java.util.HexFormat;
+import java.util.List;
 import java.util.SplittableRandom;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -362,5 +364,48 @@ class BlockCommandsTest {
     assertThat(result.code()).isZero();
     assertThat(result.json().get("bytes").getAsLong()).isEqualTo(4 << 20);
     assertThat(result.err()).contains("write").contains("MiB").endsWith(" \r");
+  }
+
+  @Test
+  void aFullOutputFileIsNamed() {
+    Cli.run("read", "sim:size=1MiB", "--lba", "0", "--bytes", "1MiB", "--out", "/dev/full")
+        .failed(ExitCode.FAILURE, "/dev/full: No space left on device");
+  }
+
+  /** A limit of the system for files stands for a disk that is full. */
+  @Test
+  void noRoomUnderTheBackingFileIsSaid() throws IOException {
+    Programs.need("util-linux", "prlimit");
+    Path disk = folder.resolve("limited.img");
+    Files.write(disk, new byte[32 << 20]);
+    Path data = Files.write(folder.resolve("limited.data"), new byte[64 << 10]);
+    String said =
+        Programs.text(
+            List.of(ExitCode.FAILURE),
+            "prlimit",
+            "--fsize=" + (16 << 20),
+            Path.of(System.getProperty("java.home"), "bin", "java"),
+            "--enable-native-access=ALL-UNNAMED",
+            "-cp",
+            System.getProperty("java.class.path"),
+            "io.gpunvme.cli.Main",
+            "write",
+            "sim:file=" + disk,
+            "--lba",
+            "49152",
+            "--in",
+            data,
+            "--allow-write");
+    assertThat(said).contains("Capacity Exceeded").doesNotContain("Write Fault");
+  }
+
+  @Test
+  void aFullStandardOutputIsSaid() {
+    String java = System.getProperty("java.home") + "/bin/java";
+    String command =
+        "'%s' --enable-native-access=ALL-UNNAMED -cp '%s' io.gpunvme.cli.Main identify sim: >/dev/full"
+            .formatted(java, System.getProperty("java.class.path"));
+    assertThat(Programs.text(List.of(ExitCode.FAILURE), "sh", "-c", command))
+        .isEqualTo("gpunvme: standard output: No space left on device\n");
   }
 }

@@ -10,9 +10,16 @@ import io.gpunvme.nvme.spec.IdentifyController;
 import io.gpunvme.nvme.spec.IdentifyNamespace;
 import io.gpunvme.nvme.spec.SmartLog;
 import io.gpunvme.nvme.spec.Structure;
+import java.io.IOException;
 import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -263,5 +270,49 @@ class InspectionTest {
         .failed(ExitCode.FAILURE, "Invalid Field");
     Cli.run("feature", "sim:", "set", "write-atomicity-normal", 1, "--allow-write")
         .failed(ExitCode.FAILURE, "Feature Not Changeable");
+  }
+
+  /** No word of Java's in what is said of files that cannot be used. */
+  @Test
+  void messagesArePlain(@TempDir Path folder) throws IOException {
+    Path text = Files.writeString(folder.resolve("a.json"), "{\"kinds\": {x");
+    Path ranges = Files.writeString(folder.resolve("b.json"), "[[1, 2], [3, x]]");
+    Path cut = Files.writeString(folder.resolve("c.json"), "[[1, 2");
+    Path header = folder.resolve("m.safetensors");
+    byte[] json = "{\"a\": nonsense}".getBytes(StandardCharsets.UTF_8);
+    ByteBuffer file = ByteBuffer.allocate(8 + json.length).order(ByteOrder.LITTLE_ENDIAN);
+    Files.write(header, file.putLong(json.length).put(json).array());
+    for (Cli.Result result :
+        List.of(
+            Cli.run("ls", folder),
+            Cli.run("plan", "--size", "1M", "--kinds", text, "--read", "a:0"),
+            Cli.run("plan", "--size", "1M", "--ranges", ranges),
+            Cli.run("plan", "--size", "1M", "--ranges", cut),
+            Cli.run("inspect", header, "--accelerator", "cpu"),
+            Cli.run("load", header, "--verify=" + text, "--accelerator", "cpu"))) {
+      assertThat(result.code()).isNotZero();
+      assertThat(result.err())
+          .hasLineCount(1)
+          .doesNotContain("java.", "Exception", "JsonReader", "github.com", "https://");
+    }
+    assertThat(Cli.run("ls", folder).err()).contains("is a folder, not an image");
+  }
+
+  @Test
+  void oneTensorIsOne(@TempDir Path folder) throws IOException {
+    byte[] json =
+        "{\"blk.0.w\": {\"dtype\": \"U8\", \"shape\": [1], \"data_offsets\": [0, 1]}}"
+            .getBytes(StandardCharsets.UTF_8);
+    ByteBuffer file = ByteBuffer.allocate(9 + json.length).order(ByteOrder.LITTLE_ENDIAN);
+    Path model = folder.resolve("m.safetensors");
+    Files.write(model, file.putLong(json.length).put(json).array());
+    for (String command : List.of("inspect", "load")) {
+      String layers = command.equals("inspect") ? "--layers" : "--json";
+      assertThat(Cli.run(command, model, "--accelerator", "cpu").succeeded().out())
+          .contains(command.equals("inspect") ? "1 tensor," : "0 of 1 tensor")
+          .doesNotContain("1 tensors");
+      assertThat(Cli.run(command, model, "--accelerator", "cpu", layers).succeeded().out())
+          .doesNotContain("1 tensors");
+    }
   }
 }

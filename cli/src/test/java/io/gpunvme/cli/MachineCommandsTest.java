@@ -135,6 +135,8 @@ class MachineCommandsTest {
     String out = run("doctor", "--no-cuda").succeeded().out();
 
     assertThat(out)
+        .startsWith("Works here: sim: (CPU)")
+        .containsPattern("\nNext: .+\n\n")
         .contains("problem  iommu: no IOMMU", "         effect: VFIO gives no device")
         .contains("         fix:    gpunvme bind " + SSD)
         .containsPattern("sim: +direct +cpu +host +nothing")

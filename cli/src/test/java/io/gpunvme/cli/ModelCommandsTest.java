@@ -98,7 +98,8 @@ class ModelCommandsTest {
     cpu("load", "--verify", name).refused("--verify=FILE");
     String disk = folder.resolve("disk.img").toString();
     cpu("load", "--device", disk, "--verify", name)
-        .refused("not UTF-8 text; write --verify=FILE, or --verify after MODEL");
+        .refused(
+            "the JSON is not valid UTF-8 (near $); write --verify=FILE, or --verify after MODEL");
     cpu("load", "--device", disk, "--verify", "/x.gguf")
         .refused("no such file; write --verify=FILE");
     Cli.run("weights").refused("manifest");

@@ -6,6 +6,7 @@ import com.google.gson.JsonObject;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -49,6 +50,37 @@ class PlanCommandTest {
     assertThat(Cli.run("plan", "--size", "1MiB", "--limit", "0", "0:1").succeeded().out())
         .doesNotContain("OFFSET")
         .endsWith("… and 1 more (--limit)\n");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"\u001b[2J", "\u0000", "\u007f", "\u009b2J"})
+  void errorsDoNotCommandTheTerminal(String code) throws IOException {
+    Path ranges = file("ranges.csv", "1,2" + code + "\n");
+    Path kinds = file("kinds.json", "{\"kinds\": {\"a\u007f\": {\"length\": 1}}}");
+    Path unknown = file("unknown.json", "{\"kinds\": {}}");
+    for (Cli.Result result :
+        List.of(
+            Cli.run("plan", "--size", "1M", "--ranges", ranges),
+            Cli.run("plan", "--size", "1M", "--kinds", kinds, "--read", "a:0"),
+            Cli.run("plan", "--size", "1M", "--kinds", unknown, "--read", "a" + code + ":0:x"),
+            Cli.run("plan", "--size", "1M", code))) {
+      assertThat(result.code()).isEqualTo(ExitCode.USAGE);
+      assertThat(result.err().strip().chars().filter(Character::isISOControl)).isEmpty();
+    }
+    assertThat(Cli.run("plan", "--size", "1M", "--ranges", ranges).err()).contains("\\x");
+  }
+
+  @Test
+  void junkIsQuotedInPart() throws IOException {
+    for (String line :
+        List.of("x".repeat(100_000), "1," + "y".repeat(100_000), "1,2,".repeat(30_000))) {
+      Cli.Result result = Cli.run("plan", "--size", "1M", "--ranges", file("junk.csv", line));
+      result.refused("line 1");
+      assertThat(result.err()).hasSizeLessThan(1000).contains("…");
+    }
+    // What is wrong comes last, and is still said.
+    assertThat(Cli.run("plan", "--size", "1M", "z".repeat(5000)).err())
+        .contains("is not offset, length");
   }
 
   @Test

@@ -3,6 +3,7 @@ package io.gpunvme.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.gson.JsonObject;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -353,5 +354,23 @@ class UsageTest {
         .failed(ExitCode.FAILURE, "RDY");
     Cli.run("log", "sim:", "smart", "--faults", "status=generic/internal-error on get-log-page")
         .failed(ExitCode.FAILURE, "Internal Error");
+  }
+
+  /** The list of commands has one line for each: a whole sentence. */
+  @ParameterizedTest
+  @ValueSource(strings = {"--help", "bench --help", "weights --help", "sim --help"})
+  void everyCommandIsExplainedInOneSentence(String words) {
+    List<String> lines =
+        Cli.run((Object[]) words.split(" "))
+            .succeeded()
+            .out()
+            .lines()
+            .dropWhile(line -> !line.equals("Commands:"))
+            .skip(1)
+            .takeWhile(line -> !line.isBlank())
+            .toList();
+    assertThat(lines)
+        .isNotEmpty()
+        .allSatisfy(line -> assertThat(line).matches("  [a-z0-9-]+ +[A-Z].*[A-Za-z0-9)']\\."));
   }
 }

@@ -221,6 +221,16 @@ class WriteModelCommandTest {
       process.destroyForcibly();
     }
     cpu("load", "--device", device).failed(ExitCode.FAILURE, "no raw model");
+    cpu("load", "--device", disk).failed(ExitCode.FAILURE, "no raw model");
+  }
+
+  /** An image that was never written, or whose writing was interrupted, is no safetensors file. */
+  @Test
+  void anEmptyImageHasNoRawModel() throws IOException {
+    for (String name : List.of("disk.img", "disk")) {
+      cpu("inspect", "--device", image(name)).failed(ExitCode.FAILURE, "no raw model");
+    }
+    cpu("inspect", image("empty.safetensors")).failed(ExitCode.FAILURE, "not a safetensors file");
   }
 
   /** Until what was there is no model any more: the first thing that is written. */

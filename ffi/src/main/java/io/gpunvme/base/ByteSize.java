@@ -52,6 +52,6 @@ public final class ByteSize {
 
   private static InvalidRequestException bad(String text) {
     return new InvalidRequestException(
-        "'" + text + "' is not a size such as 4096, 512KiB or 1.5GiB");
+        "'" + Printable.quote(text) + "' is not a size such as 4096, 512KiB or 1.5GiB");
   }
 }

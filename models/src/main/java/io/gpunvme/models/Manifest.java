@@ -1,21 +1,25 @@
 package io.gpunvme.models;
 
-import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
-import com.google.gson.JsonParseException;
-import com.google.gson.JsonParser;
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.base.Reason;
+import io.gpunvme.models.format.FormatException;
+import io.gpunvme.models.format.StrictJson;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.StorageException.Kind;
 import java.io.IOException;
-import java.nio.charset.CharacterCodingException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Collections;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalInt;
+import java.util.OptionalLong;
 import java.util.TreeMap;
+import java.util.regex.Pattern;
 
 /**
  * Checksums of a model's tensors: CRC-32C (RFC 3720, appendix B.4) of each one's bytes, in a JSON
@@ -26,6 +30,7 @@ public final class Manifest {
   private static final String TENSORS = "tensors";
   private static final String BYTES = "bytes";
   private static final long LONGEST_FILE = 1L << 30;
+  private static final Pattern CHECKSUM = Pattern.compile("[0-9a-fA-F]{8}");
 
   /**
    * The size and checksum of a tensor.
@@ -53,36 +58,87 @@ public final class Manifest {
    * @throws InvalidRequestException if it is not a manifest
    */
   public static Manifest read(Path file) {
-    try {
+    try (InputStream in = Files.newInputStream(file)) {
       if (Files.size(file) > LONGEST_FILE) {
-        throw bad(file, "it is longer than 1 GiB");
+        throw new InvalidRequestException(
+            file + " is not a manifest of gpunvme: it is longer than 1 GiB");
       }
-      JsonObject json = JsonParser.parseString(Files.readString(file)).getAsJsonObject();
-      if (!json.get("algorithm").getAsString().equals(ALGORITHM)) {
-        throw bad(file, "algorithm " + json.get("algorithm") + " is not " + ALGORITHM);
-      }
-      Map<String, Entry> entries = new TreeMap<>();
-      for (Map.Entry<String, JsonElement> e : json.getAsJsonObject(TENSORS).entrySet()) {
-        JsonObject one = e.getValue().getAsJsonObject();
-        int crc = HexFormat.fromHexDigits(one.get(ALGORITHM).getAsString());
-        entries.put(e.getKey(), new Entry(one.get(BYTES).getAsLong(), crc));
-      }
-      return new Manifest(entries);
-    } catch (CharacterCodingException e) {
-      throw bad(file, "it is not UTF-8 text");
+      return new Reading(new StrictJson(file.toString(), in)).manifest();
+    } catch (FormatException e) {
+      String what = String.valueOf(e.getMessage()).replace(file + ": corrupt: ", "");
+      throw new InvalidRequestException(file + " is not a manifest of gpunvme: " + what);
+    } catch (UncheckedIOException e) {
+      throw unreadable(file, String.valueOf(e.getMessage()), e);
     } catch (IOException e) {
-      throw new StorageException(Kind.GONE, file.toString(), -1, -1, "cannot be read: " + e, e);
-    } catch (JsonParseException
-        | IllegalStateException
-        | NullPointerException
-        | IllegalArgumentException
-        | ClassCastException e) {
-      throw bad(file, String.valueOf(e.getMessage()));
+      throw unreadable(file, Reason.of(e), e);
     }
   }
 
-  private static InvalidRequestException bad(Path file, String why) {
-    return new InvalidRequestException(file + " is not a manifest of gpunvme: " + why);
+  private static StorageException unreadable(Path file, String why, Exception cause) {
+    return new StorageException(
+        Kind.GONE, file.toString(), -1, -1, "cannot be read: " + why, cause);
+  }
+
+  /** What has been read of a file. */
+  private static final class Reading {
+    private final StrictJson json;
+    private final Map<String, Entry> entries = new TreeMap<>();
+    private String algorithm = "";
+    private boolean hasTensors;
+    private OptionalLong bytes = OptionalLong.empty();
+    private OptionalInt crc32c = OptionalInt.empty();
+
+    Reading(StrictJson json) {
+      this.json = json;
+    }
+
+    Manifest manifest() {
+      json.document(() -> json.object(this::member));
+      if (!algorithm.equals(ALGORITHM)) {
+        throw json.corrupt("its \"algorithm\" is not " + ALGORITHM);
+      }
+      if (!hasTensors) {
+        throw json.corrupt("\"" + TENSORS + "\" is missing");
+      }
+      return new Manifest(entries);
+    }
+
+    private void member(String name) throws IOException {
+      switch (name) {
+        case "algorithm" -> algorithm = json.text();
+        case TENSORS -> {
+          hasTensors = true;
+          json.object(this::tensor);
+        }
+        default -> json.skip();
+      }
+    }
+
+    private void tensor(String name) throws IOException {
+      bytes = OptionalLong.empty();
+      crc32c = OptionalInt.empty();
+      json.object(this::field);
+      if (bytes.isEmpty() || crc32c.isEmpty()) {
+        throw json.corrupt("a tensor needs \"%s\" and \"%s\"".formatted(BYTES, ALGORITHM));
+      }
+      entries.put(name, new Entry(bytes.getAsLong(), crc32c.getAsInt()));
+    }
+
+    private void field(String name) throws IOException {
+      switch (name) {
+        case BYTES -> bytes = OptionalLong.of(json.whole());
+        case ALGORITHM -> crc32c = OptionalInt.of(checksum());
+        default -> json.skip();
+      }
+    }
+
+    private int checksum() throws IOException {
+      String digits = json.text();
+      if (!CHECKSUM.matcher(digits).matches()) {
+        throw json.corrupt("a CRC-32C of eight hexadecimal digits is expected");
+      }
+      return HexFormat.fromHexDigits(digits);
+    }
   }
 
   /** The JSON of a manifest's file. */

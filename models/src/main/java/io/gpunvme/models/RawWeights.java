@@ -1,6 +1,7 @@
 package io.gpunvme.models;
 
 import io.gpunvme.models.format.MetaValue;
+import io.gpunvme.models.format.ModelFiles;
 import io.gpunvme.models.format.ModelFiles.Placed;
 import io.gpunvme.models.raw.RawModel;
 import io.gpunvme.models.raw.RawTensor;
@@ -33,13 +34,17 @@ final class RawWeights implements WeightSource {
     model.tensors().forEach(t -> tensors.put(t.info().name(), new Placed(0, t.info())));
   }
 
-  /** Whether a file is an image that begins with a raw model. */
-  static boolean isThere(Path file) {
+  /**
+   * Whether a file is an image that begins with a raw model, or with nothing at all: one that was
+   * never written, or whose writing was interrupted. Files with a model's name begin with one.
+   */
+  static boolean isMeant(Path file) {
     if (!Files.exists(file) || Files.isDirectory(file)) {
       return false;
     }
     try (ImageReader reader = ImageReader.open(file)) {
-      return Superblock.isThere(reader);
+      return Superblock.isThere(reader)
+          || Superblock.isBlank(reader) && !ModelFiles.isModelName(file.toString());
     }
   }
 

@@ -64,7 +64,7 @@ public final class Weights implements AutoCloseable {
     if (inside != null) {
       return onDevice(inside, accelerator, options);
     }
-    if (file == null || RawWeights.isThere(file)) {
+    if (file == null || RawWeights.isMeant(file)) {
       return new Weights(
           RawWeights.open(GpuStorage.open(address, accelerator, options)), accelerator);
     }

@@ -194,6 +194,8 @@ final class FeatureCommands {
 
   private int store(FeatureRule rule, int slot, int value, boolean save) {
     if (rule.namespaceSpecific() && slot == 0) {
+      // The first is read by hosts that leave the namespace out.
+      storeSlot(rule, slot, value, save);
       for (SimNamespace ns : namespaces.active()) {
         storeSlot(rule, ns.nsid(), value, save);
       }
@@ -293,7 +295,8 @@ final class FeatureCommands {
       }
       return set ? StatusCode.FEATURE_NOT_NAMESPACE_SPECIFIC.dnr() : 0;
     }
-    if (set && nsid == Sqe.NSID_ALL) {
+    boolean leftOut = nsid == 0 && !strict();
+    if (leftOut || set && nsid == Sqe.NSID_ALL) {
       return 0;
     }
     if (!namespaces.valid(nsid)) {

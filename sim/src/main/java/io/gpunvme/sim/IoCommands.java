@@ -4,6 +4,7 @@ import io.gpunvme.nvme.spec.IoOpcode;
 import io.gpunvme.nvme.spec.Sqe;
 import io.gpunvme.nvme.spec.StatusCode;
 import io.gpunvme.sim.media.Media;
+import io.gpunvme.sim.media.NoSpaceException;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 
@@ -66,10 +67,16 @@ final class IoCommands implements CommandExecutor {
     try {
       return execute(c, w, ns);
     } catch (IOException e) {
-      return isRead(c.opcode)
-          ? StatusCode.UNRECOVERED_READ_ERROR.status()
-          : StatusCode.WRITE_FAULT.status();
+      return isRead(c.opcode) ? StatusCode.UNRECOVERED_READ_ERROR.status() : writeFailure(e);
     }
+  }
+
+  /** The status for a medium that could not be written. */
+  static int writeFailure(IOException e) {
+    // Trying again does not make room.
+    return e instanceof NoSpaceException
+        ? StatusCode.CAPACITY_EXCEEDED.dnr()
+        : StatusCode.WRITE_FAULT.status();
   }
 
   private static boolean isRead(int opcode) {
@@ -106,7 +113,7 @@ final class IoCommands implements CommandExecutor {
       try {
         ns.media().flush();
       } catch (IOException e) {
-        status = StatusCode.WRITE_FAULT.status();
+        status = writeFailure(e);
       }
     }
     return status;
@@ -207,7 +214,7 @@ final class IoCommands implements CommandExecutor {
           ? afterRead(c, w)
           : afterWrite(c, w, t.namespace(), t.start());
     } catch (IOException e) {
-      return StatusCode.WRITE_FAULT.status();
+      return writeFailure(e);
     } catch (RemoteFailure e) {
       return StatusCode.DATA_TRANSFER_ERROR.status();
     }

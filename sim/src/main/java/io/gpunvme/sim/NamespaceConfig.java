@@ -24,7 +24,10 @@ public record NamespaceConfig(
 
   /** The place of a namespace's bytes. */
   public enum Kind {
-    /** Memory, touched lazily; lost when the controller closes. */
+    /**
+     * Memory, touched lazily, and at most as much as memory and swap have; lost when the controller
+     * closes. All of it together may be more than is free when it is written.
+     */
     RAM,
     /** A sparse file that survives. */
     FILE,

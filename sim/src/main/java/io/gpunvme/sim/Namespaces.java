@@ -2,6 +2,7 @@ package io.gpunvme.sim;
 
 import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.ffi.FreeMemory;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.nvme.spec.Sqe;
 import io.gpunvme.nvme.spec.StatusCode;
@@ -55,7 +56,7 @@ final class Namespaces implements AutoCloseable {
   private static Media open(int nsid, NamespaceConfig ns) {
     try {
       return switch (ns.kind()) {
-        case RAM -> new RamMedia(ns.size());
+        case RAM -> ram(nsid, ns.size());
         case NULL -> new NullMedia(ns.size());
         case FILE -> FileMedia.open(file(ns), ns.size(), ns.lbaSize(), ns.readOnly());
         case MAPPED -> MappedMedia.open(file(ns), ns.size(), ns.lbaSize(), ns.readOnly());
@@ -64,6 +65,17 @@ final class Namespaces implements AutoCloseable {
       throw new InvalidRequestException(
           "namespace " + nsid + " of " + ns.size() + " bytes cannot be had: " + e.getMessage());
     }
+  }
+
+  /** Its pages are taken when they are written: only what could never be full is refused. */
+  private static Media ram(int nsid, long size) {
+    long most = FreeMemory.here().most();
+    if (size > most) {
+      throw new InvalidRequestException(
+          "namespace %d of %d bytes: memory and swap have %d; use media=file or a smaller size"
+              .formatted(nsid, size, most));
+    }
+    return new RamMedia(size);
   }
 
   private static Path file(NamespaceConfig ns) {

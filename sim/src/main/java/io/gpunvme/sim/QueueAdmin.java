@@ -139,9 +139,10 @@ final class QueueAdmin {
     return size < 2 || size > config.mqes() + 1;
   }
 
-  /** Without MSI-X there is one line and therefore one vector. */
+  /** Without MSI-X there is one line and therefore one vector; all stand for it if not strict. */
   private boolean isBadVector(int vector, boolean enabled) {
-    return vector >= interrupts.vectors() || (enabled && vector != 0 && !interrupts.usesMessages());
+    boolean line = enabled && config.strict() && !interrupts.usesMessages();
+    return vector >= interrupts.vectors() || line && vector != 0;
   }
 
   private @Nullable RingMemory ring(

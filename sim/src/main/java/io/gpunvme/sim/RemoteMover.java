@@ -180,7 +180,7 @@ final class RemoteMover {
     try {
       t.namespace().media().write(copy.position(), from, offset, copy.bytes());
     } catch (IOException e) {
-      t.fail(StatusCode.WRITE_FAULT.status());
+      t.fail(IoCommands.writeFailure(e));
     }
   }
 

@@ -25,7 +25,8 @@ import java.util.List;
  *     work for 0.1 ms sleeps between polls, first for 2 µs, after 16 ms for 0.25 ms, after 1 s for
  *     1 ms; the first command may wait that long
  * @param outOfOrder commands of equal latency complete in a shuffled order
- * @param strict reserved fields that are not zero are refused with Invalid Field in Command
+ * @param strict refused are reserved fields that are not zero (Invalid Field in Command), Error
+ *     Recovery without a namespace, and interrupt vectors other than 0 while MSI-X is off
  * @param volatileWriteCache VWC present and (until the host turns it off) enabled
  * @param sgl SGLs are supported for I/O commands
  * @param dbbuf Doorbell Buffer Config (shadow doorbells) is supported

@@ -1,6 +1,7 @@
 package io.gpunvme.sim;
 
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.base.Reason;
 import io.gpunvme.nvme.spec.Vs;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -191,8 +192,10 @@ public final class SimConfigParser {
         text = Files.readString(Path.of(value.substring(1)));
       } catch (NoSuchFileException e) {
         throw new InvalidRequestException(e.getFile() + ": no such file or folder");
-      } catch (IOException | InvalidPathException e) {
-        throw TextValues.bad(key, value, "a file that can be read: " + e);
+      } catch (IOException e) {
+        throw TextValues.bad(key, value, "a file that can be read: " + Reason.of(e));
+      } catch (InvalidPathException e) {
+        throw TextValues.bad(key, value, "the name of a file: " + e.getReason());
       }
     }
     FaultSyntax.parse(text).forEach(b::fault);
@@ -246,7 +249,11 @@ public final class SimConfigParser {
         SimConfigBuilder::latencyNanos);
     number(keys, "workers", "worker threads; 0: the caller polls (1)", SimConfigBuilder::workers);
     flag(keys, "shuffle", "out-of-order completion (off)", SimConfigBuilder::outOfOrder);
-    flag(keys, "strict", "refuse reserved fields that are not zero (on)", SimConfigBuilder::strict);
+    flag(
+        keys,
+        "strict",
+        "refuse reserved fields that are not zero, and what else careless hosts send (on)",
+        SimConfigBuilder::strict);
     keys.put("faults", new Key("fault rules separated by ';', or @file", SimConfigParser::faults));
     keys.put(
         "seed",

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.ffi.FreeMemory;
 import io.gpunvme.nvme.spec.Vs;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -197,5 +198,16 @@ class ConfigParseTest {
     assertThatThrownBy(() -> SimConfig.parse("file=/tmp/\0"))
         .isInstanceOf(InvalidRequestException.class)
         .hasMessageContaining("file=");
+  }
+
+  @Test
+  void memoryThatNoMachineLikeThisHasIsRefused() {
+    long most = FreeMemory.here().most();
+    long size = (most / 4096 + 1) * 4096;
+    SimConfig config = SimConfig.builder().namespace(NamespaceConfig.ram(size, 4096)).build();
+    assertThatThrownBy(() -> SimulatedController.create(config))
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessageContaining("namespace 1 of " + size + " bytes")
+        .hasMessageContaining("have " + most);
   }
 }

@@ -255,4 +255,28 @@ class FeatureCommandTest {
     store.set(FeatureId.VOLATILE_WRITE_CACHE, 0, 0);
     assertThat(store.writeCacheEnabled()).isFalse();
   }
+
+  /** As hosts do that leave the namespace out: all that there are. */
+  @Test
+  void errorRecoveryWithoutANamespaceIsTakenIfNotStrict() {
+    try (CommandLab lab = new CommandLab(b -> b.strict(false))) {
+      int fid = FeatureId.ERROR_RECOVERY;
+      lab.host.adminOk(lab.setFeature(fid, 9));
+      MemorySegment one = lab.getFeature(fid, Features.SEL_CURRENT);
+      Sqe.nsid(one, 0, 1);
+      assertThat(lab.host.adminOk(one)).isEqualTo(9);
+      assertThat(get(lab, fid, Features.SEL_CURRENT)).isEqualTo(9);
+      assertThat(get(lab, fid, Features.SEL_DEFAULT)).isZero();
+      lab.host.disable();
+      lab.host.enable();
+      assertThat(get(lab, fid, Features.SEL_CURRENT)).as("after a reset").isZero();
+      MemorySegment beyond = lab.getFeature(fid, Features.SEL_CURRENT);
+      Sqe.nsid(beyond, 0, CommandLab.NN + 1);
+      assertThat(lab.status(true, beyond)).isEqualTo(StatusCode.INVALID_NAMESPACE_OR_FORMAT.dnr());
+    }
+    try (CommandLab lab = new CommandLab()) {
+      assertThat(lab.status(true, lab.getFeature(FeatureId.ERROR_RECOVERY, 0)))
+          .isEqualTo(StatusCode.INVALID_NAMESPACE_OR_FORMAT.dnr());
+    }
+  }
 }

@@ -137,6 +137,17 @@ class QueueAdminTest {
   }
 
   @Test
+  void withoutMessagesAVectorThatExistsIsTakenIfNotStrict() {
+    host.close();
+    host = RawHost.start(SimConfig.builder().workers(0).latencyNanos(0).strict(false).build());
+    DmaBuffer page = host.buffer(4096);
+    expect(
+        StatusCode.INVALID_INTERRUPT_VECTOR,
+        RawHost.createCq(1, 8, page.busAddress(0), PC | IEN, 65));
+    host.adminOk(RawHost.createCq(1, 8, page.busAddress(0), PC | IEN, 1));
+  }
+
+  @Test
   void deletionFindsWhatIsThere() {
     expect(StatusCode.INVALID_QUEUE_IDENTIFIER, RawHost.deleteSq(0));
     expect(StatusCode.INVALID_QUEUE_IDENTIFIER, RawHost.deleteSq(1));

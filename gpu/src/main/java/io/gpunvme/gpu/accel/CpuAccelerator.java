@@ -1,24 +1,48 @@
 package io.gpunvme.gpu.accel;
 
 import io.gpunvme.ffi.AddressSpace;
+import io.gpunvme.ffi.Errno;
+import io.gpunvme.ffi.FreeMemory;
+import io.gpunvme.ffi.PosixException;
 import io.gpunvme.ffi.SharedMemory;
 import io.gpunvme.nvme.DmaMappingException;
 import java.lang.foreign.MemorySegment;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** The stand-in for a machine without a GPU: the same calls, with host memory. */
+/**
+ * The stand-in for a machine without a GPU: the same calls, with host memory. It has as much as the
+ * machine and the process's control groups can spare; more is refused, before the kernel would end
+ * a process without a word.
+ */
 public final class CpuAccelerator implements Accelerator {
   private static final long PAGE = 4096;
 
   private final Set<CpuBuffer> buffers = ConcurrentHashMap.newKeySet();
   private volatile boolean closed;
 
-  private CpuAccelerator() {}
+  /** Left to the kernel and to Java's own threads. */
+  private static final long RESERVE = 64L << 20;
+
+  private static final int LARGEST_SHARE = 8;
+
+  /** Shorter memory is not worth a look at what is free. */
+  private static final long UNCHECKED = 1 << 20;
+
+  private final FreeMemory free;
+
+  private CpuAccelerator(FreeMemory free) {
+    this.free = free;
+  }
 
   /** Always succeeds. */
   public static CpuAccelerator open() {
-    return new CpuAccelerator();
+    return over(FreeMemory.here());
+  }
+
+  /** With these figures of free memory. */
+  static CpuAccelerator over(FreeMemory free) {
+    return new CpuAccelerator(free);
   }
 
   @Override
@@ -31,9 +55,32 @@ public final class CpuAccelerator implements Accelerator {
     return false;
   }
 
+  /** What may be taken without another process, or this one, being ended for it. */
+  @Override
+  public long availableBytes() {
+    long bytes = free.available();
+    return bytes == FreeMemory.UNKNOWN ? bytes : bytes - Math.min(RESERVE, bytes / LARGEST_SHARE);
+  }
+
+  private void requireRoom(long bytes) {
+    long available = bytes > UNCHECKED ? availableBytes() : FreeMemory.UNKNOWN;
+    if (bytes > available) {
+      throw new PosixException(
+          "allocate",
+          "%d bytes of host memory, of which %d may be had".formatted(bytes, available),
+          Errno.ENOMEM);
+    }
+  }
+
+  /**
+   * {@inheritDoc}
+   *
+   * @throws PosixException with {@link Errno#ENOMEM} if the machine cannot spare that much
+   */
   @Override
   public DeviceBuffer allocate(long bytes) {
     requireOpen();
+    requireRoom(bytes);
     CpuBuffer buffer = new CpuBuffer(SharedMemory.allocate("gpunvme-buffer", bytes));
     buffers.add(buffer);
     return buffer;

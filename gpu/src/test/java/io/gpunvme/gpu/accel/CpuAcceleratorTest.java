@@ -1,15 +1,25 @@
 package io.gpunvme.gpu.accel;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.ffi.Errno;
+import io.gpunvme.ffi.FreeMemory;
+import io.gpunvme.ffi.PosixException;
 import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.memory.BusMapper;
 import io.gpunvme.nvme.memory.BusRange;
+import java.io.IOException;
 import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 class CpuAcceleratorTest {
   private final AtomicInteger mapped = new AtomicInteger();
@@ -100,5 +110,24 @@ class CpuAcceleratorTest {
     assertThatThrownBy(() -> a.copyToHost(0, MemorySegment.ofArray(new byte[1])))
         .isInstanceOf(IllegalStateException.class);
     assertThatThrownBy(() -> cpu.allocate(1)).isInstanceOf(IllegalStateException.class);
+  }
+
+  /** A made-up machine with 512 MiB free. Nothing is taken of what is refused. */
+  @Test
+  void moreThanMayBeHadIsRefused(@TempDir Path folder) throws IOException {
+    Files.writeString(folder.resolve("meminfo"), "MemAvailable: %d kB\n".formatted(512 << 10));
+    try (CpuAccelerator cpu = CpuAccelerator.over(new FreeMemory(folder, folder))) {
+      assertThat(cpu.availableBytes()).isEqualTo(448L << 20);
+      cpu.allocate(2 << 20).close();
+      for (long bytes : new long[] {(448L << 20) + 1, 1L << 36, 1L << 45, Long.MAX_VALUE}) {
+        for (Consumer<Long> take : List.<Consumer<Long>>of(cpu::allocate, cpu::allocatePinned)) {
+          assertThatExceptionOfType(PosixException.class)
+              .isThrownBy(() -> take.accept(bytes))
+              .withMessageContaining(bytes + " bytes of host memory, of which 469762048 may be had")
+              .satisfies(e -> assertThat(e.errno()).isEqualTo(Errno.ENOMEM));
+        }
+      }
+      assertThat(cpu.memoryInUse().device()).isZero();
+    }
   }
 }

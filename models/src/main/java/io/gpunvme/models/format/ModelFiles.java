@@ -78,7 +78,7 @@ public final class ModelFiles implements AutoCloseable {
     if (found.isEmpty()) {
       found =
           names.stream()
-              .filter(n -> n.endsWith(SAFETENSORS) || n.endsWith(GGUF_SUFFIX))
+              .filter(ModelFiles::isModelName)
               .filter(n -> GgufSplit.names(n).getFirst().equals(n))
               .toList();
     }
@@ -91,6 +91,11 @@ public final class ModelFiles implements AutoCloseable {
               : "it has several models; name one of: " + Quote.of(String.join(", ", found)));
     }
     return found.getFirst();
+  }
+
+  /** Whether a name ends as those of safetensors and GGUF files do. */
+  public static boolean isModelName(String name) {
+    return name.endsWith(SAFETENSORS) || name.endsWith(GGUF_SUFFIX);
   }
 
   /**

@@ -1,5 +1,6 @@
 package io.gpunvme.models.format;
 
+import io.gpunvme.base.Reason;
 import io.gpunvme.storage.fs.BlockReader;
 import io.gpunvme.storage.fs.ImageReader;
 import io.gpunvme.storage.path.StorageException;
@@ -24,7 +25,7 @@ record PathFolder(Path folder) implements ModelFolder {
       return files.filter(Files::isRegularFile).map(f -> f.getFileName().toString()).toList();
     } catch (IOException e) {
       throw new StorageException(
-          StorageException.Kind.GONE, name(), -1, -1, "cannot be listed: " + e, e);
+          StorageException.Kind.GONE, name(), -1, -1, "cannot be listed: " + Reason.of(e), e);
     }
   }
 

@@ -94,6 +94,7 @@ public final class Safetensors {
           "the header of %d bytes does not end here; copy or download the file again"
               .formatted(length));
     }
+    HeapRoom.require(reader.name(), length);
     checkTail(reader, Long.BYTES + length);
     return length;
   }

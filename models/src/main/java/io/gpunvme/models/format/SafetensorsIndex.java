@@ -47,6 +47,7 @@ public record SafetensorsIndex(
       throw FormatException.of(
           Kind.UNSUPPORTED, file, "an index of more than " + LONGEST + " bytes");
     }
+    HeapRoom.require(file, reader.size());
     Map<String, String> map = new LinkedHashMap<>();
     Map<String, String> metadata = new LinkedHashMap<>();
     boolean[] seen = {false};

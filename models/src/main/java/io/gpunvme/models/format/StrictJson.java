@@ -4,17 +4,18 @@ import com.google.gson.Strictness;
 import com.google.gson.stream.JsonReader;
 import com.google.gson.stream.JsonToken;
 import com.google.gson.stream.MalformedJsonException;
+import io.gpunvme.base.Reason;
 import io.gpunvme.models.format.FormatException.Kind;
 import java.io.EOFException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.InputStreamReader;
+import java.io.UncheckedIOException;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.CodingErrorAction;
 import java.nio.charset.StandardCharsets;
 import java.util.HashSet;
 import java.util.Set;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Reads JSON of RFC 8259, in strict UTF-8, from a stream that is never held whole. Every mistake is
@@ -46,7 +47,7 @@ public final class StrictJson {
    * A reader. For one thread.
    *
    * @param file its name in messages
-   * @param in memory, which does not fail
+   * @param in read once, in pieces; the caller closes it
    */
   public StrictJson(String file, InputStream in) {
     this.file = file;
@@ -66,6 +67,7 @@ public final class StrictJson {
    * Reads the document's one object.
    *
    * @throws FormatException if the body cannot read it, or something follows it
+   * @throws UncheckedIOException if the stream fails
    */
   public void document(Body body) {
     try {
@@ -79,9 +81,11 @@ public final class StrictJson {
       throw FormatException.of(Kind.CORRUPT, file, "the JSON ends too early" + after());
     } catch (MalformedJsonException | NumberFormatException | IllegalStateException e) {
       throw FormatException.of(
-          Kind.CORRUPT, file, "it is not valid JSON" + after() + ": " + firstLine(e.getMessage()));
+          Kind.CORRUPT,
+          file,
+          "it is not valid JSON" + after() + ": " + Quote.of(Reason.ofJson(e.getMessage())));
     } catch (IOException e) {
-      throw new IllegalStateException("memory cannot fail", e);
+      throw new UncheckedIOException(Reason.of(e), e);
     }
   }
 
@@ -182,9 +186,5 @@ public final class StrictJson {
 
   private String after() {
     return " (near " + Quote.of(json.getPath()) + ")";
-  }
-
-  private static String firstLine(@Nullable String message) {
-    return Quote.of(String.valueOf(message).lines().findFirst().orElse(""));
   }
 }

@@ -10,6 +10,7 @@ import java.nio.ByteOrder;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 import java.time.Instant;
+import java.util.Arrays;
 import java.util.UUID;
 import java.util.zip.CRC32C;
 
@@ -110,6 +111,11 @@ public record Superblock(
   /** Whether a device begins with one, right or wrong. */
   public static boolean isThere(BlockReader device) {
     return device.size() >= BYTES && words(read(device, Long.BYTES)).getLong(MAGIC_AT) == MAGIC;
+  }
+
+  /** Whether a device has nothing but zeros where one would be. */
+  public static boolean isBlank(BlockReader device) {
+    return device.size() >= BYTES && Arrays.equals(read(device, BYTES), new byte[BYTES]);
   }
 
   /** As it is written. */

@@ -1,6 +1,7 @@
 package io.gpunvme.sim.media;
 
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.base.Reason;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.Posix;
 import io.gpunvme.ffi.PosixException;
@@ -99,7 +100,7 @@ public final class FileMedia implements Media {
       Set<PosixFilePermission> mode = Files.getPosixFilePermissions(file);
       return Files.isWritable(file) && mode.stream().anyMatch(WRITERS::contains);
     } catch (IOException e) {
-      throw refusal(file, e.toString());
+      throw refusal(file, Reason.of(e));
     }
   }
 
@@ -246,6 +247,10 @@ public final class FileMedia implements Media {
   }
 
   private static IOException failure(PosixException e) {
-    return new IOException(e.getMessage(), e);
+    String message = String.valueOf(e.getMessage());
+    return switch (e.errno()) {
+      case Errno.ENOSPC, Errno.EDQUOT, Errno.EFBIG -> new NoSpaceException(message, e);
+      default -> new IOException(message, e);
+    };
   }
 }

@@ -9,8 +9,8 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>Positions are bytes from the start of the namespace. The caller has checked that the range
  * lies inside; an implementation may throw {@link IndexOutOfBoundsException} if it does not. Safe
- * for all threads; two accesses to the same bytes at the same time leave any mixture of the two.
- * Nothing here allocates on success.
+ * for all threads. Writing throws {@link NoSpaceException} if there is no room. Two accesses to the
+ * same bytes at the same time leave any mixture of the two. Nothing here allocates on success.
  */
 public interface Media extends AutoCloseable {
   /** Size in bytes; never changes. */

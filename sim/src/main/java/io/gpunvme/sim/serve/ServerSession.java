@@ -189,8 +189,7 @@ final class ServerSession {
     if (client == null) {
       return negotiate(message);
     }
-    boolean takes = command == Command.DMA_MAP || command == Command.DEVICE_SET_IRQS;
-    if (!takes && !message.descriptors().isEmpty()) {
+    if (!takesDescriptors(command) && !message.descriptors().isEmpty()) {
       throw new RefusedException(command, Errno.EINVAL);
     }
     return switch (command) {
@@ -206,6 +205,13 @@ final class ServerSession {
       case Command.DEVICE_RESET -> reset(message);
       default -> throw new RefusedException(command, Errno.EOPNOTSUPP);
     };
+  }
+
+  /** Those of DMA_UNMAP, which SPDK's initiator sends, mean nothing; they are closed. */
+  private static boolean takesDescriptors(int command) {
+    return command == Command.DMA_MAP
+        || command == Command.DMA_UNMAP
+        || command == Command.DEVICE_SET_IRQS;
   }
 
   private Answer negotiate(Message message) {

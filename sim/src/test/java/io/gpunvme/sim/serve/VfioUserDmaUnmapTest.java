@@ -63,13 +63,16 @@ class VfioUserDmaUnmapTest extends ServerRig {
         .isEqualTo(Errno.EINVAL);
   }
 
+  /** SPDK's initiator sends the range's descriptor again; it means nothing. */
   @Test
-  void itTakesNoDescriptors() {
+  void aDescriptorIsClosed() {
     try (Pages pages = Pages.allocate(BYTES)) {
-      client.map(pages, AT, READ_WRITE);
-      assertThat(client.errno(Command.DMA_UNMAP, RawClient.unmapping(AT, BYTES), pages.fd()))
-          .isEqualTo(Errno.EINVAL);
-      assertThat(client.unmap(AT, BYTES)).isZero();
+      for (int i = 0; i < 3; i++) {
+        client.map(pages, AT, READ_WRITE);
+        assertThat(client.errno(Command.DMA_UNMAP, RawClient.unmapping(AT, BYTES), pages.fd()))
+            .isZero();
+        assertThat(client.unmap(AT, BYTES)).isEqualTo(Errno.ENOENT);
+      }
     }
   }
 

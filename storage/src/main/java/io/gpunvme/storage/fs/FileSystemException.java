@@ -1,5 +1,6 @@
 package io.gpunvme.storage.fs;
 
+import io.gpunvme.base.Printable;
 import java.util.Locale;
 
 /** A file system, or a part of it, cannot be read. */
@@ -26,13 +27,13 @@ public final class FileSystemException extends RuntimeException {
   private final String where;
 
   /**
-   * A failure.
+   * A failure. Control characters, which names may have, are escaped in the message.
    *
    * @param where the device and the part of it: a path, an inode, a block
    * @param what the problem, and what to do next if that is known
    */
   public FileSystemException(Kind kind, String where, String what) {
-    super("%s: %s: %s".formatted(where, name(kind), what));
+    super("%s: %s: %s".formatted(Printable.of(where), name(kind), Printable.of(what)));
     this.kind = kind;
     this.where = where;
   }

@@ -1,12 +1,14 @@
 package io.gpunvme.storage.fs;
 
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.base.Reason;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.StorageException.Kind;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 
@@ -28,14 +30,22 @@ public final class ImageReader implements BlockReader {
   /**
    * Opens a file.
    *
+   * @throws FileSystemException if it is a folder
    * @throws StorageException if it cannot be opened
    */
   public static ImageReader open(Path file) {
+    if (Files.isDirectory(file)) {
+      throw new FileSystemException(
+          FileSystemException.Kind.WRONG_KIND,
+          file.toString(),
+          "this is a folder, not an image or a device");
+    }
     try {
       FileChannel channel = FileChannel.open(file, StandardOpenOption.READ);
       return new ImageReader(file.toString(), channel, channel.size());
     } catch (IOException e) {
-      throw new StorageException(Kind.GONE, file.toString(), -1, -1, "cannot be opened: " + e, e);
+      throw new StorageException(
+          Kind.GONE, file.toString(), -1, -1, "cannot be opened: " + Reason.of(e), e);
     }
   }
 
@@ -64,7 +74,8 @@ public final class ImageReader implements BlockReader {
       try {
         read = channel.read(piece, offset + done);
       } catch (IOException e) {
-        throw new StorageException(Kind.IO, name, offset, length, "reading failed: " + e, e);
+        throw new StorageException(
+            Kind.IO, name, offset, length, "reading failed: " + Reason.of(e), e);
       }
       if (read <= 0) {
         throw new StorageException(
@@ -79,7 +90,7 @@ public final class ImageReader implements BlockReader {
     try {
       channel.close();
     } catch (IOException e) {
-      throw new StorageException(Kind.IO, name, -1, -1, "closing failed: " + e, e);
+      throw new StorageException(Kind.IO, name, -1, -1, "closing failed: " + Reason.of(e), e);
     }
   }
 }

@@ -5,6 +5,7 @@ import com.google.gson.stream.JsonReader;
 import com.google.gson.stream.JsonToken;
 import com.google.gson.stream.MalformedJsonException;
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.base.Reason;
 import java.io.EOFException;
 import java.io.IOException;
 import java.io.Reader;
@@ -41,7 +42,8 @@ final class KindsJson {
     try {
       kinds.readAll();
     } catch (MalformedJsonException | EOFException | IllegalStateException e) {
-      throw new InvalidRequestException("kinds: not JSON of kinds: " + e.getMessage());
+      throw new InvalidRequestException(
+          "kinds: not JSON of kinds: " + Reason.ofJson(e.getMessage()));
     }
     return kinds.request.build();
   }

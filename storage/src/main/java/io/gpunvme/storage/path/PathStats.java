@@ -20,4 +20,25 @@ public record PathStats(
     long retries,
     long stagedBytes,
     long overreadBytes,
-    Histogram latency) {}
+    Histogram latency) {
+  private static final double MEDIAN = 50;
+  private static final double TAIL = 99;
+
+  /** One line; of the latency only how many, median, 99th percentile and largest. */
+  @Override
+  public String toString() {
+    return ("PathStats[readBytes=%d, writtenBytes=%d, operations=%d, retries=%d, stagedBytes=%d,"
+            + " overreadBytes=%d, latency=[count=%d, median=%d ns, p99=%d ns, max=%d ns]]")
+        .formatted(
+            readBytes,
+            writtenBytes,
+            operations,
+            retries,
+            stagedBytes,
+            overreadBytes,
+            latency.getTotalCount(),
+            latency.getValueAtPercentile(MEDIAN),
+            latency.getValueAtPercentile(TAIL),
+            latency.getMaxValue());
+  }
+}

@@ -1,5 +1,6 @@
 package io.gpunvme.tools.bench;
 
+import io.gpunvme.base.Reason;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.StorageException.Kind;
@@ -113,7 +114,7 @@ final class PathFile implements AutoCloseable {
         channel.read(piece.asByteBuffer(), at);
       }
     } catch (IOException e) {
-      throw new BenchException("warming " + path + ": " + e);
+      throw new BenchException("warming " + path + ": " + Reason.of(e));
     }
   }
 
@@ -164,7 +165,7 @@ final class PathFile implements AutoCloseable {
     try {
       Files.deleteIfExists(path);
     } catch (IOException e) {
-      throw new BenchException("removing " + path + ": " + e);
+      throw new BenchException("removing " + path + ": " + Reason.of(e));
     }
   }
 }

@@ -1,6 +1,7 @@
 package io.gpunvme.tools.machine;
 
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.base.Reason;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.Posix;
 import io.gpunvme.ffi.PosixException;
@@ -276,7 +277,7 @@ public final class DriverBinding {
       Files.deleteIfExists(memory(plan.function().address()));
     } catch (IOException e) {
       throw new DriverBindingException(
-          memory(plan.function().address()) + " cannot be deleted: " + e, e);
+          memory(plan.function().address()) + " cannot be deleted: " + Reason.of(e), e);
     }
   }
 

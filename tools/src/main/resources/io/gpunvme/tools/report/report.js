@@ -18,7 +18,7 @@
 
   function scaled(value, steps) {
     for (const [size, name] of steps) {
-      if (value >= size) return short(value / size) + name;
+      if (value >= size) return short(value / (size || 1)) + name;
     }
     return short(value);
   }

@@ -6,6 +6,7 @@ import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
+import io.gpunvme.testing.Programs;
 import java.io.IOException;
 import java.io.InputStream;
 import java.net.URISyntaxException;
@@ -305,5 +306,24 @@ class BenchmarkReportTest {
         .containsExactly("Run of 2001-01-01, commit old", "Run of 2002-01-01, commit new");
     assertThat(both.select("section > details.table th").eachText())
         .containsExactly("Result", "2002-01-01, commit new", "2001-01-01, commit old");
+  }
+
+  /** The page's own script, run by Node: from its helpers for numbers to what uses them. */
+  @Test
+  void shortTimesHaveLabels() throws IOException {
+    Programs.need("nodejs", "node");
+    String script;
+    try (InputStream in = BenchmarkReport.class.getResourceAsStream("report.js")) {
+      assertThat(in).isNotNull();
+      script = new String(in.readAllBytes(), StandardCharsets.UTF_8);
+    }
+    String helpers =
+        script.substring(script.indexOf("function short("), script.indexOf("const axisUnit"));
+    String calls =
+        "console.log([0, 0.5, 330, 999, 1500, 2e6, 3e9].map(v => number(v, 'ns')).join('|'));"
+            + "console.log([0, 12, 4500].map(v => number(v, 'B/s')).join('|'));";
+    Path file = Files.writeString(folder.resolve("helpers.js"), helpers + calls);
+    assertThat(new String(Programs.run("node", file), StandardCharsets.UTF_8))
+        .isEqualTo("0 ns|0.5 ns|330 ns|999 ns|1.5 µs|2 ms|3 s\n0|12|4.5 k\n");
   }
 }

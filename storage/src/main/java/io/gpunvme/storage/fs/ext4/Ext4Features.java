@@ -104,7 +104,7 @@ final class Ext4Features {
           device,
           "the journal has changes that are not in the file system yet (needs_recovery): it was not"
               + " unmounted. Mount and unmount it, or run e2fsck on it; or read it without them"
-              + " (Ext4Options.withUnreplayedJournal), and the last writes may be missing");
+              + " (--journal ignore on the command line), and the last writes may be missing");
     }
   }
 

@@ -1,5 +1,6 @@
 package io.gpunvme.storage.path.mmap;
 
+import io.gpunvme.base.Reason;
 import io.gpunvme.ffi.Mapping;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.transfer.Direction;
@@ -84,7 +85,7 @@ public final class MmapPath implements DataPath {
             case AccessDeniedException _ -> Kind.PERMISSION;
             default -> Kind.IO;
           };
-      throw new StorageException(kind, file.toString(), -1, -1, "opening: " + e, e);
+      throw new StorageException(kind, file.toString(), -1, -1, "opening: " + Reason.of(e), e);
     }
   }
 
@@ -210,7 +211,7 @@ public final class MmapPath implements DataPath {
     try {
       size = channel.size();
     } catch (IOException e) {
-      throw new StorageException(Kind.IO, call.source(), offset, length, e.toString(), e);
+      throw new StorageException(Kind.IO, call.source(), offset, length, Reason.of(e), e);
     }
     if (offset + length > size) {
       throw new StorageException(
@@ -234,7 +235,7 @@ public final class MmapPath implements DataPath {
     try {
       channel.close();
     } catch (IOException e) {
-      throw new StorageException(Kind.IO, file.toString(), -1, -1, "closing: " + e, e);
+      throw new StorageException(Kind.IO, file.toString(), -1, -1, "closing: " + Reason.of(e), e);
     }
   }
 }

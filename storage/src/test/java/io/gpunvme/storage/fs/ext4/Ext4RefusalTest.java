@@ -12,6 +12,7 @@ import io.gpunvme.storage.fs.FileSystemException;
 import io.gpunvme.storage.fs.FileSystemException.Kind;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.Arrays;
 import org.junit.jupiter.api.BeforeAll;
@@ -266,5 +267,35 @@ class Ext4RefusalTest {
     assertThatThrownBy(call::run)
         .isInstanceOfSatisfying(
             FileSystemException.class, e -> assertThat(e.kind()).isEqualTo(Kind.WRONG_KIND));
+  }
+
+  @Test
+  void controlCharactersOfNamesAreEscaped() {
+    byte[] image = plain.clone();
+    int name = indexOf(image, "f1500".getBytes(StandardCharsets.ISO_8859_1));
+    image[name] = 0x1B;
+    image[name + 1] = 0;
+    FileSystem fs = Ext4.open(new BytesReader(image), Ext4Options.STRICT);
+    assertThatThrownBy(() -> fs.find("/", true).list(_ -> {}))
+        .hasMessageContaining("is '\\x1B\\x00500'");
+    FileSystem whole = Ext4.open(new BytesReader(plain), Ext4Options.STRICT);
+    assertThatThrownBy(() -> whole.find("/a\u009bb", true))
+        .hasMessageContaining("there is no 'a\\x9Bb'");
+  }
+
+  @Test
+  void aJournalToReplaySaysHowToReadWithoutIt() {
+    assertThat(failure(with(plain, SUPER + 0x60, 4, 0x2c6)))
+        .hasMessageContaining("--journal ignore")
+        .hasMessageNotContaining("Ext4Options");
+  }
+
+  private static int indexOf(byte[] image, byte[] wanted) {
+    for (int i = 0; i + wanted.length <= image.length; i++) {
+      if (Arrays.equals(image, i, i + wanted.length, wanted, 0, wanted.length)) {
+        return i;
+      }
+    }
+    throw new AssertionError("no such bytes");
   }
 }
