@@ -126,7 +126,7 @@ final class ArchitectureTest {
         capi                 | cuda ffi gpu.accel gpu.device models models.format nvme storage \
                                storage.fs storage.kind storage.layer storage.path storage.plan
 
-        bench                | cuda ffi gpu.accel gpu.transfer nvme nvme.driver nvme.memory \
+        bench                | cuda ffi gpu.accel gpu.device gpu.transfer nvme nvme.driver nvme.memory \
                                nvme.pci nvme.pci.vfiouser nvme.spec sim storage storage.path \
                                storage.path.file storage.path.pinned tools.bench
       """;

@@ -125,7 +125,7 @@ class ExplainCommandTest {
     assertThat(json.get("bytes").getAsLong()).isEqualTo(16 << 20);
     assertThat(path(json, "direct").get("possible").getAsBoolean()).isTrue();
     isNot(json, "pinned", "not a file");
-    assertThat(json.getAsJsonObject("modes").get("direct").getAsString()).contains("cpu-initiated");
+    assertThat(json.getAsJsonObject("modes").get("direct").getAsString()).contains("CPU-initiated");
   }
 
   @Test

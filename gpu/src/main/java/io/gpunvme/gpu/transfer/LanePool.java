@@ -116,22 +116,26 @@ final class LanePool {
   /** Another short lane; without the lock, for the controller is asked. */
   private @Nullable QueueLane make(TransferJob job) {
     QueueLane made = null;
+    boolean noneLeft = false;
     try {
       made = shortLanes.get();
     } catch (InvalidRequestException e) {
       // Others have all queue pairs. Short transfers wait in turn with the long ones from now on.
+      noneLeft = true;
     } finally {
-      synchronized (this) {
-        if (made == null) {
-          shortLeft = 0;
-          inUse--;
-          notifyAll();
-        } else {
-          all.add(made);
-        }
-      }
+      made(made, noneLeft);
     }
     return made == null ? take(true, job) : made;
+  }
+
+  private synchronized void made(@Nullable QueueLane lane, boolean noneLeft) {
+    if (lane != null) {
+      all.add(lane);
+      return;
+    }
+    shortLeft = noneLeft ? 0 : shortLeft + 1;
+    inUse--;
+    notifyAll();
   }
 
   private @Nullable QueueLane await(Waiter waiter, TransferJob job) {

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.nvme.CommandAbortedException;
+import io.gpunvme.nvme.NvmeStatusException;
 import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.sim.NamespaceConfig;
@@ -252,6 +253,22 @@ class SharedLanesTest {
       release.countDown();
       running.get();
       readBlock(initiator, 5, other, 0);
+    }
+  }
+
+  @Test
+  void aQueuePairThatCannotBeMadeFailsItsTransferAndIsTriedAgain() throws Exception {
+    try (CpuInitiator initiator = open(8, 1)) {
+      device.faults().add("status=0/06 on create-cq nth=1");
+      assertThatThrownBy(() -> readBlock(initiator, 5, other, 0))
+          .isInstanceOf(NvmeStatusException.class);
+      device.faults().clear();
+      CountDownLatch release = new CountDownLatch(1);
+      CompletableFuture<Void> running = hold(initiator, release);
+      // The other lane is held: this one has a lane of its own.
+      readBlock(initiator, 5, other, 0);
+      release.countDown();
+      running.get();
     }
   }
 
