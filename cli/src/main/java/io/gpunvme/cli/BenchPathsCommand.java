@@ -37,9 +37,8 @@ import picocli.CommandLine.Parameters;
     description = {
       "Read the same file by every storage path, and compare the rates.",
       "Each reads it from start to end, and 4 KiB blocks at random, from a cold and from a warm",
-      "page cache. For comparison, measure the rates of the disk and" + " of",
-      "the page cache alone. direct reads through an embedded SSD. Every byte that arrives is"
-          + " checked.",
+      "page cache. For comparison, measure the rates of the disk and of the page cache alone.",
+      "direct reads through an embedded SSD. Every byte that arrives is checked.",
       "The command makes the file in FOLDER and removes it. It leaves out paths that are not"
           + " possible,",
       "and prints the reason. If --paths names such a path, the command fails."

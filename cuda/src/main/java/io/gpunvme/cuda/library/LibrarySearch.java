@@ -61,8 +61,8 @@ public record LibrarySearch(
       }
     }
     throw new CudaNotFoundException(
-        what
-            + " not found: looked for "
+        what + " not found",
+        "looked for "
             + String.join(", ", names)
             + " where the dynamic loader looks (LD_LIBRARY_PATH, system folders)"
             + (folders.isEmpty() ? "" : " and in " + join(folders))

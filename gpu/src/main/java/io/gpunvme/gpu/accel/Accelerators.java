@@ -22,8 +22,8 @@ public final class Accelerators {
       return new Choice(GpuAccelerator.open(), "the first GPU that CUDA lists");
     } catch (CudaNotFoundException e) {
       // Where it was looked for fills lines, and many machines have none.
-      String what = String.valueOf(e.getMessage()).split(": ", 2)[0];
-      return new Choice(CpuAccelerator.open(), "no GPU: " + what + " (gpunvme doctor says more)");
+      return new Choice(
+          CpuAccelerator.open(), "no GPU: " + e.summary() + " (gpunvme doctor says more)");
     } catch (CudaException e) {
       return new Choice(CpuAccelerator.open(), "no GPU: " + e.getMessage());
     }

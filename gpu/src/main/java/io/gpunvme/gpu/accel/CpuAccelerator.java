@@ -18,9 +18,6 @@ import java.util.concurrent.ConcurrentHashMap;
 public final class CpuAccelerator implements Accelerator {
   private static final long PAGE = 4096;
 
-  private final Set<CpuBuffer> buffers = ConcurrentHashMap.newKeySet();
-  private volatile boolean closed;
-
   /** Left to the kernel and to Java's own threads. */
   private static final long RESERVE = 64L << 20;
 
@@ -28,6 +25,9 @@ public final class CpuAccelerator implements Accelerator {
 
   /** Shorter memory is not worth a look at what is free. */
   private static final long UNCHECKED = 1 << 20;
+
+  private final Set<CpuBuffer> buffers = ConcurrentHashMap.newKeySet();
+  private volatile boolean closed;
 
   private final FreeMemory free;
 

@@ -15,7 +15,6 @@ import io.gpunvme.gpu.queue.TransferKernel;
 import io.gpunvme.nvme.driver.NvmeController;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -40,9 +39,6 @@ public final class GpuInitiator implements Initiator {
 
   /** The word that kernels count blocks in, as it was then. */
   private long movedSoFar;
-
-  /** One transfer at a time; whoever waits longest is next. */
-  private final ReentrantLock turns = new ReentrantLock(true);
 
   /** Why no transfer can be run any more, or null. */
   private @Nullable RuntimeException broken;
@@ -136,17 +132,7 @@ public final class GpuInitiator implements Initiator {
    * @param buffers in host memory for {@link Placement#HOST}, else in GPU memory
    */
   @Override
-  public TransferReport run(
-      TransferPlan plan, List<DeviceBuffer> buffers, TransferListener listener) {
-    turns.lock();
-    try {
-      return runNow(plan, buffers, listener);
-    } finally {
-      turns.unlock();
-    }
-  }
-
-  private TransferReport runNow(
+  public synchronized TransferReport run(
       TransferPlan plan, List<DeviceBuffer> buffers, TransferListener listener) {
     requireUsable();
     TransferJob.check(plan, buffers, controller);
@@ -274,6 +260,7 @@ public final class GpuInitiator implements Initiator {
 
   private TransferReport report(
       GpuTransfer transfer, TransferJob job, QueueCounters counters, long nanos) {
+    job.add(transfer.latency());
     int warps = queues.queues().size();
     return new TransferReport(
         "direct",
@@ -294,16 +281,7 @@ public final class GpuInitiator implements Initiator {
 
   /** Deletes the queue pairs at the controller and frees them. */
   @Override
-  public void close() {
-    turns.lock();
-    try {
-      closeNow();
-    } finally {
-      turns.unlock();
-    }
-  }
-
-  private void closeNow() {
+  public synchronized void close() {
     if (closed) {
       return;
     }

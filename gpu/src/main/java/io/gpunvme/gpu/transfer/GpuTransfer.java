@@ -19,6 +19,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
+import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -46,6 +47,7 @@ final class GpuTransfer {
   /** Repetitions of each command so far. */
   private final byte[] attempts;
 
+  private final Histogram latency;
   private long commands;
   private long bytes;
   private long retries;
@@ -71,6 +73,8 @@ final class GpuTransfer {
     this.watch = watch;
     this.most = most;
     this.attempts = new byte[plan.commands()];
+    // One that others may share is slower to record in.
+    latency = job.isShort() ? job.latencies() : TransferListener.newLatencies();
   }
 
   /**
@@ -130,7 +134,7 @@ final class GpuTransfer {
       }
       commands++;
       if (DeviceStatus.fromController(status) && Status.ok(status)) {
-        job.latencies().recordValue(Integer.toUnsignedLong(latencies[command]));
+        latency.recordValue(Integer.toUnsignedLong(latencies[command]));
         bytes += plan.bytes(command);
         continue;
       }
@@ -217,5 +221,9 @@ final class GpuTransfer {
 
   long recoveries() {
     return recoveries;
+  }
+
+  Histogram latency() {
+    return latency;
   }
 }

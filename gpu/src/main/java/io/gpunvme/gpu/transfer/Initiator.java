@@ -7,8 +7,8 @@ import java.util.List;
 /**
  * Who writes the submission queue entries and rings the doorbells: the CPU, or kernels on a GPU.
  *
- * <p>Safe for all threads. Transfers of a GPU take turns, in the order in which they came; those of
- * the CPU share its queue pairs, and short ones do not wait for long ones.
+ * <p>Safe for all threads. A GPU carries out one transfer at a time. Those of the CPU share its
+ * queue pairs, and short ones do not wait for long ones.
  */
 public interface Initiator extends AutoCloseable {
   /** {@code CPU} or {@code GPU}. */

@@ -26,7 +26,7 @@ final class HeapRoom {
       throw FormatException.of(
           Kind.UNSUPPORTED,
           file,
-          "its header of %d bytes needs more memory than Java's heap of %d MiB has: give java -Xmx%dm"
+          "its header of %d bytes needs more memory than Java's heap of %d MiB has: give java -Xmx%dm (by GPUNVME_JAVA_OPTS, unless java is yours)"
               .formatted(headerBytes, heapBytes >> 20, (headerBytes * BYTES_FOR_EACH >> 20) + 1));
     }
   }

@@ -7,6 +7,7 @@ import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.queue.Placement;
 import io.gpunvme.gpu.transfer.Direction;
 import io.gpunvme.gpu.transfer.Initiator;
+import io.gpunvme.gpu.transfer.InitiatorKind;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.gpu.transfer.TransferListener;
 import io.gpunvme.gpu.transfer.TransferPlan;
@@ -33,7 +34,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * Reads and writes one namespace with commands of our own, whoever issues them. Whole blocks go
  * straight to buffers that the controller reaches; everything else by way of staging memory.
- * Transfers share the queue pairs, as the {@link Initiator} says.
+ * Transfers by the CPU share the queue pairs, as the {@link Initiator} says; those by a GPU take
+ * turns.
  */
 public final class DirectPath implements DataPath {
   /**
@@ -66,7 +68,13 @@ public final class DirectPath implements DataPath {
    */
   private final ReadWriteLock writes = new ReentrantReadWriteLock(true);
 
-  /** Transfers share it; who takes the queues away is alone. */
+  /**
+   * Of a GPU, which carries out one transfer at a time: whoever waits longest is next, and chooses
+   * the queues when it is, since the one before may have left them unusable. Null for the CPU.
+   */
+  private final @Nullable Lock turns;
+
+  /** Transfers share it; who takes the queues away is alone. Taken after {@link #turns}. */
   private final ReadWriteLock service = new ReentrantReadWriteLock();
 
   /** Null before the first transfer, and after one that left its queues unusable. */
@@ -92,7 +100,9 @@ public final class DirectPath implements DataPath {
     this.options = options;
     placement = options.placement(controller, accelerator);
     staging = new StagingPool(accelerator, placement);
-    mode = options.initiator(accelerator) + "-initiated, " + placement;
+    InitiatorKind kind = options.initiator(accelerator);
+    turns = kind == InitiatorKind.GPU ? new ReentrantLock(true) : null;
+    mode = kind + "-initiated, " + placement;
   }
 
   /**
@@ -161,11 +171,40 @@ public final class DirectPath implements DataPath {
   public long gpuBytes() {
     return COMMAND_BYTES
         + DESCRIPTION_BYTES
-        + (placement.hostData() ? 0 : StagingPool.MOST * StagingPool.BYTES);
+        + (placement.hostData() ? 0 : StagingPool.MOST_ON_GPU * StagingPool.BYTES);
   }
 
   @Override
   public void transfer(Direction direction, List<Range> ranges, PathCall call) {
+    if (turns == null) {
+      carryOut(direction, ranges, call);
+      return;
+    }
+    prepare(ranges);
+    turns.lock();
+    try {
+      carryOut(direction, ranges, call);
+    } finally {
+      turns.unlock();
+    }
+  }
+
+  /**
+   * While another transfer has its turn. No lock is held: describing a buffer may wait for that
+   * one's kernel.
+   */
+  private void prepare(List<Range> ranges) {
+    Initiator there = initiator;
+    if (there != null) {
+      try {
+        ranges.stream().map(Range::buffer).distinct().limit(MOST_PREPARED).forEach(there::prepare);
+      } catch (RuntimeException e) {
+        // The transfer itself meets the same, and says so.
+      }
+    }
+  }
+
+  private void carryOut(Direction direction, List<Range> ranges, PathCall call) {
     for (Range r : ranges) {
       call.throwIfCancelled(r.offset(), r.length());
     }
@@ -173,7 +212,7 @@ public final class DirectPath implements DataPath {
     RuntimeException failure = null;
     service.readLock().lock();
     try {
-      carryOut(direction, ranges, commands);
+      carryOutNow(direction, ranges, commands);
     } catch (RuntimeException e) {
       failure = e;
     } finally {
@@ -189,10 +228,9 @@ public final class DirectPath implements DataPath {
     call.counters().moved(direction, bytes);
   }
 
-  private void carryOut(Direction direction, List<Range> ranges, Commands commands) {
+  private void carryOutNow(Direction direction, List<Range> ranges, Commands commands) {
     requireOpen();
     try (StagingPool.Loan staged = staging.loan()) {
-      commands.prepare(ranges);
       if (direction == Direction.READ) {
         new ReadJob(namespace, placement, staged, commands).run(ranges);
       } else {
@@ -328,24 +366,6 @@ public final class DirectPath implements DataPath {
         initiator = there;
       }
       return there;
-    }
-
-    /** Has buffers described while other transfers are carried out. */
-    private void prepare(List<Range> ranges) {
-      try {
-        DeviceBuffer last = null;
-        int prepared = 0;
-        for (int i = 0; i < ranges.size() && prepared < MOST_PREPARED; i++) {
-          DeviceBuffer buffer = ranges.get(i).buffer();
-          if (buffer != last) {
-            initiator().prepare(buffer);
-            last = buffer;
-            prepared++;
-          }
-        }
-      } catch (RuntimeException e) {
-        // The transfer itself meets the same, and says so.
-      }
     }
 
     /** Commands to come. */

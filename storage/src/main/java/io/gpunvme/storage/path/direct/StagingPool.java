@@ -13,23 +13,26 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Memory that the controller reaches, for what cannot go straight to its buffer. Safe for all
- * threads: {@link #MOST} transfers have some at a time, others wait for it.
+ * threads: a few transfers have some at a time, others wait for it.
  */
 final class StagingPool implements AutoCloseable {
-  /** So many pieces of memory at most. */
-  static final int MOST = 4;
+  /** So many pieces of memory at most, where it is a GPU's. */
+  static final int MOST_ON_GPU = 1;
+
+  private static final int MOST_ON_HOST = 4;
 
   /** Bytes of each. */
   static final long BYTES = 16 << 20;
 
   private final Accelerator accelerator;
   private final Placement placement;
-  private final Semaphore turns = new Semaphore(MOST, true);
+  private final Semaphore turns;
   private final Deque<Staged> free = new ArrayDeque<>();
 
   StagingPool(Accelerator accelerator, Placement placement) {
     this.accelerator = accelerator;
     this.placement = placement;
+    turns = new Semaphore(placement.hostData() ? MOST_ON_HOST : MOST_ON_GPU, true);
   }
 
   /** For one transfer, which gets memory if it asks, and has it until it ends. */
