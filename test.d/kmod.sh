@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # environment: kernel module
+# build: none
 # The kernel module's sources: built against Debian's kernels with every warning an error, and looked at by the kernel's own
 # tools. scripts/guest loads it.
 set -u

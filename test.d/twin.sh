@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # environment: any machine
+# build: none
 # The device library on the CPU: its queues under stress from many threads, watched by sanitizers, and in numbers.
 # TWIN_SEED repeats a run, TWIN_SECONDS makes it longer.
 set -u

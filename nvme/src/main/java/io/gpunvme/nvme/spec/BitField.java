@@ -42,12 +42,7 @@ public record BitField(String name, int shift, int width, String meaning) {
     return (int) with((long) word, value);
   }
 
-  /** {@link #with(long, long)} for a one-bit field. */
-  public long with(long word, boolean value) {
-    return with(word, value ? 1L : 0L);
-  }
-
-  /** {@link #with(int, long)} for a one-bit field. */
+  /** {@link #with(long, long)} for a one-bit field of a 32-bit word. */
   public int with(int word, boolean value) {
     return with(word, value ? 1L : 0L);
   }
