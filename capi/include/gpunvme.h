@@ -128,6 +128,17 @@ typedef struct gpunvme_range {
 GPUNVME_API int gpunvme_read_ranges(gpunvme_storage *storage, const gpunvme_range *ranges, size_t count);
 GPUNVME_API int gpunvme_write_ranges(gpunvme_storage *storage, const gpunvme_range *ranges, size_t count);
 
+/* Whether a transfer is to end early: not 0 if it is. */
+typedef int (*gpunvme_cancelled)(void *data);
+
+/* The same for programs that may change their mind: the calling thread asks cancelled(data) every 10 ms or so while it waits, and
+ * then ends the transfer, which fails as cancelled; a transfer of less than that asks nothing. cancelled may be NULL.
+ */
+GPUNVME_API int gpunvme_read_ranges_cancellable(
+    gpunvme_storage *storage, const gpunvme_range *ranges, size_t count, gpunvme_cancelled cancelled, void *data);
+GPUNVME_API int gpunvme_write_ranges_cancellable(
+    gpunvme_storage *storage, const gpunvme_range *ranges, size_t count, gpunvme_cancelled cancelled, void *data);
+
 /* The same without waiting. Each request is freed by gpunvme_request_free. */
 GPUNVME_API int gpunvme_submit_read(
     gpunvme_storage *storage, const gpunvme_range *ranges, size_t count, gpunvme_request **request);

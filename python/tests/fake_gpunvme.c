@@ -264,12 +264,14 @@ static int await(object *r, uint64_t timeout_ns) {
   return code < 0 ? failed(code, code == GPUNVME_ERROR_CANCELLED ? 0 : r->outcome_errno, "%s", r->why) : code;
 }
 
-static int transfer(gpunvme_storage *storage, bool write, const gpunvme_range *ranges, size_t count) {
+static int transfer(gpunvme_storage *storage, bool write, const gpunvme_range *ranges, size_t count, gpunvme_cancelled cancelled, void *data) {
   object *r;
   int code = submit(storage, write, ranges, count, &r);
   if (code != GPUNVME_OK) return code;
   void *handle = added(r);
-  code = await(r, UINT64_MAX);
+  while ((code = await(r, cancelled ? 10000000 : UINT64_MAX)) == GPUNVME_PENDING) {
+    if (cancelled(data)) gpunvme_cancel(handle);
+  }
   removed(handle, REQUEST);
   return code;
 }
@@ -282,17 +284,23 @@ static int submitted(gpunvme_storage *storage, bool write, const gpunvme_range *
 }
 
 int gpunvme_read(gpunvme_storage *s, uint64_t offset, uint64_t address, uint64_t bytes) {
-  return transfer(s, false, &(gpunvme_range){offset, address, bytes}, 1);
+  return transfer(s, false, &(gpunvme_range){offset, address, bytes}, 1, NULL, NULL);
 }
 int gpunvme_write(gpunvme_storage *s, uint64_t offset, uint64_t address, uint64_t bytes) {
-  return transfer(s, true, &(gpunvme_range){offset, address, bytes}, 1);
+  return transfer(s, true, &(gpunvme_range){offset, address, bytes}, 1, NULL, NULL);
 }
 int gpunvme_flush(gpunvme_storage *storage) {
   FIND(o, storage, STORAGE);
   return o->flags & GPUNVME_WRITE ? GPUNVME_OK : failed(GPUNVME_ERROR_PERMISSION, 0, "opened for reading only");
 }
-int gpunvme_read_ranges(gpunvme_storage *s, const gpunvme_range *r, size_t n) { return transfer(s, false, r, n); }
-int gpunvme_write_ranges(gpunvme_storage *s, const gpunvme_range *r, size_t n) { return transfer(s, true, r, n); }
+int gpunvme_read_ranges(gpunvme_storage *s, const gpunvme_range *r, size_t n) { return transfer(s, false, r, n, NULL, NULL); }
+int gpunvme_write_ranges(gpunvme_storage *s, const gpunvme_range *r, size_t n) { return transfer(s, true, r, n, NULL, NULL); }
+int gpunvme_read_ranges_cancellable(gpunvme_storage *s, const gpunvme_range *r, size_t n, gpunvme_cancelled f, void *data) {
+  return transfer(s, false, r, n, f, data);
+}
+int gpunvme_write_ranges_cancellable(gpunvme_storage *s, const gpunvme_range *r, size_t n, gpunvme_cancelled f, void *data) {
+  return transfer(s, true, r, n, f, data);
+}
 int gpunvme_submit_read(gpunvme_storage *s, const gpunvme_range *r, size_t n, gpunvme_request **request) {
   return submitted(s, false, r, n, request);
 }

@@ -45,6 +45,9 @@ class InterruptTest(Case):
     def test_read(self) -> None:
         self.interrupted("storage.read(0, into)")
 
+    def test_read_ranges(self) -> None:
+        self.interrupted("storage.read_ranges([(0, into), (4096, bytearray(99))])")
+
     def test_write(self) -> None:
         self.interrupted("storage.write(0, into)")
 
@@ -81,6 +84,47 @@ class InterruptTest(Case):
         uri = "sim:size=1MiB,latency=2s"
         prepare = f"kinds = gpunvme.Kinds(gpunvme.Storage('{uri}', ACCELERATOR)); kinds.add(1, 0, 512, 8)"
         self.interrupted("kinds.read(1, 0, 64, into)", prepare, "kinds.read(1, 0, 1, into)")
+
+
+class HandlerTest(Case):
+    """Handlers of signals run while a transfer goes on."""
+
+    HANDLED = """
+        import signal, time
+        import gpunvme
+        slow = gpunvme.Storage("sim:size=1MiB,latency=1s", ACCELERATOR, write=True)
+        other = gpunvme.Storage("sim:size=1MiB", ACCELERATOR, write=True)
+        other.write(0, b"handled")
+        seen = []
+        def handler(number, frame):
+            into = bytearray(7)
+            other.read(0, into)
+            seen.append((bytes(into), time.monotonic() - started))
+            {end}
+        signal.signal(signal.SIGALRM, handler)
+        into = bytearray(b"x" * 512)
+        for _ in range(2):
+            started = time.monotonic()
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            try:
+                slow.read(0, into)
+            except ValueError as e:
+                print(e)
+        assert [text for text, _ in seen] == [b"handled"] * 2, seen
+        assert all(after < 0.9 for _, after in seen), seen
+        {after}
+        slow.close()
+    """
+
+    def handled(self, end: str, after: str, said: str) -> None:
+        done = run(self.HANDLED.format(end=end, after=after))
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, said, ""))
+
+    def test_the_transfer_goes_on(self) -> None:
+        self.handled("pass", "assert into == bytes(512)", "")
+
+    def test_what_a_handler_raises_ends_it(self) -> None:
+        self.handled('raise ValueError("enough")', "into += b'x'", "enough\nenough\n")
 
 
 class PlaceTest(Case):

@@ -24,6 +24,7 @@ PLAIN = {
     "uint32_t": c_uint32,
     "uint64_t": c_uint64,
     "size_t": c_size_t,
+    "gpunvme_cancelled": _native.Cancelled,
 }
 POINTED = {
     "gpunvme_range": POINTER(_native.Range),

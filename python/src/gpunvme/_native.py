@@ -9,8 +9,8 @@ import contextlib
 import ctypes
 import os
 import threading
-from collections.abc import Callable
-from ctypes import POINTER, Structure, c_char_p, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
+from collections.abc import Callable, Generator
+from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any, Final
 
@@ -60,6 +60,8 @@ class TensorRead(Structure):
     ]
 
 
+Cancelled = CFUNCTYPE(c_int, c_void_p)
+
 _handle = c_void_p
 _handle_out = POINTER(c_void_p)
 _u64_out = POINTER(c_uint64)
@@ -82,6 +84,8 @@ FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "gpunvme_flush": (c_int, (_handle,)),
     "gpunvme_read_ranges": (c_int, _many),
     "gpunvme_write_ranges": (c_int, _many),
+    "gpunvme_read_ranges_cancellable": (c_int, (*_many, Cancelled, c_void_p)),
+    "gpunvme_write_ranges_cancellable": (c_int, (*_many, Cancelled, c_void_p)),
     "gpunvme_submit_read": (c_int, (*_many, _handle_out)),
     "gpunvme_submit_write": (c_int, (*_many, _handle_out)),
     "gpunvme_submit_read_on_stream": (c_int, (*_one, c_void_p, _handle_out)),
@@ -245,6 +249,49 @@ def start(java_home: str | None = None, options: list[str] | None = None) -> Non
     array = (c_char_p * len(given))(*given) if given else None
     home = _without_null(java_home, "a folder") if java_home else None
     check(lib().gpunvme_start(home, array, len(given)))
+
+
+def _answers(raised: list[BaseException]) -> Generator[int, object, None]:
+    """What a transfer hears: 1 when a signal handler has raised.
+
+    Handlers run where a generator goes on, and there what they raise can be caught. At the beginning of a function it
+    cannot, and would be lost in the library.
+    """
+    while True:
+        try:
+            yield 1 if raised else 0
+        except GeneratorExit:
+            raise
+        except BaseException as e:
+            raised.append(e)
+
+
+class _Watch:
+    """Lets signal handlers run while the main thread is in a transfer."""
+
+    def __init__(self) -> None:
+        self.raised: list[BaseException] = []
+        answers = _answers(self.raised)
+        next(answers)
+        self.cancelled = Cancelled(answers.send)
+
+
+_NOBODY: Final = Cancelled()
+_watches: list[_Watch] = []  # that nobody uses; a handler may need one more while it runs
+
+
+def transfer(function: Callable[..., int], storage: int, ranges: Any, count: int) -> None:
+    """Calls a function that asks now and then whether to end. What a signal handler raises meanwhile ends it, and is raised."""
+    # Signals come to the main thread, and no other could run their handlers.
+    if threading.current_thread() is not threading.main_thread():
+        check(function(storage, ranges, count, _NOBODY, None))
+        return
+    watch = _watches.pop() if _watches else _Watch()
+    code = function(storage, ranges, count, watch.cancelled, None)
+    if watch.raised:
+        raise watch.raised.pop(0)
+    _watches.append(watch)
+    check(code)
 
 
 def interruptible(call: Callable[[], int], stop: Callable[[], object]) -> None:

@@ -204,21 +204,8 @@ class Storage:
         if transfer.count == 0:
             return 0
         library = _native.lib()
-        if threading.current_thread() is not threading.main_thread():
-            function = library.gpunvme_write_ranges if write else library.gpunvme_read_ranges
-            _native.check(function(native, transfer.native, transfer.count))
-            return transfer.nbytes
-        # Signals come to the main thread, which has to look for them.
-        request = c_void_p()
-        function = library.gpunvme_submit_write if write else library.gpunvme_submit_read
-        try:
-            _native.check(function(native, transfer.native, transfer.count, byref(request)))
-            code = _native.PENDING
-            while code == _native.PENDING:
-                code = library.gpunvme_wait(request, _native.SLICE_NS)
-            _native.check(code)
-        finally:
-            library.gpunvme_request_free(request)  # cancels, and waits
+        function = library.gpunvme_write_ranges_cancellable if write else library.gpunvme_read_ranges_cancellable
+        _native.transfer(function, native, transfer.native, transfer.count)
         return transfer.nbytes
 
     def _submit_one(self, offset: int, memory: Any, bytes: int | None, stream: Any, write: bool) -> Request:

@@ -26,18 +26,19 @@ int gpunvme_get_info(gpunvme_storage *storage, gpunvme_info *info) {
   return t->info(NUMBER(storage), info, f);
 }
 
-static int transfer(const char *function, gpunvme_storage *storage, int write, const gpunvme_range *ranges, size_t count) {
+static int transfer(const char *function, gpunvme_storage *storage, int write, const gpunvme_range *ranges, size_t count,
+    gpunvme_cancelled cancelled, void *data) {
   failure *f = shim_failure();
   const table *t;
   CHECK(api_use(&t, f, function, "storage", storage));
   CHECK(api_ranges(f, function, ranges, count, 1));
-  return t->transfer(NUMBER(storage), write, ranges, count, f);
+  return t->transfer(NUMBER(storage), write, ranges, count, cancelled, data, f);
 }
 
 static int transfer_one(
     const char *function, gpunvme_storage *storage, int write, uint64_t offset, uint64_t address, uint64_t bytes) {
   const gpunvme_range range = {.offset = offset, .address = address, .bytes = bytes};
-  return transfer(function, storage, write, &range, 1);
+  return transfer(function, storage, write, &range, 1, NULL, NULL);
 }
 
 int gpunvme_read(gpunvme_storage *storage, uint64_t offset, uint64_t address, uint64_t bytes) {
@@ -49,11 +50,21 @@ int gpunvme_write(gpunvme_storage *storage, uint64_t offset, uint64_t address, u
 }
 
 int gpunvme_read_ranges(gpunvme_storage *storage, const gpunvme_range *ranges, size_t count) {
-  return transfer(__func__, storage, 0, ranges, count);
+  return transfer(__func__, storage, 0, ranges, count, NULL, NULL);
 }
 
 int gpunvme_write_ranges(gpunvme_storage *storage, const gpunvme_range *ranges, size_t count) {
-  return transfer(__func__, storage, 1, ranges, count);
+  return transfer(__func__, storage, 1, ranges, count, NULL, NULL);
+}
+
+int gpunvme_read_ranges_cancellable(
+    gpunvme_storage *storage, const gpunvme_range *ranges, size_t count, gpunvme_cancelled cancelled, void *data) {
+  return transfer(__func__, storage, 0, ranges, count, cancelled, data);
+}
+
+int gpunvme_write_ranges_cancellable(
+    gpunvme_storage *storage, const gpunvme_range *ranges, size_t count, gpunvme_cancelled cancelled, void *data) {
+  return transfer(__func__, storage, 1, ranges, count, cancelled, data);
 }
 
 int gpunvme_flush(gpunvme_storage *storage) {

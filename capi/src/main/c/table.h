@@ -11,7 +11,7 @@
 #include "gpunvme.h"
 
 // Changes with the table.
-#define GPUNVME_TABLE_VERSION 2
+#define GPUNVME_TABLE_VERSION 3
 
 typedef struct failure {
   int32_t error;    // errno, or 0
@@ -25,7 +25,9 @@ typedef struct table {
 
   int32_t (*open)(const char *uri, const char *accelerator, uint32_t flags, uint64_t *storage, failure *f);
   int32_t (*info)(uint64_t storage, gpunvme_info *info, failure *f);
-  int32_t (*transfer)(uint64_t storage, int32_t write, const gpunvme_range *ranges, uint64_t count, failure *f);
+  // cancelled may be NULL
+  int32_t (*transfer)(uint64_t storage, int32_t write, const gpunvme_range *ranges, uint64_t count,
+      gpunvme_cancelled cancelled, void *data, failure *f);
   int32_t (*flush)(uint64_t storage, failure *f);
   int32_t (*submit)(uint64_t storage, int32_t write, const gpunvme_range *ranges, uint64_t count,
       uint64_t *request, failure *f);

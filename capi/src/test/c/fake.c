@@ -54,10 +54,11 @@ static int32_t fake_info(uint64_t storage, gpunvme_info *info, failure *f) {
   return answer(f);
 }
 
-static int32_t fake_transfer(uint64_t storage, int32_t write, const gpunvme_range *ranges, uint64_t count, failure *f) {
+static int32_t fake_transfer(uint64_t storage, int32_t write, const gpunvme_range *ranges, uint64_t count,
+    gpunvme_cancelled cancelled, void *data, failure *f) {
   CALLED(storage, (uint64_t)write, count, count == 0 ? 0 : ranges[0].offset, count == 0 ? 0 : ranges[0].address,
       count == 0 ? 0 : ranges[0].bytes);
-  POINTED(ranges);
+  POINTED(ranges, (const void *)(uintptr_t)cancelled, data);
   return answer(f);
 }
 

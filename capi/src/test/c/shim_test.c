@@ -168,6 +168,10 @@ static void a_fork_after_the_start_is_refused(void) {
     fake_last = (fake_call){.function = ""};                                                    \
   } while (0)
 
+static int never(void *data) {
+  return data == NULL;
+}
+
 static void arguments_of_storage(void) {
   gpunvme_storage *storage = HANDLE(gpunvme_storage), *opened = NULL;
   gpunvme_info info;
@@ -187,6 +191,12 @@ static void arguments_of_storage(void) {
   EXPECT(fake_last.pointers[0] == ranges);
   EXPECT_CALL("transfer", 7, 0, 2, 1, 2, 3);
   EXPECT_CODE(GPUNVME_OK, gpunvme_write_ranges(storage, ranges, 2));
+  EXPECT_CALL("transfer", 7, 1, 2, 1, 2, 3);
+  EXPECT(fake_last.pointers[1] == NULL);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_read_ranges_cancellable(storage, ranges, 2, never, &info));
+  EXPECT(fake_last.pointers[0] == ranges && fake_last.pointers[1] == (void *)(uintptr_t)never && fake_last.pointers[2] == &info);
+  EXPECT_CALL("transfer", 7, 0, 2, 1, 2, 3);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_write_ranges_cancellable(storage, ranges, 2, NULL, NULL));
   EXPECT_CALL("transfer", 7, 1, 2, 1, 2, 3);
   EXPECT_CODE(GPUNVME_OK, gpunvme_read_ranges(storage, NULL, 0));
   EXPECT_CALL("transfer", 7, 0, 0);

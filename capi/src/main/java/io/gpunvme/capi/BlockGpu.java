@@ -56,7 +56,7 @@ final class BlockGpu implements AutoCloseable {
   }
 
   void transfer(boolean write, long lba, long blocks, long address) {
-    storage.transfer(write, List.of(item(lba, blocks, address)));
+    storage.transfer(write, List.of(item(lba, blocks, address)), null);
   }
 
   /**

@@ -2,8 +2,13 @@ package io.gpunvme.capi;
 
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.ffi.AddressSpace;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandle;
+import java.util.function.BooleanSupplier;
+import org.jspecify.annotations.Nullable;
 
 /** How C has numbers, and reading what it points to. */
 final class CTypes {
@@ -53,6 +58,31 @@ final class CTypes {
       throw new InvalidRequestException(
           "a text has no terminating zero within " + LONGEST_TEXT + " bytes");
     }
+  }
+
+  /**
+   * A function {@code int (*)(void *data)} that says yes by other numbers than 0.
+   *
+   * @return null if the pointer is null
+   */
+  static @Nullable BooleanSupplier question(MemorySegment function, MemorySegment data) {
+    if (function.address() == 0) {
+      return null;
+    }
+    return () -> {
+      try {
+        return (int) Question.CALL.invokeExact(function, data) != 0;
+      } catch (Throwable e) {
+        throw new IllegalStateException("a function of C does not throw", e);
+      }
+    };
+  }
+
+  /** Made when somebody asks, which most programs do not. */
+  private static final class Question {
+    @SuppressWarnings("restricted")
+    static final MethodHandle CALL =
+        Linker.nativeLinker().downcallHandle(FunctionDescriptor.of(INT, ValueLayout.ADDRESS));
   }
 
   static void setLong(MemorySegment out, long value) {

@@ -88,8 +88,20 @@ final class Calls {
     return call(f, () -> Structs.info(out, storage(handle).storage()));
   }
 
-  int transfer(long handle, int write, MemorySegment ranges, long count, MemorySegment f) {
-    return call(f, () -> storage(handle).transfer(write != 0, Structs.items(ranges, count)));
+  int transfer(
+      long handle,
+      int write,
+      MemorySegment ranges,
+      long count,
+      MemorySegment cancelled,
+      MemorySegment data,
+      MemorySegment f) {
+    return call(
+        f,
+        () ->
+            storage(handle)
+                .transfer(
+                    write != 0, Structs.items(ranges, count), CTypes.question(cancelled, data)));
   }
 
   int flush(long handle, MemorySegment f) {

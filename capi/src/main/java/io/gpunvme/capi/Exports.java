@@ -16,7 +16,7 @@ import java.util.List;
 /** The functions for the C library. */
 public final class Exports {
   /** GPUNVME_TABLE_VERSION. */
-  static final int VERSION = 2;
+  static final int VERSION = 3;
 
   private static final MemoryLayout A = ADDRESS;
   private static final MemoryLayout I = JAVA_INT;
@@ -40,7 +40,7 @@ public final class Exports {
           new Export("close", J),
           new Export("open", A, A, I, A),
           new Export("info", J, A),
-          new Export("transfer", J, I, A, J),
+          new Export("transfer", J, I, A, J, A, A),
           new Export("flush", J),
           new Export("submit", J, I, A, J, A),
           new Export("submitOnStream", J, I, A, J, A),

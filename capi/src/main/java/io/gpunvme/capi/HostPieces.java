@@ -40,7 +40,7 @@ final class HostPieces {
   /**
    * Waits for a piece.
    *
-   * @param givenUp asked again after each {@link #wake}
+   * @param givenUp asked again after each {@link #wake}, and every 10 ms
    * @return null if given up
    */
   @Nullable DeviceBuffer take(BooleanSupplier givenUp) throws InterruptedException {
@@ -49,7 +49,7 @@ final class HostPieces {
         if (givenUp.getAsBoolean()) {
           return null;
         }
-        wait();
+        wait(10);
       }
     }
     DeviceBuffer piece = tryTake();

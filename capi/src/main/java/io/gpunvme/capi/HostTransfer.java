@@ -3,6 +3,7 @@ package io.gpunvme.capi;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.storage.GpuStorage;
 import io.gpunvme.storage.TransferResult;
+import io.gpunvme.storage.path.PathCall;
 import io.gpunvme.storage.path.Range;
 import io.gpunvme.storage.path.StorageException;
 import java.lang.foreign.MemorySegment;
@@ -10,7 +11,13 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
+import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.function.BooleanSupplier;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Transfers between a storage and host memory that its own transfers do not reach: through pieces
@@ -32,6 +39,9 @@ final class HostTransfer extends CompletableFuture<Void> implements Runnable {
   private final Deque<Flight> flying = new ArrayDeque<>();
 
   private boolean cancelled;
+
+  /** Whether to end early, as the thread that waits is told. */
+  private @Nullable BooleanSupplier asked;
 
   /**
    * Begins nothing yet.
@@ -127,7 +137,7 @@ final class HostTransfer extends CompletableFuture<Void> implements Runnable {
   }
 
   private synchronized boolean givenUp() {
-    return cancelled;
+    return cancelled || (asked != null && asked.getAsBoolean());
   }
 
   private void begin(List<Part> parts, DeviceBuffer piece) {
@@ -154,7 +164,7 @@ final class HostTransfer extends CompletableFuture<Void> implements Runnable {
   private void land() {
     Flight flight = flying.getFirst();
     try {
-      flight.future.join();
+      await(flight.future);
       if (!write) {
         flight.parts.forEach(p -> flight.piece.copyToHost(p.at, p.host));
       }
@@ -164,6 +174,27 @@ final class HostTransfer extends CompletableFuture<Void> implements Runnable {
       }
       pieces.give(flight.piece);
     }
+  }
+
+  private void await(CompletableFuture<TransferResult> future) {
+    boolean interrupted = false;
+    while (asked != null && !future.isDone()) {
+      try {
+        future.get(PathCall.ASKS_NANOS, TimeUnit.NANOSECONDS);
+      } catch (TimeoutException e) {
+        if (asked.getAsBoolean()) {
+          cancel(true);
+        }
+      } catch (InterruptedException e) {
+        interrupted = true;
+      } catch (ExecutionException | CancellationException e) {
+        break; // as join says
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+    future.join();
   }
 
   private void abandon() {
@@ -192,8 +223,13 @@ final class HostTransfer extends CompletableFuture<Void> implements Runnable {
     return !isDone();
   }
 
-  /** Does it in this thread; throws what it failed with. */
-  void carryOut() {
+  /**
+   * Does it in this thread; throws what it failed with.
+   *
+   * @param ends asked now and then whether to end early; null if nobody wants that
+   */
+  void carryOut(@Nullable BooleanSupplier ends) {
+    asked = ends;
     List<List<Part>> loads = loads();
     if (loads.size() > 1) {
       run();
@@ -218,9 +254,9 @@ final class HostTransfer extends CompletableFuture<Void> implements Runnable {
     List<Range> ranges = ranges(parts, piece);
     if (write) {
       parts.forEach(p -> piece.copyFromHost(p.host, p.at));
-      storage.write(ranges);
+      Storage.write(storage, ranges, asked);
     } else {
-      storage.read(ranges);
+      Storage.read(storage, ranges, asked);
       parts.forEach(p -> piece.copyToHost(p.at, p.host));
     }
   }

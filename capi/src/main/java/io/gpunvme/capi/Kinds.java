@@ -63,7 +63,7 @@ final class Kinds implements AutoCloseable {
       }
       items.add(new Storage.Item(packed.offset(i), address + at, packed.length(i)));
     }
-    storage.transfer(false, items);
+    storage.transfer(false, items, null);
   }
 
   private static void requireThere(ReadRequest known, int number) {

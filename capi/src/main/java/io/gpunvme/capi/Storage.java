@@ -21,6 +21,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /** A storage that C has a handle of. Safe for all threads. */
@@ -145,21 +146,41 @@ final class Storage implements AutoCloseable {
     }
   }
 
-  /** Carries out and waits. */
-  void transfer(boolean write, List<Item> items) {
+  /**
+   * Carries out and waits.
+   *
+   * @param cancelled asked now and then whether to end early; null if nobody wants that
+   */
+  void transfer(boolean write, List<Item> items, @Nullable BooleanSupplier cancelled) {
     Job job = new Job(items);
     try {
       if (write) {
-        storage.write(job.ranges);
+        write(storage, job.ranges, cancelled);
       } else {
-        storage.read(job.ranges);
+        read(storage, job.ranges, cancelled);
       }
       HostTransfer host = job.hostTransfer(write);
       if (host != null) {
-        host.carryOut();
+        host.carryOut(cancelled);
       }
     } finally {
       job.release();
+    }
+  }
+
+  static void read(GpuStorage from, List<Range> ranges, @Nullable BooleanSupplier cancelled) {
+    if (cancelled == null) {
+      from.read(ranges);
+    } else {
+      from.read(ranges, cancelled);
+    }
+  }
+
+  static void write(GpuStorage to, List<Range> ranges, @Nullable BooleanSupplier cancelled) {
+    if (cancelled == null) {
+      to.write(ranges);
+    } else {
+      to.write(ranges, cancelled);
     }
   }
 

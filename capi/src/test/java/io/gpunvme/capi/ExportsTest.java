@@ -6,8 +6,12 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
 import java.io.IOException;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -40,8 +44,7 @@ class ExportsTest {
     source = table.arena().allocate(BYTES, 8).copyFrom(MemorySegment.ofArray(content));
     target = table.arena().allocate(BYTES, 8);
     storage = open("sim:size=4MiB", 1);
-    assertThat(table.call("transfer", storage, 1, table.ranges(0, source.address(), BYTES), 1L))
-        .isZero();
+    assertThat(transfer(storage, 1, table.ranges(0, source.address(), BYTES), 1L)).isZero();
   }
 
   @AfterEach
@@ -62,8 +65,13 @@ class ExportsTest {
     return Arrays.copyOfRange(content, (int) from, (int) (from + n));
   }
 
+  private int transfer(long handle, int write, MemorySegment ranges, long count) {
+    MemorySegment none = MemorySegment.NULL;
+    return table.call("transfer", handle, write, ranges, count, none, none);
+  }
+
   private int read(long offset, long at, long n) {
-    return table.call("transfer", storage, 0, table.ranges(offset, target.address() + at, n), 1L);
+    return transfer(storage, 0, table.ranges(offset, target.address() + at, n), 1L);
   }
 
   private String text(long handle, int which) {
@@ -89,7 +97,7 @@ class ExportsTest {
     assertThat(read(0, 0, 0)).isZero();
     MemorySegment three =
         table.ranges(5, target.address() + 1000, 10, 4096, target.address() + 8192, 4096, 0, 1, 0);
-    assertThat(table.call("transfer", storage, 0, three, 3L)).isZero();
+    assertThat(transfer(storage, 0, three, 3L)).isZero();
     assertThat(bytes(1000, 10)).isEqualTo(content(5, 10));
     assertThat(bytes(8192, 4096)).isEqualTo(content(4096, 4096));
   }
@@ -100,10 +108,8 @@ class ExportsTest {
     assertThat(table.error()).contains("" + BYTES);
     assertThat(read(-1, 0, 2)).isEqualTo(CapiStatus.INVALID);
     assertThat(read(0, 0, -1)).isEqualTo(CapiStatus.INVALID);
-    assertThat(table.call("transfer", storage, 0, table.ranges(0, 0, 10), 1L))
-        .isEqualTo(CapiStatus.INVALID);
-    assertThat(table.call("transfer", storage, 0, table.ranges(0, 0, 10), -1L))
-        .isEqualTo(CapiStatus.INVALID);
+    assertThat(transfer(storage, 0, table.ranges(0, 0, 10), 1L)).isEqualTo(CapiStatus.INVALID);
+    assertThat(transfer(storage, 0, table.ranges(0, 0, 10), -1L)).isEqualTo(CapiStatus.INVALID);
     MemorySegment out = table.arena().allocate(8, 8);
     assertThat(table.call("open", table.text("nothing:x"), table.text("cpu"), 0, out)).isNegative();
     assertThat(table.call("open", table.text("sim:"), table.text("tpu"), 0, out))
@@ -131,7 +137,7 @@ class ExportsTest {
   @Test
   void withoutTheFlagNothingIsWritten() {
     long readOnly = open("sim:size=1MiB", 0);
-    int code = table.call("transfer", readOnly, 1, table.ranges(0, source.address(), 512), 1L);
+    int code = transfer(readOnly, 1, table.ranges(0, source.address(), 512), 1L);
     assertThat(code).as(table::error).isIn(CapiStatus.PERMISSION, CapiStatus.INVALID);
     assertThat(table.call("close", readOnly)).isZero();
   }
@@ -162,6 +168,33 @@ class ExportsTest {
     long another = table.make("submit", slow, 0, range, 1L);
     assertThat(table.call("close", another)).as("waits until it is over").isZero();
     assertThat(table.call("close", request)).isZero();
+    assertThat(table.call("close", slow)).isZero();
+  }
+
+  /** What C asks with: sets the word that it is given. */
+  private static int yes(MemorySegment data) {
+    data.reinterpret(4).set(ValueLayout.JAVA_INT, 0, 1);
+    return 1;
+  }
+
+  @Test
+  void whoWaitsIsAskedAndEndsIt() throws ReflectiveOperationException {
+    long slow = open("sim:size=4MiB,latency=100ms", 0);
+    MemorySegment question =
+        Linker.nativeLinker()
+            .upcallStub(
+                MethodHandles.lookup()
+                    .findStatic(
+                        ExportsTest.class,
+                        "yes",
+                        MethodType.methodType(int.class, MemorySegment.class)),
+                FunctionDescriptor.of(ValueLayout.JAVA_INT, ValueLayout.ADDRESS),
+                table.arena());
+    MemorySegment asked = table.arena().allocate(4, 4);
+    MemorySegment range = table.ranges(0, target.address(), BYTES);
+    assertThat(table.call("transfer", slow, 0, range, 1L, question, asked))
+        .isEqualTo(CapiStatus.CANCELLED);
+    assertThat(asked.get(ValueLayout.JAVA_INT, 0)).isEqualTo(1);
     assertThat(table.call("close", slow)).isZero();
   }
 
@@ -198,7 +231,7 @@ class ExportsTest {
   @Test
   void memoryOfTheAcceleratorIsTakenAndFreed() {
     long address = table.make("allocate", storage, 10_000L);
-    assertThat(table.call("transfer", storage, 0, table.ranges(7, address + 5, 9000), 1L)).isZero();
+    assertThat(transfer(storage, 0, table.ranges(7, address + 5, 9000), 1L)).isZero();
     assertThat(table.call("copy", storage, 1, address + 5, target, 9000L)).isZero();
     assertThat(bytes(0, 9000)).isEqualTo(content(7, 9000));
     assertThat(table.call("copy", storage, 0, address, source, 8000L)).isZero();

@@ -18,6 +18,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** On the stand-in, as if its transfers reached no memory of the host. */
 @Timeout(120)
@@ -39,7 +41,7 @@ class HostTransferTest {
     new SplittableRandom(seed).nextBytes(content);
     MemorySegment all = arena.allocate(SIZE);
     MemorySegment.copy(content, 0, all, CTypes.BYTE, 0, SIZE);
-    transfer(storage, true, List.of(new Storage.Item(0, all.address(), SIZE))).carryOut();
+    transfer(storage, true, List.of(new Storage.Item(0, all.address(), SIZE))).carryOut(null);
   }
 
   @AfterEach
@@ -81,7 +83,7 @@ class HostTransferTest {
         memory.add(to);
         items.add(new Storage.Item(random.nextInt(SIZE - bytes), to.address(), bytes));
       }
-      transfer(storage, false, items).carryOut();
+      transfer(storage, false, items).carryOut(null);
       for (int i = 0; i < items.size(); i++) {
         MemorySegment expected =
             MemorySegment.ofArray(content).asSlice(items.get(i).offset(), memory.get(i).byteSize());
@@ -99,7 +101,7 @@ class HostTransferTest {
       items.add(new Storage.Item(i * 1000L, memory.address() + i * 8L, 8));
     }
     long before = operations();
-    transfer(storage, false, items).carryOut();
+    transfer(storage, false, items).carryOut(null);
     // The blocks of all eight lie in eight pages; one by one each would be a transfer of its own.
     assertThat(operations() - before).isLessThanOrEqualTo(8);
     assertThat(memory.get(CTypes.BYTE, 8)).isEqualTo(content[1000]);
@@ -116,11 +118,37 @@ class HostTransferTest {
     other.close();
     HostTransfer late =
         transfer(other, false, List.of(new Storage.Item(0, memory.address(), SIZE)));
-    assertThatThrownBy(late::carryOut).hasRootCauseInstanceOf(IllegalStateException.class);
+    assertThatThrownBy(() -> late.carryOut(null))
+        .hasRootCauseInstanceOf(IllegalStateException.class);
     HostTransfer outside =
         transfer(storage, false, List.of(new Storage.Item(SIZE - 8192, memory.address(), 16384)));
-    assertThatThrownBy(outside::carryOut).hasMessageContaining("are not inside");
+    assertThatThrownBy(() -> outside.carryOut(null)).hasMessageContaining("are not inside");
     allPiecesAreThere();
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {PIECE, 5 * PIECE})
+  void whoWaitsIsAskedAndEndsIt(int bytes) {
+    MemorySegment memory = arena.allocate(bytes);
+    List<Storage.Item> items = List.of(new Storage.Item(0, memory.address(), bytes));
+    try (GpuStorage slow = open("sim:size=1MiB,latency=100ms")) {
+      HostTransfer asking = transfer(slow, false, items);
+      assertThatThrownBy(() -> asking.carryOut(() -> true)).hasStackTraceContaining("cancelled");
+    }
+    allPiecesAreThere();
+  }
+
+  @Test
+  void whoWaitsForAPieceIsAskedToo() throws Exception {
+    List<DeviceBuffer> all = new ArrayList<>();
+    for (int i = 0; i < MOST; i++) {
+      all.add(pieces.take(() -> false));
+    }
+    MemorySegment memory = arena.allocate(100);
+    HostTransfer waiting =
+        transfer(storage, false, List.of(new Storage.Item(0, memory.address(), 100)));
+    assertThatThrownBy(() -> waiting.carryOut(() -> true)).hasStackTraceContaining("cancelled");
+    all.forEach(pieces::give);
   }
 
   @Test
@@ -133,7 +161,7 @@ class HostTransferTest {
     HostTransfer waiting =
         transfer(storage, false, List.of(new Storage.Item(0, memory.address(), 100)));
     Thread thread = Thread.ofPlatform().start(waiting);
-    while (thread.getState() != Thread.State.WAITING) {
+    while (thread.getState() != Thread.State.TIMED_WAITING) {
       Thread.onSpinWait();
     }
     assertThat(waiting).isNotDone();

@@ -26,6 +26,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.function.BiConsumer;
+import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -231,6 +232,24 @@ public final class GpuStorage implements AutoCloseable {
    */
   public TransferResult write(List<Range> ranges) {
     return transfer(Direction.WRITE, ranges, null);
+  }
+
+  /**
+   * Reads many ranges at once, and ends early if it is told to.
+   *
+   * @param cancelled asked by this thread every 10 ms or so while it reads
+   * @throws StorageException {@link StorageException.Kind#CANCELLED} if it said so
+   */
+  public TransferResult read(List<Range> ranges, BooleanSupplier cancelled) {
+    return transfer(Direction.READ, ranges, new PathCall(source.name(), cancelled));
+  }
+
+  /**
+   * Writes many ranges at once, and ends early if it is told to; as {@link #read(List,
+   * BooleanSupplier)}.
+   */
+  public TransferResult write(List<Range> ranges, BooleanSupplier cancelled) {
+    return transfer(Direction.WRITE, ranges, new PathCall(source.name(), cancelled));
   }
 
   /**

@@ -1,12 +1,17 @@
 package io.gpunvme.storage.path;
 
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /** One transfer as its path sees it: whether it is cancelled, and the counters that it updates. */
 public final class PathCall {
+  /** How often a transfer's thread asks whether to go on, nanoseconds. */
+  public static final long ASKS_NANOS = 10_000_000;
+
   private final String source;
   private final @Nullable PathCall whole;
+  private final @Nullable Caller caller;
 
   /** Null until it is known or needed: a histogram is half a megabyte, and many transfers wait. */
   private volatile @Nullable PathCounters counters;
@@ -19,13 +24,18 @@ public final class PathCall {
    * @param source its name in messages, e.g. the file
    */
   public PathCall(String source, PathCounters counters) {
-    this(source, counters, null);
+    this(source, counters, null, null);
   }
 
-  private PathCall(String source, @Nullable PathCounters counters, @Nullable PathCall whole) {
+  private PathCall(
+      String source,
+      @Nullable PathCounters counters,
+      @Nullable PathCall whole,
+      @Nullable Caller caller) {
     this.source = source;
     this.counters = counters;
     this.whole = whole;
+    this.caller = caller;
   }
 
   /**
@@ -34,7 +44,42 @@ public final class PathCall {
    * @param source its name in messages
    */
   public PathCall(String source) {
-    this(source, null, null);
+    this(source, null, null, null);
+  }
+
+  /**
+   * As {@link #PathCall(String)}, of a transfer that this thread carries out and may end early.
+   *
+   * @param cancelled asked by this thread every {@link #ASKS_NANOS} or so
+   */
+  public PathCall(String source, BooleanSupplier cancelled) {
+    this(source, null, null, new Caller(cancelled));
+  }
+
+  /** Who waits for the transfer, and what it is asked. */
+  private static final class Caller {
+    private final Thread thread = Thread.currentThread();
+    private final BooleanSupplier cancelled;
+
+    /** Of this thread only. */
+    private long asked = System.nanoTime();
+
+    Caller(BooleanSupplier cancelled) {
+      this.cancelled = cancelled;
+    }
+
+    boolean cancels() {
+      if (Thread.currentThread() != thread) {
+        return false;
+      }
+      long now = System.nanoTime();
+      if (now - asked < ASKS_NANOS) {
+        return false;
+      }
+      boolean answer = cancelled.getAsBoolean();
+      asked = System.nanoTime();
+      return answer;
+    }
   }
 
   /**
@@ -44,7 +89,7 @@ public final class PathCall {
    * @param of the part's source, by its name in messages
    */
   public PathCall part(String of) {
-    return new PathCall(of, null, this);
+    return new PathCall(of, null, this, null);
   }
 
   /** From now on, makes the path count elsewhere. */
@@ -80,9 +125,16 @@ public final class PathCall {
     cancelled.set(true);
   }
 
-  /** Whether it is to end early. Paths ask before each piece of work. */
+  /** Whether it is to end early. Paths ask before each piece of work, and while they wait. */
   public boolean isCancelled() {
-    return cancelled.get() || (whole != null && whole.isCancelled());
+    if (cancelled.get()) {
+      return true;
+    }
+    if (caller != null && caller.cancels()) {
+      cancel();
+      return true;
+    }
+    return whole != null && whole.isCancelled();
   }
 
   /**

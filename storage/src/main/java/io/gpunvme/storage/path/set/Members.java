@@ -13,6 +13,8 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.stream.Collectors;
@@ -78,9 +80,10 @@ final class Members implements AutoCloseable {
   /**
    * Does the work of several members side by side and returns when all of it is over.
    *
+   * @param call asked while this waits: its thread may be the only one that can tell its end
    * @return failures in the order in which they were noticed
    */
-  List<RuntimeException> run(List<Integer> which, Work work) {
+  List<RuntimeException> run(List<Integer> which, PathCall call, Work work) {
     List<Future<?>> others = new ArrayList<>();
     for (int member : which.subList(1, which.size())) {
       others.add(threads.submit(() -> work.run(member)));
@@ -91,17 +94,19 @@ final class Members implements AutoCloseable {
     } catch (RuntimeException e) {
       failed.add(e);
     }
-    others.forEach(o -> await(o, failed));
+    others.forEach(o -> await(o, call, failed));
     return failed;
   }
 
-  private static void await(Future<?> work, List<RuntimeException> failed) {
+  private static void await(Future<?> work, PathCall call, List<RuntimeException> failed) {
     boolean interrupted = false;
     boolean over = false;
     while (!over) {
       try {
-        work.get();
+        work.get(PathCall.ASKS_NANOS, TimeUnit.NANOSECONDS);
         over = true;
+      } catch (TimeoutException e) {
+        call.isCancelled();
       } catch (InterruptedException e) {
         // Its transfer is at work in the caller's buffers: nobody leaves before it is over.
         interrupted = true;

@@ -75,6 +75,7 @@ public final class ReplicatedPath extends SetPath {
     List<RuntimeException> failed =
         members.run(
             all,
+            call,
             m -> {
               PathCall part = members.part(call, m);
               if (m > 0) {
@@ -96,7 +97,7 @@ public final class ReplicatedPath extends SetPath {
         throw allFailed();
       }
       List<RuntimeException> failed =
-          members.run(some(good, shares.size()), m -> work(m, shares, call));
+          members.run(some(good, shares.size()), call, m -> work(m, shares, call));
       for (RuntimeException e : failed) {
         if (!isMembersOwn(e)) {
           throw e;

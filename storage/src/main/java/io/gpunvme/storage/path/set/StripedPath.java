@@ -72,6 +72,7 @@ public final class StripedPath extends SetPath {
     List<RuntimeException> failed =
         members.run(
             busy,
+            call,
             m -> {
               try {
                 members.transfer(m, direction, parts.get(m), calls.get(m));
