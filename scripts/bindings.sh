@@ -1,10 +1,13 @@
 # shellcheck shell=bash
-# Sourced by what runs or packs the benchmark of the bindings, in the repository root.
+# Sourced by what runs or packs the benchmarks of the bindings, in the repository root.
 
-# compile_bindings FOLDER: the program of bench/src/main/c/bindings.c, for the folder that has libgpunvme.so
+# compile_bindings FOLDER: the programs of bench/src/main/c, for the folder that has libgpunvme.so
 compile_bindings() {
-  "${CC:-gcc}" -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -I capi/include bench/src/main/c/bindings.c \
-    -L capi/target -Wl,-rpath,"\$ORIGIN" -lgpunvme -o "$1/bindings"
+  local name
+  for name in bindings small; do
+    "${CC:-gcc}" -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -I capi/include "bench/src/main/c/$name.c" \
+      -L capi/target -Wl,-rpath,"\$ORIGIN" -lgpunvme -o "$1/$name" || return 1
+  done
 }
 
 # Sets python to the first interpreter that has PyTorch; without one to python3, which will say what it lacks.

@@ -104,6 +104,19 @@ own=(bench/target/app/gpunvme-bench.jar bench/target/app/gpunvme-tools-*.jar)
 check bench-bindings-java-sees-wrong-data sees_wrong_data "$JDK_HOME/bin/java" --module-path=capi/target/app \
   --add-modules=io.gpunvme.capi "--enable-native-access=$modules" -cp "${own[0]}:${own[1]}" io.gpunvme.bench.BindingsJava
 check bench-bindings-c-sees-wrong-data sees_wrong_data "$tmp/capi/bindings"
+# small COMMAND...: the same for the benchmark of short reads, all of whose reads are wrong; on a file they are right
+small() {
+  local code=0
+  head -c 1048576 /dev/urandom >"$tmp/small.bin"
+  echo 'auto 4096 1 main' | timeout -k 5 60 "$@" "$tmp/small.bin" sim:size=1MiB >"$tmp/out" || return 1
+  cat "$tmp/out"
+  grep -qE '^[1-9][0-9.]*$' "$tmp/out" || return 1
+  echo 'sim 4096 1 worker' | timeout -k 5 60 "$@" "$tmp/small.bin" 'sim:size=1MiB,faults=corrupt on read' >"$tmp/out" || code=$?
+  cat "$tmp/out"
+  [ $code = 1 ] && grep -q '^error .*wrong data' "$tmp/out"
+}
+check bench-small-c small "$tmp/capi/small"
+GPUNVME_LIBRARY=$tmp/capi/libgpunvme.so PYTHONPATH=python/src check bench-small-python small python3 bench/src/main/python/small.py
 find_torch
 check bench-bindings-says-what-is-missing missing
 if ! "$python" -c 'import torch' >/dev/null 2>&1; then

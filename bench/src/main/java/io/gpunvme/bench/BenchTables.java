@@ -62,7 +62,17 @@ final class BenchTables {
           case "sim" -> "one GpuStorage.read of an embedded SSD";
           default -> "one GpuStorage.read of a warm file, path " + parts[1];
         };
-    return what + ", " + (parts[2].equals("512") ? "512 bytes" : parts[2].replace("k", " KiB"));
+    String from =
+        switch (parts.length < 4 ? "" : parts[3]) {
+          case "c" -> ", from C";
+          case "python" -> ", from Python's main thread";
+          case "python-worker" -> ", from another thread of Python";
+          default -> "";
+        };
+    return what
+        + ", "
+        + (parts[2].equals("512") ? "512 bytes" : parts[2].replace("k", " KiB"))
+        + from;
   }
 
   private BenchTables() {}

@@ -22,7 +22,6 @@ import java.util.Map;
  */
 record BindingsCommands(BindingsBenchOptions options) {
   private static final String MODULE = "io.gpunvme.capi";
-  private static final String SCRIPT = "bindings.py";
 
   /** As {@code make_options} in capi/src/main/c/jvm.c has them. */
   private static final List<String> JAVA_OPTIONS =
@@ -66,13 +65,31 @@ record BindingsCommands(BindingsBenchOptions options) {
         PATIENCE.plusSeconds(options.size() / BYTES_PER_SECOND));
   }
 
+  /**
+   * Starts a side of {@link SmallReadsBench}: C or Python.
+   *
+   * @param ssd address of an embedded SSD that the side opens
+   * @throws MissingException if this machine cannot measure it
+   */
+  BindingsChild startSmall(BindingsSide side, Path file, String ssd) throws MissingException {
+    required(library());
+    List<String> command = new ArrayList<>();
+    if (side == BindingsSide.C) {
+      command.add(required(options.capi().resolve("small")));
+    } else {
+      command.addAll(List.of(options.python(), "-c", script("small.py")));
+    }
+    command.addAll(List.of(file.toString(), ssd));
+    return BindingsChild.start(side.toString(), command, environment(), PATIENCE);
+  }
+
   private List<String> program(BindingsSide side) throws MissingException {
     return switch (side) {
       case JAVA -> java();
       case C -> List.of(required(options.capi().resolve("bindings")));
       case PYTHON -> {
         required(library());
-        yield List.of(options.python(), "-c", script());
+        yield List.of(options.python(), "-c", script("bindings.py"));
       }
     };
   }
@@ -112,10 +129,10 @@ record BindingsCommands(BindingsBenchOptions options) {
     return file.toAbsolutePath().toString();
   }
 
-  private static String script() {
-    try (InputStream in = BindingsCommands.class.getResourceAsStream(SCRIPT)) {
+  private static String script(String name) {
+    try (InputStream in = BindingsCommands.class.getResourceAsStream(name)) {
       if (in == null) {
-        throw new IllegalStateException(SCRIPT + " is not beside the classes");
+        throw new IllegalStateException(name + " is not beside the classes");
       }
       return new String(in.readAllBytes(), StandardCharsets.UTF_8);
     } catch (IOException e) {

@@ -1,6 +1,7 @@
 package io.gpunvme.bench;
 
 import com.sun.management.ThreadMXBean;
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.device.Device;
@@ -38,15 +39,21 @@ import java.util.SplittableRandom;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What one short read costs: {@code SmallReadsBench RESULTS-FOLDER [FOLDER]}, the latter for a file
- * of 64 MiB. Beside reads of {@code GpuStorage} stand those that nothing can be faster than: the
- * queue pair of the same embedded controller, and {@code FileChannel.read} of the same file. One
- * thread, one read at a time, the rows in turn; a sample is the median of its reads.
+ * What one short read costs, from Java, C and Python; {@link BindingsBenchOptions#USAGE} has the
+ * options, of which {@code --out}, {@code --capi}, {@code --python} and {@code --package} are for
+ * it. Beside reads of {@code GpuStorage} stand those that nothing can be faster than: the queue
+ * pair of the same embedded controller, and {@code FileChannel.read} of the same file, which has 64
+ * MiB and lies in the working directory. C and Python are processes with an embedded SSD of their
+ * own. One thread, one read at a time, the rows in turn; a sample is the median of its reads.
  */
 public final class SmallReadsBench {
   private static final long BYTES = 64L << 20;
   private static final int BLOCK = 4096;
   private static final int READS = 20_000;
+
+  /** As small.py has it: each costs more there. */
+  private static final int PYTHON_READS = 5_000;
+
   private static final int CHECKED = 200;
   private static final int REPETITIONS = 9;
   private static final int WARMUPS = 2;
@@ -54,9 +61,14 @@ public final class SmallReadsBench {
   private static final Map<String, Integer> LENGTHS = lengths();
   private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
 
+  private static final List<String> PATHS = List.of("sim", "auto", "mmap", "pinned");
+
+  private final BindingsCommands commands;
   private final List<Row> rows = new ArrayList<>();
 
-  private SmallReadsBench() {}
+  private SmallReadsBench(BindingsCommands commands) {
+    this.commands = commands;
+  }
 
   private static Map<String, Integer> lengths() {
     Map<String, Integer> lengths = new LinkedHashMap<>();
@@ -71,26 +83,53 @@ public final class SmallReadsBench {
     void run(long offset) throws IOException;
   }
 
+  /** Measures one sample. */
+  private interface Sampler {
+    /** The median of many reads, ns, at places that follow from the seed. */
+    double once(int seed) throws IOException;
+  }
+
   /** One result to be. */
   private static final class Row {
     private final String id;
     private final @Nullable String limit;
+    private final Sampler sampler;
+    private final Map<String, Object> conditions = new LinkedHashMap<>();
+    private final double[] samples = new double[REPETITIONS];
+
+    Row(String id, @Nullable String limit, int length, Sampler sampler) {
+      this.id = id;
+      this.limit = limit;
+      this.sampler = sampler;
+      conditions.put("bytes", length);
+      conditions.put("threads", 1);
+    }
+
+    Measurement measurement() {
+      if (sampler instanceof JavaSampler java) {
+        conditions.put("allocated_bytes_per_read", BenchMain.round(java.allocated));
+      }
+      return new Measurement(id, "ns", samples, conditions, null, null);
+    }
+  }
+
+  /** Reads in this process. */
+  private static final class JavaSampler implements Sampler {
+    private final String id;
     private final int length;
     private final MemorySegment target;
     private final Read read;
-    private final double[] samples = new double[REPETITIONS];
     private double allocated;
 
-    Row(String id, @Nullable String limit, int length, MemorySegment target, Read read) {
+    JavaSampler(String id, int length, MemorySegment target, Read read) {
       this.id = id;
-      this.limit = limit;
       this.length = length;
       this.target = target;
       this.read = read;
     }
 
-    /** The median of many reads, ns; all of it is random, by the same numbers for each row. */
-    double once(int seed) throws IOException {
+    @Override
+    public double once(int seed) throws IOException {
       SplittableRandom random = new SplittableRandom(seed);
       long[] nanos = new long[READS];
       long before = THREADS.getCurrentThreadAllocatedBytes();
@@ -121,31 +160,25 @@ public final class SmallReadsBench {
         }
       }
     }
-
-    Measurement measurement() {
-      Map<String, Object> conditions = new LinkedHashMap<>();
-      conditions.put("bytes", length);
-      conditions.put("reads_per_sample", READS);
-      conditions.put("threads", 1);
-      conditions.put("allocated_bytes_per_read", BenchMain.round(allocated));
-      return new Measurement(id, "ns", samples, conditions, null, null);
-    }
   }
 
   /** See the class. */
   public static void main(String[] args) throws IOException {
-    if (args.length < 1) {
-      System.err.println("usage: SmallReadsBench RESULTS-FOLDER [FOLDER]");
+    BindingsBenchOptions options;
+    try {
+      options = BindingsBenchOptions.parse(List.of(args), System.getenv());
+    } catch (IllegalArgumentException e) {
+      System.err.println(e.getMessage() + "\n" + BindingsBenchOptions.USAGE);
       System.exit(2);
+      return;
     }
-    Path folder = Path.of(args.length > 1 ? args[1] : ".");
-    Path file = folder.resolve("gpunvme-small-reads.bin");
+    Path file = Path.of("gpunvme-small-reads.bin").toAbsolutePath();
     try {
       // Written just now, or read whole: the page cache has it.
       PatternFile.at(file, BYTES);
-      List<Measurement> results = new SmallReadsBench().measure(file);
+      List<Measurement> results = new SmallReadsBench(new BindingsCommands(options)).measure(file);
       MeasurementFile out =
-          MeasurementFile.beside(Path.of(args[0]), BenchMachine.withoutGpu(), GpuBench.commit());
+          MeasurementFile.beside(options.out(), BenchMachine.withoutGpu(), GpuBench.commit());
       for (Measurement m : results) {
         System.out.println(GpuBench.line(m));
         out.add(m);
@@ -188,7 +221,12 @@ public final class SmallReadsBench {
             storage("mmap", "small.filechannel.", name, length, mmap, buffer);
             storage("pinned", "small.filechannel.", name, length, pinned, buffer);
           });
-      run();
+      try (CloseList children = new CloseList()) {
+        for (BindingsSide side : List.of(BindingsSide.C, BindingsSide.PYTHON)) {
+          otherSide(side, file, children);
+        }
+        run();
+      }
       queue.close();
     }
     return results();
@@ -218,13 +256,60 @@ public final class SmallReadsBench {
   }
 
   private void add(String id, @Nullable String limit, int length, DeviceBuffer buffer, Read read) {
-    rows.add(new Row(id, limit, length, buffer.segment(), read));
+    Row row = new Row(id, limit, length, new JavaSampler(id, length, buffer.segment(), read));
+    row.conditions.put("reads_per_sample", READS);
+    rows.add(row);
+  }
+
+  /** The rows of a program, beside those of Java. */
+  private void otherSide(BindingsSide side, Path file, CloseList children) {
+    BindingsChild child;
+    try {
+      child = commands.startSmall(side, file, SSD);
+    } catch (BindingsChild.MissingException e) {
+      System.out.println("not measured: small.*." + side + ": " + e.getMessage());
+      return;
+    }
+    children.add(child);
+    // Signals are Python's main thread's, which costs it something.
+    List<String> threads =
+        side == BindingsSide.PYTHON ? List.of("main", "worker") : List.of("main");
+    for (String path : PATHS) {
+      LENGTHS.forEach(
+          (name, length) -> {
+            for (String thread : threads) {
+              String id = "small." + path + "." + name;
+              Row row =
+                  new Row(
+                      id + "." + side + (thread.equals("worker") ? "-worker" : ""),
+                      id + ".java",
+                      length,
+                      seed -> child.ask(path + " " + length + " " + seed + " " + thread)[0]);
+              row.conditions.put("reads_per_sample", side == BindingsSide.C ? READS : PYTHON_READS);
+              rows.add(row);
+            }
+          });
+    }
+  }
+
+  /** Closes what was put in. */
+  private static final class CloseList implements AutoCloseable {
+    private final List<BindingsChild> all = new ArrayList<>();
+
+    void add(BindingsChild child) {
+      all.add(child);
+    }
+
+    @Override
+    public void close() {
+      CloseAll.each(all, BindingsChild::close);
+    }
   }
 
   private void run() throws IOException {
     for (int i = -WARMUPS; i < REPETITIONS; i++) {
       for (Row row : rows) {
-        double nanos = row.once(i);
+        double nanos = row.sampler.once(i & Integer.MAX_VALUE);
         if (i >= 0) {
           row.samples[i] = nanos;
         }
