@@ -107,7 +107,7 @@ check bench-bindings-c-sees-wrong-data sees_wrong_data "$tmp/capi/bindings"
 find_torch
 check bench-bindings-says-what-is-missing missing
 if ! "$python" -c 'import torch' >/dev/null 2>&1; then
-  echo 'SKIP bench-bindings: no Python with PyTorch'
+  echo "SKIP bench-bindings: no Python with PyTorch; $(scripts/test-python --why torch)"
   exit 0
 fi
 check bench-bindings-without-torch no_torch
