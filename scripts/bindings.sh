@@ -12,7 +12,7 @@ compile_bindings() {
 
 # Sets python to the first interpreter that has PyTorch; without one to python3, which will say what it lacks.
 find_torch() {
-  for python in "${GPUNVME_PYTHON:-}" python3 /usr/bin/python3; do
+  for python in "${GPUNVME_PYTHON:-}" python3 "$PWD/build/python/bin/python" /usr/bin/python3; do
     if [ -n "$python" ] && "$python" -c 'import torch' >/dev/null 2>&1; then
       return 0
     fi

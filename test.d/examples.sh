@@ -114,6 +114,11 @@ kernel_reads() {
   fi
 }
 
+# With NVIDIA's run-time compiler too, where only pip has it.
+compiles_with_nvrtc() {
+  GPUNVME_LIBNVRTC=$1 on_class_path KernelRead && grep -q '^compiled by NVRTC ' "$tmp/out"
+}
+
 the_page_quotes_the_program() {
   blocks java 1 | diff - "$root/examples/ReadFile.java"
 }
@@ -169,6 +174,12 @@ check examples-load-a-model loads_a_model on_class_path
 check examples-load-a-model-with-modules loads_a_model on_module_path $modules
 check examples-see-the-faults sees_the_faults on_class_path
 kernel_reads
+nvrtc=$(find "$root"/build/python/lib/python3*/site-packages/nvidia -name 'libnvrtc.so.*' -print -quit 2>/dev/null)
+if [ -n "$nvrtc" ]; then
+  check examples-kernel-compiles-with-nvrtc compiles_with_nvrtc "$nvrtc"
+else
+  echo "SKIP examples-kernel-compiles-with-nvrtc: no NVRTC; $("$root/scripts/test-python" --why nvidia-cuda-nvrtc)"
+fi
 check examples-tell-errors errors_are_told
 check examples-both-modules-need-native-access both_modules_need_native_access
 check first-program-quotes-the-program the_page_quotes_the_program

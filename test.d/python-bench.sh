@@ -120,7 +120,7 @@ GPUNVME_LIBRARY=$tmp/capi/libgpunvme.so PYTHONPATH=python/src check bench-small-
 find_torch
 check bench-bindings-says-what-is-missing missing
 if ! "$python" -c 'import torch' >/dev/null 2>&1; then
-  echo 'SKIP bench-bindings: no Python with PyTorch'
+  echo "SKIP bench-bindings: no Python with PyTorch; $(scripts/test-python --why torch)"
   exit 0
 fi
 check bench-bindings-without-torch no_torch

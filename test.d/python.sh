@@ -32,7 +32,7 @@ has() { # PYTHON MODULE...
   done
 }
 
-# Debian's packages, where we may install; a machine without a network does without.
+# What scripts/test-python could not have: Debian's packages, where we may install; a machine without a network does without.
 install_torch() {
   new_enough /usr/bin/python3 && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 0
   has /usr/bin/python3 numpy torch && return 0
@@ -41,10 +41,12 @@ install_torch() {
     python3-numpy python3-torch >"$tmp/apt.log" 2>&1 </dev/null || true
 }
 
-# find_python MODULE...: sets python to the first interpreter that has them.
+# find_python MODULE...: sets python to the first interpreter that has them. Where there is a GPU, the machine's own PyTorch
+# knows it; elsewhere that of scripts/test-python comes first, because Debian's is old.
 find_python() {
-  local candidate
-  for candidate in "${GPUNVME_PYTHON:-}" python3 /usr/bin/python3 target/reference-python/bin/python; do
+  local candidate candidates=("$root/build/python/bin/python" python3 /usr/bin/python3)
+  [ ! -e /dev/nvidiactl ] || candidates=(python3 /usr/bin/python3 "$root/build/python/bin/python")
+  for candidate in "${GPUNVME_PYTHON:-}" "${candidates[@]}"; do
     if [ -n "$candidate" ] && command -v "$candidate" >/dev/null && new_enough "$candidate" &&
       has "$candidate" "$@"; then
       python=$(command -v "$candidate")
@@ -85,6 +87,7 @@ fi
 find_python numpy torch || install_torch
 find_python numpy torch || find_python torch || find_python numpy || find_python sys
 "$python" --version
+has "$python" torch && "$python" -c 'import torch; print("PyTorch", torch.__version__)'
 
 if ! command -v cc >/dev/null; then
   echo 'SKIP python: no C compiler (cc) for the library'
@@ -113,8 +116,8 @@ else
   echo 'FAIL python: capi/target has no libgpunvme.so and app'
 fi
 
-if has "$python" mypy; then
+if find_python mypy torch; then
   check python-types env -C python "$python" -m mypy --cache-dir "$tmp/mypy"
 else
-  echo 'SKIP python-types: mypy is not installed'
+  echo "SKIP python-types: no mypy with PyTorch; $(scripts/test-python --why mypy); $(scripts/test-python --why torch)"
 fi

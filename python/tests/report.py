@@ -5,6 +5,7 @@ report.py PREFIX [PATTERN]
 
 from __future__ import annotations
 
+import signal
 import sys
 import unittest
 from pathlib import Path
@@ -56,6 +57,8 @@ class Lines(unittest.TestResult):
 
 
 def main() -> int:
+    # What runs in the background ignores it, and so would the processes of tests that are to be interrupted.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     prefix, pattern = sys.argv[1], (sys.argv[2:] or ["test_*.py"])[0]
     result = Lines(prefix)
     unittest.defaultTestLoader.discover(str(Path(__file__).parent), pattern).run(result)

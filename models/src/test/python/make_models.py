@@ -19,6 +19,7 @@ many bytes, in layers. Exits with 3 if not even safetensors can be written.
 import argparse
 import hashlib
 import importlib
+import importlib.metadata
 import json
 import logging
 import math
@@ -367,7 +368,7 @@ def main():
         random = np.random.default_rng([options.seed, 1 << 20])
         add("large", "sharded", make_large(random, os.path.join(options.out, "large"), options.large, write_raw))
 
-    versions = {m.__name__: str(getattr(m, "__version__", "?"))
+    versions = {m.__name__: importlib.metadata.version(m.__name__)
                 for m in (np, safetensors, torch, huggingface_hub, gguf) if m}
     with open(os.path.join(options.out, "expected.json"), "w") as file:
         json.dump({"writers": versions, "missing": MISSING, "models": models}, file)

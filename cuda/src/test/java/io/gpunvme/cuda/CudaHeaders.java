@@ -1,5 +1,6 @@
 package io.gpunvme.cuda;
 
+import io.gpunvme.testing.PipPackages;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -12,8 +13,12 @@ import org.junit.jupiter.api.Assumptions;
 public final class CudaHeaders {
   private CudaHeaders() {}
 
-  /** The folder with cuda.h; skips the test where there is none. */
-  public static Path folder() {
+  /**
+   * The folder that has a header; skips the test where there is none.
+   *
+   * @param pip the package of pip that has it
+   */
+  public static Path folder(String header, String pip) {
     List<Path> toolkits = new ArrayList<>();
     String home = System.getenv("CUDA_HOME");
     if (home != null) {
@@ -25,11 +30,22 @@ public final class CudaHeaders {
       // No such folder: no toolkit.
     }
     toolkits.add(Path.of("/usr"));
+    PipPackages.toolkit().ifPresent(toolkits::add);
     for (Path toolkit : toolkits) {
-      if (Files.exists(toolkit.resolve("include/cuda.h"))) {
-        return toolkit.resolve("include");
+      Path folder = toolkit.resolve("include");
+      if (Files.exists(folder.resolve(header))) {
+        return folder;
       }
     }
-    return Assumptions.abort("no cuda.h in CUDA_HOME, /usr/local/cuda* or /usr/include");
+    return Assumptions.abort(
+        "no "
+            + header
+            + " in CUDA_HOME, /usr/local/cuda* or /usr/include; "
+            + PipPackages.why(pip));
+  }
+
+  /** The folder with cuda.h. */
+  public static Path folder() {
+    return folder("cuda.h", "nvidia-cuda-runtime");
   }
 }

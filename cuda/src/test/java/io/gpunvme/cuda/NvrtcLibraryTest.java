@@ -6,25 +6,14 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import java.util.List;
 import java.util.Map;
-import org.junit.jupiter.api.Assumptions;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** With NVIDIA's own compiler, where it is installed; it needs no GPU. */
+/** With NVIDIA's own compiler. */
 final class NvrtcLibraryTest {
   private static final List<String> OPTIONS =
       List.of("--gpu-architecture=compute_75", "--std=c++17");
 
-  private Nvrtc nvrtc;
-
-  @BeforeEach
-  void load() {
-    try {
-      nvrtc = Nvrtc.load();
-    } catch (CudaNotFoundException e) {
-      Assumptions.abort(e.getMessage());
-    }
-  }
+  private final Nvrtc nvrtc = TestNvrtc.load();
 
   @Test
   void compilesWithHeaders() {

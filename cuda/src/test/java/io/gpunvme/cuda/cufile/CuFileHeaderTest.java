@@ -1,28 +1,23 @@
 package io.gpunvme.cuda.cufile;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.gpunvme.cuda.CudaHeaders;
 import io.gpunvme.cuda.StandIn;
 import io.gpunvme.testing.HeaderNumbers;
 import io.gpunvme.testing.NativeCompiler;
-import java.nio.file.Files;
-import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 /** Numbers, layouts and signatures against NVIDIA's header, where it is installed. */
 final class CuFileHeaderTest {
-  private final Path folder = CudaHeaders.folder();
-  private final String include = "-I" + folder;
-
-  @BeforeEach
-  void need() {
-    assumeTrue(Files.exists(folder.resolve("cufile.h")), () -> "no cufile.h in " + folder);
-  }
+  /** It includes cuda.h. */
+  private final String[] include = {
+    "-I" + CudaHeaders.folder("cufile.h", "nvidia-cufile"), "-I" + CudaHeaders.folder()
+  };
 
   /** C expressions and the values that they should have. */
   private static Map<String, Long> expected() {
@@ -132,7 +127,8 @@ final class CuFileHeaderTest {
 
   @Test
   void theStandInHasTheHeadersSignatures() {
-    assertThat(StandIn.compile("cufile", "-DUSE_CUFILE_H", "-Wmissing-prototypes", include))
-        .isNotEmptyFile();
+    List<String> options = new ArrayList<>(List.of("-DUSE_CUFILE_H", "-Wmissing-prototypes"));
+    options.addAll(List.of(include));
+    assertThat(StandIn.compile("cufile", options.toArray(String[]::new))).isNotEmptyFile();
   }
 }

@@ -2,10 +2,9 @@ package io.gpunvme.gpu.queue;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.gpunvme.cuda.CudaNotFoundException;
-import io.gpunvme.cuda.Nvrtc;
 import io.gpunvme.cuda.NvrtcProgram;
 import io.gpunvme.cuda.NvrtcSource;
+import io.gpunvme.cuda.TestNvrtc;
 import io.gpunvme.testing.NativeCompiler;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
@@ -14,7 +13,6 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
-import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -48,20 +46,14 @@ class GpuModuleTest {
   /** NVRTC needs no GPU. */
   @Test
   void aUsersKernelCompiles() {
-    Nvrtc nvrtc;
-    try {
-      nvrtc = Nvrtc.load();
-    } catch (CudaNotFoundException e) {
-      Assumptions.abort(e.getMessage());
-      return;
-    }
     // The same header by both of its names.
     String text =
         "#include \"gpunvme/io.cuh\"\n#include \"gpunvme/queue.cuh\"\n" + UserKernel.SOURCE;
     NvrtcProgram program =
-        nvrtc.compile(
-            new NvrtcSource("user.cu", text, GpuModule.headers()),
-            List.of("--gpu-architecture=compute_75", "--std=c++17"));
+        TestNvrtc.load()
+            .compile(
+                new NvrtcSource("user.cu", text, GpuModule.headers()),
+                List.of("--gpu-architecture=compute_75", "--std=c++17"));
     assertThat(new String(program.ptx(), StandardCharsets.UTF_8)).contains(".entry copy_blocks");
   }
 }

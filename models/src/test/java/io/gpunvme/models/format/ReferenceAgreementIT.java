@@ -8,6 +8,7 @@ import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
 import io.gpunvme.storage.fs.BytesReader;
+import io.gpunvme.testing.PipPackages;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -70,8 +71,9 @@ class ReferenceAgreementIT {
     for (int i = 0; i < lines.size(); i++) {
       JsonObject theirs = JsonParser.parseString(lines.get(i)).getAsJsonObject();
       if (theirs.get("error").getAsString().equals("ImportError: missing")) {
-        System.out.println("SKIP agreement about " + format + ": no python package of it");
-        Assumptions.abort("no python package of " + format);
+        String reason = PipPackages.why(format);
+        System.out.println("SKIP agreement about " + format + ": " + reason);
+        Assumptions.abort(reason);
       }
       String outcome = compare(file.apply(numbers[i]), theirs, cases.describe(numbers[i]));
       outcomes.merge(outcome, 1, Integer::sum);

@@ -1,5 +1,6 @@
 package io.gpunvme.models.format;
 
+import io.gpunvme.testing.PipPackages;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -12,8 +13,8 @@ import org.junit.jupiter.api.Assumptions;
 
 /**
  * Runs our scripts that use the Python libraries of safetensors and ggml. The interpreter is {@code
- * -Dgpunvme.python}, or {@code GPUNVME_PYTHON}, or {@code python3}; tests skip with the reason
- * where it lacks those libraries.
+ * -Dgpunvme.python}, or {@code GPUNVME_PYTHON}, or that of {@code scripts/test-python}, or {@code
+ * python3}; tests skip with the reason where it lacks those libraries.
  */
 final class ReferencePython {
   /** What the scripts exit with if a library is missing. */
@@ -49,7 +50,7 @@ final class ReferencePython {
       }
       String output = Files.readString(printed, StandardCharsets.UTF_8);
       if (process.exitValue() == MISSING) {
-        String reason = output.strip() + "; scripts/reference-python installs it";
+        String reason = output.strip() + "; " + PipPackages.why("safetensors");
         System.out.println("SKIP " + script + ": " + reason);
         Assumptions.abort(reason);
       }
@@ -63,10 +64,10 @@ final class ReferencePython {
   }
 
   private static String interpreter() {
-    Path ours = root().resolve("target/reference-python/bin/python");
     return Optional.ofNullable(System.getProperty("gpunvme.python"))
         .or(() -> Optional.ofNullable(System.getenv("GPUNVME_PYTHON")))
-        .orElse(Files.isExecutable(ours) ? ours.toString() : "python3");
+        .or(() -> PipPackages.python().map(Path::toString))
+        .orElse("python3");
   }
 
   /** Of the repository; tests start in their module or there. */

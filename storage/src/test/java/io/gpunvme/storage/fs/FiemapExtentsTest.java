@@ -40,7 +40,7 @@ class FiemapExtentsTest {
       return FiemapExtents.of(file);
     } catch (FileSystemException e) {
       if (e.kind() == Kind.UNSUPPORTED
-          && String.valueOf(e.getMessage()).contains("does not tell")) {
+          && String.valueOf(e.getMessage()).contains("does not report")) {
         System.out.println("SKIP FIEMAP: " + e.getMessage());
         Assumptions.abort(e.getMessage());
       }
