@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# quick
 # The command line as a process: the main job, exit codes, streams, pipes, and being told to end.
 set -u
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
