@@ -27,7 +27,8 @@ take_slot() {
       ! flock --nonblock "$slot" || return 0
       exec {slot}>&-
     done
-    sleep 0.1
+    # Many may wait, and each look starts programs.
+    sleep 1
   done
 }
 

@@ -1,5 +1,4 @@
 #!/usr/bin/env bash
-# quick
 # The launcher: starts from anywhere, fast, builds a fresh copy once, explains what is missing.
 set -u
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
