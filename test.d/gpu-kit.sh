@@ -50,6 +50,12 @@ has_device_code() {
   grep -q ' io\.gpunvme\.gpu\.include\.gpunvme$' "$tmp/out" && grep -q ' io\.gpunvme\.gpu\.ptx$' "$tmp/out"
 }
 
+has_bindings() {
+  kit java -p "$tmp/else where/app" --describe-module io.gpunvme.capi >"$tmp/out" || return 1
+  cat "$tmp/out"
+  [ -f "$tmp/else where/capi/libgpunvme.so" ] && [ -x "$tmp/else where/capi/device_test" ]
+}
+
 # No test passes or fails without a GPU, and the last line says why.
 tests_skip() {
   local code=0
@@ -70,5 +76,6 @@ check gpu-kit-packs packs
 check gpu-kit-fits-60-mb fits
 check gpu-kit-demo-arrives demo_arrives
 check gpu-kit-has-device-code has_device_code
+check gpu-kit-has-bindings has_bindings
 check gpu-kit-tests-skip-without-a-gpu tests_skip
 check gpu-kit-no-such-test no_such_test
