@@ -105,6 +105,8 @@ def region(memory: Any, nbytes: int | None = None, *, writable: bool) -> Region:
 def _find(memory: Any, writable: bool) -> Region | None:
     if isinstance(memory, DeviceArray):
         return Region(memory.address, memory.nbytes, memory)
+    if type(memory) is bytearray:
+        return _buffer(memory, writable)  # nothing else that is asked below can be true of it
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(memory, torch.Tensor):
         return _tensor(torch, memory)
@@ -116,8 +118,7 @@ def _find(memory: Any, writable: bool) -> Region | None:
     if _has_buffer(memory):
         if _has_references(memory):
             raise BufferError(f"{type(memory).__name__} has references to Python objects, not plain memory")
-        buffer = _Buffer(memory, writable)
-        return Region(buffer.address, buffer.nbytes, buffer)
+        return _buffer(memory, writable)
     if hasattr(memory, "__dlpack__"):
         imported = _dlpack.Imported(memory)
         if writable and imported.read_only:
@@ -128,6 +129,11 @@ def _find(memory: Any, writable: bool) -> Region | None:
         settle = (lambda: _cuda.synchronize(1, address)) if imported.on_gpu else _NOTHING
         return Region(address, imported.nbytes, (memory, imported), settle)
     return None
+
+
+def _buffer(memory: Any, writable: bool) -> Region:
+    buffer = _Buffer(memory, writable)
+    return Region(buffer.address, buffer.nbytes, buffer)
 
 
 def _tensor(torch: Any, tensor: Any) -> Region:

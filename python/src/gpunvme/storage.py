@@ -35,7 +35,7 @@ class _Transfer:
     """Ranges as the C library takes them, with what keeps their memory."""
 
     def __init__(self, ranges: Iterable[Sequence[Any]], *, writable: bool, settle: bool = True) -> None:
-        flat = array("Q")
+        flat: list[int] = []
         keep: list[Any] = []
         self.nbytes = 0
         for entry in ranges:
@@ -47,12 +47,16 @@ class _Transfer:
                 continue
             if settle:
                 found.settle()
-            flat.extend((offset, found.address, found.nbytes))
+            flat += (offset, found.address, found.nbytes)
             keep.append(found.keep)
             self.nbytes += found.nbytes
         self.keep = keep
         self.count = len(flat) // 3
-        self.native = (_native.Range * self.count).from_buffer(flat) if self.count else None
+        self.native: Any = None
+        if self.count == 1:
+            self.native = _native.Range(*flat)  # an array takes three times as long
+        elif flat:
+            self.native = (_native.Range * self.count).from_buffer(array("Q", flat))
 
 
 class Storage:
@@ -218,8 +222,7 @@ class Storage:
         transfer.keep.append(stream)
 
         def submit(request: c_void_p) -> int:
-            assert transfer.native is not None
-            one = transfer.native[0]
+            one = transfer.native
             return int(function(native, one.offset, one.address, one.bytes, handle, byref(request)))
 
         return self._request(transfer, submit)

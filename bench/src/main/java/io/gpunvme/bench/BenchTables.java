@@ -55,6 +55,15 @@ final class BenchTables {
 
   private static String small(String id) {
     String[] parts = id.split("\\.");
+    switch (parts[1]) {
+      case "threads" -> {
+        return "GpuStorage.reads of 4 KiB of one embedded SSD by so many threads";
+      }
+      case "beside" -> {
+        return "one GpuStorage.read of an embedded SSD, 4 KiB, while it is in a long read";
+      }
+      default -> {}
+    }
     String what =
         switch (parts[1]) {
           case "engine" -> "submit, ring and poll of one read on a queue pair";

@@ -36,6 +36,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.SplittableRandom;
+import java.util.function.IntToDoubleFunction;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -45,6 +46,7 @@ import org.jspecify.annotations.Nullable;
  * pair of the same embedded controller, and {@code FileChannel.read} of the same file, which has 64
  * MiB and lies in the working directory. C and Python are processes with an embedded SSD of their
  * own. One thread, one read at a time, the rows in turn; a sample is the median of its reads.
+ * {@link CrowdedReads} has the rows with more.
  */
 public final class SmallReadsBench {
   private static final long BYTES = 64L << 20;
@@ -85,7 +87,7 @@ public final class SmallReadsBench {
 
   /** Measures one sample. */
   private interface Sampler {
-    /** The median of many reads, ns, at places that follow from the seed. */
+    /** Many reads at places that follow from the seed: the median, ns, or their rate. */
     double once(int seed) throws IOException;
   }
 
@@ -95,6 +97,7 @@ public final class SmallReadsBench {
     private final @Nullable String limit;
     private final Sampler sampler;
     private final Map<String, Object> conditions = new LinkedHashMap<>();
+    private String unit = "ns";
     private final double[] samples = new double[REPETITIONS];
 
     Row(String id, @Nullable String limit, int length, Sampler sampler) {
@@ -109,7 +112,7 @@ public final class SmallReadsBench {
       if (sampler instanceof JavaSampler java) {
         conditions.put("allocated_bytes_per_read", BenchMain.round(java.allocated));
       }
-      return new Measurement(id, "ns", samples, conditions, null, null);
+      return new Measurement(id, unit, samples, conditions, null, null);
     }
   }
 
@@ -221,6 +224,7 @@ public final class SmallReadsBench {
             storage("mmap", "small.filechannel.", name, length, mmap, buffer);
             storage("pinned", "small.filechannel.", name, length, pinned, buffer);
           });
+      crowded(new CrowdedReads(sim, cpu, BYTES));
       try (CloseList children = new CloseList()) {
         for (BindingsSide side : List.of(BindingsSide.C, BindingsSide.PYTHON)) {
           otherSide(side, file, children);
@@ -259,6 +263,26 @@ public final class SmallReadsBench {
     Row row = new Row(id, limit, length, new JavaSampler(id, length, buffer.segment(), read));
     row.conditions.put("reads_per_sample", READS);
     rows.add(row);
+  }
+
+  /** What others do to short reads of the same storage: threads that read, too, and a long read. */
+  private void crowded(CrowdedReads reads) {
+    String alone = "small.threads.1";
+    for (int threads : CrowdedReads.THREADS) {
+      String id = "small.threads." + threads;
+      Row row = crowd(id, "commands/s", id.equals(alone) ? null : alone, reads.rate(id, threads));
+      row.conditions.put("threads", threads);
+    }
+    crowd("small.beside.4k", "ns", "small.sim.4k.java", reads::besideLongRead)
+        .conditions
+        .put("long_read_bytes", CrowdedReads.LONG_BYTES);
+  }
+
+  private Row crowd(String id, String unit, @Nullable String limit, IntToDoubleFunction sampler) {
+    Row row = new Row(id, limit, CrowdedReads.LENGTH, sampler::applyAsDouble);
+    row.unit = unit;
+    rows.add(row);
+    return row;
   }
 
   /** The rows of a program, beside those of Java. */
@@ -309,9 +333,9 @@ public final class SmallReadsBench {
   private void run() throws IOException {
     for (int i = -WARMUPS; i < REPETITIONS; i++) {
       for (Row row : rows) {
-        double nanos = row.sampler.once(i & Integer.MAX_VALUE);
+        double sample = row.sampler.once(i & Integer.MAX_VALUE);
         if (i >= 0) {
-          row.samples[i] = nanos;
+          row.samples[i] = sample;
         }
       }
     }

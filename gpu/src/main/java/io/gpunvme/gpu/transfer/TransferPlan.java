@@ -102,7 +102,7 @@ public final class TransferPlan {
 
   /** Collects a plan's commands. For one thread. */
   public static final class Builder {
-    private static final int FIRST_CAPACITY = 16;
+    private static final int FIRST_CAPACITY = 2;
     private static final int MOST = Integer.MAX_VALUE - 8;
     private static final int MOST_BUFFERS = 1 << 20;
 

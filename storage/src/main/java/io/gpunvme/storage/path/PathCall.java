@@ -1,6 +1,5 @@
 package io.gpunvme.storage.path;
 
-import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
@@ -16,7 +15,7 @@ public final class PathCall {
   /** Null until it is known or needed: a histogram is half a megabyte, and many transfers wait. */
   private volatile @Nullable PathCounters counters;
 
-  private final AtomicBoolean cancelled = new AtomicBoolean();
+  private volatile boolean cancelled;
 
   /**
    * A transfer that begins.
@@ -122,12 +121,12 @@ public final class PathCall {
 
   /** Asks the transfer to end early. Any thread. */
   public void cancel() {
-    cancelled.set(true);
+    cancelled = true;
   }
 
   /** Whether it is to end early. Paths ask before each piece of work, and while they wait. */
   public boolean isCancelled() {
-    if (cancelled.get()) {
+    if (cancelled) {
       return true;
     }
     if (caller != null && caller.cancels()) {

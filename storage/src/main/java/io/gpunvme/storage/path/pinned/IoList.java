@@ -12,7 +12,7 @@ final class IoList {
   /** In place of a slot's offset: the I/O is done in the buffer itself. */
   static final int STRAIGHT = -1;
 
-  private static final int FIRST_CAPACITY = 64;
+  private static final int FIRST_CAPACITY = 4;
 
   private final AtomicInteger next = new AtomicInteger();
 

@@ -40,7 +40,7 @@ final class PinnedLane {
   private final IoUring.Completions completions = this::completed;
 
   /** The loads at work, by a number that is in the tokens of their I/Os. */
-  private final Job[] jobs = new Job[MOST_JOBS];
+  private final Job[] jobs;
 
   private final Deque<Integer> freeJobs = new ArrayDeque<>();
 
@@ -101,7 +101,8 @@ final class PinnedLane {
     this.pool = pool;
     this.copies = copies;
     counters = transfer.call().counters();
-    for (int i = MOST_JOBS - 1; i >= 0; i--) {
+    jobs = new Job[Math.min(MOST_JOBS, list.loads())];
+    for (int i = jobs.length - 1; i >= 0; i--) {
       freeJobs.push(i);
     }
   }
