@@ -117,7 +117,27 @@ another_version_is_refused() {
 }
 
 moved_as_a_whole() {
-  mv "$prefix" "$tmp/moved" && LD_LIBRARY_PATH=$tmp/moved/lib "$tmp/example-read" sim:size=1MiB 100
+  mv "$prefix" "$tmp/moved" && GPUNVME_ARCHIVE=off LD_LIBRARY_PATH=$tmp/moved/lib "$tmp/example-read" sim:size=1MiB 100
+}
+
+# prepared FOLDER: whether a program takes its classes from the archive beside the library there
+prepared() {
+  LD_LIBRARY_PATH=$1 GPUNVME_JAVA_HOME=$JDK_HOME GPUNVME_JAVA_OPTS=-Xlog:class+load "$tmp/example-read" sim:size=1MiB 100 >"$tmp/classes" 2>&1 &&
+    grep 'io.gpunvme.capi.Calls source: shared objects file' "$tmp/classes"
+}
+
+# An archive does not fit where it was not made: the first program there has another one made.
+moved_is_prepared_again() {
+  local jars=$tmp/moved/lib/gpunvme n before
+  before=$(echo "$jars"/gpunvme-*.jsa)
+  GPUNVME_ARCHIVE=off prepared "$tmp/moved/lib" && return 1
+  [ "$before" = "$(echo "$jars"/gpunvme-*.jsa)" ] || return 1
+  prepared "$tmp/moved/lib" && return 1
+  for ((n = 0; n < 600; n++)); do
+    [ ! -e "$before" ] && ls "$jars"/gpunvme-*.jsa && prepared "$tmp/moved/lib" && return 0
+    sleep 0.1
+  done
+  return 1
 }
 
 for tool in gcc g++; do
@@ -179,6 +199,7 @@ else
   head -c 5000001 /dev/zero | tr '\0' '\2' >"$tmp/twos"
   check capi-example-async example async '5000001 bytes, whose sum is 10000002' "$tmp/twos"
   check capi-example-says-why example_says_why
+  check capi-installed-is-prepared prepared "$prefix/lib"
 fi
 if ! command -v cmake >/dev/null; then
   echo 'SKIP capi-cmake: no cmake'
@@ -186,3 +207,4 @@ else
   check capi-cmake with_cmake && check capi-cmake-refuses-another-version another_version_is_refused
 fi
 check capi-moved-as-a-whole moved_as_a_whole
+[ ! -e "$tmp/example-read" ] || check capi-moved-is-prepared-again moved_is_prepared_again

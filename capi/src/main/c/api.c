@@ -1,5 +1,7 @@
 #include "api.h"
 
+typedef void *__attribute__((may_alias)) any_pointer;
+
 int api_begin(const table **t, failure *f) {
   *t = shim_table();
   if (*t == NULL || shim_forked()) {
@@ -24,6 +26,15 @@ int api_use(const table **t, failure *f, const char *function, const char *name,
   return GPUNVME_OK;
 }
 
+int api_make(const table *t, size_t offset, failure *f) {
+  // Java stores the address when the function can be called.
+  const any_pointer *place = (const any_pointer *)((const char *)t + offset);
+  if (__atomic_load_n(place, __ATOMIC_ACQUIRE) != NULL) {
+    return GPUNVME_OK;
+  }
+  return t->make(offset / sizeof *place, f);
+}
+
 int api_close(const char *function, const void *handle) {
   failure *f = shim_failure();
   const table *t;
@@ -31,7 +42,7 @@ int api_close(const char *function, const void *handle) {
     return GPUNVME_OK;
   }
   CHECK(api_use(&t, f, function, "the handle", handle));
-  return t->close(NUMBER(handle), f);
+  return CALL(t, close, f, NUMBER(handle));
 }
 
 int api_array(failure *f, const char *function, const char *name, const void *array, size_t count, size_t element) {

@@ -2,6 +2,7 @@
 #ifndef GPUNVME_API_PARTS_H
 #define GPUNVME_API_PARTS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "shim.h"
@@ -28,6 +29,12 @@
 
 // Returns from the calling function unless the handle may be one; else t is the table.
 #define USE(t, f, handle) CHECK(api_use(&(t), f, __func__, #handle, handle))
+
+// The code of a function of the table, or of the failure to make it.
+#define CALL(t, name, f, ...) (api_make(t, offsetof(table, name), f) ?: (t)->name(__VA_ARGS__, f))
+
+// Has Java make the function there, unless it did.
+int api_make(const table *t, size_t offset, failure *f);
 
 // For functions that make the first handle: starts what there is to start.
 int api_begin(const table **t, failure *f);

@@ -9,7 +9,7 @@ nvme_gpu *nvme_gpu_init(const char *device) {
     shim_fail(f, GPUNVME_ERROR_INVALID, "%s: device is NULL", __func__);
     return NULL;
   }
-  if (api_begin(&t, f) < 0 || t->gpu_open(device, &number, f) < 0) {
+  if (api_begin(&t, f) < 0 || CALL(t, gpu_open, f, device, &number) < 0) {
     return NULL;
   }
   return (nvme_gpu *)(uintptr_t)number;
@@ -20,7 +20,7 @@ static int transfer(const char *function, nvme_gpu *gpu, int write, uint64_t lba
   const table *t;
   CHECK(api_use(&t, f, function, "gpu", gpu));
   CHECK(api_address(f, function, NUMBER(address), blocks));
-  return t->gpu_transfer(NUMBER(gpu), write, lba, blocks, NUMBER(address), f);
+  return CALL(t, gpu_transfer, f, NUMBER(gpu), write, lba, blocks, NUMBER(address));
 }
 
 static int start(const char *function, nvme_gpu *gpu, int write, uint64_t lba, uint64_t blocks, const void *address,
@@ -29,7 +29,7 @@ static int start(const char *function, nvme_gpu *gpu, int write, uint64_t lba, u
   const table *t;
   CHECK(api_use(&t, f, function, "gpu", gpu));
   CHECK(api_address(f, function, NUMBER(address), blocks));
-  return t->gpu_start(NUMBER(gpu), write, lba, blocks, NUMBER(address), NUMBER(stream), f);
+  return CALL(t, gpu_start, f, NUMBER(gpu), write, lba, blocks, NUMBER(address), NUMBER(stream));
 }
 
 int nvme_gpu_read(nvme_gpu *gpu, uint64_t lba, uint64_t blocks, void *address) {
@@ -53,7 +53,7 @@ int nvme_gpu_synchronize(nvme_gpu *gpu) {
   failure *f = shim_failure();
   const table *t;
   USE(t, f, gpu);
-  return t->gpu_synchronize(NUMBER(gpu), f);
+  return CALL(t, gpu_synchronize, f, NUMBER(gpu));
 }
 
 void nvme_gpu_cleanup(nvme_gpu *gpu) {

@@ -12,6 +12,7 @@
 #include "shim.h"
 
 #define JAVA_OPTIONS "GPUNVME_JAVA_OPTS"
+#define ARCHIVE "GPUNVME_ARCHIVE"
 #define MODULE "io.gpunvme.capi"
 
 typedef jint(JNICALL *create_function)(JavaVM **, void **, void *);
@@ -112,8 +113,24 @@ static int names_collector(const option_list *list) {
   return 0;
 }
 
+// The option that makes the start quick, PATH_MAX + 64 bytes: the archive that is there, or else where Java puts one for the next
+// start if it may write there. Empty if neither.
+static void archive_option(char *option, const char *libjvm, const char *jars) {
+  const char *asked = getenv(ARCHIVE);
+  char archive[PATH_MAX];
+  *option = 0;
+  if ((asked != NULL && strcmp(asked, "off") == 0) || !shim_archive(libjvm, jars, archive)) {
+    return;
+  }
+  if (access(archive, R_OK) == 0) {
+    snprintf(option, PATH_MAX + 64, "-XX:SharedArchiveFile=%s", archive);
+  } else if (access(jars, W_OK) == 0) {
+    snprintf(option, PATH_MAX + 64, "-Dgpunvme.archive=%s", archive);
+  }
+}
+
 // Ours first: where two contradict each other the later one counts. False without memory.
-static int make_options(option_list *list, const char *module_path, const start_options *wanted) {
+static int make_options(option_list *list, const char *module_path, const char *archive, const start_options *wanted) {
   static const char *const ours[] = {
       "-Xrs",
       "-Xlog:disable", // it would go to standard output
@@ -123,7 +140,7 @@ static int make_options(option_list *list, const char *module_path, const start_
       "--enable-native-access=io.gpunvme.ffi,io.gpunvme.cuda," MODULE,
       "--illegal-native-access=deny",
   };
-  enum { OURS = sizeof ours / sizeof *ours, HOOKS = 2, PATHS = 1, COLLECTORS = 1 };
+  enum { OURS = sizeof ours / sizeof *ours, HOOKS = 2, PATHS = 2, COLLECTORS = 1 };
   const char *environment = getenv(JAVA_OPTIONS);
   list->words = strdup(environment == NULL ? "" : environment);
   size_t most = OURS + HOOKS + PATHS + COLLECTORS + wanted->count + (list->words == NULL ? 0 : strlen(list->words));
@@ -134,6 +151,9 @@ static int make_options(option_list *list, const char *module_path, const start_
   add(list, "vfprintf", (const void *)on_print);
   add(list, "abort", (const void *)on_abort);
   add(list, module_path, NULL);
+  if (*archive != 0) {
+    add(list, archive, NULL);
+  }
   for (size_t i = 0; i < OURS; i++) {
     add(list, ours[i], NULL);
   }
@@ -163,10 +183,11 @@ static const char *meaning(jint code) {
 
 static int make(create_function create, const char *libjvm, const char *jars, const start_options *wanted, JavaVM **vm,
     JNIEnv **env, failure *f) {
-  char module_path[PATH_MAX + 16];
+  char module_path[PATH_MAX + 16], archive[PATH_MAX + 64];
   snprintf(module_path, sizeof module_path, "--module-path=%s", jars);
+  archive_option(archive, libjvm, jars);
   option_list list = {0};
-  if (!make_options(&list, module_path, wanted)) {
+  if (!make_options(&list, module_path, archive, wanted)) {
     free_options(&list);
     return shim_fail(f, GPUNVME_ERROR_MEMORY, "no memory for the options of the virtual machine");
   }

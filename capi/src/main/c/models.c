@@ -7,7 +7,7 @@ static int kinds_open(const char *function, const char *name, const void *storag
   failure *f = shim_failure();
   const table *t;
   CHECK(api_use(&t, f, function, name, storage));
-  return t->kinds_open(NUMBER(storage), kinds, f);
+  return CALL(t, kinds_open, f, NUMBER(storage), kinds);
 }
 
 static int kinds_add(const char *function, const void *kinds, int32_t number, int blocks, uint64_t offset, uint64_t length,
@@ -15,7 +15,7 @@ static int kinds_add(const char *function, const void *kinds, int32_t number, in
   failure *f = shim_failure();
   const table *t;
   CHECK(api_use(&t, f, function, "kinds", kinds));
-  return t->kinds_add(NUMBER(kinds), number, blocks, offset, length, element, f);
+  return CALL(t, kinds_add, f, NUMBER(kinds), number, blocks, offset, length, element);
 }
 
 static int kinds_read(const char *function, const void *kinds, int32_t number, uint64_t index, uint64_t elements,
@@ -25,7 +25,7 @@ static int kinds_read(const char *function, const void *kinds, int32_t number, u
   CHECK(api_use(&t, f, function, "kinds", kinds));
   CHECK(api_address(f, function, address, elements));
   // How much memory the caller has is not said here.
-  return t->kinds_read(NUMBER(kinds), &number, &index, &elements, 1, address, INT64_MAX, f);
+  return CALL(t, kinds_read, f, NUMBER(kinds), &number, &index, &elements, 1, address, INT64_MAX);
 }
 
 int gpunvme_kinds_open(gpunvme_storage *storage, gpunvme_kinds **kinds) {
@@ -55,7 +55,7 @@ int gpunvme_kinds_read_many(gpunvme_kinds *kinds, const int32_t *numbers, const 
   CHECK(api_array(f, __func__, "indexes", indexes, count, sizeof *indexes));
   CHECK(api_array(f, __func__, "elements", elements, count, sizeof *elements));
   CHECK(api_address(f, __func__, address, capacity));
-  return t->kinds_read(NUMBER(kinds), numbers, indexes, elements, count, address, capacity, f);
+  return CALL(t, kinds_read, f, NUMBER(kinds), numbers, indexes, elements, count, address, capacity);
 }
 
 int gpunvme_kinds_close(gpunvme_kinds *kinds) {
@@ -90,7 +90,7 @@ int gpunvme_layer_loader_init(gpunvme_storage *storage, uint64_t max_layer_bytes
   REQUIRE(f, loader);
   *loader = NULL;
   USE(t, f, storage);
-  CHECK(t->layers_open(NUMBER(storage), max_layer_bytes, pipeline_depth, &number, f));
+  CHECK(CALL(t, layers_open, f, NUMBER(storage), max_layer_bytes, pipeline_depth, &number));
   *loader = (gpunvme_layer_loader *)(uintptr_t)number;
   return GPUNVME_OK;
 }
@@ -100,7 +100,7 @@ int gpunvme_load_layer(gpunvme_layer_loader *loader, uint64_t offset, uint64_t b
   const table *t;
   USE(t, f, loader);
   CHECK(api_address(f, __func__, address, bytes));
-  return t->layers_load(NUMBER(loader), offset, bytes, address, f);
+  return CALL(t, layers_load, f, NUMBER(loader), offset, bytes, address);
 }
 
 int gpunvme_prefetch_layers(
@@ -110,7 +110,7 @@ int gpunvme_prefetch_layers(
   USE(t, f, loader);
   CHECK(api_array(f, __func__, "offsets", offsets, count, sizeof *offsets));
   CHECK(api_array(f, __func__, "bytes", bytes, count, sizeof *bytes));
-  return t->layers_prefetch(NUMBER(loader), offsets, bytes, count, f);
+  return CALL(t, layers_prefetch, f, NUMBER(loader), offsets, bytes, count);
 }
 
 int gpunvme_next_layer(
@@ -122,7 +122,7 @@ int gpunvme_next_layer(
   *address = 0;
   *bytes = 0;
   USE(t, f, loader);
-  return t->layers_next(NUMBER(loader), stream != NULL, NUMBER(stream), address, bytes, f);
+  return CALL(t, layers_next, f, NUMBER(loader), stream != NULL, NUMBER(stream), address, bytes);
 }
 
 int gpunvme_layer_loader_destroy(gpunvme_layer_loader *loader) {
@@ -139,7 +139,7 @@ int gpunvme_weights_open(const char *uri, const char *accelerator, gpunvme_weigh
   *weights = NULL;
   REQUIRE(f, uri);
   CHECK(api_begin(&t, f));
-  CHECK(t->weights_open(uri, accelerator, &number, f));
+  CHECK(CALL(t, weights_open, f, uri, accelerator, &number));
   *weights = (gpunvme_weights *)(uintptr_t)number;
   return GPUNVME_OK;
 }
@@ -154,7 +154,7 @@ int gpunvme_weights_read(gpunvme_weights *weights, const gpunvme_tensor_read *re
       return shim_fail(f, GPUNVME_ERROR_INVALID, "%s: the address of read %zu is 0", __func__, i);
     }
   }
-  return t->weights_read(NUMBER(weights), reads, count, f);
+  return CALL(t, weights_read, f, NUMBER(weights), reads, count);
 }
 
 int gpunvme_weights_close(gpunvme_weights *weights) {

@@ -2,11 +2,13 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "shim.h"
@@ -200,4 +202,42 @@ int shim_find_jars(char *folder, failure *f) {
       "no gpunvme-capi*.jar in app, lib/gpunvme, gpunvme or ../lib/gpunvme next to %s/libgpunvme.so; set GPUNVME_HOME to the folder of the "
       "jars",
       library);
+}
+
+// FNV-1a, http://www.isthe.com/chongo/tech/comp/fnv
+static uint64_t hash(uint64_t h, const char *text) {
+  for (; *text != 0; text++) {
+    h = (h ^ (unsigned char)*text) * 0x100000001b3u;
+  }
+  return h;
+}
+
+// Of a name and a file's size and time of change; 0 if there is no such file.
+static uint64_t fingerprint(const char *name, const char *path) {
+  char text[96];
+  struct stat status;
+  if (stat(path, &status) != 0) {
+    return 0;
+  }
+  snprintf(text, sizeof text, " %lld %lld.%09ld", (long long)status.st_size, (long long)status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+  return hash(hash(0xcbf29ce484222325u, name), text);
+}
+
+int shim_archive(const char *libjvm, const char *jars, char *archive) {
+  // A sum: folders have no order.
+  uint64_t sum = fingerprint(jars, libjvm);
+  DIR *entries = opendir(jars);
+  struct dirent *entry;
+  while (entries != NULL && (entry = readdir(entries)) != NULL) {
+    char path[PATH_MAX];
+    size_t length = strlen(entry->d_name);
+    if (length > 4 && strcmp(entry->d_name + length - 4, ".jar") == 0 &&
+        snprintf(path, sizeof path, "%s/%s", jars, entry->d_name) < (int)sizeof path) {
+      sum += fingerprint(entry->d_name, path);
+    }
+  }
+  if (entries != NULL) {
+    closedir(entries);
+  }
+  return snprintf(archive, PATH_MAX, "%s/gpunvme-%016" PRIx64 ".jsa", jars, sum) < PATH_MAX;
 }

@@ -70,4 +70,8 @@ int shim_find_java(const char *java_home, const char *installed, char *libjvm, f
 // The folder of the jars, PATH_MAX bytes.
 int shim_find_jars(char *folder, failure *f);
 
+// The name, PATH_MAX bytes, of the archive of the classes in these jars, prepared for this virtual machine: another name when one
+// of them changes or the folder moves, since an archive that does not fit is worse than none. 0 if there is no name.
+int shim_archive(const char *libjvm, const char *jars, char *archive);
+
 #endif

@@ -33,7 +33,7 @@ static failure outcome; // of ENDED and BROKEN
 static start_options wanted;
 static table functions;
 
-// Stored with release by the starting thread when the table is full; whoever loads it with acquire sees all of it.
+// Stored with release by the starting thread when the table can be used; whoever loads it with acquire sees all of it.
 static _Atomic(const table *) ready;
 
 // Stored in a child between fork() and its return.
@@ -70,14 +70,8 @@ __attribute__((constructor)) static void watch_forks(void) {
 static void *run_start(void *unused) {
   failure f = {0};
   int code = shim_fill(&functions, &wanted, &f);
-  if (code >= 0) {
-    const void *slot;
-    for (size_t at = 0; at < sizeof functions && code >= 0; at += sizeof slot) {
-      memcpy(&slot, (const char *)&functions + at, sizeof slot);
-      if (slot == NULL) {
-        code = shim_fail(&f, GPUNVME_ERROR_INTERNAL, "Java left function %zu of the table empty", at / sizeof slot);
-      }
-    }
+  if (code >= 0 && functions.make == NULL) {
+    code = shim_fail(&f, GPUNVME_ERROR_INTERNAL, "Java left the table of functions empty");
   }
   pthread_mutex_lock(&lock);
   result = code < 0 ? code : GPUNVME_OK;

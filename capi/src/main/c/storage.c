@@ -9,7 +9,7 @@ int gpunvme_open(const char *uri, const char *accelerator, uint32_t flags, gpunv
   *storage = NULL;
   REQUIRE(f, uri);
   CHECK(api_begin(&t, f));
-  CHECK(t->open(uri, accelerator, flags, &number, f));
+  CHECK(CALL(t, open, f, uri, accelerator, flags, &number));
   *storage = (gpunvme_storage *)(uintptr_t)number;
   return GPUNVME_OK;
 }
@@ -23,7 +23,7 @@ int gpunvme_get_info(gpunvme_storage *storage, gpunvme_info *info) {
   const table *t;
   REQUIRE(f, info);
   USE(t, f, storage);
-  return t->info(NUMBER(storage), info, f);
+  return CALL(t, info, f, NUMBER(storage), info);
 }
 
 static int transfer(const char *function, gpunvme_storage *storage, int write, const gpunvme_range *ranges, size_t count,
@@ -32,7 +32,7 @@ static int transfer(const char *function, gpunvme_storage *storage, int write, c
   const table *t;
   CHECK(api_use(&t, f, function, "storage", storage));
   CHECK(api_ranges(f, function, ranges, count, 1));
-  return t->transfer(NUMBER(storage), write, ranges, count, cancelled, data, f);
+  return CALL(t, transfer, f, NUMBER(storage), write, ranges, count, cancelled, data);
 }
 
 static int transfer_one(
@@ -71,7 +71,7 @@ int gpunvme_flush(gpunvme_storage *storage) {
   failure *f = shim_failure();
   const table *t;
   USE(t, f, storage);
-  return t->flush(NUMBER(storage), f);
+  return CALL(t, flush, f, NUMBER(storage));
 }
 
 // ---- requests
@@ -87,7 +87,7 @@ static int submit(const char *function, gpunvme_storage *storage, int write, con
   *request = NULL;
   CHECK(api_use(&t, f, function, "storage", storage));
   CHECK(api_ranges(f, function, ranges, count, 1));
-  CHECK(t->submit(NUMBER(storage), write, ranges, count, &number, f));
+  CHECK(CALL(t, submit, f, NUMBER(storage), write, ranges, count, &number));
   *request = (gpunvme_request *)(uintptr_t)number;
   return GPUNVME_OK;
 }
@@ -113,7 +113,7 @@ static int submit_on_stream(const char *function, gpunvme_storage *storage, int 
   *request = NULL;
   CHECK(api_use(&t, f, function, "storage", storage));
   CHECK(api_address(f, function, range->address, range->bytes));
-  CHECK(t->submit_on_stream(NUMBER(storage), write, range, NUMBER(stream), &number, f));
+  CHECK(CALL(t, submit_on_stream, f, NUMBER(storage), write, range, NUMBER(stream), &number));
   *request = (gpunvme_request *)(uintptr_t)number;
   return GPUNVME_OK;
 }
@@ -134,21 +134,21 @@ int gpunvme_poll(gpunvme_request *request) {
   failure *f = shim_failure();
   const table *t;
   USE(t, f, request);
-  return t->wait(NUMBER(request), 0, f);
+  return CALL(t, wait, f, NUMBER(request), 0);
 }
 
 int gpunvme_wait(gpunvme_request *request, uint64_t timeout_ns) {
   failure *f = shim_failure();
   const table *t;
   USE(t, f, request);
-  return t->wait(NUMBER(request), timeout_ns, f);
+  return CALL(t, wait, f, NUMBER(request), timeout_ns);
 }
 
 int gpunvme_cancel(gpunvme_request *request) {
   failure *f = shim_failure();
   const table *t;
   USE(t, f, request);
-  return t->cancel(NUMBER(request), f);
+  return CALL(t, cancel, f, NUMBER(request));
 }
 
 int gpunvme_request_free(gpunvme_request *request) {
@@ -163,7 +163,7 @@ int gpunvme_plan(gpunvme_storage *storage, const gpunvme_range *ranges, size_t c
   REQUIRE(f, plan);
   USE(t, f, storage);
   CHECK(api_ranges(f, __func__, ranges, count, 0));
-  return t->plan(NUMBER(storage), ranges, count, plan, f);
+  return CALL(t, plan, f, NUMBER(storage), ranges, count, plan);
 }
 
 static int text_of(const char *function, const char *name, const void *handle, int which, char *text, size_t capacity,
@@ -179,7 +179,7 @@ static int text_of(const char *function, const char *name, const void *handle, i
   }
   CHECK(api_use(&t, f, function, name, handle));
   CHECK(api_array(f, function, "text", text, capacity, 1));
-  CHECK(t->text(NUMBER(handle), which, text, capacity, &length, f));
+  CHECK(CALL(t, text, f, NUMBER(handle), which, text, capacity, &length));
   if (needed != NULL) {
     *needed = (size_t)length;
   }
@@ -206,14 +206,14 @@ int gpunvme_allocate(gpunvme_storage *storage, uint64_t bytes, uint64_t *address
   REQUIRE(f, address);
   *address = 0;
   USE(t, f, storage);
-  return t->allocate(NUMBER(storage), bytes, address, f);
+  return CALL(t, allocate, f, NUMBER(storage), bytes, address);
 }
 
 int gpunvme_free(gpunvme_storage *storage, uint64_t address) {
   failure *f = shim_failure();
   const table *t;
   USE(t, f, storage);
-  return t->release(NUMBER(storage), address, f);
+  return CALL(t, release, f, NUMBER(storage), address);
 }
 
 static int copy(const char *function, gpunvme_storage *storage, int to_host, uint64_t address, void *host, uint64_t bytes) {
@@ -222,7 +222,7 @@ static int copy(const char *function, gpunvme_storage *storage, int to_host, uin
   CHECK(api_use(&t, f, function, "storage", storage));
   CHECK(api_array(f, function, "host", host, bytes, 1));
   CHECK(api_address(f, function, address, bytes));
-  return t->copy(NUMBER(storage), to_host, address, host, bytes, f);
+  return CALL(t, copy, f, NUMBER(storage), to_host, address, host, bytes);
 }
 
 int gpunvme_copy_to_host(gpunvme_storage *storage, void *host, uint64_t address, uint64_t bytes) {
@@ -240,14 +240,14 @@ int gpunvme_memory_allocate(const char *accelerator, uint64_t bytes, uint64_t *a
   REQUIRE(f, address);
   *address = 0;
   CHECK(api_begin(&t, f));
-  return t->memory_allocate(accelerator, bytes, address, f);
+  return CALL(t, memory_allocate, f, accelerator, bytes, address);
 }
 
 int gpunvme_memory_free(const char *accelerator, uint64_t address) {
   failure *f = shim_failure();
   const table *t;
   CHECK(api_begin(&t, f));
-  return t->memory_free(accelerator, address, f);
+  return CALL(t, memory_free, f, accelerator, address);
 }
 
 static int copy_memory(
@@ -257,7 +257,7 @@ static int copy_memory(
   CHECK(api_begin(&t, f));
   CHECK(api_array(f, function, "host", host, bytes, 1));
   CHECK(api_address(f, function, address, bytes));
-  return t->memory_copy(accelerator, to_host, address, host, bytes, f);
+  return CALL(t, memory_copy, f, accelerator, to_host, address, host, bytes);
 }
 
 int gpunvme_memory_copy_to_host(const char *accelerator, void *host, uint64_t address, uint64_t bytes) {

@@ -1,4 +1,5 @@
-// What the shim and Java share: a table of functions that io.gpunvme.capi.Exports fills in once, in this order.
+// What the shim and Java share: a table of functions, in the order of io.gpunvme.capi.Exports. Java makes each when it is first
+// needed, since to make one takes milliseconds and most programs call few: call them by CALL of api.h.
 //
 // All handles are numbers that Java gives out and never uses again; 0 is none. Every function returns a code of
 // enum gpunvme_status and, if that is negative, fills *f, which belongs to the calling thread. Texts are UTF-8 with a
@@ -11,7 +12,7 @@
 #include "gpunvme.h"
 
 // Changes with the table.
-#define GPUNVME_TABLE_VERSION 3
+#define GPUNVME_TABLE_VERSION 4
 
 typedef struct failure {
   int32_t error;    // errno, or 0
@@ -20,6 +21,9 @@ typedef struct failure {
 } failure;
 
 typedef struct table {
+  // Makes the function of this place in the table, counted from 0; of several threads' only one. Only this one is always there.
+  int32_t (*make)(uint64_t place, failure *f);
+
   // handles of all kinds: storages, requests, kinds, layer loaders, weights, gpus
   int32_t (*close)(uint64_t handle, failure *f);
 

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,6 +12,8 @@ _Thread_local fake_call fake_last;
 _Thread_local int fake_answer;
 enum fake_start fake_next_start;
 int fake_starts;
+int fake_makes;
+int fake_make_fails;
 uint64_t fake_stack_bytes;
 int fake_interrupt_blocked, fake_crash_blocked;
 const char *fake_java_home;
@@ -234,6 +237,19 @@ static void look_around(const start_options *options) {
   fake_options = options->count;
 }
 
+static table *filled;
+
+static int32_t fake_make(uint64_t place, failure *f) {
+  fake_makes++;
+  if (fake_make_fails) {
+    return shim_fail(f, GPUNVME_ERROR_MEMORY, "fake function %d cannot be made", (int)place);
+  }
+  if (place * sizeof(void *) == offsetof(table, gpu_synchronize)) {
+    filled->gpu_synchronize = fake_gpu_synchronize;
+  }
+  return GPUNVME_OK;
+}
+
 int shim_fill(table *to, const start_options *options, failure *f) {
   fake_starts++;
   look_around(options);
@@ -256,9 +272,7 @@ int shim_fill(table *to, const start_options *options, failure *f) {
       .layers_open = fake_layers_open, .layers_load = fake_layers_load, .layers_prefetch = fake_layers_prefetch,
       .layers_next = fake_layers_next, .weights_open = fake_weights_open, .weights_read = fake_weights_read,
       .gpu_open = fake_gpu_open, .gpu_transfer = fake_gpu_transfer, .gpu_start = fake_gpu_start,
-      .gpu_synchronize = fake_gpu_synchronize};
-  if (fake_next_start == FAKE_LEAVES_A_HOLE) {
-    to->gpu_synchronize = NULL;
-  }
+      .make = fake_next_start == FAKE_LEAVES_IT_EMPTY ? NULL : fake_make};
+  filled = to;
   return GPUNVME_OK;
 }

@@ -19,10 +19,14 @@ extern _Thread_local fake_call fake_last;
 extern _Thread_local int fake_answer;
 
 // What the next starts do.
-enum fake_start { FAKE_WORKS, FAKE_FAILS, FAKE_LEAVES_A_HOLE, FAKE_ABORTS };
+enum fake_start { FAKE_WORKS, FAKE_FAILS, FAKE_LEAVES_IT_EMPTY, FAKE_ABORTS };
 extern enum fake_start fake_next_start;
 
 extern int fake_starts;
+
+// How often a function of the table was to be made: gpu_synchronize, the only one that is not there from the start.
+extern int fake_makes;
+extern int fake_make_fails;
 
 // What the thread that started saw.
 extern uint64_t fake_stack_bytes;

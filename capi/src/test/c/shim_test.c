@@ -56,9 +56,9 @@ static void fails(void) {
   EXPECT_ERROR("fake start 1 failed");
   EXPECT(storage == NULL);
   EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_flush(HANDLE(gpunvme_storage)));
-  fake_next_start = FAKE_LEAVES_A_HOLE;
+  fake_next_start = FAKE_LEAVES_IT_EMPTY;
   EXPECT(nvme_gpu_init("x") == NULL);
-  EXPECT_ERROR("function 29 of the table");
+  EXPECT_ERROR("the table of functions empty");
   fake_next_start = FAKE_WORKS;
   EXPECT_CODE(GPUNVME_OK, gpunvme_open("x", NULL, 0, &storage));
   EXPECT(storage != NULL && fake_starts == 3);
@@ -347,8 +347,14 @@ static void arguments_of_the_first_names(void) {
   EXPECT_CALL("gpu_start", 7, 0, 10, 20, 30, 99);
   EXPECT_CODE(GPUNVME_OK, nvme_gpu_write_async(gpu, 10, 20, at, NULL));
   EXPECT_CALL("gpu_start", 7, 1, 10, 20, 30, 0);
+  fake_make_fails = 1;
+  EXPECT_CODE(GPUNVME_ERROR_MEMORY, nvme_gpu_synchronize(gpu));
+  EXPECT_ERROR("fake function 30 cannot be made");
+  fake_make_fails = 0;
   EXPECT_CODE(GPUNVME_OK, nvme_gpu_synchronize(gpu));
   EXPECT_CALL("gpu_synchronize", 7);
+  EXPECT_CODE(GPUNVME_OK, nvme_gpu_synchronize(gpu));
+  EXPECT(fake_makes == 2);
   nvme_gpu_cleanup(gpu);
   EXPECT_CALL("close", 7);
 }

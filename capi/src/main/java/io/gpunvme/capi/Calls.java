@@ -13,7 +13,7 @@ import java.lang.foreign.MemorySegment;
  */
 final class Calls {
   /** {@code sizeof(failure)}. */
-  private static final long FAILURE = 2048;
+  static final long FAILURE = 2048;
 
   private static final String AUTO = "auto";
 
@@ -23,7 +23,8 @@ final class Calls {
   private final Handles handles = new Handles();
   private final LibraryMachine machine = new LibraryMachine();
 
-  private interface Body {
+  /** What a function does. */
+  interface Body {
     int run() throws Throwable;
   }
 
@@ -32,7 +33,7 @@ final class Calls {
   }
 
   /** No exception leaves it: that would end the process. */
-  private static int codeOf(MemorySegment failure, Body body) {
+  static int codeOf(MemorySegment failure, Body body) {
     try {
       return body.run();
     } catch (Throwable e) {

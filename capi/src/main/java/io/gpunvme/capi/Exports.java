@@ -11,12 +11,13 @@ import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
 import java.util.List;
 
 /** The functions for the C library. */
 public final class Exports {
   /** GPUNVME_TABLE_VERSION. */
-  static final int VERSION = 3;
+  static final int VERSION = 4;
 
   private static final MemoryLayout A = ADDRESS;
   private static final MemoryLayout I = JAVA_INT;
@@ -34,7 +35,7 @@ public final class Exports {
     }
   }
 
-  /** In the order of {@code struct table}. */
+  /** In the order of {@code struct table}, behind the function that makes them. */
   static final List<Export> TABLE =
       List.of(
           new Export("close", J),
@@ -68,11 +69,18 @@ public final class Exports {
           new Export("gpuStart", J, I, J, J, J, J),
           new Export("gpuSynchronize", J));
 
-  private Exports() {}
+  private static final VarHandle PLACE = ADDRESS.varHandle();
+
+  private final MemorySegment table;
+  private final Calls calls = new Calls();
+
+  private Exports(MemorySegment table) {
+    this.table = table;
+  }
 
   /**
-   * Writes the addresses of all functions. Called once by the C library, which keeps them for as
-   * long as the process lives.
+   * Writes the address of the function that makes the others. Called once by the C library, which
+   * keeps them for as long as the process lives.
    *
    * @param table address of a {@code struct table}
    * @param version GPUNVME_TABLE_VERSION of the library
@@ -84,21 +92,45 @@ public final class Exports {
           "libgpunvme has version %d of the table, and the jars have %d: install both together"
               .formatted(version, VERSION));
     }
-    MemorySegment all = CTypes.at(table, TABLE.size() * ADDRESS.byteSize());
-    Calls calls = new Calls();
-    for (int i = 0; i < TABLE.size(); i++) {
-      all.setAtIndex(ADDRESS, i, stub(calls, TABLE.get(i)));
-    }
+    MemorySegment all = CTypes.at(table, (1L + TABLE.size()) * ADDRESS.byteSize());
+    Exports exports = new Exports(all);
+    exports.put(0, stub(Exports.class, exports, new Export("make", J)));
+    Archive.makeIfWanted();
+  }
+
+  /**
+   * Makes a function of the table, if nobody has: each takes milliseconds, and most programs call
+   * few. For C, as those of {@link Calls}.
+   *
+   * @param place in the table, from 1
+   */
+  int make(long place, MemorySegment f) {
+    return Calls.codeOf(
+        f,
+        () -> {
+          Export export = TABLE.get(Math.toIntExact(place - 1));
+          synchronized (this) {
+            if (table.getAtIndex(ADDRESS, place).address() == 0) {
+              put(place, stub(Calls.class, calls, export));
+            }
+          }
+          return CapiStatus.OK;
+        });
+  }
+
+  /** Whoever sees the address may call it. */
+  private void put(long place, MemorySegment function) {
+    PLACE.setRelease(table, place * ADDRESS.byteSize(), function);
   }
 
   @SuppressWarnings("restricted")
-  private static MemorySegment stub(Calls calls, Export export) {
+  private static MemorySegment stub(Class<?> owner, Object object, Export export) {
     FunctionDescriptor type = export.type();
     try {
       MethodHandle handle =
           MethodHandles.lookup()
-              .findVirtual(Calls.class, export.name(), type.toMethodType())
-              .bindTo(calls);
+              .findVirtual(owner, export.name(), type.toMethodType())
+              .bindTo(object);
       return Linker.nativeLinker().upcallStub(handle, type, Arena.global());
     } catch (NoSuchMethodException | IllegalAccessException e) {
       throw new LinkageError("no function " + export.name() + " of type " + type, e);

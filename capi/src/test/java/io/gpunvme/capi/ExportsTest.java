@@ -24,6 +24,8 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Everything as C calls it, on the stand-in. */
 @Timeout(300)
@@ -365,5 +367,20 @@ class ExportsTest {
     assertThatIllegalArgumentException()
         .isThrownBy(() -> Exports.fill(0, Exports.VERSION + 1))
         .withMessageContaining("version " + (Exports.VERSION + 1));
+  }
+
+  @Test
+  void aFunctionIsMadeOnce() {
+    long made = table.address(1);
+    assertThat(made).isNotZero();
+    assertThat(table.call("make", 1L)).isZero();
+    assertThat(table.address(1)).isEqualTo(made);
+  }
+
+  @ParameterizedTest
+  @ValueSource(longs = {0, -1, Long.MAX_VALUE, Long.MIN_VALUE})
+  void thereAreNoOtherFunctions(long place) {
+    assertThat(table.call("make", place)).isNegative();
+    assertThat(table.call("make", Exports.TABLE.size() + 1L)).isNegative();
   }
 }

@@ -14,15 +14,29 @@ final class Table implements AutoCloseable {
   private final Arena arena = Arena.ofShared();
   private final Map<String, MethodHandle> functions = new HashMap<>();
   private final MemorySegment failure = arena.allocate(2048, 8);
+  private final MemorySegment table;
 
   Table() {
-    MemorySegment table = arena.allocate(ValueLayout.ADDRESS, Exports.TABLE.size());
+    table = arena.allocate(ValueLayout.ADDRESS, Exports.TABLE.size() + 1L);
     Exports.fill(table.address(), Exports.VERSION);
+    put(0, new Export("make", ValueLayout.JAVA_LONG));
     for (int i = 0; i < Exports.TABLE.size(); i++) {
       Export export = Exports.TABLE.get(i);
-      MemorySegment address = table.getAtIndex(ValueLayout.ADDRESS, i);
-      functions.put(export.name(), Linker.nativeLinker().downcallHandle(address, export.type()));
+      if (call("make", i + 1L) != 0) {
+        throw new AssertionError(error());
+      }
+      put(i + 1, export);
     }
+  }
+
+  private void put(int place, Export export) {
+    MemorySegment address = table.getAtIndex(ValueLayout.ADDRESS, place);
+    functions.put(export.name(), Linker.nativeLinker().downcallHandle(address, export.type()));
+  }
+
+  /** The address of a function; 0 if none was made. */
+  long address(int place) {
+    return table.getAtIndex(ValueLayout.ADDRESS, place).address();
   }
 
   Arena arena() {

@@ -1,6 +1,5 @@
 package io.gpunvme.ffi;
 
-import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
@@ -74,62 +73,12 @@ public final class Posix {
   private static final long STATFS_BSIZE = 8;
   private static final long HUGETLBFS_MAGIC = 0x958458F6L;
 
-  private static final MethodHandle OPEN =
-      Native.variadic("open", 2, FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_INT, JAVA_INT));
-  private static final MethodHandle CLOSE =
-      Native.capturing("close", FunctionDescriptor.of(JAVA_INT, JAVA_INT));
-  private static final MethodHandle FCNTL =
-      Native.variadic("fcntl", 2, FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT));
-  private static final MethodHandle FLOCK =
-      Native.capturing("flock", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT));
-  private static final MethodHandle FTRUNCATE =
-      Native.capturing("ftruncate", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_LONG));
-  private static final MethodHandle STATX =
-      Native.capturing(
-          "statx", FunctionDescriptor.of(JAVA_INT, JAVA_INT, ADDRESS, JAVA_INT, JAVA_INT, ADDRESS));
-  private static final MethodHandle PREAD = Native.capturing("pread", transfer());
-  private static final MethodHandle PWRITE = Native.capturing("pwrite", transfer());
-  private static final MethodHandle FDATASYNC =
-      Native.capturing("fdatasync", FunctionDescriptor.of(JAVA_INT, JAVA_INT));
-  private static final MethodHandle FALLOCATE =
-      Native.capturing(
-          "fallocate", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT, JAVA_LONG, JAVA_LONG));
-  private static final MethodHandle MEMFD_CREATE =
-      Native.capturing("memfd_create", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_INT));
-  private static final MethodHandle MMAP =
-      Native.capturing(
-          "mmap",
-          FunctionDescriptor.of(
-              JAVA_LONG, ADDRESS, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_LONG));
-  private static final MethodHandle MUNMAP = Native.capturing("munmap", onMemory());
-  private static final MethodHandle MLOCK = Native.capturing("mlock", onMemory());
-  private static final MethodHandle MADVISE =
-      Native.capturing("madvise", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_LONG, JAVA_INT));
-  private static final MethodHandle MINCORE =
-      Native.capturing("mincore", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_LONG, ADDRESS));
-  private static final MethodHandle FADVISE =
-      Native.plain(
-          "posix_fadvise",
-          FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_LONG, JAVA_LONG, JAVA_INT));
-  private static final MethodHandle FSTATFS =
-      Native.capturing("fstatfs", FunctionDescriptor.of(JAVA_INT, JAVA_INT, ADDRESS));
-  private static final MethodHandle IOCTL =
-      Native.variadic("ioctl", 2, FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_LONG, ADDRESS));
-
   private static final int LOCK_SH = 1;
   private static final int LOCK_EX = 2;
   private static final int LOCK_NB = 4;
   private static final int PAGE_SIZE = readPageSize();
 
   private Posix() {}
-
-  private static FunctionDescriptor transfer() {
-    return FunctionDescriptor.of(JAVA_LONG, JAVA_INT, ADDRESS, JAVA_LONG, JAVA_LONG);
-  }
-
-  private static FunctionDescriptor onMemory() {
-    return FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_LONG);
-  }
 
   /** Bytes in a page of the CPU's smallest size: 4096 on x86-64, up to 65536 on arm64. */
   public static int pageSize() {
@@ -155,7 +104,8 @@ public final class Posix {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment name = arena.allocateFrom(path);
       return (int)
-          Native.restarting("open", () -> path, s -> (int) OPEN.invokeExact(s, name, flags, mode));
+          Native.restarting(
+              "open", () -> path, s -> (int) LibC.Open.CALL.invokeExact(s, name, flags, mode));
     }
   }
 
@@ -169,7 +119,8 @@ public final class Posix {
   public static boolean tryLock(int fd, boolean exclusive) {
     int operation = (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB;
     try {
-      Native.restarting("flock", () -> "fd " + fd, s -> (int) FLOCK.invokeExact(s, fd, operation));
+      Native.restarting(
+          "flock", () -> "fd " + fd, s -> (int) LibC.Flock.CALL.invokeExact(s, fd, operation));
       return true;
     } catch (PosixException e) {
       if (e.errno() == Errno.EAGAIN) {
@@ -181,7 +132,7 @@ public final class Posix {
 
   /** Closes {@code fd}; it is gone even when this throws, so it is never tried twice. */
   public static void close(int fd) {
-    Native.once("close", () -> "fd " + fd, s -> (int) CLOSE.invokeExact(s, fd));
+    Native.once("close", () -> "fd " + fd, s -> (int) LibC.Close.CALL.invokeExact(s, fd));
   }
 
   /** Makes the file {@code length} bytes long; what is added reads as zeroes. */
@@ -189,7 +140,7 @@ public final class Posix {
     Native.restarting(
         "ftruncate",
         () -> "fd " + fd + " to " + length,
-        s -> (int) FTRUNCATE.invokeExact(s, fd, length));
+        s -> (int) LibC.Ftruncate.CALL.invokeExact(s, fd, length));
   }
 
   /** Length of a regular file in bytes (0 for a device). */
@@ -209,7 +160,7 @@ public final class Posix {
       Native.once(
           "statx",
           () -> "fd " + fd,
-          s -> (int) STATX.invokeExact(s, fd, empty, AT_EMPTY_PATH, mask, statx));
+          s -> (int) LibC.Statx.CALL.invokeExact(s, fd, empty, AT_EMPTY_PATH, mask, statx));
       return FileStatus.of(statx);
     }
   }
@@ -236,7 +187,8 @@ public final class Posix {
 
   private static MemorySegment statfs(Arena arena, int fd) {
     MemorySegment statfs = arena.allocate(STATFS_BYTES, Long.BYTES);
-    Native.restarting("fstatfs", () -> "fd " + fd, s -> (int) FSTATFS.invokeExact(s, fd, statfs));
+    Native.restarting(
+        "fstatfs", () -> "fd " + fd, s -> (int) LibC.Fstatfs.CALL.invokeExact(s, fd, statfs));
     return statfs;
   }
 
@@ -250,7 +202,7 @@ public final class Posix {
   public static void fadvise(int fd, long offset, long length, int advice) {
     int error;
     try {
-      error = (int) FADVISE.invokeExact(fd, offset, length, advice);
+      error = (int) LibC.Fadvise.CALL.invokeExact(fd, offset, length, advice);
     } catch (Throwable t) {
       throw Native.unexpected(t);
     }
@@ -276,7 +228,9 @@ public final class Posix {
           pages.byteSize() + " bytes for the pages of " + bytes + " bytes");
     }
     Native.restarting(
-        "mincore", () -> range(memory), s -> (int) MINCORE.invokeExact(s, memory, bytes, pages));
+        "mincore",
+        () -> range(memory),
+        s -> (int) LibC.Mincore.CALL.invokeExact(s, memory, bytes, pages));
   }
 
   /**
@@ -285,7 +239,7 @@ public final class Posix {
    * @return bytes read, less than {@code into} has only at the end of the file
    */
   public static long pread(int fd, MemorySegment into, long offset) {
-    return transfer("pread", PREAD, fd, into, offset);
+    return transfer("pread", LibC.Pread.CALL, fd, into, offset);
   }
 
   /**
@@ -294,7 +248,7 @@ public final class Posix {
    * @return bytes written: the size of {@code from}
    */
   public static long pwrite(int fd, MemorySegment from, long offset) {
-    return transfer("pwrite", PWRITE, fd, from, offset);
+    return transfer("pwrite", LibC.Pwrite.CALL, fd, from, offset);
   }
 
   /**
@@ -303,7 +257,8 @@ public final class Posix {
    * @return bytes read, or an error number negated, among them {@link Errno#EINTR}
    */
   public static long tryPread(int fd, MemorySegment into, long offset) {
-    return Native.errnoNegated(s -> (long) PREAD.invokeExact(s, fd, into, into.byteSize(), offset));
+    return Native.errnoNegated(
+        s -> (long) LibC.Pread.CALL.invokeExact(s, fd, into, into.byteSize(), offset));
   }
 
   /**
@@ -313,7 +268,7 @@ public final class Posix {
    */
   public static long tryPwrite(int fd, MemorySegment from, long offset) {
     return Native.errnoNegated(
-        s -> (long) PWRITE.invokeExact(s, fd, from, from.byteSize(), offset));
+        s -> (long) LibC.Pwrite.CALL.invokeExact(s, fd, from, from.byteSize(), offset));
   }
 
   private static long transfer(
@@ -337,7 +292,8 @@ public final class Posix {
 
   /** Returns once the file's data (and what is needed to read it) is on stable storage. */
   public static void fdatasync(int fd) {
-    Native.restarting("fdatasync", () -> "fd " + fd, s -> (int) FDATASYNC.invokeExact(s, fd));
+    Native.restarting(
+        "fdatasync", () -> "fd " + fd, s -> (int) LibC.Fdatasync.CALL.invokeExact(s, fd));
   }
 
   /**
@@ -349,7 +305,7 @@ public final class Posix {
     Native.restarting(
         "fallocate",
         () -> "fd " + fd + " mode " + mode + " at " + offset + ", " + length + " bytes",
-        s -> (int) FALLOCATE.invokeExact(s, fd, mode, offset, length));
+        s -> (int) LibC.Fallocate.CALL.invokeExact(s, fd, mode, offset, length));
   }
 
   /** Gives the range back to the file system; it reads as zeroes and the length stays. */
@@ -379,7 +335,7 @@ public final class Posix {
         Native.once(
             "fcntl",
             () -> "fd " + fd + " command " + command,
-            s -> (int) FCNTL.invokeExact(s, fd, command, value));
+            s -> (int) LibC.Fcntl.CALL.invokeExact(s, fd, command, value));
   }
 
   /** An unnamed file in memory; {@code name} only shows up under {@code /proc}. */
@@ -388,7 +344,9 @@ public final class Posix {
       MemorySegment text = arena.allocateFrom(name);
       return (int)
           Native.once(
-              "memfd_create", () -> name, s -> (int) MEMFD_CREATE.invokeExact(s, text, flags));
+              "memfd_create",
+              () -> name,
+              s -> (int) LibC.MemfdCreate.CALL.invokeExact(s, text, flags));
     }
   }
 
@@ -404,20 +362,25 @@ public final class Posix {
         Native.once(
             "mmap",
             () -> "fd " + fd + " at " + offset + ", " + length + " bytes",
-            s -> (long) MMAP.invokeExact(s, MemorySegment.NULL, length, prot, flags, fd, offset));
+            s ->
+                (long)
+                    LibC.Mmap.CALL.invokeExact(
+                        s, MemorySegment.NULL, length, prot, flags, fd, offset));
     return MemorySegment.ofAddress(address).reinterpret(length);
   }
 
   /** Unmaps what {@link #mmap} returned; touching it afterwards kills the process. */
   public static void munmap(MemorySegment memory) {
     long bytes = memory.byteSize();
-    Native.once("munmap", () -> range(memory), s -> (int) MUNMAP.invokeExact(s, memory, bytes));
+    Native.once(
+        "munmap", () -> range(memory), s -> (int) LibC.Munmap.CALL.invokeExact(s, memory, bytes));
   }
 
   /** Keeps the pages in memory; limited by {@code ulimit -l}. */
   public static void mlock(MemorySegment memory) {
     long bytes = memory.byteSize();
-    Native.once("mlock", () -> range(memory), s -> (int) MLOCK.invokeExact(s, memory, bytes));
+    Native.once(
+        "mlock", () -> range(memory), s -> (int) LibC.Mlock.CALL.invokeExact(s, memory, bytes));
   }
 
   /**
@@ -431,7 +394,7 @@ public final class Posix {
     Native.restarting(
         "madvise",
         () -> range(memory) + " advice " + advice,
-        s -> (int) MADVISE.invokeExact(s, memory, bytes, advice));
+        s -> (int) LibC.Madvise.CALL.invokeExact(s, memory, bytes, advice));
   }
 
   private static String range(MemorySegment memory) {
@@ -449,6 +412,6 @@ public final class Posix {
         Native.once(
             "ioctl",
             () -> "fd " + fd + " request 0x" + Long.toHexString(request),
-            s -> (int) IOCTL.invokeExact(s, fd, request, argument));
+            s -> (int) LibC.Ioctl.CALL.invokeExact(s, fd, request, argument));
   }
 }
