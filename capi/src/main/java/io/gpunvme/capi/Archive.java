@@ -96,7 +96,7 @@ public final class Archive {
 
   private static void make(Path archive, Path classes, Path next)
       throws IOException, InterruptedException {
-    String jars = archive.getParent().toString();
+    String jars = System.getProperty("jdk.module.path");
     String main = MODULE + "/" + Archive.class.getName();
     try {
       run(jars, List.of("-XX:DumpLoadedClassList=" + classes, "-m", main, TRAIN));
@@ -107,8 +107,7 @@ public final class Archive {
               "-XX:SharedClassListFile=" + classes,
               "-XX:SharedArchiveFile=" + next));
       // Those of before a change.
-      try (DirectoryStream<Path> old =
-          Files.newDirectoryStream(archive.getParent(), "gpunvme-*.jsa")) {
+      try (DirectoryStream<Path> old = Files.newDirectoryStream(Path.of(jars), "gpunvme-*.jsa")) {
         for (Path one : old) {
           Files.delete(one);
         }
