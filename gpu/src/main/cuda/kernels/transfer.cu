@@ -1,4 +1,7 @@
 // Carries out a transfer plan: GpuInitiator's kernel. One block of one warp per queue pair.
+//
+// A short plan has one warp, which needs nobody's cursor, and the host wants to know of its end without copying anything: it
+// leaves the statuses, the latencies and at last its queue in pinned memory.
 #include "gpunvme/gpunvme.cuh"
 
 using namespace gpunvme;
@@ -12,15 +15,17 @@ struct alignas(16) TransferArgs {
   const u32* blocks;
   const u32* order;      // which commands, in which order; null: all of them
   Status* statuses;      // of commands that were taken; kPending until the command is over
-  u32* started;          // low 32 bits of nanos() at submission, then ns until its completion was seen
-  u32* cursor;           // counts the commands that are taken, and goes on from kernel to kernel
-  u64* moved;            // logical blocks moved so far; GPU memory, which the host copies meanwhile
+  u32* started;          // low 32 bits of nanos() at submission; GPU memory
+  u32* cursor;           // counts the commands that are taken, and goes on from kernel to kernel; null: this warp is alone
+  u64* moved;            // logical blocks moved so far; GPU memory, which the host copies meanwhile; null: nobody asks
   u32 commands;
   u32 opcode;
   u32 nsid;
   u32 base;              // what *cursor was before the launch
   const u32* targets;    // which of the buffers each command uses; null: `buffer`
   const Buffer* const* buffers;
+  u32* latencies;        // ns from submission until the completion was seen; may be `started`
+  Queue* ended;          // pinned memory: where a warp that is alone leaves its queue, qid last; null: nowhere
 };
 
 namespace {
@@ -31,12 +36,7 @@ class PlanSource {
 
   __device__ bool take(bool wanted, Command& c) {
     u32 mask = warp::ballot(warp::kFull, wanted);
-    u32 first = 0;
-    if (warp::lane() == 0) {
-      first = mem::fetch_add(a.cursor, warp::popcount(mask)) - a.base;
-    }
-    first = warp::shuffle(warp::kFull, first, 0);
-    u32 at = first + warp::rank(mask);
+    u32 at = claim(warp::popcount(mask)) + warp::rank(mask);
     if (!wanted || at >= a.commands) {
       return false;
     }
@@ -53,7 +53,22 @@ class PlanSource {
   u32 block_shift;
 
  private:
+  // The first of the next n commands.
+  __device__ u32 claim(u32 n) {
+    u32 first = 0;
+    if (a.cursor == nullptr) {
+      first = taken;
+      taken += n;
+      return first;
+    }
+    if (warp::lane() == 0) {
+      first = mem::fetch_add(a.cursor, n) - a.base;
+    }
+    return warp::shuffle(warp::kFull, first, 0);
+  }
+
   const TransferArgs& a;
+  u32 taken = 0;  // by a warp that is alone
 };
 
 class PlanSink {
@@ -64,8 +79,8 @@ class PlanSink {
     u32 blocks = 0;
     if (valid) {
       a.statuses[user] = s;
-      a.started[user] = static_cast<u32>(nanos()) - a.started[user];
-      blocks = failed(s) ? 0 : a.blocks[user];
+      a.latencies[user] = static_cast<u32>(nanos()) - a.started[user];
+      blocks = failed(s) || a.moved == nullptr ? 0 : a.blocks[user];
     }
     u32 sum = warp::sum(blocks);
     if (sum != 0 && warp::lane() == 0) {
@@ -77,6 +92,22 @@ class PlanSink {
   const TransferArgs& a;
 };
 
+// Leaves the queue where the host reads it without a copy. Its number is stored last: who sees that sees everything.
+__device__ void leave(const Queue* queue, Queue* ended) {
+  constexpr u32 kWords = sizeof(Queue) / sizeof(u64);
+  const u64* from = reinterpret_cast<const u64*>(queue);
+  u64* to = reinterpret_cast<u64*>(ended);
+  // Without the first word, which has the number. Not by the L1 cache, which knows nothing of the atomics.
+  for (u32 i = 1 + warp::lane(); i < kWords; i += warp::kWidth) {
+    to[i] = mem::load(from + i);
+  }
+  warp::sync(warp::kFull);
+  mem::fence_system();
+  if (warp::lane() == 0) {
+    mem::store_system(&ended->qid, queue->qid);
+  }
+}
+
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(32) gpunvme_transfer(TransferArgs args, u32 block_shift) {
@@ -86,4 +117,7 @@ extern "C" __global__ void __launch_bounds__(32) gpunvme_transfer(TransferArgs a
   ExclusiveQueue queue(args.queues + blockIdx.x);
   queue.run(source, sink);
   queue.close();
+  if (args.ended != nullptr) {
+    leave(args.queues, args.ended);
+  }
 }

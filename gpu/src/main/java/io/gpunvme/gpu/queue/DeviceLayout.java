@@ -2,6 +2,7 @@ package io.gpunvme.gpu.queue;
 
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
 
 /**
@@ -14,6 +15,8 @@ public final class DeviceLayout {
       ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN);
   private static final ValueLayout.OfLong LONG =
       ValueLayout.JAVA_LONG.withOrder(ByteOrder.LITTLE_ENDIAN);
+
+  private static final VarHandle INT_HANDLE = INT.varHandle();
 
   private DeviceLayout() {}
 
@@ -140,7 +143,7 @@ public final class DeviceLayout {
 
   /** {@code struct TransferArgs} of {@code kernels/transfer.cu}. */
   public static final class TransferArgs {
-    public static final long SIZE = 112;
+    public static final long SIZE = 128;
     public static final long QUEUES = 0;
     public static final long BUFFER = 8;
     public static final long SLBA = 16;
@@ -157,6 +160,8 @@ public final class DeviceLayout {
     public static final long BASE = 92;
     public static final long TARGETS = 96;
     public static final long BUFFERS = 104;
+    public static final long LATENCIES = 112;
+    public static final long ENDED = 120;
 
     private TransferArgs() {}
   }
@@ -164,6 +169,11 @@ public final class DeviceLayout {
   /** A 4-byte field. */
   public static int getInt(MemorySegment struct, long offset) {
     return struct.get(INT, offset);
+  }
+
+  /** The same, before whatever the caller reads after it. */
+  static int getIntAcquire(MemorySegment struct, long offset) {
+    return (int) INT_HANDLE.getAcquire(struct, offset);
   }
 
   /** Sets a 4-byte field. */

@@ -236,22 +236,23 @@ public final class DeviceQueues implements AutoCloseable {
 
   /** The counters of all queues so far. No kernel runs. */
   public QueueCounters counters() {
-    QueueCounters sum = QueueCounters.NONE;
-    try (Arena arena = Arena.ofConfined()) {
-      for (MemorySegment struct : structs(arena)) {
-        sum = sum.plus(QueueCounters.read(struct));
-      }
-    }
-    return sum;
+    return QueueCounters.sum(countersOfEach());
   }
 
-  /** All {@code struct Queue}, by one copy. */
-  private List<MemorySegment> structs(Arena arena) {
-    MemorySegment all = arena.allocate(queues.size() * Queue.SIZE, Long.BYTES);
-    state.copyToHost(0, all);
-    return IntStream.range(0, queues.size())
-        .mapToObj(i -> all.asSlice(i * Queue.SIZE, Queue.SIZE))
-        .toList();
+  /** The counters of each queue so far. No kernel runs. */
+  public List<QueueCounters> countersOfEach() {
+    return ends().stream().map(QueueEnd::counters).toList();
+  }
+
+  /** What the queues are, by one copy. */
+  private List<QueueEnd> ends() {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment all = arena.allocate(queues.size() * Queue.SIZE, Long.BYTES);
+      state.copyToHost(0, all);
+      return IntStream.range(0, queues.size())
+          .mapToObj(i -> QueueEnd.of(all.asSlice(i * Queue.SIZE, Queue.SIZE), sizes.depth()))
+          .toList();
+    }
   }
 
   /** The errors of all queues since the last call. No kernel runs. */
@@ -284,7 +285,7 @@ public final class DeviceQueues implements AutoCloseable {
    * ones, or commands that no kernel has waited for. No kernel runs.
    */
   public List<RecoveryOutcome> recover() {
-    if (!broken() && !sizes.shared() && allQuiet()) {
+    if (!broken() && !sizes.shared() && ends().stream().allMatch(QueueEnd::quiet)) {
       return List.of();
     }
     List<RecoveryOutcome> outcomes = new ArrayList<>();
@@ -306,13 +307,6 @@ public final class DeviceQueues implements AutoCloseable {
       }
     }
     return outcomes;
-  }
-
-  /** Whether no exclusive queue has commands outstanding, quarantined ones included. */
-  private boolean allQuiet() {
-    try (Arena arena = Arena.ofConfined()) {
-      return structs(arena).stream().allMatch(q -> DeviceQueue.isQuiet(q, sizes.depth()));
-    }
   }
 
   // ---- the end

@@ -2,6 +2,7 @@ package io.gpunvme.gpu.queue;
 
 import io.gpunvme.gpu.queue.DeviceLayout.Queue;
 import java.lang.foreign.MemorySegment;
+import java.util.List;
 
 /**
  * The counters of a device queue since its creation; recovery does not clear them.
@@ -53,6 +54,11 @@ public record QueueCounters(
   /** Both together. */
   public QueueCounters plus(QueueCounters other) {
     return combine(other, 1);
+  }
+
+  /** All together. */
+  public static QueueCounters sum(List<QueueCounters> parts) {
+    return parts.stream().reduce(NONE, QueueCounters::plus);
   }
 
   /** The difference since {@code earlier}. */

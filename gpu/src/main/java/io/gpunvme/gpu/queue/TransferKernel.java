@@ -5,7 +5,7 @@ import java.lang.foreign.MemorySegment;
 /**
  * The device code that carries out plans, {@code kernels/transfer.cu}: one warp per queue pair
  * takes commands from a common cursor until all are taken and every one is over, or the host says
- * stop.
+ * stop. Two may run at a time.
  */
 public interface TransferKernel extends AutoCloseable {
   /**

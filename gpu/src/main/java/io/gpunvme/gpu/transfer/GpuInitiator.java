@@ -8,44 +8,33 @@ import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.gpu.queue.BufferRegistrations;
 import io.gpunvme.gpu.queue.CudaTransferKernel;
 import io.gpunvme.gpu.queue.DeviceQueueOptions;
-import io.gpunvme.gpu.queue.DeviceQueues;
 import io.gpunvme.gpu.queue.Placement;
-import io.gpunvme.gpu.queue.QueueCounters;
 import io.gpunvme.gpu.queue.TransferKernel;
 import io.gpunvme.nvme.driver.NvmeController;
 import java.util.ArrayList;
 import java.util.List;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Drives queue pairs from a kernel, one warp each. The CPU launches the kernel, waits, and handles
  * failures.
  *
  * <p>The kernel keeps every queue full from the plan's common cursor, so a slow queue takes less of
- * the work. One transfer at a time.
+ * the work. Long transfers take turns. Short ones that wait are joined into one, which has a queue
+ * pair and a kernel of its own if the controller has one left: then they do not wait for long ones.
  */
 public final class GpuInitiator implements Initiator {
+  static final String NAME = "GPU";
+
   private final NvmeController controller;
   private final TransferKernel kernel;
   private final Placement placement;
-  private final DeviceQueues queues;
-  private final DeviceBuffer moved;
-  private final TransferArrays arrays;
   private final BufferRegistrations descriptions;
-  private final int retries;
+  private final GpuLane longLane;
 
-  /** What the queues had done when the last transfer was over; null if that is not known. */
-  private @Nullable QueueCounters seen;
+  /** For short transfers; {@link #longLane} if no queue pair was left. */
+  private final GpuLane shortLane;
 
-  /** The word that kernels count blocks in, as it was then. */
-  private long movedSoFar;
-
-  /** Why no transfer can be run any more, or null. */
-  private @Nullable RuntimeException broken;
-
-  /** A kernel runs and does not end. What it may use is never freed: freeing waits for it. */
-  private boolean hung;
-
+  private final JoinedRequests joined;
   private boolean closed;
 
   /**
@@ -90,35 +79,50 @@ public final class GpuInitiator implements Initiator {
       throw new InvalidRequestException("retries " + retries + " is outside 0..100");
     }
     this.controller = controller;
-    descriptions = new BufferRegistrations(controller, accelerator);
     this.kernel = kernel;
     this.placement = placement;
-    this.retries = retries;
-    arrays = new TransferArrays(accelerator);
-    queues =
-        new DeviceQueues(
-            controller, accelerator, DeviceQueueOptions.exclusive(placement, queuePairs, depth));
+    longLane =
+        new GpuLane(
+            controller,
+            accelerator,
+            kernel,
+            DeviceQueueOptions.exclusive(placement, queuePairs, depth),
+            retries);
+    shortLane = shortLane(accelerator, retries);
+    joined = new JoinedRequests(shortLane);
+    descriptions = new BufferRegistrations(controller, accelerator);
+  }
+
+  private GpuLane shortLane(Accelerator accelerator, int retries) {
+    // One is left for a flush.
+    if (controller.maxQueuePairs() - longLane.queuePairs() < 2) {
+      return longLane;
+    }
     try {
-      moved = accelerator.allocate(Long.BYTES);
+      DeviceQueueOptions one = DeviceQueueOptions.exclusive(placement, 1, longLane.depth());
+      return new GpuLane(controller, accelerator, kernel, one, retries);
+    } catch (InvalidRequestException e) {
+      // Others have taken them.
+      return longLane;
     } catch (RuntimeException e) {
-      queues.close();
+      CloseAll.after(e, longLane::close);
       throw e;
     }
   }
 
   @Override
   public String name() {
-    return "GPU";
+    return NAME;
   }
 
   @Override
   public int queuePairs() {
-    return queues.queues().size();
+    return longLane.queuePairs();
   }
 
   @Override
   public int depth() {
-    return queues.depth();
+    return longLane.depth();
   }
 
   @Override
@@ -130,23 +134,31 @@ public final class GpuInitiator implements Initiator {
    * {@inheritDoc}
    *
    * @param buffers in host memory for {@link Placement#HOST}, else in GPU memory
+   * @throws BrokenInitiatorException if an earlier transfer has left the queues unusable
    */
   @Override
-  public synchronized TransferReport run(
+  public TransferReport run(
       TransferPlan plan, List<DeviceBuffer> buffers, TransferListener listener) {
-    requireUsable();
     TransferJob.check(plan, buffers, controller);
     check(plan, buffers);
     TransferJob job = new TransferJob(plan, buffers, controller, listener);
     List<BufferRegistrations.Use> uses = new ArrayList<>();
+    GpuLane lane = job.isShort() ? shortLane : longLane;
     try {
       for (int i = 0; i < plan.buffers(); i++) {
         uses.add(descriptions.use(buffers.get(i)));
       }
-      return run(
-          plan, job, uses.stream().mapToLong(u -> u.registration().deviceAddress()).toArray());
+      GpuRequest request =
+          new GpuRequest(
+              job, uses.stream().mapToLong(u -> u.registration().deviceAddress()).toArray());
+      if (job.isShort()) {
+        joined.carryOut(request);
+      } else {
+        lane.carryOut(List.of(request), false);
+      }
+      return request.report();
     } finally {
-      if (!hung) {
+      if (!lane.isHung()) {
         closeAll(uses);
       }
     }
@@ -167,82 +179,6 @@ public final class GpuInitiator implements Initiator {
     }
   }
 
-  private TransferReport run(TransferPlan plan, TransferJob job, long[] buffers) {
-    QueueCounters before = counters();
-    KernelWatch watch = new KernelWatch(controller, queues, job, moved, movedSoFar);
-    long start = System.nanoTime();
-    try {
-      arrays.load(plan, buffers);
-      GpuTransfer transfer =
-          new GpuTransfer(controller, queues, kernel, job, arrays, watch, retries);
-      if (plan.commands() > 0) {
-        guarded(transfer);
-      }
-      long nanos = System.nanoTime() - start;
-      job.throwIfFailed();
-      if (transfer.bytes() != plan.bytes()) {
-        throw new IllegalStateException(
-            "a plan of %d bytes ended after %d bytes without an error"
-                .formatted(plan.bytes(), transfer.bytes()));
-      }
-      QueueCounters after = queues.counters();
-      QueueCounters own = after.minus(before);
-      seen = own.troubles() == 0 ? after : null;
-      return report(transfer, job, own, nanos);
-    } finally {
-      movedSoFar = watch.moved();
-      watch.restoreInterrupt();
-      hung = watch.hung();
-      if (!hung) {
-        arrays.unload();
-      }
-    }
-  }
-
-  /** What the queues have done before a transfer; what kernels told of earlier ones is dropped. */
-  private QueueCounters counters() {
-    QueueCounters known = seen;
-    seen = null;
-    if (known != null) {
-      return known;
-    }
-    queues.takeErrors();
-    return queues.counters();
-  }
-
-  /** Describes the buffer. If that needs memory, it is allocated between the kernels of others. */
-  @Override
-  public void prepare(DeviceBuffer buffer) {
-    if (placement.hostData() == buffer.isHost()) {
-      descriptions.use(buffer).close();
-    }
-  }
-
-  /**
-   * A kernel that failed or does not end leaves commands at work in the caller's buffer: the
-   * controller must forget the queues then.
-   */
-  private void guarded(GpuTransfer transfer) {
-    try {
-      transfer.run(moved.deviceAddress());
-    } catch (RuntimeException e) {
-      broken = e;
-      CloseAll.after(e, queues::forget);
-      throw e;
-    }
-  }
-
-  private void requireUsable() {
-    if (closed) {
-      throw new IllegalStateException("this initiator is closed");
-    }
-    RuntimeException reason = broken;
-    if (reason != null) {
-      throw new IllegalStateException(
-          "this initiator cannot be used any more; open another: " + reason.getMessage(), reason);
-    }
-  }
-
   private void check(TransferPlan plan, List<DeviceBuffer> buffers) {
     if (placement.hostData() != buffers.getFirst().isHost()) {
       throw new InvalidRequestException(
@@ -258,42 +194,17 @@ public final class GpuInitiator implements Initiator {
     }
   }
 
-  private TransferReport report(
-      GpuTransfer transfer, TransferJob job, QueueCounters counters, long nanos) {
-    job.add(transfer.latency());
-    int warps = queues.queues().size();
-    return new TransferReport(
-        "direct",
-        name(),
-        placement,
-        warps,
-        queues.depth(),
-        warps,
-        transfer.commands(),
-        counters.sqDoorbells(),
-        counters.cqDoorbells(),
-        transfer.bytes(),
-        nanos,
-        transfer.retries(),
-        transfer.recoveries(),
-        job.latencies());
-  }
-
   /** Deletes the queue pairs at the controller and frees them. */
   @Override
   public synchronized void close() {
     if (closed) {
       return;
     }
-    if (hung) {
-      closed = true;
-      return;
-    }
-    queues.close();
+    longLane.close();
+    shortLane.close();
     closed = true;
-    descriptions.close();
-    moved.close();
-    arrays.close();
-    kernel.close();
+    if (!longLane.isHung() && !shortLane.isHung()) {
+      CloseAll.all(descriptions, kernel);
+    }
   }
 }

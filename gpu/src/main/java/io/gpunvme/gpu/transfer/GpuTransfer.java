@@ -5,6 +5,8 @@ import io.gpunvme.gpu.queue.DeviceError;
 import io.gpunvme.gpu.queue.DeviceLayout.TransferArgs;
 import io.gpunvme.gpu.queue.DeviceQueues;
 import io.gpunvme.gpu.queue.DeviceStatus;
+import io.gpunvme.gpu.queue.QueueEnd;
+import io.gpunvme.gpu.queue.RunningKernel;
 import io.gpunvme.gpu.queue.TransferKernel;
 import io.gpunvme.nvme.CommandAbortedException;
 import io.gpunvme.nvme.NvmeStatusException;
@@ -16,91 +18,155 @@ import io.gpunvme.nvme.spec.IoOpcode;
 import io.gpunvme.nvme.spec.Status;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
 import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One plan carried out by a kernel: launch, wait, look at what became of each command, recover
- * queues in trouble, and launch again for the commands that may be repeated. For one thread.
+ * One plan carried out by a kernel for one job, or for several that were joined: launch, wait, look
+ * at what became of each command, recover queues in trouble, and launch again for the commands that
+ * may be repeated. For one thread.
  *
  * <p>The rules are those of {@link TransferLane}: a status without DNR is repeated, and so is a
  * command that recovery ended, each as often as the options say; the first failure beyond that ends
- * the transfer.
+ * its job. Other jobs go on.
  */
 final class GpuTransfer {
-
   /** Launches in a row that may end before a command was submitted, as when others reset a lot. */
   private static final int MOST_FRUITLESS = 100;
+
+  /** So long a warp that is alone is not asked about before it has left its queue. */
+  private static final long UNASKED_NANOS = TimeUnit.MICROSECONDS.toNanos(100);
 
   private final NvmeController controller;
   private final DeviceQueues queues;
   private final TransferKernel kernel;
-  private final TransferJob job;
   private final TransferPlan plan;
   private final TransferArrays arrays;
   private final KernelWatch watch;
   private final int most;
+  private final boolean alone;
+  private final List<Part> parts = new ArrayList<>();
 
   /** Repetitions of each command so far. */
   private final byte[] attempts;
 
-  private final Histogram latency;
-  private long commands;
-  private long bytes;
-  private long retries;
+  private @Nullable QueueEnd left;
   private long recoveries;
 
+  /** The commands of one job, and what became of them. */
+  static final class Part {
+    private final TransferJob job;
+
+    /** One past its last command. */
+    private final int end;
+
+    private final Histogram latency;
+
+    /** The command of the last launch that ends the job, or -1. */
+    private int failed;
+
+    private long commands;
+    private long bytes;
+    private long bytesTold;
+    private long retries;
+
+    Part(TransferJob job, int end) {
+      this.job = job;
+      this.end = end;
+      // One that others may share is slower to record in.
+      latency = job.isShort() ? job.latencies() : TransferListener.newLatencies();
+    }
+
+    private void tell() {
+      if (bytes > bytesTold) {
+        job.moved(bytes - bytesTold);
+        bytesTold = bytes;
+      }
+    }
+
+    TransferJob job() {
+      return job;
+    }
+
+    Histogram latency() {
+      return latency;
+    }
+
+    long commands() {
+      return commands;
+    }
+
+    long bytes() {
+      return bytes;
+    }
+
+    long retries() {
+      return retries;
+    }
+  }
+
   /**
+   * @param plan of all jobs, one after the other; loaded into {@code arrays}
    * @param most how often a command is repeated, 0..100
+   * @param alone whether one warp carries it out, as {@link TransferArrays#load} was told
    */
   GpuTransfer(
       NvmeController controller,
       DeviceQueues queues,
       TransferKernel kernel,
-      TransferJob job,
+      TransferPlan plan,
+      List<TransferJob> jobs,
       TransferArrays arrays,
       KernelWatch watch,
-      int most) {
+      int most,
+      boolean alone) {
     this.controller = controller;
     this.queues = queues;
     this.kernel = kernel;
-    this.job = job;
-    this.plan = job.plan();
+    this.plan = plan;
     this.arrays = arrays;
     this.watch = watch;
     this.most = most;
+    this.alone = alone;
     this.attempts = new byte[plan.commands()];
-    // One that others may share is slower to record in.
-    latency = job.isShort() ? job.latencies() : TransferListener.newLatencies();
+    int end = 0;
+    for (TransferJob job : jobs) {
+      end += job.plan().commands();
+      parts.add(new Part(job, end));
+    }
   }
 
   /**
-   * Runs until every command is over or the job failed. No command is outstanding then.
+   * Runs until every command is over or its job failed. No command is outstanding then.
    *
-   * @param moved device address of the progress word
+   * @param moved device address of the progress word, for warps that are not alone
    */
   void run(long moved) {
     int[] order = null;
     int fruitless = 0;
     do {
       launch(order, moved);
-      long before = commands;
+      long before = commands();
       order = settle(order);
       recover();
-      fruitless = commands == before ? fruitless + 1 : 0;
+      fruitless = commands() == before ? fruitless + 1 : 0;
       if (fruitless > MOST_FRUITLESS) {
-        job.fail(
+        failAll(
             new CommandAbortedException(
                 "%s lost its queues %d times before a command could be submitted"
                     .formatted(controller.name(), fruitless)));
       }
-      if (order.length > 0 && !job.failed()) {
+      order = ofJobsThatGoOn(order);
+      if (order.length > 0) {
         arrays.repeat(order);
       }
-    } while (order.length > 0 && !job.failed());
+    } while (order.length > 0);
   }
 
   private void launch(int @Nullable [] order, long moved) {
@@ -109,8 +175,17 @@ final class GpuTransfer {
       MemorySegment args = arena.allocate(TransferArgs.SIZE, Long.BYTES);
       arrays.describe(args, queues.deviceAddress(), moved, count, order != null);
       int shift = Integer.numberOfTrailingZeros(plan.blockSize());
-      watch.await(kernel.start(args, shift, queues.queues().size()));
+      RunningKernel running = kernel.start(args, shift, alone ? 1 : queues.queues().size());
+      watch.await(alone ? unasked(running) : running);
     }
+  }
+
+  /**
+   * The driver is asked when it is worth it: each question keeps embedded controllers out of it.
+   */
+  private RunningKernel unasked(RunningKernel running) {
+    long start = System.nanoTime();
+    return () -> (arrays.isLeft() || System.nanoTime() - start > UNASKED_NANOS) && running.isOver();
   }
 
   /** What became of each command of a launch; returns those to be launched again. */
@@ -123,35 +198,62 @@ final class GpuTransfer {
     Map<Integer, DeviceError> told = null;
     int[] again = new int[count];
     int againCount = 0;
-    int failed = -1;
+    parts.forEach(part -> part.failed = -1);
+    int p = 0;
     for (int i = 0; i < count; i++) {
       int command = order == null ? i : order[i];
+      while (command >= parts.get(p).end) {
+        p++;
+      }
+      Part part = parts.get(p);
       int status = i < taken ? statuses[command] : DeviceStatus.PENDING;
       if (status == DeviceStatus.PENDING) {
         // Never submitted: the kernel was told to stop before.
         again[againCount++] = command;
         continue;
       }
-      commands++;
+      part.commands++;
       if (DeviceStatus.fromController(status) && Status.ok(status)) {
-        latency.recordValue(Integer.toUnsignedLong(latencies[command]));
-        bytes += plan.bytes(command);
+        part.latency.recordValue(Integer.toUnsignedLong(latencies[command]));
+        part.bytes += plan.bytes(command);
         continue;
       }
       // Read launch by launch, so that the log has room for the next one's.
       told = told == null ? errors() : told;
       if (mayRepeat(status) && attempts[command] < most) {
         attempts[command]++;
-        retries++;
+        part.retries++;
         again[againCount++] = command;
-      } else if (failed < 0 || (!told.containsKey(failed) && told.containsKey(command))) {
-        failed = command;
+      } else if (part.failed < 0 || (!told.containsKey(part.failed) && told.containsKey(command))) {
+        part.failed = command;
       }
     }
-    if (told != null && failed >= 0) {
-      job.fail(failure(failed, statuses[failed], told.get(failed)));
+    for (Part part : parts) {
+      int failed = part.failed;
+      if (told != null && failed >= 0) {
+        part.job.fail(failure(failed, statuses[failed], told.get(failed)));
+      }
+      if (alone) {
+        part.tell();
+      }
     }
     return Arrays.copyOf(again, againCount);
+  }
+
+  /** Of these commands, in ascending order, those whose job has not failed. */
+  private int[] ofJobsThatGoOn(int[] order) {
+    int[] left = new int[order.length];
+    int count = 0;
+    int p = 0;
+    for (int command : order) {
+      while (command >= parts.get(p).end) {
+        p++;
+      }
+      if (!parts.get(p).job.failed()) {
+        left[count++] = command;
+      }
+    }
+    return Arrays.copyOf(left, count);
   }
 
   private static boolean mayRepeat(int status) {
@@ -199,31 +301,37 @@ final class GpuTransfer {
    * controller that is gone or stopped will not complete either.
    */
   private void recover() {
+    left = arrays.left(queues.depth());
+    if (left != null && left.quiet() && !queues.broken()) {
+      return;
+    }
     for (RecoveryOutcome outcome : queues.recover()) {
       recoveries++;
       if (outcome.failure() != null) {
-        job.fail(outcome.failure());
+        failAll(outcome.failure());
       }
     }
   }
 
-  long commands() {
-    return commands;
+  private void failAll(RuntimeException e) {
+    parts.forEach(part -> part.job.fail(e));
   }
 
-  long bytes() {
-    return bytes;
+  private long commands() {
+    return parts.stream().mapToLong(Part::commands).sum();
   }
 
-  long retries() {
-    return retries;
+  /** In the order of the jobs. */
+  List<Part> parts() {
+    return parts;
+  }
+
+  /** What the first queue was after the last launch, if its warp was alone and has left it. */
+  @Nullable QueueEnd left() {
+    return left;
   }
 
   long recoveries() {
     return recoveries;
-  }
-
-  Histogram latency() {
-    return latency;
   }
 }

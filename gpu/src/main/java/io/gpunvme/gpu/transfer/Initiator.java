@@ -7,8 +7,9 @@ import java.util.List;
 /**
  * Who writes the submission queue entries and rings the doorbells: the CPU, or kernels on a GPU.
  *
- * <p>Safe for all threads. A GPU carries out one transfer at a time. Those of the CPU share its
- * queue pairs, and short ones do not wait for long ones.
+ * <p>Safe for all threads. Long transfers of a GPU take turns, those of the CPU share its queue
+ * pairs. Short ones do not wait for long ones while the controller has queue pairs for both; those
+ * of a GPU that wait are carried out together.
  */
 public interface Initiator extends AutoCloseable {
   /** {@code CPU} or {@code GPU}. */
@@ -57,12 +58,6 @@ public interface Initiator extends AutoCloseable {
         buffer,
         listener);
   }
-
-  /**
-   * Prepares this buffer, as {@link #run} would do first. It may be called during another transfer,
-   * and may wait for that one. Correctness does not need it.
-   */
-  default void prepare(DeviceBuffer buffer) {}
 
   @Override
   void close();

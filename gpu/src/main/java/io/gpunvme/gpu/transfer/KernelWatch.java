@@ -1,50 +1,47 @@
 package io.gpunvme.gpu.transfer;
 
-import io.gpunvme.gpu.accel.DeviceBuffer;
-import io.gpunvme.gpu.queue.DeviceLayout;
 import io.gpunvme.gpu.queue.DeviceQueues;
 import io.gpunvme.gpu.queue.KernelWait;
 import io.gpunvme.gpu.queue.RunningKernel;
 import io.gpunvme.nvme.driver.NvmeController;
-import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
 
 /**
- * What the host does while a transfer kernel runs: passes progress on, and has the kernel stopped
- * when nothing moves any more, the job failed, or the caller was interrupted. For one thread.
+ * What the host does while a transfer kernel runs: looks at its progress, and has the kernel
+ * stopped when nothing moves any more, a job failed, or the caller was interrupted. For one thread.
  */
 final class KernelWatch {
-  /** How often progress is copied from the accelerator's memory. */
-  private static final long COPY_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+  /** How often progress is looked at, which may be a copy from the accelerator's memory. */
+  private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
   private static final long SLACK_NANOS = TimeUnit.SECONDS.toNanos(1);
 
   private final KernelWait wait;
-  private final TransferJob job;
-  private final DeviceBuffer movedWord;
-  private final MemorySegment copy = Arena.ofAuto().allocate(Long.BYTES, Long.BYTES);
+  private final List<TransferJob> jobs;
+  private final BooleanSupplier advanced;
   private final long quietNanos;
-  private long moved;
+
+  /** The jobs that the kernel works for. */
+  private List<TransferJob> served = List.of();
+
   private long progress;
-  private long copied;
+  private long looked;
   private boolean interrupted;
 
   /**
-   * @param movedWord where kernels count the blocks they have moved, 8 bytes
-   * @param moved what it is before the kernel begins: setting it back would be a copy to wait for
+   * @param jobs that kernels work for; the first is that of the thread
+   * @param advanced whether something has moved since it was last asked
    */
   KernelWatch(
       NvmeController controller,
       DeviceQueues queues,
-      TransferJob job,
-      DeviceBuffer movedWord,
-      long moved) {
+      List<TransferJob> jobs,
+      BooleanSupplier advanced) {
     this.wait = new KernelWait(List.of(queues));
-    this.job = job;
-    this.movedWord = movedWord;
-    this.moved = moved;
+    this.jobs = jobs;
+    this.advanced = advanced;
     // By then every command that was in flight is over or quarantined: kernels look for expired
     // commands eight times per timeout.
     long timeout = controller.options().ioTimeout().toNanos();
@@ -57,49 +54,32 @@ final class KernelWatch {
    * @throws io.gpunvme.nvme.NvmeTimeoutException if it does not stop
    */
   void await(RunningKernel kernel) {
+    served = jobs.stream().filter(job -> !job.failed()).toList();
     progress = System.nanoTime();
-    copied = progress;
+    looked = progress;
     wait.await(kernel, this::pointless);
-    passOn();
+    look();
+  }
+
+  private void look() {
+    looked = System.nanoTime();
+    if (advanced.getAsBoolean()) {
+      progress = looked;
+    }
   }
 
   private boolean pointless() {
     long now = System.nanoTime();
-    if (now - copied >= COPY_NANOS) {
-      copied = now;
-      if (passOn()) {
-        progress = now;
-      }
+    if (now - looked >= LOOK_NANOS) {
+      look();
     }
     // The flag is kept for the caller: waiting and recovering need it clear.
     if (Thread.interrupted()) {
       interrupted = true;
-      job.cancel();
+      jobs.getFirst().cancel();
     }
-    job.cancelIfAsked();
-    return job.failed() || now - progress > quietNanos;
-  }
-
-  /** Tells the listener what has arrived since the last call; false if nothing has. */
-  private boolean passOn() {
-    movedWord.copyToHost(0, copy);
-    long seen = DeviceLayout.getLong(copy, 0);
-    long blocks = seen - moved;
-    moved = seen;
-    if (blocks > 0) {
-      try {
-        job.listener().moved(blocks * job.plan().blockSize());
-      } catch (Throwable e) {
-        // The kernel must end before anybody hears of it.
-        job.fail(e);
-      }
-    }
-    return blocks > 0;
-  }
-
-  /** The word of blocks moved, as it was seen last: after {@link #await}, at the kernel's end. */
-  long moved() {
-    return moved;
+    served.forEach(TransferJob::cancelIfAsked);
+    return served.stream().anyMatch(TransferJob::failed) || now - progress > quietNanos;
   }
 
   /** Whether a kernel did not stop. */

@@ -5,6 +5,8 @@ import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.queue.DeviceLayout;
 import io.gpunvme.gpu.queue.DeviceLayout.TransferArgs;
+import io.gpunvme.gpu.queue.DeviceStatus;
+import io.gpunvme.gpu.queue.QueueEnd;
 import io.gpunvme.nvme.spec.IoOpcode;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -15,9 +17,10 @@ import org.jspecify.annotations.Nullable;
 /**
  * A plan's arrays: what the kernel writes is in the accelerator's memory, what it reads there too,
  * or in pinned memory if it is short. A copy to the accelerator waits behind whatever embedded
- * controllers copy there, which takes longer than reading a few commands over PCIe. Both pieces of
- * memory have the same layout and are kept from plan to plan: taking and freeing them costs more
- * than a short transfer. For one thread.
+ * controllers copy there, which takes longer than reading a few commands over PCIe. A warp that is
+ * {@link #load alone} leaves what it writes in pinned memory as well, for the same reason. Both
+ * pieces of memory have the same layout and are kept from plan to plan: taking and freeing them
+ * costs more than a short transfer. For one thread.
  */
 final class TransferArrays implements AutoCloseable {
   private static final ValueLayout.OfInt INT =
@@ -49,6 +52,15 @@ final class TransferArrays implements AutoCloseable {
   private long targets;
   private long order;
 
+  /** Where a warp that is alone leaves its queue. */
+  private long ended;
+
+  /** Whether one warp carries it out, and leaves everything in pinned memory. */
+  private boolean alone;
+
+  /** Commands that were seen to be over. */
+  private int over;
+
   /** Where the descriptions of several buffers are listed. */
   private long buffers;
 
@@ -69,9 +81,11 @@ final class TransferArrays implements AutoCloseable {
    * Takes a plan in place of the one before.
    *
    * @param descriptions device address of each buffer's {@code struct Buffer}
+   * @param alone whether one warp carries it out, which needs no copies; only for a few commands
    */
-  void load(TransferPlan next, long[] descriptions) {
+  void load(TransferPlan next, long[] descriptions, boolean alone) {
     plan = next;
+    this.alone = alone;
     long n = next.commands();
     statuses = CURSOR + CURSOR_BYTES;
     started = statuses + n * Integer.BYTES;
@@ -83,7 +97,8 @@ final class TransferArrays implements AutoCloseable {
     buffers = Math.ceilDiv(targets + others, Long.BYTES) * Long.BYTES;
     order = buffers + (others > 0 ? (long) descriptions.length * Long.BYTES : 0);
     first = descriptions[0];
-    reserve(order + n * Integer.BYTES);
+    ended = Math.ceilDiv(order + n * Integer.BYTES, Long.BYTES) * Long.BYTES;
+    reserve(ended + QueueEnd.BYTES);
     // Whole arrays: a million commands' words one by one take longer than their transfer.
     MemorySegment all = pinned().segment();
     next.copyTo(all, slba, offset, blocks, targets);
@@ -91,7 +106,48 @@ final class TransferArrays implements AutoCloseable {
       MemorySegment.copy(descriptions, 0, all, LONG, buffers, descriptions.length);
     }
     upload(slba, order - slba);
+    begin();
+  }
+
+  /** Before a kernel. */
+  private void begin() {
     base = reached;
+    if (alone) {
+      // What it never submits stays pending: it counts nothing.
+      MemorySegment all = pinned().segment();
+      for (long at = statuses; at < started; at += Integer.BYTES) {
+        all.set(INT, at, DeviceStatus.PENDING);
+      }
+      over = 0;
+      QueueEnd.clear(end());
+    }
+  }
+
+  private MemorySegment end() {
+    return pinned().segment().asSlice(ended, QueueEnd.BYTES);
+  }
+
+  /** Whether a warp that is alone has nothing left to do but to end. */
+  boolean isLeft() {
+    return alone && QueueEnd.isLeft(end());
+  }
+
+  /** The first queue as a warp that was alone has left it; null if it left nothing. */
+  @Nullable QueueEnd left(int depth) {
+    return alone ? QueueEnd.read(end(), depth) : null;
+  }
+
+  /** Whether a warp that is alone has seen more commands end since the last call. */
+  boolean advanced() {
+    MemorySegment all = pinned().segment();
+    int before = over;
+    over = 0;
+    for (long i = 0; i < plan().commands(); i++) {
+      if (all.get(INT, statuses + i * Integer.BYTES) != DeviceStatus.PENDING) {
+        over++;
+      }
+    }
+    return over > before;
   }
 
   private void upload(long at, long bytes) {
@@ -145,23 +201,29 @@ final class TransferArrays implements AutoCloseable {
   void repeat(int[] again) {
     MemorySegment.copy(again, 0, pinned().segment(), INT, order, again.length);
     upload(order, (long) again.length * Integer.BYTES);
-    base = reached;
+    begin();
   }
 
   /** Fetches what the kernel has written; it is over. */
   void collect() {
+    if (alone) {
+      return;
+    }
     MemorySegment results = pinned().segment().asSlice(CURSOR, slba);
     device().copyToHost(CURSOR, results);
     reached = results.get(INT, CURSOR);
   }
 
   /**
-   * How many commands the kernel has taken, the first ones in their order: the others were not
+   * How many commands the kernel may have taken, the first ones in their order: the others were not
    * submitted, and have no status.
    *
    * @param commands how many there were
    */
   int taken(int commands) {
+    if (alone) {
+      return commands;
+    }
     // Warps that find nothing left count on.
     return (int) Math.min(commands, Integer.toUnsignedLong(reached - base));
   }
@@ -185,7 +247,7 @@ final class TransferArrays implements AutoCloseable {
    * What the kernel is given.
    *
    * @param queues address of the first {@code struct Queue}
-   * @param moved address of the word that counts blocks
+   * @param moved address of the word that counts blocks; a warp that is alone does not count
    * @param commands how many to carry out
    * @param ordered whether they are those that {@link #repeat} named, or the first ones
    */
@@ -201,10 +263,13 @@ final class TransferArrays implements AutoCloseable {
     DeviceLayout.setLong(args, TransferArgs.OFFSET, inputs + offset);
     DeviceLayout.setLong(args, TransferArgs.BLOCKS, inputs + blocks);
     DeviceLayout.setLong(args, TransferArgs.ORDER, ordered ? inputs + order : 0);
-    DeviceLayout.setLong(args, TransferArgs.STATUSES, results + statuses);
+    long told = alone ? pinned().deviceAddress() : results;
+    DeviceLayout.setLong(args, TransferArgs.STATUSES, told + statuses);
     DeviceLayout.setLong(args, TransferArgs.STARTED, results + started);
-    DeviceLayout.setLong(args, TransferArgs.CURSOR, results + CURSOR);
-    DeviceLayout.setLong(args, TransferArgs.MOVED, moved);
+    DeviceLayout.setLong(args, TransferArgs.LATENCIES, told + started);
+    DeviceLayout.setLong(args, TransferArgs.CURSOR, alone ? 0 : results + CURSOR);
+    DeviceLayout.setLong(args, TransferArgs.MOVED, alone ? 0 : moved);
+    DeviceLayout.setLong(args, TransferArgs.ENDED, alone ? told + ended : 0);
     DeviceLayout.setInt(args, TransferArgs.BASE, base);
     DeviceLayout.setInt(args, TransferArgs.COMMANDS, commands);
     boolean read = plan().direction() == Direction.READ;

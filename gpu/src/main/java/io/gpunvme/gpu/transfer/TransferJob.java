@@ -175,6 +175,16 @@ final class TransferJob {
     return cursor.get() < plan.commands();
   }
 
+  /** Tells the listener; if it fails, so does the job. */
+  void moved(long more) {
+    try {
+      listener.moved(more);
+    } catch (Throwable e) {
+      // Whoever moves must come to an end before anybody hears of it.
+      fail(e);
+    }
+  }
+
   void fail(Throwable e) {
     if (!failure.compareAndSet(null, e)) {
       Throwable first = failure.get();

@@ -39,6 +39,38 @@ public final class TransferPlan {
 
   private final long bytes;
 
+  /** The commands of several plans, one plan after the other. */
+  private TransferPlan(List<TransferPlan> parts) {
+    TransferPlan like = parts.getFirst();
+    direction = like.direction;
+    nsid = like.nsid;
+    blockSize = like.blockSize;
+    int commands = parts.stream().mapToInt(TransferPlan::commands).sum();
+    slba = new long[commands];
+    blocks = new int[commands];
+    bufferOffset = new long[commands];
+    int[] targets = new int[commands];
+    bufferEnds = new long[parts.stream().mapToInt(TransferPlan::buffers).sum()];
+    int command = 0;
+    int buffer = 0;
+    long sum = 0;
+    for (TransferPlan part : parts) {
+      int count = part.commands();
+      System.arraycopy(part.slba, 0, slba, command, count);
+      System.arraycopy(part.blocks, 0, blocks, command, count);
+      System.arraycopy(part.bufferOffset, 0, bufferOffset, command, count);
+      for (int i = 0; i < count; i++) {
+        targets[command + i] = buffer + part.buffer(i);
+      }
+      System.arraycopy(part.bufferEnds, 0, bufferEnds, buffer, part.buffers());
+      command += count;
+      buffer += part.buffers();
+      sum += part.bytes;
+    }
+    target = targets;
+    bytes = sum;
+  }
+
   private TransferPlan(Builder from) {
     direction = from.direction;
     nsid = from.nsid;
@@ -83,6 +115,20 @@ public final class TransferPlan {
       builder.add(e.slba(), e.blocks(), e.bufferOffset());
     }
     return builder.build();
+  }
+
+  /**
+   * Several plans as one: the commands and the buffers of the first, of the second, and so on.
+   *
+   * @param parts that {@link #goesWith go with} each other; few commands in all
+   */
+  static TransferPlan join(List<TransferPlan> parts) {
+    return parts.size() == 1 ? parts.getFirst() : new TransferPlan(parts);
+  }
+
+  /** Whether both can be carried out as one: same direction, same namespace. */
+  boolean goesWith(TransferPlan other) {
+    return direction == other.direction && nsid == other.nsid && blockSize == other.blockSize;
   }
 
   /**

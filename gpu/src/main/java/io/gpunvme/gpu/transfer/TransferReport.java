@@ -9,13 +9,14 @@ import org.HdrHistogram.Histogram;
  * @param path the path of the bytes; {@code direct} is NVMe commands of our own
  * @param initiator who issued the commands
  * @param placement the place of queues and data
- * @param queuePairs queue pairs used: fewer than the initiator has by a short transfer of the CPU,
- *     or while other transfers use some
+ * @param queuePairs queue pairs used: fewer than the initiator has by a short transfer, or while
+ *     other transfers of the CPU use some
  * @param depth commands in flight per queue pair at most
  * @param threads threads that drove them; of a GPU, warps
  * @param commands commands completed, repeated ones included
- * @param sqDoorbells submission doorbell stores
- * @param cqDoorbells completion doorbell stores
+ * @param sqDoorbells submission doorbell stores; those of short transfers that a GPU carried out
+ *     together are all told with one of them
+ * @param cqDoorbells completion doorbell stores, told likewise
  * @param bytes bytes moved
  * @param nanos wall-clock time
  * @param retries commands repeated after a status that allows it

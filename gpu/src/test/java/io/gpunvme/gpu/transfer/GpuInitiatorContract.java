@@ -140,4 +140,77 @@ abstract class GpuInitiatorContract extends InitiatorContract {
           .hasMessageContaining("GPU memory");
     }
   }
+
+  /** Joined, beside a long one, with what goes wrong: each reads its own bytes, or writes them. */
+  @ParameterizedTest
+  @CsvSource({
+    "none",
+    "status=0/82 on read p=0.02",
+    "status=0/82 on write p=0.05",
+    "drop on read p=0.0005",
+    "late=300ms on read p=0.0005",
+    "duplicate on read every=7",
+    "reorder=3 on read every=3",
+    "wrong-cid=1 on read p=0.0005",
+    "torn=50us on read every=5"
+  })
+  final void shortTransfersOfManyThreadsMoveTheirOwnBytes(String fault) throws Exception {
+    fill();
+    if (!fault.equals("none")) {
+      device.faults().add(fault);
+    }
+    List<Throwable> failures = new ArrayList<>();
+    List<Thread> threads = new ArrayList<>();
+    try (Initiator initiator = open(Placement.VRAM_DATA, 2, 16, 20)) {
+      for (int t = 0; t < 6; t++) {
+        DeviceBuffer own = buffer(Placement.VRAM_DATA, 64 << 10);
+        int seed = t;
+        threads.add(
+            Thread.ofPlatform()
+                .start(
+                    () -> {
+                      try {
+                        moveShortOnes(initiator, own, seed);
+                      } catch (Throwable e) {
+                        synchronized (failures) {
+                          failures.add(e);
+                        }
+                      }
+                    }));
+      }
+      DeviceBuffer target = buffer(Placement.VRAM_DATA);
+      while (threads.stream().anyMatch(Thread::isAlive)) {
+        read(initiator, target);
+      }
+      for (Thread thread : threads) {
+        thread.join();
+      }
+    }
+    assertThat(failures).as(fault).isEmpty();
+  }
+
+  /** Writes only what is there already, so that every reader knows what to expect. */
+  private void moveShortOnes(Initiator initiator, DeviceBuffer own, int seed) {
+    SplittableRandom random = new SplittableRandom(seed);
+    byte[] arrived = new byte[(int) own.size()];
+    for (int i = 0; i < 60; i++) {
+      TransferPlan.Builder plan =
+          TransferPlan.builder(
+              i % 5 == 4 ? Direction.WRITE : Direction.READ, controller.namespace(1), 4096);
+      byte[] expected = new byte[arrived.length];
+      int at = 0;
+      for (int n = random.nextInt(1, 9); n > 0; n--) {
+        int blocks = random.nextInt(1, 9);
+        int slba = random.nextInt(BLOCKS - blocks);
+        plan.add(slba, blocks, at);
+        System.arraycopy(data, slba * 512, expected, at, blocks * 512);
+        at += blocks * 512;
+      }
+      own.copyFromHost(MemorySegment.ofArray(i % 5 == 4 ? expected : new byte[arrived.length]), 0);
+      TransferReport report = initiator.run(plan.build(), own, TransferListener.NONE);
+      own.copyToHost(0, MemorySegment.ofArray(arrived));
+      assertThat(Arrays.mismatch(arrived, expected)).as("seed %d, %d", seed, i).isEqualTo(-1);
+      assertThat(report.bytes()).isEqualTo(at);
+    }
+  }
 }

@@ -5,13 +5,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.accel.DeviceBuffer;
-import io.gpunvme.gpu.queue.DeviceLayout;
-import io.gpunvme.gpu.queue.DeviceLayout.TransferArgs;
 import io.gpunvme.gpu.queue.DeviceStatus;
 import io.gpunvme.gpu.queue.FakeGpu;
 import io.gpunvme.gpu.queue.Placement;
-import io.gpunvme.gpu.queue.RunningKernel;
-import io.gpunvme.gpu.queue.TransferKernel;
 import io.gpunvme.nvme.CommandAbortedException;
 import io.gpunvme.nvme.NvmeStatusException;
 import io.gpunvme.nvme.NvmeTimeoutException;
@@ -20,8 +16,6 @@ import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.nvme.spec.StatusCode;
 import io.gpunvme.sim.SimConfig;
 import io.gpunvme.sim.SimulatedController;
-import java.lang.foreign.MemorySegment;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.IntUnaryOperator;
@@ -41,7 +35,7 @@ class ScriptedKernelTest {
   private final NvmeController controller =
       NvmeController.open(device, ControllerOptions.defaults());
   private final FakeGpu gpu = new FakeGpu();
-  private final Script script = new Script();
+  private final ScriptedKernel script = new ScriptedKernel(COMMANDS);
   private final GpuInitiator initiator =
       new GpuInitiator(controller, gpu, script, Placement.HOST, 1, 4, 2);
   private final DeviceBuffer buffer = gpu.allocatePinned(COMMANDS * 4096);
@@ -51,64 +45,6 @@ class ScriptedKernelTest {
     initiator.close();
     controller.close();
     gpu.close();
-  }
-
-  /** Gives each command the status that the script has for it in this launch. */
-  private static final class Script implements TransferKernel {
-    /** For each launch: the status of a command, by its index. */
-    private final List<IntUnaryOperator> launches = new ArrayList<>();
-
-    /** For each launch: the commands it was given, in their order. */
-    private final List<List<Integer>> given = new ArrayList<>();
-
-    /** Commands that a launch takes at most. */
-    private int most = Integer.MAX_VALUE;
-
-    private boolean closed;
-
-    @Override
-    public RunningKernel start(MemorySegment args, int blockShift, int queuePairs) {
-      IntUnaryOperator statuses = launches.get(given.size());
-      int commands = DeviceLayout.getInt(args, TransferArgs.COMMANDS);
-      int all = Math.max(COMMANDS, commands);
-      MemorySegment order = array(args, TransferArgs.ORDER, commands);
-      MemorySegment status = array(args, TransferArgs.STATUSES, all);
-      MemorySegment blocks = array(args, TransferArgs.BLOCKS, all);
-      MemorySegment started = array(args, TransferArgs.STARTED, all);
-      MemorySegment moved = array(args, TransferArgs.MOVED, 2);
-      MemorySegment cursor = array(args, TransferArgs.CURSOR, 1);
-      int base = DeviceLayout.getInt(args, TransferArgs.BASE);
-      assertThat(DeviceLayout.getInt(cursor, 0)).isEqualTo(base);
-      // As when warps looked for more and found nothing.
-      DeviceLayout.setInt(cursor, 0, base + (commands > most ? most : commands + 3));
-      List<Integer> list = new ArrayList<>();
-      for (int i = 0; i < commands; i++) {
-        int command = order == null ? i : DeviceLayout.getInt(order, 4L * i);
-        list.add(command);
-        if (i >= most) {
-          continue;
-        }
-        int outcome = statuses.applyAsInt(command);
-        DeviceLayout.setInt(status, 4L * command, outcome);
-        DeviceLayout.setInt(started, 4L * command, 1000 + command);
-        if (outcome == 0) {
-          long sum = DeviceLayout.getLong(moved, 0) + DeviceLayout.getInt(blocks, 4L * command);
-          DeviceLayout.setLong(moved, 0, sum);
-        }
-      }
-      given.add(list);
-      return () -> true;
-    }
-
-    private static MemorySegment array(MemorySegment args, long field, int ints) {
-      long address = DeviceLayout.getLong(args, field);
-      return address == 0 ? null : MemorySegment.ofAddress(address).reinterpret(4L * ints);
-    }
-
-    @Override
-    public void close() {
-      closed = true;
-    }
   }
 
   private TransferReport run(TransferListener listener) {
@@ -127,10 +63,10 @@ class ScriptedKernelTest {
 
   @Test
   void oneLaunchIsEnoughIfAllIsWell() {
-    script.launches.add(c -> 0);
+    script.add(c -> 0);
     LongAdder moved = new LongAdder();
     TransferReport report = run(moved::add);
-    assertThat(script.given).containsExactly(List.of(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
+    assertThat(script.given()).containsExactly(List.of(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
     assertThat(moved.sum()).isEqualTo(COMMANDS * 4096);
     assertThat(report.bytes()).isEqualTo(COMMANDS * 4096);
     assertThat(report.commands()).isEqualTo(COMMANDS);
@@ -140,12 +76,12 @@ class ScriptedKernelTest {
 
   @Test
   void onlyWhatMayBeRepeatedIsLaunchedAgain() {
-    script.launches.add(c -> c % 4 == 1 ? RETRYABLE : 0);
-    script.launches.add(only(5, RETRYABLE));
-    script.launches.add(c -> 0);
+    script.add(c -> c % 4 == 1 ? RETRYABLE : 0);
+    script.add(only(5, RETRYABLE));
+    script.add(c -> 0);
     LongAdder moved = new LongAdder();
     TransferReport report = run(moved::add);
-    assertThat(script.given.subList(1, 3)).containsExactly(List.of(1, 5, 9), List.of(5));
+    assertThat(script.given().subList(1, 3)).containsExactly(List.of(1, 5, 9), List.of(5));
     assertThat(moved.sum()).isEqualTo(COMMANDS * 4096);
     assertThat(report.retries()).isEqualTo(4);
     assertThat(report.commands()).isEqualTo(COMMANDS + 4);
@@ -155,26 +91,26 @@ class ScriptedKernelTest {
   @Test
   void whatWasNeverSubmittedCostsNoAttempt() {
     for (int i = 0; i < 5; i++) {
-      script.launches.add(only(7, DeviceStatus.PENDING));
+      script.add(only(7, DeviceStatus.PENDING));
     }
-    script.launches.add(c -> 0);
+    script.add(c -> 0);
     TransferReport report = run(TransferListener.NONE);
-    assertThat(script.given).hasSize(6);
+    assertThat(script.given()).hasSize(6);
     assertThat(report.retries()).isZero();
     assertThat(report.commands()).isEqualTo(COMMANDS);
   }
 
   @Test
   void whatWasNotTakenIsLaunchedAgainWhateverItsStatusWasBefore() {
-    script.launches.add(c -> 0);
+    script.add(c -> 0);
     run(TransferListener.NONE);
-    script.most = 4;
+    script.takeAtMost(4);
     for (int i = 0; i < 3; i++) {
-      script.launches.add(c -> 0);
+      script.add(c -> 0);
     }
     LongAdder moved = new LongAdder();
     TransferReport report = run(moved::add);
-    assertThat(script.given.subList(2, 4))
+    assertThat(script.given().subList(2, 4))
         .containsExactly(List.of(4, 5, 6, 7, 8, 9), List.of(8, 9));
     assertThat(report.commands()).isEqualTo(COMMANDS);
     assertThat(moved.sum()).isEqualTo(COMMANDS * 4096);
@@ -183,7 +119,7 @@ class ScriptedKernelTest {
   @Test
   void longPlansAreReadInTheAcceleratorsMemory() {
     for (int commands : new int[] {1024, 1025}) {
-      script.launches.add(c -> 0);
+      script.add(c -> 0);
       TransferPlan plan =
           TransferPlan.of(
               Direction.READ, controller.namespace(1), 512, List.of(new Extent(0, commands, 0)));
@@ -197,7 +133,7 @@ class ScriptedKernelTest {
   @Test
   void aKernelThatNeverGetsToWorkIsNotLaunchedForEver() {
     for (int i = 0; i < 1000; i++) {
-      script.launches.add(c -> DeviceStatus.PENDING);
+      script.add(c -> DeviceStatus.PENDING);
     }
     assertThatThrownBy(() -> run(TransferListener.NONE))
         .isInstanceOf(CommandAbortedException.class)
@@ -206,33 +142,33 @@ class ScriptedKernelTest {
 
   @Test
   void attemptsAreCountedForEachCommand() {
-    script.launches.add(only(3, RETRYABLE));
-    script.launches.add(only(3, RETRYABLE));
-    script.launches.add(only(3, RETRYABLE));
+    script.add(only(3, RETRYABLE));
+    script.add(only(3, RETRYABLE));
+    script.add(only(3, RETRYABLE));
     assertThatThrownBy(() -> run(TransferListener.NONE))
         .isInstanceOfSatisfying(
             NvmeStatusException.class, e -> assertThat(e.slba()).isEqualTo(3 * 8));
-    assertThat(script.given).hasSize(3);
+    assertThat(script.given()).hasSize(3);
   }
 
   @Test
   void aFinalStatusEndsTheTransferAtOnce() {
-    script.launches.add(c -> c == 2 ? FINAL : c == 4 ? RETRYABLE : 0);
+    script.add(c -> c == 2 ? FINAL : c == 4 ? RETRYABLE : 0);
     assertThatThrownBy(() -> run(TransferListener.NONE))
         .isInstanceOfSatisfying(
             NvmeStatusException.class, e -> assertThat(e.retryable()).isFalse());
-    assertThat(script.given).hasSize(1);
+    assertThat(script.given()).hasSize(1);
   }
 
   @Test
   void timeoutsAreRepeatedAndThenTimeouts() {
-    script.launches.add(only(3, DeviceStatus.TIMEOUT));
-    script.launches.add(only(3, DeviceStatus.STOPPED));
-    script.launches.add(c -> 0);
+    script.add(only(3, DeviceStatus.TIMEOUT));
+    script.add(only(3, DeviceStatus.STOPPED));
+    script.add(c -> 0);
     assertThat(run(TransferListener.NONE).retries()).isEqualTo(2);
 
     for (int i = 0; i < 3; i++) {
-      script.launches.add(only(3, DeviceStatus.TIMEOUT));
+      script.add(only(3, DeviceStatus.TIMEOUT));
     }
     assertThatThrownBy(() -> run(TransferListener.NONE))
         .isInstanceOf(NvmeTimeoutException.class)
@@ -242,7 +178,7 @@ class ScriptedKernelTest {
 
   @Test
   void whatTheKernelRefusesIsTheCallersError() {
-    script.launches.add(only(3, DeviceStatus.ARGUMENT));
+    script.add(only(3, DeviceStatus.ARGUMENT));
     assertThatThrownBy(() -> run(TransferListener.NONE))
         .isInstanceOf(InvalidRequestException.class)
         .hasMessageContaining("LBA 24");
@@ -250,7 +186,7 @@ class ScriptedKernelTest {
 
   @Test
   void aKernelThatFailsLeavesNothingOutstandingAndAnInitiatorThatSaysSo() {
-    script.launches.add(
+    script.add(
         c -> {
           throw new IllegalStateException("illegal address");
         });
@@ -259,7 +195,7 @@ class ScriptedKernelTest {
         .isInstanceOf(IllegalStateException.class)
         .hasMessageContaining("open another");
     initiator.close();
-    assertThat(script.closed).isTrue();
+    assertThat(script.isClosed()).isTrue();
     controller.createQueuePair(4);
   }
 }

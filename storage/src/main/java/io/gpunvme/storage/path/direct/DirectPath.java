@@ -5,9 +5,9 @@ import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.queue.Placement;
+import io.gpunvme.gpu.transfer.BrokenInitiatorException;
 import io.gpunvme.gpu.transfer.Direction;
 import io.gpunvme.gpu.transfer.Initiator;
-import io.gpunvme.gpu.transfer.InitiatorKind;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.gpu.transfer.TransferListener;
 import io.gpunvme.gpu.transfer.TransferPlan;
@@ -28,23 +28,20 @@ import java.util.concurrent.locks.Lock;
 import java.util.concurrent.locks.ReadWriteLock;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
+import java.util.function.Supplier;
 import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
 
 /**
  * Reads and writes one namespace with commands of our own, whoever issues them. Whole blocks go
  * straight to buffers that the controller reaches; everything else by way of staging memory.
- * Transfers by the CPU share the queue pairs, as the {@link Initiator} says; those by a GPU take
- * turns.
+ * Transfers share the queue pairs, as the {@link Initiator} says.
  */
 public final class DirectPath implements DataPath {
   /**
    * What a stream of long reads was seen to reach on an H200 (PCIe 5.0 x16), 10^9 bytes a second.
    */
   private static final double LONG_READS = 45;
-
-  /** Buffers whose descriptions stay until the transfer's turn, if no other prepares more. */
-  private static final int MOST_PREPARED = 4;
 
   private static final double COMMANDS_PER_SECOND = 5e6;
 
@@ -56,9 +53,10 @@ public final class DirectPath implements DataPath {
 
   private final NvmeController controller;
   private final Namespace namespace;
-  private final Accelerator accelerator;
-  private final InitiatorOptions options;
   private final Placement placement;
+
+  /** Opens another one. */
+  private final Supplier<Initiator> initiators;
 
   private final StagingPool staging;
 
@@ -68,13 +66,7 @@ public final class DirectPath implements DataPath {
    */
   private final ReadWriteLock writes = new ReentrantReadWriteLock(true);
 
-  /**
-   * Of a GPU, which carries out one transfer at a time: whoever waits longest is next, and chooses
-   * the queues when it is, since the one before may have left them unusable. Null for the CPU.
-   */
-  private final @Nullable Lock turns;
-
-  /** Transfers share it; who takes the queues away is alone. Taken after {@link #turns}. */
+  /** Transfers share it; who takes the queues away is alone. */
   private final ReadWriteLock service = new ReentrantReadWriteLock();
 
   /** Null before the first transfer, and after one that left its queues unusable. */
@@ -93,16 +85,14 @@ public final class DirectPath implements DataPath {
       NvmeController controller,
       Namespace namespace,
       Accelerator accelerator,
-      InitiatorOptions options) {
+      InitiatorOptions options,
+      Supplier<Initiator> initiators) {
     this.controller = controller;
     this.namespace = namespace;
-    this.accelerator = accelerator;
-    this.options = options;
+    this.initiators = initiators;
     placement = options.placement(controller, accelerator);
     staging = new StagingPool(accelerator, placement);
-    InitiatorKind kind = options.initiator(accelerator);
-    turns = kind == InitiatorKind.GPU ? new ReentrantLock(true) : null;
-    mode = kind + "-initiated, " + placement;
+    mode = options.initiator(accelerator) + "-initiated, " + placement;
   }
 
   /**
@@ -114,7 +104,23 @@ public final class DirectPath implements DataPath {
    */
   public static DirectPath open(
       NvmeController controller, int nsid, Accelerator accelerator, InitiatorOptions options) {
-    DirectPath path = new DirectPath(controller, controller.namespace(nsid), accelerator, options);
+    return open(
+        controller, nsid, accelerator, options, () -> options.open(controller, accelerator));
+  }
+
+  /**
+   * The same with other initiators.
+   *
+   * @param initiators each is closed by the path, which asks for another when one is unusable
+   */
+  static DirectPath open(
+      NvmeController controller,
+      int nsid,
+      Accelerator accelerator,
+      InitiatorOptions options,
+      Supplier<Initiator> initiators) {
+    DirectPath path =
+        new DirectPath(controller, controller.namespace(nsid), accelerator, options, initiators);
     path.initiator();
     return path;
   }
@@ -127,7 +133,7 @@ public final class DirectPath implements DataPath {
   private synchronized Initiator openInitiator() {
     Initiator there = initiator;
     if (there == null) {
-      there = options.open(controller, accelerator);
+      there = initiators.get();
       mode =
           "%s-initiated, %s, %d queue pairs of depth %d"
               .formatted(there.name(), placement, there.queuePairs(), there.depth());
@@ -176,47 +182,16 @@ public final class DirectPath implements DataPath {
 
   @Override
   public void transfer(Direction direction, List<Range> ranges, PathCall call) {
-    if (turns == null) {
-      carryOut(direction, ranges, call);
-      return;
-    }
-    prepare(ranges);
-    turns.lock();
-    try {
-      carryOut(direction, ranges, call);
-    } finally {
-      turns.unlock();
-    }
-  }
-
-  /**
-   * While another transfer has its turn. No lock is held: describing a buffer may wait for that
-   * one's kernel.
-   */
-  private void prepare(List<Range> ranges) {
-    Initiator there = initiator;
-    if (there != null) {
-      try {
-        ranges.stream().map(Range::buffer).distinct().limit(MOST_PREPARED).forEach(there::prepare);
-      } catch (RuntimeException e) {
-        // The transfer itself meets the same, and says so.
-      }
-    }
-  }
-
-  private void carryOut(Direction direction, List<Range> ranges, PathCall call) {
     for (Range r : ranges) {
       call.throwIfCancelled(r.offset(), r.length());
     }
     Commands commands = new Commands(call);
-    RuntimeException failure = null;
-    service.readLock().lock();
-    try {
-      carryOutNow(direction, ranges, commands);
-    } catch (RuntimeException e) {
-      failure = e;
-    } finally {
-      service.readLock().unlock();
+    RuntimeException failure = attempt(direction, ranges, commands);
+    while (failure instanceof BrokenInitiatorException) {
+      // Another transfer has left its queues unusable before this one had its turn.
+      abandon(commands, failure);
+      commands = new Commands(call);
+      failure = attempt(direction, ranges, commands);
     }
     if (failure != null) {
       throw failure(failure, commands, ranges, call);
@@ -226,6 +201,19 @@ public final class DirectPath implements DataPath {
       bytes += r.length();
     }
     call.counters().moved(direction, bytes);
+  }
+
+  private @Nullable RuntimeException attempt(
+      Direction direction, List<Range> ranges, Commands commands) {
+    service.readLock().lock();
+    try {
+      carryOutNow(direction, ranges, commands);
+      return null;
+    } catch (RuntimeException e) {
+      return e;
+    } finally {
+      service.readLock().unlock();
+    }
   }
 
   private void carryOutNow(Direction direction, List<Range> ranges, Commands commands) {

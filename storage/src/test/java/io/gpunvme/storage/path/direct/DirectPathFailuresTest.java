@@ -8,14 +8,28 @@ import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.device.Device;
 import io.gpunvme.gpu.device.DeviceAddress;
+import io.gpunvme.gpu.transfer.BrokenInitiatorException;
+import io.gpunvme.gpu.transfer.Direction;
+import io.gpunvme.gpu.transfer.Initiator;
+import io.gpunvme.gpu.transfer.InitiatorOptions;
+import io.gpunvme.gpu.transfer.TransferListener;
+import io.gpunvme.gpu.transfer.TransferPlan;
+import io.gpunvme.gpu.transfer.TransferReport;
 import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.storage.GpuStorage;
 import io.gpunvme.storage.StorageOptions;
+import io.gpunvme.storage.path.PathCall;
+import io.gpunvme.storage.path.PathCounters;
 import io.gpunvme.storage.path.PathKind;
+import io.gpunvme.storage.path.Range;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.StorageException.Kind;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -115,5 +129,106 @@ class DirectPathFailuresTest {
                           StorageException.class,
                           s -> assertThat(s.kind()).isEqualTo(Kind.CANCELLED)));
     }
+  }
+
+  /** Breaks after a few transfers, as one does whose kernel failed. */
+  private static final class Fragile implements Initiator {
+    private final Initiator real;
+    private final AtomicInteger left = new AtomicInteger(20);
+    private volatile boolean closed;
+
+    Fragile(Initiator real) {
+      this.real = real;
+    }
+
+    @Override
+    public TransferReport run(
+        TransferPlan plan, List<DeviceBuffer> buffers, TransferListener listener) {
+      int turn = left.getAndDecrement();
+      if (turn == 0) {
+        throw new IllegalStateException("illegal address");
+      }
+      if (turn < 0) {
+        throw new BrokenInitiatorException(new IllegalStateException("illegal address"));
+      }
+      return real.run(plan, buffers, listener);
+    }
+
+    @Override
+    public String name() {
+      return real.name();
+    }
+
+    @Override
+    public int queuePairs() {
+      return real.queuePairs();
+    }
+
+    @Override
+    public int depth() {
+      return real.depth();
+    }
+
+    @Override
+    public long maxTransferBytes() {
+      return real.maxTransferBytes();
+    }
+
+    @Override
+    public void close() {
+      assertThat(closed).isFalse();
+      closed = true;
+      real.close();
+    }
+  }
+
+  /** Of many threads only those fail whose transfers broke something; the others get new queues. */
+  @Test
+  void whoMeetsABrokenInitiatorIsCarriedOutByTheNextOne() throws Exception {
+    List<Fragile> opened = Collections.synchronizedList(new ArrayList<>());
+    AtomicInteger failures = new AtomicInteger();
+    AtomicInteger done = new AtomicInteger();
+    InitiatorOptions options = InitiatorOptions.defaults();
+    try (Accelerator cpu = CpuAccelerator.open();
+        Device device = open("");
+        DirectPath path =
+            DirectPath.open(
+                device.controller(),
+                1,
+                cpu,
+                options,
+                () -> {
+                  opened.add(new Fragile(options.open(device.controller(), cpu)));
+                  return opened.getLast();
+                })) {
+      List<Thread> threads = new ArrayList<>();
+      for (int t = 0; t < 4; t++) {
+        threads.add(
+            Thread.ofPlatform()
+                .start(
+                    () -> {
+                      try (DeviceBuffer buffer = cpu.allocate(4096)) {
+                        for (int i = 0; i < 50; i++) {
+                          try {
+                            path.transfer(
+                                Direction.READ,
+                                List.of(new Range(0, buffer, 0, 4096)),
+                                new PathCall("disk", new PathCounters()));
+                            done.incrementAndGet();
+                          } catch (IllegalStateException e) {
+                            assertThat(e).hasMessageContaining("illegal address");
+                            failures.incrementAndGet();
+                          }
+                        }
+                      }
+                    }));
+      }
+      for (Thread thread : threads) {
+        thread.join();
+      }
+    }
+    assertThat(done.get() + failures.get()).isEqualTo(200);
+    assertThat(failures.get()).isBetween(1, opened.size());
+    assertThat(opened).hasSizeGreaterThan(5).allMatch(one -> one.closed);
   }
 }
