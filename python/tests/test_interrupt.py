@@ -111,7 +111,8 @@ class HandlerTest(Case):
             except ValueError as e:
                 print(e)
         assert [text for text, _ in seen] == [b"handled"] * 2, seen
-        assert all(after < 0.9 for _, after in seen), seen
+        # On a GPU its first read takes pinned memory, for which the driver waits for the slow read's kernel.
+        assert seen[0][1] < (0.9 if ACCELERATOR == "cpu" else 3) and seen[1][1] < 0.9, seen
         {after}
         slow.close()
     """

@@ -32,6 +32,9 @@ final class GpuBenchMeanings {
     if (id.startsWith("tensors.")) {
       return tensors(id);
     }
+    if (id.startsWith("short.")) {
+      return shortReads(id);
+    }
     if (id.startsWith("weights.")) {
       return id.endsWith(".rank")
           ? "rank 1 of 4 of the same model: bytes read in times of those that it needs"
@@ -58,6 +61,17 @@ final class GpuBenchMeanings {
       return queue(id);
     }
     return "";
+  }
+
+  private static String shortReads(String id) {
+    return switch (id) {
+      case "short.4k.copy" -> "one CUDA copy of 4 KiB from pinned memory, waited for";
+      case "short.4k.gpu" ->
+          "one GpuStorage.read of 4 KiB to GPU memory at a time, each by a kernel; median";
+      case "short.4k.gpu.beside" -> "the same while a long read of the same storage goes on";
+      case "short.4k.gpu.threads.24" -> "the same by 24 threads with one read each";
+      default -> "";
+    };
   }
 
   private static String bindings(String id) {

@@ -3,6 +3,7 @@ package io.gpunvme.gpu.accel;
 import io.gpunvme.nvme.memory.BusMapper;
 import java.lang.foreign.MemorySegment;
 import java.util.Optional;
+import java.util.function.BooleanSupplier;
 
 /**
  * A device that works on the data, with memory of its own.
@@ -88,15 +89,17 @@ public interface Accelerator extends AutoCloseable {
    * Announces a kernel that waits for SSDs: memory that is freed while the kernel runs is freed
    * when the kernel is over. The initiators announce their kernels.
    *
+   * @param over whether the kernel, once it is launched, is over. Asked by the calling thread only,
+   *     if it takes memory meanwhile: then it cannot see to the end of its kernel by itself
    * @return to be closed when the kernel is over
    */
-  default KernelRun kernelRun() {
+  default KernelRun kernelRun(BooleanSupplier over) {
     return () -> {};
   }
 
   /** The same for a kernel that has been launched already; never waits. */
   default KernelRun runningKernel() {
-    return kernelRun();
+    return () -> {};
   }
 
   @Override

@@ -21,6 +21,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 
 /**
@@ -367,9 +368,9 @@ public final class GpuAccelerator implements Accelerator {
   }
 
   @Override
-  public KernelRun kernelRun() {
+  public KernelRun kernelRun(BooleanSupplier over) {
     requireOpen();
-    return pauses.begin();
+    return pauses.begin(over);
   }
 
   @Override

@@ -4,7 +4,7 @@ import io.gpunvme.base.CloseAll;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 
 /**
@@ -21,20 +21,35 @@ final class KernelPauses {
   /** A kernel that does not end by then may never do. */
   private static final long PATIENCE_NANOS = TimeUnit.SECONDS.toNanos(10);
 
+  /** How often a thread asks that waits for a kernel of its own. */
+  private static final long ASKS_NANOS = TimeUnit.MICROSECONDS.toNanos(500);
+
   private final List<Runnable> waiting = new ArrayList<>();
   private long waitingBytes;
+
+  /** Kernels that run and can be asked whether they are over. */
+  private final List<Run> asked = new ArrayList<>();
+
   private int running;
   private int wanted;
   private boolean freeing;
 
-  /** A kernel is about to be launched. Waits for what is being freed. */
-  synchronized KernelRun begin() {
+  /**
+   * A kernel is about to be launched. Waits for what is being freed.
+   *
+   * @param over whether the kernel, once it is launched, is over. Asked when this thread itself
+   *     waits for kernels: then it cannot see to the end of its own
+   */
+  synchronized KernelRun begin(BooleanSupplier over) {
     boolean interrupted = false;
     while (freeing || wanted > 0) {
       interrupted |= nap(PATIENCE_NANOS);
     }
     restore(interrupted);
-    return join();
+    Run run = new Run(over);
+    asked.add(run);
+    running++;
+    return run;
   }
 
   /**
@@ -43,24 +58,63 @@ final class KernelPauses {
    */
   synchronized KernelRun join() {
     running++;
-    AtomicBoolean over = new AtomicBoolean();
-    return () -> {
-      if (over.compareAndSet(false, true)) {
-        end();
-      }
-    };
+    return new Run(() -> false);
   }
 
-  private void end() {
-    synchronized (this) {
+  /** A kernel from its launch to its end. */
+  private final class Run implements KernelRun {
+    private final Thread owner = Thread.currentThread();
+    private final BooleanSupplier over;
+
+    /** Guarded by the pauses. */
+    private boolean ended;
+
+    Run(BooleanSupplier over) {
+      this.over = over;
+    }
+
+    boolean isMineAndOver() {
+      if (owner != Thread.currentThread()) {
+        return false;
+      }
+      try {
+        return over.getAsBoolean();
+      } catch (RuntimeException e) {
+        // It has failed, as its owner will be told by asking again.
+        return true;
+      }
+    }
+
+    @Override
+    public void close() {
+      synchronized (KernelPauses.this) {
+        end(this);
+        if (running > 0 || freeing || waiting.isEmpty()) {
+          return;
+        }
+        freeing = true;
+      }
+      drainQuietly();
+    }
+  }
+
+  private synchronized void end(Run run) {
+    if (!run.ended) {
+      run.ended = true;
+      asked.remove(run);
       running--;
       notifyAll();
-      if (running > 0 || freeing || waiting.isEmpty()) {
-        return;
-      }
-      freeing = true;
     }
-    drainQuietly();
+  }
+
+  /** Those of this thread; whether there are any left. What waits is freed by who waits. */
+  private synchronized boolean endMine() {
+    for (Run run : List.copyOf(asked)) {
+      if (run.isMineAndOver()) {
+        end(run);
+      }
+    }
+    return asked.stream().anyMatch(run -> run.owner == Thread.currentThread());
   }
 
   /**
@@ -179,7 +233,10 @@ final class KernelPauses {
     boolean interrupted = false;
     wanted++;
     while (running > 0 && System.nanoTime() - begin < nanos) {
-      interrupted |= nap(nanos);
+      boolean mine = endMine();
+      if (running > 0) {
+        interrupted |= nap(mine ? Math.min(nanos, ASKS_NANOS) : nanos);
+      }
     }
     wanted--;
     notifyAll();

@@ -75,7 +75,7 @@ public final class CudaTransferKernel implements TransferKernel {
     if (stream == null) {
       throw new IllegalStateException(MOST_RUNNING + " transfer kernels run already");
     }
-    KernelRun run = accelerator.kernelRun();
+    KernelRun run = accelerator.kernelRun(stream::isIdle);
     try {
       stream.launch(
           function,

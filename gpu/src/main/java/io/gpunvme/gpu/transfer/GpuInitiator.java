@@ -151,10 +151,11 @@ public final class GpuInitiator implements Initiator {
       GpuRequest request =
           new GpuRequest(
               job, uses.stream().mapToLong(u -> u.registration().deviceAddress()).toArray());
-      if (job.isShort()) {
-        joined.carryOut(request);
-      } else {
-        lane.carryOut(List.of(request), false);
+      if (!job.isShort()) {
+        longLane.carryOut(List.of(request), false);
+      } else if (!joined.carryOut(request)) {
+        lane = longLane;
+        longLane.carryOut(List.of(request), true);
       }
       return request.report();
     } finally {

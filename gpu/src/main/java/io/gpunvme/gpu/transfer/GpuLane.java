@@ -1,6 +1,7 @@
 package io.gpunvme.gpu.transfer;
 
 import io.gpunvme.base.CloseAll;
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.queue.DeviceQueueOptions;
 import io.gpunvme.gpu.queue.DeviceQueues;
@@ -12,7 +13,6 @@ import io.gpunvme.nvme.driver.NvmeController;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.concurrent.locks.Lock;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
@@ -28,7 +28,7 @@ final class GpuLane implements AutoCloseable {
   private final MovedWord moved;
   private final TransferArrays arrays;
   private final int retries;
-  private final Lock turns = new ReentrantLock(true);
+  private final ReentrantLock turns = new ReentrantLock(true);
 
   /** What each queue had done when the last transfer was over; null if that is not known. */
   private @Nullable List<QueueCounters> seen;
@@ -84,8 +84,16 @@ final class GpuLane implements AutoCloseable {
    *
    * @param alone whether one warp is enough for all of them
    * @throws BrokenInitiatorException if an earlier transfer has left the queues unusable
+   * @throws InvalidRequestException if this thread is at it already: a transfer asked whether to
+   *     end, and was answered by a program that transfers meanwhile
    */
   void carryOut(List<GpuRequest> requests, boolean alone) {
+    if (turns.isHeldByCurrentThread()) {
+      throw new InvalidRequestException(
+          controller.name()
+              + " is carrying out a transfer of this thread; wait for its end, or use another"
+              + " thread");
+    }
     turns.lock();
     try {
       requireUsable();

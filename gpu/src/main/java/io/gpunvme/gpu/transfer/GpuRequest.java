@@ -1,5 +1,6 @@
 package io.gpunvme.gpu.transfer;
 
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
@@ -13,6 +14,9 @@ final class GpuRequest {
     LEADS,
     OVER
   }
+
+  /** How often a thread that waits asks whether to end its job. */
+  private static final long ASKS_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
 
   private final TransferJob job;
   private final long[] descriptions;
@@ -72,6 +76,11 @@ final class GpuRequest {
     }
   }
 
+  /** Whether it is the calling thread's. */
+  boolean isMine() {
+    return owner == Thread.currentThread();
+  }
+
   /**
    * Waits until it is over, or for its thread to lead. An interrupt cancels the job, and the flag
    * is kept.
@@ -81,11 +90,14 @@ final class GpuRequest {
   boolean awaitLead() {
     boolean interrupted = false;
     while (state == State.WAITS) {
-      LockSupport.park(this);
+      LockSupport.parkNanos(this, ASKS_NANOS);
       // A thread with the flag set would not sleep.
       if (Thread.interrupted()) {
         interrupted = true;
         job.cancel();
+      }
+      if (state == State.WAITS) {
+        job.cancelIfAsked();
       }
     }
     if (interrupted) {

@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.Deque;
 import java.util.Iterator;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Short transfers of many threads. Launching a kernel takes longer than what it is launched for, so
@@ -20,16 +21,23 @@ final class JoinedRequests {
   /** Those that nobody carries out yet; guarded by this. */
   private final Deque<GpuRequest> waiting = new ArrayDeque<>();
 
-  /** Whether a thread leads; guarded by this. */
-  private boolean led;
+  /** The request whose thread leads; guarded by this. */
+  private @Nullable GpuRequest leader;
 
   JoinedRequests(GpuLane lane) {
     this.lane = lane;
   }
 
-  /** Returns when it is over; what it has become is in the request. */
-  void carryOut(GpuRequest mine) {
-    add(mine);
+  /**
+   * Returns when it is over; what it has become is in the request.
+   *
+   * @return false if it must be carried out in another way: its thread has a request here already,
+   *     which asked whether to end, and was answered by a program that transfers meanwhile
+   */
+  boolean carryOut(GpuRequest mine) {
+    if (!add(mine)) {
+      return false;
+    }
     if (mine.awaitLead()) {
       List<GpuRequest> batch = takeWith(mine);
       try {
@@ -45,14 +53,20 @@ final class JoinedRequests {
         batch.forEach(GpuRequest::end);
       }
     }
+    return true;
   }
 
-  private synchronized void add(GpuRequest mine) {
+  private synchronized boolean add(GpuRequest mine) {
+    GpuRequest leads = leader;
+    if ((leads != null && leads.isMine()) || waiting.stream().anyMatch(GpuRequest::isMine)) {
+      return false;
+    }
     waiting.add(mine);
-    if (!led) {
-      led = true;
+    if (leads == null) {
+      leader = mine;
       mine.lead();
     }
+    return true;
   }
 
   /** It and those that go with it; none if it was cancelled meanwhile. */
@@ -83,7 +97,7 @@ final class JoinedRequests {
 
   private synchronized void passOn() {
     GpuRequest next = waiting.peek();
-    led = next != null;
+    leader = next;
     if (next != null) {
       next.lead();
     }

@@ -11,7 +11,9 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -20,6 +22,9 @@ class KernelPausesTest {
   private static final long LITTLE = 4096;
   private static final long MUCH = 1L << 30;
 
+  /** Kernels whose owners say when they are over. */
+  private static final BooleanSupplier NEVER = () -> false;
+
   private final KernelPauses pauses = new KernelPauses();
   private final List<String> freed = Collections.synchronizedList(new ArrayList<>());
 
@@ -27,15 +32,15 @@ class KernelPausesTest {
   void withoutKernelsItIsFreedAtOnce() {
     pauses.free(LITTLE, () -> freed.add("a"));
     assertThat(freed).containsExactly("a");
-    pauses.begin().close();
+    pauses.begin(NEVER).close();
     pauses.free(MUCH, () -> freed.add("b"));
     assertThat(freed).containsExactly("a", "b");
   }
 
   @Test
   void littleIsFreedWhenTheLastKernelIsOver() {
-    KernelRun first = pauses.begin();
-    KernelRun second = pauses.begin();
+    KernelRun first = pauses.begin(NEVER);
+    KernelRun second = pauses.begin(NEVER);
     pauses.free(LITTLE, () -> freed.add("a"));
     pauses.free(LITTLE, () -> freed.add("b"));
     first.close();
@@ -47,7 +52,7 @@ class KernelPausesTest {
 
   @Test
   void muchWaitsForTheKernelsAndKeepsOthersFromStarting() throws Exception {
-    KernelRun run = pauses.begin();
+    KernelRun run = pauses.begin(NEVER);
     try (ExecutorService threads = Executors.newCachedThreadPool()) {
       Future<?> free = threads.submit(() -> pauses.free(MUCH, () -> freed.add("freed")));
       while (!waits("KernelPauses.awaitKernels")) {
@@ -67,7 +72,7 @@ class KernelPausesTest {
     Future<?> next =
         threads.submit(
             () -> {
-              try (KernelRun _ = pauses.begin()) {
+              try (KernelRun _ = pauses.begin(NEVER)) {
                 freed.add("started");
               }
             });
@@ -86,7 +91,7 @@ class KernelPausesTest {
 
   @Test
   void whatMustBeFreedNowWaits() throws Exception {
-    KernelRun run = pauses.begin();
+    KernelRun run = pauses.begin(NEVER);
     try (ExecutorService threads = Executors.newCachedThreadPool()) {
       Future<?> free = threads.submit(() -> pauses.now(() -> freed.add("now")));
       while (!waits("KernelPauses.awaitKernels")) {
@@ -102,13 +107,13 @@ class KernelPausesTest {
 
   @Test
   void oneThatFailsHoldsUpNothing() {
-    KernelRun run = pauses.begin();
+    KernelRun run = pauses.begin(NEVER);
     pauses.free(LITTLE, KernelPausesTest::fail);
     pauses.free(LITTLE, () -> freed.add("a"));
     run.close();
     assertThat(freed).containsExactly("a");
     assertThatThrownBy(() -> pauses.free(LITTLE, KernelPausesTest::fail)).hasMessage("not freed");
-    pauses.begin().close();
+    pauses.begin(NEVER).close();
     pauses.now(() -> freed.add("b"));
     assertThat(freed).containsExactly("a", "b");
   }
@@ -144,7 +149,7 @@ class KernelPausesTest {
   /** An embedded controller's thread must not wait for kernels: they wait for it. */
   @Test
   void laterNeverWaits() throws Exception {
-    KernelRun run = pauses.begin();
+    KernelRun run = pauses.begin(NEVER);
     try (ExecutorService threads = Executors.newCachedThreadPool()) {
       Future<?> free = threads.submit(() -> pauses.free(MUCH, () -> freed.add("much")));
       while (!waits("KernelPauses.awaitKernels")) {
@@ -184,7 +189,7 @@ class KernelPausesTest {
         all.add(
             threads.submit(
                 () -> {
-                  try (KernelRun _ = pauses.begin()) {
+                  try (KernelRun _ = pauses.begin(NEVER)) {
                     running.incrementAndGet();
                     Thread.sleep(1);
                     running.decrementAndGet();
@@ -244,7 +249,7 @@ class KernelPausesTest {
                 () -> {
                   for (int i = 0; i < each; i++) {
                     if (launches) {
-                      try (KernelRun _ = pauses.begin()) {
+                      try (KernelRun _ = pauses.begin(NEVER)) {
                         kernels.incrementAndGet();
                         Thread.onSpinWait();
                         kernels.decrementAndGet();
@@ -268,7 +273,7 @@ class KernelPausesTest {
   @Test
   void memoryIsTakenInAPause() throws Exception {
     assertThat(pauses.take(() -> 1)).isEqualTo(1);
-    KernelRun run = pauses.begin();
+    KernelRun run = pauses.begin(NEVER);
     pauses.free(LITTLE, () -> freed.add("freed"));
     try (ExecutorService threads = Executors.newCachedThreadPool()) {
       Future<Integer> taken =
@@ -296,24 +301,24 @@ class KernelPausesTest {
                       throw new IllegalStateException("no memory");
                     }))
         .hasMessage("no memory");
-    pauses.begin().close();
+    pauses.begin(NEVER).close();
   }
 
   @Test
   void besideAKernelNothingIsTriedForLong() {
-    KernelRun run = pauses.begin();
+    KernelRun run = pauses.begin(NEVER);
     assertThat(pauses.tryTake(1_000_000, () -> freed.add("taken"))).isFalse();
     assertThat(freed).isEmpty();
     run.close();
     assertThat(pauses.tryTake(1_000_000, () -> freed.add("taken"))).isTrue();
     assertThat(freed).containsExactly("taken");
-    pauses.begin().close();
+    pauses.begin(NEVER).close();
   }
 
   /** Somebody else's memory that cannot be freed is not the business of who takes some. */
   @Test
   void whoTakesMemoryHearsNothingOfTheFreesOfOthers() {
-    KernelRun run = pauses.begin();
+    KernelRun run = pauses.begin(NEVER);
     pauses.free(
         LITTLE,
         () -> {
@@ -323,6 +328,52 @@ class KernelPausesTest {
     run.close();
     assertThat(freed).containsExactly("after it");
     assertThat(pauses.take(() -> 3)).isEqualTo(3);
-    pauses.begin().close();
+    pauses.begin(NEVER).close();
+  }
+
+  /** As when a kernel's owner asks a program whether to go on, and the program takes memory. */
+  @Test
+  void whoWaitsForAKernelOfItsOwnAsksWhetherItIsOver() {
+    AtomicInteger questions = new AtomicInteger();
+    KernelRun run = pauses.begin(() -> questions.incrementAndGet() == 3);
+    long begin = System.nanoTime();
+    assertThat(pauses.take(() -> "memory")).isEqualTo("memory");
+    assertThat(System.nanoTime() - begin).isLessThan(TimeUnit.SECONDS.toNanos(5));
+    assertThat(questions.get()).isEqualTo(3);
+    run.close();
+    // Counted once: the next kernel is still waited for.
+    KernelRun next = pauses.begin(NEVER);
+    pauses.free(LITTLE, () -> freed.add("a"));
+    run.close();
+    assertThat(freed).isEmpty();
+    next.close();
+    assertThat(freed).containsExactly("a");
+  }
+
+  @Test
+  void aKernelThatFailedIsOver() {
+    KernelRun run =
+        pauses.begin(
+            () -> {
+              throw new IllegalStateException("illegal address");
+            });
+    pauses.now(() -> freed.add("a"));
+    assertThat(freed).containsExactly("a");
+    run.close();
+  }
+
+  @Test
+  void kernelsOfOthersAreNotAsked() throws Exception {
+    AtomicInteger questions = new AtomicInteger();
+    KernelRun run = pauses.begin(() -> questions.incrementAndGet() > 0);
+    try (ExecutorService threads = Executors.newCachedThreadPool()) {
+      Future<?> taken = threads.submit(() -> pauses.now(() -> freed.add("a")));
+      while (!waits("KernelPauses.awaitKernels")) {
+        Thread.onSpinWait();
+      }
+      assertThat(questions.get()).isZero();
+      run.close();
+      taken.get();
+    }
   }
 }

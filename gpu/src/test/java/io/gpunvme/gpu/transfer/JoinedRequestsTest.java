@@ -3,6 +3,7 @@ package io.gpunvme.gpu.transfer;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.queue.DeviceStatus;
 import io.gpunvme.gpu.queue.FakeGpu;
@@ -15,6 +16,7 @@ import io.gpunvme.nvme.spec.StatusCode;
 import io.gpunvme.sim.SimConfig;
 import io.gpunvme.sim.SimulatedController;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -77,14 +79,23 @@ class JoinedRequestsTest {
                   }
                 });
     threads.add(thread);
-    await(() -> thread.getState() == Thread.State.WAITING || script.launches().size() > before);
+    await(() -> waits(thread) || script.launches().size() > before);
     return result;
   }
 
   private static void await(BooleanSupplier condition) {
     while (!condition.getAsBoolean()) {
+      // The limit of a test is an interrupt.
+      assertThat(Thread.currentThread().isInterrupted()).isFalse();
       LockSupport.parkNanos(100_000);
     }
+  }
+
+  /** For its turn, or for somebody to carry it out. */
+  private static boolean waits(Thread thread) {
+    return thread.getState() == Thread.State.WAITING
+        || Arrays.stream(thread.getStackTrace())
+            .anyMatch(frame -> frame.getMethodName().equals("awaitLead"));
   }
 
   private CompletableFuture<TransferReport> read(int commands) {
@@ -293,5 +304,84 @@ class JoinedRequestsTest {
     TransferReport report = initiator.run(plan(Direction.READ, 3), buffer, TransferListener.NONE);
     assertThat(report.retries()).isZero();
     assertThat(report.commands()).isEqualTo(3);
+  }
+
+  /** Asks a program once, which transfers meanwhile. */
+  private TransferListener once(Runnable program) {
+    AtomicBoolean asked = new AtomicBoolean();
+    Thread owner = Thread.currentThread();
+    return new TransferListener() {
+      @Override
+      public void moved(long bytes) {}
+
+      @Override
+      public boolean isCancelled() {
+        if (Thread.currentThread() == owner && !asked.getAndSet(true)) {
+          program.run();
+        }
+        return false;
+      }
+    };
+  }
+
+  @Test
+  void aProgramThatIsAskedByALeaderMayTransfer() {
+    script.add(c -> 0);
+    script.add(c -> 0);
+    script.endWhen(() -> script.launches().size() > 1);
+    List<TransferReport> inner = new ArrayList<>();
+    TransferReport outer =
+        initiator.run(
+            plan(Direction.READ, 2),
+            buffer,
+            once(
+                () ->
+                    inner.add(
+                        initiator.run(plan(Direction.READ, 3), buffer, TransferListener.NONE))));
+    assertThat(outer.commands()).isEqualTo(2);
+    assertThat(inner).singleElement().extracting(TransferReport::commands).isEqualTo(3L);
+  }
+
+  @Test
+  void aProgramThatIsAskedByOneThatWaitsMayTransfer() {
+    CompletableFuture<TransferReport> first = holdFirst();
+    script.add(c -> 0);
+    script.add(c -> 0);
+    List<TransferReport> inner = new ArrayList<>();
+    // Of the queue pairs for long ones: the first still runs.
+    script.endWhen(() -> firstMayEnd.get() || script.launches().size() == 2);
+    TransferReport outer =
+        initiator.run(
+            plan(Direction.READ, 2),
+            buffer,
+            once(
+                () -> {
+                  inner.add(initiator.run(plan(Direction.READ, 3), buffer, TransferListener.NONE));
+                  firstMayEnd.set(true);
+                }));
+    first.join();
+    assertThat(outer.commands()).isEqualTo(2);
+    assertThat(inner).singleElement().extracting(TransferReport::commands).isEqualTo(3L);
+  }
+
+  @Test
+  void aTransferInTheMiddleOfOneOnTheSameQueuesIsRefused() {
+    script.add(c -> 0);
+    script.endWhen(firstMayEnd::get);
+    List<Throwable> refused = new ArrayList<>();
+    initiator.run(
+        plan(Direction.READ, 64),
+        buffer,
+        once(
+            () -> {
+              try {
+                initiator.run(plan(Direction.READ, 64), buffer, TransferListener.NONE);
+              } catch (InvalidRequestException e) {
+                refused.add(e);
+              }
+              firstMayEnd.set(true);
+            }));
+    assertThat(refused).singleElement().asString().contains("a transfer of this thread");
+    assertThat(script.launches()).hasSize(1);
   }
 }

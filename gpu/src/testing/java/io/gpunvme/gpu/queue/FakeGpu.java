@@ -17,6 +17,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.BooleanSupplier;
 
 /**
  * An accelerator whose memory is the host's but says that it is not: controllers get to reach it by
@@ -67,7 +68,12 @@ public final class FakeGpu implements Accelerator {
   }
 
   @Override
-  public KernelRun kernelRun() {
+  public KernelRun kernelRun(BooleanSupplier over) {
+    return runningKernel();
+  }
+
+  @Override
+  public KernelRun runningKernel() {
     kernels.incrementAndGet();
     return kernels::decrementAndGet;
   }

@@ -95,6 +95,7 @@ public final class GpuBenchmarks implements AutoCloseable {
     ids.add("ceiling.copy.512");
     ids.add("random.512.host");
     ids.addAll(TensorBench.ids());
+    ids.addAll(ShortReadBench.ids());
     ids.add(RoundTrip.ID);
     queueCases().forEach((id, c) -> ids.add(id));
     return ids;
@@ -133,6 +134,9 @@ public final class GpuBenchmarks implements AutoCloseable {
       case SERVED -> served(repetitions);
       case "random.512.host" -> random(id, 512, repetitions);
       case RoundTrip.ID -> limit(id, () -> queues.roundTrip(repetitions));
+      case ShortReadBench.LIMIT -> limit(id, () -> shortReads().measure(id, repetitions));
+      case ShortReadBench.ALONE, ShortReadBench.BESIDE, ShortReadBench.CROWD ->
+          shortReads(id, repetitions);
       case TensorBench.LIMIT -> limit(id, () -> tensors().measure(id, repetitions));
       default ->
           id.startsWith(TensorBench.PREFIX) ? tensors(id, repetitions) : queue(id, repetitions);
@@ -162,6 +166,11 @@ public final class GpuBenchmarks implements AutoCloseable {
       throw unknown(id);
     }
     return besides(tensors().measure(id, repetitions), TensorBench.LIMIT);
+  }
+
+  private Measurement shortReads(String id, Repetitions repetitions) {
+    Measurement result = shortReads().measure(id, repetitions);
+    return id.equals(ShortReadBench.CROWD) ? result : besides(result, ShortReadBench.LIMIT);
   }
 
   private static InvalidRequestException unknown(String id) {
@@ -304,6 +313,12 @@ public final class GpuBenchmarks implements AutoCloseable {
     return device(
         StreamBench.class,
         () -> new StreamBench(accelerator, reads, STREAM_BYTES, workers(STREAM_WORKERS)));
+  }
+
+  private ShortReadBench shortReads() {
+    return device(
+        ShortReadBench.class,
+        () -> new ShortReadBench(accelerator, SSD_BYTES, workers(STREAM_WORKERS)));
   }
 
   private TensorBench tensors() {

@@ -67,7 +67,7 @@ public final class DirectPath implements DataPath {
   private final ReadWriteLock writes = new ReentrantReadWriteLock(true);
 
   /** Transfers share it; who takes the queues away is alone. */
-  private final ReadWriteLock service = new ReentrantReadWriteLock();
+  private final ReentrantReadWriteLock service = new ReentrantReadWriteLock();
 
   /** Null before the first transfer, and after one that left its queues unusable. */
   private volatile @Nullable Initiator initiator;
@@ -187,9 +187,8 @@ public final class DirectPath implements DataPath {
     }
     Commands commands = new Commands(call);
     RuntimeException failure = attempt(direction, ranges, commands);
-    while (failure instanceof BrokenInitiatorException) {
-      // Another transfer has left its queues unusable before this one had its turn.
-      abandon(commands, failure);
+    while (failure instanceof BrokenInitiatorException && abandon(commands, failure)) {
+      // Another transfer had left its queues unusable before this one had its turn.
       commands = new Commands(call);
       failure = attempt(direction, ranges, commands);
     }
@@ -318,8 +317,14 @@ public final class DirectPath implements DataPath {
 
   /**
    * The next transfer gets queues of its own; those who use the broken ones come to an end first.
+   *
+   * @return false if that has to be left to the next one: this thread is in the middle of another
+   *     transfer, which asked whether to end
    */
-  private void abandon(Commands commands, RuntimeException e) {
+  private boolean abandon(Commands commands, RuntimeException e) {
+    if (service.getReadHoldCount() > 0) {
+      return false;
+    }
     service.writeLock().lock();
     try {
       Initiator broken = commands.initiator;
@@ -327,6 +332,7 @@ public final class DirectPath implements DataPath {
         initiator = null;
         CloseAll.after(e, broken::close);
       }
+      return true;
     } finally {
       service.writeLock().unlock();
     }
