@@ -6,7 +6,6 @@ import io.gpunvme.storage.GpuStorage;
 import io.gpunvme.storage.path.Range;
 import io.gpunvme.tools.bench.BenchException;
 import io.gpunvme.tools.bench.BlockPattern;
-import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -109,12 +108,7 @@ final class CrowdedReads {
   }
 
   private static void check(DeviceBuffer buffer, long offset, String id) {
-    for (long i = 0; i < LENGTH; i += Long.BYTES) {
-      if (buffer.segment().get(ValueLayout.JAVA_LONG, i)
-          != BlockPattern.hash((offset + i) / Long.BYTES)) {
-        throw new BenchException(id + ": wrong data at byte " + (offset + i));
-      }
-    }
+    BlockPattern.requireWords(buffer.segment().asSlice(0, LENGTH), offset, id);
   }
 
   private static <T> T result(Future<T> future) {

@@ -60,6 +60,21 @@ public final class BlockPattern {
             });
   }
 
+  /**
+   * Requires that every word is the hash of its position.
+   *
+   * @param position of the first byte, a multiple of 8
+   * @param id of the benchmark, for the message
+   * @throws BenchException if one is not
+   */
+  public static void requireWords(MemorySegment memory, long position, String id) {
+    for (long i = 0; i < memory.byteSize(); i += Long.BYTES) {
+      if (memory.get(LONG, i) != hash((position + i) / Long.BYTES)) {
+        throw new BenchException(id + ": wrong data at byte " + (position + i));
+      }
+    }
+  }
+
   /** Words that are not the hash of their position. */
   static long wrongWords(MemorySegment memory) {
     return LongStream.range(0, Math.ceilDiv(memory.byteSize(), CHUNK))

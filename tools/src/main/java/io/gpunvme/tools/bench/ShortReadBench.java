@@ -13,7 +13,6 @@ import io.gpunvme.storage.StorageOptions;
 import io.gpunvme.storage.path.Range;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
@@ -219,11 +218,7 @@ final class ShortReadBench implements AutoCloseable {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment got = arena.allocate(LENGTH, Long.BYTES);
       target.copyToHost(at, got);
-      for (long i = 0; i < LENGTH; i += Long.BYTES) {
-        if (got.get(ValueLayout.JAVA_LONG, i) != BlockPattern.hash((offset + i) / Long.BYTES)) {
-          throw new BenchException(id + ": wrong data at byte " + (offset + i));
-        }
-      }
+      BlockPattern.requireWords(got, offset, id);
     }
   }
 
