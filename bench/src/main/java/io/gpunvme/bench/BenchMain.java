@@ -60,7 +60,6 @@ public final class BenchMain {
     String date = LocalDate.now(ZoneOffset.UTC).toString();
     file.addProperty("date", date);
     JsonArray results = results(runs);
-    StartTime.measure().forEach(results::add);
     IdleServer.measure().forEach(results::add);
     file.add("results", results);
     Path out = Path.of(args[0], machine.id(), date + "-" + args[1] + ".json");

@@ -33,6 +33,9 @@ final class BenchTables {
               "start.identify",
               "the same, bringing an embedded controller up and decoding what it says"),
           Map.entry(
+              "start.python",
+              "a Python program that imports gpunvme, reads 4 KiB of a file, and ends"),
+          Map.entry(
               "queue.cpu.driver-alone",
               "submit, ring and poll in the driver, against a responder that only echoes CIDs"),
           Map.entry(

@@ -61,7 +61,7 @@ record BindingsCommands(BindingsBenchOptions options) {
     return BindingsChild.start(
         side.toString(),
         command,
-        environment(),
+        libraryEnvironment(),
         PATIENCE.plusSeconds(options.size() / BYTES_PER_SECOND));
   }
 
@@ -80,7 +80,17 @@ record BindingsCommands(BindingsBenchOptions options) {
       command.addAll(List.of(options.python(), "-c", script("small.py")));
     }
     command.addAll(List.of(file.toString(), ssd));
-    return BindingsChild.start(side.toString(), command, environment(), PATIENCE);
+    return BindingsChild.start(side.toString(), command, libraryEnvironment(), PATIENCE);
+  }
+
+  /**
+   * A Python program that reads a little of a file, and ends; in {@link #libraryEnvironment}.
+   *
+   * @throws MissingException if this machine cannot measure it
+   */
+  List<String> firstRead(Path file) throws MissingException {
+    required(library());
+    return List.of(options.python(), "-c", script("first_read.py"), file.toString());
   }
 
   private List<String> program(BindingsSide side) throws MissingException {
@@ -140,7 +150,8 @@ record BindingsCommands(BindingsBenchOptions options) {
     }
   }
 
-  private Map<String, String> environment() {
+  /** How programs find the library. */
+  Map<String, String> libraryEnvironment() {
     Map<String, String> all = new LinkedHashMap<>();
     all.put("GPUNVME_LIBRARY", library().toAbsolutePath().toString());
     all.put("GPUNVME_HOME", options.home().toAbsolutePath().toString());
