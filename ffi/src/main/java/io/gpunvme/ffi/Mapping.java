@@ -78,8 +78,18 @@ public final class Mapping implements AutoCloseable {
   public static void copy(
       MemorySegment from, long fromOffset, MemorySegment to, long toOffset, long length) {
     MemorySegment.copy(from, fromOffset, to, toOffset, length);
-    // Compiled code notices a fault at its next safepoint poll, which may be one of a caller that
-    // expects nothing. A loop that is not counted has a poll each time it turns.
+    meetFaults();
+  }
+
+  /**
+   * To be called behind accesses to pages that may be gone: a fault of theirs shows here at the
+   * latest, and not in a caller that expects none.
+   *
+   * @throws InternalError if there was one; the virtual machine's name for SIGBUS
+   */
+  public static void meetFaults() {
+    // Compiled code notices a fault at its next safepoint poll. A loop that is not counted has one
+    // each time it turns.
     int done = 0;
     do {
       done++;

@@ -1,13 +1,14 @@
 package io.gpunvme.nvme.driver;
 
+import io.gpunvme.ffi.Mapping;
 import io.gpunvme.nvme.CommandAbortedException;
 import io.gpunvme.nvme.ControllerFatalException;
 import io.gpunvme.nvme.DeviceGoneException;
 import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.nvme.NvmeStatusException;
 import io.gpunvme.nvme.NvmeTimeoutException;
-import io.gpunvme.nvme.memory.BusMapper;
 import io.gpunvme.nvme.memory.DmaBuffer;
+import io.gpunvme.nvme.pci.PciFunction;
 import io.gpunvme.nvme.spec.AdminOpcode;
 import io.gpunvme.nvme.spec.Status;
 import io.gpunvme.nvme.spec.StatusCode;
@@ -46,7 +47,7 @@ public final class AdminQueue {
   private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
   private final QueuePair queue;
-  private final BusMapper mapper;
+  private final PciFunction function;
   private final ControllerRegisters registers;
   private final Rescue rescue;
   private final IntConsumer eventSink;
@@ -63,12 +64,12 @@ public final class AdminQueue {
    */
   AdminQueue(
       QueuePair queue,
-      BusMapper mapper,
+      PciFunction function,
       ControllerRegisters registers,
       Rescue rescue,
       IntConsumer eventSink) {
     this.queue = queue;
-    this.mapper = mapper;
+    this.function = function;
     this.registers = registers;
     this.rescue = rescue;
     this.eventSink = eventSink;
@@ -127,7 +128,7 @@ public final class AdminQueue {
 
   /** Zeroed memory for a command's data. */
   DmaBuffer allocate(long bytes) {
-    return DmaBuffer.allocate(mapper, bytes);
+    return DmaBuffer.allocate(function, bytes);
   }
 
   private int execute(AdminRequest p, long nanos) {
@@ -169,14 +170,14 @@ public final class AdminQueue {
     lock.lock();
     try {
       awaitService(waitNanos);
-      queue.poll(sink);
+      takeIn();
       int slot = queue.submit(p.sqe, p.data, 0, p.bytes, 0);
       if (slot < 0) {
         return false;
       }
       p.slot = slot;
       pending[slot] = p;
-      queue.ring();
+      ring();
       return true;
     } finally {
       lock.unlock();
@@ -208,11 +209,36 @@ public final class AdminQueue {
     lock.lock();
     try {
       if (!p.done && mayPoll()) {
-        queue.poll(sink);
+        takeIn();
       }
       return p.done;
     } finally {
       lock.unlock();
+    }
+  }
+
+  private void takeIn() {
+    try {
+      queue.poll(sink);
+      Mapping.meetFaults();
+    } catch (InternalError e) {
+      doorbellsGone(e);
+    }
+  }
+
+  private void ring() {
+    try {
+      queue.ring();
+      Mapping.meetFaults();
+    } catch (InternalError e) {
+      doorbellsGone(e);
+    }
+  }
+
+  /** Whoever waits for a command finds registers that read all ones, as of a device pulled. */
+  private void doorbellsGone(InternalError fault) {
+    if (!function.memoryGone()) {
+      throw fault;
     }
   }
 
@@ -329,7 +355,7 @@ public final class AdminQueue {
     lock.lock();
     try {
       if (mayPoll()) {
-        queue.poll(sink);
+        takeIn();
       }
     } finally {
       lock.unlock();

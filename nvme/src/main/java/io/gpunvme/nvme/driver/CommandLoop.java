@@ -1,6 +1,8 @@
 package io.gpunvme.nvme.driver;
 
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.ffi.Mapping;
+import io.gpunvme.nvme.DeviceGoneException;
 import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.nvme.spec.Status;
 import java.util.List;
@@ -114,16 +116,25 @@ public final class CommandLoop implements CompletionSink {
     backoff.reset();
     try {
       loop();
+      // The last doorbell's; those before have shown in the loop.
+      Mapping.meetFaults();
     } catch (Throwable e) {
       // Errors too: a loop that dies in silence would leave commands at work in the caller's
       // buffer.
-      commands.fail(e);
+      commands.fail(reason(e));
       for (int i = 0; i < queues.size(); i++) {
         abandon(queues.get(i));
       }
     } finally {
       source = Idle.SOURCE;
     }
+  }
+
+  private Throwable reason(Throwable e) {
+    return e instanceof InternalError && controller.function().memoryGone()
+        ? new DeviceGoneException(
+            controller.function().name() + " is gone: its doorbells are no memory any more")
+        : e;
   }
 
   private void loop() {

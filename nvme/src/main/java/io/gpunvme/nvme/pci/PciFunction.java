@@ -39,6 +39,16 @@ public interface PciFunction extends BusMapper, AutoCloseable {
     return DoorbellPoller.TIRELESS;
   }
 
+  /**
+   * The driver has touched memory of the function, and there was none (SIGBUS).
+   *
+   * @return whether that can be: whoever plays the function has taken its memory away. From now on
+   *     registers read all ones. If not, the fault has another cause
+   */
+  default boolean memoryGone() {
+    return false;
+  }
+
   /** Function-level reset: everything volatile in the device returns to its power-on state. */
   void reset();
 

@@ -67,6 +67,8 @@ final class HostileProxy implements AutoCloseable {
   // One in so many messages is a lie; 0 for none.
   private volatile int oneIn;
 
+  private volatile @Nullable CuttableRegions cuttable;
+
   private @Nullable Session session;
 
   HostileProxy(Path listen, Path server) {
@@ -83,6 +85,11 @@ final class HostileProxy implements AutoCloseable {
   void prepare(SplittableRandom generator, int oneLieIn) {
     random = generator;
     oneIn = oneLieIn;
+  }
+
+  /** The files that clients are given to be mapped from now on. */
+  void cuttable(CuttableRegions regions) {
+    cuttable = regions;
   }
 
   /** How many messages have gone to clients. */
@@ -190,6 +197,10 @@ final class HostileProxy implements AutoCloseable {
       byte[] body = new byte[m.payload().remaining()];
       m.payload().duplicate().get(body);
       List<Integer> fds = new ArrayList<>(m.descriptors());
+      CuttableRegions instead = cuttable;
+      if (instead != null && m.command() == Command.DEVICE_GET_REGION_INFO && !fds.isEmpty()) {
+        fds.set(0, instead.instead(m.payload().getInt(8), fds.getFirst()));
+      }
       Header header = new Header(m.id(), m.command(), 16 + body.length, m.flags(), 0);
       if (m.error() != 0) {
         header = new Header(m.id(), m.command(), 16, m.flags(), m.error());

@@ -14,7 +14,8 @@ import org.jspecify.annotations.Nullable;
  * load or store of 4 bytes; elsewhere (the page of an MSI-X table, a device behind a socket) it is
  * a call. 8 bytes are two accesses, low half first, because not every controller takes a wider one.
  *
- * <p>After {@link #close} reads return all ones and writes do nothing. Safe for all threads.
+ * <p>After {@link #close}, and where pages are gone (SIGBUS), reads return all ones and writes do
+ * nothing. Safe for all threads.
  */
 public final class MappedBar implements Bar, AutoCloseable {
   /** A mapped part, from {@code offset} of the BAR on. */
@@ -66,9 +67,13 @@ public final class MappedBar implements Bar, AutoCloseable {
       return others == null ? -1 : others.read(start + offset, Integer.BYTES);
     }
     try {
-      return Mmio.load32(register, 0);
+      int value = Mmio.load32(register, 0);
+      Mapping.meetFaults();
+      return value;
     } catch (IllegalStateException e) {
       return -1; // closed just now
+    } catch (InternalError e) {
+      return -1; // the device's side has taken the page away
     }
   }
 
@@ -86,8 +91,9 @@ public final class MappedBar implements Bar, AutoCloseable {
     }
     try {
       Mmio.store32(register, 0, value);
-    } catch (IllegalStateException e) {
-      // Closed just now: the write comes too late.
+      Mapping.meetFaults();
+    } catch (IllegalStateException | InternalError e) {
+      // Closed just now, or the page is gone: the write comes too late.
     }
   }
 

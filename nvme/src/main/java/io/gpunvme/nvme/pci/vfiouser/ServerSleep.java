@@ -1,6 +1,7 @@
 package io.gpunvme.nvme.pci.vfiouser;
 
 import io.gpunvme.ffi.Futex;
+import io.gpunvme.ffi.Mapping;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.nvme.pci.DoorbellPoller;
 import io.gpunvme.nvme.pci.host.MappedBar;
@@ -20,6 +21,7 @@ final class ServerSleep implements DoorbellPoller, AutoCloseable {
   private final MappedBar.Part page;
   private final MemorySegment words;
   private final MemorySegment asleep;
+  private final Runnable cut;
 
   /** Until somebody asks for the poller, whoever stores to a doorbell does not know of it. */
   private @Nullable Runnable unknown;
@@ -31,14 +33,21 @@ final class ServerSleep implements DoorbellPoller, AutoCloseable {
 
   /**
    * @param page the region, owned by this object from now on
+   * @param cut run when the server is found to have taken the page away
    */
-  ServerSleep(MappedBar.Part page) {
+  ServerSleep(MappedBar.Part page, Runnable cut) {
     this.page = page;
+    this.cut = cut;
     words = page.mapping().segment();
     asleep = words.asSlice(SleepRegion.ASLEEP, Integer.BYTES);
     // Wakes nobody: what the first wake-up needs takes the virtual machine milliseconds to link.
-    end(-1);
-    Futex.wake(asleep);
+    try {
+      end(-1);
+      Futex.wake(asleep);
+      Mapping.meetFaults();
+    } catch (InternalError | PosixException e) {
+      cut.run();
+    }
     unknown = keepAwake();
   }
 
@@ -66,6 +75,9 @@ final class ServerSleep implements DoorbellPoller, AutoCloseable {
       // The server looks by itself after a while.
     } catch (IllegalStateException e) {
       // Closed just now: the store came too late.
+    } catch (InternalError e) {
+      // The page is gone, or the doorbell of the store before: compiled code learns of it late.
+      cut.run();
     }
   }
 
@@ -95,7 +107,12 @@ final class ServerSleep implements DoorbellPoller, AutoCloseable {
     silent += more;
     if (!closed) {
       // The admin command that makes the queue known wakes the server, which reads it then.
-      INT.setRelease(words, (long) SleepRegion.SILENT, silent);
+      try {
+        INT.setRelease(words, (long) SleepRegion.SILENT, silent);
+        Mapping.meetFaults();
+      } catch (InternalError e) {
+        cut.run();
+      }
     }
   }
 

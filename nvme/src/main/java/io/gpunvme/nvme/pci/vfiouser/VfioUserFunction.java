@@ -44,6 +44,8 @@ public final class VfioUserFunction implements PciFunction {
 
   private static final int MOST_DESCRIPTORS = 16;
 
+  private static final String CUT = "it has cut the memory that it gave to be mapped";
+
   /** Data, its header, and room for capabilities. */
   private static final int LARGEST_PAYLOAD = (int) Protocol.DEFAULT_MAX_TRANSFER + 4096;
 
@@ -184,7 +186,7 @@ public final class VfioUserFunction implements PciFunction {
       parts.forEach(p -> p.mapping().close());
       throw requests.breach("region " + SleepRegion.INDEX + " is not one page to be mapped");
     }
-    return new ServerSleep(parts.getFirst());
+    return new ServerSleep(parts.getFirst(), this::memoryGone);
   }
 
   private ConfigSpace configSpace(RegionInfo info) {
@@ -237,6 +239,15 @@ public final class VfioUserFunction implements PciFunction {
   @Override
   public DoorbellPoller poller() {
     return sleep == null ? DoorbellPoller.TIRELESS : sleep.known();
+  }
+
+  /** The server can cut its files at any time; it is as good as dead then. */
+  @Override
+  public boolean memoryGone() {
+    if (requests.lost() == null) {
+      requests.end(CUT);
+    }
+    return true;
   }
 
   @Override

@@ -10,8 +10,10 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -50,6 +52,16 @@ class MappedBarTest {
     return ByteBuffer.wrap(Files.readAllBytes(path))
         .order(ByteOrder.LITTLE_ENDIAN)
         .getLong((int) offset);
+  }
+
+  @Test
+  void pagesThatAreGoneReadAllOnes() throws IOException {
+    try (FileChannel cut = FileChannel.open(path, StandardOpenOption.WRITE)) {
+      cut.truncate(0);
+    }
+    bar.write32(0x14, 1);
+    assertThat(bar.read32(0x14)).isEqualTo(-1);
+    assertThat(bar.read64(0x10)).isEqualTo(-1);
   }
 
   @Test
