@@ -23,7 +23,6 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.IntStream;
-import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Test;
 
 /** The part of the contract that is about blocks: every command, every size, every buffer. */
@@ -282,7 +281,6 @@ abstract class BlockContract extends ExternalQueueContract {
   }
 
   @Test
-  @Order(1) // where order counts: it clears what the other tests wrote
   void formatChangesTheBlockSizeAndBack() {
     assumeTrue(mayFormat(), "this device may not be formatted");
     Namespace before = first();

@@ -3,7 +3,9 @@ package io.gpunvme.nvme.driver;
 import io.gpunvme.nvme.pci.PciFunction;
 import java.util.List;
 import org.junit.jupiter.api.MethodOrderer;
+import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestMethodOrder;
 
 /**
@@ -22,6 +24,14 @@ class RealControllerContractTest extends ControllerContract {
   @Override
   List<Expected> expected() {
     return RealDevice.namespaces();
+  }
+
+  /** Before all others: it clears what they write. */
+  @Test
+  @Order(1)
+  @Override
+  void formatChangesTheBlockSizeAndBack() {
+    super.formatChangesTheBlockSizeAndBack();
   }
 
   @Override
