@@ -1,5 +1,6 @@
 package io.gpunvme.models.format;
 
+import io.gpunvme.base.Printable;
 import java.util.Locale;
 
 /** A file of weights cannot be used: which one, where in it, the problem, and what to do next. */
@@ -38,7 +39,7 @@ public final class FormatException extends RuntimeException {
 
   private static String message(Kind kind, String file, long offset, String tensor, String what) {
     String place = offset == NO_OFFSET ? "" : " at byte " + offset;
-    String of = tensor.isEmpty() ? "" : ", tensor '" + Quote.of(tensor) + "'";
+    String of = tensor.isEmpty() ? "" : ", tensor '" + Printable.quote(tensor) + "'";
     String name = kind.name().toLowerCase(Locale.ROOT).replace('_', ' ');
     return "%s%s%s: %s: %s".formatted(file, place, of, name, what);
   }

@@ -1,6 +1,7 @@
 package io.gpunvme.models.format;
 
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.base.Printable;
 import io.gpunvme.models.format.FormatException.Kind;
 import io.gpunvme.models.format.GgufValues.Budget;
 import io.gpunvme.storage.fs.BlockReader;
@@ -176,7 +177,7 @@ public final class Gguf {
             Kind.CORRUPT,
             reader.name(),
             at,
-            "the metadata key '%s' is there twice".formatted(Quote.of(key)));
+            "the metadata key '%s' is there twice".formatted(Printable.quote(key)));
       }
       metadata.put(key, values.value(key));
     }
@@ -198,7 +199,8 @@ public final class Gguf {
         Kind.CORRUPT,
         reader.name(),
         "%s is not a power of two of at least %d as u32: %s %s"
-            .formatted(ALIGNMENT, SMALLEST_ALIGNMENT, value.type(), Quote.of(value.toString())));
+            .formatted(
+                ALIGNMENT, SMALLEST_ALIGNMENT, value.type(), Printable.quote(value.toString())));
   }
 
   private Raw readTensor() {

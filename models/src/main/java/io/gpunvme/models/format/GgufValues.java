@@ -1,5 +1,6 @@
 package io.gpunvme.models.format;
 
+import io.gpunvme.base.Printable;
 import io.gpunvme.models.format.FormatException.Kind;
 import io.gpunvme.storage.fs.BlockReader;
 import java.nio.ByteBuffer;
@@ -61,7 +62,7 @@ final class GgufValues {
 
   /** A type and a value of it. */
   MetaValue value(String key) {
-    return value(type(), 0, "the value of '" + Quote.of(key) + "'");
+    return value(type(), 0, "the value of '" + Printable.quote(key) + "'");
   }
 
   private ValueType type() {

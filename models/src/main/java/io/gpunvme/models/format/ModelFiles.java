@@ -1,5 +1,6 @@
 package io.gpunvme.models.format;
 
+import io.gpunvme.base.Printable;
 import io.gpunvme.models.format.FormatException.Kind;
 import io.gpunvme.storage.fs.BlockReader;
 import java.nio.file.Files;
@@ -88,7 +89,7 @@ public final class ModelFiles implements AutoCloseable {
           folder.name(),
           found.isEmpty()
               ? "it has no *.safetensors, *%s or *.gguf".formatted(SafetensorsIndex.SUFFIX)
-              : "it has several models; name one of: " + Quote.of(String.join(", ", found)));
+              : "it has several models; name one of: " + Printable.quote(String.join(", ", found)));
     }
     return found.getFirst();
   }
@@ -163,7 +164,7 @@ public final class ModelFiles implements AutoCloseable {
                 FormatException.of(
                     Kind.MISSING,
                     folder.name(),
-                    "there is no file '%s'%s".formatted(Quote.of(name), why)));
+                    "there is no file '%s'%s".formatted(Printable.quote(name), why)));
   }
 
   /** Every tensor counts, so no name may be in two files. */
@@ -210,7 +211,7 @@ public final class ModelFiles implements AutoCloseable {
                     index.file(),
                     tensor,
                     "it is not in '%s'; do index and files belong to one model?"
-                        .formatted(Quote.of(shard)));
+                        .formatted(Printable.quote(shard)));
               }
             });
     return new ModelFiles(files, named, unnamed);

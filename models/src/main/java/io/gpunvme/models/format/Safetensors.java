@@ -1,6 +1,7 @@
 package io.gpunvme.models.format;
 
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.base.Printable;
 import io.gpunvme.models.format.FormatException.Kind;
 import io.gpunvme.storage.fs.BlockReader;
 import java.io.IOException;
@@ -222,7 +223,8 @@ public final class Safetensors {
                   () ->
                       bad(
                           Kind.UNSUPPORTED,
-                          "the dtype '%s' is not one of safetensors".formatted(Quote.of(dtype))));
+                          "the dtype '%s' is not one of safetensors"
+                              .formatted(Printable.quote(dtype))));
       long begin = offsets[0];
       long end = offsets[1];
       if (begin > end || end > Long.MAX_VALUE - dataOffset) {

@@ -1,5 +1,6 @@
 package io.gpunvme.models.format;
 
+import io.gpunvme.base.Printable;
 import io.gpunvme.models.format.FormatException.Kind;
 import io.gpunvme.storage.fs.BlockReader;
 import java.util.Collections;
@@ -83,7 +84,7 @@ public record SafetensorsIndex(
           file,
           tensor,
           "its file '%s' is not a plain name of a file next to the index"
-              .formatted(Quote.of(name)));
+              .formatted(Printable.quote(name)));
     }
     return name;
   }

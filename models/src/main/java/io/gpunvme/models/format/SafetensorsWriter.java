@@ -2,6 +2,7 @@ package io.gpunvme.models.format;
 
 import com.google.gson.stream.JsonWriter;
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.base.Printable;
 import java.io.IOException;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
@@ -73,7 +74,7 @@ public final class SafetensorsWriter {
         || tensors.putIfAbsent(name, new TensorInfo(name, type, shape, 0, bytes)) != null) {
       throw new InvalidRequestException(
           "'%s' exists already, is reserved, or has more than %d dimensions"
-              .formatted(Quote.of(name), Safetensors.MOST_DIMENSIONS));
+              .formatted(Printable.quote(name), Safetensors.MOST_DIMENSIONS));
     }
     return this;
   }
@@ -154,7 +155,8 @@ public final class SafetensorsWriter {
     try {
       StandardCharsets.UTF_8.newEncoder().encode(CharBuffer.wrap(text));
     } catch (CharacterCodingException e) {
-      throw new InvalidRequestException("'" + Quote.of(text) + "' cannot be written as UTF-8");
+      throw new InvalidRequestException(
+          "'" + Printable.quote(text) + "' cannot be written as UTF-8");
     }
   }
 }

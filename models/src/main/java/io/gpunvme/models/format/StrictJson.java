@@ -4,6 +4,7 @@ import com.google.gson.Strictness;
 import com.google.gson.stream.JsonReader;
 import com.google.gson.stream.JsonToken;
 import com.google.gson.stream.MalformedJsonException;
+import io.gpunvme.base.Printable;
 import io.gpunvme.base.Reason;
 import io.gpunvme.models.format.FormatException.Kind;
 import java.io.EOFException;
@@ -83,7 +84,7 @@ public final class StrictJson {
       throw FormatException.of(
           Kind.CORRUPT,
           file,
-          "it is not valid JSON" + after() + ": " + Quote.of(Reason.ofJson(e.getMessage())));
+          "it is not valid JSON" + after() + ": " + Printable.quote(Reason.ofJson(e.getMessage())));
     } catch (IOException e) {
       throw new UncheckedIOException(Reason.of(e), e);
     }
@@ -97,7 +98,8 @@ public final class StrictJson {
     while (json.hasNext()) {
       String name = json.nextName();
       if (!names.add(name)) {
-        throw corrupt("'" + Quote.of(name) + "' is there twice; which one counts is undefined");
+        throw corrupt(
+            "'" + Printable.quote(name) + "' is there twice; which one counts is undefined");
       }
       member.read(name);
     }
@@ -128,12 +130,14 @@ public final class StrictJson {
     for (int i = 0; i < number.length(); i++) {
       int digit = number.charAt(i) - '0';
       if (digit < 0 || digit > 9 || i >= LONGEST_NUMBER) {
-        throw corrupt("a whole number from 0 to 2^63 - 1 is expected, not " + Quote.of(number));
+        throw corrupt(
+            "a whole number from 0 to 2^63 - 1 is expected, not " + Printable.quote(number));
       }
       value = value * 10 + digit;
     }
     if (value < 0) {
-      throw corrupt("a whole number from 0 to 2^63 - 1 is expected, not " + Quote.of(number));
+      throw corrupt(
+          "a whole number from 0 to 2^63 - 1 is expected, not " + Printable.quote(number));
     }
     return value;
   }
@@ -185,6 +189,6 @@ public final class StrictJson {
   }
 
   private String after() {
-    return " (near " + Quote.of(json.getPath()) + ")";
+    return " (near " + Printable.quote(json.getPath()) + ")";
   }
 }

@@ -478,7 +478,7 @@ class SafetensorsTest {
         expect(
             file("{\"bad\\u0000name\":" + entry("F4", "[3]", 0, 2) + "}", 2), Kind.CORRUPT, "F4");
     assertThat(e.tensor()).isEqualTo("bad\0name");
-    assertThat(e).hasMessageContaining("tensor 'bad\\u0000name'");
+    assertThat(e).hasMessageContaining("tensor 'bad\\x00name'");
     assertThat(expect(file("{}\n", 0), Kind.CORRUPT, "at byte 10").offset()).isEqualTo(10);
     String name = "x".repeat(1000);
     assertThat(
