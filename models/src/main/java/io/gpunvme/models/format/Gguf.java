@@ -3,7 +3,6 @@ package io.gpunvme.models.format;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.base.Printable;
 import io.gpunvme.models.format.FormatException.Kind;
-import io.gpunvme.models.format.GgufValues.Budget;
 import io.gpunvme.storage.fs.BlockReader;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -54,6 +53,11 @@ public final class Gguf {
   private static final int SMALLEST_KEY = 8 + 1 + 4 + 1;
   private static final int SMALLEST_TENSOR = 8 + 4 + 4 + 8;
 
+  /** What a tensor and a key need without their names: as much as so many bytes of text. */
+  private static final int TENSOR_ROOM = 64;
+
+  private static final int KEY_ROOM = 32;
+
   /** Types that ggml once had, by their numbers. */
   private static final Map<Integer, String> REMOVED =
       Map.of(
@@ -76,11 +80,15 @@ public final class Gguf {
 
   private final BlockReader reader;
   private final ByteCursor in;
+  private final HeapRoom room;
+  private final GgufValues values;
   private final Map<String, MetaValue> metadata = new LinkedHashMap<>();
 
-  private Gguf(BlockReader reader) {
+  private Gguf(BlockReader reader, HeapRoom room) {
     this.reader = reader;
     this.in = new ByteCursor(reader, 0, reader.size());
+    this.room = room;
+    this.values = new GgufValues(reader, in, room);
   }
 
   /** A tensor as the file has it: its offset counts from where data begins. */
@@ -94,7 +102,11 @@ public final class Gguf {
    * @throws io.gpunvme.storage.path.StorageException if reading fails
    */
   public static ModelHeader read(BlockReader reader) {
-    return new Gguf(reader).read();
+    return read(reader, HeapRoom.here(reader.name()));
+  }
+
+  static ModelHeader read(BlockReader reader, HeapRoom room) {
+    return new Gguf(reader, room).read();
   }
 
   private ModelHeader read() {
@@ -105,6 +117,8 @@ public final class Gguf {
     long version = version();
     int tensorCount = count("tensors", MOST_TENSORS, SMALLEST_TENSOR);
     int keyCount = count("metadata keys", MOST_KEYS, SMALLEST_KEY);
+    // Names and text come on top of that, as they are read.
+    room.take((long) tensorCount * TENSOR_ROOM + (long) keyCount * KEY_ROOM);
     readMetadata(keyCount);
     long alignment = alignment();
     List<Raw> raw = new ArrayList<>();
@@ -165,7 +179,6 @@ public final class Gguf {
   }
 
   private void readMetadata(int keyCount) {
-    GgufValues values = new GgufValues(reader, in, new Budget());
     for (int i = 0; i < keyCount; i++) {
       long at = in.position();
       String key = values.name(LONGEST_KEY, "a key");
@@ -204,7 +217,7 @@ public final class Gguf {
   }
 
   private Raw readTensor() {
-    String name = new GgufValues(reader, in, new Budget()).name(LONGEST_NAME, "a tensor's name");
+    String name = values.name(LONGEST_NAME, "a tensor's name");
     long rank = in.u32("the number of dimensions");
     if (rank > MOST_DIMENSIONS) {
       throw bad(

@@ -21,25 +21,18 @@ final class GgufValues {
 
   private final BlockReader reader;
   private final ByteCursor in;
-  private final Budget budget;
+  private final HeapRoom room;
 
-  /** Text of one file that is kept in memory, so that a broken one cannot ask for all of it. */
-  static final class Budget {
-    private long left = LONGEST_TEXT;
+  /** Bytes of text that may still be kept, so that a broken file cannot ask for all memory. */
+  private long textLeft = LONGEST_TEXT;
 
-    private boolean take(long bytes) {
-      if (bytes < 0 || bytes > left) {
-        return false;
-      }
-      left -= bytes;
-      return true;
-    }
-  }
-
-  GgufValues(BlockReader reader, ByteCursor in, Budget budget) {
+  /**
+   * @param room taken from for all text and names that are kept
+   */
+  GgufValues(BlockReader reader, ByteCursor in, HeapRoom room) {
     this.reader = reader;
     this.in = in;
-    this.budget = budget;
+    this.room = room;
   }
 
   /** A key or a tensor's name, which must be UTF-8. */
@@ -52,6 +45,7 @@ final class GgufValues {
           "%s of %s bytes, which is outside 0..%d"
               .formatted(what, Long.toUnsignedString(length), longest));
     }
+    room.take(length);
     byte[] bytes = in.bytes((int) length, what);
     try {
       return StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(bytes)).toString();
@@ -101,13 +95,15 @@ final class GgufValues {
   private MetaValue text(String what) {
     long at = in.position();
     long length = textLength(what);
-    if (!budget.take(length)) {
+    if (length > textLeft) {
       throw FormatException.at(
           Kind.UNSUPPORTED,
           reader.name(),
           at,
           "%s of %d bytes: more than %d bytes of text".formatted(what, length, LONGEST_TEXT));
     }
+    textLeft -= length;
+    room.take(length);
     return new MetaValue.Text(new String(in.bytes((int) length, what), StandardCharsets.UTF_8));
   }
 
@@ -181,7 +177,8 @@ final class GgufValues {
       ByteCursor in = new ByteCursor(reader, start, end);
       for (long i = 0; i < Math.min(most, count); i++) {
         // Each item alone; together they may be more than memory holds.
-        to.accept(new GgufValues(reader, in, new Budget()).value(elementType, depth, "an item"));
+        HeapRoom room = HeapRoom.here(reader.name());
+        to.accept(new GgufValues(reader, in, room).value(elementType, depth, "an item"));
       }
     }
 

@@ -3,31 +3,48 @@ package io.gpunvme.models.format;
 import io.gpunvme.models.format.FormatException.Kind;
 
 /**
- * Room for headers in Java's heap. The longest that the formats allow need more than a small heap
- * has: without this, the collector searches for room for half a minute, and then fails.
+ * Room for the header of one file in Java's heap. The longest that the formats allow need more than
+ * a small heap has: without this, the collector searches for room for half a minute, and then
+ * fails. For one thread.
  */
-final class HeapRoom {
+public final class HeapRoom {
   /** What becomes of a byte of a header: its text, and objects for names, shapes and values. */
   private static final long BYTES_FOR_EACH = 4;
 
-  private HeapRoom() {}
+  private final String file;
+  private final long heapBytes;
+  private long taken;
 
   /**
-   * Checks that a header may fit.
+   * Room in a heap.
    *
-   * @throws FormatException if not
+   * @param file for messages
+   * @param heapBytes what the heap may have at most
    */
-  static void require(String file, long headerBytes) {
-    require(file, headerBytes, Runtime.getRuntime().maxMemory());
+  public HeapRoom(String file, long heapBytes) {
+    this.file = file;
+    this.heapBytes = heapBytes;
   }
 
-  static void require(String file, long headerBytes, long heapBytes) {
-    if (headerBytes > heapBytes / BYTES_FOR_EACH) {
+  /** Room in the heap of this process. */
+  public static HeapRoom here(String file) {
+    return new HeapRoom(file, Runtime.getRuntime().maxMemory());
+  }
+
+  /**
+   * Takes room for a header, or for more of one whose length only its end tells. To be called
+   * before anything is allocated.
+   *
+   * @throws FormatException if there is too little for all that was taken
+   */
+  public void take(long headerBytes) {
+    taken += headerBytes;
+    if (taken > heapBytes / BYTES_FOR_EACH) {
       throw FormatException.of(
           Kind.UNSUPPORTED,
           file,
-          "its header of %d bytes needs more memory than Java's heap of %d MiB has: give java -Xmx%dm (by GPUNVME_JAVA_OPTS, unless java is yours)"
-              .formatted(headerBytes, heapBytes >> 20, (headerBytes * BYTES_FOR_EACH >> 20) + 1));
+          "its header of at least %d bytes needs more memory than Java's heap of %d MiB has: give java -Xmx%dm or more (by GPUNVME_JAVA_OPTS, unless java is yours)"
+              .formatted(taken, heapBytes >> 20, (taken * BYTES_FOR_EACH >> 20) + 1));
     }
   }
 }

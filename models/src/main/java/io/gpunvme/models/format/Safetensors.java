@@ -95,7 +95,7 @@ public final class Safetensors {
           "the header of %d bytes does not end here; copy or download the file again"
               .formatted(length));
     }
-    HeapRoom.require(reader.name(), length);
+    HeapRoom.here(reader.name()).take(length);
     checkTail(reader, Long.BYTES + length);
     return length;
   }

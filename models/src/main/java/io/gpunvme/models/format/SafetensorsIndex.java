@@ -48,7 +48,7 @@ public record SafetensorsIndex(
       throw FormatException.of(
           Kind.UNSUPPORTED, file, "an index of more than " + LONGEST + " bytes");
     }
-    HeapRoom.require(file, reader.size());
+    HeapRoom.here(file).take(reader.size());
     Map<String, String> map = new LinkedHashMap<>();
     Map<String, String> metadata = new LinkedHashMap<>();
     boolean[] seen = {false};

@@ -6,6 +6,7 @@ import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.models.format.ElementType;
 import io.gpunvme.models.format.FormatException;
 import io.gpunvme.models.format.FormatException.Kind;
+import io.gpunvme.models.format.HeapRoom;
 import io.gpunvme.models.format.MetaValue;
 import io.gpunvme.models.format.Safetensors;
 import io.gpunvme.models.format.StrictJson;
@@ -87,7 +88,12 @@ public record RawModel(
    * @throws io.gpunvme.storage.path.StorageException if reading fails
    */
   public static RawModel read(BlockReader device, Stripe there) {
+    return read(device, there, HeapRoom.here(device.name()));
+  }
+
+  static RawModel read(BlockReader device, Stripe there, HeapRoom room) {
     Superblock superblock = Superblock.read(device, there);
+    room.take(superblock.indexBytes());
     // Within the device, and no longer than the limit: the superblock has been checked.
     byte[] bytes = new byte[(int) superblock.indexBytes()];
     device.read(superblock.indexOffset(), MemorySegment.ofArray(bytes));

@@ -98,6 +98,14 @@ public final class GgufBytes {
     return i32(type).i64(offset);
   }
 
+  /** Tensors of one number each, with their data. */
+  GgufBytes tensors(int count) {
+    for (int i = 0; i < count; i++) {
+      tensor("t" + i, 0, 32L * i, 1);
+    }
+    return pad(32).zeros(32 * count);
+  }
+
   public GgufBytes pad(int alignment) {
     while (out.size() % alignment != 0) {
       out.write(0);

@@ -7,6 +7,7 @@ import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.models.format.ElementType;
 import io.gpunvme.models.format.FormatException;
 import io.gpunvme.models.format.FormatException.Kind;
+import io.gpunvme.models.format.HeapRoom;
 import io.gpunvme.models.format.MetaValue;
 import io.gpunvme.models.format.MetaValue.Items;
 import io.gpunvme.models.format.TensorInfo;
@@ -101,6 +102,21 @@ class RawModelTest {
     assertThat(nested.elementType()).isEqualTo(ValueType.ARRAY);
     assertThat(nested.count()).isEqualTo(2);
     assertThat(((Items) nested.first(1).getFirst()).first(9)).isEqualTo(inner.first(9));
+  }
+
+  @Test
+  void anIndexThatTheHeapCannotHoldIsRefusedBeforeItIsRead() {
+    RawImage image = image();
+    MemoryDevice device = new MemoryDevice(image.bytes);
+    long indexBytes = image.words().getLong(32);
+    assertThatExceptionOfType(FormatException.class)
+        .isThrownBy(
+            () -> RawModel.read(device, RawImage.STRIPE, new HeapRoom("m", 4 * indexBytes - 1)))
+        .withMessageContaining("Java's heap")
+        .satisfies(e -> assertThat(e.kind()).isEqualTo(Kind.UNSUPPORTED));
+    assertThat(device.bytesRead).isLessThanOrEqualTo(2 * 4096);
+    assertThat(RawModel.read(device, RawImage.STRIPE, new HeapRoom("m", 4 * indexBytes)).tensors())
+        .isNotEmpty();
   }
 
   private record TestItems(ValueType elementType, List<MetaValue> values) implements Items {
