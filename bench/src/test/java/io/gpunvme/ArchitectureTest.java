@@ -128,7 +128,7 @@ final class ArchitectureTest {
 
         bench                | cuda ffi gpu.accel gpu.device gpu.transfer nvme nvme.driver nvme.memory \
                                nvme.pci nvme.pci.vfiouser nvme.spec sim storage storage.path \
-                               storage.path.file storage.path.pinned tools.bench
+                               storage.path.file storage.path.pinned tools.bench tools.report
       """;
 
   private static JavaClasses product;

@@ -4,89 +4,13 @@ import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import io.gpunvme.bench.BenchResults.Result;
 import io.gpunvme.bench.BenchResults.Run;
+import io.gpunvme.tools.report.Meanings;
 import java.util.List;
 import java.util.Locale;
-import java.util.Map;
 import java.util.stream.Collectors;
 
 /** The page with all results: docs/benchmark-tables.md. */
 final class BenchTables {
-  private static final Map<String, String> MEANINGS =
-      Map.ofEntries(
-          Map.entry(
-              "cpu.copy.4k",
-              "one thread copying random 4 KiB blocks, nothing around it: the limit of the copying"
-                  + " rows"),
-          Map.entry(
-              "queue.cpu.4k.inline",
-              "the same blocks as Read commands; driver and strict controller on one thread"),
-          Map.entry("queue.cpu.4k.thread", "the same, the controller on a thread of its own"),
-          Map.entry(
-              "queue.cpu.nocopy.inline",
-              "as 4k.inline, but the controller checks and completes without moving data"),
-          Map.entry("queue.cpu.nocopy.thread", "as 4k.thread, without moving data"),
-          Map.entry(
-              "start.jvm",
-              "a Java virtual machine that does nothing: the floor of the start times"),
-          Map.entry("start.help", "the built command, from start to exit"),
-          Map.entry(
-              "start.identify",
-              "the same, bringing an embedded controller up and decoding what it says"),
-          Map.entry(
-              "start.python",
-              "a Python program that imports gpunvme, reads 4 KiB of a file, and ends"),
-          Map.entry(
-              "queue.cpu.driver-alone",
-              "submit, ring and poll in the driver, against a responder that only echoes CIDs"),
-          Map.entry(
-              "vfio-user.idle.no-client", "processor time of a served controller without a client"),
-          Map.entry("vfio-user.idle.client", "the same with a client that does nothing"),
-          Map.entry(
-              "vfio-user.idle.first-read",
-              "one read of 4 KiB after that, from the call to its return"));
-
-  /** Results whose names have parts. */
-  private static String served(String id) {
-    String what =
-        switch (id.split("\\.")[2]) {
-          case "copy" -> "one thread copying random 4 KiB blocks, nothing around it";
-          case "here" -> "random 4 KiB Read commands, the controller on a thread of this process";
-          default -> "the same, the controller in another process, over vfio-user";
-        };
-    return what + (id.contains(".qd1.") ? ", one at a time" : ", 32 at a time");
-  }
-
-  private static String small(String id) {
-    String[] parts = id.split("\\.");
-    switch (parts[1]) {
-      case "threads" -> {
-        return "GpuStorage.reads of 4 KiB of one embedded SSD by so many threads";
-      }
-      case "beside" -> {
-        return "one GpuStorage.read of an embedded SSD, 4 KiB, while it is in a long read";
-      }
-      default -> {}
-    }
-    String what =
-        switch (parts[1]) {
-          case "engine" -> "submit, ring and poll of one read on a queue pair";
-          case "filechannel" -> "one FileChannel.read of a warm file";
-          case "sim" -> "one GpuStorage.read of an embedded SSD";
-          default -> "one GpuStorage.read of a warm file, path " + parts[1];
-        };
-    String from =
-        switch (parts.length < 4 ? "" : parts[3]) {
-          case "c" -> ", from C";
-          case "python" -> ", from Python's main thread";
-          case "python-worker" -> ", from another thread of Python";
-          default -> "";
-        };
-    return what
-        + ", "
-        + (parts[2].equals("512") ? "512 bytes" : parts[2].replace("k", " KiB"))
-        + from;
-  }
-
   private BenchTables() {}
 
   /** The page: a list of the runs, then a table for each. */
@@ -152,7 +76,7 @@ final class BenchTables {
         "| `%s` | %s | **%s** %s | %s … %s | %s |%s %d | %s |%n"
             .formatted(
                 id,
-                meaning(id),
+                Meanings.of(id),
                 number(r.get("median").getAsDouble()),
                 unit,
                 number(r.get("min").getAsDouble()),
@@ -180,17 +104,6 @@ final class BenchTables {
     }
     JsonObject peer = r.getAsJsonObject("peer");
     return number(peer.get("value").getAsDouble()) + " (" + peer.get("name").getAsString() + ")";
-  }
-
-  private static String meaning(String id) {
-    if (id.startsWith("vfio-user.4k.")) {
-      return served(id);
-    }
-    if (id.startsWith("small.")) {
-      return small(id);
-    }
-    String exact = MEANINGS.get(id);
-    return exact == null ? GpuBenchMeanings.of(id) : exact;
   }
 
   private static String number(double value) {

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import io.gpunvme.tools.bench.Measurement;
+import io.gpunvme.tools.report.Meanings;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
@@ -145,9 +146,9 @@ class BindingsBenchTest {
   @Test
   void everyResultHasAMeaning() {
     for (BindingsSide side : BindingsSide.values()) {
-      assertThat(GpuBenchMeanings.of(side.call())).isNotEmpty();
-      assertThat(GpuBenchMeanings.of(side.read())).isNotEmpty();
+      assertThat(Meanings.of(side.call())).isNotEmpty();
+      assertThat(Meanings.of(side.read())).isNotEmpty();
     }
-    assertThat(GpuBenchMeanings.of(HostCopy.ID)).isNotEmpty();
+    assertThat(Meanings.of(HostCopy.ID)).isNotEmpty();
   }
 }

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.gpunvme.tools.bench.GpuBenchmarks;
 import io.gpunvme.tools.bench.Measurement;
+import io.gpunvme.tools.report.Meanings;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
@@ -64,8 +65,7 @@ class GpuBenchTest {
           .contains("queue." + where + ".shared.qp32.lanes4")
           .contains("queue." + where + ".shared.qp1.own-times");
     }
-    assertThat(ids)
-        .allMatch(id -> id.startsWith("queue.cpu") || !GpuBenchMeanings.of(id).isEmpty());
+    assertThat(ids).allMatch(id -> id.startsWith("queue.cpu") || !Meanings.of(id).isEmpty());
   }
 
   @Test

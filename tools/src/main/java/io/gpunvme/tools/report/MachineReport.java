@@ -43,7 +43,10 @@ final class MachineReport {
     this.runs = runs.stream().sorted(NEWEST_FIRST).toList();
   }
 
-  /** A different GPU, driver or kernel is another machine. The one with the newest run is first. */
+  /**
+   * A different GPU, driver or kernel is another machine. Those with a GPU are first, and of them
+   * the one with the newest run.
+   */
   static List<MachineReport> of(List<ResultFile> files) {
     record Key(String folder, Map<String, String> machine) {}
     Map<Key, List<ResultFile>> machines = new LinkedHashMap<>();
@@ -54,8 +57,15 @@ final class MachineReport {
     }
     return machines.values().stream()
         .map(MachineReport::new)
-        .sorted(Comparator.comparing(m -> m.runs.getFirst(), NEWEST_FIRST))
+        .sorted(
+            Comparator.comparing((MachineReport m) -> !m.hasGpu())
+                .thenComparing(m -> m.runs.getFirst(), NEWEST_FIRST))
         .toList();
+  }
+
+  private boolean hasGpu() {
+    String gpu = machine().get("gpu");
+    return gpu != null && !gpu.isEmpty() && !gpu.equals("none");
   }
 
   String name() {

@@ -248,11 +248,16 @@ final class PathSection {
     }
   }
 
+  /** Nothing where nobody has such costs: an empty plot says no more. */
   private List<Chart> costs(String title, String unit, String condition, boolean random) {
+    Predicate<PathResult> these = r -> r.random() == random && !r.sweep();
+    if (good.stream().filter(these).allMatch(r -> r.result().number(condition).orElse(0) == 0)) {
+      return List.of();
+    }
     return bars(
         title,
         unit,
-        r -> r.random() == random && !r.sweep(),
+        these,
         r -> {
           var value = r.result().number(condition);
           return value.isPresent() ? Chart.Point.of(value.getAsDouble()) : null;

@@ -59,7 +59,9 @@ final class ReportTable {
   }
 
   static Html id(Result result) {
-    Html id = Html.code(result.id());
+    String meaning = Meanings.of(result.id());
+    Html code = Html.code(result.id());
+    Html id = meaning.isEmpty() ? code : code.plus(note(meaning));
     return result.verified()
         ? id
         : id.plus(Html.element("span", "warn", Html.text("not verified, not plotted")));

@@ -308,6 +308,41 @@ class BenchmarkReportTest {
         .containsExactly("Result", "2002-01-01, commit new", "2001-01-01, commit old");
   }
 
+  private static String run(String gpu, String date, String results) {
+    return "{\"machine\":{\"gpu\":\"%s\"},\"commit\":\"c\",\"date\":\"%s\",\"results\":[%s]}"
+        .formatted(gpu, date, results);
+  }
+
+  @Test
+  void machinesWithAGpuComeFirst() throws IOException {
+    String result = "{\"id\":\"start.help\",\"unit\":\"ms\",\"median\":9,\"verified\":true}";
+    for (String name : List.of("a", "b", "c")) {
+      Files.createDirectory(folder.resolve(name));
+    }
+    Files.writeString(folder.resolve("a/r.json"), run("none", "2003-01-01", result));
+    Files.writeString(folder.resolve("b/r.json"), run("H100", "2001-01-01", result));
+    Files.writeString(folder.resolve("c/r.json"), run("H200", "2002-01-01", result));
+
+    Document all = Jsoup.parse(BenchmarkReport.of(folder).html());
+
+    assertThat(all.select("p.run").eachText())
+        .extracting(text -> text.substring(7, 11))
+        .containsExactly("2002", "2001", "2003");
+    assertThat(all.select("article td").text()).contains("the built command, from start to exit");
+  }
+
+  @Test
+  void whatNobodyUsesIsNotPlotted() throws IOException {
+    String result =
+        "{\"id\":\"paths.mmap.seq.cold\",\"unit\":\"GB/s\",\"median\":1,\"verified\":true,"
+            + "\"conditions\":{\"sms\":0,\"cpu_seconds_per_gb\":0.5}}";
+    Files.writeString(folder.resolve("r.json"), run("H200", "2002-01-01", result));
+
+    String titles = charts(Jsoup.parse(BenchmarkReport.of(folder).html())).toString();
+
+    assertThat(titles).contains("CPU time").doesNotContain("multiprocessors");
+  }
+
   /** The page's own script, run by Node: from its helpers for numbers to what uses them. */
   @Test
   void shortTimesHaveLabels() throws IOException {

@@ -1,11 +1,60 @@
-package io.gpunvme.bench;
+package io.gpunvme.tools.report;
 
-/** What the results of {@link GpuBench} mean, by the parts of their names. */
-final class GpuBenchMeanings {
-  private GpuBenchMeanings() {}
+import java.util.Map;
 
-  /** A sentence, or nothing for names of others. */
-  static String of(String id) {
+/** What the results of this project's benchmarks mean, by their ids. */
+public final class Meanings {
+  private static final String HOST_COPY = "ceiling.memcpy";
+
+  private static final Map<String, String> EXACT =
+      Map.ofEntries(
+          Map.entry(
+              "cpu.copy.4k",
+              "one thread copying random 4 KiB blocks, nothing around it: the limit of the copying"
+                  + " rows"),
+          Map.entry(
+              "queue.cpu.4k.inline",
+              "the same blocks as Read commands; driver and strict controller on one thread"),
+          Map.entry("queue.cpu.4k.thread", "the same, the controller on a thread of its own"),
+          Map.entry(
+              "queue.cpu.nocopy.inline",
+              "as 4k.inline, but the controller checks and completes without moving data"),
+          Map.entry("queue.cpu.nocopy.thread", "as 4k.thread, without moving data"),
+          Map.entry(
+              "start.jvm",
+              "a Java virtual machine that does nothing: the floor of the start times"),
+          Map.entry("start.help", "the built command, from start to exit"),
+          Map.entry(
+              "start.identify",
+              "the same, bringing an embedded controller up and decoding what it says"),
+          Map.entry(
+              "start.python",
+              "a Python program that imports gpunvme, reads 4 KiB of a file, and ends"),
+          Map.entry(
+              "queue.cpu.driver-alone",
+              "submit, ring and poll in the driver, against a responder that only echoes CIDs"),
+          Map.entry(
+              "vfio-user.idle.no-client", "processor time of a served controller without a client"),
+          Map.entry("vfio-user.idle.client", "the same with a client that does nothing"),
+          Map.entry(
+              "vfio-user.idle.first-read",
+              "one read of 4 KiB after that, from the call to its return"));
+
+  private Meanings() {}
+
+  /** Part of a sentence; empty for ids that are not ours. */
+  public static String of(String id) {
+    if (id.startsWith("vfio-user.4k.")) {
+      return served(id);
+    }
+    if (id.startsWith("small.")) {
+      return small(id);
+    }
+    String exact = EXACT.get(id);
+    return exact == null ? byParts(id) : exact;
+  }
+
+  private static String byParts(String id) {
     if (id.equals("ceiling.h2d")) {
       return "large copies from pinned host memory to the GPU: the limit of every stream";
     }
@@ -48,7 +97,7 @@ final class GpuBenchMeanings {
     if (id.startsWith("paths.")) {
       return path(id);
     }
-    if (id.startsWith("bindings.") || id.equals(HostCopy.ID)) {
+    if (id.startsWith("bindings.") || id.equals(HOST_COPY)) {
       return bindings(id);
     }
     if (id.startsWith("limit.disk.")) {
@@ -76,7 +125,7 @@ final class GpuBenchMeanings {
 
   private static String bindings(String id) {
     return switch (id) {
-      case HostCopy.ID -> "one thread copying host memory: the limit of reads without a GPU";
+      case HOST_COPY -> "one thread copying host memory: the limit of reads without a GPU";
       case "bindings.call.java" ->
           "asking whether a finished request is over, by the Java API: from a number to the request"
               + " and its state";
@@ -125,5 +174,46 @@ final class GpuBenchMeanings {
                 ? ", lanes calling from two places"
                 : id.endsWith(".own-times") ? ", lanes calling at times of their own" : "";
     return who + " in " + where + how + "; the responder moves no data";
+  }
+
+  private static String served(String id) {
+    String what =
+        switch (id.split("\\.")[2]) {
+          case "copy" -> "one thread copying random 4 KiB blocks, nothing around it";
+          case "here" -> "random 4 KiB Read commands, the controller on a thread of this process";
+          default -> "the same, the controller in another process, over vfio-user";
+        };
+    return what + (id.contains(".qd1.") ? ", one at a time" : ", 32 at a time");
+  }
+
+  private static String small(String id) {
+    String[] parts = id.split("\\.");
+    switch (parts[1]) {
+      case "threads" -> {
+        return "GpuStorage.reads of 4 KiB of one embedded SSD by so many threads";
+      }
+      case "beside" -> {
+        return "one GpuStorage.read of an embedded SSD, 4 KiB, while it is in a long read";
+      }
+      default -> {}
+    }
+    String what =
+        switch (parts[1]) {
+          case "engine" -> "submit, ring and poll of one read on a queue pair";
+          case "filechannel" -> "one FileChannel.read of a warm file";
+          case "sim" -> "one GpuStorage.read of an embedded SSD";
+          default -> "one GpuStorage.read of a warm file, path " + parts[1];
+        };
+    String from =
+        switch (parts.length < 4 ? "" : parts[3]) {
+          case "c" -> ", from C";
+          case "python" -> ", from Python's main thread";
+          case "python-worker" -> ", from another thread of Python";
+          default -> "";
+        };
+    return what
+        + ", "
+        + (parts[2].equals("512") ? "512 bytes" : parts[2].replace("k", " KiB"))
+        + from;
   }
 }
