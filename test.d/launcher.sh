@@ -36,6 +36,22 @@ explains_a_missing_jdk() {
   [ $code = 1 ] && [ ! -s "$tmp/out" ] && grep -q 'Temurin 25' "$tmp/err"
 }
 
+# Whoever sets GPUNVME_JAVA_HOME means it: no other JDK takes its place, though there is one.
+refuses_an_old_gpunvme_java_home() {
+  local old=$tmp/old-jdk home code
+  mkdir -p "$old/bin" "$tmp/empty-jdk"
+  printf '#!/bin/sh\necho "openjdk version \\"17.0.9\\" 2023-10-17" >&2\n' >"$old/bin/java"
+  cp "$old/bin/java" "$old/bin/javac"
+  chmod +x "$old/bin/java" "$old/bin/javac"
+  for home in "$old:Java 17" "$tmp/empty-jdk:no JDK"; do
+    code=0
+    GPUNVME_JAVA_HOME=${home%:*} "$root/gpunvme" --version >"$tmp/out" 2>"$tmp/err" || code=$?
+    cat "$tmp/out" "$tmp/err"
+    [ $code = 1 ] && [ ! -s "$tmp/out" ] && [ "$(wc -l <"$tmp/err")" = 1 ] &&
+      grep -q "GPUNVME_JAVA_HOME is ${home%:*}, which has ${home#*:}: " "$tmp/err" || return 1
+  done
+}
+
 two_first_runs_build_once() {
   mkdir "$tmp/fresh"
   tar -C "$root" --exclude=target --exclude=.git --exclude=build -cf - . | tar -C "$tmp/fresh" -xf -
@@ -79,5 +95,6 @@ test_knows_its_arguments() {
 check test-knows-its-arguments test_knows_its_arguments
 check help-through-a-symlink help_through_a_symlink
 check explains-a-missing-jdk explains_a_missing_jdk
+check refuses-an-old-gpunvme-java-home refuses_an_old_gpunvme_java_home
 check two-first-runs-build-once two_first_runs_build_once
 check builds-again-only-after-a-change builds_again_only_after_a_change
