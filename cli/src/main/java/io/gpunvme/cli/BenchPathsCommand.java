@@ -185,7 +185,7 @@ final class BenchPathsCommand extends BaseCommand {
   private List<Measurement> measure(Accelerator opened, PathBenchOptions options, Watcher watcher)
       throws IOException {
     Path own = Leftovers.add(Files.createTempDirectory(folder, "gpunvme-bench-"));
-    try (Progress progress = Progress.on(streams())) {
+    try (Progress progress = Progress.always(streams())) {
       watcher.progress = progress;
       try (PathBench bench = new PathBench(opened, options.at(own), watcher)) {
         return bench.run();

@@ -21,6 +21,14 @@ public interface Progress extends AutoCloseable {
     return columns == 0 ? NONE : new BarProgress(streams.err(), columns);
   }
 
+  /** The same for what takes minutes: where there is no terminal, a line every 30 s. */
+  static Progress always(OutputStreams streams) {
+    int columns = streams.columns().getAsInt();
+    return columns == 0
+        ? new LineProgress(streams.err(), System::nanoTime)
+        : new BarProgress(streams.err(), columns);
+  }
+
   /** Begins a task of this many bytes; the task before is over. */
   void begin(String task, long bytes);
 

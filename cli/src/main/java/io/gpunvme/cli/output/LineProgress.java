@@ -1,0 +1,50 @@
+package io.gpunvme.cli.output;
+
+import java.io.PrintStream;
+import java.util.function.LongSupplier;
+
+/** A line now and then, for logs of commands that take minutes: the task, and how much is done. */
+final class LineProgress implements Progress {
+  private static final long EVERY_NANOS = 30_000_000_000L;
+
+  private final PrintStream err;
+  private final LongSupplier clock;
+  private String task = "";
+  private long bytes;
+  private long moved;
+  private long said;
+
+  /**
+   * @param clock as {@link System#nanoTime}
+   */
+  LineProgress(PrintStream err, LongSupplier clock) {
+    this.err = err;
+    this.clock = clock;
+    said = clock.getAsLong();
+  }
+
+  @Override
+  public synchronized void begin(String newTask, long newBytes) {
+    task = newTask;
+    bytes = newBytes;
+    moved = 0;
+    say();
+  }
+
+  @Override
+  public synchronized void moved(long more) {
+    moved += more;
+    say();
+  }
+
+  private void say() {
+    long now = clock.getAsLong();
+    if (now - said >= EVERY_NANOS) {
+      said = now;
+      err.printf("%s: %d %%%n", task, bytes == 0 ? 0 : Math.min(100, 100 * moved / bytes));
+    }
+  }
+
+  @Override
+  public void close() {}
+}
