@@ -67,10 +67,11 @@ a_closed_pipe_is_no_crash() {
   [ "$(stat -c %s "$tmp/out")" = 10 ] && ! grep -q 'Exception' "$tmp/err"
 }
 
-# told_to_end SIGNAL COMMAND...: sends the signal while the command runs
+# told_to_end SIGNAL STATE COMMAND...: sends the signal while the command runs, which then says the
+# state, on standard error only
 told_to_end() {
-  local signal=$1 pid code=0
-  shift
+  local signal=$1 state=$2 pid code=0
+  shift 2
   # A command in the background ignores SIGINT unless told otherwise.
   env --default-signal=INT "$gpunvme" "$@" >"$tmp/out" 2>"$tmp/err" &
   pid=$!
@@ -78,32 +79,39 @@ told_to_end() {
   kill -s "$signal" $pid
   wait $pid || code=$?
   cat "$tmp/out" "$tmp/err"
-  [ $code = $((128 + $(kill -l "$signal"))) ] && [ ! -s "$tmp/out" ] && [ ! -s "$tmp/err" ]
+  [ $code = $((128 + $(kill -l "$signal"))) ] && [ ! -s "$tmp/out" ] &&
+    [ "$(cat "$tmp/err")" = "gpunvme: interrupted$state" ]
 }
 
+deleted='; unfinished and temporary files are deleted'
+
 demo_cleans_up_when_told_to_end() {
-  told_to_end "$1" demo --size 8MiB --device sim:latency=60s,mdts=8KiB && ls -la "$tmp/tmpdir" &&
+  told_to_end "$1" "$deleted" demo --size 8MiB --device sim:latency=60s,mdts=8KiB && ls -la "$tmp/tmpdir" &&
     [ -z "$(ls "$tmp/tmpdir")" ]
 }
 
 read_cleans_up_when_told_to_end() {
   mkdir "$tmp/target"
-  told_to_end TERM read sim:latency=60s --lba 0 --bytes 1MiB --out "$tmp/target/file" &&
+  told_to_end TERM "$deleted" read sim:latency=60s --lba 0 --bytes 1MiB --out "$tmp/target/file" &&
     ls -la "$tmp/target" && [ -z "$(ls -A "$tmp/target")" ]
 }
 
 write_leaves_only_the_image_when_interrupted() {
   mkdir "$tmp/disks"
   head -c 1048576 /dev/urandom >"$tmp/data"
-  told_to_end INT write "sim:file=$tmp/disks/disk.img,size=8MiB,latency=60s" --lba 0 --in "$tmp/data" --allow-write &&
+  told_to_end INT '; of the blocks from LBA 0 to 2047 some are written, some are not' write "sim:file=$tmp/disks/disk.img,size=8MiB,latency=60s" --lba 0 --in "$tmp/data" --allow-write &&
     ls -la "$tmp/disks" "$tmp/tmpdir" && [ "$(ls -A "$tmp/disks")" = disk.img ] &&
     [ -z "$(ls -A "$tmp/tmpdir")" ]
 }
 
 bench_paths_cleans_up_when_told_to_end() {
   mkdir -p "$tmp/bench"
-  told_to_end "$1" bench paths "$tmp/bench" --size 64MiB --paths mmap --repetitions 9999 --accelerator cpu --json &&
+  told_to_end "$1" "$deleted" bench paths "$tmp/bench" --size 64MiB --paths mmap --repetitions 9999 --accelerator cpu --json &&
     ls -la "$tmp/bench" "$tmp/tmpdir" && [ -z "$(ls -A "$tmp/bench")" ] && [ -z "$(ls -A "$tmp/tmpdir")" ]
+}
+
+a_command_that_changes_nothing_says_only_that() {
+  told_to_end INT '' read sim:latency=60s --lba 0 --bytes 4KiB --out -
 }
 
 "$gpunvme" --version >"$tmp/version" 2>&1 # builds where there is nothing yet
@@ -119,3 +127,4 @@ check read-cleans-up-when-told-to-end read_cleans_up_when_told_to_end
 check write-leaves-only-the-image-when-interrupted write_leaves_only_the_image_when_interrupted
 check bench-paths-cleans-up-when-told-to-end bench_paths_cleans_up_when_told_to_end TERM
 check bench-paths-cleans-up-when-interrupted bench_paths_cleans_up_when_told_to_end INT
+check a-command-that-changes-nothing-says-only-that a_command_that_changes_nothing_says_only_that

@@ -47,6 +47,7 @@ abstract class BindingCommand extends BaseCommand {
     Machine picture = machine.read();
     Plan plan = plan(binding, picture, function);
     if (!dryRun) {
+      Ending.leaves("gpunvme unbind " + function + " repairs any state");
       carryOut(binding, picture, plan);
     }
     String driver = binding.currentDriver(function);

@@ -107,7 +107,7 @@ final class CommandFailures {
 
   /** Prints one line, and with {@code --json} an object on standard output. */
   private void report(String command, String message, int code, Throwable e) {
-    if (Leftovers.ending()) {
+    if (Ending.begun()) {
       return;
     }
     String line = Printable.of(message.replaceAll("\\s*\\R\\s*", "; "));

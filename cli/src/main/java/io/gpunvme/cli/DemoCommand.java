@@ -111,6 +111,9 @@ final class DemoCommand extends BaseCommand {
     Path folder = Leftovers.add(Files.createTempDirectory("gpunvme-demo-"));
     Path image = newImage(address);
     boolean done = false;
+    if (!address.isEmbedded()) {
+      Ending.leaves("blocks of " + device + " are overwritten in part");
+    }
     try {
       DemoReport report = run(folder, address, rules);
       print(() -> printText(report), () -> object(report));

@@ -7,7 +7,6 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.Stream;
 
 /**
@@ -16,32 +15,17 @@ import java.util.stream.Stream;
  */
 final class Leftovers {
   private static final Set<Path> OPEN = ConcurrentHashMap.newKeySet();
-  private static final AtomicBoolean INSTALLED = new AtomicBoolean();
 
   /** A folder may get another file while it is being emptied. */
   private static final int ATTEMPTS = 3;
 
-  private static volatile boolean ending;
-
   private Leftovers() {}
 
-  /** Installs the shutdown hook; a second call changes nothing. */
-  static void install() {
-    if (INSTALLED.compareAndSet(false, true)) {
-      Runtime.getRuntime()
-          .addShutdownHook(
-              new Thread(
-                  () -> {
-                    ending = true;
-                    List.copyOf(OPEN).forEach(Leftovers::delete);
-                  },
-                  "gpunvme-leftovers"));
-    }
-  }
-
-  /** Whether the process is ending. If so, that is the reason for failures. */
-  static boolean ending() {
-    return ending;
+  /** Deletes all that there are; returns whether there were any. */
+  static boolean deleteAll() {
+    List<Path> all = List.copyOf(OPEN);
+    all.forEach(Leftovers::delete);
+    return !all.isEmpty();
   }
 
   /** Takes charge of a file or folder that need not exist yet. */

@@ -18,16 +18,17 @@ public final class Main {
 
   /** Runs one command and exits with its code. */
   public static void main(String[] args) {
-    // Registered first: both clean up when the process is told to end.
-    Leftovers.install();
-    ShutdownGuard.install();
     RememberingOutput output = new RememberingOutput(new FileOutputStream(FileDescriptor.out));
     OutputStreams streams =
         new OutputStreams(
             stream(output, false),
             stream(new FileOutputStream(FileDescriptor.err), true),
             Terminal::errorColumns);
+    // Before the command: both clean up when the process is told to end.
+    Ending.install(streams);
+    ShutdownGuard.install();
     int code = CommandLineTool.run(streams, args);
+    Ending.over();
     System.exit(streams.out().checkError() ? unwritten(streams, output) : code);
   }
 

@@ -117,6 +117,7 @@ final class PinCommand extends BaseCommand {
     }
     try (CancelledAtExit exit = new CancelledAtExit()) {
       exit.now(release);
+      Ending.leaves("the memory is unpinned");
       never.await(time.toNanos(), TimeUnit.NANOSECONDS);
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();

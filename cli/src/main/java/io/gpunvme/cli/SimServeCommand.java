@@ -25,7 +25,8 @@ import picocli.CommandLine.Option;
     name = "serve",
     description = {
       "Offer an embedded NVMe controller to other programs, over vfio-user.",
-      "They see a PCI function: another gpunvme, QEMU 10.1 or newer, SPDK's initiator.",
+      "They see a PCI function: another gpunvme, QEMU 10.1 or newer, SPDK's initiator (which wants"
+          + " --socket DIR/cntrl).",
       "One client at a time; the next one finds the controller as after power-on. Ctrl-C or SIGTERM"
           + " ends it and removes the socket."
     },
@@ -106,6 +107,7 @@ final class SimServeCommand extends BaseCommand {
             });
         print(() -> printText(config), () -> object(config));
         out().flush();
+        Ending.leaves("nobody serves at " + socket + " any more");
         server.await();
       } catch (InterruptedException e) {
         Thread.currentThread().interrupt();

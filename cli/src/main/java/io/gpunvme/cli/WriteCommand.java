@@ -87,12 +87,16 @@ final class WriteCommand extends DeviceCommand {
           CpuAccelerator host = CpuAccelerator.open();
           BlockMover copy = transfer.mover(controller, namespace, host, bytes, progress::moved)) {
         progress.begin("write", bytes);
+        Ending.leaves(
+            "of the blocks from LBA %d to %d some are written, some are not"
+                .formatted(lba, lba + blocks - 1));
         sha256 = copy.write(in, lba, bytes, true);
         report = copy.report();
       }
       try (BlockDevice cache = BlockDevice.open(controller, namespace, 1)) {
         cache.flush();
       }
+      Ending.leaves("everything is written");
       print(
           () ->
               out()

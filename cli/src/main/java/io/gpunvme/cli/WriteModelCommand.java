@@ -135,8 +135,10 @@ final class WriteModelCommand extends BaseCommand {
           CancelledAtExit stop = new CancelledAtExit()) {
         progress.begin(verify ? "write, verify" : "write", writer.listenedBytes());
         stop.now(writer::cancel);
+        Ending.leaves(device + " has no model unless it is whole");
         report = writer.run(progress::moved);
       }
+      Ending.leaves("the model is written");
       print(() -> printText(weights, report), () -> object(weights, report));
     }
     return ExitCode.OK;
