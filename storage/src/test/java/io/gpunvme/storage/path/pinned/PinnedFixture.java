@@ -16,18 +16,22 @@ import java.util.SplittableRandom;
 
 /** A file of random bytes, and checks of what was read from it. */
 final class PinnedFixture {
-  static final long SEED = Long.getLong("gpunvme.seed", 20261122);
-
   private final Path file;
   private final byte[] content;
   private final SplittableRandom random;
+  private final long seed = Long.getLong("gpunvme.seed", System.nanoTime());
 
   PinnedFixture(Path file, int bytes) throws IOException {
     this.file = file;
-    random = new SplittableRandom(SEED);
+    random = new SplittableRandom(seed);
     content = new byte[bytes];
     random.nextBytes(content);
     Files.write(file, content);
+  }
+
+  /** Which repeats it, for messages. */
+  long seed() {
+    return seed;
   }
 
   Path file() {
@@ -84,7 +88,7 @@ final class PinnedFixture {
     }
     byte[] actual = new byte[expected.length];
     buffer.copyToHost(0, MemorySegment.ofArray(actual));
-    assertThat(java.util.Arrays.mismatch(actual, expected)).as("seed %d", SEED).isEqualTo(-1);
+    assertThat(java.util.Arrays.mismatch(actual, expected)).as("seed %d", seed).isEqualTo(-1);
   }
 
   static void fill(DeviceBuffer buffer, byte value) {

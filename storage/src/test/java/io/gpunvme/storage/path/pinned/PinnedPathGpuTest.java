@@ -137,7 +137,7 @@ class PinnedPathGpuTest {
       path.file().dropCache();
     }
     byte[] written = Files.readAllBytes(fixture.file());
-    assertThat(Arrays.mismatch(written, expected)).as("seed %d", PinnedFixture.SEED).isEqualTo(-1);
+    assertThat(Arrays.mismatch(written, expected)).as("seed %d", fixture.seed()).isEqualTo(-1);
   }
 
   @Test

@@ -157,7 +157,7 @@ final class PinnedPathTest {
         assertThat(call.counters().snapshot().writtenBytes())
             .isEqualTo(PinnedFixture.bytes(ranges));
         assertThat(Arrays.mismatch(Files.readAllBytes(fixture.file()), expected))
-            .as("seed %d", PinnedFixture.SEED)
+            .as("seed %d", fixture.seed())
             .isEqualTo(-1);
       }
       path.flush();
