@@ -16,9 +16,8 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.channels.FileChannel;
-import java.nio.file.Files;
+import java.nio.channels.FileChannel.MapMode;
 import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
@@ -41,7 +40,7 @@ class RandomImageIT {
   @TempDir Path folder;
 
   @Test
-  void whatWasWrittenIsReadAndTheFileEqualsAnIndependentCopy() throws IOException {
+  void whatWasWrittenIsReadAndIsInTheFile() throws IOException {
     long seed = Long.getLong("gpunvme.seed", System.nanoTime());
     System.out.println("RandomImageIT seed " + seed);
     Path image = folder.resolve("image");
@@ -58,7 +57,6 @@ class RandomImageIT {
     faults.add("status=generic/namespace-not-ready on write p=0.01");
     faults.add("status=generic/namespace-not-ready on read p=0.01");
     ControllerOptions options = ControllerOptions.builder().allowWrite(true).build();
-    Path copy = folder.resolve("copy");
     try (Arena arena = Arena.ofConfined();
         CpuAccelerator cpu = CpuAccelerator.open();
         NvmeController controller = NvmeController.open(device, options);
@@ -67,7 +65,6 @@ class RandomImageIT {
         DeviceBuffer target = cpu.allocate(IMAGE)) {
       MemorySegment expected = randomBytes(arena, seed);
       source.copyFromHost(expected, 0);
-      writeCopy(copy, expected);
       Namespace ns = controller.namespace(1);
 
       TransferReport written =
@@ -79,11 +76,13 @@ class RandomImageIT {
       assertThat(read.bytes()).as("seed %d", seed).isEqualTo(IMAGE);
       assertThat(written.retries()).as("the faults must have struck").isPositive();
       assertThat(read.retries()).as("the faults must have struck").isPositive();
-      MemorySegment arrived = arena.allocate(IMAGE);
-      target.copyToHost(0, arrived);
-      assertThat(arrived.mismatch(expected)).as("read back, seed %d", seed).isEqualTo(-1);
+      // Not with the buffer that was written from: the transfers had that, too.
+      assertThat(target.segment().mismatch(expected)).as("read back, seed %d", seed).isEqualTo(-1);
+      try (FileChannel file = FileChannel.open(image)) {
+        MemorySegment bytes = file.map(MapMode.READ_ONLY, 0, file.size(), arena);
+        assertThat(bytes.mismatch(expected)).as("image file, seed %d", seed).isEqualTo(-1);
+      }
     }
-    assertThat(Files.mismatch(image, copy)).as("image file, seed %d", seed).isEqualTo(-1);
   }
 
   private static MemorySegment randomBytes(Arena arena, long seed) {
@@ -110,14 +109,5 @@ class RandomImageIT {
       extents.set(i, extents.set(random.nextInt(i + 1), e));
     }
     return TransferPlan.of(direction, ns, controller.maxTransferBytes(), extents);
-  }
-
-  private static void writeCopy(Path copy, MemorySegment bytes) throws IOException {
-    try (FileChannel out =
-        FileChannel.open(copy, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)) {
-      for (long at = 0; at < IMAGE; ) {
-        at += out.write(bytes.asSlice(at, Math.min(1 << 26, IMAGE - at)).asByteBuffer(), at);
-      }
-    }
   }
 }

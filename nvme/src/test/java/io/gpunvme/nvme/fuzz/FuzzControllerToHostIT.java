@@ -2,6 +2,7 @@ package io.gpunvme.nvme.fuzz;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.gpunvme.nvme.driver.Backoff;
 import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.nvme.driver.DataPointerMode;
 import io.gpunvme.nvme.fuzz.Malice.Kind;
@@ -24,7 +25,7 @@ import org.junit.jupiter.api.Timeout;
  * Whatever a controller says and does, the driver returns something sensible or throws an exception
  * of its own, in time; it keeps nothing mapped and shows nobody control characters.
  */
-@Timeout(value = 200, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+@Timeout(value = 400, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class FuzzControllerToHostIT {
   private static final int CASES = 1_000;
   private static final int STEPS = 70;
@@ -155,15 +156,14 @@ class FuzzControllerToHostIT {
     }
 
     private void run(HostileQueues queues) {
-      int idle = 0;
+      // Most of the time the host waits for something that never comes.
+      Backoff idle = new Backoff();
       try {
         while (!stopped) {
           if (queues.pass()) {
-            idle = 0;
-          } else if (++idle < 200) {
-            Thread.onSpinWait();
+            idle.reset();
           } else {
-            Thread.yield();
+            idle.pause();
           }
         }
       } catch (Throwable e) {
