@@ -4,21 +4,7 @@
 # The tests that need a controller that we did not write, on QEMU's: one boot for each configuration.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
-
-skip() { # WHY
-  echo "SKIP QEMU tests: $1"
-  exit 0
-}
-
-[ "$(uname -m)" = x86_64 ] || skip "the guest needs the processor and the Java of x86_64, not $(uname -m)"
-command -v dpkg-deb >/dev/null || skip 'the kernel of the guest is a Debian package: no dpkg-deb'
-if ! command -v qemu-system-x86_64 >/dev/null; then
-  if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
-    skip 'qemu-system-x86_64 is not installed: sudo apt-get install qemu-system-x86'
-  fi
-  echo 'installing qemu-system-x86'
-  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends qemu-system-x86; } \
-    >/dev/null 2>&1 </dev/null || skip 'qemu-system-x86 cannot be installed'
-fi
-why=$(scripts/guest --fetch 2>&1) || skip "the packages of the guest cannot be downloaded: $(tail -n 1 <<<"$why")"
-scripts/guest
+. scripts/qemu.sh
+need_guests
+mapfile -t configs < <(scripts/guest --list | grep -v '^kmod_c')
+scripts/guest "${configs[@]}"
