@@ -49,19 +49,27 @@ public final class SharedMemory implements AutoCloseable {
    * @throws PosixException if the system has not that much memory
    */
   public static SharedMemory allocate(String name, long bytes) {
-    return allocate(name, bytes, Posix.pageSize(), Posix.MFD_CLOEXEC);
+    return allocate(name, bytes, MemoryBudget.here());
+  }
+
+  /** As {@link #allocate(String, long)}, if that budget has room. */
+  public static SharedMemory allocate(String name, long bytes, MemoryBudget budget) {
+    // Until the pages are there: nobody else may be promised them meanwhile.
+    try (MemoryBudget.Promise _ = budget.promise(bytes)) {
+      return allocate(name, wholePages(bytes, Posix.pageSize()), Posix.MFD_CLOEXEC);
+    }
   }
 
   /**
-   * As {@link #allocate}, from the system's pool of huge pages: each is physically contiguous, and
-   * stays where it is while it is used.
+   * As {@link #allocate(String, long)}, from the system's pool of huge pages: each is physically
+   * contiguous, and stays where it is while it is used.
    *
    * @param bytes &gt; 0; rounded up to a multiple of {@link #HUGE_PAGE}
    * @throws PosixException if the pool has not that many, or there is none
    */
   public static SharedMemory allocateHuge(String name, long bytes) {
-    return allocate(
-        name, bytes, HUGE_PAGE, Posix.MFD_CLOEXEC | Posix.MFD_HUGETLB | Posix.MFD_HUGE_2MB);
+    int flags = Posix.MFD_CLOEXEC | Posix.MFD_HUGETLB | Posix.MFD_HUGE_2MB;
+    return allocate(name, wholePages(bytes, HUGE_PAGE), flags);
   }
 
   /**
@@ -82,11 +90,14 @@ public final class SharedMemory implements AutoCloseable {
     return Optional.of(new Place(found.fd, offset));
   }
 
-  private static SharedMemory allocate(String name, long bytes, long page, int flags) {
+  private static long wholePages(long bytes, long page) {
     if (bytes <= 0 || bytes > Long.MAX_VALUE - page) {
       throw new IllegalArgumentException(bytes + " bytes of shared memory");
     }
-    long size = Math.ceilDiv(bytes, page) * page;
+    return Math.ceilDiv(bytes, page) * page;
+  }
+
+  private static SharedMemory allocate(String name, long size, int flags) {
     int fd = Posix.memfdCreate(name, flags | Posix.MFD_ALLOW_SEALING);
     try {
       Posix.ftruncate(fd, size);

@@ -58,7 +58,7 @@ final class SharedMemoryTest {
     assertThatIllegalArgumentException().isThrownBy(() -> SharedMemory.allocate("test", 0));
     assertThatIllegalArgumentException().isThrownBy(() -> SharedMemory.allocate("test", -4096));
     assertThatIllegalArgumentException()
-        .isThrownBy(() -> SharedMemory.allocate("test", Long.MAX_VALUE));
+        .isThrownBy(() -> SharedMemory.allocateHuge("test", Long.MAX_VALUE));
     PosixException e =
         catchThrowableOfType(
             PosixException.class, () -> SharedMemory.allocate("too-much", 1L << 62));

@@ -2,7 +2,7 @@ package io.gpunvme.gpu.accel;
 
 import io.gpunvme.ffi.AddressSpace;
 import io.gpunvme.ffi.Errno;
-import io.gpunvme.ffi.FreeMemory;
+import io.gpunvme.ffi.MemoryBudget;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.ffi.SharedMemory;
 import io.gpunvme.nvme.DmaMappingException;
@@ -18,31 +18,23 @@ import java.util.concurrent.ConcurrentHashMap;
 public final class CpuAccelerator implements Accelerator {
   private static final long PAGE = 4096;
 
-  /** Left to the kernel and to Java's own threads. */
-  private static final long RESERVE = 64L << 20;
-
-  private static final int LARGEST_SHARE = 8;
-
-  /** Shorter memory is not worth a look at what is free. */
-  private static final long UNCHECKED = 1 << 20;
-
   private final Set<CpuBuffer> buffers = ConcurrentHashMap.newKeySet();
   private volatile boolean closed;
 
-  private final FreeMemory free;
+  private final MemoryBudget budget;
 
-  private CpuAccelerator(FreeMemory free) {
-    this.free = free;
+  private CpuAccelerator(MemoryBudget budget) {
+    this.budget = budget;
   }
 
   /** Always succeeds. */
   public static CpuAccelerator open() {
-    return over(FreeMemory.here());
+    return over(MemoryBudget.here());
   }
 
-  /** With these figures of free memory. */
-  static CpuAccelerator over(FreeMemory free) {
-    return new CpuAccelerator(free);
+  /** Whose memory comes out of that budget. */
+  static CpuAccelerator over(MemoryBudget budget) {
+    return new CpuAccelerator(budget);
   }
 
   @Override
@@ -58,18 +50,7 @@ public final class CpuAccelerator implements Accelerator {
   /** What may be taken without another process, or this one, being ended for it. */
   @Override
   public long availableBytes() {
-    long bytes = free.available();
-    return bytes == FreeMemory.UNKNOWN ? bytes : bytes - Math.min(RESERVE, bytes / LARGEST_SHARE);
-  }
-
-  private void requireRoom(long bytes) {
-    long available = bytes > UNCHECKED ? availableBytes() : FreeMemory.UNKNOWN;
-    if (bytes > available) {
-      throw new PosixException(
-          "allocate",
-          "%d bytes of host memory, of which %d may be had".formatted(bytes, available),
-          Errno.ENOMEM);
-    }
+    return budget.available();
   }
 
   /**
@@ -80,8 +61,7 @@ public final class CpuAccelerator implements Accelerator {
   @Override
   public DeviceBuffer allocate(long bytes) {
     requireOpen();
-    requireRoom(bytes);
-    CpuBuffer buffer = new CpuBuffer(SharedMemory.allocate("gpunvme-buffer", bytes));
+    CpuBuffer buffer = new CpuBuffer(SharedMemory.allocate("gpunvme-buffer", bytes, budget));
     buffers.add(buffer);
     return buffer;
   }

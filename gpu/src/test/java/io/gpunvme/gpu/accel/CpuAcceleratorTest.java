@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.FreeMemory;
+import io.gpunvme.ffi.MemoryBudget;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.memory.BusMapper;
@@ -116,7 +117,8 @@ class CpuAcceleratorTest {
   @Test
   void moreThanMayBeHadIsRefused(@TempDir Path folder) throws IOException {
     Files.writeString(folder.resolve("meminfo"), "MemAvailable: %d kB\n".formatted(512 << 10));
-    try (CpuAccelerator cpu = CpuAccelerator.over(new FreeMemory(folder, folder))) {
+    try (CpuAccelerator cpu =
+        CpuAccelerator.over(new MemoryBudget(new FreeMemory(folder, folder)))) {
       assertThat(cpu.availableBytes()).isEqualTo(448L << 20);
       cpu.allocate(2 << 20).close();
       for (long bytes : new long[] {(448L << 20) + 1, 1L << 36, 1L << 45, Long.MAX_VALUE}) {
