@@ -183,6 +183,7 @@ final class IoCommands implements CommandExecutor {
     if (data.anyRemote() && media.keepsData()) {
       return w.mover().begin(c, ns, start);
     }
+    media.prepare(start, data.total());
     long position = start;
     for (int i = 0; i < data.count(); i++) {
       media.write(position, data.segment(i), data.offset(i), data.length(i));

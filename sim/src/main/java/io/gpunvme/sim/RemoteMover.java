@@ -93,7 +93,7 @@ final class RemoteMover {
     } catch (RemoteFailure e) {
       t.fail(StatusCode.DATA_TRANSFER_ERROR.status());
     } catch (IOException e) {
-      t.fail(StatusCode.UNRECOVERED_READ_ERROR.status());
+      t.fail(isRead(c) ? StatusCode.UNRECOVERED_READ_ERROR.status() : IoCommands.writeFailure(e));
     }
     return true;
   }
@@ -104,6 +104,9 @@ final class RemoteMover {
     Media media = t.namespace().media();
     MemorySegment direct = media.view(t.position(), left);
     if (direct != null) {
+      if (!isRead(c)) {
+        media.prepare(t.position(), left);
+      }
       copy(c, channel, offset, direct, BounceRing.NONE);
       return true;
     }

@@ -1,6 +1,8 @@
 package io.gpunvme.sim;
 
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.ffi.Errno;
+import io.gpunvme.ffi.PosixException;
 import io.gpunvme.ffi.SharedMemory;
 import io.gpunvme.nvme.memory.BusRange;
 import io.gpunvme.nvme.memory.RemoteMemory;
@@ -8,6 +10,7 @@ import io.gpunvme.nvme.pci.Bar;
 import io.gpunvme.nvme.pci.ConfigSpace;
 import io.gpunvme.nvme.pci.PciFunction;
 import io.gpunvme.nvme.spec.Cc;
+import io.gpunvme.sim.media.NoSpaceException;
 import io.gpunvme.sim.media.RamMedia;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
@@ -358,14 +361,21 @@ public final class SimulatedController implements PciFunction {
 
   /**
    * The bytes of a namespace that lives in memory, so that they can be pinned for a device that
-   * copies from and to them. From now on its pages stay where they are. Valid until {@link #close}.
+   * copies from and to them. All its pages are taken now, and stay where they are. Valid until
+   * {@link #close}.
    *
+   * @throws PosixException with {@link Errno#ENOMEM} if the machine has not that much memory
    * @return empty if there is no such namespace, or it does not live in memory
    */
   public Optional<MemorySegment> mediaMemory(int nsid) {
     SimNamespace ns = namespaces.allocated(nsid);
     if (ns != null && ns.media() instanceof RamMedia ram) {
-      ram.keepPages();
+      try {
+        ram.keepPages();
+      } catch (NoSpaceException e) {
+        String what = "all %d bytes of namespace %d".formatted(ram.size(), nsid);
+        throw new PosixException("allocate", what, Errno.ENOMEM);
+      }
       return Optional.of(ram.view(0, ram.size()));
     }
     return Optional.empty();

@@ -51,7 +51,7 @@ class RemoteMoverTest {
     }
 
     @Override
-    public void zero(long position, long length) {
+    public void zero(long position, long length) throws IOException {
       bytes.zero(position, length);
     }
 

@@ -23,6 +23,12 @@ public interface Media extends AutoCloseable {
   void write(long position, MemorySegment source, long offset, long length) throws IOException;
 
   /**
+   * Gets ready for a write of this range, all of which is known here and may then come in parts. To
+   * be called before writing through {@link #view}; {@link #write} does without.
+   */
+  default void prepare(long position, long length) throws IOException {}
+
+  /**
    * The bytes themselves, if they are memory: reading and writing them is reading and writing the
    * medium. Lives until {@link #close}.
    *

@@ -1,12 +1,13 @@
 package io.gpunvme.sim.media;
 
 import java.io.IOException;
+import org.jspecify.annotations.Nullable;
 
-/** There is no room for what is written: the file system, a quota or a limit of files is full. */
+/** There is no room for what is written: the file system, a quota, a limit or memory is full. */
 public final class NoSpaceException extends IOException {
   private static final long serialVersionUID = 1;
 
-  NoSpaceException(String message, Throwable cause) {
+  NoSpaceException(String message, @Nullable Throwable cause) {
     super(message, cause);
   }
 }

@@ -1,22 +1,21 @@
 package io.gpunvme.sim.media;
 
 import io.gpunvme.ffi.Mapping;
+import io.gpunvme.ffi.MemoryBudget;
 import io.gpunvme.ffi.Posix;
 import io.gpunvme.ffi.PosixException;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 
-/** Memory: pages are taken when first written and given back when trimmed, unless pinned. */
+/**
+ * Memory: pages are taken when first written and given back when trimmed, unless pinned. {@link
+ * RamPages} says which, and what happens when the machine has no more.
+ */
 public final class RamMedia implements Media {
-  private static final long HUGE_PAGE = 2L << 20;
-
-  // Beyond this a namespace is meant to be mostly empty: a huge page for each block touched would
-  // be a waste.
-  private static final long LARGEST_FULL = 64L << 30;
-
   private final long size;
   private final Mapping mapping;
   private final MemorySegment memory;
+  private final RamPages pages;
   private boolean keepsPages;
 
   /**
@@ -25,21 +24,17 @@ public final class RamMedia implements Media {
    * @throws PosixException if the system refuses
    */
   public RamMedia(long size) {
-    this.size = size;
-    mapping = Mapping.anonymous(size);
-    memory = mapping.segment();
-    if (size >= HUGE_PAGE && size <= LARGEST_FULL) {
-      preferHugePages();
-    }
+    this(size, MemoryBudget.here());
   }
 
-  /** Random reads of small blocks miss the TLB with each page of 4 KiB. */
-  private void preferHugePages() {
-    try {
-      Posix.madvise(memory, Posix.MADV_HUGEPAGE);
-    } catch (PosixException e) {
-      // A kernel without them: slower, and nothing else.
-    }
+  /** With memory of that budget. */
+  RamMedia(long size, MemoryBudget budget) {
+    this.size = size;
+    // A huge page begins at a multiple of its size.
+    mapping = Mapping.anonymous(size + RamPages.PIECE);
+    MemorySegment all = mapping.segment();
+    memory = all.asSlice(-all.address() & (RamPages.PIECE - 1), size);
+    pages = new RamPages(memory, budget);
   }
 
   @Override
@@ -53,8 +48,15 @@ public final class RamMedia implements Media {
   }
 
   @Override
-  public void write(long position, MemorySegment source, long offset, long length) {
+  public void write(long position, MemorySegment source, long offset, long length)
+      throws IOException {
+    pages.prepare(position, length);
     MemorySegment.copy(source, offset, memory, position, length);
+  }
+
+  @Override
+  public void prepare(long position, long length) throws IOException {
+    pages.prepare(position, length);
   }
 
   @Override
@@ -63,16 +65,20 @@ public final class RamMedia implements Media {
   }
 
   /**
-   * Keeps every page from now on: {@link #trim} zeroes instead. To be called before the memory is
-   * pinned for a device, which would otherwise go on using pages that are not the medium's any
-   * more.
+   * Takes every page now, and keeps it: {@link #trim} zeroes instead. To be called before the
+   * memory is pinned for a device, which would otherwise go on using pages that are not the
+   * medium's any more.
+   *
+   * @throws NoSpaceException if the machine has not that much memory
    */
-  public synchronized void keepPages() {
+  public synchronized void keepPages() throws NoSpaceException {
+    pages.takeAll();
     keepsPages = true;
   }
 
   @Override
-  public void zero(long position, long length) {
+  public void zero(long position, long length) throws IOException {
+    pages.prepare(position, length);
     memory.asSlice(position, length).fill((byte) 0);
   }
 
@@ -98,6 +104,7 @@ public final class RamMedia implements Media {
     }
     try {
       Posix.madvise(memory.asSlice(position, length), Posix.MADV_DONTNEED);
+      pages.givenBack(position, length);
     } catch (PosixException e) {
       throw new IOException(e.getMessage(), e);
     }
@@ -108,6 +115,7 @@ public final class RamMedia implements Media {
 
   @Override
   public void close() {
+    pages.close();
     mapping.close();
   }
 }
