@@ -2,6 +2,8 @@ package io.gpunvme.storage.path;
 
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.cuda.CudaException;
+import io.gpunvme.ffi.Errno;
+import io.gpunvme.ffi.PosixException;
 import io.gpunvme.nvme.CommandAbortedException;
 import io.gpunvme.nvme.ControllerFatalException;
 import io.gpunvme.nvme.DeviceGoneException;
@@ -38,6 +40,8 @@ public final class StorageFailures {
       case NvmeException _ -> Kind.IO;
       case CudaException cuda ->
           cuda.code() == CudaException.OUT_OF_MEMORY ? Kind.ACCELERATOR_MEMORY : Kind.ACCELERATOR;
+      // The stand-in's memory, or pinned memory.
+      case PosixException posix when posix.errno() == Errno.ENOMEM -> Kind.ACCELERATOR_MEMORY;
       default -> null;
     };
   }

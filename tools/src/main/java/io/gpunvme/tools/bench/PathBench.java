@@ -1,5 +1,6 @@
 package io.gpunvme.tools.bench;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.cuda.CudaStream;
 import io.gpunvme.gpu.accel.Accelerator;
@@ -81,9 +82,6 @@ public final class PathBench implements AutoCloseable {
     this.accelerator = accelerator;
     this.options = options;
     this.listener = listener;
-    listener.begins("make file", options.fileBytes());
-    file = new PathFile(options.folder(), options.fileBytes(), listener::moved);
-    ceiling = new DiskCeiling(file, coldReads(), listener);
     long bytes = Math.max(options.fileBytes(), (long) options.randomReads() * PathFile.BLOCK);
     DeviceBuffer device = null;
     try {
@@ -93,10 +91,18 @@ public final class PathBench implements AutoCloseable {
       if (device != null) {
         device.close();
       }
-      file.close();
       throw e;
     }
     target = device;
+    // After its memory: a file that is too long for the machine is not made first.
+    listener.begins("make file", options.fileBytes());
+    try {
+      file = new PathFile(options.folder(), options.fileBytes(), listener::moved);
+    } catch (IOException | RuntimeException e) {
+      CloseAll.after(e, List.of(pinned, target), DeviceBuffer::close);
+      throw e;
+    }
+    ceiling = new DiskCeiling(file, coldReads(), listener);
   }
 
   /**

@@ -5,6 +5,7 @@ import io.gpunvme.cuda.CudaFunction;
 import io.gpunvme.cuda.CudaStream;
 import io.gpunvme.cuda.KernelArguments;
 import io.gpunvme.cuda.LaunchShape;
+import io.gpunvme.ffi.SharedMemory;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
@@ -23,7 +24,6 @@ import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.gpu.transfer.TransferListener;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
@@ -76,8 +76,9 @@ public final class Gather {
   }
 
   private GatherReport run(Device device, GpuAccelerator gpu) {
-    try (Arena arena = Arena.ofShared()) {
-      MemorySegment table = arena.allocate((long) options.rows() * options.rowBytes(), 4096);
+    long bytes = (long) options.rows() * options.rowBytes();
+    try (SharedMemory memory = SharedMemory.allocate("gpunvme-gather", bytes)) {
+      MemorySegment table = memory.segment().asSlice(0, bytes);
       fill(table);
       put(table);
       return walk(device, gpu, table);
