@@ -24,17 +24,17 @@ public final class RamMedia implements Media {
    * @throws PosixException if the system refuses
    */
   public RamMedia(long size) {
-    this(size, MemoryBudget.here());
+    this(size, MemoryBudget.here(), RamPages.QUICK_NANOS);
   }
 
-  /** With memory of that budget. */
-  RamMedia(long size, MemoryBudget budget) {
+  /** With memory of that budget, and that idea of quick. */
+  RamMedia(long size, MemoryBudget budget, long quickNanos) {
     this.size = size;
     // A huge page begins at a multiple of its size.
     mapping = Mapping.anonymous(size + RamPages.PIECE);
     MemorySegment all = mapping.segment();
     memory = all.asSlice(-all.address() & (RamPages.PIECE - 1), size);
-    pages = new RamPages(memory, budget);
+    pages = new RamPages(memory, budget, quickNanos);
   }
 
   @Override

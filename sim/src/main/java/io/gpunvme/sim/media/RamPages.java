@@ -13,10 +13,11 @@ import org.jspecify.annotations.Nullable;
  * When the pages of a {@link RamMedia} are taken, and how large they are, in pieces of 2 MiB: the
  * size of a huge page, which random reads want.
  *
- * <p>A medium of up to a quarter of what may be had is promised its memory when it is made. A long
- * write takes huge pages. A short one takes pages of 4 KiB, because it should not wait until 2 MiB
- * are zeroed; then a thread fills the memory ahead of more of them with huge pages, 32 times as
- * much as they wrote, so a medium in which little is written stays small.
+ * <p>A medium of up to a quarter of what may be had is promised its memory when it is made. Its
+ * writes take huge pages. Where zeroing one takes long, because the host of a virtual machine gives
+ * it memory only now, a short write takes pages of 4 KiB instead of waiting; then a thread fills
+ * the memory ahead of more of them with huge pages, 8 times as much as they wrote, until that is
+ * quick again. docs/benchmarks.md has what this brings.
  *
  * <p>A larger medium is promised nothing. Its pieces are taken whole when they are first written,
  * and a write for which the machine has no room fails.
@@ -32,13 +33,16 @@ final class RamPages implements AutoCloseable {
   /** A write of fewer bytes is short. */
   private static final long LONG = 64 << 10;
 
+  /** Zeroing a huge page takes longer where the machine is new to it, or has no time. */
+  static final long QUICK_NANOS = 1_000_000;
+
   /** The part of what may be had that a medium is promised. */
   private static final int SHARE = 4;
 
-  private static final int AHEAD = 32;
+  private static final int AHEAD = 8;
 
   /** Bytes of short writes between two looks for work: they allow one piece to be filled. */
-  private static final int STEP_SHIFT = 16;
+  private static final int STEP_SHIFT = 18;
 
   /** Most bytes that are taken between two looks at the machine; its reserve is as large. */
   private static final long CREDIT = 64L << 20;
@@ -50,13 +54,18 @@ final class RamPages implements AutoCloseable {
   private final MemoryBudget.@Nullable Promise promise;
 
   /**
-   * 1: the piece is there, or will be with the first long write. Read without a lock: who sees an
-   * old 0 looks again under it, or asks the kernel for what is there already.
+   * 1: the piece is there, or will be with the long write that follows. Read without a lock: who
+   * sees an old value looks at the machine once too often, or takes what is there already.
    */
   private final byte[] taken;
 
   /** What may be taken without a look at the machine. */
   private final AtomicLong credit = new AtomicLong();
+
+  private final long quickNanos;
+
+  /** Whether the last piece was taken quickly. A guess: threads overwrite each other's. */
+  private volatile boolean quick;
 
   private final AtomicLong shortBytes = new AtomicLong();
   private @Nullable Thread filler;
@@ -64,10 +73,13 @@ final class RamPages implements AutoCloseable {
 
   /**
    * @param memory starts at a multiple of {@link #PIECE} if it is as long
+   * @param quickNanos a piece that takes less is worth the wait of a short write
    */
-  RamPages(MemorySegment memory, MemoryBudget budget) {
+  RamPages(MemorySegment memory, MemoryBudget budget, long quickNanos) {
     this.memory = memory;
     this.budget = budget;
+    this.quickNanos = quickNanos;
+    quick = quickNanos > 0;
     long bytes = memory.byteSize();
     taken = new byte[Math.toIntExact(Math.ceilDiv(bytes, PIECE))];
     boolean small = bytes <= budget.available() / SHARE;
@@ -93,7 +105,7 @@ final class RamPages implements AutoCloseable {
   }
 
   private void first(int i, long length) throws NoSpaceException {
-    if (promise == null) {
+    if (promise == null || quick && length < LONG) {
       fill(i);
     } else if (length >= LONG) {
       requireRoom(PIECE);
@@ -189,6 +201,7 @@ final class RamPages implements AutoCloseable {
   /** Takes a piece whole; what is in it already stays. */
   private void take(int i) throws NoSpaceException {
     MemorySegment piece = piece(i);
+    long start = System.nanoTime();
     advise(piece, Posix.MADV_HUGEPAGE);
     try {
       Posix.madvise(piece, Posix.MADV_POPULATE_WRITE);
@@ -198,6 +211,7 @@ final class RamPages implements AutoCloseable {
       }
       // Linux before 5.14: whoever writes first takes the pages.
     }
+    quick = System.nanoTime() - start < quickNanos;
     setTaken(i);
   }
 

@@ -21,6 +21,9 @@ class RamPagesTest {
   private static final MemorySegment BLOCK = MemorySegment.ofArray(new byte[4096]);
   private static final MemorySegment LONG = MemorySegment.ofArray(new byte[1 << 20]);
 
+  /** Zeroing a huge page always takes longer. */
+  private static final long NEVER = 0;
+
   @TempDir private Path folder;
   private MemoryBudget budget;
 
@@ -55,7 +58,7 @@ class RamPagesTest {
 
   @Test
   void aMediumIsPromisedItsMemory() throws IOException {
-    try (RamMedia media = new RamMedia(200 * MIB, budget)) {
+    try (RamMedia media = new RamMedia(200 * MIB, budget, NEVER)) {
       assertThat(budget.available()).isEqualTo((1024 - 64 - 200) * MIB);
       media.write(0, LONG, 0, MIB);
       assertThat(budget.available()).as("touched").isEqualTo((1024 - 64 - 198) * MIB);
@@ -67,7 +70,7 @@ class RamPagesTest {
 
   @Test
   void aFewShortWritesTakeTheirPagesOnly() throws IOException {
-    try (RamMedia media = new RamMedia(64 * MIB, budget)) {
+    try (RamMedia media = new RamMedia(64 * MIB, budget, NEVER)) {
       for (int i = 0; i < 10; i++) {
         media.write(i * 4 * MIB, BLOCK, 0, 4096);
       }
@@ -75,13 +78,24 @@ class RamPagesTest {
     }
   }
 
-  /** 2048 blocks of 4 KiB make room for 256 MiB. */
+  @Test
+  void whereHugePagesAreQuickShortWritesTakeThem() throws IOException {
+    try (RamMedia media = new RamMedia(64 * MIB, budget, Long.MAX_VALUE)) {
+      for (int i = 0; i < 10; i++) {
+        media.write(i * 4 * MIB, BLOCK, 0, 4096);
+      }
+      assertThat(resident(media)).isEqualTo(20 * MIB);
+      assertThat(budget.available()).isEqualTo((1024 - 64 - 64 + 20) * MIB);
+    }
+  }
+
+  /** 2048 blocks of 4 KiB allow 64 MiB. */
   @Test
   void manyShortWritesHaveTheRestTakenAhead() throws Exception {
-    try (RamMedia media = new RamMedia(200 * MIB, budget)) {
+    try (RamMedia media = new RamMedia(60 * MIB, budget, NEVER)) {
       media.write(0, MemorySegment.ofArray(new byte[] {5}), 0, 1);
       for (int i = 1; i < 2048; i++) {
-        media.write(i * 4096L * 20, BLOCK, 0, 4096);
+        media.write(i * 4096L * 7, BLOCK, 0, 4096);
       }
       while (resident(media) < media.size()) {
         Thread.sleep(5);
@@ -96,7 +110,7 @@ class RamPagesTest {
   @Test
   void closingWaitsForTheThreadThatTakesAhead() throws IOException {
     for (int round = 0; round < 20; round++) {
-      try (RamMedia media = new RamMedia(200 * MIB, budget)) {
+      try (RamMedia media = new RamMedia(200 * MIB, budget, NEVER)) {
         for (int i = 0; i < 64; i++) {
           media.write(i * 3 * MIB, BLOCK, 0, 4096);
         }
@@ -111,7 +125,7 @@ class RamPagesTest {
    */
   @Test
   void aLargeMediumIsFullWhenTheMachineIs() throws IOException {
-    try (RamMedia media = new RamMedia(2048 * MIB, budget)) {
+    try (RamMedia media = new RamMedia(2048 * MIB, budget, NEVER)) {
       assertThat(budget.available()).isEqualTo((1024 - 64) * MIB);
       media.write(0, BLOCK, 0, 4096);
       free(0);
@@ -132,7 +146,7 @@ class RamPagesTest {
   /** Other programs may have taken what was promised. */
   @Test
   void aPromiseEndsWhereTheMachineDoes() throws IOException {
-    try (RamMedia media = new RamMedia(200 * MIB, budget)) {
+    try (RamMedia media = new RamMedia(200 * MIB, budget, NEVER)) {
       free(0);
       assertThatExceptionOfType(NoSpaceException.class)
           .isThrownBy(() -> media.write(0, BLOCK, 0, 4096));
@@ -146,13 +160,13 @@ class RamPagesTest {
 
   @Test
   void memoryToBePinnedIsTakenAtOnce() throws IOException {
-    try (RamMedia media = new RamMedia(10 * MIB + 4096, budget)) {
+    try (RamMedia media = new RamMedia(10 * MIB + 4096, budget, NEVER)) {
       media.keepPages();
       assertThat(resident(media)).isEqualTo(10 * MIB + 4096);
       media.trim(0, 10 * MIB);
       assertThat(resident(media)).isEqualTo(10 * MIB + 4096);
     }
-    try (RamMedia media = new RamMedia(1024 * MIB, budget)) {
+    try (RamMedia media = new RamMedia(1024 * MIB, budget, NEVER)) {
       free(4);
       assertThatExceptionOfType(NoSpaceException.class).isThrownBy(media::keepPages);
     }
