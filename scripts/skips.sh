@@ -12,6 +12,9 @@ machine_is() {
     no-admin) ! (((0x$(sed -n 's/^CapEff:\s*//p' /proc/self/status) >> 21) & 1)) ;;
     no-huge-pages) [ "$(sed -n 's/^HugePages_Free: *//p' /proc/meminfo)" -lt 2 ] ;;
     no-io-uring) [ "$(cat /proc/sys/kernel/io_uring_disabled 2>/dev/null || echo 0)" != 0 ] ;;
+    no-mount-namespaces) ! unshare --mount true 2>/dev/null && ! unshare --user --map-root-user --mount true 2>/dev/null ;;
+    # As test.d/memory.sh looks for them.
+    no-memory-groups) [ ! -w /sys/fs/cgroup/memory ] && ! grep -qsw memory /sys/fs/cgroup/cgroup.subtree_control || [ ! -w /sys/fs/cgroup ] ;;
     no-loop-devices) [ ! -w /dev/loop-control ] ;;
     no-shm) [ ! -w /dev/shm ] ;;
     # The disk of temporary files cannot be read past the page cache.

@@ -26,6 +26,9 @@ import java.lang.foreign.MemorySegment;
 public final class BlockMover implements AutoCloseable {
   private static final int COPY_BYTES = 1 << 20;
 
+  /** What the buffer is not made shorter than for want of memory. */
+  private static final long LEAST_WINDOW = 1 << 20;
+
   private final Namespace namespace;
   private final Initiator initiator;
   private final DeviceBuffer buffer;
@@ -46,7 +49,7 @@ public final class BlockMover implements AutoCloseable {
    *
    * @param accelerator whose memory the buffer is, if the placement says so; stays open longer
    * @param bytes that are to be moved in all
-   * @param window most memory that the buffer takes, bytes
+   * @param window most memory that the buffer takes, bytes; no more than half of what is free
    * @param listener told of progress by commands, as {@link Initiator#run} does
    * @throws io.gpunvme.base.InvalidRequestException if the options do not fit the controller
    */
@@ -60,7 +63,9 @@ public final class BlockMover implements AutoCloseable {
       TransferListener listener) {
     Placement placement = options.placement(controller, accelerator);
     int block = namespace.blockSize();
-    long size = Math.min(window, Math.ceilDiv(bytes, block) * block);
+    // A machine with little memory moves less at a time.
+    long room = Math.max(LEAST_WINDOW, accelerator.availableBytes() / 2) / block * block;
+    long size = Math.min(Math.min(window, room), Math.ceilDiv(bytes, block) * block);
     Initiator initiator = options.open(controller, accelerator);
     try {
       return new BlockMover(namespace, initiator, placement.allocate(accelerator, size), listener);
