@@ -1,5 +1,7 @@
 package io.gpunvme.base;
 
+import java.util.function.BooleanSupplier;
+
 /** Waits that an interrupt does not end. It is not lost: the thread is interrupted afterwards. */
 public final class Uninterrupted {
   private Uninterrupted() {}
@@ -13,6 +15,24 @@ public final class Uninterrupted {
     while (thread.isAlive()) {
       try {
         thread.join();
+      } catch (InterruptedException e) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  /**
+   * Waits for a condition; the caller has the monitor, and whoever makes it true calls {@code
+   * notifyAll}.
+   */
+  public static void await(Object monitor, BooleanSupplier condition) {
+    boolean interrupted = false;
+    while (!condition.getAsBoolean()) {
+      try {
+        monitor.wait();
       } catch (InterruptedException e) {
         interrupted = true;
       }
