@@ -5,9 +5,9 @@ import io.gpunvme.nvme.memory.BusMapper;
 import io.gpunvme.nvme.memory.BusRange;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * Memory that an {@link Accelerator} can address and that controllers can be mapped to: the
@@ -17,7 +17,7 @@ import java.util.Map;
  * caller makes sure that no command in flight still names it. Use after close throws an exception.
  */
 public abstract class DeviceBuffer implements AutoCloseable {
-  private final Map<BusMapper, BusRange> mappings = new HashMap<>();
+  private final Map<BusMapper, BusRange> mappings = new ConcurrentHashMap<>();
   private final List<Runnable> users = new ArrayList<>();
   private boolean closed;
 
@@ -52,7 +52,13 @@ public abstract class DeviceBuffer implements AutoCloseable {
    *
    * @throws io.gpunvme.nvme.DmaMappingException if the controller cannot be given this memory
    */
-  public final synchronized BusRange mapFor(BusMapper controller) {
+  public final BusRange mapFor(BusMapper controller) {
+    // Without the monitor, and without the function that the method after it is to be given.
+    BusRange known = mappings.get(controller);
+    return known == null ? mapFirst(controller) : known;
+  }
+
+  private synchronized BusRange mapFirst(BusMapper controller) {
     if (closed) {
       throw new IllegalStateException("this buffer is closed");
     }

@@ -4,8 +4,10 @@ import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.queue.Placement;
+import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.nvme.driver.QueuePair;
+import io.gpunvme.nvme.memory.BusRange;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.SynchronousQueue;
@@ -18,7 +20,8 @@ import java.util.concurrent.TimeUnit;
  * <p>The queue pairs are lanes, each for one thread ({@link LanePool}). A long transfer takes all
  * lanes that are free, and its threads (a {@link TransferLane} each) keep them full from the plan's
  * common cursor, so a slow queue takes less of the work. A short one is carried out by the caller's
- * thread alone, on a queue pair that long ones do not use. Safe for all threads.
+ * thread alone, on a queue pair that long ones do not use, and allocates nothing if it is one run
+ * of blocks ({@link ShortTransfer}). Safe for all threads.
  */
 public final class CpuInitiator implements Initiator {
   /** Queue pairs for short transfers, one for each thread that reads at the same time. */
@@ -84,7 +87,7 @@ public final class CpuInitiator implements Initiator {
   }
 
   private QueueLane shortLane(int retries) {
-    QueuePair pair = controller.createQueuePair(Math.min(depth, TransferJob.SHORT_COMMANDS));
+    QueuePair pair = controller.createQueuePair(Math.min(depth, ShortTransfer.COMMANDS));
     return new QueueLane(controller, List.of(pair), retries, true);
   }
 
@@ -119,37 +122,107 @@ public final class CpuInitiator implements Initiator {
       TransferPlan plan, List<DeviceBuffer> buffers, TransferListener listener) {
     pool.requireOpen();
     TransferJob.check(plan, buffers, controller);
-    TransferJob job = new TransferJob(plan, buffers, controller, listener);
     long start = System.nanoTime();
-    if (job.isShort()) {
-      carryOut(job, CpuInitiator::alone);
-    } else {
-      Helpers helpers = new Helpers(job);
-      try {
-        do {
-          carryOut(job, helpers);
-        } while (job.hasMore() && !job.failed());
-      } catch (Throwable e) {
-        job.fail(e);
-      } finally {
-        helpers.await();
-      }
+    Placement placement = buffers.getFirst().isHost() ? Placement.HOST : Placement.VRAM_DATA;
+    if (ShortTransfer.holds(plan.commands(), plan.bytes())) {
+      return runShort(plan, buffers, listener, placement, start);
+    }
+    TransferJob job = new TransferJob(plan, buffers, controller, listener);
+    Helpers helpers = new Helpers(job);
+    try {
+      do {
+        carryOut(job, helpers);
+      } while (job.hasMore() && !job.failed());
+    } catch (Throwable e) {
+      job.fail(e);
+    } finally {
+      helpers.await();
     }
     long nanos = System.nanoTime() - start;
     job.throwIfFailed();
-    Placement placement = buffers.getFirst().isHost() ? Placement.HOST : Placement.VRAM_DATA;
     return job.report(name(), placement, depth, nanos);
   }
 
-  /** For a thread that gets no help. */
-  private static void alone() {}
-
   /** Carries out commands by a lane as long as this thread has it. */
-  private void carryOut(TransferJob job, Runnable looked) {
-    QueueLane lane = pool.take(job.isShort(), job);
+  private void carryOut(TransferJob job, Helpers helpers) {
+    QueueLane lane = pool.take(job);
     if (lane != null) {
-      looked.run();
-      new TransferLane(job, lane, pool, looked).run();
+      helpers.run();
+      new TransferLane(job, lane, pool, helpers).run();
+    }
+  }
+
+  private TransferReport runShort(
+      TransferPlan plan,
+      List<DeviceBuffer> buffers,
+      TransferListener listener,
+      Placement placement,
+      long start) {
+    List<BusRange> mapped = buffers.stream().map(b -> b.mapFor(controller.function())).toList();
+    QueueLane lane = pool.takeShort(listener);
+    ShortTransfer transfer = lane.shortTransfer();
+    try {
+      long sqDoorbells = lane.sqDoorbells();
+      long cqDoorbells = lane.cqDoorbells();
+      long recoveries = lane.loop().recoveries();
+      transfer.begin(plan.direction(), plan.nsid(), plan.blockSize(), listener);
+      for (int i = 0; i < plan.commands(); i++) {
+        BusRange buffer = mapped.get(plan.buffer(i));
+        transfer.add(plan.slba(i), plan.blocks(i), buffer, plan.bufferOffset(i));
+      }
+      transfer.run();
+      return new TransferReport(
+          "direct",
+          name(),
+          placement,
+          lane.queues().size(),
+          depth,
+          1,
+          plan.commands() + transfer.retries(),
+          lane.sqDoorbells() - sqDoorbells,
+          lane.cqDoorbells() - cqDoorbells,
+          plan.bytes(),
+          System.nanoTime() - start,
+          transfer.retries(),
+          lane.loop().recoveries() - recoveries,
+          transfer.latencies());
+    } finally {
+      transfer.end();
+      pool.give(lane, false);
+    }
+  }
+
+  @Override
+  public long move(
+      Direction direction,
+      Namespace namespace,
+      long slba,
+      long blocks,
+      DeviceBuffer buffer,
+      long bufferOffset,
+      TransferListener listener) {
+    int block = namespace.blockSize();
+    long most = TransferPlan.blocksPerCommand(block, maxTransferBytes());
+    TransferPlan.check(
+        slba, blocks, namespace.blocks(), bufferOffset, block, TransferPlan.mostBlocks(block));
+    if (!ShortTransfer.holds(Math.ceilDiv(blocks, most), blocks * block)) {
+      return Initiator.super.move(
+          direction, namespace, slba, blocks, buffer, bufferOffset, listener);
+    }
+    pool.requireOpen();
+    TransferJob.requireInside(buffer, bufferOffset + blocks * block);
+    TransferJob.requireAllowed(direction, controller);
+    BusRange mapped = buffer.mapFor(controller.function());
+    QueueLane lane = pool.takeShort(listener);
+    ShortTransfer transfer = lane.shortTransfer();
+    try {
+      transfer.begin(direction, namespace.nsid(), block, listener);
+      transfer.addRun(slba, blocks, most, mapped, bufferOffset);
+      transfer.run();
+      return transfer.retries();
+    } finally {
+      transfer.end();
+      pool.give(lane, false);
     }
   }
 
@@ -169,7 +242,7 @@ public final class CpuInitiator implements Initiator {
         if (lane == null) {
           return;
         }
-        begin(new TransferLane(job, lane, pool, CpuInitiator::alone), lane);
+        begin(new TransferLane(job, lane, pool, () -> {}), lane);
       }
     }
 

@@ -41,22 +41,31 @@ public interface Initiator extends AutoCloseable {
   }
 
   /**
-   * Plans and carries out one run of blocks.
+   * Moves one run of blocks, for those who need no report.
    *
-   * @param buffer of the bytes of {@code extent} from its buffer offset on
-   * @throws io.gpunvme.base.InvalidRequestException if the extent leaves the namespace
+   * @param slba first logical block
+   * @param blocks how many, at least 1
+   * @param buffer of the bytes from {@code bufferOffset} on, a multiple of 4
+   * @return commands that were repeated
+   * @throws io.gpunvme.base.InvalidRequestException if the run is not inside the namespace or the
+   *     buffer
    * @throws io.gpunvme.nvme.NvmeException as {@link #run(TransferPlan, List, TransferListener)}
    */
-  default TransferReport move(
+  default long move(
       Direction direction,
       Namespace namespace,
-      Extent extent,
+      long slba,
+      long blocks,
       DeviceBuffer buffer,
+      long bufferOffset,
       TransferListener listener) {
-    return run(
-        TransferPlan.of(direction, namespace, maxTransferBytes(), List.of(extent)),
-        buffer,
-        listener);
+    TransferPlan plan =
+        TransferPlan.of(
+            direction,
+            namespace,
+            maxTransferBytes(),
+            List.of(new Extent(slba, blocks, bufferOffset)));
+    return run(plan, buffer, listener).retries();
   }
 
   @Override

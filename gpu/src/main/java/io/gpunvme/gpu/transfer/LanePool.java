@@ -1,10 +1,12 @@
 package io.gpunvme.gpu.transfer;
 
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.base.Uninterrupted;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -23,8 +25,10 @@ final class LanePool {
   private final Supplier<QueueLane> shortLanes;
   private final List<QueueLane> all = new ArrayList<>();
   private final Deque<QueueLane> freeLong = new ArrayDeque<>();
-  private final Deque<QueueLane> freeShort = new ArrayDeque<>();
   private final Deque<Waiter> waiters = new ArrayDeque<>();
+
+  /** Those that were made for short transfers; a longer list takes the place of this one. */
+  private volatile List<QueueLane> made = List.of();
 
   /** Short lanes that may still be made. */
   private int shortLeft;
@@ -32,11 +36,16 @@ final class LanePool {
   /** Lanes in use that their transfers give back soon. */
   private int promised;
 
+  /** Long lanes in use, and short ones that are being made. */
   private int inUse;
-  private boolean closed;
+
+  private volatile boolean closed;
 
   /** {@code waiters.size() > promised}, for those who look often. */
   private volatile boolean wanted;
+
+  /** Whether a short transfer waits, for those who give back a short lane. */
+  private volatile boolean shortWaits;
 
   /** A thread that waits for a lane. */
   private static final class Waiter {
@@ -64,31 +73,95 @@ final class LanePool {
   }
 
   /**
-   * Takes a lane; waits until there is one.
+   * Takes a lane for a short transfer; waits until there is one. No lock is taken while there are
+   * as many lanes as threads.
+   *
+   * @param listener asked now and then, while this waits, whether the transfer goes on
+   * @throws io.gpunvme.nvme.CommandAbortedException if it does not
+   * @throws IllegalStateException if this is closed, or is closed while it waits
+   */
+  QueueLane takeShort(TransferListener listener) {
+    QueueLane free = claim();
+    return free == null ? awaitShort(listener) : free;
+  }
+
+  private QueueLane awaitShort(TransferListener listener) {
+    Wish wish = new Wish(listener);
+    QueueLane lane = take(true, wish);
+    if (lane != null && wish.failed()) {
+      give(lane, false);
+    }
+    wish.throwIfFailed();
+    return Objects.requireNonNull(lane);
+  }
+
+  /** A short transfer that has no lane yet. */
+  private static final class Wish extends EarlyEnd {
+    private final TransferListener listener;
+
+    Wish(TransferListener listener) {
+      this.listener = listener;
+    }
+
+    @Override
+    TransferListener listener() {
+      return listener;
+    }
+  }
+
+  /** A free short lane, or null. Threads begin to look at different ones. */
+  private @Nullable QueueLane claim() {
+    List<QueueLane> lanes = made;
+    int at = lanes.isEmpty() ? 0 : (int) (Thread.currentThread().threadId() % lanes.size());
+    for (int i = 0; i < lanes.size(); i++) {
+      QueueLane lane = lanes.get(at);
+      if (lane.claim().take()) {
+        // Closing says so before it looks at the lanes, so one of the two sees the other.
+        if (closed) {
+          give(lane, false);
+          throw closedException();
+        }
+        return lane;
+      }
+      at = at + 1 == lanes.size() ? 0 : at + 1;
+    }
+    return null;
+  }
+
+  /**
+   * Takes a lane for a long transfer; waits until there is one.
    *
    * @param job asked now and then whether it still goes on
    * @return null if the job has failed meanwhile
    * @throws IllegalStateException if this is closed, or is closed while it waits
    */
-  @Nullable QueueLane take(boolean isShort, TransferJob job) {
-    Waiter waiter;
+  @Nullable QueueLane take(TransferJob job) {
+    return take(false, job);
+  }
+
+  private @Nullable QueueLane take(boolean isShort, EarlyEnd transfer) {
+    Waiter waiter = null;
     synchronized (this) {
       requireOpen();
-      QueueLane free = poll(isShort);
-      if (free != null) {
-        return used(free);
-      }
       if (isShort && shortLeft > 0) {
         shortLeft--;
         inUse++;
-        waiter = null;
+      } else if (waiters.isEmpty() && !freeLong.isEmpty()) {
+        // Who waits already is first.
+        return used(freeLong.pop());
       } else {
         waiter = new Waiter(isShort);
         waiters.add(waiter);
         look();
       }
     }
-    return waiter == null ? make(job) : await(waiter, job);
+    if (waiter == null) {
+      return make(transfer);
+    }
+    if (isShort) {
+      handOverFree();
+    }
+    return await(waiter, transfer);
   }
 
   /** A free lane for a long transfer, or null. */
@@ -97,48 +170,45 @@ final class LanePool {
     return free == null ? null : used(free);
   }
 
-  private @Nullable QueueLane poll(boolean isShort) {
-    // Who waits already is first.
-    if (isShort) {
-      QueueLane own = freeShort.poll();
-      if (own != null || shortLeft > 0) {
-        return own;
-      }
-    }
-    return waiters.isEmpty() ? freeLong.poll() : null;
-  }
-
   private QueueLane used(QueueLane lane) {
     inUse++;
     return lane;
   }
 
   /** Another short lane; without the lock, for the controller is asked. */
-  private @Nullable QueueLane make(TransferJob job) {
-    QueueLane made = null;
+  private @Nullable QueueLane make(EarlyEnd transfer) {
+    QueueLane lane = null;
     boolean noneLeft = false;
     try {
-      made = shortLanes.get();
+      lane = shortLanes.get();
+      lane.claim().take();
     } catch (InvalidRequestException e) {
       // Others have all queue pairs. Short transfers wait in turn with the long ones from now on.
       noneLeft = true;
     } finally {
-      made(made, noneLeft);
+      made(lane, noneLeft);
     }
-    return made == null ? take(true, job) : made;
+    if (lane != null) {
+      return lane;
+    }
+    QueueLane free = claim();
+    return free == null ? take(true, transfer) : free;
   }
 
   private synchronized void made(@Nullable QueueLane lane, boolean noneLeft) {
-    if (lane != null) {
-      all.add(lane);
-      return;
-    }
-    shortLeft = noneLeft ? 0 : shortLeft + 1;
     inUse--;
+    if (lane == null) {
+      shortLeft = noneLeft ? 0 : shortLeft + 1;
+    } else {
+      all.add(lane);
+      List<QueueLane> more = new ArrayList<>(made);
+      more.add(lane);
+      made = List.copyOf(more);
+    }
     notifyAll();
   }
 
-  private @Nullable QueueLane await(Waiter waiter, TransferJob job) {
+  private @Nullable QueueLane await(Waiter waiter, EarlyEnd transfer) {
     boolean interrupted = false;
     try {
       while (true) {
@@ -152,10 +222,10 @@ final class LanePool {
         LockSupport.parkNanos(this, LOOK_NANOS);
         interrupted |= Thread.interrupted();
         if (interrupted) {
-          job.cancel();
+          transfer.cancel();
         }
-        job.cancelIfAsked();
-        if (job.failed() && leave(waiter)) {
+        transfer.cancelIfAsked();
+        if (transfer.failed() && leave(waiter)) {
           return null;
         }
       }
@@ -196,20 +266,63 @@ final class LanePool {
    *
    * @param asPromised after {@link #shouldGiveBack}
    */
-  synchronized void give(QueueLane lane, boolean asPromised) {
+  void give(QueueLane lane, boolean asPromised) {
+    if (lane.isForShort()) {
+      giveShort(lane);
+    } else {
+      giveLong(lane, asPromised);
+    }
+  }
+
+  private void giveShort(QueueLane lane) {
+    if (shortWaits && handOver(lane)) {
+      return;
+    }
+    lane.claim().release();
+    // Who began to wait meanwhile, or to close, may have looked at it too early.
+    if (shortWaits) {
+      handOverFree();
+    }
+    if (closed) {
+      wake();
+    }
+  }
+
+  /** Whether somebody who waited has it now. */
+  private synchronized boolean handOver(QueueLane lane) {
+    Waiter next = next(lane);
+    if (next == null) {
+      return false;
+    }
+    next.lane = lane;
+    LockSupport.unpark(next.thread);
+    look();
+    return true;
+  }
+
+  /** Gives those who wait the short lanes that are free. */
+  private synchronized void handOverFree() {
+    for (QueueLane lane : made) {
+      if (shortWaits && lane.claim().take() && !handOver(lane)) {
+        lane.claim().release();
+      }
+    }
+  }
+
+  private synchronized void giveLong(QueueLane lane, boolean asPromised) {
     if (asPromised) {
       promised--;
     }
-    Waiter next = closed ? null : next(lane);
-    if (next == null) {
+    if (!handOver(lane)) {
       inUse--;
-      (lane.isForShort() ? freeShort : freeLong).push(lane);
+      freeLong.push(lane);
       notifyAll();
-    } else {
-      next.lane = lane;
-      LockSupport.unpark(next.thread);
+      look();
     }
-    look();
+  }
+
+  private synchronized void wake() {
+    notifyAll();
   }
 
   private @Nullable Waiter next(QueueLane lane) {
@@ -224,12 +337,13 @@ final class LanePool {
 
   private void look() {
     wanted = waiters.size() > promised;
+    shortWaits = waiters.stream().anyMatch(waiter -> waiter.isShort);
   }
 
   /**
    * @throws IllegalStateException after {@link #close}
    */
-  synchronized void requireOpen() {
+  void requireOpen() {
     if (closed) {
       throw closedException();
     }
@@ -252,17 +366,8 @@ final class LanePool {
     }
     waiters.clear();
     look();
-    boolean interrupted = false;
-    while (inUse > 0) {
-      try {
-        wait();
-      } catch (InterruptedException e) {
-        interrupted = true;
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
+    Uninterrupted.await(
+        this, () -> inUse == 0 && made.stream().allMatch(lane -> lane.claim().holder() == null));
     List<QueueLane> lanes = List.copyOf(all);
     all.clear();
     return lanes;

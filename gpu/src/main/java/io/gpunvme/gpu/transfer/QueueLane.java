@@ -1,5 +1,6 @@
 package io.gpunvme.gpu.transfer;
 
+import io.gpunvme.base.Claim;
 import io.gpunvme.nvme.driver.CommandLoop;
 import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.nvme.driver.QueuePair;
@@ -14,6 +15,8 @@ import org.jspecify.annotations.Nullable;
 final class QueueLane {
   private final List<QueuePair> queues;
   private final CommandLoop loop;
+  private final ShortTransfer shortTransfer;
+  private final Claim claim = new Claim();
   private final boolean forShort;
   private final int slots;
   private @Nullable Histogram latency;
@@ -25,6 +28,7 @@ final class QueueLane {
     this.queues = List.copyOf(queues);
     this.forShort = forShort;
     loop = new CommandLoop(controller, queues, retries);
+    shortTransfer = new ShortTransfer(loop);
     slots = queues.stream().mapToInt(QueuePair::depth).sum();
   }
 
@@ -36,8 +40,18 @@ final class QueueLane {
     return loop;
   }
 
+  /** What carries out a short transfer by this lane. */
+  ShortTransfer shortTransfer() {
+    return shortTransfer;
+  }
+
   boolean isForShort() {
     return forShort;
+  }
+
+  /** Who has it, if it is for short transfers; the pool keeps account of the others. */
+  Claim claim() {
+    return claim;
   }
 
   /** The most commands that it has in flight. */

@@ -3,31 +3,22 @@ package io.gpunvme.gpu.transfer;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.queue.Placement;
-import io.gpunvme.nvme.CommandAbortedException;
 import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.nvme.memory.BusRange;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.atomic.AtomicReference;
 import org.HdrHistogram.Histogram;
-import org.jspecify.annotations.Nullable;
 
 /**
- * What the lanes of one transfer share: the plan, the cursor into it, the first failure, and what
- * they did.
+ * What those who carry out one plan share: the plan, the cursor into it, the first failure, and
+ * what they did.
  */
-final class TransferJob {
-  /** A transfer of no more than this is short: one lane of one queue pair carries it out. */
-  static final int SHORT_COMMANDS = 8;
-
-  private static final long SHORT_BYTES = 256 << 10;
-
+final class TransferJob extends EarlyEnd {
   private final TransferPlan plan;
   private final List<BusRange> buffers;
   private final TransferListener listener;
   private final AtomicInteger cursor = new AtomicInteger();
-  private final AtomicReference<@Nullable Throwable> failure = new AtomicReference<>();
   private final Histogram latencies;
 
   /** Those that had a part in it; guarded by this, as are the sums. */
@@ -71,17 +62,30 @@ final class TransferJob {
     }
     for (int i = 0; i < plan.buffers(); i++) {
       DeviceBuffer buffer = buffers.get(i);
-      if (plan.bufferEnd(i) > buffer.size()) {
-        throw new InvalidRequestException(
-            "the plan ends at byte %d of a buffer of %d bytes"
-                .formatted(plan.bufferEnd(i), buffer.size()));
-      }
+      requireInside(buffer, plan.bufferEnd(i));
       if (buffer.isHost() != buffers.getFirst().isHost()) {
         throw new InvalidRequestException(
             "the buffers of a plan must all be in host memory, or all in GPU memory");
       }
     }
-    if (plan.direction() == Direction.WRITE && !controller.options().allowWrite()) {
+    requireAllowed(plan.direction(), controller);
+  }
+
+  /**
+   * @throws InvalidRequestException if a transfer ends behind the buffer
+   */
+  static void requireInside(DeviceBuffer buffer, long end) {
+    if (end > buffer.size()) {
+      throw new InvalidRequestException(
+          "the transfer ends at byte %d of a buffer of %d bytes".formatted(end, buffer.size()));
+    }
+  }
+
+  /**
+   * @throws InvalidRequestException if the controller is open for reading only and this writes
+   */
+  static void requireAllowed(Direction direction, NvmeController controller) {
+    if (direction == Direction.WRITE && !controller.options().allowWrite()) {
       throw new InvalidRequestException(
           controller.name()
               + " is open for reading only; set ControllerOptions.allowWrite (--allow-write) to"
@@ -94,11 +98,12 @@ final class TransferJob {
     return buffers.get(plan.buffer(command));
   }
 
+  @Override
   TransferListener listener() {
     return listener;
   }
 
-  /** The histogram that gets all latencies; of a short transfer, its one thread records there. */
+  /** The histogram that gets all latencies. */
   Histogram latencies() {
     return latencies;
   }
@@ -110,9 +115,9 @@ final class TransferJob {
     }
   }
 
-  /** Whether one lane carries it out. */
+  /** Whether one queue pair carries it out. */
   boolean isShort() {
-    return plan.commands() <= SHORT_COMMANDS && plan.bytes() <= SHORT_BYTES;
+    return ShortTransfer.holds(plan.commands(), plan.bytes());
   }
 
   /** What a lane did; by its thread, when it is over. */
@@ -173,48 +178,5 @@ final class TransferJob {
   /** Whether commands are left that nobody has taken. */
   boolean hasMore() {
     return cursor.get() < plan.commands();
-  }
-
-  /** Tells the listener; if it fails, so does the job. */
-  void moved(long more) {
-    try {
-      listener.moved(more);
-    } catch (Throwable e) {
-      // Whoever moves must come to an end before anybody hears of it.
-      fail(e);
-    }
-  }
-
-  void fail(Throwable e) {
-    if (!failure.compareAndSet(null, e)) {
-      Throwable first = failure.get();
-      if (first != null && first != e) {
-        first.addSuppressed(e);
-      }
-    }
-  }
-
-  void cancel() {
-    failure.compareAndSet(
-        null, new CommandAbortedException("the transfer was cancelled by an interrupt"));
-  }
-
-  void cancelIfAsked() {
-    if (listener.isCancelled()) {
-      failure.compareAndSet(null, new CommandAbortedException("the transfer was cancelled"));
-    }
-  }
-
-  boolean failed() {
-    return failure.get() != null;
-  }
-
-  void throwIfFailed() {
-    switch (failure.get()) {
-      case null -> {}
-      case RuntimeException e -> throw e;
-      case Error e -> throw e;
-      case Throwable e -> throw new IllegalStateException(e);
-    }
   }
 }

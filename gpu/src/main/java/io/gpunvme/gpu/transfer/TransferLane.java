@@ -6,8 +6,8 @@ import io.gpunvme.nvme.spec.IoOpcode;
 import org.HdrHistogram.Histogram;
 
 /**
- * One thread's part in a transfer of a {@link CpuInitiator}: it keeps the queue pairs of a lane
- * full until the plan is done, or until somebody else is to have the lane.
+ * One thread's part in a long transfer of a {@link CpuInitiator}: it keeps the queue pairs of a
+ * lane full until the plan is done, or until somebody else is to have the lane.
  */
 final class TransferLane implements CommandLoop.Source {
   private final TransferJob job;
@@ -22,7 +22,7 @@ final class TransferLane implements CommandLoop.Source {
   private final long retriedBefore;
   private final long recoveriesBefore;
 
-  /** Of a long transfer: commands to be submitted before the lane may go to somebody else. */
+  /** Commands to be submitted before the lane may go to somebody else. */
   private int turn;
 
   private boolean givesBack;
@@ -39,8 +39,7 @@ final class TransferLane implements CommandLoop.Source {
     this.looked = looked;
     plan = job.plan();
     opcode = plan.direction() == Direction.READ ? IoOpcode.READ : IoOpcode.WRITE;
-    // Of a short transfer, no other thread records.
-    latency = job.isShort() ? job.latencies() : lane.latency();
+    latency = lane.latency();
     turn = lane.slots();
     sqBefore = lane.sqDoorbells();
     cqBefore = lane.cqDoorbells();
@@ -64,7 +63,7 @@ final class TransferLane implements CommandLoop.Source {
 
   @Override
   public long take() {
-    if (--turn < 0 && !givesBack && !job.isShort()) {
+    if (--turn < 0 && !givesBack) {
       givesBack = pool.shouldGiveBack();
     }
     return givesBack ? CommandLoop.NONE : job.take();
@@ -96,7 +95,7 @@ final class TransferLane implements CommandLoop.Source {
     done++;
     latency.recordValue(Math.min(TransferListener.LONGEST_NANOS, queue.latencyNanos(slot)));
     bytes += moved;
-    job.listener().moved(moved);
+    job.moved(moved);
   }
 
   @Override
@@ -145,7 +144,7 @@ final class TransferLane implements CommandLoop.Source {
     return lane.cqDoorbells() - cqBefore;
   }
 
-  /** Latencies that are not in the job's histogram yet; for {@link TransferJob#add}. */
+  /** Latencies that are not in the job's histogram yet. */
   Histogram latency() {
     return latency;
   }

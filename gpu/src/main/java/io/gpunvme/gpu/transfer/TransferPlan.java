@@ -146,6 +146,50 @@ public final class TransferPlan {
     return new Builder(direction, nsid, blockSize, namespaceBlocks, maxTransferBytes);
   }
 
+  /** The most blocks of one command, at least 1. */
+  static long blocksPerCommand(int blockSize, long maxTransferBytes) {
+    long blocks = Math.min(MAX_BLOCKS, maxTransferBytes / blockSize);
+    if (blocks < 1) {
+      throw new InvalidRequestException(
+          "a maximum transfer of "
+              + maxTransferBytes
+              + " bytes is less than one block of "
+              + blockSize);
+    }
+    return blocks;
+  }
+
+  /** As {@link Builder#add(long, long, int, long)} says. */
+  static void check(
+      long firstBlock,
+      long length,
+      long namespaceBlocks,
+      long offset,
+      int blockSize,
+      long mostBlocks) {
+    if (firstBlock < 0 || length <= 0 || length > namespaceBlocks - firstBlock) {
+      throw new InvalidRequestException(
+          length
+              + " blocks at LBA "
+              + firstBlock
+              + " are not inside the namespace of "
+              + namespaceBlocks
+              + " blocks");
+    }
+    if (offset < 0
+        || (offset & 3) != 0
+        || length > mostBlocks
+        || length * blockSize > Long.MAX_VALUE - offset) {
+      throw new InvalidRequestException(
+          "buffer offset " + offset + " is not a multiple of 4 inside a buffer");
+    }
+  }
+
+  /** The most blocks whose bytes a long can count. */
+  static long mostBlocks(int blockSize) {
+    return Long.MAX_VALUE / blockSize;
+  }
+
   /** Collects a plan's commands. For one thread. */
   public static final class Builder {
     private static final int FIRST_CAPACITY = 2;
@@ -158,7 +202,7 @@ public final class TransferPlan {
     private final long namespaceBlocks;
     private final long perCommand;
 
-    /** Whose bytes a long can count; divided once, not for each extent. */
+    /** Divided once, not for each extent. */
     private final long mostBlocks;
 
     private long[] slba = new long[FIRST_CAPACITY];
@@ -178,15 +222,8 @@ public final class TransferPlan {
       this.nsid = nsid;
       this.blockSize = blockSize;
       this.namespaceBlocks = namespaceBlocks;
-      mostBlocks = Long.MAX_VALUE / blockSize;
-      perCommand = Math.min(MAX_BLOCKS, maxTransferBytes / blockSize);
-      if (perCommand < 1) {
-        throw new InvalidRequestException(
-            "a maximum transfer of "
-                + maxTransferBytes
-                + " bytes is less than one block of "
-                + blockSize);
-      }
+      mostBlocks = mostBlocks(blockSize);
+      perCommand = blocksPerCommand(blockSize, maxTransferBytes);
     }
 
     /** The same with the plan's first, or only, buffer. */
@@ -217,22 +254,7 @@ public final class TransferPlan {
     }
 
     private void check(long firstBlock, long length, long offset) {
-      if (firstBlock < 0 || length <= 0 || length > namespaceBlocks - firstBlock) {
-        throw new InvalidRequestException(
-            length
-                + " blocks at LBA "
-                + firstBlock
-                + " are not inside the namespace of "
-                + namespaceBlocks
-                + " blocks");
-      }
-      if (offset < 0
-          || (offset & 3) != 0
-          || length > mostBlocks
-          || length * blockSize > Long.MAX_VALUE - offset) {
-        throw new InvalidRequestException(
-            "buffer offset " + offset + " is not a multiple of 4 inside a buffer");
-      }
+      TransferPlan.check(firstBlock, length, namespaceBlocks, offset, blockSize, mostBlocks);
       if (length > perCommand && Math.ceilDiv(length, perCommand) > MOST - count) {
         throw new InvalidRequestException(
             "a plan of more than " + MOST + " commands is too long; split it");

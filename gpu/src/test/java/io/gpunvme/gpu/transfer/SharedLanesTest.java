@@ -3,6 +3,7 @@ package io.gpunvme.gpu.transfer;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.nvme.CommandAbortedException;
@@ -81,14 +82,22 @@ class SharedLanesTest {
 
   private TransferReport readBlock(CpuInitiator initiator, int block, DeviceBuffer target, int at) {
     TransferReport report =
-        initiator.move(
-            Direction.READ,
-            controller.namespace(1),
-            new Extent(block, 1, at),
+        initiator.run(
+            TransferPlan.of(
+                Direction.READ, controller.namespace(1), 512, List.of(new Extent(block, 1, at))),
             target,
             TransferListener.NONE);
     assertThat(bytes(target, at, 512)).isEqualTo(bytes(block * 512, 512));
     return report;
+  }
+
+  /** The same without a report. */
+  private long moveBlock(CpuInitiator initiator, int block, DeviceBuffer target, int at) {
+    long retries =
+        initiator.move(
+            Direction.READ, controller.namespace(1), block, 1, target, at, TransferListener.NONE);
+    assertThat(bytes(target, at, 512)).isEqualTo(bytes(block * 512, 512));
+    return retries;
   }
 
   private byte[] bytes(int from, int length) {
@@ -185,8 +194,10 @@ class SharedLanesTest {
                       if (i % 50 == me) {
                         initiator.run(all(), own, TransferListener.NONE);
                         assertThat(bytes(own, 0, BYTES)).isEqualTo(data);
-                      } else {
+                      } else if (random.nextBoolean()) {
                         readBlock(initiator, random.nextInt(BLOCKS), own, 4 * random.nextInt(999));
+                      } else {
+                        moveBlock(initiator, random.nextInt(BLOCKS), own, 4 * random.nextInt(999));
                       }
                     }
                   }
@@ -196,6 +207,61 @@ class SharedLanesTest {
       for (Future<?> one : all) {
         one.get();
       }
+    }
+  }
+
+  /** A lane is used again and again: nothing of a transfer is left for the next one. */
+  @Test
+  void whatAShortTransferMetIsNotTheNextOnes() {
+    try (CpuInitiator initiator = open(8, 1)) {
+      device.faults().add("status=2/81 on read");
+      assertThatThrownBy(() -> moveBlock(initiator, 9, other, 0))
+          .isInstanceOfSatisfying(
+              NvmeStatusException.class, e -> assertThat(e.slba()).isEqualTo(9));
+      device.faults().clear();
+      assertThat(moveBlock(initiator, 10, other, 0)).isZero();
+      device.faults().add("status=0/82 on read nth=1");
+      assertThat(moveBlock(initiator, 11, other, 512)).isEqualTo(1);
+      device.faults().clear();
+      assertThat(moveBlock(initiator, 12, other, 1024)).isZero();
+      TransferListener failing =
+          _ -> {
+            throw new IllegalStateException("heard enough");
+          };
+      assertThatThrownBy(
+              () ->
+                  initiator.move(Direction.READ, controller.namespace(1), 0, 1, other, 0, failing))
+          .hasMessage("heard enough");
+      assertThat(moveBlock(initiator, 13, other, 0)).isZero();
+      assertThat(readBlock(initiator, 14, other, 0).commands()).isEqualTo(1);
+    }
+  }
+
+  @Test
+  void aRunOfBlocksIsMovedByAsManyCommandsAsItTakes() {
+    try (CpuInitiator initiator = open(8, 2)) {
+      for (int blocks : new int[] {1, 8, 500, 513, BLOCKS}) {
+        long retries =
+            initiator.move(
+                Direction.READ,
+                controller.namespace(1),
+                0,
+                blocks,
+                other,
+                0,
+                TransferListener.NONE);
+        assertThat(retries).isZero();
+        assertThat(bytes(other, 0, blocks * 512)).isEqualTo(bytes(0, blocks * 512));
+      }
+      assertThatThrownBy(() -> moveBlock(initiator, BLOCKS, other, 0))
+          .isInstanceOf(InvalidRequestException.class)
+          .hasMessageContaining("not inside the namespace");
+      assertThatThrownBy(() -> moveBlock(initiator, 0, other, BYTES - 508))
+          .isInstanceOf(InvalidRequestException.class)
+          .hasMessageContaining("buffer of 4194304 bytes");
+      assertThatThrownBy(() -> moveBlock(initiator, 0, other, 2))
+          .isInstanceOf(InvalidRequestException.class)
+          .hasMessageContaining("multiple of 4");
     }
   }
 

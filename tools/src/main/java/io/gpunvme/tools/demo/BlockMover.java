@@ -9,6 +9,7 @@ import io.gpunvme.gpu.transfer.Extent;
 import io.gpunvme.gpu.transfer.Initiator;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.gpu.transfer.TransferListener;
+import io.gpunvme.gpu.transfer.TransferPlan;
 import io.gpunvme.gpu.transfer.TransferReport;
 import io.gpunvme.gpu.transfer.TransferTotal;
 import io.gpunvme.nvme.driver.Namespace;
@@ -18,6 +19,7 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
 import java.lang.foreign.MemorySegment;
+import java.util.List;
 
 /**
  * Moves bytes between a stream and a run of blocks by way of one buffer, a window at a time. Not
@@ -130,8 +132,15 @@ public final class BlockMover implements AutoCloseable {
       long part = Math.min(window(), bytes - at);
       if (keepRest && part % block != 0) {
         // The last block is read first: its end is somebody's.
-        Extent last = new Extent(lba + (at + part) / block, 1, part / block * block);
-        initiator.move(Direction.READ, namespace, last, buffer, TransferListener.NONE);
+        long last = lba + (at + part) / block;
+        initiator.move(
+            Direction.READ,
+            namespace,
+            last,
+            1,
+            buffer,
+            part / block * block,
+            TransferListener.NONE);
       }
       fill(in, part, checksum);
       move(Direction.WRITE, lba + at / block, part);
@@ -153,7 +162,9 @@ public final class BlockMover implements AutoCloseable {
 
   private void move(Direction direction, long lba, long bytes) {
     Extent extent = new Extent(lba, Math.ceilDiv(bytes, namespace.blockSize()), 0);
-    total.add(initiator.move(direction, namespace, extent, buffer, listener));
+    TransferPlan plan =
+        TransferPlan.of(direction, namespace, initiator.maxTransferBytes(), List.of(extent));
+    total.add(initiator.run(plan, buffer, listener));
   }
 
   /** Everything that was moved. */

@@ -15,6 +15,7 @@ import io.gpunvme.gpu.transfer.Initiator;
 import io.gpunvme.gpu.transfer.InitiatorKind;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.gpu.transfer.TransferListener;
+import io.gpunvme.gpu.transfer.TransferPlan;
 import io.gpunvme.gpu.transfer.TransferReport;
 import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.nvme.driver.Namespace;
@@ -170,8 +171,14 @@ public final class PeerCheck {
     try (DeviceBuffer buffer = gpu.allocatePinned(Math.max(PAGE, block.length));
         Initiator initiator = options.open(controller, gpu)) {
       TransferReport report =
-          initiator.move(
-              Direction.READ, namespace, new Extent(0, 1, 0), buffer, TransferListener.NONE);
+          initiator.run(
+              TransferPlan.of(
+                  Direction.READ,
+                  namespace,
+                  initiator.maxTransferBytes(),
+                  List.of(new Extent(0, 1, 0))),
+              buffer,
+              TransferListener.NONE);
       MemorySegment.copy(buffer.segment(), 0, MemorySegment.ofArray(block), 0, block.length);
       return report;
     }

@@ -17,7 +17,6 @@ import io.gpunvme.gpu.queue.KernelStorage;
 import io.gpunvme.gpu.queue.KernelStorageOptions;
 import io.gpunvme.gpu.queue.Placement;
 import io.gpunvme.gpu.transfer.Direction;
-import io.gpunvme.gpu.transfer.Extent;
 import io.gpunvme.gpu.transfer.Initiator;
 import io.gpunvme.gpu.transfer.InitiatorKind;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
@@ -100,12 +99,12 @@ public final class Gather {
 
   private void put(MemorySegment table) {
     InitiatorOptions cpu = InitiatorOptions.defaults().with(InitiatorKind.CPU, Placement.HOST);
-    Extent all = new Extent(0, (long) options.rows() * blocksPerRow, 0);
+    long blocks = (long) options.rows() * blocksPerRow;
     try (Accelerator host = CpuAccelerator.open();
         DeviceBuffer buffer = host.allocate(table.byteSize());
         Initiator initiator = cpu.open(controller, host)) {
       buffer.copyFromHost(table, 0);
-      initiator.move(Direction.WRITE, namespace, all, buffer, TransferListener.NONE);
+      initiator.move(Direction.WRITE, namespace, 0, blocks, buffer, 0, TransferListener.NONE);
     }
   }
 
