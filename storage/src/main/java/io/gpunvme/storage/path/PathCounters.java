@@ -2,21 +2,29 @@ package io.gpunvme.storage.path;
 
 import io.gpunvme.gpu.transfer.Direction;
 import io.gpunvme.gpu.transfer.TransferListener;
+import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.concurrent.atomic.LongAdder;
 import org.HdrHistogram.ConcurrentHistogram;
 import org.HdrHistogram.Histogram;
+import org.jspecify.annotations.Nullable;
 
 /** The counters of one path. Safe for all threads. */
 public final class PathCounters {
+  /** A power of two. */
+  private static final int HISTOGRAMS = 8;
+
   private final LongAdder readBytes = new LongAdder();
   private final LongAdder writtenBytes = new LongAdder();
   private final LongAdder retries = new LongAdder();
   private final LongAdder stagedBytes = new LongAdder();
   private final LongAdder overreadBytes = new LongAdder();
 
-  /** Of each operation; so it counts them, too. */
-  private final Histogram latency =
-      new ConcurrentHistogram(TransferListener.LONGEST_NANOS, TransferListener.DIGITS);
+  /**
+   * Latencies of each operation; so they count them, too. Several, so that many threads do not
+   * write the same words; made when needed first, for one is half a megabyte.
+   */
+  private final AtomicReferenceArray<@Nullable Histogram> latencies =
+      new AtomicReferenceArray<>(HISTOGRAMS);
 
   /** Starts at 0. */
   public PathCounters() {}
@@ -42,17 +50,34 @@ public final class PathCounters {
 
   /** One operation of the path (a system call, a cuFile call, an NVMe command) is over. */
   public void operation(long nanos) {
-    latency.recordValue(Math.clamp(nanos, 0, TransferListener.LONGEST_NANOS));
+    latencies().recordValue(Math.clamp(nanos, 0, TransferListener.LONGEST_NANOS));
   }
 
-  /** The latencies of operations in ns, for those who record them there. Safe for all threads. */
+  /**
+   * Where this thread's transfer records the latencies of operations in ns; other threads record
+   * there, too. Safe for all threads.
+   */
   public Histogram latencies() {
-    return latency;
+    int place = (int) Thread.currentThread().threadId() & (HISTOGRAMS - 1);
+    Histogram there = latencies.get(place);
+    return there == null ? firstLatencies(place) : there;
+  }
+
+  private Histogram firstLatencies(int place) {
+    Histogram made = newHistogram();
+    Histogram other = latencies.compareAndExchange(place, null, made);
+    return other == null ? made : other;
+  }
+
+  private static Histogram newHistogram() {
+    return new ConcurrentHistogram(TransferListener.LONGEST_NANOS, TransferListener.DIGITS);
   }
 
   /** Operations that were repeated after a failure that may pass. */
   public void retried(long times) {
-    retries.add(times);
+    if (times != 0) {
+      retries.add(times);
+    }
   }
 
   /** Bytes went through the path's own memory. */
@@ -67,14 +92,21 @@ public final class PathCounters {
 
   /** The counts now. */
   public PathStats snapshot() {
-    Histogram latencies = latency.copy();
+    Histogram sum = newHistogram();
+    for (int i = 0; i < HISTOGRAMS; i++) {
+      Histogram part = latencies.get(i);
+      if (part != null) {
+        // Threads record there meanwhile.
+        sum.add(part.copy());
+      }
+    }
     return new PathStats(
         readBytes.sum(),
         writtenBytes.sum(),
-        latencies.getTotalCount(),
+        sum.getTotalCount(),
         retries.sum(),
         stagedBytes.sum(),
         overreadBytes.sum(),
-        latencies);
+        sum);
   }
 }
