@@ -1,5 +1,6 @@
 package io.gpunvme.storage;
 
+import io.gpunvme.base.SharedLock.Seat;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.queue.KernelStorage;
@@ -201,19 +202,20 @@ public final class GpuStorage implements AutoCloseable {
   }
 
   /**
-   * Reads into a buffer.
+   * Reads into a buffer. Of an SSD, whole blocks that the CPU reads allocate nothing but the
+   * result, and neither do reads into host memory by {@code mmap}. Others allocate a few KiB each.
    *
    * @throws io.gpunvme.base.InvalidRequestException if the range is not inside the source or the
    *     buffer
    * @throws StorageException if it fails; nothing uses the buffer any more
    */
   public TransferResult read(long offset, DeviceBuffer buffer, long bufferOffset, long length) {
-    return read(List.of(new Range(offset, buffer, bufferOffset, length)));
+    return transfer(Direction.READ, offset, buffer, bufferOffset, length);
   }
 
   /** Writes from a buffer; as {@link #read(long, DeviceBuffer, long, long)}. */
   public TransferResult write(long offset, DeviceBuffer buffer, long bufferOffset, long length) {
-    return write(List.of(new Range(offset, buffer, bufferOffset, length)));
+    return transfer(Direction.WRITE, offset, buffer, bufferOffset, length);
   }
 
   /**
@@ -422,29 +424,56 @@ public final class GpuStorage implements AutoCloseable {
       List<Range> ranges,
       @Nullable PathCall given,
       BiConsumer<DataPath, PathCall> mover) {
-    return use.during(() -> transferNow(direction, ranges, given, mover));
-  }
-
-  private TransferResult transferNow(
-      Direction direction,
-      List<Range> ranges,
-      @Nullable PathCall given,
-      BiConsumer<DataPath, PathCall> mover) {
-    long bytes = RangeChecks.check(source.name(), source.size(), ranges);
-    requireAllowed(direction);
-    DataPath path = paths.choose(direction, ranges, bytes);
-    PathCall call = given == null ? new PathCall(source.name()) : given;
-    call.countIn(paths.counters(path.kind()));
-    use.began(call);
+    Seat<PathCall> seat = use.enter();
+    PathCall call = seat.belonging();
+    if (given != null) {
+      call = given;
+      use.began(given);
+    }
     try {
+      long size = sizeFor(direction, RangeChecks.end(ranges));
+      long bytes = RangeChecks.check(source.name(), size, ranges);
+      requireAllowed(direction);
+      DataPath path = paths.choose(direction, ranges, bytes);
+      call.countIn(paths.counters(path.kind()));
       long start = System.nanoTime();
       mover.accept(path, call);
-      long nanos = System.nanoTime() - start;
-      paths.measured(direction, ranges.size(), bytes, path.kind(), nanos);
-      return new TransferResult(path.kind(), path.mode(), ranges.size(), bytes, nanos);
+      return result(path, direction, ranges.size(), bytes, System.nanoTime() - start);
     } finally {
-      use.ended(call);
+      if (given != null) {
+        use.ended(given);
+      }
+      use.leave(seat);
     }
+  }
+
+  /** The same for one range: what it allocates is its result. */
+  private TransferResult transfer(
+      Direction direction, long offset, DeviceBuffer buffer, long bufferOffset, long length) {
+    Seat<PathCall> seat = use.enter();
+    try {
+      long size = sizeFor(direction, offset + length);
+      RangeChecks.check(source.name(), size, offset, buffer, bufferOffset, length);
+      requireAllowed(direction);
+      DataPath path = paths.choose(direction, offset, buffer, bufferOffset, length);
+      PathCall call = seat.belonging();
+      call.countIn(paths.counters(path.kind()));
+      long start = System.nanoTime();
+      path.transfer(direction, offset, buffer, bufferOffset, length, call);
+      return result(path, direction, 1, length, System.nanoTime() - start);
+    } finally {
+      use.leave(seat);
+    }
+  }
+
+  private long sizeFor(Direction direction, long end) {
+    return direction == Direction.READ ? source.sizeForRead(end) : source.size();
+  }
+
+  private TransferResult result(
+      DataPath path, Direction direction, int ranges, long bytes, long nanos) {
+    paths.measured(direction, ranges, bytes, path.kind(), nanos);
+    return new TransferResult(path.kind(), path.mode(), ranges, bytes, nanos);
   }
 
   /**

@@ -136,9 +136,23 @@ final class OpenPaths implements Registrar, AutoCloseable {
     if (asked != null) {
       return get(asked);
     }
-    if (!isSmall(direction, ranges.size(), bytes)) {
-      return choose(new RequestShape(direction, ranges.size(), bytes, source.resident(ranges)));
+    return isSmall(direction, ranges.size(), bytes)
+        ? chooseSmall(bytes)
+        : choose(new RequestShape(direction, ranges.size(), bytes, source.resident(ranges)));
+  }
+
+  /** The same for one range. */
+  DataPath choose(
+      Direction direction, long offset, DeviceBuffer buffer, long bufferOffset, long length) {
+    if (asked != null) {
+      return get(asked);
     }
+    return isSmall(direction, 1, length)
+        ? chooseSmall(length)
+        : choose(direction, List.of(new Range(offset, buffer, bufferOffset, length)), length);
+  }
+
+  private DataPath chooseSmall(long bytes) {
     while (true) {
       PathKind kind = small.choose(bytes);
       try {

@@ -1,10 +1,10 @@
 package io.gpunvme.storage;
 
+import io.gpunvme.base.SharedLock;
+import io.gpunvme.base.SharedLock.Seat;
 import io.gpunvme.storage.path.PathCall;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.locks.ReadWriteLock;
-import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.Supplier;
 
 /**
@@ -13,8 +13,16 @@ import java.util.function.Supplier;
  */
 final class SharedUse {
   private final String name;
+
+  /** Calls that others may cancel, too. */
   private final Set<PathCall> running = ConcurrentHashMap.newKeySet();
-  private final ReadWriteLock lock = new ReentrantReadWriteLock();
+
+  /**
+   * Each seat has a call for transfers that only closing cancels. It is used again and again; a
+   * late cancel reaches nobody, for nobody is let in after it.
+   */
+  private final SharedLock<PathCall> lock;
+
   private volatile boolean closing;
   private boolean closed;
 
@@ -25,6 +33,28 @@ final class SharedUse {
    */
   SharedUse(String name) {
     this.name = name;
+    lock = new SharedLock<>(() -> new PathCall(name));
+  }
+
+  /**
+   * The storage stays open until {@link #leave}.
+   *
+   * @return has a call for a transfer of this thread
+   * @throws StorageClosedException if it is closed or being closed
+   */
+  Seat<PathCall> enter() {
+    requireOpen();
+    Seat<PathCall> seat = lock.enter();
+    // Closing marks itself before it looks at the seats, so one of the two sees the other.
+    if (closing) {
+      lock.leave(seat);
+      throw closedException();
+    }
+    return seat;
+  }
+
+  void leave(Seat<PathCall> seat) {
+    lock.leave(seat);
   }
 
   /**
@@ -33,12 +63,11 @@ final class SharedUse {
    * @throws StorageClosedException if it is closed or being closed
    */
   <T> T during(Supplier<T> work) {
-    lock.readLock().lock();
+    Seat<PathCall> seat = enter();
     try {
-      requireOpen();
       return work.get();
     } finally {
-      lock.readLock().unlock();
+      leave(seat);
     }
   }
 
@@ -74,18 +103,23 @@ final class SharedUse {
   void cancel() {
     closing = true;
     running.forEach(PathCall::cancel);
+    lock.belongings().forEach(PathCall::cancel);
   }
 
-  /** Waits for whoever is in it, then frees the storage, once. */
+  /**
+   * Waits for whoever is in it, then frees the storage, once.
+   *
+   * @throws IllegalStateException if that is this thread
+   */
   void close(Runnable free) {
-    lock.writeLock().lock();
+    lock.enterAlone();
     try {
       if (!closed) {
         closed = true;
         free.run();
       }
     } finally {
-      lock.writeLock().unlock();
+      lock.leaveAlone();
     }
   }
 }

@@ -14,6 +14,14 @@ interface Source extends AutoCloseable {
   /** Bytes in it now. */
   long size();
 
+  /**
+   * As {@link #size}, for a read that ends there. A size that was known before is enough for it: if
+   * the source has become shorter since, the read itself finds out.
+   */
+  default long sizeForRead(long end) {
+    return size();
+  }
+
   /** Its logical block in bytes, by which LBAs count; 512 if it has no blocks of its own. */
   int blockSize();
 

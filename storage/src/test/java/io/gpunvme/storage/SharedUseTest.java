@@ -3,6 +3,7 @@ package io.gpunvme.storage;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
+import io.gpunvme.base.SharedLock.Seat;
 import io.gpunvme.storage.path.PathCall;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
@@ -24,6 +25,30 @@ class SharedUseTest {
     assertThat(before.isCancelled()).isTrue();
     assertThat(over.isCancelled()).isFalse();
     assertThat(late.isCancelled()).isTrue();
+  }
+
+  @Test
+  void closingCancelsTheCallsOfThoseWhoAreInAndWaitsForThem() throws InterruptedException {
+    Seat<PathCall> seat = use.enter();
+    Seat<PathCall> nested = use.enter();
+    assertThat(nested.belonging()).isNotSameAs(seat.belonging());
+    use.leave(nested);
+    AtomicInteger freed = new AtomicInteger();
+    use.cancel();
+    assertThat(seat.belonging().isCancelled()).isTrue();
+    Thread closer = Thread.ofPlatform().start(() -> use.close(freed::incrementAndGet));
+    closer.join(20);
+    assertThat(freed).hasValue(0);
+    use.leave(seat);
+    closer.join();
+    assertThat(freed).hasValue(1);
+  }
+
+  @Test
+  void whoIsInItCannotFreeIt() {
+    Seat<PathCall> seat = use.enter();
+    assertThatExceptionOfType(IllegalStateException.class).isThrownBy(() -> use.close(() -> {}));
+    use.leave(seat);
   }
 
   @Test

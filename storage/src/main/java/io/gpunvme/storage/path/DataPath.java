@@ -62,6 +62,24 @@ public interface DataPath extends AutoCloseable {
    */
   void transfer(Direction direction, List<Range> ranges, PathCall call);
 
+  /**
+   * The same for one range. Paths that can do it without a list allocate nothing by it.
+   *
+   * @param offset first byte in the source
+   * @param bufferOffset first byte in the buffer
+   * @param length bytes
+   * @throws StorageException as {@link #transfer(Direction, List, PathCall)}
+   */
+  default void transfer(
+      Direction direction,
+      long offset,
+      DeviceBuffer buffer,
+      long bufferOffset,
+      long length,
+      PathCall call) {
+    transfer(direction, List.of(new Range(offset, buffer, bufferOffset, length)), call);
+  }
+
   /** Prepares a buffer for transfers. Correctness does not need it; it may make them faster. */
   default void register(DeviceBuffer buffer) {}
 

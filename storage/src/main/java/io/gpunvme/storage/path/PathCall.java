@@ -1,10 +1,15 @@
 package io.gpunvme.storage.path;
 
+import io.gpunvme.gpu.transfer.TransferListener;
 import java.util.function.BooleanSupplier;
+import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
 
-/** One transfer as its path sees it: whether it is cancelled, and the counters that it updates. */
-public final class PathCall {
+/**
+ * One transfer as its path sees it: whether it is cancelled, and the counters that it updates. An
+ * initiator can have it as its listener.
+ */
+public final class PathCall implements TransferListener {
   /** How often a transfer's thread asks whether to go on, nanoseconds. */
   public static final long ASKS_NANOS = 10_000_000;
 
@@ -12,7 +17,7 @@ public final class PathCall {
   private final @Nullable PathCall whole;
   private final @Nullable Caller caller;
 
-  /** Null until it is known or needed: a histogram is half a megabyte, and many transfers wait. */
+  /** Null until it is known or needed: many transfers wait. */
   private volatile @Nullable PathCounters counters;
 
   private volatile boolean cancelled;
@@ -92,7 +97,13 @@ public final class PathCall {
   }
 
   /** From now on, makes the path count elsewhere. */
-  public synchronized void countIn(PathCounters other) {
+  public void countIn(PathCounters other) {
+    if (counters != other) {
+      set(other);
+    }
+  }
+
+  private synchronized void set(PathCounters other) {
     counters = other;
   }
 
@@ -124,7 +135,17 @@ public final class PathCall {
     cancelled = true;
   }
 
+  @Override
+  public Histogram latencies() {
+    return counters().latencies();
+  }
+
+  /** Does nothing: paths count what has arrived, in {@link #counters}. */
+  @Override
+  public void moved(long bytes) {}
+
   /** Whether it is to end early. Paths ask before each piece of work, and while they wait. */
+  @Override
   public boolean isCancelled() {
     if (cancelled) {
       return true;

@@ -1,6 +1,7 @@
 package io.gpunvme.storage.path;
 
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.gpu.accel.DeviceBuffer;
 import java.util.List;
 
 /** Checks of ranges before a path gets them. */
@@ -16,18 +17,33 @@ public final class RangeChecks {
   public static long check(String source, long size, List<Range> ranges) {
     long total = 0;
     for (Range r : ranges) {
-      if (r.offset() < 0 || r.length() < 0 || r.length() > size - r.offset()) {
-        throw new InvalidRequestException(
-            "%d bytes at %d are not inside %s, which has %d bytes"
-                .formatted(r.length(), r.offset(), source, size));
-      }
-      if (r.bufferOffset() < 0 || r.length() > r.buffer().size() - r.bufferOffset()) {
-        throw new InvalidRequestException(
-            "%d bytes at %d are not inside the buffer of %d bytes"
-                .formatted(r.length(), r.bufferOffset(), r.buffer().size()));
-      }
+      check(source, size, r.offset(), r.buffer(), r.bufferOffset(), r.length());
       total = Math.addExact(total, r.length());
     }
     return total;
+  }
+
+  /** One past the last byte of all ranges in the source, which are still to be checked. */
+  public static long end(List<Range> ranges) {
+    long end = 0;
+    for (Range r : ranges) {
+      end = Math.max(end, r.offset() + r.length());
+    }
+    return end;
+  }
+
+  /** Checks one range. */
+  public static void check(
+      String source, long size, long offset, DeviceBuffer buffer, long bufferOffset, long length) {
+    if (offset < 0 || length < 0 || length > size - offset) {
+      throw new InvalidRequestException(
+          "%d bytes at %d are not inside %s, which has %d bytes"
+              .formatted(length, offset, source, size));
+    }
+    if (bufferOffset < 0 || length > buffer.size() - bufferOffset) {
+      throw new InvalidRequestException(
+          "%d bytes at %d are not inside the buffer of %d bytes"
+              .formatted(length, bufferOffset, buffer.size()));
+    }
   }
 }

@@ -2,6 +2,8 @@ package io.gpunvme.storage.path.direct;
 
 import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.base.SharedLock;
+import io.gpunvme.base.SharedLock.Seat;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.queue.Placement;
@@ -9,7 +11,6 @@ import io.gpunvme.gpu.transfer.BrokenInitiatorException;
 import io.gpunvme.gpu.transfer.Direction;
 import io.gpunvme.gpu.transfer.Initiator;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
-import io.gpunvme.gpu.transfer.TransferListener;
 import io.gpunvme.gpu.transfer.TransferPlan;
 import io.gpunvme.nvme.CommandAbortedException;
 import io.gpunvme.nvme.NvmeStatusException;
@@ -29,7 +30,6 @@ import java.util.concurrent.locks.ReadWriteLock;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.Supplier;
-import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -51,6 +51,9 @@ public final class DirectPath implements DataPath {
   /** Bus address and list of each page of 4 KiB, 16 bytes, of ten buffers of 1 GiB. */
   private static final long DESCRIPTION_BYTES = 40 << 20;
 
+  /** Data pointers name bytes at multiples of this (Base 2.0, 4.1.1). */
+  static final int POINTER_ALIGNMENT = 4;
+
   private final NvmeController controller;
   private final Namespace namespace;
   private final Placement placement;
@@ -67,9 +70,12 @@ public final class DirectPath implements DataPath {
   private final ReadWriteLock writes = new ReentrantReadWriteLock(true);
 
   /** Transfers share it; who takes the queues away is alone. */
-  private final ReentrantReadWriteLock service = new ReentrantReadWriteLock();
+  private final SharedLock<Boolean> service = new SharedLock<>(() -> true);
 
-  /** Null before the first transfer, and after one that left its queues unusable. */
+  /**
+   * Null before the first transfer, and after one that left its queues unusable. It stays what it
+   * is while {@link #service} is shared.
+   */
   private volatile @Nullable Initiator initiator;
 
   /** Of flushes, one at a time; taken before {@link #service}. */
@@ -182,48 +188,100 @@ public final class DirectPath implements DataPath {
 
   @Override
   public void transfer(Direction direction, List<Range> ranges, PathCall call) {
-    for (Range r : ranges) {
-      call.throwIfCancelled(r.offset(), r.length());
-    }
-    Commands commands = new Commands(call);
-    RuntimeException failure = attempt(direction, ranges, commands);
-    while (failure instanceof BrokenInitiatorException && abandon(commands, failure)) {
-      // Another transfer had left its queues unusable before this one had its turn.
-      commands = new Commands(call);
-      failure = attempt(direction, ranges, commands);
-    }
-    if (failure != null) {
-      throw failure(failure, commands, ranges, call);
-    }
     long bytes = 0;
     for (Range r : ranges) {
+      call.throwIfCancelled(r.offset(), r.length());
       bytes += r.length();
+    }
+    Failed failed = attempt(direction, ranges, call);
+    while (failed != null) {
+      requireAnother(failed, ranges.getFirst().offset(), ranges.getFirst().length(), call);
+      failed = attempt(direction, ranges, call);
     }
     call.counters().moved(direction, bytes);
   }
 
-  private @Nullable RuntimeException attempt(
-      Direction direction, List<Range> ranges, Commands commands) {
-    service.readLock().lock();
-    try {
-      carryOutNow(direction, ranges, commands);
+  private @Nullable Failed attempt(Direction direction, List<Range> ranges, PathCall call) {
+    Seat<Boolean> seat = service.enter();
+    try (StagingPool.Loan staged = staging.loan()) {
+      requireOpen();
+      Commands commands = new Commands(call);
+      if (direction == Direction.READ) {
+        new ReadJob(namespace, staged, commands).run(ranges);
+      } else {
+        write(new WriteJob(namespace, staged, commands), ranges);
+      }
       return null;
     } catch (RuntimeException e) {
-      return e;
+      return new Failed(e, initiator);
     } finally {
-      service.readLock().unlock();
+      service.leave(seat);
     }
   }
 
-  private void carryOutNow(Direction direction, List<Range> ranges, Commands commands) {
-    requireOpen();
-    try (StagingPool.Loan staged = staging.loan()) {
-      if (direction == Direction.READ) {
-        new ReadJob(namespace, placement, staged, commands).run(ranges);
-      } else {
-        write(new WriteJob(namespace, placement, staged, commands), ranges);
-      }
+  /** Whole blocks, and a buffer that the controller reaches, need neither a plan nor a list. */
+  @Override
+  public void transfer(
+      Direction direction,
+      long offset,
+      DeviceBuffer buffer,
+      long bufferOffset,
+      long length,
+      PathCall call) {
+    if (length == 0 || !isStraight(offset, length, buffer, bufferOffset)) {
+      DataPath.super.transfer(direction, offset, buffer, bufferOffset, length, call);
+      return;
     }
+    call.throwIfCancelled(offset, length);
+    Failed failed = attempt(direction, offset, buffer, bufferOffset, length, call);
+    while (failed != null) {
+      requireAnother(failed, offset, length, call);
+      failed = attempt(direction, offset, buffer, bufferOffset, length, call);
+    }
+    call.counters().moved(direction, length);
+  }
+
+  private @Nullable Failed attempt(
+      Direction direction,
+      long offset,
+      DeviceBuffer buffer,
+      long bufferOffset,
+      long length,
+      PathCall call) {
+    int block = namespace.blockSize();
+    Seat<Boolean> seat = service.enter();
+    Lock writing = direction == Direction.READ ? null : writes.readLock();
+    if (writing != null) {
+      writing.lock();
+    }
+    try {
+      requireOpen();
+      long retries =
+          initiator()
+              .move(
+                  direction, namespace, offset / block, length / block, buffer, bufferOffset, call);
+      call.counters().retried(retries);
+      return null;
+    } catch (RuntimeException e) {
+      return new Failed(e, initiator);
+    } finally {
+      if (writing != null) {
+        writing.unlock();
+      }
+      service.leave(seat);
+    }
+  }
+
+  /** Whether commands can move a range: whole blocks, to a place that data pointers can name. */
+  private boolean isStraight(long offset, long length, DeviceBuffer buffer, long bufferOffset) {
+    return ((offset | length) & (namespace.blockSize() - 1)) == 0
+        && bufferOffset % POINTER_ALIGNMENT == 0
+        && isReached(buffer);
+  }
+
+  /** Whether commands can name the buffer: it is in the kind of memory that the placement says. */
+  private boolean isReached(DeviceBuffer buffer) {
+    return buffer.isHost() == placement.hostData();
   }
 
   private void requireOpen() {
@@ -275,7 +333,7 @@ public final class DirectPath implements DataPath {
 
   /** The queue pairs of transfers may be all that there are; the next transfer gets new ones. */
   private void flushInTheirPlace(InvalidRequestException none) {
-    service.writeLock().lock();
+    service.enterAlone();
     try {
       Initiator queues = initiator;
       if (queues == null) {
@@ -285,7 +343,7 @@ public final class DirectPath implements DataPath {
       queues.close();
       flush(controller, namespace.nsid());
     } finally {
-      service.writeLock().unlock();
+      service.leaveAlone();
     }
   }
 
@@ -296,23 +354,37 @@ public final class DirectPath implements DataPath {
     }
   }
 
-  private RuntimeException failure(
-      RuntimeException e, Commands commands, List<Range> ranges, PathCall call) {
+  /**
+   * Why an attempt failed.
+   *
+   * @param by who was to carry it out; null if there was nobody yet
+   */
+  private record Failed(RuntimeException why, @Nullable Initiator by) {}
+
+  /**
+   * Returns if another attempt can help: another transfer had left its queues unusable before this
+   * one had its turn.
+   *
+   * @throws RuntimeException the failure, if that is not so
+   */
+  private void requireAnother(Failed failed, long offset, long length, PathCall call) {
+    RuntimeException e = failed.why();
+    if (e instanceof BrokenInitiatorException && abandon(failed)) {
+      return;
+    }
     boolean usable =
         e instanceof NvmeStatusException
             || e instanceof InvalidRequestException
             || e instanceof CommandAbortedException
             || e instanceof StorageException;
     if (!usable) {
-      abandon(commands, e);
+      abandon(failed);
     }
-    long offset = ranges.getFirst().offset();
-    long length = ranges.getFirst().length();
     if (e instanceof NvmeStatusException status && status.slba() >= 0) {
-      offset = status.slba() * namespace.blockSize();
-      length = namespace.blockSize();
+      int block = namespace.blockSize();
+      throw StorageFailures.of(e, call.source(), status.slba() * block, block);
     }
-    return StorageFailures.of(e, call.source(), offset, length);
+    throw StorageFailures.of(e, call.source(), offset, length);
   }
 
   /**
@@ -321,29 +393,27 @@ public final class DirectPath implements DataPath {
    * @return false if that has to be left to the next one: this thread is in the middle of another
    *     transfer, which asked whether to end
    */
-  private boolean abandon(Commands commands, RuntimeException e) {
-    if (service.getReadHoldCount() > 0) {
+  private boolean abandon(Failed failed) {
+    if (service.isShared()) {
       return false;
     }
-    service.writeLock().lock();
+    service.enterAlone();
     try {
-      Initiator broken = commands.initiator;
+      Initiator broken = failed.by();
       if (broken != null && broken == initiator) {
         initiator = null;
-        CloseAll.after(e, broken::close);
+        CloseAll.after(failed.why(), broken::close);
       }
       return true;
     } finally {
-      service.writeLock().unlock();
+      service.leaveAlone();
     }
   }
 
-  /** Runs commands of one call and counts them. */
-  final class Commands implements TransferListener {
+  /** Runs the commands of one call by an initiator. */
+  final class Commands {
     private final PathCall call;
-
-    /** Who carries them out, from the first one on. */
-    private @Nullable Initiator initiator;
+    private final Initiator by = initiator();
 
     Commands(PathCall call) {
       this.call = call;
@@ -353,52 +423,42 @@ public final class DirectPath implements DataPath {
       return call;
     }
 
-    private Initiator initiator() {
-      Initiator there = initiator;
-      if (there == null) {
-        there = DirectPath.this.initiator();
-        initiator = there;
-      }
-      return there;
+    /** Whether a range needs no staging memory. */
+    boolean isStraight(Range r) {
+      return DirectPath.this.isStraight(r.offset(), r.length(), r.buffer(), r.bufferOffset());
+    }
+
+    boolean isReached(DeviceBuffer buffer) {
+      return DirectPath.this.isReached(buffer);
     }
 
     /** Commands to come. */
     TransferPlan.Builder plan(Direction direction) {
-      return TransferPlan.builder(direction, namespace, initiator().maxTransferBytes());
+      return TransferPlan.builder(direction, namespace, by.maxTransferBytes());
     }
 
     /** Moves whole blocks between the namespace and buffers of this path's placement. */
     void run(TransferPlan.Builder plan, List<DeviceBuffer> buffers) {
       if (!plan.isEmpty()) {
-        call.counters().retried(initiator().run(plan.build(), buffers, this).retries());
+        call.counters().retried(by.run(plan.build(), buffers, call).retries());
       }
-    }
-
-    @Override
-    public void moved(long bytes) {}
-
-    @Override
-    public boolean isCancelled() {
-      return call.isCancelled();
-    }
-
-    @Override
-    public Histogram latencies() {
-      return call.counters().latencies();
     }
   }
 
   @Override
   public void close() {
     flushing.lock();
-    service.writeLock().lock();
     try {
-      if (!closed) {
-        closed = true;
-        CloseAll.all(staging, initiator, cache);
+      service.enterAlone();
+      try {
+        if (!closed) {
+          closed = true;
+          CloseAll.all(staging, initiator, cache);
+        }
+      } finally {
+        service.leaveAlone();
       }
     } finally {
-      service.writeLock().unlock();
       flushing.unlock();
     }
   }

@@ -1,7 +1,6 @@
 package io.gpunvme.storage.path.direct;
 
 import io.gpunvme.gpu.accel.DeviceBuffer;
-import io.gpunvme.gpu.queue.Placement;
 import io.gpunvme.gpu.transfer.Direction;
 import io.gpunvme.gpu.transfer.TransferPlan;
 import io.gpunvme.nvme.driver.Namespace;
@@ -21,15 +20,11 @@ import org.jspecify.annotations.Nullable;
 
 /** Reads of one transfer: those of whole blocks as they are, the others as the planner says. */
 final class ReadJob {
-  /** Data pointers name bytes at multiples of this (Base 2.0, 4.1.1). */
-  static final int POINTER_ALIGNMENT = 4;
-
   private static final long LONGEST_STAGED = 1 << 20;
 
   private final Namespace namespace;
   private final int block;
   private final int shift;
-  private final Placement placement;
   private final Supplier<Staged> staged;
   private final Commands commands;
 
@@ -39,11 +34,10 @@ final class ReadJob {
   /** Those that commands name: reached buffers, and the staging memory. */
   private Numbers reached = new Numbers();
 
-  ReadJob(Namespace namespace, Placement placement, Supplier<Staged> staged, Commands commands) {
+  ReadJob(Namespace namespace, Supplier<Staged> staged, Commands commands) {
     this.namespace = namespace;
     block = namespace.blockSize();
     shift = Integer.numberOfTrailingZeros(block);
-    this.placement = placement;
     this.staged = staged;
     this.commands = commands;
   }
@@ -55,7 +49,7 @@ final class ReadJob {
       if (r.length() == 0) {
         continue;
       }
-      if (isWhole(r) && isReached(r.buffer())) {
+      if (commands.isStraight(r)) {
         add(reads, r.offset(), r.length(), r.buffer(), r.bufferOffset());
       } else {
         if (others == null) {
@@ -83,23 +77,13 @@ final class ReadJob {
     reads.add(offset >> shift, length >> shift, reached.of(buffer), at);
   }
 
-  private boolean isWhole(Range r) {
-    return ((r.offset() | r.length()) & (block - 1)) == 0
-        && r.bufferOffset() % POINTER_ALIGNMENT == 0;
-  }
-
-  /** Whether commands can name the buffer: it is in the kind of memory that the placement says. */
-  private boolean isReached(DeviceBuffer buffer) {
-    return buffer.isHost() == placement.hostData();
-  }
-
   private Plan plan(Ranges ranges) {
     Plan plan =
         Planner.plan(
             ranges,
             PlanOptions.of(namespace.bytes())
                 .alignment(block)
-                .targetAlignment(POINTER_ALIGNMENT)
+                .targetAlignment(DirectPath.POINTER_ALIGNMENT)
                 .maxBytes(Math.max(block, LONGEST_STAGED))
                 .gap(block)
                 .build());
@@ -108,7 +92,7 @@ final class ReadJob {
   }
 
   private boolean isDirect(Plan plan, int io) {
-    return plan.isDirect(io) && isReached(buffers.get(plan.target(plan.firstPiece(io))));
+    return plan.isDirect(io) && commands.isReached(buffers.get(plan.target(plan.firstPiece(io))));
   }
 
   private void addDirect(Plan plan, TransferPlan.Builder reads) {

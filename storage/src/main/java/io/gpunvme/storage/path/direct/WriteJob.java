@@ -1,7 +1,6 @@
 package io.gpunvme.storage.path.direct;
 
 import io.gpunvme.base.Align;
-import io.gpunvme.gpu.queue.Placement;
 import io.gpunvme.gpu.transfer.Direction;
 import io.gpunvme.gpu.transfer.TransferPlan;
 import io.gpunvme.nvme.driver.Namespace;
@@ -19,13 +18,11 @@ import java.util.function.Supplier;
  */
 final class WriteJob {
   private final int block;
-  private final Placement placement;
   private final Supplier<Staged> staged;
   private final Commands commands;
 
-  WriteJob(Namespace namespace, Placement placement, Supplier<Staged> staged, Commands commands) {
+  WriteJob(Namespace namespace, Supplier<Staged> staged, Commands commands) {
     block = namespace.blockSize();
-    this.placement = placement;
     this.staged = staged;
     this.commands = commands;
   }
@@ -45,13 +42,10 @@ final class WriteJob {
     Numbers buffers = new Numbers();
     List<Range> others = new ArrayList<>();
     for (Range r : ranges) {
-      boolean aligned =
-          ((r.offset() | r.length()) & (block - 1)) == 0
-              && r.bufferOffset() % ReadJob.POINTER_ALIGNMENT == 0;
       if (r.length() == 0) {
         continue;
       }
-      if (aligned && r.buffer().isHost() == placement.hostData()) {
+      if (commands.isStraight(r)) {
         int buffer = buffers.of(r.buffer());
         whole.add(r.offset() / block, r.length() / block, buffer, r.bufferOffset());
       } else {

@@ -3,6 +3,7 @@ package io.gpunvme.storage.path.mmap;
 import io.gpunvme.base.Reason;
 import io.gpunvme.ffi.Mapping;
 import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.transfer.Direction;
 import io.gpunvme.storage.path.DataPath;
 import io.gpunvme.storage.path.PathCall;
@@ -130,25 +131,46 @@ public final class MmapPath implements DataPath {
 
   @Override
   public void transfer(Direction direction, List<Range> ranges, PathCall call) {
-    if (direction == Direction.WRITE && !writable) {
-      throw new StorageException(
-          Kind.PERMISSION, call.source(), -1, -1, "it is open for reading only", null);
-    }
+    requireAllowed(direction, call);
     if (isHostMemory(ranges)) {
       // Nothing of the accelerator's: making windows could wait for whom this is read for.
       for (Range r : ranges) {
-        move(direction, r, call, null);
+        move(direction, r.offset(), r.buffer(), r.bufferOffset(), r.length(), call, null);
       }
       return;
     }
     MappedWindows pair = windows.take();
     try {
       for (Range r : ranges) {
-        move(direction, r, call, pair);
+        move(direction, r.offset(), r.buffer(), r.bufferOffset(), r.length(), call, pair);
       }
       pair.finish();
     } finally {
       windows.giveBack(pair);
+    }
+  }
+
+  /** Without a list where that is all that is to be done. */
+  @Override
+  public void transfer(
+      Direction direction,
+      long offset,
+      DeviceBuffer buffer,
+      long bufferOffset,
+      long length,
+      PathCall call) {
+    if (buffer.isHost()) {
+      requireAllowed(direction, call);
+      move(direction, offset, buffer, bufferOffset, length, call, null);
+    } else {
+      DataPath.super.transfer(direction, offset, buffer, bufferOffset, length, call);
+    }
+  }
+
+  private void requireAllowed(Direction direction, PathCall call) {
+    if (direction == Direction.WRITE && !writable) {
+      throw new StorageException(
+          Kind.PERMISSION, call.source(), -1, -1, "it is open for reading only", null);
     }
   }
 
@@ -161,48 +183,48 @@ public final class MmapPath implements DataPath {
     return true;
   }
 
-  private void move(Direction direction, Range r, PathCall call, @Nullable MappedWindows pair) {
-    boolean read = direction == Direction.READ;
-    for (long done = 0; done < r.length(); ) {
-      call.throwIfCancelled(r.offset() + done, r.length() - done);
-      long n = Math.min(MappedWindows.BYTES, r.length() - done);
-      requireThere(r.offset() + done, n, call);
+  private void move(
+      Direction direction,
+      long offset,
+      DeviceBuffer buffer,
+      long bufferOffset,
+      long length,
+      PathCall call,
+      @Nullable MappedWindows pair) {
+    for (long done = 0; done < length; ) {
+      long at = offset + done;
+      call.throwIfCancelled(at, length - done);
+      long n = Math.min(MappedWindows.BYTES, length - done);
+      requireThere(at, n, call);
       long start = System.nanoTime();
       try {
-        if (pair == null || r.buffer().isHost()) {
-          host(read, r, done, n);
-        } else if (read) {
-          pair.upload(mapping, r.offset() + done, r.buffer(), r.bufferOffset() + done, n);
-        } else {
-          pair.download(r.buffer(), r.bufferOffset() + done, mapping, r.offset() + done, n);
-        }
+        copy(direction == Direction.READ, at, buffer, bufferOffset + done, n, pair);
       } catch (InternalError e) {
         // The virtual machine's name for SIGBUS: the file has lost these pages, or the disk has.
         throw new StorageException(
-            Kind.IO,
-            call.source(),
-            r.offset() + done,
-            n,
-            "the kernel could not read the mapped pages",
-            e);
+            Kind.IO, call.source(), at, n, "the kernel could not read the mapped pages", e);
       }
       call.counters().operation(System.nanoTime() - start);
       call.counters().moved(direction, n);
-      if (!r.buffer().isHost()) {
+      if (!buffer.isHost()) {
         call.counters().staged(n);
       }
       done += n;
     }
   }
 
-  private void host(boolean read, Range r, long done, long n) {
-    MemorySegment memory = r.buffer().segment();
-    long at = r.offset() + done;
-    long to = r.bufferOffset() + done;
-    if (read) {
-      Mapping.copy(mapping, at, memory, to, n);
+  private void copy(
+      boolean read, long at, DeviceBuffer buffer, long to, long n, @Nullable MappedWindows pair) {
+    if (pair == null || buffer.isHost()) {
+      if (read) {
+        Mapping.copy(mapping, at, buffer.segment(), to, n);
+      } else {
+        Mapping.copy(buffer.segment(), to, mapping, at, n);
+      }
+    } else if (read) {
+      pair.upload(mapping, at, buffer, to, n);
     } else {
-      Mapping.copy(memory, to, mapping, at, n);
+      pair.download(buffer, to, mapping, at, n);
     }
   }
 

@@ -210,10 +210,13 @@ class DirectPathFailuresTest {
                       try (DeviceBuffer buffer = cpu.allocate(4096)) {
                         for (int i = 0; i < 50; i++) {
                           try {
-                            path.transfer(
-                                Direction.READ,
-                                List.of(new Range(0, buffer, 0, 4096)),
-                                new PathCall("disk", new PathCounters()));
+                            PathCall call = new PathCall("disk", new PathCounters());
+                            if (i % 2 == 0) {
+                              path.transfer(
+                                  Direction.READ, List.of(new Range(0, buffer, 0, 4096)), call);
+                            } else {
+                              path.transfer(Direction.READ, 0, buffer, 0, 4096, call);
+                            }
                             done.incrementAndGet();
                           } catch (IllegalStateException e) {
                             assertThat(e).hasMessageContaining("illegal address");
