@@ -83,14 +83,14 @@ final class ArchitectureTest {
         storage.fs.partition | storage.fs
         storage.kind         | storage.plan
         storage.layer        | cuda gpu.accel storage storage.path
-        storage.path         | cuda gpu.accel gpu.transfer nvme nvme.spec
+        storage.path         | cuda ffi gpu.accel gpu.transfer nvme nvme.spec
         storage.path.cufile  | cuda cuda.cufile ffi gpu.accel gpu.transfer nvme.pci storage.path \
                                storage.path.file
         storage.path.direct  | gpu.accel gpu.queue gpu.transfer nvme nvme.driver storage.path \
                                storage.plan
         storage.path.extents | gpu.accel gpu.transfer storage.fs storage.path storage.path.set
         storage.path.file    | ffi nvme.pci storage.path
-        storage.path.mmap    | ffi gpu.accel gpu.transfer storage.path
+        storage.path.mmap    | ffi gpu.accel gpu.transfer storage.path storage.path.file
         storage.path.pinned  | cuda ffi gpu.accel gpu.transfer storage.path storage.path.file
         storage.path.set     | gpu.accel gpu.transfer storage.path storage.plan
         storage.plan         | -
@@ -110,7 +110,7 @@ final class ArchitectureTest {
         tools.doctor         | cuda cuda.cufile ffi gpu.accel gpu.device gpu.queue gpu.transfer \
                                nvme nvme.driver nvme.pci nvme.spec sim storage.path \
                                storage.path.cufile tools.machine
-        tools.example        | cuda gpu.accel gpu.device gpu.queue gpu.transfer nvme.driver
+        tools.example        | cuda ffi gpu.accel gpu.device gpu.queue gpu.transfer nvme.driver
         tools.machine        | ffi nvme.pci nvme.pci.host storage.path.file
         tools.report         | -
         tools.sample         | -

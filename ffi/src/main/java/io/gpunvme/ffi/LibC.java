@@ -57,6 +57,13 @@ final class LibC {
     private Ftruncate() {}
   }
 
+  static final class Lseek {
+    static final MethodHandle CALL =
+        Native.plain("lseek", FunctionDescriptor.of(JAVA_LONG, JAVA_INT, JAVA_LONG, JAVA_INT));
+
+    private Lseek() {}
+  }
+
   static final class Statx {
     static final MethodHandle CALL =
         Native.capturing(

@@ -81,6 +81,7 @@ final class PosixTest {
       assertBad("close", () -> Posix.close(NO_FD));
       assertBad("ftruncate", () -> Posix.ftruncate(NO_FD, 1));
       assertBad("statx", () -> Posix.size(NO_FD));
+      assertBad("statx", () -> Posix.end(NO_FD));
       assertBad("pread", () -> Posix.pread(NO_FD, memory, 0));
       assertBad("pwrite", () -> Posix.pwrite(NO_FD, memory, 0));
       assertBad("flock", () -> Posix.tryLock(NO_FD, true));
@@ -128,6 +129,7 @@ final class PosixTest {
     assertThat(Posix.size(fd)).isZero();
     Posix.ftruncate(fd, (1L << 33) + 5);
     assertThat(Posix.size(fd)).isEqualTo((1L << 33) + 5);
+    assertThat(Posix.end(fd)).isEqualTo((1L << 33) + 5);
     assertThat(failure(() -> Posix.ftruncate(fd, -1)).errno()).isEqualTo(Errno.EINVAL);
     Posix.close(fd);
   }

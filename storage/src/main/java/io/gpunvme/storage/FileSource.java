@@ -73,7 +73,7 @@ final class FileSource implements Source {
   public DataPath open(PathKind kind) {
     return switch (kind) {
       case PINNED -> PinnedPath.open(file, accelerator, own.pinned());
-      case MMAP -> MmapPath.open(Path.of(file.name()), options.allowWrite(), accelerator);
+      case MMAP -> MmapPath.open(file, accelerator);
       case CUFILE -> cufile();
       case DIRECT -> throw new IllegalStateException("a file cannot be opened by path " + kind);
     };

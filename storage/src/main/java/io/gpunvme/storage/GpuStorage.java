@@ -415,8 +415,17 @@ public final class GpuStorage implements AutoCloseable {
    * @param given what the caller may cancel; null for none
    */
   TransferResult transfer(Direction direction, List<Range> ranges, @Nullable PathCall given) {
-    return transfer(
-        direction, ranges, given, (path, call) -> path.transfer(direction, ranges, call));
+    return transfer(direction, ranges, given, (path, call) -> move(path, direction, ranges, call));
+  }
+
+  private static void move(DataPath path, Direction direction, List<Range> ranges, PathCall call) {
+    if (ranges.size() == 1) {
+      // Paths have less to do for one, however it was named.
+      Range r = ranges.getFirst();
+      path.transfer(direction, r.offset(), r.buffer(), r.bufferOffset(), r.length(), call);
+    } else {
+      path.transfer(direction, ranges, call);
+    }
   }
 
   private TransferResult transfer(

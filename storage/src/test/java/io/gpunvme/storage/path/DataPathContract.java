@@ -33,7 +33,7 @@ public abstract class DataPathContract {
 
   @TempDir Path folder;
 
-  private final long seed = System.nanoTime();
+  private final long seed = Long.getLong("gpunvme.seed", System.nanoTime());
   private final SplittableRandom random = new SplittableRandom(seed);
   private final PathCounters counters = new PathCounters();
   private Path file;
@@ -101,6 +101,25 @@ public abstract class DataPathContract {
 
   private PathCall call() {
     return new PathCall("source.bin", counters);
+  }
+
+  /** An interrupted thread reads, or is told that it is; what others need stays open. */
+  @Test
+  void anInterruptOfOneThreadIsNoEndOfThePath() {
+    try (DeviceBuffer buffer = buffer(true)) {
+      Range range = new Range(4096, buffer, 0, 8192);
+      Thread.currentThread().interrupt();
+      try {
+        path.transfer(Direction.READ, List.of(range), call());
+      } catch (StorageException e) {
+        assertThat(e.kind()).isEqualTo(Kind.CANCELLED);
+      } finally {
+        Thread.interrupted();
+      }
+      path.transfer(Direction.READ, List.of(range), call());
+      assertThat(Arrays.copyOf(bytes(buffer), 8192))
+          .isEqualTo(Arrays.copyOfRange(content, 4096, 4096 + 8192));
+    }
   }
 
   private static byte[] bytes(DeviceBuffer buffer) {

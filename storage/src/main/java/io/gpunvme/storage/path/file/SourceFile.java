@@ -1,7 +1,6 @@
 package io.gpunvme.storage.path.file;
 
 import static java.lang.foreign.ValueLayout.JAVA_INT;
-import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.gpunvme.ffi.FileStatus;
 import io.gpunvme.ffi.Posix;
@@ -27,9 +26,6 @@ public final class SourceFile implements AutoCloseable {
   /** No device has smaller blocks. */
   private static final int SECTOR = 512;
 
-  /** {@code _IOR(0x12, 114, size_t)}: the bytes of a block device. */
-  private static final long BLKGETSIZE64 = 0x80081272L;
-
   /** {@code _IO(0x12, 104)}: the logical block of a block device, an {@code int}. */
   private static final long BLKSSZGET = 0x1268;
 
@@ -42,7 +38,7 @@ public final class SourceFile implements AutoCloseable {
   private final Residency residency;
 
   private @Nullable Direct direct;
-  private boolean closed;
+  private volatile boolean closed;
 
   /** The opening past the page cache: a descriptor, or -1 and why there is none. */
   private record Direct(int fd, String refusal) {}
@@ -132,7 +128,7 @@ public final class SourceFile implements AutoCloseable {
   public long size() {
     requireOpen();
     try {
-      return isBlockDevice() ? deviceSize() : Posix.size(fd);
+      return Posix.end(fd);
     } catch (PosixException e) {
       throw FileErrors.of(name, e);
     }
@@ -150,14 +146,6 @@ public final class SourceFile implements AutoCloseable {
       return bytes.get(JAVA_INT, 0);
     } catch (PosixException e) {
       throw FileErrors.of(name, e);
-    }
-  }
-
-  private long deviceSize() {
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment bytes = arena.allocate(JAVA_LONG);
-      Posix.ioctl(fd, BLKGETSIZE64, bytes);
-      return bytes.get(JAVA_LONG, 0);
     }
   }
 
@@ -305,7 +293,7 @@ public final class SourceFile implements AutoCloseable {
     }
   }
 
-  private synchronized void requireOpen() {
+  private void requireOpen() {
     if (closed) {
       throw new IllegalStateException(name + " is closed");
     }

@@ -1,7 +1,8 @@
 package io.gpunvme.storage.path.mmap;
 
-import io.gpunvme.base.Reason;
 import io.gpunvme.ffi.Mapping;
+import io.gpunvme.ffi.Posix;
+import io.gpunvme.ffi.PosixException;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.transfer.Direction;
@@ -13,16 +14,11 @@ import io.gpunvme.storage.path.RequestShape;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.StorageException.Kind;
 import io.gpunvme.storage.path.Verdict;
-import java.io.IOException;
-import java.lang.foreign.Arena;
+import io.gpunvme.storage.path.file.FileErrors;
+import io.gpunvme.storage.path.file.SourceFile;
 import java.lang.foreign.MemorySegment;
-import java.nio.channels.FileChannel;
-import java.nio.channels.FileChannel.MapMode;
-import java.nio.file.AccessDeniedException;
 import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -43,51 +39,52 @@ public final class MmapPath implements DataPath {
   private static final double COLD_RANGES_PER_SECOND = 10_000;
   private static final double WARM_RANGES_PER_SECOND = 370_000;
 
-  private final Path file;
-  private final boolean writable;
-  private final FileChannel channel;
-  private final Arena arena = Arena.ofShared();
+  private final SourceFile file;
+  private final boolean ownsFile;
+  private final @Nullable Mapping owner;
+
+  /** Empty of an empty file, of which nothing can be mapped. */
   private final MemorySegment mapping;
+
   private final WindowPool windows;
   private boolean closed;
 
-  private MmapPath(Path file, boolean writable, FileChannel channel, Accelerator accelerator)
-      throws IOException {
+  private MmapPath(SourceFile file, boolean ownsFile, Accelerator accelerator) {
     this.file = file;
-    this.writable = writable;
-    this.channel = channel;
-    MapMode mode = writable ? MapMode.READ_WRITE : MapMode.READ_ONLY;
-    mapping = channel.map(mode, 0, channel.size(), arena);
+    this.ownsFile = ownsFile;
+    owner = map(file);
+    mapping = owner == null ? MemorySegment.NULL : owner.segment();
     windows = new WindowPool(accelerator);
   }
 
-  /**
-   * Maps a file as long as it is now.
-   *
-   * @param writable whether it may be written
-   * @throws StorageException if it cannot be opened or mapped
-   */
-  public static MmapPath open(Path file, boolean writable, Accelerator accelerator) {
+  private static @Nullable Mapping map(SourceFile file) {
+    long size = file.size();
+    int access = file.writable() ? Posix.PROT_READ | Posix.PROT_WRITE : Posix.PROT_READ;
     try {
-      FileChannel channel =
-          writable
-              ? FileChannel.open(file, StandardOpenOption.READ, StandardOpenOption.WRITE)
-              : FileChannel.open(file, StandardOpenOption.READ);
-      try {
-        return new MmapPath(file, writable, channel, accelerator);
-      } catch (IOException | RuntimeException e) {
-        channel.close();
-        throw e;
-      }
-    } catch (IOException e) {
-      Kind kind =
-          switch (e) {
-            case NoSuchFileException _ -> Kind.GONE;
-            case AccessDeniedException _ -> Kind.PERMISSION;
-            default -> Kind.IO;
-          };
-      throw new StorageException(kind, file.toString(), -1, -1, "opening: " + Reason.of(e), e);
+      return size == 0 ? null : Mapping.shared(file.fd(), 0, size, access);
+    } catch (PosixException e) {
+      throw FileErrors.of(file.name(), e);
     }
+  }
+
+  /** Opens and maps a file, which is closed with the path; see {@link SourceFile#open}. */
+  public static MmapPath open(Path file, boolean writable, Accelerator accelerator) {
+    SourceFile source = SourceFile.open(file.toString(), writable);
+    try {
+      return new MmapPath(source, true, accelerator);
+    } catch (RuntimeException e) {
+      source.close();
+      throw e;
+    }
+  }
+
+  /**
+   * Maps a file of the caller's, as long as it is now. The caller closes it after the path.
+   *
+   * @throws StorageException if it cannot be mapped
+   */
+  public static MmapPath open(SourceFile file, Accelerator accelerator) {
+    return new MmapPath(file, false, accelerator);
   }
 
   /** Every regular file that can be read can be mapped. */
@@ -168,7 +165,7 @@ public final class MmapPath implements DataPath {
   }
 
   private void requireAllowed(Direction direction, PathCall call) {
-    if (direction == Direction.WRITE && !writable) {
+    if (direction == Direction.WRITE && !file.writable()) {
       throw new StorageException(
           Kind.PERMISSION, call.source(), -1, -1, "it is open for reading only", null);
     }
@@ -228,13 +225,9 @@ public final class MmapPath implements DataPath {
     }
   }
 
+  /** A file that became shorter has no pages behind its end. */
   private void requireThere(long offset, long length, PathCall call) {
-    long size;
-    try {
-      size = channel.size();
-    } catch (IOException e) {
-      throw new StorageException(Kind.IO, call.source(), offset, length, Reason.of(e), e);
-    }
+    long size = file.size();
     if (offset + length > size) {
       throw new StorageException(
           Kind.SHORT_READ,
@@ -253,11 +246,11 @@ public final class MmapPath implements DataPath {
     }
     closed = true;
     windows.close();
-    arena.close();
-    try {
-      channel.close();
-    } catch (IOException e) {
-      throw new StorageException(Kind.IO, file.toString(), -1, -1, "closing: " + Reason.of(e), e);
+    if (owner != null) {
+      owner.close();
+    }
+    if (ownsFile) {
+      file.close();
     }
   }
 }
