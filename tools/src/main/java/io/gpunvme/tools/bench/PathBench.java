@@ -82,6 +82,7 @@ public final class PathBench implements AutoCloseable {
     this.accelerator = accelerator;
     this.options = options;
     this.listener = listener;
+    PathFile.requireRoom(options.folder(), options.fileBytes());
     long bytes = Math.max(options.fileBytes(), (long) options.randomReads() * PathFile.BLOCK);
     DeviceBuffer device = null;
     try {

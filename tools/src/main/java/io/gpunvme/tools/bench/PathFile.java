@@ -35,10 +35,8 @@ final class PathFile implements AutoCloseable {
    * Makes the file; removed by {@link #close}.
    *
    * @param written told of the bytes of each piece
-   * @throws StorageException if the folder has no room for it
    */
   PathFile(Path folder, long bytes, LongConsumer written) throws IOException {
-    requireRoom(folder, bytes);
     path = Files.createTempFile(folder, "gpunvme-bench-", ".bin");
     try {
       fill(bytes, written);
@@ -49,7 +47,12 @@ final class PathFile implements AutoCloseable {
     }
   }
 
-  private static void requireRoom(Path folder, long bytes) {
+  /**
+   * Before anything is taken for the file.
+   *
+   * @throws StorageException if the folder has no room for it
+   */
+  static void requireRoom(Path folder, long bytes) {
     long free = folder.toFile().getUsableSpace();
     if (free < bytes) {
       throw new StorageException(
