@@ -70,7 +70,8 @@ final class DoctorCommand extends BaseCommand {
     for (Way way : Way.values()) {
       String obstacles =
           diagnosis.obstacles(way).stream()
-              .map(f -> f.id() + " " + f.subject())
+              .map(Finding::subject)
+              .distinct()
               .collect(Collectors.joining(", "));
       table.row(
           way.storage(),
