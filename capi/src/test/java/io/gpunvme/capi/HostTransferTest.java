@@ -37,7 +37,7 @@ class HostTransferTest {
   @BeforeEach
   void fill() {
     storage = open("sim:size=1MiB");
-    long seed = System.nanoTime();
+    long seed = Long.getLong("gpunvme.seed", System.nanoTime());
     new SplittableRandom(seed).nextBytes(content);
     MemorySegment all = arena.allocate(SIZE);
     MemorySegment.copy(content, 0, all, CTypes.BYTE, 0, SIZE);
@@ -72,7 +72,7 @@ class HostTransferTest {
 
   @Test
   void rangesOfAllLengthsArriveWhereTheyBelong() {
-    long seed = System.nanoTime();
+    long seed = Long.getLong("gpunvme.seed", System.nanoTime());
     SplittableRandom random = new SplittableRandom(seed);
     for (int round = 0; round < 30; round++) {
       List<Storage.Item> items = new ArrayList<>();
