@@ -379,7 +379,7 @@ final class PinnedPathTest {
       RequestShape small = new RequestShape(Direction.READ, 1_000_000, 4096L * 1_000_000, 0);
       assertThat(path.expected(warm)).isGreaterThan(path.expected(cold));
       assertThat(path.expected(small)).isLessThan(path.expected(cold));
-      Rates rates = new Rates("a device of this test", 12);
+      Rates rates = new Rates("a device of this test, " + System.nanoTime(), 12);
       assertThat(rates.expected(cold)).isEqualTo(3.5);
       rates.measured(false, 1L << 30, 1, 1L << 29);
       assertThat(rates.expected(cold)).isEqualTo(2);
