@@ -34,7 +34,7 @@ class SoakGpuTest {
           + "duplicate on read|write p=0.00001;reorder=8 on read|write p=0.001;"
           + "delay=1ms on read|write p=0.0001;torn on read|write p=0.00001;"
           + "drop on read|write p=0.0000005;late=600ms on read|write p=0.0000005;"
-          + "wrong-cid on read|write p=0.0000002";
+          + "wrong-cid=0x8000 on read|write p=0.0000002";
   private static final int THREADS = 4096;
   private static final int GROUP = 128;
   private static final int BLOCKS_EACH = 64;

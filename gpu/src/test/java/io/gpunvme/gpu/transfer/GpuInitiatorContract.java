@@ -151,7 +151,7 @@ abstract class GpuInitiatorContract extends InitiatorContract {
     "late=300ms on read p=0.0005",
     "duplicate on read every=7",
     "reorder=3 on read every=3",
-    "wrong-cid=1 on read p=0.0005",
+    "wrong-cid=4096 on read p=0.0005",
     "torn=50us on read every=5"
   })
   final void shortTransfersOfManyThreadsMoveTheirOwnBytes(String fault) throws Exception {

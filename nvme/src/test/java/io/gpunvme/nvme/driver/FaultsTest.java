@@ -375,7 +375,7 @@ class FaultsTest {
       wild.faults(
           "status=generic/internal on io p=0.01; drop on io p=0.0005; duplicate on io p=0.01;"
               + "reorder=3 on io p=0.02; torn=100us on io p=0.01; late=1ms on io p=0.005;"
-              + "stall=1ms on io p=0.001; wrong-cid=8 on io p=0.0002; cfs on io p=0.0001");
+              + "stall=1ms on io p=0.001; wrong-cid=4096 on io p=0.0002; cfs on io p=0.0001");
       for (int i = 0; i < 60; i++) {
         BlockDevice d = devices.get(i % devices.size());
         assertThat(wild.roundTrip(d, i * 13L, 1500, i)).as("seed %d, round %d", seed, i).isTrue();
