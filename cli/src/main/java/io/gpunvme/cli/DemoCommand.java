@@ -68,7 +68,7 @@ final class DemoCommand extends BaseCommand {
       names = "--device",
       paramLabel = "DEVICE",
       description = {
-        "The embedded SSD; demo chooses size, file and workers unless given.",
+        "The embedded SSD; demo chooses size and file unless given.",
         "Or vfio-user:SOCKET; demo overwrites its namespace 1 and needs --allow-write."
       })
   private String device = Transport.SIM + ":";

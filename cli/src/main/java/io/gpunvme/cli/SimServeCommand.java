@@ -66,8 +66,8 @@ final class SimServeCommand extends BaseCommand {
   @Option(
       names = "--workers",
       paramLabel = "N",
-      description = "Threads that do the controller's work (1).")
-  private int workers = 1;
+      description = "Threads that do the controller's work (half of the processors, 4 at most).")
+  private @Nullable Integer workers;
 
   @Option(
       names = "--set",
@@ -117,7 +117,10 @@ final class SimServeCommand extends BaseCommand {
   }
 
   private SimConfig config() {
-    DeviceAddress all = DeviceAddress.embedded().with("workers", Integer.toString(workers));
+    DeviceAddress all = DeviceAddress.embedded();
+    if (workers != null) {
+      all = all.with("workers", Integer.toString(workers));
+    }
     int nsid = 1;
     for (String text : namespaces.isEmpty() ? List.of(RAM + "=64MiB") : namespaces) {
       DeviceAddress given = DeviceAddress.parse(Transport.SIM + ":" + text);

@@ -14,6 +14,9 @@ final class CommandPipeline {
   /** Commands fetched from one queue before the next queue has its turn. */
   private static final int BURST = 32;
 
+  /** The same in bytes moved: a queue of long commands has as long a turn as one of short ones. */
+  private static final long BURST_BYTES = 512 << 10;
+
   /** Commands whose time has come executed in one pass. */
   private static final int MAX_DUE = 64;
 
@@ -84,6 +87,15 @@ final class CommandPipeline {
 
   /** Looks at a queue's doorbell and begins what it announces. Returns how many commands. */
   int fetch(SubmissionQueue sq, long now) {
+    return fetch(sq, now, false);
+  }
+
+  /** The same for an I/O queue, up to the first command that takes long. */
+  int fetchShort(SubmissionQueue sq, long now) {
+    return fetch(sq, now, true);
+  }
+
+  private int fetch(SubmissionQueue sq, long now, boolean onlyShort) {
     if (sq.isRung()) {
       stats.doorbell(sq.doorbell());
       if (sq.tailIsWrong()) {
@@ -91,10 +103,18 @@ final class CommandPipeline {
       }
     }
     int limit = Math.min(sq.announced(), BURST);
+    long enough = stats.moved() + BURST_BYTES;
     int n = 0;
-    while (n < limit && sq.mayFetch(now, faults) && !sq.isDeleted() && !status.hasStopped()) {
+    while (n < limit
+        && stats.moved() < enough
+        && sq.mayFetch(now, faults)
+        && !sq.isDeleted()
+        && !status.hasStopped()) {
       if (!sq.prepare()) {
         status.fatal("submission queue " + sq.qid() + " is not mapped");
+        return n;
+      }
+      if (onlyShort && !ioCommands.isShort(sq)) {
         return n;
       }
       begin(sq, now);

@@ -68,6 +68,11 @@ final class FetchAhead {
     count = n;
   }
 
+  /** Word {@code n} of entry {@code index}, which is not taken yet. */
+  long word(int index, int n) {
+    return entries[(index - first) * WORDS + n];
+  }
+
   /** Takes entry {@code index}, the next one, to {@code target}. */
   void take(int index, long[] target) {
     int from = (index - first) * WORDS;

@@ -21,6 +21,9 @@ final class IoCommands implements CommandExecutor {
   /** Bytes compared, verified or copied in one go. */
   static final long CHUNK = 64 << 10;
 
+  /** Bytes of a Read or Write that are moved before short commands of other queues have a turn. */
+  private static final long PART = 32 << 10;
+
   private final CommandRules rules;
   private final boolean strict;
   private final boolean sgl;
@@ -77,6 +80,21 @@ final class IoCommands implements CommandExecutor {
     return e instanceof NoSpaceException
         ? StatusCode.CAPACITY_EXCEEDED.dnr()
         : StatusCode.WRITE_FAULT.status();
+  }
+
+  /**
+   * Whether the next command of a queue, which is ready to be fetched, moves so little that others
+   * hardly wait for it.
+   */
+  boolean isShort(SubmissionQueue sq) {
+    long first = sq.word(0);
+    int opcode = (int) first & 0xFF;
+    if (opcode != IoOpcode.READ && opcode != IoOpcode.WRITE) {
+      return false;
+    }
+    SimNamespace ns = namespaces.active((int) (first >>> Integer.SIZE));
+    // NLB is the lower half of dword 12, and 0-based. Without a namespace it fails at once.
+    return ns == null || ((sq.word(6) & 0xFFFF) + 1) << ns.shift() <= PART;
   }
 
   private static boolean isRead(int opcode) {
@@ -151,16 +169,41 @@ final class IoCommands implements CommandExecutor {
     if ((c.cdw(12) & FUA) != 0 && !ns.readOnly()) {
       media.flush();
     }
-    ScatterList data = c.data;
     long position = slba << shift;
-    if (data.anyRemote() && media.keepsData()) {
+    if (c.data.anyRemote() && media.keepsData()) {
       return w.mover().begin(c, ns, position);
     }
-    for (int i = 0; i < data.count(); i++) {
-      media.read(position, data.segment(i), data.offset(i), data.length(i));
-      position += data.length(i);
-    }
+    move(c, w, media, position);
     return afterRead(c, w);
+  }
+
+  /** Moves the data of a Read or Write, which the worker may interrupt for short commands. */
+  private static void move(SimCommand c, Worker w, Media media, long start) throws IOException {
+    ScatterList data = c.data;
+    boolean read = c.opcode == IoOpcode.READ;
+    long part = w.mayServeOthers() ? PART : Long.MAX_VALUE;
+    long position = start;
+    long room = part;
+    for (int i = 0; i < data.count(); i++) {
+      MemorySegment memory = data.segment(i);
+      long at = data.offset(i);
+      long end = at + data.length(i);
+      while (at < end) {
+        if (room == 0) {
+          w.serveOthers(c);
+          room = part;
+        }
+        long n = Math.min(room, end - at);
+        if (read) {
+          media.read(position, memory, at, n);
+        } else {
+          media.write(position, memory, at, n);
+        }
+        at += n;
+        position += n;
+        room -= n;
+      }
+    }
   }
 
   private int afterRead(SimCommand c, Worker w) {
@@ -178,17 +221,12 @@ final class IoCommands implements CommandExecutor {
       return status;
     }
     Media media = ns.media();
-    ScatterList data = c.data;
     long start = c.slba() << shift;
-    if (data.anyRemote() && media.keepsData()) {
+    if (c.data.anyRemote() && media.keepsData()) {
       return w.mover().begin(c, ns, start);
     }
-    media.prepare(start, data.total());
-    long position = start;
-    for (int i = 0; i < data.count(); i++) {
-      media.write(position, data.segment(i), data.offset(i), data.length(i));
-      position += data.length(i);
-    }
+    media.prepare(start, c.data.total());
+    move(c, w, media, start);
     return afterWrite(c, w, ns, start);
   }
 

@@ -24,7 +24,7 @@ public final class SimConfigBuilder {
   private long readyNanos = 0;
   private long shutdownNanos = 0;
   private long latencyNanos = 50_000;
-  private int workers = 1;
+  private int workers = Math.clamp(Runtime.getRuntime().availableProcessors() / 2, 1, 4);
   private boolean outOfOrder = false;
   private boolean strict = true;
   private boolean volatileWriteCache = true;
@@ -138,7 +138,7 @@ public final class SimConfigBuilder {
     return this;
   }
 
-  /** Worker threads; 0: the caller polls. */
+  /** Worker threads, as many as half of the processors but 4 at most; 0: the caller polls. */
   public SimConfigBuilder workers(int workers) {
     this.workers = workers;
     return this;

@@ -247,7 +247,11 @@ public final class SimConfigParser {
         "latency",
         "time from fetch to execution of an I/O command (50us)",
         SimConfigBuilder::latencyNanos);
-    number(keys, "workers", "worker threads; 0: the caller polls (1)", SimConfigBuilder::workers);
+    number(
+        keys,
+        "workers",
+        "worker threads; 0: the caller polls (half of the processors, 4 at most)",
+        SimConfigBuilder::workers);
     flag(keys, "shuffle", "out-of-order completion (off)", SimConfigBuilder::outOfOrder);
     flag(
         keys,

@@ -191,6 +191,11 @@ public final class SimStats {
       bump(c.ordinal(), n);
     }
 
+    /** Bytes read and written so far; by the worker. */
+    long moved() {
+      return values[Counter.READ_BYTES.ordinal()] + values[Counter.WRITTEN_BYTES.ordinal()];
+    }
+
     void fetched(boolean admin, int opcode, int qid, boolean byPeer) {
       bump((admin ? ADMIN : IO) + opcode, 1);
       bump(QUEUES + qid, 1);

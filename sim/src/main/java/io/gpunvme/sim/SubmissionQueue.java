@@ -130,6 +130,11 @@ final class SubmissionQueue {
     return true;
   }
 
+  /** Word {@code n} of the entry that {@link #prepare} has made ready. */
+  long word(int n) {
+    return ahead().word(head, n);
+  }
+
   /** Gives the entry that {@link #prepare} has made ready and moves the head past it. */
   void fetch(long[] target) {
     ahead().take(head, target);

@@ -53,6 +53,9 @@ final class Worker {
 
   private boolean needed;
 
+  /** Whether a long command has been interrupted for short ones, which are not interrupted. */
+  private boolean interrupted;
+
   // Written by close, read by the worker's thread before each pass.
   private volatile boolean stopped;
 
@@ -171,7 +174,7 @@ final class Worker {
       needed = sqs.length + cqs.length > 0;
       return status.isActive(now) ? serve() : 0;
     } catch (RemoteFailure e) {
-      status.fatal("a queue's memory cannot be reached: " + e.getMessage());
+      status.fatal(unreachable(e));
       return 0;
     } catch (InternalError e) {
       // The virtual machine's name for SIGBUS: the host has cut the file that it gave us to map.
@@ -212,6 +215,41 @@ final class Worker {
     }
     neededIn = pipeline.neededIn(now);
     return work;
+  }
+
+  /** Whether other queues may have short commands for {@link #serveOthers} while this one moves. */
+  boolean mayServeOthers() {
+    return !interrupted && sqs.length > 1;
+  }
+
+  /**
+   * Between two parts of a long command: carries out the short ones that other I/O queues have
+   * announced, so that they need not wait for the whole of it.
+   */
+  void serveOthers(SimCommand current) {
+    interrupted = true;
+    try {
+      now = clock.getAsLong();
+      int work = 0;
+      for (SubmissionQueue sq : sqs) {
+        if (sq.qid() != 0 && sq != current.queue) {
+          work += pipeline.fetchShort(sq, now);
+        }
+      }
+      if (work > 0) {
+        for (CompletionQueue cq : cqs) {
+          serve(cq);
+        }
+      }
+    } catch (RemoteFailure e) {
+      status.fatal(unreachable(e));
+    } finally {
+      interrupted = false;
+    }
+  }
+
+  private static String unreachable(RemoteFailure e) {
+    return "a queue's memory cannot be reached: " + e.getMessage();
   }
 
   private int serve(CompletionQueue cq) {

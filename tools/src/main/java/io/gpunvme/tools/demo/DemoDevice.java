@@ -3,7 +3,6 @@ package io.gpunvme.tools.demo;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.device.DeviceAddress;
 import io.gpunvme.gpu.device.Transport;
-import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.sim.FaultSyntax;
 import io.gpunvme.sim.NamespaceConfig;
 import io.gpunvme.sim.SimConfig;
@@ -47,9 +46,6 @@ final class DemoDevice {
     }
     if (!ram && !wanted.has("file") && !wanted.has("media")) {
       wanted = wanted.with("file", options.folder().resolve("ssd.img").toString());
-    }
-    if (!wanted.has("workers")) {
-      wanted = wanted.with("workers", Integer.toString(InitiatorOptions.suitableThreads()));
     }
     NamespaceConfig first = SimConfig.parse(wanted.optionText()).namespaces().getFirst();
     if (first.readOnly()) {

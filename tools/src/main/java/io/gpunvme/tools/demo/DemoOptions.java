@@ -14,9 +14,8 @@ import org.jspecify.annotations.Nullable;
  * @param sampleBytes size of the sample
  * @param seed decides what is in the sample
  * @param device the embedded SSD, or one behind a vfio-user socket; of the embedded one: without
- *     {@code size}, {@code file}, {@code media} and {@code workers} it gets as much as is needed,
- *     memory for a GPU and else an image in {@code folder}, and as many workers as suit this
- *     machine
+ *     {@code size}, {@code file} and {@code media} it gets as much as is needed, memory for a GPU
+ *     and else an image in {@code folder}
  * @param faults how the SSD misbehaves, in the syntax of {@link io.gpunvme.sim.FaultSyntax}
  * @param controller how the driver treats the SSD; must allow writing
  * @param initiator who moves the data, where it lies, queues and threads
