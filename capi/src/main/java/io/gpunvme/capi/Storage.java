@@ -152,6 +152,9 @@ final class Storage implements AutoCloseable {
    * @param cancelled asked now and then whether to end early; null if nobody wants that
    */
   void transfer(boolean write, List<Item> items, @Nullable BooleanSupplier cancelled) {
+    if (cancelled == null && items.size() == 1 && transferOne(write, items.getFirst())) {
+      return;
+    }
     Job job = new Job(items);
     try {
       if (write) {
@@ -166,6 +169,29 @@ final class Storage implements AutoCloseable {
     } finally {
       job.release();
     }
+  }
+
+  /**
+   * The short way of one range: without lists.
+   *
+   * @return whether it went that way; not what has to be staged
+   */
+  private boolean transferOne(boolean write, Item item) {
+    Place place = item.bytes == 0 ? null : memory.place(item.address, item.bytes);
+    if (place == null) {
+      return false;
+    }
+    try {
+      long at = place.offset(item.address);
+      if (write) {
+        storage.write(item.offset, place.buffer(), at, item.bytes);
+      } else {
+        storage.read(item.offset, place.buffer(), at, item.bytes);
+      }
+    } finally {
+      place.release().run();
+    }
+    return true;
   }
 
   static void read(GpuStorage from, List<Range> ranges, @Nullable BooleanSupplier cancelled) {

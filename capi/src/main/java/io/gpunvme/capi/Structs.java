@@ -60,7 +60,7 @@ final class Structs {
 
   static List<Storage.Item> items(MemorySegment ranges, long count) {
     MemorySegment all = CTypes.array(ranges, count, RANGE);
-    List<Storage.Item> items = new ArrayList<>();
+    List<Storage.Item> items = new ArrayList<>(Math.toIntExact(count));
     for (long at = 0; at < all.byteSize(); at += RANGE) {
       items.add(
           new Storage.Item(

@@ -18,6 +18,13 @@ final class Native {
   private static final VarHandle ERRNO =
       CALL_STATE.varHandle(PathElement.groupElement("errno")).withInvokeExactBehavior();
 
+  /**
+   * Where a thread's calls leave their error number. One of all threads would mix up those of two;
+   * a call inside another (C asks something) ends before the outer one writes.
+   */
+  private static final ThreadLocal<MemorySegment> STATE =
+      ThreadLocal.withInitial(() -> Arena.ofAuto().allocate(CALL_STATE));
+
   /** One call through a handle of {@link #capturing} or {@link #variadic}; negative is failure. */
   @FunctionalInterface
   interface Call {
@@ -76,9 +83,8 @@ final class Native {
 
   /** Runs {@code call} once; its error number negated if it fails. */
   static long errnoNegated(Call call) {
-    // A segment per call: a shared one would mix up the errors of two threads.
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment state = arena.allocate(CALL_STATE);
+    try {
+      MemorySegment state = STATE.get();
       long result = call.run(state);
       return result >= 0 ? result : -(int) ERRNO.get(state, 0L);
     } catch (Throwable t) {

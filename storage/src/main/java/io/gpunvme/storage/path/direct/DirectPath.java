@@ -24,6 +24,7 @@ import io.gpunvme.storage.path.Range;
 import io.gpunvme.storage.path.RequestShape;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.StorageFailures;
+import io.gpunvme.storage.path.direct.StagingPool.Staged;
 import java.util.List;
 import java.util.concurrent.locks.Lock;
 import java.util.concurrent.locks.ReadWriteLock;
@@ -50,6 +51,9 @@ public final class DirectPath implements DataPath {
 
   /** Bus address and list of each page of 4 KiB, 16 bytes, of ten buffers of 1 GiB. */
   private static final long DESCRIPTION_BYTES = 40 << 20;
+
+  /** The longest range that is read by way of staging memory in one piece. */
+  private static final long SHORT_STAGED = 64 << 10;
 
   /** Data pointers name bytes at multiples of this (Base 2.0, 4.1.1). */
   static final int POINTER_ALIGNMENT = 4;
@@ -219,7 +223,10 @@ public final class DirectPath implements DataPath {
     }
   }
 
-  /** Whole blocks, and a buffer that the controller reaches, need neither a plan nor a list. */
+  /**
+   * Whole blocks, and a buffer that the controller reaches, need neither a plan nor a list; nor
+   * does a short read by way of staging memory.
+   */
   @Override
   public void transfer(
       Direction direction,
@@ -228,15 +235,17 @@ public final class DirectPath implements DataPath {
       long bufferOffset,
       long length,
       PathCall call) {
-    if (length == 0 || !isStraight(offset, length, buffer, bufferOffset)) {
+    boolean straight = isStraight(offset, length, buffer, bufferOffset);
+    boolean simple = straight || (direction == Direction.READ && length <= SHORT_STAGED);
+    if (length == 0 || !simple) {
       DataPath.super.transfer(direction, offset, buffer, bufferOffset, length, call);
       return;
     }
     call.throwIfCancelled(offset, length);
-    Failed failed = attempt(direction, offset, buffer, bufferOffset, length, call);
+    Failed failed = attempt(direction, offset, buffer, bufferOffset, length, straight, call);
     while (failed != null) {
       requireAnother(failed, offset, length, call);
-      failed = attempt(direction, offset, buffer, bufferOffset, length, call);
+      failed = attempt(direction, offset, buffer, bufferOffset, length, straight, call);
     }
     call.counters().moved(direction, length);
   }
@@ -247,8 +256,8 @@ public final class DirectPath implements DataPath {
       DeviceBuffer buffer,
       long bufferOffset,
       long length,
+      boolean straight,
       PathCall call) {
-    int block = namespace.blockSize();
     Seat<Boolean> seat = service.enter();
     Lock writing = direction == Direction.READ ? null : writes.readLock();
     if (writing != null) {
@@ -256,11 +265,11 @@ public final class DirectPath implements DataPath {
     }
     try {
       requireOpen();
-      long retries =
-          initiator()
-              .move(
-                  direction, namespace, offset / block, length / block, buffer, bufferOffset, call);
-      call.counters().retried(retries);
+      if (straight) {
+        move(direction, offset, buffer, bufferOffset, length, call);
+      } else {
+        readStaged(offset, buffer, bufferOffset, length, call);
+      }
       return null;
     } catch (RuntimeException e) {
       return new Failed(e, initiator);
@@ -270,6 +279,38 @@ public final class DirectPath implements DataPath {
       }
       service.leave(seat);
     }
+  }
+
+  private void move(
+      Direction direction,
+      long offset,
+      DeviceBuffer buffer,
+      long bufferOffset,
+      long length,
+      PathCall call) {
+    int block = namespace.blockSize();
+    long retries =
+        initiator()
+            .move(direction, namespace, offset / block, length / block, buffer, bufferOffset, call);
+    call.counters().retried(retries);
+  }
+
+  /** Reads the blocks in which a short range lies to staging memory, and copies it from there. */
+  private void readStaged(
+      long offset, DeviceBuffer buffer, long bufferOffset, long length, PathCall call) {
+    int block = namespace.blockSize();
+    long first = offset & -block;
+    long bytes = (offset + length - first + block - 1) & -block;
+    Staged staged = staging.take();
+    try {
+      move(Direction.READ, first, staged.memory(), 0, bytes, call);
+      staged.copies().add(staged.memory(), offset - first, buffer, bufferOffset, length);
+      staged.copies().await();
+    } finally {
+      staging.give(staged);
+    }
+    call.counters().staged(length);
+    call.counters().overread(bytes - length);
   }
 
   /** Whether commands can move a range: whole blocks, to a place that data pointers can name. */

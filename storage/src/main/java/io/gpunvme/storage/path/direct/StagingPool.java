@@ -40,7 +40,8 @@ final class StagingPool implements AutoCloseable {
     return new Loan();
   }
 
-  private Staged take() {
+  /** One for the caller until {@link #give}; waits for its turn. */
+  Staged take() {
     turns.acquireUninterruptibly();
     Staged there;
     synchronized (free) {
@@ -55,7 +56,7 @@ final class StagingPool implements AutoCloseable {
   }
 
   /** After a failure copies may still be under way; whoever comes next must not meet them. */
-  private void give(Staged one) {
+  void give(Staged one) {
     boolean quiet = false;
     try {
       one.copies().await();

@@ -27,6 +27,9 @@ final class Residency implements AutoCloseable {
   /** Bytes asked for at once. */
   private static final long STEP = 64L << 20;
 
+  private static final ThreadLocal<MemorySegment> FLAG =
+      ThreadLocal.withInitial(() -> Arena.ofAuto().allocate(1));
+
   private final int fd;
   private final LongSupplier size;
   private final long page = Posix.pageSize();
@@ -62,6 +65,13 @@ final class Residency implements AutoCloseable {
       }
     }
     return (double) count.resident / count.pages;
+  }
+
+  /** Whether the page with this byte is resident. */
+  boolean isResident(long place) {
+    MemorySegment flag = FLAG.get();
+    Posix.mincore(covering(place + 1).asSlice(place - place % page, page), flag);
+    return (flag.get(JAVA_BYTE, 0) & 1) != 0;
   }
 
   private static final class Count {

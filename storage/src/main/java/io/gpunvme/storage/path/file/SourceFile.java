@@ -259,7 +259,14 @@ public final class SourceFile implements AutoCloseable {
    */
   public boolean isResident(long offset) {
     requireOpen();
-    return residencyKnown && share(offset, offset + 1) > 0;
+    if (!residencyKnown) {
+      return false;
+    }
+    try {
+      return residency.isResident(offset);
+    } catch (PosixException e) {
+      throw FileErrors.of(name, e);
+    }
   }
 
   private double share(long from, long to) {

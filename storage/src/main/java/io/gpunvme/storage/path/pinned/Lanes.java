@@ -45,6 +45,11 @@ final class Lanes implements AutoCloseable {
     return direct ? directByRing : cachedByRing;
   }
 
+  /** Whether I/O through the page cache is a system call of the thread that wants it. */
+  boolean areCalls() {
+    return !cachedByRing;
+  }
+
   /** Lanes for I/O past or through the page cache. */
   int most(boolean direct, int threads) {
     if (!direct) {

@@ -4,8 +4,10 @@ import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.cuda.CudaException;
 import io.gpunvme.cuda.CudaStream;
 import io.gpunvme.ffi.IoUringUnavailableException;
+import io.gpunvme.ffi.Posix;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.gpu.transfer.Direction;
 import io.gpunvme.storage.path.DataPath;
@@ -18,6 +20,7 @@ import io.gpunvme.storage.path.StorageException.Kind;
 import io.gpunvme.storage.path.Verdict;
 import io.gpunvme.storage.path.file.FileErrors;
 import io.gpunvme.storage.path.file.SourceFile;
+import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -41,6 +44,9 @@ import org.jspecify.annotations.Nullable;
  * for.
  */
 public final class PinnedPath implements DataPath {
+  /** Bytes of the longest short read: one load. */
+  private static final int SHORT = PinnedOptions.LEAST_CHUNK;
+
   private final SourceFile file;
   private final boolean ownsFile;
   private final Accelerator accelerator;
@@ -258,6 +264,53 @@ public final class PinnedPath implements DataPath {
       long nanos = System.nanoTime() - began;
       rates.measured(direct.isEmpty(), cutter.bytes(), fixed.size(), nanos);
     }
+  }
+
+  /**
+   * A short read of host memory that the page cache has is one system call of the caller's thread.
+   */
+  @Override
+  public void transfer(
+      Direction direction,
+      long offset,
+      DeviceBuffer buffer,
+      long bufferOffset,
+      long length,
+      PathCall call) {
+    boolean done =
+        direction == Direction.READ
+            && length > 0
+            && length <= SHORT
+            && buffer.isHost()
+            && readCached(offset, buffer.segment().asSlice(bufferOffset, length), call);
+    if (!done) {
+      DataPath.super.transfer(direction, offset, buffer, bufferOffset, length, call);
+    }
+  }
+
+  /** Whether all of it has been read. Where not, the ordinary way does it, and says what it met. */
+  private boolean readCached(long offset, MemorySegment target, PathCall call) {
+    if (closed || !lanes.areCalls() || !goesThroughCache(offset + target.byteSize() / 2)) {
+      return false;
+    }
+    call.throwIfCancelled(offset, target.byteSize());
+    long start = System.nanoTime();
+    if (Posix.tryPread(file.fd(), target, offset) != target.byteSize()) {
+      return false;
+    }
+    call.counters().operation(System.nanoTime() - start);
+    call.counters().read(target.byteSize());
+    Mode last = mode;
+    if (!last.is(0, 1, SHORT)) {
+      mode = mode(0, 1, SHORT);
+    }
+    return true;
+  }
+
+  /** As the {@link Cutter} decides for a range shorter than a load. */
+  private boolean goesThroughCache(long place) {
+    DirectIo direct = file.hasDirect() ? options.direct() : DirectIo.FALSE;
+    return direct == DirectIo.FALSE || (direct == DirectIo.AUTO && file.isResident(place));
   }
 
   private static void check(Range range) {
