@@ -218,16 +218,19 @@ final class Storage implements AutoCloseable {
       if (!job.ranges.isEmpty()) {
         parts.add(write ? storage.writeAsync(job.ranges) : storage.readAsync(job.ranges));
       }
-    } catch (RuntimeException e) {
+      HostTransfer host = job.hostTransfer(write);
+      if (host != null) {
+        Thread.ofPlatform().daemon().name("gpunvme-host-transfer").start(host);
+        parts.add(host);
+      }
+      return new Request(parts, job::release, () -> closed);
+    } catch (Throwable e) {
+      // Also if there is no thread: what has begun is at work in the caller's memory.
+      parts.forEach(part -> part.cancel(true));
+      parts.forEach(part -> part.exceptionally(_ -> null).join());
       job.release();
       throw e;
     }
-    HostTransfer host = job.hostTransfer(write);
-    if (host != null) {
-      Thread.ofPlatform().daemon().name("gpunvme-host-transfer").start(host);
-      parts.add(host);
-    }
-    return new Request(parts, job::release, () -> closed);
   }
 
   /**

@@ -1,5 +1,7 @@
 package io.gpunvme.base;
 
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 
 /** Waits that an interrupt does not end. It is not lost: the thread is interrupted afterwards. */
@@ -21,6 +23,25 @@ public final class Uninterrupted {
     }
     if (interrupted) {
       Thread.currentThread().interrupt();
+    }
+  }
+
+  /** Takes one of what a semaphore has; false if there is none within that time. */
+  public static boolean tryAcquire(Semaphore semaphore, long nanos) {
+    long end = System.nanoTime() + nanos;
+    boolean interrupted = false;
+    try {
+      while (true) {
+        try {
+          return semaphore.tryAcquire(end - System.nanoTime(), TimeUnit.NANOSECONDS);
+        } catch (InterruptedException e) {
+          interrupted = true;
+        }
+      }
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
     }
   }
 

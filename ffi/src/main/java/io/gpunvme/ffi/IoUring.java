@@ -7,6 +7,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.VarHandle;
+import java.util.concurrent.locks.LockSupport;
 
 /**
  * Reads and writes that the kernel does while this process does something else (io_uring(7), Linux
@@ -28,6 +29,8 @@ public final class IoUring implements AutoCloseable {
      */
     void completed(long userData, int result);
   }
+
+  private static final long SETTLE_NANOS = 1_000_000;
 
   private static final VarHandle WORD = JAVA_INT.varHandle().withInvokeExactBehavior();
 
@@ -278,6 +281,26 @@ public final class IoUring implements AutoCloseable {
   }
 
   /**
+   * Takes back what the kernel was not given yet, and returns when nothing is in flight any more,
+   * whatever calls fail meanwhile: afterwards the memory of all operations is at rest. What became
+   * of them is forgotten.
+   */
+  public void settle() {
+    requireOpen();
+    // The kernel takes entries only within enter, and says how many.
+    tail -= unsubmitted;
+    inFlight -= unsubmitted;
+    unsubmitted = 0;
+    WORD.setRelease(rings.segment(), sqTail, tail);
+    while (inFlight > 0) {
+      if (completions() == 0 && UringAbi.enter(fd, 0, 1) < 0) {
+        LockSupport.parkNanos(SETTLE_NANOS);
+      }
+      take((userData, result) -> {});
+    }
+  }
+
+  /**
    * Waits for what is in flight, since its memory may be freed afterwards, and closes the ring.
    * Idempotent.
    */
@@ -287,10 +310,7 @@ public final class IoUring implements AutoCloseable {
       return;
     }
     try {
-      while (inFlight > 0) {
-        await();
-        take((userData, result) -> {});
-      }
+      settle();
     } finally {
       closed = true;
       sqes.close();

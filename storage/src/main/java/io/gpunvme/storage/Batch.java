@@ -12,7 +12,6 @@ import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
-import java.util.concurrent.Executor;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
@@ -29,7 +28,6 @@ public final class Batch implements AutoCloseable {
   private static final int MOST = 1 << 16;
 
   private final GpuStorage storage;
-  private final Executor threads;
   private final Deque<Entry> waiting = new ArrayDeque<>();
   private final BlockingQueue<Outcome> over = new LinkedBlockingQueue<>();
   private long submitted;
@@ -38,9 +36,8 @@ public final class Batch implements AutoCloseable {
   private boolean cancelled;
   private @Nullable PathCall current;
 
-  Batch(GpuStorage storage, Executor threads) {
+  Batch(GpuStorage storage) {
     this.storage = storage;
-    this.threads = threads;
   }
 
   private record Entry(long id, Direction direction, Range range) {}
@@ -63,7 +60,8 @@ public final class Batch implements AutoCloseable {
    * Submits a read.
    *
    * @return its number in this batch, counted from 0
-   * @throws IllegalStateException if the batch was cancelled or closed
+   * @throws IllegalStateException if the batch was cancelled or closed, or its storage was closed
+   * @throws java.util.concurrent.RejectedExecutionException if the system has no thread left
    */
   public long read(long offset, DeviceBuffer buffer, long bufferOffset, long length) {
     return submit(Direction.READ, new Range(offset, buffer, bufferOffset, length));
@@ -78,12 +76,13 @@ public final class Batch implements AutoCloseable {
     if (cancelled) {
       throw new IllegalStateException("this batch was cancelled");
     }
+    if (!pumping) {
+      // Nothing is submitted if there is nobody to do it: the storage is closed, or has no thread.
+      storage.execute(this::pump);
+      pumping = true;
+    }
     long id = submitted++;
     waiting.addLast(new Entry(id, direction, range));
-    if (!pumping) {
-      pumping = true;
-      threads.execute(this::pump);
-    }
     return id;
   }
 
@@ -126,12 +125,13 @@ public final class Batch implements AutoCloseable {
     }
   }
 
-  private void pump() {
+  private Runnable pump() {
     List<Entry> group = next();
     while (!group.isEmpty()) {
       carryOut(group);
       group = next();
     }
+    return () -> {};
   }
 
   /** What is carried out next; empty if nothing waits. */
@@ -176,6 +176,8 @@ public final class Batch implements AutoCloseable {
       return null;
     } catch (RuntimeException e) {
       return e;
+    } catch (Error e) {
+      return new IllegalStateException("the transfer failed: " + e, e);
     }
   }
 

@@ -25,9 +25,9 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.RejectedExecutionException;
-import java.util.concurrent.ThreadPoolExecutor;
 import java.util.function.BiConsumer;
 import java.util.function.BooleanSupplier;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -45,7 +45,7 @@ public final class GpuStorage implements AutoCloseable {
   private final Source source;
   private final OpenPaths paths;
   private final PlannedReads planned;
-  private final ThreadPoolExecutor threads;
+  private final TransferThreads threads;
   private final Map<DeviceBuffer, Runnable> registrations = new ConcurrentHashMap<>();
   private final SharedUse use;
   private @Nullable StreamTransfers streams;
@@ -64,7 +64,7 @@ public final class GpuStorage implements AutoCloseable {
       throw e;
     }
     planned = new PlannedReads(accelerator, paths);
-    threads = TransferThreads.open(options.threads());
+    threads = new TransferThreads(options.threads());
   }
 
   /**
@@ -354,7 +354,7 @@ public final class GpuStorage implements AutoCloseable {
   /** An empty batch: transfers that are submitted one by one and carried out together. */
   public Batch batch() {
     use.requireOpen();
-    return new Batch(this, threads);
+    return new Batch(this);
   }
 
   private TransferFuture start(Direction direction, List<Range> ranges) {
@@ -371,19 +371,37 @@ public final class GpuStorage implements AutoCloseable {
     TransferFuture future = new TransferFuture(call);
     use.began(call);
     try {
-      threads.execute(() -> run(direction, ranges, call, future));
-    } catch (RejectedExecutionException e) {
+      execute(() -> run(direction, ranges, call, future));
+    } catch (RuntimeException e) {
       use.ended(call);
-      throw use.closedException();
+      throw e;
     }
     return future;
   }
 
-  private void run(Direction direction, List<Range> ranges, PathCall call, TransferFuture future) {
+  /**
+   * Has another thread do some work; as {@link TransferThreads#execute}.
+   *
+   * @throws StorageClosedException if this is closed or being closed
+   * @throws RejectedExecutionException if the system has no thread left
+   */
+  void execute(Supplier<Runnable> work) {
     try {
-      future.complete(transfer(direction, ranges, call));
+      threads.execute(work);
+    } catch (RejectedExecutionException e) {
+      use.requireOpen();
+      throw e;
+    }
+  }
+
+  /** What tells the caller comes after everything else: it may close this storage. */
+  private Runnable run(
+      Direction direction, List<Range> ranges, PathCall call, TransferFuture future) {
+    try {
+      TransferResult result = transfer(direction, ranges, call);
+      return () -> future.complete(result);
     } catch (Throwable e) {
-      future.completeExceptionally(e);
+      return () -> future.completeExceptionally(e);
     } finally {
       use.ended(call);
     }
@@ -550,7 +568,7 @@ public final class GpuStorage implements AutoCloseable {
   @Override
   public void close() {
     use.cancel();
-    TransferThreads.end(threads);
+    threads.end();
     try {
       // Its threads come into this storage to learn that it is closed.
       closeStreams();

@@ -7,7 +7,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.RejectedExecutionException;
-import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.ThreadFactory;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -15,28 +15,25 @@ import org.junit.jupiter.api.Timeout;
 class TransferThreadsTest {
   private static final int MOST = 3;
 
-  private final ThreadPoolExecutor threads = TransferThreads.open(MOST);
+  private final TransferThreads threads = new TransferThreads(MOST);
   private final Set<String> names = ConcurrentHashMap.newKeySet();
 
   @Test
   void aThreadThatWaitsIsTakenBeforeOneIsMade() throws InterruptedException {
     for (int i = 0; i < 50; i++) {
       CountDownLatch done = new CountDownLatch(1);
-      threads.execute(
+      execute(
+          threads,
           () -> {
             names.add(Thread.currentThread().getName());
             done.countDown();
           });
       done.await();
-      while (threads.getActiveCount() > 0) {
-        Thread.onSpinWait();
-      }
       // It waits for work a little after it has ended the last.
-      Thread.sleep(1);
+      Thread.sleep(2);
     }
-    assertThat(names.size()).isLessThan(MOST + 1);
-    assertThat(threads.getLargestPoolSize()).isLessThanOrEqualTo(2);
-    TransferThreads.end(threads);
+    assertThat(names.size()).isLessThanOrEqualTo(2);
+    threads.end();
   }
 
   @Test
@@ -44,7 +41,8 @@ class TransferThreadsTest {
     CountDownLatch hold = new CountDownLatch(1);
     CountDownLatch all = new CountDownLatch(20);
     for (int i = 0; i < 20; i++) {
-      threads.execute(
+      execute(
+          threads,
           () -> {
             try {
               hold.await();
@@ -55,12 +53,11 @@ class TransferThreadsTest {
             all.countDown();
           });
     }
-    assertThat(threads.getPoolSize()).isEqualTo(MOST);
-    assertThat(threads.getQueue()).hasSize(20 - MOST);
+    assertThat(threads.poolSize()).isEqualTo(MOST);
     hold.countDown();
     all.await();
     assertThat(names.size()).isBetween(1, MOST);
-    TransferThreads.end(threads);
+    threads.end();
   }
 
   @Test
@@ -68,20 +65,56 @@ class TransferThreadsTest {
     Set<Integer> done = ConcurrentHashMap.newKeySet();
     for (int i = 0; i < 100; i++) {
       int number = i;
-      threads.execute(() -> done.add(number));
+      execute(threads, () -> done.add(number));
     }
-    TransferThreads.end(threads);
+    threads.end();
     assertThat(done).hasSize(100);
     assertThatExceptionOfType(RejectedExecutionException.class)
-        .isThrownBy(() -> threads.execute(() -> done.add(-1)));
-    assertThat(threads.getQueue()).isEmpty();
+        .isThrownBy(() -> execute(threads, () -> done.add(-1)));
+    assertThat(done).hasSize(100);
+  }
+
+  private static void execute(TransferThreads threads, Runnable work) {
+    threads.execute(
+        () -> {
+          work.run();
+          return () -> {};
+        });
+  }
+
+  /** What it returns does not count any more: it may end the threads, and wait for them. */
+  @Test
+  void theLastWorkMayEndTheThreads() throws InterruptedException {
+    CountDownLatch ended = new CountDownLatch(2);
+    for (int i = 0; i < 2; i++) {
+      threads.execute(
+          () ->
+              () -> {
+                threads.end();
+                ended.countDown();
+              });
+    }
+    ended.await();
+  }
+
+  @Test
+  void workForWhichThereIsNoThreadIsRefusedAndNotWaitedFor() {
+    ThreadFactory none =
+        _ -> {
+          throw new OutOfMemoryError("unable to create native thread");
+        };
+    TransferThreads pool = new TransferThreads(2, none);
+    assertThatExceptionOfType(RejectedExecutionException.class)
+        .isThrownBy(() -> execute(pool, () -> {}))
+        .withMessageContaining("no thread left");
+    pool.end();
   }
 
   /** Work that comes while the threads are ended is done or refused, never forgotten. */
   @Test
   void workBesideTheEnd() throws InterruptedException {
     for (int round = 0; round < 200; round++) {
-      ThreadPoolExecutor pool = TransferThreads.open(1);
+      TransferThreads pool = new TransferThreads(1);
       Set<Integer> taken = ConcurrentHashMap.newKeySet();
       Set<Integer> done = ConcurrentHashMap.newKeySet();
       Thread giver =
@@ -91,14 +124,14 @@ class TransferThreadsTest {
                     for (int i = 0; i < 50; i++) {
                       int number = i;
                       try {
-                        pool.execute(() -> done.add(number));
+                        execute(pool, () -> done.add(number));
                         taken.add(number);
                       } catch (RejectedExecutionException e) {
                         return;
                       }
                     }
                   });
-      TransferThreads.end(pool);
+      pool.end();
       giver.join();
       assertThat(done).isEqualTo(taken);
     }

@@ -1,5 +1,6 @@
 package io.gpunvme.gpu.accel;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.memory.BusMapper;
 import io.gpunvme.nvme.memory.BusRange;
@@ -8,6 +9,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Memory that an {@link Accelerator} can address and that controllers can be mapped to: the
@@ -106,24 +108,39 @@ public abstract class DeviceBuffer implements AutoCloseable {
     users.remove(release);
   }
 
+  /**
+   * Frees the memory when all that use it have let go of it. Only the first call does something;
+   * others, by whichever thread, return at once.
+   */
   @Override
   public final void close() {
-    // Outside the monitor: those who let go may take locks of their own.
-    takeUsers().forEach(Runnable::run);
-    freeOnce();
+    List<Runnable> all = beginClose();
+    if (all != null) {
+      try {
+        // Outside the monitor: those who let go may take locks of their own.
+        CloseAll.each(all, Runnable::run);
+      } finally {
+        freeNow();
+      }
+    }
   }
 
-  private synchronized List<Runnable> takeUsers() {
+  /** Those who have to let go; null if somebody closes this already. */
+  private synchronized @Nullable List<Runnable> beginClose() {
+    if (closed) {
+      return null;
+    }
+    closed = true;
     List<Runnable> all = List.copyOf(users);
     users.clear();
     return all;
   }
 
-  private synchronized void freeOnce() {
-    if (!closed) {
-      closed = true;
-      mappings.values().forEach(BusRange::close);
+  private synchronized void freeNow() {
+    try {
+      CloseAll.each(mappings.values(), BusRange::close);
       mappings.clear();
+    } finally {
       free();
     }
   }

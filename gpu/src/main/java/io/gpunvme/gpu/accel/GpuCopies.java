@@ -49,8 +49,12 @@ final class GpuCopies implements BufferCopies {
   public void start() {
     CopyBatch many = batch;
     if (many != null) {
-      stream.copyBatchAsync(many);
-      many.clear();
+      try {
+        stream.copyBatchAsync(many);
+      } finally {
+        // What failed is not done later: by then the buffers may be somebody else's.
+        many.clear();
+      }
     }
   }
 

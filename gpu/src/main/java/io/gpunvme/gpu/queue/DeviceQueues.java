@@ -316,9 +316,7 @@ public final class DeviceQueues implements AutoCloseable {
    * whatever a kernel still does. Nothing is freed before {@link #close}.
    */
   public void forget() {
-    for (DeviceQueue queue : queues) {
-      delete(queue);
-    }
+    CloseAll.each(queues, this::delete);
   }
 
   /**

@@ -223,12 +223,16 @@ public final class KernelStorage implements AutoCloseable {
             late[0] |= interrupted[0] || System.nanoTime() - end > 0;
             return late[0];
           });
-    } finally {
+    } catch (Throwable e) {
       if (wait.hung()) {
-        // Its run never ends: whoever freed memory now would wait for ever.
+        // Each SSD, whatever becomes of another: its DMA must end.
         hung = true;
-        queues.forEach(DeviceQueues::forget);
-      } else {
+        CloseAll.after(e, queues, DeviceQueues::forget);
+      }
+      throw e;
+    } finally {
+      // The run of one that hangs never ends: whoever freed memory now would wait for ever.
+      if (!wait.hung()) {
         run.close();
       }
       if (interrupted[0]) {
@@ -296,7 +300,7 @@ public final class KernelStorage implements AutoCloseable {
   }
 
   private void free() {
-    queues.forEach(DeviceQueues::close);
+    CloseAll.each(queues, DeviceQueues::close);
     registrations.forEach(BufferRegistration::close);
     handle.close();
   }

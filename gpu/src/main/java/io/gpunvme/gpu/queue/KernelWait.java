@@ -76,7 +76,7 @@ public final class KernelWait {
   private final class Looks {
     private final BooleanSupplier stop;
     private long looked = System.nanoTime();
-    private @Nullable RuntimeException failure;
+    private @Nullable Throwable failure;
 
     Looks(BooleanSupplier stop) {
       this.stop = stop;
@@ -93,7 +93,7 @@ public final class KernelWait {
           wanted |= queues.stream().anyMatch(DeviceQueues::troubled);
         }
         return wanted;
-      } catch (RuntimeException e) {
+      } catch (Throwable e) {
         // Nobody may leave before the kernel is over: it uses the caller's memory.
         failure = e;
         return true;
@@ -101,8 +101,11 @@ public final class KernelWait {
     }
 
     void throwIfFailed() {
-      if (failure != null) {
-        throw failure;
+      switch (failure) {
+        case null -> {}
+        case RuntimeException e -> throw e;
+        case Error e -> throw e;
+        default -> throw new IllegalStateException(failure);
       }
     }
   }

@@ -2,6 +2,7 @@ package io.gpunvme.gpu.transfer;
 
 import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.base.WorkScope;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.queue.Placement;
 import io.gpunvme.nvme.driver.Namespace;
@@ -11,6 +12,7 @@ import io.gpunvme.nvme.memory.BusRange;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.SynchronousQueue;
+import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 
@@ -35,14 +37,7 @@ public final class CpuInitiator implements Initiator {
   private final LanePool pool;
 
   /** Of long transfers beside the caller's own; those that have nothing to do end. */
-  private final ThreadPoolExecutor threads =
-      new ThreadPoolExecutor(
-          0,
-          Integer.MAX_VALUE,
-          IDLE_SECONDS,
-          TimeUnit.SECONDS,
-          new SynchronousQueue<>(),
-          Thread.ofPlatform().daemon().name("gpunvme-lane-", 1).factory());
+  private final ThreadPoolExecutor threads;
 
   /**
    * Creates the queue pairs.
@@ -56,6 +51,23 @@ public final class CpuInitiator implements Initiator {
    */
   public CpuInitiator(
       NvmeController controller, int queuePairs, int depth, int threads, int retries) {
+    this(
+        controller,
+        queuePairs,
+        depth,
+        threads,
+        retries,
+        Thread.ofPlatform().daemon().name("gpunvme-lane-", 1).factory());
+  }
+
+  /** With threads of another making. */
+  CpuInitiator(
+      NvmeController controller,
+      int queuePairs,
+      int depth,
+      int threads,
+      int retries,
+      ThreadFactory factory) {
     controller.requireQueuePairs();
     range("queue pairs", queuePairs, 1, controller.maxQueuePairs());
     range("depth", depth, 1, controller.maxDepth());
@@ -64,6 +76,14 @@ public final class CpuInitiator implements Initiator {
     this.controller = controller;
     this.queuePairs = queuePairs;
     this.depth = depth;
+    this.threads =
+        new ThreadPoolExecutor(
+            0,
+            Integer.MAX_VALUE,
+            IDLE_SECONDS,
+            TimeUnit.SECONDS,
+            new SynchronousQueue<>(),
+            factory);
     List<QueuePair> queues = new ArrayList<>();
     try {
       for (int i = 0; i < queuePairs; i++) {
@@ -128,27 +148,52 @@ public final class CpuInitiator implements Initiator {
       return runShort(plan, buffers, listener, placement, start);
     }
     TransferJob job = new TransferJob(plan, buffers, controller, listener);
-    Helpers helpers = new Helpers(job);
-    try {
-      do {
-        carryOut(job, helpers);
-      } while (job.hasMore() && !job.failed());
-    } catch (Throwable e) {
-      job.fail(e);
-    } finally {
-      helpers.await();
-    }
+    WorkScope scope = new WorkScope(threads);
+    Runnable own =
+        () -> {
+          try {
+            do {
+              carryOut(job, scope);
+            } while (job.hasMore() && !job.failed());
+          } catch (Throwable e) {
+            // At once, so that the others end.
+            job.fail(e);
+          }
+        };
+    scope.finish(own, () -> {}, job::cancel).forEach(job::fail);
     long nanos = System.nanoTime() - start;
     job.throwIfFailed();
     return job.report(name(), placement, depth, nanos);
   }
 
   /** Carries out commands by a lane as long as this thread has it. */
-  private void carryOut(TransferJob job, Helpers helpers) {
+  private void carryOut(TransferJob job, WorkScope scope) {
     QueueLane lane = pool.take(job);
     if (lane != null) {
-      helpers.run();
-      new TransferLane(job, lane, pool, helpers).run();
+      TransferLane own = part(job, lane, () -> haveHelp(job, scope));
+      haveHelp(job, scope);
+      own.run();
+    }
+  }
+
+  private TransferLane part(TransferJob job, QueueLane lane, Runnable looked) {
+    try {
+      return new TransferLane(job, lane, pool, looked);
+    } catch (Throwable e) {
+      pool.give(lane, false);
+      throw e;
+    }
+  }
+
+  /** Gives each free lane a thread; done now and then. */
+  private void haveHelp(TransferJob job, WorkScope scope) {
+    try {
+      QueueLane lane;
+      while (job.hasMore() && !job.failed() && (lane = pool.tryTake()) != null) {
+        scope.fork(part(job, lane, () -> {})::run);
+      }
+    } catch (Throwable e) {
+      job.fail(e);
     }
   }
 
@@ -223,71 +268,6 @@ public final class CpuInitiator implements Initiator {
     } finally {
       transfer.end();
       pool.give(lane, false);
-    }
-  }
-
-  /** The other threads of a long transfer. Run now and then: gives each free lane a thread. */
-  private final class Helpers implements Runnable {
-    private final TransferJob job;
-    private int running;
-
-    Helpers(TransferJob job) {
-      this.job = job;
-    }
-
-    @Override
-    public void run() {
-      while (job.hasMore() && !job.failed()) {
-        QueueLane lane = pool.tryTake();
-        if (lane == null) {
-          return;
-        }
-        begin(new TransferLane(job, lane, pool, () -> {}), lane);
-      }
-    }
-
-    private void begin(TransferLane part, QueueLane lane) {
-      synchronized (this) {
-        running++;
-      }
-      boolean begun = false;
-      try {
-        threads.execute(
-            () -> {
-              try {
-                part.run();
-              } finally {
-                ended();
-              }
-            });
-        begun = true;
-      } finally {
-        if (!begun) {
-          pool.give(lane, false);
-          ended();
-        }
-      }
-    }
-
-    private synchronized void ended() {
-      running--;
-      notifyAll();
-    }
-
-    /** Returns when none runs any more; an interrupt stops all of them. */
-    synchronized void await() {
-      boolean interrupted = false;
-      while (running > 0) {
-        try {
-          wait();
-        } catch (InterruptedException e) {
-          interrupted = true;
-          job.cancel();
-        }
-      }
-      if (interrupted) {
-        Thread.currentThread().interrupt();
-      }
     }
   }
 

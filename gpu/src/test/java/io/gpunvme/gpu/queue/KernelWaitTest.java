@@ -3,9 +3,11 @@ package io.gpunvme.gpu.queue;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.gpunvme.base.WorkScope;
 import io.gpunvme.nvme.NvmeTimeoutException;
 import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.nvme.spec.AdminOpcode;
 import io.gpunvme.sim.SimConfig;
 import io.gpunvme.sim.SimulatedController;
 import java.lang.foreign.MemorySegment;
@@ -47,16 +49,25 @@ class KernelWaitTest {
     return MemorySegment.ofAddress(address).reinterpret(bytes);
   }
 
-  /** Memory that is freed when a kernel is over would be waited for, for ever. */
+  /**
+   * Memory that is freed when a kernel is over would be waited for, for ever. The kernel is kept
+   * from every SSD, also when one of them does not let go.
+   */
   @Test
   void aKernelThatHangsIsNotOverForTheAccelerator() {
-    KernelStorageOptions options = KernelStorageOptions.in(Placement.HOST).with(1, 32);
-    try (KernelStorage storage = KernelStorage.over(List.of(controller), gpu, options)) {
+    SimulatedController refusing = SimulatedController.create(SimConfig.builder().build());
+    try (NvmeController first = NvmeController.open(refusing, ControllerOptions.defaults())) {
+      KernelStorageOptions options = KernelStorageOptions.in(Placement.HOST).with(1, 32);
+      KernelStorage storage = KernelStorage.over(List.of(first, controller), gpu, options);
       assertThat(storage.await(() -> true, Duration.ofSeconds(1))).isTrue();
       assertThat(gpu.kernels()).isZero();
+      refusing.faults().add("status=generic/internal dnr on delete-sq");
       assertThatThrownBy(() -> storage.await(() -> false, Duration.ZERO))
           .isInstanceOf(NvmeTimeoutException.class);
       assertThat(gpu.kernels()).isEqualTo(1);
+      assertThat(refusing.stats().adminCommands(AdminOpcode.DELETE_IO_SQ)).isPositive();
+      assertThat(device.stats().adminCommands(AdminOpcode.DELETE_IO_SQ)).isPositive();
+      storage.close();
     }
   }
 
@@ -91,16 +102,21 @@ class KernelWaitTest {
 
   @Test
   void whoeverFailsToSayWhetherToStopHearsOfItWhenTheKernelIsOver() {
-    assertThatThrownBy(
-            () ->
-                wait.await(
-                    this::stopped,
-                    () -> {
-                      throw new IllegalStateException("a listener");
-                    }))
-        .hasMessage("a listener");
-    assertThat(wait.hung()).isFalse();
-    assertThat(stopped()).as("taken back").isFalse();
+    for (Throwable how : List.of(new IllegalStateException("asked"), new LinkageError("asked"))) {
+      boolean[] over = {false};
+      assertThatThrownBy(
+              () ->
+                  wait.await(
+                      () -> over[0] = stopped(),
+                      () -> {
+                        WorkScope.rethrow(List.of(how));
+                        return false;
+                      }))
+          .isSameAs(how);
+      assertThat(over[0]).isTrue();
+      assertThat(wait.hung()).isFalse();
+      assertThat(stopped()).as("taken back").isFalse();
+    }
   }
 
   /** A word that another thread has set is taken back, too. */

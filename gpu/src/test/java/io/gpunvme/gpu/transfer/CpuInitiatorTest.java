@@ -17,7 +17,9 @@ import io.gpunvme.sim.NamespaceConfig;
 import io.gpunvme.sim.SimConfig;
 import io.gpunvme.sim.SimulatedController;
 import java.util.List;
+import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Test;
 
@@ -114,6 +116,29 @@ class CpuInitiatorTest extends InitiatorContract {
       } finally {
         stop.set(true);
         resetter.join();
+      }
+    }
+  }
+
+  /** The system gives so many threads and no more: the others' part is done all the same. */
+  @Test
+  void lanesWithoutAThreadAreTheCallers() {
+    fill();
+    for (int given = 0; given < 3; given++) {
+      AtomicInteger left = new AtomicInteger(given);
+      ThreadFactory factory =
+          work -> {
+            if (left.getAndDecrement() <= 0) {
+              throw new OutOfMemoryError("unable to create native thread");
+            }
+            return Thread.ofPlatform().daemon().unstarted(work);
+          };
+      DeviceBuffer target = buffer(Placement.HOST);
+      try (CpuInitiator initiator = new CpuInitiator(controller, 4, 8, 4, 0, factory)) {
+        for (int round = 0; round < 3; round++) {
+          target.segment().fill((byte) 0);
+          read(initiator, target);
+        }
       }
     }
   }

@@ -34,6 +34,7 @@ public final class CommandLoop implements CompletionSink {
   /** Rounds between two looks at the clock while there is progress. */
   private static final int ROUNDS_PER_CLOCK = 64;
 
+  private static final int ABANDON_ROUNDS = 3;
   private static final int ATTEMPT_SHIFT = 56;
   private static final CompletionSink DISCARD = (queue, slot, status) -> {};
 
@@ -122,9 +123,7 @@ public final class CommandLoop implements CompletionSink {
       // Errors too: a loop that dies in silence would leave commands at work in the caller's
       // buffer.
       commands.fail(reason(e));
-      for (int i = 0; i < queues.size(); i++) {
-        abandon(queues.get(i));
-      }
+      abandonAll(commands);
     } finally {
       source = Idle.SOURCE;
     }
@@ -236,6 +235,19 @@ public final class CommandLoop implements CompletionSink {
         lastRecovery = outcome;
         if (!outcome.recovered()) {
           throw Objects.requireNonNull(outcome.failure());
+        }
+      }
+    }
+  }
+
+  /** An error in the middle of one recovery keeps no other from its own, nor from another try. */
+  private void abandonAll(Source commands) {
+    for (int round = 0; round < ABANDON_ROUNDS; round++) {
+      for (int i = 0; i < queues.size(); i++) {
+        try {
+          abandon(queues.get(i));
+        } catch (Throwable e) {
+          commands.fail(e);
         }
       }
     }

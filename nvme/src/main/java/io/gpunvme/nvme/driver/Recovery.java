@@ -1,6 +1,7 @@
 package io.gpunvme.nvme.driver;
 
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.base.Uninterrupted;
 import io.gpunvme.nvme.CommandAbortedException;
 import io.gpunvme.nvme.ControllerFatalException;
 import io.gpunvme.nvme.DeviceGoneException;
@@ -10,7 +11,6 @@ import io.gpunvme.nvme.NvmeTimeoutException;
 import io.gpunvme.nvme.driver.RecoveryOutcome.Rung;
 import io.gpunvme.nvme.spec.AdminOpcode;
 import java.util.concurrent.Semaphore;
-import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -66,13 +66,9 @@ final class Recovery {
    */
   boolean abort(int qid, int cid) {
     long nanos = life.options().recoveryTimeout().toNanos();
-    try {
-      if (!aborts.tryAcquire(nanos, TimeUnit.NANOSECONDS)) {
-        throw new NvmeTimeoutException("no Abort of other threads ended in time (ACL)");
-      }
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      throw new NvmeTimeoutException("interrupted while waiting to send an Abort");
+    // Not even for an interrupt: the rungs above are a reset, which ends the commands of everybody.
+    if (!Uninterrupted.tryAcquire(aborts, nanos)) {
+      throw new NvmeTimeoutException("no Abort of other threads ended in time (ACL)");
     }
     try {
       AdminCommand command = AdminCommand.of(AdminOpcode.ABORT).cdw10(cid << 16 | qid);

@@ -53,6 +53,19 @@ class FaultsTest {
     return catchThrowableOfType(NvmeStatusException.class, action::run);
   }
 
+  /** Its own command is recovered as any other; commands of others are not ended by a reset. */
+  @Test
+  void anInterruptedCallerResetsNothing() {
+    prepare(40);
+    rig.faults("drop on read nth=1");
+    Thread.currentThread().interrupt();
+    boolean same = rig.readsBack(device, 0, 8, 40);
+    assertThat(Thread.interrupted()).as("the interrupt is kept").isTrue();
+    assertThat(same).isTrue();
+    assertThat(device.lastRecovery()).isNotNull();
+    assertThat(controller.resets()).isZero();
+  }
+
   // ---- status on an LBA range
 
   @Test

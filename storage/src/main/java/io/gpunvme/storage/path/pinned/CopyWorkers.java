@@ -1,8 +1,7 @@
 package io.gpunvme.storage.path.pinned;
 
+import io.gpunvme.base.WorkScope;
 import java.util.List;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.FutureTask;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.ThreadPoolExecutor;
@@ -15,7 +14,10 @@ final class CopyWorkers implements AutoCloseable {
   private final ThreadPoolExecutor executor;
 
   CopyWorkers(int most) {
-    ThreadFactory threads = Thread.ofPlatform().daemon().name("gpunvme-pinned-", 0).factory();
+    this(most, Thread.ofPlatform().daemon().name("gpunvme-pinned-", 0).factory());
+  }
+
+  CopyWorkers(int most, ThreadFactory threads) {
     executor =
         new ThreadPoolExecutor(
             most, most, IDLE_SECONDS, TimeUnit.SECONDS, new LinkedBlockingQueue<>(), threads);
@@ -28,34 +30,10 @@ final class CopyWorkers implements AutoCloseable {
    * itself, so that transfers never wait for each other's threads.
    */
   void run(List<Runnable> tasks) {
-    List<FutureTask<Void>> started =
-        tasks.stream().map(task -> new FutureTask<Void>(task, null)).toList();
-    started.stream().skip(1).forEach(executor::execute);
-    started.forEach(FutureTask::run);
-    boolean interrupted = false;
-    Throwable failure = null;
-    for (FutureTask<Void> task : started) {
-      boolean over = false;
-      while (!over) {
-        try {
-          task.get();
-          over = true;
-        } catch (InterruptedException e) {
-          interrupted = true;
-        } catch (ExecutionException e) {
-          over = true;
-          failure = failure == null ? e.getCause() : failure;
-        }
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
-    switch (failure) {
-      case null -> {}
-      case RuntimeException e -> throw e;
-      case Error e -> throw e;
-      default -> throw new AssertionError(failure);
+    if (tasks.size() == 1) {
+      tasks.getFirst().run();
+    } else if (!tasks.isEmpty()) {
+      WorkScope.rethrow(WorkScope.all(executor, tasks, () -> {}));
     }
   }
 

@@ -26,6 +26,9 @@ interface LaneIo extends AutoCloseable {
    */
   void await(IoUring.Completions to);
 
+  /** Returns when nothing is in flight any more, whatever fails; what became of it is forgotten. */
+  void settle();
+
   /** Nothing is in flight. */
   @Override
   void close();

@@ -373,9 +373,7 @@ final class PinnedLane {
 
   /** After the last step, or a failure: waits for what is in flight and gives all slots back. */
   private void drain() {
-    while (inFlight > 0) {
-      io.await((token, result) -> inFlight--);
-    }
+    io.settle();
     if (working > 0) {
       copies.abandon();
       for (Job job : jobs) {

@@ -32,5 +32,8 @@ final class SyncIo implements LaneIo {
   }
 
   @Override
+  public void settle() {}
+
+  @Override
   public void close() {}
 }

@@ -40,6 +40,11 @@ final class UringIo implements LaneIo {
   }
 
   @Override
+  public void settle() {
+    ring.settle();
+  }
+
+  @Override
   public void close() {
     ring.close();
   }

@@ -1,6 +1,7 @@
 package io.gpunvme.storage.path.set;
 
 import io.gpunvme.base.CloseAll;
+import io.gpunvme.base.WorkScope;
 import io.gpunvme.gpu.transfer.Direction;
 import io.gpunvme.storage.path.MemberStats;
 import io.gpunvme.storage.path.PathCall;
@@ -9,12 +10,8 @@ import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.StorageException.Kind;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.stream.Collectors;
@@ -84,43 +81,16 @@ final class Members implements AutoCloseable {
    * @return failures in the order in which they were noticed
    */
   List<RuntimeException> run(List<Integer> which, PathCall call, Work work) {
-    List<Future<?>> others = new ArrayList<>();
-    for (int member : which.subList(1, which.size())) {
-      others.add(threads.submit(() -> work.run(member)));
-    }
+    List<Runnable> parts = which.stream().<Runnable>map(member -> () -> work.run(member)).toList();
     List<RuntimeException> failed = new ArrayList<>();
-    try {
-      work.run(which.getFirst());
-    } catch (RuntimeException e) {
-      failed.add(e);
-    }
-    others.forEach(o -> await(o, call, failed));
-    return failed;
-  }
-
-  private static void await(Future<?> work, PathCall call, List<RuntimeException> failed) {
-    boolean interrupted = false;
-    boolean over = false;
-    while (!over) {
-      try {
-        work.get(PathCall.ASKS_NANOS, TimeUnit.NANOSECONDS);
-        over = true;
-      } catch (TimeoutException e) {
-        call.isCancelled();
-      } catch (InterruptedException e) {
-        // Its transfer is at work in the caller's buffers: nobody leaves before it is over.
-        interrupted = true;
-      } catch (ExecutionException e) {
-        over = true;
-        if (!(e.getCause() instanceof RuntimeException cause)) {
-          throw new IllegalStateException("a member failed", e.getCause());
-        }
-        failed.add(cause);
+    for (Throwable e : WorkScope.all(threads, parts, call::isCancelled)) {
+      switch (e) {
+        case RuntimeException own -> failed.add(own);
+        case Error error -> throw error;
+        default -> throw new IllegalStateException(e);
       }
     }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
+    return failed;
   }
 
   /** The failure that the caller hears of: the first that is not only another one's consequence. */

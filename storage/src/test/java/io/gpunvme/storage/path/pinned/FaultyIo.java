@@ -75,6 +75,12 @@ final class FaultyIo implements LaneIo {
   }
 
   @Override
+  public void settle() {
+    io.settle();
+    asked.clear();
+  }
+
+  @Override
   public void close() {
     if (!asked.isEmpty()) {
       throw new AssertionError("closed with I/O in flight");

@@ -1,6 +1,7 @@
 package io.gpunvme.storage.path.pinned;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.gpunvme.ffi.Errno;
@@ -11,6 +12,7 @@ import io.gpunvme.storage.path.Range;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.StorageException.Kind;
 import io.gpunvme.storage.path.file.SourceFile;
+import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -197,6 +199,42 @@ final class PinnedFaultsTest {
           assertThat(e.kind()).isEqualTo(Kind.CANCELLED);
           assertThat(numbers.get()).isLessThan(60);
           assertThat(call.counters().snapshot().readBytes()).isLessThan(FILE_BYTES);
+        });
+  }
+
+  /**
+   * An error in the middle of taking results: I/O is in flight then. The same ring brings the next
+   * transfer its own data, and nothing arrives in the buffer of the one that failed.
+   */
+  @ParameterizedTest
+  @MethodSource("ways")
+  void anErrorWithIoInFlightLeavesNothingInFlight(Engine engine, DirectIo direct) {
+    Error error = new LinkageError("in the middle");
+    AtomicInteger left = new AtomicInteger(1);
+    FaultyIo.Fault fault =
+        (number, offset, asked, result) -> {
+          if (number % 5 == 4 && left.getAndDecrement() > 0) {
+            throw error;
+          }
+          return result;
+        };
+    with(
+        engine,
+        direct,
+        fault,
+        (path, buffer) -> {
+          Range whole = new Range(0, buffer, 0, FILE_BYTES);
+          for (int round = 0; round < 5; round++) {
+            left.set(1);
+            assertThatThrownBy(
+                    () -> path.transfer(Direction.READ, List.of(whole), PinnedFixture.call()))
+                .isSameAs(error);
+            buffer.copyFromHost(MemorySegment.ofArray(new byte[FILE_BYTES]), 0);
+            List<Range> ranges = fixture.ranges(buffer, 60, 20_000);
+            left.set(0);
+            path.transfer(Direction.READ, ranges, PinnedFixture.call());
+            fixture.requireRead(buffer, ranges, (byte) 0);
+          }
         });
   }
 
