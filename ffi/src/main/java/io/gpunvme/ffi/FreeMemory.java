@@ -3,14 +3,17 @@ package io.gpunvme.ffi;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * How much memory this process may still have before the kernel ends somebody: the system promises
  * more than there is, and says nothing when it is used up.
  *
  * <p>The smallest of what the machine has and what each control group (version 1 or 2) that the
- * process is in allows. The page cache counts as free. Figures that cannot be read limit nothing;
- * others change all the time, so an answer is an estimate.
+ * process is in allows. The page cache counts as free. Figures that cannot be read limit nothing,
+ * unless they could be read before: a control group without memory has none for the reading of its
+ * files either. Figures change all the time, so an answer is an estimate. Safe for all threads.
  */
 public final class FreeMemory {
   /** No limit is known. */
@@ -20,6 +23,12 @@ public final class FreeMemory {
 
   private final Path proc;
   private final Path groups;
+
+  /** Control groups that were seen to limit. */
+  private final Set<Path> limiting = ConcurrentHashMap.newKeySet();
+
+  /** What {@code self/cgroup} said last. */
+  private volatile List<String> ownGroups = List.of();
 
   /**
    * Over files of that shape.
@@ -90,12 +99,17 @@ public final class FreeMemory {
     return group(groups, "0::");
   }
 
-  private static long room(Path group, long freeSwap) {
+  private long room(Path group, long freeSwap) {
+    if (SysFiles.text(group.resolve("memory.max")).equals("max")) {
+      limiting.remove(group);
+      return UNKNOWN;
+    }
     long max = number(group, "memory.max");
     long current = number(group, "memory.current");
     if (max == UNKNOWN || current == UNKNOWN) {
-      return UNKNOWN;
+      return unread(group);
     }
+    limiting.add(group);
     long swapMax = number(group, "memory.swap.max");
     long swapCurrent = known(number(group, "memory.swap.current"));
     long swap = Math.min(known(freeSwap), Math.max(0, swapMax - swapCurrent));
@@ -105,7 +119,7 @@ public final class FreeMemory {
   // ---- version 1
 
   private Path old() {
-    for (String line : SysFiles.lines(proc.resolve("self/cgroup"))) {
+    for (String line : ownGroups()) {
       String[] fields = line.split(":", 3);
       if (fields.length == 3 && List.of(fields[1].split(",")).contains("memory")) {
         return below(groups.resolve("memory"), fields[2]);
@@ -114,18 +128,34 @@ public final class FreeMemory {
     return groups.resolve("memory");
   }
 
-  private static long oldRoom(Path group) {
+  private long oldRoom(Path group) {
     long max = number(group, "memory.limit_in_bytes");
     long current = number(group, "memory.usage_in_bytes");
-    return max == UNKNOWN || current == UNKNOWN
-        ? UNKNOWN
-        : Math.max(0, max - current + cache(group, "total_inactive_file ", "total_active_file "));
+    if (max == UNKNOWN || current == UNKNOWN) {
+      return unread(group);
+    }
+    limiting.add(group);
+    return Math.max(0, max - current + cache(group, "total_inactive_file ", "total_active_file "));
+  }
+
+  /** The room in a group whose figures cannot be read, or that has no limit. */
+  private long unread(Path group) {
+    return limiting.contains(group) ? 0 : UNKNOWN;
   }
 
   // ---- files
 
+  private List<String> ownGroups() {
+    List<String> now = SysFiles.lines(proc.resolve("self/cgroup"));
+    if (now.isEmpty()) {
+      return ownGroups;
+    }
+    ownGroups = now;
+    return now;
+  }
+
   private Path group(Path top, String prefix) {
-    for (String line : SysFiles.lines(proc.resolve("self/cgroup"))) {
+    for (String line : ownGroups()) {
       if (line.startsWith(prefix)) {
         return below(top, line.substring(prefix.length()));
       }

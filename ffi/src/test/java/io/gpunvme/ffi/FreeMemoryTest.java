@@ -104,4 +104,30 @@ class FreeMemoryTest {
     assertThat(FreeMemory.here().available()).isPositive();
     assertThat(FreeMemory.here().most()).isGreaterThanOrEqualTo(FreeMemory.here().available() / 2);
   }
+
+  /** A group without memory has none for the reading of its files. */
+  @Test
+  void figuresThatCannotBeReadAnyMoreSayThatThereIsNothingLeft() throws IOException {
+    machine(1000, 400, 0, 0);
+    FreeMemory memory = memory();
+    file("proc/self/cgroup", "0::/new\n3:memory:/old");
+    file("groups/new/memory.max", 200 * MIB);
+    file("groups/new/memory.current", 150 * MIB);
+    file("groups/memory/old/memory.limit_in_bytes", 200 * MIB);
+    file("groups/memory/old/memory.usage_in_bytes", 100 * MIB);
+    assertThat(memory.available()).isEqualTo(50 * MIB);
+    Files.delete(folder.resolve("proc/self/cgroup"));
+    assertThat(memory.available()).as("the groups are known").isEqualTo(50 * MIB);
+    Files.delete(folder.resolve("groups/new/memory.current"));
+    assertThat(memory.available()).isZero();
+    file("groups/new/memory.current", 20 * MIB);
+    assertThat(memory.available()).isEqualTo(100 * MIB);
+    Files.delete(folder.resolve("groups/memory/old/memory.usage_in_bytes"));
+    assertThat(memory.available()).isZero();
+    file("groups/memory/old/memory.usage_in_bytes", 10 * MIB);
+    file("groups/new/memory.max", "max");
+    assertThat(memory.available()).as("a limit that was lifted").isEqualTo(190 * MIB);
+    Files.delete(folder.resolve("groups/new/memory.current"));
+    assertThat(memory.available()).isEqualTo(190 * MIB);
+  }
 }
