@@ -97,10 +97,8 @@ class WorkScopeTest {
     return () -> WorkScope.rethrow(List.of(how));
   }
 
-  @Test
-  void anInterruptEndsNoWaitAndIsKept() {
-    AtomicInteger told = new AtomicInteger();
-    CountDownLatch begun = new CountDownLatch(1);
+  /** A part that is at work in another thread when {@code own} ends, and a while longer. */
+  private WorkScope withAPartUnderWay(CountDownLatch begun) {
     WorkScope scope = new WorkScope(pool);
     scope.fork(
         () -> {
@@ -108,15 +106,27 @@ class WorkScopeTest {
           pause(100);
           part();
         });
+    return scope;
+  }
+
+  private static void await(CountDownLatch begun) {
+    try {
+      begun.await();
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  @Test
+  void anInterruptEndsNoWaitAndIsKept() {
+    AtomicInteger told = new AtomicInteger();
+    CountDownLatch begun = new CountDownLatch(1);
     Runnable own =
         () -> {
-          try {
-            begun.await();
-          } catch (InterruptedException e) {
-            throw new AssertionError(e);
-          }
+          await(begun);
           Thread.currentThread().interrupt();
         };
+    WorkScope scope = withAPartUnderWay(begun);
     assertThat(scope.finish(own, NOTHING, told::incrementAndGet)).isEmpty();
     assertThat(Thread.interrupted()).isTrue();
     assertThat(done.get()).isEqualTo(1);
@@ -126,13 +136,9 @@ class WorkScopeTest {
   @Test
   void whatIsDoneMeanwhileMayFailAndNobodyLeavesForIt() {
     Error failure = new LinkageError("asked");
-    WorkScope scope = new WorkScope(pool);
-    scope.fork(
-        () -> {
-          pause(100);
-          part();
-        });
-    List<Throwable> failed = scope.finish(NOTHING, fail(failure), NOTHING);
+    CountDownLatch begun = new CountDownLatch(1);
+    WorkScope scope = withAPartUnderWay(begun);
+    List<Throwable> failed = scope.finish(() -> await(begun), fail(failure), NOTHING);
     assertThat(failed).isNotEmpty().allMatch(e -> e == failure);
     assertThat(done.get()).isEqualTo(1);
   }
