@@ -7,6 +7,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.ThreadFactory;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -88,14 +89,19 @@ class TransferThreadsTest {
   @Test
   void theLastWorkMayEndTheThreads() throws InterruptedException {
     CountDownLatch ended = new CountDownLatch(2);
+    // None ends the threads before both were taken.
+    Semaphore taken = new Semaphore(0);
     for (int i = 0; i < 2; i++) {
       threads.execute(
-          () ->
-              () -> {
-                threads.end();
-                ended.countDown();
-              });
+          () -> {
+            taken.acquireUninterruptibly();
+            return () -> {
+              threads.end();
+              ended.countDown();
+            };
+          });
     }
+    taken.release(2);
     ended.await();
   }
 
