@@ -21,6 +21,7 @@ import java.nio.file.NoSuchFileException;
 import java.util.Arrays;
 import java.util.NoSuchElementException;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.RejectedExecutionException;
 
 /** Codes of {@code enum gpunvme_status}, and what failures become. */
 final class CapiStatus {
@@ -129,6 +130,8 @@ final class CapiStatus {
       case PosixException _ -> IO;
       case java.io.IOException _ -> IO;
       case OutOfMemoryError _ -> MEMORY;
+      // The system has no thread left.
+      case RejectedExecutionException _ -> MEMORY;
       case RuntimeException other -> lower(other);
       default -> INTERNAL;
     };

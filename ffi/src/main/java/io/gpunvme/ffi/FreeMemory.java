@@ -21,6 +21,9 @@ public final class FreeMemory {
 
   private static final long KIB = 1024;
 
+  /** Version 1 says that there is no limit by a number a little below 2^63. */
+  private static final long OLD_UNLIMITED = 1L << 62;
+
   private final Path proc;
   private final Path groups;
 
@@ -100,11 +103,12 @@ public final class FreeMemory {
   }
 
   private long room(Path group, long freeSwap) {
-    if (SysFiles.text(group.resolve("memory.max")).equals("max")) {
+    String limit = SysFiles.text(group.resolve("memory.max"));
+    if (limit.equals("max")) {
       limiting.remove(group);
       return UNKNOWN;
     }
-    long max = number(group, "memory.max");
+    long max = parse(limit);
     long current = number(group, "memory.current");
     if (max == UNKNOWN || current == UNKNOWN) {
       return unread(group);
@@ -133,6 +137,10 @@ public final class FreeMemory {
     long current = number(group, "memory.usage_in_bytes");
     if (max == UNKNOWN || current == UNKNOWN) {
       return unread(group);
+    }
+    if (max >= OLD_UNLIMITED) {
+      limiting.remove(group);
+      return UNKNOWN;
     }
     limiting.add(group);
     return Math.max(0, max - current + cache(group, "total_inactive_file ", "total_active_file "));

@@ -129,5 +129,9 @@ class FreeMemoryTest {
     assertThat(memory.available()).as("a limit that was lifted").isEqualTo(190 * MIB);
     Files.delete(folder.resolve("groups/new/memory.current"));
     assertThat(memory.available()).isEqualTo(190 * MIB);
+    file("groups/memory/old/memory.limit_in_bytes", Long.MAX_VALUE - 4095);
+    assertThat(memory.available()).isEqualTo(400 * MIB);
+    Files.delete(folder.resolve("groups/memory/old/memory.usage_in_bytes"));
+    assertThat(memory.available()).isEqualTo(400 * MIB);
   }
 }

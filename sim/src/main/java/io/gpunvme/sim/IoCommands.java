@@ -177,7 +177,7 @@ final class IoCommands implements CommandExecutor {
     return afterRead(c, w);
   }
 
-  /** Moves the data of a Read or Write, which the worker may interrupt for short commands. */
+  /** Moves the data of a Read or Write, in parts if others may have a turn between them. */
   private static void move(SimCommand c, Worker w, Media media, long start) throws IOException {
     ScatterList data = c.data;
     boolean read = c.opcode == IoOpcode.READ;

@@ -53,8 +53,8 @@ final class Worker {
 
   private boolean needed;
 
-  /** Whether a long command has been interrupted for short ones, which are not interrupted. */
-  private boolean interrupted;
+  /** Whether a long command waits for short ones of other queues, which wait for nobody. */
+  private boolean servingOthers;
 
   // Written by close, read by the worker's thread before each pass.
   private volatile boolean stopped;
@@ -219,7 +219,7 @@ final class Worker {
 
   /** Whether other queues may have short commands for {@link #serveOthers} while this one moves. */
   boolean mayServeOthers() {
-    return !interrupted && sqs.length > 1;
+    return !servingOthers && sqs.length > (index == 0 ? 2 : 1);
   }
 
   /**
@@ -227,7 +227,7 @@ final class Worker {
    * announced, so that they need not wait for the whole of it.
    */
   void serveOthers(SimCommand current) {
-    interrupted = true;
+    servingOthers = true;
     try {
       now = clock.getAsLong();
       int work = 0;
@@ -244,7 +244,7 @@ final class Worker {
     } catch (RemoteFailure e) {
       status.fatal(unreachable(e));
     } finally {
-      interrupted = false;
+      servingOthers = false;
     }
   }
 

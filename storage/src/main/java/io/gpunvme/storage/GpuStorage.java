@@ -202,8 +202,8 @@ public final class GpuStorage implements AutoCloseable {
   }
 
   /**
-   * Reads into a buffer. Of an SSD, whole blocks that the CPU reads allocate nothing but the
-   * result, and neither do reads into host memory by {@code mmap}. Others allocate a few KiB each.
+   * Reads into a buffer. Short reads into host memory allocate their result and hardly more;
+   * docs/paths.md says which.
    *
    * @throws io.gpunvme.base.InvalidRequestException if the range is not inside the source or the
    *     buffer
@@ -314,6 +314,7 @@ public final class GpuStorage implements AutoCloseable {
    * Reads without waiting.
    *
    * @return completes when the bytes are there; its {@code cancel} asks the transfer to end
+   * @throws RejectedExecutionException if the system has no thread left; nothing has begun
    */
   public CompletableFuture<TransferResult> readAsync(
       long offset, DeviceBuffer buffer, long bufferOffset, long length) {

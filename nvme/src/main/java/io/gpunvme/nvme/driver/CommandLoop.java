@@ -242,12 +242,15 @@ public final class CommandLoop implements CompletionSink {
 
   /** An error in the middle of one recovery keeps no other from its own, nor from another try. */
   private void abandonAll(Source commands) {
-    for (int round = 0; round < ABANDON_ROUNDS; round++) {
+    boolean again = true;
+    for (int round = 0; again && round < ABANDON_ROUNDS; round++) {
+      again = false;
       for (int i = 0; i < queues.size(); i++) {
         try {
           abandon(queues.get(i));
         } catch (Throwable e) {
           commands.fail(e);
+          again = true;
         }
       }
     }

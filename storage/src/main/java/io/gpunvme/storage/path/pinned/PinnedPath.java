@@ -282,6 +282,7 @@ public final class PinnedPath implements DataPath {
             && length > 0
             && length <= SHORT
             && buffer.isHost()
+            && isInside(offset, buffer, bufferOffset, length)
             && readCached(offset, buffer.segment().asSlice(bufferOffset, length), call);
     if (!done) {
       DataPath.super.transfer(direction, offset, buffer, bufferOffset, length, call);
@@ -313,14 +314,17 @@ public final class PinnedPath implements DataPath {
     return direct == DirectIo.FALSE || (direct == DirectIo.AUTO && file.isResident(place));
   }
 
+  private static boolean isInside(
+      long offset, DeviceBuffer buffer, long bufferOffset, long length) {
+    return offset >= 0
+        && length >= 0
+        && length <= Long.MAX_VALUE - offset
+        && bufferOffset >= 0
+        && length <= buffer.size() - bufferOffset;
+  }
+
   private static void check(Range range) {
-    boolean inside =
-        range.offset() >= 0
-            && range.length() >= 0
-            && range.length() <= Long.MAX_VALUE - range.offset()
-            && range.bufferOffset() >= 0
-            && range.length() <= range.buffer().size() - range.bufferOffset();
-    if (!inside) {
+    if (!isInside(range.offset(), range.buffer(), range.bufferOffset(), range.length())) {
       throw new InvalidRequestException(
           "%d bytes at %d, and at %d of a buffer of %d bytes"
               .formatted(

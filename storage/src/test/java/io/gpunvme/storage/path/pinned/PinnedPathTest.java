@@ -277,7 +277,9 @@ final class PinnedPathTest {
   @Test
   void rangesThatLeaveFileOrBufferAreRefused() {
     try (PinnedPath path = open(remote, SMALL, false);
-        DeviceBuffer buffer = remote.allocate(8192)) {
+        PinnedPath host = open(cpu, SMALL, false);
+        DeviceBuffer buffer = remote.allocate(8192);
+        DeviceBuffer hostBuffer = cpu.allocate(8192)) {
       for (Range bad :
           List.of(
               new Range(-1, buffer, 0, 1),
@@ -288,6 +290,18 @@ final class PinnedPathTest {
               new Range(Long.MAX_VALUE, buffer, 0, 1))) {
         assertThatThrownBy(() -> path.transfer(Direction.READ, List.of(bad), PinnedFixture.call()))
             .as("%s", bad)
+            .isInstanceOf(InvalidRequestException.class);
+        // By a path that reads host memory, whose short reads go another way.
+        assertThatThrownBy(
+                () ->
+                    host.transfer(
+                        Direction.READ,
+                        bad.offset(),
+                        hostBuffer,
+                        bad.bufferOffset(),
+                        bad.length(),
+                        PinnedFixture.call()))
+            .as("%s, one range", bad)
             .isInstanceOf(InvalidRequestException.class);
       }
       for (DirectIo direct : List.of(DirectIo.FALSE, DirectIo.AUTO)) {
