@@ -85,11 +85,11 @@ static int gpunvme_close(struct inode *inode, struct file *file)
 		if (gpunvme_can_reset(d) && pci_try_reset_function(d->pdev))
 			pci_dbg(d->pdev, "stopped, and not reset\n");
 	}
-	gpunvme_release_all(f);
+	gpunvme_unmap_all(f);
 	d->file = NULL;
 	mutex_unlock(&d->lock);
 
-	xa_destroy(&f->ranges);
+	gpunvme_free_all(f);
 	mmdrop(f->mm);
 	kfree(f);
 	kref_put(&d->kref, gpunvme_device_free);
@@ -124,10 +124,7 @@ static int get_info(struct gpunvme_file *f, struct gpunvme_info __user *argument
 	return err;
 }
 
-/*
- * Nobody touches registers during the reset: who tries waits in the fault. An mmap() at this very moment may miss the
- * zap, and reads all ones until the reset is over.
- */
+/* Nobody touches registers during the reset: who tries waits in the fault. */
 static int reset(struct gpunvme_file *f)
 {
 	struct gpunvme_device *d = f->device;

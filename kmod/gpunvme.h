@@ -5,9 +5,9 @@
  * Locks, outermost first:
  *   misc_mtx (of the kernel) while a file is opened;
  *   gpunvme_device.lock: the controller and the ranges. Nothing that waits for a program's memory happens under it
- *     (no page is faulted in, none is pinned, nothing is copied): removal takes it, and must not wait for a program;
- *   mmap_lock of the file's mm;
- *   gpunvme_device.bar: which pages mappings of registers get.
+ *     (no page is faulted in, pinned or unpinned, nothing is copied, no mmap_lock is taken): removal takes it, and must
+ *     not wait for a program;
+ *   gpunvme_device.bar: which pages mappings of registers get. A fault takes it under mmap_lock.
  */
 #ifndef GPUNVME_H
 #define GPUNVME_H
@@ -92,7 +92,8 @@ extern const struct file_operations gpunvme_fops;
 int gpunvme_pin(struct gpunvme_file *f, struct gpunvme_pin __user *argument);
 int gpunvme_import(struct gpunvme_file *f, struct gpunvme_import __user *argument);
 int gpunvme_release(struct gpunvme_file *f, u64 handle);
-void gpunvme_release_all(struct gpunvme_file *f);
+void gpunvme_unmap_all(struct gpunvme_file *f);
+void gpunvme_free_all(struct gpunvme_file *f);
 
 /* memory.c */
 int gpunvme_memory_pin(struct gpunvme_file *f, struct gpunvme_range *r, u64 address);

@@ -5,7 +5,7 @@
  *
  * A file belongs to the address space that opened it, and one is open for a controller at a time (-EBUSY). Closing it,
  * however that happens, stops the controller and releases everything. Calls of others fail with -EPERM. When the
- * controller is gone, calls fail with -ENODEV, poll() says POLLHUP, and registers read all ones.
+ * controller is gone, calls but GPUNVME_RELEASE fail with -ENODEV, poll() says POLLHUP, and registers read all ones.
  *
  * Reserved fields and flags have to be 0 (-EINVAL).
  */
@@ -27,7 +27,7 @@
 struct gpunvme_info {
 	__u32 abi_version;
 	__u32 flags;
-	__u64 bar0_bytes;	/* mmap() of the file, from offset 0, maps BAR0 uncached */
+	__u64 bar0_bytes;	/* mmap() of the file, from offset 0, maps BAR0 uncached, when a byte is touched */
 	__u32 address_bits;	/* of bus addresses that the controller may be given */
 	__u32 page_bytes;	/* pinned memory consists of such pages */
 	__u64 most_bytes;	/* that this file may have pinned and imported at a time */

@@ -172,21 +172,14 @@ static void gpunvme_remove(struct pci_dev *pdev)
 	down_write(&d->bar);
 	d->gone = true;
 	up_write(&d->bar);
-	if (d->file) {
-		/*
-		 * An mmap() that saw the controller may not have made its mapping known yet, and the zap would miss
-		 * it. It holds mmap_lock until it has; later ones see that the controller is gone.
-		 */
-		mmap_read_lock(d->file->mm);
-		mmap_read_unlock(d->file->mm);
+	if (d->file)
 		gpunvme_registers_zap(d->file);
-	}
 	/* Nobody drives it now. What it was told before ends before the memory is somebody else's. */
 	gpunvme_registers_stop(d);
 	if (gpunvme_can_reset(d) && pci_device_is_present(pdev))
 		reset_locked(pdev);
 	if (d->file)
-		gpunvme_release_all(d->file);
+		gpunvme_unmap_all(d->file);
 	mutex_unlock(&d->lock);
 	wake_up_interruptible_all(&d->gone_wait);
 

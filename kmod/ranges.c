@@ -3,8 +3,9 @@
  * The ranges of a file: what it may have, what it has, and what the program is told of it.
  *
  * A range is pinned without the lock, gets its bus addresses and its place among the ranges under the lock, is told to
- * the program without it, and counts as offered then. If the controller goes in between, removal takes the bus
- * addresses away, and the call that made the range ends it.
+ * the program without it, and counts as offered then. It loses them under the lock, too: when it is released, when the
+ * file is closed, or when the controller goes. Its memory is given back without the lock, by the program's own call:
+ * that may take as long as the program likes, and removal waits for the lock.
  */
 #include <linux/overflow.h>
 #include <linux/slab.h>
@@ -61,15 +62,22 @@ static struct gpunvme_range *range_new(struct gpunvme_file *f, u64 bytes)
 	return r;
 }
 
-/* Under the lock. */
-static void range_end(struct gpunvme_file *f, struct gpunvme_range *r)
+/* Under the lock: nobody finds it any more, and the controller cannot reach it. */
+static void range_leave(struct gpunvme_file *f, struct gpunvme_range *r)
 {
 	if (r->handle)
 		xa_erase(&f->ranges, r->handle);
 	gpunvme_memory_unmap(f->device, r);
+}
+
+/* Without the lock, after it has left. */
+static void range_free(struct gpunvme_file *f, struct gpunvme_range *r)
+{
 	gpunvme_memory_let_go(f, r);
+	mutex_lock(&f->device->lock);
 	f->bytes -= r->bytes;
 	f->range_count--;
+	mutex_unlock(&f->device->lock);
 	kfree(r);
 }
 
@@ -142,15 +150,22 @@ static struct gpunvme_run *enter(struct gpunvme_file *f, struct gpunvme_range *r
 	if (err)
 		return ERR_PTR(err);
 	runs = list_runs(r, answer);
-	if (IS_ERR(runs))
-		return runs;
+	if (IS_ERR(runs)) {
+		err = PTR_ERR(runs);
+		goto unmap;
+	}
 	err = xa_insert(&f->ranges, f->last_handle + 1, r, GFP_KERNEL_ACCOUNT);
 	if (err) {
 		kvfree(runs);
-		return ERR_PTR(err);
+		goto unmap;
 	}
 	r->handle = ++f->last_handle;
 	return runs;
+
+unmap:
+	/* Removal finds ranges by their handles: one without must have no bus addresses when the lock is free. */
+	gpunvme_memory_unmap(f->device, r);
+	return ERR_PTR(err);
 }
 
 static int offer(struct gpunvme_file *f, struct gpunvme_range *r, struct answer *answer,
@@ -177,10 +192,12 @@ static int settle(struct gpunvme_file *f, struct gpunvme_range *r, int err)
 	if (!err && f->device->gone)
 		err = -ENODEV;
 	if (err)
-		range_end(f, r);
+		range_leave(f, r);
 	else
 		r->offered = true;
 	mutex_unlock(&f->device->lock);
+	if (err)
+		range_free(f, r);
 	return err;
 }
 
@@ -249,34 +266,41 @@ int gpunvme_release(struct gpunvme_file *f, u64 handle)
 {
 	struct gpunvme_device *d = f->device;
 	struct gpunvme_range *r;
-	int err = 0;
 
 	mutex_lock(&d->lock);
 	r = xa_load(&f->ranges, handle);
-	if (d->gone)
-		err = -ENODEV;
-	else if (!r || !r->offered)
-		err = -ENOENT;
+	if (r && r->offered)
+		range_leave(f, r);
 	else
-		range_end(f, r);
+		r = NULL;
 	mutex_unlock(&d->lock);
-	return err;
+	if (!r)
+		return -ENOENT;
+	range_free(f, r);
+	return 0;
 }
 
-/*
- * Under the lock: when the file is closed, or the controller goes. A range that a call is about to offer loses its bus
- * addresses; the call ends it.
- */
-void gpunvme_release_all(struct gpunvme_file *f)
+/* Under the lock, when the file is closed, or the controller goes: ranges stay, and lose their bus addresses. */
+void gpunvme_unmap_all(struct gpunvme_file *f)
 {
 	struct gpunvme_range *r;
 	unsigned long handle;
 
 	xa_for_each(&f->ranges, handle, r) {
-		if (r->offered)
-			range_end(f, r);
-		else
-			gpunvme_memory_unmap(f->device, r);
+		gpunvme_memory_unmap(f->device, r);
 		cond_resched();
 	}
+}
+
+/* Without the lock, when the file is closed: no call is under way any more. */
+void gpunvme_free_all(struct gpunvme_file *f)
+{
+	struct gpunvme_range *r;
+	unsigned long handle;
+
+	xa_for_each(&f->ranges, handle, r) {
+		range_free(f, r);
+		cond_resched();
+	}
+	xa_destroy(&f->ranges);
 }

@@ -35,9 +35,9 @@ static unsigned long ones_frame(struct gpunvme_device *d, unsigned long page)
 }
 
 /*
- * All pages of the mapping at once, not only one that was touched: a GPU's driver looks for them in the page table and
- * touches none. Page by page, since remap_pfn_range() reserves the memory type of the whole mapping on x86, and loses
- * it when parts are unmapped.
+ * All pages of the mapping at once, not only the one that was touched: a GPU's driver looks for them in the page table
+ * and touches none. Not before one is touched: the zap finds only mappings that the kernel knows already. Page by page,
+ * since remap_pfn_range() reserves the memory type of the whole mapping on x86, and loses it when parts are unmapped.
  */
 static vm_fault_t fill(struct gpunvme_device *d, struct vm_area_struct *vma)
 {
@@ -76,7 +76,6 @@ int gpunvme_registers_mmap(struct gpunvme_file *f, struct vm_area_struct *vma)
 {
 	struct gpunvme_device *d = f->device;
 	unsigned long most = d->bar_bytes >> PAGE_SHIFT;
-	int err = 0;
 
 	if (!(vma->vm_flags & VM_SHARED))
 		return -EINVAL;
@@ -87,13 +86,7 @@ int gpunvme_registers_mmap(struct gpunvme_file *f, struct vm_area_struct *vma)
 	vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTEXPAND | VM_DONTDUMP | VM_DONTCOPY);
 	vma->vm_ops = &registers_ops;
 
-	down_read(&d->bar);
-	if (d->gone)
-		err = -ENODEV;
-	else if (fill(d, vma) != VM_FAULT_NOPAGE)
-		err = -ENOMEM;
-	up_read(&d->bar);
-	return err;
+	return READ_ONCE(d->gone) ? -ENODEV : 0;
 }
 
 void gpunvme_registers_zap(struct gpunvme_file *f)

@@ -148,6 +148,20 @@ void unbind_function(const char *of)
 	write_line("/sys/bus/pci/drivers/gpunvme/unbind", of);
 }
 
+void remove_function(const char *of)
+{
+	char path[128];
+
+	sprintf(path, "/sys/bus/pci/devices/%s/remove", of);
+	write_line(path, "1");
+}
+
+void return_function(const char *of)
+{
+	write_line("/sys/bus/pci/rescan", "1");
+	bind_function(of);
+}
+
 bool bus_master(const char *of)
 {
 	char path[128];

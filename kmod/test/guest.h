@@ -50,6 +50,9 @@ void node_path(const char *of, char *path);
 /* Both: the function has the driver, or has none, when they return. */
 void bind_function(const char *of);
 void unbind_function(const char *of);
+/* The kernel forgets the function, as when it is pulled out; and finds it again, for the module. */
+void remove_function(const char *of);
+void return_function(const char *of);
 /* Whether the function may reach memory. */
 bool bus_master(const char *of);
 

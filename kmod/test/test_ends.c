@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -13,6 +14,7 @@
 
 #include "controller.h"
 #include "exporters.h"
+#include "slow.h"
 #include "tests.h"
 
 #define VS (0x08 / 4)
@@ -109,7 +111,6 @@ static void check_gone(struct busy *b)
 	CHECK(poll(&poll_for, 1, 0) == 1 && poll_for.revents & POLLHUP, "poll says %x", poll_for.revents);
 	REFUSED(ENODEV, ioctl(b->fd, GPUNVME_GET_INFO, &info));
 	REFUSED(ENODEV, ioctl(b->fd, GPUNVME_PIN, &p));
-	REFUSED(ENODEV, release_range(b->fd, b->large.handle));
 	REFUSED(ENODEV, ioctl(b->fd, GPUNVME_RESET, 0));
 	CHECK(mmap(NULL, PAGE, PROT_READ, MAP_SHARED, b->fd, 0) == MAP_FAILED && errno == ENODEV, "mmap");
 	/* It goes on to ring doorbells, and to look at registers. */
@@ -120,21 +121,26 @@ static void check_gone(struct busy *b)
 
 static void a_controller_may_go(void)
 {
-	long before = pinned_pages();
+	long before = pinned_pages(), pinned;
 	struct busy b = be_busy();
 	struct pollfd poll_for = { .fd = b.fd, .events = POLLIN };
 	int again;
 
 	CHECK(poll(&poll_for, 1, 0) == 0, "poll says %x", poll_for.revents);
 	unbind_function(function);
-	CHECK(pinned_pages() == before, "%ld pages stay pinned", pinned_pages() - before);
 	check_gone(&b);
+	pinned = pinned_pages();
+	CHECK(release_range(b.fd, b.large.handle) == 0, "release");
+	CHECK(pinned - pinned_pages() == 16 * 256, "%ld of %ld pages stay pinned", pinned_pages(), pinned);
+	REFUSED(ENOENT, release_range(b.fd, b.large.handle));
 	/* Back again, while the old file is still open. */
 	bind_function(function);
 	again = open_node();
 	CHECK(map_registers(again)[VS] != UINT32_MAX, "the controller that is back");
 	check_gone(&b);
+	munmap((void *)b.registers, 4 * PAGE);
 	close(b.fd);
+	CHECK(pinned_pages() == before, "%ld pages stay pinned", pinned_pages() - before);
 	CHECK(info_of(again).ranges == 0 && bus_master(function), "the new file");
 }
 
@@ -175,6 +181,154 @@ static void a_controller_may_go_under_load(void)
 	}
 }
 
+/* A call that the module refuses for want of room, told to a page that keeps it waiting. */
+struct waiting_call {
+	int fd;
+	unsigned long command;
+	void *argument;
+	int error;
+};
+
+static void *do_call(void *of)
+{
+	struct waiting_call *call = of;
+
+	call->error = ioctl(call->fd, call->command, call->argument) ? errno : 0;
+	return NULL;
+}
+
+/* The controller is pulled out while the call has yet to say what it did; the kernel's memory of it is gone then. */
+static void goes_during(unsigned long command, const void *argument, uint64_t bytes, int fd)
+{
+	struct guarded_page page = guard_page();
+	struct waiting_call call = { .fd = fd, .command = command, .argument = page.at };
+	pthread_t thread;
+
+	fill_guarded_page(&page, argument, bytes);
+	CHECK(pthread_create(&thread, NULL, do_call, &call) == 0, "a thread");
+	await_writer(&page);
+	remove_function(function);
+	open_guarded_page(&page);
+	pthread_join(thread, NULL);
+	return_function(function);
+	CHECK(call.error == ENOSPC, "the call ended with %d", call.error);
+}
+
+static void a_controller_may_go_during_a_pin(void)
+{
+	struct gpunvme_pin p = { .address = (uintptr_t)memory(PAGE), .bytes = PAGE, .runs = (uintptr_t)runs };
+
+	goes_during(GPUNVME_PIN, &p, sizeof(p), open_node());
+}
+
+static void a_controller_may_go_during_an_import(void)
+{
+	struct gpunvme_import i = { .runs = (uintptr_t)runs };
+	struct exported made;
+
+	if (exporters[0].make(64 * PAGE, &made))
+		skip("this kernel has no %s", exporters[0].name);
+	i.fd = made.fd;
+	goes_during(GPUNVME_IMPORT, &i, sizeof(i), open_node());
+}
+
+#define SLOW_FILE "/tmp/slow"
+static int stalled[2];
+
+static void stall_writes(bool write_of_pages)
+{
+	if (!write_of_pages)
+		return;
+	CHECK(write(stalled[1], "x", 1) == 1, "pipe");
+	pause();
+}
+
+static void *write_again(void *page)
+{
+	*(volatile char *)page = 2;
+	return NULL;
+}
+
+static void *unmap(void *page)
+{
+	munmap(page, PAGE);
+	return NULL;
+}
+
+static void *write_back(void *page)
+{
+	msync(page, PAGE, MS_SYNC);
+	return NULL;
+}
+
+/*
+ * Its page is written back to a file whose server does not answer. Who writes the page again waits in the fault, and who takes
+ * the mapping away waits for that, with the lock of all mappings.
+ */
+static void hold_the_lock_of_mappings(void)
+{
+	static void *(*const steps[])(void *) = { write_back, write_again, unmap };
+	int file = open(SLOW_FILE, O_RDWR | O_CLOEXEC);
+	void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	pthread_t thread;
+	char one;
+
+	CHECK(page != MAP_FAILED, "mmap of %s", SLOW_FILE);
+	*(volatile char *)page = 1;
+	for (int i = 0; i < 3; i++) {
+		CHECK(pthread_create(&thread, NULL, steps[i], page) == 0, "a thread");
+		if (i == 0)
+			CHECK(read(stalled[0], &one, 1) == 1, "pipe");
+		usleep(200000);
+	}
+}
+
+/* Whether the process ends in this time. */
+static bool ends_within(pid_t pid, int seconds)
+{
+	for (int i = 0; i < seconds * 100; i++) {
+		if (waitpid(pid, NULL, WNOHANG) == pid)
+			return true;
+		usleep(10000);
+	}
+	return false;
+}
+
+static void removal_waits_for_no_program(void)
+{
+	pid_t server, program, remover;
+	int ready[2];
+	bool gone;
+	char one;
+
+	CHECK(pipe(stalled) == 0 && pipe(ready) == 0, "pipe");
+	server = serve_file(SLOW_FILE, PAGE, stall_writes);
+	if (!server)
+		skip("this kernel has no FUSE");
+	program = fork();
+	if (program == 0) {
+		be_busy();
+		hold_the_lock_of_mappings();
+		CHECK(write(ready[1], "x", 1) == 1, "pipe");
+		pause();
+	}
+	close(ready[1]);
+	CHECK(read(ready[0], &one, 1) == 1, "the program did not get that far");
+	remover = fork();
+	if (remover == 0) {
+		unbind_function(function);
+		_exit(0);
+	}
+	gone = ends_within(remover, 20);
+	kill(program, SIGKILL);
+	end_file(SLOW_FILE, server);
+	waitpid(program, NULL, 0);
+	if (!gone)
+		waitpid(remover, NULL, 0);
+	bind_function(function);
+	CHECK(gone, "the controller could not be taken away");
+}
+
 static void takes_only_nvme_controllers(void)
 {
 	/* The host bridge: nobody else wants it. */
@@ -204,6 +358,9 @@ const struct test end_tests[] = {
 	{ "resets", resets },
 	{ "a controller may go under an open file", a_controller_may_go },
 	{ "a controller may go under load", a_controller_may_go_under_load },
+	{ "a controller may go during a pin", a_controller_may_go_during_a_pin },
+	{ "a controller may go during an import", a_controller_may_go_during_an_import },
+	{ "removal waits for no program", removal_waits_for_no_program },
 	{ "takes only NVMe controllers", takes_only_nvme_controllers },
 	{ "stays while it is used", stays_while_it_is_used },
 };
