@@ -60,6 +60,10 @@ static int gpunvme_open(struct inode *inode, struct file *file)
 	} else if (d->file) {
 		err = -EBUSY;
 	} else {
+		/* It may not have stopped when the last file was closed, and a reset may have failed. */
+		err = gpunvme_registers_stop(d);
+	}
+	if (!err) {
 		f = file_new(d, file);
 		if (f) {
 			file->private_data = f;

@@ -13,6 +13,7 @@
 #define GPUNVME_H
 
 #include <linux/dma-buf.h>
+#include <linux/iommu.h>
 #include <linux/kref.h>
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
@@ -84,6 +85,8 @@ struct gpunvme_range {
 /* main.c */
 void gpunvme_device_free(struct kref *kref);
 bool gpunvme_can_reset(struct gpunvme_device *d);
+/* NULL where no IOMMU translates. With the controller there. */
+struct iommu_domain *gpunvme_domain(struct gpunvme_device *d);
 
 /* file.c */
 extern const struct file_operations gpunvme_fops;
@@ -109,6 +112,6 @@ void gpunvme_peers_end(struct gpunvme_device *d, struct gpunvme_range *r);
 /* registers.c */
 int gpunvme_registers_mmap(struct gpunvme_file *f, struct vm_area_struct *vma);
 void gpunvme_registers_zap(struct gpunvme_file *f);
-void gpunvme_registers_stop(struct gpunvme_device *d);
+int gpunvme_registers_stop(struct gpunvme_device *d);
 
 #endif

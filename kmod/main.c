@@ -3,7 +3,6 @@
  * The PCI driver: it takes the controllers that somebody gives to it by driver_override, and none by itself.
  */
 #include <linux/dma-mapping.h>
-#include <linux/iommu.h>
 #include <linux/slab.h>
 
 #include "compat.h"
@@ -69,6 +68,11 @@ static bool translated(struct device *dev)
 #endif
 }
 
+struct iommu_domain *gpunvme_domain(struct gpunvme_device *d)
+{
+	return d->translated ? iommu_get_domain_for_dev(&d->pdev->dev) : NULL;
+}
+
 static int take_registers(struct gpunvme_device *d)
 {
 	struct pci_dev *pdev = d->pdev;
@@ -132,7 +136,7 @@ static int gpunvme_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		err = -ENOMEM;
 		goto release_regions;
 	}
-	/* One that somebody left running would go on with the addresses of back then. */
+	/* One that somebody left running would go on with the addresses of back then. Who opens it asks again. */
 	gpunvme_registers_stop(d);
 	pci_set_drvdata(pdev, d);
 	err = misc_register(&d->misc);

@@ -122,10 +122,16 @@ int gpunvme_memory_map(struct gpunvme_device *d, struct gpunvme_range *r)
 
 /* ---- dma-bufs */
 
-/* Never called for pinned memory; without it an exporter would move its memory into the host's before it maps it. */
+/*
+ * Memory that is not pinned (yet, or any more) may move. Without this an exporter would move its memory into the host's
+ * before it maps it. Under the reservation lock.
+ */
 static void moved(struct dma_buf_attachment *attachment)
 {
-	WARN_ONCE(1, "gpunvme: an exporter moves memory that is pinned\n");
+	struct gpunvme_range *r = attachment->importer_priv;
+
+	if (r->dmabuf_pinned)
+		dev_warn_ratelimited(attachment->dev, "an exporter moves memory that is pinned\n");
 }
 
 static const struct dma_buf_attach_ops attach_ops = {
@@ -173,16 +179,30 @@ int gpunvme_memory_attach(struct gpunvme_device *d, struct gpunvme_range *r)
 	return err;
 }
 
-static void detach(struct gpunvme_range *r)
+/*
+ * A lazy IOMMU is told of what was unmapped when many such addresses have gathered. Until then the controller reaches
+ * what lies behind them, and that is about to be somebody else's.
+ */
+static void forget_unmapped(struct gpunvme_device *d)
+{
+	struct iommu_domain *domain = gpunvme_domain(d);
+
+	if (domain)
+		iommu_flush_iotlb_all(domain);
+}
+
+static void detach(struct gpunvme_device *d, struct gpunvme_range *r)
 {
 	dma_resv_lock(r->dmabuf->resv, NULL);
 	if (r->mapped)
 		dma_buf_unmap_attachment(r->attachment, r->mapped, DMA_BIDIRECTIONAL);
-	if (r->dmabuf_pinned)
+	forget_unmapped(d);
+	if (r->dmabuf_pinned) {
+		r->dmabuf_pinned = false;
 		dma_buf_unpin(r->attachment);
+	}
 	dma_resv_unlock(r->dmabuf->resv);
 	r->mapped = NULL;
-	r->dmabuf_pinned = false;
 	dma_buf_detach(r->dmabuf, r->attachment);
 	r->attachment = NULL;
 }
@@ -194,9 +214,10 @@ void gpunvme_memory_unmap(struct gpunvme_device *d, struct gpunvme_range *r)
 {
 	if (r->attachment) {
 		gpunvme_peers_end(d, r);
-		detach(r);
+		detach(d, r);
 	} else if (r->mapped) {
 		dma_unmap_sgtable(&d->pdev->dev, r->mapped, DMA_BIDIRECTIONAL, NO_SYNC);
+		forget_unmapped(d);
 		r->mapped = NULL;
 	}
 }

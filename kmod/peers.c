@@ -8,7 +8,6 @@
  * them fails there. A peer's BAR is mapped here then; anything else that the IOMMU does not know is refused.
  */
 #include <linux/dma-mapping.h>
-#include <linux/iommu.h>
 #include <linux/ioport.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
@@ -99,7 +98,7 @@ static int map_peer(struct gpunvme_device *d, struct gpunvme_range *r)
 /* Looks at what an exporter gave, and mends it if that is possible. Under the lock, with the controller there. */
 int gpunvme_peers_check(struct gpunvme_device *d, struct gpunvme_range *r)
 {
-	struct iommu_domain *domain = d->translated ? iommu_get_domain_for_dev(&d->pdev->dev) : NULL;
+	struct iommu_domain *domain = gpunvme_domain(d);
 	unsigned int i, unknown = 0;
 	struct scatterlist *sg;
 	phys_addr_t first, last;

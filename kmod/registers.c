@@ -95,10 +95,10 @@ void gpunvme_registers_zap(struct gpunvme_file *f)
 }
 
 /*
- * First it may reach no memory any more, whatever it does; then it is told to stop, and waited for. Safe without the
- * controller: its registers read all ones then.
+ * First it may reach no memory any more, whatever it does; then it is told to stop, and waited for. Until it has, it
+ * may use the addresses that it was given. -ETIMEDOUT: it has not. -ENODEV: its registers read all ones, as without it.
  */
-void gpunvme_registers_stop(struct gpunvme_device *d)
+int gpunvme_registers_stop(struct gpunvme_device *d)
 {
 	u32 cc, csts;
 	u16 command;
@@ -109,14 +109,17 @@ void gpunvme_registers_stop(struct gpunvme_device *d)
 	pci_read_config_word(d->pdev, PCI_COMMAND, &command);
 
 	cc = readl(d->registers + NVME_CC);
-	if (cc == U32_MAX || !(cc & NVME_CC_EN))
-		return;
-	writel(cc & ~NVME_CC_EN, d->registers + NVME_CC);
+	if (cc & NVME_CC_EN)
+		writel(cc & ~NVME_CC_EN, d->registers + NVME_CC);
 	most = min_t(u64, (NVME_CAP_TO(readq(d->registers + NVME_CAP)) + 1) * 500, LONGEST_WAIT_MS);
-	for (waited = 0; waited < most; waited += 20) {
+	for (waited = 0;; waited += 20) {
 		csts = readl(d->registers + NVME_CSTS);
-		if (csts == U32_MAX || !(csts & NVME_CSTS_RDY))
-			return;
+		if (csts == U32_MAX)
+			return -ENODEV;
+		if (!(csts & NVME_CSTS_RDY))
+			return 0;
+		if (waited >= most)
+			return -ETIMEDOUT;
 		msleep(20);
 	}
 }

@@ -329,6 +329,52 @@ static void removal_waits_for_no_program(void)
 	CHECK(gone, "the controller could not be taken away");
 }
 
+/* The registers of the function that stands in for a controller, while no driver has it. */
+static void write_stand_in(unsigned int index, uint32_t value)
+{
+	int fd = open("/sys/bus/pci/devices/" STAND_IN "/resource0", O_RDWR | O_CLOEXEC);
+	volatile uint32_t *registers = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	CHECK(registers != MAP_FAILED, "its memory");
+	registers[index] = value;
+	munmap((void *)registers, PAGE);
+	close(fd);
+}
+
+static void waits_for_controllers_that_are_slow_to_stop(void)
+{
+	volatile uint32_t *registers;
+	uint64_t bytes;
+	char path[64];
+	int fd;
+
+	function = STAND_IN;
+	node_path(function, path);
+	bind_function(function);
+	fd = open_node();
+	registers = map_registers(fd);
+	bytes = info_of(fd).bar0_bytes;
+	/* It was told to stop, and has not yet: it may still use the addresses that it has. */
+	registers[CSTS] = 1;
+	munmap((void *)registers, bytes);
+	close(fd);
+	CHECK(!bus_master(function), "it reaches memory");
+	REFUSED(ETIMEDOUT, open(path, O_RDWR));
+	CHECK(!bus_master(function), "it reaches memory of who could not open it");
+	unbind_function(function);
+	bind_function(function);
+	REFUSED(ETIMEDOUT, open(path, O_RDWR));
+	unbind_function(function);
+	write_stand_in(CSTS, UINT32_MAX);
+	bind_function(function);
+	REFUSED(ENODEV, open(path, O_RDWR));
+	unbind_function(function);
+	write_stand_in(CSTS, 0);
+	bind_function(function);
+	close(open_node());
+	unbind_function(function);
+}
+
 static void takes_only_nvme_controllers(void)
 {
 	/* The host bridge: nobody else wants it. */
@@ -361,6 +407,7 @@ const struct test end_tests[] = {
 	{ "a controller may go during a pin", a_controller_may_go_during_a_pin },
 	{ "a controller may go during an import", a_controller_may_go_during_an_import },
 	{ "removal waits for no program", removal_waits_for_no_program },
+	{ "waits for controllers that are slow to stop", waits_for_controllers_that_are_slow_to_stop },
 	{ "takes only NVMe controllers", takes_only_nvme_controllers },
 	{ "stays while it is used", stays_while_it_is_used },
 };

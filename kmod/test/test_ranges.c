@@ -16,6 +16,7 @@
 #include "tests.h"
 
 #define MOST 4096
+#define BAR_EXPORTER_MAPPED _IO(0xA8, 0)
 static struct gpunvme_run runs[MOST];
 
 struct gpunvme_pin pin(int fd, void *address, uint64_t bytes, struct gpunvme_run *to, uint32_t most_runs)
@@ -276,6 +277,25 @@ static bool is_identity(const char *page)
 	return memcmp(page + 4, "gpunvme", 7) == 0;
 }
 
+/*
+ * A command at the address that a page had until now: with an IOMMU the page is out of reach, also where the IOMMU is told
+ * of unmapped pages when it suits the kernel.
+ */
+static void check_out_of_reach(struct controller *c, uint64_t address, char *page)
+{
+	char type[256], path[128];
+
+	if (!translated)
+		return;
+	sprintf(path, "/sys/bus/pci/devices/%s/iommu_group/type", function);
+	read_line(path, type);
+	CHECK(strcmp(type, "DMA-FQ") == 0, "the domain is of type %s", type);
+	memset(page, 0, PAGE);
+	/* It believes that it has written. */
+	identify(c, address);
+	CHECK(!is_identity(page), "the controller wrote into memory that was released");
+}
+
 static void the_controller_reaches_pinned_memory(void)
 {
 	int fd = open_node();
@@ -293,6 +313,7 @@ static void the_controller_reaches_pinned_memory(void)
 		CHECK(identify(&c, runs[0].bus_address), "page %d", i);
 		CHECK(is_identity(data + i * PAGE), "the controller wrote elsewhere: page %d", i);
 		CHECK(release_range(fd, p.handle) == 0, "release");
+		check_out_of_reach(&c, runs[0].bus_address, data + i * PAGE);
 	}
 }
 
@@ -318,6 +339,7 @@ static void reach(int fd, struct exported *made)
 			CHECK(is_identity(page), "the controller wrote elsewhere: page %p", (void *)page);
 		}
 	CHECK(release_range(fd, i.handle) == 0, "release");
+	check_out_of_reach(&c, runs[0].bus_address, made->memory);
 }
 
 static void refuse(int fd, struct exported *made)
@@ -361,6 +383,21 @@ static void heap(void)
 	with_exporter(&exporters[2]);
 }
 
+/* Until it is pinned, and from when it is not any more, an exporter may move memory, and says so. */
+static void an_exporter_may_move_memory_that_is_not_pinned(void)
+{
+	char before[256], after[256];
+	int fd = open_node(), exporter = open("/dev/bar_exporter", O_RDWR | O_CLOEXEC), dmabuf;
+
+	CHECK(exporter >= 0, "/dev/bar_exporter");
+	dmabuf = ioctl(exporter, BAR_EXPORTER_MAPPED, 0);
+	CHECK(dmabuf >= 0, "a dma-buf of a BAR");
+	read_line("/proc/sys/kernel/tainted", before);
+	CHECK(release_range(fd, import(fd, dmabuf, runs, MOST).handle) == 0, "release");
+	read_line("/proc/sys/kernel/tainted", after);
+	CHECK(strcmp(before, after) == 0, "the kernel warned: %s, %s before", after, before);
+}
+
 static void imports_nothing_else(void)
 {
 	struct gpunvme_import i = { .fd = -1, .runs = (uintptr_t)runs, .most_runs = MOST };
@@ -388,6 +425,7 @@ const struct test range_tests[] = {
 	{ "the controller reaches a dma-buf of vgem", vgem },
 	{ "the controller reaches a dma-buf of udmabuf", udmabuf },
 	{ "the controller reaches a dma-buf of the system heap", heap },
+	{ "an exporter may move memory that is not pinned", an_exporter_may_move_memory_that_is_not_pinned },
 	{ "imports nothing else", imports_nothing_else },
 };
 const int range_test_count = sizeof(range_tests) / sizeof(range_tests[0]);

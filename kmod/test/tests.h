@@ -5,6 +5,10 @@
 
 #include "guest.h"
 
+/* What else is in the guest: another controller; a function with memory for registers, which is said to be a controller. */
+#define OTHER "0000:02:00.0"
+#define STAND_IN "0000:00:07.0"
+
 struct test {
 	const char *name;
 	void (*run)(void);

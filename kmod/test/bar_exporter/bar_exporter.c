@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * For tests: gives a BAR of a PCI function away as a dma-buf, as a GPU's driver does with its memory. It insists on importers
- * that take memory of peers, and maps it for them or, on demand, hands out its physical addresses.
+ * that take memory of peers, and maps it for them or, on demand, hands out its physical addresses. It says that the memory moves
+ * where an exporter may: before it is pinned, and after it was.
  *
  *   insmod bar_exporter.ko function=0000:00:05.0 bar=2
+ *   insmod bar_exporter.ko function=0000:00:05.0 bar=0 nvme=1  and the function is an NVMe controller for whoever looks: one
+ *                                                              whose registers a test can write if BAR 0 is memory
  *   ioctl(fd of /dev/bar_exporter, BAR_EXPORTER_MAPPED or _RAW, 0)  returns a descriptor
  */
 #include <linux/dma-buf.h>
@@ -25,6 +28,8 @@ static char *function = "";
 module_param(function, charp, 0444);
 static int bar = 2;
 module_param(bar, int, 0444);
+static bool nvme;
+module_param(nvme, bool, 0444);
 
 static struct pci_dev *peer;
 
@@ -33,13 +38,20 @@ static int attach(struct dma_buf *dmabuf, struct dma_buf_attachment *attachment)
 	return attachment->peer2peer ? 0 : -EOPNOTSUPP;
 }
 
+/* The kernel itself pins again while it maps. */
+static atomic_t pins;
+
 static int pin(struct dma_buf_attachment *attachment)
 {
+	if (atomic_inc_return(&pins) == 1)
+		dma_buf_move_notify(attachment->dmabuf);
 	return 0;
 }
 
 static void unpin(struct dma_buf_attachment *attachment)
 {
+	if (atomic_dec_and_test(&pins))
+		dma_buf_move_notify(attachment->dmabuf);
 }
 
 /* What a dma-buf's addresses are, by what its priv points to. */
@@ -167,6 +179,8 @@ static int __init bar_exporter_init(void)
 	err = pci_resource_len(peer, bar) ? misc_register(&device) : -ENXIO;
 	if (err)
 		pci_dev_put(peer);
+	else if (nvme)
+		peer->class = PCI_CLASS_STORAGE_EXPRESS;
 	return err;
 }
 module_init(bar_exporter_init);
