@@ -4,6 +4,8 @@
 #define GPUNVME_COMPAT_H
 
 #include <linux/dma-resv.h>
+#include <linux/iommu.h>
+#include <linux/irqdomain.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/version.h>
@@ -24,6 +26,20 @@ static inline void vm_flags_set(struct vm_area_struct *vma, unsigned long flags)
 /* The member of struct dma_buf_attach_ops; see Kbuild. */
 #ifndef GPUNVME_MOVE_NOTIFY
 #define GPUNVME_MOVE_NOTIFY move_notify
+#endif
+
+#ifdef CONFIG_IOMMU_API
+/* Whether members of the group cannot forge the interrupts of others. */
+static inline bool gpunvme_isolated_msi(struct device *dev, struct iommu_group *group)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+	return iommu_group_has_isolated_msi(group);
+#elif LINUX_VERSION_CODE >= KERNEL_VERSION(6, 0, 0)
+	return irq_domain_check_msi_remap() || device_iommu_capable(dev, IOMMU_CAP_INTR_REMAP);
+#else
+	return irq_domain_check_msi_remap() || iommu_capable(dev->bus, IOMMU_CAP_INTR_REMAP);
+#endif
+}
 #endif
 
 /* Until the exporter has put the memory where it is pinned. */

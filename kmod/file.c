@@ -2,9 +2,11 @@
 /*
  * /dev/gpunvme/DDDD:BB:DD.F: who may open it, what it can be asked, and what its end does.
  */
+#include <linux/capability.h>
 #include <linux/module.h>
 #include <linux/poll.h>
 #include <linux/sched/mm.h>
+#include <linux/security.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
@@ -17,6 +19,29 @@ MODULE_PARM_DESC(most_bytes, "bytes that a file may have pinned and imported (0:
 static unsigned int most_ranges = 65536;
 module_param(most_ranges, uint, 0644);
 MODULE_PARM_DESC(most_ranges, "ranges that a file may have pinned and imported; for files opened later");
+
+static bool enable_unsafe_noiommu_mode;
+module_param(enable_unsafe_noiommu_mode, bool, 0644);
+MODULE_PARM_DESC(enable_unsafe_noiommu_mode,
+		 "controllers that no IOMMU isolates may be opened by root: they reach all memory");
+
+/* As VFIO's mode of this name, and more: a signed module must not be a way around lockdown. */
+static int may_open_unisolated(struct gpunvme_device *d)
+{
+	int err;
+
+	if (!capable(CAP_SYS_RAWIO))
+		return -EPERM;
+	err = security_locked_down(LOCKDOWN_PCI_ACCESS);
+	if (err)
+		return err;
+	if (!READ_ONCE(enable_unsafe_noiommu_mode))
+		return -EOPNOTSUPP;
+	add_taint(TAINT_USER, LOCKDEP_STILL_OK);
+	dev_warn_ratelimited(&d->pdev->dev, "opened by %s (%d), and no IOMMU isolates it\n", current->comm,
+			     task_pid_nr(current));
+	return 0;
+}
 
 static u64 default_bytes(void)
 {
@@ -46,6 +71,7 @@ static int gpunvme_open(struct inode *inode, struct file *file)
 {
 	struct gpunvme_device *d = container_of(file->private_data, struct gpunvme_device, misc);
 	struct gpunvme_file *f;
+	bool isolated = false;
 	int err = 0;
 
 	/* Whoever has it writes: registers, and memory by the controller. */
@@ -60,12 +86,17 @@ static int gpunvme_open(struct inode *inode, struct file *file)
 	} else if (d->file) {
 		err = -EBUSY;
 	} else {
+		isolated = gpunvme_isolated(d);
+		if (!isolated)
+			err = may_open_unisolated(d);
 		/* It may not have stopped when the last file was closed, and a reset may have failed. */
-		err = gpunvme_registers_stop(d);
+		if (!err)
+			err = gpunvme_registers_stop(d);
 	}
 	if (!err) {
 		f = file_new(d, file);
 		if (f) {
+			f->isolated = isolated;
 			file->private_data = f;
 			d->file = f;
 			pci_set_master(d->pdev);
@@ -116,13 +147,19 @@ static int get_info(struct gpunvme_file *f, struct gpunvme_info __user *argument
 	mutex_lock(&d->lock);
 	info.bytes = f->bytes;
 	info.ranges = f->range_count;
-	if (d->gone)
+	if (d->gone) {
 		err = -ENODEV;
-	else if (gpunvme_can_reset(d))
-		info.flags |= GPUNVME_INFO_RESET;
+	} else {
+		info.pci_domain = pci_domain_nr(d->pdev->bus);
+		info.pci_function = pci_dev_id(d->pdev);
+		if (gpunvme_can_reset(d))
+			info.flags |= GPUNVME_INFO_RESET;
+	}
 	mutex_unlock(&d->lock);
 	if (d->translated)
 		info.flags |= GPUNVME_INFO_TRANSLATED;
+	if (f->isolated)
+		info.flags |= GPUNVME_INFO_ISOLATED;
 	if (!err && copy_to_user(argument, &info, sizeof(info)))
 		err = -EFAULT;
 	return err;

@@ -55,6 +55,7 @@ struct gpunvme_file {
 	struct address_space *mapping;
 	u64 most_bytes;
 	u32 most_ranges;
+	bool isolated;			/* when it was opened */
 
 	/* Under the device's lock. */
 	struct xarray ranges;
@@ -85,6 +86,8 @@ struct gpunvme_range {
 /* main.c */
 void gpunvme_device_free(struct kref *kref);
 bool gpunvme_can_reset(struct gpunvme_device *d);
+/* GPUNVME_INFO_ISOLATED; members of its group come and go. */
+bool gpunvme_isolated(struct gpunvme_device *d);
 /* NULL where no IOMMU translates. With the controller there. */
 struct iommu_domain *gpunvme_domain(struct gpunvme_device *d);
 

@@ -16,13 +16,19 @@
 #include <linux/types.h>
 
 /* Grows when a program of the version before would be told something wrong. */
-#define GPUNVME_ABI_VERSION 1
+#define GPUNVME_ABI_VERSION 2
 
 #define GPUNVME_IOC_TYPE 0xA7
 
 /* gpunvme_info.flags */
 #define GPUNVME_INFO_TRANSLATED (1u << 0) /* bus addresses are translated by an IOMMU */
 #define GPUNVME_INFO_RESET	(1u << 1) /* the function can be reset alone */
+/*
+ * It reaches what the file has pinned and imported, and nothing else: translated, alone in its IOMMU group, interrupts
+ * remapped. Without it only who has CAP_SYS_RAWIO may open the file (-EPERM), on a kernel that is not locked down
+ * (-EPERM), with the module's parameter enable_unsafe_noiommu_mode (-EOPNOTSUPP).
+ */
+#define GPUNVME_INFO_ISOLATED	(1u << 2)
 
 struct gpunvme_info {
 	__u32 abi_version;
@@ -34,7 +40,9 @@ struct gpunvme_info {
 	__u64 bytes;		/* that it has now */
 	__u32 most_ranges;	/* likewise, pinned and imported ranges */
 	__u32 ranges;
-	__u32 reserved[4];
+	__u32 pci_domain;	/* whose file it is: a name in a file system may be older than the file behind it */
+	__u32 pci_function;	/* bus << 8 | device << 3 | function */
+	__u32 reserved[2];
 };
 
 /* Bytes with consecutive bus addresses; a range is some of them, one after the other. Multiples of 4096. */

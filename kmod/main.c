@@ -68,6 +68,34 @@ static bool translated(struct device *dev)
 #endif
 }
 
+#ifdef CONFIG_IOMMU_API
+/* Bridges reach no memory by themselves. */
+static int count_function(struct device *dev, void *count)
+{
+	if (!dev_is_pci(dev) || !pci_is_bridge(to_pci_dev(dev)))
+		++*(unsigned int *)count;
+	return 0;
+}
+#endif
+
+bool gpunvme_isolated(struct gpunvme_device *d)
+{
+	bool isolated = false;
+#ifdef CONFIG_IOMMU_API
+	struct device *dev = &d->pdev->dev;
+	struct iommu_group *group = iommu_group_get(dev);
+	unsigned int count = 0;
+
+	if (group) {
+		/* What is mapped for one member of a group, all of them reach. */
+		iommu_group_for_each_dev(group, &count, count_function);
+		isolated = d->translated && count == 1 && gpunvme_isolated_msi(dev, group);
+		iommu_group_put(group);
+	}
+#endif
+	return isolated;
+}
+
 struct iommu_domain *gpunvme_domain(struct gpunvme_device *d)
 {
 	return d->translated ? iommu_get_domain_for_dev(&d->pdev->dev) : NULL;

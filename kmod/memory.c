@@ -172,6 +172,8 @@ int gpunvme_memory_attach(struct gpunvme_device *d, struct gpunvme_range *r)
 	dma_resv_lock(r->dmabuf->resv, NULL);
 	err = map_attachment(r);
 	dma_resv_unlock(r->dmabuf->resv);
+	if (!err && needs_sync(d, r->mapped))
+		err = -EOPNOTSUPP;
 	if (!err)
 		err = gpunvme_peers_check(d, r);
 	if (err)

@@ -2,9 +2,9 @@
 /*
  * Tests of the module from outside, as root, with a controller that is bound to it:
  *
- *   kmod_test DDDD:BB:DD.F
+ *   kmod_test DDDD:BB:DD.F [unsafe]
  *
- * Prints "PASS name", "FAIL name: why" or "SKIP name: why" for each, and END.
+ * unsafe: interrupts are not remapped, and the kernel copies memory for functions without translation (swiotlb=force). Prints "PASS name", "FAIL name: why" or "SKIP name: why" for each, and END.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -15,25 +15,34 @@
 
 #include "tests.h"
 
-int main(int count, char **arguments)
+static bool run_all(const struct test *tests, int count)
 {
 	bool good = true;
-	char path[128];
-	int i;
 
-	if (count != 2) {
-		fprintf(stderr, "usage: kmod_test DDDD:BB:DD.F\n");
+	for (int i = 0; i < count; i++)
+		good &= run_test(tests[i].name, tests[i].run);
+	return good;
+}
+
+int main(int count, char **arguments)
+{
+	char path[128];
+	bool good;
+
+	if (count < 2) {
+		fprintf(stderr, "usage: kmod_test DDDD:BB:DD.F [unsafe]\n");
 		return 2;
 	}
 	function = arguments[1];
 	sprintf(path, "/sys/bus/pci/devices/%s/iommu_group", function);
 	translated = access(path, F_OK) == 0;
-	for (i = 0; i < access_test_count; i++)
-		good &= run_test(access_tests[i].name, access_tests[i].run);
-	for (i = 0; i < range_test_count; i++)
-		good &= run_test(range_tests[i].name, range_tests[i].run);
-	for (i = 0; i < end_test_count; i++)
-		good &= run_test(end_tests[i].name, end_tests[i].run);
+	if (count > 2) {
+		good = run_all(unsafe_tests, unsafe_test_count);
+	} else {
+		good = run_all(access_tests, access_test_count);
+		good &= run_all(range_tests, range_test_count);
+		good &= run_all(end_tests, end_test_count);
+	}
 	printf("END\n");
 	return good ? 0 : 1;
 }

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -10,9 +12,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "exporters.h"
 #include "tests.h"
 
 #define VS (0x08 / 4)
+
+static void check_address(const struct gpunvme_info *info, const char *of)
+{
+	char text[32];
+
+	sprintf(text, "%04x:%02x:%02x.%x", info->pci_domain, info->pci_function >> 8, info->pci_function >> 3 & 31,
+		info->pci_function & 7);
+	CHECK(strcmp(text, of) == 0, "the file says that it is of %s, not %s", text, of);
+}
 
 static void says_what_it_is(void)
 {
@@ -20,14 +32,16 @@ static void says_what_it_is(void)
 	uint64_t memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * PAGE;
 
 	CHECK(info.abi_version == GPUNVME_ABI_VERSION, "%u", info.abi_version);
-	CHECK(info.flags == (GPUNVME_INFO_RESET | (translated ? GPUNVME_INFO_TRANSLATED : 0)), "%x", info.flags);
+	CHECK(info.flags == (GPUNVME_INFO_RESET | (translated ? GPUNVME_INFO_TRANSLATED | GPUNVME_INFO_ISOLATED : 0)), "%x",
+	      info.flags);
+	check_address(&info, function);
 	CHECK(info.bar0_bytes >= 2 * PAGE && info.bar0_bytes % PAGE == 0, "%llx", info.bar0_bytes);
 	CHECK(info.address_bits == 64, "%u", info.address_bits);
 	CHECK(info.page_bytes == PAGE, "%u", info.page_bytes);
 	CHECK(info.most_bytes == memory_bytes / 4 * 3, "%llu of %lu", info.most_bytes, memory_bytes);
 	CHECK(info.most_ranges == 65536, "%u", info.most_ranges);
 	CHECK(!info.bytes && !info.ranges, "a new file has %u ranges", info.ranges);
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 2; i++)
 		CHECK(info.reserved[i] == 0, "reserved[%d]", i);
 }
 
@@ -62,6 +76,99 @@ static void only_for_root(void)
 	CHECK((state.st_mode & 07777) == 0600 && state.st_uid == 0, "mode %o", state.st_mode);
 	CHECK(setuid(1000) == 0, "setuid");
 	REFUSED(EACCES, open(path, O_RDWR));
+}
+
+/* A number of a device is given away again, and who has kept a node of it opens another controller. */
+static void a_stale_node_says_whose_it_is(void)
+{
+	const char *stale = "/tmp/stale";
+	struct gpunvme_info info;
+	struct stat before, after;
+	char path[64];
+
+	node_path(function, path);
+	CHECK(stat(path, &before) == 0 && mknod(stale, S_IFCHR | 0600, before.st_rdev) == 0, "a copy of %s", path);
+	unbind_function(function);
+	unbind_function(OTHER);
+	bind_function(OTHER);
+	bind_function(function);
+	CHECK(stat(path, &after) == 0, "%s", path);
+	info = info_of(open(stale, O_RDWR | O_CLOEXEC));
+	unlink(stale);
+	CHECK(before.st_rdev != after.st_rdev, "the numbers are as they were");
+	check_address(&info, OTHER);
+}
+
+void allow_unsafe(bool allowed)
+{
+	CHECK(write_line("/sys/module/gpunvme/parameters/enable_unsafe_noiommu_mode", allowed ? "Y" : "N") == 0, "parameter");
+}
+
+static bool tainted_by_users(void)
+{
+	char text[256];
+
+	read_line("/proc/sys/kernel/tainted", text);
+	return strtoul(text, NULL, 10) & 1 << 6;
+}
+
+/* Also if the file is theirs: it would be all memory. */
+static void others_may_open_what_is_isolated(void)
+{
+	char path[64];
+	int status, fd;
+
+	node_path(function, path);
+	CHECK(chown(path, 1000, 0) == 0, "chown");
+	if (fork() == 0) {
+		CHECK(setuid(1000) == 0, "setuid");
+		fd = open(path, O_RDWR);
+		CHECK(translated ? fd >= 0 : fd < 0 && errno == EPERM, "open says %d", fd);
+		_exit(0);
+	}
+	CHECK(wait(&status) > 0 && status == 0, "see above");
+	CHECK(chown(path, 0, 0) == 0, "chown");
+}
+
+/* Root opens it where the parameter is set, and the kernel remembers that. */
+static void opens_only_with_consent(uint32_t flags)
+{
+	struct gpunvme_info info;
+	int refused, error;
+	char path[64];
+
+	node_path(function, path);
+	allow_unsafe(false);
+	refused = open(path, O_RDWR);
+	error = errno;
+	allow_unsafe(true);
+	CHECK(refused < 0 && error == EOPNOTSUPP, "open says %d, %d", refused, error);
+	info = info_of(open_node());
+	CHECK(info.flags == flags, "%x", info.flags);
+	CHECK(tainted_by_users(), "the kernel is not tainted");
+}
+
+static void without_an_iommu_it_needs_consent(void)
+{
+	if (translated)
+		CHECK(!tainted_by_users(), "the kernel is tainted");
+	else
+		opens_only_with_consent(GPUNVME_INFO_RESET);
+}
+
+static void in_a_shared_group_it_needs_consent(void)
+{
+	if (!translated)
+		skip("without an IOMMU there are no groups");
+	function = SHARED;
+	bind_function(function);
+	opens_only_with_consent(GPUNVME_INFO_RESET | GPUNVME_INFO_TRANSLATED);
+	allow_unsafe(false);
+}
+
+static void interrupts_that_are_not_remapped_need_consent(void)
+{
+	opens_only_with_consent(GPUNVME_INFO_RESET | GPUNVME_INFO_TRANSLATED);
 }
 
 static void reaches_memory_only_while_open(void)
@@ -159,6 +266,10 @@ const struct test access_tests[] = {
 	{ "is open once", is_open_once },
 	{ "is opened for reading and writing", only_for_reading_and_writing },
 	{ "is for root by default", only_for_root },
+	{ "a stale node says whose it is", a_stale_node_says_whose_it_is },
+	{ "others may open what is isolated", others_may_open_what_is_isolated },
+	{ "without an IOMMU it needs consent", without_an_iommu_it_needs_consent },
+	{ "in a shared group it needs consent", in_a_shared_group_it_needs_consent },
 	{ "the controller reaches memory only while the file is open", reaches_memory_only_while_open },
 	{ "unknown calls and wrong pointers are refused", unknown_calls },
 	{ "maps registers", maps_registers },
@@ -166,3 +277,32 @@ const struct test access_tests[] = {
 	{ "belongs to its process", belongs_to_its_process },
 };
 const int access_test_count = sizeof(access_tests) / sizeof(access_tests[0]);
+
+/* Without translation the kernel copies what the controller is to reach, and nobody would tell it when. */
+static void copied_memory_is_refused(void)
+{
+	struct gpunvme_run run;
+	struct gpunvme_import i = { .runs = (uintptr_t)&run, .most_runs = 1 };
+	struct gpunvme_pin p = { .address = (uintptr_t)memory(PAGE), .bytes = PAGE, .runs = (uintptr_t)&run, .most_runs = 1 };
+	struct exported made;
+	char path[128];
+	int fd, of_imports, of_pins;
+
+	unbind_function(function);
+	sprintf(path, "/sys/bus/pci/devices/%s/iommu_group/type", function);
+	CHECK(write_line(path, "identity") == 0, "%s", path);
+	bind_function(function);
+	CHECK(exporters[1].make(PAGE, &made) == 0, "udmabuf");
+	i.fd = made.fd;
+	fd = open_node();
+	of_imports = ioctl(fd, GPUNVME_IMPORT, &i) ? errno : 0;
+	of_pins = ioctl(fd, GPUNVME_PIN, &p) ? errno : 0;
+	CHECK(info_of(fd).flags == GPUNVME_INFO_RESET, "%x", info_of(fd).flags);
+	CHECK(of_imports == EOPNOTSUPP && of_pins == EOPNOTSUPP, "import says %d, pin %d", of_imports, of_pins);
+}
+
+const struct test unsafe_tests[] = {
+	{ "interrupts that are not remapped need consent", interrupts_that_are_not_remapped_need_consent },
+	{ "copied memory is refused", copied_memory_is_refused },
+};
+const int unsafe_test_count = sizeof(unsafe_tests) / sizeof(unsafe_tests[0]);

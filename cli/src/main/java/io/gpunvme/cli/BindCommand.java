@@ -31,7 +31,10 @@ final class BindCommand extends BindingCommand {
   private static final class Target {
     @Option(
         names = "--kmod",
-        description = "Give it to the kernel module gpunvme, which must be loaded.")
+        description = {
+          "Give it to the kernel module gpunvme, which must be loaded: for GPU memory by dma-buf."
+              + " For all else vfio-pci does."
+        })
     private boolean kmod;
 
     @Option(

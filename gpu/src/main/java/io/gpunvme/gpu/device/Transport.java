@@ -7,6 +7,7 @@ import io.gpunvme.nvme.pci.HostPaths;
 import io.gpunvme.nvme.pci.PciAddress;
 import io.gpunvme.nvme.pci.PciFunction;
 import io.gpunvme.nvme.pci.kmod.KmodFunction;
+import io.gpunvme.nvme.pci.kmod.KmodOptions;
 import io.gpunvme.nvme.pci.sysfs.SysfsFunction;
 import io.gpunvme.nvme.pci.sysfs.SysfsOptions;
 import io.gpunvme.nvme.pci.vfio.VfioFunction;
@@ -51,8 +52,8 @@ public enum Transport {
       "DDDD:BB:DD.F",
       "an SSD that gpunvme bind --kmod gave to the module",
       Place.PCI,
-      List.of(),
-      address -> KmodFunction.open(PciAddress.parse(address.place()), HostPaths.host())),
+      List.of("noiommu"),
+      Transport::kmod),
   /** A PCI function without a kernel driver, on physical addresses. */
   SYSFS(
       "sysfs",
@@ -217,6 +218,12 @@ public enum Transport {
     return VfioFunction.open(
         PciAddress.parse(address.place()),
         iommufd == null ? options : options.withIommufd(VfioOptions.Iommufd.parse(iommufd)));
+  }
+
+  private static PciFunction kmod(DeviceAddress address) {
+    return KmodFunction.open(
+        PciAddress.parse(address.place()),
+        KmodOptions.defaults().withNoIommu(address.flag("noiommu")));
   }
 
   private static PciFunction sysfs(DeviceAddress address) {

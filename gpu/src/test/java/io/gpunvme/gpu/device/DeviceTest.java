@@ -63,7 +63,7 @@ class DeviceTest {
       value = {
         "vfio:ffff:ff:1f.7               | no PCI function ffff:ff:1f.7",
         "kmod:ffff:ff:1f.7               | no PCI function ffff:ff:1f.7",
-        "kmod:ffff:ff:1f.7,unsafe=true   | no option 'unsafe'; they have none",
+        "kmod:ffff:ff:1f.7,unsafe=true   | no option 'unsafe'; they have noiommu",
         "sysfs:ffff:ff:1f.7,unsafe=true  | no PCI function ffff:ff:1f.7",
         "vfio:ffff:ff:1f.7,unsafe=true   | no option 'unsafe'; they have noiommu, iommufd",
         "vfio:ffff:ff:1f.7,iommufd=maybe | auto, true or false",

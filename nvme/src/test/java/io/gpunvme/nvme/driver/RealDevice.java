@@ -4,6 +4,7 @@ import io.gpunvme.nvme.pci.HostPaths;
 import io.gpunvme.nvme.pci.PciAddress;
 import io.gpunvme.nvme.pci.PciFunction;
 import io.gpunvme.nvme.pci.kmod.KmodFunction;
+import io.gpunvme.nvme.pci.kmod.KmodOptions;
 import io.gpunvme.nvme.pci.sysfs.SysfsFunction;
 import io.gpunvme.nvme.pci.sysfs.SysfsOptions;
 import io.gpunvme.nvme.pci.vfio.VfioFunction;
@@ -41,7 +42,9 @@ final class RealDevice {
     return new CalmBeforeReset(
         switch (DEVICE.substring(0, DEVICE.indexOf(':'))) {
           case "sysfs" -> SysfsFunction.open(address, new SysfsOptions(true, HostPaths.host()));
-          case "kmod" -> KmodFunction.open(address, HostPaths.host());
+          case "kmod" ->
+              KmodFunction.open(
+                  address, KmodOptions.defaults().withNoIommu(DEVICE.endsWith(",noiommu=true")));
           default -> VfioFunction.open(address, VfioOptions.defaults());
         });
   }

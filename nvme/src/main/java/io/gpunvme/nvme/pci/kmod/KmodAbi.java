@@ -5,7 +5,7 @@ package io.gpunvme.nvme.pci.kmod;
  * each field that is used. A test compares them with the header.
  */
 final class KmodAbi {
-  static final int VERSION = 1;
+  static final int VERSION = 2;
 
   private static final int TYPE = 0xA7;
   private static final long WRITE = 1;
@@ -28,6 +28,7 @@ final class KmodAbi {
   static final class DeviceInfo {
     static final int TRANSLATED = 1;
     static final int RESET = 1 << 1;
+    static final int ISOLATED = 1 << 2;
     static final long SIZE = 64;
     static final long ABI_VERSION = 0;
     static final long FLAGS = 4;
@@ -38,6 +39,8 @@ final class KmodAbi {
     static final long BYTES = 32;
     static final long MOST_RANGES = 40;
     static final long RANGES = 44;
+    static final long PCI_DOMAIN = 48;
+    static final long PCI_FUNCTION = 52;
 
     private DeviceInfo() {}
   }

@@ -29,10 +29,10 @@ import java.util.List;
  * A PCI function that the kernel module gpunvme has, given to this process.
  *
  * <p>Bus addresses are whatever the kernel makes of memory for this device: one run behind an
- * IOMMU, physical addresses without. Memory of other devices is reached where they share it as a
- * dma-buf. When the process ends, however that happens, the module stops the controller before it
- * lets the memory go. When the device is taken away, registers read all ones. Interrupts are not
- * used. Safe for all threads.
+ * IOMMU, physical addresses without, which needs consent. Memory of other devices is reached where
+ * they share it as a dma-buf. When the process ends, however that happens, the module stops the
+ * controller before it lets the memory go. When the device is taken away, registers read all ones.
+ * Interrupts are not used. Safe for all threads.
  */
 public final class KmodFunction implements PciFunction {
   /** The name of the module and of its PCI driver. */
@@ -52,14 +52,20 @@ public final class KmodFunction implements PciFunction {
   private volatile boolean closed;
 
   private KmodFunction(
-      PciSysfs function, HostPaths paths, FunctionLock lock, DeviceFile file, KmodCalls calls)
+      PciSysfs function, KmodOptions options, FunctionLock lock, DeviceFile file, KmodCalls calls)
       throws IOException {
     this.address = function.address();
     this.lock = lock;
     this.file = file;
     this.calls = calls;
     this.info = KmodInfo.ask(calls, name());
-    this.ranges = new KmodRanges(calls, paths, name(), info.addressBits());
+    if (!info.address().equals(address)) {
+      throw KmodRefusals.stale(node(options.paths(), address), info.address());
+    }
+    if (info.isolated() == options.noIommu()) {
+      throw KmodRefusals.consent(address, info);
+    }
+    this.ranges = new KmodRanges(calls, options.paths(), name(), info.addressBits());
     this.config = KmodConfigSpace.open(function.folder(), this::stopDma);
     try {
       this.bar = mapBar();
@@ -72,11 +78,10 @@ public final class KmodFunction implements PciFunction {
   /**
    * Opens a function.
    *
-   * @param paths where the kernel shows the machine
    * @throws InvalidRequestException if it cannot be opened; the message says why and what helps
    */
-  public static KmodFunction open(PciAddress address, HostPaths paths) {
-    return open(address, paths, file -> file::ioctl);
+  public static KmodFunction open(PciAddress address, KmodOptions options) {
+    return open(address, options, file -> file::ioctl);
   }
 
   /** Who makes the requests to an open file. */
@@ -86,7 +91,8 @@ public final class KmodFunction implements PciFunction {
     KmodCalls to(DeviceFile file);
   }
 
-  static KmodFunction open(PciAddress address, HostPaths paths, Connection connection) {
+  static KmodFunction open(PciAddress address, KmodOptions options, Connection connection) {
+    HostPaths paths = options.paths();
     PciSysfs function = PciSysfs.of(paths, address);
     if (!function.driver().equals(DRIVER)) {
       throw KmodRefusals.wrongDriver(function, paths);
@@ -95,7 +101,7 @@ public final class KmodFunction implements PciFunction {
     try {
       DeviceFile file = openNode(address, node(paths, address));
       try {
-        KmodFunction opened = new KmodFunction(function, paths, lock, file, connection.to(file));
+        KmodFunction opened = new KmodFunction(function, options, lock, file, connection.to(file));
         opened.report();
         return opened;
       } catch (IOException | RuntimeException e) {
@@ -137,12 +143,12 @@ public final class KmodFunction implements PciFunction {
   }
 
   private void report() {
-    if (info.translated()) {
+    if (info.isolated()) {
       LOG.log(System.Logger.Level.DEBUG, "{0}: {1}", name(), how());
     } else {
       LOG.log(
           System.Logger.Level.WARNING,
-          "{0} runs without an IOMMU: it can reach all memory of this machine",
+          "{0} runs without an IOMMU that isolates it: it can reach all memory of this machine",
           name());
     }
   }

@@ -5,12 +5,15 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
 
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.ffi.Posix;
+import io.gpunvme.nvme.pci.PciAddress;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
 /**
  * What the module says about one function, checked.
  *
+ * @param address whose file was asked
+ * @param isolated whether the function reaches only what the file has pinned and imported
  * @param translated whether an IOMMU translates its bus addresses
  * @param resettable whether it can be reset alone
  * @param barBytes size of BAR0
@@ -21,6 +24,8 @@ import java.lang.foreign.MemorySegment;
  * @param ranges that are now
  */
 record KmodInfo(
+    PciAddress address,
+    boolean isolated,
     boolean translated,
     boolean resettable,
     long barBytes,
@@ -60,6 +65,8 @@ record KmodInfo(
     int flags = info.get(JAVA_INT_UNALIGNED, KmodAbi.DeviceInfo.FLAGS);
     KmodInfo read =
         new KmodInfo(
+            address(info),
+            (flags & KmodAbi.DeviceInfo.ISOLATED) != 0,
             (flags & KmodAbi.DeviceInfo.TRANSLATED) != 0,
             (flags & KmodAbi.DeviceInfo.RESET) != 0,
             info.get(JAVA_LONG_UNALIGNED, KmodAbi.DeviceInfo.BAR0_BYTES),
@@ -78,6 +85,12 @@ record KmodInfo(
               .formatted(name, bits));
     }
     return read;
+  }
+
+  private static PciAddress address(MemorySegment info) {
+    int function = info.get(JAVA_INT_UNALIGNED, KmodAbi.DeviceInfo.PCI_FUNCTION);
+    int domain = info.get(JAVA_INT_UNALIGNED, KmodAbi.DeviceInfo.PCI_DOMAIN);
+    return new PciAddress(domain, function >>> 8, function >>> 3 & 0x1F, function & 7);
   }
 
   private static long unsigned(MemorySegment info, long offset) {

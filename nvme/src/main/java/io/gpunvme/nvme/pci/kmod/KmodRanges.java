@@ -220,10 +220,7 @@ final class KmodRanges implements AutoCloseable {
       release.set(JAVA_LONG_UNALIGNED, Release.HANDLE, handle);
       calls.ioctl(KmodAbi.RELEASE, release);
     } catch (PosixException e) {
-      // Without the controller the module has already let everything go.
-      if (e.errno() != Errno.ENODEV) {
-        throw new DmaMappingException(name + ": releasing memory failed: " + e.getMessage(), e);
-      }
+      throw new DmaMappingException(name + ": releasing memory failed: " + e.getMessage(), e);
     }
   }
 

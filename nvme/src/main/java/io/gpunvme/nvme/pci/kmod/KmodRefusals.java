@@ -12,6 +12,10 @@ import java.nio.file.Path;
 
 /** Why the module does not do something, and what to do about it. */
 final class KmodRefusals {
+  private static final String NOT_ISOLATED =
+      "no IOMMU isolates it (none translates, its group has other functions, or interrupts are not"
+          + " remapped)";
+
   private KmodRefusals() {}
 
   /** The function is not the module's. */
@@ -40,19 +44,59 @@ final class KmodRefusals {
         switch (e.errno()) {
           case Errno.ENOENT, Errno.ENOTDIR ->
               "it does not exist although the module has the function: udev makes it (`udevadm"
-                  + " trigger`), and a container has to be given it (--device "
-                  + node
-                  + ")";
+                  + " trigger`), and a container has to be given it (--mount"
+                  + " type=bind,source=/dev/gpunvme,target=/dev/gpunvme --device-cgroup-rule 'c"
+                  + " 10:* rw'; docker's --device takes no name with colons)";
           case Errno.ENODEV, Errno.ENXIO ->
               "the device is gone; `gpunvme list` shows what is there";
-          case Errno.EACCES, Errno.EPERM ->
+          case Errno.EACCES ->
               "this user may not: with its udev rule it is the group's, so as root `usermod -a -G"
                   + " gpunvme $USER` (and log in again), or run as root";
+          case Errno.EPERM ->
+              NOT_ISOLATED
+                  + ": then only root may (CAP_SYS_RAWIO), on a kernel that is not locked down";
+          case Errno.EOPNOTSUPP ->
+              NOT_ISOLATED
+                  + ", and the module is not told to accept that. Switch it on (VT-d or AMD-Vi with"
+                  + " interrupt remapping, a slot with a group of its own), or, where all memory of"
+                  + " the machine may be at risk, `echo Y >"
+                  + " /sys/module/gpunvme/parameters/enable_unsafe_noiommu_mode` as root, and"
+                  + " noiommu=true in the address";
+          case Errno.ETIMEDOUT ->
+              "the controller does not stop, and may still use the addresses of its last owner; try"
+                  + " again, then reset it (`echo 1 > /sys/bus/pci/devices/"
+                  + address
+                  + "/reset` as root)";
           case Errno.EBUSY ->
               "another process has it open, and one can at a time (`fuser " + node + "` names it)";
           default -> e.getMessage();
         };
     return caused(address + ": opening " + node + " failed (" + e.errnoName() + "): " + why, e);
+  }
+
+  /** The file behind the name is another function's. */
+  static InvalidRequestException stale(Path node, PciAddress owner) {
+    return new InvalidRequestException(
+        node
+            + " is the file of "
+            + owner
+            + ": it is a copy from before the functions were bound again, as in a container that"
+            + " was given files and not their folder; give it /dev/gpunvme");
+  }
+
+  /** Consent is missing, or not needed. */
+  static InvalidRequestException consent(PciAddress address, KmodInfo info) {
+    return new InvalidRequestException(
+        info.isolated()
+            ? address
+                + " is isolated by an IOMMU; noiommu=true is for where none does: leave it out"
+            : address
+                + ": "
+                + NOT_ISOLATED
+                + ": the device can reach all memory of this machine, and a mistake of this program"
+                + " corrupts it. If that is accepted, say kmod:"
+                + address
+                + ",noiommu=true");
   }
 
   /** A request that was refused while the function was opened. */

@@ -19,7 +19,12 @@ final class FakeModule implements KmodCalls {
   /** Flags, BAR0, bits, page: what {@code GET_INFO} says. */
   int version = KmodAbi.VERSION;
 
-  int flags = KmodAbi.DeviceInfo.TRANSLATED | KmodAbi.DeviceInfo.RESET;
+  int flags =
+      KmodAbi.DeviceInfo.TRANSLATED | KmodAbi.DeviceInfo.ISOLATED | KmodAbi.DeviceInfo.RESET;
+
+  /** Of {@code 0000:01:00.0}. */
+  int pciFunction = 0x100;
+
   long barBytes = 0x4000;
   int addressBits = 48;
   int page = 4096;
@@ -83,6 +88,7 @@ final class FakeModule implements KmodCalls {
     info.set(JAVA_LONG_UNALIGNED, KmodAbi.DeviceInfo.BAR0_BYTES, barBytes);
     info.set(JAVA_INT_UNALIGNED, KmodAbi.DeviceInfo.ADDRESS_BITS, addressBits);
     info.set(JAVA_INT_UNALIGNED, KmodAbi.DeviceInfo.PAGE_BYTES, page);
+    info.set(JAVA_INT_UNALIGNED, KmodAbi.DeviceInfo.PCI_FUNCTION, pciFunction);
     info.set(JAVA_LONG_UNALIGNED, KmodAbi.DeviceInfo.MOST_BYTES, 1 << 24);
     info.set(
         JAVA_LONG_UNALIGNED,

@@ -17,6 +17,7 @@ class KmodAbiTest {
     numbers.value("GPUNVME_ABI_VERSION", KmodAbi.VERSION);
     numbers.value("GPUNVME_INFO_TRANSLATED", KmodAbi.DeviceInfo.TRANSLATED);
     numbers.value("GPUNVME_INFO_RESET", KmodAbi.DeviceInfo.RESET);
+    numbers.value("GPUNVME_INFO_ISOLATED", KmodAbi.DeviceInfo.ISOLATED);
     numbers.value("GPUNVME_RANGE_RAM", KmodAbi.Import.RAM);
     numbers.value("GPUNVME_RANGE_REMAPPED", KmodAbi.Import.REMAPPED);
     numbers.value("GPUNVME_GET_INFO", KmodAbi.GET_INFO);
@@ -34,6 +35,8 @@ class KmodAbiTest {
     numbers.field("struct gpunvme_info", "bytes", KmodAbi.DeviceInfo.BYTES);
     numbers.field("struct gpunvme_info", "most_ranges", KmodAbi.DeviceInfo.MOST_RANGES);
     numbers.field("struct gpunvme_info", "ranges", KmodAbi.DeviceInfo.RANGES);
+    numbers.field("struct gpunvme_info", "pci_domain", KmodAbi.DeviceInfo.PCI_DOMAIN);
+    numbers.field("struct gpunvme_info", "pci_function", KmodAbi.DeviceInfo.PCI_FUNCTION);
     numbers.size("struct gpunvme_run", KmodAbi.Run.SIZE);
     numbers.field("struct gpunvme_run", "bus_address", KmodAbi.Run.BUS_ADDRESS);
     numbers.field("struct gpunvme_run", "bytes", KmodAbi.Run.BYTES);

@@ -52,8 +52,17 @@ class KmodFunctionTest {
     return KmodFunction.node(machine.paths(), FakeFunctionTree.ADDRESS);
   }
 
+  private KmodOptions options() {
+    return KmodOptions.defaults().withPaths(machine.paths());
+  }
+
   private KmodFunction open() {
-    return KmodFunction.open(FakeFunctionTree.ADDRESS, machine.paths(), file -> module);
+    return open(false);
+  }
+
+  private KmodFunction open(boolean consent) {
+    return KmodFunction.open(
+        FakeFunctionTree.ADDRESS, options().withNoIommu(consent), file -> module);
   }
 
   private void assertRefused(String... parts) {
@@ -67,7 +76,7 @@ class KmodFunctionTest {
 
   @Test
   void noSuchFunction() {
-    assertThatThrownBy(() -> KmodFunction.open(new PciAddress(0, 9, 0, 0), machine.paths()))
+    assertThatThrownBy(() -> KmodFunction.open(new PciAddress(0, 9, 0, 0), options()))
         .isInstanceOf(InvalidRequestException.class)
         .hasMessageContaining("gpunvme list");
   }
@@ -97,6 +106,10 @@ class KmodFunctionTest {
   void itsFileCannotBeOpened() {
     Path node = Path.of("/dev/gpunvme/0000:01:00.0");
     assertThat(refusal(node, Errno.EACCES)).hasMessageContainingAll("group", "gpunvme $USER");
+    assertThat(refusal(node, Errno.EPERM)).hasMessageContainingAll("CAP_SYS_RAWIO", "locked down");
+    assertThat(refusal(node, Errno.EOPNOTSUPP))
+        .hasMessageContainingAll("no IOMMU isolates", "enable_unsafe_noiommu_mode", "noiommu=true");
+    assertThat(refusal(node, Errno.ETIMEDOUT)).hasMessageContaining("does not stop");
     assertThat(refusal(node, Errno.EBUSY)).hasMessageContaining("fuser /dev/gpunvme/0000:01:00.0");
     assertThat(refusal(node, Errno.ENODEV)).hasMessageContaining("gone");
     assertThat(refusal(node, Errno.EIO)).hasMessageContaining("EIO");
@@ -112,7 +125,7 @@ class KmodFunctionTest {
   @Test
   void whatIsThereIsNoModule() throws IOException {
     bound();
-    assertThatThrownBy(() -> KmodFunction.open(FakeFunctionTree.ADDRESS, machine.paths()))
+    assertThatThrownBy(() -> KmodFunction.open(FakeFunctionTree.ADDRESS, options()))
         .isInstanceOf(InvalidRequestException.class)
         .hasMessageContainingAll("does not answer", "ENOTTY");
     FunctionLock.take(machine.paths(), FakeFunctionTree.ADDRESS).close();
@@ -121,8 +134,8 @@ class KmodFunctionTest {
   @Test
   void theModuleIsOfAnotherVersion() throws IOException {
     bound();
-    module.version = 2;
-    assertRefused("version 2", "knows 1", "scripts/kmod-load");
+    module.version = 1;
+    assertRefused("version 1", "knows 2", "scripts/kmod-load");
   }
 
   @Test
@@ -184,11 +197,33 @@ class KmodFunctionTest {
   }
 
   @Test
+  void theFileIsAnotherFunctions() throws IOException {
+    bound();
+    module.pciFunction = 0x2a1;
+    assertRefused("is the file of 0000:02:14.1", "container");
+  }
+
+  @Test
+  void withoutIsolationItNeedsConsent() throws IOException {
+    bound();
+    for (int flags : new int[] {0, KmodAbi.DeviceInfo.TRANSLATED}) {
+      module.flags = flags;
+      assertRefused("all memory of this machine", "kmod:0000:01:00.0,noiommu=true");
+      open(true).close();
+    }
+    module.flags |= KmodAbi.DeviceInfo.ISOLATED;
+    assertThatThrownBy(() -> open(true))
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessageContaining("leave it out");
+    open().close();
+  }
+
+  @Test
   void withoutAnIommuItSaysSo() throws IOException {
     bound();
     module.flags = 0;
     module.addressBits = 64;
-    try (KmodFunction function = open()) {
+    try (KmodFunction function = open(true)) {
       assertThat(function.translated()).isFalse();
       assertThat(function.how()).contains("physical", "64 bits");
       assertThatThrownBy(function::reset)
