@@ -36,6 +36,7 @@ struct gpunvme_device {
 	char node[32];
 	struct pci_dev *pdev;		/* not to be used once gone */
 	void __iomem *registers;	/* likewise: the first page of BAR0 */
+	struct pci_saved_state *config;	/* likewise: from before it was opened; NULL if there was no memory for it */
 	phys_addr_t bar_start;
 	u64 bar_bytes;
 	u32 address_bits;

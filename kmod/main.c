@@ -166,6 +166,8 @@ static int gpunvme_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	}
 	/* One that somebody left running would go on with the addresses of back then. Who opens it asks again. */
 	gpunvme_registers_stop(d);
+	pci_save_state(pdev);
+	d->config = pci_store_saved_state(pdev);
 	pci_set_drvdata(pdev, d);
 	err = misc_register(&d->misc);
 	if (err)
@@ -173,6 +175,7 @@ static int gpunvme_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	return 0;
 
 unmap:
+	kfree(d->config);
 	iounmap(d->registers);
 release_regions:
 	pci_release_selected_regions(pdev, BAR0);
@@ -215,11 +218,75 @@ static void gpunvme_remove(struct pci_dev *pdev)
 	mutex_unlock(&d->lock);
 	wake_up_interruptible_all(&d->gone_wait);
 
+	kfree(d->config);
 	iounmap(d->registers);
 	pci_release_selected_regions(pdev, BAR0);
 	pci_disable_device(pdev);
 	kref_put(&d->kref, gpunvme_device_free);
 }
+
+/* ---- what happens to a controller that somebody may drive: it stops, and reaches memory again when it is over */
+
+static void pause_controller(struct gpunvme_device *d)
+{
+	mutex_lock(&d->lock);
+	gpunvme_registers_stop(d);
+	mutex_unlock(&d->lock);
+}
+
+static void continue_controller(struct gpunvme_device *d)
+{
+	mutex_lock(&d->lock);
+	if (d->file)
+		pci_set_master(d->pdev);
+	mutex_unlock(&d->lock);
+}
+
+static int __maybe_unused gpunvme_suspend(struct device *dev)
+{
+	pause_controller(dev_get_drvdata(dev));
+	return 0;
+}
+
+static int __maybe_unused gpunvme_resume(struct device *dev)
+{
+	continue_controller(dev_get_drvdata(dev));
+	return 0;
+}
+
+static SIMPLE_DEV_PM_OPS(gpunvme_pm, gpunvme_suspend, gpunvme_resume);
+
+static pci_ers_result_t error_detected(struct pci_dev *pdev, pci_channel_state_t state)
+{
+	if (state == pci_channel_io_perm_failure)
+		return PCI_ERS_RESULT_DISCONNECT;
+	if (state == pci_channel_io_normal)
+		return PCI_ERS_RESULT_CAN_RECOVER;
+	pause_controller(pci_get_drvdata(pdev));
+	return PCI_ERS_RESULT_NEED_RESET;
+}
+
+/* The port above has reset it. */
+static pci_ers_result_t slot_reset(struct pci_dev *pdev)
+{
+	struct gpunvme_device *d = pci_get_drvdata(pdev);
+
+	if (!d->config || pci_load_saved_state(pdev, d->config))
+		return PCI_ERS_RESULT_DISCONNECT;
+	pci_restore_state(pdev);
+	return PCI_ERS_RESULT_RECOVERED;
+}
+
+static void error_over(struct pci_dev *pdev)
+{
+	continue_controller(pci_get_drvdata(pdev));
+}
+
+static const struct pci_error_handlers error_handlers = {
+	.error_detected = error_detected,
+	.slot_reset = slot_reset,
+	.resume = error_over,
+};
 
 static const struct pci_device_id no_ids[] = { {} };
 
@@ -228,6 +295,8 @@ static struct pci_driver gpunvme_driver = {
 	.id_table = no_ids,
 	.probe = gpunvme_probe,
 	.remove = gpunvme_remove,
+	.driver.pm = &gpunvme_pm,
+	.err_handler = &error_handlers,
 };
 module_pci_driver(gpunvme_driver);
 

@@ -28,6 +28,7 @@ struct busy {
 	int fd;
 	volatile uint32_t *registers;
 	struct controller controller;
+	struct gpunvme_run queues[2];
 	struct gpunvme_pin large;
 };
 
@@ -35,16 +36,15 @@ static struct busy be_busy(void)
 {
 	struct busy b = { .fd = open_node() };
 	char *queues = memory(2 * PAGE);
-	struct gpunvme_run first[2], second[2];
 	struct exported made;
 
 	b.registers = map_registers(b.fd);
-	pin(b.fd, queues, PAGE, first, 1);
-	pin(b.fd, queues + PAGE, PAGE, second, 1);
+	pin(b.fd, queues, PAGE, &b.queues[0], 1);
+	pin(b.fd, queues + PAGE, PAGE, &b.queues[1], 1);
 	b.large = pin(b.fd, memory(16 * MIB), 16 * MIB, runs, MOST);
 	if (exporters[0].make(64 * PAGE, &made) == 0)
 		import(b.fd, made.fd, runs, MOST);
-	start_controller(&b.controller, b.registers, queues, first[0].bus_address, second[0].bus_address);
+	start_controller(&b.controller, b.registers, queues, b.queues[0].bus_address, b.queues[1].bus_address);
 	return b;
 }
 
@@ -98,6 +98,25 @@ static void resets(void)
 	CHECK(before.bytes == after.bytes && before.ranges == after.ranges, "%u ranges of %u", after.ranges, before.ranges);
 	CHECK(bus_master(function), "bus mastering");
 	CHECK(release_range(b.fd, b.large.handle) == 0, "release");
+}
+
+/* As far as to devices that sleep. */
+static void stops_for_a_suspend(void)
+{
+	struct busy b = be_busy();
+	struct gpunvme_info before = info_of(b.fd), after;
+
+	write_line("/sys/module/suspend/parameters/pm_test_delay", "1");
+	if (write_line("/sys/power/pm_test", "devices"))
+		skip("this kernel has no test of suspends");
+	CHECK(write_line("/sys/power/state", "freeze") == 0, "suspend");
+	CHECK((b.registers[CC] & 1) == 0 && (b.registers[CSTS] & 1) == 0, "it runs: CC %x", b.registers[CC]);
+	after = info_of(b.fd);
+	CHECK(before.bytes == after.bytes && before.ranges == after.ranges, "%u ranges of %u", after.ranges, before.ranges);
+	CHECK(bus_master(function), "bus mastering");
+	start_controller(&b.controller, b.registers, b.controller.queues, b.queues[0].bus_address, b.queues[1].bus_address);
+	CHECK(identify(&b.controller, runs[0].bus_address), "after the suspend");
+	CHECK(!bus_master(OTHER), "a controller that nobody has open");
 }
 
 /* What a program sees of a controller that is gone. */
@@ -402,6 +421,7 @@ const struct test end_tests[] = {
 	{ "a killed program leaves nothing", a_killed_program_leaves_nothing },
 	{ "memory may go before its range", memory_may_go_before_its_range },
 	{ "resets", resets },
+	{ "stops for a suspend", stops_for_a_suspend },
 	{ "a controller may go under an open file", a_controller_may_go },
 	{ "a controller may go under load", a_controller_may_go_under_load },
 	{ "a controller may go during a pin", a_controller_may_go_during_a_pin },
