@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Random calls of the module, from several processes of two threads each, that are killed at random times while controllers
- * come and go:
+ * Random calls of the module, from several processes of two threads each, of root and of another user, that are killed at random
+ * times while controllers come and go, or are pulled out. Some of the memory keeps the kernel waiting: of userfaultfd, and of a
+ * file of FUSE.
  *
  *   kmod_fuzz [--seed N] [--calls N] [--seconds N] DDDD:BB:DD.F...
  *
@@ -10,6 +11,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -19,14 +21,20 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "exporters.h"
 #include "guest.h"
+#include "slow.h"
 
 #define WORKERS 5
+#define SLOW_FILE "/tmp/slow"
+#define SLOW_PAGES 64UL
+#define LONGEST_DELAY_US 3000
 #define AREA (2 * MIB)
 #define HANDLES 64
 #define RUNS 512
@@ -43,7 +51,8 @@ static int function_count;
 /* ---- one process: its two threads use the same file, and disturb each other */
 
 static _Atomic int node = -1, dmabuf = -1;
-static char *area;
+static char *area, *faulty, *filed;
+static int slow_file = -1;
 static _Atomic uint64_t handles[HANDLES];
 
 struct source {
@@ -105,20 +114,50 @@ static void keep(struct source *s, uint64_t handle)
 		call(GPUNVME_RELEASE, &release);
 }
 
+/* Memory that has to be waited for: missing pages, or pages of the file. */
+static char *slow_memory(struct source *s)
+{
+	char *at = filed && once_in(s, 2) ? filed : faulty;
+
+	return at + below(s, SLOW_PAGES) * PAGE;
+}
+
+static void forget_slow_memory(struct source *s)
+{
+	madvise(slow_memory(s), PAGE, MADV_DONTNEED);
+	if (slow_file >= 0)
+		posix_fadvise(slow_file, 0, 0, POSIX_FADV_DONTNEED);
+}
+
+/* An argument, mostly where it is, sometimes where the kernel has to wait for it. */
+static int call_from_somewhere(struct source *s, unsigned long command, void *argument, size_t bytes)
+{
+	char *slow = slow_memory(s);
+	int result;
+
+	if (!once_in(s, 20))
+		return call(command, argument);
+	memcpy(slow, argument, bytes);
+	result = call(command, slow);
+	memcpy(argument, slow, bytes);
+	return result;
+}
+
 static void pin_something(struct source *s, struct gpunvme_run *runs)
 {
+	bool slow = once_in(s, 20);
 	uint64_t pages = once_in(s, 20) ? 1 + below(s, AREA / PAGE) : 1 + below(s, 16);
 	struct gpunvme_pin pin = {
-		.address = spoiled(s, (uintptr_t)area + below(s, AREA / PAGE) * PAGE),
+		.address = spoiled(s, (uintptr_t)(slow ? slow_memory(s) : area + below(s, AREA / PAGE) * PAGE)),
 		.bytes = spoiled(s, pages * PAGE),
-		.runs = spoiled(s, (uintptr_t)runs),
+		.runs = spoiled(s, (uintptr_t)(once_in(s, 20) ? (void *)slow_memory(s) : runs)),
 		.most_runs = once_in(s, 10) ? below(s, 4) : RUNS,
 		.flags = once_in(s, 50) ? next(s) : 0,
 		.reserved = once_in(s, 50) ? next(s) : 0,
 	};
 
 	/* Runs to a wrong place may hit this process: at worst it dies. */
-	if (call(GPUNVME_PIN, &pin) == 0) {
+	if (call_from_somewhere(s, GPUNVME_PIN, &pin, sizeof(pin)) == 0) {
 		atomic_fetch_add(&counts->pins, 1);
 		keep(s, pin.handle);
 	}
@@ -129,11 +168,11 @@ static void import_something(struct source *s, struct gpunvme_run *runs)
 	struct gpunvme_import import = {
 		.fd = once_in(s, 4) ? (int)below(s, 12) - 2 : dmabuf,
 		.flags = once_in(s, 50) ? next(s) : 0,
-		.runs = spoiled(s, (uintptr_t)runs),
+		.runs = spoiled(s, (uintptr_t)(once_in(s, 20) ? (void *)slow_memory(s) : runs)),
 		.most_runs = once_in(s, 10) ? below(s, 4) : RUNS,
 	};
 
-	if (call(GPUNVME_IMPORT, &import) == 0) {
+	if (call_from_somewhere(s, GPUNVME_IMPORT, &import, sizeof(import)) == 0) {
 		atomic_fetch_add(&counts->imports, 1);
 		keep(s, import.handle);
 	}
@@ -244,6 +283,8 @@ static void step(struct source *s, struct gpunvme_run *runs)
 		call(GPUNVME_GET_INFO, once_in(s, 5) ? (void *)next(s) : &info);
 	else if (turn < 990)
 		map_registers_somehow(s);
+	else if (turn < 993)
+		forget_slow_memory(s);
 	else if (turn < 997)
 		madvise(area + below(s, AREA / PAGE) * PAGE, PAGE, MADV_DONTNEED);
 	else if (turn < 998)
@@ -264,15 +305,54 @@ static void *thread(void *seed)
 	return NULL;
 }
 
+/* Gives the missing pages of the faulty memory, not at once. */
+static void *give_pages(void *userfaultfd)
+{
+	int fd = (intptr_t)userfaultfd;
+	struct uffdio_zeropage page = {};
+	struct uffd_msg message;
+
+	while (read(fd, &message, sizeof(message)) == sizeof(message)) {
+		usleep(message.arg.pagefault.address / PAGE * 997 % LONGEST_DELAY_US);
+		page.range.start = message.arg.pagefault.address & -PAGE;
+		page.range.len = PAGE;
+		ioctl(fd, UFFDIO_ZEROPAGE, &page);
+	}
+	return NULL;
+}
+
+static void get_slow_memory(struct source *s)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register range = { .range.len = SLOW_PAGES * PAGE, .mode = UFFDIO_REGISTER_MODE_MISSING };
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
+	pthread_t giver;
+
+	faulty = mmap(NULL, SLOW_PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	range.range.start = (uintptr_t)faulty;
+	CHECK(fd >= 0 && !ioctl(fd, UFFDIO_API, &api) && !ioctl(fd, UFFDIO_REGISTER, &range), "userfaultfd");
+	pthread_create(&giver, NULL, give_pages, (void *)(intptr_t)fd);
+	slow_file = open(SLOW_FILE, O_RDWR | O_CLOEXEC);
+	if (slow_file < 0)
+		return;
+	filed = mmap(NULL, SLOW_PAGES * PAGE, PROT_READ | PROT_WRITE, once_in(s, 2) ? MAP_SHARED : MAP_PRIVATE, slow_file, 0);
+	if (filed == MAP_FAILED)
+		filed = NULL;
+}
+
 static void worker(uint64_t seed)
 {
+	struct source source = { .state = ~seed };
 	struct exported made;
 	pthread_t other;
 
 	area = memory(AREA);
+	get_slow_memory(&source);
 	/* Files of the guest's memory that DONTNEED gives back. */
 	if (exporters[0].make(8 * PAGE, &made) == 0)
 		dmabuf = made.fd;
+	if (once_in(&source, 4) && setuid(1000))
+		_exit(1);
 	pthread_create(&other, NULL, thread, (void *)(uintptr_t)(seed + 1));
 	thread((void *)(uintptr_t)seed);
 }
@@ -288,6 +368,20 @@ static pid_t start_worker(uint64_t seed)
 	return pid;
 }
 
+/* The file is made anew with the controller. Whether another user gets any further is the module's to say. */
+static void let_everybody_try(const char *of)
+{
+	char path[64];
+
+	node_path(of, path);
+	chmod(path, 0666);
+}
+
+static void delay(bool write_of_pages)
+{
+	usleep(write_of_pages ? LONGEST_DELAY_US : LONGEST_DELAY_US / 4);
+}
+
 static void disturb(struct source *s, pid_t *workers)
 {
 	int victim = below(s, WORKERS);
@@ -300,7 +394,11 @@ static void disturb(struct source *s, pid_t *workers)
 		unbind_function(of);
 		usleep(below(s, 2000));
 		bind_function(of);
+	} else if (once_in(s, 5)) {
+		remove_function(of);
+		return_function(of);
 	}
+	let_everybody_try(of);
 }
 
 static double seconds_now(void)
@@ -316,8 +414,11 @@ static void run(struct source *s, uint64_t calls, unsigned int seconds)
 	double end = seconds_now() + seconds;
 	pid_t workers[WORKERS];
 	unsigned long kills = 0;
+	pid_t server = serve_file(SLOW_FILE, SLOW_PAGES * PAGE, delay);
 	int i;
 
+	for (i = 0; i < function_count; i++)
+		let_everybody_try(functions[i]);
 	for (i = 0; i < WORKERS; i++)
 		workers[i] = start_worker(next(s));
 	while (counts->calls < calls && seconds_now() < end) {
@@ -327,6 +428,8 @@ static void run(struct source *s, uint64_t calls, unsigned int seconds)
 	}
 	for (i = 0; i < WORKERS; i++)
 		kill(workers[i], SIGKILL);
+	if (server)
+		end_file(SLOW_FILE, server);
 	/* Also for the children of workers that were killed: they have the file of their parent until they end. */
 	while (wait(NULL) > 0)
 		;
