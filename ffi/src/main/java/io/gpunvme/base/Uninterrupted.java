@@ -1,5 +1,6 @@
 package io.gpunvme.base;
 
+import java.time.Duration;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
@@ -10,13 +11,21 @@ public final class Uninterrupted {
 
   /** Returns when a thread has ended; at once if it is the caller's, or was never started. */
   public static void join(Thread thread) {
+    join(thread, Duration.ofNanos(Long.MAX_VALUE));
+  }
+
+  /** The same, but not later than in that time. */
+  public static void join(Thread thread, Duration most) {
     if (thread == Thread.currentThread()) {
       return;
     }
+    long start = System.nanoTime();
+    long left = most.toNanos();
     boolean interrupted = false;
-    while (thread.isAlive()) {
+    while (thread.isAlive() && left > 0) {
       try {
-        thread.join();
+        thread.join(Duration.ofNanos(left));
+        left = most.toNanos() - (System.nanoTime() - start);
       } catch (InterruptedException e) {
         interrupted = true;
       }

@@ -31,6 +31,8 @@ public final class UnixSocket implements AutoCloseable {
   private static final int SOL_SOCKET = 1;
   private static final int SO_SNDTIMEO = 21;
   private static final int SCM_RIGHTS = 1;
+  private static final int SHUT_RD = 0;
+  private static final int SHUT_WR = 1;
   private static final int SHUT_RDWR = 2;
   private static final int MSG_CTRUNC = 0x8;
   private static final int MSG_NOSIGNAL = 0x4000;
@@ -270,11 +272,25 @@ public final class UnixSocket implements AutoCloseable {
     return fd;
   }
 
+  /** Sends no more: who waits in {@link #receive} at the peer finds the connection's end. */
+  public void endSending() {
+    shutdown(SHUT_WR);
+  }
+
+  /** Receives no more: who waits in {@link #receive} here finds the connection's end. */
+  public void endReceiving() {
+    shutdown(SHUT_RD);
+  }
+
   /** Ends the connection: who waits in {@link #receive}, here or at the peer, finds its end. */
-  public synchronized void shutdown() {
+  public void shutdown() {
+    shutdown(SHUT_RDWR);
+  }
+
+  private synchronized void shutdown(int how) {
     if (!closed) {
       try {
-        Native.once("shutdown", () -> name, s -> (int) SHUTDOWN.invokeExact(s, fd, SHUT_RDWR));
+        Native.once("shutdown", () -> name, s -> (int) SHUTDOWN.invokeExact(s, fd, how));
       } catch (PosixException e) {
         // The peer was first.
       }

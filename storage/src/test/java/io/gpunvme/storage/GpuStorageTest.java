@@ -9,6 +9,8 @@ import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.queue.FakeGpu;
+import io.gpunvme.nvme.memory.BusMapper;
+import io.gpunvme.nvme.memory.BusRange;
 import io.gpunvme.storage.path.PathKind;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.StorageException.Kind;
@@ -27,6 +29,7 @@ import java.util.Random;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -173,6 +176,38 @@ class GpuStorageTest {
             .isThrownBy(() -> storage.readAsync(w[0], buffer, w[1], w[2]));
       }
       assertThat(storage.read(SIZE, buffer, 4096, 0).bytes()).isZero();
+    }
+  }
+
+  /** A device that was mapped to the buffer, and failed. */
+  private static final class Lost implements BusMapper {
+    private @Nullable String doubt;
+
+    @Override
+    public BusRange map(MemorySegment memory) {
+      return BusRange.contiguous(memory, 0, () -> {});
+    }
+
+    @Override
+    public @Nullable String inDoubt() {
+      return doubt;
+    }
+  }
+
+  @Test
+  void aBufferThatALostDeviceMayWriteToIsRefusedForAsLong() {
+    try (Accelerator cpu = CpuAccelerator.open();
+        GpuStorage storage = GpuStorage.open(file.toString(), cpu);
+        DeviceBuffer buffer = cpu.allocate(4096)) {
+      Lost lost = new Lost();
+      buffer.mapFor(lost);
+      storage.read(0, buffer, 0, 100);
+      lost.doubt = "it may still write";
+      assertThatExceptionOfType(InvalidRequestException.class)
+          .isThrownBy(() -> storage.read(0, buffer, 0, 100))
+          .withMessageContaining("use another buffer: it may still write");
+      lost.doubt = null;
+      storage.read(0, buffer, 0, 100);
     }
   }
 

@@ -21,6 +21,10 @@ import org.jspecify.annotations.Nullable;
 public abstract class DeviceBuffer implements AutoCloseable {
   private final Map<BusMapper, BusRange> mappings = new ConcurrentHashMap<>();
   private final List<Runnable> users = new ArrayList<>();
+
+  /** Those of {@link #mappings}; never changed, but replaced. */
+  private volatile BusMapper[] givenTo = {};
+
   private boolean closed;
 
   /** For the accelerators. */
@@ -64,7 +68,23 @@ public abstract class DeviceBuffer implements AutoCloseable {
     if (closed) {
       throw new IllegalStateException("this buffer is closed");
     }
-    return mappings.computeIfAbsent(controller, this::map);
+    BusRange range = mappings.computeIfAbsent(controller, this::map);
+    givenTo = mappings.keySet().toArray(BusMapper[]::new);
+    return range;
+  }
+
+  /**
+   * Why something may still write to this memory although the transfer that made it has failed: see
+   * {@link BusMapper#inDoubt}. Null if that cannot be.
+   */
+  public final @Nullable String inDoubt() {
+    for (BusMapper controller : givenTo) {
+      String doubt = controller.inDoubt();
+      if (doubt != null) {
+        return doubt;
+      }
+    }
+    return null;
   }
 
   /**

@@ -231,7 +231,7 @@ class TwinFaultsTest {
     try (TwinDevice d = open(driver, SHORT)) {
       // So late that a busy machine, too, looks at the clock between the deadline and the
       // completion.
-      d.sim.faults().add("late=1500ms on io nth=20");
+      d.sim.faults().add("late=2500ms on io nth=20");
       Outcome outcome = run(d, driver);
       assertThat(outcome.timeouts()).isPositive();
       assertThat(outcome.succeeded() + outcome.timeouts()).isEqualTo(400);

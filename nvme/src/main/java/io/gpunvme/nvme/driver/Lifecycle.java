@@ -3,10 +3,10 @@ package io.gpunvme.nvme.driver;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.CommandAbortedException;
 import io.gpunvme.nvme.ControllerFatalException;
+import io.gpunvme.nvme.DeviceGoneException;
 import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.nvme.NvmeStatusException;
 import io.gpunvme.nvme.NvmeTimeoutException;
-import io.gpunvme.nvme.pci.ConfigSpace;
 import io.gpunvme.nvme.pci.PciFunction;
 import io.gpunvme.nvme.spec.Cc;
 import io.gpunvme.nvme.spec.Csts;
@@ -104,6 +104,7 @@ final class Lifecycle implements AdminQueue.Rescue {
         failure =
             e instanceof NvmeException || e instanceof InvalidRequestException ? e : internal(e);
         quiesce();
+        failure = withDoubt(failure);
         queues.forgotten();
         admin.endOutstanding();
         throw failure;
@@ -167,12 +168,23 @@ final class Lifecycle implements AdminQueue.Rescue {
     }
   }
 
-  /** Without bus mastering a function does no DMA, whatever state it is in. */
+  /** Where it is not certain that the DMA has stopped, those who use the memory are told so. */
   @Override
   public void quiesce() {
-    ConfigSpace config = function.config();
-    int command = config.read(ConfigSpace.COMMAND, 2);
-    config.write(ConfigSpace.COMMAND, 2, command & ~ConfigSpace.COMMAND_BUS_MASTER);
+    if (!function.stopDma()) {
+      NvmeController.LOG.log(System.Logger.Level.WARNING, String.valueOf(function.inDoubt()));
+    }
+  }
+
+  /** A failure that ends commands, with what is to be known of their buffers. */
+  private RuntimeException withDoubt(RuntimeException failure) {
+    String doubt = function.inDoubt();
+    if (doubt == null) {
+      return failure;
+    }
+    DeviceGoneException told = new DeviceGoneException(failure.getMessage() + "; " + doubt);
+    told.initCause(failure);
+    return told;
   }
 
   /** The device is gone: nobody waits for it any more. */
@@ -194,9 +206,11 @@ final class Lifecycle implements AdminQueue.Rescue {
     admin.beginReset();
     queues.breakAll();
     quiesce();
+    RuntimeException told = withDoubt(reason);
+    outOfService = told;
     queues.forgotten();
     admin.endOutstanding();
-    admin.endReset(reason);
+    admin.endReset(told);
   }
 
   // ---- shutdown

@@ -128,7 +128,8 @@ final class Recovery {
         return reclaim(why + "; the controller was reset");
       } catch (DeviceGoneException e) {
         life.takeOutOfService(e);
-        return failed(e);
+        RuntimeException out = life.outOfService();
+        return failed(out == null ? e : out);
       } catch (NvmeException | InvalidRequestException e) {
         return failed(e);
       }

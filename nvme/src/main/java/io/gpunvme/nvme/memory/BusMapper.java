@@ -3,6 +3,7 @@ package io.gpunvme.nvme.memory;
 import io.gpunvme.nvme.DmaMappingException;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /** Whatever makes memory reachable for one controller; every {@code PciFunction} is one. */
 @FunctionalInterface
@@ -37,6 +38,14 @@ public interface BusMapper {
    */
   default boolean needsDescriptors() {
     return false;
+  }
+
+  /**
+   * Why memory that was mapped here may still be written to although nobody uses the controller any
+   * more: it could not be stopped. Null if that cannot be, as ever with a controller at work.
+   */
+  default @Nullable String inDoubt() {
+    return null;
   }
 
   /**

@@ -49,6 +49,19 @@ public interface PciFunction extends BusMapper, AutoCloseable {
     return false;
   }
 
+  /**
+   * Stops all DMA by the function until bus mastering is turned on again.
+   *
+   * @return whether that is certain; if not, {@link #inDoubt} says until when it is not
+   */
+  default boolean stopDma() {
+    // Without bus mastering a function does no DMA, whatever state it is in.
+    ConfigSpace config = config();
+    int command = config.read(ConfigSpace.COMMAND, 2);
+    config.write(ConfigSpace.COMMAND, 2, command & ~ConfigSpace.COMMAND_BUS_MASTER);
+    return true;
+  }
+
   /** Function-level reset: everything volatile in the device returns to its power-on state. */
   void reset();
 

@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.vfiouser;
 
+import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.Posix;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.ffi.UnixSocket;
@@ -160,6 +161,32 @@ public final class Connection implements AutoCloseable {
       MemorySegment.copy(
           MemorySegment.ofBuffer(payload), 0, outgoing, Protocol.HEADER, payload.remaining());
       socket.send(outgoing.asSlice(0, bytes), descriptors);
+    }
+  }
+
+  /** Sends nothing any more: the peer finds the end of the connection. */
+  public void endSending() {
+    socket.endSending();
+  }
+
+  /** Receives nothing any more; the peer finds the end only when this is closed. */
+  public void endReceiving() {
+    socket.endReceiving();
+  }
+
+  /** Receives and drops what still comes; returns when the peer, or {@link #shutdown}, ended it. */
+  public void drain() {
+    List<Integer> descriptors = new ArrayList<>();
+    boolean more = true;
+    while (more) {
+      try {
+        more = socket.receive(header, descriptors) > 0;
+      } catch (PosixException e) {
+        // It has dropped descriptors; everything else means that there is no peer.
+        more = e.errno() == Errno.EMFILE;
+      }
+      descriptors.forEach(Posix::close);
+      descriptors.clear();
     }
   }
 

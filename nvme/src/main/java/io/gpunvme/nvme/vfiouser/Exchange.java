@@ -25,6 +25,7 @@ public final class Exchange {
   private final Connection connection;
   private final String name;
   private final Duration patience;
+  private final Runnable hangUp;
 
   /** By id; guarded by this. */
   private final Map<Integer, CompletableFuture<Message>> waiting = new HashMap<>();
@@ -39,11 +40,13 @@ public final class Exchange {
    *
    * @param name of the peer, for messages
    * @param patience how long an answer may take
+   * @param hangUp ends the connection, as far as this end should
    */
-  public Exchange(Connection connection, String name, Duration patience) {
+  public Exchange(Connection connection, String name, Duration patience, Runnable hangUp) {
     this.connection = connection;
     this.name = name;
     this.patience = patience;
+    this.hangUp = hangUp;
   }
 
   /** Why there is no peer any more; null while there is one. */
@@ -152,7 +155,7 @@ public final class Exchange {
       left = new HashMap<>(waiting);
       waiting.clear();
     }
-    connection.shutdown();
+    hangUp.run();
     DeviceGoneException gone = new DeviceGoneException(String.valueOf(lost));
     left.values().forEach(f -> f.completeExceptionally(gone));
   }

@@ -51,7 +51,8 @@ final class ServerSession {
     this.controller = controller;
     socket.sendTimeout(VfioUserServer.PATIENCE);
     connection = new Connection(socket, LARGEST_PAYLOAD, MOST_DESCRIPTORS);
-    exchange = new Exchange(connection, name, VfioUserServer.PATIENCE);
+    // The client learns of the end when its memory is let go of, and not before.
+    exchange = new Exchange(connection, name, VfioUserServer.PATIENCE, connection::endReceiving);
     regions = new DeviceRegions(controller);
     maps = new ClientMaps(controller, exchange);
     irqs = new IrqTable(controller);

@@ -32,7 +32,12 @@ public final class RangeChecks {
     return end;
   }
 
-  /** Checks one range. */
+  /**
+   * Checks one range.
+   *
+   * @throws InvalidRequestException if it is not inside the source or its buffer, or a device that
+   *     could not be stopped may still write to the buffer
+   */
   public static void check(
       String source, long size, long offset, DeviceBuffer buffer, long bufferOffset, long length) {
     if (offset < 0 || length < 0 || length > size - offset) {
@@ -44,6 +49,10 @@ public final class RangeChecks {
       throw new InvalidRequestException(
           "%d bytes at %d are not inside the buffer of %d bytes"
               .formatted(length, bufferOffset, buffer.size()));
+    }
+    String doubt = buffer.inDoubt();
+    if (doubt != null) {
+      throw new InvalidRequestException("use another buffer: " + doubt);
     }
   }
 }

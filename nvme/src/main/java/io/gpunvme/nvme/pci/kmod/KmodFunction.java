@@ -24,6 +24,7 @@ import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A PCI function that the kernel module gpunvme has, given to this process.
@@ -51,6 +52,9 @@ public final class KmodFunction implements PciFunction {
   private final HugePages hugePages = new HugePages();
   private volatile boolean closed;
 
+  /** Whether its DMA was to be stopped, and could not be. */
+  private volatile boolean running;
+
   private KmodFunction(
       PciSysfs function, KmodOptions options, FunctionLock lock, DeviceFile file, KmodCalls calls)
       throws IOException {
@@ -66,7 +70,7 @@ public final class KmodFunction implements PciFunction {
       throw KmodRefusals.consent(address, info);
     }
     this.ranges = new KmodRanges(calls, options.paths(), name(), info.addressBits());
-    this.config = KmodConfigSpace.open(function.folder(), this::stopDma);
+    this.config = KmodConfigSpace.open(function.folder(), this::resetToStop);
     try {
       this.bar = mapBar();
     } catch (RuntimeException e) {
@@ -251,16 +255,34 @@ public final class KmodFunction implements PciFunction {
   }
 
   /** Where the Command register is out of reach: a function that was reset does no DMA either. */
-  private void stopDma() {
+  private void resetToStop() {
     try {
       reset();
+      running = false;
+    } catch (DeviceGoneException e) {
+      running = false;
     } catch (NvmeException | InvalidRequestException e) {
+      running = true;
       LOG.log(
           System.Logger.Level.WARNING,
           "the DMA of {0} cannot be stopped before it is closed: {1}",
           name(),
           e.getMessage());
     }
+  }
+
+  /** The module stops it at the latest when it is closed. */
+  @Override
+  public boolean stopDma() {
+    PciFunction.super.stopDma();
+    return inDoubt() == null;
+  }
+
+  @Override
+  public @Nullable String inDoubt() {
+    return running && !closed
+        ? name() + " may still write to memory that it was given, until it is closed"
+        : null;
   }
 
   /** The module stops the controller, and only then unpins what it had pinned. */

@@ -36,6 +36,9 @@ final class ClientMemory {
   private final IovaSpace space =
       new IovaSpace(List.of(new IovaSpace.Range(0, (1L << ADDRESS_BITS) - 1)), PAGE);
 
+  /** Whether the server is answered no more; guarded by {@link #mapped}. */
+  private boolean revoked;
+
   /** By first bus address; guarded by itself. What is here is alive. */
   private final TreeMap<Long, MemorySegment> mapped = new TreeMap<>();
 
@@ -139,6 +142,13 @@ final class ClientMemory {
     left.forEach((iova, memory) -> unmap(requests, iova, memory.byteSize()));
   }
 
+  /** The server reads and writes nothing by messages any more when this returns. */
+  void revoke() {
+    synchronized (mapped) {
+      revoked = true;
+    }
+  }
+
   /**
    * What the server reads and writes by messages.
    *
@@ -165,7 +175,10 @@ final class ClientMemory {
       var below = mapped.floorEntry(address);
       MemorySegment memory = below == null ? MemorySegment.NULL : below.getValue();
       long offset = below == null ? 0 : address - below.getKey();
-      if (offset < 0 || offset > memory.byteSize() || bytes > memory.byteSize() - offset) {
+      if (revoked
+          || offset < 0
+          || offset > memory.byteSize()
+          || bytes > memory.byteSize() - offset) {
         throw new RefusedException(request.command(), Errno.EFAULT);
       }
       if (write) {

@@ -39,14 +39,22 @@ final class Requests implements AutoCloseable {
 
   private final Connection connection;
   private final String name;
+  private final Duration patience;
   private final Exchange exchange;
   private final Answers answers;
   private final Thread receiver;
 
+  /** Whether the server has ended the connection, too. Guarded by this. */
+  private boolean over;
+
+  /** Whether nobody waits for that. Guarded by this. */
+  private boolean left;
+
   Requests(Connection connection, String name, Duration patience, Answers answers) {
     this.connection = connection;
     this.name = name;
-    this.exchange = new Exchange(connection, name, patience);
+    this.patience = patience;
+    this.exchange = new Exchange(connection, name, patience, connection::endSending);
     this.answers = answers;
     receiver = Thread.ofPlatform().daemon().name(name).unstarted(this::receive);
   }
@@ -88,6 +96,13 @@ final class Requests implements AutoCloseable {
       why = String.valueOf(e.getMessage());
     }
     exchange.end(why);
+    connection.drain();
+    synchronized (this) {
+      over = true;
+      if (left) {
+        connection.close();
+      }
+    }
   }
 
   private void take(Message message) {
@@ -123,11 +138,32 @@ final class Requests implements AutoCloseable {
     }
   }
 
+  /** Whether the server has ended the connection: it has nothing of this process any more. */
+  synchronized boolean over() {
+    return over;
+  }
+
+  /** Waits for that as long as for an answer. */
+  boolean awaitOver() {
+    Uninterrupted.join(receiver, patience);
+    return over();
+  }
+
   /** Ends the connection. Idempotent. */
   @Override
   public void close() {
     exchange.end(CLOSED);
+    connection.shutdown();
     Uninterrupted.join(receiver);
     connection.close();
+  }
+
+  /** Ends this end of the connection; the rest is closed when the server has ended the other. */
+  synchronized void leave() {
+    exchange.end(CLOSED);
+    left = true;
+    if (over) {
+      connection.close();
+    }
   }
 }

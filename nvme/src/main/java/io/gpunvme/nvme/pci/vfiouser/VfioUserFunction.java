@@ -62,6 +62,9 @@ public final class VfioUserFunction implements PciFunction {
   private final ConfigSpace config;
   private boolean closed;
 
+  /** Whether the server was lost, and did not let go of the memory in time. */
+  private volatile boolean doubted;
+
   private VfioUserFunction(String name, Connection connection, VfioUserOptions options) {
     this.name = name;
     this.messages = options.messages();
@@ -83,6 +86,7 @@ public final class VfioUserFunction implements PciFunction {
         throw new DeviceGoneException(name + " is gone: " + lost);
       }
     } catch (RuntimeException e) {
+      requests.close();
       release();
       throw e instanceof RefusedException refused
           ? new ProtocolException(name + " refuses " + refused.getMessage())
@@ -293,6 +297,29 @@ public final class VfioUserFunction implements PciFunction {
     config.write(ConfigSpace.COMMAND, 2, command & ~ConfigSpace.COMMAND_BUS_MASTER | on);
   }
 
+  /**
+   * A server that does not answer may only be slow, or paused: it goes on where it was when it
+   * wakes. It has let go of everything when it has ended the connection, as it does when it finds
+   * that this end has; that is waited for as long as for an answer, once.
+   */
+  @Override
+  public boolean stopDma() {
+    PciFunction.super.stopDma();
+    if (requests.lost() == null) {
+      return true;
+    }
+    memory.revoke();
+    doubted = !messages && !(doubted ? requests.over() : requests.awaitOver());
+    return !doubted;
+  }
+
+  @Override
+  public @Nullable String inDoubt() {
+    return doubted && !requests.over()
+        ? name + " may still write to memory that it was given, until its process ends"
+        : null;
+  }
+
   /** Takes the memory back from the server and ends the connection. */
   @Override
   public synchronized void close() {
@@ -300,21 +327,16 @@ public final class VfioUserFunction implements PciFunction {
       return;
     }
     closed = true;
-    try {
-      stopDma();
+    if (stopDma()) {
       memory.unmapAll(requests);
-    } finally {
-      release();
+      requests.close();
+    } else {
+      requests.leave();
     }
-  }
-
-  private void stopDma() {
-    int command = config.read(ConfigSpace.COMMAND, 2);
-    config.write(ConfigSpace.COMMAND, 2, command & ~ConfigSpace.COMMAND_BUS_MASTER);
+    release();
   }
 
   private void release() {
-    requests.close();
     if (sleep != null) {
       sleep.close();
     }
