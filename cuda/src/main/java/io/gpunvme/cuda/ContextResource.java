@@ -40,8 +40,8 @@ abstract sealed class ContextResource implements AutoCloseable
     lifetime.acquire();
     try {
       context.enter();
-    } catch (RuntimeException e) {
-      lifetime.release();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, () -> lifetime.release());
       throw e;
     }
   }

@@ -32,7 +32,7 @@ final class TransferStreams {
         forShort.add(make(priority));
         forLong.add(make(priority));
       }
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) {
       CloseAll.after(e, all, calls::destroy);
       throw e;
     }

@@ -4,6 +4,7 @@ import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.gpunvme.base.CloseAll;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.VarHandle;
@@ -97,8 +98,8 @@ public final class IoUring implements AutoCloseable {
       int fd = setup(entries, params);
       try {
         return map(fd, params);
-      } catch (RuntimeException e) {
-        Posix.close(fd);
+      } catch (RuntimeException | Error e) {
+        CloseAll.after(e, () -> Posix.close(fd));
         throw e;
       }
     }
@@ -144,8 +145,8 @@ public final class IoUring implements AutoCloseable {
     try {
       Mapping sqes = Mapping.shared(fd, UringAbi.MAP_SQES, sq * UringAbi.SQE_BYTES, prot);
       return new IoUring(fd, rings, sqes, params);
-    } catch (RuntimeException e) {
-      rings.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, rings::close);
       throw e;
     }
   }
@@ -313,9 +314,7 @@ public final class IoUring implements AutoCloseable {
       settle();
     } finally {
       closed = true;
-      sqes.close();
-      rings.close();
-      Posix.close(fd);
+      CloseAll.all(sqes, rings, () -> Posix.close(fd));
     }
   }
 }

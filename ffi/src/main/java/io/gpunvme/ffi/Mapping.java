@@ -29,7 +29,7 @@ public final class Mapping implements AutoCloseable {
    * @param prot {@code Posix.PROT_...} bits
    */
   public static Mapping shared(int fd, long offset, long length, int prot) {
-    return of(Posix.mmap(length, prot, Posix.MAP_SHARED, fd, offset));
+    return of(length, prot, Posix.MAP_SHARED, fd, offset);
   }
 
   /**
@@ -40,12 +40,11 @@ public final class Mapping implements AutoCloseable {
    */
   public static Mapping anonymous(long length) {
     return of(
-        Posix.mmap(
-            length,
-            Posix.PROT_READ | Posix.PROT_WRITE,
-            Posix.MAP_PRIVATE | Posix.MAP_ANONYMOUS | Posix.MAP_NORESERVE,
-            -1,
-            0));
+        length,
+        Posix.PROT_READ | Posix.PROT_WRITE,
+        Posix.MAP_PRIVATE | Posix.MAP_ANONYMOUS | Posix.MAP_NORESERVE,
+        -1,
+        0);
   }
 
   /**
@@ -64,8 +63,10 @@ public final class Mapping implements AutoCloseable {
   }
 
   @SuppressWarnings("restricted")
-  private static Mapping of(MemorySegment mapped) {
+  private static Mapping of(long length, int prot, int flags, int fd, long offset) {
+    // The owner first: what is mapped always has one.
     Arena arena = Arena.ofShared();
+    MemorySegment mapped = Posix.mmap(length, prot, flags, fd, offset);
     return new Mapping(arena, mapped.reinterpret(arena, Posix::munmap));
   }
 

@@ -2,6 +2,7 @@ package io.gpunvme.ffi;
 
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.gpunvme.base.CloseAll;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
@@ -50,8 +51,8 @@ public final class PagePin implements AutoCloseable {
       }
       UringAbi.register(fd, UringAbi.REGISTER_BUFFERS, buffers, count);
       return new PagePin(fd);
-    } catch (RuntimeException e) {
-      Posix.close(fd);
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, () -> Posix.close(fd));
       throw e;
     }
   }

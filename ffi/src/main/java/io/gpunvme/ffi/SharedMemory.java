@@ -1,5 +1,6 @@
 package io.gpunvme.ffi;
 
+import io.gpunvme.base.CloseAll;
 import java.lang.foreign.MemorySegment;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentSkipListMap;
@@ -109,12 +110,12 @@ public final class SharedMemory implements AutoCloseable {
         SharedMemory memory = new SharedMemory(fd, mapping);
         OPEN.put(memory.address, memory);
         return memory;
-      } catch (RuntimeException e) {
-        mapping.close();
+      } catch (RuntimeException | Error e) {
+        CloseAll.after(e, mapping::close);
         throw e;
       }
-    } catch (RuntimeException e) {
-      Posix.close(fd);
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, () -> Posix.close(fd));
       throw e;
     }
   }
@@ -160,14 +161,15 @@ public final class SharedMemory implements AutoCloseable {
     if (!closed) {
       // Before the addresses can be somebody else's.
       OPEN.remove(address, this);
-      try {
-        mapping.close();
-      } catch (IllegalStateException e) {
+      CloseAll steps = new CloseAll();
+      steps.run(mapping::close);
+      closed = !mapping.segment().scope().isAlive();
+      if (closed) {
+        steps.run(() -> Posix.close(fd));
+      } else {
         OPEN.put(address, this);
-        throw e;
       }
-      closed = true;
-      Posix.close(fd);
+      steps.<RuntimeException>end();
     }
   }
 }

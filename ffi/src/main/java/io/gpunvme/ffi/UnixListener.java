@@ -3,6 +3,7 @@ package io.gpunvme.ffi;
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
+import io.gpunvme.base.CloseAll;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
@@ -83,8 +84,8 @@ public final class UnixListener implements AutoCloseable {
       Thread.currentThread().interrupt();
       Posix.close(fd);
       throw new PosixException("flock", folder.toString(), Errno.EINTR);
-    } catch (RuntimeException e) {
-      Posix.close(fd);
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, () -> Posix.close(fd));
       throw e;
     }
   }
@@ -131,8 +132,8 @@ public final class UnixListener implements AutoCloseable {
     } catch (IOException e) {
       Posix.close(fd);
       throw new UncheckedIOException(e);
-    } catch (RuntimeException e) {
-      Posix.close(fd);
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, () -> Posix.close(fd));
       throw e;
     }
   }

@@ -6,6 +6,7 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static java.lang.foreign.ValueLayout.JAVA_SHORT;
 
+import io.gpunvme.base.CloseAll;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.MemorySegment;
@@ -102,8 +103,8 @@ public final class UnixSocket implements AutoCloseable {
           path::toString,
           s -> (int) CONNECT.invokeExact(s, socket.fd, address, (int) address.byteSize()));
       return socket;
-    } catch (RuntimeException e) {
-      socket.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, socket::close);
       throw e;
     }
   }

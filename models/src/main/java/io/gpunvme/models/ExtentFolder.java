@@ -1,5 +1,6 @@
 package io.gpunvme.models;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.models.format.ModelFolder;
 import io.gpunvme.storage.GpuStorage;
 import io.gpunvme.storage.StorageReader;
@@ -53,8 +54,8 @@ final class ExtentFolder implements ModelFolder {
     static Reader of(GpuStorage storage) {
       try {
         return new Reader(storage, new StorageReader(storage));
-      } catch (RuntimeException e) {
-        storage.close();
+      } catch (RuntimeException | Error e) {
+        CloseAll.after(e, storage::close);
         throw e;
       }
     }

@@ -1,5 +1,6 @@
 package io.gpunvme.models;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.models.format.MetaValue;
 import io.gpunvme.models.format.ModelFiles;
 import io.gpunvme.models.format.ModelFiles.ModelFile;
@@ -40,8 +41,8 @@ final class FileWeights implements WeightSource {
     this.below = below;
     try {
       model.files().forEach(f -> storages.add(open.apply(f)));
-    } catch (RuntimeException e) {
-      close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, this::close);
       throw e;
     }
   }

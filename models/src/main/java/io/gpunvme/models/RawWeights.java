@@ -1,5 +1,6 @@
 package io.gpunvme.models;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.models.format.MetaValue;
 import io.gpunvme.models.format.ModelFiles;
 import io.gpunvme.models.format.ModelFiles.Placed;
@@ -56,8 +57,8 @@ final class RawWeights implements WeightSource {
   static RawWeights open(GpuStorage storage) {
     try (StorageReader reader = new StorageReader(storage)) {
       return new RawWeights(storage, RawModel.read(reader, stripe(storage.address())));
-    } catch (RuntimeException e) {
-      storage.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, storage::close);
       throw e;
     }
   }

@@ -1,5 +1,6 @@
 package io.gpunvme.models;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
@@ -98,8 +99,8 @@ public final class Weights implements AutoCloseable {
               f -> volume.file(folder.child(f.name())),
               volume::close),
           accelerator);
-    } catch (RuntimeException e) {
-      volume.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, volume::close);
       throw e;
     }
   }

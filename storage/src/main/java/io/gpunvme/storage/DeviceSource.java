@@ -1,5 +1,6 @@
 package io.gpunvme.storage;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.HostMemoryKind;
@@ -56,8 +57,8 @@ final class DeviceSource implements Source {
     try {
       controller.namespace(options.nsid());
       pinned = address.pinned() && accelerator.gpu() ? pin(opened) : null;
-    } catch (RuntimeException e) {
-      opened.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, opened::close);
       throw e;
     }
   }

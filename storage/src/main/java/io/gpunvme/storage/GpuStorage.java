@@ -1,5 +1,6 @@
 package io.gpunvme.storage;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.SharedLock.Seat;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
@@ -59,8 +60,8 @@ public final class GpuStorage implements AutoCloseable {
     use = new SharedUse(source.name());
     try {
       paths = new OpenPaths(source, address.path());
-    } catch (RuntimeException e) {
-      source.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, source::close);
       throw e;
     }
     planned = new PlannedReads(accelerator, paths);

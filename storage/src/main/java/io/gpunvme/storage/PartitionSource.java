@@ -1,5 +1,6 @@
 package io.gpunvme.storage;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.storage.fs.FileAddress;
 import io.gpunvme.storage.fs.FileSystems;
@@ -35,8 +36,8 @@ final class PartitionSource implements Source {
           device,
           place.device() + "#" + place.partition(),
           FileSystems.partition(reader, place.partition(), device.blockSize()));
-    } catch (RuntimeException e) {
-      device.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, device::close);
       throw e;
     }
   }

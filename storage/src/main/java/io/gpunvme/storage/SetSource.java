@@ -74,7 +74,7 @@ final class SetSource implements Source {
         open.add(new Member(s.name(), s.open(kind)));
       }
       return shape.isStriped() ? new StripedPath(open, shape.unit()) : new ReplicatedPath(open);
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) {
       CloseAll.after(e, open, m -> m.path().close());
       throw e;
     }

@@ -54,8 +54,8 @@ final class Sources {
       GpuStorage device = Objects.requireNonNull(volume.storage());
       return new ExtentSource(
           device, address.toString(), volume.find(address.path()).extents(), volume::close);
-    } catch (RuntimeException e) {
-      volume.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, volume::close);
       throw e;
     }
   }
@@ -68,7 +68,7 @@ final class Sources {
         open.add(open(m, accelerator, options));
       }
       return open;
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) {
       CloseAll.after(e, open, Source::close);
       throw e;
     }

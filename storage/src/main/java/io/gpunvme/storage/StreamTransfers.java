@@ -1,5 +1,6 @@
 package io.gpunvme.storage;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.cuda.CudaStream;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
@@ -63,8 +64,8 @@ public final class StreamTransfers {
     slots = new StreamSlots(gpu, name);
     try {
       open();
-    } catch (RuntimeException e) {
-      slots.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, slots::close);
       throw e;
     }
   }

@@ -1,5 +1,6 @@
 package io.gpunvme.storage;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.storage.fs.BlockReader;
 import io.gpunvme.storage.fs.FileAddress;
@@ -87,8 +88,8 @@ public final class Volume implements AutoCloseable {
     try {
       int block = file == null ? storage.alignment() : SECTOR;
       return opened(new StorageReader(storage), storage, block, address, ignoreJournal);
-    } catch (RuntimeException e) {
-      storage.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, storage::close);
       throw e;
     }
   }
@@ -115,8 +116,8 @@ public final class Volume implements AutoCloseable {
       boolean ignoreJournal) {
     try {
       return new Volume(reader, storage, blockBytes, address, ignoreJournal);
-    } catch (RuntimeException e) {
-      reader.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, reader::close);
       throw e;
     }
   }

@@ -8,7 +8,7 @@ import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.accel.GpuAccelerator;
-import io.gpunvme.storage.path.OwnProcess;
+import io.gpunvme.storage.injection.OwnProcess;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.cufile.CuFilePath;
 import java.io.IOException;

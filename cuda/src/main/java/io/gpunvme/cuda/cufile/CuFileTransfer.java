@@ -3,6 +3,7 @@ package io.gpunvme.cuda.cufile;
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.cuda.ContextAttachment;
 import io.gpunvme.cuda.CudaEvent;
 import io.gpunvme.cuda.CudaException;
@@ -66,8 +67,8 @@ public final class CuFileTransfer implements AutoCloseable {
     try (Hold _ = stream.hold()) {
       transfer.put(function, file.number(), memory.address(), range, stream);
       return transfer;
-    } catch (RuntimeException e) {
-      transfer.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, transfer::close);
       throw e;
     }
   }

@@ -1,5 +1,6 @@
 package io.gpunvme.gpu.accel;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.cuda.ContextMemory;
 import io.gpunvme.cuda.Cuda;
 import io.gpunvme.cuda.CudaContext;
@@ -81,8 +82,8 @@ public final class GpuAccelerator implements Accelerator {
     CudaContext context = device.openPrimary();
     try {
       return new GpuAccelerator(context);
-    } catch (RuntimeException e) {
-      context.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, context::close);
       throw e;
     }
   }
@@ -177,8 +178,8 @@ public final class GpuAccelerator implements Accelerator {
       RegisteredMemory registered =
           pauses.take(() -> register(memory.segment(), HostMemoryKind.MEMORY));
       return keep(new SharedBuffer(memory, registered));
-    } catch (RuntimeException e) {
-      memory.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, memory::close);
       throw e;
     }
   }

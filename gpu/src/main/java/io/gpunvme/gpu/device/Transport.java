@@ -1,5 +1,6 @@
 package io.gpunvme.gpu.device;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.bar.PeerBar;
 import io.gpunvme.gpu.bar.StaticBarFunction;
@@ -176,8 +177,8 @@ public enum Transport {
     PeerBar peer = peer(bar);
     try {
       return new StaticBarFunction(opener.apply(address), peer);
-    } catch (RuntimeException e) {
-      peer.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, peer::close);
       throw e;
     }
   }
@@ -206,8 +207,8 @@ public enum Transport {
     try {
       function.faults().add(faults);
       return function;
-    } catch (RuntimeException e) {
-      function.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, function::close);
       throw e;
     }
   }

@@ -1,5 +1,6 @@
 package io.gpunvme.gpu.queue;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.nvme.driver.NvmeController;
@@ -96,8 +97,8 @@ public final class BufferRegistrations implements AutoCloseable {
         BufferRegistration.create(controller.function(), controller.pageSize(), buffer, memory);
     try {
       return new Entry(made, buffer.beforeFree(() -> freed(buffer)));
-    } catch (RuntimeException e) {
-      made.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, made::close);
       throw e;
     }
   }

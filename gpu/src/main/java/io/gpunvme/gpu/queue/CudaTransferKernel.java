@@ -50,8 +50,8 @@ public final class CudaTransferKernel implements TransferKernel {
     try {
       return new CudaTransferKernel(
           accelerator, module, accelerator.betweenKernels(() -> streams(accelerator)));
-    } catch (RuntimeException e) {
-      module.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, module::close);
       throw e;
     }
   }
@@ -63,7 +63,7 @@ public final class CudaTransferKernel implements TransferKernel {
         made.add(accelerator.context().stream(StreamPriority.HIGH));
       }
       return made;
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) {
       CloseAll.after(e, () -> CloseAll.each(made, CudaStream::close));
       throw e;
     }

@@ -76,7 +76,7 @@ public final class DeviceQueues implements AutoCloseable {
       for (int i = 0; i < count; i++) {
         add(i, count, range, doorbells, options.placement());
       }
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) {
       CloseAll.after(e, this::close);
       throw e;
     }

@@ -61,7 +61,7 @@ public final class KernelStorage implements AutoCloseable {
                     options.placement(), options.queuePairs(), options.depth())));
       }
       handle = accelerator.allocate(bufferOffset((long) buffers * controllers.size()));
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) {
       CloseAll.after(e, queues, DeviceQueues::close);
       throw e;
     }

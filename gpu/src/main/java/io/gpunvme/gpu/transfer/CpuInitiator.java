@@ -89,7 +89,7 @@ public final class CpuInitiator implements Initiator {
       for (int i = 0; i < queuePairs; i++) {
         queues.add(controller.createQueuePair(depth));
       }
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) {
       CloseAll.after(e, () -> CloseAll.each(queues, controller::deleteQueuePair));
       throw e;
     }

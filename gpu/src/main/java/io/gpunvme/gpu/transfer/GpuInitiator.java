@@ -60,8 +60,8 @@ public final class GpuInitiator implements Initiator {
     try {
       return new GpuInitiator(
           controller, accelerator, kernel, placement, queuePairs, depth, retries);
-    } catch (RuntimeException e) {
-      kernel.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, kernel::close);
       throw e;
     }
   }
@@ -104,7 +104,7 @@ public final class GpuInitiator implements Initiator {
     } catch (InvalidRequestException e) {
       // Others have taken them.
       return longLane;
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) {
       CloseAll.after(e, longLane::close);
       throw e;
     }

@@ -60,8 +60,8 @@ final class GpuLane implements AutoCloseable {
     queues = new DeviceQueues(controller, accelerator, options);
     try {
       moved = new MovedWord(accelerator);
-    } catch (RuntimeException e) {
-      queues.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, queues::close);
       throw e;
     }
   }

@@ -1,5 +1,6 @@
 package io.gpunvme.models.format;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.Printable;
 import io.gpunvme.models.format.FormatException.Kind;
 import io.gpunvme.storage.fs.BlockReader;
@@ -150,8 +151,8 @@ public final class ModelFiles implements AutoCloseable {
     BlockReader reader = reader(folder, name, why);
     try {
       return new ModelFile(name, reader, readHeader(reader));
-    } catch (RuntimeException e) {
-      reader.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, reader::close);
       throw e;
     }
   }

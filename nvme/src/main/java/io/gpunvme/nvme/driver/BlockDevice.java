@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.driver;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.memory.BusRange;
 import io.gpunvme.nvme.memory.DmaBuffer;
@@ -61,8 +62,8 @@ public final class BlockDevice implements AutoCloseable {
     QueuePair queue = controller.createQueuePair(depth);
     try {
       return new BlockDevice(controller, namespace, queue, true);
-    } catch (RuntimeException e) {
-      controller.deleteQueuePair(queue);
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, () -> controller.deleteQueuePair(queue));
       throw e;
     }
   }

@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.driver;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.nvme.ProtocolException;
@@ -124,8 +125,8 @@ final class IoQueues {
   private <P extends IoQueuePair> P add(P pair) {
     try {
       createAtController(pair);
-    } catch (RuntimeException e) {
-      pair.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, pair::close);
       throw e;
     }
     pairs.put(pair.qid(), pair);
@@ -156,8 +157,8 @@ final class IoQueues {
               .cdw10((pair.sqSize() - 1) << 16 | qid)
               .cdw11(qid << 16 | PHYSICALLY_CONTIGUOUS),
           timeoutNanos);
-    } catch (RuntimeException e) {
-      deleteQuietly(AdminOpcode.DELETE_IO_CQ, qid);
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, () -> deleteQuietly(AdminOpcode.DELETE_IO_CQ, qid));
       throw e;
     }
     known.add(pair);

@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.driver;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.nvme.pci.PciFunction;
@@ -55,8 +56,8 @@ public final class NvmeController implements AutoCloseable {
       NvmeController controller = new NvmeController(new Lifecycle(function, options));
       ShutdownGuard.add(controller);
       return controller;
-    } catch (RuntimeException e) {
-      function.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, function::close);
       throw e;
     }
   }

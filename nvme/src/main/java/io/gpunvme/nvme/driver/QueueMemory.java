@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.driver;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.memory.BusMapper;
 import io.gpunvme.nvme.memory.DataPointerBuilder;
@@ -52,8 +53,8 @@ final class QueueMemory implements AutoCloseable {
                   spec.depth(),
                   spec.pageSize(),
                   spec.maxTransferBytes());
-    } catch (RuntimeException e) {
-      shared.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, shared::close);
       throw e;
     }
   }

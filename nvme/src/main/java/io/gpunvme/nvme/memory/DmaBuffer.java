@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.memory;
 
+import io.gpunvme.base.CloseAll;
 import java.lang.foreign.MemorySegment;
 
 /**
@@ -28,8 +29,8 @@ public final class DmaBuffer implements AutoCloseable {
     HostMemory owned = mapper.allocate(bytes);
     try {
       return new DmaBuffer(owned, mapper.map(owned.segment()));
-    } catch (RuntimeException e) {
-      owned.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, owned::close);
       throw e;
     }
   }

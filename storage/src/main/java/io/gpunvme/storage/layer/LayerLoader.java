@@ -1,5 +1,6 @@
 package io.gpunvme.storage.layer;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.cuda.CudaException;
 import io.gpunvme.cuda.CudaStream;
@@ -105,8 +106,8 @@ public final class LayerLoader implements AutoCloseable {
     try {
       register(storage, memory);
       return new LayerLoader(storage, maxLayerBytes, pipelineDepth, memory, options);
-    } catch (RuntimeException e) {
-      memory.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, memory::close);
       throw e;
     }
   }

@@ -1,5 +1,6 @@
 package io.gpunvme.storage.path.cufile;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.cuda.ComputeCapability;
 import io.gpunvme.cuda.CudaException;
@@ -84,8 +85,8 @@ public final class CuFilePath implements DataPath {
     host = new HostFile(file, writable);
     try {
       this.file = driver.open(file, writable, options.direct() || !decides);
-    } catch (RuntimeException e) {
-      host.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, host::close);
       throw e;
     }
     routes = new Routes(driver.library(), options.statistics());
@@ -151,8 +152,8 @@ public final class CuFilePath implements DataPath {
       CuFileDriver driver = library.openDriver(accelerator.context());
       try {
         return new CuFilePath(accelerator, options, writable, driver, file);
-      } catch (RuntimeException e) {
-        driver.close();
+      } catch (RuntimeException | Error e) {
+        CloseAll.after(e, driver::close);
         throw e;
       }
     } catch (PosixException | CuFileException | CudaException e) {

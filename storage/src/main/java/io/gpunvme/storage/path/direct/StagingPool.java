@@ -115,8 +115,8 @@ final class StagingPool implements AutoCloseable {
       memory = placement.allocate(accelerator, BYTES);
       try {
         copies = accelerator.copies();
-      } catch (RuntimeException e) {
-        memory.close();
+      } catch (RuntimeException | Error e) {
+        CloseAll.after(e, memory::close);
         throw e;
       }
     }
@@ -131,11 +131,7 @@ final class StagingPool implements AutoCloseable {
 
     @Override
     public void close() {
-      try {
-        copies.close();
-      } finally {
-        memory.close();
-      }
+      CloseAll.all(copies, memory);
     }
   }
 }

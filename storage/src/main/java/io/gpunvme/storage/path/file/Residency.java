@@ -2,6 +2,7 @@ package io.gpunvme.storage.path.file;
 
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.ffi.Mapping;
 import io.gpunvme.ffi.Posix;
 import java.lang.foreign.Arena;
@@ -108,7 +109,6 @@ final class Residency implements AutoCloseable {
   @Override
   public synchronized void close() {
     closed = true;
-    mappings.forEach(Mapping::close);
-    mappings.clear();
+    CloseAll.newestFirst(mappings);
   }
 }

@@ -2,6 +2,7 @@ package io.gpunvme.storage.path.file;
 
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.ffi.FileStatus;
 import io.gpunvme.ffi.Posix;
 import io.gpunvme.ffi.PosixException;
@@ -41,7 +42,14 @@ public final class SourceFile implements AutoCloseable {
   private volatile boolean closed;
 
   /** The opening past the page cache: a descriptor, or -1 and why there is none. */
-  private record Direct(int fd, String refusal) {}
+  private record Direct(int fd, String refusal) implements AutoCloseable {
+    @Override
+    public void close() {
+      if (fd >= 0) {
+        Posix.close(fd);
+      }
+    }
+  }
 
   private SourceFile(String name, boolean writable, int fd, FileStatus status) {
     this.name = name;
@@ -70,16 +78,17 @@ public final class SourceFile implements AutoCloseable {
    *     {@link Kind#UNSUPPORTED} if it is something else
    */
   public static SourceFile open(String file, boolean writable) {
-    int fd = -1;
     try {
       requireSupported(file, writable);
       int access = writable ? Posix.O_RDWR : Posix.O_RDONLY;
-      fd = Posix.open(file, access | Posix.O_CLOEXEC, 0);
-      return new SourceFile(file, writable, fd, Posix.statx(fd));
-    } catch (PosixException e) {
-      if (fd >= 0) {
-        Posix.close(fd);
+      int fd = Posix.open(file, access | Posix.O_CLOEXEC, 0);
+      try {
+        return new SourceFile(file, writable, fd, Posix.statx(fd));
+      } catch (RuntimeException | Error e) {
+        CloseAll.after(e, () -> Posix.close(fd));
+        throw e;
       }
+    } catch (PosixException e) {
       throw FileErrors.of(file, e);
     }
   }
@@ -220,18 +229,20 @@ public final class SourceFile implements AutoCloseable {
     if (status.directKnown() && status.directOffsetAlignment() == 0 && !isBlockDevice()) {
       return new Direct(-1, fileSystem + " has no O_DIRECT for this file");
     }
-    int opened = -1;
     try (Arena arena = Arena.ofConfined()) {
       int access = writable ? Posix.O_RDWR : Posix.O_RDONLY;
-      opened = Posix.open(name, access | Posix.O_CLOEXEC | Posix.O_DIRECT, 0);
       int bytes = Math.max(directAlignment(), directMemoryAlignment());
-      // Some file systems take the flag and then refuse to read.
-      Posix.pread(opened, arena.allocate(bytes, bytes), 0);
-      return new Direct(opened, "");
-    } catch (PosixException e) {
-      if (opened >= 0) {
-        Posix.close(opened);
+      MemorySegment block = arena.allocate(bytes, bytes);
+      int opened = Posix.open(name, access | Posix.O_CLOEXEC | Posix.O_DIRECT, 0);
+      try {
+        // Some file systems take the flag and then refuse to read.
+        Posix.pread(opened, block, 0);
+        return new Direct(opened, "");
+      } catch (RuntimeException | Error e) {
+        CloseAll.after(e, () -> Posix.close(opened));
+        throw e;
       }
+    } catch (PosixException e) {
       return new Direct(-1, fileSystem + " has no O_DIRECT for this file: " + e.getMessage());
     }
   }
@@ -313,11 +324,7 @@ public final class SourceFile implements AutoCloseable {
       return;
     }
     closed = true;
-    residency.close();
-    if (direct != null && direct.fd >= 0) {
-      Posix.close(direct.fd);
-    }
-    Posix.close(fd);
+    CloseAll.all(residency, direct, () -> Posix.close(fd));
   }
 
   @Override

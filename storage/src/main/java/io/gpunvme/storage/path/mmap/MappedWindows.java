@@ -1,5 +1,6 @@
 package io.gpunvme.storage.path.mmap;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.ffi.Mapping;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.BufferCopies;
@@ -18,8 +19,8 @@ final class MappedWindows implements AutoCloseable {
     both[0] = new Window(accelerator);
     try {
       both[1] = new Window(accelerator);
-    } catch (RuntimeException e) {
-      both[0].close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, both[0]::close);
       throw e;
     }
   }
@@ -57,8 +58,7 @@ final class MappedWindows implements AutoCloseable {
 
   @Override
   public void close() {
-    both[0].close();
-    both[1].close();
+    CloseAll.all(both);
   }
 
   private static final class Window implements AutoCloseable {
@@ -70,19 +70,15 @@ final class MappedWindows implements AutoCloseable {
       memory = accelerator.allocatePinned(BYTES);
       try {
         copies = accelerator.copies();
-      } catch (RuntimeException e) {
-        memory.close();
+      } catch (RuntimeException | Error e) {
+        CloseAll.after(e, memory::close);
         throw e;
       }
     }
 
     @Override
     public void close() {
-      try {
-        copies.close();
-      } finally {
-        memory.close();
-      }
+      CloseAll.all(copies, memory);
     }
   }
 }

@@ -1,5 +1,6 @@
 package io.gpunvme.storage.path.mmap;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.ffi.Mapping;
 import io.gpunvme.ffi.Posix;
 import io.gpunvme.ffi.PosixException;
@@ -72,8 +73,8 @@ public final class MmapPath implements DataPath {
     SourceFile source = SourceFile.open(file.toString(), writable);
     try {
       return new MmapPath(source, true, accelerator);
-    } catch (RuntimeException e) {
-      source.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, source::close);
       throw e;
     }
   }
@@ -245,12 +246,6 @@ public final class MmapPath implements DataPath {
       return;
     }
     closed = true;
-    windows.close();
-    if (owner != null) {
-      owner.close();
-    }
-    if (ownsFile) {
-      file.close();
-    }
+    CloseAll.all(windows, owner, ownsFile ? file : null);
   }
 }

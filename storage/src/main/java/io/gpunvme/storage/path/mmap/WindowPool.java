@@ -1,5 +1,6 @@
 package io.gpunvme.storage.path.mmap;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.gpu.accel.Accelerator;
 import java.util.ArrayDeque;
 import java.util.Deque;
@@ -27,8 +28,8 @@ final class WindowPool implements AutoCloseable {
   void giveBack(MappedWindows w) {
     try {
       w.finish();
-    } catch (RuntimeException e) {
-      w.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, w::close);
       throw e;
     }
     synchronized (this) {
@@ -38,7 +39,7 @@ final class WindowPool implements AutoCloseable {
 
   @Override
   public synchronized void close() {
-    free.forEach(MappedWindows::close);
+    CloseAll.each(free, MappedWindows::close);
     free.clear();
   }
 }

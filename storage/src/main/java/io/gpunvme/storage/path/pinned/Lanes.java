@@ -1,5 +1,6 @@
 package io.gpunvme.storage.path.pinned;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.ffi.IoUring;
 import io.gpunvme.ffi.IoUringUnavailableException;
 import java.util.ArrayDeque;
@@ -95,7 +96,7 @@ final class Lanes implements AutoCloseable {
   public void close() {
     synchronized (idle) {
       closed = true;
-      idle.forEach(LaneIo::close);
+      CloseAll.each(idle, LaneIo::close);
       idle.clear();
     }
   }

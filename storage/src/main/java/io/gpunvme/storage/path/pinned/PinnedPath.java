@@ -1,5 +1,6 @@
 package io.gpunvme.storage.path.pinned;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.cuda.CudaException;
 import io.gpunvme.cuda.CudaStream;
@@ -115,8 +116,8 @@ public final class PinnedPath implements DataPath {
     SourceFile source = SourceFile.open(file, writable);
     try {
       return open(source, true, accelerator, options, UnaryOperator.identity());
-    } catch (RuntimeException e) {
-      source.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, source::close);
       throw e;
     }
   }
@@ -390,19 +391,17 @@ public final class PinnedPath implements DataPath {
   public void close() {
     if (!closed) {
       closed = true;
-      closeOwn();
-      if (ownsFile) {
-        file.close();
-      }
+      CloseAll.all(this::closeOwn, ownsFile ? file : null);
     }
   }
 
   private void closeOwn() {
-    workers.close();
-    lanes.close();
+    CloseAll.all(workers, lanes, this::closeOnAccelerator);
+  }
+
+  private void closeOnAccelerator() {
     try {
-      pool.close();
-      streams.forEach(CudaStream::close);
+      CloseAll.all(pool, () -> CloseAll.each(streams, CudaStream::close));
     } catch (CudaException e) {
       // A context that failed has nothing left to free.
     }

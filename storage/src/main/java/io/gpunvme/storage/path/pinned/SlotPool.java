@@ -1,5 +1,6 @@
 package io.gpunvme.storage.path.pinned;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.cuda.CudaEvent;
 import io.gpunvme.cuda.CudaException;
 import io.gpunvme.ffi.PosixException;
@@ -99,8 +100,8 @@ final class SlotPool implements AutoCloseable {
     try {
       CudaEvent copied = accelerator.cuda().map(gpu -> gpu.context().event()).orElse(null);
       return new PinnedSlot(memory, memory.segment().asSlice(0, chunk), copied);
-    } catch (RuntimeException e) {
-      memory.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, memory::close);
       throw e;
     }
   }
@@ -153,13 +154,9 @@ final class SlotPool implements AutoCloseable {
     try {
       most = 0;
       free.clear();
-      for (PinnedSlot slot : all) {
-        if (slot.copied() != null) {
-          slot.copied().close();
-        }
-        slot.memory().close();
-      }
+      List<PinnedSlot> slots = List.copyOf(all);
       all.clear();
+      CloseAll.each(slots, slot -> CloseAll.all(slot.copied(), slot.memory()));
     } finally {
       lock.unlock();
     }

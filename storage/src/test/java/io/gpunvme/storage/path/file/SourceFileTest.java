@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.Posix;
-import io.gpunvme.storage.path.OwnProcess;
+import io.gpunvme.storage.injection.OwnProcess;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.StorageException.Kind;
 import java.io.RandomAccessFile;

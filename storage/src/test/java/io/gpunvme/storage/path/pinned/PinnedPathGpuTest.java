@@ -8,7 +8,7 @@ import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.gpu.accel.TestGpu;
 import io.gpunvme.gpu.transfer.Direction;
-import io.gpunvme.storage.path.OwnProcess;
+import io.gpunvme.storage.injection.OwnProcess;
 import io.gpunvme.storage.path.PathCall;
 import io.gpunvme.storage.path.Range;
 import io.gpunvme.storage.path.StorageException;

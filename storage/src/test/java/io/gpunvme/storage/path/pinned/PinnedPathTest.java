@@ -13,7 +13,7 @@ import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.transfer.Direction;
-import io.gpunvme.storage.path.OwnProcess;
+import io.gpunvme.storage.injection.OwnProcess;
 import io.gpunvme.storage.path.PathCall;
 import io.gpunvme.storage.path.PathCounters;
 import io.gpunvme.storage.path.PathKind;

@@ -1,4 +1,4 @@
-package io.gpunvme.storage.path;
+package io.gpunvme.storage.injection;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
@@ -6,6 +6,7 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
@@ -91,8 +92,17 @@ public record OwnProcess(
       }
     }
     OwnProcess after = now(file);
+    assertThat(more(after.descriptors, descriptors)).as("descriptors left open").isEmpty();
+    assertThat(more(after.mappings, mappings)).as("mappings left").isEmpty();
     assertThat(after.descriptors).isEqualTo(descriptors);
     assertThat(after.mappings).isEqualTo(mappings);
     assertThat(after.bytes).isEqualTo(bytes);
+  }
+
+  /** What is in the one and not in the other, as often as it is. */
+  private static List<String> more(List<String> after, List<String> before) {
+    List<String> more = new ArrayList<>(after);
+    before.forEach(more::remove);
+    return more;
   }
 }

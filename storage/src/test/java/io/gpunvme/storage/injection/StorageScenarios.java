@@ -1,0 +1,250 @@
+package io.gpunvme.storage.injection;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.CpuAccelerator;
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.storage.Batch;
+import io.gpunvme.storage.GpuStorage;
+import io.gpunvme.storage.StorageAddress;
+import io.gpunvme.storage.StorageOptions;
+import io.gpunvme.storage.TransferResult;
+import io.gpunvme.storage.layer.Layer;
+import io.gpunvme.storage.layer.LayerLoader;
+import io.gpunvme.storage.layer.LoadedLayer;
+import io.gpunvme.storage.plan.Ranges;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import java.util.stream.Stream;
+
+/** What people do with a storage, on the CPU stand-in. */
+public final class StorageScenarios {
+  private static final int SIZE = 1 << 20;
+  private static final int LAYER = 64 << 10;
+  private static final byte[] CONTENT = random(1);
+  private static final byte[] OTHER = random(2);
+
+  private StorageScenarios() {}
+
+  private static byte[] random(int seed) {
+    byte[] bytes = new byte[SIZE];
+    new Random(seed).nextBytes(bytes);
+    return bytes;
+  }
+
+  /** What is done with an open storage and a buffer. */
+  private interface Use {
+    void of(Rig rig) throws Exception;
+  }
+
+  /** Every scenario, with each source that it is done with. */
+  static Stream<String> names() {
+    return Stream.of("read", "write", "batch", "close", "layers")
+        .flatMap(use -> Stream.of("mmap", "pinned", "stripe").map(source -> use + " " + source));
+  }
+
+  /** A scenario of {@link #names}. */
+  public static Scenario of(String name) {
+    String[] words = name.split(" ");
+    Use use =
+        switch (words[0]) {
+          case "read" -> StorageScenarios::read;
+          case "write" -> StorageScenarios::write;
+          case "batch" -> StorageScenarios::batch;
+          case "close" -> StorageScenarios::close;
+          case "layers" -> StorageScenarios::layers;
+          default -> throw new IllegalArgumentException(name);
+        };
+    return folder -> withRig(words[1], folder, use);
+  }
+
+  /** What is open. */
+  private record Rig(GpuStorage storage, Accelerator cpu, DeviceBuffer buffer) {
+    byte[] bytes() {
+      byte[] all = new byte[SIZE];
+      MemorySegment.ofArray(all).copyFrom(buffer.segment());
+      return all;
+    }
+
+    /** Each byte of the buffer is as it was or as read. */
+    void requireOldOrRead(byte[] before, int shift) {
+      byte[] now = bytes();
+      for (int i = 0; i < SIZE; i++) {
+        int from = i + shift;
+        boolean read = from >= 0 && from < SIZE && now[i] == CONTENT[from];
+        if (now[i] != before[i] && !read) {
+          throw new AssertionError("byte " + i + " is neither as it was nor as read");
+        }
+      }
+    }
+  }
+
+  private static void withRig(String source, Path folder, Use use) throws Exception {
+    String address = address(source, folder);
+    try (Accelerator cpu = CpuAccelerator.open()) {
+      List<GpuStorage> storage = new ArrayList<>();
+      List<DeviceBuffer> buffer = new ArrayList<>();
+      Attempt.Step open = () -> storage.add(open(address, cpu));
+      Attempt.Step allocate = () -> buffer.add(cpu.allocate(SIZE));
+      twice("opens", open);
+      twice("allocates", allocate);
+      Rig rig = new Rig(storage.getFirst(), cpu, buffer.getFirst());
+      try {
+        use.of(rig);
+      } finally {
+        twice("the storage closes", rig.storage()::close);
+        twice("the buffer closes", rig.buffer()::close);
+      }
+    }
+  }
+
+  /** If it does not succeed, it does the second time. */
+  private static void twice(String what, Attempt.Step step) {
+    if (!Attempt.succeeds(what, step)) {
+      Attempt.succeeds(what + " again", step);
+    }
+  }
+
+  private static String address(String source, Path folder) throws IOException {
+    if (source.equals("stripe")) {
+      // Unit by unit in turns.
+      byte[][] halves = {new byte[SIZE / 2], new byte[SIZE / 2]};
+      for (int i = 0; i < SIZE; i += 4096) {
+        System.arraycopy(CONTENT, i, halves[i / 4096 % 2], i / 8192 * 4096, 4096);
+      }
+      return "stripe:file:%s?path=mmap,file:%s?path=mmap;unit=4096"
+          .formatted(
+              Files.write(folder.resolve("even.bin"), halves[0]),
+              Files.write(folder.resolve("odd.bin"), halves[1]));
+    }
+    Path file = Files.write(folder.resolve("data.bin"), CONTENT);
+    return file + "?path=" + source;
+  }
+
+  private static GpuStorage open(String address, Accelerator cpu) {
+    return GpuStorage.open(
+        StorageAddress.parse(address), cpu, StorageOptions.defaults().withWrite(true));
+  }
+
+  private static void read(Rig rig) {
+    readOnce(rig, 777, 3, 5000);
+    readOnce(rig, 0, 0, SIZE);
+    readOnce(rig, 513, 1, 300_001);
+    Ranges.Builder near = Ranges.builder();
+    for (int i = 0; i < 50; i++) {
+      near.add(100 + i * 10_000L, 500, 0, i * 10_000L);
+    }
+    Ranges ranges = near.build();
+    byte[] before = rig.bytes();
+    Attempt.Step all = () -> rig.storage().read(ranges, List.of(rig.buffer()));
+    if (!Attempt.succeeds("reads ranges", all)) {
+      rig.requireOldOrRead(before, 100);
+      Attempt.succeeds("reads ranges again", all);
+    }
+    byte[] after = rig.bytes();
+    for (int i = 0; i < 50; i++) {
+      requireEqual(after, i * 10_000, CONTENT, 100 + i * 10_000, 500);
+    }
+  }
+
+  private static void requireEqual(byte[] a, int at, byte[] b, int from, int length) {
+    assertThat(Arrays.mismatch(a, at, at + length, b, from, from + length)).isEqualTo(-1);
+  }
+
+  private static void readOnce(Rig rig, int offset, int at, int length) {
+    byte[] before = rig.bytes();
+    Attempt.Step step = () -> rig.storage().read(offset, rig.buffer(), at, length);
+    if (!Attempt.succeeds("reads", step)) {
+      rig.requireOldOrRead(before, offset - at);
+      Attempt.succeeds("reads again", step);
+    }
+    requireEqual(rig.bytes(), at, CONTENT, offset, length);
+  }
+
+  private static void write(Rig rig) {
+    MemorySegment.copy(MemorySegment.ofArray(OTHER), 0, rig.buffer().segment(), 0, SIZE);
+    twice("writes", () -> rig.storage().write(513, rig.buffer(), 5, 5000));
+    twice("writes much", () -> rig.storage().write(8192, rig.buffer(), 8192, SIZE / 2));
+    twice("flushes", () -> rig.storage().flush());
+    rig.buffer().segment().fill((byte) 0);
+    twice("reads", () -> rig.storage().read(0, rig.buffer(), 0, SIZE));
+    byte[] expected = CONTENT.clone();
+    System.arraycopy(OTHER, 5, expected, 513, 5000);
+    System.arraycopy(OTHER, 8192, expected, 8192, SIZE / 2);
+    requireEqual(rig.bytes(), 0, expected, 0, SIZE);
+  }
+
+  private static void batch(Rig rig) {
+    byte[] before = rig.bytes();
+    Attempt.Step step =
+        () -> {
+          try (Batch batch = rig.storage().batch()) {
+            for (int i = 0; i < 16; i++) {
+              batch.read(i * 5000, rig.buffer(), i * 5000, 5000);
+            }
+            for (int got = 0; got < 16; ) {
+              List<Batch.Outcome> some = batch.poll(1, Duration.ofSeconds(30));
+              assertThat(some).isNotEmpty();
+              got += some.size();
+              for (Batch.Outcome one : some) {
+                if (one.failure() != null) {
+                  throw one.failure();
+                }
+              }
+            }
+          }
+        };
+    if (!Attempt.succeeds("a batch", step)) {
+      rig.requireOldOrRead(before, 0);
+      Attempt.succeeds("a batch again", step);
+    }
+    requireEqual(rig.bytes(), 0, CONTENT, 0, 16 * 5000);
+  }
+
+  /** While transfers are under way. */
+  private static void close(Rig rig) throws InterruptedException {
+    byte[] before = rig.bytes();
+    List<CompletableFuture<TransferResult>> all = new ArrayList<>();
+    for (int i = 0; i < 4; i++) {
+      Attempt.succeeds("starts", () -> all.add(rig.storage().readAsync(0, rig.buffer(), 0, SIZE)));
+    }
+    twice("closes", rig.storage()::close);
+    byte[] after = rig.bytes();
+    rig.requireOldOrRead(before, 0);
+    all.forEach(one -> one.handle((_, _) -> true).join());
+    assertThat(rig.bytes()).as("the buffer after the storage was closed").isEqualTo(after);
+  }
+
+  private static void layers(Rig rig) {
+    List<Layer> layers = new ArrayList<>();
+    for (int i = 0; i < 8; i++) {
+      layers.add(new Layer("l" + i, (long) i * LAYER, LAYER));
+    }
+    twice(
+        "layers",
+        () -> {
+          try (LayerLoader loader = LayerLoader.open(rig.storage(), LAYER, 3)) {
+            loader.prefetch(layers);
+            for (Layer layer : layers) {
+              try (LoadedLayer loaded = loader.next()) {
+                loaded.await();
+                byte[] seen = new byte[LAYER];
+                MemorySegment memory = loaded.buffer().segment();
+                MemorySegment.copy(
+                    memory, loaded.bufferOffset(), MemorySegment.ofArray(seen), 0, LAYER);
+                requireEqual(seen, 0, CONTENT, (int) layer.offset(), LAYER);
+              }
+            }
+          }
+        });
+  }
+}

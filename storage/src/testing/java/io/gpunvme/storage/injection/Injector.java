@@ -1,0 +1,145 @@
+package io.gpunvme.storage.injection;
+
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Counts the places at which the host may fail, in the order in which they are reached, and makes
+ * the n-th of them fail. {@link InjectingLoader} has product code call this. One for the process:
+ * one scenario runs at a time.
+ */
+public final class Injector {
+  private static final int ENOMEM = 12;
+  private static final int EIO = 5;
+
+  private static final AtomicInteger REACHED = new AtomicInteger();
+  private static volatile boolean counting;
+  private static volatile int failing;
+  private static volatile @Nullable Throwable fault;
+  private static volatile String place = "";
+  private static volatile Function<String, Throwable> mappingFailure = OutOfMemoryError::new;
+
+  /** Set from the beginning of a native call that fails although it did its work, to its end. */
+  private static final ThreadLocal<Boolean> FAILS_AFTER = ThreadLocal.withInitial(() -> false);
+
+  private Injector() {}
+
+  /** What fails. */
+  public enum Kind {
+    THREAD,
+    ALLOCATION,
+    COPY,
+    MAP,
+    UNMAP
+  }
+
+  /** From here on the n-th place fails; none if n is 0. */
+  static void begin(int n, Function<String, Throwable> newMappingFailure) {
+    REACHED.set(0);
+    fault = null;
+    place = "";
+    failing = n;
+    mappingFailure = newMappingFailure;
+    counting = true;
+  }
+
+  /** Nothing counts or fails any more. Returns how many places were reached. */
+  static int end() {
+    counting = false;
+    return REACHED.get();
+  }
+
+  /** Whether a place has failed. */
+  public static boolean fired() {
+    return fault != null;
+  }
+
+  /** What was thrown, or stands for the error number that was returned. */
+  static @Nullable Throwable fault() {
+    return fault;
+  }
+
+  /** Where it was, for messages. */
+  static String place() {
+    return place;
+  }
+
+  private static boolean isDue() {
+    if (!counting) {
+      return false;
+    }
+    List<String> stack = stack();
+    // The embedded SSD is the device, not the host.
+    return stack.stream().noneMatch(frame -> frame.startsWith("io.gpunvme.sim."))
+        && REACHED.incrementAndGet() == failing;
+  }
+
+  private static List<String> stack() {
+    return StackWalker.getInstance()
+        .walk(
+            frames ->
+                frames
+                    .filter(f -> !f.getClassName().equals(Injector.class.getName()))
+                    .map(f -> f.getClassName() + "." + f.getMethodName() + ":" + f.getLineNumber())
+                    .toList());
+  }
+
+  private static <T extends Throwable> T firedAt(String kind, T thrown) {
+    place =
+        kind
+            + stack().stream()
+                .filter(frame -> frame.startsWith("io.gpunvme."))
+                .limit(12)
+                .reduce("", (all, frame) -> all + "\n    at " + frame);
+    fault = thrown;
+    return thrown;
+  }
+
+  /** Called by product code before what may fail, and behind what fails although it was done. */
+  public static void at(Kind kind) {
+    if (isDue()) {
+      throw Injector.<RuntimeException>unchecked(firedAt(kind.name(), failure(kind)));
+    }
+  }
+
+  private static Throwable failure(Kind kind) {
+    return switch (kind) {
+      case THREAD -> new OutOfMemoryError("unable to create native thread (injected)");
+      case ALLOCATION -> new OutOfMemoryError("Cannot reserve native memory (injected)");
+      case COPY ->
+          new InternalError("a fault occurred in an unsafe memory access operation (injected)");
+      case MAP -> mappingFailure.apply("no bus address is left (injected)");
+      case UNMAP -> new IllegalStateException("the range could not be unmapped (injected)");
+    };
+  }
+
+  @SuppressWarnings("unchecked")
+  private static <T extends Throwable> RuntimeException unchecked(Throwable e) throws T {
+    throw (T) e;
+  }
+
+  /** At the beginning of a native call: its error number, or 0. */
+  public static int errno() {
+    if (!isDue()) {
+      return 0;
+    }
+    firedAt("NATIVE", new IllegalStateException("an error number (injected)"));
+    if (place.contains("Posix.close:") || place.contains("Posix.munmap:")) {
+      // They give back what they were given whatever they say.
+      FAILS_AFTER.set(true);
+      return 0;
+    }
+    return ENOMEM;
+  }
+
+  /** At the end of a native call: what it returns instead of this. */
+  public static long result(long own) {
+    if (!FAILS_AFTER.get()) {
+      return own;
+    }
+    FAILS_AFTER.set(false);
+    return -EIO;
+  }
+}

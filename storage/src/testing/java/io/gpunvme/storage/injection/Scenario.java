@@ -1,0 +1,17 @@
+package io.gpunvme.storage.injection;
+
+import java.nio.file.Path;
+
+/**
+ * Something that is done from beginning to end, and checks what it did. Implementations are nested
+ * in a class whose name ends in {@code Scenarios}, which the loader defines anew.
+ */
+public interface Scenario {
+  /**
+   * Does it.
+   *
+   * @param folder empty, for files of its own
+   * @throws Exception if anything is not as it should be
+   */
+  void run(Path folder) throws Exception;
+}
