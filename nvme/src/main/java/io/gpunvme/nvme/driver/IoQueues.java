@@ -11,6 +11,7 @@ import io.gpunvme.nvme.spec.Cap;
 import io.gpunvme.nvme.spec.Registers;
 import java.lang.foreign.MemorySegment;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Set;
 import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
@@ -267,8 +268,9 @@ final class IoQueues {
 
   /** Frees all pairs; the controller must not be able to touch them any more. */
   void close() {
-    pairs.values().forEach(IoQueuePair::close);
+    List<IoQueuePair> all = List.copyOf(pairs.values());
     pairs.clear();
     known.clear();
+    CloseAll.each(all, IoQueuePair::close);
   }
 }

@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.driver;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.CommandAbortedException;
 import io.gpunvme.nvme.ControllerFatalException;
@@ -298,10 +299,7 @@ final class Lifecycle implements AdminQueue.Rescue {
       }
       stop(new InvalidRequestException(name() + " is closed"));
       closed = true;
-      parts.hostMemoryBuffer().free();
-      queues.close();
-      admin.close();
-      function.close();
+      CloseAll.all(parts.hostMemoryBuffer()::free, queues::close, admin::close, function);
     } finally {
       lock.unlock();
     }
