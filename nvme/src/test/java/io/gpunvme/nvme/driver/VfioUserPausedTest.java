@@ -29,11 +29,11 @@ import org.junit.jupiter.api.io.TempDir;
 class VfioUserPausedTest {
   private static final int BYTES = 128 << 10;
   private static final byte UNTOUCHED = 0x55;
-  private static final Duration PATIENCE = Duration.ofSeconds(1);
+  private static final Duration PATIENCE = Duration.ofSeconds(2);
   private static final int GONE = 0xFFFF;
 
   /** Of a command: long enough for a pause in the middle of one. */
-  private static final String SLOW = "size=1MiB,latency=600ms";
+  private static final String SLOW = "size=1MiB,latency=2s";
 
   private static final int SOME_MILLIS = 200;
 
@@ -72,7 +72,7 @@ class VfioUserPausedTest {
           NvmeController.open(
               function,
               ControllerOptions.builder()
-                  .ioTimeout(Duration.ofMillis(800))
+                  .ioTimeout(Duration.ofMillis(1500))
                   .recoveryTimeout(Duration.ofMillis(SOME_MILLIS))
                   .build());
       device = BlockDevice.open(controller, controller.namespace(1), 4);
