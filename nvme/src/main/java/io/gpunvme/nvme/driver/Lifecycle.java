@@ -49,6 +49,9 @@ final class Lifecycle implements AdminQueue.Rescue {
 
   private boolean closed;
 
+  /** Whether it was not certain that the DMA had stopped, when it was to be stopped last. */
+  private boolean doubted;
+
   /** Brings the controller up; on failure everything is given back but the function. */
   Lifecycle(PciFunction function, ControllerOptions options) {
     this.function = function;
@@ -172,9 +175,11 @@ final class Lifecycle implements AdminQueue.Rescue {
   /** Where it is not certain that the DMA has stopped, those who use the memory are told so. */
   @Override
   public void quiesce() {
-    if (!function.stopDma()) {
+    boolean certain = function.stopDma();
+    if (!certain && !doubted) {
       NvmeController.LOG.log(System.Logger.Level.WARNING, String.valueOf(function.inDoubt()));
     }
+    doubted = !certain;
   }
 
   /** A failure that ends commands, with what is to be known of their buffers. */
