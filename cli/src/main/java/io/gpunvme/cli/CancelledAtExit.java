@@ -21,6 +21,7 @@ final class CancelledAtExit implements AutoCloseable {
   }
 
   private synchronized void stop() {
+    Ending.begin();
     stopped = true;
     Runnable running = cancel;
     if (running != null) {

@@ -2,6 +2,7 @@ package io.gpunvme.cli;
 
 import io.gpunvme.cli.output.OutputStreams;
 import java.io.PrintStream;
+import java.util.concurrent.atomic.AtomicReference;
 
 /**
  * What happens when the process is told to end (Ctrl-C, SIGTERM) before its command is over: its
@@ -9,8 +10,13 @@ import java.io.PrintStream;
  * Standard output stays as it is. Safe for all threads.
  */
 final class Ending {
-  private static volatile boolean begun;
-  private static volatile boolean over;
+  private enum Stage {
+    RUNNING,
+    INTERRUPTED,
+    OVER
+  }
+
+  private static final AtomicReference<Stage> STAGE = new AtomicReference<>(Stage.RUNNING);
   private static volatile String state = "";
 
   private Ending() {}
@@ -21,9 +27,9 @@ final class Ending {
   }
 
   private static void end(OutputStreams streams) {
-    begun = true;
+    begin();
     boolean deleted = Leftovers.deleteAll();
-    if (over) {
+    if (!begun()) {
       return;
     }
     String left = state;
@@ -37,9 +43,17 @@ final class Ending {
     err.println("gpunvme: interrupted" + (left.isEmpty() ? "" : "; " + left));
   }
 
-  /** Whether the process is ending. If so, that is the reason for failures. */
+  /**
+   * The process is told to end. Whoever cancels the command for this says so first: the command may
+   * return, and be over, before the shutdown hook of this class runs.
+   */
+  static void begin() {
+    STAGE.compareAndSet(Stage.RUNNING, Stage.INTERRUPTED);
+  }
+
+  /** Whether the command is interrupted. If so, that is the reason for failures. */
   static boolean begun() {
-    return begun;
+    return STAGE.get() == Stage.INTERRUPTED;
   }
 
   /** What is left of the command if it is interrupted from now on; empty if nothing is. */
@@ -47,8 +61,8 @@ final class Ending {
     state = what;
   }
 
-  /** The command is over: what comes is no interruption. */
+  /** The command is over: what comes is no interruption, but one that has begun stays one. */
   static void over() {
-    over = true;
+    STAGE.compareAndSet(Stage.RUNNING, Stage.OVER);
   }
 }

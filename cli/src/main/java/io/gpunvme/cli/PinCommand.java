@@ -109,6 +109,7 @@ final class PinCommand extends BaseCommand {
 
   private void show(String memory, BusRange range, Runnable release) {
     List<Run> runs = runs(range);
+    Ending.leaves("the memory is unpinned");
     print(() -> printText(memory, range.size(), runs), () -> object(memory, range.size(), runs));
     out().flush();
     Duration time = hold;
@@ -117,7 +118,6 @@ final class PinCommand extends BaseCommand {
     }
     try (CancelledAtExit exit = new CancelledAtExit()) {
       exit.now(release);
-      Ending.leaves("the memory is unpinned");
       never.await(time.toNanos(), TimeUnit.NANOSECONDS);
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();

@@ -105,9 +105,9 @@ final class SimServeCommand extends BaseCommand {
               server.close();
               controller.close();
             });
+        Ending.leaves("nobody serves at " + socket + " any more");
         print(() -> printText(config), () -> object(config));
         out().flush();
-        Ending.leaves("nobody serves at " + socket + " any more");
         server.await();
       } catch (InterruptedException e) {
         Thread.currentThread().interrupt();
