@@ -174,6 +174,8 @@ int main(int count, char **arguments) {
   int threads = atoi(arguments[2]);
   seed = count > 3 ? strtoull(arguments[3], NULL, 10) : (uint64_t)time(NULL);
   printf("seed %" PRIu64 "\n", seed);
+  // Java's heap would grow to a part of the machine's memory: what grows beside it is what is looked for.
+  setenv("GPUNVME_JAVA_OPTS", "-Xms256m -Xmx256m -XX:+AlwaysPreTouch", 0);
   shared = open_or_end("sim:size=64MiB", GPUNVME_WRITE);
   fill_device(shared, seed, SIZE);
   caller *callers = calloc((size_t)threads, sizeof *callers);
