@@ -60,11 +60,11 @@ final class Lifecycle implements AdminQueue.Rescue {
     this.registers = bringUp.registers();
     try {
       bringUp.run();
-    } catch (RuntimeException e) {
-      disable();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, this::disable);
       QueuePair adminPair = bringUp.adminPair();
       if (adminPair != null) {
-        adminPair.close();
+        CloseAll.after(e, adminPair::close);
       }
       throw e;
     }
@@ -73,11 +73,11 @@ final class Lifecycle implements AdminQueue.Rescue {
     this.queues = parts.queues();
     try {
       parts.setUp();
-    } catch (RuntimeException e) {
-      disable();
-      parts.keepAlive().stop();
-      parts.hostMemoryBuffer().free();
-      admin.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, this::disable);
+      CloseAll.after(e, parts.keepAlive()::stop);
+      CloseAll.after(e, parts.hostMemoryBuffer()::free);
+      CloseAll.after(e, admin::close);
       throw e;
     }
     up = true;
@@ -104,9 +104,13 @@ final class Lifecycle implements AdminQueue.Rescue {
           resetFunction();
         }
         bringUpAgain();
-      } catch (RuntimeException e) {
+      } catch (RuntimeException | Error e) {
         failure =
-            e instanceof NvmeException || e instanceof InvalidRequestException ? e : internal(e);
+            switch (e) {
+              case NvmeException typed -> typed;
+              case InvalidRequestException typed -> typed;
+              default -> internal(e);
+            };
         quiesce();
         failure = withDoubt(failure);
         queues.forgotten();
@@ -144,7 +148,7 @@ final class Lifecycle implements AdminQueue.Rescue {
     parts.setUp();
   }
 
-  private static NvmeException internal(RuntimeException e) {
+  private static NvmeException internal(Throwable e) {
     NvmeException wrapped = new ControllerFatalException("controller reset failed: " + e);
     wrapped.initCause(e);
     return wrapped;
@@ -297,16 +301,26 @@ final class Lifecycle implements AdminQueue.Rescue {
       if (closed) {
         return;
       }
-      try {
-        shutdown();
-      } catch (NvmeException | InvalidRequestException e) {
-        NvmeController.LOG.log(System.Logger.Level.WARNING, "shutdown of " + name(), e);
-      }
+      CloseAll steps = new CloseAll();
+      steps.run(this::shutdownOrWarn);
+      // Nothing is freed before this has succeeded.
       stop(new InvalidRequestException(name() + " is closed"));
       closed = true;
-      CloseAll.all(parts.hostMemoryBuffer()::free, queues::close, admin::close, function);
+      steps.run(parts.hostMemoryBuffer()::free);
+      steps.run(queues::close);
+      steps.run(admin::close);
+      steps.run(function::close);
+      steps.<RuntimeException>end();
     } finally {
       lock.unlock();
+    }
+  }
+
+  private void shutdownOrWarn() {
+    try {
+      shutdown();
+    } catch (NvmeException | InvalidRequestException e) {
+      NvmeController.LOG.log(System.Logger.Level.WARNING, "shutdown of " + name(), e);
     }
   }
 

@@ -49,7 +49,7 @@ public final class StorageScenarios {
   /** Every scenario, with each source that it is done with. */
   static Stream<String> names() {
     return Stream.of("read", "write", "batch", "close", "layers")
-        .flatMap(use -> Stream.of("mmap", "pinned", "stripe").map(source -> use + " " + source));
+        .flatMap(use -> Stream.of("ssd", "ssds").map(source -> use + " " + source));
   }
 
   /** A scenario of {@link #names}. */
@@ -115,19 +115,20 @@ public final class StorageScenarios {
   }
 
   private static String address(String source, Path folder) throws IOException {
-    if (source.equals("stripe")) {
+    if (source.equals("stripe") || source.equals("ssds")) {
+      String member = source.equals("ssds") ? "sim:file=%s" : "file:%s?path=mmap";
       // Unit by unit in turns.
       byte[][] halves = {new byte[SIZE / 2], new byte[SIZE / 2]};
       for (int i = 0; i < SIZE; i += 4096) {
         System.arraycopy(CONTENT, i, halves[i / 4096 % 2], i / 8192 * 4096, 4096);
       }
-      return "stripe:file:%s?path=mmap,file:%s?path=mmap;unit=4096"
+      return "stripe:%s,%s;unit=4096"
           .formatted(
-              Files.write(folder.resolve("even.bin"), halves[0]),
-              Files.write(folder.resolve("odd.bin"), halves[1]));
+              member.formatted(Files.write(folder.resolve("even.bin"), halves[0])),
+              member.formatted(Files.write(folder.resolve("odd.bin"), halves[1])));
     }
     Path file = Files.write(folder.resolve("data.bin"), CONTENT);
-    return file + "?path=" + source;
+    return source.equals("ssd") ? "sim:file=" + file : file + "?path=" + source;
   }
 
   private static GpuStorage open(String address, Accelerator cpu) {
