@@ -1,5 +1,6 @@
 package io.gpunvme.bench;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.nvme.driver.Backoff;
 import io.gpunvme.nvme.driver.CompletionSink;
 import io.gpunvme.nvme.driver.ControllerOptions;
@@ -66,8 +67,8 @@ final class QueueRig implements AutoCloseable, CompletionSink {
       PciFunction function = VfioUserFunction.open(server.socket(), VfioUserOptions.defaults());
       return new QueueRig(
           function, Optional.empty(), Optional.of(server), false, true, depth, image);
-    } catch (RuntimeException e) {
-      server.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, server::close);
       throw e;
     }
   }

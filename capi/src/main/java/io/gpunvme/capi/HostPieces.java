@@ -67,7 +67,7 @@ final class HostPieces {
     }
     try {
       return accelerator.allocatePinned(bytes);
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) {
       synchronized (this) {
         made--;
         notifyAll();

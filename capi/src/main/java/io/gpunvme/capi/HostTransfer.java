@@ -1,5 +1,6 @@
 package io.gpunvme.capi;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.storage.GpuStorage;
 import io.gpunvme.storage.TransferResult;
@@ -154,8 +155,8 @@ final class HostTransfer extends CompletableFuture<Void> implements Runnable {
           future.cancel(true);
         }
       }
-    } catch (RuntimeException e) {
-      pieces.give(piece);
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, () -> pieces.give(piece));
       throw e;
     }
   }

@@ -1,6 +1,7 @@
 package io.gpunvme.capi;
 
 import com.google.gson.JsonObject;
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.cuda.CudaStream;
 import io.gpunvme.gpu.accel.MemoryInUse;
@@ -103,8 +104,8 @@ final class Storage implements AutoCloseable {
         if (!staged.isEmpty()) {
           requireInside(staged, storage.size());
         }
-      } catch (RuntimeException e) {
-        release();
+      } catch (RuntimeException | Error e) {
+        CloseAll.after(e, this::release);
         throw e;
       }
     }
@@ -260,8 +261,8 @@ final class Storage implements AutoCloseable {
               ? streams.write(item.offset, place.buffer(), at, item.bytes, stream)
               : streams.read(item.offset, place.buffer(), at, item.bytes, stream);
       return new Request(List.of(future), release, () -> closed);
-    } catch (RuntimeException e) {
-      release.run();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, release::run);
       throw e;
     }
   }

@@ -100,8 +100,8 @@ abstract sealed class ContextResource implements AutoCloseable
     }
     try {
       revoke();
-    } catch (RuntimeException e) {
-      lifetime.resume();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, lifetime::resume);
       throw e;
     }
     CloseAll steps = new CloseAll();

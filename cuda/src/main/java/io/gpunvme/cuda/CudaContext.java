@@ -42,8 +42,8 @@ public final class CudaContext implements AutoCloseable {
     try {
       api.contexts().setCurrent(handle);
       return new CudaContext(api, device, deviceHandle, handle, api.contexts().highestPriority());
-    } catch (RuntimeException e) {
-      api.contexts().releasePrimary(deviceHandle);
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, () -> api.contexts().releasePrimary(deviceHandle));
       throw e;
     }
   }

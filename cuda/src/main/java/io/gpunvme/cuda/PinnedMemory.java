@@ -1,5 +1,6 @@
 package io.gpunvme.cuda;
 
+import io.gpunvme.base.CloseAll;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
@@ -39,8 +40,8 @@ public final class PinnedMemory extends ContextResource {
       Arena arena = Arena.ofShared();
       MemorySegment segment = MemorySegment.ofAddress(address).reinterpret(bytes, arena, null);
       return new PinnedMemory(context, arena, segment, deviceAddress);
-    } catch (RuntimeException e) {
-      calls.freeHost(address);
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, () -> calls.freeHost(address));
       throw e;
     }
   }

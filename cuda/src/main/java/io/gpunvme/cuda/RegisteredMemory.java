@@ -1,5 +1,6 @@
 package io.gpunvme.cuda;
 
+import io.gpunvme.base.CloseAll;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 
@@ -29,8 +30,8 @@ public final class RegisteredMemory extends ContextResource {
     calls.register(memory, bits);
     try {
       return new RegisteredMemory(context, memory, calls.devicePointer(memory));
-    } catch (RuntimeException e) {
-      calls.unregister(memory.address());
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, () -> calls.unregister(memory.address()));
       throw e;
     }
   }

@@ -374,8 +374,8 @@ public final class GpuStorage implements AutoCloseable {
     use.began(call);
     try {
       execute(() -> run(direction, ranges, call, future));
-    } catch (RuntimeException e) {
-      use.ended(call);
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, () -> use.ended(call));
       throw e;
     }
     return future;

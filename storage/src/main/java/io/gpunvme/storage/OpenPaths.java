@@ -248,8 +248,8 @@ final class OpenPaths implements Registrar, AutoCloseable {
     try {
       open.values().forEach(path -> path.register(buffer));
       return true;
-    } catch (RuntimeException e) {
-      deregister(buffer);
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, () -> deregister(buffer));
       throw e;
     }
   }

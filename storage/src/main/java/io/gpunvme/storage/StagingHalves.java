@@ -1,5 +1,6 @@
 package io.gpunvme.storage;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.BufferCopies;
 import io.gpunvme.gpu.accel.DeviceBuffer;
@@ -29,8 +30,8 @@ final class StagingHalves implements AutoCloseable {
     halves[0] = open(accelerator, bytes);
     try {
       halves[1] = open(accelerator, bytes);
-    } catch (RuntimeException e) {
-      close(halves[0]);
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, () -> close(halves[0]));
       throw e;
     }
   }
@@ -40,8 +41,8 @@ final class StagingHalves implements AutoCloseable {
     try {
       register(memory);
       return new Half(memory, accelerator.copies());
-    } catch (RuntimeException e) {
-      free(memory);
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, () -> free(memory));
       throw e;
     }
   }

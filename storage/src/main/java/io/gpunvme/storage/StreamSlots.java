@@ -1,5 +1,6 @@
 package io.gpunvme.storage;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.gpu.accel.GpuAccelerator;
 import java.util.ArrayDeque;
 import java.util.Deque;
@@ -45,8 +46,8 @@ final class StreamSlots implements AutoCloseable {
       for (int i = 0; i < COUNT; i++) {
         free.add(new StreamSlot(accelerator, BYTES));
       }
-    } catch (RuntimeException e) {
-      free.forEach(StreamSlot::close);
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, free, StreamSlot::close);
       throw e;
     }
   }

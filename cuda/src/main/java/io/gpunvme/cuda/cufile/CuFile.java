@@ -6,6 +6,7 @@ import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.cuda.CudaContext;
 import io.gpunvme.cuda.CudaDevice;
 import io.gpunvme.cuda.CudaFunctionMissingException;
@@ -189,8 +190,8 @@ public final class CuFile {
     acquire(context);
     try {
       return new CuFileDriver(this, context);
-    } catch (RuntimeException e) {
-      release();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, this::release);
       throw e;
     }
   }

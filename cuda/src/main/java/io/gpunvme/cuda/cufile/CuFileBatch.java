@@ -4,6 +4,7 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.cuda.ContextAttachment;
 import io.gpunvme.cuda.Hold;
 import io.gpunvme.cuda.library.Downcall;
@@ -129,8 +130,8 @@ public final class CuFileBatch implements AutoCloseable {
           () -> entries + " requests",
           f -> (long) SUBMIT.invokeExact(f, handle, entries, parameters, 0));
       outstanding = entries;
-    } catch (RuntimeException e) {
-      letGo();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, this::letGo);
       throw e;
     }
   }

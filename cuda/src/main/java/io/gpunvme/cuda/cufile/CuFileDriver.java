@@ -2,6 +2,7 @@ package io.gpunvme.cuda.cufile;
 
 import static java.lang.foreign.ValueLayout.ADDRESS;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.cuda.ContextAttachment;
 import io.gpunvme.cuda.CudaContext;
 import io.gpunvme.cuda.CudaStream;
@@ -138,8 +139,8 @@ public final class CuFileDriver implements AutoCloseable {
         children.add(child);
       }
       return child;
-    } catch (RuntimeException e) {
-      closing.run();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, closing::run);
       throw e;
     }
   }
@@ -184,8 +185,8 @@ public final class CuFileDriver implements AutoCloseable {
   static <T> T orClose(Supplier<T> step, Runnable close) {
     try {
       return step.get();
-    } catch (RuntimeException e) {
-      close.run();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, close::run);
       throw e;
     }
   }

@@ -1,5 +1,6 @@
 package io.gpunvme.gpu.accel;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.cuda.CudaContext;
 import io.gpunvme.cuda.CudaEvent;
 import io.gpunvme.cuda.CudaException;
@@ -38,8 +39,8 @@ final class CopyLane {
       for (int i = 0; i < EVENTS; i++) {
         events[i] = context.event();
       }
-    } catch (RuntimeException e) {
-      free();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, this::free);
       throw e;
     }
   }

@@ -1,5 +1,6 @@
 package io.gpunvme.gpu.accel;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.cuda.CudaFunction;
 import io.gpunvme.cuda.CudaModule;
 import io.gpunvme.cuda.CudaStream;
@@ -43,11 +44,11 @@ final class CudaPageMarks implements PageMarks {
     try {
       before = accelerator.allocateUncleared(numbers * PageCut.MARK);
       wrong = accelerator.allocatePinned(Long.BYTES);
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) {
       if (before != null) {
-        before.close();
+        CloseAll.after(e, before::close);
       }
-      accelerator.closeBetweenKernels(stream::close);
+      CloseAll.after(e, () -> accelerator.closeBetweenKernels(stream::close));
       throw e;
     }
     saved = before;

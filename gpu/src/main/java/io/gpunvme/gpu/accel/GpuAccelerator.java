@@ -132,8 +132,8 @@ public final class GpuAccelerator implements Accelerator {
     try {
       memory.fill((byte) 0);
       return keep(new GpuBuffer(memory, true, true));
-    } catch (RuntimeException e) {
-      pauses.free(memory.size(), memory::close);
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, () -> pauses.free(memory.size(), memory::close));
       throw e;
     }
   }

@@ -1,5 +1,6 @@
 package io.gpunvme.gpu.queue;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.queue.DeviceLayout.Buffer;
@@ -70,11 +71,11 @@ public final class BufferRegistration implements AutoCloseable {
       DeviceLayout.setInt(struct, Buffer.PAGE_SHIFT, Integer.numberOfTrailingZeros(pageSize));
       fill(description, struct, scattered, addresses);
       return new BufferRegistration(struct, lists, description, source);
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, lists::close);
       if (description != null) {
         source.give(description);
       }
-      lists.close();
       throw e;
     }
   }

@@ -81,9 +81,9 @@ public final class CudaTransferKernel implements TransferKernel {
           function,
           LaunchShape.of(queuePairs, WARP),
           new KernelArguments().addStruct(args).addInt(blockShift));
-    } catch (RuntimeException e) {
-      run.close();
-      idle.push(stream);
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, run::close);
+      CloseAll.after(e, () -> idle.push(stream));
       throw e;
     }
     return () -> isOver(stream, run);

@@ -67,8 +67,8 @@ public final class KernelStorage implements AutoCloseable {
     }
     try {
       describe(options.nsid());
-    } catch (RuntimeException e) {
-      handle.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, handle::close);
       CloseAll.after(e, queues, DeviceQueues::close);
       throw e;
     }
@@ -173,8 +173,8 @@ public final class KernelStorage implements AutoCloseable {
       MemorySegment total = arena.allocate(Integer.BYTES, Integer.BYTES);
       DeviceLayout.setInt(total, 0, (registered + 1) * count);
       handle.copyFromHost(total, Storage.BUFFER_COUNT);
-    } catch (RuntimeException e) {
-      added.forEach(BufferRegistration::close);
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, added, BufferRegistration::close);
       throw e;
     }
     registrations.addAll(added);

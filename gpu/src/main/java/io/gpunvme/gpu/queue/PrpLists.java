@@ -1,5 +1,6 @@
 package io.gpunvme.gpu.queue;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.memory.DmaBuffer;
 import java.lang.foreign.MemorySegment;
@@ -55,8 +56,8 @@ final class PrpLists implements AutoCloseable {
         }
       }
       return new PrpLists(source, memory, addresses);
-    } catch (RuntimeException e) {
-      source.give(memory);
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, () -> source.give(memory));
       throw e;
     }
   }

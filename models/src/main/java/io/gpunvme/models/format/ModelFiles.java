@@ -127,8 +127,8 @@ public final class ModelFiles implements AutoCloseable {
         GgufSplit.check(files.stream().map(ModelFile::header).toList());
       }
       return whole(files);
-    } catch (RuntimeException e) {
-      close(files);
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, () -> close(files));
       throw e;
     }
   }

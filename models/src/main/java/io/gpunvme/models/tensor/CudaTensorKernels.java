@@ -1,5 +1,6 @@
 package io.gpunvme.models.tensor;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.cuda.CudaAttribute;
 import io.gpunvme.cuda.CudaFunction;
@@ -63,14 +64,14 @@ final class CudaTensorKernels implements TensorKernels {
       stream = accelerator.betweenKernels(accelerator.context()::stream);
       memory = accelerator.allocatePinned(ChecksumRound.bytes(MOST_PIECES, MOST_CHUNKS));
       return new CudaTensorKernels(accelerator, module, stream, memory);
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) {
       if (memory != null) {
-        memory.close();
+        CloseAll.after(e, memory::close);
       }
       if (stream != null) {
-        stream.close();
+        CloseAll.after(e, stream::close);
       }
-      module.close();
+      CloseAll.after(e, module::close);
       throw e;
     }
   }

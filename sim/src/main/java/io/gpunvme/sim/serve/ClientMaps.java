@@ -1,5 +1,6 @@
 package io.gpunvme.sim.serve;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.Mapping;
 import io.gpunvme.ffi.Posix;
@@ -120,8 +121,8 @@ final class ClientMaps implements AutoCloseable {
       MemorySegment given = mapping.segment().asSlice(offset - from, size);
       Runnable undo = controller.mapAt(address, given, access);
       return new Range(size, undo, mapping::close);
-    } catch (RuntimeException e) {
-      mapping.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, mapping::close);
       throw e;
     }
   }

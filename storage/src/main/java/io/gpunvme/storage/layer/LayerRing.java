@@ -1,5 +1,6 @@
 package io.gpunvme.storage.layer;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.cuda.CudaException;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.storage.GpuStorage;
@@ -119,8 +120,8 @@ final class LayerRing<S> implements AutoCloseable {
       use.begin(stream, ticket.place().gate, ticket.turn);
       ticket.use = use;
       return ticket;
-    } catch (RuntimeException e) {
-      abandon(ticket);
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, () -> abandon(ticket));
       throw e;
     } finally {
       endCall();

@@ -2,13 +2,20 @@ package io.gpunvme.storage.injection;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.gpunvme.cuda.CudaStream;
+import io.gpunvme.cuda.FakeDriver;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.accel.GpuAccelerator;
+import io.gpunvme.gpu.queue.Placement;
+import io.gpunvme.gpu.transfer.InitiatorKind;
+import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.storage.Batch;
 import io.gpunvme.storage.GpuStorage;
 import io.gpunvme.storage.StorageAddress;
 import io.gpunvme.storage.StorageOptions;
+import io.gpunvme.storage.StreamTransfers;
 import io.gpunvme.storage.TransferResult;
 import io.gpunvme.storage.layer.Layer;
 import io.gpunvme.storage.layer.LayerLoader;
@@ -24,9 +31,11 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
 import java.util.stream.Stream;
 
-/** What people do with a storage, on the CPU stand-in. */
+/** What people do with a storage, on the CPU stand-in, and with one for the CUDA driver. */
 public final class StorageScenarios {
   private static final int SIZE = 1 << 20;
   private static final int LAYER = 64 << 10;
@@ -34,6 +43,13 @@ public final class StorageScenarios {
   private static final byte[] OTHER = random(2);
 
   private StorageScenarios() {}
+
+  private static final List<String> CPU_USES = List.of("read", "write", "batch", "close", "layers");
+  private static final List<String> GPU_USES =
+      List.of("read", "write", "close", "layers", "stream");
+
+  /** Compiled once, when it is needed. */
+  private static final FakeDriver DRIVER = FakeDriver.fresh();
 
   private static byte[] random(int seed) {
     byte[] bytes = new byte[SIZE];
@@ -48,8 +64,14 @@ public final class StorageScenarios {
 
   /** Every scenario, with each source that it is done with. */
   static Stream<String> names() {
-    return Stream.of("read", "write", "batch", "close", "layers")
-        .flatMap(use -> Stream.of("ssd", "ssds").map(source -> use + " " + source));
+    return Stream.concat(
+        with("cpu", List.of("mmap", "pinned", "stripe", "ssd", "ssds"), CPU_USES),
+        with("gpu", List.of("mmap", "pinned", "ssd"), GPU_USES));
+  }
+
+  private static Stream<String> with(String accelerator, List<String> sources, List<String> uses) {
+    return uses.stream()
+        .flatMap(use -> sources.stream().map(s -> String.join(" ", use, s, accelerator)));
   }
 
   /** A scenario of {@link #names}. */
@@ -62,17 +84,16 @@ public final class StorageScenarios {
           case "batch" -> StorageScenarios::batch;
           case "close" -> StorageScenarios::close;
           case "layers" -> StorageScenarios::layers;
+          case "stream" -> StorageScenarios::stream;
           default -> throw new IllegalArgumentException(name);
         };
-    return folder -> withRig(words[1], folder, use);
+    return folder -> withRig(words[1], words[2].equals("gpu"), folder, use);
   }
 
   /** What is open. */
-  private record Rig(GpuStorage storage, Accelerator cpu, DeviceBuffer buffer) {
+  private record Rig(GpuStorage storage, Accelerator accelerator, DeviceBuffer buffer) {
     byte[] bytes() {
-      byte[] all = new byte[SIZE];
-      MemorySegment.ofArray(all).copyFrom(buffer.segment());
-      return all;
+      return seen(buffer, 0, SIZE);
     }
 
     /** Each byte of the buffer is as it was or as read. */
@@ -88,22 +109,46 @@ public final class StorageScenarios {
     }
   }
 
-  private static void withRig(String source, Path folder, Use use) throws Exception {
+  private static byte[] seen(DeviceBuffer buffer, long offset, int length) {
+    byte[] all = new byte[length];
+    Injector.look(() -> buffer.copyToHost(offset, MemorySegment.ofArray(all)));
+    return all;
+  }
+
+  private static void fill(DeviceBuffer buffer, byte[] bytes) {
+    Injector.look(() -> buffer.copyFromHost(MemorySegment.ofArray(bytes), 0));
+  }
+
+  private static void withRig(String source, boolean onGpu, Path folder, Use use) throws Exception {
     String address = address(source, folder);
-    try (Accelerator cpu = CpuAccelerator.open()) {
-      List<GpuStorage> storage = new ArrayList<>();
-      List<DeviceBuffer> buffer = new ArrayList<>();
-      Attempt.Step open = () -> storage.add(open(address, cpu));
-      Attempt.Step allocate = () -> buffer.add(cpu.allocate(SIZE));
-      twice("opens", open);
-      twice("allocates", allocate);
-      Rig rig = new Rig(storage.getFirst(), cpu, buffer.getFirst());
-      try {
-        use.of(rig);
-      } finally {
-        twice("the storage closes", rig.storage()::close);
-        twice("the buffer closes", rig.buffer()::close);
-      }
+    if (!onGpu) {
+      withRig(address, CpuAccelerator::open, use);
+      return;
+    }
+    DRIVER.reset();
+    withRig(address, () -> GpuAccelerator.open(DRIVER.load().device(0)), use);
+    Injector.look(() -> DRIVER.assertClean("everything was closed"));
+  }
+
+  private static void withRig(String address, Supplier<Accelerator> opened, Use use)
+      throws Exception {
+    List<Accelerator> accelerator = new ArrayList<>();
+    List<GpuStorage> storage = new ArrayList<>();
+    List<DeviceBuffer> buffer = new ArrayList<>();
+    twice("opens the accelerator", () -> accelerator.add(opened.get()));
+    Accelerator cpu = accelerator.getFirst();
+    Attempt.Step open = () -> storage.add(open(address, cpu));
+    Attempt.Step allocate = () -> buffer.add(cpu.allocate(SIZE));
+    twice("opens", open);
+    twice("allocates", allocate);
+    Rig rig = new Rig(storage.getFirst(), cpu, buffer.getFirst());
+    fill(rig.buffer(), new byte[SIZE]);
+    try {
+      use.of(rig);
+    } finally {
+      twice("the storage closes", rig.storage()::close);
+      twice("the buffer closes", rig.buffer()::close);
+      twice("the accelerator closes", cpu::close);
     }
   }
 
@@ -131,9 +176,12 @@ public final class StorageScenarios {
     return source.equals("ssd") ? "sim:file=" + file : file + "?path=" + source;
   }
 
-  private static GpuStorage open(String address, Accelerator cpu) {
-    return GpuStorage.open(
-        StorageAddress.parse(address), cpu, StorageOptions.defaults().withWrite(true));
+  private static GpuStorage open(String address, Accelerator accelerator) {
+    StorageOptions options =
+        StorageOptions.defaults()
+            .withWrite(true)
+            .with(InitiatorOptions.defaults().with(InitiatorKind.CPU, Placement.HOST));
+    return GpuStorage.open(StorageAddress.parse(address), accelerator, options);
   }
 
   private static void read(Rig rig) {
@@ -172,11 +220,11 @@ public final class StorageScenarios {
   }
 
   private static void write(Rig rig) {
-    MemorySegment.copy(MemorySegment.ofArray(OTHER), 0, rig.buffer().segment(), 0, SIZE);
+    fill(rig.buffer(), OTHER);
     twice("writes", () -> rig.storage().write(513, rig.buffer(), 5, 5000));
     twice("writes much", () -> rig.storage().write(8192, rig.buffer(), 8192, SIZE / 2));
     twice("flushes", () -> rig.storage().flush());
-    rig.buffer().segment().fill((byte) 0);
+    fill(rig.buffer(), new byte[SIZE]);
     twice("reads", () -> rig.storage().read(0, rig.buffer(), 0, SIZE));
     byte[] expected = CONTENT.clone();
     System.arraycopy(OTHER, 5, expected, 513, 5000);
@@ -238,13 +286,24 @@ public final class StorageScenarios {
             for (Layer layer : layers) {
               try (LoadedLayer loaded = loader.next()) {
                 loaded.await();
-                byte[] seen = new byte[LAYER];
-                MemorySegment memory = loaded.buffer().segment();
-                MemorySegment.copy(
-                    memory, loaded.bufferOffset(), MemorySegment.ofArray(seen), 0, LAYER);
+                byte[] seen = seen(loaded.buffer(), loaded.bufferOffset(), LAYER);
                 requireEqual(seen, 0, CONTENT, (int) layer.offset(), LAYER);
               }
             }
+          }
+        });
+  }
+
+  /** The stand-in's streams wait for nothing: what arrives in their order is for a GPU. */
+  private static void stream(Rig rig) {
+    twice(
+        "transfers in the order of a stream",
+        () -> {
+          try (CudaStream stream = ((GpuAccelerator) rig.accelerator()).context().stream()) {
+            StreamTransfers streams = rig.storage().streams();
+            streams.read(0, rig.buffer(), 0, SIZE, stream).get(30, TimeUnit.SECONDS);
+            streams.read(777, rig.buffer(), 3, 5000, stream).get(30, TimeUnit.SECONDS);
+            streams.write(8192, rig.buffer(), 8192, 5000, stream).get(30, TimeUnit.SECONDS);
           }
         });
   }

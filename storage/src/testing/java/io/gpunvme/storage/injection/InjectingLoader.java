@@ -12,7 +12,6 @@ import java.lang.classfile.CodeBuilder;
 import java.lang.classfile.CodeElement;
 import java.lang.classfile.CodeTransform;
 import java.lang.classfile.Label;
-import java.lang.classfile.MethodModel;
 import java.lang.classfile.instruction.InvokeInstruction;
 import java.lang.classfile.instruction.ReturnInstruction;
 import java.lang.constant.ClassDesc;
@@ -20,6 +19,7 @@ import java.lang.constant.ConstantDescs;
 import java.lang.constant.MethodTypeDesc;
 import java.net.URL;
 import java.util.Set;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -39,6 +39,10 @@ final class InjectingLoader extends ClassLoader {
   private static final String NATIVE = OURS + "ffi.Native";
   private static final String NATIVE_CALL = "errnoNegated";
 
+  private static final String CUDA = OURS + "cuda.Driver";
+  private static final String CUDA_CALL = "status";
+  private static final ClassDesc CUDA_FUNCTION = ClassDesc.of(OURS + "cuda.library.NativeFunction");
+
   private static final String THREAD = "java/lang/Thread";
   private static final Set<String> EXECUTORS =
       Set.of(
@@ -56,6 +60,11 @@ final class InjectingLoader extends ClassLoader {
   private static final MethodTypeDesc ERRNO = MethodTypeDesc.of(ConstantDescs.CD_int);
   private static final MethodTypeDesc RESULT =
       MethodTypeDesc.of(ConstantDescs.CD_long, ConstantDescs.CD_long);
+
+  private static final MethodTypeDesc CUDA_STATUS =
+      MethodTypeDesc.of(ConstantDescs.CD_int, ConstantDescs.CD_String);
+  private static final MethodTypeDesc STATUS =
+      MethodTypeDesc.of(ConstantDescs.CD_int, ConstantDescs.CD_int);
 
   private final ClassLoader classPath = InjectingLoader.class.getClassLoader();
   private final ClassFile classFile =
@@ -110,15 +119,16 @@ final class InjectingLoader extends ClassLoader {
     ClassTransform calls =
         ClassTransform.transformingMethodBodies(
             (code, element) -> around(code, element, name.startsWith(DRIVER)));
-    return name.equals(NATIVE)
-        ? ClassTransform.transformingMethodBodies(
-                InjectingLoader::isNativeCall, CodeTransform.ofStateful(NativeCall::new))
-            .andThen(calls)
-        : calls;
+    return switch (name) {
+      case NATIVE -> of(NATIVE_CALL, NativeCall::new).andThen(calls);
+      case CUDA -> of(CUDA_CALL, CudaCall::new).andThen(calls);
+      default -> calls;
+    };
   }
 
-  private static boolean isNativeCall(MethodModel method) {
-    return method.methodName().equalsString(NATIVE_CALL);
+  private static ClassTransform of(String method, Supplier<CodeTransform> transform) {
+    return ClassTransform.transformingMethodBodies(
+        m -> m.methodName().equalsString(method), CodeTransform.ofStateful(transform));
   }
 
   /** Asks before it calls for an error number, and behind it for another result. */
@@ -140,6 +150,30 @@ final class InjectingLoader extends ClassLoader {
     public void accept(CodeBuilder code, CodeElement element) {
       if (element instanceof ReturnInstruction) {
         code.invokestatic(INJECTOR, "result", RESULT);
+      }
+      code.with(element);
+    }
+  }
+
+  /** The same for a status code of a function, which is the method's first argument. */
+  private static final class CudaCall implements CodeTransform {
+    @Override
+    public void atStart(CodeBuilder code) {
+      Label goesOn = code.newLabel();
+      code.aload(1)
+          .invokevirtual(CUDA_FUNCTION, "name", MethodTypeDesc.of(ConstantDescs.CD_String))
+          .invokestatic(INJECTOR, "cuda", CUDA_STATUS)
+          .dup()
+          .ifeq(goesOn)
+          .ireturn()
+          .labelBinding(goesOn)
+          .pop();
+    }
+
+    @Override
+    public void accept(CodeBuilder code, CodeElement element) {
+      if (element instanceof ReturnInstruction) {
+        code.invokestatic(INJECTOR, "status", STATUS);
       }
       code.with(element);
     }

@@ -19,7 +19,7 @@ import java.util.stream.Stream;
 /** Runs a scenario again and again, each time with another fault. */
 public final class Injection {
   /** So many of a scenario's faults; all of them with {@code -Dgpunvme.injections=0}. */
-  private static final int MOST = Integer.getInteger("gpunvme.injections", 20);
+  private static final int MOST = Integer.getInteger("gpunvme.injections", 12);
 
   private static final int LIMIT_SECONDS = 20;
 

@@ -3,6 +3,7 @@ package io.gpunvme.storage.injection;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Function;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -14,6 +15,9 @@ public final class Injector {
   private static final int ENOMEM = 12;
   private static final int EIO = 5;
 
+  /** CUDA_ERROR_OUT_OF_MEMORY. */
+  private static final int CUDA_ENOMEM = 2;
+
   private static final AtomicInteger REACHED = new AtomicInteger();
   private static volatile boolean counting;
   private static volatile int failing;
@@ -21,8 +25,15 @@ public final class Injector {
   private static volatile String place = "";
   private static volatile Function<String, Throwable> mappingFailure = OutOfMemoryError::new;
 
+  /** Functions of the CUDA driver that give back what they were given whatever they say. */
+  private static final Pattern GIVES_BACK =
+      Pattern.compile("Free|Destroy|Unregister|Release|Unload");
+
   /** Set from the beginning of a native call that fails although it did its work, to its end. */
   private static final ThreadLocal<Boolean> FAILS_AFTER = ThreadLocal.withInitial(() -> false);
+
+  /** Set while a scenario looks at what has happened. */
+  private static final ThreadLocal<Boolean> LOOKING = ThreadLocal.withInitial(() -> false);
 
   private Injector() {}
 
@@ -66,8 +77,18 @@ public final class Injector {
     return place;
   }
 
+  /** Does what is no part of a scenario: nothing that this thread reaches counts or fails. */
+  public static void look(Runnable action) {
+    LOOKING.set(true);
+    try {
+      action.run();
+    } finally {
+      LOOKING.set(false);
+    }
+  }
+
   private static boolean isDue() {
-    if (!counting) {
+    if (!counting || LOOKING.get()) {
       return false;
     }
     List<String> stack = stack();
@@ -136,10 +157,30 @@ public final class Injector {
 
   /** At the end of a native call: what it returns instead of this. */
   public static long result(long own) {
-    if (!FAILS_AFTER.get()) {
-      return own;
-    }
+    return failsAfter() ? -EIO : own;
+  }
+
+  private static boolean failsAfter() {
+    boolean fails = FAILS_AFTER.get();
     FAILS_AFTER.set(false);
-    return -EIO;
+    return fails;
+  }
+
+  /** At the beginning of a call of the CUDA driver: its status code, or 0. */
+  public static int cuda(String function) {
+    if (!isDue()) {
+      return 0;
+    }
+    firedAt(function, new IllegalStateException("a status code (injected)"));
+    if (GIVES_BACK.matcher(function).find()) {
+      FAILS_AFTER.set(true);
+      return 0;
+    }
+    return CUDA_ENOMEM;
+  }
+
+  /** At the end of such a call: what it returns instead of this. */
+  public static int status(int own) {
+    return failsAfter() ? CUDA_ENOMEM : own;
   }
 }

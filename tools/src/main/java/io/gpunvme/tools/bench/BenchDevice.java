@@ -1,5 +1,6 @@
 package io.gpunvme.tools.bench;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
@@ -65,8 +66,8 @@ final class BenchDevice implements AutoCloseable {
     BenchServer server = BenchServer.start(bytes, blockSize, workers);
     try {
       return new BenchDevice(server);
-    } catch (RuntimeException e) {
-      server.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, server::close);
       throw e;
     }
   }

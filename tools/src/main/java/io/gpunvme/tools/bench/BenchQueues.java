@@ -5,6 +5,7 @@ import static io.gpunvme.gpu.queue.DeviceLayout.getLong;
 import static io.gpunvme.gpu.queue.DeviceLayout.setInt;
 import static io.gpunvme.gpu.queue.DeviceLayout.setLong;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.queue.DeviceLayout.Errors;
@@ -68,8 +69,8 @@ final class BenchQueues implements AutoCloseable {
       setInt(one, 0, 1);
       fillImage();
       reset();
-    } catch (RuntimeException e) {
-      close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, this::close);
       throw e;
     }
   }

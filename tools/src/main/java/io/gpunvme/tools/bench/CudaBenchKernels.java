@@ -1,5 +1,6 @@
 package io.gpunvme.tools.bench;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.cuda.CudaEvent;
 import io.gpunvme.cuda.CudaFunction;
 import io.gpunvme.cuda.CudaStream;
@@ -43,8 +44,8 @@ final class CudaBenchKernels implements BenchKernels {
     GpuModule module = GpuModule.resource(accelerator, name);
     try {
       return new CudaBenchKernels(module, accelerator, kernels);
-    } catch (RuntimeException e) {
-      module.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, module::close);
       throw e;
     }
   }

@@ -67,8 +67,8 @@ public final class GpuBenchmarks implements AutoCloseable {
         CudaBenchKernels.load(accelerator, "reads", List.of(RandomBench.KERNEL, GpuWords.CHECK));
     try {
       return new GpuBenchmarks(accelerator, reads, QueueBench.open(accelerator, threads()));
-    } catch (RuntimeException e) {
-      reads.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, reads::close);
       throw e;
     }
   }

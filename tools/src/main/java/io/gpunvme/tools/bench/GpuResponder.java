@@ -4,6 +4,7 @@ import static io.gpunvme.gpu.queue.DeviceLayout.getLong;
 import static io.gpunvme.gpu.queue.DeviceLayout.setInt;
 import static io.gpunvme.gpu.queue.DeviceLayout.setLong;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.tools.bench.BenchLayout.ResponderArgs;
@@ -50,8 +51,8 @@ final class GpuResponder implements Responder {
       setInt(args, ResponderArgs.NSID, BenchQueues.NSID);
       int blocks = Math.ceilDiv(queues, WARPS_PER_BLOCK);
       run = kernels.start(KERNEL, blocks, WARPS_PER_BLOCK * WARP, args);
-    } catch (RuntimeException e) {
-      memory.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, memory::close);
       throw e;
     }
   }

@@ -89,8 +89,8 @@ final class LayerBench implements AutoCloseable {
               GpuStorage.over(
                   device.controller(), accelerator, StorageOptions.defaults().with(gpu())));
       loader = kept(LayerLoader.open(storage, LAYER_BYTES, SLOTS));
-    } catch (RuntimeException e) {
-      close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, this::close);
       throw e;
     }
   }

@@ -88,9 +88,9 @@ public final class PathBench implements AutoCloseable {
     try {
       device = accelerator.allocate(bytes);
       pinned = accelerator.allocatePinned(bytes);
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) {
       if (device != null) {
-        device.close();
+        CloseAll.after(e, device::close);
       }
       throw e;
     }

@@ -3,6 +3,7 @@ package io.gpunvme.tools.bench;
 import static io.gpunvme.gpu.queue.DeviceLayout.setInt;
 import static io.gpunvme.gpu.queue.DeviceLayout.setLong;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.gpu.queue.QueueCounters;
@@ -53,8 +54,8 @@ final class QueueBench implements AutoCloseable {
       BenchKernels responder =
           CudaBenchKernels.load(accelerator, "responder", List.of(GpuResponder.KERNEL));
       return new QueueBench(accelerator, bench, responder, threads);
-    } catch (RuntimeException e) {
-      bench.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, bench::close);
       throw e;
     }
   }

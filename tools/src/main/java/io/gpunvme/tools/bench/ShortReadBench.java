@@ -1,5 +1,6 @@
 package io.gpunvme.tools.bench;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.cuda.CudaStream;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.accel.GpuAccelerator;
@@ -72,8 +73,8 @@ final class ShortReadBench implements AutoCloseable {
               accelerator,
               StorageOptions.defaults()
                   .with(InitiatorOptions.defaults().with(InitiatorKind.GPU, Placement.VRAM_DATA)));
-    } catch (RuntimeException e) {
-      device.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, device::close);
       throw e;
     }
   }

@@ -1,5 +1,6 @@
 package io.gpunvme.tools.bench;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.cuda.CudaEvent;
 import io.gpunvme.cuda.CudaStream;
 import io.gpunvme.gpu.accel.DeviceBuffer;
@@ -50,8 +51,8 @@ final class StreamBench implements AutoCloseable {
     try {
       BlockPattern.hashWords(device.medium());
       pinned = accelerator.mapHost(device.medium(), HostMemoryKind.MEMORY);
-    } catch (RuntimeException e) {
-      device.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, device::close);
       throw e;
     }
   }

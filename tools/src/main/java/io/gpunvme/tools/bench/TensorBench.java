@@ -1,5 +1,6 @@
 package io.gpunvme.tools.bench;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.cuda.CudaStream;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.accel.GpuAccelerator;
@@ -58,17 +59,9 @@ final class TensorBench implements AutoCloseable {
       strided = accelerator.allocate(2 * bytes);
       made.add(strided);
       crc = fill(accelerator);
-    } catch (RuntimeException e) {
-      made.forEach(TensorBench::closeQuietly);
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, made, AutoCloseable::close);
       throw e;
-    }
-  }
-
-  private static void closeQuietly(AutoCloseable one) {
-    try {
-      one.close();
-    } catch (Exception e) {
-      // The first failure is the one to tell.
     }
   }
 

@@ -87,8 +87,8 @@ final class WeightBench implements AutoCloseable {
                   accelerator,
                   StorageOptions.defaults().with(gpu)));
       weights = kept(Weights.over(storage, "model", model.files()));
-    } catch (RuntimeException e) {
-      close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, this::close);
       throw e;
     }
   }

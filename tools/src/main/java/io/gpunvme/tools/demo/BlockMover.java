@@ -71,7 +71,7 @@ public final class BlockMover implements AutoCloseable {
     Initiator initiator = options.open(controller, accelerator);
     try {
       return new BlockMover(namespace, initiator, placement.allocate(accelerator, size), listener);
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) {
       CloseAll.after(e, initiator::close);
       throw e;
     }

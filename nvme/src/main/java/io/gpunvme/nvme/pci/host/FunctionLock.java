@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.pci.host;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.Posix;
@@ -63,8 +64,8 @@ public final class FunctionLock implements AutoCloseable {
                 + " names it)");
       }
       return new FunctionLock(path, file);
-    } catch (RuntimeException e) {
-      file.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, file::close);
       throw e;
     }
   }

@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.pci.host;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.PagePin;
 import io.gpunvme.ffi.Posix;
@@ -68,8 +69,8 @@ public final class PhysicalMemory implements AutoCloseable {
     try {
       // Pinning may have moved pages one last time: their addresses count from now on.
       return BusRange.scattered(memory, granules(memory, page), () -> release(pin));
-    } catch (RuntimeException e) {
-      release(pin);
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, () -> release(pin));
       throw e;
     }
   }

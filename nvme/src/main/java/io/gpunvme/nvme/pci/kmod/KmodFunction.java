@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.pci.kmod;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.Posix;
@@ -73,8 +74,8 @@ public final class KmodFunction implements PciFunction {
     this.config = KmodConfigSpace.open(function.folder(), this::resetToStop);
     try {
       this.bar = mapBar();
-    } catch (RuntimeException e) {
-      config.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, config::close);
       throw e;
     }
   }
@@ -112,8 +113,8 @@ public final class KmodFunction implements PciFunction {
         file.close();
         throw typed(address, e);
       }
-    } catch (RuntimeException e) {
-      lock.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, lock::close);
       throw e;
     }
   }

@@ -3,6 +3,7 @@ package io.gpunvme.nvme.pci.kmod;
 import static java.lang.foreign.ValueLayout.JAVA_INT_UNALIGNED;
 import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.DmaBuf;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.Posix;
@@ -67,8 +68,8 @@ final class KmodRanges implements AutoCloseable {
       try {
         BusRuns runs = BusRuns.read(array, slots.count(), bytes, addressBits);
         return runs.range(memory, () -> release(handle));
-      } catch (RuntimeException e) {
-        release(handle);
+      } catch (RuntimeException | Error e) {
+        CloseAll.after(e, () -> release(handle));
         throw e;
       }
     }
@@ -123,8 +124,8 @@ final class KmodRanges implements AutoCloseable {
           (flags & Import.RAM) != 0 ? ", memory of this machine" : "",
           (flags & Import.REMAPPED) != 0 ? ", mapped by the module" : "");
       return runs.remote(shared.offset(), shared.size(), () -> release(handle));
-    } catch (RuntimeException e) {
-      release(handle);
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, () -> release(handle));
       throw e;
     }
   }

@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.pci.sysfs;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.Mapping;
@@ -102,8 +103,8 @@ public final class SysfsFunction implements PciFunction {
           new InvalidRequestException("opening sysfs:" + address + " failed: " + e.getMessage());
       typed.initCause(e);
       throw typed;
-    } catch (RuntimeException e) {
-      lock.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, lock::close);
       throw e;
     }
   }
@@ -118,8 +119,8 @@ public final class SysfsFunction implements PciFunction {
         }
       }
       return mapped;
-    } catch (RuntimeException e) {
-      closeBars(mapped);
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, () -> closeBars(mapped));
       throw e;
     }
   }

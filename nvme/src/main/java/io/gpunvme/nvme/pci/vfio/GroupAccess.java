@@ -2,6 +2,7 @@ package io.gpunvme.nvme.pci.vfio;
 
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.PosixException;
@@ -57,8 +58,8 @@ final class GroupAccess {
     GroupAccess access = new GroupAccess(function, options);
     try {
       return access.open();
-    } catch (RuntimeException e) {
-      access.opened.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, access.opened::close);
       throw e;
     }
   }

@@ -2,6 +2,7 @@ package io.gpunvme.nvme.pci.vfio;
 
 import static java.lang.foreign.ValueLayout.JAVA_INT_UNALIGNED;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.nvme.pci.HostPaths;
@@ -50,8 +51,8 @@ final class IommufdAccess {
     } catch (PosixException e) {
       access.opened.close();
       throw Refusals.request(access.address, "opening through iommufd", e);
-    } catch (RuntimeException e) {
-      access.opened.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, access.opened::close);
       throw e;
     }
   }

@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.pci.vfio;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.nvme.ControllerFatalException;
@@ -60,8 +61,8 @@ public final class VfioFunction implements PciFunction {
         bars[i] = device.bar(i);
       }
       this.removal = RemovalWatch.start(device.file(), address.toString(), this::removed);
-    } catch (RuntimeException e) {
-      closeBars();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, this::closeBars);
       throw e;
     }
   }
@@ -87,8 +88,8 @@ public final class VfioFunction implements PciFunction {
         access.close();
         throw e instanceof PosixException p ? Refusals.request(address, "setting up", p) : e;
       }
-    } catch (RuntimeException e) {
-      lock.close();
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, lock::close);
       throw e;
     }
   }

@@ -121,8 +121,8 @@ public final class ReplicatedPath extends SetPath {
     for (List<Range> share = shares.poll(); share != null; share = shares.poll()) {
       try {
         members.transfer(member, Direction.READ, share, members.part(call, member));
-      } catch (RuntimeException e) {
-        if (e instanceof StorageException own && isMembersOwn(e)) {
+      } catch (RuntimeException | Error e) {
+        if (e instanceof StorageException own && isMembersOwn(own)) {
           shares.add(share);
           members.fail(member, own);
           call.counters().retried(1);

@@ -1,5 +1,6 @@
 package io.gpunvme.storage.path.set;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.transfer.Direction;
 import io.gpunvme.storage.path.PathCall;
@@ -76,9 +77,9 @@ public final class StripedPath extends SetPath {
             m -> {
               try {
                 members.transfer(m, direction, parts.get(m), calls.get(m));
-              } catch (RuntimeException e) {
+              } catch (RuntimeException | Error e) {
                 // What the others bring is of no use any more.
-                calls.forEach(PathCall::cancel);
+                CloseAll.after(e, calls, PathCall::cancel);
                 throw e;
               }
             });
