@@ -11,6 +11,10 @@ import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.gpu.queue.Placement;
 import io.gpunvme.gpu.transfer.InitiatorKind;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
+import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.sim.SimConfig;
+import io.gpunvme.sim.SimulatedController;
 import io.gpunvme.storage.Batch;
 import io.gpunvme.storage.GpuStorage;
 import io.gpunvme.storage.StorageAddress;
@@ -32,6 +36,7 @@ import java.util.List;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 
@@ -47,6 +52,11 @@ public final class StorageScenarios {
   private static final List<String> CPU_USES = List.of("read", "write", "batch", "close", "layers");
   private static final List<String> GPU_USES =
       List.of("read", "write", "close", "layers", "stream");
+
+  private static final StorageOptions OPTIONS =
+      StorageOptions.defaults()
+          .withWrite(true)
+          .with(InitiatorOptions.defaults().with(InitiatorKind.CPU, Placement.HOST));
 
   /** Compiled once, when it is needed. */
   private static final FakeDriver DRIVER = FakeDriver.fresh();
@@ -64,9 +74,11 @@ public final class StorageScenarios {
 
   /** Every scenario, with each source that it is done with. */
   static Stream<String> names() {
-    return Stream.concat(
-        with("cpu", List.of("mmap", "pinned", "stripe", "ssd", "ssds"), CPU_USES),
-        with("gpu", List.of("mmap", "pinned", "ssd"), GPU_USES));
+    return Stream.of(
+            Stream.of("recovery"),
+            with("cpu", List.of("mmap", "pinned", "stripe", "ssd", "ssds"), CPU_USES),
+            with("gpu", List.of("mmap", "pinned", "ssd"), GPU_USES))
+        .flatMap(Function.identity());
   }
 
   private static Stream<String> with(String accelerator, List<String> sources, List<String> uses) {
@@ -76,6 +88,9 @@ public final class StorageScenarios {
 
   /** A scenario of {@link #names}. */
   public static Scenario of(String name) {
+    if (name.equals("recovery")) {
+      return StorageScenarios::recovery;
+    }
     String[] words = name.split(" ");
     Use use =
         switch (words[0]) {
@@ -177,11 +192,54 @@ public final class StorageScenarios {
   }
 
   private static GpuStorage open(String address, Accelerator accelerator) {
-    StorageOptions options =
-        StorageOptions.defaults()
-            .withWrite(true)
-            .with(InitiatorOptions.defaults().with(InitiatorKind.CPU, Placement.HOST));
-    return GpuStorage.open(StorageAddress.parse(address), accelerator, options);
+    return GpuStorage.open(StorageAddress.parse(address), accelerator, OPTIONS);
+  }
+
+  /**
+   * Commands are lost: the controller is reset, and the transfers come to their ends. A reset that
+   * fails for want of something of the host's leaves the controller out of service; the next one
+   * starts it again.
+   */
+  private static void recovery(Path folder) throws Exception {
+    SimConfig config = SimConfig.parse("file=" + Files.write(folder.resolve("ssd"), CONTENT));
+    List<NvmeController> controller = new ArrayList<>();
+    List<GpuStorage> storage = new ArrayList<>();
+    List<DeviceBuffer> buffer = new ArrayList<>();
+    try (Accelerator cpu = CpuAccelerator.open()) {
+      twice("opens the controller", () -> controller.add(openWithLosses(config)));
+      twice("opens", () -> storage.add(GpuStorage.over(controller.getFirst(), cpu, OPTIONS)));
+      twice("allocates", () -> buffer.add(cpu.allocate(SIZE)));
+      Rig rig = new Rig(storage.getFirst(), cpu, buffer.getFirst());
+      Attempt.Step step = () -> rig.storage().read(0, rig.buffer(), 0, SIZE);
+      byte[] before = rig.bytes();
+      try {
+        if (!Attempt.succeeds("reads", step)) {
+          rig.requireOldOrRead(before, 0);
+          controller.getFirst().reset();
+          Attempt.succeeds("reads again", step);
+        }
+        requireEqual(rig.bytes(), 0, CONTENT, 0, SIZE);
+      } finally {
+        twice("the storage closes", rig.storage()::close);
+        twice("the buffer closes", rig.buffer()::close);
+        twice("the controller closes", controller.getFirst()::close);
+      }
+    }
+  }
+
+  private static NvmeController openWithLosses(SimConfig config) {
+    SimulatedController device = SimulatedController.create(config);
+    device.faults().add("drop on read lba=8 count=1");
+    device.faults().add("drop on abort count=1");
+    Duration soon = Duration.ofMillis(100);
+    return NvmeController.open(
+        device,
+        ControllerOptions.builder()
+            .allowWrite(true)
+            .ioTimeout(soon)
+            .adminTimeout(soon.multipliedBy(5))
+            .recoveryTimeout(soon)
+            .build());
   }
 
   private static void read(Rig rig) {
