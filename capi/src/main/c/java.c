@@ -9,6 +9,7 @@
 #include "shim.h"
 
 #define EXPORTS "io/gpunvme/capi/Exports"
+#define GUARD "io/gpunvme/nvme/driver/ShutdownGuard"
 #define MAX_JARS 256
 
 // Local references live until the calling thread is detached, which is soon.
@@ -158,4 +159,13 @@ int java_fill(JNIEnv *env, table *to, failure *f) {
     (*env)->CallStaticVoidMethod(env, exports, fill, (jlong)(intptr_t)to, (jint)GPUNVME_TABLE_VERSION);
   }
   return (*env)->ExceptionCheck(env) ? thrown(env, "starting gpunvme in Java", f) : GPUNVME_OK;
+}
+
+void java_end(JNIEnv *env) {
+  jclass guard = (*env)->FindClass(env, GUARD);
+  jmethodID end = guard == NULL ? NULL : (*env)->GetStaticMethodID(env, guard, "end", "()V");
+  if (end != NULL) {
+    (*env)->CallStaticVoidMethod(env, guard, end);
+  }
+  (*env)->ExceptionClear(env);
 }

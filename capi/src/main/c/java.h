@@ -9,4 +9,8 @@
 // Has io.gpunvme.capi.Exports fill the table: the class that the application's loader has, else the one in our jars.
 int java_fill(JNIEnv *env, table *to, failure *f);
 
+// Has all controllers shut down in order, and none opened any more. No function of the table: to make one takes
+// milliseconds, which programs without controllers would wait for, too.
+void java_end(JNIEnv *env);
+
 #endif

@@ -278,12 +278,12 @@ static int alive(void) {
   return found;
 }
 
-static int attach(JavaVM *vm, JNIEnv **env, failure *f) {
+static int attach(JavaVM *vm, char *name, JNIEnv **env, failure *f) {
   if (!alive()) {
     return shim_fail(f, GPUNVME_ERROR_FORKED,
         "this process is a fork of one that has a virtual machine, and has none of its threads; call exec after fork, or fork earlier");
   }
-  JavaVMAttachArgs arguments = {.version = JNI_VERSION_1_8, .name = "gpunvme start", .group = NULL};
+  JavaVMAttachArgs arguments = {.version = JNI_VERSION_1_8, .name = name, .group = NULL};
   jint code = (*vm)->AttachCurrentThreadAsDaemon(vm, (void **)env, &arguments);
   if (code != JNI_OK) {
     return shim_fail(f, GPUNVME_ERROR_JAVA, "the virtual machine of this process does not accept this thread: %d", (int)code);
@@ -291,22 +291,36 @@ static int attach(JavaVM *vm, JNIEnv **env, failure *f) {
   return GPUNVME_OK;
 }
 
-int shim_fill(table *to, const start_options *wanted, failure *f) {
+static JavaVM *made; // here, by a start that may have failed later
+
+int shim_fill(table *to, const start_options *wanted, int *ours, failure *f) {
   JNIEnv *env = NULL;
   JavaVM *vm = existing();
   int code;
   if (vm != NULL) {
-    code = attach(vm, &env, f);
+    code = attach(vm, "gpunvme start", &env, f);
   } else {
     code = load_and_make(wanted, &vm, &env, f);
-    if (code < 0 && (vm = existing()) != NULL) { // another thread of the program was faster
-      code = attach(vm, &env, f);
+    if (code >= 0) {
+      made = vm;
+    } else if ((vm = existing()) != NULL) { // another thread of the program was faster
+      code = attach(vm, "gpunvme start", &env, f);
     }
   }
   if (code < 0) {
     return code;
   }
+  *ours = vm == made;
   code = java_fill(env, to, f);
   (*vm)->DetachCurrentThread(vm);
   return code;
+}
+
+void shim_end(void) {
+  JNIEnv *env;
+  failure f; // nobody is left to read it
+  if (attach(made, "gpunvme end", &env, &f) >= 0) {
+    java_end(env);
+    (*made)->DetachCurrentThread(made);
+  }
 }

@@ -47,11 +47,17 @@ int shim_forked(void);
 // Ends the start that is under way, whose thread does not come back, and every later one: what f says.
 void shim_start_aborted(const failure *f);
 
+// How long exit waits for the controllers. Longer than one takes; tests make it shorter.
+extern int shim_end_seconds;
+
 // ---- jvm.c, or a double of it
 
-// Finds or makes the virtual machine, and has it fill the table. Called by one thread at a time, which is a new one
-// each time and attached to nothing, before or after.
-int shim_fill(table *to, const start_options *options, failure *f);
+// Finds or makes the virtual machine, and has it fill the table. *ours: whether it was made here, so that nobody else ends
+// it. Called by one thread at a time, which is a new one each time and attached to nothing, before or after.
+int shim_fill(table *to, const start_options *options, int *ours, failure *f);
+
+// Tells the virtual machine that was made here that the process ends. Called once, by a thread as the one above.
+void shim_end(void);
 
 // ---- places.c
 

@@ -4,10 +4,14 @@
 // otherwise, and needs megabytes of stack that a caller may not have. And the threads that it starts inherit the
 // signal mask: here all signals are blocked that it does not need itself, so those of the host program never land on one of them.
 // The thread is detached from Java and gone before the first call goes on, so nothing of it is left to wait for at exit.
+// What is to be done at exit has such a thread, too.
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "shim.h"
 
@@ -32,6 +36,7 @@ static failure outcome; // of ENDED and BROKEN
 // Used by the thread that starts, while the state is STARTING.
 static start_options wanted;
 static table functions;
+static pid_t starter; // set before the table can be used
 
 // Stored with release by the starting thread when the table can be used; whoever loads it with acquire sees all of it.
 static _Atomic(const table *) ready;
@@ -67,11 +72,62 @@ __attribute__((constructor)) static void watch_forks(void) {
   pthread_atfork(before_fork, after_fork, in_child);
 }
 
+static int start_thread(pthread_t *thread, void *(*run)(void *)) {
+  pthread_attr_t attributes;
+  sigset_t all, before;
+  sigfillset(&all);
+  const int kept[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+  for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+    sigdelset(&all, kept[i]);
+  }
+  int error = pthread_attr_init(&attributes);
+  if (error != 0) {
+    return error;
+  }
+  pthread_attr_setstacksize(&attributes, START_STACK);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  error = pthread_create(thread, &attributes, run, NULL);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pthread_attr_destroy(&attributes);
+  return error;
+}
+
+// ---- the end
+
+int shim_end_seconds = 30;
+
+static void *run_end(void *unused) {
+  shim_end();
+  return unused;
+}
+
+// A program that calls exit, or returns from main, leaves the virtual machine as it is, so hooks of Java's do not run. But
+// controllers must not reach the memory of the process when that is others'. The thread that exits may be anywhere, also
+// within a call, so it only waits, and not for ever.
+static void at_exit(void) {
+  pthread_t thread;
+  struct timespec limit;
+  // Children have the parent's controllers mapped. Those of _Fork and clone are known only by their numbers.
+  if (shim_table() == NULL || shim_forked() || getpid() != starter || start_thread(&thread, run_end) != 0) {
+    return;
+  }
+  clock_gettime(CLOCK_REALTIME, &limit);
+  limit.tv_sec += shim_end_seconds;
+  pthread_timedjoin_np(thread, NULL, &limit);
+}
+
+// ---- the start
+
 static void *run_start(void *unused) {
   failure f = {0};
-  int code = shim_fill(&functions, &wanted, &f);
+  int ours = 0;
+  int code = shim_fill(&functions, &wanted, &ours, &f);
   if (code >= 0 && functions.make == NULL) {
     code = shim_fail(&f, GPUNVME_ERROR_INTERNAL, "Java left the table of functions empty");
+  }
+  starter = getpid();
+  if (code >= 0 && ours) {
+    atexit(at_exit); // without memory for that, exit is as _exit
   }
   pthread_mutex_lock(&lock);
   result = code < 0 ? code : GPUNVME_OK;
@@ -93,32 +149,12 @@ void shim_start_aborted(const failure *f) {
   pthread_mutex_unlock(&lock);
 }
 
-static int start_thread(pthread_t *thread) {
-  pthread_attr_t attributes;
-  sigset_t all, before;
-  sigfillset(&all);
-  const int kept[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
-  for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
-    sigdelset(&all, kept[i]);
-  }
-  int error = pthread_attr_init(&attributes);
-  if (error != 0) {
-    return error;
-  }
-  pthread_attr_setstacksize(&attributes, START_STACK);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  error = pthread_create(thread, &attributes, run_start, NULL);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  pthread_attr_destroy(&attributes);
-  return error;
-}
-
 // With the lock; gives it up while it waits. The state is BROKEN afterwards, or what the result says.
 static int start_and_wait(const start_options *options, failure *f) {
   pthread_t thread;
   wanted = *options;
   state = STARTING;
-  int error = start_thread(&thread);
+  int error = start_thread(&thread, run_start);
   if (error != 0) {
     state = IDLE;
     pthread_cond_broadcast(&changed);

@@ -14,6 +14,9 @@ enum fake_start fake_next_start;
 int fake_starts;
 int fake_makes;
 int fake_make_fails;
+atomic_int fake_ends;
+int fake_end_hangs;
+int fake_found;
 uint64_t fake_stack_bytes;
 int fake_interrupt_blocked, fake_crash_blocked;
 const char *fake_java_home;
@@ -250,7 +253,8 @@ static int32_t fake_make(uint64_t place, failure *f) {
   return GPUNVME_OK;
 }
 
-int shim_fill(table *to, const start_options *options, failure *f) {
+int shim_fill(table *to, const start_options *options, int *ours, failure *f) {
+  *ours = !fake_found;
   fake_starts++;
   look_around(options);
   usleep(20000); // so that others come in the meantime; nothing depends on it
@@ -275,4 +279,11 @@ int shim_fill(table *to, const start_options *options, failure *f) {
       .make = fake_next_start == FAKE_LEAVES_IT_EMPTY ? NULL : fake_make};
   filled = to;
   return GPUNVME_OK;
+}
+
+void shim_end(void) {
+  fake_ends++;
+  while (fake_end_hangs) {
+    pause();
+  }
 }

@@ -2,6 +2,7 @@
 #ifndef GPUNVME_FAKE_H
 #define GPUNVME_FAKE_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #define FAKE_ARGUMENTS 8
@@ -27,6 +28,13 @@ extern int fake_starts;
 // How often a function of the table was to be made: gpu_synchronize, the only one that is not there from the start.
 extern int fake_makes;
 extern int fake_make_fails;
+
+// How often the process was told to end, and whether that takes for ever.
+extern atomic_int fake_ends;
+extern int fake_end_hangs;
+
+// Whether starts find a virtual machine of somebody else.
+extern int fake_found;
 
 // What the thread that started saw.
 extern uint64_t fake_stack_bytes;

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <time.h>
 
 #include "check.h"
 #include "gpunvme.h"
@@ -304,7 +305,7 @@ static void is_busy_and_exits(void) {
   exit(check_failures != 0);
 }
 
-static void exit_waits_for_nothing_and_crashes_nothing(void) {
+static void exit_waits_for_no_transfer_and_crashes_nothing(void) {
   for (int i = 0; i < 5; i++) {
     in_child(is_busy_and_exits);
   }
@@ -330,6 +331,137 @@ static void ends_in_a_thread(void) {
 static void any_thread_may_exit(void) {
   in_child(ends_here);
   in_child(ends_in_a_thread);
+}
+
+// A controller that fails when it is told to shut down, of which the driver warns: this is how a shutdown is seen from outside.
+static gpunvme_storage *open_telltale(void) {
+  gpunvme_storage *storage = NULL;
+  EXPECT_CODE(GPUNVME_OK, gpunvme_open("sim:size=1MiB,latency=1ms,faults=cfs on shutdown", "cpu", 0, &storage));
+  return storage;
+}
+
+// How often a controller was told to shut down while a test ran in a child, and in children of that.
+static int shutdowns_in(void (*test)(void)) {
+  char path[PATH_MAX], line[1000];
+  int told = 0, error = dup(2);
+  snprintf(path, sizeof path, "%s/warnings", scratch);
+  EXPECT(freopen(path, "w", stderr) != NULL);
+  in_child(test);
+  dup2(error, 2);
+  close(error);
+  FILE *warnings = fopen(path, "r");
+  EXPECT(warnings != NULL);
+  while (fgets(line, sizeof line, warnings) != NULL) {
+    told += strstr(line, "shutdown of sim:") != NULL;
+  }
+  fclose(warnings);
+  return told;
+}
+
+static void leaves_two_open(void) {
+  open_telltale();
+  open_telltale();
+  exit(check_failures != 0);
+}
+
+static void closes_and_exits(void) {
+  EXPECT_CODE(GPUNVME_OK, gpunvme_close(open_telltale()));
+  exit(check_failures != 0);
+}
+
+static void leaves_one_that_is_read(void) {
+  gpunvme_storage *storage = open_telltale();
+  pthread_t threads[4];
+  for (int i = 0; i < 4; i++) {
+    EXPECT(pthread_create(&threads[i], NULL, read_for_ever, storage) == 0);
+  }
+  usleep(10000); // wherever they are then
+  exit(check_failures != 0);
+}
+
+static void ends_a_virtual_machine_of_its_own(void) {
+  JavaVM *vm = make_vm("--enable-native-access=ALL-UNNAMED");
+  gpunvme_storage *storage;
+  struct timespec before, after;
+  EXPECT_CODE(GPUNVME_OK, gpunvme_open("sim:size=1MiB,shutdown=2s", "cpu", 0, &storage));
+  clock_gettime(CLOCK_MONOTONIC, &before);
+  EXPECT((*vm)->DestroyJavaVM(vm) == JNI_OK);
+  clock_gettime(CLOCK_MONOTONIC, &after);
+  EXPECT(after.tv_sec - before.tv_sec >= 1); // hooks of Java's own may have ended logging, so no warning tells
+  exit(check_failures != 0); // which finds nothing to end any more
+}
+
+static int exits(void *unused) {
+  (void)unused;
+  exit(check_failures != 0);
+}
+
+static void exits_within_a_call(void) {
+  static uint8_t bytes[1 << 20];
+  gpunvme_storage *storage = open_telltale();
+  gpunvme_read_ranges_cancellable(storage, &(gpunvme_range){0, (uintptr_t)bytes, sizeof bytes}, 1, exits, NULL);
+  EXPECT(!"it came back");
+}
+
+static void exit_shuts_down_what_is_open(void) {
+  EXPECT(shutdowns_in(leaves_two_open) == 2);
+  EXPECT(shutdowns_in(closes_and_exits) == 1);
+  EXPECT(shutdowns_in(leaves_one_that_is_read) == 1);
+  EXPECT(shutdowns_in(exits_within_a_call) == 1);
+}
+
+static void *forks_and_waits(void *unused) {
+  fflush(stdout);
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    exit(0);
+  }
+  int status = -1;
+  EXPECT(waitpid(child, &status, 0) == child && status == 0);
+  return unused;
+}
+
+static void forks_and_goes_on(void) {
+  uint8_t bytes[4096];
+  gpunvme_storage *storage = open_telltale();
+  // By a thread that is not attached to Java: exit detaches those that are, which waits for locks that came with the fork.
+  pthread_t thread;
+  EXPECT(pthread_create(&thread, NULL, forks_and_waits, NULL) == 0);
+  pthread_join(thread, NULL);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_read(storage, 0, (uintptr_t)bytes, sizeof bytes));
+}
+
+static void the_owners_end_of_a_virtual_machine_shuts_down_what_is_open(void) {
+  in_child(ends_a_virtual_machine_of_its_own);
+}
+
+static void exit_of_a_fork_leaves_the_parents_open(void) {
+  EXPECT(shutdowns_in(forks_and_goes_on) == 0);
+}
+
+static gpunvme_storage *left_open;
+
+static void uses_what_was_shut_down(void) {
+  uint8_t bytes[4096];
+  gpunvme_storage *another;
+  EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_read(left_open, 0, (uintptr_t)bytes, sizeof bytes));
+  EXPECT_ERROR("the process is ending");
+  EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_open("sim:size=1MiB", "cpu", 0, &another));
+  EXPECT_ERROR("the process is ending");
+  EXPECT_CODE(GPUNVME_OK, gpunvme_close(left_open));
+  fflush(stdout);
+  _exit(check_failures != 0);
+}
+
+static void has_a_handler_of_its_own(void) {
+  atexit(uses_what_was_shut_down); // before the library's, so it runs after that
+  left_open = open_telltale();
+  exit(1);
+}
+
+static void later_calls_say_that_the_process_ends(void) {
+  EXPECT(shutdowns_in(has_a_handler_of_its_own) == 1);
 }
 
 static void is_refused(void) {
@@ -361,8 +493,12 @@ int main(int count, char **arguments) {
   RUN(signals_stay_with_the_program);
   RUN(a_crash_handler_from_before_is_called);
   RUN(nothing_is_printed);
-  RUN(exit_waits_for_nothing_and_crashes_nothing);
+  RUN(exit_waits_for_no_transfer_and_crashes_nothing);
   RUN(any_thread_may_exit);
+  RUN(exit_shuts_down_what_is_open);
+  RUN(the_owners_end_of_a_virtual_machine_shuts_down_what_is_open);
+  RUN(exit_of_a_fork_leaves_the_parents_open);
+  RUN(later_calls_say_that_the_process_ends);
   RUN(a_fork_is_refused_and_may_end); // last: this process has started then
   return check_failed_tests != 0;
 }

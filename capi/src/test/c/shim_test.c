@@ -1,5 +1,7 @@
 // Everything of the shim that needs no virtual machine, against a double of it: built with sanitizers by test.d/capi.sh.
 #include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
 
 #include "check.h"
 #include "fake.h"
@@ -157,6 +159,77 @@ static void is_refused(void) {
 static void a_fork_after_the_start_is_refused(void) {
   in_child(is_refused);
   EXPECT_CODE(GPUNVME_OK, gpunvme_flush(HANDLE(gpunvme_storage)));
+}
+
+static int ends_expected;
+
+static void looks_at_the_end(void) {
+  EXPECT(fake_ends == ends_expected);
+  fflush(stdout);
+  _exit(check_failures != 0);
+}
+
+// Exits after a start, with a look at what the library did then: its handler, which comes later, runs earlier.
+static void exits_after_a_start(int expected) {
+  ends_expected = expected;
+  atexit(looks_at_the_end);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_start(NULL, NULL, 0));
+  exit(1);
+}
+
+static void exits(void) {
+  exits_after_a_start(1);
+}
+
+static void exits_with_a_found_one(void) {
+  fake_found = 1;
+  exits_after_a_start(0);
+}
+
+static void exits_after_a_second_try(void) {
+  fake_next_start = FAKE_FAILS;
+  EXPECT_CODE(GPUNVME_ERROR_JAVA, gpunvme_start(NULL, NULL, 0));
+  fake_next_start = FAKE_WORKS;
+  exits_after_a_start(1);
+}
+
+static void exits_though_it_hangs(void) {
+  fake_end_hangs = 1;
+  shim_end_seconds = 1;
+  exits_after_a_start(1);
+}
+
+static void exit_ends_once_what_was_started_here(void) {
+  in_child(exits);
+  in_child(exits_with_a_found_one);
+  in_child(exits_after_a_second_try);
+  in_child(exits_though_it_hangs);
+}
+
+static void exits_as_a_fork(void) {
+  ends_expected = 0;
+  exit(1);
+}
+
+static void exits_as_a_clone(void) {
+  // As fork, but the library's handlers of forks do not run.
+  pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+  if (child == 0) {
+    exits_as_a_fork();
+  }
+  int status = -1;
+  EXPECT(waitpid(child, &status, 0) == child && status == 0);
+}
+
+static void starts_and_has_children(void) {
+  atexit(looks_at_the_end);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_start(NULL, NULL, 0));
+  in_child(exits_as_a_fork);
+  exits_as_a_clone();
+}
+
+static void exit_of_a_child_ends_nothing(void) {
+  in_child(starts_and_has_children);
 }
 
 // Whether the last call was this one, with these numbers.
@@ -416,6 +489,8 @@ int main(void) {
   RUN(a_failed_start_fails_for_all_threads);
   RUN(an_aborted_start_leaves_the_process_alive);
   RUN(a_fork_before_the_start_may_start);
+  RUN(exit_ends_once_what_was_started_here);
+  RUN(exit_of_a_child_ends_nothing);
   RUN(many_threads_start_once);
   RUN(the_starting_thread_takes_no_signals);
   RUN(a_fork_after_the_start_is_refused);

@@ -3,6 +3,7 @@ package io.gpunvme.capi;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.cuda.CallersContext;
 import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.nvme.driver.ShutdownGuard;
 import io.gpunvme.storage.layer.LoadedLayer;
 import io.gpunvme.storage.plan.Plan;
 import java.lang.foreign.MemorySegment;
@@ -52,9 +53,19 @@ final class Calls {
         () -> {
           try (CallersContext _ = machine.keepCallersContext()) {
             action.run();
+          } catch (Throwable e) {
+            throw ShutdownGuard.ended() ? closedByTheEnd(e) : e;
           }
           return CapiStatus.OK;
         });
+  }
+
+  /** Whatever a call makes of controllers that were shut down under its hands. */
+  private static ClosedHandleException closedByTheEnd(Throwable e) {
+    ClosedHandleException closed =
+        new ClosedHandleException("the process is ending: " + e.getMessage());
+    closed.initCause(e);
+    return closed;
   }
 
   private Memory memory(MemorySegment accelerator) {

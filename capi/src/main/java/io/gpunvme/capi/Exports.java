@@ -4,6 +4,7 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.gpunvme.nvme.driver.ShutdownGuard;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
@@ -95,6 +96,8 @@ public final class Exports {
     MemorySegment all = CTypes.at(table, (1L + TABLE.size()) * ADDRESS.byteSize());
     Exports exports = new Exports(all);
     exports.put(0, stub(Exports.class, exports, new Export("make", J)));
+    // Where a program ends the virtual machine; the C library cares for those that never do.
+    ShutdownGuard.install();
     Archive.makeIfWanted();
   }
 

@@ -2,6 +2,7 @@ package io.gpunvme.nvme.driver;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.ffi.SharedMemory;
 import io.gpunvme.nvme.spec.Cc;
 import java.io.BufferedReader;
@@ -30,11 +31,23 @@ class ShutdownGuardTest {
       function.onClose =
           () ->
               System.out.println(
-                  function.ccWrites.getLast().get(Cc.SHN) == Cc.SHN_NORMAL ? "in order" : "abrupt");
+                  (function.ccWrites.getLast().get(Cc.SHN) == Cc.SHN_NORMAL ? "in order" : "abrupt")
+                      + opening());
       NvmeController controller = NvmeController.open(function, ControllerOptions.defaults());
       controller.createQueuePair(4);
       System.out.println("ready");
       Thread.sleep(60_000);
+    }
+
+    /** What becomes of a controller that is opened while others are shut down. */
+    private static String opening() {
+      FakeFunction late = new FakeFunction();
+      try {
+        NvmeController.open(late, ControllerOptions.defaults());
+        return ", a late one is opened";
+      } catch (InvalidRequestException e) {
+        return late.closed ? ", a late one is closed" : ", a late one is left";
+      }
     }
   }
 
@@ -64,7 +77,7 @@ class ShutdownGuardTest {
             new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8))) {
       assertThat(out.readLine()).isEqualTo("ready");
       process.toHandle().destroy();
-      assertThat(out.readLine()).isEqualTo("in order");
+      assertThat(out.readLine()).isEqualTo("in order, a late one is closed");
       assertThat(process.waitFor(20, TimeUnit.SECONDS)).isTrue();
     } finally {
       process.destroyForcibly();
