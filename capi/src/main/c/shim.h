@@ -47,7 +47,7 @@ int shim_forked(void);
 // Ends the start that is under way, whose thread does not come back, and every later one: what f says.
 void shim_start_aborted(const failure *f);
 
-// How long exit waits for the controllers. Longer than one takes; tests make it shorter.
+// How long exit waits for all controllers together; most take less than a second. Tests make it shorter.
 extern int shim_end_seconds;
 
 // ---- jvm.c, or a double of it
