@@ -28,12 +28,9 @@ public final class RegisteredMemory extends ContextResource {
     int bits = Arrays.stream(flags).mapToInt(RegisterFlag::bit).reduce(0, (a, b) -> a | b);
     MemoryCalls calls = context.api().memory();
     calls.register(memory, bits);
-    try {
-      return new RegisteredMemory(context, memory, calls.devicePointer(memory));
-    } catch (RuntimeException | Error e) {
-      CloseAll.after(e, () -> calls.unregister(memory.address()));
-      throw e;
-    }
+    return CloseAll.orClose(
+        () -> new RegisteredMemory(context, memory, calls.devicePointer(memory)),
+        () -> calls.unregister(memory.address()));
   }
 
   /** The memory, as it was given. */

@@ -1,6 +1,7 @@
 package io.gpunvme.base;
 
 import java.util.List;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -87,6 +88,20 @@ public final class CloseAll {
     CloseAll steps = new CloseAll();
     steps.first = failure;
     steps.run(step);
+  }
+
+  /**
+   * Makes what is to own something that is open already.
+   *
+   * @param close closes that, if nothing could be made
+   */
+  public static <T> T orClose(Supplier<T> make, Step<? extends Exception> close) {
+    try {
+      return make.get();
+    } catch (RuntimeException | Error e) {
+      after(e, close);
+      throw e;
+    }
   }
 
   /** Runs a step and keeps its failure. */

@@ -96,12 +96,7 @@ public final class IoUring implements AutoCloseable {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment params = arena.allocate(UringAbi.PARAMS_BYTES, Long.BYTES);
       int fd = setup(entries, params);
-      try {
-        return map(fd, params);
-      } catch (RuntimeException | Error e) {
-        CloseAll.after(e, () -> Posix.close(fd));
-        throw e;
-      }
+      return CloseAll.orClose(() -> map(fd, params), () -> Posix.close(fd));
     }
   }
 

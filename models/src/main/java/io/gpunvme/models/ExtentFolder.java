@@ -52,12 +52,8 @@ final class ExtentFolder implements ModelFolder {
   /** Closes its storage too. */
   private record Reader(GpuStorage storage, StorageReader bytes) implements BlockReader {
     static Reader of(GpuStorage storage) {
-      try {
-        return new Reader(storage, new StorageReader(storage));
-      } catch (RuntimeException | Error e) {
-        CloseAll.after(e, storage::close);
-        throw e;
-      }
+      return CloseAll.orClose(
+          () -> new Reader(storage, new StorageReader(storage)), storage::close);
     }
 
     @Override

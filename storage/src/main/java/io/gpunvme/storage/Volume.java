@@ -114,12 +114,8 @@ public final class Volume implements AutoCloseable {
       int blockBytes,
       FileAddress address,
       boolean ignoreJournal) {
-    try {
-      return new Volume(reader, storage, blockBytes, address, ignoreJournal);
-    } catch (RuntimeException | Error e) {
-      CloseAll.after(e, reader::close);
-      throw e;
-    }
+    return CloseAll.orClose(
+        () -> new Volume(reader, storage, blockBytes, address, ignoreJournal), reader::close);
   }
 
   /** What is in it; extents count from the start of the whole device. */

@@ -188,12 +188,7 @@ public final class CuFile {
    */
   public CuFileDriver openDriver(CudaContext context) {
     acquire(context);
-    try {
-      return new CuFileDriver(this, context);
-    } catch (RuntimeException | Error e) {
-      CloseAll.after(e, this::release);
-      throw e;
-    }
+    return CloseAll.orClose(() -> new CuFileDriver(this, context), this::release);
   }
 
   private synchronized void acquire(CudaContext context) {

@@ -138,7 +138,7 @@ public final class CuFileBatch implements AutoCloseable {
 
   private void put(int place, CuFileRequest request) {
     Hold file = request.file().hold();
-    holds[place] = file.and(CuFileDriver.orClose(() -> driver.use(request.memory()), file::close));
+    holds[place] = file.and(CloseAll.orClose(() -> driver.use(request.memory()), file::close));
     round[place] = request;
     MemorySegment entry = parameters.asSlice(place * REQUEST_BYTES, REQUEST_BYTES);
     entry.set(JAVA_INT, 0, MODE_BATCH);

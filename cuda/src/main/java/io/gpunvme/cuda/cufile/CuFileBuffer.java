@@ -3,6 +3,7 @@ package io.gpunvme.cuda.cufile;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.cuda.ContextAttachment;
 import io.gpunvme.cuda.DeviceMemory;
 import io.gpunvme.cuda.Hold;
@@ -75,7 +76,7 @@ public final class CuFileBuffer implements AutoCloseable {
       return held.and(attachment.hold());
     } catch (IllegalStateException e) {
       // It is being closed. No transfer may begin while cuFile lets go of the memory.
-      return CuFileDriver.orClose(
+      return CloseAll.orClose(
           () -> {
             deregister();
             return held;

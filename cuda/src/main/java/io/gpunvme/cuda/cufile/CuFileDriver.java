@@ -16,7 +16,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.SequencedSet;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -178,16 +177,6 @@ public final class CuFileDriver implements AutoCloseable {
   int open() {
     synchronized (children) {
       return children.size();
-    }
-  }
-
-  /** Runs a call and closes what it made if a step after it fails. */
-  static <T> T orClose(Supplier<T> step, Runnable close) {
-    try {
-      return step.get();
-    } catch (RuntimeException | Error e) {
-      CloseAll.after(e, close::run);
-      throw e;
     }
   }
 

@@ -4,6 +4,7 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.cuda.ContextAttachment;
 import io.gpunvme.cuda.CudaStream;
 import io.gpunvme.cuda.DeviceMemory;
@@ -49,7 +50,7 @@ public final class CuFileHandle implements AutoCloseable {
     int flags = writable ? Posix.O_RDWR : Posix.O_RDONLY;
     int descriptor = Posix.open(file, flags | Posix.O_CLOEXEC | (direct ? Posix.O_DIRECT : 0), 0);
     long handle =
-        CuFileDriver.orClose(
+        CloseAll.orClose(
             () -> register(driver.calls(), file, descriptor), () -> Posix.close(descriptor));
     return new CuFileHandle(driver, file, descriptor, handle);
   }

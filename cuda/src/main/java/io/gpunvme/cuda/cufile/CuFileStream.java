@@ -3,6 +3,7 @@ package io.gpunvme.cuda.cufile;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.cuda.ContextAttachment;
 import io.gpunvme.cuda.CudaStream;
 import io.gpunvme.cuda.Hold;
@@ -54,7 +55,7 @@ public final class CuFileStream implements AutoCloseable {
     CuFileCalls calls = driver.calls();
     Hold hold = stream.hold();
     long handle = stream.handle();
-    return CuFileDriver.orClose(
+    return CloseAll.orClose(
         () -> {
           calls.run(
               calls.function("cuFileStreamRegister"),

@@ -60,9 +60,9 @@ public final class CuFileTransfer implements AutoCloseable {
     NativeFunction function =
         file.driver().calls().function(writing ? "cuFileWriteAsync" : "cuFileReadAsync");
     Hold handle = file.hold();
-    Hold kept = handle.and(CuFileDriver.orClose(() -> file.driver().use(memory), handle::close));
+    Hold kept = handle.and(CloseAll.orClose(() -> file.driver().use(memory), handle::close));
     String call = function.name() + " " + file.file() + ", " + range;
-    CudaEvent over = CuFileDriver.orClose(file.driver().context()::event, kept::close);
+    CudaEvent over = CloseAll.orClose(file.driver().context()::event, kept::close);
     CuFileTransfer transfer = new CuFileTransfer(file, call, over, Arena.ofShared(), kept);
     try (Hold _ = stream.hold()) {
       transfer.put(function, file.number(), memory.address(), range, stream);

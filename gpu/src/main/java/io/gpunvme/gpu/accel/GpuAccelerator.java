@@ -80,12 +80,7 @@ public final class GpuAccelerator implements Accelerator {
   /** Opens a GPU. */
   public static GpuAccelerator open(CudaDevice device) {
     CudaContext context = device.openPrimary();
-    try {
-      return new GpuAccelerator(context);
-    } catch (RuntimeException | Error e) {
-      CloseAll.after(e, context::close);
-      throw e;
-    }
+    return CloseAll.orClose(() -> new GpuAccelerator(context), context::close);
   }
 
   @Override

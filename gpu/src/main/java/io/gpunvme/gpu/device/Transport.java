@@ -175,12 +175,7 @@ public enum Transport {
     }
     // The GPU first: while it is not as it should be the controller is left alone.
     PeerBar peer = peer(bar);
-    try {
-      return new StaticBarFunction(opener.apply(address), peer);
-    } catch (RuntimeException | Error e) {
-      CloseAll.after(e, peer::close);
-      throw e;
-    }
+    return CloseAll.orClose(() -> new StaticBarFunction(opener.apply(address), peer), peer::close);
   }
 
   private static PeerBar peer(String text) {

@@ -95,12 +95,8 @@ public final class BufferRegistrations implements AutoCloseable {
   private Entry make(DeviceBuffer buffer) {
     BufferRegistration made =
         BufferRegistration.create(controller.function(), controller.pageSize(), buffer, memory);
-    try {
-      return new Entry(made, buffer.beforeFree(() -> freed(buffer)));
-    } catch (RuntimeException | Error e) {
-      CloseAll.after(e, made::close);
-      throw e;
-    }
+    return CloseAll.orClose(
+        () -> new Entry(made, buffer.beforeFree(() -> freed(buffer))), made::close);
   }
 
   private synchronized void release(Entry entry) {

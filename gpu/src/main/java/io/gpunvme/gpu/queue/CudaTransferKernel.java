@@ -47,13 +47,11 @@ public final class CudaTransferKernel implements TransferKernel {
    */
   public static CudaTransferKernel load(GpuAccelerator accelerator) {
     GpuModule module = GpuModule.resource(accelerator, "transfer");
-    try {
-      return new CudaTransferKernel(
-          accelerator, module, accelerator.betweenKernels(() -> streams(accelerator)));
-    } catch (RuntimeException | Error e) {
-      CloseAll.after(e, module::close);
-      throw e;
-    }
+    return CloseAll.orClose(
+        () ->
+            new CudaTransferKernel(
+                accelerator, module, accelerator.betweenKernels(() -> streams(accelerator))),
+        module::close);
   }
 
   private static List<CudaStream> streams(GpuAccelerator accelerator) {

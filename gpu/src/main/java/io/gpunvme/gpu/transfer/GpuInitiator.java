@@ -57,13 +57,11 @@ public final class GpuInitiator implements Initiator {
       int depth,
       int retries) {
     CudaTransferKernel kernel = CudaTransferKernel.load(accelerator);
-    try {
-      return new GpuInitiator(
-          controller, accelerator, kernel, placement, queuePairs, depth, retries);
-    } catch (RuntimeException | Error e) {
-      CloseAll.after(e, kernel::close);
-      throw e;
-    }
+    return CloseAll.orClose(
+        () ->
+            new GpuInitiator(
+                controller, accelerator, kernel, placement, queuePairs, depth, retries),
+        kernel::close);
   }
 
   /** With another kernel, which is closed with this. */

@@ -149,12 +149,7 @@ public final class ModelFiles implements AutoCloseable {
 
   private static ModelFile file(ModelFolder folder, String name, String why) {
     BlockReader reader = reader(folder, name, why);
-    try {
-      return new ModelFile(name, reader, readHeader(reader));
-    } catch (RuntimeException | Error e) {
-      CloseAll.after(e, reader::close);
-      throw e;
-    }
+    return CloseAll.orClose(() -> new ModelFile(name, reader, readHeader(reader)), reader::close);
   }
 
   private static BlockReader reader(ModelFolder folder, String name, String why) {

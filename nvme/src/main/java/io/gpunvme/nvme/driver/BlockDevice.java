@@ -60,12 +60,9 @@ public final class BlockDevice implements AutoCloseable {
   public static BlockDevice open(NvmeController controller, Namespace namespace, int depth) {
     namespace.requireUsable();
     QueuePair queue = controller.createQueuePair(depth);
-    try {
-      return new BlockDevice(controller, namespace, queue, true);
-    } catch (RuntimeException | Error e) {
-      CloseAll.after(e, () -> controller.deleteQueuePair(queue));
-      throw e;
-    }
+    return CloseAll.orClose(
+        () -> new BlockDevice(controller, namespace, queue, true),
+        () -> controller.deleteQueuePair(queue));
   }
 
   /** Opens a namespace over a queue pair that stays the caller's and has nothing in flight. */

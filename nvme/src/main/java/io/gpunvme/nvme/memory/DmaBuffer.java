@@ -27,12 +27,7 @@ public final class DmaBuffer implements AutoCloseable {
    */
   public static DmaBuffer allocate(BusMapper mapper, long bytes) {
     HostMemory owned = mapper.allocate(bytes);
-    try {
-      return new DmaBuffer(owned, mapper.map(owned.segment()));
-    } catch (RuntimeException | Error e) {
-      CloseAll.after(e, owned::close);
-      throw e;
-    }
+    return CloseAll.orClose(() -> new DmaBuffer(owned, mapper.map(owned.segment())), owned::close);
   }
 
   /** The memory; its lifetime ends with {@link #close}. */

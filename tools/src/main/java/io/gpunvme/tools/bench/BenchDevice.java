@@ -64,12 +64,7 @@ final class BenchDevice implements AutoCloseable {
   /** One in a process of its own, its blocks stamped. */
   static BenchDevice served(long bytes, int blockSize, int workers) {
     BenchServer server = BenchServer.start(bytes, blockSize, workers);
-    try {
-      return new BenchDevice(server);
-    } catch (RuntimeException | Error e) {
-      CloseAll.after(e, server::close);
-      throw e;
-    }
+    return CloseAll.orClose(() -> new BenchDevice(server), server::close);
   }
 
   static SimConfig config(String serial, long bytes, int blockSize, int workers, long maxTransfer) {

@@ -42,12 +42,8 @@ final class CudaBenchKernels implements BenchKernels {
    */
   static CudaBenchKernels load(GpuAccelerator accelerator, String name, List<String> kernels) {
     GpuModule module = GpuModule.resource(accelerator, name);
-    try {
-      return new CudaBenchKernels(module, accelerator, kernels);
-    } catch (RuntimeException | Error e) {
-      CloseAll.after(e, module::close);
-      throw e;
-    }
+    return CloseAll.orClose(
+        () -> new CudaBenchKernels(module, accelerator, kernels), module::close);
   }
 
   @Override

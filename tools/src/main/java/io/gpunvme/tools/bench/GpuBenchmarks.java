@@ -65,12 +65,9 @@ public final class GpuBenchmarks implements AutoCloseable {
   public static GpuBenchmarks open(GpuAccelerator accelerator) {
     BenchKernels reads =
         CudaBenchKernels.load(accelerator, "reads", List.of(RandomBench.KERNEL, GpuWords.CHECK));
-    try {
-      return new GpuBenchmarks(accelerator, reads, QueueBench.open(accelerator, threads()));
-    } catch (RuntimeException | Error e) {
-      CloseAll.after(e, reads::close);
-      throw e;
-    }
+    return CloseAll.orClose(
+        () -> new GpuBenchmarks(accelerator, reads, QueueBench.open(accelerator, threads())),
+        reads::close);
   }
 
   private static int threads() {

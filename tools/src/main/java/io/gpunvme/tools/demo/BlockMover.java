@@ -69,12 +69,9 @@ public final class BlockMover implements AutoCloseable {
     long room = Math.max(LEAST_WINDOW, accelerator.availableBytes() / 2) / block * block;
     long size = Math.min(Math.min(window, room), Math.ceilDiv(bytes, block) * block);
     Initiator initiator = options.open(controller, accelerator);
-    try {
-      return new BlockMover(namespace, initiator, placement.allocate(accelerator, size), listener);
-    } catch (RuntimeException | Error e) {
-      CloseAll.after(e, initiator::close);
-      throw e;
-    }
+    return CloseAll.orClose(
+        () -> new BlockMover(namespace, initiator, placement.allocate(accelerator, size), listener),
+        initiator::close);
   }
 
   /** Bytes of the buffer: whole blocks. */

@@ -56,12 +56,7 @@ final class GroupAccess {
   /** Opens a function that vfio-pci has. */
   static Access open(PciSysfs function, VfioOptions options) {
     GroupAccess access = new GroupAccess(function, options);
-    try {
-      return access.open();
-    } catch (RuntimeException | Error e) {
-      CloseAll.after(e, access.opened::close);
-      throw e;
-    }
+    return CloseAll.orClose(access::open, access.opened::close);
   }
 
   private Access open() {

@@ -150,12 +150,8 @@ public final class CuFilePath implements DataPath {
       CuFileOptions options) {
     try {
       CuFileDriver driver = library.openDriver(accelerator.context());
-      try {
-        return new CuFilePath(accelerator, options, writable, driver, file);
-      } catch (RuntimeException | Error e) {
-        CloseAll.after(e, driver::close);
-        throw e;
-      }
+      return CloseAll.orClose(
+          () -> new CuFilePath(accelerator, options, writable, driver, file), driver::close);
     } catch (PosixException | CuFileException | CudaException e) {
       throw CuFileFailures.of(e, file, -1, -1);
     }

@@ -82,12 +82,8 @@ public final class SourceFile implements AutoCloseable {
       requireSupported(file, writable);
       int access = writable ? Posix.O_RDWR : Posix.O_RDONLY;
       int fd = Posix.open(file, access | Posix.O_CLOEXEC, 0);
-      try {
-        return new SourceFile(file, writable, fd, Posix.statx(fd));
-      } catch (RuntimeException | Error e) {
-        CloseAll.after(e, () -> Posix.close(fd));
-        throw e;
-      }
+      return CloseAll.orClose(
+          () -> new SourceFile(file, writable, fd, Posix.statx(fd)), () -> Posix.close(fd));
     } catch (PosixException e) {
       throw FileErrors.of(file, e);
     }

@@ -71,12 +71,7 @@ public final class MmapPath implements DataPath {
   /** Opens and maps a file, which is closed with the path; see {@link SourceFile#open}. */
   public static MmapPath open(Path file, boolean writable, Accelerator accelerator) {
     SourceFile source = SourceFile.open(file.toString(), writable);
-    try {
-      return new MmapPath(source, true, accelerator);
-    } catch (RuntimeException | Error e) {
-      CloseAll.after(e, source::close);
-      throw e;
-    }
+    return CloseAll.orClose(() -> new MmapPath(source, true, accelerator), source::close);
   }
 
   /**

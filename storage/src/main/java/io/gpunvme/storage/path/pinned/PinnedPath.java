@@ -114,12 +114,8 @@ public final class PinnedPath implements DataPath {
   public static PinnedPath open(
       String file, boolean writable, Accelerator accelerator, PinnedOptions options) {
     SourceFile source = SourceFile.open(file, writable);
-    try {
-      return open(source, true, accelerator, options, UnaryOperator.identity());
-    } catch (RuntimeException | Error e) {
-      CloseAll.after(e, source::close);
-      throw e;
-    }
+    return CloseAll.orClose(
+        () -> open(source, true, accelerator, options, UnaryOperator.identity()), source::close);
   }
 
   /**
