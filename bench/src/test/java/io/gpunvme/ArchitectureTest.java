@@ -123,8 +123,9 @@ final class ArchitectureTest {
                                tools.report
         cli.output           | ffi nvme.spec
 
-        capi                 | cuda ffi gpu.accel gpu.device models models.format nvme storage \
-                               storage.fs storage.kind storage.layer storage.path storage.plan
+        capi                 | cuda ffi gpu.accel gpu.device models models.format nvme nvme.driver \
+                               storage storage.fs storage.kind storage.layer storage.path \
+                               storage.plan
 
         bench                | cuda ffi gpu.accel gpu.device gpu.transfer nvme nvme.driver nvme.memory \
                                nvme.pci nvme.pci.vfiouser nvme.spec sim storage storage.path \
