@@ -142,23 +142,23 @@ final class HostTransfer extends CompletableFuture<Void> implements Runnable {
   }
 
   private void begin(List<Part> parts, DeviceBuffer piece) {
-    try {
-      if (write) {
-        parts.forEach(p -> piece.copyFromHost(p.host, p.at));
+    // From its start on, only its end gives the piece back.
+    CompletableFuture<TransferResult> future =
+        CloseAll.orClose(() -> start(parts, piece), () -> pieces.give(piece));
+    synchronized (this) {
+      flying.add(new Flight(piece, parts, future));
+      if (cancelled) {
+        future.cancel(true);
       }
-      List<Range> ranges = ranges(parts, piece);
-      CompletableFuture<TransferResult> future =
-          write ? storage.writeAsync(ranges) : storage.readAsync(ranges);
-      synchronized (this) {
-        flying.add(new Flight(piece, parts, future));
-        if (cancelled) {
-          future.cancel(true);
-        }
-      }
-    } catch (RuntimeException | Error e) {
-      CloseAll.after(e, () -> pieces.give(piece));
-      throw e;
     }
+  }
+
+  private CompletableFuture<TransferResult> start(List<Part> parts, DeviceBuffer piece) {
+    if (write) {
+      parts.forEach(p -> piece.copyFromHost(p.host, p.at));
+    }
+    List<Range> ranges = ranges(parts, piece);
+    return write ? storage.writeAsync(ranges) : storage.readAsync(ranges);
   }
 
   /** Waits for the end of the oldest, and gives its piece back whatever it is. */

@@ -248,6 +248,7 @@ final class Storage implements AutoCloseable {
               .formatted(item.address));
     }
     Runnable release = place.release();
+    CompletableFuture<Void> future;
     try {
       CudaStream stream = stream(streamHandle);
       release =
@@ -256,15 +257,16 @@ final class Storage implements AutoCloseable {
             stream.close();
           };
       long at = place.offset(item.address);
-      CompletableFuture<Void> future =
+      future =
           write
               ? streams.write(item.offset, place.buffer(), at, item.bytes, stream)
               : streams.read(item.offset, place.buffer(), at, item.bytes, stream);
-      return new Request(List.of(future), release, () -> closed);
     } catch (RuntimeException | Error e) {
       CloseAll.after(e, release::run);
       throw e;
     }
+    // It has begun: only its end may let go of the memory.
+    return new Request(List.of(future), release, () -> closed);
   }
 
   /** A stream of the caller's. */

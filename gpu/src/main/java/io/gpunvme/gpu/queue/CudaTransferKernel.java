@@ -80,8 +80,12 @@ public final class CudaTransferKernel implements TransferKernel {
           LaunchShape.of(queuePairs, WARP),
           new KernelArguments().addStruct(args).addInt(blockShift));
     } catch (RuntimeException | Error e) {
-      CloseAll.after(e, run::close);
-      CloseAll.after(e, () -> idle.push(stream));
+      CloseAll.after(
+          e,
+          () -> {
+            run.close();
+            idle.push(stream);
+          });
       throw e;
     }
     return () -> isOver(stream, run);

@@ -61,11 +61,7 @@ final class Lifecycle implements AdminQueue.Rescue {
     try {
       bringUp.run();
     } catch (RuntimeException | Error e) {
-      CloseAll.after(e, this::disable);
-      QueuePair adminPair = bringUp.adminPair();
-      if (adminPair != null) {
-        CloseAll.after(e, adminPair::close);
-      }
+      CloseAll.after(e, () -> giveBack(bringUp.adminPair()));
       throw e;
     }
     this.parts = new ControllerParts(function, options, bringUp, this, steps);
@@ -74,19 +70,18 @@ final class Lifecycle implements AdminQueue.Rescue {
     try {
       parts.setUp();
     } catch (RuntimeException | Error e) {
-      CloseAll.after(e, this::disable);
-      CloseAll.after(e, parts.keepAlive()::stop);
-      CloseAll.after(e, parts.hostMemoryBuffer()::free);
-      CloseAll.after(e, admin::close);
+      parts.keepAlive().stop();
+      CloseAll.after(e, () -> giveBack(parts.hostMemoryBuffer()::free, admin::close));
       throw e;
     }
     up = true;
   }
 
-  /** The controller may be in any state: stop its DMA before its memory goes. */
-  private void disable() {
+  /** The controller may be in any state: its memory goes only if its DMA could be stopped. */
+  private void giveBack(@Nullable AutoCloseable... memory) {
     registers.cc(registers.cc().with(Cc.EN, false));
     quiesce();
+    CloseAll.all(memory);
   }
 
   // ---- reset

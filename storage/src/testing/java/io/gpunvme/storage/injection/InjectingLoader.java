@@ -19,7 +19,7 @@ import java.lang.constant.ConstantDescs;
 import java.lang.constant.MethodTypeDesc;
 import java.net.URL;
 import java.util.Set;
-import java.util.function.Supplier;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -57,14 +57,21 @@ final class InjectingLoader extends ClassLoader {
   private static final ClassDesc INJECTOR = ClassDesc.of(Injector.class.getName());
   private static final ClassDesc KIND = ClassDesc.of(Kind.class.getName());
   private static final MethodTypeDesc AT = MethodTypeDesc.of(ConstantDescs.CD_void, KIND);
-  private static final MethodTypeDesc ERRNO = MethodTypeDesc.of(ConstantDescs.CD_int);
-  private static final MethodTypeDesc RESULT =
-      MethodTypeDesc.of(ConstantDescs.CD_long, ConstantDescs.CD_long);
+  private static final CodeTransform ERRNO_CALL =
+      new ForeignCall(
+          code -> code.invokestatic(INJECTOR, "errno", type("()I")),
+          code -> code.ineg().i2l().lreturn(),
+          code -> code.invokestatic(INJECTOR, "result", type("(J)J")));
 
-  private static final MethodTypeDesc CUDA_STATUS =
-      MethodTypeDesc.of(ConstantDescs.CD_int, ConstantDescs.CD_String);
-  private static final MethodTypeDesc STATUS =
-      MethodTypeDesc.of(ConstantDescs.CD_int, ConstantDescs.CD_int);
+  /** The function is the method's first argument. */
+  private static final CodeTransform STATUS_CALL =
+      new ForeignCall(
+          code ->
+              code.aload(1)
+                  .invokevirtual(CUDA_FUNCTION, "name", type("()Ljava/lang/String;"))
+                  .invokestatic(INJECTOR, "cuda", type("(Ljava/lang/String;)I")),
+          CodeBuilder::ireturn,
+          code -> code.invokestatic(INJECTOR, "status", type("(I)I")));
 
   private final ClassLoader classPath = InjectingLoader.class.getClassLoader();
   private final ClassFile classFile =
@@ -111,6 +118,10 @@ final class InjectingLoader extends ClassLoader {
     }
   }
 
+  private static MethodTypeDesc type(String descriptor) {
+    return MethodTypeDesc.ofDescriptor(descriptor);
+  }
+
   private static boolean isProduct(String name, URL place) {
     return !name.startsWith(DEVICE) && !place.getPath().contains("/test-classes/");
   }
@@ -120,60 +131,40 @@ final class InjectingLoader extends ClassLoader {
         ClassTransform.transformingMethodBodies(
             (code, element) -> around(code, element, name.startsWith(DRIVER)));
     return switch (name) {
-      case NATIVE -> of(NATIVE_CALL, NativeCall::new).andThen(calls);
-      case CUDA -> of(CUDA_CALL, CudaCall::new).andThen(calls);
+      case NATIVE -> within(NATIVE_CALL, ERRNO_CALL).andThen(calls);
+      case CUDA -> within(CUDA_CALL, STATUS_CALL).andThen(calls);
       default -> calls;
     };
   }
 
-  private static ClassTransform of(String method, Supplier<CodeTransform> transform) {
+  private static ClassTransform within(String method, CodeTransform transform) {
     return ClassTransform.transformingMethodBodies(
-        m -> m.methodName().equalsString(method), CodeTransform.ofStateful(transform));
+        m -> m.methodName().equalsString(method), transform);
   }
 
-  /** Asks before it calls for an error number, and behind it for another result. */
-  private static final class NativeCall implements CodeTransform {
+  /**
+   * A method that calls foreign code.
+   *
+   * @param ask leaves an {@code int} that says what is to be returned instead of a call, or 0
+   * @param fail returns that
+   * @param result takes what is to be returned after the call, and leaves what is returned
+   */
+  private record ForeignCall(
+      Consumer<CodeBuilder> ask, Consumer<CodeBuilder> fail, Consumer<CodeBuilder> result)
+      implements CodeTransform {
     @Override
     public void atStart(CodeBuilder code) {
       Label goesOn = code.newLabel();
-      code.invokestatic(INJECTOR, "errno", ERRNO)
-          .dup()
-          .ifeq(goesOn)
-          .ineg()
-          .i2l()
-          .lreturn()
-          .labelBinding(goesOn)
-          .pop();
+      ask.accept(code);
+      code.dup().ifeq(goesOn);
+      fail.accept(code);
+      code.labelBinding(goesOn).pop();
     }
 
     @Override
     public void accept(CodeBuilder code, CodeElement element) {
       if (element instanceof ReturnInstruction) {
-        code.invokestatic(INJECTOR, "result", RESULT);
-      }
-      code.with(element);
-    }
-  }
-
-  /** The same for a status code of a function, which is the method's first argument. */
-  private static final class CudaCall implements CodeTransform {
-    @Override
-    public void atStart(CodeBuilder code) {
-      Label goesOn = code.newLabel();
-      code.aload(1)
-          .invokevirtual(CUDA_FUNCTION, "name", MethodTypeDesc.of(ConstantDescs.CD_String))
-          .invokestatic(INJECTOR, "cuda", CUDA_STATUS)
-          .dup()
-          .ifeq(goesOn)
-          .ireturn()
-          .labelBinding(goesOn)
-          .pop();
-    }
-
-    @Override
-    public void accept(CodeBuilder code, CodeElement element) {
-      if (element instanceof ReturnInstruction) {
-        code.invokestatic(INJECTOR, "status", STATUS);
+        result.accept(code);
       }
       code.with(element);
     }
