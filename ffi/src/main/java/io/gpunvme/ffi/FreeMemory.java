@@ -11,9 +11,10 @@ import java.util.concurrent.ConcurrentHashMap;
  * more than there is, and says nothing when it is used up.
  *
  * <p>The smallest of what the machine has and what each control group (version 1 or 2) that the
- * process is in allows. The page cache counts as free. Figures that cannot be read limit nothing,
- * unless they could be read before: a control group without memory has none for the reading of its
- * files either. Figures change all the time, so an answer is an estimate. Safe for all threads.
+ * process is in allows. The page cache counts as free, but for a part that programs run from.
+ * Figures that cannot be read limit nothing, unless they could be read before: a control group
+ * without memory has none for the reading of its files either. Figures change all the time, so an
+ * answer is an estimate. Safe for all threads.
  */
 public final class FreeMemory {
   /** No limit is known. */
@@ -23,6 +24,9 @@ public final class FreeMemory {
 
   /** Version 1 says that there is no limit by a number a little below 2^63. */
   private static final long OLD_UNLIMITED = 1L << 62;
+
+  /** Of a group's page cache, what is not counted on: this, or half of it if that is less. */
+  private static final long RUN_FROM = 32L << 20;
 
   private final Path proc;
   private final Path groups;
@@ -177,7 +181,10 @@ public final class FreeMemory {
     return group.startsWith(top) && group.toFile().isDirectory() ? group : top;
   }
 
-  /** The page cache, which the kernel gives up first. */
+  /**
+   * The page cache, which the kernel gives up first, but for what programs run from: a group that
+   * is short of that has somebody ended. The kernel leaves out a part of MemAvailable, too.
+   */
   private static long cache(Path group, String... names) {
     long bytes = 0;
     for (String line : SysFiles.lines(group.resolve("memory.stat"))) {
@@ -187,7 +194,7 @@ public final class FreeMemory {
         }
       }
     }
-    return bytes;
+    return bytes - Math.min(bytes / 2, RUN_FROM);
   }
 
   private static long number(Path group, String file) {

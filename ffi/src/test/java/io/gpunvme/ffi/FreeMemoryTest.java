@@ -57,7 +57,9 @@ class FreeMemoryTest {
     file(
         "groups/outer/memory.stat",
         "anon 5\ninactive_file %d\nactive_file %d".formatted(20 * MIB, 10 * MIB));
-    assertThat(memory().available()).as("the page cache is free").isEqualTo(80 * MIB);
+    assertThat(memory().available()).as("half of a small page cache").isEqualTo(65 * MIB);
+    file("groups/outer/memory.stat", "inactive_file %d".formatted(140 * MIB));
+    assertThat(memory().available()).as("all but 32 MiB of a large one").isEqualTo(158 * MIB);
     file("groups/outer/inner/memory.max", 60 * MIB);
     assertThat(memory().available()).isEqualTo(10 * MIB);
     file("groups/outer/inner/memory.current", 70 * MIB);
@@ -92,7 +94,7 @@ class FreeMemoryTest {
     file("proc/self/cgroup", "9:name=systemd:/\n4:cpu,memory:/job/1\n0::/");
     file("groups/memory/job/1/memory.limit_in_bytes", 300 * MIB);
     file("groups/memory/job/1/memory.usage_in_bytes", 100 * MIB);
-    file("groups/memory/job/1/memory.stat", "total_inactive_file %d".formatted(7 * MIB));
+    file("groups/memory/job/1/memory.stat", "total_inactive_file %d".formatted(14 * MIB));
     file("groups/memory/memory.limit_in_bytes", 0x7FFF_FFFF_FFFF_F000L);
     file("groups/memory/memory.usage_in_bytes", 1);
     assertThat(memory().available()).isEqualTo(207 * MIB);
