@@ -1,29 +1,26 @@
 package io.gpunvme.capi;
 
-import io.gpunvme.base.CloseAll;
+import io.gpunvme.base.WorkScope;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.storage.GpuStorage;
-import io.gpunvme.storage.TransferResult;
-import io.gpunvme.storage.path.PathCall;
 import io.gpunvme.storage.path.Range;
 import io.gpunvme.storage.path.StorageException;
 import java.lang.foreign.MemorySegment;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Deque;
+import java.util.Collections;
 import java.util.List;
-import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Transfers between a storage and host memory that its own transfers do not reach: through pieces
- * of pinned memory, many short ranges in one, two pieces of a long transfer at a time. Completes
- * when nothing is at work in the host memory any more.
+ * A transfer with host memory that a storage does not reach: through pieces of pinned memory, many
+ * short ranges in one, two pieces of a long transfer at a time. What the storage reaches goes along
+ * with it. Over when nothing is at work in the memory any more.
+ *
+ * <p>Carried out once: by {@link #carryOut} in the caller's thread, or by {@link #run} in one of
+ * its own, which completes it.
  */
 final class HostTransfer extends CompletableFuture<Void> implements Runnable {
   /** Ranges lie in a piece as they do in blocks of this, so that they need no other staging. */
@@ -36,36 +33,49 @@ final class HostTransfer extends CompletableFuture<Void> implements Runnable {
   private final boolean write;
   private final List<Storage.Item> items;
 
-  /** The oldest first. Changed by the thread that runs this, and guarded by this. */
-  private final Deque<Flight> flying = new ArrayDeque<>();
+  private final List<Load> loads = new ArrayList<>();
 
-  private boolean cancelled;
+  /** The next of them that nobody has begun. */
+  private final AtomicInteger next = new AtomicInteger();
 
-  /** Whether to end early, as the thread that waits is told. */
-  private @Nullable BooleanSupplier asked;
+  /** Somebody has cancelled it, or a part has failed. */
+  private volatile boolean ending;
 
   /**
    * Begins nothing yet.
    *
-   * @param items inside the storage; their addresses are the host's
+   * @param ranges what the storage reaches
+   * @param items what it does not: at least one, inside the storage; their addresses are the host's
    */
-  HostTransfer(GpuStorage storage, HostPieces pieces, boolean write, List<Storage.Item> items) {
+  HostTransfer(
+      GpuStorage storage,
+      HostPieces pieces,
+      boolean write,
+      List<Range> ranges,
+      List<Storage.Item> items) {
     this.storage = storage;
     this.pieces = pieces;
     this.write = write;
     this.items = items;
+    if (!ranges.isEmpty()) {
+      loads.add(ends -> move(ranges, ends));
+    }
+    addItems();
+  }
+
+  /** What one thread does at a time. */
+  private interface Load {
+    /**
+     * @param ends asked now and then whether to end early; null if nobody wants that
+     */
+    void carryOut(@Nullable BooleanSupplier ends);
   }
 
   /** A range, and where in the piece it goes. */
   private record Part(long offset, MemorySegment host, long at) {}
 
-  /** Parts that are under way in a piece. */
-  private record Flight(
-      DeviceBuffer piece, List<Part> parts, CompletableFuture<TransferResult> future) {}
-
-  /** What fits into a piece each. */
-  private List<List<Part>> loads() {
-    List<List<Part>> loads = new ArrayList<>();
+  /** As many of them as fit into a piece each. */
+  private void addItems() {
     List<Part> load = new ArrayList<>();
     long end = 0;
     for (Storage.Item item : items) {
@@ -74,7 +84,7 @@ final class HostTransfer extends CompletableFuture<Void> implements Runnable {
         long offset = item.offset() + done;
         long at = Math.ceilDiv(end, BLOCK) * BLOCK + offset % BLOCK;
         if (at >= pieces.bytes()) {
-          loads.add(load);
+          add(load);
           load = new ArrayList<>();
           at = offset % BLOCK;
         }
@@ -84,128 +94,20 @@ final class HostTransfer extends CompletableFuture<Void> implements Runnable {
         end = at + bytes;
       }
     }
-    if (!load.isEmpty()) {
-      loads.add(load);
-    }
-    return loads;
+    add(load);
+  }
+
+  private void add(List<Part> parts) {
+    loads.add(ends -> move(parts, piece(ends), ends));
   }
 
   @Override
   public void run() {
     try {
-      for (List<Part> load : loads()) {
-        begin(load, piece());
-        if (flying.size() == PIECES_AT_A_TIME) {
-          land();
-        }
-      }
-      while (!flying.isEmpty()) {
-        land();
-      }
+      carryOut(() -> ending);
       complete(null);
     } catch (Throwable e) {
-      abandon();
       completeExceptionally(e);
-    }
-  }
-
-  /** A free one, or else one of its own, or else that of somebody else. */
-  private DeviceBuffer piece() throws InterruptedException {
-    DeviceBuffer piece = pieces.tryTake();
-    while (piece == null && !flying.isEmpty()) {
-      land();
-      piece = pieces.tryTake();
-    }
-    return piece == null ? waitForPiece() : piece;
-  }
-
-  private DeviceBuffer waitForPiece() throws InterruptedException {
-    DeviceBuffer piece = pieces.take(this::givenUp);
-    if (piece == null) {
-      throw cancelled();
-    }
-    return piece;
-  }
-
-  private StorageException cancelled() {
-    return new StorageException(
-        StorageException.Kind.CANCELLED,
-        storage.address().toString(),
-        items.getFirst().offset(),
-        -1,
-        "cancelled",
-        null);
-  }
-
-  private synchronized boolean givenUp() {
-    return cancelled || (asked != null && asked.getAsBoolean());
-  }
-
-  private void begin(List<Part> parts, DeviceBuffer piece) {
-    // From its start on, only its end gives the piece back.
-    CompletableFuture<TransferResult> future =
-        CloseAll.orClose(() -> start(parts, piece), () -> pieces.give(piece));
-    synchronized (this) {
-      flying.add(new Flight(piece, parts, future));
-      if (cancelled) {
-        future.cancel(true);
-      }
-    }
-  }
-
-  private CompletableFuture<TransferResult> start(List<Part> parts, DeviceBuffer piece) {
-    if (write) {
-      parts.forEach(p -> piece.copyFromHost(p.host, p.at));
-    }
-    List<Range> ranges = ranges(parts, piece);
-    return write ? storage.writeAsync(ranges) : storage.readAsync(ranges);
-  }
-
-  /** Waits for the end of the oldest, and gives its piece back whatever it is. */
-  private void land() {
-    Flight flight = flying.getFirst();
-    try {
-      await(flight.future);
-      if (!write) {
-        flight.parts.forEach(p -> flight.piece.copyToHost(p.at, p.host));
-      }
-    } finally {
-      synchronized (this) {
-        flying.removeFirst();
-      }
-      pieces.give(flight.piece);
-    }
-  }
-
-  private void await(CompletableFuture<TransferResult> future) {
-    boolean interrupted = false;
-    while (asked != null && !future.isDone()) {
-      try {
-        future.get(PathCall.ASKS_NANOS, TimeUnit.NANOSECONDS);
-      } catch (TimeoutException e) {
-        if (asked.getAsBoolean()) {
-          cancel(true);
-        }
-      } catch (InterruptedException e) {
-        interrupted = true;
-      } catch (ExecutionException | CancellationException e) {
-        break; // as join says
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
-    future.join();
-  }
-
-  private void abandon() {
-    flying.forEach(f -> f.future.cancel(true));
-    for (Flight f : flying) {
-      f.future.exceptionally(_ -> null).join();
-      pieces.give(f.piece);
-    }
-    synchronized (this) {
-      flying.clear();
     }
   }
 
@@ -216,53 +118,95 @@ final class HostTransfer extends CompletableFuture<Void> implements Runnable {
    */
   @Override
   public boolean cancel(boolean mayInterruptIfRunning) {
-    synchronized (this) {
-      cancelled = true;
-      flying.forEach(f -> f.future.cancel(true));
-    }
-    pieces.wake();
+    end();
     return !isDone();
+  }
+
+  private void end() {
+    ending = true;
+    pieces.wake();
   }
 
   /**
    * Does it in this thread; throws what it failed with.
    *
-   * @param ends asked now and then whether to end early; null if nobody wants that
+   * @param ends asked now and then by this thread whether to end early; null if nobody wants that
    */
   void carryOut(@Nullable BooleanSupplier ends) {
-    asked = ends;
-    List<List<Part>> loads = loads();
-    if (loads.size() > 1) {
-      run();
-      join();
+    if (loads.size() == 1) {
+      loads.getFirst().carryOut(ends);
       return;
     }
-    DeviceBuffer piece;
+    WorkScope scope = new WorkScope(HostTransfer::startThread);
+    Runnable other = () -> work(() -> ending);
+    Runnable own =
+        () -> {
+          Collections.nCopies(PIECES_AT_A_TIME - 1, other).forEach(scope::help);
+          work(() -> asked(ends));
+        };
+    WorkScope.rethrow(scope.finish(own, () -> asked(ends), () -> {}));
+  }
+
+  static void startThread(Runnable work) {
+    Thread.ofPlatform().daemon().name("gpunvme-host-transfer").start(work);
+  }
+
+  /** By the thread that carries it out, which tells the others. */
+  private boolean asked(@Nullable BooleanSupplier ends) {
+    if (!ending && ends != null && ends.getAsBoolean()) {
+      end();
+    }
+    return ending;
+  }
+
+  private void work(BooleanSupplier ends) {
     try {
-      piece = waitForPiece();
+      for (int i = next.getAndIncrement(); i < loads.size(); i = next.getAndIncrement()) {
+        loads.get(i).carryOut(ends);
+      }
+    } catch (Throwable e) {
+      end();
+      throw e;
+    }
+  }
+
+  /** Nobody waits for one that has one, so they do not wait for each other in a circle. */
+  private DeviceBuffer piece(@Nullable BooleanSupplier ends) {
+    DeviceBuffer piece = null;
+    try {
+      piece = pieces.take(ends == null ? () -> false : ends);
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
-      throw cancelled();
     }
+    if (piece == null) {
+      throw new StorageException(
+          StorageException.Kind.CANCELLED,
+          storage.address().toString(),
+          items.getFirst().offset(),
+          -1,
+          "cancelled",
+          null);
+    }
+    return piece;
+  }
+
+  private void move(List<Part> parts, DeviceBuffer piece, @Nullable BooleanSupplier ends) {
     try {
-      move(loads.getFirst(), piece);
+      List<Range> ranges =
+          parts.stream().map(p -> new Range(p.offset, piece, p.at, p.host.byteSize())).toList();
+      if (write) {
+        parts.forEach(p -> piece.copyFromHost(p.host, p.at));
+      }
+      move(ranges, ends);
+      if (!write) {
+        parts.forEach(p -> piece.copyToHost(p.at, p.host));
+      }
     } finally {
       pieces.give(piece);
     }
   }
 
-  private void move(List<Part> parts, DeviceBuffer piece) {
-    List<Range> ranges = ranges(parts, piece);
-    if (write) {
-      parts.forEach(p -> piece.copyFromHost(p.host, p.at));
-      Storage.write(storage, ranges, asked);
-    } else {
-      Storage.read(storage, ranges, asked);
-      parts.forEach(p -> piece.copyToHost(p.at, p.host));
-    }
-  }
-
-  private static List<Range> ranges(List<Part> parts, DeviceBuffer piece) {
-    return parts.stream().map(p -> new Range(p.offset, piece, p.at, p.host.byteSize())).toList();
+  private void move(List<Range> ranges, @Nullable BooleanSupplier ends) {
+    Storage.move(storage, write, ranges, ends);
   }
 }

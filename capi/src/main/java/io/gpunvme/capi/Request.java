@@ -2,8 +2,6 @@ package io.gpunvme.capi;
 
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.StorageException.Kind;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -13,27 +11,24 @@ import java.util.concurrent.TimeoutException;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
-/**
- * Transfers that go on by themselves; over when all of them are. Safe for all threads. Closing it
- * cancels and waits.
- */
+/** A transfer that goes on by itself. Safe for all threads. Closing it cancels and waits. */
 final class Request implements AutoCloseable {
-  private final List<CompletableFuture<?>> parts;
-  private final CompletableFuture<Void> all;
+  private final CompletableFuture<?> transfer;
+
+  /** Over when the transfer is, and its memory has been let go of. */
+  private final CompletableFuture<?> all;
+
   private final BooleanSupplier storageClosed;
 
   /**
-   * @param parts each completes when nothing is at work in its memory any more
-   * @param release run when all are over
-   * @param storageClosed whether their storage was closed, so that what failed was ended by that
+   * @param transfer completes when nothing is at work in its memory any more
+   * @param release run when it is over
+   * @param storageClosed whether its storage was closed, so that what failed was ended by that
    */
-  Request(
-      List<? extends CompletableFuture<?>> parts, Runnable release, BooleanSupplier storageClosed) {
+  Request(CompletableFuture<?> transfer, Runnable release, BooleanSupplier storageClosed) {
+    this.transfer = transfer;
     this.storageClosed = storageClosed;
-    this.parts = new ArrayList<>(parts);
-    all =
-        CompletableFuture.allOf(parts.toArray(CompletableFuture[]::new))
-            .whenComplete((_, _) -> release.run());
+    all = transfer.whenComplete((_, _) -> release.run());
   }
 
   /**
@@ -82,7 +77,7 @@ final class Request implements AutoCloseable {
 
   /** Waits until it is over, however it ends. */
   void awaitOver() {
-    all.exceptionally(_ -> null).join();
+    all.handle((_, _) -> true).join();
   }
 
   /** Why it failed; null if it did not, or goes on. */
@@ -91,7 +86,7 @@ final class Request implements AutoCloseable {
   }
 
   void cancel() {
-    parts.forEach(p -> p.cancel(true));
+    transfer.cancel(true);
   }
 
   @Override

@@ -11,6 +11,7 @@ import io.gpunvme.storage.StorageOptions;
 import io.gpunvme.storage.StreamTransfers;
 import io.gpunvme.storage.path.PathStats;
 import io.gpunvme.storage.path.Range;
+import io.gpunvme.storage.path.RangeChecks;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.StorageException.Kind;
 import io.gpunvme.storage.plan.Plan;
@@ -102,7 +103,9 @@ final class Storage implements AutoCloseable {
         items.forEach(this::add);
         // The others are checked by the storage, before any of them is moved.
         if (!staged.isEmpty()) {
-          requireInside(staged, storage.size());
+          long size = storage.size();
+          String name = storage.address().toString();
+          staged.forEach(i -> RangeChecks.inside(name, size, i.offset, i.bytes));
         }
       } catch (RuntimeException | Error e) {
         CloseAll.after(e, this::release);
@@ -127,23 +130,15 @@ final class Storage implements AutoCloseable {
       ranges.add(new Range(item.offset, place.buffer(), place.offset(item.address), item.bytes));
     }
 
-    /** What moves the staged ones; null if there are none. */
+    /** What moves all of it, if some of it has to be staged; else null. */
     @Nullable HostTransfer hostTransfer(boolean write) {
-      return staged.isEmpty() ? null : new HostTransfer(storage, memory.pieces(), write, staged);
+      return staged.isEmpty()
+          ? null
+          : new HostTransfer(storage, memory.pieces(), write, ranges, staged);
     }
 
     void release() {
       places.forEach(p -> p.release().run());
-    }
-  }
-
-  private void requireInside(List<Item> items, long size) {
-    for (Item item : items) {
-      if (item.offset > size || item.bytes > size - item.offset) {
-        throw new InvalidRequestException(
-            "%d bytes at %d are not inside %s, which has %d bytes"
-                .formatted(item.bytes, item.offset, storage.address(), size));
-      }
     }
   }
 
@@ -158,13 +153,10 @@ final class Storage implements AutoCloseable {
     }
     Job job = new Job(items);
     try {
-      if (write) {
-        write(storage, job.ranges, cancelled);
-      } else {
-        read(storage, job.ranges, cancelled);
-      }
       HostTransfer host = job.hostTransfer(write);
-      if (host != null) {
+      if (host == null) {
+        move(storage, write, job.ranges, cancelled);
+      } else {
         host.carryOut(cancelled);
       }
     } finally {
@@ -195,43 +187,37 @@ final class Storage implements AutoCloseable {
     return true;
   }
 
-  static void read(GpuStorage from, List<Range> ranges, @Nullable BooleanSupplier cancelled) {
-    if (cancelled == null) {
-      from.read(ranges);
+  /** Carries out what a storage reaches, and waits; {@code cancelled} as above. */
+  static void move(
+      GpuStorage storage, boolean write, List<Range> ranges, @Nullable BooleanSupplier cancelled) {
+    if (cancelled != null) {
+      if (write) {
+        storage.write(ranges, cancelled);
+      } else {
+        storage.read(ranges, cancelled);
+      }
+    } else if (write) {
+      storage.write(ranges);
     } else {
-      from.read(ranges, cancelled);
-    }
-  }
-
-  static void write(GpuStorage to, List<Range> ranges, @Nullable BooleanSupplier cancelled) {
-    if (cancelled == null) {
-      to.write(ranges);
-    } else {
-      to.write(ranges, cancelled);
+      storage.read(ranges);
     }
   }
 
   /** Begins to carry out. */
   Request submit(boolean write, List<Item> items) {
     Job job = new Job(items);
-    List<CompletableFuture<?>> parts = new ArrayList<>();
-    try {
-      if (!job.ranges.isEmpty()) {
-        parts.add(write ? storage.writeAsync(job.ranges) : storage.readAsync(job.ranges));
-      }
-      HostTransfer host = job.hostTransfer(write);
-      if (host != null) {
-        Thread.ofPlatform().daemon().name("gpunvme-host-transfer").start(host);
-        parts.add(host);
-      }
-      return new Request(parts, job::release, () -> closed);
-    } catch (Throwable e) {
-      // Also if there is no thread: what has begun is at work in the caller's memory.
-      parts.forEach(part -> part.cancel(true));
-      parts.forEach(part -> part.exceptionally(_ -> null).join());
-      job.release();
-      throw e;
+    // Once it has begun, only its end may let go of the memory.
+    CompletableFuture<?> begun = CloseAll.orClose(() -> begin(job, write), job::release);
+    return new Request(begun, job::release, () -> closed);
+  }
+
+  private CompletableFuture<?> begin(Job job, boolean write) {
+    HostTransfer host = job.hostTransfer(write);
+    if (host == null) {
+      return write ? storage.writeAsync(job.ranges) : storage.readAsync(job.ranges);
     }
+    HostTransfer.startThread(host);
+    return host;
   }
 
   /**
@@ -266,7 +252,7 @@ final class Storage implements AutoCloseable {
       throw e;
     }
     // It has begun: only its end may let go of the memory.
-    return new Request(List.of(future), release, () -> closed);
+    return new Request(future, release, () -> closed);
   }
 
   /** A stream of the caller's. */

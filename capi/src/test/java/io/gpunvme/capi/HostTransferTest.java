@@ -7,6 +7,7 @@ import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.storage.GpuStorage;
 import io.gpunvme.storage.StorageAddress;
+import io.gpunvme.storage.StorageClosedException;
 import io.gpunvme.storage.StorageOptions;
 import io.gpunvme.storage.path.StorageException;
 import java.lang.foreign.Arena;
@@ -57,7 +58,7 @@ class HostTransferTest {
   }
 
   private HostTransfer transfer(GpuStorage from, boolean write, List<Storage.Item> items) {
-    return new HostTransfer(from, pieces, write, items);
+    return new HostTransfer(from, pieces, write, List.of(), items);
   }
 
   private void allPiecesAreThere() {
@@ -118,8 +119,7 @@ class HostTransferTest {
     other.close();
     HostTransfer late =
         transfer(other, false, List.of(new Storage.Item(0, memory.address(), SIZE)));
-    assertThatThrownBy(() -> late.carryOut(null))
-        .hasRootCauseInstanceOf(IllegalStateException.class);
+    assertThatThrownBy(() -> late.carryOut(null)).isInstanceOf(StorageClosedException.class);
     HostTransfer outside =
         transfer(storage, false, List.of(new Storage.Item(SIZE - 8192, memory.address(), 16384)));
     assertThatThrownBy(() -> outside.carryOut(null)).hasMessageContaining("are not inside");

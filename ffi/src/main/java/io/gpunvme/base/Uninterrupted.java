@@ -3,6 +3,7 @@ package io.gpunvme.base;
 import java.time.Duration;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.Condition;
 import java.util.function.BooleanSupplier;
 
 /** Waits that an interrupt does not end. It is not lost: the thread is interrupted afterwards. */
@@ -63,6 +64,24 @@ public final class Uninterrupted {
     while (!condition.getAsBoolean()) {
       try {
         monitor.wait();
+      } catch (InterruptedException e) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  /** Waits for a signal, but not longer than that; the caller has the condition's lock. */
+  public static void await(Condition condition, long nanos) {
+    long end = System.nanoTime() + nanos;
+    boolean interrupted = false;
+    boolean over = false;
+    while (!over) {
+      try {
+        condition.awaitNanos(end - System.nanoTime());
+        over = true;
       } catch (InterruptedException e) {
         interrupted = true;
       }

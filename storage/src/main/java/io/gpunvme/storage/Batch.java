@@ -1,5 +1,6 @@
 package io.gpunvme.storage;
 
+import io.gpunvme.base.Uninterrupted;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.transfer.Direction;
 import io.gpunvme.storage.path.PathCall;
@@ -126,12 +127,23 @@ public final class Batch implements AutoCloseable {
   }
 
   private Runnable pump() {
-    List<Entry> group = next();
-    while (!group.isEmpty()) {
-      carryOut(group);
-      group = next();
+    boolean over = false;
+    try {
+      for (List<Entry> group = next(); !group.isEmpty(); group = next()) {
+        carryOut(group);
+      }
+      over = true;
+    } finally {
+      if (!over) {
+        stopped();
+      }
     }
     return () -> {};
+  }
+
+  private synchronized void stopped() {
+    pumping = false;
+    notifyAll();
   }
 
   /** What is carried out next; empty if nothing waits. */
@@ -144,7 +156,9 @@ public final class Batch implements AutoCloseable {
       group.add(waiting.removeFirst());
       first = waiting.peekFirst();
     }
-    pumping = !group.isEmpty();
+    if (group.isEmpty()) {
+      stopped();
+    }
     return group;
   }
 
@@ -185,16 +199,8 @@ public final class Batch implements AutoCloseable {
   @Override
   public void close() {
     cancel();
-    boolean interrupted = false;
-    while (outstanding() > 0) {
-      try {
-        poll(Integer.MAX_VALUE, Duration.ofMinutes(1));
-      } catch (InterruptedException e) {
-        interrupted = true;
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
+    synchronized (this) {
+      Uninterrupted.await(this, () -> !pumping);
     }
   }
 }

@@ -21,10 +21,10 @@ import io.gpunvme.storage.path.RangeChecks;
 import io.gpunvme.storage.path.RequestShape;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.plan.Ranges;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.function.BiConsumer;
 import java.util.function.BooleanSupplier;
@@ -47,7 +47,6 @@ public final class GpuStorage implements AutoCloseable {
   private final OpenPaths paths;
   private final PlannedReads planned;
   private final TransferThreads threads;
-  private final Map<DeviceBuffer, Runnable> registrations = new ConcurrentHashMap<>();
   private final SharedUse use;
   private @Nullable StreamTransfers streams;
 
@@ -208,6 +207,8 @@ public final class GpuStorage implements AutoCloseable {
    *
    * @throws io.gpunvme.base.InvalidRequestException if the range is not inside the source or the
    *     buffer
+   * @throws IllegalStateException if this or the buffer is closed. A buffer that is closed
+   *     meanwhile keeps its memory until the transfer is over
    * @throws StorageException if it fails; nothing uses the buffer any more
    */
   public TransferResult read(long offset, DeviceBuffer buffer, long bufferOffset, long length) {
@@ -267,6 +268,7 @@ public final class GpuStorage implements AutoCloseable {
     return transfer(
         Direction.READ,
         new RangeList(ranges, targets),
+        targets,
         null,
         (path, call) -> planned.read(path, ranges, targets, source.size(), call));
   }
@@ -435,7 +437,23 @@ public final class GpuStorage implements AutoCloseable {
    * @param given what the caller may cancel; null for none
    */
   TransferResult transfer(Direction direction, List<Range> ranges, @Nullable PathCall given) {
-    return transfer(direction, ranges, given, (path, call) -> move(path, direction, ranges, call));
+    return transfer(
+        direction,
+        ranges,
+        buffers(ranges),
+        given,
+        (path, call) -> move(path, direction, ranges, call));
+  }
+
+  /** Of ranges that are next to each other and have the same one, it is there once. */
+  private static List<DeviceBuffer> buffers(List<Range> ranges) {
+    List<DeviceBuffer> all = new ArrayList<>();
+    for (Range r : ranges) {
+      if (all.isEmpty() || all.getLast() != r.buffer()) {
+        all.add(r.buffer());
+      }
+    }
+    return all;
   }
 
   private static void move(DataPath path, Direction direction, List<Range> ranges, PathCall call) {
@@ -451,6 +469,7 @@ public final class GpuStorage implements AutoCloseable {
   private TransferResult transfer(
       Direction direction,
       List<Range> ranges,
+      List<DeviceBuffer> buffers,
       @Nullable PathCall given,
       BiConsumer<DataPath, PathCall> mover) {
     Seat<PathCall> seat = use.enter();
@@ -466,7 +485,12 @@ public final class GpuStorage implements AutoCloseable {
       DataPath path = paths.choose(direction, ranges, bytes);
       call.countIn(paths.counters(path.kind()));
       long start = System.nanoTime();
-      mover.accept(path, call);
+      DeviceBuffer.leaseAll(buffers);
+      try {
+        mover.accept(path, call);
+      } finally {
+        DeviceBuffer.releaseAll(buffers);
+      }
       return result(path, direction, ranges.size(), bytes, System.nanoTime() - start);
     } finally {
       if (given != null) {
@@ -488,7 +512,12 @@ public final class GpuStorage implements AutoCloseable {
       PathCall call = seat.belonging();
       call.countIn(paths.counters(path.kind()));
       long start = System.nanoTime();
-      path.transfer(direction, offset, buffer, bufferOffset, length, call);
+      buffer.lease();
+      try {
+        path.transfer(direction, offset, buffer, bufferOffset, length, call);
+      } finally {
+        buffer.release();
+      }
       return result(path, direction, 1, length, System.nanoTime() - start);
     } finally {
       use.leave(seat);
@@ -522,22 +551,12 @@ public final class GpuStorage implements AutoCloseable {
    * before the buffer is freed.
    */
   public void register(DeviceBuffer buffer) {
-    use.during(
-        () -> {
-          if (paths.register(buffer)) {
-            registrations.put(buffer, buffer.beforeFree(() -> deregister(buffer)));
-          }
-          return true;
-        });
+    use.during(() -> paths.register(buffer));
   }
 
   /** Undoes {@link #register}. No transfer uses the buffer. */
   public void deregister(DeviceBuffer buffer) {
-    Runnable forget = registrations.remove(buffer);
-    if (forget != null) {
-      forget.run();
-      paths.deregister(buffer);
-    }
+    paths.deregister(buffer);
   }
 
   /** The counts so far, path by path. */
@@ -590,8 +609,6 @@ public final class GpuStorage implements AutoCloseable {
   }
 
   private void free() {
-    registrations.values().forEach(Runnable::run);
-    registrations.clear();
     try {
       planned.close();
     } finally {

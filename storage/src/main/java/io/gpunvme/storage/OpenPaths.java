@@ -16,10 +16,9 @@ import io.gpunvme.storage.path.StorageFailures;
 import io.gpunvme.storage.path.Verdict;
 import io.gpunvme.storage.path.set.MemberPath;
 import java.util.EnumMap;
-import java.util.LinkedHashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
@@ -43,7 +42,7 @@ final class OpenPaths implements Registrar, AutoCloseable {
   /** Paths that said yes and then could not be opened, with the reason. */
   private final Map<PathKind, StorageException> failed = new EnumMap<>(PathKind.class);
 
-  private final Set<DeviceBuffer> registered = new LinkedHashSet<>();
+  private final Map<DeviceBuffer, Runnable> registered = new LinkedHashMap<>();
 
   /**
    * @param asked the only path to be used; null: the best for each request
@@ -194,7 +193,7 @@ final class OpenPaths implements Registrar, AutoCloseable {
     try {
       DataPath opened = source.open(kind);
       open.put(kind, opened);
-      registered.forEach(buffer -> prepare(opened, buffer));
+      registered.keySet().forEach(buffer -> prepare(opened, buffer));
       quick.set(kind.ordinal(), opened);
       return opened;
     } catch (StorageException e) {
@@ -242,9 +241,10 @@ final class OpenPaths implements Registrar, AutoCloseable {
 
   @Override
   public synchronized boolean register(DeviceBuffer buffer) {
-    if (!registered.add(buffer)) {
+    if (registered.containsKey(buffer)) {
       return false;
     }
+    registered.put(buffer, buffer.beforeFree(() -> deregister(buffer)));
     try {
       open.values().forEach(path -> path.register(buffer));
       return true;
@@ -265,7 +265,9 @@ final class OpenPaths implements Registrar, AutoCloseable {
 
   @Override
   public synchronized void deregister(DeviceBuffer buffer) {
-    if (registered.remove(buffer)) {
+    Runnable forget = registered.remove(buffer);
+    if (forget != null) {
+      forget.run();
       open.values().forEach(path -> path.deregister(buffer));
     }
   }
@@ -282,10 +284,7 @@ final class OpenPaths implements Registrar, AutoCloseable {
 
   @Override
   public synchronized void close() {
-    for (DeviceBuffer buffer : registered) {
-      open.values().forEach(path -> path.deregister(buffer));
-    }
-    registered.clear();
+    List.copyOf(registered.keySet()).forEach(this::deregister);
     List<DataPath> paths = List.copyOf(open.values());
     open.clear();
     for (int i = 0; i < quick.length(); i++) {

@@ -1,6 +1,5 @@
 package io.gpunvme.storage;
 
-import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.storage.fs.BlockReader;
 import java.lang.foreign.MemorySegment;
@@ -66,11 +65,7 @@ public final class StorageReader implements BlockReader {
       throw new IllegalStateException(name + " is closed");
     }
     long length = target.byteSize();
-    if (offset < 0 || length > size - offset) {
-      throw new InvalidRequestException(
-          "%d bytes at %d are not inside %s, which has %d bytes"
-              .formatted(length, offset, name, size));
-    }
+    requireInside(offset, length);
     if (length > LONGEST_KEPT) {
       readLong(offset, target);
       return;

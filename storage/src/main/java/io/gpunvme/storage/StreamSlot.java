@@ -1,5 +1,6 @@
 package io.gpunvme.storage;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.cuda.CudaEvent;
 import io.gpunvme.cuda.CudaStream;
 import io.gpunvme.gpu.accel.DeviceBuffer;
@@ -22,9 +23,9 @@ final class StreamSlot implements AutoCloseable {
    */
   StreamSlot(GpuAccelerator accelerator, long bytes) {
     memory = accelerator.allocatePinned(bytes);
-    word = accelerator.allocatePinned(StreamGate.BYTES);
+    word = CloseAll.orClose(() -> accelerator.allocatePinned(StreamGate.BYTES), memory::close);
     gate = new StreamGate(word, 0);
-    used = accelerator.context().event();
+    used = CloseAll.orClose(accelerator.context()::event, () -> CloseAll.all(word, memory));
   }
 
   DeviceBuffer memory() {
@@ -68,8 +69,6 @@ final class StreamSlot implements AutoCloseable {
 
   @Override
   public void close() {
-    used.close();
-    word.close();
-    memory.close();
+    CloseAll.all(used, word, memory);
   }
 }

@@ -1,12 +1,13 @@
 package io.gpunvme.storage;
 
 import io.gpunvme.base.CloseAll;
+import io.gpunvme.base.ScopedLock;
+import io.gpunvme.base.Uninterrupted;
 import io.gpunvme.gpu.accel.GpuAccelerator;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
-import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -26,7 +27,7 @@ final class StreamSlots implements AutoCloseable {
   private static final long LONGEST_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
   private final String name;
-  private final ReentrantLock lock = new ReentrantLock();
+  private final ScopedLock lock = new ScopedLock();
   private final Condition changed = lock.newCondition();
 
   /** Not in use by a transfer, though perhaps by a stream still. */
@@ -60,31 +61,19 @@ final class StreamSlots implements AutoCloseable {
    * @throws IllegalStateException if they are closed, or come to be meanwhile
    */
   StreamSlot take() {
-    boolean interrupted = false;
-    lock.lock();
-    try {
+    try (var _ = lock.hold()) {
       long nanos = SHORTEST_NANOS;
-      while (true) {
-        StreamSlot slot = poll();
-        if (slot != null) {
-          return slot;
+      StreamSlot slot = poll();
+      while (slot == null) {
+        if (free.isEmpty()) {
+          changed.awaitUninterruptibly();
+        } else {
+          Uninterrupted.await(changed, nanos);
+          nanos = Math.min(2 * nanos, LONGEST_NANOS);
         }
-        try {
-          if (free.isEmpty()) {
-            changed.await();
-          } else {
-            changed.awaitNanos(nanos);
-            nanos = Math.min(2 * nanos, LONGEST_NANOS);
-          }
-        } catch (InterruptedException e) {
-          interrupted = true;
-        }
+        slot = poll();
       }
-    } finally {
-      lock.unlock();
-      if (interrupted) {
-        Thread.currentThread().interrupt();
-      }
+      return slot;
     }
   }
 
@@ -103,23 +92,17 @@ final class StreamSlots implements AutoCloseable {
 
   /** The transfer does not use it any more; a stream whose event is recorded may. */
   void giveBack(StreamSlot slot) {
-    lock.lock();
-    try {
+    try (var _ = lock.hold()) {
       free.addLast(slot);
       changed.signalAll();
-    } finally {
-      lock.unlock();
     }
   }
 
   /** None is given out any more. */
   void refuse() {
-    lock.lock();
-    try {
+    try (var _ = lock.hold()) {
       closed = true;
       changed.signalAll();
-    } finally {
-      lock.unlock();
     }
   }
 
@@ -127,16 +110,11 @@ final class StreamSlots implements AutoCloseable {
   @Override
   public void close() {
     refuse();
-    RuntimeException failure = null;
+    CloseAll steps = new CloseAll();
     for (StreamSlot slot = free.poll(); slot != null; slot = free.poll()) {
-      try (StreamSlot closing = slot) {
-        closing.awaitUse();
-      } catch (RuntimeException e) {
-        failure = failure == null ? e : failure;
-      }
+      steps.run(slot::awaitUse);
+      steps.run(slot::close);
     }
-    if (failure != null) {
-      throw failure;
-    }
+    steps.<RuntimeException>end();
   }
 }

@@ -1,6 +1,7 @@
 package io.gpunvme.storage;
 
 import io.gpunvme.cuda.CudaStream;
+import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.transfer.Direction;
 import io.gpunvme.storage.path.PathCall;
 import io.gpunvme.storage.path.Range;
@@ -57,6 +58,10 @@ final class StreamTransfer extends CompletableFuture<Void> {
     this.range = range;
     this.stream = stream;
     this.ended = ended;
+  }
+
+  DeviceBuffer buffer() {
+    return range.buffer();
   }
 
   /**
@@ -210,13 +215,19 @@ final class StreamTransfer extends CompletableFuture<Void> {
     }
     if (held == null || why == null) {
       end(held, why);
-    } else {
-      Throwable told = why;
-      startThread(
-          () -> {
-            awaitUseQuietly(held);
-            end(held, told);
-          });
+      return;
+    }
+    Throwable told = why;
+    Runnable late =
+        () -> {
+          awaitUseQuietly(held);
+          end(held, told);
+        };
+    try {
+      startThread(late);
+    } catch (OutOfMemoryError e) {
+      // No thread is left, and those who wait for the end are to hear of it all the same.
+      late.run();
     }
   }
 

@@ -1,6 +1,7 @@
 package io.gpunvme.storage;
 
 import io.gpunvme.base.CloseAll;
+import io.gpunvme.base.Uninterrupted;
 import io.gpunvme.cuda.CudaStream;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
@@ -118,14 +119,17 @@ public final class StreamTransfers {
     requireNoCapture(call, range, stream);
     StreamTransfer transfer =
         new StreamTransfer(storage, slots, call, direction, range, stream, this::ended);
-    synchronized (this) {
-      if (closed) {
-        throw new StorageClosedException(storage.address().toString());
-      }
-      underWay.add(transfer);
-    }
+    range.buffer().lease();
+    CloseAll.orClose(() -> add(transfer), range.buffer()::release);
     transfer.begin();
     return transfer;
+  }
+
+  private synchronized boolean add(StreamTransfer transfer) {
+    if (closed) {
+      throw new StorageClosedException(storage.address().toString());
+    }
+    return underWay.add(transfer);
   }
 
   /** A graph would wait for a turn of a gate, and copy memory, that are others' when it runs. */
@@ -148,9 +152,12 @@ public final class StreamTransfers {
     }
   }
 
-  private synchronized void ended(StreamTransfer transfer) {
-    underWay.remove(transfer);
-    notifyAll();
+  private void ended(StreamTransfer transfer) {
+    transfer.buffer().release();
+    synchronized (this) {
+      underWay.remove(transfer);
+      notifyAll();
+    }
   }
 
   /**
@@ -165,21 +172,9 @@ public final class StreamTransfers {
       all = List.copyOf(underWay);
     }
     all.forEach(transfer -> transfer.cancel(false));
-    awaitAll();
+    synchronized (this) {
+      Uninterrupted.await(this, underWay::isEmpty);
+    }
     slots.close();
-  }
-
-  private synchronized void awaitAll() {
-    boolean interrupted = false;
-    while (!underWay.isEmpty()) {
-      try {
-        wait();
-      } catch (InterruptedException e) {
-        interrupted = true;
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
   }
 }

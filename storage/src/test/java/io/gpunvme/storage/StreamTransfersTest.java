@@ -176,6 +176,21 @@ class StreamTransfersTest {
     assertNoSlotIsLost();
   }
 
+  @ParameterizedTest
+  @EnumSource
+  void aBufferThatIsClosedMeanwhileStaysUntilItIsOver(Way way) throws Exception {
+    CompletableFuture<Void> transfer = way.start(this);
+    begun.acquire();
+    int before = fake.callsCuda("cuMemFree_v2");
+    buffer.close();
+    assertThat(fake.callsCuda("cuMemFree_v2")).as("freed under the stream").isEqualTo(before);
+    allowAll();
+    await(transfer);
+    // Whoever ended it tells of it before it lets go.
+    streams.close();
+    assertThat(fake.callsCuda("cuMemFree_v2")).isEqualTo(before + 1);
+  }
+
   @Test
   void aWriteThatIsCancelledBeforeItsTurnLeavesTheStorageAlone() throws Exception {
     fake.blockCuda("cuEventSynchronize");

@@ -102,6 +102,12 @@ public interface Accelerator extends AutoCloseable {
     return () -> {};
   }
 
+  /**
+   * Closes every buffer, and this.
+   *
+   * @throws IllegalStateException if transfers or kernels use buffers; once their storages are
+   *     closed it can be closed again
+   */
   @Override
   void close();
 }

@@ -131,7 +131,7 @@ public final class CpuAccelerator implements Accelerator {
   @Override
   public void close() {
     closed = true;
-    buffers.forEach(CpuBuffer::close);
+    DeviceBuffer.closeAll(buffers);
   }
 
   private final class CpuBuffer extends HostBuffer {

@@ -6,26 +6,34 @@ import io.gpunvme.nvme.memory.BusMapper;
 import io.gpunvme.nvme.memory.BusRange;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
 /**
  * Memory that an {@link Accelerator} can address and that controllers can be mapped to: the
  * accelerator's own, or host memory.
  *
- * <p>Safe for all threads. {@link #close} first takes the memory away from every controller. The
- * caller makes sure that no command in flight still names it. Use after close throws an exception.
+ * <p>Safe for all threads. Whoever has commands, copies or kernels use the memory has a lease of it
+ * meanwhile. {@link #close} waits for nobody: it gives no lease any more, and whoever gives back
+ * the last one takes the memory away from every controller and frees it. Use after close throws an
+ * exception.
  */
 public abstract class DeviceBuffer implements AutoCloseable {
+  private static final System.Logger LOG = System.getLogger(DeviceBuffer.class.getName());
+
+  /** Added to the number of leases once there will be no more. */
+  private static final int CLOSING = Integer.MIN_VALUE;
+
+  private final AtomicInteger leases = new AtomicInteger();
   private final Map<BusMapper, BusRange> mappings = new ConcurrentHashMap<>();
   private final List<Runnable> users = new ArrayList<>();
 
   /** Those of {@link #mappings}; never changed, but replaced. */
   private volatile BusMapper[] givenTo = {};
-
-  private boolean closed;
 
   /** For the accelerators. */
   protected DeviceBuffer() {}
@@ -65,9 +73,7 @@ public abstract class DeviceBuffer implements AutoCloseable {
   }
 
   private synchronized BusRange mapFirst(BusMapper controller) {
-    if (closed) {
-      throw new IllegalStateException("this buffer is closed");
-    }
+    requireThere();
     BusRange range = mappings.computeIfAbsent(controller, this::map);
     givenTo = mappings.keySet().toArray(BusMapper[]::new);
     return range;
@@ -117,9 +123,7 @@ public abstract class DeviceBuffer implements AutoCloseable {
    * @return cancels this; idempotent
    */
   public final synchronized Runnable beforeFree(Runnable release) {
-    if (closed) {
-      throw new IllegalStateException("this buffer is closed");
-    }
+    requireThere();
     users.add(release);
     return () -> forget(release);
   }
@@ -129,28 +133,99 @@ public abstract class DeviceBuffer implements AutoCloseable {
   }
 
   /**
-   * Frees the memory when all that use it have let go of it. Only the first call does something;
-   * others, by whichever thread, return at once.
+   * Keeps the memory until {@link #release}, also if it is closed meanwhile.
+   *
+   * @throws IllegalStateException if it is closed
    */
-  @Override
-  public final void close() {
-    List<Runnable> all = beginClose();
-    if (all != null) {
+  public final void lease() {
+    int before;
+    do {
+      before = leases.get();
+      if (before < 0) {
+        throw closedException();
+      }
+    } while (!leases.compareAndSet(before, before + 1));
+  }
+
+  /** A lease of each of them, or of none; as {@link #lease}. */
+  public static void leaseAll(List<DeviceBuffer> buffers) {
+    int leased = 0;
+    try {
+      for (; leased < buffers.size(); leased++) {
+        buffers.get(leased).lease();
+      }
+    } catch (IllegalStateException e) {
+      releaseAll(buffers.subList(0, leased));
+      throw e;
+    }
+  }
+
+  /** Gives a lease back: nothing that it was for is at work in the memory any more. */
+  public final void release() {
+    if (leases.decrementAndGet() == CLOSING) {
       try {
-        // Outside the monitor: those who let go may take locks of their own.
-        CloseAll.each(all, Runnable::run);
-      } finally {
-        freeNow();
+        letGo();
+      } catch (RuntimeException e) {
+        // Whoever closed it is gone, and who used it last has nothing to do with it.
+        LOG.log(System.Logger.Level.WARNING, "a buffer of %d bytes".formatted(size()), e);
       }
     }
   }
 
-  /** Those who have to let go; null if somebody closes this already. */
-  private synchronized @Nullable List<Runnable> beginClose() {
-    if (closed) {
-      return null;
+  /** Gives back what {@link #leaseAll} gave. */
+  public static void releaseAll(List<DeviceBuffer> buffers) {
+    buffers.forEach(DeviceBuffer::release);
+  }
+
+  /** Those who have a lease may go on as if it were open. */
+  private void requireThere() {
+    if (leases.get() == CLOSING) {
+      throw closedException();
     }
-    closed = true;
+  }
+
+  private static IllegalStateException closedException() {
+    return new IllegalStateException("this buffer is closed");
+  }
+
+  /**
+   * Frees the memory: now, or as soon as nobody has a lease of it, if somebody has. Only the first
+   * call does something. Never waits.
+   */
+  @Override
+  public final void close() {
+    if (leases.getAndUpdate(n -> n | CLOSING) == 0) {
+      letGo();
+    }
+  }
+
+  /**
+   * Closes all of them.
+   *
+   * @throws IllegalStateException if somebody has a lease of one: that one's memory is not free yet
+   */
+  static void closeAll(Collection<? extends DeviceBuffer> buffers) {
+    List<DeviceBuffer> all = List.copyOf(buffers);
+    CloseAll.each(all, DeviceBuffer::close);
+    long kept = all.stream().filter(buffer -> buffer.leases.get() > CLOSING).count();
+    if (kept > 0) {
+      throw new IllegalStateException(
+          "%d buffers are in use by transfers or kernels: close the storages first"
+              .formatted(kept));
+    }
+  }
+
+  /** Once: nobody has a lease, or will have one. */
+  private void letGo() {
+    try {
+      // Outside the monitor: those who let go may take locks of their own.
+      CloseAll.each(takeUsers(), Runnable::run);
+    } finally {
+      freeNow();
+    }
+  }
+
+  private synchronized List<Runnable> takeUsers() {
     List<Runnable> all = List.copyOf(users);
     users.clear();
     return all;

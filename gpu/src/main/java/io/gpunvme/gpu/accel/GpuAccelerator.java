@@ -384,7 +384,7 @@ public final class GpuAccelerator implements Accelerator {
   @Override
   public void close() {
     closed = true;
-    buffers.forEach(DeviceBuffer::close);
+    DeviceBuffer.closeAll(buffers);
     context.close();
   }
 

@@ -35,6 +35,7 @@ public final class BufferRegistrations implements AutoCloseable {
   private boolean closed;
 
   private static final class Entry {
+    private final DeviceBuffer buffer;
     private final BufferRegistration registration;
 
     /** Takes back the wish to be told that the buffer is freed. */
@@ -42,7 +43,8 @@ public final class BufferRegistrations implements AutoCloseable {
 
     private int users;
 
-    Entry(BufferRegistration registration, Runnable forget) {
+    Entry(DeviceBuffer buffer, BufferRegistration registration, Runnable forget) {
+      this.buffer = buffer;
       this.registration = registration;
       this.forget = forget;
     }
@@ -53,7 +55,7 @@ public final class BufferRegistrations implements AutoCloseable {
     }
   }
 
-  /** A description in use: it stays until this is closed. */
+  /** A description in use: it stays until this is closed, and so does the buffer's memory. */
   public final class Use implements AutoCloseable {
     private final Entry entry;
 
@@ -70,6 +72,7 @@ public final class BufferRegistrations implements AutoCloseable {
     @Override
     public void close() {
       release(entry);
+      entry.buffer.release();
     }
   }
 
@@ -88,15 +91,17 @@ public final class BufferRegistrations implements AutoCloseable {
       entries.put(buffer, entry);
     }
     shrink();
+    Use use = new Use(entry);
+    buffer.lease();
     entry.users++;
-    return new Use(entry);
+    return use;
   }
 
   private Entry make(DeviceBuffer buffer) {
     BufferRegistration made =
         BufferRegistration.create(controller.function(), controller.pageSize(), buffer, memory);
     return CloseAll.orClose(
-        () -> new Entry(made, buffer.beforeFree(() -> freed(buffer))), made::close);
+        () -> new Entry(buffer, made, buffer.beforeFree(() -> freed(buffer))), made::close);
   }
 
   private synchronized void release(Entry entry) {

@@ -35,6 +35,7 @@ public final class KernelStorage implements AutoCloseable {
   private final int buffers;
   private final List<DeviceQueues> queues = new ArrayList<>();
   private final List<BufferRegistration> registrations = new ArrayList<>();
+  private final List<DeviceBuffer> leased = new ArrayList<>();
   private final DeviceBuffer handle;
   private int registered;
 
@@ -150,7 +151,7 @@ public final class KernelStorage implements AutoCloseable {
    * Registers memory that kernels read into and write from. It is mapped for every SSD. Kernels
    * find buffer number n for SSD number i with {@code Storage::buffer(n, i)}.
    *
-   * @param buffer in the place that suits the queues; the caller closes it after this storage
+   * @param buffer in the place that suits the queues; its memory stays until this is closed
    * @return its number, counted from 0; kernels launched from now on may use it
    * @throws io.gpunvme.nvme.DmaMappingException if an SSD cannot reach the memory
    */
@@ -161,8 +162,24 @@ public final class KernelStorage implements AutoCloseable {
           "all %d buffers are registered; open the storage with more (KernelStorageOptions)"
               .formatted(buffers));
     }
-    int count = controllers.size();
+    buffer.lease();
     List<BufferRegistration> added = new ArrayList<>();
+    try {
+      describe(buffer, added);
+      registrations.addAll(added);
+      leased.add(buffer);
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, added, BufferRegistration::close);
+      CloseAll.after(e, buffer::release);
+      throw e;
+    }
+    registered++;
+    return registered - 1;
+  }
+
+  /** Tells kernels of the buffer at each SSD. */
+  private void describe(DeviceBuffer buffer, List<BufferRegistration> added) {
+    int count = controllers.size();
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment structs = arena.allocate(count * Buffer.SIZE, Long.BYTES);
       for (int i = 0; i < count; i++) {
@@ -173,13 +190,7 @@ public final class KernelStorage implements AutoCloseable {
       MemorySegment total = arena.allocate(Integer.BYTES, Integer.BYTES);
       DeviceLayout.setInt(total, 0, (registered + 1) * count);
       handle.copyFromHost(total, Storage.BUFFER_COUNT);
-    } catch (RuntimeException | Error e) {
-      CloseAll.after(e, added, BufferRegistration::close);
-      throw e;
     }
-    registrations.addAll(added);
-    registered++;
-    return registered - 1;
   }
 
   /** The device address of {@code struct Storage}, for kernels. */
@@ -302,6 +313,7 @@ public final class KernelStorage implements AutoCloseable {
   private void free() {
     CloseAll.each(queues, DeviceQueues::close);
     registrations.forEach(BufferRegistration::close);
+    DeviceBuffer.releaseAll(leased);
     handle.close();
   }
 }

@@ -6,6 +6,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.gpunvme.nvme.memory.BusMapper;
 import io.gpunvme.nvme.memory.BusRange;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
@@ -114,5 +116,106 @@ class DeviceBufferTest {
                 .isInstanceOf(IllegalStateException.class));
     buffer.close();
     assertThat(freed.get()).isEqualTo(1);
+  }
+
+  // ---- leases
+
+  @Test
+  void whoeverGivesBackTheLastLeaseFreesIt() {
+    AtomicInteger letGo = new AtomicInteger();
+    buffer.beforeFree(letGo::incrementAndGet);
+    buffer.lease();
+    buffer.lease();
+    buffer.close();
+    buffer.release();
+    buffer.close();
+    assertThat(letGo.get()).as("told while it is in use").isZero();
+    assertThat(freed.get()).as("freed while it is in use").isZero();
+    buffer.release();
+    assertThat(letGo.get()).isEqualTo(1);
+    assertThat(freed.get()).isEqualTo(1);
+  }
+
+  @Test
+  void whatIsClosedIsNotLeased() {
+    buffer.lease();
+    buffer.close();
+    assertThatThrownBy(buffer::lease).isInstanceOf(IllegalStateException.class);
+    AtomicInteger letGo = new AtomicInteger();
+    buffer.beforeFree(letGo::incrementAndGet);
+    buffer.release();
+    assertThat(letGo.get()).as("who came with the lease").isEqualTo(1);
+    assertThatThrownBy(() -> buffer.beforeFree(() -> {})).isInstanceOf(IllegalStateException.class);
+    assertThatThrownBy(buffer::lease).isInstanceOf(IllegalStateException.class);
+    assertThat(freed.get()).isEqualTo(1);
+  }
+
+  @Test
+  void allAreLeasedOrNone() {
+    DeviceBuffer closed = new Counted();
+    closed.close();
+    assertThatThrownBy(() -> DeviceBuffer.leaseAll(List.of(buffer, buffer, closed)))
+        .isInstanceOf(IllegalStateException.class);
+    buffer.close();
+    assertThat(freed.get()).as("both").isEqualTo(2);
+  }
+
+  @Test
+  void theLastUserHearsNothingOfWhatFailsThen() {
+    buffer.beforeFree(
+        () -> {
+          throw new IllegalStateException("one");
+        });
+    buffer.lease();
+    buffer.close();
+    buffer.release();
+    assertThat(freed.get()).isEqualTo(1);
+  }
+
+  @Test
+  void anAcceleratorIsNotClosedUnderWhoUsesIt() {
+    buffer.lease();
+    DeviceBuffer other = new Counted();
+    assertThatThrownBy(() -> DeviceBuffer.closeAll(List.of(buffer, other)))
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessageStartingWith("1 buffers are in use");
+    assertThat(freed.get()).as("the other").isEqualTo(1);
+    buffer.release();
+    DeviceBuffer.closeAll(List.of(buffer, other));
+    assertThat(freed.get()).isEqualTo(2);
+  }
+
+  @Test
+  void nobodyUsesWhatAnotherThreadFrees() throws InterruptedException {
+    for (int round = 0; round < 200; round++) {
+      freed.set(0);
+      DeviceBuffer shared = new Counted();
+      AtomicInteger wrong = new AtomicInteger();
+      List<Thread> users = new ArrayList<>();
+      for (int i = 0; i < 3; i++) {
+        users.add(Thread.ofPlatform().start(() -> useWhileOpen(shared, wrong)));
+      }
+      Thread.onSpinWait();
+      shared.close();
+      for (Thread user : users) {
+        user.join();
+      }
+      assertThat(wrong.get()).as("uses of freed memory").isZero();
+      assertThat(freed.get()).isEqualTo(1);
+    }
+  }
+
+  private void useWhileOpen(DeviceBuffer shared, AtomicInteger wrong) {
+    try {
+      while (true) {
+        shared.lease();
+        if (freed.get() != 0) {
+          wrong.incrementAndGet();
+        }
+        shared.release();
+      }
+    } catch (IllegalStateException e) {
+      // It is closed.
+    }
   }
 }

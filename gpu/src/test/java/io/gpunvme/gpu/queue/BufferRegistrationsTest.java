@@ -10,6 +10,7 @@ import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.sim.NamespaceConfig;
 import io.gpunvme.sim.SimConfig;
 import io.gpunvme.sim.SimulatedController;
+import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
@@ -84,5 +85,19 @@ class BufferRegistrationsTest {
     registrations.close();
     // Nobody is told any more.
     all.getLast().close();
+  }
+
+  @Test
+  void aBufferInUseKeepsItsMemoryAndItsDescription() {
+    DeviceBuffer buffer = buffers(1).getFirst();
+    MemorySegment memory = buffer.segment();
+    BufferRegistrations.Use first = registrations.use(buffer);
+    BufferRegistrations.Use second = registrations.use(buffer);
+    buffer.close();
+    assertThatThrownBy(() -> registrations.use(buffer)).isInstanceOf(IllegalStateException.class);
+    first.close();
+    assertThat(memory.scope().isAlive()).as("in use").isTrue();
+    second.close();
+    assertThat(memory.scope().isAlive()).isFalse();
   }
 }

@@ -283,4 +283,17 @@ abstract class KernelStorageContract {
     assertThatThrownBy(storage::deviceHandle).isInstanceOf(IllegalStateException.class);
     assertThatThrownBy(() -> storage.register(second)).isInstanceOf(IllegalStateException.class);
   }
+
+  @Test
+  final void registeredMemoryStaysUntilNoKernelCanUseIt() {
+    KernelStorage storage =
+        KernelStorage.open(
+            device(), accelerator, new KernelStorageOptions(1, Placement.HOST, 1, 32, 1));
+    DeviceBuffer buffer = register(storage, Placement.HOST);
+    MemorySegment memory = buffer.segment();
+    buffer.close();
+    assertThat(memory.scope().isAlive()).as("an SSD may write to it").isTrue();
+    storage.close();
+    assertThat(memory.scope().isAlive()).isFalse();
+  }
 }

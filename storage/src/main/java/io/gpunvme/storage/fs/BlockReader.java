@@ -1,5 +1,6 @@
 package io.gpunvme.storage.fs;
 
+import io.gpunvme.storage.path.RangeChecks;
 import java.lang.foreign.MemorySegment;
 
 /** Bytes that can be read at any place: a namespace, an image, a part of either, a file. */
@@ -19,6 +20,15 @@ public interface BlockReader extends AutoCloseable {
    * @throws io.gpunvme.storage.path.StorageException if reading fails
    */
   void read(long offset, MemorySegment target);
+
+  /**
+   * Checks bytes of it.
+   *
+   * @throws io.gpunvme.base.InvalidRequestException if they are not all inside
+   */
+  default void requireInside(long offset, long length) {
+    RangeChecks.inside(name(), size(), offset, length);
+  }
 
   /** Frees what this owns. */
   @Override

@@ -1,6 +1,5 @@
 package io.gpunvme.storage.fs;
 
-import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.base.Reason;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.StorageException.Kind;
@@ -62,11 +61,7 @@ public final class ImageReader implements BlockReader {
   @Override
   public void read(long offset, MemorySegment target) {
     long length = target.byteSize();
-    if (offset < 0 || length > size - offset) {
-      throw new InvalidRequestException(
-          "%d bytes at %d are not inside %s, which has %d bytes"
-              .formatted(length, offset, name, size));
-    }
+    requireInside(offset, length);
     for (long done = 0; done < length; ) {
       long n = Math.min(PIECE, length - done);
       ByteBuffer piece = target.asSlice(done, n).asByteBuffer();

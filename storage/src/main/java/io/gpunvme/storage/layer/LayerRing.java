@@ -47,8 +47,7 @@ final class LayerRing<S> implements AutoCloseable {
   // ---- the caller's side
 
   void append(Collection<Layer> layers) {
-    state.lock.lock();
-    try {
+    try (var _ = state.lock.hold()) {
       state.requireOpen();
       for (Layer layer : layers) {
         Ticket<S> ticket = new Ticket<>(layer);
@@ -56,27 +55,19 @@ final class LayerRing<S> implements AutoCloseable {
         state.placeless.add(ticket);
       }
       state.place();
-    } finally {
-      state.lock.unlock();
     }
   }
 
   int remaining() {
-    state.lock.lock();
-    try {
+    try (var _ = state.lock.hold()) {
       return state.order.size();
-    } finally {
-      state.lock.unlock();
     }
   }
 
   /** The next layer, when its bytes are there. */
   Ticket<S> take() {
-    state.lock.lock();
-    try {
+    try (var _ = state.lock.hold()) {
       return arrived(first());
-    } finally {
-      state.lock.unlock();
     }
   }
 
@@ -102,8 +93,7 @@ final class LayerRing<S> implements AutoCloseable {
   Ticket<S> take(S stream) {
     boolean mayWait = mayWait(stream);
     Ticket<S> ticket;
-    state.lock.lock();
-    try {
+    try (var _ = state.lock.hold()) {
       ticket = first();
       ticket.stream = stream;
       if (ticket.done || !mayWait || state.loads > 0) {
@@ -112,8 +102,6 @@ final class LayerRing<S> implements AutoCloseable {
       ticket.gated = true;
       state.gated.add(ticket);
       state.calls++;
-    } finally {
-      state.lock.unlock();
     }
     try {
       LayerStreams.Use<S> use = streams.use();
@@ -129,12 +117,9 @@ final class LayerRing<S> implements AutoCloseable {
   }
 
   private boolean mayWait(S stream) {
-    state.lock.lock();
-    try {
+    try (var _ = state.lock.hold()) {
       state.requireOpen();
       state.calls++;
-    } finally {
-      state.lock.unlock();
     }
     try {
       return streams.mayWait(stream);
@@ -145,21 +130,15 @@ final class LayerRing<S> implements AutoCloseable {
 
   /** Its stream may or may not wait, and nobody uses it; the slot is free when its read is over. */
   private void abandon(Ticket<S> ticket) {
-    state.lock.lock();
-    try {
+    try (var _ = state.lock.hold()) {
       state.giveBack(ticket);
-    } finally {
-      state.lock.unlock();
     }
   }
 
   private void endCall() {
-    state.lock.lock();
-    try {
+    try (var _ = state.lock.hold()) {
       state.calls--;
       state.changed.signalAll();
-    } finally {
-      state.lock.unlock();
     }
   }
 
@@ -181,8 +160,7 @@ final class LayerRing<S> implements AutoCloseable {
 
   /** Waits until a taken layer is there. */
   void await(Ticket<S> ticket) {
-    state.lock.lock();
-    try {
+    try (var _ = state.lock.hold()) {
       while (!ticket.done) {
         state.changed.awaitUninterruptibly();
       }
@@ -191,15 +169,12 @@ final class LayerRing<S> implements AutoCloseable {
         state.unseen = state.unseen == failure ? null : state.unseen;
         throw failure;
       }
-    } finally {
-      state.lock.unlock();
     }
   }
 
   /** Waits until all taken layers are there; throws the first failure that nobody was told of. */
   void awaitTaken() {
-    state.lock.lock();
-    try {
+    try (var _ = state.lock.hold()) {
       while (!state.gated.isEmpty()) {
         state.changed.awaitUninterruptibly();
       }
@@ -208,8 +183,6 @@ final class LayerRing<S> implements AutoCloseable {
       if (failure != null) {
         throw failure;
       }
-    } finally {
-      state.lock.unlock();
     }
   }
 
@@ -220,8 +193,7 @@ final class LayerRing<S> implements AutoCloseable {
    */
   void release(Ticket<S> ticket, @Nullable S stream) {
     S by;
-    state.lock.lock();
-    try {
+    try (var _ = state.lock.hold()) {
       if (state.closing || !state.held.contains(ticket)) {
         return;
       }
@@ -232,8 +204,6 @@ final class LayerRing<S> implements AutoCloseable {
       }
       state.held.remove(ticket);
       state.calls++;
-    } finally {
-      state.lock.unlock();
     }
     releaseBy(ticket, by);
   }
@@ -244,8 +214,7 @@ final class LayerRing<S> implements AutoCloseable {
       end(ticket, stream);
       ending = true;
     } finally {
-      state.lock.lock();
-      try {
+      try (var _ = state.lock.hold()) {
         state.calls--;
         state.held.add(ticket);
         if (ending) {
@@ -253,8 +222,6 @@ final class LayerRing<S> implements AutoCloseable {
           state.giveBack(ticket);
         }
         state.changed.signalAll();
-      } finally {
-        state.lock.unlock();
       }
     }
   }
@@ -271,18 +238,14 @@ final class LayerRing<S> implements AutoCloseable {
   }
 
   boolean isReleased(Ticket<S> ticket) {
-    state.lock.lock();
-    try {
+    try (var _ = state.lock.hold()) {
       return state.closing || !state.held.contains(ticket);
-    } finally {
-      state.lock.unlock();
     }
   }
 
   /** Keeps streams from being told to wait until {@link #endLoad}; waits for those that are. */
   void beginLoad() {
-    state.lock.lock();
-    try {
+    try (var _ = state.lock.hold()) {
       state.loads++;
       while (!state.gated.isEmpty()) {
         state.changed.awaitUninterruptibly();
@@ -291,30 +254,22 @@ final class LayerRing<S> implements AutoCloseable {
         endLoad();
       }
       state.requireOpen();
-    } finally {
-      state.lock.unlock();
     }
   }
 
   void endLoad() {
-    state.lock.lock();
-    try {
+    try (var _ = state.lock.hold()) {
       state.loads--;
       state.changed.signalAll();
-    } finally {
-      state.lock.unlock();
     }
   }
 
   LayerStats stats() {
-    state.lock.lock();
-    try {
+    try (var _ = state.lock.hold()) {
       if (!state.closed) {
         List.copyOf(state.used).forEach(state::isOver);
       }
       return state.timings.snapshot();
-    } finally {
-      state.lock.unlock();
     }
   }
 
@@ -323,8 +278,7 @@ final class LayerRing<S> implements AutoCloseable {
   /** Forgets what was not taken. */
   void cancel() {
     List<Ticket<S>> ended = new ArrayList<>();
-    state.lock.lock();
-    try {
+    try (var _ = state.lock.hold()) {
       ended.addAll(state.order);
       state.order.clear();
       state.placeless.clear();
@@ -334,8 +288,6 @@ final class LayerRing<S> implements AutoCloseable {
           state.giveBack(ticket);
         }
       }
-    } finally {
-      state.lock.unlock();
     }
     ended.forEach(RingReader::cancel);
   }
@@ -343,12 +295,11 @@ final class LayerRing<S> implements AutoCloseable {
   /** Ends everything and waits for it: reads, streams that use slots, the thread. */
   @Override
   public void close() {
-    beginClose().forEach(RingReader::cancel);
+    state.end(Reason.CLOSED, "the loader is closed", null).forEach(RingReader::cancel);
     reader.join();
     List<Ticket<S>> users;
     List<Ticket<S>> ending;
-    state.lock.lock();
-    try {
+    try (var _ = state.lock.hold()) {
       while (state.reads > 0 || state.calls > 0 || state.loads > 0) {
         state.changed.awaitUninterruptibly();
       }
@@ -358,30 +309,11 @@ final class LayerRing<S> implements AutoCloseable {
       state.closed = true;
       users = List.copyOf(state.held);
       ending = List.copyOf(state.used);
-    } finally {
-      state.lock.unlock();
     }
     ending.forEach(ticket -> quietly(() -> awaitOver(ticket)));
     users.forEach(ticket -> quietly(() -> awaitUse(ticket)));
     streams.close();
     memory.close();
-  }
-
-  private List<Ticket<S>> beginClose() {
-    state.lock.lock();
-    try {
-      state.closing = true;
-      List<Ticket<S>> ended = new ArrayList<>(state.held);
-      ended.addAll(state.order);
-      state.order.clear();
-      state.placeless.clear();
-      ended.forEach(ticket -> state.fail(ticket, Reason.CLOSED, "the loader is closed", null));
-      state.slots.forEach(slot -> slot.gate.open(slot.turn));
-      state.changed.signalAll();
-      return ended;
-    } finally {
-      state.lock.unlock();
-    }
   }
 
   private static void awaitOver(Ticket<?> ticket) {

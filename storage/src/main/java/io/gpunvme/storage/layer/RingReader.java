@@ -43,8 +43,13 @@ final class RingReader<S> {
   }
 
   private void run() {
-    for (Ticket<S> ticket = next(); ticket != null; ticket = next()) {
-      read(ticket);
+    try {
+      for (Ticket<S> ticket = next(); ticket != null; ticket = next()) {
+        read(ticket);
+      }
+    } catch (Throwable e) {
+      // Nobody reads any more, and nobody is to wait for that.
+      state.end(Reason.READ, "the thread that reads layers has ended: " + e, e);
     }
   }
 
@@ -52,8 +57,7 @@ final class RingReader<S> {
 
   /** The next read to start; waits for one. Null when there will be none any more. */
   private @Nullable Ticket<S> next() {
-    state.lock.lock();
-    try {
+    try (var _ = state.lock.hold()) {
       while (!state.closing) {
         boolean room = state.reads < options.reads();
         Ticket<S> ticket = room ? firstFree() : null;
@@ -73,8 +77,6 @@ final class RingReader<S> {
     } catch (InterruptedException e) {
       // Nobody has a reason to interrupt this thread.
       throw new IllegalStateException(e);
-    } finally {
-      state.lock.unlock();
     }
   }
 
@@ -146,7 +148,7 @@ final class RingReader<S> {
       read =
           storage.readAsync(
               List.of(new Range(layer.offset(), memory, ticket.place().offset, layer.bytes())));
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) {
       ended(ticket, e);
       return;
     }
@@ -158,12 +160,9 @@ final class RingReader<S> {
 
   /** Tells others of the read; false if they want none any more. */
   private boolean isWanted(Ticket<S> ticket, CompletableFuture<TransferResult> read) {
-    state.lock.lock();
-    try {
+    try (var _ = state.lock.hold()) {
       ticket.read = read;
       return !ticket.done;
-    } finally {
-      state.lock.unlock();
     }
   }
 
@@ -174,8 +173,7 @@ final class RingReader<S> {
   }
 
   private void ended(Ticket<S> ticket, @Nullable Throwable failure) {
-    state.lock.lock();
-    try {
+    try (var _ = state.lock.hold()) {
       long now = System.nanoTime();
       ticket.readNanos = now - Math.max(ticket.began, lastEnd);
       lastEnd = now;
@@ -187,8 +185,6 @@ final class RingReader<S> {
         state.finish(ticket);
       }
       state.changed.signalAll();
-    } finally {
-      state.lock.unlock();
     }
   }
 

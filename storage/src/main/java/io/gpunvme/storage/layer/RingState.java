@@ -1,5 +1,6 @@
 package io.gpunvme.storage.layer;
 
+import io.gpunvme.base.ScopedLock;
 import io.gpunvme.storage.layer.LayerException.Reason;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -8,17 +9,17 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.locks.Condition;
-import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Slots and who has which. Everything is guarded by {@link #lock}, and every call needs it. Nothing
- * that may wait is called with the lock held: no driver but to ask or to store a word, no storage.
+ * Slots and who has which. Everything is guarded by {@link #lock}, and nearly every call needs it.
+ * Nothing that may wait is called with the lock held: no driver but to ask or to store a word, no
+ * storage.
  *
  * @param <S> streams
  */
 final class RingState<S> {
-  final ReentrantLock lock = new ReentrantLock();
+  final ScopedLock lock = new ScopedLock();
 
   /** Signalled after every change that somebody may wait for. */
   final Condition changed = lock.newCondition();
@@ -126,6 +127,25 @@ final class RingState<S> {
         unseen = failure;
       }
       finish(ticket);
+    }
+  }
+
+  /**
+   * Nothing is read any more, and nobody waits; takes the lock.
+   *
+   * @return layers whose reads may be under way
+   */
+  List<Ticket<S>> end(Reason reason, String what, @Nullable Throwable cause) {
+    try (var _ = lock.hold()) {
+      closing = true;
+      List<Ticket<S>> ended = new ArrayList<>(held);
+      ended.addAll(order);
+      order.clear();
+      placeless.clear();
+      ended.forEach(ticket -> fail(ticket, reason, what, cause));
+      slots.forEach(slot -> slot.gate.open(slot.turn));
+      changed.signalAll();
+      return ended;
     }
   }
 

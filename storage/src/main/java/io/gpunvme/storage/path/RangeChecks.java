@@ -40,11 +40,7 @@ public final class RangeChecks {
    */
   public static void check(
       String source, long size, long offset, DeviceBuffer buffer, long bufferOffset, long length) {
-    if (offset < 0 || length < 0 || length > size - offset) {
-      throw new InvalidRequestException(
-          "%d bytes at %d are not inside %s, which has %d bytes"
-              .formatted(length, offset, source, size));
-    }
+    inside(source, size, offset, length);
     if (bufferOffset < 0 || length > buffer.size() - bufferOffset) {
       throw new InvalidRequestException(
           "%d bytes at %d are not inside the buffer of %d bytes"
@@ -53,6 +49,19 @@ public final class RangeChecks {
     String doubt = buffer.inDoubt();
     if (doubt != null) {
       throw new InvalidRequestException("use another buffer: " + doubt);
+    }
+  }
+
+  /**
+   * Checks bytes of a source.
+   *
+   * @throws InvalidRequestException if they are not all inside
+   */
+  public static void inside(String source, long size, long offset, long length) {
+    if (offset < 0 || length < 0 || length > size - offset) {
+      throw new InvalidRequestException(
+          "%d bytes at %d are not inside %s, which has %d bytes"
+              .formatted(length, offset, source, size));
     }
   }
 }

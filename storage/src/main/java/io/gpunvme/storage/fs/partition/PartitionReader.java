@@ -37,12 +37,7 @@ public final class PartitionReader implements BlockReader {
 
   @Override
   public void read(long offset, MemorySegment target) {
-    long length = target.byteSize();
-    if (offset < 0 || length > size() - offset) {
-      throw new InvalidRequestException(
-          "%d bytes at %d are not inside %s, which has %d bytes"
-              .formatted(length, offset, name(), size()));
-    }
+    requireInside(offset, target.byteSize());
     device.read(partition.firstByte() + offset, target);
   }
 }

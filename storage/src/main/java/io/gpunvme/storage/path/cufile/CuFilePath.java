@@ -61,15 +61,10 @@ public final class CuFilePath implements DataPath {
   private final CuFileWorkers workers;
 
   /** Guarded by itself. */
-  private final Map<DeviceBuffer, Registration> registered = new HashMap<>();
+  private final Map<DeviceBuffer, CuFileBuffer> registered = new HashMap<>();
 
   private volatile String lastRoutes = "";
   private volatile boolean closed;
-
-  /**
-   * @param forget takes back that the buffer's close deregisters it
-   */
-  private record Registration(CuFileBuffer buffer, Runnable forget) {}
 
   private CuFilePath(
       GpuAccelerator accelerator,
@@ -261,9 +256,7 @@ public final class CuFilePath implements DataPath {
         return;
       }
       try {
-        CuFileBuffer made = driver.register(memory);
-        Runnable forget = buffer.beforeFree(() -> deregister(buffer));
-        registered.put(buffer, new Registration(made, forget));
+        registered.put(buffer, driver.register(memory));
       } catch (CuFileException | CudaException e) {
         throw CuFileFailures.of(e, file.file(), -1, -1);
       }
@@ -272,13 +265,12 @@ public final class CuFilePath implements DataPath {
 
   @Override
   public void deregister(DeviceBuffer buffer) {
-    Registration made;
+    CuFileBuffer made;
     synchronized (registered) {
       made = registered.remove(buffer);
     }
     if (made != null) {
-      made.forget.run();
-      made.buffer.close();
+      made.close();
     }
   }
 
@@ -290,7 +282,6 @@ public final class CuFilePath implements DataPath {
     }
     workers.close();
     synchronized (registered) {
-      registered.values().forEach(r -> r.forget.run());
       registered.clear();
     }
     host.close();

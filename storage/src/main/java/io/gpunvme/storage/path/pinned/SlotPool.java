@@ -1,6 +1,7 @@
 package io.gpunvme.storage.path.pinned;
 
 import io.gpunvme.base.CloseAll;
+import io.gpunvme.base.ScopedLock;
 import io.gpunvme.cuda.CudaEvent;
 import io.gpunvme.cuda.CudaException;
 import io.gpunvme.ffi.PosixException;
@@ -13,7 +14,6 @@ import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
 import java.util.concurrent.locks.Condition;
-import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -25,7 +25,7 @@ final class SlotPool implements AutoCloseable {
   private final String source;
   private final Accelerator accelerator;
   private final int chunk;
-  private final ReentrantLock lock = new ReentrantLock();
+  private final ScopedLock lock = new ScopedLock();
   private final Condition given = lock.newCondition();
 
   // Guarded by the lock.
@@ -43,11 +43,8 @@ final class SlotPool implements AutoCloseable {
 
   /** A slot, or null if all are in use or somebody has waited longer. */
   @Nullable PinnedSlot tryAcquire() {
-    lock.lock();
-    try {
+    try (var _ = lock.hold()) {
       return waiting > 0 ? null : next();
-    } finally {
-      lock.unlock();
     }
   }
 
@@ -57,8 +54,7 @@ final class SlotPool implements AutoCloseable {
    * @throws StorageException {@link Kind#ACCELERATOR_MEMORY} if not even one can be allocated
    */
   PinnedSlot acquire() {
-    lock.lock();
-    try {
+    try (var _ = lock.hold()) {
       waiting++;
       try {
         PinnedSlot slot = next();
@@ -70,8 +66,6 @@ final class SlotPool implements AutoCloseable {
       } finally {
         waiting--;
       }
-    } finally {
-      lock.unlock();
     }
   }
 
@@ -108,57 +102,42 @@ final class SlotPool implements AutoCloseable {
 
   /** Gives a slot back; nothing is at work in it. */
   void release(PinnedSlot slot) {
-    lock.lock();
-    try {
+    try (var _ = lock.hold()) {
       free.addLast(slot);
       given.signal();
-    } finally {
-      lock.unlock();
     }
   }
 
   /** Slots that are in use. */
   int inUse() {
-    lock.lock();
-    try {
+    try (var _ = lock.hold()) {
       return all.size() - free.size();
-    } finally {
-      lock.unlock();
     }
   }
 
   /** The most slots there may be. */
   int capacity() {
-    lock.lock();
-    try {
+    try (var _ = lock.hold()) {
       return most;
-    } finally {
-      lock.unlock();
     }
   }
 
   /** Bytes of pinned memory allocated. */
   long bytes() {
-    lock.lock();
-    try {
+    try (var _ = lock.hold()) {
       return (long) all.size() * chunk;
-    } finally {
-      lock.unlock();
     }
   }
 
   /** Frees all; none is in use. */
   @Override
   public void close() {
-    lock.lock();
-    try {
+    try (var _ = lock.hold()) {
       most = 0;
       free.clear();
       List<PinnedSlot> slots = List.copyOf(all);
       all.clear();
       CloseAll.each(slots, slot -> CloseAll.all(slot.copied(), slot.memory()));
-    } finally {
-      lock.unlock();
     }
   }
 }
