@@ -1,5 +1,6 @@
 package io.gpunvme.cli;
 
+import io.gpunvme.base.ByteRange;
 import io.gpunvme.base.ByteSize;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.queue.Placement;
@@ -28,6 +29,18 @@ final class Converters {
         return ByteSize.parse(text);
       } catch (InvalidRequestException e) {
         throw new TypeConversionException(String.valueOf(e.getMessage()));
+      }
+    }
+  }
+
+  /** Bytes of something: {@code 1GiB+64MiB}. */
+  static final class Range implements ITypeConverter<ByteRange> {
+    @Override
+    public ByteRange convert(String text) {
+      try {
+        return ByteRange.parse(text);
+      } catch (InvalidRequestException e) {
+        throw new TypeConversionException(e.getMessage() + " (OFFSET+SIZE, e.g. 1GiB+64MiB)");
       }
     }
   }

@@ -1,18 +1,25 @@
 package io.gpunvme.cli;
 
+import io.gpunvme.base.ByteRange;
 import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Progress;
 import io.gpunvme.cli.output.Sizes;
 import io.gpunvme.cli.output.Table;
+import io.gpunvme.gpu.device.Device;
 import io.gpunvme.gpu.device.DeviceAddress;
 import io.gpunvme.gpu.device.Transport;
 import io.gpunvme.gpu.queue.Placement;
+import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.gpu.transfer.TransferReport;
+import io.gpunvme.nvme.driver.ShutdownGuard;
 import io.gpunvme.tools.demo.Demo;
 import io.gpunvme.tools.demo.DemoListener;
 import io.gpunvme.tools.demo.DemoOptions;
 import io.gpunvme.tools.demo.DemoPhase;
 import io.gpunvme.tools.demo.DemoReport;
+import io.gpunvme.tools.demo.NotRestoredException;
+import io.gpunvme.tools.demo.RangeDemo;
+import io.gpunvme.tools.demo.RangeReport;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -34,7 +41,10 @@ import picocli.CommandLine.Parameters;
       "demo writes the file to an embedded SSD and reads it back over several queue pairs, with",
       "pipelined commands as long as the SSD allows. The SHA-256 of the data that arrives must be"
           + " the",
-      "file's."
+      "file's.",
+      "On an SSD of yours it only reads: into accelerator memory, and once more by the CPU; both"
+          + " must be",
+      "the same. With --write it puts the file where you say, and puts back what was there."
     },
     footer = {
       "",
@@ -43,7 +53,9 @@ import picocli.CommandLine.Parameters;
       "  gpunvme demo model.safetensors --queues 8 --depth 64",
       "  gpunvme demo --initiator gpu --placement vram --size 1GiB",
       "  gpunvme demo --device sim:lba=4096,mdts=128KiB,latency=20us --json",
-      "  gpunvme demo --device vfio-user:/tmp/ssd.sock --allow-write",
+      "  gpunvme demo --device vfio:0000:01:00.0 --read 1GiB+512MiB",
+      "  gpunvme demo --device vfio:0000:01:00.0 --write 1GiB+256MiB --allow-write",
+      "  gpunvme demo --device vfio-user:/tmp/ssd.sock --json",
       "  gpunvme demo --faults 'status=generic/namespace-not-ready on read p=0.01'"
     })
 final class DemoCommand extends BaseCommand {
@@ -69,13 +81,31 @@ final class DemoCommand extends BaseCommand {
       paramLabel = "DEVICE",
       description = {
         "The embedded SSD; demo chooses size and file unless given.",
-        "Or vfio-user:SOCKET; demo overwrites its namespace 1 and needs --allow-write."
+        "Or an SSD of yours (vfio:, kmod:, sysfs:, vfio-user:, or sim: with --read or --write)."
       })
   private String device = Transport.SIM + ":";
 
   @Option(
-      names = "--allow-write",
-      description = "Overwrite the data of an SSD that is not the demo's own (vfio-user:…).")
+      names = "--read",
+      paramLabel = "RANGE",
+      converter = Converters.Range.class,
+      description = {
+        "Only read these bytes of namespace 1, OFFSET+SIZE or SIZE, and compare with the CPU.",
+        "Default on an SSD of yours: the first 256 MiB."
+      })
+  private @Nullable ByteRange read;
+
+  @Option(
+      names = "--write",
+      paramLabel = "RANGE",
+      converter = Converters.Range.class,
+      description = {
+        "Put the file into these bytes of namespace 1. What was there is kept in a file",
+        "meanwhile, and put back, also after Ctrl-C. Needs --allow-write."
+      })
+  private @Nullable ByteRange write;
+
+  @Option(names = "--allow-write", description = "Allow --write to overwrite data of an SSD.")
   private boolean allowWrite;
 
   @Option(names = "--keep", description = "Keep the file that demo made and the SSD's image.")
@@ -91,6 +121,9 @@ final class DemoCommand extends BaseCommand {
       })
   private @Nullable Placement placement;
 
+  /** The process is told to end. */
+  private volatile boolean cancelled;
+
   @Mixin private final InitiatorOption initiator = new InitiatorOption();
 
   @Mixin private final TransferOptions transfer = new TransferOptions();
@@ -103,17 +136,128 @@ final class DemoCommand extends BaseCommand {
 
   @Override
   int run() throws IOException {
+    DeviceAddress address = DeviceAddress.parse(device);
+    requireSense(address);
+    if (onlyReads(address)) {
+      return read(address);
+    }
+    if (write == null) {
+      return move(address);
+    }
+    // What was there is put back by this thread, before the SSD is shut down.
+    try (CancelledAtExit exit = new CancelledAtExit();
+        ShutdownGuard.Delay _ = ShutdownGuard.delay()) {
+      exit.now(() -> cancelled = true);
+      Ending.leaves("what was in " + write + " of " + device + " is there again");
+      return move(address);
+    }
+  }
+
+  /** Whether the SSD is somebody's and nothing is written to it. */
+  private boolean onlyReads(DeviceAddress address) {
+    return read != null || !address.isEmbedded() && write == null;
+  }
+
+  private void requireSense(DeviceAddress address) {
     if (file != null && size != null) {
       throw new UsageException("--size is for the file that demo makes; leave it out with a FILE");
     }
-    DeviceAddress address = DeviceAddress.parse(device);
+    if (read != null && write != null) {
+      throw new UsageException("--read writes nothing: leave out --write, or --read");
+    }
+    if (write != null && !allowWrite) {
+      throw new UsageException(
+          "--write overwrites %s of %s for a while; add --allow-write to allow it"
+              .formatted(write, device));
+    }
+    if (!onlyReads(address)) {
+      return;
+    }
+    if (allowWrite) {
+      throw new UsageException(
+          "--allow-write is for --write OFFSET+SIZE, which says what of %s may be overwritten"
+              .formatted(device));
+    }
+    if (file != null || size != null || keep) {
+      throw new UsageException(
+          "demo only reads %s; a FILE, --size and --keep need --write OFFSET+SIZE"
+              .formatted(device));
+    }
+  }
+
+  // ---- what is there
+
+  private int read(DeviceAddress address) throws IOException {
+    RangeReport report;
+    try (Device ssd = Device.open(address, driver.controller(false), driver.faults());
+        Progress progress = Progress.on(streams())) {
+      InitiatorOptions options = transfer.initiator().with(initiator.kind(), placement);
+      report = RangeDemo.run(ssd, read, options, listener(progress));
+    }
+    print(() -> printText(report), () -> object(report));
+    if (!report.verified()) {
+      streams()
+          .err()
+          .println(
+              "gpunvme demo: %s and the CPU read different data, first in the MiB from byte %d on"
+                  .formatted(report.get().initiator(), report.differsAt()));
+    }
+    return report.verified() ? ExitCode.OK : ExitCode.FAILURE;
+  }
+
+  private void printText(RangeReport r) {
+    out()
+        .println(
+            "%s from byte %d of %s, to %s"
+                .formatted(
+                    Sizes.format(r.range().bytes()),
+                    r.range().offset(),
+                    r.model().strip(),
+                    r.accelerator()));
+    out().println();
+    rows("SSD to accelerator", r.get(), "SSD to host", r.byCpu())
+        .row("bytes", r.range().bytes(), r.range().bytes())
+        .print(out());
+    out().println();
+    out().println("SSD    " + r.device() + ", nothing was written");
+    out().println("       to " + r.accelerator() + ": " + r.acceleratorReason());
+    out()
+        .println(
+            r.verified()
+                ? "check  both read the same, SHA-256 " + r.arrivedSha256()
+                : "check  FAILED: SHA-256 is "
+                    + r.arrivedSha256()
+                    + ", by the CPU "
+                    + r.cpuSha256());
+  }
+
+  private Map<String, Object> object(RangeReport r) {
+    Map<String, Object> object = new LinkedHashMap<>();
+    object.put("verified", r.verified());
+    object.put("device", r.device());
+    object.put("model", r.model());
+    object.put("offset", r.range().offset());
+    object.put("bytes", r.range().bytes());
+    object.put("sha256", r.arrivedSha256());
+    object.put("cpu_sha256", r.cpuSha256());
+    object.put("differs_at", r.differsAt() < 0 ? null : r.differsAt());
+    object.put("block_size", r.blockSize());
+    object.put("max_transfer_bytes", r.maxTransferBytes());
+    object.put("accelerator", r.accelerator());
+    object.put("accelerator_reason", r.acceleratorReason());
+    object.put("buffer_bytes", r.bufferBytes());
+    object.putAll(Descriptions.transfer(r.get()));
+    object.put("cpu", Descriptions.transfer(r.byCpu()));
+    return object;
+  }
+
+  // ---- a file
+
+  private int move(DeviceAddress address) throws IOException {
     String rules = driver.faults();
     Path folder = Leftovers.add(Files.createTempDirectory("gpunvme-demo-"));
-    Path image = newImage(address);
+    Path image = write == null ? newImage(address) : null;
     boolean done = false;
-    if (!address.isEmbedded()) {
-      Ending.leaves("blocks of " + device + " are overwritten in part");
-    }
     try {
       DemoReport report = run(folder, address, rules);
       print(() -> printText(report), () -> object(report));
@@ -124,6 +268,10 @@ final class DemoCommand extends BaseCommand {
             .println("gpunvme demo: the data that arrived is not the data that was sent");
       }
       return report.verified() ? ExitCode.OK : ExitCode.FAILURE;
+    } catch (NotRestoredException e) {
+      Leftovers.keep(folder);
+      Ending.leaves(String.valueOf(e.getMessage()));
+      throw e;
     } finally {
       leave(folder, done && keep);
       if (image != null) {
@@ -150,13 +298,19 @@ final class DemoCommand extends BaseCommand {
     DemoOptions options =
         DemoOptions.in(folder)
             .withDevice(kept(address, folder), rules)
-            .withController(driver.controller(address.isEmbedded() || allowWrite))
+            .withController(driver.controller(true))
             .withInitiator(transfer.initiator().with(initiator.kind(), placement));
     Path given = file;
+    ByteRange range = write;
+    if (range != null) {
+      options = options.withRange(range);
+    }
     if (given != null) {
       options = options.withFile(given);
     } else if (size != null) {
       options = options.withSample(size);
+    } else if (range != null) {
+      options = options.withSample(Math.min(range.bytes(), DemoOptions.SAMPLE_BYTES));
     }
     try (Progress progress = Progress.on(streams())) {
       return Demo.run(options, listener(progress));
@@ -170,7 +324,7 @@ final class DemoCommand extends BaseCommand {
         : address;
   }
 
-  private static DemoListener listener(Progress progress) {
+  private DemoListener listener(Progress progress) {
     return new DemoListener() {
       @Override
       public void phase(DemoPhase phase, long bytes) {
@@ -180,6 +334,9 @@ final class DemoCommand extends BaseCommand {
               case PUT -> "to the SSD";
               case GET -> "to the accelerator";
               case CHECK -> "check";
+              case COMPARE -> "by the CPU";
+              case SAVE -> "keep what is there";
+              case RESTORE -> "put it back";
             };
         progress.begin(task, bytes);
       }
@@ -187,6 +344,11 @@ final class DemoCommand extends BaseCommand {
       @Override
       public void moved(long bytes) {
         progress.moved(bytes);
+      }
+
+      @Override
+      public boolean isCancelled() {
+        return cancelled;
       }
     };
   }
@@ -199,23 +361,9 @@ final class DemoCommand extends BaseCommand {
     out().println();
     TransferReport get = r.get();
     TransferReport put = r.put();
-    new Table(0)
-        .row("", "SSD to accelerator", "file to SSD")
-        .row("path", get.path(), put.path())
-        .row("initiator", get.initiator(), put.initiator())
-        .row("placement", get.placement(), put.placement())
-        .row("queue pairs", get.queuePairs(), put.queuePairs())
-        .row("depth", get.depth(), put.depth())
-        .row("threads", get.threads(), put.threads())
-        .row("commands", commands(get), commands(put))
+    rows("SSD to accelerator", get, "file to SSD", put)
         .row("of them by the CPU", known(r.getByCpu()), known(r.putByCpu()))
-        .row("doorbell writes", get.sqDoorbells(), put.sqDoorbells())
-        .row("commands per doorbell", perDoorbell(get), perDoorbell(put))
-        .row("completion doorbells", get.cqDoorbells(), put.cqDoorbells())
         .row("bytes", r.bytes(), r.bytes())
-        .row("GB/s", rate(get), rate(put))
-        .row("latency p50", latency(get, Descriptions.MEDIAN), latency(put, Descriptions.MEDIAN))
-        .row("latency p99", latency(get, Descriptions.TAIL), latency(put, Descriptions.TAIL))
         .print(out());
     out().println();
     out().println("SSD    " + device(r) + (deleted(r) ? ", image deleted (--keep keeps it)" : ""));
@@ -223,6 +371,9 @@ final class DemoCommand extends BaseCommand {
       out().println("       its memory is pinned, so that the GPU copies from and to it directly");
     }
     out().println("       to " + r.accelerator() + ": " + r.acceleratorReason());
+    if (r.range() != null) {
+      out().println("       what was in " + r.range() + " is there again");
+    }
     out()
         .println(
             r.verified()
@@ -231,6 +382,24 @@ final class DemoCommand extends BaseCommand {
     if (keep) {
       out().println("kept   " + kept(r));
     }
+  }
+
+  private static Table rows(String one, TransferReport a, String other, TransferReport b) {
+    return new Table(0)
+        .row("", one, other)
+        .row("path", a.path(), b.path())
+        .row("initiator", a.initiator(), b.initiator())
+        .row("placement", a.placement(), b.placement())
+        .row("queue pairs", a.queuePairs(), b.queuePairs())
+        .row("depth", a.depth(), b.depth())
+        .row("threads", a.threads(), b.threads())
+        .row("GB/s", rate(a), rate(b))
+        .row("latency p50", latency(a, Descriptions.MEDIAN), latency(b, Descriptions.MEDIAN))
+        .row("latency p99", latency(a, Descriptions.TAIL), latency(b, Descriptions.TAIL))
+        .row("doorbell writes", a.sqDoorbells(), b.sqDoorbells())
+        .row("commands per doorbell", perDoorbell(a), perDoorbell(b))
+        .row("completion doorbells", a.cqDoorbells(), b.cqDoorbells())
+        .row("commands", commands(a), commands(b));
   }
 
   /** Whether the image was in our folder, which is deleted. */
@@ -288,6 +457,9 @@ final class DemoCommand extends BaseCommand {
     object.put("sha256", r.arrivedSha256());
     object.put("source_sha256", r.sourceSha256());
     object.put("device", device(r));
+    ByteRange range = r.range();
+    object.put("range", range == null ? null : range.toString());
+    object.put("restored", range == null ? null : true);
     object.put("model", r.model());
     object.put("block_size", r.blockSize());
     object.put("max_transfer_bytes", r.maxTransferBytes());

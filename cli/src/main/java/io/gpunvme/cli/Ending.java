@@ -1,6 +1,7 @@
 package io.gpunvme.cli;
 
 import io.gpunvme.cli.output.OutputStreams;
+import io.gpunvme.nvme.driver.ShutdownGuard;
 import java.io.PrintStream;
 import java.util.concurrent.atomic.AtomicReference;
 
@@ -28,6 +29,8 @@ final class Ending {
 
   private static void end(OutputStreams streams) {
     begin();
+    // The command puts back what it has changed, from files that are deleted afterwards.
+    ShutdownGuard.awaitDelays();
     boolean deleted = Leftovers.deleteAll();
     if (!begun()) {
       return;

@@ -8,6 +8,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Random;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -267,5 +268,77 @@ class DemoCommandTest {
         .contains("make file", "to the SSD", "to the accelerator", "check")
         .endsWith("\r");
     assertThat(result.json().get("verified").getAsBoolean()).isTrue();
+  }
+
+  // ---- somebody's SSD
+
+  @Test
+  void whatIsThereIsOnlyRead() throws IOException {
+    Path image = image();
+    byte[] before = Files.readAllBytes(image);
+    JsonObject json =
+        Cli.run("demo", "--device", "sim:file=" + image, "--read", "512+1MiB", "--json")
+            .succeeded()
+            .json();
+    assertThat(json.get("verified").getAsBoolean()).isTrue();
+    assertThat(json.get("offset").getAsLong()).isEqualTo(512);
+    assertThat(json.get("bytes").getAsLong()).isEqualTo(1 << 20);
+    assertThat(json.get("sha256")).isEqualTo(json.get("cpu_sha256"));
+    assertThat(json.get("differs_at").isJsonNull()).isTrue();
+    assertThat(json.getAsJsonObject("cpu").get("initiator").getAsString()).isEqualTo("CPU");
+    assertThat(Files.readAllBytes(image)).isEqualTo(before);
+  }
+
+  @Test
+  void whatIsWrittenIsPutBack() throws IOException {
+    Path image = image();
+    byte[] before = Files.readAllBytes(image);
+    Cli.Result result =
+        Cli.run(
+                "demo",
+                "--device",
+                "sim:file=" + image,
+                "--write",
+                "1MiB+1000000",
+                "--allow-write",
+                "--initiator",
+                "cpu")
+            .succeeded();
+    assertThat(result.out())
+        .containsPattern("bytes +\\d+ +")
+        .contains("what was in 1048576+1000000 is there again")
+        .contains("equals the file's");
+    assertThat(Files.readAllBytes(image)).isEqualTo(before);
+  }
+
+  @Test
+  void aDifferenceBetweenTheTwoIsAFailure() throws IOException {
+    Cli.run(
+            "demo",
+            "--device",
+            "sim:file=" + image(),
+            "--read",
+            "1MiB",
+            "--faults",
+            "corrupt on read nth=1 count=1")
+        .failed(ExitCode.FAILURE, "the CPU read different data");
+  }
+
+  @Test
+  void theOptionsMustFitEachOther() throws IOException {
+    String ssd = "sim:file=" + image();
+    Cli.run("demo", "--device", ssd, "--write", "1MiB").refused("--allow-write");
+    Cli.run("demo", "--device", ssd, "--write", "1MiB", "--read", "1MiB").refused("--read");
+    Cli.run("demo", "--device", ssd, "--read", "1MiB", "--keep").refused("--write OFFSET+SIZE");
+    Cli.run("demo", "--device", ssd, "--read", "1MiB+").refused("OFFSET+SIZE");
+    Cli.run("demo", "--device", ssd, "--read", "100+1MiB").refused("begin at a multiple");
+    Cli.run("demo", "--device", ssd, "--read", "1TiB+1MiB").refused("is not inside");
+    Cli.run("demo", "--device", "vfio:0000:01:00.0", "--allow-write").refused("may be overwritten");
+  }
+
+  private Path image() throws IOException {
+    byte[] content = new byte[4 << 20];
+    new Random(5).nextBytes(content);
+    return Files.write(folder.resolve("somebodys.img"), content);
   }
 }

@@ -3,6 +3,7 @@ package io.gpunvme.nvme.driver;
 import io.gpunvme.base.InvalidRequestException;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
@@ -15,6 +16,12 @@ public final class ShutdownGuard {
   private static final AtomicBoolean INSTALLED = new AtomicBoolean();
   private static volatile boolean ended;
 
+  /** Longer than any controller needs that answers at all. */
+  private static final long PATIENCE_NANOS = TimeUnit.MINUTES.toNanos(10);
+
+  /** Delays that are not over; guarded by {@link #OPEN}. */
+  private static int delays;
+
   private ShutdownGuard() {}
 
   /** Installs one shutdown hook for all controllers; a second call changes nothing. */
@@ -25,12 +32,54 @@ public final class ShutdownGuard {
   }
 
   /**
-   * For whoever knows that the process ends where no hook runs: shuts down all controllers. From
-   * here on none can be opened.
+   * For whoever knows that the process ends where no hook runs: shuts down all controllers, when
+   * {@link #delay delays} are over. From here on none can be opened.
    */
   public static void end() {
     ended = true;
+    awaitDelays();
     closeAll();
+  }
+
+  /** Something that has to be done with open controllers first. */
+  public static final class Delay implements AutoCloseable {
+    private boolean over;
+
+    private Delay() {}
+
+    /** It is done. Idempotent. */
+    @Override
+    public void close() {
+      synchronized (OPEN) {
+        if (!over) {
+          over = true;
+          delays--;
+          OPEN.notifyAll();
+        }
+      }
+    }
+  }
+
+  /** Controllers that are open stay so until this is closed, also when the process is ending. */
+  public static Delay delay() {
+    synchronized (OPEN) {
+      delays++;
+      return new Delay();
+    }
+  }
+
+  /** Waits until all delays are over, ten minutes at most. */
+  public static void awaitDelays() {
+    long end = System.nanoTime() + PATIENCE_NANOS;
+    synchronized (OPEN) {
+      try {
+        for (long left = PATIENCE_NANOS; delays > 0 && left > 0; left = end - System.nanoTime()) {
+          TimeUnit.NANOSECONDS.timedWait(OPEN, left);
+        }
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+      }
+    }
   }
 
   /** Whether {@link #end} was called, or a hook has run. */

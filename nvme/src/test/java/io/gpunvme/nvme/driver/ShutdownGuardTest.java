@@ -35,7 +35,15 @@ class ShutdownGuardTest {
                       + opening());
       NvmeController controller = NvmeController.open(function, ControllerOptions.defaults());
       controller.createQueuePair(4);
+      ShutdownGuard.Delay delay = ShutdownGuard.delay();
       System.out.println("ready");
+      while (!ShutdownGuard.ended()) {
+        Thread.sleep(10);
+      }
+      Thread.sleep(200);
+      System.out.println(function.closed ? "closed too early" : "still open");
+      delay.close();
+      delay.close();
       Thread.sleep(60_000);
     }
 
@@ -77,6 +85,7 @@ class ShutdownGuardTest {
             new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8))) {
       assertThat(out.readLine()).isEqualTo("ready");
       process.toHandle().destroy();
+      assertThat(out.readLine()).isEqualTo("still open");
       assertThat(out.readLine()).isEqualTo("in order, a late one is closed");
       assertThat(process.waitFor(20, TimeUnit.SECONDS)).isTrue();
     } finally {

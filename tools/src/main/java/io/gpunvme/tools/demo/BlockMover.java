@@ -26,7 +26,8 @@ import java.util.List;
  * for several threads.
  */
 public final class BlockMover implements AutoCloseable {
-  private static final int COPY_BYTES = 1 << 20;
+  /** Bytes that are passed on at a time. */
+  static final int PIECE = 1 << 20;
 
   /** What the buffer is not made shorter than for want of memory. */
   private static final long LEAST_WINDOW = 1 << 20;
@@ -35,7 +36,7 @@ public final class BlockMover implements AutoCloseable {
   private final Initiator initiator;
   private final DeviceBuffer buffer;
   private final TransferListener listener;
-  private final byte[] copy = new byte[COPY_BYTES];
+  private final byte[] copy = new byte[PIECE];
   private final TransferTotal total = new TransferTotal();
 
   private BlockMover(

@@ -1,5 +1,6 @@
 package io.gpunvme.tools.demo;
 
+import io.gpunvme.base.ByteRange;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.Accelerators;
@@ -30,8 +31,8 @@ import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The main job end to end: a file is put on an embedded SSD and read back over several queue pairs
- * into accelerator memory. One run at a time.
+ * The main job end to end: a file is put on an SSD and read back over several queue pairs into
+ * accelerator memory. One run at a time.
  */
 public final class Demo {
   /** File bytes written to the SSD at a time. */
@@ -80,16 +81,19 @@ public final class Demo {
     try (Device device = Device.open(address, options.controller(), options.faults())) {
       NvmeController controller = device.controller();
       Placement placement = options.initiator().placement(controller, accelerator);
-      Rig rig = new Rig(controller, controller.namespace(1), accelerator, placement);
-      try (HostWindow media = placement.hostData() ? null : rig.pinMedia()) {
+      Namespace namespace = controller.namespace(1);
+      Rig rig = new Rig(controller, namespace, first(namespace, bytes), accelerator, placement);
+      try (HostWindow media = placement.hostData() ? null : rig.pinMedia();
+          BorrowedBlocks borrowed = borrow(rig, bytes)) {
         Moved put = put(rig, file, bytes);
-        long flush = flush(controller, rig.namespace());
+        long flush = flush(controller, namespace);
         Moved get = get(rig, bytes);
         return new DemoReport(
             file,
             sample,
             bytes,
             address.toString(),
+            borrowed == null ? null : options.range(),
             ssd.image(),
             media != null,
             controller.identify().getText(IdentifyController.MN),
@@ -110,6 +114,53 @@ public final class Demo {
     }
   }
 
+  /** The first of the blocks that the file takes. */
+  private long first(Namespace namespace, long bytes) {
+    ByteRange range = options.range();
+    if (range == null) {
+      return 0;
+    }
+    if (bytes > range.bytes()) {
+      throw new InvalidRequestException(
+          "a file of %d bytes does not fit into the range %s".formatted(bytes, range));
+    }
+    return firstBlock(namespace, range);
+  }
+
+  /**
+   * The first block of a range.
+   *
+   * @throws InvalidRequestException if it does not begin with a block, or is not all there
+   */
+  static long firstBlock(Namespace namespace, ByteRange range) {
+    int block = namespace.blockSize();
+    if (range.offset() % block != 0) {
+      throw new InvalidRequestException(
+          "the range %s does not begin at a multiple of the SSD's blocks of %d bytes"
+              .formatted(range, block));
+    }
+    if (range.offset() + range.bytes() > namespace.bytes()) {
+      throw new InvalidRequestException(
+          "the range %s is not inside namespace %d, which has %d bytes"
+              .formatted(range, namespace.nsid(), namespace.bytes()));
+    }
+    return range.offset() / block;
+  }
+
+  private @Nullable BorrowedBlocks borrow(Rig rig, long bytes) throws IOException {
+    if (options.range() == null) {
+      return null;
+    }
+    int block = rig.namespace().blockSize();
+    return BorrowedBlocks.borrow(
+        rig.controller(),
+        rig.namespace(),
+        rig.first(),
+        Math.ceilDiv(bytes, block) * block,
+        options.folder(),
+        listener);
+  }
+
   /**
    * One way of the file.
    *
@@ -123,6 +174,7 @@ public final class Demo {
   private record Rig(
       NvmeController controller,
       Namespace namespace,
+      long first,
       Accelerator accelerator,
       Placement placement) {
     /** The SSD, if it is ours. */
@@ -192,8 +244,9 @@ public final class Demo {
     listener.phase(DemoPhase.PUT, bytes);
     long byCpu = rig.byCpu();
     try (InputStream in = Files.newInputStream(file);
-        BlockMover mover = rig.mover(options.initiator(), bytes, PUT_WINDOW, listener::moved)) {
-      String sha256 = mover.write(in, 0, bytes, false);
+        BlockMover mover =
+            rig.mover(options.initiator(), bytes, PUT_WINDOW, new DemoProgress(listener))) {
+      String sha256 = mover.write(in, rig.first(), bytes, false);
       return new Moved(mover.report(), rig.byCpuSince(byCpu), sha256, mover.window());
     }
   }
@@ -211,11 +264,12 @@ public final class Demo {
   private Moved get(Rig rig, long bytes) throws IOException {
     Checksum checksum = new Checksum();
     long byCpu = rig.byCpu();
-    try (BlockMover mover = rig.mover(options.initiator(), bytes, GET_WINDOW, listener::moved)) {
+    try (BlockMover mover =
+        rig.mover(options.initiator(), bytes, GET_WINDOW, new DemoProgress(listener))) {
       for (long at = 0; at < bytes; at += mover.window()) {
         long part = Math.min(mover.window(), bytes - at);
         listener.phase(DemoPhase.GET, part);
-        mover.load(at / rig.namespace().blockSize(), part);
+        mover.load(rig.first() + at / rig.namespace().blockSize(), part);
         listener.phase(DemoPhase.CHECK, part);
         mover.drain(part, checksum, checked());
       }

@@ -2,7 +2,6 @@ package io.gpunvme.tools.demo;
 
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.device.DeviceAddress;
-import io.gpunvme.gpu.device.Transport;
 import io.gpunvme.sim.FaultSyntax;
 import io.gpunvme.sim.NamespaceConfig;
 import io.gpunvme.sim.SimConfig;
@@ -11,10 +10,12 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import org.jspecify.annotations.Nullable;
 
-/** The demo's SSD: as the options say, with defaults that suit the file and this machine. */
+/** The demo's SSD: somebody's, or one with defaults that suit the file and this machine. */
 final class DemoDevice {
   private final DeviceAddress address;
   private final @Nullable Path image;
+
+  /** 0 for somebody's SSD. */
   private final int blockSize;
 
   private DemoDevice(DeviceAddress address, @Nullable Path image, int blockSize) {
@@ -31,18 +32,15 @@ final class DemoDevice {
    */
   static DemoDevice of(DemoOptions options, boolean ram) {
     DeviceAddress wanted = options.device();
-    if (wanted.transport() == Transport.VFIO_USER) {
-      if (!options.controller().allowWrite()) {
-        throw new InvalidRequestException(
-            "the demo overwrites namespace 1 of " + wanted + ": allow it with --allow-write");
-      }
+    if (options.range() != null) {
+      FaultSyntax.parse(options.faults());
       return new DemoDevice(wanted, null, 0);
     }
     if (!wanted.isEmbedded()) {
       throw new InvalidRequestException(
-          "the demo overwrites its SSD, so it takes an embedded one (sim:) or one of another"
-              + " process (vfio-user:), not "
-              + wanted);
+          "%s is somebody's SSD: name the bytes that the demo may use and put back, or only read"
+                  .formatted(wanted)
+              + " (--write OFFSET+SIZE, --read OFFSET+SIZE)");
     }
     if (!ram && !wanted.has("file") && !wanted.has("media")) {
       wanted = wanted.with("file", options.folder().resolve("ssd.img").toString());
@@ -67,7 +65,7 @@ final class DemoDevice {
 
   /** The address with a size, if none was asked for. */
   DeviceAddress sizedFor(long bytes) throws IOException {
-    if (!address.isEmbedded()) {
+    if (blockSize == 0) {
       return address;
     }
     long needed = Math.ceilDiv(bytes, blockSize) * blockSize;

@@ -22,4 +22,9 @@ public interface DemoListener {
 
   /** Another {@code bytes} bytes of the phase are done; called by several threads. */
   void moved(long bytes);
+
+  /** Whether to end early; asked now and then by several threads. What was there is put back. */
+  default boolean isCancelled() {
+    return false;
+  }
 }

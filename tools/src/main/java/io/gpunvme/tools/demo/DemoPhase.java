@@ -9,5 +9,11 @@ public enum DemoPhase {
   /** Reading it by NVMe Read commands into accelerator memory. */
   GET,
   /** Computing the checksum of what arrived. */
-  CHECK
+  CHECK,
+  /** Reading the same range by the CPU, to compare. */
+  COMPARE,
+  /** Keeping what is in somebody's blocks. */
+  SAVE,
+  /** Putting that back. */
+  RESTORE
 }

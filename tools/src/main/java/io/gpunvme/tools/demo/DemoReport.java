@@ -1,5 +1,6 @@
 package io.gpunvme.tools.demo;
 
+import io.gpunvme.base.ByteRange;
 import io.gpunvme.gpu.transfer.TransferReport;
 import java.nio.file.Path;
 import java.util.OptionalLong;
@@ -12,6 +13,7 @@ import org.jspecify.annotations.Nullable;
  * @param sample whether the demo made it
  * @param bytes its size
  * @param device the SSD's address
+ * @param range of somebody's SSD that was used and put back; null if the SSD was the demo's own
  * @param image the file behind the SSD, or null if there is none
  * @param pinned whether the SSD's medium is memory that was pinned for the GPU's copy engines
  * @param model what the SSD says it is
@@ -34,6 +36,7 @@ public record DemoReport(
     boolean sample,
     long bytes,
     String device,
+    @Nullable ByteRange range,
     @Nullable Path image,
     boolean pinned,
     String model,

@@ -10,9 +10,6 @@ import io.gpunvme.gpu.transfer.InitiatorKind;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.nvme.DeviceGoneException;
 import io.gpunvme.nvme.driver.ControllerOptions;
-import io.gpunvme.sim.SimConfig;
-import io.gpunvme.sim.SimulatedController;
-import io.gpunvme.sim.serve.VfioUserServer;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
@@ -46,25 +43,6 @@ class DemoTest {
 
   private static DemoReport run(DemoOptions options) throws IOException {
     return Demo.run(options, DemoListener.NONE);
-  }
-
-  @Test
-  void theSsdMayBeBehindASocketIfItMayBeOverwritten() throws IOException {
-    Path socket = folder.resolve("ssd");
-    SimConfig config = SimConfig.parse("size=64MiB,latency=0,workers=2");
-    try (SimulatedController ssd = SimulatedController.create(config);
-        VfioUserServer server = VfioUserServer.start(ssd, socket)) {
-      DemoOptions options = sample(5_000_000, "vfio-user:" + server.socket(), "");
-      DemoReport report = run(options);
-
-      assertThat(report.verified()).isTrue();
-      assertThat(report.getByCpu()).isEmpty();
-      assertThat(report.image()).isNull();
-      assertThat(report.device()).startsWith("vfio-user:");
-      assertThatThrownBy(() -> run(options.withController(ControllerOptions.defaults())))
-          .isInstanceOf(InvalidRequestException.class)
-          .hasMessageContaining("--allow-write");
-    }
   }
 
   @Test

@@ -1,0 +1,230 @@
+package io.gpunvme.tools.demo;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.gpunvme.base.ByteRange;
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.gpu.device.Device;
+import io.gpunvme.gpu.device.DeviceAddress;
+import io.gpunvme.gpu.transfer.InitiatorKind;
+import io.gpunvme.gpu.transfer.InitiatorOptions;
+import io.gpunvme.nvme.NvmeException;
+import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.sim.SimConfig;
+import io.gpunvme.sim.SimulatedController;
+import io.gpunvme.sim.serve.VfioUserServer;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.Random;
+import java.util.function.Consumer;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** The demo on an SSD that it has not made: another process serves it, and looks at its bytes. */
+@Timeout(120)
+class SomebodysSsdTest {
+  private static final int SIZE = 16 << 20;
+  private static final ByteRange RANGE = new ByteRange(1 << 20, 4 << 20);
+
+  @TempDir Path folder;
+
+  private final SimulatedController ssd =
+      SimulatedController.create(
+          SimConfig.parse("size=16MiB,mdts=64KiB,latency=0,workers=2,seed=7"));
+  private VfioUserServer server;
+  private byte[] before;
+
+  @BeforeEach
+  void fill() throws IOException {
+    server = VfioUserServer.start(ssd, folder.resolve("ssd"));
+    before = new byte[SIZE];
+    new Random(1).nextBytes(before);
+    MemorySegment.copy(before, 0, medium(), ValueLayout.JAVA_BYTE, 0, SIZE);
+  }
+
+  @AfterEach
+  void nothingHasChanged() throws IOException {
+    server.close();
+    try (ssd) {
+      byte[] after = medium().toArray(ValueLayout.JAVA_BYTE);
+      assertThat(Arrays.mismatch(before, after)).as("first byte that differs").isEqualTo(-1);
+    }
+  }
+
+  private MemorySegment medium() {
+    return ssd.mediaMemory(1).orElseThrow();
+  }
+
+  private DeviceAddress address() {
+    return DeviceAddress.parse("vfio-user:" + server.socket());
+  }
+
+  private static InitiatorOptions cpu() {
+    return InitiatorOptions.defaults().with(InitiatorKind.CPU, null);
+  }
+
+  private DemoOptions borrowing() throws IOException {
+    return DemoOptions.in(Files.createDirectories(folder.resolve("work")))
+        .withSample(3_000_000)
+        .withDevice(address(), "")
+        .withRange(RANGE)
+        .withInitiator(cpu());
+  }
+
+  /** Does something when a phase begins, and cancels it if that is the one named. */
+  private static DemoListener at(DemoPhase phase, boolean cancel, Runnable then) {
+    return new DemoListener() {
+      private volatile boolean there;
+
+      @Override
+      public void phase(DemoPhase now, long bytes) {
+        if (now == phase && !there) {
+          then.run();
+          there = true;
+        }
+      }
+
+      @Override
+      public void moved(long bytes) {}
+
+      @Override
+      public boolean isCancelled() {
+        return cancel && there;
+      }
+    };
+  }
+
+  // ---- writing
+
+  @Test
+  void whatWasThereIsPutBack() throws IOException {
+    DemoReport report = Demo.run(borrowing(), DemoListener.NONE);
+    assertThat(report.verified()).isTrue();
+    assertThat(report.range()).isEqualTo(RANGE);
+    assertThat(report.bytes()).isEqualTo(3_000_000);
+    assertThat(report.getByCpu()).isEmpty();
+  }
+
+  @ParameterizedTest
+  @CsvSource({"PUT", "GET"})
+  void alsoIfItIsCancelled(DemoPhase phase) throws IOException {
+    DemoOptions options = borrowing();
+    assertThatThrownBy(() -> Demo.run(options, at(phase, true, () -> {})))
+        .isInstanceOf(NvmeException.class)
+        .hasMessageContaining("cancelled");
+  }
+
+  @Test
+  void alsoIfOtherDataArrives() throws IOException {
+    DemoReport report =
+        Demo.run(
+            borrowing(),
+            at(DemoPhase.GET, false, () -> ssd.faults().add("corrupt on read nth=3 count=1")));
+    assertThat(report.verified()).isFalse();
+  }
+
+  @Test
+  void alsoIfTheSsdRefusesAWrite() throws IOException {
+    DemoOptions options = borrowing();
+    assertThatThrownBy(
+            () ->
+                Demo.run(
+                    options,
+                    at(
+                        DemoPhase.PUT,
+                        false,
+                        () ->
+                            ssd.faults()
+                                .add("status=media/write-fault dnr on write nth=9 count=1"))))
+        .isInstanceOf(NvmeException.class);
+  }
+
+  @Test
+  void ifItCannotBePutBackAFileHasIt() throws IOException {
+    DemoOptions options = borrowing();
+    Consumer<String> fault = ssd.faults()::add;
+    assertThatExceptionOfType(NotRestoredException.class)
+        .isThrownBy(
+            () ->
+                Demo.run(
+                    options,
+                    at(
+                        DemoPhase.RESTORE,
+                        false,
+                        () -> fault.accept("status=media/write-fault dnr on write"))))
+        .withMessageContaining("LBA 2048")
+        .withMessageContaining("gpunvme write")
+        .satisfies(e -> putBack(Files.readAllBytes(e.copy())));
+  }
+
+  private void putBack(byte[] copy) {
+    int at = (int) RANGE.offset();
+    assertThat(copy).isEqualTo(Arrays.copyOfRange(before, at, at + copy.length));
+    MemorySegment.copy(copy, 0, medium(), ValueLayout.JAVA_BYTE, at, copy.length);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "100, 4194304, begin at a multiple",
+    "16777216, 4194304, is not inside",
+    "0, 1000000, does not fit",
+  })
+  void whatCannotBeIsRefused(long offset, long bytes, String why) throws IOException {
+    DemoOptions options = borrowing().withRange(new ByteRange(offset, bytes));
+    assertThatThrownBy(() -> Demo.run(options, DemoListener.NONE))
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessageContaining(why);
+  }
+
+  @Test
+  void nothingIsWrittenWhereNobodySaid() {
+    DemoOptions options = DemoOptions.in(folder).withSample(1 << 20).withDevice(address(), "");
+    assertThatThrownBy(() -> Demo.run(options, DemoListener.NONE))
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessageContaining("--write")
+        .hasMessageContaining("--read");
+    assertThat(folder.resolve("sample.safetensors")).doesNotExist();
+  }
+
+  // ---- reading
+
+  private RangeReport read(ByteRange range, DemoListener listener) throws IOException {
+    try (Device device = Device.open(address(), ControllerOptions.defaults(), "")) {
+      return RangeDemo.run(device, range, cpu().with(2, 8, 1), listener);
+    }
+  }
+
+  @Test
+  void whatIsThereIsReadTwice() throws IOException {
+    RangeReport report = read(new ByteRange(512, 5_000_000), DemoListener.NONE);
+    assertThat(report.verified()).isTrue();
+    assertThat(report.differsAt()).isEqualTo(-1);
+    assertThat(report.get().commands()).isEqualTo(report.byCpu().commands()).isEqualTo(77);
+    assertThat(report.get().queuePairs()).isEqualTo(2);
+    assertThat(read(null, DemoListener.NONE).range()).isEqualTo(new ByteRange(0, SIZE));
+  }
+
+  @Test
+  void aDifferenceIsFoundAndItsPlace() throws IOException {
+    RangeReport report =
+        read(
+            new ByteRange(1 << 20, 8 << 20),
+            at(
+                DemoPhase.COMPARE,
+                false,
+                () -> ssd.faults().add("corrupt on read lba=8200 count=1")));
+    assertThat(report.verified()).isFalse();
+    assertThat(report.differsAt()).isEqualTo(4 << 20);
+  }
+}
