@@ -180,8 +180,8 @@ final class DemoCommand extends BaseCommand {
     }
     if (file != null || size != null || keep) {
       throw new UsageException(
-          "demo only reads %s; a FILE, --size and --keep need --write OFFSET+SIZE"
-              .formatted(device));
+          "demo only reads %s; a FILE, --size and --keep".formatted(device)
+              + " need --write OFFSET+SIZE and --allow-write");
     }
   }
 

@@ -28,9 +28,18 @@ final class Leftovers {
     return !all.isEmpty();
   }
 
-  /** Takes charge of a file or folder that need not exist yet. */
+  /**
+   * Takes charge of a file or folder that need not exist yet.
+   *
+   * @throws IllegalStateException if the process is ending: nobody would delete it later
+   */
   static Path add(Path path) {
     OPEN.add(path);
+    // Whoever ends the process says so before it deletes, so one of the two sees the other.
+    if (Ending.begun()) {
+      delete(path);
+      throw new IllegalStateException("the process is told to end: " + path);
+    }
     return path;
   }
 

@@ -2,7 +2,9 @@ package io.gpunvme.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -54,6 +56,22 @@ class EndingTest {
     }
   }
 
+  /** A command that wants a folder after everything was deleted. */
+  static final class Late {
+    private Late() {}
+
+    public static void main(String[] args) throws IOException {
+      Ending.begin();
+      Path folder = Files.createTempDirectory("gpunvme-late-");
+      try {
+        Leftovers.add(folder);
+      } catch (IllegalStateException e) {
+        System.out.println(Files.exists(folder) ? "left" : "deleted");
+      }
+      System.exit(3);
+    }
+  }
+
   private static String said(Class<?> program) throws Exception {
     Process child =
         new ProcessBuilder(
@@ -76,5 +94,10 @@ class EndingTest {
   @Test
   void whatIsOverIsNotInterrupted() throws Exception {
     assertThat(said(Whole.class)).isEqualTo("over");
+  }
+
+  @Test
+  void nothingIsLeftThatIsMadeAfterwards() throws Exception {
+    assertThat(said(Late.class)).isEqualTo("deleted");
   }
 }

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import io.gpunvme.base.ByteRange;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.device.Device;
 import io.gpunvme.gpu.device.DeviceAddress;
@@ -49,6 +50,7 @@ class RealSignalTest {
   private static final Duration LOOK_EVERY = Duration.ofMillis(20);
 
   private static final long BYTES = 400L << 20;
+  private static final String BORROWED = "64MiB+96MiB";
 
   /** What write has read of its file before it writes for the first time. */
   private static final long WINDOW = 64L << 20;
@@ -106,6 +108,37 @@ class RealSignalTest {
     isFree();
   }
 
+  @Test
+  void whatADemoHasBorrowedIsThereAgain() throws Exception {
+    String before = sha256(BORROWED, "before");
+    start("demo", "--device", DEVICE, "--write", BORROWED, "--allow-write", "--initiator", "cpu");
+    await("the first window to be written", () -> position("sample.safetensors") >= WINDOW);
+    assertThat(endedBy("TERM")).isEqualTo(128 + 15);
+    assertThat(log()).contains("interrupted; what was in").endsWith("is there again\n");
+    happened("SD");
+    assertThat(sha256(BORROWED, "after")).isEqualTo(before);
+    isFree();
+  }
+
+  /** Of what the SSD has. */
+  private String sha256(String range, String name) throws IOException {
+    ByteRange bytes = ByteRange.parse(range);
+    Cli.Result read =
+        Cli.run(
+            "read",
+            DEVICE,
+            "--lba",
+            bytes.offset() / 512,
+            "--bytes",
+            bytes.bytes(),
+            "--out",
+            at(name),
+            "--json");
+    assertThat(read.code()).as(read.err()).isZero();
+    happened("SD");
+    return read.json().get("sha256").getAsString();
+  }
+
   private String at(String name) {
     return folder.resolve(name).toString();
   }
@@ -125,7 +158,7 @@ class RealSignalTest {
       file.setLength(BYTES);
     }
     start("write", DEVICE, "--lba", "0", "--in", at("in"), "--allow-write");
-    await("the first window to be read", () -> position(Path.of(at("in"))) >= WINDOW);
+    await("the first window to be read", () -> position("in") >= WINDOW);
   }
 
   /** The file under the name that it has until it is complete. */
@@ -133,21 +166,29 @@ class RealSignalTest {
     return folder.resolve(".out." + process.pid() + ".part");
   }
 
-  /** How far the process has read a file. */
-  private long position(Path file) throws IOException {
+  /** How far the process has read a file of this name. */
+  private long position(String name) throws IOException {
     Path own = Path.of("/proc", Long.toString(process.pid()));
     try (DirectoryStream<Path> open = Files.newDirectoryStream(own.resolve("fd"))) {
       for (Path fd : open) {
-        if (Files.isSymbolicLink(fd) && Files.readSymbolicLink(fd).equals(file)) {
-          Path info = own.resolve("fdinfo").resolve(fd.getFileName());
-          return Long.parseLong(
-              Files.readAllLines(info).getFirst().replaceFirst("pos:\\s*", "").strip());
+        if (Files.isSymbolicLink(fd) && Files.readSymbolicLink(fd).endsWith(name)) {
+          List<String> info = Files.readAllLines(own.resolve("fdinfo").resolve(fd.getFileName()));
+          if (isForReading(info)) {
+            return Long.parseLong(info.getFirst().replaceFirst("pos:\\s*", "").strip());
+          }
         }
       }
     } catch (NoSuchFileException e) {
       return 0; // another of its files was closed just now
     }
     return 0;
+  }
+
+  /** The demo's own file is written first. */
+  private static boolean isForReading(List<String> info) {
+    return info.stream()
+        .filter(line -> line.startsWith("flags:"))
+        .noneMatch(line -> (Integer.parseInt(line.replaceFirst("flags:\\s*", ""), 8) & 3) != 0);
   }
 
   private interface Check {
