@@ -3,6 +3,7 @@
 //
 // FAKE_VERSION  what cuDriverGetVersion says; functions newer than it are left out
 // FAKE_DEVICES  number of devices; with 0 cuInit fails
+// FAKE_FREE     bytes of device memory that are said to be free
 // USE_CUDA_H    take the types from NVIDIA's header, to check these signatures against it
 #include "fake_cuda_state.h"
 
@@ -128,8 +129,8 @@ CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest) {
 CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total) {
   CALLED("");
   IN_CONTEXT;
-  *free_bytes = 1000;
-  *total = 2000;
+  *free_bytes = FAKE_FREE;
+  *total = 2 * FAKE_FREE;
   return 0;
 }
 

@@ -15,6 +15,9 @@
 #ifndef FAKE_DEVICES
 #define FAKE_DEVICES 1
 #endif
+#ifndef FAKE_FREE
+#define FAKE_FREE 1000
+#endif
 
 #ifdef USE_CUDA_H
 #include <cuda.h>

@@ -1,9 +1,13 @@
 package io.gpunvme.storage.injection;
 
+import static io.gpunvme.storage.injection.Attempt.twice;
+import static io.gpunvme.storage.injection.ScenarioMemory.fill;
+import static io.gpunvme.storage.injection.ScenarioMemory.random;
+import static io.gpunvme.storage.injection.ScenarioMemory.requireEqual;
+import static io.gpunvme.storage.injection.ScenarioMemory.seen;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.gpunvme.cuda.CudaStream;
-import io.gpunvme.cuda.FakeDriver;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
@@ -26,46 +30,33 @@ import io.gpunvme.storage.layer.LayerLoader;
 import io.gpunvme.storage.layer.LoadedLayer;
 import io.gpunvme.storage.plan.Ranges;
 import java.io.IOException;
-import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
-import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
-import java.util.function.Supplier;
 import java.util.stream.Stream;
 
 /** What people do with a storage, on the CPU stand-in, and with one for the CUDA driver. */
 public final class StorageScenarios {
   private static final int SIZE = 1 << 20;
   private static final int LAYER = 64 << 10;
-  private static final byte[] CONTENT = random(1);
-  private static final byte[] OTHER = random(2);
+  private static final byte[] CONTENT = random(1, SIZE);
+  private static final byte[] OTHER = random(2, SIZE);
 
   private StorageScenarios() {}
 
-  private static final List<String> CPU_USES = List.of("read", "write", "batch", "close", "layers");
-  private static final List<String> GPU_USES =
-      List.of("read", "write", "close", "layers", "stream");
+  private static final List<String> SOURCES =
+      List.of("mmap", "pinned", "ssd", "stripe", "ssds", "replica");
+  private static final List<String> USES = List.of("read", "write", "batch", "close", "layers");
 
   private static final StorageOptions OPTIONS =
       StorageOptions.defaults()
           .withWrite(true)
           .with(InitiatorOptions.defaults().with(InitiatorKind.CPU, Placement.HOST));
-
-  /** Compiled once, when it is needed. */
-  private static final FakeDriver DRIVER = FakeDriver.fresh();
-
-  private static byte[] random(int seed) {
-    byte[] bytes = new byte[SIZE];
-    new Random(seed).nextBytes(bytes);
-    return bytes;
-  }
 
   /** What is done with an open storage and a buffer. */
   private interface Use {
@@ -76,14 +67,15 @@ public final class StorageScenarios {
   static Stream<String> names() {
     return Stream.of(
             Stream.of("recovery"),
-            with("cpu", List.of("mmap", "pinned", "stripe", "ssd", "ssds"), CPU_USES),
-            with("gpu", List.of("mmap", "pinned", "ssd"), GPU_USES))
+            with("cpu", USES),
+            with("gpu", USES),
+            with("gpu", List.of("stream")))
         .flatMap(Function.identity());
   }
 
-  private static Stream<String> with(String accelerator, List<String> sources, List<String> uses) {
+  private static Stream<String> with(String accelerator, List<String> uses) {
     return uses.stream()
-        .flatMap(use -> sources.stream().map(s -> String.join(" ", use, s, accelerator)));
+        .flatMap(use -> SOURCES.stream().map(s -> String.join(" ", use, s, accelerator)));
   }
 
   /** A scenario of {@link #names}. */
@@ -102,7 +94,11 @@ public final class StorageScenarios {
           case "stream" -> StorageScenarios::stream;
           default -> throw new IllegalArgumentException(name);
         };
-    return folder -> withRig(words[1], words[2].equals("gpu"), folder, use);
+    ScenarioMemory memory = ScenarioMemory.of(words[2]);
+    return folder -> {
+      String address = address(words[1], folder);
+      memory.with(accelerator -> withRig(address, accelerator, use));
+    };
   }
 
   /** What is open. */
@@ -113,82 +109,48 @@ public final class StorageScenarios {
 
     /** Each byte of the buffer is as it was or as read. */
     void requireOldOrRead(byte[] before, int shift) {
-      byte[] now = bytes();
-      for (int i = 0; i < SIZE; i++) {
-        int from = i + shift;
-        boolean read = from >= 0 && from < SIZE && now[i] == CONTENT[from];
-        if (now[i] != before[i] && !read) {
-          throw new AssertionError("byte " + i + " is neither as it was nor as read");
-        }
-      }
+      ScenarioMemory.requireOldOrRead(bytes(), before, CONTENT, shift);
     }
   }
 
-  private static byte[] seen(DeviceBuffer buffer, long offset, int length) {
-    byte[] all = new byte[length];
-    Injector.look(() -> buffer.copyToHost(offset, MemorySegment.ofArray(all)));
-    return all;
-  }
-
-  private static void fill(DeviceBuffer buffer, byte[] bytes) {
-    Injector.look(() -> buffer.copyFromHost(MemorySegment.ofArray(bytes), 0));
-  }
-
-  private static void withRig(String source, boolean onGpu, Path folder, Use use) throws Exception {
-    String address = address(source, folder);
-    if (!onGpu) {
-      withRig(address, CpuAccelerator::open, use);
-      return;
-    }
-    DRIVER.reset();
-    withRig(address, () -> GpuAccelerator.open(DRIVER.load().device(0)), use);
-    Injector.look(() -> DRIVER.assertClean("everything was closed"));
-  }
-
-  private static void withRig(String address, Supplier<Accelerator> opened, Use use)
-      throws Exception {
-    List<Accelerator> accelerator = new ArrayList<>();
+  private static void withRig(String address, Accelerator accelerator, Use use) throws Exception {
     List<GpuStorage> storage = new ArrayList<>();
     List<DeviceBuffer> buffer = new ArrayList<>();
-    twice("opens the accelerator", () -> accelerator.add(opened.get()));
-    Accelerator cpu = accelerator.getFirst();
-    Attempt.Step open = () -> storage.add(open(address, cpu));
-    Attempt.Step allocate = () -> buffer.add(cpu.allocate(SIZE));
-    twice("opens", open);
-    twice("allocates", allocate);
-    Rig rig = new Rig(storage.getFirst(), cpu, buffer.getFirst());
+    twice("opens", () -> storage.add(open(address, accelerator)));
+    twice("allocates", () -> buffer.add(accelerator.allocate(SIZE)));
+    Rig rig = new Rig(storage.getFirst(), accelerator, buffer.getFirst());
     fill(rig.buffer(), new byte[SIZE]);
     try {
       use.of(rig);
     } finally {
       twice("the storage closes", rig.storage()::close);
       twice("the buffer closes", rig.buffer()::close);
-      twice("the accelerator closes", cpu::close);
-    }
-  }
-
-  /** If it does not succeed, it does the second time. */
-  private static void twice(String what, Attempt.Step step) {
-    if (!Attempt.succeeds(what, step)) {
-      Attempt.succeeds(what + " again", step);
     }
   }
 
   private static String address(String source, Path folder) throws IOException {
-    if (source.equals("stripe") || source.equals("ssds")) {
-      String member = source.equals("ssds") ? "sim:file=%s" : "file:%s?path=mmap";
-      // Unit by unit in turns.
-      byte[][] halves = {new byte[SIZE / 2], new byte[SIZE / 2]};
-      for (int i = 0; i < SIZE; i += 4096) {
-        System.arraycopy(CONTENT, i, halves[i / 4096 % 2], i / 8192 * 4096, 4096);
-      }
-      return "stripe:%s,%s;unit=4096"
-          .formatted(
-              member.formatted(Files.write(folder.resolve("even.bin"), halves[0])),
-              member.formatted(Files.write(folder.resolve("odd.bin"), halves[1])));
-    }
     Path file = Files.write(folder.resolve("data.bin"), CONTENT);
-    return source.equals("ssd") ? "sim:file=" + file : file + "?path=" + source;
+    return switch (source) {
+      case "ssd" -> "sim:file=" + file;
+      case "replica" ->
+          "replica:file:%s?path=mmap,file:%s?path=mmap"
+              .formatted(file, Files.write(folder.resolve("copy.bin"), CONTENT));
+      case "stripe" -> striped("file:%s?path=mmap", folder);
+      case "ssds" -> striped("sim:file=%s", folder);
+      default -> file + "?path=" + source;
+    };
+  }
+
+  private static String striped(String member, Path folder) throws IOException {
+    // Unit by unit in turns.
+    byte[][] halves = {new byte[SIZE / 2], new byte[SIZE / 2]};
+    for (int i = 0; i < SIZE; i += 4096) {
+      System.arraycopy(CONTENT, i, halves[i / 4096 % 2], i / 8192 * 4096, 4096);
+    }
+    return "stripe:%s,%s;unit=4096"
+        .formatted(
+            member.formatted(Files.write(folder.resolve("even.bin"), halves[0])),
+            member.formatted(Files.write(folder.resolve("odd.bin"), halves[1])));
   }
 
   private static GpuStorage open(String address, Accelerator accelerator) {
@@ -261,10 +223,6 @@ public final class StorageScenarios {
     for (int i = 0; i < 50; i++) {
       requireEqual(after, i * 10_000, CONTENT, 100 + i * 10_000, 500);
     }
-  }
-
-  private static void requireEqual(byte[] a, int at, byte[] b, int from, int length) {
-    assertThat(Arrays.mismatch(a, at, at + length, b, from, from + length)).isEqualTo(-1);
   }
 
   private static void readOnce(Rig rig, int offset, int at, int length) {

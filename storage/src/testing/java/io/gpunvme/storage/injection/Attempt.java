@@ -42,6 +42,13 @@ public final class Attempt {
     }
   }
 
+  /** Does a step; one that does not succeed does the second time. */
+  public static void twice(String what, Step step) {
+    if (!succeeds(what, step)) {
+      succeeds(what + " again", step);
+    }
+  }
+
   private static boolean isTyped(Throwable e) {
     return e == Injector.fault()
         || e.getCause() == Injector.fault()

@@ -18,8 +18,10 @@ import java.lang.constant.ClassDesc;
 import java.lang.constant.ConstantDescs;
 import java.lang.constant.MethodTypeDesc;
 import java.net.URL;
+import java.util.List;
 import java.util.Set;
 import java.util.function.Consumer;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -28,7 +30,10 @@ import org.jspecify.annotations.Nullable;
  */
 final class InjectingLoader extends ClassLoader {
   private static final String OURS = "io.gpunvme.";
-  private static final String OWN = InjectingLoader.class.getPackageName() + ".";
+
+  /** The two sides of a scenario talk by these. */
+  private static final List<String> SHARED =
+      Stream.of(Attempt.class, Injector.class, Scenario.class).map(Class::getName).toList();
 
   /** The embedded SSD is the device, not the host. */
   private static final String DEVICE = OURS + "sim.";
@@ -95,9 +100,8 @@ final class InjectingLoader extends ClassLoader {
     }
   }
 
-  /** The two sides of a scenario talk by these. */
   private static boolean isShared(String name) {
-    return name.startsWith(OWN) && !name.contains("Scenarios");
+    return SHARED.stream().anyMatch(s -> name.equals(s) || name.startsWith(s + "$"));
   }
 
   private Class<?> define(String name) throws ClassNotFoundException {

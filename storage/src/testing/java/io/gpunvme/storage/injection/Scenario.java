@@ -3,8 +3,8 @@ package io.gpunvme.storage.injection;
 import java.nio.file.Path;
 
 /**
- * Something that is done from beginning to end, and checks what it did. Implementations are nested
- * in a class whose name ends in {@code Scenarios}, which the loader defines anew.
+ * Something that is done from beginning to end, and checks what it did. The loader defines the
+ * classes of implementations anew, like those of the product.
  */
 public interface Scenario {
   /**
