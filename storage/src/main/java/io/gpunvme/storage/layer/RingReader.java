@@ -108,7 +108,7 @@ final class RingReader<S> {
       }
       ticket.before = null;
       return true;
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) {
       // Nobody will ever know when the work with the slot is over: the accelerator is broken.
       state.fail(ticket, Reason.READ, String.valueOf(e.getMessage()), e);
       return false;
@@ -149,6 +149,7 @@ final class RingReader<S> {
           storage.readAsync(
               List.of(new Range(layer.offset(), memory, ticket.place().offset, layer.bytes())));
     } catch (RuntimeException | Error e) {
+      // Also an Error: this thread goes on, or nobody waiting for a layer would hear anything.
       ended(ticket, e);
       return;
     }
