@@ -2,31 +2,45 @@ package io.gpunvme.storage.injection;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.gpunvme.storage.injection.Injector.Variety;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.lang.reflect.Field;
 import java.lang.reflect.InvocationTargetException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.Comparator;
+import java.util.List;
+import java.util.Random;
 import java.util.SplittableRandom;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Function;
-import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.opentest4j.TestAbortedException;
 
 /** Runs a scenario again and again, each time with another fault. */
 public final class Injection {
-  /** So many of a scenario's faults; all of them with {@code -Dgpunvme.injections=0}. */
-  private static final int MOST = Integer.getInteger("gpunvme.injections", 12);
+  /**
+   * So many of a scenario's faults; with {@code -Dgpunvme.injections=0} each place fails as usual,
+   * and again by an error that may come from anywhere.
+   */
+  private static final int MOST = Integer.getInteger("gpunvme.injections", 6);
 
   private static final int LIMIT_SECONDS = 20;
 
+  private static final Fault NONE = new Fault(0, Variety.USUAL);
+
+  /** The n-th place fails. */
+  private record Fault(int n, Variety how) {}
+
   private final Class<?> scenarios;
   private final Path folder;
+  private final Object budget;
   private final Function<String, Throwable> mappingFailure;
 
   /**
@@ -37,6 +51,7 @@ public final class Injection {
     InjectingLoader loader = new InjectingLoader();
     this.scenarios = loader.loadClass(scenarios.getName());
     this.folder = folder;
+    budget = loader.loadClass("io.gpunvme.ffi.MemoryBudget").getMethod("here").invoke(null);
     var failure =
         loader
             .loadClass("io.gpunvme.nvme.DmaMappingException")
@@ -57,26 +72,28 @@ public final class Injection {
     Scenario scenario = scenario(name);
     long seed = Long.getLong("gpunvme.seed", System.nanoTime());
     // What is made once and stays.
-    once(scenario, name, 0);
-    int reached = once(scenario, name, 0);
+    once(scenario, name, NONE);
+    int reached = once(scenario, name, NONE);
     assertThat(reached).as("places that may fail in %s", name).isPositive();
-    int[] all = chosen(reached, new SplittableRandom(seed));
+    List<Fault> all = chosen(reached, new SplittableRandom(seed));
     int fired = 0;
     StringBuilder defects = new StringBuilder();
-    for (int n : all) {
+    for (Fault fault : all) {
       OwnProcess before = OwnProcess.now(folder);
+      long promised = promised();
       try {
-        once(scenario, name, n);
+        once(scenario, name, fault);
         before.assertUnchanged(folder);
+        assertThat(promised()).as("bytes of memory that are promised").isEqualTo(promised);
       } catch (InterruptedException | AssertionError e) {
         defects.append(
-            "\n%s, seed %d, fault %d of %d: %s\n  %s"
-                .formatted(name, seed, n, reached, e, Injector.place()));
+            "\n%s, seed %d, %s of %d: %s\n  %s"
+                .formatted(name, seed, fault, reached, e, Injector.place()));
       }
       fired += Injector.fired() ? 1 : 0;
     }
     System.out.printf(
-        "%s: %d of %d faults, %d met, seed %d%n", name, all.length, reached, fired, seed);
+        "%s: %d faults at %d places, %d met, seed %d%n", name, all.size(), reached, fired, seed);
     assertThat(defects.toString()).isEmpty();
   }
 
@@ -89,22 +106,28 @@ public final class Injection {
     }
   }
 
-  private static int[] chosen(int reached, SplittableRandom random) {
-    int[] all = IntStream.rangeClosed(1, reached).toArray();
-    if (MOST == 0 || reached <= MOST) {
+  private static List<Fault> chosen(int reached, SplittableRandom random) {
+    List<Fault> all = new ArrayList<>();
+    for (int n = 1; n <= reached; n++) {
+      all.add(new Fault(n, Variety.USUAL));
+      all.add(new Fault(n, random.nextBoolean() ? Variety.STACK_OVERFLOW : Variety.LINKAGE));
+    }
+    if (MOST == 0) {
       return all;
     }
-    for (int i = 0; i < MOST; i++) {
-      int other = random.nextInt(i, reached);
-      int kept = all[i];
-      all[i] = all[other];
-      all[other] = kept;
-    }
-    return Arrays.copyOf(all, MOST);
+    Collections.shuffle(all, new Random(random.nextLong()));
+    return all.subList(0, Math.min(MOST, all.size()));
+  }
+
+  /** Host memory that our classes have set aside for somebody. */
+  private long promised() throws ReflectiveOperationException {
+    Field field = budget.getClass().getDeclaredField("promised");
+    field.setAccessible(true);
+    return field.getLong(budget);
   }
 
   /** How many places were reached. */
-  private int once(Scenario scenario, String name, int n) throws Exception {
+  private int once(Scenario scenario, String name, Fault fault) throws Exception {
     Path own = Files.createDirectory(folder.resolve("run"));
     FutureTask<Boolean> task =
         new FutureTask<>(
@@ -113,7 +136,7 @@ public final class Injection {
               return true;
             });
     Thread thread = new Thread(task, "scenario " + name);
-    Injector.begin(n, mappingFailure);
+    Injector.begin(fault.n, fault.how, mappingFailure);
     try {
       thread.start();
       task.get(LIMIT_SECONDS, TimeUnit.SECONDS);
@@ -122,14 +145,25 @@ public final class Injection {
       throw new AssertionError(e.getCause().toString(), e.getCause());
     } catch (TimeoutException e) {
       throw new IllegalStateException(
-          "%s hangs after fault %d: %s%n  %s"
-              .formatted(name, n, Injector.place(), Thread.getAllStackTraces()),
-          e);
+          "%s hangs after %s: %s%n  %s".formatted(name, fault, Injector.place(), ourThreads()), e);
     } finally {
       Injector.end();
       delete(own);
     }
     return Injector.end();
+  }
+
+  private static String ourThreads() {
+    StringBuilder all = new StringBuilder();
+    Thread.getAllStackTraces()
+        .forEach(
+            (thread, stack) -> {
+              if (Arrays.stream(stack).anyMatch(f -> f.getClassName().startsWith("io.gpunvme."))) {
+                all.append("\n  ").append(thread);
+                Arrays.stream(stack).limit(20).forEach(f -> all.append("\n    at ").append(f));
+              }
+            });
+    return all.toString();
   }
 
   private static void delete(Path folder) {

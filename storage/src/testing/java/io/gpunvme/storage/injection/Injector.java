@@ -3,6 +3,7 @@ package io.gpunvme.storage.injection;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Function;
+import java.util.function.Predicate;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
@@ -18,9 +19,11 @@ public final class Injector {
   /** CUDA_ERROR_OUT_OF_MEMORY. */
   private static final int CUDA_ENOMEM = 2;
 
+  private static final StackWalker STACK = StackWalker.getInstance();
   private static final AtomicInteger REACHED = new AtomicInteger();
   private static volatile boolean counting;
   private static volatile int failing;
+  private static volatile Variety variety = Variety.USUAL;
   private static volatile @Nullable Throwable fault;
   private static volatile String place = "";
   private static volatile Function<String, Throwable> mappingFailure = OutOfMemoryError::new;
@@ -43,15 +46,27 @@ public final class Injector {
     ALLOCATION,
     COPY,
     MAP,
-    UNMAP
+    UNMAP,
+    NATIVE
+  }
+
+  /** How it fails. */
+  enum Variety {
+    /** As the host does at this place. */
+    USUAL,
+    /** The stack has no room for what the place calls. */
+    STACK_OVERFLOW,
+    /** A class that the place needs cannot be had. */
+    LINKAGE
   }
 
   /** From here on the n-th place fails; none if n is 0. */
-  static void begin(int n, Function<String, Throwable> newMappingFailure) {
+  static void begin(int n, Variety how, Function<String, Throwable> newMappingFailure) {
     REACHED.set(0);
     fault = null;
     place = "";
     failing = n;
+    variety = how;
     mappingFailure = newMappingFailure;
     counting = true;
   }
@@ -88,23 +103,27 @@ public final class Injector {
   }
 
   private static boolean isDue() {
-    if (!counting || LOOKING.get()) {
-      return false;
-    }
-    List<String> stack = stack();
-    // The embedded SSD is the device, not the host.
-    return stack.stream().noneMatch(frame -> frame.startsWith("io.gpunvme.sim."))
+    // Only one fails: those behind it need not be counted.
+    return counting
+        && fault == null
+        && !LOOKING.get()
+        && !isInDevice()
         && REACHED.incrementAndGet() == failing;
   }
 
+  /** The embedded SSD is the device, not the host. */
+  private static boolean isInDevice() {
+    return STACK.walk(
+        frames -> frames.anyMatch(f -> f.getClassName().startsWith("io.gpunvme.sim.")));
+  }
+
   private static List<String> stack() {
-    return StackWalker.getInstance()
-        .walk(
-            frames ->
-                frames
-                    .filter(f -> !f.getClassName().equals(Injector.class.getName()))
-                    .map(f -> f.getClassName() + "." + f.getMethodName() + ":" + f.getLineNumber())
-                    .toList());
+    return STACK.walk(
+        frames ->
+            frames
+                .filter(f -> !f.getClassName().equals(Injector.class.getName()))
+                .map(f -> f.getClassName() + "." + f.getMethodName() + ":" + f.getLineNumber())
+                .toList());
   }
 
   private static <T extends Throwable> T firedAt(String kind, T thrown) {
@@ -126,6 +145,14 @@ public final class Injector {
   }
 
   private static Throwable failure(Kind kind) {
+    return switch (variety) {
+      case USUAL -> usual(kind);
+      case STACK_OVERFLOW -> new StackOverflowError("(injected)");
+      case LINKAGE -> new NoClassDefFoundError("Could not initialize class (injected)");
+    };
+  }
+
+  private static Throwable usual(Kind kind) {
     return switch (kind) {
       case THREAD -> new OutOfMemoryError("unable to create native thread (injected)");
       case ALLOCATION -> new OutOfMemoryError("Cannot reserve native memory (injected)");
@@ -133,6 +160,7 @@ public final class Injector {
           new InternalError("a fault occurred in an unsafe memory access operation (injected)");
       case MAP -> mappingFailure.apply("no bus address is left (injected)");
       case UNMAP -> new IllegalStateException("the range could not be unmapped (injected)");
+      case NATIVE -> new IllegalStateException("an error code (injected)");
     };
   }
 
@@ -143,16 +171,10 @@ public final class Injector {
 
   /** At the beginning of a native call: its error number, or 0. */
   public static int errno() {
-    if (!isDue()) {
-      return 0;
-    }
-    firedAt("NATIVE", new IllegalStateException("an error number (injected)"));
-    if (place.contains("Posix.close:") || place.contains("Posix.munmap:")) {
-      // They give back what they were given whatever they say.
-      FAILS_AFTER.set(true);
-      return 0;
-    }
-    return ENOMEM;
+    // They give back what they were given whatever they say.
+    return failed("NATIVE", at -> at.contains("Posix.close:") || at.contains("Posix.munmap:"))
+        ? ENOMEM
+        : 0;
   }
 
   /** At the end of a native call: what it returns instead of this. */
@@ -160,27 +182,44 @@ public final class Injector {
     return failsAfter() ? -EIO : own;
   }
 
-  private static boolean failsAfter() {
-    boolean fails = FAILS_AFTER.get();
-    FAILS_AFTER.set(false);
-    return fails;
-  }
-
   /** At the beginning of a call of the CUDA driver: its status code, or 0. */
   public static int cuda(String function) {
-    if (!isDue()) {
-      return 0;
-    }
-    firedAt(function, new IllegalStateException("a status code (injected)"));
-    if (GIVES_BACK.matcher(function).find()) {
-      FAILS_AFTER.set(true);
-      return 0;
-    }
-    return CUDA_ENOMEM;
+    return failed(function, _ -> GIVES_BACK.matcher(function).find()) ? CUDA_ENOMEM : 0;
   }
 
   /** At the end of such a call: what it returns instead of this. */
   public static int status(int own) {
     return failsAfter() ? CUDA_ENOMEM : own;
+  }
+
+  /** Whether a call of something foreign fails now: one that gives back does at its end. */
+  private static boolean failed(String function, Predicate<String> givesBack) {
+    if (!isDue()) {
+      return false;
+    }
+    firedAt(function, failure(Kind.NATIVE));
+    if (givesBack.test(place)) {
+      FAILS_AFTER.set(true);
+      return false;
+    }
+    throwUnlessUsual();
+    return true;
+  }
+
+  private static boolean failsAfter() {
+    boolean fails = FAILS_AFTER.get();
+    FAILS_AFTER.set(false);
+    if (fails) {
+      throwUnlessUsual();
+    }
+    return fails;
+  }
+
+  /** A code is returned only as the host does. */
+  private static void throwUnlessUsual() {
+    Throwable thrown = fault;
+    if (variety != Variety.USUAL && thrown != null) {
+      throw Injector.<RuntimeException>unchecked(thrown);
+    }
   }
 }

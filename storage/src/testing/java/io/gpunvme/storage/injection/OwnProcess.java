@@ -20,10 +20,15 @@ import java.util.stream.Stream;
  * @param mappings of a file, of rings, and of memory that our classes allocated; each with its
  *     length
  * @param bytes in those mappings
+ * @param locked lines of {@code /proc/self/status}: how much memory is locked, and pinned
  * @param threads of Java
  */
 public record OwnProcess(
-    List<String> descriptors, List<String> mappings, long bytes, Set<Thread> threads) {
+    List<String> descriptors,
+    List<String> mappings,
+    long bytes,
+    List<String> locked,
+    Set<Thread> threads) {
   private static final long MILLISECONDS = TimeUnit.SECONDS.toMillis(10);
 
   /**
@@ -45,13 +50,18 @@ public record OwnProcess(
         openOn(),
         named.stream().sorted().toList(),
         mappings.stream().mapToLong(OwnProcess::length).sum(),
+        lines("/proc/self/status").filter(line -> line.matches("Vm(Lck|Pin):.*")).toList(),
         Set.copyOf(Thread.getAllStackTraces().keySet()));
   }
 
   /** The lines of {@code /proc/self/maps}. */
   public static Stream<String> maps() {
+    return lines("/proc/self/maps");
+  }
+
+  private static Stream<String> lines(String file) {
     try {
-      return Files.readAllLines(Path.of("/proc/self/maps")).stream();
+      return Files.readAllLines(Path.of(file)).stream();
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
@@ -97,6 +107,7 @@ public record OwnProcess(
     assertThat(after.descriptors).isEqualTo(descriptors);
     assertThat(after.mappings).isEqualTo(mappings);
     assertThat(after.bytes).isEqualTo(bytes);
+    assertThat(after.locked).isEqualTo(locked);
   }
 
   /** What is in the one and not in the other, as often as it is. */
