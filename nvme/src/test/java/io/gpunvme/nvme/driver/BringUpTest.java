@@ -26,10 +26,12 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Bring-up against a function whose registers misbehave in every way the state machine names. */
 class BringUpTest {
   private static final long UNIT_MILLIS = 500;
+  private static final int INTERNAL_ERROR = 6;
 
   private final FakeFunction function = new FakeFunction();
   private final List<BringUpStep> steps = new ArrayList<>();
@@ -299,5 +301,26 @@ class BringUpTest {
     assertThat(broken.busMaster()).isFalse();
     assertThat(broken.mappedRanges()).isZero();
     assertThat(broken.ccWrites.getLast().isSet(Cc.EN)).isFalse();
+  }
+
+  /** The controller may still write there. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void failedOpenKeepsTheMemoryIfDmaCouldNotBeStopped(boolean answers) {
+    FakeFunction broken = new FakeFunction();
+    if (answers) {
+      broken.admin().first = (_, _) -> INTERNAL_ERROR;
+    } else {
+      broken.status = (normal, reads) -> 0;
+    }
+    Error cause = new OutOfMemoryError("made up");
+    broken.onStopDma =
+        () -> {
+          throw cause;
+        };
+    assertThatThrownBy(() -> NvmeController.open(broken, ControllerOptions.defaults()))
+        .isInstanceOf(NvmeException.class)
+        .satisfies(e -> assertThat(e.getSuppressed()).contains(cause));
+    assertThat(broken.mappedRanges()).isPositive();
   }
 }

@@ -66,6 +66,7 @@ final class FakeFunction implements PciFunction {
   volatile int ccReadMask = -1;
   volatile boolean closed;
   volatile Runnable onClose = () -> {};
+  volatile Runnable onStopDma = () -> {};
   volatile int functionResets;
   volatile long mapLimit = Long.MAX_VALUE;
 
@@ -234,6 +235,12 @@ final class FakeFunction implements PciFunction {
     long bus = BUS_BASE + memory.address();
     mapped.put(bus, memory);
     return BusRange.contiguous(memory, bus, () -> mapped.remove(bus));
+  }
+
+  @Override
+  public boolean stopDma() {
+    onStopDma.run();
+    return PciFunction.super.stopDma();
   }
 
   @Override
