@@ -83,8 +83,6 @@ final class FileWeights implements WeightSource {
 
   @Override
   public void close() {
-    storages.forEach(GpuStorage::close);
-    model.close();
-    below.close();
+    CloseAll.all(() -> CloseAll.each(storages, GpuStorage::close), model, below::close);
   }
 }

@@ -1,5 +1,6 @@
 package io.gpunvme.models;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.models.Batches.Batch;
@@ -407,7 +408,7 @@ public final class Load implements AutoCloseable {
   public synchronized void close() {
     if (!over) {
       over = true;
-      allocations.forEach(Allocation::leave);
+      CloseAll.each(allocations, Allocation::leave);
     }
   }
 }

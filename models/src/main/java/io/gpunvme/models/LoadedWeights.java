@@ -1,5 +1,6 @@
 package io.gpunvme.models;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import java.util.Collection;
 import java.util.Collections;
@@ -59,7 +60,8 @@ public final class LoadedWeights implements AutoCloseable {
   /** Closes all tensors that were not taken. */
   @Override
   public synchronized void close() {
-    tensors.values().forEach(LoadedTensor::close);
+    List<LoadedTensor> all = List.copyOf(tensors.values());
     tensors.clear();
+    CloseAll.each(all, LoadedTensor::close);
   }
 }

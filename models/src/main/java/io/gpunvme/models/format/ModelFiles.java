@@ -237,6 +237,6 @@ public final class ModelFiles implements AutoCloseable {
   }
 
   private static void close(List<ModelFile> files) {
-    files.forEach(file -> file.reader.close());
+    CloseAll.each(files, file -> file.reader.close());
   }
 }

@@ -229,9 +229,7 @@ final class CudaTensorKernels implements TensorKernels {
     } catch (IllegalStateException e) {
       // Closed before, or with the accelerator: nothing runs any more.
     } finally {
-      memory.close();
-      stream.close();
-      module.close();
+      CloseAll.all(memory, stream, module);
     }
   }
 }
