@@ -1,11 +1,12 @@
-// A stand-in for libcuda.so: one device without a GPU. It keeps device memory in host memory, does
-// the work of streams at once, writes down the calls, and fails or waits where a test tells it to.
+// A stand-in for libcuda.so: one device without a GPU. It keeps device memory in host memory, writes
+// down the calls, and fails or waits where a test tells it to.
 //
 // FAKE_VERSION  what cuDriverGetVersion says; functions newer than it are left out
 // FAKE_DEVICES  number of devices; with 0 cuInit fails
 // FAKE_FREE     bytes of device memory that are said to be free
 // USE_CUDA_H    take the types from NVIDIA's header, to check these signatures against it
 #include "fake_cuda_state.h"
+#include "fake_cuda_order.h"
 
 // ---- errors, devices
 
@@ -115,6 +116,7 @@ CUresult cuCtxSetCurrent(CUcontext c) {
 CUresult cuCtxSynchronize(void) {
   CALLED("");
   IN_CONTEXT;
+  settle();
   return 0;
 }
 
@@ -158,7 +160,10 @@ CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
   return 0;
 }
 
-CUresult cuMemFree_v2(CUdeviceptr address) { FREES(MEMORY, (uintptr_t)address); }
+CUresult cuMemFree_v2(CUdeviceptr address) {
+  settle();
+  FREES(MEMORY, (uintptr_t)address);
+}
 
 static size_t block_bytes(int kind, const void *handle) {
   size_t bytes = 0;
@@ -233,7 +238,10 @@ CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
   return 0;
 }
 
-CUresult cuMemFreeHost(void *address) { FREES(HOST, address); }
+CUresult cuMemFreeHost(void *address) {
+  settle();
+  FREES(HOST, address);
+}
 
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsigned flags) {
   CALLED("%p %u", host, flags);
@@ -249,7 +257,10 @@ CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned flags) {
   return 0;
 }
 
-CUresult cuMemHostUnregister(void *address) { FREES(REGISTERED, address); }
+CUresult cuMemHostUnregister(void *address) {
+  settle();
+  FREES(REGISTERED, address);
+}
 
 CUresult cuMemGetHandleForAddressRange(
     void *handle, CUdeviceptr address, size_t bytes, CUmemRangeHandleType type,
@@ -262,42 +273,57 @@ CUresult cuMemGetHandleForAddressRange(
 
 // ---- copies
 
+static int is_pinned(const void *address) {
+  pthread_mutex_lock(&lock);
+  int found = 0;
+  for (int i = 0; i < MAX_LIVE; i++) {
+    const char *begin = live[i].block;
+    found |= live[i].kind == HOST && (const char *)address >= begin &&
+        (const char *)address < begin + malloc_usable_size(live[i].block);
+  }
+  pthread_mutex_unlock(&lock);
+  return found;
+}
+
+// Host memory that is not pinned is the caller's again when the call returns.
+static CUresult copy(CUstream stream, void *to, const void *from, const void *host, size_t bytes) {
+  put(stream, (struct work){.kind = COPY, .to = to, .from = from, .bytes = bytes});
+  return (CUresult)(FAKE_IN_ORDER && host != NULL && !is_pinned(host) ? stream_state(stream, 1) : 0);
+}
+
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
   CALLED("%llx %p %zu %p", to, from, bytes, (void *)stream);
   IN_CONTEXT;
   NEED(is_live(STREAM, stream), INVALID_HANDLE);
-  memcpy(at(to), from, bytes);
-  return 0;
+  return copy(stream, at(to), from, from, bytes);
 }
 
 CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
   CALLED("%p %llx %zu %p", to, from, bytes, (void *)stream);
   IN_CONTEXT;
   NEED(is_live(STREAM, stream), INVALID_HANDLE);
-  memcpy(to, at(from), bytes);
-  return 0;
+  return copy(stream, to, at(from), to, bytes);
 }
 
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
   CALLED("%llx %llx %zu %p", to, from, bytes, (void *)stream);
   IN_CONTEXT;
   NEED(is_live(STREAM, stream), INVALID_HANDLE);
-  memcpy(at(to), at(from), bytes);
-  return 0;
+  return copy(stream, at(to), at(from), NULL, bytes);
 }
 
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream) {
   CALLED("%llx %u %zu %p", to, value, bytes, (void *)stream);
   IN_CONTEXT;
   NEED(is_live(STREAM, stream), INVALID_HANDLE);
-  memset(at(to), value, bytes);
-  return 0;
+  return (CUresult)put(stream, (struct work){.kind = FILL, .to = at(to), .value = value, .bytes = bytes});
 }
 
 #if FAKE_VERSION >= 12080
-static void copy_all(CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, size_t count) {
+static void copy_all(
+    CUstream stream, CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, size_t count) {
   for (size_t i = 0; i < count; i++) {
-    memcpy(at(to[i]), at(from[i]), sizes[i]);
+    copy(stream, at(to[i]), at(from[i]), NULL, sizes[i]);
   }
 }
 
@@ -311,7 +337,7 @@ CUresult cuMemcpyBatchAsync_v2(
       (int)attributes->srcAccessOrder, attributes->flags, groups, *first, (void *)stream);
   IN_CONTEXT;
   NEED(is_live(STREAM, stream), INVALID_HANDLE);
-  copy_all(to, from, sizes, count);
+  copy_all(stream, to, from, sizes, count);
   return 0;
 }
 #endif
@@ -327,7 +353,7 @@ CUresult cuMemcpyBatchAsync(
       attributes->srcAccessOrder, attributes->flags, groups, *first, (void *)stream);
   IN_CONTEXT;
   NEED(is_live(STREAM, stream), INVALID_HANDLE);
-  copy_all(to, from, sizes, count);
+  copy_all(stream, to, from, sizes, count);
   return 0;
 }
 #endif
@@ -337,23 +363,22 @@ CUresult cuMemcpyBatchAsync(
 CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority) {
   CALLED("%u %d", flags, priority);
   IN_CONTEXT;
-  void *block = malloc(1);
-  *stream = (CUstream)add(STREAM, block, block);
+  *stream = (CUstream)add(STREAM, new_stream(), NULL);
   return 0;
 }
 
-CUresult cuStreamDestroy_v2(CUstream stream) { FREES(STREAM, stream); }
+CUresult cuStreamDestroy_v2(CUstream stream) { FREES_BY(end_stream, STREAM, stream); }
 
 CUresult cuStreamQuery(CUstream stream) {
   CALLED("%p", (void *)stream);
   IN_CONTEXT;
-  return is_live(STREAM, stream) ? 0 : (CUresult)INVALID_HANDLE;
+  return (CUresult)(is_live(STREAM, stream) ? stream_state(stream, 0) : INVALID_HANDLE);
 }
 
 CUresult cuStreamSynchronize(CUstream stream) {
   CALLED("%p", (void *)stream);
   IN_CONTEXT;
-  return is_live(STREAM, stream) ? 0 : (CUresult)INVALID_HANDLE;
+  return (CUresult)(is_live(STREAM, stream) ? stream_state(stream, 1) : INVALID_HANDLE);
 }
 
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
@@ -366,41 +391,43 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
   CALLED("%p %p %u", (void *)stream, (void *)event, flags);
   IN_CONTEXT;
-  return is_live(STREAM, stream) && is_live(EVENT, event) ? 0 : (CUresult)INVALID_HANDLE;
+  NEED(is_live(STREAM, stream) && is_live(EVENT, event), INVALID_HANDLE);
+  return (CUresult)put(stream, (struct work){.kind = WAIT_EVENT, .event = (struct event *)event});
 }
 
 CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr word, unsigned value, unsigned flags) {
   CALLED("%p %llx %u %u", (void *)stream, (unsigned long long)word, value, flags);
   IN_CONTEXT;
-  return is_live(STREAM, stream) ? 0 : (CUresult)INVALID_HANDLE;
+  NEED(is_live(STREAM, stream), INVALID_HANDLE);
+  return (CUresult)put(stream, (struct work){.kind = WAIT_WORD, .to = at(word), .value = (int)value});
 }
 
 CUresult cuEventCreate(CUevent *event, unsigned flags) {
   CALLED("%u", flags);
   IN_CONTEXT;
-  void *block = malloc(1);
-  *event = (CUevent)add(EVENT, block, block);
+  *event = (CUevent)add(EVENT, new_event(), NULL);
   return 0;
 }
 
-CUresult cuEventDestroy_v2(CUevent event) { FREES(EVENT, event); }
+CUresult cuEventDestroy_v2(CUevent event) { FREES_BY(end_event, EVENT, event); }
 
 CUresult cuEventRecord(CUevent event, CUstream stream) {
   CALLED("%p %p", (void *)event, (void *)stream);
   IN_CONTEXT;
-  return is_live(STREAM, stream) && is_live(EVENT, event) ? 0 : (CUresult)INVALID_HANDLE;
+  NEED(is_live(STREAM, stream) && is_live(EVENT, event), INVALID_HANDLE);
+  return (CUresult)put(stream, (struct work){.kind = RECORD, .event = (struct event *)event});
 }
 
 CUresult cuEventQuery(CUevent event) {
   CALLED("%p", (void *)event);
   IN_CONTEXT;
-  return is_live(EVENT, event) ? 0 : (CUresult)INVALID_HANDLE;
+  return (CUresult)(is_live(EVENT, event) ? event_state(event, 0) : INVALID_HANDLE);
 }
 
 CUresult cuEventSynchronize(CUevent event) {
   CALLED("%p", (void *)event);
   IN_CONTEXT;
-  return is_live(EVENT, event) ? 0 : (CUresult)INVALID_HANDLE;
+  return (CUresult)(is_live(EVENT, event) ? event_state(event, 1) : INVALID_HANDLE);
 }
 
 #if FAKE_VERSION >= 12080

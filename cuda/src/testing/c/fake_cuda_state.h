@@ -162,12 +162,14 @@ static int in_context(void) {
   } while (0)
 #define IN_CONTEXT NEED(in_context(), INVALID_CONTEXT)
 // What frees does so even when it reports a failure: then a test can ask for everything to be freed.
-#define FREES(kind, handle)                               \
+#define FREES_BY(end, kind, handle)                       \
   do {                                                    \
     int code = called(__func__, "%p", (void *)(handle));  \
     int taken = take(kind, (const void *)(handle));       \
+    if (taken == 0) end((void *)(handle));                \
     return (CUresult)(code != 0 ? code : taken);          \
   } while (0)
+#define FREES(kind, handle) FREES_BY((void), kind, handle)
 
 // ---- for the tests
 
