@@ -1,5 +1,6 @@
 package io.gpunvme.models;
 
+import static io.gpunvme.storage.injection.Attempt.succeeds;
 import static io.gpunvme.storage.injection.Attempt.twice;
 import static io.gpunvme.storage.injection.ScenarioMemory.random;
 import static io.gpunvme.storage.injection.ScenarioMemory.requireEqual;
@@ -20,7 +21,6 @@ import io.gpunvme.models.tensor.TensorKernels;
 import io.gpunvme.storage.GpuStorage;
 import io.gpunvme.storage.StorageAddress;
 import io.gpunvme.storage.StorageOptions;
-import io.gpunvme.storage.injection.Attempt;
 import io.gpunvme.storage.injection.Scenario;
 import io.gpunvme.storage.injection.ScenarioMemory;
 import io.gpunvme.testing.Images;
@@ -114,7 +114,11 @@ public final class ModelScenarios {
     return folder -> {
       String address =
           image.length == 0
-              ? "file:%s?path=%s".formatted(model.write(folder), words[2])
+              ? "file:%s?path=%s%s"
+                  .formatted(
+                      model.write(folder),
+                      words[2],
+                      words[2].equals("pinned") ? "&chunk=256KiB&ring=1MiB" : "")
               : "sim:file="
                   + Files.write(folder.resolve("ssd.img"), image)
                   + (words[1].equals("raw") ? "" : ":/");
@@ -132,7 +136,7 @@ public final class ModelScenarios {
     try {
       use.of(weights.getFirst(), content);
     } finally {
-      twice("the weights close", weights.getFirst()::close);
+      succeeds("the weights close", weights.getFirst()::close);
     }
   }
 
@@ -215,7 +219,7 @@ public final class ModelScenarios {
       List<LoadedWeights> loaded = new ArrayList<>();
       twice("loads", () -> loaded.add(weights.load(LoadRequest.all().memory(memory))));
       requireAll(loaded.getFirst(), content);
-      twice("the tensors close", loaded.getFirst()::close);
+      succeeds("the tensors close", loaded.getFirst()::close);
     }
   }
 
@@ -236,8 +240,8 @@ public final class ModelScenarios {
     List<LoadedWeights> loaded = new ArrayList<>();
     twice("loads", () -> loaded.add(load.run(LoadListener.NONE)));
     requireAll(loaded.getFirst(), content);
-    twice("the load closes", load::close);
-    twice("the tensors close", loaded.getFirst()::close);
+    succeeds("the load closes", load::close);
+    succeeds("the tensors close", loaded.getFirst()::close);
   }
 
   /** To the caller's memory. */
@@ -253,13 +257,13 @@ public final class ModelScenarios {
           expected.writeBytes(bytes);
         });
     byte[] before = seen(buffer.getFirst(), 0, length);
-    if (!Attempt.succeeds("reads", () -> weights.read(targets))) {
+    if (!succeeds("reads", () -> weights.read(targets))) {
       byte[] after = seen(buffer.getFirst(), 0, length);
       ScenarioMemory.requireOldOrRead(after, before, expected.toByteArray(), 0);
-      Attempt.succeeds("reads again", () -> weights.read(targets));
+      succeeds("reads again", () -> weights.read(targets));
     }
     requireEqual(seen(buffer.getFirst(), 0, length), 0, expected.toByteArray(), 0, length);
-    twice("the buffer closes", buffer.getFirst()::close);
+    succeeds("the buffer closes", buffer.getFirst()::close);
   }
 
   /** By rows, and through the ring. */
@@ -278,7 +282,7 @@ public final class ModelScenarios {
     List<LoadedWeights> loaded = new ArrayList<>();
     twice("loads slices", () -> loaded.add(weights.load(request)));
     requireAll(loaded.getFirst(), expected);
-    twice("the tensors close", loaded.getFirst()::close);
+    succeeds("the tensors close", loaded.getFirst()::close);
   }
 
   /** So many bytes of each row. */
@@ -304,13 +308,13 @@ public final class ModelScenarios {
     List<LoadedWeights> loaded = new ArrayList<>();
     twice("loads and compares", () -> loaded.add(load.run(LoadListener.NONE)));
     requireAll(loaded.getFirst(), content);
-    twice("the load closes", load::close);
-    twice("the tensors close", loaded.getFirst()::close);
+    succeeds("the load closes", load::close);
+    succeeds("the tensors close", loaded.getFirst()::close);
   }
 
   private static void kernels(Weights weights, Map<String, byte[]> content) {
     List<TensorKernels> kernels = new ArrayList<>();
     twice("opens kernels", () -> kernels.add(TensorKernels.open(weights.accelerator())));
-    twice("the kernels close", kernels.getFirst()::close);
+    succeeds("the kernels close", kernels.getFirst()::close);
   }
 }
