@@ -234,7 +234,7 @@ final class StreamTransfer extends CompletableFuture<Void> {
   private static void awaitUseQuietly(StreamSlot slot) {
     try {
       slot.awaitUse();
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) {
       // The context is lost, and its work with it.
     }
   }

@@ -14,8 +14,9 @@ final class GpuCopies implements BufferCopies {
   private final @Nullable CopyBatch batch;
 
   GpuCopies(CudaContext context) {
-    stream = context.stream(StreamPriority.HIGHEST);
     batch = context.hasBatchCopies() ? new CopyBatch(MOST) : null;
+    // Last: nobody would close it if something else failed.
+    stream = context.stream(StreamPriority.HIGHEST);
   }
 
   @Override

@@ -136,16 +136,14 @@ public final class PinnedPath implements DataPath {
       UnaryOperator<LaneIo> wrapper) {
     PinnedPath path = new PinnedPath(file, ownsFile, accelerator, options, wrapper);
     try {
-      path.openStreams();
-      return path;
+      return CloseAll.orClose(path::openStreams, path::closeOwn);
     } catch (CudaException e) {
-      path.closeOwn();
       throw new StorageException(
           Kind.ACCELERATOR, file.name(), -1, -1, String.valueOf(e.getMessage()), e);
     }
   }
 
-  private void openStreams() {
+  private PinnedPath openStreams() {
     accelerator
         .cuda()
         .ifPresent(
@@ -154,6 +152,7 @@ public final class PinnedPath implements DataPath {
                 streams.add(gpu.betweenKernels(gpu.context()::stream));
               }
             });
+    return this;
   }
 
   /** Whether the path is possible for a file, and how it would work. */
