@@ -38,6 +38,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import java.util.stream.Stream;
@@ -329,8 +330,17 @@ public final class StorageScenarios {
     try (DeviceBuffer copy = gpu.allocate(SIZE);
         DeviceBuffer word = gpu.allocatePinned(StreamGate.BYTES);
         CudaStream stream = gpu.context().stream()) {
-      // Nothing of it is done before all of it is in the stream.
+      // Nothing of it is done before all of it is in the stream. Another thread opens the gate: a
+      // transfer that cannot be put into the stream waits for what is in it.
       StreamGate gate = new StreamGate(word, 0);
+      CountDownLatch isIn = new CountDownLatch(1);
+      Thread opener =
+          Thread.ofPlatform()
+              .start(
+                  () -> {
+                    awaitSoon(isIn);
+                    gate.open(1);
+                  });
       try {
         gate.await(stream, 1);
         CompletableFuture<Void> read = streams.read(0, rig.buffer(), 0, SIZE, stream);
@@ -338,15 +348,24 @@ public final class StorageScenarios {
         stream.fillAsync(address + 8192, (byte) 7, 5000);
         CompletableFuture<Void> write = streams.write(8192, rig.buffer(), 8192, 5000, stream);
         stream.fillAsync(address, (byte) 0, SIZE);
-        gate.open(1);
+        isIn.countDown();
         read.get(30, TimeUnit.SECONDS);
         write.get(30, TimeUnit.SECONDS);
         stream.synchronize();
       } finally {
-        gate.open(1);
+        isIn.countDown();
+        opener.join();
       }
       // An earlier attempt may have written.
       ScenarioMemory.requireOldOrRead(seen(copy, 0, SIZE), CONTENT, written, 0);
+    }
+  }
+
+  private static void awaitSoon(CountDownLatch latch) {
+    try {
+      var _ = latch.await(500, TimeUnit.MILLISECONDS);
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
     }
   }
 }

@@ -8,19 +8,28 @@ import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.accel.GpuAccelerator;
 import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
+import java.util.function.IntSupplier;
 import java.util.function.Supplier;
 
 /** The accelerator of scenarios, and what is in its memory. */
 public final class ScenarioMemory {
+  private static final Path SHARED_MEMORY = Path.of("/memfd:gpunvme");
+
   private final Supplier<Accelerator> opened;
+
+  /** How many things are held by what is open. */
+  private final IntSupplier held;
+
   private final Runnable check;
 
-  private ScenarioMemory(Supplier<Accelerator> opened, Runnable check) {
+  private ScenarioMemory(Supplier<Accelerator> opened, IntSupplier held, Runnable check) {
     this.opened = opened;
+    this.held = held;
     this.check = check;
   }
 
@@ -38,11 +47,13 @@ public final class ScenarioMemory {
    */
   public static ScenarioMemory of(String name) {
     if (name.equals("cpu")) {
-      return new ScenarioMemory(CpuAccelerator::open, () -> {});
+      return new ScenarioMemory(
+          CpuAccelerator::open, () -> OwnProcess.now(SHARED_MEMORY).mappings().size(), () -> {});
     }
     FakeDriver driver = FakeDriver.fresh("-DFAKE_FREE=(1ul<<30)", "-DFAKE_IN_ORDER=1");
     return new ScenarioMemory(
         () -> GpuAccelerator.open(driver.load().device(0)),
+        driver::live,
         () -> {
           driver.assertClean("everything was closed");
           driver.reset();
@@ -53,8 +64,11 @@ public final class ScenarioMemory {
   public void with(Use use) throws Exception {
     List<Accelerator> accelerator = new ArrayList<>();
     Attempt.twice("opens the accelerator", () -> accelerator.add(opened.get()));
+    int before = held.getAsInt();
     try {
       use.of(accelerator.getFirst());
+      // Closing it would free what others have left.
+      assertThat(held.getAsInt()).as("held while the accelerator is open").isEqualTo(before);
     } finally {
       Attempt.succeeds("the accelerator closes", accelerator.getFirst()::close);
       Injector.look(check);
