@@ -31,7 +31,7 @@ public final class Injection {
    */
   private static final int MOST = Integer.getInteger("gpunvme.injections", 6);
 
-  private static final int LIMIT_SECONDS = 20;
+  private static final int LIMIT_SECONDS = 60;
 
   private static final Fault NONE = new Fault(0, Variety.USUAL);
 

@@ -63,6 +63,9 @@ final class StagingPool implements AutoCloseable {
       quiet = true;
     } catch (RuntimeException e) {
       CloseAll.after(e, one::close);
+    } catch (Error e) {
+      CloseAll.after(e, one::close);
+      throw e;
     } finally {
       if (quiet) {
         synchronized (free) {
