@@ -29,7 +29,7 @@ public final class Injection {
    * So many of a scenario's faults; with {@code -Dgpunvme.injections=0} each place fails as usual,
    * and again by an error that may come from anywhere.
    */
-  private static final int MOST = Integer.getInteger("gpunvme.injections", 6);
+  private static final int MOST = Integer.getInteger("gpunvme.injections", 4);
 
   private static final int LIMIT_SECONDS = 60;
 
