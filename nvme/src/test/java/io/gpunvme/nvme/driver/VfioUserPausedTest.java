@@ -51,11 +51,6 @@ class VfioUserPausedTest {
     log.setLevel(null);
   }
 
-  private static void signal(ServedController served, String name) throws Exception {
-    Process kill = new ProcessBuilder("kill", "-" + name, String.valueOf(served.pid())).start();
-    assertThat(kill.waitFor()).isZero();
-  }
-
   /** A read that is under way in a server of its own. */
   private static final class PausedRead implements AutoCloseable {
     final ServedController served;
@@ -83,7 +78,7 @@ class VfioUserPausedTest {
           CompletableFuture.supplyAsync(
               () -> catchThrowable(() -> device.read(0, blocks, buffer.range(), 0)));
       Thread.sleep(SOME_MILLIS);
-      signal(served, "STOP");
+      served.signal("STOP");
     }
 
     /** What the buffer holds, in a number. */
@@ -116,7 +111,7 @@ class VfioUserPausedTest {
         Thread.sleep(1);
       }
       assertThat(read.failure).isNotDone();
-      signal(read.served, "CONT");
+      read.served.signal("CONT");
       Throwable told = read.failure.join();
       int then = read.bytes();
       assertThat(told).isInstanceOf(DeviceGoneException.class);
@@ -140,7 +135,7 @@ class VfioUserPausedTest {
       read.device.close();
       read.controller.close();
       assertThat(read.function.inDoubt()).as("after close").isNotNull();
-      signal(read.served, "CONT");
+      read.served.signal("CONT");
       while (read.function.inDoubt() != null) {
         Thread.sleep(1);
       }

@@ -45,7 +45,7 @@ public final class ServedController implements AutoCloseable {
   }
 
   /** In a process of its own, which ends with this one. */
-  static ServedController apart(Path socket, String config) throws IOException {
+  public static ServedController apart(Path socket, String config) throws IOException {
     Process process =
         new ProcessBuilder(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
@@ -94,12 +94,25 @@ public final class ServedController implements AutoCloseable {
     return controller;
   }
 
-  long pid() {
+  /** The number of its process. */
+  public long pid() {
     return process == null ? ProcessHandle.current().pid() : process.pid();
   }
 
+  /**
+   * Sends its process a signal.
+   *
+   * @param name without SIG
+   */
+  public void signal(String name) throws IOException, InterruptedException {
+    int code = new ProcessBuilder("kill", "-" + name, Long.toString(pid())).start().waitFor();
+    if (code != 0) {
+      throw new IOException("kill -" + name + " ended with " + code);
+    }
+  }
+
   /** kill -9. */
-  void kill() {
+  public void kill() {
     if (process != null) {
       process.destroyForcibly().onExit().join();
     }
