@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.vfiouser;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.Posix;
 import io.gpunvme.ffi.PosixException;
@@ -10,9 +11,11 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.locks.LockSupport;
 
 /**
  * Messages over one socket. Any thread may send; one receives. {@link #shutdown} by any thread ends
@@ -24,18 +27,19 @@ public final class Connection implements AutoCloseable {
   private static final ValueLayout.OfInt INT =
       ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.nativeOrder());
   private static final int FIRST_BUFFER = 4096;
+  private static final long SOON = Duration.ofMillis(1).toNanos();
 
   private final UnixSocket socket;
   private final int largest;
   private final int mostDescriptors;
   private final Arena memory = Arena.ofShared();
-  private final MemorySegment header = memory.allocate(Protocol.HEADER, Long.BYTES);
-  private MemorySegment body = memory.allocate(FIRST_BUFFER, Long.BYTES);
-  private MemorySegment outgoing = memory.allocate(FIRST_BUFFER, Long.BYTES);
+  private final MemorySegment header;
+  private MemorySegment body;
+  private MemorySegment outgoing;
   private final Object sending = new Object();
 
   /**
-   * Owns a socket.
+   * Owns a socket, unless this fails.
    *
    * @param largest payload in bytes that is received; what is larger ends the connection
    * @param mostDescriptors with one message
@@ -44,6 +48,14 @@ public final class Connection implements AutoCloseable {
     this.socket = socket;
     this.largest = largest;
     this.mostDescriptors = mostDescriptors;
+    try {
+      header = memory.allocate(Protocol.HEADER, Long.BYTES);
+      body = memory.allocate(FIRST_BUFFER, Long.BYTES);
+      outgoing = memory.allocate(FIRST_BUFFER, Long.BYTES);
+    } catch (RuntimeException | Error e) {
+      memory.close();
+      throw e;
+    }
   }
 
   /**
@@ -174,18 +186,23 @@ public final class Connection implements AutoCloseable {
     socket.endReceiving();
   }
 
-  /** Receives and drops what still comes; returns when the peer, or {@link #shutdown}, ended it. */
+  /**
+   * Receives and drops what still comes; returns when the peer, or {@link #shutdown}, ended it,
+   * whatever this host is short of meanwhile.
+   */
   public void drain() {
     List<Integer> descriptors = new ArrayList<>();
     boolean more = true;
     while (more) {
       try {
         more = socket.receive(header, descriptors) > 0;
+        CloseAll.each(descriptors, Posix::close);
       } catch (PosixException e) {
-        // It has dropped descriptors; everything else means that there is no peer.
-        more = e.errno() == Errno.EMFILE;
+        more = e.errno() != Errno.ECONNRESET;
+      } catch (OutOfMemoryError e) {
+        // There may be some later. That the peer has ended is never said without a proof.
+        LockSupport.parkNanos(SOON);
       }
-      descriptors.forEach(Posix::close);
       descriptors.clear();
     }
   }
@@ -200,9 +217,12 @@ public final class Connection implements AutoCloseable {
   public void close() {
     socket.shutdown();
     synchronized (sending) {
-      socket.close();
-      if (memory.scope().isAlive()) {
-        memory.close();
+      try {
+        socket.close();
+      } finally {
+        if (memory.scope().isAlive()) {
+          memory.close();
+        }
       }
     }
   }

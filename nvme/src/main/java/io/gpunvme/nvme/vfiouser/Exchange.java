@@ -68,6 +68,9 @@ public final class Exchange {
       connection.command(id, command, 0, payload, descriptors);
     } catch (PosixException | IllegalStateException e) {
       end("it takes no messages any more: " + e.getMessage());
+    } catch (Error e) { // without memory nothing was sent
+      forget(id);
+      throw e;
     }
     Message reply = await(command, answer);
     if (reply.command() != command) {
@@ -91,6 +94,10 @@ public final class Exchange {
     } while (waiting.containsKey(lastId));
     waiting.put(lastId, answer);
     return lastId;
+  }
+
+  private synchronized void forget(int id) {
+    waiting.remove(id);
   }
 
   private Message await(int command, CompletableFuture<Message> answer) {

@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.vfiouser;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.ffi.Posix;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
@@ -84,9 +85,8 @@ public final class Message implements AutoCloseable {
   /** Closes the descriptors that nobody has taken. */
   @Override
   public void close() {
-    for (int fd : descriptors) {
-      Posix.close(fd);
-    }
+    List<Integer> left = List.copyOf(descriptors);
     descriptors.clear();
+    CloseAll.each(left, Posix::close);
   }
 }

@@ -48,23 +48,11 @@ public final class Injection {
    * @param folder for files
    */
   public Injection(Class<?> scenarios, Path folder) throws ReflectiveOperationException {
-    InjectingLoader loader = new InjectingLoader();
-    this.scenarios = loader.loadClass(scenarios.getName());
+    InjectedClasses classes = new InjectedClasses();
+    this.scenarios = classes.load(scenarios.getName());
     this.folder = folder;
-    budget = loader.loadClass("io.gpunvme.ffi.MemoryBudget").getMethod("here").invoke(null);
-    var failure =
-        loader
-            .loadClass("io.gpunvme.nvme.DmaMappingException")
-            .getDeclaredConstructor(String.class);
-    failure.setAccessible(true);
-    mappingFailure =
-        message -> {
-          try {
-            return (Throwable) failure.newInstance(message);
-          } catch (ReflectiveOperationException e) {
-            return new AssertionError(e);
-          }
-        };
+    budget = classes.load("io.gpunvme.ffi.MemoryBudget").getMethod("here").invoke(null);
+    mappingFailure = classes.mappingFailure();
   }
 
   /** Runs it without a fault, then with each. */

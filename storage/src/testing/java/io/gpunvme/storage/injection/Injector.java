@@ -32,6 +32,10 @@ public final class Injector {
   private static final Pattern GIVES_BACK =
       Pattern.compile("Free|Destroy|Unregister|Release|Unload");
 
+  /** Where native functions are called that do so. */
+  private static final Pattern GIVES_BACK_NATIVE =
+      Pattern.compile("Posix\\.(close|munmap):|UnixSocket\\.shutdown:");
+
   /** Set from the beginning of a native call that fails although it did its work, to its end. */
   private static final ThreadLocal<Boolean> FAILS_AFTER = ThreadLocal.withInitial(() -> false);
 
@@ -172,9 +176,7 @@ public final class Injector {
   /** At the beginning of a native call: its error number, or 0. */
   public static int errno() {
     // They give back what they were given whatever they say.
-    return failed("NATIVE", at -> at.contains("Posix.close:") || at.contains("Posix.munmap:"))
-        ? ENOMEM
-        : 0;
+    return failed("NATIVE", GIVES_BACK_NATIVE.asPredicate()) ? ENOMEM : 0;
   }
 
   /** At the end of a native call: what it returns instead of this. */

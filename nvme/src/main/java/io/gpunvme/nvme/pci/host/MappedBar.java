@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.pci.host;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.ffi.Mapping;
 import io.gpunvme.nvme.pci.Bar;
@@ -159,8 +160,6 @@ public final class MappedBar implements Bar, AutoCloseable {
   @Override
   public void close() {
     closed = true;
-    for (Part p : parts) {
-      p.mapping.close();
-    }
+    CloseAll.each(parts, p -> p.mapping.close());
   }
 }

@@ -78,9 +78,12 @@ final class ClientMemory {
     int[] descriptors = place.map(p -> new int[] {p.fd()}).orElseGet(() -> new int[0]);
     try {
       requests.call(Command.DMA_MAP, ask, descriptors).close();
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) {
       forget(iova);
-      throw e instanceof RefusedException refused ? refused(bytes, refused) : e;
+      if (e instanceof RefusedException refused) {
+        throw refused(bytes, refused);
+      }
+      throw e;
     }
     return BusRange.contiguous(memory, iova, () -> unmap(requests, iova, bytes));
   }

@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.pci.vfiouser;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.ffi.Mapping;
 import io.gpunvme.ffi.Posix;
 import io.gpunvme.ffi.PosixException;
@@ -122,12 +123,15 @@ record RegionInfo(long size, List<MappedBar.Part> parts) {
         int access = Posix.PROT_READ | Posix.PROT_WRITE;
         parts.add(new MappedBar.Part(area.offset, Mapping.shared(fd, from, area.size, access)));
       }
+      // If that fails, nothing stays mapped.
+      answer.close();
       return parts;
-    } catch (RuntimeException e) {
-      parts.forEach(p -> p.mapping().close());
-      throw e instanceof PosixException
-          ? requests.breach("what it gives to be mapped cannot be: " + e.getMessage())
-          : e;
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, parts, p -> p.mapping().close());
+      if (e instanceof PosixException) {
+        throw requests.breach("what it gives to be mapped cannot be: " + e.getMessage());
+      }
+      throw e;
     }
   }
 }

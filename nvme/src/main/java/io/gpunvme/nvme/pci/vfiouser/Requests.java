@@ -1,10 +1,7 @@
 package io.gpunvme.nvme.pci.vfiouser;
 
-import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.base.Uninterrupted;
 import io.gpunvme.ffi.Errno;
-import io.gpunvme.ffi.PosixException;
-import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.nvme.ProtocolException;
 import io.gpunvme.nvme.vfiouser.Command;
 import io.gpunvme.nvme.vfiouser.Connection;
@@ -92,7 +89,7 @@ final class Requests implements AutoCloseable {
         take(next.get());
         next = connection.receive();
       }
-    } catch (NvmeException | InvalidRequestException | PosixException | IllegalStateException e) {
+    } catch (RuntimeException | Error e) { // also without memory nobody may wait for ever
       why = String.valueOf(e.getMessage());
     }
     exchange.end(why);

@@ -71,7 +71,7 @@ final class ServerSleep implements DoorbellPoller, AutoCloseable {
       if (sleep != 0) {
         end(sleep);
       }
-    } catch (PosixException e) {
+    } catch (PosixException | OutOfMemoryError e) {
       // The server looks by itself after a while.
     } catch (IllegalStateException e) {
       // Closed just now: the store came too late.

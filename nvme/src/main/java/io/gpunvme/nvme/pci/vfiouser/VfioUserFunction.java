@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.pci.vfiouser;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.PosixException;
@@ -70,8 +71,8 @@ public final class VfioUserFunction implements PciFunction {
     this.messages = options.messages();
     this.memory = new ClientMemory(name, messages);
     this.requests = new Requests(connection, name, options.timeout(), memory::answer);
-    requests.start();
     try {
+      requests.start();
       Capabilities server = negotiate();
       resets = (deviceFlags() & Protocol.DEVICE_RESETS) != 0;
       for (int i = 0; i < Protocol.BARS; i++) {
@@ -85,12 +86,12 @@ public final class VfioUserFunction implements PciFunction {
       if (lost != null) {
         throw new DeviceGoneException(name + " is gone: " + lost);
       }
-    } catch (RuntimeException e) {
-      requests.close();
-      release();
-      throw e instanceof RefusedException refused
-          ? new ProtocolException(name + " refuses " + refused.getMessage())
-          : e;
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, List.<Runnable>of(requests::close, this::release), Runnable::run);
+      if (e instanceof RefusedException refused) {
+        throw new ProtocolException(name + " refuses " + refused.getMessage());
+      }
+      throw e;
     }
   }
 
@@ -116,8 +117,10 @@ public final class VfioUserFunction implements PciFunction {
     } catch (IllegalArgumentException e) {
       throw new InvalidRequestException(name + ": " + e.getMessage());
     }
-    return new VfioUserFunction(
-        name, new Connection(connected, LARGEST_PAYLOAD, MOST_DESCRIPTORS), options);
+    Connection connection =
+        CloseAll.orClose(
+            () -> new Connection(connected, LARGEST_PAYLOAD, MOST_DESCRIPTORS), connected::close);
+    return new VfioUserFunction(name, connection, options);
   }
 
   private static String advice(Path socket, PosixException e) {
@@ -187,14 +190,15 @@ public final class VfioUserFunction implements PciFunction {
     if (parts.size() != 1
         || parts.getFirst().offset() != 0
         || parts.getFirst().mapping().segment().byteSize() != SleepRegion.BYTES) {
-      parts.forEach(p -> p.mapping().close());
+      CloseAll.each(parts, p -> p.mapping().close());
       throw requests.breach("region " + SleepRegion.INDEX + " is not one page to be mapped");
     }
-    return new ServerSleep(parts.getFirst(), this::memoryGone);
+    MappedBar.Part page = parts.getFirst();
+    return CloseAll.orClose(() -> new ServerSleep(page, this::memoryGone), page.mapping()::close);
   }
 
   private ConfigSpace configSpace(RegionInfo info) {
-    info.parts().forEach(p -> p.mapping().close());
+    CloseAll.each(info.parts(), p -> p.mapping().close());
     if (info.size() < SMALLEST_CONFIG) {
       throw new ProtocolException(name + " has a configuration space of " + info.size() + " bytes");
     }
@@ -327,23 +331,32 @@ public final class VfioUserFunction implements PciFunction {
       return;
     }
     closed = true;
-    if (stopDma()) {
-      memory.unmapAll(requests);
-      requests.close();
-    } else {
-      requests.leave();
+    CloseAll steps = new CloseAll();
+    boolean stopped = false;
+    try {
+      stopped = stopDma();
+    } catch (RuntimeException | Error e) {
+      // Then nobody knows until the server has ended the connection, too.
+      doubted = !messages;
+      steps.run(
+          () -> {
+            throw e;
+          });
     }
-    release();
+    if (stopped) {
+      steps.run(() -> memory.unmapAll(requests));
+      steps.run(requests::close);
+    } else {
+      steps.run(requests::leave);
+    }
+    steps.run(this::release);
+    steps.<RuntimeException>end();
   }
 
   private void release() {
-    if (sleep != null) {
-      sleep.close();
-    }
-    for (MappedBar bar : bars) {
-      if (bar != null) {
-        bar.close();
-      }
-    }
+    CloseAll steps = new CloseAll();
+    steps.run(() -> CloseAll.all(sleep));
+    steps.run(() -> CloseAll.all(bars));
+    steps.<RuntimeException>end();
   }
 }
