@@ -171,7 +171,9 @@ final class CompletionPoster {
       sq.reordering(sq.reordering() - 1);
     }
     for (SimCommand c = sq.firstOutstanding(); c != null; c = c.next) {
-      if (c.overtakers > 0 && --c.overtakers == 0) {
+      // Without room in the completion queue it has had its time, and waits for its turn already.
+      boolean waits = c.heapIndex != SimCommand.NOT_SCHEDULED;
+      if (waits && c.overtakers > 0 && --c.overtakers == 0) {
         sq.reordering(sq.reordering() - 1);
         scheduler.remove(c);
         c.due = now;

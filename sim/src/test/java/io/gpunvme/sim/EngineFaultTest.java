@@ -305,6 +305,29 @@ class EngineFaultTest {
   }
 
   @Test
+  void aReorderedCompletionThatWaitsForRoomIsPostedOnce() {
+    fault(FaultRule.of(Action.REORDER).amount(2));
+    q = host.createQueue(2, 16, 2);
+    int late = submit(FLUSH);
+    int fills = submit(FLUSH);
+    int next = submit(FLUSH);
+    // Its time has come, and there is no room; then those before it overtake it.
+    later(LATER);
+    List<Integer> got = new ArrayList<>();
+    for (int i = 0; i < 5; i++) {
+      RawQueue.Completion c = q.poll();
+      if (c != null) {
+        got.add(c.cid());
+      }
+      later(LATER);
+    }
+    assertThat(got).containsExactly(fills, next, late);
+    assertThat(host.execute(q, FLUSH).status()).isZero();
+    assertThat(host.csts().isSet(Csts.CFS)).isFalse();
+    host.disable();
+  }
+
+  @Test
   void aStalledQueueGoesOnAfterItsTime() {
     fault(FaultRule.of(Action.STALL).nanos(LATER));
     host.execute(q, FLUSH);
