@@ -79,9 +79,12 @@ final class Lifecycle implements AdminQueue.Rescue {
 
   /** The controller may be in any state: its memory goes only if its DMA could be stopped. */
   private void giveBack(@Nullable AutoCloseable... memory) {
-    registers.cc(registers.cc().with(Cc.EN, false));
-    quiesce();
-    CloseAll.all(memory);
+    try {
+      registers.cc(registers.cc().with(Cc.EN, false));
+    } finally {
+      quiesce();
+      CloseAll.all(memory);
+    }
   }
 
   // ---- reset

@@ -308,7 +308,12 @@ public final class VfioUserFunction implements PciFunction {
    */
   @Override
   public boolean stopDma() {
-    PciFunction.super.stopDma();
+    try {
+      PciFunction.super.stopDma();
+    } catch (Error e) {
+      // There is no memory for the message that tells it to. The connection's end does so, too.
+      requests.end("it could not be told to stop: " + e.getMessage());
+    }
     if (requests.lost() == null) {
       return true;
     }
@@ -332,18 +337,7 @@ public final class VfioUserFunction implements PciFunction {
     }
     closed = true;
     CloseAll steps = new CloseAll();
-    boolean stopped = false;
-    try {
-      stopped = stopDma();
-    } catch (RuntimeException | Error e) {
-      // Then nobody knows until the server has ended the connection, too.
-      doubted = !messages;
-      steps.run(
-          () -> {
-            throw e;
-          });
-    }
-    if (stopped) {
+    if (stopDma()) {
       steps.run(() -> memory.unmapAll(requests));
       steps.run(requests::close);
     } else {
