@@ -1,5 +1,6 @@
 package io.gpunvme.storage.layer;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.cuda.CudaContext;
 import io.gpunvme.cuda.CudaEvent;
 import io.gpunvme.cuda.CudaStream;
@@ -11,6 +12,7 @@ import io.gpunvme.storage.TransferResult;
 import io.gpunvme.storage.path.Range;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Deque;
 import java.util.List;
 import java.util.Map;
@@ -153,9 +155,7 @@ final class CudaStreams implements LayerStreams<CudaStream> {
     }
 
     void close() {
-      LayerLoader.closeQuietly(before);
-      LayerLoader.closeQuietly(begin);
-      LayerLoader.closeQuietly(end);
+      CloseAll.each(Arrays.asList(before, begin, end), LayerLoader::closeQuietly);
     }
   }
 
@@ -205,11 +205,15 @@ final class CudaStreams implements LayerStreams<CudaStream> {
 
   @Override
   public void close() {
+    CloseAll.all(this::closeUses, () -> LayerLoader.closeQuietly(words));
+  }
+
+  private void closeUses() {
     synchronized (uses) {
-      uses.forEach(EventUse::close);
+      List<EventUse> all = List.copyOf(uses);
       uses.clear();
       idle.clear();
+      CloseAll.each(all, EventUse::close);
     }
-    LayerLoader.closeQuietly(words);
   }
 }

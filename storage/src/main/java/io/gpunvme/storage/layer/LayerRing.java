@@ -312,8 +312,7 @@ final class LayerRing<S> implements AutoCloseable {
     }
     ending.forEach(ticket -> quietly(() -> awaitOver(ticket)));
     users.forEach(ticket -> quietly(() -> awaitUse(ticket)));
-    streams.close();
-    memory.close();
+    CloseAll.all(streams, memory);
   }
 
   private static void awaitOver(Ticket<?> ticket) {
