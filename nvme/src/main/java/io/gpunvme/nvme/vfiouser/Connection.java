@@ -199,6 +199,7 @@ public final class Connection implements AutoCloseable {
         CloseAll.each(descriptors, Posix::close);
       } catch (PosixException e) {
         more = e.errno() != Errno.ECONNRESET;
+        LockSupport.parkNanos(SOON);
       } catch (OutOfMemoryError e) {
         // There may be some later. That the peer has ended is never said without a proof.
         LockSupport.parkNanos(SOON);

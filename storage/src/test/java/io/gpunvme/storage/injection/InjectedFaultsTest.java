@@ -17,10 +17,4 @@ class InjectedFaultsTest {
   void eachFault(String scenario) throws Exception {
     new Injection(StorageScenarios.class, folder).run(scenario);
   }
-
-  @ParameterizedTest
-  @MethodSource("io.gpunvme.storage.injection.ServedScenarios#names")
-  void ofAServer(String scenario) throws Exception {
-    new Injection(ServedScenarios.class, folder).run(scenario);
-  }
 }

@@ -203,7 +203,7 @@ public final class StorageScenarios {
         ControllerOptions.builder()
             .allowWrite(true)
             .ioTimeout(soon)
-            .adminTimeout(soon.multipliedBy(5))
+            .adminTimeout(soon.multipliedBy(15))
             .recoveryTimeout(soon)
             .build());
   }

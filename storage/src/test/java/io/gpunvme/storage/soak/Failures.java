@@ -25,11 +25,14 @@ final class Failures {
     if (e instanceof StorageException s) {
       return s.kind().name();
     }
+    if (e instanceof AssertionError own) {
+      throw own;
+    }
     boolean typed =
         e.getClass().getName().startsWith(OURS)
             || e instanceof RejectedExecutionException
             || isInjected(e);
-    if (e instanceof AssertionError || !typed) {
+    if (!typed) {
       throw new AssertionError("a failure without a type: " + e, e);
     }
     return e.getClass().getSimpleName();

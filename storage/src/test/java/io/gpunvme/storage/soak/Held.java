@@ -7,12 +7,15 @@ import io.gpunvme.nvme.Footprint;
 import io.gpunvme.storage.injection.OwnProcess;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
+import java.lang.foreign.MemoryLayout;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.SegmentAllocator;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 import java.lang.management.ManagementFactory;
-import java.lang.management.MemoryUsage;
 import java.lang.reflect.Field;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -28,7 +31,8 @@ import java.util.concurrent.TimeUnit;
  * @param locked bytes that cannot be paged out, and pinned ones
  * @param promised bytes of the machine's memory
  * @param resident bytes, all
- * @param heap after a collection
+ * @param heap bytes in use after a collection
+ * @param allocated bytes that C's allocator has given out, also to the virtual machine
  */
 record Held(
     Footprint descriptors,
@@ -37,17 +41,31 @@ record Held(
     List<String> locked,
     long promised,
     long resident,
-    MemoryUsage heap) {
-  /** What compiled code, and what C's allocator cannot give back, may grow by. */
-  private static final long NATIVE_ALLOWANCE = 64L << 20;
+    long heap,
+    long allocated) {
+  /** What either language's memory may differ by from one pause to another. */
+  private static final long ALLOWANCE = 32L << 20;
 
-  private static final long HEAP_ALLOWANCE = 32L << 20;
+  /** The same of all: Java's heap is as large as it likes to be, used or not. */
+  private static final long RESIDENT_ALLOWANCE = 256L << 20;
 
   private static final MethodHandle TRIM =
       Linker.nativeLinker()
           .downcallHandle(
               Linker.nativeLinker().defaultLookup().findOrThrow("malloc_trim"),
               FunctionDescriptor.of(ValueLayout.JAVA_INT, ValueLayout.JAVA_LONG));
+
+  /** {@code struct mallinfo2}: ten words. */
+  private static final MethodHandle MALLINFO =
+      Linker.nativeLinker()
+          .downcallHandle(
+              Linker.nativeLinker().defaultLookup().findOrThrow("mallinfo2"),
+              FunctionDescriptor.of(
+                  MemoryLayout.structLayout(
+                      MemoryLayout.sequenceLayout(10, ValueLayout.JAVA_LONG))));
+
+  private static final int MAPPED = 4;
+  private static final int IN_USE = 7;
 
   private static final long PATIENCE = TimeUnit.SECONDS.toNanos(20);
 
@@ -65,7 +83,8 @@ record Held(
         status("Vm(Lck|Pin):.*"),
         promisedBytes(),
         residentBytes(ProcessHandle.current().pid()),
-        ManagementFactory.getMemoryMXBean().getHeapMemoryUsage());
+        ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed(),
+        allocatedBytes());
   }
 
   /** What nobody uses goes back to the system, Java's and C's. */
@@ -104,6 +123,16 @@ record Held(
         .sum();
   }
 
+  private static long allocatedBytes() {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment info = (MemorySegment) MALLINFO.invokeExact((SegmentAllocator) arena);
+      return info.getAtIndex(ValueLayout.JAVA_LONG, MAPPED)
+          + info.getAtIndex(ValueLayout.JAVA_LONG, IN_USE);
+    } catch (Throwable e) {
+      throw new AssertionError(e);
+    }
+  }
+
   private static long promisedBytes() {
     try {
       Field promised = MemoryBudget.class.getDeclaredField("promised");
@@ -132,13 +161,9 @@ record Held(
 
   /** Fails if much more memory is held now than then. */
   void requireNoMore(Held now) {
-    assertThat(now.beside()).as("memory").isLessThan(beside() + NATIVE_ALLOWANCE);
-    assertThat(now.heap.getUsed()).as("heap").isLessThan(heap.getUsed() + HEAP_ALLOWANCE);
-  }
-
-  /** Bytes beside Java's heap. */
-  private long beside() {
-    return resident - heap.getCommitted();
+    assertThat(now.allocated).as("allocated memory").isLessThan(allocated + ALLOWANCE);
+    assertThat(now.heap).as("heap").isLessThan(heap + ALLOWANCE);
+    assertThat(now.resident).as("resident memory").isLessThan(resident + RESIDENT_ALLOWANCE);
   }
 
   private boolean isLike(Held other) {
@@ -150,11 +175,11 @@ record Held(
 
   @Override
   public String toString() {
-    return "%d MiB resident, %d beside the heap, %d used in it, %d descriptors, %d mappings, %d threads, %s"
+    return "%d MiB resident, %d used in the heap, %d by malloc, %d descriptors, %d mappings, %d threads, %s"
         .formatted(
             resident >> 20,
-            beside() >> 20,
-            heap.getUsed() >> 20,
+            heap >> 20,
+            allocated >> 20,
             descriptors.descriptorCount(),
             mappings.size(),
             threads.size(),

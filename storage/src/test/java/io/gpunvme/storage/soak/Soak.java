@@ -34,8 +34,6 @@ public final class Soak implements Scenario {
   /** By then all is compiled that is going to be, and the heap is as large as it gets. */
   private static final int WARM = 6;
 
-  private static final String ONLY = System.getProperty("gpunvme.only", "");
-
   private final InjectedClasses classes;
   private final long seed;
   private final Duration duration;
@@ -104,10 +102,6 @@ public final class Soak implements Scenario {
       throws IOException {
     SoakedStorage storage =
         new SoakedStorage(storages.size() + 1, name, shape, onGpu, List.of(members), folder, tally);
-    if (!ONLY.isEmpty() && !name.matches(ONLY)) {
-      storage.endServers();
-      return;
-    }
     storages.add(storage);
     for (int w = 0; w < SoakedStorage.WORKERS; w++) {
       workers.add(
@@ -126,14 +120,13 @@ public final class Soak implements Scenario {
     return own;
   }
 
-  /** Two at least: the first one says what is held. */
+  /** The first one, in which nobody works, says what is held. */
   private void rounds(Path folder) throws Exception {
-    long least = LONGEST_ROUND.toNanos();
-    long left = duration.toNanos();
-    for (int round = 1; left > 0; round++) {
-      long nanos = Math.min(least, round == 1 ? left / 2 : left);
+    long end = System.nanoTime() + duration.toNanos();
+    long nanos = Math.min(LONGEST_ROUND.toNanos(), duration.toNanos());
+    round(0, 0, folder);
+    for (int round = 1; round == 1 || System.nanoTime() < end; round++) {
       round(round, nanos, folder);
-      left -= nanos;
     }
   }
 

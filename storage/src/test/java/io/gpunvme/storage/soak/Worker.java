@@ -75,9 +75,14 @@ final class Worker extends Actor {
     before = Content.of(random.nextLong(), 0, 0, BUFFER);
   }
 
-  void interrupt() {
+  synchronized void interrupt() {
     interrupted = true;
     interruptThread();
+  }
+
+  /** An interrupt that has not been noticed yet disturbs what comes now. */
+  private synchronized void forgetInterrupt() {
+    interrupted = Thread.currentThread().isInterrupted();
   }
 
   @Override
@@ -97,7 +102,7 @@ final class Worker extends Actor {
       }
       return;
     }
-    interrupted = false;
+    forgetInterrupt();
     use(open, own);
     if (Thread.interrupted()) {
       tally.add("interrupts noticed");

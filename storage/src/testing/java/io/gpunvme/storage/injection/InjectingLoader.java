@@ -33,7 +33,9 @@ final class InjectingLoader extends ClassLoader {
 
   /** The two sides of a scenario talk by these. */
   private static final List<String> SHARED =
-      Stream.of(Attempt.class, Injector.class, Scenario.class).map(Class::getName).toList();
+      Stream.of(Attempt.class, InjectedClasses.class, Injector.class, Scenario.class)
+          .map(Class::getName)
+          .toList();
 
   /** The embedded SSD is the device, not the host. */
   private static final String DEVICE = OURS + "sim.";
