@@ -6,8 +6,8 @@
 
 kernels=${XDG_CACHE_HOME:-$HOME/.cache}/gpunvme/kernels
 kernel_series=(6.1 6.12)
-# With what they need: disks, drivers for functions, and an exporter of dma-bufs.
-kernel_modules=(virtio_pci virtio_blk vfio_iommu_type1 vfio-pci nvme vgem)
+# With what they need: disks, drivers for functions, an exporter of dma-bufs, and file systems that programs serve.
+kernel_modules=(virtio_pci virtio_blk vfio_iommu_type1 vfio-pci nvme vgem fuse)
 
 # newest_kernel SERIES: the version of the newest kernel that the package lists have, such as 6.1.0-56-amd64.
 newest_kernel() {

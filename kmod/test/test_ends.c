@@ -262,27 +262,29 @@ static void stall_writes(bool write_of_pages)
 	pause();
 }
 
-static void *write_again(void *page)
-{
-	*(volatile char *)page = 2;
-	return NULL;
-}
-
-static void *unmap(void *page)
-{
-	munmap(page, PAGE);
-	return NULL;
-}
-
 static void *write_back(void *page)
 {
 	msync(page, PAGE, MS_SYNC);
 	return NULL;
 }
 
+static void *write_again(void *page)
+{
+	usleep(300000);
+	*(volatile char *)page = 2;
+	return NULL;
+}
+
+static void *unmap(void *page)
+{
+	usleep(600000);
+	munmap(page, PAGE);
+	return NULL;
+}
+
 /*
  * Its page is written back to a file whose server does not answer. Who writes the page again waits in the fault, and who takes
- * the mapping away waits for that, with the lock of all mappings.
+ * the mapping away waits for that, with the lock of all mappings. Where the fault has that lock itself, no thread can be made then.
  */
 static void hold_the_lock_of_mappings(void)
 {
@@ -294,12 +296,10 @@ static void hold_the_lock_of_mappings(void)
 
 	CHECK(page != MAP_FAILED, "mmap of %s", SLOW_FILE);
 	*(volatile char *)page = 1;
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++)
 		CHECK(pthread_create(&thread, NULL, steps[i], page) == 0, "a thread");
-		if (i == 0)
-			CHECK(read(stalled[0], &one, 1) == 1, "pipe");
-		usleep(200000);
-	}
+	CHECK(read(stalled[0], &one, 1) == 1, "pipe");
+	usleep(900000);
 }
 
 /* Whether the process ends in this time. */
@@ -313,39 +313,88 @@ static bool ends_within(pid_t pid, int seconds)
 	return false;
 }
 
-static void removal_waits_for_no_program(void)
+static void *open_again(void *path)
+{
+	close(open(path, O_RDWR | O_CLOEXEC));
+	return NULL;
+}
+
+/*
+ * Its page is pinned for the controller, and belongs to a file whose server does not answer. Who opens the file again has what
+ * was written before written back, and holds the lock of the page meanwhile. To unpin the page is to take that lock.
+ */
+static void hold_the_lock_of_a_pinned_page(void)
+{
+	int file = open(SLOW_FILE, O_RDWR | O_CLOEXEC), fd = open_node();
+	void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	struct gpunvme_pin p = { .address = (uintptr_t)page, .bytes = PAGE, .runs = (uintptr_t)runs, .most_runs = 1 };
+	pthread_t thread;
+	char one;
+
+	CHECK(page != MAP_FAILED, "mmap of %s", SLOW_FILE);
+	if (ioctl(fd, GPUNVME_PIN, &p))
+		skip("this kernel pins no pages of files");
+	*(volatile char *)page = 1;
+	CHECK(pthread_create(&thread, NULL, open_again, SLOW_FILE) == 0, "a thread");
+	CHECK(read(stalled[0], &one, 1) == 1, "pipe");
+}
+
+static void hold_the_lock_of_mappings_of_a_program(void)
+{
+	be_busy();
+	hold_the_lock_of_mappings();
+}
+
+static void removal_does_not_wait_for(void (*hold)(void))
 {
 	pid_t server, program, remover;
 	int ready[2];
-	bool gone;
+	bool held, gone = false;
+	int status;
 	char one;
 
-	CHECK(pipe(stalled) == 0 && pipe(ready) == 0, "pipe");
+	CHECK(pipe(stalled) == 0, "pipe");
 	server = serve_file(SLOW_FILE, PAGE, stall_writes);
 	if (!server)
 		skip("this kernel has no FUSE");
+	/* Not the server's: it ends with the program. */
+	CHECK(pipe(ready) == 0, "pipe");
 	program = fork();
 	if (program == 0) {
-		be_busy();
-		hold_the_lock_of_mappings();
+		hold();
 		CHECK(write(ready[1], "x", 1) == 1, "pipe");
 		pause();
 	}
 	close(ready[1]);
-	CHECK(read(ready[0], &one, 1) == 1, "the program did not get that far");
-	remover = fork();
-	if (remover == 0) {
-		unbind_function(function);
-		_exit(0);
+	held = read(ready[0], &one, 1) == 1;
+	if (held) {
+		remover = fork();
+		if (remover == 0) {
+			unbind_function(function);
+			_exit(0);
+		}
+		gone = ends_within(remover, 20);
 	}
-	gone = ends_within(remover, 20);
 	kill(program, SIGKILL);
 	end_file(SLOW_FILE, server);
-	waitpid(program, NULL, 0);
-	if (!gone)
+	waitpid(program, &status, 0);
+	if (held && !gone)
 		waitpid(remover, NULL, 0);
 	bind_function(function);
+	/* It has said why. */
+	if (!held)
+		_exit(WEXITSTATUS(status));
 	CHECK(gone, "the controller could not be taken away");
+}
+
+static void removal_waits_for_no_mapping(void)
+{
+	removal_does_not_wait_for(hold_the_lock_of_mappings_of_a_program);
+}
+
+static void removal_waits_for_no_page(void)
+{
+	removal_does_not_wait_for(hold_the_lock_of_a_pinned_page);
 }
 
 /* The registers of the function that stands in for a controller, while no driver has it. */
@@ -426,7 +475,8 @@ const struct test end_tests[] = {
 	{ "a controller may go under load", a_controller_may_go_under_load },
 	{ "a controller may go during a pin", a_controller_may_go_during_a_pin },
 	{ "a controller may go during an import", a_controller_may_go_during_an_import },
-	{ "removal waits for no program", removal_waits_for_no_program },
+	{ "removal waits for no lock of mappings", removal_waits_for_no_mapping },
+	{ "removal waits for no lock of a page", removal_waits_for_no_page },
 	{ "waits for controllers that are slow to stop", waits_for_controllers_that_are_slow_to_stop },
 	{ "takes only NVMe controllers", takes_only_nvme_controllers },
 	{ "stays while it is used", stays_while_it_is_used },
