@@ -119,6 +119,43 @@ static void stops_for_a_suspend(void)
 	CHECK(!bus_master(OTHER), "a controller that nobody has open");
 }
 
+/* Waits for what a fatal error of the bus does to the controller; false if that takes too long. */
+static bool is_stopped(volatile uint32_t *registers)
+{
+	for (int i = 0; i < 20000 && registers[CC] & 1; i++)
+		usleep(1000);
+	return !(registers[CC] & 1);
+}
+
+static bool reaches_memory_again(void)
+{
+	for (int i = 0; i < 20000 && !bus_master(function); i++)
+		usleep(1000);
+	return bus_master(function);
+}
+
+/* The port above reports an error, and is reset with the controller: who has the controller finds it stopped, and goes on. */
+static void recovers_from_a_fatal_error_of_the_bus(void)
+{
+	struct busy b = be_busy();
+	struct gpunvme_info before = info_of(b.fd), after;
+	uint32_t version = b.registers[VS];
+
+	for (int round = 0; round < 2; round++) {
+		/* Whoever runs the guest has QEMU report it. */
+		CHECK(write_line("/dev/console", "\nguest: fatal error\n") == 0, "console");
+		CHECK(is_stopped(b.registers), "it runs: CC %x", b.registers[CC]);
+		CHECK(reaches_memory_again(), "bus mastering is still off");
+		CHECK(b.registers[VS] == version, "registers after the error: version %x", b.registers[VS]);
+		after = info_of(b.fd);
+		CHECK(before.bytes == after.bytes && before.ranges == after.ranges, "%u ranges of %u", after.ranges, before.ranges);
+		start_controller(&b.controller, b.registers, b.controller.queues, b.queues[0].bus_address,
+				 b.queues[1].bus_address);
+		CHECK(identify(&b.controller, runs[0].bus_address), "after the error");
+	}
+	CHECK(release_range(b.fd, b.large.handle) == 0, "release");
+}
+
 /* What a program sees of a controller that is gone. */
 static void check_gone(struct busy *b)
 {
@@ -471,6 +508,7 @@ const struct test end_tests[] = {
 	{ "memory may go before its range", memory_may_go_before_its_range },
 	{ "resets", resets },
 	{ "stops for a suspend", stops_for_a_suspend },
+	{ "recovers from a fatal error of the bus", recovers_from_a_fatal_error_of_the_bus },
 	{ "a controller may go under an open file", a_controller_may_go },
 	{ "a controller may go under load", a_controller_may_go_under_load },
 	{ "a controller may go during a pin", a_controller_may_go_during_a_pin },
