@@ -41,6 +41,7 @@ int main(int count, char **arguments)
 	} else {
 		good = run_all(access_tests, access_test_count);
 		good &= run_all(range_tests, range_test_count);
+		good &= run_all(fault_tests, fault_test_count);
 		good &= run_all(end_tests, end_test_count);
 	}
 	printf("END\n");

@@ -26,6 +26,10 @@ extern const int range_test_count;
 extern const struct test end_tests[];
 extern const int end_test_count;
 
+/* Calls during which the kernel has no memory, or cannot reach the program's. */
+extern const struct test fault_tests[];
+extern const int fault_test_count;
+
 /* Where an IOMMU isolates nothing: interrupts are not remapped, and memory is copied. */
 extern const struct test unsafe_tests[];
 extern const int unsafe_test_count;
