@@ -83,6 +83,20 @@ class FlushTest {
     }
   }
 
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3, 4, 5})
+  void flushesOneAfterTheOtherLeaveTransfersTheirQueues(int queues) {
+    try (Ssd ssd = Ssd.open("size=1MiB,queues=" + queues);
+        GpuStorage storage = GpuStorage.over(ssd.controller, accelerator, WRITE)) {
+      for (int i = 1; i <= 3; i++) {
+        write(storage);
+        storage.flush();
+        storage.flush();
+        assertThat(ssd.flushes()).isEqualTo(2L * i);
+      }
+    }
+  }
+
   @Test
   void aFlushThatFailsIsSaid() {
     try (Ssd ssd = Ssd.open("size=1MiB");

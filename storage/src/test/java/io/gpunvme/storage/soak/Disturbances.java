@@ -5,6 +5,7 @@ import io.gpunvme.storage.injection.InjectedClasses;
 import java.time.Duration;
 import java.util.List;
 import java.util.SplittableRandom;
+import java.util.function.BooleanSupplier;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -15,26 +16,25 @@ final class Disturbances {
 
   private Disturbances() {}
 
-  /** Has the host refuse something, now and then; for a while it does not. */
+  /** Has the host refuse something, now and then. */
   static final class Injections extends Actor {
     private static final Duration PATIENCE = Duration.ofMillis(100);
     private final InjectedClasses classes;
-    private long quietUntil;
+    private final BooleanSupplier wanted;
 
-    Injections(InjectedClasses classes, SplittableRandom random, Tally tally) {
+    Injections(
+        InjectedClasses classes, BooleanSupplier wanted, SplittableRandom random, Tally tally) {
       super("injections", random, tally);
       this.classes = classes;
+      this.wanted = wanted;
     }
 
     @Override
     void act() throws InterruptedException {
       doing("waits");
       Thread.sleep(between(1, 100));
-      if (System.nanoTime() < quietUntil) {
+      if (!wanted.getAsBoolean()) {
         return;
-      }
-      if (oneIn(20)) {
-        quietUntil = System.nanoTime() + random.nextLong(3_000_000_000L);
       }
       doing("injects");
       tally.add(SWITCHED);

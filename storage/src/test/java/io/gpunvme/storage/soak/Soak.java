@@ -31,6 +31,9 @@ public final class Soak implements Scenario {
   private static final Duration LONGEST_ROUND = Duration.ofSeconds(20);
   private static final long HANG = Duration.ofSeconds(120).toNanos();
 
+  /** In each round of this number nothing is injected: then one copy of a replica is enough. */
+  private static final int QUIET = 3;
+
   /** By then all is compiled that is going to be, and the heap is as large as it gets. */
   private static final int WARM = 6;
 
@@ -48,6 +51,7 @@ public final class Soak implements Scenario {
   private final Map<Server, Footprint> servers = new HashMap<>();
   private @Nullable Accelerator cpu;
   private @Nullable Accelerator gpu;
+  private volatile boolean injects;
   private @Nullable Held first;
   private @Nullable Held warm;
 
@@ -77,7 +81,7 @@ public final class Soak implements Scenario {
       add(folder, "gpu-mmap", null, true, "?path=mmap");
       add(folder, "gpu-pinned", null, true, "?path=pinned");
       add(folder, "gpu-sim", null, true, "sim:workers=1");
-      disturbers.add(new Disturbances.Injections(classes, random.split(), tally));
+      disturbers.add(new Disturbances.Injections(classes, () -> injects, random.split(), tally));
       disturbers.add(new Disturbances.Interrupts(workers, random.split(), tally));
       disturbers.add(new Disturbances.Closes(storages, this::accelerator, random.split(), tally));
       rounds(folder);
@@ -132,6 +136,7 @@ public final class Soak implements Scenario {
 
   private void round(int round, long nanos, Path folder) throws Exception {
     Map<String, Long> before = tally.all();
+    injects = round % QUIET != 0;
     driver.reset();
     try (Accelerator host = CpuAccelerator.open();
         Accelerator device = GpuAccelerator.open(driver.load().device(0))) {

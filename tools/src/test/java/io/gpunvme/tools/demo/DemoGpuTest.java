@@ -3,6 +3,7 @@ package io.gpunvme.tools.demo;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.gpunvme.base.ByteRange;
 import io.gpunvme.gpu.accel.TestGpu;
 import io.gpunvme.gpu.device.DeviceAddress;
 import io.gpunvme.gpu.queue.Placement;
@@ -75,7 +76,8 @@ class DemoGpuTest {
           Demo.run(
               options(InitiatorKind.GPU, Placement.HOST, "")
                   .withSample(20 << 20)
-                  .withDevice(address, ""),
+                  .withDevice(address, "")
+                  .withRange(new ByteRange(1 << 20, 32 << 20)),
               DemoListener.NONE);
 
       assertThat(report.verified()).isTrue();
@@ -94,7 +96,9 @@ class DemoGpuTest {
         VfioUserServer server = VfioUserServer.start(ssd, socket)) {
       DeviceAddress address = DeviceAddress.parse("vfio-user:" + server.socket());
       DemoOptions wanted =
-          options(InitiatorKind.GPU, Placement.VRAM_DATA, "").withDevice(address, "");
+          options(InitiatorKind.GPU, Placement.VRAM_DATA, "")
+              .withDevice(address, "")
+              .withRange(new ByteRange(0, 64 << 20));
 
       assertThatThrownBy(() -> Demo.run(wanted, DemoListener.NONE))
           .isInstanceOf(DmaMappingException.class)

@@ -359,29 +359,34 @@ public final class DirectPath implements DataPath {
 
   private void flushNow() {
     requireOpen();
-    BlockDevice kept = cache;
+    BlockDevice kept = cache == null ? openCache() : cache;
+    cache = kept;
     if (kept == null) {
-      try {
-        kept = BlockDevice.open(controller, namespace, 1);
-        cache = kept;
-      } catch (InvalidRequestException e) {
-        flushInTheirPlace(e);
-        return;
-      }
+      flushInTheirPlace();
+    } else {
+      kept.flush();
     }
-    kept.flush();
+  }
+
+  /** Of what transfers have left, so that they find theirs again; null if that is nothing. */
+  private @Nullable BlockDevice openCache() {
+    Seat<Boolean> seat = service.enter();
+    try {
+      return initiator == null ? null : BlockDevice.open(controller, namespace, 1);
+    } catch (InvalidRequestException e) {
+      return null;
+    } finally {
+      service.leave(seat);
+    }
   }
 
   /** The queue pairs of transfers may be all that there are; the next transfer gets new ones. */
-  private void flushInTheirPlace(InvalidRequestException none) {
+  private void flushInTheirPlace() {
     service.enterAlone();
     try {
       Initiator queues = initiator;
-      if (queues == null) {
-        throw none;
-      }
       initiator = null;
-      queues.close();
+      CloseAll.all(queues);
       flush(controller, namespace.nsid());
     } finally {
       service.leaveAlone();
