@@ -1,7 +1,6 @@
 package io.gpunvme.storage;
 
 import io.gpunvme.cuda.CudaStream;
-import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.transfer.Direction;
 import io.gpunvme.storage.path.PathCall;
 import io.gpunvme.storage.path.Range;
@@ -60,10 +59,6 @@ final class StreamTransfer extends CompletableFuture<Void> {
     this.ended = ended;
   }
 
-  DeviceBuffer buffer() {
-    return range.buffer();
-  }
-
   /**
    * Asks it to end early. It completes, with its result or with a {@code StorageException} that
    * says that it was cancelled, when nothing is at work for it any more.
@@ -101,6 +96,7 @@ final class StreamTransfer extends CompletableFuture<Void> {
         call.cancel();
         pieces.forEach(StreamTransfer::awaitQuietly);
         awaitCopies();
+        range.buffer().release();
         ended.accept(this);
       }
     }
@@ -244,6 +240,8 @@ final class StreamTransfer extends CompletableFuture<Void> {
       // Before those who hear of the end may want one.
       slots.giveBack(held);
     }
+    // Who hears of the end may close it and ask what is free.
+    range.buffer().release();
     if (failure == null) {
       complete(null);
     } else {

@@ -152,12 +152,9 @@ public final class StreamTransfers {
     }
   }
 
-  private void ended(StreamTransfer transfer) {
-    transfer.buffer().release();
-    synchronized (this) {
-      underWay.remove(transfer);
-      notifyAll();
-    }
+  private synchronized void ended(StreamTransfer transfer) {
+    underWay.remove(transfer);
+    notifyAll();
   }
 
   /**

@@ -200,8 +200,8 @@ public final class Connection implements AutoCloseable {
       } catch (PosixException e) {
         more = e.errno() != Errno.ECONNRESET;
         LockSupport.parkNanos(SOON);
-      } catch (OutOfMemoryError e) {
-        // There may be some later. That the peer has ended is never said without a proof.
+      } catch (Error e) {
+        // There may be memory later. That the peer has ended is never said without a proof.
         LockSupport.parkNanos(SOON);
       }
       descriptors.clear();

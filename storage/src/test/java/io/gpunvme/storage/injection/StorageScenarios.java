@@ -204,7 +204,7 @@ public final class StorageScenarios {
             .allowWrite(true)
             .ioTimeout(soon)
             .adminTimeout(soon.multipliedBy(15))
-            .recoveryTimeout(soon)
+            .recoveryTimeout(soon.multipliedBy(10))
             .build());
   }
 
