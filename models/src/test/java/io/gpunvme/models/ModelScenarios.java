@@ -84,10 +84,9 @@ public final class ModelScenarios {
             with("resume", some, "gpu"),
             with("read", some, "cpu"),
             with("read", some, "gpu"),
-            // Its kernels do not run on the stand-in for the CUDA driver.
+            // Kernels do not run on the stand-in for the CUDA driver.
             with("slices", some, "cpu"),
-            with("sums", some, "cpu"),
-            with("kernels", List.of("gguf mmap"), "gpu"))
+            with("sums", some, "cpu"))
         .flatMap(Function.identity());
   }
 
