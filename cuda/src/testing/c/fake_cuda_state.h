@@ -181,6 +181,7 @@ void fake_capture(int status);
 void fake_await_waiting(int count);
 int fake_misuses(void);
 int fake_live(void);
+int fake_live_but_modules(void);
 const char *fake_name(int index);
 int fake_calls(const char *name);
 const char *fake_last(const char *name);
@@ -225,13 +226,17 @@ void fake_await_waiting(int count) {
 
 int fake_misuses(void) { return misuses; }
 
-int fake_live(void) {
+static int count_live(int modules) {
   int count = 0;
   for (int i = 0; i < MAX_LIVE; i++) {
-    count += live[i].kind != 0;
+    count += live[i].kind != 0 && (modules || live[i].kind != MODULE);
   }
   return count;
 }
+
+int fake_live(void) { return count_live(1); }
+
+int fake_live_but_modules(void) { return count_live(0); }
 
 const char *fake_name(int index) {
   return index < MAX_NAMES && names[index].name[0] != 0 ? names[index].name : NULL;

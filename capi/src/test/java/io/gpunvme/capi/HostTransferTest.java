@@ -12,8 +12,6 @@ import io.gpunvme.storage.StorageOptions;
 import io.gpunvme.storage.path.StorageException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.lang.reflect.Field;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
@@ -190,32 +188,5 @@ class HostTransferTest {
       assertThatThrownBy(slowly::join).hasMessageContaining("cancelled");
     }
     allPiecesAreThere();
-  }
-
-  /** The storage may still read into it: nobody else may have it. */
-  @Test
-  void aPieceIsNotGivenBackWhoseTransferHasBegunAndIsNotKnown() throws Exception {
-    MemorySegment memory = arena.allocate(100);
-    try (GpuStorage slow = open("sim:size=1MiB,latency=100ms")) {
-      HostTransfer transfer =
-          transfer(slow, false, List.of(new Storage.Item(0, memory.address(), 100)));
-      Error cause = new OutOfMemoryError("made up");
-      Field flying = HostTransfer.class.getDeclaredField("flying");
-      flying.setAccessible(true);
-      flying.set(
-          transfer,
-          new ArrayDeque<Object>() {
-            @Override
-            public boolean add(Object flight) {
-              throw cause;
-            }
-          });
-      transfer.run();
-      assertThat(transfer.exceptionNow()).isSameAs(cause);
-      for (int i = 1; i < MOST; i++) {
-        assertThat(pieces.tryTake()).isNotNull();
-      }
-      assertThat(pieces.tryTake()).isNull();
-    }
   }
 }

@@ -122,4 +122,9 @@ public final class FakeDriver {
   public int live() {
     return library.callInt("fake_live");
   }
+
+  /** The same without modules, which are loaded once and stay. */
+  public int liveButModules() {
+    return library.callInt("fake_live_but_modules");
+  }
 }

@@ -84,9 +84,10 @@ public final class ModelScenarios {
             with("resume", some, "gpu"),
             with("read", some, "cpu"),
             with("read", some, "gpu"),
-            // Kernels do not run on the stand-in for the CUDA driver.
+            // Its kernels do not run on the stand-in for the CUDA driver.
             with("slices", some, "cpu"),
-            with("sums", some, "cpu"))
+            with("sums", some, "cpu"),
+            with("kernels", List.of("gguf mmap"), "gpu"))
         .flatMap(Function.identity());
   }
 

@@ -199,6 +199,8 @@ final class OpenPaths implements Registrar, AutoCloseable {
     } catch (StorageException e) {
       failed.put(kind, e);
       throw e;
+    } catch (RuntimeException e) {
+      throw StorageFailures.of(e, source.name(), -1, -1);
     }
   }
 

@@ -211,6 +211,18 @@ class GpuStorageTest {
     }
   }
 
+  /** Its queues are created by the first transfer. */
+  @Test
+  void aDeviceThatIsGoneBeforeItsFirstTransferIsSaidLikeLaterOnes() {
+    try (Accelerator cpu = CpuAccelerator.open();
+        GpuStorage storage = GpuStorage.open("sim:size=1MiB,faults=gone on create-cq", cpu);
+        DeviceBuffer buffer = cpu.allocate(4096)) {
+      assertThatExceptionOfType(StorageException.class)
+          .isThrownBy(() -> storage.read(0, buffer, 0, 4096))
+          .satisfies(e -> assertThat(e.kind()).isEqualTo(Kind.GONE));
+    }
+  }
+
   @Test
   void writingNeedsToBeAllowed() throws IOException {
     try (DeviceBuffer buffer = accelerator.allocate(4096)) {

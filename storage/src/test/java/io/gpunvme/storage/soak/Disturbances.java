@@ -98,6 +98,9 @@ final class Disturbances {
     private final SoakedStorage storage;
     private @Nullable Server last;
 
+    /** A server that starts, on a busy machine, takes seconds: it is to be used as well. */
+    private long quietUntil;
+
     Servers(SoakedStorage storage, SplittableRandom random, Tally tally) {
       super("servers of " + storage.name(), random, tally);
       this.storage = storage;
@@ -106,7 +109,11 @@ final class Disturbances {
     @Override
     void act() throws Exception {
       doing("waits");
-      Thread.sleep(between(50, 3000));
+      Thread.sleep(between(50, 1000));
+      if (System.nanoTime() < quietUntil) {
+        return;
+      }
+      long began = System.nanoTime();
       List<Server> all = storage.servers();
       Server server = last;
       if (server == null || oneIn(3)) {
@@ -128,6 +135,8 @@ final class Disturbances {
         }
       } finally {
         server.disturbed(false);
+        long end = System.nanoTime();
+        quietUntil = end + 2 * (end - began);
       }
     }
   }

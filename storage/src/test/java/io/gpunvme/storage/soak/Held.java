@@ -44,7 +44,7 @@ record Held(
     long heap,
     long allocated) {
   /** What either language's memory may differ by from one pause to another. */
-  private static final long ALLOWANCE = 32L << 20;
+  private static final long ALLOWANCE = 64L << 20;
 
   /** The same of all: Java's heap is as large as it likes to be, used or not. */
   private static final long RESIDENT_ALLOWANCE = 256L << 20;

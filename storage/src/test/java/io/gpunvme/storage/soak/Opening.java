@@ -15,6 +15,7 @@ final class Opening {
   private final Set<Server> disturbed = ConcurrentHashMap.newKeySet();
   private GpuStorage storage;
   private volatile boolean closing;
+  private volatile boolean inUse;
 
   /** What opens it, given this. */
   interface Opener {
@@ -48,13 +49,15 @@ final class Opening {
     disturbed.add(server);
   }
 
-  boolean isClosing() {
-    return closing;
+  /** A transfer has succeeded: all members were there when their queues were created. */
+  void used() {
+    inUse = true;
   }
 
-  /** Whether nothing but one member can have failed since it was opened. */
+  /** Whether nothing but one member can have failed since it was opened and first used. */
   boolean isWholeButForOne() {
-    return !closing
+    return inUse
+        && !closing
         && disturbed.size() <= 1
         && injections == tally.of(Disturbances.SWITCHED)
         && injections % 2 == 0;

@@ -173,6 +173,9 @@ final class Worker extends Actor {
     verifyRead(what, pieces, done, seen);
     tally.add(TRANSFERS);
     boolean whollyDone = good && done.cardinality() == pieces.size();
+    if (whollyDone) {
+      open.used();
+    }
     if (whole && open.isWholeButForOne() && !interrupted && !cancelled) {
       if (!whollyDone) {
         throw new AssertionError(

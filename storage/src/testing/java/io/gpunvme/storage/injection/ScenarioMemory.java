@@ -53,7 +53,7 @@ public final class ScenarioMemory {
     FakeDriver driver = FakeDriver.fresh("-DFAKE_FREE=(1ul<<30)", "-DFAKE_IN_ORDER=1");
     return new ScenarioMemory(
         () -> GpuAccelerator.open(driver.load().device(0)),
-        driver::live,
+        driver::liveButModules,
         () -> {
           driver.assertClean("everything was closed");
           driver.reset();
