@@ -458,7 +458,7 @@ final class DemoCommand extends BaseCommand {
     object.put("source_sha256", r.sourceSha256());
     object.put("device", device(r));
     ByteRange range = r.range();
-    object.put("range", range == null ? null : range.toString());
+    object.put("offset", range == null ? null : range.offset());
     object.put("restored", range == null ? null : true);
     object.put("model", r.model());
     object.put("block_size", r.blockSize());

@@ -188,11 +188,12 @@ class SimServeCommandTest {
     assertThat(refused.err()).contains("--allow-write").hasLineCount(1);
 
     List<Object> allowed = new ArrayList<>(List.of(demo));
-    allowed.addAll(List.of("--allow-write", "--json"));
+    allowed.addAll(List.of("--write", "3MiB", "--allow-write", "--json"));
     JsonObject json = Cli.run(allowed.toArray()).succeeded().json();
     assertThat(json.get("verified").getAsBoolean()).isTrue();
     assertThat(json.get("bytes").getAsLong()).isEqualTo(3 << 20);
     assertThat(json.get("device").getAsString()).isEqualTo(address());
+    assertThat(json.get("restored").getAsBoolean()).isTrue();
     assertThat(json.get("commands_by_cpu").isJsonNull()).isTrue();
     allowed.removeLast();
     assertThat(Cli.run(allowed.toArray()).succeeded().out())

@@ -154,7 +154,7 @@ public abstract class DeviceBuffer implements AutoCloseable {
       for (; leased < buffers.size(); leased++) {
         buffers.get(leased).lease();
       }
-    } catch (IllegalStateException e) {
+    } catch (RuntimeException | Error e) {
       releaseAll(buffers.subList(0, leased));
       throw e;
     }

@@ -1,5 +1,6 @@
 package io.gpunvme.tools.demo;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.queue.Placement;
 import io.gpunvme.gpu.transfer.InitiatorKind;
@@ -15,10 +16,10 @@ import java.nio.file.Path;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Blocks of somebody's SSD that may be overwritten for a while. What was in them is kept in a file;
- * closing this puts it back and reads it to be sure. For one thread.
+ * Blocks of somebody's SSD that may be overwritten for a while. What was in them is kept in a file,
+ * put back, and read to be sure. For one thread.
  */
-final class BorrowedBlocks implements AutoCloseable {
+final class BorrowedBlocks {
   private static final long WINDOW = 64L << 20;
 
   private final NvmeController controller;
@@ -57,6 +58,7 @@ final class BorrowedBlocks implements AutoCloseable {
    * @param lba the first
    * @param bytes of whole blocks, all in the namespace
    * @param folder takes the file, which stays
+   * @throws InvalidRequestException if the namespace is write-protected
    */
   static BorrowedBlocks borrow(
       NvmeController controller,
@@ -66,6 +68,10 @@ final class BorrowedBlocks implements AutoCloseable {
       Path folder,
       DemoListener listener)
       throws IOException {
+    if (namespace.writeProtected()) {
+      throw new InvalidRequestException(
+          "namespace %d of %s is write-protected".formatted(namespace.nsid(), controller.name()));
+    }
     DemoDevice.requireSpace(folder, bytes);
     Path copy = folder.resolve("borrowed.blocks");
     return new BorrowedBlocks(controller, namespace, lba, bytes, copy, listener);
@@ -76,13 +82,35 @@ final class BorrowedBlocks implements AutoCloseable {
     return BlockMover.open(controller, namespace, host, cpu, bytes, WINDOW, progress);
   }
 
+  /** What is done with the blocks. */
+  interface Work<T> {
+    T run() throws IOException;
+  }
+
   /**
-   * Puts back what was there, also when the demo was cancelled.
+   * Does something, and puts back what was there, whatever comes of it.
    *
-   * @throws NotRestoredException if the SSD does not take it
+   * @throws NotRestoredException if the SSD does not take it; why the work failed, if it did, is
+   *     then a suppressed exception
    */
-  @Override
-  public void close() throws NotRestoredException {
+  <T> T during(Work<T> work) throws IOException {
+    T done;
+    try {
+      done = work.run();
+    } catch (IOException | RuntimeException | Error e) {
+      try {
+        putBack();
+      } catch (NotRestoredException worse) {
+        worse.addSuppressed(e);
+        throw worse;
+      }
+      throw e;
+    }
+    putBack();
+    return done;
+  }
+
+  private void putBack() throws NotRestoredException {
     listener.phase(DemoPhase.RESTORE, bytes);
     String now;
     try (CpuAccelerator host = CpuAccelerator.open();
@@ -94,7 +122,7 @@ final class BorrowedBlocks implements AutoCloseable {
         cache.flush();
       }
       now = mover.read(lba, bytes, OutputStream.nullOutputStream());
-    } catch (IOException | RuntimeException e) {
+    } catch (IOException | RuntimeException | Error e) {
       throw notRestored(String.valueOf(e.getMessage()), e);
     }
     if (!now.equals(sha256)) {

@@ -83,17 +83,19 @@ public final class Demo {
       Placement placement = options.initiator().placement(controller, accelerator);
       Namespace namespace = controller.namespace(1);
       Rig rig = new Rig(controller, namespace, first(namespace, bytes), accelerator, placement);
-      try (HostWindow media = placement.hostData() ? null : rig.pinMedia();
-          BorrowedBlocks borrowed = borrow(rig, bytes)) {
-        Moved put = put(rig, file, bytes);
-        long flush = flush(controller, namespace);
-        Moved get = get(rig, bytes);
+      try (HostWindow media = placement.hostData() ? null : rig.pinMedia()) {
+        Path moved = file;
+        BorrowedBlocks.Work<Trip> work = () -> thereAndBack(rig, moved, bytes);
+        BorrowedBlocks borrowed = borrow(rig, bytes);
+        Trip trip = borrowed == null ? work.run() : borrowed.during(work);
+        Moved put = trip.put;
+        Moved get = trip.get;
         return new DemoReport(
             file,
             sample,
             bytes,
             address.toString(),
-            borrowed == null ? null : options.range(),
+            options.range(),
             ssd.image(),
             media != null,
             controller.identify().getText(IdentifyController.MN),
@@ -104,7 +106,7 @@ public final class Demo {
             get.window(),
             put.report(),
             put.byCpu(),
-            flush,
+            trip.flushNanos,
             get.report(),
             get.byCpu(),
             put.sha256(),
@@ -169,6 +171,15 @@ public final class Demo {
    * @param window bytes that were moved at a time
    */
   private record Moved(TransferReport report, OptionalLong byCpu, String sha256, long window) {}
+
+  /** Both ways. */
+  private record Trip(Moved put, long flushNanos, Moved get) {}
+
+  private Trip thereAndBack(Rig rig, Path file, long bytes) throws IOException {
+    Moved put = put(rig, file, bytes);
+    long flush = flush(rig.controller(), rig.namespace());
+    return new Trip(put, flush, get(rig, bytes));
+  }
 
   /** Where the bytes go to and fro. */
   private record Rig(

@@ -168,6 +168,30 @@ class SomebodysSsdTest {
         .satisfies(e -> putBack(Files.readAllBytes(e.copy())));
   }
 
+  @Test
+  void thatIsSaidAlsoIfTheDemoHadFailedBefore() throws IOException {
+    DemoOptions options = borrowing();
+    DemoListener listener =
+        at(
+            DemoPhase.PUT,
+            false,
+            () -> ssd.faults().add("status=media/write-fault dnr on write after=20"));
+    assertThatExceptionOfType(NotRestoredException.class)
+        .isThrownBy(() -> Demo.run(options, listener))
+        .satisfies(e -> assertThat(e.getSuppressed()).hasSize(1))
+        .satisfies(e -> putBack(Files.readAllBytes(e.copy())));
+  }
+
+  @Test
+  void aWriteProtectedNamespaceIsLeftAlone() throws IOException {
+    Path image = Files.write(folder.resolve("protected.img"), before);
+    DemoOptions options =
+        borrowing().withDevice(DeviceAddress.parse("sim:readonly=on,file=" + image), "");
+    assertThatThrownBy(() -> Demo.run(options, DemoListener.NONE))
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessageContaining("write-protected");
+  }
+
   private void putBack(byte[] copy) {
     int at = (int) RANGE.offset();
     assertThat(copy).isEqualTo(Arrays.copyOfRange(before, at, at + copy.length));
