@@ -4,6 +4,7 @@
 // FAKE_VERSION  what cuDriverGetVersion says; functions newer than it are left out
 // FAKE_DEVICES  number of devices; with 0 cuInit fails
 // FAKE_FREE     bytes of device memory that are said to be free
+// FAKE_MAPPED   how far from where the CPU finds host memory the GPU does
 // USE_CUDA_H    take the types from NVIDIA's header, to check these signatures against it
 #include "fake_cuda_state.h"
 #include "fake_cuda_order.h"
@@ -145,11 +146,14 @@ CUresult cuFlushGPUDirectRDMAWrites(
 
 // ---- memory
 
-// Where the GPU finds host memory is not where the CPU does.
-#define MAPPED 0x1000000000000ull
+// Where the GPU finds host memory is not where the CPU does, unless kernels run here.
+#ifndef FAKE_MAPPED
+#define FAKE_MAPPED 0x1000000000000ull
+#endif
+static const CUdeviceptr mapped = FAKE_MAPPED;
 
 static void *at(CUdeviceptr address) {
-  return (void *)(uintptr_t)(address < MAPPED ? address : address - MAPPED);
+  return (void *)(uintptr_t)(address < mapped ? address : address - mapped);
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
@@ -246,7 +250,7 @@ CUresult cuMemFreeHost(void *address) {
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsigned flags) {
   CALLED("%p %u", host, flags);
   IN_CONTEXT;
-  *device = (CUdeviceptr)(uintptr_t)host + MAPPED;
+  *device = (CUdeviceptr)(uintptr_t)host + mapped;
   return 0;
 }
 
@@ -465,15 +469,28 @@ CUresult cuModuleLoadDataEx(
 
 CUresult cuModuleUnload(CUmodule module) { FREES(MODULE, module); }
 
-// A kernel's name has the sizes of its parameters: f_8_4; one with an x is missing.
+// What is known of a kernel: of those that run here, or of the one that does nothing.
+static const struct twin *twin_of(CUfunction function) {
+#ifdef FAKE_KERNELS
+  return (const struct twin *)function;
+#else
+  return (void *)function == &kernel ? &kernel : NULL;
+#endif
+}
+
+// Where kernels do nothing, a kernel's name has the sizes of its parameters: f_8_4; one with an x is missing.
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
   CALLED("%s", name);
   IN_CONTEXT;
   NEED(is_live(MODULE, module), INVALID_HANDLE);
+#ifdef FAKE_KERNELS
+  *function = (CUfunction)find_twin(name);
+  return *function != NULL ? 0 : (CUresult)NOT_FOUND;
+#endif
   NEED(strchr(name, 'x') == NULL, NOT_FOUND);
   kernel.parameters = 0;
   for (const char *size = strchr(name, '_'); size != NULL; size = strchr(size + 1, '_')) {
-    kernel.sizes[kernel.parameters++] = (size_t)atoi(size + 1);
+    kernel.sizes[kernel.parameters++] = (unsigned long)atoi(size + 1);
   }
   *function = (CUfunction)&kernel;
   return 0;
@@ -493,7 +510,7 @@ CUresult cuModuleGetGlobal_v2(
 CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function) {
   CALLED("%d", (int)attribute);
   IN_CONTEXT;
-  NEED((void *)function == &kernel, INVALID_HANDLE);
+  NEED(twin_of(function) != NULL, INVALID_HANDLE);
   *value = 100 + (int)attribute;
   return 0;
 }
@@ -501,23 +518,23 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfuncti
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
   CALLED("%d %d", (int)attribute, value);
   IN_CONTEXT;
-  return (void *)function == &kernel ? 0 : (CUresult)INVALID_HANDLE;
+  return twin_of(function) != NULL ? 0 : (CUresult)INVALID_HANDLE;
 }
 
 #if FAKE_VERSION >= 12040
 CUresult cuFuncLoad(CUfunction function) {
   CALLED("");
   IN_CONTEXT;
-  return (void *)function == &kernel ? 0 : (CUresult)INVALID_HANDLE;
+  return twin_of(function) != NULL ? 0 : (CUresult)INVALID_HANDLE;
 }
 
 CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *size) {
   CALLED("%zu", index);
   IN_CONTEXT;
-  NEED((void *)function == &kernel, INVALID_HANDLE);
-  NEED(index < (size_t)kernel.parameters, INVALID_VALUE);
+  NEED(twin_of(function) != NULL, INVALID_HANDLE);
+  NEED(index < twin_of(function)->parameters, INVALID_VALUE);
   *offset = 8 * index;
-  *size = kernel.sizes[index];
+  *size = twin_of(function)->sizes[index];
   return 0;
 }
 #endif
@@ -526,17 +543,18 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(
     int *blocks, CUfunction function, int block_size, size_t shared) {
   CALLED("%d %zu", block_size, shared);
   IN_CONTEXT;
-  NEED((void *)function == &kernel, INVALID_HANDLE);
+  NEED(twin_of(function) != NULL, INVALID_HANDLE);
   *blocks = 2048 / block_size;
   return 0;
 }
 
-static void describe(char *text, const unsigned *shape, CUstream stream, void **arguments) {
+static void describe(
+    char *text, const struct twin *twin, const unsigned *shape, CUstream stream, void **arguments) {
   int length = snprintf(text, TEXT, "%u,%u,%u x %u,%u,%u + %u in %p:", shape[0], shape[1],
       shape[2], shape[3], shape[4], shape[5], shape[6], (void *)stream);
-  for (int i = 0; i < kernel.parameters; i++) {
+  for (unsigned long i = 0; i < twin->parameters && twin->run == NULL; i++) {
     length += snprintf(text + length, TEXT - (size_t)length, " ");
-    for (size_t b = 0; b < kernel.sizes[i]; b++) {
+    for (size_t b = 0; b < twin->sizes[i]; b++) {
       length += snprintf(text + length, TEXT - (size_t)length, "%02x",
           ((unsigned char *)arguments[i])[b]);
     }
@@ -545,13 +563,16 @@ static void describe(char *text, const unsigned *shape, CUstream stream, void **
 
 static CUresult launch(const char *name, CUfunction function, const unsigned *shape,
     CUstream stream, void **arguments) {
+  const struct twin *twin = twin_of(function);
+  NEED(twin != NULL, INVALID_HANDLE);
   char text[TEXT];
-  describe(text, shape, stream, arguments);
+  describe(text, twin, shape, stream, arguments);
   int code = called(name, "%s", text);
   NEED(code == 0, code);
   IN_CONTEXT;
-  NEED((void *)function == &kernel && is_live(STREAM, stream), INVALID_HANDLE);
-  return 0;
+  NEED(is_live(STREAM, stream), INVALID_HANDLE);
+  return (CUresult)(twin->run == NULL ? 0
+                                      : put(stream, (struct work){.kind = KERNEL, .run = new_run(twin, shape, arguments)}));
 }
 
 CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,

@@ -1,15 +1,16 @@
 // The order of the stand-in's streams and events. A stream's work is done at once, unless it waits for a
-// word or an event: then a thread does it, and all that is put behind it, when that has come.
+// word or an event, or behind a kernel: then a thread does it, and all that is put behind it, when that has come.
 //
 // FAKE_IN_ORDER  1: streams wait; 0: they wait for nothing
 #include <unistd.h>
+#include "fake_cuda_kernels.h"
 
 #ifndef FAKE_IN_ORDER
 #define FAKE_IN_ORDER 0
 #endif
 
 enum { NOT_READY = 600 };
-enum { COPY, FILL, WAIT_WORD, WAIT_EVENT, RECORD };
+enum { COPY, FILL, WAIT_WORD, WAIT_EVENT, RECORD, KERNEL };
 
 struct event {
   long recorded, done; // turns
@@ -23,6 +24,7 @@ struct work {
   size_t bytes;
   int value;
   struct event *event;
+  struct run *run;
   long turn;
   struct work *next;
 };
@@ -56,6 +58,7 @@ static int is_due(const struct work *w) {
   switch (w->kind) {
     case WAIT_WORD: return __atomic_load_n((int *)w->to, __ATOMIC_ACQUIRE) - w->value >= 0;
     case WAIT_EVENT: return w->event->done >= w->turn;
+    case KERNEL: return is_over(w->run);
     default: return 1;
   }
 }
@@ -65,6 +68,7 @@ static void perform(const struct work *w) {
     case COPY: memcpy(w->to, w->from, w->bytes); break;
     case FILL: memset(w->to, w->value, w->bytes); break;
     case RECORD: w->event->done = w->turn; break;
+    case KERNEL: end_run(w->run); break;
     default: break;
   }
   leave_event(w->event);

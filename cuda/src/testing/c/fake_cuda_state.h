@@ -52,10 +52,6 @@ static struct {
 static char fail_name[64], block_name[64];
 static int fail_at, fail_code, waiting, misuses;
 static int capture; // What streams say of their capture.
-static struct { // What a kernel looks like; its address is the function.
-  int parameters;
-  size_t sizes[8];
-} kernel;
 static __thread int current;
 static char context;
 

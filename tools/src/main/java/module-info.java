@@ -18,4 +18,6 @@ module io.gpunvme.tools {
       io.gpunvme.cli;
   exports io.gpunvme.tools.report to
       io.gpunvme.cli;
+  exports io.gpunvme.tools.ssd to
+      io.gpunvme.cli;
 }

@@ -104,23 +104,25 @@ final class ArchitectureTest {
         tools.bench          | cuda ffi gpu.accel gpu.queue gpu.transfer models models.format \
                                models.tensor nvme nvme.driver nvme.pci nvme.pci.vfiouser nvme.spec \
                                sim sim.serve storage storage.fs storage.layer storage.path \
-                               storage.path.file storage.plan
-        tools.demo           | gpu.accel gpu.device gpu.queue gpu.transfer nvme.driver nvme.pci \
-                               nvme.spec sim tools.sample
+                               storage.path.file storage.plan tools.ssd
+        tools.demo           | gpu.accel gpu.device gpu.queue gpu.transfer nvme nvme.driver nvme.pci \
+                               nvme.spec sim storage tools.sample tools.ssd
         tools.doctor         | cuda cuda.cufile ffi gpu.accel gpu.device gpu.queue gpu.transfer \
                                nvme nvme.driver nvme.pci nvme.spec sim storage.path \
                                storage.path.cufile tools.machine
-        tools.example        | cuda ffi gpu.accel gpu.device gpu.queue gpu.transfer nvme.driver
+        tools.example        | cuda gpu.accel gpu.queue gpu.transfer nvme.driver storage tools.ssd
         tools.machine        | ffi nvme.pci nvme.pci.host storage.path.file
         tools.report         | -
         tools.sample         | -
+        tools.ssd            | gpu.accel gpu.device gpu.queue gpu.transfer nvme.driver nvme.pci \
+                               nvme.spec storage tools.machine
 
         cli                  | cli.output cuda ffi gpu.accel gpu.device gpu.queue gpu.transfer \
                                models models.format models.raw nvme nvme.driver nvme.memory \
                                nvme.pci nvme.spec sim sim.serve storage storage.fs \
                                storage.fs.partition storage.kind storage.path storage.plan \
                                tools.bench tools.demo tools.doctor tools.example tools.machine \
-                               tools.report
+                               tools.report tools.ssd
         cli.output           | ffi nvme.spec
 
         capi                 | cuda ffi gpu.accel gpu.device models models.format nvme nvme.driver \

@@ -7,11 +7,13 @@ import io.gpunvme.cuda.Cuda;
 import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.gpu.queue.Placement;
 import io.gpunvme.gpu.transfer.InitiatorKind;
+import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.tools.bench.CpuBenchmarks;
 import io.gpunvme.tools.bench.GpuBenchmarks;
 import io.gpunvme.tools.bench.Measurement;
 import io.gpunvme.tools.bench.MeasurementFile;
 import io.gpunvme.tools.bench.Repetitions;
+import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -28,9 +30,9 @@ import picocli.CommandLine.Parameters;
 @Command(
     name = "bench",
     description = {
-      "Measure an initiator on embedded SSDs in memory.",
+      "Measure an initiator on embedded SSDs in memory, or on SSDs of yours (--device).",
       "queue: commands per second and latency, against a responder that moves no data (GPU only).",
-      "random: random blocks of 4 KiB and of 512 bytes. stream: reads of 1 MiB, pipelined.",
+      "random: random blocks of 4 KiB and of 512 bytes. stream: long reads, pipelined.",
       "layers: reads of 64 MiB layers, while a kernel works on the layer before (GPU only).",
       "Every count and every block is checked. If one is wrong, the command fails.",
       "paths: the same file by every storage path (gpunvme bench paths --help).",
@@ -40,6 +42,10 @@ import picocli.CommandLine.Parameters;
       "",
       "Examples:",
       "  gpunvme bench random --initiator cpu",
+      "  gpunvme bench random --device vfio:0000:01:00.0 --queues 8 --depth 64 --seconds 10",
+      "  gpunvme bench random --device vfio:0000:01:00.0 --range 1GiB+64GiB --blocks"
+          + " 512,4KiB,64KiB",
+      "  gpunvme bench stream --device stripe:vfio:0000:01:00.0,vfio:0000:02:00.0",
       "  gpunvme bench queue --queues 64",
       "  gpunvme bench queue --placement vram --queues 4 --warps 64",
       "  gpunvme bench stream --placement vram-data --seconds 5 --json",
@@ -101,24 +107,52 @@ final class BenchCommand extends BaseCommand {
       description = "Time for which each measurement is repeated (1).")
   private int seconds = 1;
 
+  @Mixin private final BenchSsds ssds = new BenchSsds();
+
   BenchCommand(OutputStreams streams) {
     super(streams);
   }
 
   @Override
-  int run() {
+  int run() throws IOException {
     if (wanted == null) {
       throw new UsageException("WHAT is missing: queue, random, stream, layers, paths, or report");
     }
     what = wanted;
     check();
+    if (ssds.wanted()) {
+      return measureSsds();
+    }
     List<Measurement> results = new ArrayList<>();
     String who = byGpu() ? onGpu(results) : onCpu(results);
     print(() -> printText(who, results), () -> object(who, results));
     return ExitCode.OK;
   }
 
+  private int measureSsds() throws IOException {
+    InitiatorOptions options =
+        InitiatorOptions.defaults().with(initiator.kind(), placement).with(queues, depth, 0);
+    BenchSsds.Outcome outcome = ssds.run(what == Benchmark.RANDOM, options, repetitions());
+    Object who = outcome.results().getFirst().conditions().get("initiator");
+    print(
+        () -> {
+          printText(
+              who + ", to " + outcome.accelerator() + ": " + outcome.reason(), outcome.results());
+          BenchSsds.print(outcome, out());
+        },
+        () -> {
+          Map<String, Object> object = object(String.valueOf(who), outcome.results());
+          BenchSsds.describe(outcome, object);
+          return object;
+        });
+    return ExitCode.OK;
+  }
+
   private void check() {
+    ssds.requireSense(what == Benchmark.RANDOM);
+    if (ssds.wanted() && what != Benchmark.RANDOM && what != Benchmark.STREAM) {
+      throw new UsageException("bench " + what + " does not take --device");
+    }
     if (warps != 0 && what != Benchmark.QUEUE) {
       throw new UsageException("--warps is for bench queue");
     }
@@ -133,7 +167,7 @@ final class BenchCommand extends BaseCommand {
       throw new UsageException(
           "bench queue needs a GPU; only random and stream take --initiator cpu");
     }
-    if (cpu && placement != null && placement != Placement.HOST) {
+    if (cpu && placement != null && placement != Placement.HOST && !ssds.wanted()) {
       throw new UsageException("--initiator cpu works with --placement host only");
     }
     if (what == Benchmark.QUEUE && placement == Placement.VRAM_DATA) {

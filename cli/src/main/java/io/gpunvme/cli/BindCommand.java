@@ -8,7 +8,6 @@ import io.gpunvme.tools.machine.Machine;
 import java.io.IOException;
 import picocli.CommandLine.ArgGroup;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Option;
 
 /** {@code gpunvme bind DDDD:BB:DD.F}. */
 @Command(
@@ -27,23 +26,7 @@ import picocli.CommandLine.Option;
       "  sudo gpunvme bind 0000:01:00.0 --no-driver  then sysfs:0000:01:00.0,unsafe=true"
     })
 final class BindCommand extends BindingCommand {
-  /** The driver to give it to, if not vfio-pci. */
-  private static final class Target {
-    @Option(
-        names = "--kmod",
-        description = {
-          "Give it to the kernel module gpunvme, which must be loaded: for GPU memory by dma-buf."
-              + " For all else vfio-pci does."
-        })
-    private boolean kmod;
-
-    @Option(
-        names = "--no-driver",
-        description = "Leave it without a driver, for sysfs:… on a machine without IOMMU.")
-    private boolean noDriver;
-  }
-
-  @ArgGroup private final Target target = new Target();
+  @ArgGroup private final BindTarget target = new BindTarget();
 
   BindCommand(OutputStreams streams) {
     super(streams);
@@ -51,10 +34,7 @@ final class BindCommand extends BindingCommand {
 
   @Override
   Plan plan(DriverBinding binding, Machine machine, PciAddress address) {
-    if (target.kmod) {
-      return binding.bindToModule(machine, address);
-    }
-    return target.noDriver ? binding.release(machine, address) : binding.bind(machine, address);
+    return target.plan(binding, machine, address);
   }
 
   @Override

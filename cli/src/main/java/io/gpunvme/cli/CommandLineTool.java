@@ -39,6 +39,7 @@ final class CommandLineTool {
     all.put("cat", CatCommand::new);
     all.put("list", ListCommand::new);
     all.put("doctor", DoctorCommand::new);
+    all.put("try", TryCommand::new);
     all.put("bind", BindCommand::new);
     all.put("unbind", UnbindCommand::new);
     all.put("check-p2p", CheckP2pCommand::new);

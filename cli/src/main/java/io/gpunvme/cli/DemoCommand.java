@@ -5,13 +5,13 @@ import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Progress;
 import io.gpunvme.cli.output.Sizes;
 import io.gpunvme.cli.output.Table;
-import io.gpunvme.gpu.device.Device;
 import io.gpunvme.gpu.device.DeviceAddress;
 import io.gpunvme.gpu.device.Transport;
 import io.gpunvme.gpu.queue.Placement;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.gpu.transfer.TransferReport;
 import io.gpunvme.nvme.driver.ShutdownGuard;
+import io.gpunvme.storage.StorageAddress;
 import io.gpunvme.tools.demo.Demo;
 import io.gpunvme.tools.demo.DemoListener;
 import io.gpunvme.tools.demo.DemoOptions;
@@ -20,6 +20,7 @@ import io.gpunvme.tools.demo.DemoReport;
 import io.gpunvme.tools.demo.NotRestoredException;
 import io.gpunvme.tools.demo.RangeDemo;
 import io.gpunvme.tools.demo.RangeReport;
+import io.gpunvme.tools.ssd.Ssds;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -42,8 +43,8 @@ import picocli.CommandLine.Parameters;
       "pipelined commands as long as the SSD allows. The SHA-256 of the data that arrives must be"
           + " the",
       "file's.",
-      "On an SSD of yours it only reads: into accelerator memory, and once more by the CPU; both"
-          + " must be",
+      "On SSDs of yours it only reads: into accelerator memory, and once more by the CPU; both must"
+          + " be",
       "the same. With --write it puts the file where you say, and puts back what was there."
     },
     footer = {
@@ -54,6 +55,7 @@ import picocli.CommandLine.Parameters;
       "  gpunvme demo --initiator gpu --placement vram --size 1GiB",
       "  gpunvme demo --device sim:lba=4096,mdts=128KiB,latency=20us --json",
       "  gpunvme demo --device vfio:0000:01:00.0 --read 1GiB+512MiB",
+      "  gpunvme demo --device stripe:vfio:0000:01:00.0,vfio:0000:02:00.0",
       "  gpunvme demo --device vfio:0000:01:00.0 --write 1GiB+256MiB --allow-write",
       "  gpunvme demo --device vfio-user:/tmp/ssd.sock --json",
       "  gpunvme demo --faults 'status=generic/namespace-not-ready on read p=0.01'"
@@ -78,10 +80,11 @@ final class DemoCommand extends BaseCommand {
 
   @Option(
       names = "--device",
-      paramLabel = "DEVICE",
+      paramLabel = "ADDRESS",
       description = {
         "The embedded SSD; demo chooses size and file unless given.",
-        "Or an SSD of yours (vfio:, kmod:, sysfs:, vfio-user:, or sim: with --read or --write)."
+        "Or an SSD of yours (vfio:, kmod:, sysfs:, vfio-user:, or sim: with --read or --write).",
+        "Only to be read: stripe:…, replica:…, a partition or a file on an SSD."
       })
   private String device = Transport.SIM + ":";
 
@@ -90,8 +93,9 @@ final class DemoCommand extends BaseCommand {
       paramLabel = "RANGE",
       converter = Converters.Range.class,
       description = {
-        "Only read these bytes of namespace 1, OFFSET+SIZE or SIZE, and compare with the CPU.",
-        "Default on an SSD of yours: the first 256 MiB."
+        "Only read these bytes of namespace 1, or of the set, partition or file, OFFSET+SIZE or",
+        "SIZE, and compare with the CPU.",
+        "Default on SSDs of yours: the first 256 MiB."
       })
   private @Nullable ByteRange read;
 
@@ -136,10 +140,13 @@ final class DemoCommand extends BaseCommand {
 
   @Override
   int run() throws IOException {
-    DeviceAddress address = DeviceAddress.parse(device);
+    DeviceAddress address = StorageAddress.parse(device).device();
     requireSense(address);
     if (onlyReads(address)) {
-      return read(address);
+      return read();
+    }
+    if (address == null) {
+      throw new UsageException("demo writes to one SSD, and only reads " + device);
     }
     if (write == null) {
       return move(address);
@@ -154,11 +161,11 @@ final class DemoCommand extends BaseCommand {
   }
 
   /** Whether the SSD is somebody's and nothing is written to it. */
-  private boolean onlyReads(DeviceAddress address) {
-    return read != null || !address.isEmbedded() && write == null;
+  private boolean onlyReads(@Nullable DeviceAddress address) {
+    return read != null || (address == null || !address.isEmbedded()) && write == null;
   }
 
-  private void requireSense(DeviceAddress address) {
+  private void requireSense(@Nullable DeviceAddress address) {
     if (file != null && size != null) {
       throw new UsageException("--size is for the file that demo makes; leave it out with a FILE");
     }
@@ -187,20 +194,21 @@ final class DemoCommand extends BaseCommand {
 
   // ---- what is there
 
-  private int read(DeviceAddress address) throws IOException {
+  private int read() throws IOException {
     RangeReport report;
-    try (Device ssd = Device.open(address, driver.controller(false), driver.faults());
+    try (Ssds ssds = Ssds.open(device, driver.controller(false), driver.faults(), 1);
         Progress progress = Progress.on(streams())) {
       InitiatorOptions options = transfer.initiator().with(initiator.kind(), placement);
-      report = RangeDemo.run(ssd, read, options, listener(progress));
+      report = RangeDemo.run(ssds, read, options, listener(progress));
     }
     print(() -> printText(report), () -> object(report));
-    if (!report.verified()) {
+    RangeReport.Difference difference = report.difference();
+    if (difference != null) {
       streams()
           .err()
           .println(
-              "gpunvme demo: %s and the CPU read different data, first in the MiB from byte %d on"
-                  .formatted(report.get().initiator(), report.differsAt()));
+              "gpunvme demo: %s and the CPU read different data, first in the MiB from LBA %d of %s"
+                  .formatted(report.get().initiator(), difference.lba(), difference.ssd()));
     }
     return report.verified() ? ExitCode.OK : ExitCode.FAILURE;
   }
@@ -209,14 +217,10 @@ final class DemoCommand extends BaseCommand {
     out()
         .println(
             "%s from byte %d of %s, to %s"
-                .formatted(
-                    Sizes.format(r.range().bytes()),
-                    r.range().offset(),
-                    r.model().strip(),
-                    r.accelerator()));
+                .formatted(Sizes.format(r.bytes()), r.offset(), r.model(), r.accelerator()));
     out().println();
     rows("SSD to accelerator", r.get(), "SSD to host", r.byCpu())
-        .row("bytes", r.range().bytes(), r.range().bytes())
+        .row("bytes", r.bytes(), r.bytes())
         .print(out());
     out().println();
     out().println("SSD    " + r.device() + ", nothing was written");
@@ -236,11 +240,15 @@ final class DemoCommand extends BaseCommand {
     object.put("verified", r.verified());
     object.put("device", r.device());
     object.put("model", r.model());
-    object.put("offset", r.range().offset());
-    object.put("bytes", r.range().bytes());
+    object.put("ssds", r.ssds());
+    object.put("offset", r.offset());
+    object.put("bytes", r.bytes());
     object.put("sha256", r.arrivedSha256());
     object.put("cpu_sha256", r.cpuSha256());
-    object.put("differs_at", r.differsAt() < 0 ? null : r.differsAt());
+    RangeReport.Difference difference = r.difference();
+    object.put(
+        "differs_at",
+        difference == null ? null : Map.of("device", difference.ssd(), "lba", difference.lba()));
     object.put("block_size", r.blockSize());
     object.put("max_transfer_bytes", r.maxTransferBytes());
     object.put("accelerator", r.accelerator());

@@ -36,6 +36,11 @@ final class DriverOptions {
               + " lower.")
   private @Nullable Long maxTransfer;
 
+  /** Whether there is one of them. */
+  boolean given() {
+    return faults != null || timeout != null || maxTransfer != null;
+  }
+
   ControllerOptions controller(boolean allowWrite) {
     ControllerOptions.Builder options = ControllerOptions.builder().allowWrite(allowWrite);
     Long most = maxTransfer;

@@ -77,9 +77,7 @@ abstract class FileCommand extends BaseCommand {
     if (image != null && !Files.exists(image)) {
       throw new NoSuchFileException(image.toString());
     }
-    StorageOptions defaults = StorageOptions.defaults();
-    StorageOptions options =
-        new StorageOptions(false, defaults.initiator(), nsid, defaults.threads());
+    StorageOptions options = StorageOptions.defaults().withNamespace(nsid);
     try (LateAccelerator late = new LateAccelerator(accelerator);
         Volume volume = Volume.open(wanted, late::get, options, journal == Journal.IGNORE)) {
       volume.notes().forEach(note -> streams().err().println("note: " + Printable.of(note)));

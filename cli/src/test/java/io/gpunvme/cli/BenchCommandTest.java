@@ -5,13 +5,23 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import io.gpunvme.cuda.Cuda;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Random;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 /** {@code bench}. */
 class BenchCommandTest {
+  private static final int BYTES = 4 << 20;
+
+  @TempDir Path folder;
+
   @Test
   void theCpuReadsAtRandom() {
     JsonObject json =
@@ -49,6 +59,100 @@ class BenchCommandTest {
         .containsPattern("stream.1m.cpu +\\d+\\.\\d\\d +\\d+\\.\\d\\d +\\d+\\.\\d\\d +GB/s")
         .containsPattern("command bytes +1048576")
         .containsPattern("queue pairs +\\d");
+  }
+
+  private String image() throws IOException {
+    byte[] bytes = new byte[BYTES];
+    new Random(1).nextBytes(bytes);
+    return "sim:latency=0,file=" + Files.write(folder.resolve("ssd.img"), bytes);
+  }
+
+  @Test
+  void somebodysSsdIsOnlyRead() throws IOException {
+    String address = image();
+    byte[] before = Files.readAllBytes(folder.resolve("ssd.img"));
+    JsonObject json =
+        Cli.run(
+                "bench",
+                "random",
+                "--device",
+                address,
+                "--initiator",
+                "cpu",
+                "--range",
+                "1MiB+2MiB",
+                "--blocks",
+                "512,4KiB,64KiB",
+                "--json")
+            .succeeded()
+            .json();
+    assertThat(json.get("initiator").getAsString()).isEqualTo("CPU");
+    assertThat(json.get("accelerator").getAsString()).isNotEmpty();
+    List<String> ids = new ArrayList<>();
+    long commands = 0;
+    for (JsonElement element : json.getAsJsonArray("results")) {
+      JsonObject result = element.getAsJsonObject();
+      ids.add(result.get("id").getAsString());
+      JsonObject conditions = result.getAsJsonObject("conditions");
+      assertThat(conditions.get("range_bytes").getAsLong()).isEqualTo(2 << 20);
+      assertThat(conditions.get("latency_p50_us").getAsDouble())
+          .isPositive()
+          .isLessThanOrEqualTo(conditions.get("latency_p99_us").getAsDouble());
+      assertThat(conditions.get("doorbells_per_command").getAsDouble()).isBetween(0.01, 2.0);
+      commands += conditions.get("commands").getAsLong();
+    }
+    assertThat(ids).containsExactly("random.512.cpu", "random.4k.cpu", "random.64k.cpu");
+    JsonObject ssd = json.getAsJsonArray("ssds").get(0).getAsJsonObject();
+    assertThat(ssd.get("link").isJsonNull()).isTrue();
+    assertThat(ssd.get("read_commands").getAsLong()).isGreaterThan(commands);
+    assertThat(ssd.get("media_errors").getAsLong()).isZero();
+    assertThat(folder.resolve("ssd.img")).hasBinaryContent(before);
+  }
+
+  @Test
+  void setsOfSsdsEndWithATableOfEach() throws IOException {
+    Cli.Result result =
+        Cli.run(
+                "bench",
+                "stream",
+                "--device",
+                "stripe:" + image() + ",sim:size=4MiB,latency=0",
+                "--initiator",
+                "cpu")
+            .succeeded();
+    assertThat(result.out())
+        .containsPattern("stream.512k.cpu +\\d+\\.\\d\\d")
+        .containsPattern("ssds +2")
+        .containsPattern("checked against +what the CPU reads")
+        .containsPattern("(?s)longest transfer +512KiB.*longest transfer +512KiB")
+        .containsPattern("read commands +\\+\\d+")
+        .contains("nothing was written");
+  }
+
+  @Test
+  void whatMakesNoSenseIsRefused() throws IOException {
+    String ssd = image();
+    Cli.run("bench", "random", "--range", "1MiB").failed(ExitCode.USAGE, "--device");
+    Cli.run("bench", "random", "--faults", "corrupt on read").failed(ExitCode.USAGE, "--device");
+    Cli.run("bench", "queue", "--device", ssd).failed(ExitCode.USAGE, "--device");
+    Cli.run("bench", "stream", "--device", ssd, "--blocks", "512").failed(ExitCode.USAGE, "random");
+    Object[] cpu = {"bench", "random", "--device", ssd, "--initiator", "cpu"};
+    Cli.run(with(cpu, "--range", "3MiB+2MiB")).failed(ExitCode.USAGE, "is not inside sim:");
+    Cli.run(with(cpu, "--blocks", "1000")).failed(ExitCode.USAGE, "multiples of 512");
+    Cli.run(with(cpu, "--nsid", "2")).failed(ExitCode.USAGE, "namespace");
+    Cli.run(with(cpu, "--placement", "vram")).failed(ExitCode.FAILURE, "CUDA");
+    Cli.run("bench", "random", "--device", folder + "/ssd.img", "--initiator", "cpu")
+        .failed(ExitCode.FAILURE, "mounted file system");
+    Cli.run("bench", "random", "--device", "vfio:0000:ff:1f.7", "--initiator", "cpu")
+        .failed(ExitCode.USAGE, "0000:ff:1f.7");
+    Cli.run(with(cpu, "--faults", "status=media/unrecovered-read-error dnr on read nth=1000"))
+        .failed(ExitCode.FAILURE, "Unrecovered Read Error");
+    Cli.run(with(cpu, "--faults", "corrupt on read nth=1000"))
+        .failed(ExitCode.FAILURE, "not what the CPU reads");
+  }
+
+  private static Object[] with(Object[] arguments, Object... more) {
+    return Stream.concat(Stream.of(arguments), Stream.of(more)).toArray();
   }
 
   @Test

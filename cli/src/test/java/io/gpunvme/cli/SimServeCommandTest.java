@@ -15,6 +15,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -199,6 +200,26 @@ class SimServeCommandTest {
     assertThat(Cli.run(allowed.toArray()).succeeded().out())
         .contains("not counted")
         .contains("SHA-256 of the data that arrived equals");
+  }
+
+  @Test
+  void itIsMeasuredAlsoWhileItFails() throws Exception {
+    startWithJson(
+        "--namespace",
+        "ram=32MiB",
+        "--faults",
+        "status=generic/namespace-not-ready on read p=0.01");
+    Object[] cpu = {"--device", address(), "--initiator", "cpu", "--json"};
+    for (String[] command :
+        new String[][] {{"bench", "random"}, {"gather", "--rows", "2048", "--hops", "4"}}) {
+      JsonObject json =
+          Cli.run(Stream.concat(Stream.of(command), Stream.of(cpu)).toArray()).succeeded().json();
+      assertThat(json.get("initiator").getAsString()).isEqualTo("CPU");
+      if (json.has("results")) {
+        JsonObject one = json.getAsJsonArray("results").get(0).getAsJsonObject();
+        assertThat(one.getAsJsonObject("conditions").get("retries").getAsLong()).isPositive();
+      }
+    }
   }
 
   @Test

@@ -7,7 +7,7 @@ import io.gpunvme.gpu.accel.HostMemoryKind;
 import io.gpunvme.gpu.accel.HostWindow;
 import io.gpunvme.gpu.device.Device;
 import io.gpunvme.gpu.device.DeviceAddress;
-import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.storage.path.DataPath;
 import io.gpunvme.storage.path.PathKind;
@@ -48,9 +48,7 @@ final class DeviceSource implements Source {
   DeviceSource(DeviceAddress address, Accelerator accelerator, StorageOptions options) {
     this.accelerator = accelerator;
     this.options = options;
-    Device opened =
-        Device.open(
-            address, ControllerOptions.builder().allowWrite(options.allowWrite()).build(), "");
+    Device opened = Device.open(address, options.controller(), "");
     device = opened;
     controller = opened.controller();
     name = address.toString();
@@ -92,6 +90,14 @@ final class DeviceSource implements Source {
   @Override
   public int blockSize() {
     return controller.namespace(options.nsid()).blockSize();
+  }
+
+  @Override
+  public List<BlockRun> blocks(long offset, long length) {
+    Namespace namespace = controller.namespace(options.nsid());
+    long first = Math.ceilDiv(offset, namespace.blockSize());
+    long count = (offset + length) / namespace.blockSize() - first;
+    return count > 0 ? List.of(new BlockRun(controller, namespace, first, count)) : List.of();
   }
 
   @Override

@@ -8,6 +8,7 @@ import io.gpunvme.storage.path.Range;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.Verdict;
 import io.gpunvme.storage.path.extents.ExtentPath;
+import java.util.ArrayList;
 import java.util.List;
 
 /** A file in a file system that we read ourselves, by the paths of its device. */
@@ -45,6 +46,19 @@ final class ExtentSource implements Source {
   @Override
   public int blockSize() {
     return SECTOR;
+  }
+
+  @Override
+  public List<BlockRun> blocks(long offset, long length) {
+    List<BlockRun> all = new ArrayList<>();
+    for (FileExtent e : extents) {
+      long from = Math.max(offset, e.fileOffset());
+      long end = Math.min(offset + length, e.end());
+      if (from < end && !e.isZeros()) {
+        all.addAll(device.blocks(e.deviceOffset() + from - e.fileOffset(), end - from));
+      }
+    }
+    return all;
   }
 
   @Override

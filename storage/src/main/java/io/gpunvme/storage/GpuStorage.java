@@ -176,6 +176,23 @@ public final class GpuStorage implements AutoCloseable {
     return use.during(source::size);
   }
 
+  /**
+   * Where bytes of it are, for those who give an SSD commands of their own: on one SSD, or on each
+   * member of a set. The members of a replica each have all. What lies nowhere is left out, as are
+   * bytes that do not fill a block.
+   *
+   * @return in no order; valid until this is closed
+   * @throws io.gpunvme.base.InvalidRequestException if they are not all inside
+   * @throws StorageException if this is a file of a mounted file system
+   */
+  public List<BlockRun> blocks(long offset, long length) {
+    return use.during(
+        () -> {
+          RangeChecks.inside(source.name(), source.size(), offset, length);
+          return source.blocks(offset, length);
+        });
+  }
+
   /** The logical block in bytes, by which LBAs count; 512 of files, which have none. */
   public int blockSize() {
     return use.during(source::blockSize);

@@ -58,6 +58,11 @@ final class PartitionSource implements Source {
   }
 
   @Override
+  public List<BlockRun> blocks(long offset, long length) {
+    return device.blocks(partition.firstByte() + offset, length);
+  }
+
+  @Override
   public List<Verdict> verdicts() {
     return device.explain().verdicts();
   }

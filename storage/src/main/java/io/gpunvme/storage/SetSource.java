@@ -9,6 +9,7 @@ import io.gpunvme.storage.path.Verdict;
 import io.gpunvme.storage.path.set.Member;
 import io.gpunvme.storage.path.set.ReplicatedPath;
 import io.gpunvme.storage.path.set.StripedPath;
+import io.gpunvme.storage.plan.Stripes;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -40,6 +41,20 @@ final class SetSource implements Source {
   @Override
   public int blockSize() {
     return members.stream().mapToInt(Source::blockSize).max().orElseThrow();
+  }
+
+  /** Bytes that follow each other in a striped set do so on each of its members. */
+  @Override
+  public List<BlockRun> blocks(long offset, long length) {
+    List<BlockRun> all = new ArrayList<>();
+    Stripes stripes = shape.isStriped() ? new Stripes(members.size(), shape.unit()) : Stripes.NONE;
+    for (int m = 0; m < members.size(); m++) {
+      int turn = shape.isStriped() ? m : 0;
+      long from = stripes.memberSize(turn, offset);
+      long end = stripes.memberSize(turn, offset + length);
+      all.addAll(members.get(m).blocks(from, end - from));
+    }
+    return all;
   }
 
   @Override

@@ -3,6 +3,7 @@ package io.gpunvme.storage;
 import io.gpunvme.storage.path.DataPath;
 import io.gpunvme.storage.path.PathKind;
 import io.gpunvme.storage.path.Range;
+import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.Verdict;
 import java.util.List;
 
@@ -31,8 +32,7 @@ interface Source extends AutoCloseable {
   /**
    * Opens a path. Called once for each kind at most.
    *
-   * @throws io.gpunvme.storage.path.StorageException if that path is not possible; the message says
-   *     why and what to do
+   * @throws StorageException if that path is not possible; the message says why and what to do
    */
   DataPath open(PathKind kind);
 
@@ -40,9 +40,24 @@ interface Source extends AutoCloseable {
   double resident(List<Range> ranges);
 
   /**
+   * Where bytes of it are on SSDs of our own.
+   *
+   * @throws StorageException if it is on none
+   */
+  default List<BlockRun> blocks(long offset, long length) {
+    throw new StorageException(
+        StorageException.Kind.UNSUPPORTED,
+        name(),
+        -1,
+        -1,
+        "is a file of a mounted file system: the kernel drives its SSD",
+        null);
+  }
+
+  /**
    * Returns when everything whose writing is over is on stable storage.
    *
-   * @throws RuntimeException of the layer below, or a {@code StorageException}
+   * @throws RuntimeException of the layer below, or a {@link StorageException}
    */
   void flush();
 

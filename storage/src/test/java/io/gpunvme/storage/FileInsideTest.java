@@ -10,8 +10,11 @@ import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.queue.FakeGpu;
 import io.gpunvme.gpu.queue.Placement;
+import io.gpunvme.gpu.transfer.Direction;
+import io.gpunvme.gpu.transfer.Initiator;
 import io.gpunvme.gpu.transfer.InitiatorKind;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
+import io.gpunvme.gpu.transfer.TransferListener;
 import io.gpunvme.storage.fs.FileSystemException;
 import io.gpunvme.storage.path.PathKind;
 import io.gpunvme.storage.path.StorageException;
@@ -20,12 +23,15 @@ import io.gpunvme.testing.Images;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Random;
+import java.util.Set;
 import java.util.SplittableRandom;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
@@ -41,6 +47,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  */
 class FileInsideTest {
   private static final int SIZE = 333_333;
+  private static final int SECTOR = 512;
   private static final int UNIT = 16 << 10;
   private static final int BUFFER = SIZE + 100;
   private static final int FAT_KIBIBYTES = 36_000;
@@ -201,6 +208,81 @@ class FileInsideTest {
           .isThrownBy(() -> storage.read(-1, buffer, 0, 1));
       assertThatExceptionOfType(InvalidRequestException.class)
           .isThrownBy(() -> storage.read(0, buffer, buffer.size() - 10, 11));
+    }
+  }
+
+  /** Blocks of 512 bytes by content, which is random: none is there twice. */
+  private static Set<ByteBuffer> blocks(byte[] bytes, int from, int end) {
+    Set<ByteBuffer> all = new HashSet<>();
+    for (int at = from; at + SECTOR <= end; at += SECTOR) {
+      all.add(ByteBuffer.wrap(Arrays.copyOfRange(bytes, at, at + SECTOR)));
+    }
+    return all;
+  }
+
+  private static byte[] read(BlockRun run, Accelerator accelerator) {
+    InitiatorOptions one =
+        InitiatorOptions.defaults().with(InitiatorKind.CPU, Placement.HOST).with(1, 2, 1);
+    byte[] bytes = new byte[(int) run.bytes()];
+    try (Initiator initiator = one.open(run.controller(), accelerator);
+        DeviceBuffer buffer = accelerator.allocate(bytes.length)) {
+      initiator.move(
+          Direction.READ,
+          run.namespace(),
+          run.slba(),
+          run.blocks(),
+          buffer,
+          0,
+          TransferListener.NONE);
+      buffer.copyToHost(0, MemorySegment.ofArray(bytes));
+    }
+    return bytes;
+  }
+
+  @ParameterizedTest
+  @MethodSource("devices")
+  void itsBlocksAreWhereItSays(String device) {
+    int from = 8 << 10;
+    int length = 200 << 10;
+    try (Accelerator accelerator = CpuAccelerator.open();
+        GpuStorage storage = open(device + ":/big", accelerator)) {
+      if (!device.contains("sim:")) {
+        assertThatExceptionOfType(StorageException.class)
+            .isThrownBy(() -> storage.blocks(0, SIZE))
+            .withMessageContaining("mounted file system");
+        return;
+      }
+      Set<ByteBuffer> found = new HashSet<>();
+      long bytes = 0;
+      for (BlockRun run : storage.blocks(from, length)) {
+        byte[] there = read(run, accelerator);
+        found.addAll(blocks(there, 0, there.length));
+        bytes += there.length;
+      }
+      if (device.contains("lba=4096")) {
+        // Pieces of the file begin and end within logical blocks.
+        assertThat(blocks(CONTENT, from, from + length)).containsAll(found);
+        assertThat(bytes).isEqualTo((long) found.size() * SECTOR).isLessThan(length);
+      } else {
+        int copies = device.startsWith("replica:") ? 2 : 1;
+        assertThat(bytes).isEqualTo((long) copies * length);
+        assertThat(found).isEqualTo(blocks(CONTENT, from, from + length));
+      }
+      assertThatExceptionOfType(InvalidRequestException.class)
+          .isThrownBy(() -> storage.blocks(0, SIZE + 1));
+    }
+  }
+
+  @Test
+  void holesAndTheBytesOfPartOfABlockAreNowhere() {
+    try (Accelerator accelerator = CpuAccelerator.open();
+        GpuStorage holes = open("sim:lba=512,file=more:/holes", accelerator);
+        GpuStorage tiny = open("sim:lba=512,file=ext4:/big", accelerator)) {
+      long bytes = holes.blocks(0, HOLES.length).stream().mapToLong(BlockRun::bytes).sum();
+      assertThat(bytes).isBetween(200L << 10, 400L << 10);
+      assertThat(tiny.blocks(1, 1022)).isEmpty();
+      assertThat(tiny.blocks(1, 1023)).singleElement().returns(1L, BlockRun::blocks);
+      assertThat(tiny.blocks(0, 0)).isEmpty();
     }
   }
 

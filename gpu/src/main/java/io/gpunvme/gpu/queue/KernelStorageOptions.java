@@ -19,6 +19,11 @@ public record KernelStorageOptions(
     return new KernelStorageOptions(1, placement, 0, 0, BUFFERS);
   }
 
+  /** The same with another namespace. */
+  public KernelStorageOptions at(int namespace) {
+    return new KernelStorageOptions(namespace, placement, queuePairs, depth, buffers);
+  }
+
   /** The same with other queues. */
   public KernelStorageOptions with(int pairs, int perQueue) {
     return new KernelStorageOptions(nsid, placement, pairs, perQueue, buffers);

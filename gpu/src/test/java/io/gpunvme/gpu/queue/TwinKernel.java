@@ -7,7 +7,6 @@ import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 
 /**
@@ -41,17 +40,6 @@ public final class TwinKernel implements TransferKernel {
   /** Compiles it, once for all; the test is skipped without g++. */
   public static Path compile() {
     return NativeCompiler.CPP.library("twin", SOURCE, OPTIONS);
-  }
-
-  /**
-   * Compiles it into the folder that is named, as twin.so, in the module's folder: for machines
-   * without g++.
-   */
-  public static void main(String[] arguments) {
-    String[] options = Arrays.copyOf(OPTIONS, OPTIONS.length + 2);
-    options[OPTIONS.length] = "-shared";
-    options[OPTIONS.length + 1] = "-fPIC";
-    NativeCompiler.CPP.compile(Path.of(arguments[0]), "twin.so", SOURCE, options);
   }
 
   /** Loads what {@link #compile} made. */

@@ -3,15 +3,14 @@ package io.gpunvme.gpu.transfer;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import io.gpunvme.gpu.accel.CpuAccelerator;
+import io.gpunvme.cuda.Cuda;
 import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.gpu.device.Device;
 import io.gpunvme.gpu.queue.Placement;
-import io.gpunvme.gpu.queue.TwinKernel;
 import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
@@ -20,8 +19,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /**
- * The device library, compiled for the CPU, rings the doorbells of a real controller. {@code
- * gpunvme.twin} names the library: where there is a real controller there may be no compiler.
+ * The transfer kernel rings the doorbells of a real controller: on a GPU, or on the CPU by the
+ * library that {@code GPUNVME_LIBCUDA} names.
  */
 @Tag("qemu")
 class RealTwinTest {
@@ -35,29 +34,21 @@ class RealTwinTest {
   @Timeout(300)
   void deviceCodeWritesAndReads() {
     String address = System.getProperty("gpunvme.device", "");
-    String library = System.getProperty("gpunvme.twin", "");
     assumeTrue(
         !address.isEmpty(), "no real controller: none is named by -Dgpunvme.device=vfio:ADDRESS");
-    assumeTrue(!library.isEmpty(), "no twin of the device library: -Dgpunvme.twin names none");
+    assumeTrue(Cuda.isAvailable(), "no GPU, and GPUNVME_LIBCUDA names no library in its place");
     ControllerOptions options = ControllerOptions.builder().allowWrite(true).build();
     try (Device device = Device.open(address, options);
-        CpuAccelerator cpu = CpuAccelerator.open();
-        DeviceBuffer buffer = cpu.allocate(BYTES)) {
+        GpuAccelerator gpu = GpuAccelerator.open();
+        DeviceBuffer buffer = gpu.allocatePinned(BYTES)) {
       NvmeController controller = device.controller();
-      try (GpuInitiator twin =
-              new GpuInitiator(
-                  controller,
-                  cpu,
-                  TwinKernel.load(Path.of(library)),
-                  Placement.HOST,
-                  QUEUES,
-                  DEPTH,
-                  0);
+      try (GpuInitiator kernel =
+              GpuInitiator.open(controller, gpu, Placement.HOST, QUEUES, DEPTH, 0);
           CpuInitiator java = new CpuInitiator(controller, 1, DEPTH, 1, 0)) {
         // What one of them wrote, the other reads.
-        exchange(twin, java, controller, buffer, seed);
-        exchange(java, twin, controller, buffer, ~seed);
-        exchange(twin, twin, controller, buffer, seed + 1);
+        exchange(kernel, java, controller, buffer, seed);
+        exchange(java, kernel, controller, buffer, ~seed);
+        exchange(kernel, kernel, controller, buffer, seed + 1);
       }
     }
   }

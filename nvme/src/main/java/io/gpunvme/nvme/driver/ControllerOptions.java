@@ -67,6 +67,25 @@ public record ControllerOptions(
     return builder().build();
   }
 
+  /** The same, with or without permission to change data. */
+  public ControllerOptions withWrite(boolean allowed) {
+    return new ControllerOptions(
+        allowed,
+        ioTimeout,
+        adminTimeout,
+        recoveryTimeout,
+        formatTimeout,
+        shutdownTimeout,
+        adminEntries,
+        queuePairs,
+        maxTransferBytes,
+        dataPointers,
+        retries,
+        hostMemoryBufferBytes,
+        asyncEvents,
+        keepAlive);
+  }
+
   /** A builder with the defaults. */
   public static Builder builder() {
     return new Builder();

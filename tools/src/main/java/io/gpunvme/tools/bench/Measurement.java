@@ -68,6 +68,11 @@ public record Measurement(
         id, unit, samples, conditions, new Limit(other.id(), other.median()), peer);
   }
 
+  /** The same beside what nobody measured, in its unit. */
+  public Measurement limitedBy(String name, double value) {
+    return new Measurement(id, unit, samples, conditions, new Limit(name, value), peer);
+  }
+
   /** The same beside another way to do it. */
   public Measurement besides(Measurement other) {
     return new Measurement(

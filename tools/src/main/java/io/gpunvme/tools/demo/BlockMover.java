@@ -12,6 +12,7 @@ import io.gpunvme.gpu.transfer.TransferListener;
 import io.gpunvme.gpu.transfer.TransferPlan;
 import io.gpunvme.gpu.transfer.TransferReport;
 import io.gpunvme.gpu.transfer.TransferTotal;
+import io.gpunvme.nvme.CommandAbortedException;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
 import java.io.EOFException;
@@ -97,9 +98,19 @@ public final class BlockMover implements AutoCloseable {
     return checksum.hex();
   }
 
+  /** Bytes of a logical block. */
+  int block() {
+    return namespace.blockSize();
+  }
+
   /** Reads into the buffer at most as many bytes as it has. */
   void load(long lba, long bytes) {
     move(Direction.READ, lba, bytes);
+  }
+
+  /** The same from several places. */
+  void load(List<Extent> extents) {
+    move(Direction.READ, extents);
   }
 
   /** Passes on the first bytes of the buffer. */
@@ -159,9 +170,16 @@ public final class BlockMover implements AutoCloseable {
   }
 
   private void move(Direction direction, long lba, long bytes) {
-    Extent extent = new Extent(lba, Math.ceilDiv(bytes, namespace.blockSize()), 0);
+    move(direction, List.of(new Extent(lba, Math.ceilDiv(bytes, namespace.blockSize()), 0)));
+  }
+
+  private void move(Direction direction, List<Extent> extents) {
+    // An initiator asks only while it waits.
+    if (listener.isCancelled()) {
+      throw new CommandAbortedException("cancelled before the next " + buffer.size() + " bytes");
+    }
     TransferPlan plan =
-        TransferPlan.of(direction, namespace, initiator.maxTransferBytes(), List.of(extent));
+        TransferPlan.of(direction, namespace, initiator.maxTransferBytes(), extents);
     total.add(initiator.run(plan, buffer, listener));
   }
 

@@ -1,25 +1,31 @@
 package io.gpunvme.tools.demo;
 
 import io.gpunvme.base.ByteRange;
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.Accelerators;
 import io.gpunvme.gpu.accel.CpuAccelerator;
-import io.gpunvme.gpu.device.Device;
 import io.gpunvme.gpu.queue.Placement;
+import io.gpunvme.gpu.transfer.Extent;
 import io.gpunvme.gpu.transfer.InitiatorKind;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
+import io.gpunvme.gpu.transfer.TransferTotal;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.nvme.spec.IdentifyController;
+import io.gpunvme.storage.BlockRun;
+import io.gpunvme.tools.demo.RangeReport.Difference;
+import io.gpunvme.tools.ssd.Ssds;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Collectors;
 import java.util.zip.CRC32C;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What is on an SSD, read into accelerator memory and compared with what the CPU reads. Writes
+ * What is on SSDs, read into accelerator memory and compared with what the CPU reads. Writes
  * nothing. One run at a time.
  */
 public final class RangeDemo {
@@ -34,92 +40,170 @@ public final class RangeDemo {
   /**
    * Runs it.
    *
-   * @param device its namespace 1 is read
-   * @param wanted null: the first 256 MiB, or what there is
-   * @throws io.gpunvme.base.InvalidRequestException if an option makes no sense
-   * @throws io.gpunvme.nvme.NvmeException if the SSD fails
+   * @param ssds stay the caller's
+   * @param wanted bytes at their address; null: the first 256 MiB, or what there is
+   * @throws InvalidRequestException if an option makes no sense, or the range is not inside, or
+   *     does not begin and end with blocks
+   * @throws io.gpunvme.storage.path.StorageException if the address is a file of a mounted file
+   *     system
+   * @throws io.gpunvme.nvme.NvmeException if an SSD fails
    */
   public static RangeReport run(
-      Device device, @Nullable ByteRange wanted, InitiatorOptions options, DemoListener listener)
+      Ssds ssds, @Nullable ByteRange wanted, InitiatorOptions options, DemoListener listener)
       throws IOException {
-    NvmeController controller = device.controller();
-    Namespace namespace = controller.namespace(1);
     ByteRange range =
-        wanted == null ? new ByteRange(0, Math.min(FIRST.bytes(), namespace.bytes())) : wanted;
-    long first = Demo.firstBlock(namespace, range);
+        wanted == null
+            ? new ByteRange(0, Math.max(1, Math.min(FIRST.bytes(), ssds.size())))
+            : wanted;
+    List<BlockRun> runs = ssds.blocks(range);
+    if (wanted != null) {
+      requireWholeBlocks(runs, range);
+    }
     Accelerators.Choice choice = options.accelerator();
     try (Accelerator accelerator = choice.accelerator();
         CpuAccelerator host = CpuAccelerator.open()) {
-      Placement placement = options.placement(controller, accelerator);
-      InitiatorOptions there = options.with(options.initiator(), placement);
-      InitiatorOptions cpu = InitiatorOptions.defaults().with(InitiatorKind.CPU, Placement.HOST);
-      DemoProgress progress = new DemoProgress(listener);
-      try (BlockMover one =
-              BlockMover.open(
-                  controller, namespace, accelerator, there, range.bytes(), WINDOW, progress);
-          BlockMover two =
-              BlockMover.open(
-                  controller, namespace, host, cpu, range.bytes(), one.window(), progress)) {
-        Comparison comparison = new Comparison(one, two, listener);
-        long wrong = comparison.run(first, range.bytes(), namespace.blockSize());
-        return new RangeReport(
-            device.address().toString(),
-            controller.identify().getText(IdentifyController.MN),
-            range,
-            namespace.blockSize(),
-            controller.maxTransferBytes(),
-            accelerator.name(),
-            choice.reason(),
-            one.window(),
-            one.report(),
-            two.report(),
-            comparison.arrived.hex(),
-            comparison.there.hex(),
-            wrong < 0 ? -1 : range.offset() + wrong);
+      Comparison comparison = new Comparison(accelerator, host, options, listener);
+      List<NvmeController> controllers = Ssds.controllers(runs);
+      for (NvmeController one : controllers) {
+        comparison.run(runs.stream().filter(run -> run.controller() == one).toList());
+      }
+      return new RangeReport(
+          ssds.address(),
+          controllers.stream()
+              .map(one -> one.identify().getText(IdentifyController.MN).strip())
+              .distinct()
+              .collect(Collectors.joining(", ")),
+          controllers.size(),
+          range.offset(),
+          runs.stream().mapToLong(BlockRun::bytes).sum(),
+          runs.getFirst().namespace().blockSize(),
+          controllers.stream().mapToLong(NvmeController::maxTransferBytes).min().orElse(0),
+          accelerator.name(),
+          choice.reason(),
+          comparison.window,
+          comparison.get.report(),
+          comparison.byCpu.report(),
+          comparison.arrived.hex(),
+          comparison.there.hex(),
+          comparison.difference);
+    }
+  }
+
+  private static void requireWholeBlocks(List<BlockRun> runs, ByteRange range) {
+    int block = runs.stream().mapToInt(run -> run.namespace().blockSize()).max().orElse(1);
+    for (long edge : new long[] {range.offset(), range.offset() + range.bytes()}) {
+      if (edge % block != 0) {
+        throw new InvalidRequestException(
+            "the range %s does not %s at a multiple of the SSD's blocks of %d bytes"
+                .formatted(range, edge == range.offset() ? "begin" : "end", block));
       }
     }
   }
 
-  /** Reads a window of the range by both, in turns. */
+  /** Reads blocks by both, a window at a time. */
   private static final class Comparison {
-    private final BlockMover one;
-    private final BlockMover two;
+    private static final InitiatorOptions CPU =
+        InitiatorOptions.defaults().with(InitiatorKind.CPU, Placement.HOST);
+
+    private final Accelerator accelerator;
+    private final CpuAccelerator host;
+    private final InitiatorOptions options;
     private final DemoListener listener;
     private final Checksum arrived = new Checksum();
     private final Checksum there = new Checksum();
+    private final TransferTotal get = new TransferTotal();
+    private final TransferTotal byCpu = new TransferTotal();
+    private long window;
+    private @Nullable Difference difference;
 
-    Comparison(BlockMover one, BlockMover two, DemoListener listener) {
-      this.one = one;
-      this.two = two;
+    Comparison(
+        Accelerator accelerator,
+        CpuAccelerator host,
+        InitiatorOptions options,
+        DemoListener listener) {
+      this.accelerator = accelerator;
+      this.host = host;
+      this.options = options;
       this.listener = listener;
     }
 
-    /** Where the first piece begins that differs, bytes; -1 if none does. */
-    long run(long first, long bytes, int block) throws IOException {
-      long wrong = -1;
-      for (long at = 0; at < bytes; at += two.window()) {
-        long part = Math.min(two.window(), bytes - at);
-        long lba = first + at / block;
-        List<Long> sums = read(one, DemoPhase.GET, lba, part, arrived);
-        List<Long> others = read(two, DemoPhase.COMPARE, lba, part, there);
-        for (int i = 0; wrong < 0 && i < sums.size(); i++) {
-          wrong = sums.get(i).equals(others.get(i)) ? -1 : at + (long) i * BlockMover.PIECE;
+    /**
+     * Of one SSD.
+     *
+     * @param runs of one namespace, at least one
+     */
+    void run(List<BlockRun> runs) throws IOException {
+      NvmeController controller = runs.getFirst().controller();
+      Namespace namespace = runs.getFirst().namespace();
+      long bytes = runs.stream().mapToLong(BlockRun::bytes).sum();
+      Placement placement = options.placement(controller, accelerator);
+      InitiatorOptions here = options.with(options.initiator(), placement);
+      DemoProgress progress = new DemoProgress(listener);
+      try (BlockMover one =
+              BlockMover.open(controller, namespace, accelerator, here, bytes, WINDOW, progress);
+          BlockMover two =
+              BlockMover.open(controller, namespace, host, CPU, bytes, one.window(), progress)) {
+        window = two.window();
+        for (List<Extent> extents : windows(runs, window)) {
+          compare(one, two, extents, controller.name());
+        }
+        get.add(one.report());
+        byCpu.add(two.report());
+      }
+    }
+
+    private void compare(BlockMover one, BlockMover two, List<Extent> extents, String ssd)
+        throws IOException {
+      List<Long> sums = read(one, DemoPhase.GET, extents, arrived);
+      List<Long> others = read(two, DemoPhase.COMPARE, extents, there);
+      for (int i = 0; difference == null && i < sums.size(); i++) {
+        if (!sums.get(i).equals(others.get(i))) {
+          difference = new Difference(ssd, lba(extents, (long) i * BlockMover.PIECE, two.block()));
         }
       }
-      return wrong;
     }
 
     /** A checksum of each piece. */
     private List<Long> read(
-        BlockMover mover, DemoPhase phase, long lba, long bytes, Checksum checksum)
+        BlockMover mover, DemoPhase phase, List<Extent> extents, Checksum checksum)
         throws IOException {
+      long bytes = extents.stream().mapToLong(Extent::blocks).sum() * mover.block();
       listener.phase(phase, bytes);
-      mover.load(lba, bytes);
+      mover.load(extents);
       listener.phase(DemoPhase.CHECK, bytes);
       List<Long> sums = new ArrayList<>();
       mover.drain(bytes, checksum, new Sums(listener, sums));
       return sums;
     }
+  }
+
+  /** What fits into the window at a time, one behind the other in it. */
+  private static List<List<Extent>> windows(List<BlockRun> runs, long window) {
+    List<List<Extent>> all = new ArrayList<>();
+    long filled = window;
+    for (BlockRun run : runs) {
+      int block = run.namespace().blockSize();
+      for (long done = 0; done < run.blocks(); ) {
+        if (filled >= window) {
+          all.add(new ArrayList<>());
+          filled = 0;
+        }
+        long n = Math.min(run.blocks() - done, (window - filled) / block);
+        all.getLast().add(new Extent(run.slba() + done, n, filled));
+        done += n;
+        filled += n * block;
+      }
+    }
+    return all;
+  }
+
+  /** The block of a byte of the window. */
+  private static long lba(List<Extent> extents, long at, int block) {
+    Extent found = extents.getFirst();
+    for (Extent e : extents) {
+      found = e.bufferOffset() <= at ? e : found;
+    }
+    return found.slba() + (at - found.bufferOffset()) / block;
   }
 
   /** Makes a checksum of each piece, and tells the listener of it. */

@@ -1,16 +1,18 @@
 package io.gpunvme.tools.example;
 
+import static io.gpunvme.gpu.queue.DeviceLayout.setInt;
+import static io.gpunvme.gpu.queue.DeviceLayout.setLong;
+
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.cuda.CudaFunction;
 import io.gpunvme.cuda.CudaStream;
 import io.gpunvme.cuda.KernelArguments;
 import io.gpunvme.cuda.LaunchShape;
-import io.gpunvme.ffi.SharedMemory;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.accel.GpuAccelerator;
-import io.gpunvme.gpu.device.Device;
 import io.gpunvme.gpu.queue.DeviceStatus;
 import io.gpunvme.gpu.queue.GpuModule;
 import io.gpunvme.gpu.queue.KernelStorage;
@@ -21,68 +23,128 @@ import io.gpunvme.gpu.transfer.Initiator;
 import io.gpunvme.gpu.transfer.InitiatorKind;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.gpu.transfer.TransferListener;
+import io.gpunvme.gpu.transfer.TransferPlan;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.storage.BlockRun;
+import io.gpunvme.tools.ssd.Places;
+import io.gpunvme.tools.ssd.Ssds;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 
 /**
- * A kernel decides on the GPU what to read: each thread walks through a table on the SSD whose rows
- * name the rows to read next. The CPU walks through the same table in its own memory and compares.
+ * A kernel decides on the GPU what to read: each thread walks through a table on SSDs whose rows
+ * name the rows to read next. Any bytes are such a table. The CPU reads the table from start to
+ * end, walks through it in its own memory, and compares. The CPU can be the initiator, too: then
+ * the walks go on together, a row at a time.
  */
 public final class Gather {
   private static final ValueLayout.OfInt WORD =
       ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN);
   private static final int BLOCK_THREADS = 128;
-  private static final int WALK_BYTES = 16;
   private static final int NEIGHBOURS = 8;
   private static final int FIRST_ROW = 0x9E3779B1; // 2654435761, as in the kernel
   private static final Duration LIMIT = Duration.ofSeconds(60);
 
-  private final GatherOptions options;
-  private final NvmeController controller;
-  private final Namespace namespace;
-  private final int blocksPerRow;
+  // struct Run of the kernel.
+  private static final int RUN_BYTES = 24;
+  private static final int RUN_END = 0;
+  private static final int RUN_SLBA = 8;
+  private static final int RUN_SSD = 16;
+  private static final int RUN_FIRST = 20;
 
-  private Gather(GatherOptions options, Device device) {
+  // struct Walk of the kernel.
+  private static final int WALK_WORDS = 4;
+  private static final int WALK_SUM = 0;
+  private static final int WALK_ROW = 1;
+  private static final int WALK_READS = 2;
+  private static final int WALK_STATUS = 3;
+
+  private final GatherOptions options;
+  private final List<NvmeController> controllers;
+  private final int nsid;
+  private final Places rows;
+
+  private Gather(GatherOptions options, List<BlockRun> table) {
     this.options = options;
-    this.controller = device.controller();
-    this.namespace = controller.namespace(1);
-    int block = namespace.blockSize();
+    controllers = Ssds.controllers(table);
+    nsid = table.getFirst().namespace().nsid();
+    int block = table.getFirst().namespace().blockSize();
+    if (table.stream().anyMatch(run -> run.namespace().blockSize() != block)) {
+      throw new InvalidRequestException("the SSDs have logical blocks of different sizes");
+    }
     if (options.rowBytes() % block != 0 || options.rowBytes() < NEIGHBOURS * WORD.byteSize()) {
       throw new InvalidRequestException(
           "rows of %d bytes are not whole blocks of %d".formatted(options.rowBytes(), block));
     }
-    if ((long) options.rows() * options.rowBytes() > namespace.bytes()) {
+    rows = new Places(table, options.rowBytes() / block);
+    if (rows.count() < options.rows()) {
       throw new InvalidRequestException(
-          "%d rows of %d bytes do not fit into a namespace of %d bytes"
-              .formatted(options.rows(), options.rowBytes(), namespace.bytes()));
+          "%d rows of %d bytes do not fit: there are %d places for them"
+              .formatted(options.rows(), options.rowBytes(), rows.count()));
     }
-    this.blocksPerRow = options.rowBytes() / block;
   }
 
   /**
-   * Writes the table, lets the GPU walk, checks.
+   * Lets the initiator walk, and checks. Writes nothing.
    *
-   * @param device opened with {@code allowWrite}; its namespace 1 is overwritten from block 0 on
-   * @throws InvalidRequestException if the numbers do not fit each other or the device
-   * @throws io.gpunvme.nvme.NvmeException if the SSD fails
+   * @param table where the rows lie: the first ones of these blocks that fit; at least one run. The
+   *     controllers stay the caller's
+   * @param accelerator whose memory the rows are read into; a GPU for {@link InitiatorKind#GPU}
+   * @param initiator who reads; {@link InitiatorKind#AUTO} is the GPU if there is one
+   * @throws InvalidRequestException if the numbers do not fit each other or the SSDs
+   * @throws IllegalStateException if a read failed, or a walk has another result than the CPU's
+   * @throws io.gpunvme.nvme.NvmeException if an SSD fails
    */
-  public static GatherReport run(GatherOptions options, Device device, GpuAccelerator gpu) {
-    return new Gather(options, device).run(device, gpu);
+  public static GatherReport run(
+      GatherOptions options,
+      List<BlockRun> table,
+      Accelerator accelerator,
+      InitiatorKind initiator) {
+    return new Gather(options, table).run(accelerator, initiator);
   }
 
-  private GatherReport run(Device device, GpuAccelerator gpu) {
-    long bytes = (long) options.rows() * options.rowBytes();
-    try (SharedMemory memory = SharedMemory.allocate("gpunvme-gather", bytes)) {
-      MemorySegment table = memory.segment().asSlice(0, bytes);
-      fill(table);
-      put(table);
-      return walk(device, gpu, table);
-    }
+  /**
+   * Makes a table for {@link #run}, of words that lead everywhere. Overwrites these blocks; their
+   * controllers must allow writing.
+   */
+  public static void fill(GatherOptions options, List<BlockRun> table) {
+    new Gather(options, table).fill();
   }
+
+  private GatherReport run(Accelerator accelerator, InitiatorKind initiator) {
+    boolean byGpu =
+        InitiatorOptions.defaults().with(initiator, null).initiator(accelerator)
+            == InitiatorKind.GPU;
+    List<Walk> walks = new ArrayList<>();
+    long nanos = byGpu ? byGpu(gpu(accelerator), walks) : byCpu(accelerator, walks);
+    long reads = check(walks);
+    return new GatherReport(
+        options,
+        accelerator.name(),
+        byGpu ? "GPU" : "CPU",
+        controllers.size(),
+        reads,
+        reads * options.rowBytes(),
+        nanos,
+        true);
+  }
+
+  private static GpuAccelerator gpu(Accelerator accelerator) {
+    return accelerator
+        .cuda()
+        .orElseThrow(
+            () ->
+                new InvalidRequestException(
+                    "a GPU as initiator needs a GPU as accelerator, not " + accelerator.name()));
+  }
+
+  // ---- the table
 
   private static int mix(int x) {
     int a = (x ^ x >>> 16) * 0x7feb352d;
@@ -90,32 +152,98 @@ public final class Gather {
     return b ^ b >>> 16;
   }
 
-  private void fill(MemorySegment table) {
-    long words = table.byteSize() / WORD.byteSize();
-    for (long i = 0; i < words; i++) {
-      table.setAtIndex(WORD, i, mix((int) i + options.seed()));
-    }
+  private void fill() {
+    move(
+        Direction.WRITE,
+        segment -> {
+          long words = segment.byteSize() / WORD.byteSize();
+          for (long i = 0; i < words; i++) {
+            segment.setAtIndex(WORD, i, mix((int) i + options.seed()));
+          }
+        },
+        segment -> {});
   }
 
-  private void put(MemorySegment table) {
-    InitiatorOptions cpu = InitiatorOptions.defaults().with(InitiatorKind.CPU, Placement.HOST);
-    long blocks = (long) options.rows() * blocksPerRow;
+  /** What is done with a table in host memory. */
+  private interface Use {
+    void of(MemorySegment table);
+  }
+
+  /** By the CPU, in runs as long as there are: other commands than those of the walks. */
+  private void move(Direction direction, Use before, Use after) {
+    InitiatorOptions cpu = cpu(Placement.HOST);
     try (Accelerator host = CpuAccelerator.open();
-        DeviceBuffer buffer = host.allocate(table.byteSize());
-        Initiator initiator = cpu.open(controller, host)) {
-      buffer.copyFromHost(table, 0);
-      initiator.move(Direction.WRITE, namespace, 0, blocks, buffer, 0, TransferListener.NONE);
+        DeviceBuffer buffer = host.allocate((long) options.rows() * options.rowBytes())) {
+      before.of(buffer.segment());
+      for (int run = 0; run < rows.runs().size(); run++) {
+        BlockRun there = rows.runs().get(run);
+        long first = first(run);
+        long count = Math.min(rows.end(run), options.rows()) - first;
+        if (count > 0) {
+          try (Initiator initiator = cpu.open(there.controller(), host)) {
+            initiator.move(
+                direction,
+                there.namespace(),
+                rows.first(run),
+                count * rows.blocks(),
+                buffer,
+                first * options.rowBytes(),
+                TransferListener.NONE);
+          }
+        }
+      }
+      after.of(buffer.segment());
     }
   }
 
-  private GatherReport walk(Device device, GpuAccelerator gpu, MemorySegment table) {
+  /** The first row of a run. */
+  private long first(int run) {
+    return run == 0 ? 0 : rows.end(run - 1);
+  }
+
+  private static InitiatorOptions cpu(Placement placement) {
+    return InitiatorOptions.defaults().with(InitiatorKind.CPU, placement);
+  }
+
+  // ---- walks
+
+  /** Where a walk stands. */
+  private static final class Walk {
+    private int sum;
+    private int row;
+    private int reads;
+
+    Walk(int sum, int row, int reads) {
+      this.sum = sum;
+      this.row = row;
+      this.reads = reads;
+    }
+
+    static Walk begin(int thread, int rows) {
+      return new Walk(0, Integer.remainderUnsigned(thread * FIRST_ROW, rows), 0);
+    }
+
+    /** Takes in the row that lies in memory, and goes on to the next. */
+    void visit(MemorySegment memory, long at, int bytes, int rows) {
+      for (int i = 0; i < bytes; i += 4) {
+        sum += memory.get(WORD, at + i);
+      }
+      int next = memory.get(WORD, at + (sum & NEIGHBOURS - 1) * WORD.byteSize());
+      row = Integer.remainderUnsigned(next, rows);
+      reads++;
+    }
+  }
+
+  private long byGpu(GpuAccelerator gpu, List<Walk> walks) {
     int threads = options.threads();
     long bytes = (long) threads * options.rowBytes();
+    long walkBytes = (long) threads * WALK_WORDS * Integer.BYTES;
+    KernelStorageOptions queues = KernelStorageOptions.in(options.placement()).at(nsid);
     try (GpuModule module = GpuModule.resource(gpu, "gather");
         DeviceBuffer data = options.placement().allocate(gpu, bytes);
-        DeviceBuffer walks = gpu.allocate((long) threads * WALK_BYTES);
-        KernelStorage storage =
-            KernelStorage.open(device, gpu, KernelStorageOptions.in(options.placement()))) {
+        DeviceBuffer results = gpu.allocate(walkBytes);
+        DeviceBuffer runs = describe(gpu);
+        KernelStorage storage = KernelStorage.over(controllers, gpu, queues)) {
       storage.register(data);
       CudaFunction kernel = module.function("gpunvme_gather");
       CudaStream stream = gpu.context().stream();
@@ -125,46 +253,133 @@ public final class Gather {
           LaunchShape.of(Math.ceilDiv(threads, BLOCK_THREADS), BLOCK_THREADS),
           new KernelArguments()
               .addLong(storage.deviceHandle())
-              .addLong(walks.deviceAddress())
+              .addLong(results.deviceAddress())
+              .addLong(runs.deviceAddress())
+              .addInt(rows.runs().size())
               .addInt(threads)
               .addInt(options.hops())
               .addInt(options.rows())
-              .addInt(blocksPerRow));
+              .addInt(rows.blocks()));
       boolean undisturbed = storage.await(stream::isIdle, LIMIT);
       long nanos = System.nanoTime() - start;
-      long reads = check(table, walks);
+      walks.addAll(read(results));
       if (!undisturbed) {
         throw new IllegalStateException("the kernel was told to stop, but it has all results");
       }
-      return new GatherReport(options, gpu.name(), reads, reads * options.rowBytes(), nanos, true);
+      return nanos;
     }
   }
 
-  /** The same walks on the CPU. Returns how many rows the GPU has read. */
-  private long check(MemorySegment table, DeviceBuffer walks) {
-    MemorySegment results = MemorySegment.ofArray(new int[options.threads() * WALK_BYTES / 4]);
-    walks.copyToHost(0, results);
-    long reads = 0;
+  /** Where the rows lie, as the kernel wants to know it. */
+  private DeviceBuffer describe(GpuAccelerator gpu) {
+    int count = rows.runs().size();
+    DeviceBuffer buffer = gpu.allocate((long) count * RUN_BYTES);
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment all = arena.allocate((long) count * RUN_BYTES, Long.BYTES);
+      for (int i = 0; i < count; i++) {
+        long at = (long) i * RUN_BYTES;
+        setLong(all, at + RUN_END, rows.end(i));
+        setLong(all, at + RUN_SLBA, rows.first(i));
+        setInt(all, at + RUN_SSD, controllers.indexOf(rows.runs().get(i).controller()));
+        setInt(all, at + RUN_FIRST, (int) Math.min(first(i), options.rows()));
+      }
+      buffer.copyFromHost(all, 0);
+      return buffer;
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, buffer::close);
+      throw e;
+    }
+  }
+
+  private List<Walk> read(DeviceBuffer results) {
+    MemorySegment words = MemorySegment.ofArray(new int[options.threads() * WALK_WORDS]);
+    results.copyToHost(0, words);
+    List<Walk> walks = new ArrayList<>();
     for (int t = 0; t < options.threads(); t++) {
-      int status = results.getAtIndex(WORD, t * 4L + 3);
+      long at = (long) t * WALK_WORDS;
+      int status = words.getAtIndex(WORD, at + WALK_STATUS);
       if (status != 0) {
         throw new IllegalStateException(
             "thread %d read: %s".formatted(t, DeviceStatus.describe(status)));
       }
-      int sum = 0;
-      int row = Integer.remainderUnsigned(t * FIRST_ROW, options.rows());
+      walks.add(
+          new Walk(
+              words.getAtIndex(WORD, at + WALK_SUM),
+              words.getAtIndex(WORD, at + WALK_ROW),
+              words.getAtIndex(WORD, at + WALK_READS)));
+    }
+    return walks;
+  }
+
+  /** All walks at once: the reads of a hop are one transfer of each SSD. */
+  private long byCpu(Accelerator accelerator, List<Walk> walks) {
+    int bytes = options.rowBytes();
+    for (int t = 0; t < options.threads(); t++) {
+      walks.add(Walk.begin(t, options.rows()));
+    }
+    long all = (long) options.threads() * bytes;
+    List<Initiator> initiators = new ArrayList<>();
+    try (DeviceBuffer data = options.placement().allocate(accelerator, all);
+        Arena arena = Arena.ofConfined()) {
+      for (NvmeController controller : controllers) {
+        initiators.add(cpu(options.placement()).open(controller, accelerator));
+      }
+      MemorySegment arrived = data.isHost() ? data.segment() : arena.allocate(all, WORD.byteSize());
+      long start = System.nanoTime();
       for (int hop = 0; hop < options.hops(); hop++) {
-        long base = (long) row * options.rowBytes();
-        for (int i = 0; i < options.rowBytes(); i += 4) {
-          sum += table.get(WORD, base + i);
+        for (int ssd = 0; ssd < controllers.size(); ssd++) {
+          hop(walks, ssd, initiators.get(ssd), data);
         }
-        int next = table.get(WORD, base + (sum & NEIGHBOURS - 1) * WORD.byteSize());
-        row = Integer.remainderUnsigned(next, options.rows());
+        if (!data.isHost()) {
+          data.copyToHost(0, arrived);
+        }
+        for (int t = 0; t < walks.size(); t++) {
+          walks.get(t).visit(arrived, (long) t * bytes, bytes, options.rows());
+        }
       }
-      if (results.getAtIndex(WORD, t * 4L) != sum || results.getAtIndex(WORD, t * 4L + 1) != row) {
-        throw new IllegalStateException("thread " + t + " has another result than the CPU");
+      return System.nanoTime() - start;
+    } finally {
+      CloseAll.newestFirst(initiators);
+    }
+  }
+
+  private void hop(List<Walk> walks, int ssd, Initiator initiator, DeviceBuffer data) {
+    NvmeController controller = controllers.get(ssd);
+    Namespace namespace = controller.namespace(nsid);
+    TransferPlan.Builder plan =
+        TransferPlan.builder(Direction.READ, namespace, initiator.maxTransferBytes());
+    for (int t = 0; t < walks.size(); t++) {
+      int row = walks.get(t).row;
+      if (rows.runs().get(rows.run(row)).controller() == controller) {
+        plan.add(rows.slba(row), rows.blocks(), (long) t * options.rowBytes());
       }
-      reads += results.getAtIndex(WORD, t * 4L + 2);
+    }
+    if (!plan.isEmpty()) {
+      initiator.run(plan.build(), data, TransferListener.NONE);
+    }
+  }
+
+  /** The same walks through the CPU's copy of the table. Returns how many rows were read. */
+  private long check(List<Walk> walks) {
+    long[] reads = new long[1];
+    move(Direction.READ, segment -> {}, table -> reads[0] = check(walks, table));
+    return reads[0];
+  }
+
+  private long check(List<Walk> walks, MemorySegment table) {
+    long reads = 0;
+    for (int t = 0; t < walks.size(); t++) {
+      Walk right = Walk.begin(t, options.rows());
+      while (right.reads < options.hops()) {
+        long at = (long) right.row * options.rowBytes();
+        right.visit(table, at, options.rowBytes(), options.rows());
+      }
+      Walk walk = walks.get(t);
+      if (walk.sum != right.sum || walk.row != right.row || walk.reads != right.reads) {
+        throw new IllegalStateException(
+            "thread " + t + " has another result than the CPU, which read the table again");
+      }
+      reads += walk.reads;
     }
     return reads;
   }

@@ -8,7 +8,7 @@ import io.gpunvme.gpu.queue.Placement;
  *
  * @param rows rows of the table, 1..2^24
  * @param rowBytes bytes of a row, whole blocks, 512..65536
- * @param threads GPU threads, each on a walk of its own, 1..2^20
+ * @param threads of the GPU, each on a walk of its own, 1..2^20; walks of the CPU
  * @param hops rows each of them reads, 1..2^20
  * @param placement where queues and rows lie
  * @param seed of the table's contents

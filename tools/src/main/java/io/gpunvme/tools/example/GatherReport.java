@@ -4,15 +4,19 @@ package io.gpunvme.tools.example;
  * What {@link Gather} did.
  *
  * @param options what was asked for
- * @param accelerator the GPU
- * @param reads rows read by the GPU
+ * @param accelerator whose memory the rows were read into
+ * @param initiator who read them: {@code GPU} or {@code CPU}
+ * @param ssds how many
+ * @param reads rows that were read
  * @param bytes in all
- * @param nanos from the launch until the kernel was over
+ * @param nanos from the launch until the kernel was over, or of the CPU's walks
  * @param verified the CPU came to the same results
  */
 public record GatherReport(
     GatherOptions options,
     String accelerator,
+    String initiator,
+    int ssds,
     long reads,
     long bytes,
     long nanos,

@@ -6,7 +6,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.gpunvme.base.ByteRange;
 import io.gpunvme.base.InvalidRequestException;
-import io.gpunvme.gpu.device.Device;
 import io.gpunvme.gpu.device.DeviceAddress;
 import io.gpunvme.gpu.transfer.InitiatorKind;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
@@ -15,6 +14,8 @@ import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.sim.SimConfig;
 import io.gpunvme.sim.SimulatedController;
 import io.gpunvme.sim.serve.VfioUserServer;
+import io.gpunvme.testing.Images;
+import io.gpunvme.tools.ssd.Ssds;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -224,19 +225,22 @@ class SomebodysSsdTest {
   // ---- reading
 
   private RangeReport read(ByteRange range, DemoListener listener) throws IOException {
-    try (Device device = Device.open(address(), ControllerOptions.defaults(), "")) {
-      return RangeDemo.run(device, range, cpu().with(2, 8, 1), listener);
+    try (Ssds ssds = Ssds.open(address().toString(), ControllerOptions.defaults(), "", 1)) {
+      return RangeDemo.run(ssds, range, cpu().with(2, 8, 1), listener);
     }
   }
 
   @Test
   void whatIsThereIsReadTwice() throws IOException {
-    RangeReport report = read(new ByteRange(512, 5_000_000), DemoListener.NONE);
+    RangeReport report = read(new ByteRange(512, 9766 * 512), DemoListener.NONE);
     assertThat(report.verified()).isTrue();
-    assertThat(report.differsAt()).isEqualTo(-1);
+    assertThat(report.difference()).isNull();
     assertThat(report.get().commands()).isEqualTo(report.byCpu().commands()).isEqualTo(77);
     assertThat(report.get().queuePairs()).isEqualTo(2);
-    assertThat(read(null, DemoListener.NONE).range()).isEqualTo(new ByteRange(0, SIZE));
+    assertThat(read(null, DemoListener.NONE).bytes()).isEqualTo(SIZE);
+    assertThatThrownBy(() -> read(new ByteRange(512, 1000), DemoListener.NONE))
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessageContaining("end at a multiple");
   }
 
   @Test
@@ -249,6 +253,24 @@ class SomebodysSsdTest {
                 false,
                 () -> ssd.faults().add("corrupt on read lba=8200 count=1")));
     assertThat(report.verified()).isFalse();
-    assertThat(report.differsAt()).isEqualTo(4 << 20);
+    assertThat(report.difference())
+        .isEqualTo(new RangeReport.Difference(address().toString(), 8192));
+  }
+
+  @Test
+  void setsAndFilesAreReadWhereTheyLie() throws IOException {
+    Path data = Files.createDirectory(folder.resolve("source")).resolve("data");
+    Files.write(data, Arrays.copyOf(before, 3_000_000));
+    Images.ext4(folder.resolve("ext4"), "8M", data.getParent());
+    String file = "sim:latency=0,lba=512,file=" + folder.resolve("ext4") + ":/data";
+    String set = "stripe:%s,sim:size=16MiB,latency=0;unit=64KiB".formatted(address());
+    for (String where : new String[] {file, set}) {
+      try (Ssds ssds = Ssds.open(where, ControllerOptions.defaults(), "", 1)) {
+        RangeReport report = RangeDemo.run(ssds, null, cpu().with(2, 8, 1), DemoListener.NONE);
+        assertThat(report.verified()).isTrue();
+        assertThat(report.bytes()).isEqualTo(where.equals(set) ? 2 * SIZE : 2_999_808);
+        assertThat(report.ssds()).isEqualTo(where.equals(set) ? 2 : 1);
+      }
+    }
   }
 }

@@ -1,53 +1,49 @@
 package io.gpunvme.tools.example;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.base.ByteRange;
 import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.gpu.accel.TestGpu;
-import io.gpunvme.gpu.device.Device;
-import io.gpunvme.gpu.device.DeviceAddress;
 import io.gpunvme.gpu.queue.Placement;
+import io.gpunvme.gpu.transfer.InitiatorKind;
 import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.storage.BlockRun;
+import io.gpunvme.tools.ssd.Ssds;
+import java.util.List;
 import org.junit.jupiter.api.Tag;
-import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** The kernel chooses what it reads, and comes to the CPU's result. */
 @Tag("gpu")
 @Timeout(100)
 class GatherGpuTest {
-  private static Device device(String options) {
-    return Device.open(
-        DeviceAddress.parse("sim:latency=0,size=8MiB" + options),
-        ControllerOptions.builder().allowWrite(true).build(),
-        "");
-  }
+  private static final String SSD = "sim:latency=0,size=8MiB";
 
   @ParameterizedTest
-  @EnumSource
-  void everyWalkEndsWhereTheCpuEnds(Placement placement) {
+  @CsvSource({
+    "HOST,GPU,false",
+    "VRAM_DATA,GPU,false",
+    "VRAM,GPU,false",
+    "HOST,GPU,true",
+    "VRAM_DATA,GPU,true",
+    "VRAM_DATA,CPU,true"
+  })
+  void everyWalkEndsWhereTheCpuEnds(Placement placement, InitiatorKind who, boolean striped) {
+    String address = striped ? "stripe:" + SSD + "," + SSD + ";unit=64KiB" : SSD;
+    GatherOptions options = new GatherOptions(2048, 4096, 1000, 5, placement, 3);
     try (GpuAccelerator gpu = TestGpu.open();
-        Device device = device("")) {
-      GatherReport report =
-          Gather.run(new GatherOptions(2048, 4096, 1000, 5, placement, 3), device, gpu);
+        Ssds ssds = Ssds.open(address, ControllerOptions.defaults().withWrite(true), "", 1)) {
+      List<BlockRun> table = ssds.blocks(new ByteRange(0, 8 << 20));
+      Gather.fill(options, table);
+      GatherReport report = Gather.run(options, table, gpu, who);
 
       assertThat(report.reads()).isEqualTo(5000);
+      assertThat(report.initiator()).isEqualTo(who.name());
+      assertThat(report.ssds()).isEqualTo(striped ? 2 : 1);
       assertThat(report.verified()).isTrue();
-    }
-  }
-
-  @Test
-  void rowsThatAreNoBlocksAreRefused() {
-    try (GpuAccelerator gpu = TestGpu.open();
-        Device device = device(",lba=4096")) {
-      assertThatThrownBy(
-              () -> Gather.run(new GatherOptions(16, 6144, 32, 1, Placement.HOST, 3), device, gpu))
-          .isInstanceOf(InvalidRequestException.class)
-          .hasMessageContaining("whole blocks");
     }
   }
 }

@@ -1,0 +1,256 @@
+package io.gpunvme.cli;
+
+import io.gpunvme.base.ByteRange;
+import io.gpunvme.cli.output.Sizes;
+import io.gpunvme.cli.output.Table;
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.Accelerators;
+import io.gpunvme.gpu.transfer.InitiatorOptions;
+import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.nvme.pci.HostPaths;
+import io.gpunvme.nvme.pci.PciAddress;
+import io.gpunvme.storage.BlockRun;
+import io.gpunvme.tools.bench.Measurement;
+import io.gpunvme.tools.bench.Repetitions;
+import io.gpunvme.tools.bench.SsdBench;
+import io.gpunvme.tools.machine.Machine;
+import io.gpunvme.tools.machine.MachineFunction;
+import io.gpunvme.tools.machine.PciLink;
+import io.gpunvme.tools.ssd.SsdFacts;
+import io.gpunvme.tools.ssd.SsdState;
+import io.gpunvme.tools.ssd.Ssds;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.math.BigInteger;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.OptionalInt;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+
+/** The part of {@code bench} that measures SSDs of the user's. */
+final class BenchSsds {
+  private static final long BLOCK = 4096;
+
+  @Option(
+      names = "--device",
+      paramLabel = "ADDRESS",
+      description = {
+        "random, stream: measure SSDs of yours, which are only read. vfio:, kmod:, sysfs:,",
+        "vfio-user:, sim:, stripe:…, replica:…, a partition or a file on one of them."
+      })
+  private @Nullable String address;
+
+  @Option(
+      names = "--nsid",
+      paramLabel = "N",
+      converter = Converters.Nsid.class,
+      description = "With --device: the namespace of each SSD (1).")
+  private @Nullable Integer nsid;
+
+  @Option(
+      names = "--range",
+      paramLabel = "RANGE",
+      converter = Converters.Range.class,
+      description = "With --device: read only these bytes, OFFSET+SIZE or SIZE (all).")
+  private @Nullable ByteRange range;
+
+  @Option(
+      names = "--blocks",
+      paramLabel = "LIST",
+      split = ",",
+      converter = Converters.Size.class,
+      description = "With --device: sizes of random blocks, e.g. 512,4KiB,64KiB (4KiB).")
+  private @Nullable List<Long> blocks;
+
+  @Mixin private final DriverOptions driver = new DriverOptions();
+
+  /** Whether there is a device. */
+  boolean wanted() {
+    return address != null;
+  }
+
+  /** Refuses options that are without effect. */
+  void requireSense(boolean random) {
+    boolean any = nsid != null || range != null || blocks != null || driver.given();
+    if (address == null && any) {
+      throw new UsageException(
+          "--nsid, --range, --blocks, --faults, --timeout and --max-transfer need --device");
+    }
+    if (!random && blocks != null) {
+      throw new UsageException("--blocks is for bench random");
+    }
+  }
+
+  /**
+   * What was measured.
+   *
+   * @param accelerator whose memory the data went to
+   * @param reason why it was this one
+   * @param results each beside what the SSDs' links carry, where that is known
+   * @param ssds what is known of them
+   * @param gpuLink of the GPU, if it is one
+   */
+  record Outcome(
+      String accelerator,
+      String reason,
+      List<Measurement> results,
+      List<SsdFacts> ssds,
+      PciLink gpuLink) {}
+
+  /** Measures. */
+  Outcome run(boolean random, InitiatorOptions options, Repetitions repetitions)
+      throws IOException {
+    Accelerators.Choice choice = options.accelerator();
+    try (Accelerator accelerator = choice.accelerator();
+        Ssds ssds =
+            Ssds.open(
+                String.valueOf(address),
+                driver.controller(false),
+                driver.faults(),
+                nsid == null ? 1 : nsid)) {
+      List<BlockRun> runs = ssds.blocks(range);
+      List<NvmeController> controllers = Ssds.controllers(runs);
+      List<SsdState> before = controllers.stream().map(SsdState::read).toList();
+      List<Measurement> results = new ArrayList<>();
+      try (SsdBench bench = SsdBench.open(runs, accelerator, options)) {
+        if (random) {
+          for (long block : blocks(runs)) {
+            results.add(bench.random((int) Math.min(block, Integer.MAX_VALUE), repetitions));
+          }
+        } else {
+          results.add(bench.stream(repetitions));
+        }
+      }
+      Machine machine = Machine.read(HostPaths.host());
+      List<SsdFacts> facts = new ArrayList<>();
+      for (int i = 0; i < controllers.size(); i++) {
+        facts.add(SsdFacts.of(controllers.get(i), machine, before.get(i)));
+      }
+      return new Outcome(
+          accelerator.name(),
+          choice.reason(),
+          results.stream().map(m -> besideLinks(m, facts)).toList(),
+          facts,
+          gpuLink(accelerator, machine));
+    }
+  }
+
+  private List<Long> blocks(List<BlockRun> runs) {
+    List<Long> given = blocks;
+    if (given != null) {
+      return given;
+    }
+    int logical = runs.stream().mapToInt(r -> r.namespace().blockSize()).max().orElse(0);
+    return List.of(Math.max(BLOCK, logical));
+  }
+
+  private static Measurement besideLinks(Measurement m, List<SsdFacts> ssds) {
+    double all = 0;
+    for (SsdFacts one : ssds) {
+      if (!one.link().known()) {
+        return m;
+      }
+      all += one.link().gigabytesPerSecond();
+    }
+    Object block = m.conditions().get("block_bytes");
+    double limit = block instanceof Integer bytes ? all * 1e9 / bytes : all;
+    return m.limitedBy(ssds.size() == 1 ? "the SSD's PCIe link" : "the SSDs' PCIe links", limit);
+  }
+
+  private static PciLink gpuLink(Accelerator accelerator, Machine machine) {
+    return accelerator
+        .cuda()
+        .flatMap(gpu -> PciAddress.find(gpu.context().device().pciBusId()))
+        .flatMap(machine::find)
+        .map(MachineFunction::link)
+        .orElse(PciLink.UNKNOWN);
+  }
+
+  // ---- output
+
+  static void print(Outcome outcome, PrintStream out) {
+    for (SsdFacts one : outcome.ssds) {
+      out.println();
+      out.println(one.name() + "  " + one.model() + ", nothing was written");
+      new Table(2)
+          .row("PCIe link", text(one.link()))
+          .row("longest transfer", Sizes.format(one.maxTransferBytes()))
+          .row("temperature", celsius(one.before()) + " to " + celsius(one.after()))
+          .row("read commands", "+" + reads(one))
+          .row("media errors", "+" + mediaErrors(one))
+          .row("error log entries", "+" + errors(one))
+          .print(out);
+    }
+    if (outcome.gpuLink.known()) {
+      out.println();
+      out.println(outcome.accelerator + "  PCIe link " + text(outcome.gpuLink));
+    }
+  }
+
+  private static String text(PciLink link) {
+    return link.known()
+        ? "%s, %s GB/s"
+            .formatted(link, String.format(Locale.ROOT, "%.2f", link.gigabytesPerSecond()))
+        : "-";
+  }
+
+  private static String celsius(SsdState state) {
+    OptionalInt degrees = state.celsius();
+    return degrees.isPresent() ? degrees.getAsInt() + " C" : "-";
+  }
+
+  private static BigInteger reads(SsdFacts ssd) {
+    return ssd.after().readCommands().subtract(ssd.before().readCommands());
+  }
+
+  private static BigInteger mediaErrors(SsdFacts ssd) {
+    return ssd.after().mediaErrors().subtract(ssd.before().mediaErrors());
+  }
+
+  private static BigInteger errors(SsdFacts ssd) {
+    return ssd.after().errorLogEntries().subtract(ssd.before().errorLogEntries());
+  }
+
+  static void describe(Outcome outcome, Map<String, Object> object) {
+    object.put("accelerator", outcome.accelerator);
+    object.put("accelerator_reason", outcome.reason);
+    object.put("gpu_link", link(outcome.gpuLink));
+    object.put("ssds", outcome.ssds.stream().map(BenchSsds::object).toList());
+  }
+
+  private static Map<String, Object> object(SsdFacts ssd) {
+    Map<String, Object> one = new LinkedHashMap<>();
+    one.put("device", ssd.name());
+    one.put("model", ssd.model());
+    one.put("max_transfer_bytes", ssd.maxTransferBytes());
+    one.put("link", link(ssd.link()));
+    one.put("celsius_before", orNull(ssd.before().celsius()));
+    one.put("celsius_after", orNull(ssd.after().celsius()));
+    one.put("read_commands", reads(ssd));
+    one.put("media_errors", mediaErrors(ssd));
+    one.put("error_log_entries", errors(ssd));
+    return one;
+  }
+
+  private static @Nullable Integer orNull(OptionalInt value) {
+    return value.isPresent() ? value.getAsInt() : null;
+  }
+
+  private static @Nullable Map<String, Object> link(PciLink link) {
+    if (!link.known()) {
+      return null;
+    }
+    Map<String, Object> one = new LinkedHashMap<>();
+    one.put("gt_per_s", link.speed());
+    one.put("lanes", link.width());
+    one.put("max_gt_per_s", link.maxSpeed());
+    one.put("max_lanes", link.maxWidth());
+    one.put("gb_per_s", link.gigabytesPerSecond());
+    return one;
+  }
+}

@@ -1,0 +1,102 @@
+package io.gpunvme.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import io.gpunvme.cuda.Cuda;
+import java.util.Arrays;
+import java.util.List;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/**
+ * What an owner of an SSD does with it first, on a real controller. Whatever it is, the SSD is as
+ * it was afterwards. Each by the CPU, and by the code that a GPU runs: where {@code
+ * GPUNVME_LIBCUDA} names the library that runs it on the CPU, it rings the real doorbells.
+ */
+@Tag("qemu")
+class RealCommandsTest {
+  private static final String DEVICE = System.getProperty("gpunvme.device", "");
+  private static final int BYTES = 24 << 20;
+
+  private byte[] before = {};
+
+  @BeforeEach
+  void look() {
+    assumeTrue(!DEVICE.isEmpty(), "no real controller: none is named by -Dgpunvme.device");
+    before = content();
+  }
+
+  @AfterEach
+  void nothingHasChanged() {
+    if (!DEVICE.isEmpty()) {
+      assertThat(Arrays.mismatch(before, content())).as("first byte that differs").isEqualTo(-1);
+    }
+  }
+
+  private static byte[] content() {
+    Cli.Result read = Cli.run("read", DEVICE, "--lba", 0, "--bytes", BYTES, "--out", "-");
+    assertThat(read.code()).as(read.err()).isZero();
+    return read.bytes();
+  }
+
+  static List<String> initiators() {
+    return Cuda.isAvailable() ? List.of("cpu", "gpu") : List.of("cpu");
+  }
+
+  private static JsonObject run(String initiator, Object... command) {
+    Stream<Object> more =
+        Stream.of("--device", DEVICE, "--initiator", initiator, "--placement", "host", "--json");
+    return Cli.run(Stream.concat(Stream.of(command), more).toArray()).succeeded().json();
+  }
+
+  @ParameterizedTest
+  @MethodSource("initiators")
+  void demoReadsAndCompares(String initiator) {
+    JsonObject json = run(initiator, "demo", "--read", "1MiB+16MiB");
+    assertThat(json.get("verified").getAsBoolean()).isTrue();
+    assertThat(json.get("bytes").getAsLong()).isEqualTo(16 << 20);
+    assertThat(json.get("initiator").getAsString()).isEqualToIgnoringCase(initiator);
+    assertThat(json.get("placement").getAsString()).isEqualTo("host");
+  }
+
+  @ParameterizedTest
+  @MethodSource("initiators")
+  void demoBringsAFileAndTakesItAwayAgain(String initiator) {
+    JsonObject json = run(initiator, "demo", "--write", "2MiB+16MiB", "--allow-write");
+    assertThat(json.get("verified").getAsBoolean()).isTrue();
+    assertThat(json.get("restored").getAsBoolean()).isTrue();
+    assertThat(json.get("bytes").getAsLong()).isEqualTo(16 << 20);
+  }
+
+  @ParameterizedTest
+  @MethodSource("initiators")
+  void benchMeasures(String initiator) {
+    for (String what : List.of("random", "stream")) {
+      JsonObject json =
+          run(initiator, "bench", what, "--queues", 2, "--depth", 16, "--range", "1MiB+8MiB");
+      assertThat(json.get("initiator").getAsString()).isEqualToIgnoringCase(initiator);
+      for (JsonElement one : json.getAsJsonArray("results")) {
+        assertThat(one.getAsJsonObject().get("median").getAsDouble()).isPositive();
+      }
+      JsonObject ssd = json.getAsJsonArray("ssds").get(0).getAsJsonObject();
+      assertThat(ssd.get("device").getAsString()).isEqualTo(DEVICE);
+      assertThat(ssd.get("read_commands").getAsLong()).isPositive();
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("initiators")
+  void gatherWalks(String initiator) {
+    JsonObject json = run(initiator, "gather", "--rows", 500, "--threads", 16, "--hops", 4);
+    assertThat(json.get("verified").getAsBoolean()).isTrue();
+    assertThat(json.get("reads").getAsLong()).isEqualTo(64);
+    assertThat(json.get("initiator").getAsString()).isEqualToIgnoringCase(initiator);
+  }
+}

@@ -1,0 +1,85 @@
+package io.gpunvme.gpu.queue;
+
+import io.gpunvme.cuda.StandIn;
+import io.gpunvme.testing.NativeCompiler;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * A library in the place of libcuda.so whose one GPU is the CPU: what is launched on it is the real
+ * device code, compiled by g++. So commands and programs can have a GPU as initiator where there is
+ * none: {@code GPUNVME_LIBCUDA} names the library. It addresses host memory only.
+ */
+public final class CpuCuda {
+  private static final String WARP = "32";
+  private static final String THREAD = "1";
+
+  /** Of each file of kernels, those that can be launched, and how many threads one thread plays. */
+  private static final Map<String, Map<String, String>> KERNELS = kernels();
+
+  private static final String[] OPTIONS = {
+    "-O1", "-Wno-missing-field-initializers", DeviceSources.INCLUDE
+  };
+
+  private static final Path TWIN = Path.of("../gpu/src/testing/c/twin.hpp").toAbsolutePath();
+
+  private CpuCuda() {}
+
+  private static Map<String, Map<String, String>> kernels() {
+    Map<String, Map<String, String>> all = new LinkedHashMap<>();
+    all.put("transfer", Map.of("gpunvme_transfer", WARP));
+    all.put("gather", Map.of("gpunvme_gather", THREAD));
+    return all;
+  }
+
+  private static String source(String file) {
+    StringBuilder text =
+        new StringBuilder(DeviceSources.CUDA_WORDS)
+            .append("#include \"kernels/%s.cu\"\n#include \"%s\"\n".formatted(file, TWIN));
+    KERNELS
+        .get(file)
+        .forEach((kernel, lanes) -> text.append("TWIN(%s, %s);\n".formatted(kernel, lanes)));
+    return text.toString();
+  }
+
+  private static String[] standIn(List<String> kernels) {
+    return new String[] {
+      "-DFAKE_IN_ORDER=1",
+      "-DFAKE_MAPPED=0",
+      "-DFAKE_FREE=(1ul<<30)",
+      "-DFAKE_KERNELS=\"" + String.join(":", kernels) + "\""
+    };
+  }
+
+  /** Compiles it, once for all; the test is skipped without compilers. */
+  public static Path library() {
+    List<String> kernels = new ArrayList<>();
+    for (String file : KERNELS.keySet()) {
+      kernels.add(NativeCompiler.CPP.library("kernels-" + file, source(file), OPTIONS).toString());
+    }
+    return StandIn.compile("cuda", standIn(kernels));
+  }
+
+  /**
+   * Compiles it for another machine: into a folder, for use at the place that the second argument
+   * names.
+   */
+  public static void main(String[] arguments) throws IOException {
+    Path folder = Path.of(arguments[0]);
+    List<String> kernels = new ArrayList<>();
+    for (String file : KERNELS.keySet()) {
+      String[] options = Arrays.copyOf(OPTIONS, OPTIONS.length + 2);
+      options[OPTIONS.length] = "-shared";
+      options[OPTIONS.length + 1] = "-fPIC";
+      NativeCompiler.CPP.compile(folder, file + ".so", source(file), options);
+      kernels.add(arguments[1] + "/" + file + ".so");
+    }
+    Files.copy(StandIn.compile("cuda", standIn(kernels)), folder.resolve("libcuda.so.1"));
+  }
+}

@@ -1,0 +1,121 @@
+package io.gpunvme.tools.ssd;
+
+import io.gpunvme.base.ByteRange;
+import io.gpunvme.base.CloseAll;
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.gpu.accel.CpuAccelerator;
+import io.gpunvme.gpu.device.Device;
+import io.gpunvme.gpu.device.DeviceAddress;
+import io.gpunvme.gpu.queue.Placement;
+import io.gpunvme.gpu.transfer.InitiatorKind;
+import io.gpunvme.gpu.transfer.InitiatorOptions;
+import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.storage.BlockRun;
+import io.gpunvme.storage.GpuStorage;
+import io.gpunvme.storage.StorageAddress;
+import io.gpunvme.storage.StorageOptions;
+import java.util.ArrayList;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The SSDs that an address names, open for commands of the caller's own: one, the members of a set,
+ * or that on which a partition or a file lies. For one thread.
+ */
+public final class Ssds implements AutoCloseable {
+  /** Partition tables and file systems are read by one queue pair: others want theirs. */
+  private static final InitiatorOptions LOOK =
+      InitiatorOptions.defaults().with(InitiatorKind.CPU, Placement.HOST).with(1, 2, 1);
+
+  private final String address;
+  private final List<AutoCloseable> open = new ArrayList<>();
+  private final GpuStorage storage;
+
+  private Ssds(StorageAddress address, ControllerOptions options, String faults, int nsid) {
+    this.address = address.toString();
+    StorageOptions how = StorageOptions.defaults().with(options).with(LOOK).withNamespace(nsid);
+    try {
+      CpuAccelerator host = kept(CpuAccelerator.open());
+      DeviceAddress device = address.device();
+      if (device == null && !faults.isEmpty()) {
+        throw new InvalidRequestException(
+            "faults are for one embedded SSD; " + address + " is something else");
+      }
+      storage =
+          kept(
+              device == null
+                  ? GpuStorage.open(address, host, how)
+                  : GpuStorage.over(
+                      kept(Device.open(device, options, faults)).controller(), host, how));
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, this::close);
+      throw e;
+    }
+  }
+
+  /**
+   * Opens what an address names.
+   *
+   * @param address text as {@link StorageAddress#parse} reads it
+   * @param options of each controller
+   * @param faults of an embedded SSD, as {@link Device#open} takes them; empty for none
+   * @param nsid namespace of each controller
+   * @throws InvalidRequestException if the address makes no sense, or there is no such device
+   * @throws io.gpunvme.storage.path.StorageException if there is no such file
+   * @throws io.gpunvme.nvme.NvmeException if a controller does not come up
+   */
+  public static Ssds open(String address, ControllerOptions options, String faults, int nsid) {
+    return new Ssds(StorageAddress.parse(address), options, faults, nsid);
+  }
+
+  private <T extends AutoCloseable> T kept(T part) {
+    open.add(part);
+    return part;
+  }
+
+  /** The opened address. */
+  public String address() {
+    return address;
+  }
+
+  /** Bytes at the address. */
+  public long size() {
+    return storage.size();
+  }
+
+  /**
+   * Where bytes of it are: whole blocks only, as {@link GpuStorage#blocks} says.
+   *
+   * @param range null: all bytes
+   * @return at least one run
+   * @throws InvalidRequestException if the range is not inside, or has no whole block
+   * @throws io.gpunvme.storage.path.StorageException if the address is a file of a mounted file
+   *     system
+   */
+  public List<BlockRun> blocks(@Nullable ByteRange range) {
+    ByteRange wanted = range == null ? new ByteRange(0, Math.max(1, storage.size())) : range;
+    if (wanted.bytes() > storage.size() - wanted.offset()) {
+      throw new InvalidRequestException(
+          "the range %s is not inside %s, which has %d bytes"
+              .formatted(wanted, address, storage.size()));
+    }
+    List<BlockRun> runs = storage.blocks(wanted.offset(), wanted.bytes());
+    if (runs.isEmpty()) {
+      throw new InvalidRequestException(
+          "there is no whole block of an SSD in %s of %s".formatted(wanted, address));
+    }
+    return runs;
+  }
+
+  /** The controllers of some runs, each once. */
+  public static List<NvmeController> controllers(List<BlockRun> runs) {
+    return runs.stream().map(BlockRun::controller).distinct().toList();
+  }
+
+  /** Shuts the controllers down, and gives everything back. Idempotent. */
+  @Override
+  public void close() {
+    CloseAll.newestFirst(open);
+  }
+}

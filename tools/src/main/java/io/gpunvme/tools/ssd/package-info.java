@@ -1,0 +1,10 @@
+/**
+ * Somebody's SSDs, for commands of our own: what an address names, where its bytes are, and what
+ * the SSDs say of themselves.
+ *
+ * <p>In: opening any address down to the blocks of its SSDs ({@code Ssds}, {@code Places}),
+ * counters and links ({@code SsdState}, {@code SsdFacts}). Out: transfers through the storage API
+ * ({@code storage}), and what is done with the blocks ({@code tools.bench}, {@code tools.demo}).
+ */
+@org.jspecify.annotations.NullMarked
+package io.gpunvme.tools.ssd;

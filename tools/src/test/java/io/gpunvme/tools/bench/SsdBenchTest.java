@@ -1,0 +1,205 @@
+package io.gpunvme.tools.bench;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+
+import io.gpunvme.base.ByteRange;
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.CpuAccelerator;
+import io.gpunvme.gpu.queue.FakeGpu;
+import io.gpunvme.gpu.queue.Placement;
+import io.gpunvme.gpu.transfer.InitiatorKind;
+import io.gpunvme.gpu.transfer.InitiatorOptions;
+import io.gpunvme.nvme.NvmeException;
+import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.storage.BlockRun;
+import io.gpunvme.storage.path.StorageException;
+import io.gpunvme.testing.Images;
+import io.gpunvme.tools.ssd.Ssds;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Benchmarks of SSDs that somebody else has filled. */
+@Timeout(120)
+class SsdBenchTest {
+  private static final int BYTES = 2 << 20;
+
+  @TempDir Path folder;
+
+  private final Accelerator accelerator = CpuAccelerator.open();
+
+  @AfterEach
+  void close() {
+    accelerator.close();
+  }
+
+  private static InitiatorOptions cpu() {
+    return InitiatorOptions.defaults().with(InitiatorKind.CPU, Placement.HOST).with(2, 8, 1);
+  }
+
+  private String image(String name, int seed) throws IOException {
+    byte[] bytes = new byte[BYTES];
+    new Random(seed).nextBytes(bytes);
+    return "sim:latency=0,file=" + Files.write(folder.resolve(name), bytes);
+  }
+
+  private static Ssds open(String address, String faults) {
+    return Ssds.open(address, ControllerOptions.defaults(), faults, 1);
+  }
+
+  private static Ssds open(String address) {
+    return open(address, "");
+  }
+
+  private Measurement random(Ssds ssds, int block) {
+    try (SsdBench bench = SsdBench.open(ssds.blocks(null), accelerator, cpu())) {
+      return bench.random(block, Repetitions.of(1));
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {512, 4096, 65536})
+  void randomBlocksOfAnySize(int block) throws IOException {
+    try (Ssds ssds = open(image("one", 1))) {
+      Measurement m = random(ssds, block);
+      assertThat(m.id())
+          .isEqualTo("random.%s.cpu".formatted(block < 1024 ? block : block / 1024 + "k"));
+      assertThat(m.unit()).isEqualTo("commands/s");
+      assertThat(m.median()).isPositive();
+      assertThat((double) m.conditions().get("gb_per_s"))
+          .isBetween(m.median() * block / 1e9 * 0.999, m.median() * block / 1e9 * 1.001);
+      assertThat(m.conditions())
+          .containsEntry("block_bytes", block)
+          .hasEntrySatisfying(
+              "commands",
+              n -> assertThat((long) n).isBetween(2048L, Math.max(2048, (128L << 20) / block)))
+          .containsEntry("range_bytes", (long) BYTES)
+          .containsEntry("checked_against", "what the CPU reads");
+    }
+  }
+
+  @Test
+  void streamsGoOnWhereTheLastOneEndedAndBeginAgain() throws IOException {
+    try (Ssds ssds = open(image("one", 1));
+        SsdBench bench = SsdBench.open(ssds.blocks(null), accelerator, cpu())) {
+      Measurement m = bench.stream(Repetitions.of(3));
+      assertThat(m.id()).isEqualTo("stream.512k.cpu");
+      // All of it each time: it is shorter than what is read at a time.
+      assertThat(m.conditions()).containsEntry("commands", 3L * BYTES / (512 << 10));
+    }
+  }
+
+  @Test
+  void setsAreReadAtOnce() throws IOException {
+    String both = image("one", 1) + "," + image("two", 2);
+    try (Ssds ssds = open("stripe:" + both + ";unit=64KiB")) {
+      assertThat(ssds.blocks(new ByteRange(0, 64 << 10))).hasSize(1);
+      Measurement m = random(ssds, 4096);
+      assertThat(m.conditions()).containsEntry("ssds", 2);
+      assertThat((long) m.conditions().get("commands")).isGreaterThanOrEqualTo(2 * 2048);
+    }
+    Files.copy(folder.resolve("one"), folder.resolve("copy"));
+    String copies = image("one", 1) + "," + image("copy", 1);
+    try (Ssds ssds = open("replica:" + copies)) {
+      assertThat(random(ssds, 512).conditions()).containsEntry("range_bytes", 2L * BYTES);
+    }
+  }
+
+  @Test
+  void filesOnAnSsd() throws IOException {
+    Path source = Files.createDirectory(folder.resolve("source"));
+    byte[] content = new byte[300_000];
+    new Random(5).nextBytes(content);
+    Files.write(source.resolve("data"), content);
+    Images.ext4(folder.resolve("ext4"), "8M", source);
+    try (Ssds ssds = open("sim:lba=512,file=" + folder.resolve("ext4") + ":/data")) {
+      assertThat(ssds.size()).isEqualTo(300_000);
+      assertThat(ssds.blocks(null).stream().mapToLong(BlockRun::bytes).sum()).isEqualTo(299_520);
+      assertThat(random(ssds, 4096).median()).isPositive();
+    }
+    try (Ssds ssds = open(source.resolve("data").toString())) {
+      assertThatExceptionOfType(StorageException.class)
+          .isThrownBy(() -> ssds.blocks(null))
+          .withMessageContaining("mounted file system");
+    }
+  }
+
+  @Test
+  void wrongDataIsNoResult() throws IOException {
+    try (Ssds ssds = open(image("one", 1), "corrupt on read every=500")) {
+      assertThatExceptionOfType(BenchException.class)
+          .isThrownBy(() -> random(ssds, 4096))
+          .withMessageMatching(".*random.4k.cpu on .*: what arrived from LBA \\d+ is not.*");
+    }
+  }
+
+  @Test
+  void anSsdThatFailsIsNoResult() throws IOException {
+    try (Ssds ssds =
+        open(image("one", 1), "status=media/unrecovered-read-error dnr on read nth=1500")) {
+      assertThatExceptionOfType(NvmeException.class).isThrownBy(() -> random(ssds, 4096));
+    }
+  }
+
+  @Test
+  void retriesAreTold() throws IOException {
+    try (Ssds ssds =
+        open(image("one", 1), "status=generic/namespace-not-ready on read every=1000")) {
+      assertThat((long) random(ssds, 4096).conditions().get("retries")).isPositive();
+    }
+  }
+
+  @Test
+  void whatDoesNotFitIsRefused() throws IOException {
+    try (Ssds ssds = open(image("one", 1))) {
+      assertThatExceptionOfType(InvalidRequestException.class)
+          .isThrownBy(() -> random(ssds, 1000))
+          .withMessageContaining("multiples of 512");
+      assertThatExceptionOfType(InvalidRequestException.class)
+          .isThrownBy(() -> random(ssds, 2 << 20))
+          .withMessageContaining("at most");
+      assertThatExceptionOfType(InvalidRequestException.class)
+          .isThrownBy(() -> ssds.blocks(new ByteRange(BYTES - 512, 1024)))
+          .withMessageContaining("not inside");
+      assertThatExceptionOfType(InvalidRequestException.class)
+          .isThrownBy(() -> ssds.blocks(new ByteRange(1, 512)))
+          .withMessageContaining("no whole block");
+      List<BlockRun> few = ssds.blocks(new ByteRange(512, 4096));
+      try (SsdBench bench = SsdBench.open(few, accelerator, cpu())) {
+        assertThatExceptionOfType(InvalidRequestException.class)
+            .isThrownBy(() -> bench.random(4096, Repetitions.of(1)))
+            .withMessageContaining("no block of 4096 bytes");
+      }
+      InitiatorOptions onGpu = cpu().with(InitiatorKind.CPU, Placement.VRAM_DATA);
+      assertThatExceptionOfType(InvalidRequestException.class)
+          .isThrownBy(() -> SsdBench.open(few, accelerator, onGpu))
+          .withMessageContaining("needs a GPU");
+    }
+    assertThatExceptionOfType(InvalidRequestException.class)
+        .isThrownBy(() -> open("stripe:sim:size=1MiB,sim:size=1MiB", "corrupt on read"))
+        .withMessageContaining("faults");
+  }
+
+  /** Memory that the CPU does not address: what arrives is copied before it is compared. */
+  @Test
+  void dataMayLieInMemoryOfAGpu() throws IOException {
+    try (FakeGpu gpu = new FakeGpu();
+        Ssds ssds = open(image("one", 1));
+        SsdBench bench =
+            SsdBench.open(
+                ssds.blocks(null), gpu, cpu().with(InitiatorKind.CPU, Placement.VRAM_DATA))) {
+      Measurement m = bench.random(4096, Repetitions.of(1));
+      assertThat(m.conditions()).containsEntry("placement", "vram-data");
+    }
+  }
+}

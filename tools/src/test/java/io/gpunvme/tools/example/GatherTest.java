@@ -1,0 +1,125 @@
+package io.gpunvme.tools.example;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+
+import io.gpunvme.base.ByteRange;
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.cuda.FakeDriver;
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.CpuAccelerator;
+import io.gpunvme.gpu.accel.GpuAccelerator;
+import io.gpunvme.gpu.queue.CpuCuda;
+import io.gpunvme.gpu.queue.Placement;
+import io.gpunvme.gpu.transfer.InitiatorKind;
+import io.gpunvme.nvme.NvmeException;
+import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.testing.Images;
+import io.gpunvme.tools.ssd.Ssds;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Random;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Walks by the CPU, and by the real kernel on the CPU, through whatever is on SSDs. */
+@Timeout(120)
+class GatherTest {
+  private static final int BYTES = 1 << 20;
+  private static final GatherOptions OPTIONS =
+      new GatherOptions(200, 4096, 40, 5, Placement.HOST, 1);
+
+  @TempDir Path folder;
+
+  @BeforeEach
+  void write() throws IOException {
+    Path source = Files.createDirectory(folder.resolve("source"));
+    Files.write(source.resolve("data"), bytes(5));
+    Images.ext4(folder.resolve("ext4"), "8M", source);
+    Images.partition(folder.resolve("disk"), folder.resolve("ext4"));
+    for (String name : new String[] {"a", "b"}) {
+      Files.write(folder.resolve(name), bytes(name.charAt(0)));
+    }
+    Files.copy(folder.resolve("a"), folder.resolve("c"));
+  }
+
+  private static byte[] bytes(int seed) {
+    byte[] all = new byte[BYTES];
+    new Random(seed).nextBytes(all);
+    return all;
+  }
+
+  private Ssds open(String address, String faults) {
+    String named = address.replaceAll("file=(?=[a-z])", "latency=0,file=" + folder + "/");
+    return Ssds.open(named, ControllerOptions.defaults(), faults, 1);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "sim:file=a,1",
+    "'stripe:sim:file=a,sim:file=b;unit=8KiB',2",
+    "'replica:sim:file=a,sim:file=c',2",
+    "'sim:file=disk#2',1",
+    "'sim:file=ext4:/data',1"
+  })
+  void everyWalkEndsWhereTheCpuEnds(String address, int ssds) {
+    for (InitiatorKind who : new InitiatorKind[] {InitiatorKind.CPU, InitiatorKind.GPU}) {
+      try (Ssds open = open(address, "");
+          Accelerator accelerator =
+              who == InitiatorKind.CPU
+                  ? CpuAccelerator.open()
+                  : GpuAccelerator.open(FakeDriver.load(CpuCuda.library()).device(0))) {
+        GatherReport report =
+            Gather.run(OPTIONS, open.blocks(new ByteRange(0, BYTES)), accelerator, who);
+        assertThat(report.reads()).isEqualTo(200);
+        assertThat(report.bytes()).isEqualTo(200 * 4096);
+        assertThat(report.initiator()).isEqualTo(who.name());
+        assertThat(report.ssds()).isEqualTo(ssds);
+      }
+    }
+  }
+
+  @Test
+  void aRowThatArrivesWrongIsSeen() {
+    try (Ssds ssds = open("sim:file=a", "corrupt on read nth=50");
+        CpuAccelerator cpu = CpuAccelerator.open()) {
+      assertThatIllegalStateException()
+          .isThrownBy(() -> Gather.run(OPTIONS, ssds.blocks(null), cpu, InitiatorKind.CPU))
+          .withMessageContaining("another result");
+    }
+  }
+
+  @Test
+  void aFailureOfTheSsdIsItsOwn() {
+    try (Ssds ssds = open("sim:file=a", "status=media/unrecovered-read-error dnr on read nth=50");
+        CpuAccelerator cpu = CpuAccelerator.open()) {
+      assertThatExceptionOfType(NvmeException.class)
+          .isThrownBy(() -> Gather.run(OPTIONS, ssds.blocks(null), cpu, InitiatorKind.CPU));
+    }
+  }
+
+  @Test
+  void whatDoesNotFitIsRefused() {
+    try (Ssds ssds = open("sim:lba=4096,file=a", "");
+        CpuAccelerator cpu = CpuAccelerator.open()) {
+      refused(ssds, cpu, new GatherOptions(16, 6144, 4, 1, Placement.HOST, 1), "whole blocks");
+      refused(ssds, cpu, new GatherOptions(257, 4096, 4, 1, Placement.HOST, 1), "256 places");
+      assertThatExceptionOfType(InvalidRequestException.class)
+          .isThrownBy(() -> Gather.run(OPTIONS, ssds.blocks(null), cpu, InitiatorKind.GPU))
+          .withMessageContaining("needs a GPU");
+    }
+  }
+
+  private static void refused(
+      Ssds ssds, Accelerator accelerator, GatherOptions options, String why) {
+    assertThatExceptionOfType(InvalidRequestException.class)
+        .isThrownBy(() -> Gather.run(options, ssds.blocks(null), accelerator, InitiatorKind.CPU))
+        .withMessageContaining(why);
+  }
+}
