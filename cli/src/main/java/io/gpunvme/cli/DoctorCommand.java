@@ -7,8 +7,10 @@ import io.gpunvme.tools.doctor.Diagnosis;
 import io.gpunvme.tools.doctor.Doctor;
 import io.gpunvme.tools.doctor.FileView;
 import io.gpunvme.tools.doctor.Finding;
+import io.gpunvme.tools.doctor.NextStep;
 import io.gpunvme.tools.doctor.Severity;
 import io.gpunvme.tools.doctor.Way;
+import io.gpunvme.tools.machine.Machine;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -28,6 +30,7 @@ import picocli.CommandLine.Option;
     description = {
       "List the obstacles to each way to move data on this machine.",
       "Only looks, changes nothing. Each finding names its effect and the command that fixes it.",
+      "At the end, the commands that do something on this machine as it is.",
       "Findings are not failures: the exit code is 0."
     },
     footer = {
@@ -52,12 +55,14 @@ final class DoctorCommand extends BaseCommand {
   @Override
   int run() {
     CudaView cuda = noCuda ? new CudaView(false, "not asked", "", List.of()) : CudaView.look();
-    Diagnosis diagnosis = Doctor.examine(machine.read(), cuda, FileView.look());
-    print(() -> printText(diagnosis), () -> object(diagnosis));
+    Machine picture = machine.read();
+    Diagnosis diagnosis = Doctor.examine(picture, cuda, FileView.look());
+    List<NextStep> now = NextStep.of(picture, cuda);
+    print(() -> printText(diagnosis, now), () -> object(diagnosis, now));
     return ExitCode.OK;
   }
 
-  private void printText(Diagnosis diagnosis) {
+  private void printText(Diagnosis diagnosis, List<NextStep> now) {
     printVerdict(diagnosis);
     for (Severity severity : List.of(Severity.PROBLEM, Severity.NOTE, Severity.OK)) {
       diagnosis.findings().stream()
@@ -86,6 +91,11 @@ final class DoctorCommand extends BaseCommand {
         .printf(
             "%d problems, %d notes.%n",
             diagnosis.count(Severity.PROBLEM), diagnosis.count(Severity.NOTE));
+    out().println();
+    out().println("What you can do now:");
+    Table steps = new Table(INDENT);
+    now.forEach(step -> steps.row(step.command(), step.what()));
+    steps.print(out());
   }
 
   /** What can be used as it is, and the first thing to do for more. */
@@ -130,7 +140,7 @@ final class DoctorCommand extends BaseCommand {
     }
   }
 
-  private static Map<String, Object> object(Diagnosis diagnosis) {
+  private static Map<String, Object> object(Diagnosis diagnosis, List<NextStep> now) {
     List<Object> findings = new ArrayList<>();
     for (Finding f : diagnosis.findings()) {
       Map<String, Object> one = new LinkedHashMap<>();
@@ -159,6 +169,8 @@ final class DoctorCommand extends BaseCommand {
     object.put("notes", diagnosis.count(Severity.NOTE));
     object.put("findings", findings);
     object.put("ways", ways);
+    object.put(
+        "now", now.stream().map(s -> Map.of("command", s.command(), "what", s.what())).toList());
     return object;
   }
 

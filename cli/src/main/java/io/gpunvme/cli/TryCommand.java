@@ -198,9 +198,7 @@ final class TryCommand extends BaseCommand {
     try {
       boolean there = step("bind", details -> bind(binding, picture, address, bound, details));
       if (there) {
-        MachineFunction function = picture.function(address);
-        tryDevice(
-            target.device(address, function.group() != null && function.group().translated()));
+        tryDevice(target.device(address, picture.function(address).group() != null));
       }
     } finally {
       if (bound[0]) {

@@ -8,6 +8,8 @@ import io.gpunvme.cuda.Cuda;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
@@ -159,6 +161,28 @@ class MachineCommandsTest {
     assertThat(first.get("open").getAsBoolean()).isTrue();
   }
 
+  private String now() {
+    String out = run("doctor", "--no-cuda").succeeded().out();
+    return out.substring(out.indexOf("What you can do now:"));
+  }
+
+  @Test
+  void doctorEndsInWhatCanBeDone() throws IOException {
+    assertThat(now())
+        .containsPattern("\\n  gpunvme demo +a file")
+        .containsPattern("\\n  gpunvme try " + SSD + " --no-driver +what this SSD does")
+        .doesNotContain("sudo", "bench queue");
+    group();
+    assertThat(now()).containsPattern("\\n  gpunvme try " + SSD + " +what this SSD does");
+    write("proc/self/status", "Uid:\t1000\t1000\t1000\t1000");
+    assertThat(now()).contains("\n  sudo gpunvme try " + SSD);
+    mounted();
+    assertThat(now()).doesNotContain("try");
+    JsonObject json = run("doctor", "--no-cuda", "--json").succeeded().json();
+    assertThat(json.getAsJsonArray("now").get(0).getAsJsonObject().get("command").getAsString())
+        .isEqualTo("gpunvme demo");
+  }
+
   @Test
   void doctorWorksOnThisMachine() {
     Cli.Result result = Cli.run("doctor").succeeded();
@@ -235,6 +259,82 @@ class MachineCommandsTest {
   void unbindHasNothingToDoWhereNothingWasBound() {
     assertThat(run("unbind", SSD).succeeded().out())
         .isEqualToIgnoringNewLines(SSD + " has driver nvme: nothing to do");
+  }
+
+  // ---- try
+
+  private static List<String> outcomes(JsonObject json) {
+    List<String> all = new ArrayList<>();
+    for (JsonElement step : json.getAsJsonArray("steps")) {
+      JsonObject one = step.getAsJsonObject();
+      all.add(one.get("step").getAsString() + " " + one.get("outcome").getAsString());
+    }
+    return all;
+  }
+
+  @Test
+  void tryWalksThroughADeviceThatIsOpenToAll() {
+    JsonObject json =
+        Cli.run("try", "sim:size=64MiB,latency=0", "--initiator", "cpu", "--json")
+            .succeeded()
+            .json();
+    assertThat(json.get("succeeded").getAsBoolean()).isTrue();
+    assertThat(outcomes(json))
+        .containsExactly("identify done", "check-p2p skipped", "demo done", "bench done");
+    JsonObject bench = json.getAsJsonArray("steps").get(3).getAsJsonObject();
+    assertThat(bench.get("initiator").getAsString()).isEqualTo("CPU");
+    assertThat(bench.get("commands_per_s").getAsDouble()).isPositive();
+    assertThat(Cli.run("try", "sim:size=8MiB,latency=0", "--initiator", "cpu").succeeded().out())
+        .containsPattern(
+            "done +identify +sim:size=8MiB,latency=0 is gpunvme embedded controller: 8MiB")
+        .containsPattern("skipped +check-p2p +the CPU is to be the initiator")
+        .containsPattern("done +demo +the CPU read 8MiB into CPU stand-in")
+        .containsPattern("done +bench +random 4KiB: \\S+ .*commands/s, median latency");
+  }
+
+  @Test
+  void tryStopsAtTheFirstFailure() {
+    Cli.Result result = Cli.run("try", "vfio-user:" + root.resolve("nobody"), "--json");
+    assertThat(result.code()).isEqualTo(ExitCode.FAILURE);
+    assertThat(outcomes(result.json())).containsExactly("identify failed");
+    assertThat(result.err()).startsWith("gpunvme try: identify: ");
+    if (!Cuda.isAvailable()) {
+      JsonObject json = Cli.run("try", "sim:", "--initiator", "gpu", "--json").json();
+      assertThat(outcomes(json)).containsExactly("identify done", "check-p2p failed");
+    }
+  }
+
+  @Test
+  void tryLeavesAloneWhatIsInUseOrNoSsd() throws IOException {
+    group();
+    Cli.Result gpu = run("try", GPU, "--yes");
+    assertThat(gpu.code()).isEqualTo(ExitCode.FAILURE);
+    assertThat(gpu.out()).contains("is no NVMe controller");
+    mounted();
+    Cli.Result mounted = run("try", SSD, "--yes");
+    assertThat(mounted.code()).isEqualTo(ExitCode.FAILURE);
+    assertThat(mounted.out())
+        .containsPattern("failed +look +it is in use: /dev/nvme0n1 is mounted at /data")
+        .doesNotContain("bind");
+  }
+
+  @Test
+  void tryAsksBeforeItBinds() throws IOException {
+    group();
+    run("try", SSD).refused("add --yes");
+    run("try", SSD, "--json").refused("add --yes");
+  }
+
+  /** This tree has no kernel behind it: the driver stays what it was. */
+  @Test
+  void tryGivesBackWhatItCouldNotBind() throws IOException {
+    group();
+    write("sys/bus/pci/drivers/nvme/unbind", "");
+    write("sys/bus/pci/drivers_probe", "");
+
+    Cli.Result result = run("try", SSD, "--yes", "--json");
+    assertThat(result.code()).isEqualTo(ExitCode.FAILURE);
+    assertThat(outcomes(result.json())).containsExactly("look done", "bind failed", "unbind done");
   }
 
   // ---- check-p2p

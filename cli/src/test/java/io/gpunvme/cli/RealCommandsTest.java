@@ -6,12 +6,14 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import io.gpunvme.cuda.Cuda;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
@@ -88,6 +90,31 @@ class RealCommandsTest {
       JsonObject ssd = json.getAsJsonArray("ssds").get(0).getAsJsonObject();
       assertThat(ssd.get("device").getAsString()).isEqualTo(DEVICE);
       assertThat(ssd.get("read_commands").getAsLong()).isPositive();
+    }
+  }
+
+  @Test
+  void tryTakesTheSsdFromTheKernelAndGivesItBack() {
+    String ssd = DEVICE.replaceAll("^\\w+:([0-9a-f:.]+).*", "$1");
+    List<String> target =
+        DEVICE.startsWith("kmod:")
+            ? List.of("--kmod")
+            : DEVICE.startsWith("sysfs:") ? List.of("--no-driver") : List.of();
+    assertThat(Cli.run("try", DEVICE, "--initiator", "cpu").succeeded().out())
+        .containsPattern("done +bench");
+    Cli.run("unbind", ssd).succeeded();
+    try {
+      Stream<String> words = Stream.of("try", ssd, "--yes", "--initiator", "cpu", "--json");
+      JsonObject json = Cli.run(Stream.concat(words, target.stream()).toArray()).succeeded().json();
+      List<String> done = new ArrayList<>();
+      for (JsonElement step : json.getAsJsonArray("steps")) {
+        if (step.getAsJsonObject().get("outcome").getAsString().equals("done")) {
+          done.add(step.getAsJsonObject().get("step").getAsString());
+        }
+      }
+      assertThat(done).containsExactly("look", "bind", "identify", "demo", "bench", "unbind");
+    } finally {
+      Cli.run(Stream.concat(Stream.of("bind", ssd), target.stream()).toArray()).succeeded();
     }
   }
 

@@ -30,7 +30,7 @@ import java.util.concurrent.TimeUnit;
  * @param threads that are neither the virtual machine's nor a process's
  * @param locked bytes that cannot be paged out, and pinned ones
  * @param promised bytes of the machine's memory
- * @param resident bytes, all
+ * @param resident bytes beside Java's heap, which is three times as large as what is used of it
  * @param heap bytes in use after a collection
  * @param allocated bytes that C's allocator has given out, also to the virtual machine
  */
@@ -46,8 +46,8 @@ record Held(
   /** What either language's memory may differ by from one pause to another. */
   private static final long ALLOWANCE = 64L << 20;
 
-  /** The same of all: Java's heap is as large as it likes to be, used or not. */
-  private static final long RESIDENT_ALLOWANCE = 256L << 20;
+  /** The same of all but Java's heap: code and classes come and go, too. */
+  private static final long RESIDENT_ALLOWANCE = 128L << 20;
 
   private static final MethodHandle TRIM =
       Linker.nativeLinker()
@@ -82,7 +82,8 @@ record Held(
             .toList(),
         status("Vm(Lck|Pin):.*"),
         promisedBytes(),
-        residentBytes(ProcessHandle.current().pid()),
+        residentBytes(ProcessHandle.current().pid())
+            - ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getCommitted(),
         ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed(),
         allocatedBytes());
   }
@@ -175,7 +176,7 @@ record Held(
 
   @Override
   public String toString() {
-    return "%d MiB resident, %d used in the heap, %d by malloc, %d descriptors, %d mappings, %d threads, %s"
+    return "%d MiB resident beside Java's heap, %d used in the heap, %d by malloc, %d descriptors, %d mappings, %d threads, %s"
         .formatted(
             resident >> 20,
             heap >> 20,
