@@ -172,7 +172,7 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
 static size_t block_bytes(int kind, const void *handle) {
   size_t bytes = 0;
   pthread_mutex_lock(&lock);
-  for (int i = 0; i < MAX_LIVE; i++) {
+  for (int i = 0; i < used; i++) {
     if (live[i].kind == kind && live[i].handle == handle) {
       bytes = malloc_usable_size(live[i].block) - (size_t)((char *)handle - (char *)live[i].block);
     }
@@ -280,7 +280,7 @@ CUresult cuMemGetHandleForAddressRange(
 static int is_pinned(const void *address) {
   pthread_mutex_lock(&lock);
   int found = 0;
-  for (int i = 0; i < MAX_LIVE; i++) {
+  for (int i = 0; i < used; i++) {
     const char *begin = live[i].block;
     found |= live[i].kind == HOST && (const char *)address >= begin &&
         (const char *)address < begin + malloc_usable_size(live[i].block);

@@ -35,7 +35,7 @@ typedef struct {
 
 enum { INVALID_VALUE = 1, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_CONTEXT = 201 };
 enum { INVALID_PTX = 218, INVALID_HANDLE = 400, NOT_FOUND = 500 };
-enum { MAX_LIVE = 256, MAX_NAMES = 64, TEXT = 512 };
+enum { MAX_LIVE = 16384, MAX_NAMES = 128, TEXT = 512 };
 enum { MEMORY = 1, HOST, REGISTERED, STREAM, EVENT, MODULE, RETAIN };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -44,6 +44,7 @@ static struct {
   int kind;
   void *handle, *block;
 } live[MAX_LIVE];
+static int used; // Behind the last slot that ever was.
 static struct {
   char name[64];
   int calls;
@@ -97,6 +98,7 @@ static void *add(int kind, void *handle, void *block) {
       abort();
     }
   }
+  used = i < used ? used : i + 1;
   live[i].kind = kind;
   live[i].handle = handle;
   live[i].block = block;
@@ -107,7 +109,7 @@ static void *add(int kind, void *handle, void *block) {
 static int is_live(int kind, const void *handle) {
   pthread_mutex_lock(&lock);
   int found = 0;
-  for (int i = 0; i < MAX_LIVE; i++) {
+  for (int i = 0; i < used; i++) {
     found |= live[i].kind == kind && live[i].handle == handle;
   }
   misuses += !found;
@@ -121,7 +123,7 @@ static void (*freed)(const void *block, size_t bytes);
 static int take(int kind, const void *handle) {
   pthread_mutex_lock(&lock);
   int found = 0;
-  for (int i = 0; i < MAX_LIVE && !found; i++) {
+  for (int i = 0; i < used && !found; i++) {
     if (live[i].kind == kind && live[i].handle == handle) {
       if (kind == MEMORY && freed != NULL) {
         freed(live[i].block, malloc_usable_size(live[i].block));
@@ -185,6 +187,7 @@ const char *fake_last(const char *name);
 void fake_reset(void) {
   pthread_mutex_lock(&lock);
   memset(live, 0, sizeof live);
+  used = 0;
   memset(names, 0, sizeof names);
   fail_name[0] = block_name[0] = 0;
   misuses = capture = 0;
@@ -224,7 +227,7 @@ int fake_misuses(void) { return misuses; }
 
 static int count_live(int modules) {
   int count = 0;
-  for (int i = 0; i < MAX_LIVE; i++) {
+  for (int i = 0; i < used; i++) {
     count += live[i].kind != 0 && (modules || live[i].kind != MODULE);
   }
   return count;

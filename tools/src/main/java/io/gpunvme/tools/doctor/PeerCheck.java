@@ -168,8 +168,8 @@ public final class PeerCheck {
 
   private TransferReport read(InitiatorKind who, Namespace namespace, byte[] block) {
     InitiatorOptions options = InitiatorOptions.defaults().with(who, Placement.HOST).with(1, 2, 0);
-    try (DeviceBuffer buffer = gpu.allocatePinned(Math.max(PAGE, block.length));
-        Initiator initiator = options.open(controller, gpu)) {
+    try (Initiator initiator = options.open(controller, gpu);
+        DeviceBuffer buffer = gpu.allocatePinned(Math.max(PAGE, block.length))) {
       TransferReport report =
           initiator.run(
               TransferPlan.of(

@@ -121,6 +121,8 @@ public final class Gather {
     boolean byGpu =
         InitiatorOptions.defaults().with(initiator, null).initiator(accelerator)
             == InitiatorKind.GPU;
+    // Before any memory is allocated: an SSD of another process reaches only what is made for it.
+    controllers.forEach(one -> accelerator.servePinned(one.function()));
     List<Walk> walks = new ArrayList<>();
     long nanos = byGpu ? byGpu(gpu(accelerator), walks) : byCpu(accelerator, walks);
     long reads = check(walks);

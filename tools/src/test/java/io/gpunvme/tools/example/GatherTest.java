@@ -15,6 +15,9 @@ import io.gpunvme.gpu.queue.Placement;
 import io.gpunvme.gpu.transfer.InitiatorKind;
 import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.sim.SimConfig;
+import io.gpunvme.sim.SimulatedController;
+import io.gpunvme.sim.serve.VfioUserServer;
 import io.gpunvme.testing.Images;
 import io.gpunvme.tools.ssd.Ssds;
 import java.io.IOException;
@@ -82,6 +85,19 @@ class GatherTest {
         assertThat(report.initiator()).isEqualTo(who.name());
         assertThat(report.ssds()).isEqualTo(ssds);
       }
+    }
+  }
+
+  /** Memory that such an SSD reaches is made for it. */
+  @Test
+  void theSsdMayBeAnotherProcesss() throws IOException {
+    try (SimulatedController ssd =
+            SimulatedController.create(SimConfig.parse("latency=0,file=" + folder.resolve("a")));
+        VfioUserServer server = VfioUserServer.start(ssd, folder.resolve("socket"));
+        Ssds open = open("vfio-user:" + server.socket(), "");
+        Accelerator gpu = GpuAccelerator.open(FakeDriver.load(CpuCuda.library()).device(0))) {
+      GatherReport report = Gather.run(OPTIONS, open.blocks(null), gpu, InitiatorKind.GPU);
+      assertThat(report.reads()).isEqualTo(200);
     }
   }
 
