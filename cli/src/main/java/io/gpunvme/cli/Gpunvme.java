@@ -37,6 +37,7 @@ import picocli.CommandLine.Spec;
       "  gpunvme extents vfio:0000:01:00.0:/model.gguf    where on the SSD a file is",
       "  gpunvme list                                     SSDs and GPUs of this machine",
       "  gpunvme doctor                                   what is missing here, and how to fix it",
+      "  gpunvme try 0000:01:00.0                         what an SSD does here, and give it back",
       "  gpunvme bind 0000:01:00.0                        give an SSD to vfio:0000:01:00.0",
       "  gpunvme check-p2p vfio:0000:01:00.0              can the GPU ring its doorbells",
       "  gpunvme pin kmod:0000:01:00.0 64KiB              bus addresses of memory",
