@@ -74,7 +74,7 @@ final class BenchCommand extends BaseCommand {
       converter = Converters.Where.class,
       description = {
         "Place of queues and data: host, vram-data (data in GPU memory), or vram (both).",
-        "Default: host, but vram-data for the GPU's stream."
+        "Default: host, but vram-data for the GPU's stream; with --device as demo."
       })
   private @Nullable Placement placement;
 
@@ -82,14 +82,17 @@ final class BenchCommand extends BaseCommand {
       names = "--queues",
       paramLabel = "N",
       converter = Converters.Count.class,
-      description = "I/O queue pairs (48; stream 2; CPU 4).")
+      description = "I/O queue pairs (48; stream 2; CPU, or with --device, 4).")
   private int queues;
 
   @Option(
       names = "--depth",
       paramLabel = "N",
       converter = Converters.Count.class,
-      description = "Commands in flight per queue pair (queue 1024, random 64, stream 64; CPU 16).")
+      description = {
+        "Commands in flight per queue pair (queue 1024, random 64, stream 64; CPU 16; with",
+        "--device 256 of a GPU)."
+      })
   private int depth;
 
   @Option(

@@ -45,6 +45,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.ArgGroup;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -111,9 +112,7 @@ final class TryCommand extends BaseCommand {
   @Override
   int run() throws IOException {
     PciAddress function = PciAddress.find(ssd).orElse(null);
-    // What was bound is given back by this thread, after the controller is shut down.
-    try (CancelledAtExit exit = new CancelledAtExit();
-        ShutdownGuard.Delay _ = ShutdownGuard.delay()) {
+    try (CancelledAtExit exit = new CancelledAtExit()) {
       exit.now(() -> cancelled = true);
       if (function == null) {
         tryDevice(ssd);
@@ -192,17 +191,29 @@ final class TryCommand extends BaseCommand {
 
   private void tryFunction(PciAddress address) {
     Machine picture = machine.read();
-    step("look", details -> look(picture, address, details));
+    if (!step("look", details -> look(picture, address, details))) {
+      return;
+    }
     DriverBinding binding = machine.binding();
-    boolean[] bound = new boolean[1];
-    try {
-      boolean there = step("bind", details -> bind(binding, picture, address, bound, details));
-      if (there) {
-        tryDevice(target.device(address, picture.function(address).group() != null));
-      }
-    } finally {
-      if (bound[0]) {
-        always("unbind", details -> unbind(binding, address, details));
+    Plan plan = plan(binding, picture, address);
+    if (plan == null) {
+      return;
+    }
+    String device = target.device(address, picture.function(address).group() != null);
+    if (plan.writes().isEmpty()) {
+      step("bind", _ -> "it is bound already, and stays so");
+      tryDevice(device);
+    } else if (isWanted(address)) {
+      // What is bound is given back by this thread, also if the process is told to end.
+      try (ShutdownGuard.Delay _ = ShutdownGuard.delay()) {
+        Ending.leaves("gpunvme unbind " + address + " repairs any state");
+        try {
+          if (step("bind", details -> bind(binding, picture, plan, details))) {
+            tryDevice(device);
+          }
+        } finally {
+          always("unbind", details -> unbind(binding, address, details));
+        }
       }
     }
   }
@@ -227,31 +238,34 @@ final class TryCommand extends BaseCommand {
             function.driver().isEmpty() ? "no driver" : "driver " + function.driver());
   }
 
-  private String bind(
-      DriverBinding binding,
-      Machine picture,
-      PciAddress address,
-      boolean[] bound,
-      Map<String, Object> details)
-      throws IOException {
-    Plan plan = target.plan(binding, picture, address);
-    details.put("writes", plan.writes().stream().map(Object::toString).toList());
-    if (plan.writes().isEmpty()) {
-      return "it is bound already, and stays so";
+  /** Null if it cannot be bound. */
+  private @Nullable Plan plan(DriverBinding binding, Machine picture, PciAddress address) {
+    try {
+      return target.plan(binding, picture, address);
+    } catch (InvalidRequestException e) {
+      step(
+          "bind",
+          _ -> {
+            throw e;
+          });
+      return null;
     }
-    requireConsent(address);
-    Ending.leaves("gpunvme unbind " + address + " repairs any state");
-    bound[0] = true;
+  }
+
+  private String bind(
+      DriverBinding binding, Machine picture, Plan plan, Map<String, Object> details)
+      throws IOException {
+    goOn();
+    details.put("writes", plan.writes().stream().map(Object::toString).toList());
     binding.bind(picture, plan);
-    Ending.leaves(address + " is given back");
     return plan.target().isEmpty() || plan.target().equals(DriverBinding.NO_DRIVER)
         ? "no driver has it now"
         : plan.target() + " has it now";
   }
 
-  private void requireConsent(PciAddress address) throws IOException {
+  private boolean isWanted(PciAddress address) {
     if (yes) {
-      return;
+      return true;
     }
     if (json() || streams().columns().getAsInt() == 0) {
       throw new UsageException(
@@ -265,11 +279,17 @@ final class TryCommand extends BaseCommand {
             "Take %s from the kernel? Its disks disappear until the last step. [y/N] "
                 .formatted(address));
     streams().err().flush();
-    String answer =
-        new BufferedReader(new InputStreamReader(System.in, Charset.defaultCharset())).readLine();
-    if (answer == null || !answer.strip().toLowerCase(Locale.ROOT).startsWith("y")) {
-      throw new SkippedException("not wanted; nothing was changed");
-    }
+    return step(
+        "ask",
+        _ -> {
+          String answer =
+              new BufferedReader(new InputStreamReader(System.in, Charset.defaultCharset()))
+                  .readLine();
+          if (answer == null || !answer.strip().toLowerCase(Locale.ROOT).startsWith("y")) {
+            throw new SkippedException("not wanted; nothing was changed");
+          }
+          return "wanted";
+        });
   }
 
   private String unbind(DriverBinding binding, PciAddress address, Map<String, Object> details)

@@ -320,6 +320,9 @@ class MachineCommandsTest {
 
   @Test
   void tryAsksBeforeItBinds() throws IOException {
+    assertThat(run("try", SSD, "--yes").out())
+        .containsPattern("failed +bind +.*modprobe vfio-pci")
+        .doesNotContain("unbind");
     group();
     run("try", SSD).refused("add --yes");
     run("try", SSD, "--json").refused("add --yes");

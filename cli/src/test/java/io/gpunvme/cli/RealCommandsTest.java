@@ -6,16 +6,21 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import io.gpunvme.cuda.Cuda;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * What an owner of an SSD does with it first, on a real controller. Whatever it is, the SSD is as
@@ -27,6 +32,7 @@ class RealCommandsTest {
   private static final String DEVICE = System.getProperty("gpunvme.device", "");
   private static final int BYTES = 24 << 20;
 
+  @TempDir Path folder;
   private byte[] before = {};
 
   @BeforeEach
@@ -93,9 +99,46 @@ class RealCommandsTest {
     }
   }
 
+  private static String pciAddress() {
+    return DEVICE.replaceAll("^\\w+:([0-9a-f:.]+).*", "$1");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"INT", "TERM"})
+  void tryGivesTheSsdBackWhenItIsToldToEnd(String signal) throws Exception {
+    String command = System.getProperty("gpunvme.command", "");
+    assumeTrue(DEVICE.startsWith("vfio:") && !command.isEmpty(), "for one way of binding");
+    Cli.run("unbind", pciAddress()).succeeded();
+    Path log = folder.resolve("log");
+    Process process =
+        new ProcessBuilder(
+                command, "try", pciAddress(), "--yes", "--initiator", "cpu", "--seconds", "100")
+            .redirectErrorStream(true)
+            .redirectOutput(log.toFile())
+            .start();
+    try {
+      long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(90);
+      while (!Files.readString(log).contains("demo") && System.nanoTime() < end) {
+        Thread.sleep(50);
+      }
+      String pid = Long.toString(process.pid());
+      assertThat(new ProcessBuilder("kill", "-" + signal, pid).start().waitFor()).isZero();
+      assertThat(process.waitFor(60, TimeUnit.SECONDS)).as("ended").isTrue();
+      assertThat(process.exitValue()).isEqualTo(signal.equals("INT") ? 130 : 143);
+      assertThat(Files.readString(log))
+          .containsPattern("done +demo")
+          .containsPattern("failed +bench +interrupted")
+          .containsPattern("done +unbind +nvme has it again")
+          .contains("gpunvme: interrupted; " + pciAddress() + " is given back");
+    } finally {
+      process.destroyForcibly();
+      Cli.run("bind", pciAddress()).succeeded();
+    }
+  }
+
   @Test
   void tryTakesTheSsdFromTheKernelAndGivesItBack() {
-    String ssd = DEVICE.replaceAll("^\\w+:([0-9a-f:.]+).*", "$1");
+    String ssd = pciAddress();
     List<String> target =
         DEVICE.startsWith("kmod:")
             ? List.of("--kmod")

@@ -216,13 +216,16 @@ public final class Connection implements AutoCloseable {
   /** Frees everything. Nobody receives any more. Idempotent. */
   @Override
   public void close() {
-    socket.shutdown();
-    synchronized (sending) {
-      try {
-        socket.close();
-      } finally {
-        if (memory.scope().isAlive()) {
-          memory.close();
+    try {
+      socket.shutdown();
+    } finally {
+      synchronized (sending) {
+        try {
+          socket.close();
+        } finally {
+          if (memory.scope().isAlive()) {
+            memory.close();
+          }
         }
       }
     }

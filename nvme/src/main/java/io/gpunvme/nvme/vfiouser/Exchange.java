@@ -162,8 +162,11 @@ public final class Exchange {
       left = new HashMap<>(waiting);
       waiting.clear();
     }
-    hangUp.run();
-    DeviceGoneException gone = new DeviceGoneException(String.valueOf(lost));
-    left.values().forEach(f -> f.completeExceptionally(gone));
+    try {
+      hangUp.run();
+    } finally {
+      DeviceGoneException gone = new DeviceGoneException(String.valueOf(lost));
+      left.values().forEach(f -> f.completeExceptionally(gone));
+    }
   }
 }

@@ -1,5 +1,6 @@
 package io.gpunvme.nvme.pci.vfiouser;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.Uninterrupted;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.nvme.ProtocolException;
@@ -149,18 +150,23 @@ final class Requests implements AutoCloseable {
   /** Ends the connection. Idempotent. */
   @Override
   public void close() {
-    exchange.end(CLOSED);
-    connection.shutdown();
-    Uninterrupted.join(receiver);
-    connection.close();
+    CloseAll steps = new CloseAll();
+    steps.run(() -> exchange.end(CLOSED));
+    steps.run(connection::shutdown);
+    steps.run(() -> Uninterrupted.join(receiver));
+    steps.run(connection::close);
+    steps.<RuntimeException>end();
   }
 
   /** Ends this end of the connection; the rest is closed when the server has ended the other. */
   synchronized void leave() {
-    exchange.end(CLOSED);
     left = true;
-    if (over) {
-      connection.close();
+    try {
+      exchange.end(CLOSED);
+    } finally {
+      if (over) {
+        connection.close();
+      }
     }
   }
 }
