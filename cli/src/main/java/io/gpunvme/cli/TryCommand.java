@@ -181,6 +181,8 @@ final class TryCommand extends BaseCommand {
     Object outcome = details.get("outcome");
     if (!json()) {
       out().printf("%-8s %-10s %s%n", outcome, name, text);
+      // Whoever watches through a pipe sees each step when it is over.
+      out().flush();
     } else if (failed && outcome.equals("failed")) {
       streams().err().println("gpunvme try: " + name + ": " + text);
     }
