@@ -66,7 +66,7 @@ class RealCommandsTest {
   @ParameterizedTest
   @MethodSource("initiators")
   void demoReadsAndCompares(String initiator) {
-    JsonObject json = run(initiator, "demo", "--read", "1MiB+16MiB");
+    JsonObject json = run(initiator, "demo", "--read", "1MiB+16MiB", "--depth", 16);
     assertThat(json.get("verified").getAsBoolean()).isTrue();
     assertThat(json.get("bytes").getAsLong()).isEqualTo(16 << 20);
     assertThat(json.get("initiator").getAsString()).isEqualToIgnoringCase(initiator);
@@ -76,7 +76,8 @@ class RealCommandsTest {
   @ParameterizedTest
   @MethodSource("initiators")
   void demoBringsAFileAndTakesItAwayAgain(String initiator) {
-    JsonObject json = run(initiator, "demo", "--write", "2MiB+16MiB", "--allow-write");
+    JsonObject json =
+        run(initiator, "demo", "--write", "2MiB+16MiB", "--allow-write", "--depth", 16);
     assertThat(json.get("verified").getAsBoolean()).isTrue();
     assertThat(json.get("restored").getAsBoolean()).isTrue();
     assertThat(json.get("bytes").getAsLong()).isEqualTo(16 << 20);
@@ -93,9 +94,21 @@ class RealCommandsTest {
         assertThat(one.getAsJsonObject().get("median").getAsDouble()).isPositive();
       }
       JsonObject ssd = json.getAsJsonArray("ssds").get(0).getAsJsonObject();
-      assertThat(ssd.get("device").getAsString()).isEqualTo(DEVICE);
+      assertThat(DEVICE).startsWith(ssd.get("device").getAsString());
       assertThat(ssd.get("read_commands").getAsLong()).isPositive();
     }
+  }
+
+  /** How it is bound for this address. */
+  private static List<String> target() {
+    return DEVICE.startsWith("kmod:")
+        ? List.of("--kmod")
+        : DEVICE.startsWith("sysfs:") ? List.of("--no-driver") : List.of();
+  }
+
+  private static void bind() {
+    Stream<String> words = Stream.of("bind", pciAddress());
+    Cli.run(Stream.concat(words, target().stream()).toArray()).succeeded();
   }
 
   private static String pciAddress() {
@@ -105,12 +118,13 @@ class RealCommandsTest {
   @Test
   void tryGivesTheSsdBackWhenItIsInterrupted() throws Exception {
     String command = System.getProperty("gpunvme.command", "");
-    assumeTrue(DEVICE.startsWith("vfio:") && !command.isEmpty(), "for one way of binding");
+    assumeTrue(!command.isEmpty(), "no program is named by -Dgpunvme.command");
     Cli.run("unbind", pciAddress()).succeeded();
     Path log = folder.resolve("log");
+    List<String> words =
+        List.of(command, "try", pciAddress(), "--yes", "--initiator", "cpu", "--seconds", "100");
     Process process =
-        new ProcessBuilder(
-                command, "try", pciAddress(), "--yes", "--initiator", "cpu", "--seconds", "100")
+        new ProcessBuilder(Stream.concat(words.stream(), target().stream()).toList())
             .redirectErrorStream(true)
             .redirectOutput(log.toFile())
             .start();
@@ -130,23 +144,20 @@ class RealCommandsTest {
           .contains("gpunvme: interrupted; " + pciAddress() + " is given back");
     } finally {
       process.destroyForcibly();
-      Cli.run("bind", pciAddress()).succeeded();
+      bind();
     }
   }
 
   @Test
   void tryTakesTheSsdFromTheKernelAndGivesItBack() {
     String ssd = pciAddress();
-    List<String> target =
-        DEVICE.startsWith("kmod:")
-            ? List.of("--kmod")
-            : DEVICE.startsWith("sysfs:") ? List.of("--no-driver") : List.of();
     assertThat(Cli.run("try", DEVICE, "--initiator", "cpu").succeeded().out())
         .containsPattern("done +bench");
     Cli.run("unbind", ssd).succeeded();
     try {
       Stream<String> words = Stream.of("try", ssd, "--yes", "--initiator", "cpu", "--json");
-      JsonObject json = Cli.run(Stream.concat(words, target.stream()).toArray()).succeeded().json();
+      JsonObject json =
+          Cli.run(Stream.concat(words, target().stream()).toArray()).succeeded().json();
       List<String> done = new ArrayList<>();
       for (JsonElement step : json.getAsJsonArray("steps")) {
         if (step.getAsJsonObject().get("outcome").getAsString().equals("done")) {
@@ -155,12 +166,19 @@ class RealCommandsTest {
       }
       assertThat(done).containsExactly("look", "bind", "identify", "demo", "bench", "unbind");
     } finally {
-      Cli.run(Stream.concat(Stream.of("bind", ssd), target.stream()).toArray()).succeeded();
+      bind();
     }
   }
 
+  /** Rings of shared queues are longer than a page, which no IOMMU makes contiguous there. */
+  static List<String> initiatorsOfGather() {
+    return DEVICE.contains("unsafe=true") || DEVICE.contains("noiommu=true")
+        ? List.of("cpu")
+        : initiators();
+  }
+
   @ParameterizedTest
-  @MethodSource("initiators")
+  @MethodSource("initiatorsOfGather")
   void gatherWalks(String initiator) {
     JsonObject json = run(initiator, "gather", "--rows", 500, "--threads", 16, "--hops", 4);
     assertThat(json.get("verified").getAsBoolean()).isTrue();

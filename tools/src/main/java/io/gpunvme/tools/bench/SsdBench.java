@@ -4,6 +4,7 @@ import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.base.WorkScope;
 import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.gpu.transfer.TransferListener;
 import io.gpunvme.gpu.transfer.TransferReport;
@@ -76,7 +77,7 @@ public final class SsdBench implements AutoCloseable {
                         BlockRun::controller, LinkedHashMap::new, Collectors.toList()))
                 .values());
     // What arrives lies in the accelerator's memory, and a copy or two of it in the host's.
-    long room = accelerator.availableBytes() / (4L * perSsd.size());
+    long room = Math.min(accelerator.availableBytes(), hostBytes()) / (4L * perSsd.size());
     bytesEach = Math.clamp(room / MEBIBYTE * MEBIBYTE, MEBIBYTE, MOST_BYTES);
     try {
       for (List<BlockRun> own : perSsd) {
@@ -85,6 +86,12 @@ public final class SsdBench implements AutoCloseable {
     } catch (RuntimeException | Error e) {
       CloseAll.after(e, this::close);
       throw e;
+    }
+  }
+
+  private static long hostBytes() {
+    try (CpuAccelerator host = CpuAccelerator.open()) {
+      return host.availableBytes();
     }
   }
 
