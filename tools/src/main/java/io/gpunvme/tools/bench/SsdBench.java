@@ -8,6 +8,7 @@ import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.gpu.transfer.TransferListener;
 import io.gpunvme.gpu.transfer.TransferReport;
+import io.gpunvme.nvme.CommandAbortedException;
 import io.gpunvme.storage.BlockRun;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -138,6 +139,7 @@ public final class SsdBench implements AutoCloseable {
    * @throws io.gpunvme.nvme.NvmeException if an SSD fails
    */
   public Measurement random(int block, Repetitions repetitions) {
+    ssds.forEach(one -> one.requireBlocksOf(block));
     String id = "random.%s.%s".formatted(size(block), who());
     int commands = commandsFor(id, block);
     Tally tally = new Tally();
@@ -183,7 +185,7 @@ public final class SsdBench implements AutoCloseable {
             .mapToInt(s -> s.initiator().queuePairs() * s.initiator().depth())
             .max()
             .orElse(1);
-    int most = (int) Math.max(1, bytesEach / block);
+    int most = (int) (bytesEach / block);
     int least = Math.min(Math.max(LEAST_COMMANDS, ROUNDS_OF_QUEUES * inFlight), most);
     Time first = once(id, s -> s.planRandom(block, least), new Tally());
     return Math.clamp((long) (least * REPETITION_NANOS / first.nanos()), least, most);
@@ -209,6 +211,10 @@ public final class SsdBench implements AutoCloseable {
   }
 
   private Time once(String id, Consumer<SsdLane> planning, Tally tally) {
+    if (listener.isCancelled()) {
+      // Short transfers may end before an initiator asks.
+      throw new CommandAbortedException(id + " was cancelled");
+    }
     ssds.forEach(planning);
     AtomicReferenceArray<@Nullable TransferReport> reports =
         new AtomicReferenceArray<>(ssds.size());

@@ -105,33 +105,29 @@ final class SsdLane implements AutoCloseable {
     return initiator;
   }
 
-  Namespace namespace() {
-    return namespace;
-  }
-
-  NvmeController controller() {
-    return controller;
-  }
-
   // ---- what is read next
 
   /**
-   * So many blocks of {@code bytes} at random.
+   * Requires that there are blocks of so many bytes.
    *
    * @throws InvalidRequestException if the SSD cannot read such blocks, or has none of them
    */
-  void planRandom(int bytes, int commands) {
-    if (bytes % namespace.blockSize() != 0 || bytes > initiator.maxTransferBytes()) {
+  void requireBlocksOf(int bytes) {
+    long most = Math.min(initiator.maxTransferBytes(), target.size());
+    if (bytes < 1 || bytes % namespace.blockSize() != 0 || bytes > most) {
       throw new InvalidRequestException(
           "blocks of %d bytes: %s reads whole multiples of %d bytes, at most %d at a time"
-              .formatted(
-                  bytes, controller.name(), namespace.blockSize(), initiator.maxTransferBytes()));
+              .formatted(bytes, controller.name(), namespace.blockSize(), most));
     }
-    Places places = new Places(runs, bytes / namespace.blockSize());
-    if (places.count() == 0) {
+    if (new Places(runs, bytes / namespace.blockSize()).count() == 0) {
       throw new InvalidRequestException(
           "no block of %d bytes is in the range, on %s".formatted(bytes, controller.name()));
     }
+  }
+
+  /** So many blocks of {@code bytes} at random, of which {@link #requireBlocksOf there are} any. */
+  void planRandom(int bytes, int commands) {
+    Places places = new Places(runs, bytes / namespace.blockSize());
     TransferPlan.Builder next = builder();
     for (int i = 0; i < commands; i++) {
       next.add(places.slba(random.nextLong(places.count())), places.blocks(), (long) i * bytes);

@@ -11,6 +11,7 @@ import io.gpunvme.gpu.queue.FakeGpu;
 import io.gpunvme.gpu.queue.Placement;
 import io.gpunvme.gpu.transfer.InitiatorKind;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
+import io.gpunvme.nvme.CommandAbortedException;
 import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.storage.BlockRun;
@@ -22,6 +23,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -152,6 +154,19 @@ class SsdBenchTest {
   }
 
   @Test
+  void aMeasurementEndsEarlyIfItIsToldTo() throws IOException {
+    AtomicInteger asked = new AtomicInteger();
+    try (Ssds ssds = open(image("one", 1));
+        SsdBench bench =
+            SsdBench.open(
+                ssds.blocks(null), accelerator, cpu(), () -> asked.incrementAndGet() > 1)) {
+      assertThatExceptionOfType(CommandAbortedException.class)
+          .isThrownBy(() -> bench.random(4096, Repetitions.of(1000)))
+          .withMessageContaining("cancelled");
+    }
+  }
+
+  @Test
   void retriesAreTold() throws IOException {
     try (Ssds ssds =
         open(image("one", 1), "status=generic/namespace-not-ready on read every=1000")) {
@@ -165,6 +180,9 @@ class SsdBenchTest {
       assertThatExceptionOfType(InvalidRequestException.class)
           .isThrownBy(() -> random(ssds, 1000))
           .withMessageContaining("multiples of 512");
+      assertThatExceptionOfType(InvalidRequestException.class)
+          .isThrownBy(() -> random(ssds, 0))
+          .withMessageContaining("blocks of 0 bytes");
       assertThatExceptionOfType(InvalidRequestException.class)
           .isThrownBy(() -> random(ssds, 2 << 20))
           .withMessageContaining("at most");
