@@ -19,7 +19,6 @@ import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.time.Duration;
@@ -168,7 +167,7 @@ class RealSignalTest {
   }
 
   /** How far the process has read a file of this name. */
-  private long position(String name) throws IOException {
+  private long position(String name) {
     Path own = Path.of("/proc", Long.toString(process.pid()));
     try (DirectoryStream<Path> open = Files.newDirectoryStream(own.resolve("fd"))) {
       for (Path fd : open) {
@@ -179,8 +178,10 @@ class RealSignalTest {
           }
         }
       }
-    } catch (NoSuchFileException e) {
-      return 0; // another of its files was closed just now
+    } catch (IOException e) {
+      // Another of its files was closed just now: the name is gone, or what it named cannot be
+      // read any more. Who waits sees whether the process is, too.
+      return 0;
     }
     return 0;
   }
