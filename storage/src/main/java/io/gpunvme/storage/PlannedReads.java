@@ -1,5 +1,6 @@
 package io.gpunvme.storage;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.cuda.CudaException;
 import io.gpunvme.gpu.accel.Accelerator;
@@ -161,11 +162,13 @@ final class PlannedReads implements AutoCloseable {
   private void giveBack(StagingHalves staging) {
     try {
       staging.await();
+      free.push(staging);
     } catch (RuntimeException e) {
       discard(staging);
-      return;
+    } catch (Error e) {
+      CloseAll.after(e, staging::close);
+      throw e;
     }
-    free.push(staging);
   }
 
   private static void discard(StagingHalves staging) {
@@ -184,8 +187,10 @@ final class PlannedReads implements AutoCloseable {
   /** No read is running. */
   @Override
   public void close() {
+    CloseAll steps = new CloseAll();
     for (StagingHalves one = free.poll(); one != null; one = free.poll()) {
-      one.close();
+      steps.run(one::close);
     }
+    steps.end();
   }
 }

@@ -1,5 +1,6 @@
 package io.gpunvme.storage;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.storage.fs.BlockReader;
 import java.lang.foreign.MemorySegment;
@@ -119,10 +120,6 @@ public final class StorageReader implements BlockReader {
       return;
     }
     closed = true;
-    lines.close();
-    DeviceBuffer buffer = piece;
-    if (buffer != null) {
-      buffer.close();
-    }
+    CloseAll.all(lines, piece);
   }
 }

@@ -180,10 +180,6 @@ public final class Volume implements AutoCloseable {
   /** Closes the device too. Idempotent. */
   @Override
   public void close() {
-    reader.close();
-    GpuStorage own = storage;
-    if (own != null) {
-      own.close();
-    }
+    CloseAll.all(reader, storage);
   }
 }

@@ -135,9 +135,7 @@ public final class CuFileTransfer implements AutoCloseable {
       }
       // Nothing runs in a context that is lost.
     }
-    over.close();
-    arena.close();
-    kept.close();
+    CloseAll.all(over, arena, kept);
   }
 
   /** Waits until the stream has passed it, and lets go of what it kept. */

@@ -84,7 +84,6 @@ public final class MappedMedia implements Media {
   @Override
   public void close() throws IOException {
     // The controller's threads have ended: nobody reads any more.
-    mapping.close();
-    file.close();
+    CloseAll.all(mapping, file);
   }
 }

@@ -1,5 +1,6 @@
 package io.gpunvme.sim.media;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.ffi.Mapping;
 import io.gpunvme.ffi.MemoryBudget;
 import io.gpunvme.ffi.Posix;
@@ -115,7 +116,6 @@ public final class RamMedia implements Media {
 
   @Override
   public void close() {
-    pages.close();
-    mapping.close();
+    CloseAll.all(pages, mapping);
   }
 }

@@ -66,7 +66,7 @@ final class CudaStreams implements LayerStreams<CudaStream> {
     this.storage = storage;
     this.trial = trial;
     words = accelerator.allocatePinned(bytes(slots));
-    trialGate = new StreamGate(words, slots * STRIDE);
+    trialGate = CloseAll.orClose(() -> new StreamGate(words, slots * STRIDE), words::close);
   }
 
   /** Pinned memory that so many slots need. */
@@ -100,12 +100,22 @@ final class CudaStreams implements LayerStreams<CudaStream> {
   public Use<CudaStream> use() {
     synchronized (uses) {
       EventUse there = idle.pollFirst();
-      if (there == null) {
-        CudaContext context = accelerator.context();
-        there = new EventUse(context.timingEvent(), context.timingEvent(), context.event());
-        uses.add(there);
-      }
-      return there;
+      return there == null ? newUse(accelerator.context()) : there;
+    }
+  }
+
+  private EventUse newUse(CudaContext context) {
+    List<CudaEvent> made = new ArrayList<>();
+    try {
+      made.add(context.timingEvent());
+      made.add(context.timingEvent());
+      made.add(context.event());
+      EventUse use = new EventUse(made.get(0), made.get(1), made.get(2));
+      uses.add(use);
+      return use;
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, made, CudaEvent::close);
+      throw e;
     }
   }
 

@@ -65,7 +65,9 @@ public final class LayerLoader implements AutoCloseable {
       streams = new NoStreams(storage.address().toString(), storage.accelerator().name());
       pinnedBytes = 0;
     }
-    ring = new LayerRing<>(storage, memory, slot, depth, streams, options);
+    ring =
+        CloseAll.orClose(
+            () -> new LayerRing<>(storage, memory, slot, depth, streams, options), streams::close);
   }
 
   /**

@@ -280,11 +280,13 @@ public final class CuFilePath implements DataPath {
       lastRoutes = routes.text();
       closed = true;
     }
-    workers.close();
-    synchronized (registered) {
-      registered.clear();
+    try {
+      workers.close();
+    } finally {
+      synchronized (registered) {
+        registered.clear();
+      }
+      CloseAll.all(host, driver);
     }
-    host.close();
-    driver.close();
   }
 }
