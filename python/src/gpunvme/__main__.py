@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 from pathlib import Path
 
@@ -23,24 +22,16 @@ def java_version(home: Path) -> int:
     return int(found[1]) if found else 0
 
 
-def find_java() -> Path | None:
-    """As the C library does: what GPUNVME_JAVA_HOME names or none; else JAVA_HOME, PATH, the newest in /usr/lib/jvm."""
+def find_java(own: Path) -> Path | None:
+    """As the C library does: what GPUNVME_JAVA_HOME names or none; without that the package's own."""
     named = os.environ.get("GPUNVME_JAVA_HOME")
-    if named:
-        # Another one would hide that it is wrong.
-        return Path(named) if java_version(Path(named)) >= _OLDEST else None
-    homes = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
-    on_path = shutil.which("java")
-    if on_path:
-        homes.append(Path(on_path).resolve().parents[1])
-    installed = Path("/usr/lib/jvm")
-    if installed.is_dir():
-        homes += sorted(installed.iterdir(), key=java_version, reverse=True)
-    return next((h for h in homes if java_version(h) >= _OLDEST), None)
+    home = Path(named) if named else own
+    # Another one would hide that it is wrong.
+    return home if java_version(home) >= _OLDEST else None
 
 
 def command(arguments: list[str]) -> list[str]:
-    """The command that runs the command line: a source tree's launcher, or Java with the jars next to this file."""
+    """The command that runs the command line: a source tree's launcher, or the Java and the jars next to this file."""
     package = Path(__file__).resolve().parent
     jars = package / "app"
     launcher = package.parents[2] / "gpunvme"
@@ -48,14 +39,13 @@ def command(arguments: list[str]) -> list[str]:
         if launcher.is_file():
             return [str(launcher), *arguments]
         raise SystemExit(f"gpunvme: no {jars} and no {launcher}: the package is not complete; install its wheel")
-    home = find_java()
+    own = jars / "runtime"
+    home = find_java(own)
     if home is None:
         named = os.environ.get("GPUNVME_JAVA_HOME")
-        where = f"in GPUNVME_JAVA_HOME, which is {named}" if named else "in JAVA_HOME, by java on PATH, in /usr/lib/jvm"
-        raise SystemExit(
-            f"gpunvme: no Java {_OLDEST} or newer {where}; install one (https://adoptium.net), or name its folder in"
-            " GPUNVME_JAVA_HOME"
-        )
+        if named:
+            raise SystemExit(f"gpunvme: no Java {_OLDEST} or newer in GPUNVME_JAVA_HOME, which is {named}; unset it, or name another")
+        raise SystemExit(f"gpunvme: no Java in {own}: the package is not complete; install its wheel again")
     return [
         str(home / "bin" / "java"),
         "-XX:+UseSerialGC",
@@ -63,8 +53,8 @@ def command(arguments: list[str]) -> list[str]:
         "--enable-native-access=io.gpunvme.ffi,io.gpunvme.cuda",
         "--illegal-native-access=deny",
         *os.environ.get("GPUNVME_JAVA_OPTS", "").split(),
-        "-p",
-        str(jars),
+        # Its own has all that is in the jars.
+        *([] if home == own else ["-p", str(jars)]),
         "-m",
         _MAIN,
         *arguments,

@@ -114,17 +114,18 @@ static int names_collector(const option_list *list) {
 }
 
 // The option that makes the start quick, PATH_MAX + 64 bytes: the archive that is there, or else where Java puts one for the next
-// start if it may write there. Empty if neither.
+// start if it may write there. Empty if neither. The Java that came with the jars brings one.
 static void archive_option(char *option, const char *libjvm, const char *jars) {
   const char *asked = getenv(ARCHIVE);
   char archive[PATH_MAX];
+  int own = shim_is_own(libjvm, jars);
   *option = 0;
   if ((asked != NULL && strcmp(asked, "off") == 0) || !shim_archive(libjvm, jars, archive)) {
     return;
   }
   if (access(archive, R_OK) == 0) {
     snprintf(option, PATH_MAX + 64, "-XX:SharedArchiveFile=%s", archive);
-  } else if (access(jars, W_OK) == 0) {
+  } else if (!own && access(jars, W_OK) == 0) {
     snprintf(option, PATH_MAX + 64, "-Dgpunvme.archive=%s", archive);
   }
 }
@@ -150,7 +151,9 @@ static int make_options(option_list *list, const char *module_path, const char *
   }
   add(list, "vfprintf", (const void *)on_print);
   add(list, "abort", (const void *)on_abort);
-  add(list, module_path, NULL);
+  if (*module_path != 0) {
+    add(list, module_path, NULL);
+  }
   if (*archive != 0) {
     add(list, archive, NULL);
   }
@@ -183,8 +186,10 @@ static const char *meaning(jint code) {
 
 static int make(create_function create, const char *libjvm, const char *jars, const start_options *wanted, JavaVM **vm,
     JNIEnv **env, failure *f) {
-  char module_path[PATH_MAX + 16], archive[PATH_MAX + 64];
-  snprintf(module_path, sizeof module_path, "--module-path=%s", jars);
+  char module_path[PATH_MAX + 16] = "", archive[PATH_MAX + 64] = "";
+  if (!shim_is_own(libjvm, jars)) {
+    snprintf(module_path, sizeof module_path, "--module-path=%s", jars);
+  }
   archive_option(archive, libjvm, jars);
   option_list list = {0};
   if (!make_options(&list, module_path, archive, wanted)) {
@@ -212,7 +217,7 @@ static int load_and_make(const start_options *wanted, JavaVM **vm, JNIEnv **env,
   char libjvm[PATH_MAX], jars[PATH_MAX];
   int code = shim_find_jars(jars, f);
   if (code >= 0) {
-    code = shim_find_java(wanted->java_home, "/usr/lib/jvm", libjvm, f);
+    code = shim_find_java(wanted->java_home, jars, "/usr/lib/jvm", libjvm, f);
   }
   if (code < 0) {
     return code;

@@ -14,6 +14,7 @@
 #include "shim.h"
 
 #define LIBJVM "/lib/server/libjvm.so"
+#define OWN "/runtime" // in the folder of the jars
 
 void note(notes *n, const char *format, ...) {
   va_list arguments;
@@ -128,7 +129,12 @@ static int none(const char *where, const notes *why, failure *f) {
       SHIM_JAVA, where, why->text, SHIM_JAVA);
 }
 
-int shim_find_java(const char *java_home, const char *installed, char *libjvm, failure *f) {
+int shim_is_own(const char *libjvm, const char *jars) {
+  size_t length = strlen(jars);
+  return strncmp(libjvm, jars, length) == 0 && strcmp(libjvm + length, OWN LIBJVM) == 0;
+}
+
+int shim_find_java(const char *java_home, const char *jars, const char *installed, char *libjvm, failure *f) {
   notes why = {0};
   char home[PATH_MAX];
   if (java_home != NULL) {
@@ -140,6 +146,10 @@ int shim_find_java(const char *java_home, const char *installed, char *libjvm, f
     return usable("GPUNVME_JAVA_HOME", ours, libjvm, &why) ? GPUNVME_OK : none("in GPUNVME_JAVA_HOME", &why, f);
   }
   note(&why, "GPUNVME_JAVA_HOME: not set; ");
+  if (snprintf(home, sizeof home, "%s" OWN, jars) < (int)sizeof home && access(home, F_OK) == 0) {
+    // One that is not whole must not hide behind another: its start would be slower, and nobody would know why.
+    return usable("its own", home, libjvm, &why) ? GPUNVME_OK : none("beside the jars", &why, f);
+  }
   const char *usual = getenv("JAVA_HOME");
   if (usual == NULL || *usual == 0) {
     note(&why, "JAVA_HOME: not set; ");
@@ -224,6 +234,9 @@ static uint64_t fingerprint(const char *name, const char *path) {
 }
 
 int shim_archive(const char *libjvm, const char *jars, char *archive) {
+  if (shim_is_own(libjvm, jars)) {
+    return snprintf(archive, PATH_MAX, "%s" OWN "/lib/server/gpunvme-capi.jsa", jars) < PATH_MAX;
+  }
   // A sum: folders have no order.
   uint64_t sum = fingerprint(jars, libjvm);
   DIR *entries = opendir(jars);

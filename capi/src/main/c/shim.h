@@ -69,15 +69,19 @@ typedef struct notes {
 
 void note(notes *n, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// Where the Java is that is to be used: from java_home, or NULL for the usual places, of which `installed`
-// (/usr/lib/jvm) is the last. libjvm has PATH_MAX bytes.
-int shim_find_java(const char *java_home, const char *installed, char *libjvm, failure *f);
+// Where the Java is that is to be used: from java_home, or NULL for the usual places: the one that came with the jars, which
+// packages bring, if it is there; of the others `installed` (/usr/lib/jvm) is the last. libjvm has PATH_MAX bytes.
+int shim_find_java(const char *java_home, const char *jars, const char *installed, char *libjvm, failure *f);
+
+// Whether this is the Java that came with the jars. It has all that is in them, prepared for a quick start.
+int shim_is_own(const char *libjvm, const char *jars);
 
 // The folder of the jars, PATH_MAX bytes.
 int shim_find_jars(char *folder, failure *f);
 
 // The name, PATH_MAX bytes, of the archive of the classes in these jars, prepared for this virtual machine: another name when one
-// of them changes or the folder moves, since an archive that does not fit is worse than none. 0 if there is no name.
+// of them changes or the folder moves, since an archive that does not fit is worse than none. That of the Java that came with the jars always has one name.
+// 0 if there is no name.
 int shim_archive(const char *libjvm, const char *jars, char *archive);
 
 #endif

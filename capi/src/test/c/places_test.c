@@ -62,7 +62,7 @@ static char found[PATH_MAX];
 
 static int find_java(const char *java_home, const char *installed) {
   *found = 0;
-  return shim_find_java(java_home, at(installed), found, shim_failure());
+  return shim_find_java(java_home, at("jars"), at(installed), found, shim_failure());
 }
 
 #define EXPECT_FOUND(home) EXPECT(strcmp(found, at(home "/lib/server/libjvm.so")) == 0)
@@ -147,6 +147,27 @@ static void what_cannot_be_is_no_java(void) {
   EXPECT_CODE(GPUNVME_ERROR_JAVA, find_java("", "none"));
 }
 
+static void the_java_that_came_with_the_jars_is_taken_unless_one_is_named(void) {
+  alone();
+  java("f/java-25", "25.0.3", 1);
+  java("f/usual-26", "26", 1);
+  java("jars/runtime", "25.0.1", 1);
+  setenv("JAVA_HOME", at("f/usual-26"), 1);
+  EXPECT_CODE(GPUNVME_OK, find_java(NULL, "f"));
+  EXPECT_FOUND("jars/runtime");
+  EXPECT(shim_is_own(found, at("jars")) && !shim_is_own(found, at("f")));
+  EXPECT_CODE(GPUNVME_OK, find_java(at("f/java-25"), "f"));
+  EXPECT_FOUND("f/java-25");
+  EXPECT(!shim_is_own(found, at("jars")));
+  setenv("GPUNVME_JAVA_HOME", at("f/java-25"), 1);
+  EXPECT_CODE(GPUNVME_OK, find_java(NULL, "f"));
+  EXPECT_FOUND("f/java-25");
+  unsetenv("GPUNVME_JAVA_HOME");
+  unlink(at("jars/runtime/lib/server/libjvm.so"));
+  EXPECT_CODE(GPUNVME_ERROR_JAVA, find_java(NULL, "f"));
+  EXPECT_ERROR("its own");
+}
+
 static void jars_are_where_they_are_said_to_be(void) {
   char jars[PATH_MAX];
   alone();
@@ -207,6 +228,7 @@ int main(int count, char **arguments) {
   RUN(others_are_tried_in_their_order);
   RUN(the_newest_is_taken);
   RUN(what_cannot_be_is_no_java);
+  RUN(the_java_that_came_with_the_jars_is_taken_unless_one_is_named);
   RUN(jars_are_where_they_are_said_to_be);
   RUN(jars_are_found_beside_the_library);
   RUN(notes_are_cut);

@@ -16,6 +16,8 @@ import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The classes of the library as a virtual machine has them when it has loaded them, in a file that
@@ -32,6 +34,10 @@ public final class Archive {
 
   private static final String MODULE = "io.gpunvme.capi";
   private static final String TRAIN = "--train";
+
+  /** What a thread of the embedded controller loads if it happens to have nothing to do. */
+  private static final String AT_TIMES = "@lambda-proxy io/gpunvme/sim/Worker ";
+
   private static final long LONGEST_SECONDS = 60;
 
   /** As in jvm.c, whose virtual machine takes an archive only from one with the same of these. */
@@ -73,7 +79,8 @@ public final class Archive {
   /**
    * Makes an archive.
    *
-   * @param args its name, in the folder of the jars
+   * @param args its name, in the folder of the jars. Or, for a runtime that has their modules: its
+   *     name anywhere, and a file with names of further classes; equal runtimes make equal archives
    */
   public static void main(String[] args) throws IOException, InterruptedException {
     if (args[0].equals(TRAIN)) {
@@ -88,29 +95,28 @@ public final class Archive {
       if (mine != null && !Files.exists(archive)) {
         make(
             archive,
+            args.length > 1 ? Files.readAllLines(Path.of(args[1])) : List.of(),
             archive.resolveSibling("gpunvme.jsa.classes"),
             archive.resolveSibling("gpunvme.jsa.next"));
       }
     }
   }
 
-  private static void make(Path archive, Path classes, Path next)
+  private static void make(Path archive, List<String> further, Path classes, Path next)
       throws IOException, InterruptedException {
     String jars = System.getProperty("jdk.module.path");
     String main = MODULE + "/" + Archive.class.getName();
     try {
       run(jars, List.of("-XX:DumpLoadedClassList=" + classes, "-m", main, TRAIN));
+      sort(classes, further);
       run(
           jars,
           List.of(
               "-Xshare:dump",
               "-XX:SharedClassListFile=" + classes,
               "-XX:SharedArchiveFile=" + next));
-      // Those of before a change.
-      try (DirectoryStream<Path> old = Files.newDirectoryStream(Path.of(jars), "gpunvme-*.jsa")) {
-        for (Path one : old) {
-          Files.delete(one);
-        }
+      if (jars != null) {
+        deleteOld(Path.of(jars));
       }
       Files.move(next, archive, StandardCopyOption.ATOMIC_MOVE);
     } finally {
@@ -119,10 +125,35 @@ public final class Archive {
     }
   }
 
-  private static void run(String jars, List<String> rest) throws IOException, InterruptedException {
+  /** Classes by their names, without what of them happened to be resolved by then. */
+  private static void sort(Path classes, List<String> further) throws IOException {
+    Files.write(
+        classes,
+        Stream.concat(Files.readAllLines(classes).stream(), further.stream())
+            .filter(line -> !line.startsWith("@cp ") && !line.startsWith("#"))
+            .filter(line -> !line.startsWith(AT_TIMES))
+            .map(line -> line.replaceFirst(" id: .*", ""))
+            .sorted()
+            .distinct()
+            .toList());
+  }
+
+  /** Those of before a change. */
+  private static void deleteOld(Path jars) throws IOException {
+    try (DirectoryStream<Path> old = Files.newDirectoryStream(jars, "gpunvme-*.jsa")) {
+      for (Path one : old) {
+        Files.delete(one);
+      }
+    }
+  }
+
+  private static void run(@Nullable String jars, List<String> rest)
+      throws IOException, InterruptedException {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.add("--module-path=" + jars);
+    if (jars != null) {
+      command.add("--module-path=" + jars);
+    }
     command.addAll(OPTIONS);
     command.addAll(rest);
     Process process =
