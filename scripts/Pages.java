@@ -39,6 +39,7 @@ final class Pages {
             break
           fi
         done
+        (( ! ${+compstate} )) || _bash_complete -o default -F _complete_gpunvme
         """
             .replace("%%", "%"));
   }

@@ -119,6 +119,13 @@ compiles_with_nvrtc() {
   GPUNVME_LIBNVRTC=$1 on_class_path KernelRead && grep -q '^compiled by NVRTC ' "$tmp/out"
 }
 
+# The project of three files, as Maven compiles and starts it; its dependencies are the jars here.
+the_project_runs() {
+  find "$root/examples/java/src" -name '*.java' -exec javac -Xlint:all,-requires-transitive-automatic -Werror -p "$app" -d "$tmp/project" {} + &&
+    run -p "$app:$tmp/project" "--enable-native-access=$modules" -m example/example.FirstRead sim:size=16MiB &&
+    grep -q '^4096 of 16777216 bytes of sim:size=16MiB are in memory of ' "$tmp/out" && [ ! -s "$tmp/err" ]
+}
+
 the_page_quotes_the_program() {
   blocks java 1 | diff - "$root/examples/ReadFile.java"
 }
@@ -182,6 +189,7 @@ else
 fi
 check examples-tell-errors errors_are_told
 check examples-both-modules-need-native-access both_modules_need_native_access
+check examples-project-runs the_project_runs
 check first-program-quotes-the-program the_page_quotes_the_program
 check first-program-names-all-examples the_page_names_all_examples
 check first-program-commands-work the_commands_of_the_page_work

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # environment: any machine
-# The Python package: against a library that fails on demand, against the real one, and as a wheel.
+# The Python package: against a library that fails on demand, and against the real one.
 set -u
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 tmp=$(mktemp -d)
@@ -61,26 +61,6 @@ build_fake() {
     python/tests/fake_gpunvme.c -o "$tmp/libgpunvme.so" -lpthread
 }
 
-# The wheel in an environment of its own, with no other path to this tree.
-wheel_works() {
-  local wheel
-  wheel=$("$python" python/build_wheel "$tmp/wheel") && "$python" -m venv "$tmp/venv" &&
-    "$tmp/venv/bin/pip" --disable-pip-version-check install -q --no-index "$wheel" || return 1
-  (
-    # No archive of classes is made in the background in a folder that is removed soon.
-    cd "$tmp" && unset GPUNVME_LIBRARY GPUNVME_HOME PYTHONPATH && export GPUNVME_ARCHIVE=off
-    "$tmp/venv/bin/python" -m gpunvme --version && "$tmp/venv/bin/gpunvme" --version &&
-      "$tmp/venv/bin/python" - "$tmp/venv" <<'PY'
-import sys
-import gpunvme
-assert gpunvme.__file__.startswith(sys.argv[1]), gpunvme.__file__
-with gpunvme.Storage("sim:size=1MiB", "cpu", write=True) as storage:
-    storage.write(5, b"hello")
-    assert storage.read_array(5, 5).tobytes() == b"hello"
-PY
-  )
-}
-
 if ! find_python sys; then
   echo 'SKIP python: no Python 3.11 or newer'
   exit 0
@@ -107,11 +87,6 @@ if [ -f capi/target/libgpunvme.so ] && [ -d capi/target/app ]; then
     done
   else
     echo 'SKIP python-gpu: no NVIDIA driver (/dev/nvidiactl)'
-  fi
-  if has "$python" venv ensurepip; then
-    check python-wheel wheel_works
-  else
-    echo 'SKIP python-wheel: this Python has no venv (Debian: python3-venv)'
   fi
 else
   echo 'FAIL python: capi/target has no libgpunvme.so and app'

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import stat
 import sysconfig
 import tomllib
 import zipfile
@@ -81,7 +82,7 @@ def _write(directory: str | Path, files: list[tuple[str, bytes, bool]]) -> str:
         for path, data, executable in files:
             info = zipfile.ZipInfo(path, _TIME)
             info.compress_type = zipfile.ZIP_DEFLATED
-            info.external_attr = (0o755 if executable else 0o644) << 16
+            info.external_attr = (stat.S_IFREG | (0o755 if executable else 0o644)) << 16
             wheel.writestr(info, data)
     return name
 

@@ -1,0 +1,4 @@
+/** A program that reads with gpunvme. */
+module example {
+  requires io.gpunvme.storage;
+}

@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# environment: any machine
+# The packages on a machine without Java: each is installed, used and removed, and nothing of it is left. The machine is this one
+# with its Java and this tree hidden, and what changes thrown away at the end; or PACKAGE_ROOT, the root of another system
+# (debootstrap), which stays as it was.
+set -u
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+cd "$root" || exit 1
+
+if [ "$(id -u)" != 0 ] || ! unshare --mount --pid --fork true 2>/dev/null; then
+  echo 'SKIP package: only root has mount namespaces of the whole system'
+  exit 0
+fi
+if ! GPUNVME_PACKAGE_LEVEL=1 scripts/package >"$tmp/log" 2>&1; then
+  sed 's/^/  /' "$tmp/log" | tail -n 20
+  echo 'FAIL package: could not be packed'
+  exit 0
+fi
+echo 'PASS package-packs'
+mkdir "$tmp/in"
+cp build/package/gpunvme* capi/examples/read.c "$tmp/in/"
+rm -r build/package
+
+# What is tried there. It prints a line for each test.
+cat >"$tmp/in/inside" <<'INSIDE'
+set -u
+cd /tmp/in
+export HOME=/tmp/home PATH=/usr/bin:/bin:/usr/sbin:/sbin LC_ALL=C
+unset JAVA_HOME GPUNVME_JAVA_HOME
+mkdir $HOME
+
+check() { # NAME COMMAND...: passes if the command does
+  local name=$1 began=$SECONDS
+  shift
+  if "$@" >/tmp/check.log 2>&1; then
+    echo "PASS $name"
+  else
+    sed 's/^/  /' /tmp/check.log | tail -n 20
+    echo "FAIL $name"
+  fi
+  echo "TIME $name $((SECONDS - began)) 0"
+}
+
+# files: all that there are, less what package tools write for themselves, and caches of the system.
+files() {
+  find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /run -o -path /tmp/in -o -path /tmp/check.log -o -path /var/lib/dpkg \
+    -o -path /var/log -o -path /var/cache -o -path /etc/ld.so.cache \) -prune -o -print | sort
+}
+
+unchanged() {
+  files >/tmp/in/after
+  diff /tmp/in/before /tmp/in/after
+}
+
+has_no_java() {
+  ! command -v java && [ -z "$(ls /usr/lib/jvm 2>/dev/null)" ]
+}
+
+demo() { # COMMAND
+  "$1" --version && "$1" demo --json
+}
+
+program() { # what pkg-config needs to find the library, and the compiler to make programs find it
+  gcc read.c -o /tmp/in/read $(pkg-config --cflags --libs gpunvme) "$@" && /tmp/in/read sim:size=1MiB 100 && rm /tmp/in/read
+}
+
+tarball() {
+  mkdir /opt/try && tar -C /opt/try -xf gpunvme-*.tar.gz && set -- /opt/try/gpunvme-* &&
+    demo "$1/bin/gpunvme" && PKG_CONFIG_PATH=$1/lib/pkgconfig program "-Wl,-rpath,$1/lib" && gzip -t "$1/share/man/man1/gpunvme.1.gz" &&
+    bash -c ". $1/share/bash-completion/completions/gpunvme && complete -p gpunvme" && [ -f "$1"/src/gpunvme-*/dkms.conf ] || return 1
+  # One that is named is that one or none.
+  ! GPUNVME_JAVA_HOME=/nowhere "$1/bin/gpunvme" --version 2>/tmp/in/err && grep -q 'GPUNVME_JAVA_HOME is /nowhere' /tmp/in/err || return 1
+  rm -r /opt/try
+}
+
+deb() {
+  dpkg -i gpunvme_*.deb && demo gpunvme && program && [ -f /usr/share/bash-completion/completions/gpunvme ] &&
+    [ -f /usr/share/man/man1/gpunvme.1.gz ] && dpkg -V gpunvme && dpkg --purge gpunvme
+}
+
+wheel() {
+  local python=/usr/bin/python3
+  $python -m venv /tmp/venv && /tmp/venv/bin/pip --disable-pip-version-check install -q --no-index gpunvme-*.whl &&
+    demo /tmp/venv/bin/gpunvme && /tmp/venv/bin/python -m gpunvme --version && /tmp/venv/bin/python - <<'PY' || return 1
+import gpunvme
+assert gpunvme.__file__.startswith("/tmp/venv/"), gpunvme.__file__
+with gpunvme.Storage("sim:size=1MiB", "cpu", write=True) as storage:
+    storage.write(5, b"hello")
+    assert storage.read_array(5, 5).tobytes() == b"hello"
+PY
+  /tmp/venv/bin/pip --disable-pip-version-check uninstall -q -y gpunvme && ! find /tmp/venv -name '*gpunvme*' | grep . && rm -r /tmp/venv
+}
+
+check package-root-has-no-java has_no_java
+files >/tmp/in/before
+check package-tarball tarball
+check package-tarball-leaves-nothing unchanged
+if command -v dpkg >/dev/null; then
+  check package-deb deb
+  check package-deb-leaves-nothing unchanged
+else
+  echo 'SKIP package-deb: no dpkg on this machine'
+fi
+if /usr/bin/python3 -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+  check package-wheel wheel
+  check package-wheel-leaves-nothing unchanged
+else
+  echo 'SKIP package-wheel: /usr/bin/python3 is older than 3.11, or has no venv (Debian: python3-venv)'
+fi
+INSIDE
+
+# Nothing of this outlives the namespace: neither mounts nor what is written.
+cat >"$tmp/outside" <<'OUTSIDE'
+set -eu
+tmp=$1 root=$2 lower=$3
+mkdir "$tmp/layer"
+mount -t tmpfs tmpfs "$tmp/layer"
+mkdir "$tmp/layer/upper" "$tmp/layer/work" "$tmp/layer/root"
+mount -t overlay overlay -o "lowerdir=$lower,upperdir=$tmp/layer/upper,workdir=$tmp/layer/work" "$tmp/layer/root"
+cd "$tmp/layer/root"
+for hidden in tmp root opt usr/local usr/lib/jvm "$(dirname "${root#/}")"; do
+  [ ! -d "$hidden" ] || mount -t tmpfs tmpfs "$hidden"
+done
+[ ! -e usr/bin/java ] || rm -f usr/bin/java
+mkdir tmp/in
+mount --bind "$tmp/in" tmp/in
+mount --bind /dev dev
+mount -t proc proc proc
+exec chroot . bash /tmp/in/inside
+OUTSIDE
+timeout -k 10 600 unshare --mount --pid --fork bash "$tmp/outside" "$tmp" "$root" "${PACKAGE_ROOT:-/}" || echo "FAIL package: ended with $?"
