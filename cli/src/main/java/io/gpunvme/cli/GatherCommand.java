@@ -41,6 +41,7 @@ import picocli.CommandLine.Option;
       "  gpunvme gather",
       "  gpunvme gather --threads 16384 --hops 64 --placement vram-data --json",
       "  gpunvme gather --device vfio:0000:01:00.0 --rows 1000000",
+      "  gpunvme gather --device sysfs:0000:01:00.0,unsafe=true --depth 32",
       "  gpunvme gather --device sim:file=disk.img#1 --initiator cpu"
     })
 final class GatherCommand extends BaseCommand {
@@ -62,6 +63,23 @@ final class GatherCommand extends BaseCommand {
 
   @Option(names = "--hops", paramLabel = "N", description = "Rows each thread reads (32).")
   private int hops = 32;
+
+  @Option(
+      names = "--queues",
+      paramLabel = "N",
+      converter = Converters.Count.class,
+      description = "I/O queue pairs of each SSD (4).")
+  private int queues;
+
+  @Option(
+      names = "--depth",
+      paramLabel = "N",
+      converter = Converters.Count.class,
+      description = {
+        "Commands in flight per queue pair (256, or 16 for the CPU). A GPU's are a multiple of 32;",
+        "without an IOMMU 32 fit."
+      })
+  private int depth;
 
   @Option(
       names = "--placement",
@@ -99,9 +117,10 @@ final class GatherCommand extends BaseCommand {
   @Override
   int run() throws IOException {
     int bytes = (int) Math.min(rowBytes, Integer.MAX_VALUE);
-    GatherOptions options = new GatherOptions(rows, bytes, threads, hops, placement, 1);
+    GatherOptions options = new GatherOptions(rows, bytes, threads, hops, 1);
     DeviceAddress own = ownSsd();
-    InitiatorOptions who = InitiatorOptions.defaults().with(initiator.kind(), placement);
+    InitiatorOptions who =
+        InitiatorOptions.defaults().with(queues, depth, 0).with(initiator.kind(), placement);
     try (Accelerator accelerator = who.accelerator().accelerator();
         Ssds ssds =
             Ssds.open(
@@ -113,7 +132,7 @@ final class GatherCommand extends BaseCommand {
       if (own != null) {
         Gather.fill(options, table);
       }
-      GatherReport report = Gather.run(options, table, accelerator, initiator.kind());
+      GatherReport report = Gather.run(options, table, accelerator, who);
       print(() -> printText(report), () -> object(report));
     }
     return ExitCode.OK;
@@ -161,7 +180,9 @@ final class GatherCommand extends BaseCommand {
     object.put("accelerator", report.accelerator());
     object.put("initiator", report.initiator());
     object.put("path", "direct");
-    object.put("placement", placement.toString());
+    object.put("placement", report.placement().toString());
+    object.put("queue_pairs", report.queuePairs());
+    object.put("depth", report.depth());
     object.put("device", device);
     object.put("ssds", report.ssds());
     object.put("rows", rows);

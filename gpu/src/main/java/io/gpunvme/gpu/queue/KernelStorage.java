@@ -271,6 +271,18 @@ public final class KernelStorage implements AutoCloseable {
     return new DeviceErrors(records, total);
   }
 
+  /** Queue pairs of one SSD: the first, if they have different numbers. */
+  public synchronized int queuePairs() {
+    requireOpen();
+    return queues.getFirst().queues().size();
+  }
+
+  /** Commands in flight per queue pair, at most; of the first SSD. */
+  public synchronized int depth() {
+    requireOpen();
+    return queues.getFirst().queues().getFirst().depth();
+  }
+
   /** The counters so far, SSD by SSD. No kernel runs. */
   public synchronized List<QueueCounters> stats() {
     requireOpen();

@@ -96,17 +96,15 @@ public final class Gather {
    * @param table where the rows lie: the first ones of these blocks that fit; at least one run. The
    *     controllers stay the caller's
    * @param accelerator whose memory the rows are read into; a GPU for {@link InitiatorKind#GPU}
-   * @param initiator who reads; {@link InitiatorKind#AUTO} is the GPU if there is one
+   * @param who reads, with which queues and where they and the rows lie; {@link InitiatorKind#AUTO}
+   *     is the GPU if there is one
    * @throws InvalidRequestException if the numbers do not fit each other or the SSDs
    * @throws IllegalStateException if a read failed, or a walk has another result than the CPU's
    * @throws io.gpunvme.nvme.NvmeException if an SSD fails
    */
   public static GatherReport run(
-      GatherOptions options,
-      List<BlockRun> table,
-      Accelerator accelerator,
-      InitiatorKind initiator) {
-    return new Gather(options, table).run(accelerator, initiator);
+      GatherOptions options, List<BlockRun> table, Accelerator accelerator, InitiatorOptions who) {
+    return new Gather(options, table).run(accelerator, who);
   }
 
   /**
@@ -117,25 +115,34 @@ public final class Gather {
     new Gather(options, table).fill();
   }
 
-  private GatherReport run(Accelerator accelerator, InitiatorKind initiator) {
-    boolean byGpu =
-        InitiatorOptions.defaults().with(initiator, null).initiator(accelerator)
-            == InitiatorKind.GPU;
+  private GatherReport run(Accelerator accelerator, InitiatorOptions who) {
+    InitiatorKind kind = who.initiator(accelerator);
+    Placement placement = who.placement(controllers.getFirst(), accelerator);
+    InitiatorOptions queues = who.with(kind, placement);
     // Before any memory is allocated: an SSD of another process reaches only what is made for it.
     controllers.forEach(one -> accelerator.servePinned(one.function()));
     List<Walk> walks = new ArrayList<>();
-    long nanos = byGpu ? byGpu(gpu(accelerator), walks) : byCpu(accelerator, walks);
+    Used used =
+        kind == InitiatorKind.GPU
+            ? byGpu(gpu(accelerator), queues, placement, walks)
+            : byCpu(accelerator, queues, placement, walks);
     long reads = check(walks);
     return new GatherReport(
         options,
         accelerator.name(),
-        byGpu ? "GPU" : "CPU",
+        kind.name(),
+        placement,
+        used.queuePairs,
+        used.depth,
         controllers.size(),
         reads,
         reads * options.rowBytes(),
-        nanos,
+        used.nanos,
         true);
   }
+
+  /** What the walks had, and how long they took. */
+  private record Used(int queuePairs, int depth, long nanos) {}
 
   private static GpuAccelerator gpu(Accelerator accelerator) {
     return accelerator
@@ -173,7 +180,7 @@ public final class Gather {
 
   /** By the CPU, in runs as long as there are: other commands than those of the walks. */
   private void move(Direction direction, Use before, Use after) {
-    InitiatorOptions cpu = cpu(Placement.HOST);
+    InitiatorOptions cpu = InitiatorOptions.defaults().with(InitiatorKind.CPU, Placement.HOST);
     try (Accelerator host = CpuAccelerator.open();
         DeviceBuffer buffer = host.allocate((long) options.rows() * options.rowBytes())) {
       before.of(buffer.segment());
@@ -201,10 +208,6 @@ public final class Gather {
   /** The first row of a run. */
   private long first(int run) {
     return run == 0 ? 0 : rows.end(run - 1);
-  }
-
-  private static InitiatorOptions cpu(Placement placement) {
-    return InitiatorOptions.defaults().with(InitiatorKind.CPU, placement);
   }
 
   // ---- walks
@@ -236,13 +239,15 @@ public final class Gather {
     }
   }
 
-  private long byGpu(GpuAccelerator gpu, List<Walk> walks) {
+  private Used byGpu(
+      GpuAccelerator gpu, InitiatorOptions who, Placement placement, List<Walk> walks) {
     int threads = options.threads();
     long bytes = (long) threads * options.rowBytes();
     long walkBytes = (long) threads * WALK_WORDS * Integer.BYTES;
-    KernelStorageOptions queues = KernelStorageOptions.in(options.placement()).at(nsid);
+    KernelStorageOptions queues =
+        KernelStorageOptions.in(placement).at(nsid).with(who.queuePairs(), who.depth());
     try (GpuModule module = GpuModule.resource(gpu, "gather");
-        DeviceBuffer data = options.placement().allocate(gpu, bytes);
+        DeviceBuffer data = placement.allocate(gpu, bytes);
         DeviceBuffer results = gpu.allocate(walkBytes);
         DeviceBuffer runs = describe(gpu);
         KernelStorage storage = KernelStorage.over(controllers, gpu, queues)) {
@@ -268,7 +273,7 @@ public final class Gather {
       if (!undisturbed) {
         throw new IllegalStateException("the kernel was told to stop, but it has all results");
       }
-      return nanos;
+      return new Used(storage.queuePairs(), storage.depth(), nanos);
     }
   }
 
@@ -314,17 +319,18 @@ public final class Gather {
   }
 
   /** All walks at once: the reads of a hop are one transfer of each SSD. */
-  private long byCpu(Accelerator accelerator, List<Walk> walks) {
+  private Used byCpu(
+      Accelerator accelerator, InitiatorOptions who, Placement placement, List<Walk> walks) {
     int bytes = options.rowBytes();
     for (int t = 0; t < options.threads(); t++) {
       walks.add(Walk.begin(t, options.rows()));
     }
     long all = (long) options.threads() * bytes;
     List<Initiator> initiators = new ArrayList<>();
-    try (DeviceBuffer data = options.placement().allocate(accelerator, all);
+    try (DeviceBuffer data = placement.allocate(accelerator, all);
         Arena arena = Arena.ofConfined()) {
       for (NvmeController controller : controllers) {
-        initiators.add(cpu(options.placement()).open(controller, accelerator));
+        initiators.add(who.open(controller, accelerator));
       }
       MemorySegment arrived = data.isHost() ? data.segment() : arena.allocate(all, WORD.byteSize());
       long start = System.nanoTime();
@@ -339,7 +345,8 @@ public final class Gather {
           walks.get(t).visit(arrived, (long) t * bytes, bytes, options.rows());
         }
       }
-      return System.nanoTime() - start;
+      Initiator first = initiators.getFirst();
+      return new Used(first.queuePairs(), first.depth(), System.nanoTime() - start);
     } finally {
       CloseAll.newestFirst(initiators);
     }

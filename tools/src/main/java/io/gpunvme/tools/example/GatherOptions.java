@@ -1,7 +1,6 @@
 package io.gpunvme.tools.example;
 
 import io.gpunvme.base.InvalidRequestException;
-import io.gpunvme.gpu.queue.Placement;
 
 /**
  * How large a table {@link Gather} walks through, and how far.
@@ -10,11 +9,9 @@ import io.gpunvme.gpu.queue.Placement;
  * @param rowBytes bytes of a row, whole blocks, 512..65536
  * @param threads of the GPU, each on a walk of its own, 1..2^20; walks of the CPU
  * @param hops rows each of them reads, 1..2^20
- * @param placement where queues and rows lie
  * @param seed of the table's contents
  */
-public record GatherOptions(
-    int rows, int rowBytes, int threads, int hops, Placement placement, int seed) {
+public record GatherOptions(int rows, int rowBytes, int threads, int hops, int seed) {
   /** Checks the ranges. */
   public GatherOptions {
     range("rows", rows, 1 << 24);

@@ -1,11 +1,16 @@
 package io.gpunvme.tools.example;
 
+import io.gpunvme.gpu.queue.Placement;
+
 /**
  * What {@link Gather} did.
  *
  * @param options what was asked for
  * @param accelerator whose memory the rows were read into
  * @param initiator who read them: {@code GPU} or {@code CPU}
+ * @param placement where queues and rows lay
+ * @param queuePairs that were used, of each SSD
+ * @param depth commands in flight per queue pair, at most
  * @param ssds how many
  * @param reads rows that were read
  * @param bytes in all
@@ -16,6 +21,9 @@ public record GatherReport(
     GatherOptions options,
     String accelerator,
     String initiator,
+    Placement placement,
+    int queuePairs,
+    int depth,
     int ssds,
     long reads,
     long bytes,

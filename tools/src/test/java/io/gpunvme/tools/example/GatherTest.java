@@ -13,6 +13,7 @@ import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.gpu.queue.CpuCuda;
 import io.gpunvme.gpu.queue.Placement;
 import io.gpunvme.gpu.transfer.InitiatorKind;
+import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.sim.SimConfig;
@@ -35,8 +36,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 @Timeout(120)
 class GatherTest {
   private static final int BYTES = 1 << 20;
-  private static final GatherOptions OPTIONS =
-      new GatherOptions(200, 4096, 40, 5, Placement.HOST, 1);
+  private static final GatherOptions OPTIONS = new GatherOptions(200, 4096, 40, 5, 1);
 
   @TempDir Path folder;
 
@@ -63,6 +63,10 @@ class GatherTest {
     return Ssds.open(named, ControllerOptions.defaults(), faults, 1);
   }
 
+  private static InitiatorOptions by(InitiatorKind who) {
+    return InitiatorOptions.defaults().with(who, Placement.HOST);
+  }
+
   @ParameterizedTest
   @CsvSource({
     "sim:file=a,1",
@@ -79,10 +83,14 @@ class GatherTest {
                   ? CpuAccelerator.open()
                   : GpuAccelerator.open(FakeDriver.load(CpuCuda.library()).device(0))) {
         GatherReport report =
-            Gather.run(OPTIONS, open.blocks(new ByteRange(0, BYTES)), accelerator, who);
+            Gather.run(
+                OPTIONS, open.blocks(new ByteRange(0, BYTES)), accelerator, by(who).with(3, 32, 0));
         assertThat(report.reads()).isEqualTo(200);
         assertThat(report.bytes()).isEqualTo(200 * 4096);
         assertThat(report.initiator()).isEqualTo(who.name());
+        assertThat(report.placement()).isEqualTo(Placement.HOST);
+        assertThat(report.queuePairs()).isEqualTo(3);
+        assertThat(report.depth()).isEqualTo(32);
         assertThat(report.ssds()).isEqualTo(ssds);
       }
     }
@@ -96,8 +104,19 @@ class GatherTest {
         VfioUserServer server = VfioUserServer.start(ssd, folder.resolve("socket"));
         Ssds open = open("vfio-user:" + server.socket(), "");
         Accelerator gpu = GpuAccelerator.open(FakeDriver.load(CpuCuda.library()).device(0))) {
-      GatherReport report = Gather.run(OPTIONS, open.blocks(null), gpu, InitiatorKind.GPU);
+      GatherReport report = Gather.run(OPTIONS, open.blocks(null), gpu, by(InitiatorKind.GPU));
       assertThat(report.reads()).isEqualTo(200);
+    }
+  }
+
+  @Test
+  void aKernelsQueuesAreAsDeepAsItsWarpsAreWide() {
+    try (Ssds ssds = open("sim:file=a", "");
+        Accelerator gpu = GpuAccelerator.open(FakeDriver.load(CpuCuda.library()).device(0))) {
+      InitiatorOptions odd = by(InitiatorKind.GPU).with(1, 33, 0);
+      assertThatExceptionOfType(InvalidRequestException.class)
+          .isThrownBy(() -> Gather.run(OPTIONS, ssds.blocks(null), gpu, odd))
+          .withMessageContaining("32");
     }
   }
 
@@ -106,7 +125,7 @@ class GatherTest {
     try (Ssds ssds = open("sim:file=a", "corrupt on read nth=50");
         CpuAccelerator cpu = CpuAccelerator.open()) {
       assertThatIllegalStateException()
-          .isThrownBy(() -> Gather.run(OPTIONS, ssds.blocks(null), cpu, InitiatorKind.CPU))
+          .isThrownBy(() -> Gather.run(OPTIONS, ssds.blocks(null), cpu, by(InitiatorKind.CPU)))
           .withMessageContaining("another result");
     }
   }
@@ -116,7 +135,7 @@ class GatherTest {
     try (Ssds ssds = open("sim:file=a", "status=media/unrecovered-read-error dnr on read nth=50");
         CpuAccelerator cpu = CpuAccelerator.open()) {
       assertThatExceptionOfType(NvmeException.class)
-          .isThrownBy(() -> Gather.run(OPTIONS, ssds.blocks(null), cpu, InitiatorKind.CPU));
+          .isThrownBy(() -> Gather.run(OPTIONS, ssds.blocks(null), cpu, by(InitiatorKind.CPU)));
     }
   }
 
@@ -124,10 +143,10 @@ class GatherTest {
   void whatDoesNotFitIsRefused() {
     try (Ssds ssds = open("sim:lba=4096,file=a", "");
         CpuAccelerator cpu = CpuAccelerator.open()) {
-      refused(ssds, cpu, new GatherOptions(16, 6144, 4, 1, Placement.HOST, 1), "whole blocks");
-      refused(ssds, cpu, new GatherOptions(257, 4096, 4, 1, Placement.HOST, 1), "256 places");
+      refused(ssds, cpu, new GatherOptions(16, 6144, 4, 1, 1), "whole blocks");
+      refused(ssds, cpu, new GatherOptions(257, 4096, 4, 1, 1), "256 places");
       assertThatExceptionOfType(InvalidRequestException.class)
-          .isThrownBy(() -> Gather.run(OPTIONS, ssds.blocks(null), cpu, InitiatorKind.GPU))
+          .isThrownBy(() -> Gather.run(OPTIONS, ssds.blocks(null), cpu, by(InitiatorKind.GPU)))
           .withMessageContaining("needs a GPU");
     }
   }
@@ -135,7 +154,8 @@ class GatherTest {
   private static void refused(
       Ssds ssds, Accelerator accelerator, GatherOptions options, String why) {
     assertThatExceptionOfType(InvalidRequestException.class)
-        .isThrownBy(() -> Gather.run(options, ssds.blocks(null), accelerator, InitiatorKind.CPU))
+        .isThrownBy(
+            () -> Gather.run(options, ssds.blocks(null), accelerator, by(InitiatorKind.CPU)))
         .withMessageContaining(why);
   }
 }
