@@ -31,9 +31,10 @@ final class Pages {
         """
         #compdef gpunvme
         # The words of gpunvme in zsh: those for bash.
+        local folder
         autoload -U +X bashcompinit && bashcompinit
-        for folder in /usr/share/bash-completion/completions \
-        "${${(%%):-%%x}:A:h}/../../bash-completion/completions"; do
+        for folder in "${${(%%):-%%x}:A:h}/../../bash-completion/completions" \
+        /usr/share/bash-completion/completions; do
           if [[ -r $folder/gpunvme ]]; then
             source $folder/gpunvme
             break

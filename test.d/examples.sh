@@ -119,7 +119,7 @@ compiles_with_nvrtc() {
   GPUNVME_LIBNVRTC=$1 on_class_path KernelRead && grep -q '^compiled by NVRTC ' "$tmp/out"
 }
 
-# The project of three files, as Maven compiles and starts it; its dependencies are the jars here.
+# The classes of the project of three files. Maven itself would have to write into the user's repository.
 the_project_runs() {
   find "$root/examples/java/src" -name '*.java' -exec javac -Xlint:all,-requires-transitive-automatic -Werror -p "$app" -d "$tmp/project" {} + &&
     run -p "$app:$tmp/project" "--enable-native-access=$modules" -m example/example.FirstRead sim:size=16MiB &&

@@ -2,7 +2,7 @@
 # environment: any machine
 # The packages on a machine without Java: each is installed, used and removed, and nothing of it is left. The machine is this one
 # with its Java and this tree hidden, and what changes thrown away at the end; or PACKAGE_ROOT, the root of another system
-# (debootstrap), which stays as it was.
+# (debootstrap --include=python3,python3-venv,gcc,libc6-dev,pkg-config), which stays as it was.
 set -u
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 tmp=$(mktemp -d)
@@ -13,15 +13,27 @@ if [ "$(id -u)" != 0 ] || ! unshare --mount --pid --fork true 2>/dev/null; then
   echo 'SKIP package: only root has mount namespaces of the whole system'
   exit 0
 fi
-if ! GPUNVME_PACKAGE_LEVEL=1 scripts/package >"$tmp/log" 2>&1; then
+kinds=(tarball)
+if command -v dpkg-deb >/dev/null; then
+  kinds+=(deb)
+else
+  echo 'SKIP package-deb: no dpkg-deb on this machine'
+fi
+if python3 -c 'import tomllib' 2>/dev/null; then
+  kinds+=(wheel)
+else
+  echo 'SKIP package-wheel: python3 is older than 3.11'
+fi
+if ! GPUNVME_PACKAGE_DIR=$tmp/packed GPUNVME_PACKAGE_LEVEL=1 scripts/package "${kinds[@]}" >"$tmp/log" 2>&1; then
   sed 's/^/  /' "$tmp/log" | tail -n 20
   echo 'FAIL package: could not be packed'
   exit 0
 fi
 echo 'PASS package-packs'
 mkdir "$tmp/in"
-cp build/package/gpunvme* capi/examples/read.c "$tmp/in/"
-rm -r build/package
+mv "$tmp"/packed/gpunvme* "$tmp/in/"
+cp capi/examples/read.c "$tmp/in/"
+rm -r "$tmp/packed"
 
 # What is tried there. It prints a line for each test.
 cat >"$tmp/in/inside" <<'INSIDE'
@@ -43,10 +55,11 @@ check() { # NAME COMMAND...: passes if the command does
   echo "TIME $name $((SECONDS - began)) 0"
 }
 
-# files: all that there are, less what package tools write for themselves, and caches of the system.
+# files: all that there are, less what package tools write for themselves, and caches of the system. Each place that outside
+# has mounted is a file system of its own.
 files() {
-  find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /run -o -path /tmp/in -o -path /tmp/check.log -o -path /var/lib/dpkg \
-    -o -path /var/log -o -path /var/cache -o -path /etc/ld.so.cache \) -prune -o -print | sort
+  find / /tmp /opt /root /usr/local -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /run -o -path /tmp/in -o -path /tmp/check.log -o -path /var/lib/dpkg \
+    -o -path /var/log -o -path /var/cache -o -path /etc/ld.so.cache \) -prune -o -print | sort -T /tmp/in
 }
 
 unchanged() {
@@ -58,19 +71,23 @@ has_no_java() {
   ! command -v java && [ -z "$(ls /usr/lib/jvm 2>/dev/null)" ]
 }
 
+# With the prepared classes, which would be left out silently.
 demo() { # COMMAND
-  "$1" --version && "$1" demo --json
+  GPUNVME_JAVA_OPTS=-Xshare:on "$1" --version && "$1" demo --json
 }
 
 program() { # what pkg-config needs to find the library, and the compiler to make programs find it
-  gcc read.c -o /tmp/in/read $(pkg-config --cflags --libs gpunvme) "$@" && /tmp/in/read sim:size=1MiB 100 && rm /tmp/in/read
+  gcc read.c -o /tmp/in/read $(pkg-config --cflags --libs gpunvme) "$@" && GPUNVME_JAVA_OPTS=-Xshare:on /tmp/in/read sim:size=1MiB 100 && rm /tmp/in/read
 }
 
 tarball() {
   mkdir /opt/try && tar -C /opt/try -xf gpunvme-*.tar.gz && set -- /opt/try/gpunvme-* &&
     demo "$1/bin/gpunvme" && PKG_CONFIG_PATH=$1/lib/pkgconfig program "-Wl,-rpath,$1/lib" && gzip -t "$1/share/man/man1/gpunvme.1.gz" &&
     bash -c ". $1/share/bash-completion/completions/gpunvme && complete -p gpunvme" && [ -f "$1"/src/gpunvme-*/dkms.conf ] || return 1
-  # One that is named is that one or none.
+  # Of a set of links, no end is missing.
+  [ -z "$(find -L "$1" -type l)" ] || return 1
+  # One that is named is that one or none. This one has the modules, and the jars do not disturb it.
+  GPUNVME_JAVA_HOME=$1/lib/gpunvme/runtime "$1/bin/gpunvme" --version || return 1
   ! GPUNVME_JAVA_HOME=/nowhere "$1/bin/gpunvme" --version 2>/tmp/in/err && grep -q 'GPUNVME_JAVA_HOME is /nowhere' /tmp/in/err || return 1
   rm -r /opt/try
 }
@@ -83,7 +100,7 @@ deb() {
 wheel() {
   local python=/usr/bin/python3
   $python -m venv /tmp/venv && /tmp/venv/bin/pip --disable-pip-version-check install -q --no-index gpunvme-*.whl &&
-    demo /tmp/venv/bin/gpunvme && /tmp/venv/bin/python -m gpunvme --version && /tmp/venv/bin/python - <<'PY' || return 1
+    demo /tmp/venv/bin/gpunvme && /tmp/venv/bin/python -m gpunvme --version && GPUNVME_JAVA_OPTS=-Xshare:on /tmp/venv/bin/python - <<'PY' || return 1
 import gpunvme
 assert gpunvme.__file__.startswith("/tmp/venv/"), gpunvme.__file__
 with gpunvme.Storage("sim:size=1MiB", "cpu", write=True) as storage:
@@ -93,17 +110,23 @@ PY
   /tmp/venv/bin/pip --disable-pip-version-check uninstall -q -y gpunvme && ! find /tmp/venv -name '*gpunvme*' | grep . && rm -r /tmp/venv
 }
 
+for tool in gcc pkg-config; do
+  if ! command -v $tool >/dev/null; then
+    echo "SKIP package-use: no $tool on this machine"
+    exit 0
+  fi
+done
 check package-root-has-no-java has_no_java
 files >/tmp/in/before
 check package-tarball tarball
 check package-tarball-leaves-nothing unchanged
-if command -v dpkg >/dev/null; then
+if ls gpunvme_*.deb >/dev/null 2>&1; then
   check package-deb deb
   check package-deb-leaves-nothing unchanged
-else
-  echo 'SKIP package-deb: no dpkg on this machine'
 fi
-if /usr/bin/python3 -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+if ! ls gpunvme-*.whl >/dev/null 2>&1; then
+  :
+elif /usr/bin/python3 -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
   check package-wheel wheel
   check package-wheel-leaves-nothing unchanged
 else
@@ -130,4 +153,4 @@ mount --bind /dev dev
 mount -t proc proc proc
 exec chroot . bash /tmp/in/inside
 OUTSIDE
-timeout -k 10 600 unshare --mount --pid --fork bash "$tmp/outside" "$tmp" "$root" "${PACKAGE_ROOT:-/}" || echo "FAIL package: ended with $?"
+timeout --foreground -k 10 600 unshare --mount --pid --fork --kill-child bash "$tmp/outside" "$tmp" "$root" "${PACKAGE_ROOT:-/}" || echo "FAIL package: ended with $?"

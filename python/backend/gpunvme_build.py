@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import re
 import stat
 import sysconfig
 import tomllib
@@ -18,7 +19,10 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parents[1]
 ROOT = HERE.parent
-PACKED = ROOT / "build" / "package" / "tree" / "lib"
+PACKED = Path(os.environ.get("GPUNVME_PACKAGE_DIR") or ROOT / "build" / "package") / "tree" / "lib"
+
+# The names of versions that an ELF file asks for.
+_GLIBC = re.compile(rb"\0GLIBC_([0-9]+\.[0-9]+)")
 
 # The oldest time that a zip file can hold: equal contents give equal wheels.
 _TIME = (1980, 1, 1, 0, 0, 0)
@@ -63,10 +67,17 @@ def _metadata(project: dict[str, Any], folder: str, tag: str) -> Iterator[tuple[
     yield f"{folder}/licenses/LICENSE", (ROOT / "LICENSE").read_bytes(), False
 
 
+def _platform(files: list[tuple[str, bytes, bool]]) -> str:
+    """Of this machine, with the oldest C library that has all that libgpunvme.so and the runtime ask for."""
+    machine = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    asked = {tuple(map(int, v.split(b"."))) for _, data, _ in files if data[:4] == b"\x7fELF" for v in _GLIBC.findall(data)}
+    return machine.replace("linux", "manylinux_" + "_".join(map(str, max(asked)[:2])), 1) if asked else machine
+
+
 def _write(directory: str | Path, files: list[tuple[str, bytes, bool]]) -> str:
     """Files are names, contents, and whether they are programs or libraries."""
     project = _project()
-    tag = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
+    tag = f"py3-none-{_platform(files)}"
     stem = f"{project['name']}-{project['version']}"
     folder = f"{stem}.dist-info"
     files = [*files, *_metadata(project, folder, tag)]

@@ -50,6 +50,7 @@ def command(arguments: list[str]) -> list[str]:
         str(home / "bin" / "java"),
         "-XX:+UseSerialGC",
         "-Xlog:disable",
+        "-XX:-UsePerfData",
         "--enable-native-access=io.gpunvme.ffi,io.gpunvme.cuda",
         "--illegal-native-access=deny",
         *os.environ.get("GPUNVME_JAVA_OPTS", "").split(),

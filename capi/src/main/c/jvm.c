@@ -114,18 +114,17 @@ static int names_collector(const option_list *list) {
 }
 
 // The option that makes the start quick, PATH_MAX + 64 bytes: the archive that is there, or else where Java puts one for the next
-// start if it may write there. Empty if neither. The Java that came with the jars brings one.
+// start if it may write there. Empty if neither. A package has one for its own Java, and none is made there for others.
 static void archive_option(char *option, const char *libjvm, const char *jars) {
   const char *asked = getenv(ARCHIVE);
   char archive[PATH_MAX];
-  int own = shim_is_own(libjvm, jars);
   *option = 0;
   if ((asked != NULL && strcmp(asked, "off") == 0) || !shim_archive(libjvm, jars, archive)) {
     return;
   }
   if (access(archive, R_OK) == 0) {
     snprintf(option, PATH_MAX + 64, "-XX:SharedArchiveFile=%s", archive);
-  } else if (!own && access(jars, W_OK) == 0) {
+  } else if (!shim_has_own(jars) && access(jars, W_OK) == 0) {
     snprintf(option, PATH_MAX + 64, "-Dgpunvme.archive=%s", archive);
   }
 }

@@ -129,6 +129,16 @@ static int none(const char *where, const notes *why, failure *f) {
       SHIM_JAVA, where, why->text, SHIM_JAVA);
 }
 
+// Where the Java that came with the jars is, or would be. False if the name is too long.
+static int own_home(const char *jars, char *home) {
+  return snprintf(home, PATH_MAX, "%s" OWN, jars) < PATH_MAX;
+}
+
+int shim_has_own(const char *jars) {
+  char home[PATH_MAX];
+  return own_home(jars, home) && access(home, F_OK) == 0;
+}
+
 int shim_is_own(const char *libjvm, const char *jars) {
   size_t length = strlen(jars);
   return strncmp(libjvm, jars, length) == 0 && strcmp(libjvm + length, OWN LIBJVM) == 0;
@@ -146,7 +156,7 @@ int shim_find_java(const char *java_home, const char *jars, const char *installe
     return usable("GPUNVME_JAVA_HOME", ours, libjvm, &why) ? GPUNVME_OK : none("in GPUNVME_JAVA_HOME", &why, f);
   }
   note(&why, "GPUNVME_JAVA_HOME: not set; ");
-  if (snprintf(home, sizeof home, "%s" OWN, jars) < (int)sizeof home && access(home, F_OK) == 0) {
+  if (shim_has_own(jars) && own_home(jars, home)) {
     // One that is not whole must not hide behind another: its start would be slower, and nobody would know why.
     return usable("its own", home, libjvm, &why) ? GPUNVME_OK : none("beside the jars", &why, f);
   }

@@ -73,6 +73,9 @@ void note(notes *n, const char *format, ...) __attribute__((format(printf, 2, 3)
 // packages bring, if it is there; of the others `installed` (/usr/lib/jvm) is the last. libjvm has PATH_MAX bytes.
 int shim_find_java(const char *java_home, const char *jars, const char *installed, char *libjvm, failure *f);
 
+// Whether a Java came with the jars: they are of a package, whose folder is not for what programs make.
+int shim_has_own(const char *jars);
+
 // Whether this is the Java that came with the jars. It has all that is in them, prepared for a quick start.
 int shim_is_own(const char *libjvm, const char *jars);
 

@@ -156,6 +156,7 @@ static void the_java_that_came_with_the_jars_is_taken_unless_one_is_named(void) 
   EXPECT_CODE(GPUNVME_OK, find_java(NULL, "f"));
   EXPECT_FOUND("jars/runtime");
   EXPECT(shim_is_own(found, at("jars")) && !shim_is_own(found, at("f")));
+  EXPECT(shim_has_own(at("jars")) && !shim_has_own(at("f")));
   EXPECT_CODE(GPUNVME_OK, find_java(at("f/java-25"), "f"));
   EXPECT_FOUND("f/java-25");
   EXPECT(!shim_is_own(found, at("jars")));

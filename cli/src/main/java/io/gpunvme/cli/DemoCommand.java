@@ -93,8 +93,8 @@ final class DemoCommand extends BaseCommand {
       paramLabel = "RANGE",
       converter = Converters.Range.class,
       description = {
-        "Only read these bytes of namespace 1, or of the set, partition or file, OFFSET+SIZE or",
-        "SIZE, and compare with the CPU.",
+        "Only read these bytes of the namespace, set, partition or file, OFFSET+SIZE or SIZE, and",
+        "compare with the CPU.",
         "Default on SSDs of yours: the first 256 MiB."
       })
   private @Nullable ByteRange read;
@@ -104,10 +104,17 @@ final class DemoCommand extends BaseCommand {
       paramLabel = "RANGE",
       converter = Converters.Range.class,
       description = {
-        "Put the file into these bytes of namespace 1. What was there is kept in a file",
+        "Put the file into these bytes of the namespace. What was there is kept in a file",
         "meanwhile, and put back, also after Ctrl-C. Needs --allow-write."
       })
   private @Nullable ByteRange write;
+
+  @Option(
+      names = "--nsid",
+      paramLabel = "N",
+      converter = Converters.Nsid.class,
+      description = "The namespace of an SSD of yours, or of each SSD (1).")
+  private int nsid = 1;
 
   @Option(names = "--allow-write", description = "Allow --write to overwrite data of an SSD.")
   private boolean allowWrite;
@@ -178,6 +185,9 @@ final class DemoCommand extends BaseCommand {
               .formatted(write, device));
     }
     if (!onlyReads(address)) {
+      if (nsid != 1 && write == null) {
+        throw new UsageException("--nsid is for an SSD of yours, with --read or --write");
+      }
       return;
     }
     if (allowWrite) {
@@ -196,7 +206,7 @@ final class DemoCommand extends BaseCommand {
 
   private int read() throws IOException {
     RangeReport report;
-    try (Ssds ssds = Ssds.open(device, driver.controller(false), driver.faults(), 1);
+    try (Ssds ssds = Ssds.open(device, driver.controller(false), driver.faults(), nsid);
         Progress progress = Progress.on(streams())) {
       InitiatorOptions options = transfer.initiator().with(initiator.kind(), placement);
       report = RangeDemo.run(ssds, read, options, listener(progress));
@@ -311,7 +321,7 @@ final class DemoCommand extends BaseCommand {
     Path given = file;
     ByteRange range = write;
     if (range != null) {
-      options = options.withRange(range);
+      options = options.withRange(range, nsid);
     }
     if (given != null) {
       options = options.withFile(given);

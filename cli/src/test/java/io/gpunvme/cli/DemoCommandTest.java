@@ -7,7 +7,11 @@ import io.gpunvme.cuda.Cuda;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
 import java.time.Duration;
+import java.util.Arrays;
+import java.util.HexFormat;
 import java.util.Random;
 import java.util.Set;
 import java.util.stream.Collectors;
@@ -311,6 +315,41 @@ class DemoCommandTest {
     assertThat(Files.readAllBytes(image)).isEqualTo(before);
   }
 
+  /** The first namespace has other bytes and other blocks. */
+  @Test
+  void theNamespaceMayBeAnother() throws IOException {
+    Path image = image();
+    byte[] before = Files.readAllBytes(image);
+    String ssd = "sim:size=1MiB,lba=4096,ns2.file=" + image;
+    JsonObject json =
+        Cli.run("demo", "--device", ssd, "--read", "512+1MiB", "--nsid", 2, "--json")
+            .succeeded()
+            .json();
+    assertThat(json.get("verified").getAsBoolean()).isTrue();
+    assertThat(json.get("block_size").getAsInt()).isEqualTo(512);
+    byte[] part = Arrays.copyOfRange(before, 512, 512 + (1 << 20));
+    assertThat(json.get("sha256").getAsString()).isEqualTo(sha256(part));
+
+    Object[] write = {
+      "demo", "--device", ssd, "--write", "2MiB+1MiB", "--nsid", 2, "--allow-write", "--json"
+    };
+    json = Cli.run(write).succeeded().json();
+    assertThat(json.get("restored").getAsBoolean()).isTrue();
+    assertThat(json.get("bytes").getAsLong()).isEqualTo(1 << 20);
+    assertThat(Files.readAllBytes(image)).isEqualTo(before);
+
+    Cli.run("demo", "--device", ssd, "--read", "1MiB", "--nsid", 3)
+        .refused("no active namespace 3");
+  }
+
+  private static String sha256(byte[] bytes) {
+    try {
+      return HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(bytes));
+    } catch (NoSuchAlgorithmException e) {
+      throw new AssertionError(e);
+    }
+  }
+
   @Test
   void aDifferenceBetweenTheTwoIsAFailure() throws IOException {
     Cli.run(
@@ -328,6 +367,7 @@ class DemoCommandTest {
   void theOptionsMustFitEachOther() throws IOException {
     String ssd = "sim:file=" + image();
     Cli.run("demo", "--device", ssd, "--write", "1MiB").refused("--allow-write");
+    Cli.run("demo", "--nsid", "2").refused("an SSD of yours");
     Cli.run("demo", "--device", ssd, "--write", "1MiB", "--read", "1MiB").refused("--read");
     Cli.run("demo", "--device", ssd, "--read", "1MiB", "--keep").refused("--write OFFSET+SIZE");
     Cli.run("demo", "--device", ssd, "--read", "1MiB+").refused("OFFSET+SIZE");

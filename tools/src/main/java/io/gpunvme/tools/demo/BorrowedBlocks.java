@@ -134,8 +134,8 @@ final class BorrowedBlocks {
     return new NotRestoredException(
         "what was in the %d bytes from LBA %d on is not back on the SSD: %s. They are in %s"
                 .formatted(bytes, lba, why, copy)
-            + "; gpunvme write DEVICE --lba %d --in FILE --allow-write puts them back"
-                .formatted(lba),
+            + "; gpunvme write DEVICE --nsid %d --lba %d --in FILE --allow-write puts them back"
+                .formatted(namespace.nsid(), lba),
         copy,
         cause);
   }

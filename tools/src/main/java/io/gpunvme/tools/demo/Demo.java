@@ -81,7 +81,7 @@ public final class Demo {
     try (Device device = Device.open(address, options.controller(), options.faults())) {
       NvmeController controller = device.controller();
       Placement placement = options.initiator().placement(controller, accelerator);
-      Namespace namespace = controller.namespace(1);
+      Namespace namespace = controller.namespace(options.nsid());
       Rig rig = new Rig(controller, namespace, first(namespace, bytes), accelerator, placement);
       try (HostWindow media = placement.hostData() ? null : rig.pinMedia()) {
         Path moved = file;

@@ -19,6 +19,7 @@ import org.jspecify.annotations.Nullable;
  *     an image in {@code folder}
  * @param range of somebody's SSD: the file goes there, and what was there is put back; null for an
  *     SSD that the demo makes
+ * @param nsid the namespace of {@code range}; 1 for an SSD that the demo makes
  * @param faults how the SSD misbehaves, in the syntax of {@link io.gpunvme.sim.FaultSyntax}
  * @param controller how the driver treats the SSD; must allow writing
  * @param initiator who moves the data, where it lies, queues and threads
@@ -30,6 +31,7 @@ public record DemoOptions(
     long seed,
     DeviceAddress device,
     @Nullable ByteRange range,
+    int nsid,
     String faults,
     ControllerOptions controller,
     InitiatorOptions initiator) {
@@ -45,6 +47,7 @@ public record DemoOptions(
         1,
         DeviceAddress.embedded(),
         null,
+        1,
         "",
         ControllerOptions.builder().allowWrite(true).build(),
         InitiatorOptions.defaults());
@@ -53,35 +56,45 @@ public record DemoOptions(
   /** Another file than the sample. */
   public DemoOptions withFile(Path theFile) {
     return new DemoOptions(
-        folder, theFile, sampleBytes, seed, device, range, faults, controller, initiator);
+        folder, theFile, sampleBytes, seed, device, range, nsid, faults, controller, initiator);
   }
 
   /** A sample of this size. */
   public DemoOptions withSample(long bytes) {
-    return new DemoOptions(folder, null, bytes, seed, device, range, faults, controller, initiator);
+    return new DemoOptions(
+        folder, null, bytes, seed, device, range, nsid, faults, controller, initiator);
   }
 
   /** Another SSD, and how it misbehaves. */
   public DemoOptions withDevice(DeviceAddress address, String rules) {
     return new DemoOptions(
-        folder, file, sampleBytes, seed, address, range, rules, controller, initiator);
+        folder, file, sampleBytes, seed, address, range, nsid, rules, controller, initiator);
   }
 
-  /** A part of somebody's SSD. */
-  public DemoOptions withRange(ByteRange borrowed) {
+  /** A part of somebody's SSD, of this namespace. */
+  public DemoOptions withRange(ByteRange borrowed, int namespace) {
     return new DemoOptions(
-        folder, file, sampleBytes, seed, device, borrowed, faults, controller, initiator);
+        folder,
+        file,
+        sampleBytes,
+        seed,
+        device,
+        borrowed,
+        namespace,
+        faults,
+        controller,
+        initiator);
   }
 
   /** Other timeouts and the like. */
   public DemoOptions withController(ControllerOptions options) {
     return new DemoOptions(
-        folder, file, sampleBytes, seed, device, range, faults, options, initiator);
+        folder, file, sampleBytes, seed, device, range, nsid, faults, options, initiator);
   }
 
   /** Other queues and threads. */
   public DemoOptions withInitiator(InitiatorOptions options) {
     return new DemoOptions(
-        folder, file, sampleBytes, seed, device, range, faults, controller, options);
+        folder, file, sampleBytes, seed, device, range, nsid, faults, controller, options);
   }
 }

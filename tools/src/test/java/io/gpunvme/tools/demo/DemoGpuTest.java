@@ -77,7 +77,7 @@ class DemoGpuTest {
               options(InitiatorKind.GPU, Placement.HOST, "")
                   .withSample(20 << 20)
                   .withDevice(address, "")
-                  .withRange(new ByteRange(1 << 20, 32 << 20)),
+                  .withRange(new ByteRange(1 << 20, 32 << 20), 1),
               DemoListener.NONE);
 
       assertThat(report.verified()).isTrue();
@@ -98,7 +98,7 @@ class DemoGpuTest {
       DemoOptions wanted =
           options(InitiatorKind.GPU, Placement.VRAM_DATA, "")
               .withDevice(address, "")
-              .withRange(new ByteRange(0, 64 << 20));
+              .withRange(new ByteRange(0, 64 << 20), 1);
 
       assertThatThrownBy(() -> Demo.run(wanted, DemoListener.NONE))
           .isInstanceOf(DmaMappingException.class)

@@ -79,7 +79,7 @@ class SomebodysSsdTest {
     return DemoOptions.in(Files.createDirectories(folder.resolve("work")))
         .withSample(3_000_000)
         .withDevice(address(), "")
-        .withRange(RANGE)
+        .withRange(RANGE, 1)
         .withInitiator(cpu());
   }
 
@@ -206,7 +206,7 @@ class SomebodysSsdTest {
     "0, 1000000, does not fit",
   })
   void whatCannotBeIsRefused(long offset, long bytes, String why) throws IOException {
-    DemoOptions options = borrowing().withRange(new ByteRange(offset, bytes));
+    DemoOptions options = borrowing().withRange(new ByteRange(offset, bytes), 1);
     assertThatThrownBy(() -> Demo.run(options, DemoListener.NONE))
         .isInstanceOf(InvalidRequestException.class)
         .hasMessageContaining(why);
