@@ -129,14 +129,14 @@ static int none(const char *where, const notes *why, failure *f) {
       SHIM_JAVA, where, why->text, SHIM_JAVA);
 }
 
-// Where the Java that came with the jars is, or would be. False if the name is too long.
+// Where the Java is that came with the jars. False if none did.
 static int own_home(const char *jars, char *home) {
-  return snprintf(home, PATH_MAX, "%s" OWN, jars) < PATH_MAX;
+  return snprintf(home, PATH_MAX, "%s" OWN, jars) < PATH_MAX && access(home, F_OK) == 0;
 }
 
 int shim_has_own(const char *jars) {
   char home[PATH_MAX];
-  return own_home(jars, home) && access(home, F_OK) == 0;
+  return own_home(jars, home);
 }
 
 int shim_is_own(const char *libjvm, const char *jars) {
@@ -156,7 +156,7 @@ int shim_find_java(const char *java_home, const char *jars, const char *installe
     return usable("GPUNVME_JAVA_HOME", ours, libjvm, &why) ? GPUNVME_OK : none("in GPUNVME_JAVA_HOME", &why, f);
   }
   note(&why, "GPUNVME_JAVA_HOME: not set; ");
-  if (shim_has_own(jars) && own_home(jars, home)) {
+  if (own_home(jars, home)) {
     // One that is not whole must not hide behind another: its start would be slower, and nobody would know why.
     return usable("its own", home, libjvm, &why) ? GPUNVME_OK : none("beside the jars", &why, f);
   }

@@ -83,8 +83,8 @@ int shim_is_own(const char *libjvm, const char *jars);
 int shim_find_jars(char *folder, failure *f);
 
 // The name, PATH_MAX bytes, of the archive of the classes in these jars, prepared for this virtual machine: another name when one
-// of them changes or the folder moves, since an archive that does not fit is worse than none. That of the Java that came with the jars always has one name.
-// 0 if there is no name.
+// of them changes or the folder moves, since an archive that does not fit is worse than none. That of the Java that came with
+// the jars always has one name. 0 if there is no name.
 int shim_archive(const char *libjvm, const char *jars, char *archive);
 
 #endif
