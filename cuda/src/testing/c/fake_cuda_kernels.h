@@ -4,7 +4,7 @@
 // FAKE_KERNELS  files, separated by colons; the kernel k is the object twin_k of one of them
 #include <dlfcn.h>
 
-enum { MOST_PARAMETERS = 8, STACK = 256 << 10 };
+enum { MOST_PARAMETERS = 16, STACK = 256 << 10 };
 
 // As gpu/src/testing/c/twin.hpp has it.
 struct twin {

@@ -7,7 +7,7 @@
 
 // As cuda/src/testing/c/fake_cuda_kernels.h has it.
 struct TwinKernel {
-  unsigned long parameters, sizes[8];
+  unsigned long parameters, sizes[16];
   unsigned lanes;
   void* (*make)(unsigned warps);
   void (*drop)(void* block);

@@ -10,6 +10,7 @@ using Status = u32;
 
 namespace status {
 constexpr Status kSuccess = 0;
+constexpr Status kDnr = 0x4000;       // Do Not Retry, of a completion
 constexpr Status kMade = 0x8000;      // set in every status that no controller gave
 constexpr Status kPending = 0x8000;   // not over yet
 constexpr Status kTimeout = 0x8001;   // no completion before the deadline; the slot is quarantined, the data may still move
@@ -21,6 +22,10 @@ constexpr Status kArgument = 0x8004;  // outside the namespace or the buffer, mi
 
 // Only SCT and SC say so: a success may come with CRD, M or DNR set (Base 2.0, "Status Field").
 GPUNVME_FN bool failed(Status s) { return (s & (status::kMade | 0x7FF)) != 0; }
+
+// Whether a controller ended the command with a failure that may pass: the same command may be submitted again. A wait before
+// that (CRD) is the caller's; SSDs name one seldom.
+GPUNVME_FN bool may_retry(Status s) { return failed(s) && (s & (status::kMade | status::kDnr)) == 0; }
 
 // What an error record tells of.
 namespace trouble {

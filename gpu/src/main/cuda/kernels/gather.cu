@@ -9,6 +9,7 @@ struct Walk {
   u32 sum;     // of all words of all rows read
   u32 row;     // the row after the last
   u32 reads;
+  u32 retries;  // reads that were repeated, because the SSD said that they may be
   Status status;
 };
 
@@ -41,20 +42,26 @@ __device__ const Run& find(const Run* runs, u32 count, u32 row) {
 
 // Thread t starts at row t * 2654435761 mod rows. A row's first 8 words name its neighbours.
 extern "C" __global__ void gpunvme_gather(const Storage* storage, Walk* walks, const Run* runs, u32 run_count, u32 threads,
-                                          u32 hops, u32 rows, u32 blocks_per_row) {
+                                          u32 hops, u32 rows, u32 blocks_per_row, u32 retries) {
   u32 t = blockIdx.x * blockDim.x + threadIdx.x;
   if (t >= threads) {
     return;
   }
   u32 words = (blocks_per_row << storage->namespaces[0].block_shift) / 4;
   u64 offset = static_cast<u64>(t) * words * 4;
-  Walk walk = {0, t * 2654435761u % rows, 0, status::kSuccess};
+  Walk walk = {0, t * 2654435761u % rows, 0, 0, status::kSuccess};
   for (u32 hop = 0; hop < hops; hop++) {
     const Run& run = find(runs, run_count, walk.row);
     const Namespace& ns = storage->namespaces[run.ssd];
     const Buffer& buffer = storage->buffer(0, run.ssd);
     u64 slba = run.slba + static_cast<u64>(walk.row - run.first) * blocks_per_row;
-    walk.status = read(ns, storage->queue(ns, t / 32), slba, blocks_per_row, buffer, offset);
+    for (u32 attempt = 0;; attempt++) {
+      walk.status = read(ns, storage->queue(ns, t / 32), slba, blocks_per_row, buffer, offset);
+      if (!may_retry(walk.status) || attempt == retries) {
+        break;
+      }
+      walk.retries++;
+    }
     if (failed(walk.status)) {
       break;
     }

@@ -191,6 +191,7 @@ final class GatherCommand extends BaseCommand {
     object.put("hops", hops);
     object.put("reads", report.reads());
     object.put("bytes", report.bytes());
+    object.put("retries", report.retries());
     object.put("seconds", report.nanos() / NANOS_PER_SECOND);
     return object;
   }

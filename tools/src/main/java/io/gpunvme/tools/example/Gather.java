@@ -13,6 +13,8 @@ import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.accel.GpuAccelerator;
+import io.gpunvme.gpu.queue.DeviceError;
+import io.gpunvme.gpu.queue.DeviceErrors;
 import io.gpunvme.gpu.queue.DeviceStatus;
 import io.gpunvme.gpu.queue.GpuModule;
 import io.gpunvme.gpu.queue.KernelStorage;
@@ -24,8 +26,12 @@ import io.gpunvme.gpu.transfer.InitiatorKind;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.gpu.transfer.TransferListener;
 import io.gpunvme.gpu.transfer.TransferPlan;
+import io.gpunvme.nvme.ControllerFatalException;
+import io.gpunvme.nvme.NvmeStatusException;
+import io.gpunvme.nvme.NvmeTimeoutException;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.nvme.spec.IoOpcode;
 import io.gpunvme.storage.BlockRun;
 import io.gpunvme.tools.ssd.Places;
 import io.gpunvme.tools.ssd.Ssds;
@@ -36,6 +42,7 @@ import java.nio.ByteOrder;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 
 /**
  * A kernel decides on the GPU what to read: each thread walks through a table on SSDs whose rows
@@ -51,6 +58,9 @@ public final class Gather {
   private static final int FIRST_ROW = 0x9E3779B1; // 2654435761, as in the kernel
   private static final Duration LIMIT = Duration.ofSeconds(60);
 
+  /** Of a queue or a command, as in error log entries. */
+  private static final int NOT_KNOWN = 0xFFFF;
+
   // struct Run of the kernel.
   private static final int RUN_BYTES = 24;
   private static final int RUN_END = 0;
@@ -59,11 +69,12 @@ public final class Gather {
   private static final int RUN_FIRST = 20;
 
   // struct Walk of the kernel.
-  private static final int WALK_WORDS = 4;
+  private static final int WALK_WORDS = 5;
   private static final int WALK_SUM = 0;
   private static final int WALK_ROW = 1;
   private static final int WALK_READS = 2;
-  private static final int WALK_STATUS = 3;
+  private static final int WALK_RETRIES = 3;
+  private static final int WALK_STATUS = 4;
 
   private final GatherOptions options;
   private final List<NvmeController> controllers;
@@ -99,8 +110,8 @@ public final class Gather {
    * @param who reads, with which queues and where they and the rows lie; {@link InitiatorKind#AUTO}
    *     is the GPU if there is one
    * @throws InvalidRequestException if the numbers do not fit each other or the SSDs
-   * @throws IllegalStateException if a read failed, or a walk has another result than the CPU's
-   * @throws io.gpunvme.nvme.NvmeException if an SSD fails
+   * @throws IllegalStateException if a walk has another result than the CPU's
+   * @throws io.gpunvme.nvme.NvmeException if an SSD fails, or the walks take longer than a minute
    */
   public static GatherReport run(
       GatherOptions options, List<BlockRun> table, Accelerator accelerator, InitiatorOptions who) {
@@ -138,11 +149,12 @@ public final class Gather {
         reads,
         reads * options.rowBytes(),
         used.nanos,
+        used.retries,
         true);
   }
 
   /** What the walks had, and how long they took. */
-  private record Used(int queuePairs, int depth, long nanos) {}
+  private record Used(int queuePairs, int depth, long nanos, long retries) {}
 
   private static GpuAccelerator gpu(Accelerator accelerator) {
     return accelerator
@@ -266,14 +278,13 @@ public final class Gather {
               .addInt(threads)
               .addInt(options.hops())
               .addInt(options.rows())
-              .addInt(rows.blocks()));
-      boolean undisturbed = storage.await(stream::isIdle, LIMIT);
+              .addInt(rows.blocks())
+              .addInt(controllers.getFirst().options().retries()));
+      // A kernel that was told to stop may have all results already: then nothing is wrong.
+      storage.await(stream::isIdle, LIMIT);
       long nanos = System.nanoTime() - start;
-      walks.addAll(read(results));
-      if (!undisturbed) {
-        throw new IllegalStateException("the kernel was told to stop, but it has all results");
-      }
-      return new Used(storage.queuePairs(), storage.depth(), nanos);
+      long retries = read(results, storage, walks);
+      return new Used(storage.queuePairs(), storage.depth(), nanos, retries);
     }
   }
 
@@ -298,24 +309,48 @@ public final class Gather {
     }
   }
 
-  private List<Walk> read(DeviceBuffer results) {
+  /** Returns how many reads were repeated. */
+  private long read(DeviceBuffer results, KernelStorage storage, List<Walk> walks) {
     MemorySegment words = MemorySegment.ofArray(new int[options.threads() * WALK_WORDS]);
     results.copyToHost(0, words);
-    List<Walk> walks = new ArrayList<>();
+    long retries = 0;
     for (int t = 0; t < options.threads(); t++) {
       long at = (long) t * WALK_WORDS;
+      int row = words.getAtIndex(WORD, at + WALK_ROW);
       int status = words.getAtIndex(WORD, at + WALK_STATUS);
       if (status != 0) {
-        throw new IllegalStateException(
-            "thread %d read: %s".formatted(t, DeviceStatus.describe(status)));
+        throw failure(t, row, status, storage.errors());
       }
+      retries += Integer.toUnsignedLong(words.getAtIndex(WORD, at + WALK_RETRIES));
       walks.add(
           new Walk(
-              words.getAtIndex(WORD, at + WALK_SUM),
-              words.getAtIndex(WORD, at + WALK_ROW),
-              words.getAtIndex(WORD, at + WALK_READS)));
+              words.getAtIndex(WORD, at + WALK_SUM), row, words.getAtIndex(WORD, at + WALK_READS)));
     }
-    return walks;
+    return retries;
+  }
+
+  private RuntimeException failure(int thread, int row, int status, DeviceErrors told) {
+    BlockRun run = rows.runs().get(rows.run(row));
+    long slba = rows.slba(row);
+    if (DeviceStatus.fromController(status)) {
+      Optional<DeviceError> error =
+          told.records().stream().filter(e -> e.status() == status && e.slba() == slba).findFirst();
+      int qid = error.map(DeviceError::qid).orElse(NOT_KNOWN);
+      int cid = error.map(DeviceError::cid).orElse(NOT_KNOWN);
+      return new NvmeStatusException(status, IoOpcode.READ, qid, cid, nsid, slba);
+    }
+    String what =
+        "thread %d's read of LBA %d of %s: %s"
+            .formatted(thread, slba, run.controller().name(), DeviceStatus.describe(status));
+    return switch (status) {
+      case DeviceStatus.TIMEOUT, DeviceStatus.BUSY -> new NvmeTimeoutException(what);
+      case DeviceStatus.STOPPED ->
+          run.controller().troubled()
+              ? new ControllerFatalException(what + ", for the SSD is in trouble")
+              : new NvmeTimeoutException(
+                  what + ", after %d s or because it was interrupted".formatted(LIMIT.toSeconds()));
+      default -> new IllegalStateException(what);
+    };
   }
 
   /** All walks at once: the reads of a hop are one transfer of each SSD. */
@@ -333,10 +368,11 @@ public final class Gather {
         initiators.add(who.open(controller, accelerator));
       }
       MemorySegment arrived = data.isHost() ? data.segment() : arena.allocate(all, WORD.byteSize());
+      long retries = 0;
       long start = System.nanoTime();
       for (int hop = 0; hop < options.hops(); hop++) {
         for (int ssd = 0; ssd < controllers.size(); ssd++) {
-          hop(walks, ssd, initiators.get(ssd), data);
+          retries += hop(walks, ssd, initiators.get(ssd), data);
         }
         if (!data.isHost()) {
           data.copyToHost(0, arrived);
@@ -346,13 +382,14 @@ public final class Gather {
         }
       }
       Initiator first = initiators.getFirst();
-      return new Used(first.queuePairs(), first.depth(), System.nanoTime() - start);
+      return new Used(first.queuePairs(), first.depth(), System.nanoTime() - start, retries);
     } finally {
       CloseAll.newestFirst(initiators);
     }
   }
 
-  private void hop(List<Walk> walks, int ssd, Initiator initiator, DeviceBuffer data) {
+  /** Returns how many reads were repeated. */
+  private long hop(List<Walk> walks, int ssd, Initiator initiator, DeviceBuffer data) {
     NvmeController controller = controllers.get(ssd);
     Namespace namespace = controller.namespace(nsid);
     TransferPlan.Builder plan =
@@ -363,9 +400,7 @@ public final class Gather {
         plan.add(rows.slba(row), rows.blocks(), (long) t * options.rowBytes());
       }
     }
-    if (!plan.isEmpty()) {
-      initiator.run(plan.build(), data, TransferListener.NONE);
-    }
+    return plan.isEmpty() ? 0 : initiator.run(plan.build(), data, TransferListener.NONE).retries();
   }
 
   /** The same walks through the CPU's copy of the table. Returns how many rows were read. */

@@ -15,6 +15,7 @@ import io.gpunvme.gpu.queue.Placement;
  * @param reads rows that were read
  * @param bytes in all
  * @param nanos from the launch until the kernel was over, or of the CPU's walks
+ * @param retries reads that were repeated, because the SSD said that they may be
  * @param verified the CPU came to the same results
  */
 public record GatherReport(
@@ -28,4 +29,5 @@ public record GatherReport(
     long reads,
     long bytes,
     long nanos,
+    long retries,
     boolean verified) {}

@@ -14,7 +14,9 @@ import io.gpunvme.gpu.queue.CpuCuda;
 import io.gpunvme.gpu.queue.Placement;
 import io.gpunvme.gpu.transfer.InitiatorKind;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
-import io.gpunvme.nvme.NvmeException;
+import io.gpunvme.nvme.ControllerFatalException;
+import io.gpunvme.nvme.NvmeStatusException;
+import io.gpunvme.nvme.NvmeTimeoutException;
 import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.sim.SimConfig;
 import io.gpunvme.sim.SimulatedController;
@@ -24,6 +26,7 @@ import io.gpunvme.tools.ssd.Ssds;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.Random;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -31,6 +34,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /** Walks by the CPU, and by the real kernel on the CPU, through whatever is on SSDs. */
 @Timeout(120)
@@ -78,10 +82,7 @@ class GatherTest {
   void everyWalkEndsWhereTheCpuEnds(String address, int ssds) {
     for (InitiatorKind who : new InitiatorKind[] {InitiatorKind.CPU, InitiatorKind.GPU}) {
       try (Ssds open = open(address, "");
-          Accelerator accelerator =
-              who == InitiatorKind.CPU
-                  ? CpuAccelerator.open()
-                  : GpuAccelerator.open(FakeDriver.load(CpuCuda.library()).device(0))) {
+          Accelerator accelerator = accelerator(who)) {
         GatherReport report =
             Gather.run(
                 OPTIONS, open.blocks(new ByteRange(0, BYTES)), accelerator, by(who).with(3, 32, 0));
@@ -103,7 +104,7 @@ class GatherTest {
             SimulatedController.create(SimConfig.parse("latency=0,file=" + folder.resolve("a")));
         VfioUserServer server = VfioUserServer.start(ssd, folder.resolve("socket"));
         Ssds open = open("vfio-user:" + server.socket(), "");
-        Accelerator gpu = GpuAccelerator.open(FakeDriver.load(CpuCuda.library()).device(0))) {
+        Accelerator gpu = accelerator(InitiatorKind.GPU)) {
       GatherReport report = Gather.run(OPTIONS, open.blocks(null), gpu, by(InitiatorKind.GPU));
       assertThat(report.reads()).isEqualTo(200);
     }
@@ -112,7 +113,7 @@ class GatherTest {
   @Test
   void aKernelsQueuesAreAsDeepAsItsWarpsAreWide() {
     try (Ssds ssds = open("sim:file=a", "");
-        Accelerator gpu = GpuAccelerator.open(FakeDriver.load(CpuCuda.library()).device(0))) {
+        Accelerator gpu = accelerator(InitiatorKind.GPU)) {
       InitiatorOptions odd = by(InitiatorKind.GPU).with(1, 33, 0);
       assertThatExceptionOfType(InvalidRequestException.class)
           .isThrownBy(() -> Gather.run(OPTIONS, ssds.blocks(null), gpu, odd))
@@ -130,12 +131,69 @@ class GatherTest {
     }
   }
 
-  @Test
-  void aFailureOfTheSsdIsItsOwn() {
+  private static Accelerator accelerator(InitiatorKind who) {
+    return who == InitiatorKind.CPU
+        ? CpuAccelerator.open()
+        : GpuAccelerator.open(FakeDriver.load(CpuCuda.library()).device(0));
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = InitiatorKind.class,
+      names = {"CPU", "GPU"})
+  void aFailureOfTheSsdIsItsOwn(InitiatorKind who) {
     try (Ssds ssds = open("sim:file=a", "status=media/unrecovered-read-error dnr on read nth=50");
-        CpuAccelerator cpu = CpuAccelerator.open()) {
-      assertThatExceptionOfType(NvmeException.class)
-          .isThrownBy(() -> Gather.run(OPTIONS, ssds.blocks(null), cpu, by(InitiatorKind.CPU)));
+        Accelerator accelerator = accelerator(who)) {
+      assertThatExceptionOfType(NvmeStatusException.class)
+          .isThrownBy(() -> Gather.run(OPTIONS, ssds.blocks(null), accelerator, by(who)))
+          .satisfies(e -> assertThat(e.slba()).isBetween(0L, BYTES / 512L))
+          .withMessageContaining("Unrecovered Read Error");
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = InitiatorKind.class,
+      names = {"CPU", "GPU"})
+  void whatTheSsdAllowsToBeRepeatedIsRepeated(InitiatorKind who) {
+    try (Ssds ssds =
+            open("sim:file=a", "status=generic/namespace-not-ready on read every=5 count=30");
+        Accelerator accelerator = accelerator(who)) {
+      GatherReport report = Gather.run(OPTIONS, ssds.blocks(null), accelerator, by(who));
+      assertThat(report.reads()).isEqualTo(200);
+      assertThat(report.retries()).isEqualTo(30);
+    }
+  }
+
+  @Test
+  void anSsdThatNeverHasTimeIsToldAfterAFewTries() {
+    try (Ssds ssds = open("sim:file=a", "status=generic/namespace-not-ready on read");
+        Accelerator gpu = accelerator(InitiatorKind.GPU)) {
+      assertThatExceptionOfType(NvmeStatusException.class)
+          .isThrownBy(() -> Gather.run(OPTIONS, ssds.blocks(null), gpu, by(InitiatorKind.GPU)))
+          .withMessageContaining("Namespace Not Ready");
+    }
+  }
+
+  @Test
+  void aReadThatNeverEndsEndsTheWalk() {
+    String address = "sim:latency=0,file=" + folder.resolve("a");
+    ControllerOptions soon = ControllerOptions.builder().ioTimeout(Duration.ofMillis(200)).build();
+    try (Ssds ssds = Ssds.open(address, soon, "drop on read nth=50", 1);
+        Accelerator gpu = accelerator(InitiatorKind.GPU)) {
+      assertThatExceptionOfType(NvmeTimeoutException.class)
+          .isThrownBy(() -> Gather.run(OPTIONS, ssds.blocks(null), gpu, by(InitiatorKind.GPU)))
+          .withMessageContaining("no completion before the deadline");
+    }
+  }
+
+  @Test
+  void anSsdThatDiesWhileAKernelWalksIsTold() {
+    try (Ssds ssds = open("sim:file=a", "gone after=60");
+        Accelerator gpu = accelerator(InitiatorKind.GPU)) {
+      assertThatExceptionOfType(ControllerFatalException.class)
+          .isThrownBy(() -> Gather.run(OPTIONS, ssds.blocks(null), gpu, by(InitiatorKind.GPU)))
+          .withMessageContaining("in trouble");
     }
   }
 
