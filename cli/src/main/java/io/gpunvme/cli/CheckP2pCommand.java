@@ -1,11 +1,14 @@
 package io.gpunvme.cli;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Table;
 import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.gpu.device.Device;
+import io.gpunvme.gpu.device.DeviceAddress;
 import io.gpunvme.gpu.device.GpuBusAddresses;
 import io.gpunvme.gpu.queue.Placement;
+import io.gpunvme.storage.StorageAddress;
 import io.gpunvme.tools.doctor.PeerCheck;
 import io.gpunvme.tools.doctor.PeerReport;
 import io.gpunvme.tools.doctor.PeerStep;
@@ -15,26 +18,38 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
 
 /** {@code gpunvme check-p2p DEVICE}. */
 @Command(
     name = "check-p2p",
     description = {
-      "Try whether the GPU can drive an SSD.",
+      "Try whether the GPU can drive an SSD, or each SSD behind an address.",
       "The SSD's BAR0 is registered with CUDA as I/O memory. Then a kernel reads one block, and",
       "rings the doorbells of a queue pair made for it. Changes no data.",
-      "Exit code 0 if it can, 1 if it cannot or there is no GPU."
+      "Exit code 0 if it can drive all of them, 1 if it cannot or there is no GPU."
     },
     footer = {
       "",
       "Examples:",
       "  gpunvme check-p2p sim:",
       "  sudo gpunvme check-p2p vfio:0000:01:00.0",
-      "  sudo gpunvme check-p2p vfio:0000:01:00.0 --read --json"
+      "  sudo gpunvme check-p2p vfio:0000:01:00.0 --read --json",
+      "  sudo gpunvme check-p2p stripe:vfio:0000:01:00.0,vfio:0000:02:00.0"
     })
-final class CheckP2pCommand extends DeviceCommand {
+final class CheckP2pCommand extends BaseCommand {
   private static final int INDENT = 2;
+
+  @Parameters(
+      index = "0",
+      paramLabel = "DEVICE",
+      description = {
+        "vfio:, kmod:, sysfs:, vfio-user: or sim:, or the SSDs behind stripe:…, replica:…, a",
+        "partition or a file on one."
+      })
+  private String device = "";
 
   @Option(
       names = "--read",
@@ -44,25 +59,54 @@ final class CheckP2pCommand extends DeviceCommand {
               + " other work.")
   private boolean read;
 
+  @Mixin private final DriverOptions driver = new DriverOptions();
+
   CheckP2pCommand(OutputStreams streams) {
     super(streams);
   }
 
-  @Override
-  int run() throws IOException {
-    PeerReport report;
-    GpuBusAddresses memory;
-    // The GPU first: without one the SSD need not be touched.
-    try (GpuAccelerator gpu = GpuAccelerator.open();
-        Device device = open()) {
-      report = PeerCheck.run(device, gpu, read);
-      memory = device.gpuBusAddresses();
+  /** What was found out about one SSD. */
+  private record Checked(DeviceAddress device, PeerReport report, GpuBusAddresses memory) {
+    boolean works() {
+      return report.verdict() == PeerReport.Verdict.GPU_DRIVES_SSD;
     }
-    print(() -> printText(report, memory), () -> object(report, memory));
-    return report.verdict() == PeerReport.Verdict.GPU_DRIVES_SSD ? ExitCode.OK : ExitCode.FAILURE;
   }
 
-  private void printText(PeerReport report, GpuBusAddresses memory) {
+  @Override
+  int run() throws IOException {
+    List<DeviceAddress> ssds = StorageAddress.parse(device).controllers();
+    if (ssds.isEmpty()) {
+      throw new InvalidRequestException(
+          device + " is a file of a mounted file system: name an SSD (gpunvme list shows them)");
+    }
+    String faults = driver.faults();
+    if (ssds.size() > 1 && !faults.isEmpty()) {
+      throw new UsageException("--faults is for one embedded SSD");
+    }
+    List<Checked> all = new ArrayList<>();
+    // The GPU first: without one no SSD need be touched.
+    try (GpuAccelerator gpu = GpuAccelerator.open()) {
+      for (DeviceAddress ssd : ssds) {
+        try (Device open = Device.open(ssd, driver.controller(false), faults)) {
+          all.add(new Checked(ssd, PeerCheck.run(open, gpu, read), open.gpuBusAddresses()));
+        }
+      }
+    }
+    print(() -> printText(all), () -> object(all));
+    return all.stream().allMatch(Checked::works) ? ExitCode.OK : ExitCode.FAILURE;
+  }
+
+  private void printText(List<Checked> all) {
+    for (Checked one : all) {
+      if (one != all.getFirst()) {
+        out().println();
+      }
+      printText(one);
+    }
+  }
+
+  private void printText(Checked one) {
+    PeerReport report = one.report;
     out().println(report.gpu() + " and " + report.ssd());
     Table steps = new Table(INDENT);
     report.steps().forEach(s -> steps.row(s.outcome(), s.name(), s.detail()));
@@ -76,12 +120,22 @@ final class CheckP2pCommand extends DeviceCommand {
     }
     placements.print(out());
     out().println();
-    out().println("GPU memory for this SSD: " + memory);
+    out().println("GPU memory for this SSD: " + one.memory);
     out().println();
     out().println(report.verdict() + ": " + report.verdict().text());
   }
 
-  private Map<String, Object> object(PeerReport report, GpuBusAddresses memory) {
+  private Map<String, Object> object(List<Checked> all) {
+    Map<String, Object> object = new LinkedHashMap<>();
+    object.put("device", device);
+    object.put("gpu", all.getFirst().report.gpu());
+    object.put("gpu_drives_all", all.stream().allMatch(Checked::works));
+    object.put("ssds", all.stream().map(CheckP2pCommand::object).toList());
+    return object;
+  }
+
+  private static Map<String, Object> object(Checked ssd) {
+    PeerReport report = ssd.report;
     List<Object> steps = new ArrayList<>();
     for (PeerStep step : report.steps()) {
       Map<String, Object> one = new LinkedHashMap<>();
@@ -98,15 +152,14 @@ final class CheckP2pCommand extends DeviceCommand {
       placements.put(placement.toString(), one);
     }
     Map<String, Object> object = new LinkedHashMap<>();
-    object.put("device", device());
-    object.put("gpu", report.gpu());
+    object.put("device", ssd.device.toString());
     object.put("result", report.verdict());
     object.put("text", report.verdict().text());
     object.put("steps", steps);
     object.put("placements", placements);
-    object.put("gpu_memory", memory.way());
+    object.put("gpu_memory", ssd.memory.way());
     Map<String, Object> reasons = new LinkedHashMap<>();
-    memory.reasons().forEach((way, reason) -> reasons.put(way.toString(), reason));
+    ssd.memory.reasons().forEach((way, reason) -> reasons.put(way.toString(), reason));
     object.put("gpu_memory_not", reasons);
     return object;
   }

@@ -4,8 +4,8 @@ import io.gpunvme.nvme.driver.ControllerOptions;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Duration;
 import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 
 /** Options of all commands that open devices. */
@@ -18,44 +18,15 @@ final class DriverOptions {
               + " faults).")
   private @Nullable String faults;
 
-  @Option(
-      names = "--timeout",
-      paramLabel = "TIME",
-      converter = Converters.Time.class,
-      description =
-          "Abort and repeat a command after this time, e.g. 500ms (30s). The recovery's own"
-              + " commands have the same limit.")
-  private @Nullable Duration timeout;
-
-  @Option(
-      names = "--max-transfer",
-      paramLabel = "SIZE",
-      converter = Converters.Transfer.class,
-      description =
-          "Longest transfer of one command, e.g. 4MiB (1MiB). The SSD's own limit (MDTS) may be"
-              + " lower.")
-  private @Nullable Long maxTransfer;
+  @Mixin private final CommandLimits limits = new CommandLimits();
 
   /** Whether there is one of them. */
   boolean given() {
-    return faults != null || timeout != null || maxTransfer != null;
+    return faults != null || limits.given();
   }
 
   ControllerOptions controller(boolean allowWrite) {
-    ControllerOptions.Builder options = ControllerOptions.builder().allowWrite(allowWrite);
-    Long most = maxTransfer;
-    if (most != null) {
-      options.maxTransferBytes(most);
-    }
-    Duration given = timeout;
-    if (given != null) {
-      Duration recovery = ControllerOptions.defaults().recoveryTimeout();
-      options
-          .ioTimeout(given)
-          .adminTimeout(given)
-          .recoveryTimeout(given.compareTo(recovery) < 0 ? given : recovery);
-    }
-    return options.build();
+    return limits.controller(allowWrite);
   }
 
   /** The text of the rules, empty for none. */

@@ -45,7 +45,8 @@ import picocli.CommandLine.Parameters;
       "  gpunvme load /models/llama --order embed_tokens,layers.0,layers.1",
       "  gpunvme load /models/llama --rank 1/4 --shard megatron --plan",
       "  gpunvme load models/a.gguf --device stripe:vfio:0000:01:00.0,vfio:0000:02:00.0",
-      "  gpunvme load --device vfio:0000:01:00.0 --verify      what write-model wrote"
+      "  gpunvme load --device vfio:0000:01:00.0 --verify      what write-model wrote",
+      "  gpunvme load --device vfio:0000:01:00.0 --initiator gpu --placement vram-data"
     })
 final class LoadCommand extends BaseCommand {
   private static final Pattern RANK = Pattern.compile("(\\d{1,6})/(\\d{1,6})");
@@ -106,6 +107,7 @@ final class LoadCommand extends BaseCommand {
   private boolean planOnly;
 
   @Mixin private final ModelPlace place = new ModelPlace();
+  @Mixin private final OwnSsdOptions ssds = new OwnSsdOptions();
   @Mixin private final AcceleratorOption accelerator = new AcceleratorOption();
 
   LoadCommand(OutputStreams streams) {
@@ -117,13 +119,14 @@ final class LoadCommand extends BaseCommand {
     List<StorageAddress> addresses = addresses();
     LoadOrder wanted = LoadOrder.parse(order);
     LoadRequest common = request();
+    StorageOptions how = ssds.storage(addresses);
     Accelerators.Choice choice = accelerator.open();
     try (Accelerator opened = choice.accelerator();
         Closing all = new Closing()) {
       List<Weights> open = new ArrayList<>();
       List<LoadPlan> plans = new ArrayList<>();
       for (StorageAddress address : addresses) {
-        Weights weights = all.add(Weights.open(address, opened, StorageOptions.defaults()));
+        Weights weights = all.add(Weights.open(address, opened, how));
         open.add(weights);
         plans.add(weights.plan(wanted.of(common, weights)));
       }

@@ -43,6 +43,7 @@ final class DeviceSource implements Source {
     device = null;
     pinned = null;
     controller.namespace(options.nsid());
+    serve();
   }
 
   DeviceSource(DeviceAddress address, Accelerator accelerator, StorageOptions options) {
@@ -54,11 +55,17 @@ final class DeviceSource implements Source {
     name = address.toString();
     try {
       controller.namespace(options.nsid());
+      serve();
       pinned = address.pinned() && accelerator.gpu() ? pin(opened) : null;
     } catch (RuntimeException | Error e) {
       CloseAll.after(e, opened::close);
       throw e;
     }
+  }
+
+  /** From now on: callers allocate memory before the path is opened, which is when it is used. */
+  private void serve() {
+    accelerator.servePinned(controller.function());
   }
 
   /** Copies between pinned memory and a GPU are several times as fast. */

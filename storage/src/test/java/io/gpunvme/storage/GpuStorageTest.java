@@ -5,12 +5,20 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.cuda.FakeDriver;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.gpu.queue.FakeGpu;
+import io.gpunvme.gpu.queue.Placement;
+import io.gpunvme.gpu.transfer.InitiatorKind;
+import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.nvme.memory.BusMapper;
 import io.gpunvme.nvme.memory.BusRange;
+import io.gpunvme.sim.SimConfig;
+import io.gpunvme.sim.SimulatedController;
+import io.gpunvme.sim.serve.VfioUserServer;
 import io.gpunvme.storage.path.PathKind;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.StorageException.Kind;
@@ -385,6 +393,26 @@ class GpuStorageTest {
       assertThatExceptionOfType(StorageException.class)
           .isThrownBy(storage::streams)
           .satisfies(e -> assertThat(e.kind()).isEqualTo(Kind.UNSUPPORTED));
+    }
+  }
+
+  /** An SSD of another process reaches only memory that is made for it. */
+  @Test
+  void memoryThatIsAllocatedBeforeTheFirstTransferWillDo() throws IOException {
+    try (SimulatedController ssd =
+            SimulatedController.create(SimConfig.parse("size=1MiB,latency=0"));
+        VfioUserServer server = VfioUserServer.start(ssd, file.resolveSibling("socket"));
+        Accelerator gpu = GpuAccelerator.open(FakeDriver.fresh().load().device(0))) {
+      InitiatorOptions cpu =
+          InitiatorOptions.defaults().with(InitiatorKind.CPU, Placement.HOST).with(1, 2, 1);
+      try (GpuStorage storage =
+              GpuStorage.open(
+                  StorageAddress.parse("vfio-user:" + server.socket()),
+                  gpu,
+                  StorageOptions.defaults().with(cpu));
+          DeviceBuffer buffer = gpu.allocatePinned(4096)) {
+        assertThat(storage.read(0, buffer, 0, 4096).bytes()).isEqualTo(4096);
+      }
     }
   }
 }

@@ -1,0 +1,272 @@
+package io.gpunvme.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import io.gpunvme.gpu.device.Device;
+import io.gpunvme.gpu.queue.CpuCuda;
+import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.sim.SimConfig;
+import io.gpunvme.sim.SimulatedController;
+import io.gpunvme.sim.serve.VfioUserServer;
+import io.gpunvme.testing.Images;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/**
+ * What owners of an SSD run, with the code that a GPU runs as the initiator: on SSDs of another
+ * process that fail now and then or for good, on sets, on partitions, on files.
+ */
+@Timeout(180)
+class KernelCommandsTest {
+  private static final int BYTES = 4 << 20;
+
+  /** Each transfer meets some of these. */
+  private static final String NOW_AND_THEN =
+      "status=generic/namespace-not-ready on read every=40; delay=1ms on read every=100";
+
+  private static CliLines gpu;
+
+  @TempDir private Path folder;
+  private byte[] a;
+
+  @BeforeAll
+  static void start() throws IOException {
+    gpu = CliLines.withGpu(CpuCuda.library());
+  }
+
+  @AfterAll
+  static void end() {
+    if (gpu != null) {
+      gpu.close();
+    }
+  }
+
+  @BeforeEach
+  void write() throws IOException {
+    Files.write(folder.resolve("a"), bytes(1));
+    model(folder.resolve("a"));
+    a = Files.readAllBytes(folder.resolve("a"));
+    Files.write(folder.resolve("b"), bytes(2));
+    Files.write(folder.resolve("c"), a);
+  }
+
+  /** At the beginning; behind it is what was there. */
+  private void model(Path image) throws IOException {
+    String header =
+        "{\"w\":{\"dtype\":\"U8\",\"shape\":[%d],\"data_offsets\":[0,%<d]}}".formatted(BYTES / 4);
+    ByteBuffer file =
+        ByteBuffer.allocate(8 + header.length() + BYTES / 4).order(ByteOrder.LITTLE_ENDIAN);
+    file.putLong(header.length()).put(header.getBytes(StandardCharsets.UTF_8));
+    Path model = Files.write(folder.resolve("m.safetensors"), file.array());
+    String device = "sim:latency=0,file=" + image;
+    Cli.run("write-model", model, "--device", device, "--allow-write", "--accelerator", "cpu")
+        .succeeded();
+  }
+
+  @AfterEach
+  void nothingIsWritten() throws IOException {
+    assertThat(Files.mismatch(folder.resolve("a"), folder.resolve("c"))).isEqualTo(-1);
+    assertThat(Files.readAllBytes(folder.resolve("a"))).isEqualTo(a);
+  }
+
+  private static byte[] bytes(int seed) {
+    byte[] all = new byte[BYTES];
+    new Random(seed).nextBytes(all);
+    return all;
+  }
+
+  private String named(String address) {
+    return address.replaceAll("file=(?=[a-z])", "latency=0,readonly=on,file=" + folder + "/");
+  }
+
+  private Cli.Result run(String line, String device) throws IOException {
+    List<String> words = new ArrayList<>();
+    for (String word : line.strip().split(" +")) {
+      words.add(word.equals("DEVICE") ? device : word);
+    }
+    return gpu.run(words);
+  }
+
+  private SimulatedController ssd(String faults) {
+    SimulatedController ssd =
+        SimulatedController.create(
+            SimConfig.parse("latency=0,readonly=on,file=" + folder.resolve("a")));
+    ssd.faults().add(faults);
+    return ssd;
+  }
+
+  /** Also of the SSDs behind an address, one after the other. */
+  @ParameterizedTest
+  @CsvSource({
+    "sim:file=a,1",
+    "'stripe:sim:file=a,sim:file=b;unit=8KiB',2",
+    "'replica:sim:file=a,sim:file=c',2",
+    "'sim:file=disk#2',1",
+    "'stripe:sim:file=disk#1,sim:file=disk#2',1",
+    "'sim:file=ext4:/data',1"
+  })
+  void checkP2pTriesEachSsd(String address, int ssds) throws IOException {
+    images();
+    JsonObject json = run("check-p2p DEVICE --json", named(address)).succeeded().json();
+    assertThat(json.get("gpu_drives_all").getAsBoolean()).isTrue();
+    assertThat(json.get("device").getAsString()).isEqualTo(named(address));
+    assertThat(json.getAsJsonArray("ssds")).hasSize(ssds);
+    for (JsonElement ssd : json.getAsJsonArray("ssds")) {
+      assertThat(ssd.getAsJsonObject().get("result").getAsString()).isEqualTo("gpu-drives-ssd");
+    }
+    assertThat(run("check-p2p DEVICE", named(address)).succeeded().out().split("Placements"))
+        .hasSize(ssds + 1);
+  }
+
+  private void images() throws IOException {
+    Path source = Files.createDirectory(folder.resolve("source"));
+    Files.write(source.resolve("data"), bytes(5));
+    Images.ext4(folder.resolve("ext4"), "8M", source);
+    Images.partition(folder.resolve("disk"), folder.resolve("ext4"));
+  }
+
+  @Test
+  void checkP2pSaysWhatItCannotTry() throws IOException {
+    run("check-p2p DEVICE", folder.resolve("a").toString()).refused("name an SSD");
+    run("check-p2p DEVICE --faults drop", named("stripe:sim:file=a,sim:file=b"))
+        .refused("one embedded SSD");
+    Path drop = Files.writeString(folder.resolve("drop"), "drop on read");
+    Cli.Result deaf =
+        run("check-p2p DEVICE --timeout 200ms --faults @" + drop, named("sim:file=a"));
+    assertThat(deaf.code()).isEqualTo(ExitCode.FAILURE);
+    assertThat(deaf.out()).contains("doorbell-not-heard");
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "demo --device DEVICE --read 1MiB+3MiB --max-transfer 16KiB",
+        "bench random --device DEVICE --blocks 512 --depth 32 --queues 2",
+        "bench stream --device DEVICE --max-transfer 16KiB",
+        "gather --device DEVICE --rows 1000 --threads 64 --hops 8 --depth 32 --queues 2",
+      })
+  void anSsdThatFailsNowAndThenIsRead(String line) throws IOException {
+    try (SimulatedController ssd = ssd(NOW_AND_THEN);
+        VfioUserServer server = VfioUserServer.start(ssd, folder.resolve("socket"))) {
+      String device = "vfio-user:" + server.socket();
+      JsonObject json = run(line + " --initiator gpu --json", device).succeeded().json();
+      assertThat(json.get("initiator").getAsString()).isEqualTo("GPU");
+      JsonObject counts =
+          json.has("results")
+              ? json.getAsJsonArray("results")
+                  .get(0)
+                  .getAsJsonObject()
+                  .getAsJsonObject("conditions")
+              : json;
+      assertThat(counts.get("retries").getAsLong()).isPositive();
+    }
+  }
+
+  /** A GPU loads models by kernels that this one does not have. */
+  @Test
+  void aModelIsLoadedAsOneLikes() throws IOException {
+    String line =
+        "load --device DEVICE --max-transfer 4KiB --placement host --queues 2 --depth 8 --verify"
+            + " --json --accelerator cpu --initiator cpu";
+    try (SimulatedController ssd = ssd(NOW_AND_THEN);
+        VfioUserServer server = VfioUserServer.start(ssd, folder.resolve("socket"))) {
+      String device = "vfio-user:" + server.socket();
+      JsonObject json = run(line, device).succeeded().json();
+      JsonObject model = json.getAsJsonArray("models").get(0).getAsJsonObject();
+      assertThat(model.get("mode").getAsString())
+          .isEqualTo("CPU-initiated, host, 2 queue pairs of depth 8");
+      assertThat(model.get("verified").getAsInt()).isOne();
+      ssd.faults().add("gone on read nth=60");
+      run(line, device).failed(ExitCode.FAILURE, "");
+    }
+  }
+
+  @Test
+  void aFileOfTheKernelsHasNoInitiator() throws IOException {
+    run("load DEVICE --initiator gpu", folder.resolve("m.safetensors").toString())
+        .refused("is a file of a mounted file system");
+  }
+
+  /** In one line, and the next one can have the SSD: everything is given back. */
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "demo --device DEVICE --read 1MiB+3MiB --max-transfer 16KiB",
+        "bench random --device DEVICE --blocks 512 --depth 32 --queues 2",
+        "bench stream --device DEVICE --max-transfer 16KiB",
+        "gather --device DEVICE --rows 1000 --threads 64 --hops 8 --depth 32 --queues 2",
+      })
+  void anSsdThatDiesIsTold(String line) throws IOException {
+    try (SimulatedController ssd = ssd("gone on read nth=60");
+        VfioUserServer server = VfioUserServer.start(ssd, folder.resolve("socket"))) {
+      String device = "vfio-user:" + server.socket();
+      for (String who : List.of("gpu", "cpu")) {
+        run(line + " --initiator " + who, device).failed(ExitCode.FAILURE, "");
+        ssd.faults().clear();
+        assertThat(run("identify DEVICE", device).code()).isZero();
+        ssd.faults().add("gone on read nth=60");
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "demo --device DEVICE --read 4MiB+512         | is not inside",
+        "demo --device DEVICE --read 0+513            | does not end at a multiple",
+        "bench random --device DEVICE --range 4MiB+1  | is not inside",
+        "bench stream --device DEVICE --range 5MiB    | is not inside",
+        "bench random --device DEVICE --blocks 768    | whole multiples of 512",
+        "gather --device DEVICE --rows 100000         | is not inside",
+        "demo --device DEVICE --nsid 2                | no active namespace 2",
+        "demo --device DEVICE --queues 1000           | queue pairs",
+      })
+  void whatIsNotThereIsRefused(String line, String why) throws IOException {
+    try (SimulatedController ssd = ssd("");
+        VfioUserServer server = VfioUserServer.start(ssd, folder.resolve("socket"))) {
+      run(line + " --initiator gpu", "vfio-user:" + server.socket()).refused(why);
+    }
+  }
+
+  /** The first one has it. */
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "demo --device DEVICE",
+        "bench random --device DEVICE",
+        "bench stream --device DEVICE",
+        "gather --device DEVICE",
+        "check-p2p DEVICE",
+        "try DEVICE --yes",
+      })
+  void anSsdInUseIsRefused(String line) throws IOException {
+    try (SimulatedController ssd = ssd("");
+        VfioUserServer server = VfioUserServer.start(ssd, folder.resolve("socket"));
+        Device first = Device.open("vfio-user:" + server.socket(), ControllerOptions.defaults())) {
+      assertThat(first.controller().namespaces()).hasSize(1);
+      Cli.Result result = run(line, "vfio-user:" + server.socket() + ",timeout=200ms");
+      assertThat(result.code()).isEqualTo(ExitCode.FAILURE);
+      assertThat(result.err() + result.out()).contains("one client at a time: end the other one");
+    }
+  }
+}
