@@ -322,10 +322,12 @@ public final class GpuBenchmarks implements AutoCloseable {
     return device(TensorBench.class, () -> new TensorBench(accelerator, reads, TENSOR_BYTES));
   }
 
-  private LayerBench layers() {
+  private LayerBench.Embedded layers() {
     return device(
-        LayerBench.class,
-        () -> new LayerBench(accelerator, workers(STREAM_WORKERS), STREAM_QUEUES, STREAM_DEPTH));
+        LayerBench.Embedded.class,
+        () ->
+            new LayerBench.Embedded(
+                accelerator, workers(STREAM_WORKERS), STREAM_QUEUES, STREAM_DEPTH));
   }
 
   /** A thread for each SSD: as many in all as one SSD has in the other results. */

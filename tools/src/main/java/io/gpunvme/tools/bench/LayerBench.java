@@ -1,17 +1,9 @@
 package io.gpunvme.tools.bench;
 
-import static io.gpunvme.gpu.queue.DeviceLayout.getLong;
-
 import io.gpunvme.base.CloseAll;
-import io.gpunvme.cuda.CudaFunction;
-import io.gpunvme.cuda.CudaStream;
-import io.gpunvme.cuda.KernelArguments;
-import io.gpunvme.cuda.LaunchShape;
-import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.gpu.accel.HostMemoryKind;
-import io.gpunvme.gpu.accel.HostWindow;
-import io.gpunvme.gpu.queue.GpuModule;
 import io.gpunvme.gpu.queue.Placement;
 import io.gpunvme.gpu.transfer.InitiatorKind;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
@@ -20,75 +12,61 @@ import io.gpunvme.storage.StorageOptions;
 import io.gpunvme.storage.layer.Layer;
 import io.gpunvme.storage.layer.LayerLoader;
 import io.gpunvme.storage.layer.LoadedLayer;
-import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 
 /**
- * Layers from an embedded SSD in pinned memory, read by a kernel, while another kernel works with
- * the layer before: the time of all beside the time of the reads alone and of the work alone, in
- * the same repetition. The work looks at every word. For one thread.
+ * Layers that are read, while a {@link LayerWork} goes on with the layer before: the time of all
+ * beside the time of the reads alone and of the work alone, in the same repetition. For one thread.
  */
 final class LayerBench implements AutoCloseable {
-  /** In {@code reads.cu}. */
-  static final String KERNEL = "gpunvme_bench_layer";
-
   /** Results, and how long the work with a layer is, in times of its read. */
   static final Map<String, Double> CASES = cases();
 
-  private static final int LAYERS = 64;
-  private static final long LAYER_BYTES = 64L << 20;
-  private static final int SLOTS = 4;
-  private static final int BLOCK_SIZE = 4096;
+  /** Layers in memory. */
+  static final int SLOTS = 4;
 
-  /** Fewer blocks than a GPU has multiprocessors: reads need some. */
-  private static final int KERNEL_BLOCKS = 48;
-
-  private static final int KERNEL_THREADS = 256;
+  private static final int EMBEDDED_LAYERS = 64;
+  private static final long EMBEDDED_BYTES = 64L << 20;
+  private static final int EMBEDDED_BLOCK = 4096;
   private static final double TOLERANCE = 1.05;
 
-  private final GpuAccelerator accelerator;
-  private final int workers;
-  private final int queuePairs;
-  private final int depth;
-  private final List<Layer> layers = new ArrayList<>();
+  private final List<Layer> layers;
+  private final long[] right;
   private final List<AutoCloseable> open = new ArrayList<>();
-  private final BenchDevice device;
   private final LayerLoader loader;
-  private final CudaFunction kernel;
-  private final CudaStream stream;
-  private final DeviceBuffer wrong;
+  private final LayerWork work;
+  private final Map<String, Object> conditions = new LinkedHashMap<>();
 
   /**
-   * @param workers threads of the controller
-   * @param queuePairs of the reading kernel
-   * @param depth commands in flight per queue pair
+   * Allocates memory for some of the layers.
+   *
+   * @param storage what is read; stays the caller's
+   * @param layers all of the same length
+   * @param right the {@link LayerSums sum} of each
    */
-  LayerBench(GpuAccelerator accelerator, int workers, int queuePairs, int depth) {
-    this.accelerator = accelerator;
-    this.workers = workers;
-    this.queuePairs = queuePairs;
-    this.depth = depth;
-    for (int i = 0; i < LAYERS; i++) {
-      layers.add(new Layer("layer " + i, i * LAYER_BYTES, LAYER_BYTES));
-    }
+  LayerBench(GpuStorage storage, List<Layer> layers, long[] right) {
+    this.layers = List.copyOf(layers);
+    this.right = right.clone();
     try {
-      device = kept(new BenchDevice(LAYERS * LAYER_BYTES, BLOCK_SIZE, workers));
-      BlockPattern.hashWords(device.medium());
-      HostWindow pinned = accelerator.mapHost(device.medium(), HostMemoryKind.MEMORY);
-      open.add(pinned);
-      kernel = kept(GpuModule.resource(accelerator, "reads")).function(KERNEL);
-      stream = kept(accelerator.context().stream());
-      wrong = kept(accelerator.allocate(Long.BYTES));
-      GpuStorage storage =
+      loader = kept(LayerLoader.open(storage, layers.getFirst().bytes(), SLOTS));
+      Accelerator accelerator = storage.accelerator();
+      int count = layers.size();
+      work =
           kept(
-              GpuStorage.over(
-                  device.controller(), accelerator, StorageOptions.defaults().with(gpu())));
-      loader = kept(LayerLoader.open(storage, LAYER_BYTES, SLOTS));
+              accelerator
+                  .cuda()
+                  .<LayerWork>map(gpu -> new GpuLayerWork(gpu, count))
+                  .orElseGet(() -> new HostLayerWork(count)));
+      conditions.put("layers", count);
+      conditions.put("layer_bytes", layers.getFirst().bytes());
+      conditions.put("slots", SLOTS);
+      conditions.put("accelerator", accelerator.name());
+      work.describe(conditions);
     } catch (RuntimeException | Error e) {
       CloseAll.after(e, this::close);
       throw e;
@@ -103,15 +81,18 @@ final class LayerBench implements AutoCloseable {
     return all;
   }
 
-  private InitiatorOptions gpu() {
-    return InitiatorOptions.defaults()
-        .with(InitiatorKind.GPU, Placement.VRAM_DATA)
-        .with(queuePairs, depth, 0);
-  }
-
   private <T extends AutoCloseable> T kept(T part) {
     open.add(part);
     return part;
+  }
+
+  /** So many layers, one after the other. */
+  static List<Layer> layers(int count, long bytes, long first) {
+    List<Layer> all = new ArrayList<>();
+    for (int i = 0; i < count; i++) {
+      all.add(new Layer("layer " + i, first + i * bytes, bytes));
+    }
+    return all;
   }
 
   /** What one repetition took, ns. */
@@ -125,8 +106,8 @@ final class LayerBench implements AutoCloseable {
     }
 
     /** What the ratio is to be at most: a layer more for the first one, which nothing overlaps. */
-    double goal() {
-      return TOLERANCE + (double) loads / LAYERS / longest();
+    double goal(int layers) {
+      return TOLERANCE + (double) loads / layers / longest();
     }
   }
 
@@ -134,7 +115,8 @@ final class LayerBench implements AutoCloseable {
    * The time of reads and work together, in times of the longer of the two alone.
    *
    * @param id one of {@link #CASES}
-   * @throws BenchException if a layer was not what the SSD has, or the CPU asked for it
+   * @throws BenchException if a layer was not what it should be
+   * @throws io.gpunvme.storage.layer.LayerException if one cannot be read
    */
   Measurement measure(String id, Repetitions repetitions) {
     double factor = CASES.getOrDefault(id, 1.0);
@@ -151,37 +133,32 @@ final class LayerBench implements AutoCloseable {
   }
 
   private Times once(String id, double factor) {
-    long byCpu = device.commandsByCpu();
-    clearWrong();
     long loads = loads();
-    long nanos = (long) (factor * loads / LAYERS);
-    long work = work(nanos);
+    long nanos = (long) (factor * loads / layers.size());
+    long alone = alone(nanos);
+    requireRight(id, new long[] {layers.size() * right[0]});
     long both = both(nanos);
-    device.requireNoneByCpu(id, byCpu);
-    long count = wrong();
-    if (count != 0) {
-      throw new BenchException("%s: %d words differ from those on the SSD".formatted(id, count));
-    }
-    return new Times(loads, work, both);
+    requireRight(id, right);
+    return new Times(loads, alone, both);
   }
 
   private long loads() {
     long begin = System.nanoTime();
     loader.prefetch(layers);
-    for (int i = 0; i < LAYERS; i++) {
+    for (int i = 0; i < layers.size(); i++) {
       loader.next().close();
     }
     return System.nanoTime() - begin;
   }
 
-  private long work(long nanos) {
+  private long alone(long nanos) {
     loader.prefetch(layers.subList(0, 1));
     try (LoadedLayer layer = loader.next()) {
       long begin = System.nanoTime();
-      for (int i = 0; i < LAYERS; i++) {
-        launch(layer, nanos);
+      for (int i = 0; i < layers.size(); i++) {
+        work.with(layer, 0, nanos);
       }
-      stream.synchronize();
+      work.await();
       return System.nanoTime() - begin;
     }
   }
@@ -189,39 +166,22 @@ final class LayerBench implements AutoCloseable {
   private long both(long nanos) {
     long begin = System.nanoTime();
     loader.prefetch(layers);
-    for (int i = 0; i < LAYERS; i++) {
-      LoadedLayer layer = loader.next(stream);
-      launch(layer, nanos);
-      layer.release(stream);
+    for (int i = 0; i < layers.size(); i++) {
+      LoadedLayer layer = work.next(loader);
+      work.with(layer, i, nanos);
+      work.release(layer);
     }
-    stream.synchronize();
+    work.await();
     long all = System.nanoTime() - begin;
     loader.awaitTaken();
     return all;
   }
 
-  private void launch(LoadedLayer loaded, long nanos) {
-    stream.launch(
-        kernel,
-        LaunchShape.of(KERNEL_BLOCKS, KERNEL_THREADS),
-        new KernelArguments()
-            .addLong(loaded.deviceAddress())
-            .addLong(LAYER_BYTES / Long.BYTES)
-            .addLong(loaded.layer().offset() / Long.BYTES)
-            .addLong(nanos)
-            .addLong(wrong.deviceAddress()));
-  }
-
-  private void clearWrong() {
-    stream.fillAsync(wrong.deviceAddress(), (byte) 0, Long.BYTES);
-    stream.synchronize();
-  }
-
-  private long wrong() {
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment count = arena.allocate(Long.BYTES, Long.BYTES);
-      wrong.copyToHost(0, count);
-      return getLong(count, 0);
+  private void requireRight(String id, long[] expected) {
+    int wrong = Arrays.mismatch(Arrays.copyOf(work.takeSums(), expected.length), expected);
+    if (wrong >= 0) {
+      throw new BenchException(
+          "%s: %s has other words than those on the SSD".formatted(id, layers.get(wrong)));
     }
   }
 
@@ -229,32 +189,90 @@ final class LayerBench implements AutoCloseable {
     List<Times> sorted = new ArrayList<>(all);
     sorted.sort((a, b) -> Double.compare(a.ratio(), b.ratio()));
     Times middle = sorted.get(sorted.size() / 2);
-    Map<String, Object> conditions = new LinkedHashMap<>();
-    conditions.put("work_per_read", factor);
-    conditions.put("layers", LAYERS);
-    conditions.put("layer_bytes", LAYER_BYTES);
-    conditions.put("slots", SLOTS);
-    conditions.put("gpu_bytes", loader.gpuBytes());
-    conditions.put("pinned_bytes", loader.pinnedBytes());
-    conditions.put("reads_alone_ns", middle.loads());
-    conditions.put("work_alone_ns", middle.work());
-    conditions.put("together_ns", middle.all());
-    conditions.put("reads_alone_gb_s", (double) LAYERS * LAYER_BYTES / middle.loads());
-    boolean met = middle.ratio() <= middle.goal();
-    conditions.put(
+    Map<String, Object> own = new LinkedHashMap<>();
+    own.put("work_per_read", factor);
+    own.putAll(conditions);
+    own.put("gpu_bytes", loader.gpuBytes());
+    own.put("pinned_bytes", loader.pinnedBytes());
+    own.put("reads_alone_ns", middle.loads());
+    own.put("work_alone_ns", middle.work());
+    own.put("together_ns", middle.all());
+    own.put(
+        "reads_alone_gb_s", (double) layers.size() * layers.getFirst().bytes() / middle.loads());
+    double goal = middle.goal(layers.size());
+    own.put(
         "goal",
-        String.format(Locale.ROOT, "at most %.3f: %s", middle.goal(), met ? "met" : "missed"));
-    conditions.put("placement", Placement.VRAM_DATA.toString());
-    conditions.put("queue_pairs", queuePairs);
-    conditions.put("depth", depth);
-    conditions.put("controller_threads", workers);
-    conditions.put("kernel_blocks", KERNEL_BLOCKS);
-    conditions.put("accelerator", accelerator.name());
-    return conditions;
+        String.format(
+            Locale.ROOT, "at most %.3f: %s", goal, middle.ratio() <= goal ? "met" : "missed"));
+    return own;
   }
 
   @Override
   public void close() {
     CloseAll.newestFirst(open);
+  }
+
+  /** The same of an embedded SSD in pinned memory, read by a kernel. */
+  static final class Embedded implements AutoCloseable {
+    private final List<AutoCloseable> open = new ArrayList<>();
+    private final BenchDevice device;
+    private final LayerBench bench;
+
+    /**
+     * Makes the SSD.
+     *
+     * @param workers threads of the controller
+     * @param queuePairs of the reading kernel
+     * @param depth commands in flight per queue pair
+     */
+    Embedded(GpuAccelerator gpu, int workers, int queuePairs, int depth) {
+      try {
+        device = kept(new BenchDevice(EMBEDDED_LAYERS * EMBEDDED_BYTES, EMBEDDED_BLOCK, workers));
+        BlockPattern.hashWords(device.medium());
+        kept(gpu.mapHost(device.medium(), HostMemoryKind.MEMORY));
+        InitiatorOptions how =
+            InitiatorOptions.defaults()
+                .with(InitiatorKind.GPU, Placement.VRAM_DATA)
+                .with(queuePairs, depth, 0);
+        GpuStorage storage =
+            kept(GpuStorage.over(device.controller(), gpu, StorageOptions.defaults().with(how)));
+        List<Layer> layers = layers(EMBEDDED_LAYERS, EMBEDDED_BYTES, 0);
+        long words = EMBEDDED_BYTES / Long.BYTES;
+        long[] right =
+            layers.stream()
+                .mapToLong(l -> LayerSums.ofHashedWords(words, l.offset() / Long.BYTES))
+                .toArray();
+        bench = kept(new LayerBench(storage, layers, right));
+        bench.conditions.put("placement", Placement.VRAM_DATA.toString());
+        bench.conditions.put("queue_pairs", queuePairs);
+        bench.conditions.put("depth", depth);
+        bench.conditions.put("controller_threads", workers);
+      } catch (RuntimeException | Error e) {
+        CloseAll.after(e, this::close);
+        throw e;
+      }
+    }
+
+    private <T extends AutoCloseable> T kept(T part) {
+      open.add(part);
+      return part;
+    }
+
+    /**
+     * As {@link LayerBench#measure}.
+     *
+     * @throws BenchException also if the CPU asked for a layer
+     */
+    Measurement measure(String id, Repetitions repetitions) {
+      long before = device.commandsByCpu();
+      Measurement measured = bench.measure(id, repetitions);
+      device.requireNoneByCpu(id, before);
+      return measured;
+    }
+
+    @Override
+    public void close() {
+      CloseAll.newestFirst(open);
+    }
   }
 }

@@ -3,6 +3,7 @@ package io.gpunvme.tools.ssd;
 import io.gpunvme.base.ByteRange;
 import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.device.Device;
 import io.gpunvme.gpu.device.DeviceAddress;
@@ -32,11 +33,18 @@ public final class Ssds implements AutoCloseable {
   private final List<AutoCloseable> open = new ArrayList<>();
   private final GpuStorage storage;
 
-  private Ssds(StorageAddress address, ControllerOptions options, String faults, int nsid) {
+  private Ssds(
+      StorageAddress address,
+      ControllerOptions options,
+      String faults,
+      int nsid,
+      @Nullable Accelerator target,
+      InitiatorOptions initiator) {
     this.address = address.toString();
-    StorageOptions how = StorageOptions.defaults().with(options).with(LOOK).withNamespace(nsid);
+    StorageOptions how =
+        StorageOptions.defaults().with(options).with(initiator).withNamespace(nsid);
     try {
-      CpuAccelerator host = kept(CpuAccelerator.open());
+      Accelerator host = target == null ? kept(CpuAccelerator.open()) : target;
       DeviceAddress device = address.device();
       if (device == null && !faults.isEmpty()) {
         throw new InvalidRequestException(
@@ -66,7 +74,23 @@ public final class Ssds implements AutoCloseable {
    * @throws io.gpunvme.nvme.NvmeException if a controller does not come up
    */
   public static Ssds open(String address, ControllerOptions options, String faults, int nsid) {
-    return new Ssds(StorageAddress.parse(address), options, faults, nsid);
+    return new Ssds(StorageAddress.parse(address), options, faults, nsid, null, LOOK);
+  }
+
+  /**
+   * The same, and its {@link #storage} moves data to an accelerator.
+   *
+   * @param target stays the caller's
+   * @param initiator who does it, and how
+   */
+  public static Ssds open(
+      String address,
+      ControllerOptions options,
+      String faults,
+      int nsid,
+      Accelerator target,
+      InitiatorOptions initiator) {
+    return new Ssds(StorageAddress.parse(address), options, faults, nsid, target, initiator);
   }
 
   private <T extends AutoCloseable> T kept(T part) {
@@ -77,6 +101,11 @@ public final class Ssds implements AutoCloseable {
   /** The opened address. */
   public String address() {
     return address;
+  }
+
+  /** All that is at the address as one source; closed with this. */
+  public GpuStorage storage() {
+    return storage;
   }
 
   /** Bytes at the address. */
