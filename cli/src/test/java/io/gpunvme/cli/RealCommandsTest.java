@@ -6,6 +6,10 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import io.gpunvme.cuda.Cuda;
+import io.gpunvme.gpu.device.Device;
+import io.gpunvme.nvme.driver.ControllerOptions;
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -193,5 +197,74 @@ class RealCommandsTest {
     assertThat(json.get("verified").getAsBoolean()).isTrue();
     assertThat(json.get("reads").getAsLong()).isEqualTo(64);
     assertThat(json.get("initiator").getAsString()).isEqualToIgnoringCase(initiator);
+  }
+
+  /** What opens an SSD, with nothing else to complain about. */
+  private static List<String> openers(String device) {
+    List<String> all =
+        new ArrayList<>(
+            List.of(
+                "identify " + device,
+                "demo --initiator cpu --device " + device,
+                "bench random --initiator cpu --device " + device,
+                "bench stream --initiator cpu --device " + device,
+                "gather --initiator cpu --device " + device,
+                "load --accelerator cpu --device " + device));
+    if (Cuda.isAvailable()) {
+      all.add("check-p2p " + device);
+      all.add("demo --initiator gpu --device " + device);
+      all.add("gather --initiator gpu --device " + device);
+    }
+    return all;
+  }
+
+  private static void eachIsRefused(String device, String why) {
+    for (String line : openers(device)) {
+      Cli.Result result = Cli.run((Object[]) line.split(" "));
+      assertThat(result.code()).as(line).isIn(ExitCode.FAILURE, ExitCode.USAGE);
+      assertThat(result.err()).as(line).hasLineCount(1).containsPattern(why);
+    }
+  }
+
+  @Test
+  void anSsdInUseIsRefused() {
+    try (Device first = Device.open(DEVICE, ControllerOptions.defaults())) {
+      assertThat(first.controller().namespaces()).isNotEmpty();
+      eachIsRefused(DEVICE, "in use|busy|another process|already|somebody");
+    }
+  }
+
+  @Test
+  void anSsdOfTheKernelsIsRefused() {
+    Cli.run("unbind", pciAddress()).succeeded();
+    try {
+      eachIsRefused(DEVICE, "gpunvme bind " + pciAddress());
+    } finally {
+      bind();
+    }
+  }
+
+  @Test
+  void whatIsNoSsdIsRefused() throws IOException {
+    String other;
+    try (Stream<Path> functions = Files.list(Path.of("/sys/bus/pci/devices"))) {
+      other =
+          functions
+              .filter(one -> !text(one.resolve("class")).startsWith("0x0108"))
+              .map(one -> one.getFileName().toString())
+              .sorted()
+              .findFirst()
+              .orElseThrow();
+    }
+    eachIsRefused(
+        DEVICE.replace(pciAddress(), other), other + " is no NVMe controller but another device");
+  }
+
+  private static String text(Path file) {
+    try {
+      return Files.readString(file);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
   }
 }

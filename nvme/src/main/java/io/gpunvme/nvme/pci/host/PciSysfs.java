@@ -17,6 +17,9 @@ import java.util.Optional;
  * when asked for; nothing is changed. Immutable.
  */
 public final class PciSysfs {
+  /** Mass storage controller, non-volatile memory (PCI Code and ID Assignment 1.11, 1.2). */
+  private static final String NON_VOLATILE_MEMORY = "0x0108";
+
   private final HostPaths paths;
   private final PciAddress address;
   private final Path folder;
@@ -40,6 +43,22 @@ public final class PciSysfs {
           "there is no PCI function " + address + " in " + devices + "; `gpunvme list` shows them");
     }
     return new PciSysfs(paths, address, folder);
+  }
+
+  /**
+   * Looks an SSD up.
+   *
+   * @throws InvalidRequestException if there is none at the address, but nothing or another device
+   */
+  public static PciSysfs ofSsd(HostPaths paths, PciAddress address) {
+    PciSysfs found = of(paths, address);
+    String kind = found.attribute("class");
+    if (!kind.isEmpty() && !kind.startsWith(NON_VOLATILE_MEMORY)) {
+      throw new InvalidRequestException(
+          "%s is no NVMe controller but another device, of PCI class %s; `gpunvme list` shows SSDs"
+              .formatted(address, kind));
+    }
+    return found;
   }
 
   /** Where it is. */

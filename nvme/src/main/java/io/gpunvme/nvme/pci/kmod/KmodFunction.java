@@ -98,7 +98,7 @@ public final class KmodFunction implements PciFunction {
 
   static KmodFunction open(PciAddress address, KmodOptions options, Connection connection) {
     HostPaths paths = options.paths();
-    PciSysfs function = PciSysfs.of(paths, address);
+    PciSysfs function = PciSysfs.ofSsd(paths, address);
     if (!function.driver().equals(DRIVER)) {
       throw KmodRefusals.wrongDriver(function, paths);
     }

@@ -46,14 +46,8 @@ final class SysfsChecks {
     }
     if (!driver.isEmpty()) {
       throw new InvalidRequestException(
-          address
-              + " is bound to the driver "
-              + driver
-              + ", which uses it. If nothing on it is in use, `echo "
-              + address
-              + " > "
-              + function.folder().resolve("driver/unbind")
-              + "` as root takes it away");
+          "%s is bound to the driver %s, which uses it; if nothing on it is in use, `gpunvme bind %s --no-driver` as root takes it away"
+              .formatted(address, driver, address));
     }
   }
 

@@ -87,7 +87,7 @@ public final class SysfsFunction implements PciFunction {
    * @throws InvalidRequestException if it cannot be opened; the message says why and what helps
    */
   public static SysfsFunction open(PciAddress address, SysfsOptions options) {
-    PciSysfs function = PciSysfs.of(options.paths(), address);
+    PciSysfs function = PciSysfs.ofSsd(options.paths(), address);
     SysfsChecks.require(function, options);
     FunctionLock lock = FunctionLock.take(options.paths(), address);
     try {

@@ -73,7 +73,7 @@ public final class VfioFunction implements PciFunction {
    * @throws InvalidRequestException if it cannot be opened; the message says why and what helps
    */
   public static VfioFunction open(PciAddress address, VfioOptions options) {
-    PciSysfs function = PciSysfs.of(options.paths(), address);
+    PciSysfs function = PciSysfs.ofSsd(options.paths(), address);
     if (!function.driver().contains("vfio")) {
       throw Refusals.wrongDriver(function);
     }

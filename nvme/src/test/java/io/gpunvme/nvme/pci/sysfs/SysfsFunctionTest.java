@@ -59,9 +59,15 @@ class SysfsFunctionTest {
   }
 
   @Test
+  void leavesOtherDevicesAlone() throws IOException {
+    Files.writeString(machine.function().resolve("class"), "0x030200\n");
+    assertRefused("0000:01:00.0 is no NVMe controller", "PCI class 0x030200", "gpunvme list");
+  }
+
+  @Test
   void leavesAFunctionToItsDriver() throws IOException {
     machine.driver("nvme");
-    assertRefused("bound to the driver nvme", "driver/unbind");
+    assertRefused("bound to the driver nvme", "gpunvme bind 0000:01:00.0 --no-driver");
   }
 
   @Test
