@@ -6,20 +6,23 @@
 
 using namespace gpunvme;
 
+// A command's opcode is above its blocks, in one word (TransferPlan.java): plans may read and write.
+constexpr u32 kOpcodeShift = 24;
+constexpr u32 kBlocksMask = (1u << kOpcodeShift) - 1;
+
 // Filled in by GpuInitiator; layout in DeviceLayout.java.
 struct alignas(16) TransferArgs {
   Queue* queues;         // one per block
   const Buffer* buffer;  // of all commands, unless there are targets
   const u64* slba;       // of each command
   const u64* offset;     // bytes in the buffer
-  const u32* blocks;
+  const u32* blocks;     // and opcodes
   const u32* order;      // which commands, in which order; null: all of them
   Status* statuses;      // of commands that were taken; kPending until the command is over
   u32* started;          // low 32 bits of nanos() at submission; GPU memory
   u32* cursor;           // counts the commands that are taken, and goes on from kernel to kernel; null: this warp is alone
   u64* moved;            // logical blocks moved so far; GPU memory, which the host copies meanwhile; null: nobody asks
   u32 commands;
-  u32 opcode;
   u32 nsid;
   u32 base;              // what *cursor was before the launch
   const u32* targets;    // which of the buffers each command uses; null: `buffer`
@@ -41,7 +44,8 @@ class PlanSource {
       return false;
     }
     u32 command = a.order == nullptr ? at : a.order[at];
-    c = {a.opcode, a.nsid, a.slba[command], a.blocks[command], 0, 0, 0, command};
+    u32 word = a.blocks[command];
+    c = {word >> kOpcodeShift, a.nsid, a.slba[command], word & kBlocksMask, 0, 0, 0, command};
     u64 bytes = static_cast<u64>(c.blocks) << block_shift;
     const Buffer* buffer = a.targets == nullptr ? a.buffer : a.buffers[a.targets[command]];
     prp::entries(*buffer, a.offset[command], bytes, c.prp1, c.prp2);
@@ -80,7 +84,7 @@ class PlanSink {
     if (valid) {
       a.statuses[user] = s;
       a.latencies[user] = static_cast<u32>(nanos()) - a.started[user];
-      blocks = failed(s) || a.moved == nullptr ? 0 : a.blocks[user];
+      blocks = failed(s) || a.moved == nullptr ? 0 : a.blocks[user] & kBlocksMask;
     }
     u32 sum = warp::sum(blocks);
     if (sum != 0 && warp::lane() == 0) {

@@ -155,9 +155,8 @@ public final class DeviceLayout {
     public static final long CURSOR = 64;
     public static final long MOVED = 72;
     public static final long COMMANDS = 80;
-    public static final long OPCODE = 84;
-    public static final long NSID = 88;
-    public static final long BASE = 92;
+    public static final long NSID = 84;
+    public static final long BASE = 88;
     public static final long TARGETS = 96;
     public static final long BUFFERS = 104;
     public static final long LATENCIES = 112;

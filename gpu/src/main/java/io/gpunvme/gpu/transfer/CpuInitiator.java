@@ -210,10 +210,11 @@ public final class CpuInitiator implements Initiator {
       long sqDoorbells = lane.sqDoorbells();
       long cqDoorbells = lane.cqDoorbells();
       long recoveries = lane.loop().recoveries();
-      transfer.begin(plan.direction(), plan.nsid(), plan.blockSize(), listener);
+      transfer.begin(plan.nsid(), plan.blockSize(), listener);
       for (int i = 0; i < plan.commands(); i++) {
         BusRange buffer = mapped.get(plan.buffer(i));
-        transfer.add(plan.slba(i), plan.blocks(i), buffer, plan.bufferOffset(i));
+        transfer.add(
+            plan.opcode(i), plan.slba(i), plan.blocks(i), buffer, plan.bufferOffset(i));
       }
       transfer.run();
       return new TransferReport(
@@ -256,13 +257,13 @@ public final class CpuInitiator implements Initiator {
     }
     pool.requireOpen();
     TransferJob.requireInside(buffer, bufferOffset + blocks * block);
-    TransferJob.requireAllowed(direction, controller);
+    TransferJob.requireAllowed(direction == Direction.WRITE, controller);
     BusRange mapped = buffer.mapFor(controller.function());
     QueueLane lane = pool.takeShort(listener);
     ShortTransfer transfer = lane.shortTransfer();
     try {
-      transfer.begin(direction, namespace.nsid(), block, listener);
-      transfer.addRun(slba, blocks, most, mapped, bufferOffset);
+      transfer.begin(namespace.nsid(), block, listener);
+      transfer.addRun(TransferPlan.opcode(direction), slba, blocks, most, mapped, bufferOffset);
       transfer.run();
       return transfer.retries();
     } finally {

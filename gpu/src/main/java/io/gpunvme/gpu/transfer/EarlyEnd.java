@@ -24,6 +24,15 @@ abstract class EarlyEnd {
     }
   }
 
+  /** Tells the listener of a command; if it fails, so does the transfer. */
+  final void completed(int command, long nanos) {
+    try {
+      listener().completed(command, nanos);
+    } catch (Throwable e) {
+      fail(e);
+    }
+  }
+
   /** Something failed for good. */
   public final void fail(Throwable e) {
     if (!failure.compareAndSet(null, e)) {

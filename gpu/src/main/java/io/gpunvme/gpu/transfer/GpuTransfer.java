@@ -63,6 +63,9 @@ final class GpuTransfer {
   static final class Part {
     private final TransferJob job;
 
+    /** Its first command. */
+    private final int start;
+
     /** One past its last command. */
     private final int end;
 
@@ -76,8 +79,9 @@ final class GpuTransfer {
     private long bytesTold;
     private long retries;
 
-    Part(TransferJob job, int end) {
+    Part(TransferJob job, int start, int end) {
       this.job = job;
+      this.start = start;
       this.end = end;
       // One that others may share is slower to record in.
       latency = job.isShort() ? job.latencies() : TransferListener.newLatencies();
@@ -137,8 +141,9 @@ final class GpuTransfer {
     this.attempts = new byte[plan.commands()];
     int end = 0;
     for (TransferJob job : jobs) {
+      int start = end;
       end += job.plan().commands();
-      parts.add(new Part(job, end));
+      parts.add(new Part(job, start, end));
     }
   }
 
@@ -214,7 +219,9 @@ final class GpuTransfer {
       }
       part.commands++;
       if (DeviceStatus.fromController(status) && Status.ok(status)) {
-        part.latency.recordValue(Integer.toUnsignedLong(latencies[command]));
+        long nanos = Integer.toUnsignedLong(latencies[command]);
+        part.latency.recordValue(nanos);
+        part.job.completed(command - part.start, nanos);
         part.bytes += plan.bytes(command);
         continue;
       }
@@ -274,7 +281,7 @@ final class GpuTransfer {
   }
 
   private RuntimeException failure(int command, int status, @Nullable DeviceError told) {
-    int opcode = plan.direction() == Direction.READ ? IoOpcode.READ : IoOpcode.WRITE;
+    int opcode = plan.opcode(command);
     // As in error log entries, FFFFh is "not known": the queue's own log was full.
     int qid = told == null ? 0xFFFF : told.qid();
     int cid = told == null ? 0xFFFF : told.cid();

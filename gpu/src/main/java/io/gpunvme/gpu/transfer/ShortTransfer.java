@@ -3,7 +3,6 @@ package io.gpunvme.gpu.transfer;
 import io.gpunvme.nvme.driver.CommandLoop;
 import io.gpunvme.nvme.driver.QueuePair;
 import io.gpunvme.nvme.memory.BusRange;
-import io.gpunvme.nvme.spec.IoOpcode;
 import java.util.Objects;
 import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
@@ -22,11 +21,11 @@ final class ShortTransfer extends EarlyEnd implements CommandLoop.Source {
   private final CommandLoop loop;
   private final long[] slba = new long[COMMANDS];
   private final int[] blocks = new int[COMMANDS];
+  private final int[] opcodes = new int[COMMANDS];
   private final @Nullable BusRange[] target = new BusRange[COMMANDS];
   private final long[] targetOffset = new long[COMMANDS];
   private TransferListener listener = TransferListener.NONE;
   private @Nullable Histogram latencies;
-  private int opcode;
   private int nsid;
   private int blockSize;
   private int count;
@@ -44,9 +43,8 @@ final class ShortTransfer extends EarlyEnd implements CommandLoop.Source {
   }
 
   /** Starts anew, without commands. */
-  void begin(Direction direction, int namespace, int block, TransferListener told) {
+  void begin(int namespace, int block, TransferListener told) {
     restart();
-    opcode = direction == Direction.READ ? IoOpcode.READ : IoOpcode.WRITE;
     nsid = namespace;
     blockSize = block;
     listener = told;
@@ -58,18 +56,21 @@ final class ShortTransfer extends EarlyEnd implements CommandLoop.Source {
   }
 
   /** Adds a command. */
-  void add(long firstBlock, int length, BusRange buffer, long offset) {
+  void add(int opcode, long firstBlock, int length, BusRange buffer, long offset) {
     slba[count] = firstBlock;
     blocks[count] = length;
+    opcodes[count] = opcode;
     target[count] = buffer;
     targetOffset[count] = offset;
     count++;
   }
 
   /** Adds a run of blocks, in commands of at most {@code most} blocks. */
-  void addRun(long firstBlock, long length, long most, BusRange buffer, long offset) {
+  void addRun(
+      int opcode, long firstBlock, long length, long most, BusRange buffer, long offset) {
     for (long at = 0; at < length; at += most) {
-      add(firstBlock + at, (int) Math.min(most, length - at), buffer, offset + at * blockSize);
+      int n = (int) Math.min(most, length - at);
+      add(opcode, firstBlock + at, n, buffer, offset + at * blockSize);
     }
   }
 
@@ -129,7 +130,7 @@ final class ShortTransfer extends EarlyEnd implements CommandLoop.Source {
     int command = (int) ticket;
     BusRange buffer = target[command];
     return queue.submitIo(
-        opcode,
+        opcodes[command],
         nsid,
         slba[command],
         blocks[command],
@@ -142,9 +143,12 @@ final class ShortTransfer extends EarlyEnd implements CommandLoop.Source {
 
   @Override
   public void done(QueuePair queue, int slot, long ticket) {
+    int command = (int) ticket;
+    long nanos = Math.min(TransferListener.LONGEST_NANOS, queue.latencyNanos(slot));
     done++;
-    latencies().recordValue(Math.min(TransferListener.LONGEST_NANOS, queue.latencyNanos(slot)));
-    moved((long) blocks[(int) ticket] * blockSize);
+    latencies().recordValue(nanos);
+    completed(command, nanos);
+    moved((long) blocks[command] * blockSize);
   }
 
   @Override

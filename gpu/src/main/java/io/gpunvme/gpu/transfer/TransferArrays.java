@@ -7,7 +7,6 @@ import io.gpunvme.gpu.queue.DeviceLayout;
 import io.gpunvme.gpu.queue.DeviceLayout.TransferArgs;
 import io.gpunvme.gpu.queue.DeviceStatus;
 import io.gpunvme.gpu.queue.QueueEnd;
-import io.gpunvme.nvme.spec.IoOpcode;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
@@ -272,8 +271,6 @@ final class TransferArrays implements AutoCloseable {
     DeviceLayout.setLong(args, TransferArgs.ENDED, alone ? told + ended : 0);
     DeviceLayout.setInt(args, TransferArgs.BASE, base);
     DeviceLayout.setInt(args, TransferArgs.COMMANDS, commands);
-    boolean read = plan().direction() == Direction.READ;
-    DeviceLayout.setInt(args, TransferArgs.OPCODE, read ? IoOpcode.READ : IoOpcode.WRITE);
     DeviceLayout.setInt(args, TransferArgs.NSID, plan().nsid());
   }
 

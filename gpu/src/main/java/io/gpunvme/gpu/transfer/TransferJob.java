@@ -68,7 +68,7 @@ final class TransferJob extends EarlyEnd {
             "the buffers of a plan must all be in host memory, or all in GPU memory");
       }
     }
-    requireAllowed(plan.direction(), controller);
+    requireAllowed(plan.writes(), controller);
   }
 
   /**
@@ -84,8 +84,8 @@ final class TransferJob extends EarlyEnd {
   /**
    * @throws InvalidRequestException if the controller is open for reading only and this writes
    */
-  static void requireAllowed(Direction direction, NvmeController controller) {
-    if (direction == Direction.WRITE && !controller.options().allowWrite()) {
+  static void requireAllowed(boolean writes, NvmeController controller) {
+    if (writes && !controller.options().allowWrite()) {
       throw new InvalidRequestException(
           controller.name()
               + " is open for reading only; set ControllerOptions.allowWrite (--allow-write) to"

@@ -2,7 +2,6 @@ package io.gpunvme.gpu.transfer;
 
 import io.gpunvme.nvme.driver.CommandLoop;
 import io.gpunvme.nvme.driver.QueuePair;
-import io.gpunvme.nvme.spec.IoOpcode;
 import org.HdrHistogram.Histogram;
 
 /**
@@ -12,7 +11,6 @@ import org.HdrHistogram.Histogram;
 final class TransferLane implements CommandLoop.Source {
   private final TransferJob job;
   private final TransferPlan plan;
-  private final int opcode;
   private final QueueLane lane;
   private final LanePool pool;
   private final Runnable looked;
@@ -38,7 +36,6 @@ final class TransferLane implements CommandLoop.Source {
     this.pool = pool;
     this.looked = looked;
     plan = job.plan();
-    opcode = plan.direction() == Direction.READ ? IoOpcode.READ : IoOpcode.WRITE;
     latency = lane.latency();
     turn = lane.slots();
     sqBefore = lane.sqDoorbells();
@@ -78,7 +75,7 @@ final class TransferLane implements CommandLoop.Source {
   public int submit(QueuePair queue, long ticket, long userData) {
     int command = (int) ticket;
     return queue.submitIo(
-        opcode,
+        plan.opcode(command),
         plan.nsid(),
         plan.slba(command),
         plan.blocks(command),
@@ -91,10 +88,13 @@ final class TransferLane implements CommandLoop.Source {
 
   @Override
   public void done(QueuePair queue, int slot, long ticket) {
-    long moved = plan.bytes((int) ticket);
+    int command = (int) ticket;
+    long moved = plan.bytes(command);
+    long nanos = Math.min(TransferListener.LONGEST_NANOS, queue.latencyNanos(slot));
     done++;
-    latency.recordValue(Math.min(TransferListener.LONGEST_NANOS, queue.latencyNanos(slot)));
+    latency.recordValue(nanos);
     bytes += moved;
+    job.completed(command, nanos);
     job.moved(moved);
   }
 

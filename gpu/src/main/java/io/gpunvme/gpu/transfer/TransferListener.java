@@ -12,6 +12,15 @@ public interface TransferListener {
   /** Another {@code bytes} bytes have arrived. */
   void moved(long bytes);
 
+  /**
+   * A command has succeeded; called once for each, by the thread that saw it. Those of {@link
+   * Initiator#move} count from 0, as if it had a plan.
+   *
+   * @param command its index in the plan
+   * @param nanos its latency, as {@link TransferReport#latency} has it
+   */
+  default void completed(int command, long nanos) {}
+
   /** Whether to end the transfer early; called now and then. If true, the transfer fails. */
   default boolean isCancelled() {
     return false;

@@ -4,11 +4,13 @@ import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.driver.Namespace;
+import io.gpunvme.nvme.spec.IoOpcode;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
@@ -19,16 +21,26 @@ public final class TransferPlan {
   /** NLB is a 16-bit 0-based count (NVM Command Set 1.0, 3.2.4). */
   private static final long MAX_BLOCKS = 65536;
 
+  /**
+   * A command's blocks and its opcode are one word, which the kernel reads as it is: {@code
+   * kOpcodeShift} of {@code kernels/transfer.cu}.
+   */
+  private static final int OPCODE_SHIFT = 24;
+
+  private static final int BLOCKS_MASK = (1 << OPCODE_SHIFT) - 1;
+
   private static final ValueLayout.OfLong LONG =
       ValueLayout.JAVA_LONG.withOrder(ByteOrder.LITTLE_ENDIAN);
   private static final ValueLayout.OfInt INT =
       ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN);
 
-  private final Direction direction;
   private final int nsid;
   private final int blockSize;
   private final long[] slba;
-  private final int[] blocks;
+
+  /** Of each command: its opcode above {@link #OPCODE_SHIFT}, its blocks below. */
+  private final int[] words;
+
   private final long[] bufferOffset;
 
   /** Which buffer each command uses; null: all the first. */
@@ -38,16 +50,16 @@ public final class TransferPlan {
   private final long[] bufferEnds;
 
   private final long bytes;
+  private final boolean writes;
 
   /** The commands of several plans, one plan after the other. */
   private TransferPlan(List<TransferPlan> parts) {
     TransferPlan like = parts.getFirst();
-    direction = like.direction;
     nsid = like.nsid;
     blockSize = like.blockSize;
     int commands = parts.stream().mapToInt(TransferPlan::commands).sum();
     slba = new long[commands];
-    blocks = new int[commands];
+    words = new int[commands];
     bufferOffset = new long[commands];
     int[] targets = new int[commands];
     bufferEnds = new long[parts.stream().mapToInt(TransferPlan::buffers).sum()];
@@ -57,7 +69,7 @@ public final class TransferPlan {
     for (TransferPlan part : parts) {
       int count = part.commands();
       System.arraycopy(part.slba, 0, slba, command, count);
-      System.arraycopy(part.blocks, 0, blocks, command, count);
+      System.arraycopy(part.words, 0, words, command, count);
       System.arraycopy(part.bufferOffset, 0, bufferOffset, command, count);
       for (int i = 0; i < count; i++) {
         targets[command + i] = buffer + part.buffer(i);
@@ -69,18 +81,19 @@ public final class TransferPlan {
     }
     target = targets;
     bytes = sum;
+    writes = parts.stream().anyMatch(TransferPlan::writes);
   }
 
   private TransferPlan(Builder from) {
-    direction = from.direction;
     nsid = from.nsid;
     blockSize = from.blockSize;
     slba = Arrays.copyOf(from.slba, from.count);
-    blocks = Arrays.copyOf(from.blocks, from.count);
+    words = Arrays.copyOf(from.words, from.count);
     bufferOffset = Arrays.copyOf(from.bufferOffset, from.count);
     int[] targets = from.target;
     target = targets == null ? null : Arrays.copyOf(targets, from.count);
     bytes = from.bytes;
+    writes = from.writes;
     bufferEnds = from.bufferEnds.clone();
   }
 
@@ -126,14 +139,15 @@ public final class TransferPlan {
     return parts.size() == 1 ? parts.getFirst() : new TransferPlan(parts);
   }
 
-  /** Whether both can be carried out as one: same direction, same namespace. */
+  /** Whether both can be carried out as one: same namespace. */
   boolean goesWith(TransferPlan other) {
-    return direction == other.direction && nsid == other.nsid && blockSize == other.blockSize;
+    return nsid == other.nsid && blockSize == other.blockSize;
   }
 
   /**
    * Plans a transfer extent by extent.
    *
+   * @param direction of the extents that say nothing else
    * @param maxTransferBytes as of {@link #of}
    */
   public static Builder builder(Direction direction, Namespace namespace, long maxTransferBytes) {
@@ -159,7 +173,7 @@ public final class TransferPlan {
     return blocks;
   }
 
-  /** As {@link Builder#add(long, long, int, long)} says. */
+  /** As {@link Builder#add(Direction, long, long, int, long)} says. */
   static void check(
       long firstBlock,
       long length,
@@ -206,7 +220,7 @@ public final class TransferPlan {
     private final long mostBlocks;
 
     private long[] slba = new long[FIRST_CAPACITY];
-    private int[] blocks = new int[FIRST_CAPACITY];
+    private int[] words = new int[FIRST_CAPACITY];
     private long[] bufferOffset = new long[FIRST_CAPACITY];
 
     /** Null while all use the first buffer. */
@@ -215,6 +229,7 @@ public final class TransferPlan {
     private long[] bufferEnds = new long[1];
     private int count;
     private long bytes;
+    private boolean writes;
 
     private Builder(
         Direction direction, int nsid, int blockSize, long namespaceBlocks, long maxTransferBytes) {
@@ -226,24 +241,33 @@ public final class TransferPlan {
       perCommand = blocksPerCommand(blockSize, maxTransferBytes);
     }
 
-    /** The same with the plan's first, or only, buffer. */
+    /** The same in the builder's direction, with the plan's first, or only, buffer. */
     public void add(long firstBlock, long length, long offset) {
-      add(firstBlock, length, 0, offset);
+      add(direction, firstBlock, length, 0, offset);
+    }
+
+    /** The same in the builder's direction. */
+    public void add(long firstBlock, long length, int buffer, long offset) {
+      add(direction, firstBlock, length, buffer, offset);
     }
 
     /**
-     * Adds an extent, which is started after those before it.
+     * Adds an extent, which is started after those before it. Nobody says in which order they end,
+     * so what one writes should be no other's.
      *
+     * @param way direction of its data
      * @param buffer which of the buffers that the plan will be carried out with, from 0
      * @throws InvalidRequestException if it is empty or not inside the namespace, or its place in
      *     the buffer is negative or not a multiple of 4
      */
-    public void add(long firstBlock, long length, int buffer, long offset) {
+    public void add(Direction way, long firstBlock, long length, int buffer, long offset) {
       Objects.checkIndex(buffer, MOST_BUFFERS);
       check(firstBlock, length, offset);
+      writes |= way == Direction.WRITE;
+      int opcode = opcode(way) << OPCODE_SHIFT;
       for (long done = 0; done < length; ) {
         long n = Math.min(perCommand, length - done);
-        addCommand(firstBlock + done, (int) n, buffer, offset + done * blockSize);
+        addCommand(firstBlock + done, opcode | (int) n, buffer, offset + done * blockSize);
         done += n;
       }
       bytes += length * blockSize;
@@ -261,12 +285,12 @@ public final class TransferPlan {
       }
     }
 
-    private void addCommand(long firstBlock, int length, int buffer, long offset) {
+    private void addCommand(long firstBlock, int word, int buffer, long offset) {
       if (count == slba.length) {
         grow();
       }
       slba[count] = firstBlock;
-      blocks[count] = length;
+      words[count] = word;
       bufferOffset[count] = offset;
       if (buffer > 0 && target == null) {
         target = new int[slba.length];
@@ -284,7 +308,7 @@ public final class TransferPlan {
       }
       int capacity = (int) Math.min(MOST, 2L * count);
       slba = Arrays.copyOf(slba, capacity);
-      blocks = Arrays.copyOf(blocks, capacity);
+      words = Arrays.copyOf(words, capacity);
       bufferOffset = Arrays.copyOf(bufferOffset, capacity);
       if (target != null) {
         target = Arrays.copyOf(target, capacity);
@@ -302,9 +326,24 @@ public final class TransferPlan {
     }
   }
 
-  /** The direction of the data. */
-  public Direction direction() {
-    return direction;
+  /** The command that moves data in a direction. */
+  static int opcode(Direction direction) {
+    return direction == Direction.READ ? IoOpcode.READ : IoOpcode.WRITE;
+  }
+
+  /** Whether any command writes. */
+  public boolean writes() {
+    return writes;
+  }
+
+  /** The direction of a command's data. */
+  public Direction direction(int command) {
+    return opcode(command) == IoOpcode.READ ? Direction.READ : Direction.WRITE;
+  }
+
+  /** The opcode of a command. */
+  int opcode(int command) {
+    return words[command] >>> OPCODE_SHIFT;
   }
 
   /** The namespace. */
@@ -349,12 +388,12 @@ public final class TransferPlan {
 
   /** Blocks of a command, 1..65536. */
   public int blocks(int command) {
-    return blocks[command];
+    return words[command] & BLOCKS_MASK;
   }
 
   /** Bytes of a command. */
   public long bytes(int command) {
-    return (long) blocks[command] * blockSize;
+    return (long) blocks(command) * blockSize;
   }
 
   /** The offset of a command's data in the buffer, bytes. */
@@ -368,13 +407,13 @@ public final class TransferPlan {
   }
 
   /**
-   * Writes the commands' fields, each an array of its own, where the offsets say; buffers only
-   * where the plan {@link #hasTargets}.
+   * Writes the commands' fields, each an array of its own, where the offsets say; opcodes and
+   * blocks are one word, buffers are written only where the plan {@link #hasTargets}.
    */
-  void copyTo(MemorySegment to, long slbas, long bufferOffsets, long counts, long buffers) {
+  void copyTo(MemorySegment to, long slbas, long bufferOffsets, long opcodes, long buffers) {
     MemorySegment.copy(slba, 0, to, LONG, slbas, slba.length);
     MemorySegment.copy(bufferOffset, 0, to, LONG, bufferOffsets, bufferOffset.length);
-    MemorySegment.copy(blocks, 0, to, INT, counts, blocks.length);
+    MemorySegment.copy(words, 0, to, INT, opcodes, words.length);
     if (target != null) {
       MemorySegment.copy(target, 0, to, INT, buffers, target.length);
     }
@@ -383,15 +422,15 @@ public final class TransferPlan {
   /** The plan as one JSON object. */
   public JsonObject toJson() {
     JsonObject json = new JsonObject();
-    json.addProperty("direction", direction.name().toLowerCase(java.util.Locale.ROOT));
     json.addProperty("nsid", nsid);
     json.addProperty("block_size", blockSize);
     json.addProperty("bytes", bytes);
     JsonArray commands = new JsonArray(slba.length);
     for (int i = 0; i < slba.length; i++) {
       JsonObject c = new JsonObject();
+      c.addProperty("direction", direction(i).name().toLowerCase(Locale.ROOT));
       c.addProperty("slba", slba[i]);
-      c.addProperty("blocks", blocks[i]);
+      c.addProperty("blocks", blocks(i));
       if (target != null) {
         c.addProperty("buffer", target[i]);
       }

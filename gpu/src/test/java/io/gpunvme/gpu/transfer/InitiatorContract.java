@@ -20,11 +20,17 @@ import io.gpunvme.sim.NamespaceConfig;
 import io.gpunvme.sim.SimConfig;
 import io.gpunvme.sim.SimulatedController;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
+import java.util.Random;
 import java.util.SplittableRandom;
+import java.util.concurrent.atomic.AtomicLongArray;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.stream.IntStream;
+import org.HdrHistogram.Histogram;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -475,6 +481,77 @@ abstract class InitiatorContract {
     }
   }
 
+  /** A short transfer, and long ones; whoever is told of a command knows which one it was. */
+  @ParameterizedTest
+  @MethodSource("placements")
+  final void oneTransferReadsAndWrites(Placement placement) {
+    device.faults().add("status=0/82 on read p=0.02");
+    device.faults().add("status=0/82 on write p=0.02");
+    for (int commands : new int[] {7, 600, 3000}) {
+      fill();
+      byte[] expectedMedium = data.clone();
+      byte[] source = new byte[BYTES];
+      byte[] expectedBuffer = new byte[BYTES];
+      SplittableRandom random = new SplittableRandom(commands);
+      random.nextBytes(source);
+      System.arraycopy(source, 0, expectedBuffer, 0, BYTES);
+      TransferPlan.Builder plan =
+          TransferPlan.builder(Direction.READ, controller.namespace(1), COMMAND);
+      List<Integer> places = new ArrayList<>(IntStream.range(0, commands).boxed().toList());
+      Collections.shuffle(places, new Random(commands));
+      for (int i = 0; i < commands; i++) {
+        int slba = places.get(i) * 4;
+        int at = i * 2048;
+        if (i % 3 == 0) {
+          plan.add(Direction.WRITE, slba, 4, 0, at);
+          System.arraycopy(source, at, expectedMedium, slba * 512, 2048);
+        } else {
+          plan.add(slba, 4, at);
+          System.arraycopy(data, slba * 512, expectedBuffer, at, 2048);
+        }
+      }
+      DeviceBuffer buffer = buffer(placement);
+      buffer.copyFromHost(MemorySegment.ofArray(source), 0);
+      AtomicLongArray seen = new AtomicLongArray(commands);
+      try (Initiator initiator = open(placement, 2, 32, 20)) {
+        TransferReport report = initiator.run(plan.build(), buffer, latenciesTo(seen));
+        assertThat(report.bytes()).isEqualTo(commands * 2048L);
+        assertThat(report.latency().getTotalCount()).isEqualTo(commands);
+        Histogram told = TransferListener.newLatencies();
+        for (int i = 0; i < commands; i++) {
+          assertThat(seen.get(i)).as("command %d", i).isNotNegative();
+          told.recordValue(seen.get(i));
+        }
+        assertThat(told).isEqualTo(report.latency());
+      }
+      byte[] arrived = new byte[BYTES];
+      buffer.copyToHost(0, MemorySegment.ofArray(arrived));
+      assertThat(arrived).as("%d commands", commands).isEqualTo(expectedBuffer);
+      MemorySegment medium = device.mediaMemory(1).orElseThrow();
+      assertThat(medium.asSlice(0, BYTES).toArray(ValueLayout.JAVA_BYTE))
+          .as("%d commands", commands)
+          .isEqualTo(expectedMedium);
+    }
+  }
+
+  /** Keeps each command's latency; none is told twice. */
+  private static TransferListener latenciesTo(AtomicLongArray seen) {
+    for (int i = 0; i < seen.length(); i++) {
+      seen.set(i, -1);
+    }
+    return new TransferListener() {
+      @Override
+      public void moved(long bytes) {}
+
+      @Override
+      public void completed(int command, long nanos) {
+        if (!seen.compareAndSet(command, -1, nanos)) {
+          throw new IllegalStateException("command " + command + " completed twice");
+        }
+      }
+    };
+  }
+
   @Test
   final void aControllerOpenedReadOnlyIsNotWritten() {
     SimulatedController other =
@@ -484,6 +561,13 @@ abstract class InitiatorContract {
         Initiator initiator = open(readOnly, Placement.HOST, 1, 8, 3)) {
       DeviceBuffer source = buffer(Placement.HOST);
       assertThatThrownBy(() -> initiator.run(plan(Direction.WRITE), source, b -> {}))
+          .isInstanceOf(InvalidRequestException.class)
+          .hasMessageContaining("--allow-write");
+      TransferPlan.Builder oneWrite =
+          TransferPlan.builder(Direction.READ, readOnly.namespace(1), COMMAND);
+      oneWrite.add(0, 1, 0);
+      oneWrite.add(Direction.WRITE, 1, 1, 0, 512);
+      assertThatThrownBy(() -> initiator.run(oneWrite.build(), source, b -> {}))
           .isInstanceOf(InvalidRequestException.class)
           .hasMessageContaining("--allow-write");
     }

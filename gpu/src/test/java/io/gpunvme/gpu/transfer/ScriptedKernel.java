@@ -112,7 +112,9 @@ final class ScriptedKernel implements TransferKernel {
       DeviceLayout.setInt(status, 4L * command, outcome);
       DeviceLayout.setInt(latencies, 4L * command, 1000 + command);
       if (outcome == 0 && moved != null) {
-        long sum = DeviceLayout.getLong(moved, 0) + DeviceLayout.getInt(blocks, 4L * command);
+        // The opcode is above the blocks.
+        int count = DeviceLayout.getInt(blocks, 4L * command) & 0xFF_FFFF;
+        long sum = DeviceLayout.getLong(moved, 0) + count;
         DeviceLayout.setLong(moved, 0, sum);
       }
     }

@@ -76,6 +76,24 @@ class TransferPlanTest {
   }
 
   @Test
+  void eachCommandHasADirection() {
+    TransferPlan.Builder builder = TransferPlan.builder(Direction.READ, 1, 512, 1 << 20, 1 << 30);
+    builder.add(0, 65536, 0);
+    TransferPlan reads = builder.build();
+    assertThat(reads.writes()).isFalse();
+    builder.add(Direction.WRITE, 65536, 65537, 0, 65536 * 512L);
+    TransferPlan both = builder.build();
+    assertThat(both.writes()).isTrue();
+    assertThat(both.direction(0)).isEqualTo(Direction.READ);
+    assertThat(both.direction(1)).isEqualTo(both.direction(2)).isEqualTo(Direction.WRITE);
+    assertThat(both.blocks(0)).isEqualTo(both.blocks(1)).isEqualTo(65536);
+    assertThat(both.blocks(2)).isEqualTo(1);
+    assertThat(both.bytes(1)).isEqualTo(65536 * 512L);
+    assertThat(TransferPlan.join(List.of(reads, both)).writes()).isTrue();
+    assertThat(TransferPlan.join(List.of(reads, reads)).writes()).isFalse();
+  }
+
+  @Test
   void randomPlansCoverTheirExtentsExactly() {
     long seed = Long.getLong("gpunvme.seed", System.nanoTime());
     SplittableRandom random = new SplittableRandom(seed);
@@ -142,9 +160,9 @@ class TransferPlanTest {
   void jsonSaysEverything() {
     assertThat(plan(512, 100, 4096, new Extent(1, 9, 0)).toJson())
         .hasToString(
-            "{\"direction\":\"read\",\"nsid\":1,\"block_size\":512,\"bytes\":4608,\"commands\":["
-                + "{\"slba\":1,\"blocks\":8,\"buffer_offset\":0},"
-                + "{\"slba\":9,\"blocks\":1,\"buffer_offset\":4096}]}");
+            "{\"nsid\":1,\"block_size\":512,\"bytes\":4608,\"commands\":["
+                + "{\"direction\":\"read\",\"slba\":1,\"blocks\":8,\"buffer_offset\":0},"
+                + "{\"direction\":\"read\",\"slba\":9,\"blocks\":1,\"buffer_offset\":4096}]}");
   }
 
   @Test
