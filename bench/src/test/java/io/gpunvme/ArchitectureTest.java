@@ -114,8 +114,8 @@ final class ArchitectureTest {
         tools.machine        | ffi nvme.pci nvme.pci.host storage.path.file
         tools.report         | -
         tools.sample         | -
-        tools.ssd            | gpu.accel gpu.device gpu.queue gpu.transfer nvme.driver nvme.pci \
-                               nvme.spec storage tools.machine
+        tools.ssd            | gpu.accel gpu.device gpu.queue gpu.transfer nvme nvme.driver nvme.pci \
+                               nvme.spec storage storage.fs tools.machine
 
         cli                  | cli.output cuda ffi gpu.accel gpu.device gpu.queue gpu.transfer \
                                models models.format models.raw nvme nvme.driver nvme.memory \

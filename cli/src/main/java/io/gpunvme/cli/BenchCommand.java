@@ -2,6 +2,7 @@ package io.gpunvme.cli;
 
 import com.google.gson.JsonObject;
 import io.gpunvme.cli.output.OutputStreams;
+import io.gpunvme.cli.output.Progress;
 import io.gpunvme.cli.output.Table;
 import io.gpunvme.cuda.Cuda;
 import io.gpunvme.gpu.accel.GpuAccelerator;
@@ -33,6 +34,7 @@ import picocli.CommandLine.Parameters;
       "Measure an initiator on embedded SSDs in memory, or on SSDs of yours (--device).",
       "queue: commands per second and latency, against a responder that moves no data (GPU only).",
       "random: random blocks of 4 KiB and of 512 bytes. stream: long reads, pipelined.",
+      "SSDs of yours are only read, unless --mix and --allow-write let them be written, too.",
       "layers: reads of 64 MiB layers, while a kernel works on the layer before (GPU only).",
       "Every count and every block is checked. If one is wrong, the command fails.",
       "paths: the same file by every storage path (gpunvme bench paths --help).",
@@ -45,6 +47,7 @@ import picocli.CommandLine.Parameters;
       "  gpunvme bench random --device vfio:0000:01:00.0 --queues 8 --depth 64 --seconds 10",
       "  gpunvme bench random --device vfio:0000:01:00.0 --range 1GiB+64GiB --blocks"
           + " 512,4KiB,64KiB",
+      "  gpunvme bench random --device vfio:0000:01:00.0 --mix 70 --range 1GiB+4GiB --allow-write",
       "  gpunvme bench stream --device stripe:vfio:0000:01:00.0,vfio:0000:02:00.0",
       "  gpunvme bench queue --queues 64",
       "  gpunvme bench queue --placement vram --queues 4 --warps 64",
@@ -135,7 +138,11 @@ final class BenchCommand extends BaseCommand {
   private int measureSsds() throws IOException {
     InitiatorOptions options =
         InitiatorOptions.defaults().with(initiator.kind(), placement).with(queues, depth, 0);
-    BenchSsds.Outcome outcome = ssds.run(what == Benchmark.RANDOM, options, repetitions());
+    BenchSsds.Outcome outcome;
+    try (Progress progress = Progress.on(streams())) {
+      Duration time = Duration.ofSeconds(seconds);
+      outcome = ssds.run(what == Benchmark.RANDOM, options, time, progress);
+    }
     Object who = outcome.results().getFirst().conditions().get("initiator");
     print(
         () -> {

@@ -1,6 +1,7 @@
 package io.gpunvme.cli;
 
 import io.gpunvme.base.ByteRange;
+import io.gpunvme.cli.output.Progress;
 import io.gpunvme.cli.output.Sizes;
 import io.gpunvme.cli.output.Table;
 import io.gpunvme.gpu.accel.Accelerator;
@@ -11,22 +12,28 @@ import io.gpunvme.nvme.pci.HostPaths;
 import io.gpunvme.nvme.pci.PciAddress;
 import io.gpunvme.storage.BlockRun;
 import io.gpunvme.tools.bench.Measurement;
+import io.gpunvme.tools.bench.Mix;
 import io.gpunvme.tools.bench.Repetitions;
 import io.gpunvme.tools.bench.SsdBench;
 import io.gpunvme.tools.machine.Machine;
 import io.gpunvme.tools.machine.MachineFunction;
 import io.gpunvme.tools.machine.PciLink;
+import io.gpunvme.tools.ssd.BorrowListener;
+import io.gpunvme.tools.ssd.BorrowedBlocks;
 import io.gpunvme.tools.ssd.SsdFacts;
 import io.gpunvme.tools.ssd.SsdState;
 import io.gpunvme.tools.ssd.Ssds;
 import java.io.IOException;
 import java.io.PrintStream;
 import java.math.BigInteger;
+import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Mixin;
@@ -40,8 +47,8 @@ final class BenchSsds {
       names = "--device",
       paramLabel = "ADDRESS",
       description = {
-        "random, stream: measure SSDs of yours, which are only read. vfio:, kmod:, sysfs:,",
-        "vfio-user:, sim:, stripe:…, replica:…, a partition or a file on one of them."
+        "random, stream: measure SSDs of yours, which are only read without --mix. vfio:, kmod:,",
+        "sysfs:, vfio-user:, sim:, stripe:…, replica:…, a partition or a file on one of them."
       })
   private @Nullable String address;
 
@@ -56,8 +63,26 @@ final class BenchSsds {
       names = "--range",
       paramLabel = "RANGE",
       converter = Converters.Range.class,
-      description = "With --device: read only these bytes, OFFSET+SIZE or SIZE (all).")
+      description = "With --device: use only these bytes, OFFSET+SIZE or SIZE (all).")
   private @Nullable ByteRange range;
+
+  @Option(
+      names = "--mix",
+      paramLabel = "PERCENT",
+      converter = Converters.Whole.class,
+      description = {
+        "With --device: so many of 100 commands read, the others write (100; stream: 100 or 0)."
+            + " What",
+        "was in --range is kept in a file meanwhile, and put back, also after Ctrl-C. Needs"
+            + " --range",
+        "and --allow-write."
+      })
+  private @Nullable Long mix;
+
+  @Option(
+      names = "--allow-write",
+      description = "Allow --mix to overwrite data of an SSD for a while.")
+  private boolean allowWrite;
 
   @Option(
       names = "--blocks",
@@ -69,6 +94,9 @@ final class BenchSsds {
 
   @Mixin private final DriverOptions driver = new DriverOptions();
 
+  /** The process is told to end. */
+  private volatile boolean cancelled;
+
   /** Whether there is a device. */
   boolean wanted() {
     return address != null;
@@ -77,13 +105,45 @@ final class BenchSsds {
   /** Refuses options that are without effect. */
   void requireSense(boolean random) {
     boolean any = nsid != null || range != null || blocks != null || driver.given();
-    if (address == null && any) {
+    if (address == null && (any || mix != null || allowWrite)) {
       throw new UsageException(
-          "--nsid, --range, --blocks, --faults, --timeout and --max-transfer need --device");
+          "--nsid, --range, --blocks, --mix, --allow-write, --faults, --timeout and --max-transfer"
+              + " need --device");
     }
     if (!random && blocks != null) {
       throw new UsageException("--blocks is for bench random");
     }
+    requireSenseOfMix(random);
+  }
+
+  private void requireSenseOfMix(boolean random) {
+    Long percent = mix;
+    if (percent != null && (percent < 0 || percent > 100)) {
+      throw new UsageException("--mix is a percentage of reads, from 0 to 100");
+    }
+    if (!mix().writes()) {
+      if (allowWrite) {
+        throw new UsageException("--allow-write is for a --mix below 100, which writes");
+      }
+      return;
+    }
+    if (!random && mix().readPercent() != 0) {
+      throw new UsageException("bench stream reads (--mix 100) or writes (--mix 0)");
+    }
+    if (range == null) {
+      throw new UsageException(
+          "--mix %d overwrites blocks for a while: name those that it may use (--range OFFSET+SIZE)"
+              .formatted(percent));
+    }
+    if (!allowWrite) {
+      throw new UsageException(
+          "--mix %d overwrites %s of %s for a while; add --allow-write to allow it"
+              .formatted(percent, range, address));
+    }
+  }
+
+  private Mix mix() {
+    return mix == null ? Mix.READS : new Mix(mix.intValue());
   }
 
   /**
@@ -94,38 +154,57 @@ final class BenchSsds {
    * @param results each beside what the SSDs' links carry, where that is known
    * @param ssds what is known of them
    * @param gpuLink of the GPU, if it is one
+   * @param restored what was overwritten, and put back; null: nothing was written
    */
   record Outcome(
       String accelerator,
       String reason,
       List<Measurement> results,
       List<SsdFacts> ssds,
-      PciLink gpuLink) {}
+      PciLink gpuLink,
+      @Nullable ByteRange restored) {}
 
-  /** Measures. */
-  Outcome run(boolean random, InitiatorOptions options, Repetitions repetitions)
+  /** How it is measured. */
+  private record How(boolean random, InitiatorOptions options, Duration time, Progress progress) {}
+
+  /** Measures, each for a time, and shows how that gets on. */
+  Outcome run(boolean random, InitiatorOptions options, Duration time, Progress progress)
       throws IOException {
+    How how = new How(random, options, time, progress);
+    ByteRange borrowed = range;
+    if (!mix().writes() || borrowed == null) {
+      return run(how, null);
+    }
+    return Borrowing.run(
+        "bench",
+        String.valueOf(address),
+        borrowed,
+        () -> cancelled = true,
+        folder -> run(how, folder));
+  }
+
+  /**
+   * @param folder takes what is overwritten; null: nothing is
+   */
+  private Outcome run(How how, @Nullable Path folder) throws IOException {
+    InitiatorOptions options = how.options;
     Accelerators.Choice choice = options.accelerator();
     try (Accelerator accelerator = choice.accelerator();
         Ssds ssds =
             Ssds.open(
                 String.valueOf(address),
-                driver.controller(false),
+                driver.controller(folder != null),
                 driver.faults(),
                 nsid == null ? 1 : nsid)) {
-      List<BlockRun> runs = ssds.blocks(range);
+      List<BlockRun> runs =
+          folder == null ? ssds.blocks(range) : ssds.blocksToWrite(Objects.requireNonNull(range));
       List<NvmeController> controllers = Ssds.controllers(runs);
       List<SsdState> before = controllers.stream().map(SsdState::read).toList();
-      List<Measurement> results = new ArrayList<>();
-      try (SsdBench bench = SsdBench.open(runs, accelerator, options)) {
-        if (random) {
-          for (long block : blocks(runs)) {
-            results.add(bench.random((int) Math.min(block, Integer.MAX_VALUE), repetitions));
-          }
-        } else {
-          results.add(bench.stream(repetitions));
-        }
-      }
+      List<Measurement> results =
+          folder == null
+              ? measure(how, runs, accelerator)
+              : BorrowedBlocks.borrow(ssds, runs, folder, shown(how.progress))
+                  .during(() -> measure(how, runs, accelerator));
       Machine machine = Machine.read(HostPaths.host());
       List<SsdFacts> facts = new ArrayList<>();
       for (int i = 0; i < controllers.size(); i++) {
@@ -136,8 +215,50 @@ final class BenchSsds {
           choice.reason(),
           results.stream().map(m -> besideLinks(m, facts)).toList(),
           facts,
-          gpuLink(accelerator, machine));
+          gpuLink(accelerator, machine),
+          folder == null ? null : range);
     }
+  }
+
+  private List<Measurement> measure(How how, List<BlockRun> runs, Accelerator accelerator) {
+    List<Measurement> results = new ArrayList<>();
+    Repetitions repetitions = Repetitions.lasting(how.time).telling(how.progress::moved);
+    try (SsdBench bench = SsdBench.open(runs, accelerator, how.options, () -> cancelled)) {
+      if (how.random) {
+        for (long block : blocks(runs)) {
+          begin(how, "random " + Sizes.format(block));
+          int bytes = (int) Math.min(block, Integer.MAX_VALUE);
+          results.add(bench.random(bytes, mix(), repetitions));
+        }
+      } else {
+        begin(how, "stream");
+        results.add(bench.stream(mix(), repetitions));
+      }
+    }
+    return results;
+  }
+
+  private static void begin(How how, String task) {
+    how.progress.begin(task, how.time.toNanos(), Progress.Unit.NANOS);
+  }
+
+  private BorrowListener shown(Progress progress) {
+    return new BorrowListener() {
+      @Override
+      public void begin(Step step, long bytes) {
+        progress.begin(step == Step.SAVE ? "keep what is there" : "put it back", bytes);
+      }
+
+      @Override
+      public void moved(long bytes) {
+        progress.moved(bytes);
+      }
+
+      @Override
+      public boolean isCancelled() {
+        return cancelled;
+      }
+    };
   }
 
   private List<Long> blocks(List<BlockRun> runs) {
@@ -157,8 +278,11 @@ final class BenchSsds {
       }
       all += one.link().gigabytesPerSecond();
     }
+    // A link carries both directions at once: the one that has more to do is the limit.
+    Object percent = m.conditions().get("mix");
+    double more = percent instanceof Integer reads ? Math.max(reads, 100 - reads) / 100.0 : 1;
     Object block = m.conditions().get("block_bytes");
-    double limit = block instanceof Integer bytes ? all * 1e9 / bytes : all;
+    double limit = (block instanceof Integer bytes ? all * 1e9 / bytes : all) / more;
     return m.limitedBy(ssds.size() == 1 ? "the SSD's PCIe link" : "the SSDs' PCIe links", limit);
   }
 
@@ -176,12 +300,25 @@ final class BenchSsds {
   static void print(Outcome outcome, PrintStream out) {
     for (SsdFacts one : outcome.ssds) {
       out.println();
-      out.println(one.name() + "  " + one.model() + ", nothing was written");
-      new Table(2)
-          .row("PCIe link", text(one.link()))
-          .row("longest transfer", Sizes.format(one.maxTransferBytes()))
-          .row("temperature", celsius(one.before()) + " to " + celsius(one.after()))
-          .row("read commands", "+" + reads(one))
+      ByteRange restored = outcome.restored;
+      out.println(
+          "%s  %s, %s"
+              .formatted(
+                  one.name(),
+                  one.model(),
+                  restored == null
+                      ? "nothing was written"
+                      : "what was in " + restored + " is there again"));
+      Table table =
+          new Table(2)
+              .row("PCIe link", text(one.link()))
+              .row("longest transfer", Sizes.format(one.maxTransferBytes()))
+              .row("temperature", celsius(one.before()) + " to " + celsius(one.after()))
+              .row("read commands", "+" + reads(one));
+      if (restored != null) {
+        table.row("write commands", "+" + writes(one));
+      }
+      table
           .row("media errors", "+" + mediaErrors(one))
           .row("error log entries", "+" + errors(one))
           .print(out);
@@ -208,6 +345,10 @@ final class BenchSsds {
     return ssd.after().readCommands().subtract(ssd.before().readCommands());
   }
 
+  private static BigInteger writes(SsdFacts ssd) {
+    return ssd.after().writeCommands().subtract(ssd.before().writeCommands());
+  }
+
   private static BigInteger mediaErrors(SsdFacts ssd) {
     return ssd.after().mediaErrors().subtract(ssd.before().mediaErrors());
   }
@@ -220,6 +361,7 @@ final class BenchSsds {
     object.put("accelerator", outcome.accelerator);
     object.put("accelerator_reason", outcome.reason);
     object.put("gpu_link", link(outcome.gpuLink));
+    object.put("restored", outcome.restored == null ? null : true);
     object.put("ssds", outcome.ssds.stream().map(BenchSsds::object).toList());
   }
 
@@ -232,6 +374,7 @@ final class BenchSsds {
     one.put("celsius_before", orNull(ssd.before().celsius()));
     one.put("celsius_after", orNull(ssd.after().celsius()));
     one.put("read_commands", reads(ssd));
+    one.put("write_commands", writes(ssd));
     one.put("media_errors", mediaErrors(ssd));
     one.put("error_log_entries", errors(ssd));
     return one;

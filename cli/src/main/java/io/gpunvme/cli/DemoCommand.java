@@ -10,14 +10,12 @@ import io.gpunvme.gpu.device.Transport;
 import io.gpunvme.gpu.queue.Placement;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.gpu.transfer.TransferReport;
-import io.gpunvme.nvme.driver.ShutdownGuard;
 import io.gpunvme.storage.StorageAddress;
 import io.gpunvme.tools.demo.Demo;
 import io.gpunvme.tools.demo.DemoListener;
 import io.gpunvme.tools.demo.DemoOptions;
 import io.gpunvme.tools.demo.DemoPhase;
 import io.gpunvme.tools.demo.DemoReport;
-import io.gpunvme.tools.demo.NotRestoredException;
 import io.gpunvme.tools.demo.RangeDemo;
 import io.gpunvme.tools.demo.RangeReport;
 import io.gpunvme.tools.ssd.Ssds;
@@ -27,6 +25,7 @@ import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
@@ -57,6 +56,7 @@ import picocli.CommandLine.Parameters;
       "  gpunvme demo --device vfio:0000:01:00.0 --read 1GiB+512MiB",
       "  gpunvme demo --device stripe:vfio:0000:01:00.0,vfio:0000:02:00.0",
       "  gpunvme demo --device vfio:0000:01:00.0 --write 1GiB+256MiB --allow-write",
+      "  gpunvme demo --device vfio:0000:01:00.0#1:/models/a.gguf --write 256MiB --allow-write",
       "  gpunvme demo --device vfio-user:/tmp/ssd.sock --json",
       "  gpunvme demo --faults 'status=generic/namespace-not-ready on read p=0.01'"
     })
@@ -83,8 +83,8 @@ final class DemoCommand extends BaseCommand {
       paramLabel = "ADDRESS",
       description = {
         "The embedded SSD; demo chooses size and file unless given.",
-        "Or an SSD of yours (vfio:, kmod:, sysfs:, vfio-user:, or sim: with --read or --write).",
-        "Only to be read: stripe:…, replica:…, a partition or a file on an SSD."
+        "Or SSDs of yours: vfio:, kmod:, sysfs:, vfio-user:, sim: with --read or --write,",
+        "stripe:…, replica:… (only to be read), a partition or a file on one of them."
       })
   private String device = Transport.SIM + ":";
 
@@ -104,8 +104,8 @@ final class DemoCommand extends BaseCommand {
       paramLabel = "RANGE",
       converter = Converters.Range.class,
       description = {
-        "Put the file into these bytes of the namespace. What was there is kept in a file",
-        "meanwhile, and put back, also after Ctrl-C. Needs --allow-write."
+        "Put the file into these bytes of the namespace, set, partition or file. What was there is",
+        "kept in a file meanwhile, and put back, also after Ctrl-C. Needs --allow-write."
       })
   private @Nullable ByteRange write;
 
@@ -152,19 +152,12 @@ final class DemoCommand extends BaseCommand {
     if (onlyReads(address)) {
       return read();
     }
-    if (address == null) {
-      throw new UsageException("demo writes to one SSD, and only reads " + device);
+    ByteRange range = write;
+    if (range != null) {
+      return Borrowing.run(
+          "demo", device, range, () -> cancelled = true, folder -> moveTo(range, folder));
     }
-    if (write == null) {
-      return move(address);
-    }
-    // What was there is put back by this thread, before the SSD is shut down.
-    try (CancelledAtExit exit = new CancelledAtExit();
-        ShutdownGuard.Delay _ = ShutdownGuard.delay()) {
-      exit.now(() -> cancelled = true);
-      Ending.leaves("what was in " + write + " of " + device + " is there again");
-      return move(address);
-    }
+    return move(Objects.requireNonNull(address));
   }
 
   /** Whether the SSD is somebody's and nothing is written to it. */
@@ -271,31 +264,53 @@ final class DemoCommand extends BaseCommand {
 
   // ---- a file
 
+  /** On somebody's SSDs. */
+  private int moveTo(ByteRange range, Path folder) throws IOException {
+    DemoReport report;
+    try (Ssds ssds = Ssds.open(device, driver.controller(true), driver.faults(), nsid);
+        Progress progress = Progress.on(streams())) {
+      long most = Math.min(Ssds.bytes(ssds.blocksToWrite(range)), DemoOptions.SAMPLE_BYTES);
+      report = Demo.run(ssds, range, options(folder, most), listener(progress));
+    }
+    if (keep) {
+      Leftovers.keep(folder);
+    }
+    return tell(report);
+  }
+
+  /** On an SSD that is made for it. */
   private int move(DeviceAddress address) throws IOException {
     String rules = driver.faults();
     Path folder = Leftovers.add(Files.createTempDirectory("gpunvme-demo-"));
-    Path image = write == null ? newImage(address) : null;
+    Path image = newImage(address);
     boolean done = false;
     try {
-      DemoReport report = run(folder, address, rules);
-      print(() -> printText(report), () -> object(report));
-      done = true;
-      if (!report.verified()) {
-        streams()
-            .err()
-            .println("gpunvme demo: the data that arrived is not the data that was sent");
+      DemoReport report;
+      try (Progress progress = Progress.on(streams())) {
+        report =
+            Demo.run(
+                options(folder, DemoOptions.SAMPLE_BYTES)
+                    .withDevice(kept(address, folder), rules)
+                    .withController(driver.controller(true)),
+                listener(progress));
       }
-      return report.verified() ? ExitCode.OK : ExitCode.FAILURE;
-    } catch (NotRestoredException e) {
-      Leftovers.keep(folder);
-      Ending.leaves(String.valueOf(e.getMessage()));
-      throw e;
+      int code = tell(report);
+      done = true;
+      return code;
     } finally {
       leave(folder, done && keep);
       if (image != null) {
         leave(image, done);
       }
     }
+  }
+
+  private int tell(DemoReport report) {
+    print(() -> printText(report), () -> object(report));
+    if (!report.verified()) {
+      streams().err().println("gpunvme demo: the data that arrived is not the data that was sent");
+    }
+    return report.verified() ? ExitCode.OK : ExitCode.FAILURE;
   }
 
   /** The image that the demo will make, and delete unless it becomes whole. */
@@ -312,27 +327,19 @@ final class DemoCommand extends BaseCommand {
     }
   }
 
-  private DemoReport run(Path folder, DeviceAddress address, String rules) throws IOException {
+  /**
+   * For both.
+   *
+   * @param sample bytes of the file that demo makes, unless another size is given
+   */
+  private DemoOptions options(Path folder, long sample) {
     DemoOptions options =
         DemoOptions.in(folder)
-            .withDevice(kept(address, folder), rules)
-            .withController(driver.controller(true))
             .withInitiator(transfer.initiator().with(initiator.kind(), placement));
     Path given = file;
-    ByteRange range = write;
-    if (range != null) {
-      options = options.withRange(range, nsid);
-    }
-    if (given != null) {
-      options = options.withFile(given);
-    } else if (size != null) {
-      options = options.withSample(size);
-    } else if (range != null) {
-      options = options.withSample(Math.min(range.bytes(), DemoOptions.SAMPLE_BYTES));
-    }
-    try (Progress progress = Progress.on(streams())) {
-      return Demo.run(options, listener(progress));
-    }
+    return given == null
+        ? options.withSample(size == null ? sample : size)
+        : options.withFile(given);
   }
 
   /** An image to keep is a file, even if memory would do. */
@@ -479,6 +486,7 @@ final class DemoCommand extends BaseCommand {
     object.put("offset", range == null ? null : range.offset());
     object.put("restored", range == null ? null : true);
     object.put("model", r.model());
+    object.put("ssds", r.ssds());
     object.put("block_size", r.blockSize());
     object.put("max_transfer_bytes", r.maxTransferBytes());
     object.put("accelerator", r.accelerator());

@@ -48,6 +48,13 @@ final class Leftovers {
     OPEN.remove(path);
   }
 
+  /** Deletes it, unless somebody has given up charge of it. */
+  static void deleteUnlessKept(Path path) {
+    if (OPEN.contains(path)) {
+      delete(path);
+    }
+  }
+
   /** Deletes it with everything in it. */
   static void delete(Path path) {
     for (int i = 0; i < ATTEMPTS && !deleted(path); i++) {

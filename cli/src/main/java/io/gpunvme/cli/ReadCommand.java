@@ -8,7 +8,7 @@ import io.gpunvme.gpu.device.Device;
 import io.gpunvme.gpu.transfer.TransferReport;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
-import io.gpunvme.tools.demo.BlockMover;
+import io.gpunvme.tools.ssd.BlockMover;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.io.PrintStream;

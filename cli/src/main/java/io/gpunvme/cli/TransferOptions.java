@@ -5,7 +5,7 @@ import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.gpu.transfer.TransferListener;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
-import io.gpunvme.tools.demo.BlockMover;
+import io.gpunvme.tools.ssd.BlockMover;
 import picocli.CommandLine.Option;
 
 /** Options of all commands that move blocks. */

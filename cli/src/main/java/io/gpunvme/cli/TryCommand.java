@@ -3,6 +3,7 @@ package io.gpunvme.cli;
 import io.gpunvme.base.ByteRange;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.cli.output.OutputStreams;
+import io.gpunvme.cli.output.Progress;
 import io.gpunvme.cli.output.Sizes;
 import io.gpunvme.cuda.CudaException;
 import io.gpunvme.cuda.CudaNotFoundException;
@@ -409,12 +410,16 @@ final class TryCommand extends BaseCommand {
   private String bench(String device, InitiatorKind who, Map<String, Object> details) {
     goOn();
     InitiatorOptions options = InitiatorOptions.defaults().with(who, null);
-    Repetitions repetitions = Repetitions.lasting(Duration.ofSeconds(seconds));
-    try (Ssds open = Ssds.open(device, ControllerOptions.defaults(), "", 1);
+    Duration time = Duration.ofSeconds(seconds);
+    try (Progress progress = Progress.on(streams());
+        Ssds open = Ssds.open(device, ControllerOptions.defaults(), "", 1);
         Accelerator accelerator = options.accelerator().accelerator();
         SsdBench bench = SsdBench.open(open.blocks(null), accelerator, options, () -> cancelled)) {
       int block = Math.max(BLOCK, open.blocks(null).getFirst().namespace().blockSize());
+      Repetitions repetitions = Repetitions.lasting(time).telling(progress::moved);
+      progress.begin("random", time.toNanos(), Progress.Unit.NANOS);
       Measurement random = bench.random(block, repetitions);
+      progress.begin("stream", time.toNanos(), Progress.Unit.NANOS);
       Measurement stream = bench.stream(repetitions);
       details.put("initiator", random.conditions().get("initiator"));
       details.put("commands_per_s", random.median());

@@ -9,7 +9,7 @@ import io.gpunvme.gpu.transfer.TransferReport;
 import io.gpunvme.nvme.driver.BlockDevice;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
-import io.gpunvme.tools.demo.BlockMover;
+import io.gpunvme.tools.ssd.BlockMover;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.file.Files;

@@ -5,12 +5,16 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import io.gpunvme.cuda.Cuda;
+import io.gpunvme.testing.Images;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
@@ -107,6 +111,115 @@ class BenchCommandTest {
     assertThat(ssd.get("read_commands").getAsLong()).isGreaterThan(commands);
     assertThat(ssd.get("media_errors").getAsLong()).isZero();
     assertThat(folder.resolve("ssd.img")).hasBinaryContent(before);
+  }
+
+  private static Object[] writing(String device, Object... more) {
+    Object[] words = {
+      "bench", "random", "--device", device, "--initiator", "cpu", "--mix", 70, "--allow-write"
+    };
+    return with(words, more);
+  }
+
+  @Test
+  void whatIsWrittenIsPutBack() throws IOException {
+    String address = image();
+    Path image = folder.resolve("ssd.img");
+    byte[] before = Files.readAllBytes(image);
+    Path other = Files.write(folder.resolve("other.img"), before);
+    Path data = Files.createDirectory(folder.resolve("source")).resolve("data");
+    Files.write(data, Arrays.copyOf(before, 1_500_300));
+    Path ext4 = Images.ext4(folder.resolve("ext4"), "8M", data.getParent());
+    byte[] whole = Files.readAllBytes(ext4);
+    String set = "stripe:" + address + ",sim:latency=0,file=" + other;
+    for (String where : List.of(address, set, "sim:latency=0,file=" + ext4 + ":/data")) {
+      JsonObject json =
+          Cli.run(writing(where, "--range", "4096+1400000", "--blocks", "512,4KiB", "--json"))
+              .succeeded()
+              .json();
+      assertThat(json.get("restored").getAsBoolean()).isTrue();
+      long written = 0;
+      for (JsonElement result : json.getAsJsonArray("results")) {
+        JsonObject conditions = result.getAsJsonObject().getAsJsonObject("conditions");
+        long reads = conditions.get("read_commands").getAsLong();
+        long writes = conditions.get("written_commands").getAsLong();
+        assertThat(reads * 3).isEqualTo(writes * 7).isPositive();
+        assertThat(conditions.get("mix").getAsInt()).isEqualTo(70);
+        written += writes;
+      }
+      long counted = 0;
+      for (JsonElement ssd : json.getAsJsonArray("ssds")) {
+        counted += ssd.getAsJsonObject().get("write_commands").getAsLong();
+      }
+      assertThat(counted).as(where).isGreaterThan(written);
+    }
+    assertThat(image).hasBinaryContent(before);
+    assertThat(other).hasBinaryContent(before);
+    assertThat(ext4).hasBinaryContent(whole);
+    Cli.run(writing("replica:" + address + ",sim:size=4MiB", "--range", "1MiB"))
+        .refused("name one of them");
+  }
+
+  @Test
+  void streamsAreWrittenAndPutBackAndATerminalSeesIt() throws IOException {
+    Object[] words = {"bench", "stream", "--device", image(), "--initiator", "cpu"};
+    byte[] before = Files.readAllBytes(folder.resolve("ssd.img"));
+    Cli.Result result =
+        Cli.onTerminal(with(words, "--mix", 0, "--range", "1MiB+2MiB", "--allow-write"));
+    assertThat(result.code()).as(result.err()).isZero();
+    assertThat(result.out())
+        .containsPattern("stream.512k.mix0.cpu +\\d+\\.\\d\\d")
+        .contains("what was in 1048576+2097152 is there again")
+        .containsPattern("write commands +\\+\\d+");
+    assertThat(result.err()).contains("keep what is there", "stream", "put it back").endsWith("\r");
+    assertThat(folder.resolve("ssd.img")).hasBinaryContent(before);
+  }
+
+  @Test
+  void alsoIfTheSsdFailsInTheMiddle() throws IOException {
+    String address = image();
+    byte[] before = Files.readAllBytes(folder.resolve("ssd.img"));
+    String fault = "status=media/write-fault dnr on write nth=500";
+    Cli.run(writing(address, "--range", "2MiB", "--faults", fault))
+        .failed(ExitCode.FAILURE, "Write Fault");
+    assertThat(folder.resolve("ssd.img")).hasBinaryContent(before);
+    fault = "corrupt on write nth=500";
+    Cli.run(writing(address, "--range", "2MiB", "--faults", fault))
+        .failed(ExitCode.FAILURE, "is not there");
+    assertThat(folder.resolve("ssd.img")).hasBinaryContent(before);
+  }
+
+  @Test
+  void whatCannotBePutBackIsKept() throws IOException {
+    String address = image();
+    byte[] before = Files.readAllBytes(folder.resolve("ssd.img"));
+    String fault = "status=media/write-fault dnr on write after=500";
+    Cli.Result result = Cli.run(writing(address, "--range", "2MiB", "--faults", fault));
+    result.failed(ExitCode.FAILURE, "puts it back");
+    Matcher copy = Pattern.compile("It is in (\\S+/borrowed.blocks);").matcher(result.err());
+    assertThat(copy.find()).as(result.err()).isTrue();
+    Path kept = Path.of(copy.group(1));
+    try {
+      assertThat(kept).hasBinaryContent(Arrays.copyOf(before, 2 << 20));
+      assertThat(kept.getParent()).isDirectoryContaining(f -> f.endsWith("put-back.sh"));
+    } finally {
+      Leftovers.delete(kept.getParent());
+    }
+  }
+
+  @Test
+  void writingMustBeWantedAndAllowed() throws IOException {
+    String ssd = image();
+    Object[] random = {"bench", "random", "--device", ssd, "--initiator", "cpu"};
+    Cli.run(with(random, "--mix", 70, "--range", "1MiB")).refused("add --allow-write");
+    Cli.run(with(random, "--mix", 70, "--allow-write")).refused("--range OFFSET+SIZE");
+    Cli.run(with(random, "--allow-write", "--range", "1MiB")).refused("--mix below 100");
+    Cli.run(with(random, "--allow-write", "--mix", 100)).refused("--mix below 100");
+    Cli.run(with(random, "--mix", 101)).refused("from 0 to 100");
+    Cli.run("bench", "random", "--mix", 70).refused("need --device");
+    Cli.run("bench", "stream", "--device", ssd, "--mix", 70).refused("--mix 0");
+    Cli.run(writing(ssd, "--range", "5MiB")).refused("is not inside");
+    Cli.run(writing("sim:readonly=on,file=" + folder.resolve("ssd.img"), "--range", "1MiB"))
+        .refused("write-protected");
   }
 
   @Test

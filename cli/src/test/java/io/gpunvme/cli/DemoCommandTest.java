@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.gson.JsonObject;
 import io.gpunvme.cuda.Cuda;
+import io.gpunvme.testing.Images;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -12,8 +13,11 @@ import java.security.NoSuchAlgorithmException;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.HexFormat;
+import java.util.List;
 import java.util.Random;
 import java.util.Set;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
@@ -313,6 +317,65 @@ class DemoCommandTest {
         .contains("what was in 1048576+1000000 is there again")
         .contains("equals the file's");
     assertThat(Files.readAllBytes(image)).isEqualTo(before);
+  }
+
+  @Test
+  void setsAndFilesAreWrittenAndPutBack() throws IOException {
+    Path image = image();
+    byte[] before = Files.readAllBytes(image);
+    Path data = Files.createDirectory(folder.resolve("source")).resolve("data");
+    Files.write(data, Arrays.copyOf(before, 1_000_300));
+    Path ext4 = Images.ext4(folder.resolve("ext4"), "8M", data.getParent());
+    byte[] whole = Files.readAllBytes(ext4);
+    String set = "stripe:sim:file=" + image + ",sim:size=4MiB";
+    String file = "sim:file=" + ext4 + ":/data";
+    for (String where : List.of(set, file)) {
+      Object[] words = {"demo", "--device", where, "--write", "1000300", "--allow-write", "--json"};
+      JsonObject json = Cli.run(words).succeeded().json();
+      assertThat(json.get("verified").getAsBoolean()).isTrue();
+      assertThat(json.get("restored").getAsBoolean()).isTrue();
+      assertThat(json.get("bytes").getAsLong()).isEqualTo(1_000_300 / 512 * 512);
+    }
+    assertThat(image).hasBinaryContent(before);
+    assertThat(ext4).hasBinaryContent(whole);
+    Cli.run(
+            "demo",
+            "--device",
+            "replica:sim:file=" + image + ",sim:size=4MiB",
+            "--write",
+            "1MiB",
+            "--allow-write")
+        .refused("name one of them");
+  }
+
+  @Test
+  void whatCannotBePutBackIsKept() throws IOException {
+    Path image = image();
+    byte[] before = Files.readAllBytes(image);
+    Cli.Result result =
+        Cli.run(
+            "demo",
+            "--device",
+            "sim:mdts=64KiB,file=" + image,
+            "--write",
+            "1MiB",
+            "--allow-write",
+            "--faults",
+            "status=media/write-fault dnr on write after=20");
+    result.failed(ExitCode.FAILURE, "puts it back");
+    Matcher copy = Pattern.compile("It is in (\\S+/borrowed.blocks);").matcher(result.err());
+    assertThat(copy.find()).as(result.err()).isTrue();
+    Path kept = Path.of(copy.group(1));
+    try {
+      assertThat(kept).hasBinaryContent(Arrays.copyOf(before, 1 << 20));
+      assertThat(kept.resolveSibling("put-back.sh"))
+          .content()
+          .contains("put 'sim:mdts=64KiB,file=" + image + "' 1 0 0 1048576\n");
+      Cli.run("write", "sim:file=" + image, "--lba", 0, "--in", kept, "--allow-write").succeeded();
+      assertThat(image).hasBinaryContent(before);
+    } finally {
+      Leftovers.delete(kept.getParent());
+    }
   }
 
   /** The first namespace has other bytes and other blocks. */

@@ -281,6 +281,34 @@ public final class StorageAddress {
     return shape;
   }
 
+  /**
+   * The controllers on which it lies: of a set, member by member. None for a file of a mounted file
+   * system.
+   */
+  public List<DeviceAddress> devices() {
+    StorageAddress below = below();
+    if (below != null) {
+      return below.devices();
+    }
+    return device == null
+        ? members.stream().flatMap(m -> m.devices().stream()).toList()
+        : List.of(device);
+  }
+
+  /** Whether each of several members has all of its bytes. */
+  public boolean hasCopies() {
+    StorageAddress below = below();
+    return below == null ? shape != null && !shape.isStriped() : below.hasCopies();
+  }
+
+  /**
+   * What its file system or partition is on; null if it is neither a file there nor a partition.
+   */
+  private @Nullable StorageAddress below() {
+    FileAddress place = inside == null ? partition : inside;
+    return place == null ? null : Volume.device(place);
+  }
+
   /** The requested path; null: {@link GpuStorage} chooses. */
   public @Nullable PathKind path() {
     return path;

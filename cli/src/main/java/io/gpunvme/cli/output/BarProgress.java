@@ -10,7 +10,6 @@ import org.jspecify.annotations.Nullable;
 /** A bar on a terminal, gone when the work is done. */
 final class BarProgress implements Progress {
   private static final int UPDATE_MILLIS = 100;
-  private static final long MEBIBYTE = 1 << 20;
 
   private final PrintStream err;
   private final int columns;
@@ -22,18 +21,17 @@ final class BarProgress implements Progress {
   }
 
   @Override
-  public synchronized void begin(String task, long bytes) {
+  public synchronized void begin(String task, long amount, Unit unit) {
     close();
-    bar =
+    ProgressBarBuilder builder =
         new ProgressBarBuilder()
             .setTaskName(task)
-            .setInitialMax(bytes)
-            .setUnit("MiB", MEBIBYTE)
-            .showSpeed()
+            .setInitialMax(amount)
+            .setUnit(unit.shown(), unit.size())
             .setUpdateIntervalMillis(UPDATE_MILLIS)
             .setStyle(ProgressBarStyle.ASCII)
-            .setConsumer(new DelegatingProgressBarConsumer(this::draw, columns - 1))
-            .build();
+            .setConsumer(new DelegatingProgressBarConsumer(this::draw, columns - 1));
+    bar = (unit == Unit.BYTES ? builder.showSpeed() : builder).build();
   }
 
   private void draw(String line) {
@@ -42,10 +40,10 @@ final class BarProgress implements Progress {
   }
 
   @Override
-  public void moved(long bytes) {
+  public void moved(long amount) {
     ProgressBar current = bar;
     if (current != null) {
-      current.stepBy(bytes);
+      current.stepBy(amount);
     }
   }
 

@@ -10,7 +10,7 @@ final class LineProgress implements Progress {
   private final PrintStream err;
   private final LongSupplier clock;
   private String task = "";
-  private long bytes;
+  private long amount;
   private long moved;
   private long said;
 
@@ -24,9 +24,9 @@ final class LineProgress implements Progress {
   }
 
   @Override
-  public synchronized void begin(String newTask, long newBytes) {
+  public synchronized void begin(String newTask, long newAmount, Unit unit) {
     task = newTask;
-    bytes = newBytes;
+    amount = newAmount;
     moved = 0;
     say();
   }
@@ -41,7 +41,7 @@ final class LineProgress implements Progress {
     long now = clock.getAsLong();
     if (now - said >= EVERY_NANOS) {
       said = now;
-      err.printf("%s: %d %%%n", task, bytes == 0 ? 0 : Math.min(100, 100 * moved / bytes));
+      err.printf("%s: %d %%%n", task, amount == 0 ? 0 : Math.min(100, 100 * moved / amount));
     }
   }
 

@@ -2,14 +2,38 @@ package io.gpunvme.cli.output;
 
 /** Shows the progress of a command. {@link #moved} is safe for all threads. */
 public interface Progress extends AutoCloseable {
+  /** What is counted. */
+  enum Unit {
+    BYTES("MiB", 1 << 20),
+    NANOS("s", 1_000_000_000);
+
+    private final String shown;
+    private final long size;
+
+    Unit(String shown, long size) {
+      this.shown = shown;
+      this.size = size;
+    }
+
+    /** The unit that a terminal shows. */
+    String shown() {
+      return shown;
+    }
+
+    /** How many there are in one that is shown. */
+    long size() {
+      return size;
+    }
+  }
+
   /** Shows nothing. */
   Progress NONE =
       new Progress() {
         @Override
-        public void begin(String task, long bytes) {}
+        public void begin(String task, long amount, Unit unit) {}
 
         @Override
-        public void moved(long bytes) {}
+        public void moved(long amount) {}
 
         @Override
         public void close() {}
@@ -30,10 +54,15 @@ public interface Progress extends AutoCloseable {
   }
 
   /** Begins a task of this many bytes; the task before is over. */
-  void begin(String task, long bytes);
+  default void begin(String task, long bytes) {
+    begin(task, bytes, Unit.BYTES);
+  }
 
-  /** Another {@code bytes} bytes are done. */
-  void moved(long bytes);
+  /** Begins a task of this length; the task before is over. */
+  void begin(String task, long amount, Unit unit);
+
+  /** So much more is done, in the task's unit. */
+  void moved(long amount);
 
   /** Takes the bar away. */
   @Override

@@ -213,8 +213,7 @@ public final class CpuInitiator implements Initiator {
       transfer.begin(plan.nsid(), plan.blockSize(), listener);
       for (int i = 0; i < plan.commands(); i++) {
         BusRange buffer = mapped.get(plan.buffer(i));
-        transfer.add(
-            plan.opcode(i), plan.slba(i), plan.blocks(i), buffer, plan.bufferOffset(i));
+        transfer.add(plan.opcode(i), plan.slba(i), plan.blocks(i), buffer, plan.bufferOffset(i));
       }
       transfer.run();
       return new TransferReport(

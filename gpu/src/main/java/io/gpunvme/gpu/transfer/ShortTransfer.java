@@ -66,8 +66,7 @@ final class ShortTransfer extends EarlyEnd implements CommandLoop.Source {
   }
 
   /** Adds a run of blocks, in commands of at most {@code most} blocks. */
-  void addRun(
-      int opcode, long firstBlock, long length, long most, BusRange buffer, long offset) {
+  void addRun(int opcode, long firstBlock, long length, long most, BusRange buffer, long offset) {
     for (long at = 0; at < length; at += most) {
       int n = (int) Math.min(most, length - at);
       add(opcode, firstBlock + at, n, buffer, offset + at * blockSize);

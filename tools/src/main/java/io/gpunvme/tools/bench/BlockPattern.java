@@ -60,6 +60,23 @@ public final class BlockPattern {
             });
   }
 
+  /** Makes every word the hash of its number, which is {@code first} for the first one. */
+  static void hashWords(MemorySegment memory, long first) {
+    for (long at = 0; at < memory.byteSize(); at += Long.BYTES) {
+      memory.set(LONG, at, hash(first + at / Long.BYTES));
+    }
+  }
+
+  /** Whether every word is the hash of its number, which is {@code first} for the first one. */
+  static boolean areHashes(MemorySegment memory, long first) {
+    for (long at = 0; at < memory.byteSize(); at += Long.BYTES) {
+      if (memory.get(LONG, at) != hash(first + at / Long.BYTES)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
   /**
    * Requires that every word is the hash of its position.
    *

@@ -5,11 +5,13 @@ import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.base.WorkScope;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.CpuAccelerator;
+import io.gpunvme.gpu.transfer.Direction;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.gpu.transfer.TransferListener;
 import io.gpunvme.gpu.transfer.TransferReport;
 import io.gpunvme.nvme.CommandAbortedException;
 import io.gpunvme.storage.BlockRun;
+import io.gpunvme.tools.ssd.Ssds;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -19,14 +21,14 @@ import java.util.Objects;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
-import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reads blocks of SSDs by an initiator, all SSDs at once, and measures the rate. Every block that
- * arrives is checked. Writes nothing. For one thread.
+ * Reads and writes blocks of SSDs by an initiator, all SSDs at once, and measures the rate. Every
+ * block is checked, here and there. Only reads, unless the {@link Mix} says otherwise. For one
+ * thread.
  */
 public final class SsdBench implements AutoCloseable {
   /** Of an SSD in a repetition; the first one has no more than these. */
@@ -41,6 +43,7 @@ public final class SsdBench implements AutoCloseable {
   private static final long MOST_BYTES = 128L << 20;
   private static final double NANOS_PER_SECOND = 1e9;
   private static final double NANOS_PER_MICRO = 1e3;
+  private static final double PERCENT = 100;
   private static final int KIBIBYTE = 1 << 10;
   private static final int MEBIBYTE = 1 << 20;
 
@@ -69,14 +72,8 @@ public final class SsdBench implements AutoCloseable {
           }
         };
     this.known = known;
-    rangeBytes = runs.stream().mapToLong(BlockRun::bytes).sum();
-    List<List<BlockRun>> perSsd =
-        List.copyOf(
-            runs.stream()
-                .collect(
-                    Collectors.groupingBy(
-                        BlockRun::controller, LinkedHashMap::new, Collectors.toList()))
-                .values());
+    rangeBytes = Ssds.bytes(runs);
+    List<List<BlockRun>> perSsd = Ssds.bySsd(runs);
     // What arrives lies in the accelerator's memory, and a copy or two of it in the host's.
     long room = Math.min(accelerator.availableBytes(), hostBytes()) / (4L * perSsd.size());
     bytesEach = Math.clamp(room / MEBIBYTE * MEBIBYTE, MEBIBYTE, MOST_BYTES);
@@ -99,7 +96,8 @@ public final class SsdBench implements AutoCloseable {
   /**
    * Opens queue pairs of each SSD.
    *
-   * @param runs what may be read, at least one; their controllers stay the caller's
+   * @param runs what may be read, and written if a mix says so; at least one; their controllers
+   *     stay the caller's
    * @param accelerator whose memory is read into; stays the caller's
    * @throws InvalidRequestException if the options do not fit an SSD
    * @throws io.gpunvme.nvme.DmaMappingException if an SSD does not reach memory of the placement
@@ -129,48 +127,79 @@ public final class SsdBench implements AutoCloseable {
     return new SsdBench(runs, accelerator, options, () -> false, true);
   }
 
+  /** Random reads of one block each, as {@link #random(int, Mix, Repetitions)}. */
+  public Measurement random(int block, Repetitions repetitions) {
+    return random(block, Mix.READS, repetitions);
+  }
+
   /**
-   * Random reads of one block each.
+   * Random commands of one block each, in the same queue pairs.
    *
    * @param block bytes, a multiple of the SSDs' logical blocks
+   * @param mix what is written stays: the caller has {@link io.gpunvme.tools.ssd.BorrowedBlocks
+   *     borrowed} the blocks
    * @return commands per second of all SSDs together
-   * @throws InvalidRequestException if an SSD has no such block
-   * @throws BenchException if something else arrived than is there
+   * @throws InvalidRequestException if an SSD has no such block, or is open for reading only
+   * @throws BenchException if something else arrived than is there, or was written
    * @throws io.gpunvme.nvme.NvmeException if an SSD fails
    */
-  public Measurement random(int block, Repetitions repetitions) {
-    ssds.forEach(one -> one.requireBlocksOf(block));
-    String id = "random.%s.%s".formatted(size(block), who());
-    int commands = commandsFor(id, block);
-    Tally tally = new Tally();
+  public Measurement random(int block, Mix mix, Repetitions repetitions) {
+    ssds.forEach(one -> one.requireBlocksOf(block, mix));
+    String id = "random.%s%s.%s".formatted(size(block), suffix(mix), who());
+    int commands = commandsFor(id, block, mix);
+    Tally tally = new Tally(mix);
     double[] samples =
         repetitions.samples(
             () ->
-                once(id, s -> s.planRandom(block, commands), tally)
+                once(id, s -> s.planRandom(block, commands, mix), tally)
                     .perSecond(tally.lastCommands()));
     Map<String, Object> conditions = new LinkedHashMap<>();
     conditions.put("block_bytes", block);
     tally.describe(conditions);
     Measurement rate = Measurement.of(id, "commands/s", samples, conditions);
-    conditions.put("gb_per_s", rate.median() * block / NANOS_PER_SECOND);
+    double bytesPerSecond = rate.median() * block / NANOS_PER_SECOND;
+    conditions.put("gb_per_s", bytesPerSecond);
+    if (mix.writes()) {
+      double reads = mix.readPercent() / PERCENT;
+      conditions.put("reads_per_s", rate.median() * reads);
+      conditions.put("writes_per_s", rate.median() * (1 - reads));
+      conditions.put("read_gb_per_s", bytesPerSecond * reads);
+      conditions.put("written_gb_per_s", bytesPerSecond * (1 - reads));
+    }
     return rate.under(conditions);
   }
 
+  private static String suffix(Mix mix) {
+    return mix.writes() ? ".mix" + mix.readPercent() : "";
+  }
+
+  /** Reads one block after the other, as {@link #stream(Mix, Repetitions)}. */
+  public Measurement stream(Repetitions repetitions) {
+    return stream(Mix.READS, repetitions);
+  }
+
   /**
-   * Reads of one block after the other, by commands as long as the SSDs take.
+   * One block after the other, by commands as long as the SSDs take.
    *
+   * @param mix only reads, or only writes
    * @return 10^9 bytes per second of all SSDs together
-   * @throws BenchException if something else arrived than is there
+   * @throws InvalidRequestException if the mix is another, or an SSD is open for reading only
+   * @throws BenchException if something else arrived than is there, or was written
    * @throws io.gpunvme.nvme.NvmeException if an SSD fails
    */
-  public Measurement stream(Repetitions repetitions) {
+  public Measurement stream(Mix mix, Repetitions repetitions) {
+    if (mix.unit() != 1) {
+      throw new InvalidRequestException(
+          "a stream reads or writes: its mix is 100 or 0, not " + mix.readPercent());
+    }
+    Direction direction = mix.direction(0);
     long command = ssds.stream().mapToLong(s -> s.initiator().maxTransferBytes()).min().orElse(0);
-    String id = "stream.%s.%s".formatted(size(command), who());
-    Tally tally = new Tally();
+    String id = "stream.%s%s.%s".formatted(size(command), suffix(mix), who());
+    Tally tally = new Tally(mix);
     double[] samples =
         repetitions.samples(
             () ->
-                once(id, s -> s.planNext(bytesEach), tally).perSecond(tally.lastBytes())
+                once(id, s -> s.planNext(bytesEach, direction), tally).perSecond(tally.lastBytes())
                     / NANOS_PER_SECOND);
     Map<String, Object> conditions = new LinkedHashMap<>();
     conditions.put("command_bytes", command);
@@ -179,7 +208,7 @@ public final class SsdBench implements AutoCloseable {
   }
 
   /** As many as a repetition has time for: SSDs differ by a factor of a hundred. */
-  private int commandsFor(String id, int block) {
+  private int commandsFor(String id, int block, Mix mix) {
     int inFlight =
         ssds.stream()
             .mapToInt(s -> s.initiator().queuePairs() * s.initiator().depth())
@@ -187,7 +216,7 @@ public final class SsdBench implements AutoCloseable {
             .orElse(1);
     int most = (int) (bytesEach / block);
     int least = Math.min(Math.max(LEAST_COMMANDS, ROUNDS_OF_QUEUES * inFlight), most);
-    Time first = once(id, s -> s.planRandom(block, least), new Tally());
+    Time first = once(id, s -> s.planRandom(block, least, mix), new Tally(mix));
     return Math.clamp((long) (least * REPETITION_NANOS / first.nanos()), least, most);
   }
 
@@ -228,7 +257,7 @@ public final class SsdBench implements AutoCloseable {
     long nanos = System.nanoTime() - start;
     tally.begin();
     for (int i = 0; i < ssds.size(); i++) {
-      tally.add(Objects.requireNonNull(reports.get(i)));
+      tally.add(Objects.requireNonNull(reports.get(i)), ssds.get(i));
       ssds.get(i).check(id);
     }
     return new Time(nanos);
@@ -236,7 +265,13 @@ public final class SsdBench implements AutoCloseable {
 
   /** What the repetitions that count add up to. */
   private final class Tally {
+    private final Mix mix;
     private final Histogram latency = TransferListener.newLatencies();
+
+    /** Of those that read and that write, in a mix. */
+    private final Histogram reads = TransferListener.newLatencies();
+
+    private final Histogram writes = TransferListener.newLatencies();
     private int repetitions;
     private long commands;
     private long doorbells;
@@ -246,10 +281,16 @@ public final class SsdBench implements AutoCloseable {
     private long bytesNow;
     private @Nullable TransferReport last;
 
+    Tally(Mix mix) {
+      this.mix = mix;
+    }
+
     void begin() {
       if (repetitions++ == 1) {
         // The first one is not counted.
         latency.reset();
+        reads.reset();
+        writes.reset();
         commands = 0;
         doorbells = 0;
         retries = 0;
@@ -259,7 +300,10 @@ public final class SsdBench implements AutoCloseable {
       bytesNow = 0;
     }
 
-    void add(TransferReport report) {
+    void add(TransferReport report, SsdLane ssd) {
+      if (mix.writes()) {
+        ssd.addLatencies(reads, writes);
+      }
       last = report;
       latency.add(report.latency());
       commands += report.commands();
@@ -291,17 +335,32 @@ public final class SsdBench implements AutoCloseable {
       conditions.put("threads", report.threads());
       conditions.put("commands", commands);
       conditions.put("doorbells_per_command", (double) doorbells / commands);
-      conditions.put("latency_p50_us", micros(50));
-      conditions.put("latency_p99_us", micros(99));
-      conditions.put("latency_p99.9_us", micros(99.9));
-      conditions.put("latency_max_us", latency.getMaxValue() / NANOS_PER_MICRO);
+      describe("latency", latency, conditions);
+      if (mix.writes()) {
+        conditions.put("mix", mix.readPercent());
+        conditions.put("read_commands", reads.getTotalCount());
+        conditions.put("written_commands", writes.getTotalCount());
+        describe("read_latency", reads, conditions);
+        describe("write_latency", writes, conditions);
+      }
       conditions.put("retries", retries);
       conditions.put("recoveries", recoveries);
-      conditions.put("checked_against", known ? "a pattern" : "what the CPU reads");
+      conditions.put("checked_against", checkedAgainst());
     }
 
-    private double micros(double percentile) {
-      return latency.getValueAtPercentile(percentile) / NANOS_PER_MICRO;
+    private String checkedAgainst() {
+      return known
+          ? "a pattern"
+          : mix.writes() ? "what the CPU reads, and what was written" : "what the CPU reads";
+    }
+
+    private static void describe(String name, Histogram nanos, Map<String, Object> conditions) {
+      if (nanos.getTotalCount() > 0) {
+        conditions.put(name + "_p50_us", nanos.getValueAtPercentile(50) / NANOS_PER_MICRO);
+        conditions.put(name + "_p99_us", nanos.getValueAtPercentile(99) / NANOS_PER_MICRO);
+        conditions.put(name + "_p99.9_us", nanos.getValueAtPercentile(99.9) / NANOS_PER_MICRO);
+        conditions.put(name + "_max_us", nanos.getMaxValue() / NANOS_PER_MICRO);
+      }
     }
   }
 

@@ -19,20 +19,23 @@ import io.gpunvme.storage.BlockRun;
 import io.gpunvme.tools.ssd.Places;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.SplittableRandom;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One SSD of a benchmark: reads of it are planned, carried out, and checked, one after the other.
- * For one thread at a time.
+ * One SSD of a benchmark: transfers are planned, carried out, and checked, one after the other. For
+ * one thread at a time.
+ *
+ * <p>A plan that writes has no block twice: whatever order its commands end in, each read has found
+ * what the CPU still finds there afterwards, and each written block has what was written. Each plan
+ * writes other bytes.
  */
 final class SsdLane implements AutoCloseable {
   private static final byte POISON = (byte) 0xA5;
-  private static final int POISONED = 1 << 20;
   private static final long SEED = 42;
 
   /** For the reads that the others are compared with. */
@@ -59,7 +62,13 @@ final class SsdLane implements AutoCloseable {
 
   private TransferPlan plan;
 
-  /** Of reads one after the other: the blocks that were read. */
+  /** Decides what the plan writes. */
+  private long salt;
+
+  /** Latencies of a plan that writes, by command, ns. */
+  private long[] nanos = new long[0];
+
+  /** Of transfers one after the other: the blocks that were moved. */
   private long position;
 
   /**
@@ -67,7 +76,7 @@ final class SsdLane implements AutoCloseable {
    *
    * @param runs of one namespace, at least one
    * @param accelerator stays the caller's
-   * @param bytes that are read at a time, at most
+   * @param bytes that are moved at a time, at most
    * @param known whether every word is the hash of its position, as {@link BlockPattern} says;
    *     otherwise the CPU reads the same blocks, in their order
    */
@@ -105,38 +114,81 @@ final class SsdLane implements AutoCloseable {
     return initiator;
   }
 
-  // ---- what is read next
+  // ---- what is moved next
 
   /**
    * Requires that there are blocks of so many bytes.
    *
-   * @throws InvalidRequestException if the SSD cannot read such blocks, or has none of them
+   * @throws InvalidRequestException if the SSD cannot move such blocks, or has none of them, or not
+   *     as many as the mix needs
    */
-  void requireBlocksOf(int bytes) {
+  void requireBlocksOf(int bytes, Mix mix) {
     long most = Math.min(initiator.maxTransferBytes(), target.size());
     if (bytes < 1 || bytes % namespace.blockSize() != 0 || bytes > most) {
       throw new InvalidRequestException(
-          "blocks of %d bytes: %s reads whole multiples of %d bytes, at most %d at a time"
+          "blocks of %d bytes: %s moves whole multiples of %d bytes, at most %d at a time"
               .formatted(bytes, controller.name(), namespace.blockSize(), most));
     }
-    if (new Places(runs, bytes / namespace.blockSize()).count() == 0) {
+    long count = new Places(runs, bytes / namespace.blockSize()).count();
+    if (count == 0) {
       throw new InvalidRequestException(
           "no block of %d bytes is in the range, on %s".formatted(bytes, controller.name()));
     }
+    if (mix.writes() && Math.min(count, target.size() / bytes) < mix.unit()) {
+      throw new InvalidRequestException(
+          "%d %% reads need %d blocks of %d bytes at a time: the range has %d on %s, memory has %d"
+              .formatted(
+                  mix.readPercent(),
+                  mix.unit(),
+                  bytes,
+                  count,
+                  controller.name(),
+                  target.size() / bytes));
+    }
   }
 
-  /** So many blocks of {@code bytes} at random, of which {@link #requireBlocksOf there are} any. */
-  void planRandom(int bytes, int commands) {
+  /**
+   * Blocks of {@code bytes} at random, of which {@link #requireBlocksOf there are} any.
+   *
+   * @param commands how many; a plan that writes has fewer if there are not as many blocks, or if
+   *     the mix would not be exact
+   */
+  void planRandom(int bytes, int commands, Mix mix) {
     Places places = new Places(runs, bytes / namespace.blockSize());
     TransferPlan.Builder next = builder();
-    for (int i = 0; i < commands; i++) {
-      next.add(places.slba(random.nextLong(places.count())), places.blocks(), (long) i * bytes);
+    if (mix.writes()) {
+      int most = (int) Math.min(commands, places.count());
+      long[] chosen = distinct(places.count(), most - most % mix.unit());
+      for (int i = 0; i < chosen.length; i++) {
+        long slba = places.slba(chosen[i]);
+        next.add(mix.direction(i), slba, places.blocks(), 0, (long) i * bytes);
+      }
+    } else {
+      for (int i = 0; i < commands; i++) {
+        next.add(places.slba(random.nextLong(places.count())), places.blocks(), (long) i * bytes);
+      }
     }
     begin(next);
   }
 
+  /** One number out of each of {@code n} equal parts of {@code 0..count}, in random order. */
+  private long[] distinct(long count, int n) {
+    long[] all = new long[n];
+    for (int i = 0; i < n; i++) {
+      long from = i * count / n;
+      all[i] = from + random.nextLong((i + 1) * count / n - from);
+    }
+    for (int i = n - 1; i > 0; i--) {
+      int other = random.nextInt(i + 1);
+      long swapped = all[i];
+      all[i] = all[other];
+      all[other] = swapped;
+    }
+    return all;
+  }
+
   /** The next blocks, at most {@code bytes}; after the last ones the first ones. */
-  void planNext(long bytes) {
+  void planNext(long bytes, Direction direction) {
     TransferPlan.Builder next = builder();
     long left = bytes / namespace.blockSize();
     long at = 0;
@@ -145,7 +197,7 @@ final class SsdLane implements AutoCloseable {
       long first = Math.min(skip, run.blocks());
       long count = Math.min(run.blocks() - first, left);
       if (count > 0) {
-        next.add(run.slba() + first, count, at);
+        next.add(direction, run.slba() + first, count, 0, at);
         at += count * namespace.blockSize();
         left -= count;
       }
@@ -162,26 +214,70 @@ final class SsdLane implements AutoCloseable {
     return TransferPlan.builder(Direction.READ, namespace, initiator.maxTransferBytes());
   }
 
-  /** Nothing that lies in the buffer can pass for what is read. */
+  /** Nothing that lies in the buffer can pass for what is read; what is written lies there. */
   private void begin(TransferPlan.Builder next) {
     plan = next.build();
-    byte[] poison = new byte[POISONED];
-    Arrays.fill(poison, POISON);
-    for (long at = 0; at < plan.bufferEnd(0); at += POISONED) {
-      long part = Math.min(POISONED, plan.bufferEnd(0) - at);
-      target.copyFromHost(MemorySegment.ofArray(poison).asSlice(0, part), at);
+    MemorySegment image = hostImage();
+    image.fill(POISON);
+    if (plan.writes()) {
+      salt = random.nextLong();
+      nanos = new long[plan.commands()];
+      writing().parallel().forEach(i -> BlockPattern.hashWords(part(image, i), firstWord(i)));
+    }
+    if (arrived != null) {
+      target.copyFromHost(image, 0);
     }
   }
 
-  // ---- reading, and whether it was right
+  private IntStream writing() {
+    return IntStream.range(0, plan.commands()).filter(i -> plan.direction(i) == Direction.WRITE);
+  }
+
+  private MemorySegment part(MemorySegment image, int command) {
+    return image.asSlice(plan.bufferOffset(command), plan.bytes(command));
+  }
+
+  /** The number of the first word that a command writes: no two words of a plan have the same. */
+  private long firstWord(int command) {
+    return salt + plan.slba(command) * (namespace.blockSize() / Long.BYTES);
+  }
+
+  // ---- moving, and whether it was right
 
   /** Carries out what was planned. */
   TransferReport run(TransferListener listener) {
-    return initiator.run(plan, target, listener);
+    return initiator.run(plan, target, plan.writes() ? latenciesOfEach(listener) : listener);
+  }
+
+  private TransferListener latenciesOfEach(TransferListener listener) {
+    long[] each = nanos;
+    return new TransferListener() {
+      @Override
+      public void moved(long bytes) {
+        listener.moved(bytes);
+      }
+
+      @Override
+      public void completed(int command, long took) {
+        each[command] = took;
+      }
+
+      @Override
+      public boolean isCancelled() {
+        return listener.isCancelled();
+      }
+    };
+  }
+
+  /** Adds the latencies of the plan that was carried out, which writes. */
+  void addLatencies(Histogram reads, Histogram writes) {
+    for (int i = 0; i < plan.commands(); i++) {
+      (plan.direction(i) == Direction.READ ? reads : writes).recordValue(nanos[i]);
+    }
   }
 
   /**
-   * Requires that everything arrived.
+   * Requires that everything arrived, here and on the SSD.
    *
    * @param id of the benchmark, for the message
    * @throws BenchException if something else did
@@ -200,6 +296,7 @@ final class SsdLane implements AutoCloseable {
       return;
     }
     byCpu.run(inOrder(), expected, TransferListener.NONE);
+    requireWritten(id, expected.segment());
     long wrong = got.mismatch(expected.segment().asSlice(0, got.byteSize()));
     if (wrong >= 0) {
       throw new BenchException(
@@ -208,14 +305,31 @@ final class SsdLane implements AutoCloseable {
     }
   }
 
+  private void requireWritten(String id, MemorySegment there) {
+    writing()
+        .filter(i -> !BlockPattern.areHashes(part(there, i), firstWord(i)))
+        .findFirst()
+        .ifPresent(
+            i -> {
+              throw new BenchException(
+                  "%s on %s: what was written to LBA %d is not there"
+                      .formatted(id, controller.name(), plan.slba(i)));
+            });
+  }
+
+  /** What is in the target, as far as the plan uses it. */
   private MemorySegment hostView() {
-    DeviceBuffer copy = arrived;
-    if (copy == null) {
-      return target.segment().asSlice(0, plan.bufferEnd(0));
+    MemorySegment image = hostImage();
+    if (arrived != null) {
+      target.copyToHost(0, image);
     }
-    MemorySegment view = copy.segment().asSlice(0, plan.bufferEnd(0));
-    target.copyToHost(0, view);
-    return view;
+    return image;
+  }
+
+  /** The target itself, or host memory for a copy of it. */
+  private MemorySegment hostImage() {
+    DeviceBuffer memory = arrived == null ? target : arrived;
+    return memory.segment().asSlice(0, plan.bufferEnd(0));
   }
 
   /** The same commands in the order of the blocks: other commands than those before. */

@@ -5,17 +5,16 @@ import io.gpunvme.gpu.device.DeviceAddress;
 import io.gpunvme.sim.FaultSyntax;
 import io.gpunvme.sim.NamespaceConfig;
 import io.gpunvme.sim.SimConfig;
+import io.gpunvme.tools.ssd.FreeSpace;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import org.jspecify.annotations.Nullable;
 
-/** The demo's SSD: somebody's, or one with defaults that suit the file and this machine. */
+/** The demo's own SSD, with defaults that suit the file and this machine. */
 final class DemoDevice {
   private final DeviceAddress address;
   private final @Nullable Path image;
-
-  /** 0 for somebody's SSD. */
   private final int blockSize;
 
   private DemoDevice(DeviceAddress address, @Nullable Path image, int blockSize) {
@@ -32,10 +31,6 @@ final class DemoDevice {
    */
   static DemoDevice of(DemoOptions options, boolean ram) {
     DeviceAddress wanted = options.device();
-    if (options.range() != null) {
-      FaultSyntax.parse(options.faults());
-      return new DemoDevice(wanted, null, 0);
-    }
     if (!wanted.isEmbedded()) {
       throw new InvalidRequestException(
           "%s is somebody's SSD: name the bytes that the demo may use and put back, or only read"
@@ -65,15 +60,12 @@ final class DemoDevice {
 
   /** The address with a size, if none was asked for. */
   DeviceAddress sizedFor(long bytes) throws IOException {
-    if (blockSize == 0) {
-      return address;
-    }
     long needed = Math.ceilDiv(bytes, blockSize) * blockSize;
     Path file = image;
     if (file != null) {
       Path folder = file.toAbsolutePath().getParent();
       if (folder != null && Files.isDirectory(folder)) {
-        requireSpace(folder, needed);
+        FreeSpace.require(folder, needed);
       }
     }
     if (!address.has("size")) {
@@ -90,14 +82,5 @@ final class DemoDevice {
   /** The file behind it, or null. */
   @Nullable Path image() {
     return image;
-  }
-
-  /** Checks that a folder's file system has room for {@code bytes} more. */
-  static void requireSpace(Path folder, long bytes) throws IOException {
-    long free = Files.getFileStore(folder).getUsableSpace();
-    if (free < bytes) {
-      throw new IOException(
-          "%s has %d MiB free, %d MiB are needed".formatted(folder, free >> 20, bytes >> 20));
-    }
   }
 }

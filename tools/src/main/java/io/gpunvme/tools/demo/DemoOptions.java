@@ -1,6 +1,5 @@
 package io.gpunvme.tools.demo;
 
-import io.gpunvme.base.ByteRange;
 import io.gpunvme.gpu.device.DeviceAddress;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.nvme.driver.ControllerOptions;
@@ -14,14 +13,10 @@ import org.jspecify.annotations.Nullable;
  * @param file the file to move, or null to make a sample
  * @param sampleBytes size of the sample
  * @param seed decides what is in the sample
- * @param device the SSD; an embedded one without {@code range} is made for the demo: without {@code
- *     size}, {@code file} and {@code media} it gets as much as is needed, memory for a GPU and else
- *     an image in {@code folder}
- * @param range of somebody's SSD: the file goes there, and what was there is put back; null for an
- *     SSD that the demo makes
- * @param nsid the namespace of {@code range}; 1 for an SSD that the demo makes
- * @param faults how the SSD misbehaves, in the syntax of {@link io.gpunvme.sim.FaultSyntax}
- * @param controller how the driver treats the SSD; must allow writing
+ * @param device the SSD that is made for the demo: without {@code size}, {@code file} and {@code
+ *     media} it gets as much as is needed, memory for a GPU and else an image in {@code folder}
+ * @param faults how that SSD misbehaves, in the syntax of {@link io.gpunvme.sim.FaultSyntax}
+ * @param controller how the driver treats that SSD; must allow writing
  * @param initiator who moves the data, where it lies, queues and threads
  */
 public record DemoOptions(
@@ -30,8 +25,6 @@ public record DemoOptions(
     long sampleBytes,
     long seed,
     DeviceAddress device,
-    @Nullable ByteRange range,
-    int nsid,
     String faults,
     ControllerOptions controller,
     InitiatorOptions initiator) {
@@ -46,8 +39,6 @@ public record DemoOptions(
         SAMPLE_BYTES,
         1,
         DeviceAddress.embedded(),
-        null,
-        1,
         "",
         ControllerOptions.builder().allowWrite(true).build(),
         InitiatorOptions.defaults());
@@ -56,45 +47,26 @@ public record DemoOptions(
   /** Another file than the sample. */
   public DemoOptions withFile(Path theFile) {
     return new DemoOptions(
-        folder, theFile, sampleBytes, seed, device, range, nsid, faults, controller, initiator);
+        folder, theFile, sampleBytes, seed, device, faults, controller, initiator);
   }
 
   /** A sample of this size. */
   public DemoOptions withSample(long bytes) {
-    return new DemoOptions(
-        folder, null, bytes, seed, device, range, nsid, faults, controller, initiator);
+    return new DemoOptions(folder, null, bytes, seed, device, faults, controller, initiator);
   }
 
   /** Another SSD, and how it misbehaves. */
   public DemoOptions withDevice(DeviceAddress address, String rules) {
-    return new DemoOptions(
-        folder, file, sampleBytes, seed, address, range, nsid, rules, controller, initiator);
-  }
-
-  /** A part of somebody's SSD, of this namespace. */
-  public DemoOptions withRange(ByteRange borrowed, int namespace) {
-    return new DemoOptions(
-        folder,
-        file,
-        sampleBytes,
-        seed,
-        device,
-        borrowed,
-        namespace,
-        faults,
-        controller,
-        initiator);
+    return new DemoOptions(folder, file, sampleBytes, seed, address, rules, controller, initiator);
   }
 
   /** Other timeouts and the like. */
   public DemoOptions withController(ControllerOptions options) {
-    return new DemoOptions(
-        folder, file, sampleBytes, seed, device, range, nsid, faults, options, initiator);
+    return new DemoOptions(folder, file, sampleBytes, seed, device, faults, options, initiator);
   }
 
   /** Other queues and threads. */
   public DemoOptions withInitiator(InitiatorOptions options) {
-    return new DemoOptions(
-        folder, file, sampleBytes, seed, device, range, nsid, faults, controller, options);
+    return new DemoOptions(folder, file, sampleBytes, seed, device, faults, controller, options);
   }
 }

@@ -2,16 +2,8 @@ package io.gpunvme.tools.demo;
 
 import io.gpunvme.gpu.transfer.TransferListener;
 
-/**
- * What transfers of a demo tell its listener.
- *
- * @param stoppable whether the listener may cancel them
- */
-record DemoProgress(DemoListener listener, boolean stoppable) implements TransferListener {
-  DemoProgress(DemoListener listener) {
-    this(listener, true);
-  }
-
+/** What transfers of a demo tell its listener. */
+record DemoProgress(DemoListener listener) implements TransferListener {
   @Override
   public void moved(long bytes) {
     listener.moved(bytes);
@@ -19,6 +11,6 @@ record DemoProgress(DemoListener listener, boolean stoppable) implements Transfe
 
   @Override
   public boolean isCancelled() {
-    return stoppable && listener.isCancelled();
+    return listener.isCancelled();
   }
 }

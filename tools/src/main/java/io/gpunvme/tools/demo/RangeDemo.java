@@ -15,6 +15,8 @@ import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.nvme.spec.IdentifyController;
 import io.gpunvme.storage.BlockRun;
 import io.gpunvme.tools.demo.RangeReport.Difference;
+import io.gpunvme.tools.ssd.BlockMover;
+import io.gpunvme.tools.ssd.Checksum;
 import io.gpunvme.tools.ssd.Ssds;
 import java.io.IOException;
 import java.io.OutputStream;
@@ -57,26 +59,26 @@ public final class RangeDemo {
             : wanted;
     List<BlockRun> runs = ssds.blocks(range);
     if (wanted != null) {
-      requireWholeBlocks(runs, range);
+      requireBlocksFrom(runs, range);
+      if ((range.offset() + range.bytes()) % blockSize(runs) != 0) {
+        throw notAtABlock(runs, range, "end");
+      }
     }
     Accelerators.Choice choice = options.accelerator();
     try (Accelerator accelerator = choice.accelerator();
         CpuAccelerator host = CpuAccelerator.open()) {
       Comparison comparison = new Comparison(accelerator, host, options, listener);
-      List<NvmeController> controllers = Ssds.controllers(runs);
-      for (NvmeController one : controllers) {
-        comparison.run(runs.stream().filter(run -> run.controller() == one).toList());
+      for (List<BlockRun> own : Ssds.bySsd(runs)) {
+        comparison.run(own);
       }
+      List<NvmeController> controllers = Ssds.controllers(runs);
       return new RangeReport(
           ssds.address(),
-          controllers.stream()
-              .map(one -> one.identify().getText(IdentifyController.MN).strip())
-              .distinct()
-              .collect(Collectors.joining(", ")),
+          models(controllers),
           controllers.size(),
           range.offset(),
-          runs.stream().mapToLong(BlockRun::bytes).sum(),
-          runs.getFirst().namespace().blockSize(),
+          Ssds.bytes(runs),
+          blockSize(runs),
           controllers.stream().mapToLong(NvmeController::maxTransferBytes).min().orElse(0),
           accelerator.name(),
           choice.reason(),
@@ -89,15 +91,31 @@ public final class RangeDemo {
     }
   }
 
-  private static void requireWholeBlocks(List<BlockRun> runs, ByteRange range) {
-    int block = runs.stream().mapToInt(run -> run.namespace().blockSize()).max().orElse(1);
-    for (long edge : new long[] {range.offset(), range.offset() + range.bytes()}) {
-      if (edge % block != 0) {
-        throw new InvalidRequestException(
-            "the range %s does not %s at a multiple of the SSD's blocks of %d bytes"
-                .formatted(range, edge == range.offset() ? "begin" : "end", block));
-      }
+  /** What SSDs say they are. */
+  static String models(List<NvmeController> controllers) {
+    return controllers.stream()
+        .map(one -> one.identify().getText(IdentifyController.MN).strip())
+        .distinct()
+        .collect(Collectors.joining(", "));
+  }
+
+  /** Requires that a range begins with a block. */
+  static void requireBlocksFrom(List<BlockRun> runs, ByteRange range) {
+    if (range.offset() % blockSize(runs) != 0) {
+      throw notAtABlock(runs, range, "begin");
     }
+  }
+
+  private static InvalidRequestException notAtABlock(
+      List<BlockRun> runs, ByteRange range, String edge) {
+    return new InvalidRequestException(
+        "the range %s does not %s at a multiple of the SSD's blocks of %d bytes"
+            .formatted(range, edge, blockSize(runs)));
+  }
+
+  /** The largest logical block. */
+  static int blockSize(List<BlockRun> runs) {
+    return runs.stream().mapToInt(run -> run.namespace().blockSize()).max().orElse(1);
   }
 
   /** Reads blocks by both, a window at a time. */
@@ -135,7 +153,7 @@ public final class RangeDemo {
     void run(List<BlockRun> runs) throws IOException {
       NvmeController controller = runs.getFirst().controller();
       Namespace namespace = runs.getFirst().namespace();
-      long bytes = runs.stream().mapToLong(BlockRun::bytes).sum();
+      long bytes = Ssds.bytes(runs);
       Placement placement = options.placement(controller, accelerator);
       InitiatorOptions here = options.with(options.initiator(), placement);
       DemoProgress progress = new DemoProgress(listener);
@@ -144,7 +162,7 @@ public final class RangeDemo {
           BlockMover two =
               BlockMover.open(controller, namespace, host, CPU, bytes, one.window(), progress)) {
         window = two.window();
-        for (List<Extent> extents : windows(runs, window)) {
+        for (List<Extent> extents : two.windows(runs)) {
           compare(one, two, extents, controller.name());
         }
         get.add(one.report());
@@ -167,7 +185,7 @@ public final class RangeDemo {
     private List<Long> read(
         BlockMover mover, DemoPhase phase, List<Extent> extents, Checksum checksum)
         throws IOException {
-      long bytes = extents.stream().mapToLong(Extent::blocks).sum() * mover.block();
+      long bytes = mover.bytes(extents);
       listener.phase(phase, bytes);
       mover.load(extents);
       listener.phase(DemoPhase.CHECK, bytes);
@@ -175,26 +193,6 @@ public final class RangeDemo {
       mover.drain(bytes, checksum, new Sums(listener, sums));
       return sums;
     }
-  }
-
-  /** What fits into the window at a time, one behind the other in it. */
-  private static List<List<Extent>> windows(List<BlockRun> runs, long window) {
-    List<List<Extent>> all = new ArrayList<>();
-    long filled = window;
-    for (BlockRun run : runs) {
-      int block = run.namespace().blockSize();
-      for (long done = 0; done < run.blocks(); ) {
-        if (filled >= window) {
-          all.add(new ArrayList<>());
-          filled = 0;
-        }
-        long n = Math.min(run.blocks() - done, (window - filled) / block);
-        all.getLast().add(new Extent(run.slba() + done, n, filled));
-        done += n;
-        filled += n * block;
-      }
-    }
-    return all;
   }
 
   /** The block of a byte of the window. */

@@ -16,8 +16,12 @@ import io.gpunvme.storage.BlockRun;
 import io.gpunvme.storage.GpuStorage;
 import io.gpunvme.storage.StorageAddress;
 import io.gpunvme.storage.StorageOptions;
+import io.gpunvme.storage.Volume;
+import io.gpunvme.storage.fs.FileAddress;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -32,6 +36,7 @@ public final class Ssds implements AutoCloseable {
   private final String address;
   private final List<AutoCloseable> open = new ArrayList<>();
   private final GpuStorage storage;
+  private final StorageAddress parsed;
 
   private Ssds(
       StorageAddress address,
@@ -41,6 +46,7 @@ public final class Ssds implements AutoCloseable {
       @Nullable Accelerator target,
       InitiatorOptions initiator) {
     this.address = address.toString();
+    parsed = address;
     StorageOptions how =
         StorageOptions.defaults().with(options).with(initiator).withNamespace(nsid);
     try {
@@ -50,12 +56,16 @@ public final class Ssds implements AutoCloseable {
         throw new InvalidRequestException(
             "faults are for one embedded SSD; " + address + " is something else");
       }
-      storage =
-          kept(
-              device == null
-                  ? GpuStorage.open(address, host, how)
-                  : GpuStorage.over(
-                      kept(Device.open(device, options, faults)).controller(), host, how));
+      FileAddress file = address.inside();
+      if (device != null) {
+        NvmeController controller = kept(Device.open(device, options, faults)).controller();
+        storage = kept(GpuStorage.over(controller, host, how));
+      } else if (file != null) {
+        // A storage of a file takes no options that allow writing; its blocks may be written.
+        storage = kept(kept(Volume.open(file, host, how, false)).file(file.path()));
+      } else {
+        storage = kept(GpuStorage.open(address, host, how));
+      }
     } catch (RuntimeException | Error e) {
       CloseAll.after(e, this::close);
       throw e;
@@ -137,9 +147,52 @@ public final class Ssds implements AutoCloseable {
     return runs;
   }
 
+  /**
+   * The same of bytes that are to be overwritten.
+   *
+   * @throws InvalidRequestException also if the SSDs have copies of each other: they would differ
+   *     meanwhile, and for good if one of them failed
+   */
+  public List<BlockRun> blocksToWrite(ByteRange range) {
+    if (parsed.hasCopies()) {
+      throw new InvalidRequestException(
+          "the members of %s have the same data, and would not while one is written: name one of"
+                  .formatted(address)
+              + " them");
+    }
+    return blocks(range);
+  }
+
   /** The controllers of some runs, each once. */
   public static List<NvmeController> controllers(List<BlockRun> runs) {
     return runs.stream().map(BlockRun::controller).distinct().toList();
+  }
+
+  /** Runs by the SSD on which they are, in the order of {@link #controllers}. */
+  public static List<List<BlockRun>> bySsd(List<BlockRun> runs) {
+    return List.copyOf(
+        runs.stream()
+            .collect(
+                Collectors.groupingBy(
+                    BlockRun::controller, LinkedHashMap::new, Collectors.toList()))
+            .values());
+  }
+
+  /** Bytes in some runs. */
+  public static long bytes(List<BlockRun> runs) {
+    return runs.stream().mapToLong(BlockRun::bytes).sum();
+  }
+
+  /** The address by which one of the controllers is opened alone, with its options. */
+  String addressOf(NvmeController controller) {
+    List<String> devices = parsed.devices().stream().map(DeviceAddress::toString).toList();
+    List<NvmeController> all = controllers(blocks(null));
+    if (devices.size() == all.size()) {
+      return devices.get(all.indexOf(controller));
+    }
+    // A file need not lie on all members of a set.
+    String name = controller.name();
+    return devices.stream().filter(one -> one.startsWith(name)).findFirst().orElse(name);
   }
 
   /** Shuts the controllers down, and gives everything back. Idempotent. */

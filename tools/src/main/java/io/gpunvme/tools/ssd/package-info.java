@@ -1,6 +1,6 @@
 /**
  * Somebody's SSDs, for commands of our own: what an address names, where its bytes are, and what
- * the SSDs say of themselves.
+ * the SSDs say of themselves. Blocks that are overwritten for a while are kept, and put back.
  *
  * <p>In: opening any address down to the blocks of its SSDs ({@code Ssds}, {@code Places}),
  * counters and links ({@code SsdState}, {@code SsdFacts}). Out: transfers through the storage API

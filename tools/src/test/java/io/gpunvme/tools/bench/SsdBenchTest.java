@@ -21,6 +21,7 @@ import io.gpunvme.tools.ssd.Ssds;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -206,6 +207,114 @@ class SsdBenchTest {
     assertThatExceptionOfType(InvalidRequestException.class)
         .isThrownBy(() -> open("stripe:sim:size=1MiB,sim:size=1MiB", "corrupt on read"))
         .withMessageContaining("faults");
+  }
+
+  // ---- writing
+
+  private static Ssds writable(String address, String faults) {
+    ControllerOptions writing = ControllerOptions.builder().allowWrite(true).build();
+    return Ssds.open(address, writing, faults, 1);
+  }
+
+  private Measurement mixed(Ssds ssds, ByteRange range, int block, int percent, int repetitions) {
+    try (SsdBench bench = SsdBench.open(ssds.blocks(range), accelerator, cpu())) {
+      return bench.random(block, new Mix(percent), Repetitions.of(repetitions));
+    }
+  }
+
+  private static long count(Measurement m, String name) {
+    return (long) m.conditions().get(name);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {70, 33, 0})
+  void readsAndWritesAreMixedExactly(int percent) throws IOException {
+    Path image = folder.resolve("one");
+    try (Ssds ssds = writable(image("one", 1), "")) {
+      byte[] before = Files.readAllBytes(image);
+      Measurement m = mixed(ssds, new ByteRange(1 << 20, 1 << 20), 4096, percent, 3);
+      assertThat(m.id()).isEqualTo("random.4k.mix" + percent + ".cpu");
+      long reads = count(m, "read_commands");
+      long writes = count(m, "written_commands");
+      assertThat(reads * 100).isEqualTo((reads + writes) * percent);
+      assertThat(count(m, "commands")).isEqualTo(reads + writes);
+      assertThat(m.conditions())
+          .containsEntry("mix", percent)
+          .containsEntry("checked_against", "what the CPU reads, and what was written")
+          .containsKey("write_latency_p99_us");
+      assertThat(m.conditions().containsKey("read_latency_p99_us")).isEqualTo(percent > 0);
+      assertThat((double) m.conditions().get("reads_per_s"))
+          .isEqualTo(m.median() * (percent / 100.0));
+      // Only the range, of which no place is used twice in a repetition.
+      byte[] after = Files.readAllBytes(image);
+      assertThat(Arrays.mismatch(before, after)).isGreaterThanOrEqualTo(1 << 20);
+      assertThat(reads + writes).isLessThanOrEqualTo(3 * 256);
+    }
+  }
+
+  @Test
+  void streamsMayWrite() throws IOException {
+    Path image = folder.resolve("one");
+    try (Ssds ssds = writable(image("one", 1), "");
+        SsdBench bench = SsdBench.open(ssds.blocks(null), accelerator, cpu())) {
+      byte[] before = Files.readAllBytes(image);
+      Measurement m = bench.stream(new Mix(0), Repetitions.of(2));
+      assertThat(m.id()).isEqualTo("stream.512k.mix0.cpu");
+      assertThat(count(m, "written_commands")).isEqualTo(2L * BYTES / (512 << 10));
+      assertThat(Files.readAllBytes(image)).isNotEqualTo(before);
+      assertThatExceptionOfType(InvalidRequestException.class)
+          .isThrownBy(() -> bench.stream(new Mix(70), Repetitions.of(2)))
+          .withMessageContaining("100 or 0");
+    }
+  }
+
+  @Test
+  void whatWasNotWrittenIsNoResult() throws IOException {
+    try (Ssds ssds = writable(image("one", 1), "corrupt on write every=100")) {
+      assertThatExceptionOfType(BenchException.class)
+          .isThrownBy(() -> mixed(ssds, null, 4096, 50, 1))
+          .withMessageMatching(".*what was written to LBA \\d+ is not there");
+    }
+  }
+
+  @Test
+  void whatCannotBeWrittenIsRefused() throws IOException {
+    try (Ssds ssds = open(image("one", 1))) {
+      assertThatExceptionOfType(InvalidRequestException.class)
+          .isThrownBy(() -> mixed(ssds, null, 4096, 50, 1))
+          .withMessageContaining("--allow-write");
+    }
+    try (Ssds ssds = writable(image("one", 1), "")) {
+      assertThatExceptionOfType(InvalidRequestException.class)
+          .isThrownBy(() -> mixed(ssds, new ByteRange(0, 9 * 4096), 4096, 70, 1))
+          .withMessageContaining("need 10 blocks of 4096 bytes")
+          .withMessageContaining("the range has 9");
+      assertThat(mixed(ssds, new ByteRange(0, 19 * 4096), 4096, 70, 1).conditions())
+          .containsEntry("read_commands", 7L)
+          .containsEntry("written_commands", 3L);
+    }
+  }
+
+  @Test
+  void whatIsWrittenMayLieInMemoryOfAGpu() throws IOException {
+    try (FakeGpu gpu = new FakeGpu();
+        Ssds ssds = writable(image("one", 1), "");
+        SsdBench bench =
+            SsdBench.open(
+                ssds.blocks(null), gpu, cpu().with(InitiatorKind.CPU, Placement.VRAM_DATA))) {
+      Measurement m = bench.random(4096, new Mix(50), Repetitions.of(1));
+      assertThat(m.conditions()).containsEntry("placement", "vram-data");
+    }
+  }
+
+  @Test
+  void somebodyIsToldHowLongRepetitionsTook() throws IOException {
+    AtomicInteger told = new AtomicInteger();
+    try (Ssds ssds = open(image("one", 1));
+        SsdBench bench = SsdBench.open(ssds.blocks(null), accelerator, cpu())) {
+      bench.stream(Repetitions.of(4).telling(nanos -> told.addAndGet(nanos > 0 ? 1 : 100)));
+    }
+    assertThat(told).hasValue(5);
   }
 
   /** Memory that the CPU does not address: what arrives is copied before it is compared. */

@@ -15,6 +15,7 @@ import io.gpunvme.sim.DoorbellWindow;
 import io.gpunvme.sim.SimConfig;
 import io.gpunvme.sim.SimulatedController;
 import io.gpunvme.sim.serve.VfioUserServer;
+import io.gpunvme.tools.ssd.Ssds;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -65,20 +66,25 @@ class DemoGpuTest {
     assertThat(report.accelerator()).contains("NVIDIA");
   }
 
+  private static DemoReport borrowed(VfioUserServer server, ByteRange range, DemoOptions options)
+      throws IOException {
+    String address = "vfio-user:" + server.socket();
+    try (Ssds ssds = Ssds.open(address, options.controller(), "", 1)) {
+      return Demo.run(ssds, range, options, DemoListener.NONE);
+    }
+  }
+
   @Test
   void theSsdMayBeBehindASocket() throws IOException {
     Path socket = folder.resolve("ssd");
     SimConfig config = SimConfig.parse("size=64MiB,latency=0,workers=2");
     try (SimulatedController ssd = SimulatedController.create(config);
         VfioUserServer server = VfioUserServer.start(ssd, socket)) {
-      DeviceAddress address = DeviceAddress.parse("vfio-user:" + server.socket());
       DemoReport report =
-          Demo.run(
-              options(InitiatorKind.GPU, Placement.HOST, "")
-                  .withSample(20 << 20)
-                  .withDevice(address, "")
-                  .withRange(new ByteRange(1 << 20, 32 << 20), 1),
-              DemoListener.NONE);
+          borrowed(
+              server,
+              new ByteRange(1 << 20, 32 << 20),
+              options(InitiatorKind.GPU, Placement.HOST, "").withSample(20 << 20));
 
       assertThat(report.verified()).isTrue();
       assertThat(report.get().initiator()).isEqualTo("GPU");
@@ -94,13 +100,9 @@ class DemoGpuTest {
     SimConfig config = SimConfig.parse("size=64MiB,latency=0,workers=2");
     try (SimulatedController ssd = SimulatedController.create(config);
         VfioUserServer server = VfioUserServer.start(ssd, socket)) {
-      DeviceAddress address = DeviceAddress.parse("vfio-user:" + server.socket());
-      DemoOptions wanted =
-          options(InitiatorKind.GPU, Placement.VRAM_DATA, "")
-              .withDevice(address, "")
-              .withRange(new ByteRange(0, 64 << 20), 1);
+      DemoOptions wanted = options(InitiatorKind.GPU, Placement.VRAM_DATA, "");
 
-      assertThatThrownBy(() -> Demo.run(wanted, DemoListener.NONE))
+      assertThatThrownBy(() -> borrowed(server, new ByteRange(0, 64 << 20), wanted))
           .isInstanceOf(DmaMappingException.class)
           .hasMessageContaining("host memory only");
     }

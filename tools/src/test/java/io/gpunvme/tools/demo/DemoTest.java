@@ -10,6 +10,7 @@ import io.gpunvme.gpu.transfer.InitiatorKind;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.nvme.DeviceGoneException;
 import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.tools.ssd.FreeSpace;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
@@ -236,7 +237,7 @@ class DemoTest {
 
   @Test
   void checksThatThereIsRoom() {
-    assertThatThrownBy(() -> DemoDevice.requireSpace(folder, Long.MAX_VALUE))
+    assertThatThrownBy(() -> FreeSpace.require(folder, Long.MAX_VALUE))
         .isInstanceOf(IOException.class)
         .hasMessageContaining("MiB free");
   }

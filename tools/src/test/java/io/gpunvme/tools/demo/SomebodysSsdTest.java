@@ -14,7 +14,9 @@ import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.sim.SimConfig;
 import io.gpunvme.sim.SimulatedController;
 import io.gpunvme.sim.serve.VfioUserServer;
+import io.gpunvme.storage.StorageAddress;
 import io.gpunvme.testing.Images;
+import io.gpunvme.tools.ssd.NotRestoredException;
 import io.gpunvme.tools.ssd.Ssds;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
@@ -78,9 +80,19 @@ class SomebodysSsdTest {
   private DemoOptions borrowing() throws IOException {
     return DemoOptions.in(Files.createDirectories(folder.resolve("work")))
         .withSample(3_000_000)
-        .withDevice(address(), "")
-        .withRange(RANGE, 1)
         .withInitiator(cpu());
+  }
+
+  private DemoReport run(DemoOptions options, DemoListener listener) throws IOException {
+    return run(address().toString(), RANGE, options, listener);
+  }
+
+  private static DemoReport run(
+      String where, ByteRange range, DemoOptions options, DemoListener listener)
+      throws IOException {
+    try (Ssds ssds = Ssds.open(where, options.controller(), "", 1)) {
+      return Demo.run(ssds, range, options, listener);
+    }
   }
 
   /** Does something when a phase begins, and cancels it if that is the one named. */
@@ -110,7 +122,7 @@ class SomebodysSsdTest {
 
   @Test
   void whatWasThereIsPutBack() throws IOException {
-    DemoReport report = Demo.run(borrowing(), DemoListener.NONE);
+    DemoReport report = run(borrowing(), DemoListener.NONE);
     assertThat(report.verified()).isTrue();
     assertThat(report.range()).isEqualTo(RANGE);
     assertThat(report.bytes()).isEqualTo(3_000_000);
@@ -121,7 +133,7 @@ class SomebodysSsdTest {
   @CsvSource({"PUT", "GET"})
   void alsoIfItIsCancelled(DemoPhase phase) throws IOException {
     DemoOptions options = borrowing();
-    assertThatThrownBy(() -> Demo.run(options, at(phase, true, () -> {})))
+    assertThatThrownBy(() -> run(options, at(phase, true, () -> {})))
         .isInstanceOf(NvmeException.class)
         .hasMessageContaining("cancelled");
   }
@@ -129,7 +141,7 @@ class SomebodysSsdTest {
   @Test
   void alsoIfOtherDataArrives() throws IOException {
     DemoReport report =
-        Demo.run(
+        run(
             borrowing(),
             at(DemoPhase.GET, false, () -> ssd.faults().add("corrupt on read nth=3 count=1")));
     assertThat(report.verified()).isFalse();
@@ -140,7 +152,7 @@ class SomebodysSsdTest {
     DemoOptions options = borrowing();
     assertThatThrownBy(
             () ->
-                Demo.run(
+                run(
                     options,
                     at(
                         DemoPhase.PUT,
@@ -158,14 +170,14 @@ class SomebodysSsdTest {
     assertThatExceptionOfType(NotRestoredException.class)
         .isThrownBy(
             () ->
-                Demo.run(
+                run(
                     options,
                     at(
                         DemoPhase.RESTORE,
                         false,
                         () -> fault.accept("status=media/write-fault dnr on write"))))
         .withMessageContaining("LBA 2048")
-        .withMessageContaining("gpunvme write")
+        .withMessageContaining("put-back.sh puts it back")
         .satisfies(e -> putBack(Files.readAllBytes(e.copy())));
   }
 
@@ -178,7 +190,7 @@ class SomebodysSsdTest {
             false,
             () -> ssd.faults().add("status=media/write-fault dnr on write after=20"));
     assertThatExceptionOfType(NotRestoredException.class)
-        .isThrownBy(() -> Demo.run(options, listener))
+        .isThrownBy(() -> run(options, listener))
         .satisfies(e -> assertThat(e.getSuppressed()).hasSize(1))
         .satisfies(e -> putBack(Files.readAllBytes(e.copy())));
   }
@@ -186,9 +198,9 @@ class SomebodysSsdTest {
   @Test
   void aWriteProtectedNamespaceIsLeftAlone() throws IOException {
     Path image = Files.write(folder.resolve("protected.img"), before);
-    DemoOptions options =
-        borrowing().withDevice(DeviceAddress.parse("sim:readonly=on,file=" + image), "");
-    assertThatThrownBy(() -> Demo.run(options, DemoListener.NONE))
+    DemoOptions options = borrowing();
+    assertThatThrownBy(
+            () -> run("sim:readonly=on,file=" + image, RANGE, options, DemoListener.NONE))
         .isInstanceOf(InvalidRequestException.class)
         .hasMessageContaining("write-protected");
   }
@@ -206,8 +218,9 @@ class SomebodysSsdTest {
     "0, 1000000, does not fit",
   })
   void whatCannotBeIsRefused(long offset, long bytes, String why) throws IOException {
-    DemoOptions options = borrowing().withRange(new ByteRange(offset, bytes), 1);
-    assertThatThrownBy(() -> Demo.run(options, DemoListener.NONE))
+    DemoOptions options = borrowing();
+    ByteRange range = new ByteRange(offset, bytes);
+    assertThatThrownBy(() -> run(address().toString(), range, options, DemoListener.NONE))
         .isInstanceOf(InvalidRequestException.class)
         .hasMessageContaining(why);
   }
@@ -220,6 +233,43 @@ class SomebodysSsdTest {
         .hasMessageContaining("--write")
         .hasMessageContaining("--read");
     assertThat(folder.resolve("sample.safetensors")).doesNotExist();
+  }
+
+  @Test
+  void setsPartitionsAndFilesHaveTheirsBack() throws IOException {
+    Path data = Files.createDirectory(folder.resolve("source")).resolve("data");
+    Files.write(data, Arrays.copyOf(before, 3_000_300));
+    Images.ext4(folder.resolve("ext4"), "8M", data.getParent());
+    Path other = Files.write(folder.resolve("other"), before);
+    String file = "sim:latency=0,lba=512,file=" + folder.resolve("ext4") + ":/data";
+    String set = "stripe:%s,sim:latency=0,file=%s;unit=64KiB".formatted(address(), other);
+    byte[] ext4 = Files.readAllBytes(folder.resolve("ext4"));
+    for (String where : new String[] {file, set}) {
+      // The last block of the range is not whole in the file, and not full in the set.
+      DemoOptions options = borrowing().withSample(1_951_000);
+      ByteRange range = new ByteRange(1 << 20, 3_000_300 - (1 << 20));
+      DemoReport report = run(where, range, options, DemoListener.NONE);
+      assertThat(report.verified()).isTrue();
+      assertThat(report.ssds()).isEqualTo(where.equals(set) ? 2 : 1);
+      assertThat(report.put().bytes()).isEqualTo(1_951_232);
+      Files.delete(report.file());
+    }
+    assertThat(folder.resolve("ext4")).hasBinaryContent(ext4);
+    assertThat(other).hasBinaryContent(before);
+  }
+
+  @Test
+  void copiesThatWouldDifferAreNotWritten() throws IOException {
+    Path other = Files.write(folder.resolve("other"), before);
+    String set = "replica:%s,sim:file=%s".formatted(address(), other);
+    DemoOptions options = borrowing();
+    for (String where : new String[] {set, set + ":/data", set + "#1"}) {
+      assertThat(StorageAddress.parse(where).hasCopies()).as(where).isTrue();
+    }
+    assertThatThrownBy(() -> run(set, RANGE, options, DemoListener.NONE))
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessageContaining("name one of them");
+    assertThat(other).hasBinaryContent(before);
   }
 
   // ---- reading

@@ -1,4 +1,4 @@
-package io.gpunvme.tools.demo;
+package io.gpunvme.tools.ssd;
 
 import java.lang.foreign.MemorySegment;
 import java.security.MessageDigest;

@@ -1,4 +1,4 @@
-package io.gpunvme.tools.demo;
+package io.gpunvme.tools.ssd;
 
 import io.gpunvme.base.CloseAll;
 import io.gpunvme.gpu.accel.Accelerator;
@@ -15,24 +15,27 @@ import io.gpunvme.gpu.transfer.TransferTotal;
 import io.gpunvme.nvme.CommandAbortedException;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.storage.BlockRun;
 import java.io.EOFException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Moves bytes between a stream and a run of blocks by way of one buffer, a window at a time. Not
+ * Moves bytes between a stream and blocks of one SSD by way of one buffer, a window at a time. Not
  * for several threads.
  */
 public final class BlockMover implements AutoCloseable {
   /** Bytes that are passed on at a time. */
-  static final int PIECE = 1 << 20;
+  public static final int PIECE = 1 << 20;
 
   /** What the buffer is not made shorter than for want of memory. */
   private static final long LEAST_WINDOW = 1 << 20;
 
+  private final NvmeController controller;
   private final Namespace namespace;
   private final Initiator initiator;
   private final DeviceBuffer buffer;
@@ -41,7 +44,12 @@ public final class BlockMover implements AutoCloseable {
   private final TransferTotal total = new TransferTotal();
 
   private BlockMover(
-      Namespace namespace, Initiator initiator, DeviceBuffer buffer, TransferListener listener) {
+      NvmeController controller,
+      Namespace namespace,
+      Initiator initiator,
+      DeviceBuffer buffer,
+      TransferListener listener) {
+    this.controller = controller;
     this.namespace = namespace;
     this.initiator = initiator;
     this.buffer = buffer;
@@ -72,7 +80,9 @@ public final class BlockMover implements AutoCloseable {
     long size = Math.min(Math.min(window, room), Math.ceilDiv(bytes, block) * block);
     Initiator initiator = options.open(controller, accelerator);
     return CloseAll.orClose(
-        () -> new BlockMover(namespace, initiator, placement.allocate(accelerator, size), listener),
+        () ->
+            new BlockMover(
+                controller, namespace, initiator, placement.allocate(accelerator, size), listener),
         initiator::close);
   }
 
@@ -90,31 +100,71 @@ public final class BlockMover implements AutoCloseable {
    */
   public String read(long lba, long bytes, OutputStream out) throws IOException {
     Checksum checksum = new Checksum();
-    for (long at = 0; at < bytes; at += window()) {
-      long part = Math.min(window(), bytes - at);
-      load(lba + at / namespace.blockSize(), part);
+    long left = bytes;
+    for (List<Extent> extents : windows(run(lba, bytes))) {
+      long part = Math.min(left, bytes(extents));
+      load(extents);
       drain(part, checksum, out);
+      left -= part;
     }
     return checksum.hex();
   }
 
+  /** The same of all bytes in some runs of the namespace, one run after the other. */
+  public String read(List<BlockRun> runs, OutputStream out) throws IOException {
+    Checksum checksum = new Checksum();
+    for (List<Extent> extents : windows(runs)) {
+      load(extents);
+      drain(bytes(extents), checksum, out);
+    }
+    return checksum.hex();
+  }
+
+  private List<BlockRun> run(long lba, long bytes) {
+    long blocks = Math.ceilDiv(bytes, namespace.blockSize());
+    return List.of(new BlockRun(controller, namespace, lba, blocks));
+  }
+
   /** Bytes of a logical block. */
-  int block() {
+  public int block() {
     return namespace.blockSize();
   }
 
-  /** Reads into the buffer at most as many bytes as it has. */
-  void load(long lba, long bytes) {
-    move(Direction.READ, lba, bytes);
+  /**
+   * What fits into the buffer at a time, one behind the other in it.
+   *
+   * @param runs of the namespace
+   */
+  public List<List<Extent>> windows(List<BlockRun> runs) {
+    List<List<Extent>> all = new ArrayList<>();
+    long filled = window();
+    for (BlockRun run : runs) {
+      for (long done = 0; done < run.blocks(); ) {
+        if (filled >= window()) {
+          all.add(new ArrayList<>());
+          filled = 0;
+        }
+        long n = Math.min(run.blocks() - done, (window() - filled) / block());
+        all.getLast().add(new Extent(run.slba() + done, n, filled));
+        done += n;
+        filled += n * block();
+      }
+    }
+    return all;
   }
 
-  /** The same from several places. */
-  void load(List<Extent> extents) {
+  /** Bytes of some extents. */
+  public long bytes(List<Extent> extents) {
+    return extents.stream().mapToLong(Extent::blocks).sum() * block();
+  }
+
+  /** Reads a window into the buffer. */
+  public void load(List<Extent> extents) {
     move(Direction.READ, extents);
   }
 
   /** Passes on the first bytes of the buffer. */
-  void drain(long bytes, Checksum checksum, OutputStream out) throws IOException {
+  public void drain(long bytes, Checksum checksum, OutputStream out) throws IOException {
     for (long done = 0; done < bytes; ) {
       int n = (int) Math.min(copy.length, bytes - done);
       buffer.copyToHost(done, MemorySegment.ofArray(copy).asSlice(0, n));
@@ -136,25 +186,44 @@ public final class BlockMover implements AutoCloseable {
    */
   public String write(InputStream in, long lba, long bytes, boolean keepRest) throws IOException {
     Checksum checksum = new Checksum();
-    int block = namespace.blockSize();
-    for (long at = 0; at < bytes; at += window()) {
-      long part = Math.min(window(), bytes - at);
-      if (keepRest && part % block != 0) {
+    write(in, run(lba, bytes), bytes, keepRest, checksum);
+    return checksum.hex();
+  }
+
+  /**
+   * Writes some runs of the namespace, one after the other.
+   *
+   * @param bytes no more than are in the runs; what is behind them in the last window is undefined
+   * @throws EOFException if {@code in} ends early
+   * @throws io.gpunvme.nvme.NvmeException if a command fails
+   */
+  public void write(InputStream in, List<BlockRun> runs, long bytes, Checksum checksum)
+      throws IOException {
+    write(in, runs, bytes, false, checksum);
+  }
+
+  private void write(
+      InputStream in, List<BlockRun> runs, long bytes, boolean keepRest, Checksum checksum)
+      throws IOException {
+    long left = bytes;
+    for (List<Extent> extents : windows(runs)) {
+      long part = Math.min(left, bytes(extents));
+      if (keepRest && part % block() != 0) {
         // The last block is read first: its end is somebody's.
-        long last = lba + (at + part) / block;
+        Extent last = extents.getLast();
         initiator.move(
             Direction.READ,
             namespace,
-            last,
+            last.slba() + last.blocks() - 1,
             1,
             buffer,
-            part / block * block,
+            part / block() * block(),
             TransferListener.NONE);
       }
       fill(in, part, checksum);
-      move(Direction.WRITE, lba + at / block, part);
+      move(Direction.WRITE, extents);
+      left -= part;
     }
-    return checksum.hex();
   }
 
   private void fill(InputStream in, long bytes, Checksum checksum) throws IOException {
@@ -167,10 +236,6 @@ public final class BlockMover implements AutoCloseable {
       buffer.copyFromHost(MemorySegment.ofArray(copy).asSlice(0, n), done);
       done += n;
     }
-  }
-
-  private void move(Direction direction, long lba, long bytes) {
-    move(direction, List.of(new Extent(lba, Math.ceilDiv(bytes, namespace.blockSize()), 0)));
   }
 
   private void move(Direction direction, List<Extent> extents) {

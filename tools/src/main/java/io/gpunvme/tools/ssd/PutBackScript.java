@@ -1,0 +1,54 @@
+package io.gpunvme.tools.ssd;
+
+import io.gpunvme.storage.BlockRun;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+
+/**
+ * A shell script that puts borrowed blocks back by hand: for a process that was killed, and for an
+ * SSD that did not take them. It is beside the copy, and is made before anything is overwritten.
+ */
+final class PutBackScript {
+  static final String NAME = "put-back.sh";
+
+  private static final String HEAD =
+      """
+      #!/bin/sh
+      # Puts back what gpunvme had borrowed: SSD, namespace, first block; first byte in the copy, bytes.
+      # GPUNVME names the command if it is not in the PATH: GPUNVME=./gpunvme sh put-back.sh
+      set -e
+      folder=$(dirname "$0")
+      put() {
+        dd if="$folder/COPY" of="$folder/part.blocks" bs=1M iflag=skip_bytes,count_bytes skip="$4" count="$5" status=none
+        "${GPUNVME:-gpunvme}" write "$1" --nsid "$2" --lba "$3" --in "$folder/part.blocks" --allow-write
+      }
+      """;
+
+  private PutBackScript() {}
+
+  /**
+   * Writes it.
+   *
+   * @param runs of all SSDs, in the order of the copy
+   * @param copy the file with what was in them, one run after the other
+   */
+  static Path write(Ssds ssds, List<BlockRun> runs, Path copy) throws IOException {
+    StringBuilder text = new StringBuilder(HEAD.replace("COPY", copy.getFileName().toString()));
+    long at = 0;
+    for (BlockRun run : runs) {
+      text.append(
+          "put '%s' %d %d %d %d%n"
+              .formatted(
+                  ssds.addressOf(run.controller()).replace("'", "'\\''"),
+                  Integer.toUnsignedLong(run.namespace().nsid()),
+                  run.slba(),
+                  at,
+                  run.bytes()));
+      at += run.bytes();
+    }
+    text.append("rm \"$folder/part.blocks\"\n");
+    return Files.writeString(copy.resolveSibling(NAME), text);
+  }
+}
