@@ -110,9 +110,9 @@ bench_paths_cleans_up_when_told_to_end() {
     ls -la "$tmp/bench" "$tmp/tmpdir" && [ -z "$(ls -A "$tmp/bench")" ] && [ -z "$(ls -A "$tmp/tmpdir")" ]
 }
 
-# The SSD is another process's, slow at writing, so that the demo is in the middle of it.
-demo_puts_back_what_was_there() {
-  local ssd=$tmp/ssd.$1 server pid code=0 i
+# The SSD is another process's, slow at writing, so that the command is in the middle of it.
+puts_back_what_was_there() { # NAME SIGNAL COMMAND...
+  local ssd=$tmp/ssd.$1 signal=$2 server pid code=0 i
   head -c 33554432 /dev/urandom >"$ssd.img"
   cp "$ssd.img" "$ssd.before"
   "$gpunvme" sim serve --socket "$ssd" --namespace "file=$ssd.img" --allow-write --set mdts=64KiB \
@@ -122,21 +122,29 @@ demo_puts_back_what_was_there() {
     [ ! -S "$ssd" ] || break
     sleep 0.1
   done
-  env --default-signal=INT "$gpunvme" demo --device "vfio-user:$ssd" --write 1MiB+24MiB --allow-write \
-    --initiator cpu >"$tmp/out" 2>"$tmp/err" &
+  shift 2
+  env --default-signal=INT "$gpunvme" "$@" --device "vfio-user:$ssd" --allow-write --initiator cpu >"$tmp/out" 2>"$tmp/err" &
   pid=$!
   for ((i = 0; i < 300; i++)); do
     cmp -s "$ssd.img" "$ssd.before" || break
     sleep 0.1
   done
-  kill -s "$1" $pid
+  kill -s "$signal" $pid
   wait $pid || code=$?
   kill $server
   wait $server
   cat "$tmp/out" "$tmp/err" "$tmp/served"
-  [ $code = $((128 + $(kill -l "$1"))) ] && [ ! -s "$tmp/out" ] && [ -z "$(ls "$tmp/tmpdir")" ] &&
+  [ $code = $((128 + $(kill -l "$signal"))) ] && [ ! -s "$tmp/out" ] && [ -z "$(ls "$tmp/tmpdir")" ] &&
     [ "$(cat "$tmp/err")" = "gpunvme: interrupted; what was in 1048576+25165824 of vfio-user:$ssd is there again" ] &&
     [ $i -lt 300 ] && cmp "$ssd.img" "$ssd.before"
+}
+
+demo_puts_back_what_was_there() { # SIGNAL
+  puts_back_what_was_there "demo$1" "$1" demo --write 1MiB+24MiB
+}
+
+bench_puts_back_what_was_there() { # SIGNAL
+  puts_back_what_was_there "bench$1" "$1" bench random --mix 50 --range 1MiB+24MiB --seconds 1000
 }
 
 a_command_that_changes_nothing_says_only_that() {
@@ -154,6 +162,8 @@ check demo-cleans-up-when-told-to-end demo_cleans_up_when_told_to_end TERM
 check demo-cleans-up-when-interrupted demo_cleans_up_when_told_to_end INT
 check demo-puts-back-what-was-there-when-interrupted demo_puts_back_what_was_there INT
 check demo-puts-back-what-was-there-when-told-to-end demo_puts_back_what_was_there TERM
+check bench-puts-back-what-was-there-when-interrupted bench_puts_back_what_was_there INT
+check bench-puts-back-what-was-there-when-told-to-end bench_puts_back_what_was_there TERM
 check read-cleans-up-when-told-to-end read_cleans_up_when_told_to_end
 check write-leaves-only-the-image-when-interrupted write_leaves_only_the_image_when_interrupted
 check bench-paths-cleans-up-when-told-to-end bench_paths_cleans_up_when_told_to_end TERM

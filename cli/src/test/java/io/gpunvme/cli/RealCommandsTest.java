@@ -103,6 +103,35 @@ class RealCommandsTest {
     }
   }
 
+  /** What was there is compared after each test. */
+  @ParameterizedTest
+  @MethodSource("initiators")
+  void benchWritesAndPutsBack(String initiator) {
+    for (String what : List.of("random", "stream")) {
+      int mix = what.equals("random") ? 50 : 0;
+      JsonObject json =
+          run(
+              initiator,
+              "bench",
+              what,
+              "--queues",
+              2,
+              "--depth",
+              16,
+              "--range",
+              "1MiB+4MiB",
+              "--mix",
+              mix,
+              "--allow-write");
+      assertThat(json.get("restored").getAsBoolean()).isTrue();
+      JsonObject conditions =
+          json.getAsJsonArray("results").get(0).getAsJsonObject().getAsJsonObject("conditions");
+      assertThat(conditions.get("mix").getAsInt()).isEqualTo(mix);
+      assertThat(conditions.get("initiator").getAsString()).isEqualToIgnoringCase(initiator);
+      assertThat(conditions.get("written_commands").getAsLong()).isPositive();
+    }
+  }
+
   /** How it is bound for this address. */
   private static List<String> target() {
     return DEVICE.startsWith("kmod:")

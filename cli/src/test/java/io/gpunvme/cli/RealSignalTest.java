@@ -120,6 +120,46 @@ class RealSignalTest {
     isFree();
   }
 
+  @Test
+  void whatAMeasurementHasBorrowedIsThereAgain() throws Exception {
+    String before = sha256(BORROWED, "before");
+    start(
+        "bench",
+        "random",
+        "--device",
+        DEVICE,
+        "--initiator",
+        "cpu",
+        "--mix",
+        "50",
+        "--range",
+        BORROWED,
+        "--allow-write",
+        "--seconds",
+        "1000");
+    await("what is there to be kept", () -> keptBytes() == 16 << 20);
+    assertThat(endedBy("INT")).isEqualTo(128 + 2);
+    assertThat(log()).contains("interrupted; what was in").endsWith("is there again\n");
+    assertThat(keptBytes()).as("nothing kept").isEqualTo(-1);
+    happened("SD");
+    assertThat(sha256(BORROWED, "after")).isEqualTo(before);
+    isFree();
+  }
+
+  /** Of the copy that a measurement has; -1 if there is none. */
+  private static long keptBytes() throws IOException {
+    Path temporary = Path.of(System.getProperty("java.io.tmpdir"));
+    try (DirectoryStream<Path> folders = Files.newDirectoryStream(temporary, "gpunvme-bench-*")) {
+      for (Path one : folders) {
+        Path copy = one.resolve("borrowed.blocks");
+        if (Files.exists(copy)) {
+          return Files.size(copy);
+        }
+      }
+    }
+    return -1;
+  }
+
   /** Of what the SSD has. */
   private String sha256(String range, String name) throws IOException {
     ByteRange bytes = ByteRange.parse(range);
