@@ -32,10 +32,12 @@ import picocli.CommandLine.Parameters;
     name = "bench",
     description = {
       "Measure an initiator on embedded SSDs in memory, or on SSDs of yours (--device).",
-      "queue: commands per second and latency, against a responder that moves no data (GPU only).",
+      "queue: commands per second, and the latency of one, against a responder that moves no data",
+      "(GPU only); with --device, of reads of its first block.",
       "random: random blocks of 4 KiB and of 512 bytes. stream: long reads, pipelined.",
+      "layers: reads of 64 MiB layers, while a kernel works on the layer before; with --device and",
+      "without a GPU, threads of the CPU work.",
       "SSDs of yours are only read, unless --mix and --allow-write let them be written, too.",
-      "layers: reads of 64 MiB layers, while a kernel works on the layer before (GPU only).",
       "Every count and every block is checked. If one is wrong, the command fails.",
       "paths: the same file by every storage path (gpunvme bench paths --help).",
       "report: a page with plots from result files (gpunvme bench report --help)."
@@ -49,6 +51,8 @@ import picocli.CommandLine.Parameters;
           + " 512,4KiB,64KiB",
       "  gpunvme bench random --device vfio:0000:01:00.0 --mix 70 --range 1GiB+4GiB --allow-write",
       "  gpunvme bench stream --device stripe:vfio:0000:01:00.0,vfio:0000:02:00.0",
+      "  gpunvme bench layers --device vfio:0000:01:00.0 --range 64GiB",
+      "  gpunvme bench queue --device vfio:0000:01:00.0",
       "  gpunvme bench queue --queues 64",
       "  gpunvme bench queue --placement vram --queues 4 --warps 64",
       "  gpunvme bench stream --placement vram-data --seconds 5 --json",
@@ -141,7 +145,7 @@ final class BenchCommand extends BaseCommand {
     BenchSsds.Outcome outcome;
     try (Progress progress = Progress.on(streams())) {
       Duration time = Duration.ofSeconds(seconds);
-      outcome = ssds.run(what == Benchmark.RANDOM, options, time, progress);
+      outcome = ssds.run(what, options, time, progress);
     }
     Object who = outcome.results().getFirst().conditions().get("initiator");
     print(
@@ -159,25 +163,30 @@ final class BenchCommand extends BaseCommand {
   }
 
   private void check() {
-    ssds.requireSense(what == Benchmark.RANDOM);
-    if (ssds.wanted() && what != Benchmark.RANDOM && what != Benchmark.STREAM) {
-      throw new UsageException("bench " + what + " does not take --device");
+    ssds.requireSense(what);
+    if (warps != 0 && (what != Benchmark.QUEUE || ssds.wanted())) {
+      throw new UsageException("--warps is for bench queue without --device");
     }
-    if (warps != 0 && what != Benchmark.QUEUE) {
-      throw new UsageException("--warps is for bench queue");
+    if (!ssds.wanted()) {
+      checkEmbedded();
     }
+  }
+
+  private void checkEmbedded() {
     if (what == Benchmark.LAYERS && (placement != null || queues != 0 || depth != 0)) {
-      throw new UsageException("bench layers does not take --placement, --queues or --depth");
+      throw new UsageException(
+          "bench layers takes --placement, --queues and --depth with --device only");
     }
     boolean cpu = initiator.kind() == InitiatorKind.CPU;
     if (cpu && what == Benchmark.LAYERS) {
-      throw new UsageException("bench layers needs a GPU: leave out --initiator cpu");
+      throw new UsageException(
+          "bench layers without --device needs a GPU: leave out --initiator cpu");
     }
     if (cpu && what == Benchmark.QUEUE) {
       throw new UsageException(
-          "bench queue needs a GPU; only random and stream take --initiator cpu");
+          "bench queue without --device needs a GPU: leave out --initiator cpu");
     }
-    if (cpu && placement != null && placement != Placement.HOST && !ssds.wanted()) {
+    if (cpu && placement != null && placement != Placement.HOST) {
       throw new UsageException("--initiator cpu works with --placement host only");
     }
     if (what == Benchmark.QUEUE && placement == Placement.VRAM_DATA) {

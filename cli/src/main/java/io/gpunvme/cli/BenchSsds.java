@@ -1,12 +1,14 @@
 package io.gpunvme.cli;
 
 import io.gpunvme.base.ByteRange;
+import io.gpunvme.cli.BenchCommand.Benchmark;
 import io.gpunvme.cli.output.Progress;
 import io.gpunvme.cli.output.Sizes;
 import io.gpunvme.cli.output.Table;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.Accelerators;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
+import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.nvme.pci.HostPaths;
 import io.gpunvme.nvme.pci.PciAddress;
@@ -15,6 +17,7 @@ import io.gpunvme.tools.bench.Measurement;
 import io.gpunvme.tools.bench.Mix;
 import io.gpunvme.tools.bench.Repetitions;
 import io.gpunvme.tools.bench.SsdBench;
+import io.gpunvme.tools.bench.SsdLayers;
 import io.gpunvme.tools.machine.Machine;
 import io.gpunvme.tools.machine.MachineFunction;
 import io.gpunvme.tools.machine.PciLink;
@@ -47,8 +50,8 @@ final class BenchSsds {
       names = "--device",
       paramLabel = "ADDRESS",
       description = {
-        "random, stream: measure SSDs of yours, which are only read without --mix. vfio:, kmod:,",
-        "sysfs:, vfio-user:, sim:, stripe:…, replica:…, a partition or a file on one of them."
+        "Measure SSDs of yours, which are only read without --mix. vfio:, kmod:, sysfs:,",
+        "vfio-user:, sim:, stripe:…, replica:…, a partition or a file on one of them."
       })
   private @Nullable String address;
 
@@ -103,20 +106,20 @@ final class BenchSsds {
   }
 
   /** Refuses options that are without effect. */
-  void requireSense(boolean random) {
+  void requireSense(Benchmark what) {
     boolean any = nsid != null || range != null || blocks != null || driver.given();
     if (address == null && (any || mix != null || allowWrite)) {
       throw new UsageException(
           "--nsid, --range, --blocks, --mix, --allow-write, --faults, --timeout and --max-transfer"
               + " need --device");
     }
-    if (!random && blocks != null) {
+    if (what != Benchmark.RANDOM && blocks != null) {
       throw new UsageException("--blocks is for bench random");
     }
-    requireSenseOfMix(random);
+    requireSenseOfMix(what);
   }
 
-  private void requireSenseOfMix(boolean random) {
+  private void requireSenseOfMix(Benchmark what) {
     Long percent = mix;
     if (percent != null && (percent < 0 || percent > 100)) {
       throw new UsageException("--mix is a percentage of reads, from 0 to 100");
@@ -127,7 +130,10 @@ final class BenchSsds {
       }
       return;
     }
-    if (!random && mix().readPercent() != 0) {
+    if (what != Benchmark.RANDOM && what != Benchmark.STREAM) {
+      throw new UsageException("--mix is for bench random and stream: bench " + what + " reads");
+    }
+    if (what == Benchmark.STREAM && mix().readPercent() != 0) {
       throw new UsageException("bench stream reads (--mix 100) or writes (--mix 0)");
     }
     if (range == null) {
@@ -165,12 +171,23 @@ final class BenchSsds {
       @Nullable ByteRange restored) {}
 
   /** How it is measured. */
-  private record How(boolean random, InitiatorOptions options, Duration time, Progress progress) {}
+  private record How(Benchmark what, InitiatorOptions options, Duration time, Progress progress) {
+    Repetitions repetitions() {
+      return Repetitions.lasting(time).telling(progress::moved);
+    }
+
+    void begin(String task) {
+      progress.begin(task, time.toNanos(), Progress.Unit.NANOS);
+    }
+  }
 
   /** Measures, each for a time, and shows how that gets on. */
-  Outcome run(boolean random, InitiatorOptions options, Duration time, Progress progress)
+  Outcome run(Benchmark what, InitiatorOptions options, Duration time, Progress progress)
       throws IOException {
-    How how = new How(random, options, time, progress);
+    How how = new How(what, options, time, progress);
+    if (what == Benchmark.LAYERS) {
+      return layers(how);
+    }
     ByteRange borrowed = range;
     if (!mix().writes() || borrowed == null) {
       return run(how, null);
@@ -187,59 +204,112 @@ final class BenchSsds {
    * @param folder takes what is overwritten; null: nothing is
    */
   private Outcome run(How how, @Nullable Path folder) throws IOException {
-    InitiatorOptions options = how.options;
-    Accelerators.Choice choice = options.accelerator();
+    Accelerators.Choice choice = how.options.accelerator();
     try (Accelerator accelerator = choice.accelerator();
         Ssds ssds =
             Ssds.open(
                 String.valueOf(address),
                 driver.controller(folder != null),
                 driver.faults(),
-                nsid == null ? 1 : nsid)) {
+                nsid())) {
       List<BlockRun> runs =
           folder == null ? ssds.blocks(range) : ssds.blocksToWrite(Objects.requireNonNull(range));
-      List<NvmeController> controllers = Ssds.controllers(runs);
-      List<SsdState> before = controllers.stream().map(SsdState::read).toList();
-      List<Measurement> results =
-          folder == null
-              ? measure(how, runs, accelerator)
-              : BorrowedBlocks.borrow(ssds, runs, folder, shown(how.progress))
-                  .during(() -> measure(how, runs, accelerator));
-      Machine machine = Machine.read(HostPaths.host());
-      List<SsdFacts> facts = new ArrayList<>();
-      for (int i = 0; i < controllers.size(); i++) {
-        facts.add(SsdFacts.of(controllers.get(i), machine, before.get(i)));
-      }
-      return new Outcome(
-          accelerator.name(),
-          choice.reason(),
-          results.stream().map(m -> besideLinks(m, facts)).toList(),
-          facts,
-          gpuLink(accelerator, machine),
-          folder == null ? null : range);
+      return between(
+          choice,
+          runs,
+          folder == null ? null : range,
+          () ->
+              folder == null
+                  ? measure(how, runs, accelerator)
+                  : BorrowedBlocks.borrow(ssds, runs, folder, shown(how.progress))
+                      .during(() -> measure(how, runs, accelerator)));
     }
+  }
+
+  /** The SSDs are opened twice: by the CPU, which looks what is there, and for the accelerator. */
+  private Outcome layers(How how) throws IOException {
+    Accelerators.Choice choice = how.options.accelerator();
+    String device = String.valueOf(address);
+    ControllerOptions reading = driver.controller(false);
+    try (Accelerator accelerator = choice.accelerator()) {
+      SsdLayers layers;
+      try (Ssds ssds = Ssds.open(device, reading, "", nsid())) {
+        layers = SsdLayers.look(ssds, range, accelerator);
+      }
+      try (Ssds ssds =
+          Ssds.open(device, reading, driver.faults(), nsid(), accelerator, how.options)) {
+        how.begin("layers");
+        return between(
+            choice,
+            ssds.blocks(range),
+            null,
+            () -> layers.measure(ssds, how.options, how.repetitions()));
+      }
+    }
+  }
+
+  private int nsid() {
+    return nsid == null ? 1 : nsid;
+  }
+
+  /** What measures. */
+  private interface Measuring {
+    List<Measurement> run() throws IOException;
+  }
+
+  /** Measures, and looks at the SSDs before and after. */
+  private static Outcome between(
+      Accelerators.Choice choice,
+      List<BlockRun> runs,
+      @Nullable ByteRange restored,
+      Measuring measuring)
+      throws IOException {
+    List<NvmeController> controllers = Ssds.controllers(runs);
+    List<SsdState> before = controllers.stream().map(SsdState::read).toList();
+    List<Measurement> results = measuring.run();
+    Machine machine = Machine.read(HostPaths.host());
+    List<SsdFacts> facts = new ArrayList<>();
+    for (int i = 0; i < controllers.size(); i++) {
+      facts.add(SsdFacts.of(controllers.get(i), machine, before.get(i)));
+    }
+    return new Outcome(
+        choice.accelerator().name(),
+        choice.reason(),
+        results.stream().map(m -> besideLinks(m, facts)).toList(),
+        facts,
+        gpuLink(choice.accelerator(), machine),
+        restored);
   }
 
   private List<Measurement> measure(How how, List<BlockRun> runs, Accelerator accelerator) {
     List<Measurement> results = new ArrayList<>();
-    Repetitions repetitions = Repetitions.lasting(how.time).telling(how.progress::moved);
     try (SsdBench bench = SsdBench.open(runs, accelerator, how.options, () -> cancelled)) {
-      if (how.random) {
-        for (long block : blocks(runs)) {
-          begin(how, "random " + Sizes.format(block));
-          int bytes = (int) Math.min(block, Integer.MAX_VALUE);
-          results.add(bench.random(bytes, mix(), repetitions));
+      switch (how.what) {
+        case RANDOM -> {
+          for (long block : blocks(runs)) {
+            how.begin("random " + Sizes.format(block));
+            int bytes = (int) Math.min(block, Integer.MAX_VALUE);
+            results.add(bench.random(bytes, mix(), how.repetitions()));
+          }
         }
-      } else {
-        begin(how, "stream");
-        results.add(bench.stream(mix(), repetitions));
+        case QUEUE -> {
+          how.begin("queue");
+          results.add(bench.queue(how.repetitions()));
+        }
+        default -> {
+          how.begin("stream");
+          results.add(bench.stream(mix(), how.repetitions()));
+        }
+      }
+    }
+    if (how.what == Benchmark.QUEUE) {
+      InitiatorOptions one = how.options.with(1, 1, 0);
+      try (SsdBench bench = SsdBench.open(runs, accelerator, one, () -> cancelled)) {
+        how.begin("one at a time");
+        results.add(bench.latency(how.repetitions()));
       }
     }
     return results;
-  }
-
-  private static void begin(How how, String task) {
-    how.progress.begin(task, how.time.toNanos(), Progress.Unit.NANOS);
   }
 
   private BorrowListener shown(Progress progress) {
@@ -271,6 +341,9 @@ final class BenchSsds {
   }
 
   private static Measurement besideLinks(Measurement m, List<SsdFacts> ssds) {
+    if (!m.unit().equals("commands/s") && !m.unit().equals("GB/s")) {
+      return m;
+    }
     double all = 0;
     for (SsdFacts one : ssds) {
       if (!one.link().known()) {

@@ -243,11 +243,55 @@ class BenchCommandTest {
   }
 
   @Test
+  void queuesOfAnSsdAreTimedByItsFirstBlock() throws IOException {
+    JsonObject json =
+        Cli.run("bench", "queue", "--device", image(), "--initiator", "cpu", "--json")
+            .succeeded()
+            .json();
+    JsonObject rate = json.getAsJsonArray("results").get(0).getAsJsonObject();
+    JsonObject one = json.getAsJsonArray("results").get(1).getAsJsonObject();
+    assertThat(rate.get("id").getAsString()).isEqualTo("queue.ssd.cpu");
+    assertThat(rate.getAsJsonObject("conditions").get("queue_pairs").getAsInt()).isEqualTo(4);
+    assertThat(one.get("id").getAsString()).isEqualTo("queue.ssd.qd1.cpu");
+    assertThat(one.get("unit").getAsString()).isEqualTo("ns");
+    assertThat(one.getAsJsonObject("conditions").get("queue_pairs").getAsInt()).isOne();
+    assertThat(one.getAsJsonObject("conditions").get("depth").getAsInt()).isOne();
+    assertThat(one.get("median").getAsDouble()).isPositive();
+  }
+
+  @Test
+  void layersOfAnSsdAreReadBesideWork() throws IOException {
+    JsonObject json =
+        Cli.run(
+                "bench",
+                "layers",
+                "--device",
+                image(),
+                "--initiator",
+                "cpu",
+                "--range",
+                "1MiB+2MiB",
+                "--queues",
+                2,
+                "--json")
+            .succeeded()
+            .json();
+    assertThat(json.getAsJsonArray("results")).hasSize(3);
+    JsonObject conditions =
+        json.getAsJsonArray("results").get(0).getAsJsonObject().getAsJsonObject("conditions");
+    assertThat(conditions.get("layer_bytes").getAsLong()).isEqualTo(256 << 10);
+    assertThat(conditions.get("mode").getAsString()).contains("2 queue pairs");
+    JsonObject ssd = json.getAsJsonArray("ssds").get(0).getAsJsonObject();
+    assertThat(ssd.get("read_commands").getAsLong()).isPositive();
+  }
+
+  @Test
   void whatMakesNoSenseIsRefused() throws IOException {
     String ssd = image();
     Cli.run("bench", "random", "--range", "1MiB").failed(ExitCode.USAGE, "--device");
     Cli.run("bench", "random", "--faults", "corrupt on read").failed(ExitCode.USAGE, "--device");
-    Cli.run("bench", "queue", "--device", ssd).failed(ExitCode.USAGE, "--device");
+    Cli.run("bench", "queue", "--device", ssd, "--warps", 4).failed(ExitCode.USAGE, "without");
+    Cli.run("bench", "layers", "--device", ssd, "--mix", 0).failed(ExitCode.USAGE, "reads");
     Cli.run("bench", "stream", "--device", ssd, "--blocks", "512").failed(ExitCode.USAGE, "random");
     Object[] cpu = {"bench", "random", "--device", ssd, "--initiator", "cpu"};
     Cli.run(with(cpu, "--range", "3MiB+2MiB")).failed(ExitCode.USAGE, "is not inside sim:");

@@ -162,6 +162,7 @@ class KernelCommandsTest {
         "demo --device DEVICE --read 1MiB+3MiB --max-transfer 16KiB",
         "bench random --device DEVICE --blocks 512 --depth 32 --queues 2",
         "bench stream --device DEVICE --max-transfer 16KiB",
+        "bench queue --device DEVICE --depth 32",
         "gather --device DEVICE --rows 1000 --threads 64 --hops 8 --depth 32 --queues 2",
       })
   void anSsdThatFailsNowAndThenIsRead(String line) throws IOException {
@@ -213,6 +214,7 @@ class KernelCommandsTest {
         "demo --device DEVICE --read 1MiB+3MiB --max-transfer 16KiB",
         "bench random --device DEVICE --blocks 512 --depth 32 --queues 2",
         "bench stream --device DEVICE --max-transfer 16KiB",
+        "bench queue --device DEVICE --depth 32",
         "gather --device DEVICE --rows 1000 --threads 64 --hops 8 --depth 32 --queues 2",
       })
   void anSsdThatDiesIsTold(String line) throws IOException {

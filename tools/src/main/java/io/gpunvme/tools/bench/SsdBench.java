@@ -21,6 +21,8 @@ import java.util.Objects;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
+import java.util.function.IntFunction;
+import java.util.function.ToDoubleFunction;
 import java.util.stream.IntStream;
 import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
@@ -146,7 +148,8 @@ public final class SsdBench implements AutoCloseable {
   public Measurement random(int block, Mix mix, Repetitions repetitions) {
     ssds.forEach(one -> one.requireBlocksOf(block, mix));
     String id = "random.%s%s.%s".formatted(size(block), suffix(mix), who());
-    int commands = commandsFor(id, block, mix);
+    int commands =
+        commandsFor(block, n -> once(id, s -> s.planRandom(block, n, mix), new Tally(mix)));
     Tally tally = new Tally(mix);
     double[] samples =
         repetitions.samples(
@@ -167,6 +170,52 @@ public final class SsdBench implements AutoCloseable {
       conditions.put("written_gb_per_s", bytesPerSecond * (1 - reads));
     }
     return rate.under(conditions);
+  }
+
+  /**
+   * Reads of one logical block of each SSD, always the same: what the queues do where the media do
+   * as little as they can.
+   *
+   * @return commands per second of all SSDs together
+   * @throws BenchException if something else arrived than is there
+   * @throws io.gpunvme.nvme.NvmeException if an SSD fails
+   */
+  public Measurement queue(Repetitions repetitions) {
+    String id = "queue.ssd." + who();
+    Tally tally = new Tally(Mix.READS);
+    double[] samples = firsts(id, tally, repetitions, time -> time.perSecond(tally.lastCommands()));
+    Map<String, Object> conditions = new LinkedHashMap<>();
+    conditions.put("block_bytes", longestBlock());
+    tally.describe(conditions);
+    return Measurement.of(id, "commands/s", samples, conditions);
+  }
+
+  /**
+   * The same, one at a time in each queue pair there is.
+   *
+   * @return nanoseconds; of each repetition the median
+   * @throws BenchException if something else arrived than is there
+   * @throws io.gpunvme.nvme.NvmeException if an SSD fails
+   */
+  public Measurement latency(Repetitions repetitions) {
+    String id = "queue.ssd.qd1." + who();
+    Tally tally = new Tally(Mix.READS);
+    double[] samples = firsts(id, tally, repetitions, time -> tally.lastMedianNanos());
+    Map<String, Object> conditions = new LinkedHashMap<>();
+    tally.describe(conditions);
+    return Measurement.of(id, "ns", samples, conditions);
+  }
+
+  private double[] firsts(
+      String id, Tally tally, Repetitions repetitions, ToDoubleFunction<Time> value) {
+    int commands =
+        commandsFor(longestBlock(), n -> once(id, s -> s.planFirst(n), new Tally(Mix.READS)));
+    return repetitions.samples(
+        () -> value.applyAsDouble(once(id, s -> s.planFirst(commands), tally)));
+  }
+
+  private int longestBlock() {
+    return ssds.stream().mapToInt(SsdLane::blockSize).max().orElseThrow();
   }
 
   private static String suffix(Mix mix) {
@@ -208,7 +257,7 @@ public final class SsdBench implements AutoCloseable {
   }
 
   /** As many as a repetition has time for: SSDs differ by a factor of a hundred. */
-  private int commandsFor(String id, int block, Mix mix) {
+  private int commandsFor(int block, IntFunction<Time> some) {
     int inFlight =
         ssds.stream()
             .mapToInt(s -> s.initiator().queuePairs() * s.initiator().depth())
@@ -216,7 +265,7 @@ public final class SsdBench implements AutoCloseable {
             .orElse(1);
     int most = (int) (bytesEach / block);
     int least = Math.min(Math.max(LEAST_COMMANDS, ROUNDS_OF_QUEUES * inFlight), most);
-    Time first = once(id, s -> s.planRandom(block, least, mix), new Tally(mix));
+    Time first = some.apply(least);
     return Math.clamp((long) (least * REPETITION_NANOS / first.nanos()), least, most);
   }
 
@@ -279,6 +328,7 @@ public final class SsdBench implements AutoCloseable {
     private long recoveries;
     private long commandsNow;
     private long bytesNow;
+    private final Histogram latencyNow = TransferListener.newLatencies();
     private @Nullable TransferReport last;
 
     Tally(Mix mix) {
@@ -298,6 +348,7 @@ public final class SsdBench implements AutoCloseable {
       }
       commandsNow = 0;
       bytesNow = 0;
+      latencyNow.reset();
     }
 
     void add(TransferReport report, SsdLane ssd) {
@@ -306,6 +357,7 @@ public final class SsdBench implements AutoCloseable {
       }
       last = report;
       latency.add(report.latency());
+      latencyNow.add(report.latency());
       commands += report.commands();
       commandsNow += report.commands();
       bytesNow += report.bytes();
@@ -316,6 +368,10 @@ public final class SsdBench implements AutoCloseable {
 
     long lastCommands() {
       return commandsNow;
+    }
+
+    double lastMedianNanos() {
+      return latencyNow.getValueAtPercentile(50);
     }
 
     long lastBytes() {

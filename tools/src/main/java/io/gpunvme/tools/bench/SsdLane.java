@@ -110,6 +110,11 @@ final class SsdLane implements AutoCloseable {
     return part;
   }
 
+  /** Bytes of a logical block. */
+  int blockSize() {
+    return namespace.blockSize();
+  }
+
   Initiator initiator() {
     return initiator;
   }
@@ -167,6 +172,15 @@ final class SsdLane implements AutoCloseable {
       for (int i = 0; i < commands; i++) {
         next.add(places.slba(random.nextLong(places.count())), places.blocks(), (long) i * bytes);
       }
+    }
+    begin(next);
+  }
+
+  /** So many reads of the first logical block. */
+  void planFirst(int commands) {
+    TransferPlan.Builder next = builder();
+    for (int i = 0; i < commands; i++) {
+      next.add(runs.getFirst().slba(), 1, (long) i * namespace.blockSize());
     }
     begin(next);
   }
