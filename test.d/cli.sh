@@ -110,9 +110,11 @@ bench_paths_cleans_up_when_told_to_end() {
     ls -la "$tmp/bench" "$tmp/tmpdir" && [ -z "$(ls -A "$tmp/bench")" ] && [ -z "$(ls -A "$tmp/tmpdir")" ]
 }
 
-# The SSD is another process's, slow at writing, so that the command is in the middle of it.
-puts_back_what_was_there() { # NAME SIGNAL COMMAND...
-  local ssd=$tmp/ssd.$1 signal=$2 server pid code=0 i
+# Sets ssd, server and pid: the SSD is another process's, slow at writing, so that the command is in the middle of it.
+overwriting() { # NAME COMMAND...
+  local i
+  ssd=$tmp/ssd.$1
+  shift
   head -c 33554432 /dev/urandom >"$ssd.img"
   cp "$ssd.img" "$ssd.before"
   "$gpunvme" sim serve --socket "$ssd" --namespace "file=$ssd.img" --allow-write --set mdts=64KiB \
@@ -122,13 +124,20 @@ puts_back_what_was_there() { # NAME SIGNAL COMMAND...
     [ ! -S "$ssd" ] || break
     sleep 0.1
   done
-  shift 2
   env --default-signal=INT "$gpunvme" "$@" --device "vfio-user:$ssd" --allow-write --initiator cpu >"$tmp/out" 2>"$tmp/err" &
   pid=$!
   for ((i = 0; i < 300; i++)); do
-    cmp -s "$ssd.img" "$ssd.before" || break
+    cmp -s "$ssd.img" "$ssd.before" || return 0
     sleep 0.1
   done
+  kill $pid $server
+  return 1
+}
+
+puts_back_what_was_there() { # SIGNAL NAME COMMAND...
+  local signal=$1 ssd server pid code=0
+  shift
+  overwriting "$@" || return 1
   kill -s "$signal" $pid
   wait $pid || code=$?
   kill $server
@@ -136,15 +145,29 @@ puts_back_what_was_there() { # NAME SIGNAL COMMAND...
   cat "$tmp/out" "$tmp/err" "$tmp/served"
   [ $code = $((128 + $(kill -l "$signal"))) ] && [ ! -s "$tmp/out" ] && [ -z "$(ls "$tmp/tmpdir")" ] &&
     [ "$(cat "$tmp/err")" = "gpunvme: interrupted; what was in 1048576+25165824 of vfio-user:$ssd is there again" ] &&
-    [ $i -lt 300 ] && cmp "$ssd.img" "$ssd.before"
+    cmp "$ssd.img" "$ssd.before"
 }
 
 demo_puts_back_what_was_there() { # SIGNAL
-  puts_back_what_was_there "demo$1" "$1" demo --write 1MiB+24MiB
+  puts_back_what_was_there "$1" "demo$1" demo --write 1MiB+24MiB
 }
 
 bench_puts_back_what_was_there() { # SIGNAL
-  puts_back_what_was_there "bench$1" "$1" bench random --mix 50 --range 1MiB+24MiB --seconds 1000
+  puts_back_what_was_there "$1" "bench$1" bench random --mix 50 --range 1MiB+24MiB --seconds 1000
+}
+
+# SIGKILL leaves a command no time for that.
+a_script_puts_back_what_was_there() {
+  local ssd server pid code=0
+  overwriting killed bench random --mix 50 --range 1MiB+24MiB --seconds 1000 || return 1
+  kill -s KILL $pid
+  wait $pid
+  GPUNVME=$gpunvme sh "$tmp"/tmpdir/gpunvme-bench-*/put-back.sh || code=$?
+  kill $server
+  wait $server
+  rm -r "$tmp"/tmpdir/gpunvme-bench-*
+  cat "$tmp/served"
+  [ $code = 0 ] && cmp "$ssd.img" "$ssd.before"
 }
 
 a_command_that_changes_nothing_says_only_that() {
@@ -164,6 +187,7 @@ check demo-puts-back-what-was-there-when-interrupted demo_puts_back_what_was_the
 check demo-puts-back-what-was-there-when-told-to-end demo_puts_back_what_was_there TERM
 check bench-puts-back-what-was-there-when-interrupted bench_puts_back_what_was_there INT
 check bench-puts-back-what-was-there-when-told-to-end bench_puts_back_what_was_there TERM
+check a-script-puts-back-what-was-there a_script_puts_back_what_was_there
 check read-cleans-up-when-told-to-end read_cleans_up_when_told_to_end
 check write-leaves-only-the-image-when-interrupted write_leaves_only_the_image_when_interrupted
 check bench-paths-cleans-up-when-told-to-end bench_paths_cleans_up_when_told_to_end TERM

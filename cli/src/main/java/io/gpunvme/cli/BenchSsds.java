@@ -74,11 +74,9 @@ final class BenchSsds {
       paramLabel = "PERCENT",
       converter = Converters.Whole.class,
       description = {
-        "With --device: so many of 100 commands read, the others write (100; stream: 100 or 0)."
-            + " What",
-        "was in --range is kept in a file meanwhile, and put back, also after Ctrl-C. Needs"
-            + " --range",
-        "and --allow-write."
+        "With --device: so many of 100 commands read, the others write (100; stream: 100 or 0).",
+        "What was in --range is kept in a file meanwhile, and put back, also after Ctrl-C. Needs",
+        "--range and --allow-write."
       })
   private @Nullable Long mix;
 

@@ -1,10 +1,13 @@
 package io.gpunvme.tools.ssd;
 
+import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.storage.BlockRun;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 
 /**
  * A shell script that puts borrowed blocks back by hand: for a process that was killed, and for an
@@ -36,12 +39,14 @@ final class PutBackScript {
    */
   static Path write(Ssds ssds, List<BlockRun> runs, Path copy) throws IOException {
     StringBuilder text = new StringBuilder(HEAD.replace("COPY", copy.getFileName().toString()));
+    Map<NvmeController, String> addresses = new HashMap<>();
     long at = 0;
     for (BlockRun run : runs) {
+      String address = addresses.computeIfAbsent(run.controller(), ssds::addressOf);
       text.append(
           "put '%s' %d %d %d %d%n"
               .formatted(
-                  ssds.addressOf(run.controller()).replace("'", "'\\''"),
+                  address.replace("'", "'\\''"),
                   Integer.toUnsignedLong(run.namespace().nsid()),
                   run.slba(),
                   at,
