@@ -215,6 +215,7 @@ public final class CommandLoop implements CompletionSink {
     int attempt = (int) (ticket >>> ATTEMPT_SHIFT);
     if (CompletionPolicy.mayRetry(status) && attempt < retries) {
       retried++;
+      queue.traffic().retried(1);
       again[againCount++] = ticket + TICKETS;
     } else {
       source.fail(CompletionPolicy.failure(queue, slot, status, attempt + 1));

@@ -27,6 +27,7 @@ final class CommandSlots {
     private long userData;
     private long submittedNanos;
     private long slba;
+    private long bytes;
 
     Slot(int number) {
       cid = number;
@@ -74,13 +75,14 @@ final class CommandSlots {
   }
 
   /** Takes the {@link #next} slot for a command; returns its CID. */
-  int claim(int slot, int opcode, int nsid, long slba, long userData, long nowNanos) {
+  int claim(int slot, int opcode, int nsid, long slba, long bytes, long userData, long nowNanos) {
     free--;
     Slot s = slots[slot];
     s.state = State.IN_FLIGHT;
     s.userData = userData;
     s.submittedNanos = nowNanos;
     s.slba = slba;
+    s.bytes = bytes;
     s.nsid = nsid;
     s.opcode = opcode;
     return s.cid;
@@ -174,6 +176,10 @@ final class CommandSlots {
 
   long slba(int slot) {
     return slots[slot].slba;
+  }
+
+  long bytes(int slot) {
+    return slots[slot].bytes;
   }
 
   long submittedNanos(int slot) {

@@ -29,6 +29,7 @@ final class IoQueues {
   private final Bar bar;
   private final Cap cap;
   private final long timeoutNanos;
+  private final ControllerTraffic traffic = new ControllerTraffic();
   private final TreeMap<Integer, IoQueuePair> pairs = new TreeMap<>();
   private final Set<IoQueuePair> known = new HashSet<>();
   private int limit;
@@ -88,6 +89,11 @@ final class IoQueues {
     return new ProtocolException("the controller granted no I/O queues (" + noneReason + ")");
   }
 
+  /** What they have done. Needs no lock. */
+  ControllerTraffic traffic() {
+    return traffic;
+  }
+
   /** The longest ring the controller takes, entries. */
   int maxEntries() {
     return cap.get(Cap.MQES) + 1;
@@ -102,7 +108,10 @@ final class IoQueues {
           "queues of %d and %d entries, but the controller takes at most %d (CAP.MQES)"
               .formatted(wanted.sqSize(), wanted.cqSize(), entries));
     }
-    return add(new QueuePair(wanted.withQid(freeQid()), function, mapped, function.poller()));
+    QueuePair pair =
+        add(new QueuePair(wanted.withQid(freeQid()), function, mapped, function.poller()));
+    traffic.add(pair.traffic());
+    return pair;
   }
 
   /** Makes the controller use rings that somebody else drives. */

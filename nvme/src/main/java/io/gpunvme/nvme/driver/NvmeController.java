@@ -12,6 +12,8 @@ import io.gpunvme.nvme.spec.IdentifyNamespace;
 import io.gpunvme.nvme.spec.Vs;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
 
 /**
  * An NVMe controller that this process drives: the entry point of the driver.
@@ -33,6 +35,7 @@ public final class NvmeController implements AutoCloseable {
   private final Recovery recovery;
   private final ControllerFeatures features;
   private final LogPages logs;
+  private final Queue<Runnable> closeActions = new ConcurrentLinkedQueue<>();
 
   private NvmeController(Lifecycle life) {
     this.life = life;
@@ -452,6 +455,11 @@ public final class NvmeController implements AutoCloseable {
     life.reset();
   }
 
+  /** What its I/O queue pairs have done so far. */
+  public ControllerTraffic traffic() {
+    return life.queues().traffic();
+  }
+
   /** The number of resets of the controller since it was opened. */
   public long resets() {
     return life.resets();
@@ -467,6 +475,11 @@ public final class NvmeController implements AutoCloseable {
     life.shutdown();
   }
 
+  /** What is to be done once, first, when this is closed by whomever; it must not throw. */
+  public void onClose(Runnable action) {
+    closeActions.add(action);
+  }
+
   /**
    * Shuts down, frees every queue pair and closes the function. Idempotent. Nobody may drive an
    * external queue pair any more: its doorbells go with the function.
@@ -474,6 +487,9 @@ public final class NvmeController implements AutoCloseable {
   @Override
   public void close() {
     ShutdownGuard.remove(this);
+    for (Runnable next = closeActions.poll(); next != null; next = closeActions.poll()) {
+      next.run();
+    }
     life.close();
   }
 }

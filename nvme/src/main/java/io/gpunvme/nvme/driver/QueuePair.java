@@ -6,8 +6,10 @@ import io.gpunvme.nvme.memory.BusRange;
 import io.gpunvme.nvme.memory.DataPointerBuilder;
 import io.gpunvme.nvme.pci.DoorbellPoller;
 import io.gpunvme.nvme.spec.Cqe;
+import io.gpunvme.nvme.spec.IoOpcode;
 import io.gpunvme.nvme.spec.Registers;
 import io.gpunvme.nvme.spec.Sqe;
+import io.gpunvme.nvme.spec.Status;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
@@ -45,6 +47,7 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
   private final DataPointerBuilder dataPointers;
   private final int depth;
   private final CommandSlots slots;
+  private final QueueTraffic traffic;
   private @Nullable String fatal;
 
   /** When the batch that is being submitted began, nanoseconds. */
@@ -55,6 +58,15 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
 
   private long submitted;
   private long completed;
+
+  /** How many of {@link #submitted} are counted in {@link #traffic}. */
+  private long counted;
+
+  // What the present poll has met; counted in traffic at its end.
+  private long readBytes;
+  private long writtenBytes;
+  private long latencyNanos;
+
   private long stale;
   private long unknown;
   private long malformed;
@@ -72,6 +84,7 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
     this.memory = new QueueMemory(spec, mapper);
     this.sq = memory.sq();
     this.slots = new CommandSlots(depth);
+    this.traffic = new QueueTraffic(Integer.toString(spec.qid()), QueueTraffic.Kind.CPU);
     long sqDoorbell = Registers.sqTailDoorbell(spec.qid(), spec.dstrd()) - Registers.DOORBELLS;
     long cqDoorbell = Registers.cqHeadDoorbell(spec.qid(), spec.dstrd()) - Registers.DOORBELLS;
     this.submission = new SubmissionRing(doorbells, sqDoorbell, poller, spec.sqSize());
@@ -113,7 +126,7 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
       return -1;
     }
     int flags = describe(slot, data, dataOffset, dataBytes);
-    int cid = claim(slot, opcode, nsid, slba, userData);
+    int cid = claim(slot, opcode, nsid, slba, data == null ? 0 : dataBytes, userData);
     Sqe.put(
         sq,
         submission.tailOffset(),
@@ -146,7 +159,8 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
       return -1;
     }
     int psdt = describe(slot, data, dataOffset, dataBytes);
-    int cid = claim(slot, Sqe.opcode(sqe, 0), Sqe.nsid(sqe, 0), -1, userData);
+    long bytes = data == null ? 0 : dataBytes;
+    int cid = claim(slot, Sqe.opcode(sqe, 0), Sqe.nsid(sqe, 0), -1, bytes, userData);
     long at = submission.tailOffset();
     MemorySegment.copy(sqe, 0, sq, at, Sqe.SIZE);
     Sqe.cid(sq, at, cid);
@@ -178,12 +192,12 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
     return dataPointers.psdt() << 6;
   }
 
-  private int claim(int slot, int opcode, int nsid, long slba, long userData) {
+  private int claim(int slot, int opcode, int nsid, long slba, long bytes, long userData) {
     if (submission.unrung() == 0) {
       batchNanos = System.nanoTime();
     }
     submitted++;
-    return slots.claim(slot, opcode, nsid, slba, userData, batchNanos);
+    return slots.claim(slot, opcode, nsid, slba, bytes, userData, batchNanos);
   }
 
   /**
@@ -191,8 +205,14 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
    */
   public void ring() {
     if (submission.unrung() > 0 && state() == State.READY) {
+      countSubmitted();
       submission.ring();
     }
+  }
+
+  private void countSubmitted() {
+    traffic.submitted(submitted - counted, inFlight());
+    counted = submitted;
   }
 
   /**
@@ -217,6 +237,7 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
       return 0;
     }
     completedNanos = System.nanoTime();
+    long before = completed;
     int consumed = 0;
     try {
       do {
@@ -234,8 +255,19 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
       if (consumed > 0 && state() == State.READY) {
         completion.ring();
       }
+      countCompleted(completed - before);
     }
     return consumed;
+  }
+
+  private void countCompleted(long commands) {
+    traffic.completed(commands, latencyNanos, inFlight());
+    latencyNanos = 0;
+    if ((readBytes | writtenBytes) != 0) {
+      traffic.moved(readBytes, writtenBytes);
+      readBytes = 0;
+      writtenBytes = 0;
+    }
   }
 
   private void complete(int cid, int status, int dw0, CompletionSink sink) {
@@ -250,6 +282,12 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
     }
     slots.dw0(slot, dw0);
     completed++;
+    latencyNanos += latencyNanos(slot);
+    if (Status.ok(status)) {
+      int opcode = slots.opcode(slot);
+      readBytes += IoOpcode.toHost(opcode) ? slots.bytes(slot) : 0;
+      writtenBytes += IoOpcode.toController(opcode) ? slots.bytes(slot) : 0;
+    }
     end(slot, status, sink);
   }
 
@@ -297,6 +335,7 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
         end(slot, status, sink);
       }
     }
+    countSubmitted();
     return ended;
   }
 
@@ -441,6 +480,11 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
     return completed;
   }
 
+  /** What was done through this queue pair, for those who watch. Written by the driving thread. */
+  public QueueTraffic traffic() {
+    return traffic;
+  }
+
   /** Submission queue doorbell stores. */
   public long sqDoorbells() {
     return submission.doorbellStores();
@@ -487,6 +531,7 @@ public final class QueuePair extends IoQueuePair implements AutoCloseable {
   @Override
   public void close() {
     state.set(State.CLOSED);
+    traffic.close();
     memory.close();
   }
 }

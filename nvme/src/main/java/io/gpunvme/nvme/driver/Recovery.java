@@ -103,6 +103,7 @@ final class Recovery {
         if (!life.queues().owns(pair)) {
           return failure(life.queues().stranger(pair));
         }
+        life.queues().traffic().recovered();
         if (out != null) {
           return failed(Failures.again(out));
         }

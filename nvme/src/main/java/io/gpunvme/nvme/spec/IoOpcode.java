@@ -44,7 +44,23 @@ public final class IoOpcode {
   /** Copy. */
   public static final int COPY = 0x19;
 
+  private static final int TRANSFER = 3;
+  private static final int TRANSFER_TO_CONTROLLER = 1;
+  private static final int TRANSFER_TO_HOST = 2;
+
   private IoOpcode() {}
+
+  /**
+   * Whether commands with this opcode move data to the host: bits 1 to 0, Data Transfer Direction.
+   */
+  public static boolean toHost(int opcode) {
+    return (opcode & TRANSFER) == TRANSFER_TO_HOST;
+  }
+
+  /** Whether commands with this opcode move data to the controller. */
+  public static boolean toController(int opcode) {
+    return (opcode & TRANSFER) == TRANSFER_TO_CONTROLLER;
+  }
 
   /** Returns the specification's name, or {@code "I/O opcode ..h"} for a value not listed here. */
   public static String name(int value) {
