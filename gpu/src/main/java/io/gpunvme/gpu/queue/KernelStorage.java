@@ -34,6 +34,7 @@ public final class KernelStorage implements AutoCloseable {
   private final List<NvmeController> controllers;
   private final int buffers;
   private final List<DeviceQueues> queues = new ArrayList<>();
+  private final List<KernelTraffic> traffic = new ArrayList<>();
   private final List<BufferRegistration> registrations = new ArrayList<>();
   private final List<DeviceBuffer> leased = new ArrayList<>();
   private final DeviceBuffer handle;
@@ -68,6 +69,9 @@ public final class KernelStorage implements AutoCloseable {
     }
     try {
       describe(options.nsid());
+      for (int i = 0; i < controllers.size(); i++) {
+        traffic.add(new KernelTraffic(controllers.get(i), queues.get(i)));
+      }
     } catch (RuntimeException | Error e) {
       CloseAll.after(e, handle::close);
       CloseAll.after(e, queues, DeviceQueues::close);
@@ -231,9 +235,12 @@ public final class KernelStorage implements AutoCloseable {
           kernel,
           () -> {
             interrupted[0] |= Thread.interrupted();
-            late[0] |= interrupted[0] || System.nanoTime() - end > 0;
+            long now = System.nanoTime();
+            traffic.forEach(t -> t.lookNowAndThen(now));
+            late[0] |= interrupted[0] || now - end > 0;
             return late[0];
           });
+      traffic.forEach(KernelTraffic::look);
     } catch (Throwable e) {
       if (wait.hung()) {
         // Each SSD, whatever becomes of another: its DMA must end.
@@ -303,6 +310,7 @@ public final class KernelStorage implements AutoCloseable {
     for (DeviceQueues set : queues) {
       outcomes.addAll(set.recover());
     }
+    traffic.forEach(KernelTraffic::recovered);
     for (RecoveryOutcome outcome : outcomes) {
       if (outcome.failure() != null) {
         throw outcome.failure();
@@ -318,6 +326,7 @@ public final class KernelStorage implements AutoCloseable {
       if (!hung) {
         free();
       }
+      traffic.forEach(KernelTraffic::close);
       closed = true;
     }
   }

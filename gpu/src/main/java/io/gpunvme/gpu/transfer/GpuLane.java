@@ -25,6 +25,7 @@ final class GpuLane implements AutoCloseable {
   private final TransferKernel kernel;
   private final Placement placement;
   private final DeviceQueues queues;
+  private final KernelCounts counts;
   private final MovedWord moved;
   private final TransferArrays arrays;
   private final int retries;
@@ -60,6 +61,7 @@ final class GpuLane implements AutoCloseable {
     queues = new DeviceQueues(controller, accelerator, options);
     try {
       moved = new MovedWord(accelerator);
+      counts = new KernelCounts(controller, queues);
     } catch (RuntimeException | Error e) {
       CloseAll.after(e, queues::close);
       throw e;
@@ -109,13 +111,13 @@ final class GpuLane implements AutoCloseable {
     TransferJob first = jobs.getFirst();
     List<QueueCounters> before = counters();
     KernelWatch watch =
-        new KernelWatch(
-            controller, queues, jobs, alone ? arrays::advanced : () -> moved.passOn(first));
+        new KernelWatch(controller, queues, jobs, alone ? arrays::advanced : () -> passOn(first));
     long start = System.nanoTime();
     try {
       arrays.load(plan, descriptions(requests), alone);
       GpuTransfer transfer =
-          new GpuTransfer(controller, queues, kernel, plan, jobs, arrays, watch, retries, alone);
+          new GpuTransfer(
+              controller, queues, kernel, plan, jobs, arrays, watch, counts, retries, alone);
       if (plan.commands() > 0) {
         guarded(transfer);
       }
@@ -131,9 +133,17 @@ final class GpuLane implements AutoCloseable {
       watch.restoreInterrupt();
       hung = watch.hung();
       if (!hung) {
+        counts.over();
         arrays.unload();
       }
     }
+  }
+
+  /** Whether bytes have arrived since the last call; all who want to know of them are told. */
+  private boolean passOn(TransferJob job) {
+    long bytes = moved.passOn(job);
+    counts.moved(job.plan().direction(), bytes);
+    return bytes > 0;
   }
 
   private static long[] descriptions(List<GpuRequest> requests) {
@@ -246,6 +256,7 @@ final class GpuLane implements AutoCloseable {
         moved.close();
         arrays.close();
       }
+      counts.close();
       closed = true;
     } finally {
       turns.unlock();

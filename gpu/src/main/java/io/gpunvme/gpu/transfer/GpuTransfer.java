@@ -49,6 +49,7 @@ final class GpuTransfer {
   private final TransferPlan plan;
   private final TransferArrays arrays;
   private final KernelWatch watch;
+  private final KernelCounts counts;
   private final int most;
   private final boolean alone;
   private final List<Part> parts = new ArrayList<>();
@@ -128,6 +129,7 @@ final class GpuTransfer {
       List<TransferJob> jobs,
       TransferArrays arrays,
       KernelWatch watch,
+      KernelCounts counts,
       int most,
       boolean alone) {
     this.controller = controller;
@@ -136,6 +138,7 @@ final class GpuTransfer {
     this.plan = plan;
     this.arrays = arrays;
     this.watch = watch;
+    this.counts = counts;
     this.most = most;
     this.alone = alone;
     this.attempts = new byte[plan.commands()];
@@ -180,7 +183,9 @@ final class GpuTransfer {
       MemorySegment args = arena.allocate(TransferArgs.SIZE, Long.BYTES);
       arrays.describe(args, queues.deviceAddress(), moved, count, order != null);
       int shift = Integer.numberOfTrailingZeros(plan.blockSize());
-      RunningKernel running = kernel.start(args, shift, alone ? 1 : queues.queues().size());
+      int warps = alone ? 1 : queues.queues().size();
+      counts.given(count, (long) warps * queues.depth());
+      RunningKernel running = kernel.start(args, shift, warps);
       watch.await(alone ? unasked(running) : running);
     }
   }
@@ -223,13 +228,16 @@ final class GpuTransfer {
         part.latency.recordValue(nanos);
         part.job.completed(command - part.start, nanos);
         part.bytes += plan.bytes(command);
+        counts.succeeded(nanos, alone ? plan.bytes(command) : 0);
         continue;
       }
+      counts.failed(DeviceStatus.fromController(status));
       // Read launch by launch, so that the log has room for the next one's.
       told = told == null ? errors() : told;
       if (mayRepeat(status) && attempts[command] < most) {
         attempts[command]++;
         part.retries++;
+        counts.repeated();
         again[againCount++] = command;
       } else if (part.failed < 0 || (!told.containsKey(part.failed) && told.containsKey(command))) {
         part.failed = command;
@@ -244,6 +252,7 @@ final class GpuTransfer {
         part.tell();
       }
     }
+    counts.settled(plan.direction());
     return Arrays.copyOf(again, againCount);
   }
 

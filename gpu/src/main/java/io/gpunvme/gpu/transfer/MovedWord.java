@@ -26,16 +26,17 @@ final class MovedWord implements AutoCloseable {
     return word.deviceAddress();
   }
 
-  /** Tells the listener what has arrived since the last call; false if nothing has. */
-  boolean passOn(TransferJob job) {
+  /** Tells the listener how many bytes have arrived since the last call, and returns that. */
+  long passOn(TransferJob job) {
     word.copyToHost(0, copy);
     long now = DeviceLayout.getLong(copy, 0);
     long blocks = now - seen;
     seen = now;
-    if (blocks > 0) {
-      job.moved(blocks * job.plan().blockSize());
+    long bytes = blocks * job.plan().blockSize();
+    if (bytes > 0) {
+      job.moved(bytes);
     }
-    return blocks > 0;
+    return bytes;
   }
 
   /** No kernel counts there any more. */

@@ -9,6 +9,7 @@ import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.device.Device;
 import io.gpunvme.gpu.device.DeviceAddress;
 import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.nvme.driver.QueueTraffic;
 import io.gpunvme.sim.DoorbellWindow;
 import io.gpunvme.sim.SimulatedController;
 import java.lang.foreign.MemorySegment;
@@ -146,6 +147,14 @@ abstract class KernelStorageContract {
       assertThat(counters.submitted()).isEqualTo(2L * threads() * ROUNDS);
       assertThat(counters.completed()).isEqualTo(counters.submitted());
       assertThat(counters.sqDoorbells()).isBetween(1L, counters.submitted());
+      List<QueueTraffic> watched = device.controller().traffic().queues();
+      assertThat(watched).extracting(QueueTraffic::queues).containsExactly("1", "2");
+      assertThat(watched).extracting(QueueTraffic::kind).containsOnly(QueueTraffic.Kind.KERNELS);
+      assertThat(watched.stream().mapToLong(q -> q.counts().submitted()).sum())
+          .isEqualTo(counters.submitted());
+      assertThat(watched.stream().mapToLong(q -> q.counts().completed()).sum())
+          .isEqualTo(counters.submitted());
+      assertThat(watched).allMatch(q -> q.counts().outstanding() == 0 && !q.isClosed());
       assertThat(storage.errors().total()).isZero();
       assertThat(sim(device).stats().ioCommands(DoorbellWindow.CPU)).isZero();
       buffer.close();
@@ -229,6 +238,8 @@ abstract class KernelStorageContract {
         sim(device).faults().clear();
         assertThat(storage.recover().size()).isLessThanOrEqualTo(recoveries);
         assertThat(storage.errors().total()).isZero();
+        assertThat(device.controller().traffic().queues().getFirst().counts().outstanding())
+            .isZero();
 
         int good = run(storage);
         assertThat(good).isEqualTo(threads() * ROUNDS);

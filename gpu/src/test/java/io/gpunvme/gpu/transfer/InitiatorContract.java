@@ -13,6 +13,8 @@ import io.gpunvme.nvme.NvmeStatusException;
 import io.gpunvme.nvme.NvmeTimeoutException;
 import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.nvme.driver.QueueTraffic;
+import io.gpunvme.nvme.driver.QueueTraffic.Counts;
 import io.gpunvme.nvme.spec.IoOpcode;
 import io.gpunvme.nvme.spec.StatusCode;
 import io.gpunvme.sim.DoorbellWindow;
@@ -137,6 +139,35 @@ abstract class InitiatorContract {
   final void fill() {
     MemorySegment medium = device.mediaMemory(1).orElseThrow();
     MemorySegment.copy(MemorySegment.ofArray(data), 0, medium, 0, BYTES);
+  }
+
+  /** A long transfer, a short one, one that is repeated: those who watch see each once. */
+  @ParameterizedTest
+  @MethodSource("placements")
+  final void whoWatchesSeesWhatWasMoved(Placement placement) {
+    fill();
+    device.faults().add("status=generic/namespace-not-ready on read nth=3");
+    TransferPlan few =
+        TransferPlan.of(
+            Direction.WRITE, controller.namespace(1), COMMAND, List.of(new Extent(0, 40, 0)));
+    try (Initiator initiator = open(placement, 2, 8, 3)) {
+      DeviceBuffer buffer = buffer(placement);
+      TransferReport read = initiator.run(plan(Direction.READ), buffer, b -> {});
+      TransferReport written = initiator.run(few, buffer, b -> {});
+
+      List<Counts> all = controller.traffic().queues().stream().map(QueueTraffic::counts).toList();
+      assertThat(all.stream().mapToLong(Counts::readBytes).sum()).isEqualTo(BYTES);
+      assertThat(all.stream().mapToLong(Counts::writtenBytes).sum()).isEqualTo(40 * 512);
+      long commands = read.commands() + written.commands();
+      assertThat(all.stream().mapToLong(Counts::submitted).sum()).isEqualTo(commands);
+      assertThat(all.stream().mapToLong(Counts::completed).sum()).isEqualTo(commands);
+      assertThat(all.stream().mapToLong(Counts::latencies).sum()).isBetween(commands - 1, commands);
+      assertThat(all.stream().mapToLong(Counts::latencyNanos).sum()).isPositive();
+      assertThat(all.stream().mapToLong(Counts::retries).sum()).isEqualTo(read.retries());
+      assertThat(read.retries()).isEqualTo(1);
+      assertThat(all).allMatch(c -> c.outstanding() == 0);
+    }
+    assertThat(controller.traffic().queues()).allMatch(QueueTraffic::isClosed);
   }
 
   final void read(Initiator initiator, DeviceBuffer target) {
