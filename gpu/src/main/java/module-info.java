@@ -13,4 +13,9 @@ module io.gpunvme.gpu {
   exports io.gpunvme.gpu.device;
   exports io.gpunvme.gpu.queue;
   exports io.gpunvme.gpu.transfer;
+
+  // For the modules of this project only.
+  exports io.gpunvme.gpu.watch to
+      io.gpunvme.cli,
+      io.gpunvme.tools;
 }

@@ -4,6 +4,7 @@ module io.gpunvme.tools {
   requires transitive io.gpunvme.models;
   requires com.google.gson;
   requires HdrHistogram;
+  requires jdk.httpserver;
 
   // For the modules of this project only.
   exports io.gpunvme.tools.bench to
@@ -19,5 +20,7 @@ module io.gpunvme.tools {
   exports io.gpunvme.tools.report to
       io.gpunvme.cli;
   exports io.gpunvme.tools.ssd to
+      io.gpunvme.cli;
+  exports io.gpunvme.tools.top to
       io.gpunvme.cli;
 }

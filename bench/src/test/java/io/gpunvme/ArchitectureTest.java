@@ -65,11 +65,13 @@ final class ArchitectureTest {
 
         gpu.accel            | cuda ffi gpu.bar nvme nvme.memory nvme.pci
         gpu.bar              | ffi nvme nvme.memory nvme.pci nvme.pci.host
-        gpu.device           | gpu.bar nvme.driver nvme.pci nvme.pci.kmod nvme.pci.sysfs \
-                               nvme.pci.vfio nvme.pci.vfiouser sim
+        gpu.device           | gpu.bar gpu.watch nvme.driver nvme.pci nvme.pci.kmod \
+                               nvme.pci.sysfs nvme.pci.vfio nvme.pci.vfiouser sim
         gpu.queue            | cuda gpu.accel gpu.device nvme nvme.driver nvme.memory nvme.pci \
                                nvme.spec
         gpu.transfer         | gpu.accel gpu.queue nvme nvme.driver nvme.memory nvme.pci nvme.spec
+
+        gpu.watch            | ffi nvme.driver nvme.spec sim
 
         storage              | cuda gpu.accel gpu.device gpu.queue gpu.transfer nvme.driver \
                                storage.fs storage.fs.partition storage.kind storage.path \
@@ -117,12 +119,14 @@ final class ArchitectureTest {
         tools.ssd            | gpu.accel gpu.device gpu.queue gpu.transfer nvme nvme.driver nvme.pci \
                                nvme.spec storage storage.fs tools.machine
 
+        tools.top            | gpu.device gpu.watch nvme.pci storage
+
         cli                  | cli.output cuda ffi gpu.accel gpu.device gpu.queue gpu.transfer \
-                               models models.format models.raw nvme nvme.driver nvme.memory \
+                               gpu.watch models models.format models.raw nvme nvme.driver nvme.memory \
                                nvme.pci nvme.spec sim sim.serve storage storage.fs \
                                storage.fs.partition storage.kind storage.path storage.plan \
                                tools.bench tools.demo tools.doctor tools.example tools.machine \
-                               tools.report tools.ssd
+                               tools.report tools.ssd tools.top
         cli.output           | ffi nvme.spec
 
         capi                 | cuda ffi gpu.accel gpu.device models models.format nvme nvme.driver \

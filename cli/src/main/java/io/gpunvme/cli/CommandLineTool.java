@@ -38,6 +38,7 @@ final class CommandLineTool {
     all.put("extents", ExtentsCommand::new);
     all.put("cat", CatCommand::new);
     all.put("list", ListCommand::new);
+    all.put("top", TopCommand::new);
     all.put("doctor", DoctorCommand::new);
     all.put("try", TryCommand::new);
     all.put("bind", BindCommand::new);

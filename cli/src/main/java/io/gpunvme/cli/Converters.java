@@ -6,6 +6,8 @@ import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.queue.Placement;
 import io.gpunvme.gpu.transfer.InitiatorKind;
 import java.math.BigDecimal;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.EnumSet;
 import java.util.List;
@@ -134,6 +136,29 @@ final class Converters {
     @Override
     public Placement convert(String text) throws Exception {
       return choice(Placement.class).convert(text);
+    }
+  }
+
+  /**
+   * Where to listen: {@code 9105} on the loopback interface, {@code HOST:9105}, {@code [::1]:0}.
+   */
+  static final class ListenAt implements ITypeConverter<InetSocketAddress> {
+    private static final Pattern FORM =
+        Pattern.compile("(?:(?:\\[(?<literal>[^]]+)]|(?<host>[^:\\[\\]]+)):)?(?<port>\\d{1,5})");
+    private static final int HIGHEST = 65535;
+
+    @Override
+    public InetSocketAddress convert(String text) {
+      Matcher form = FORM.matcher(text);
+      if (form.matches() && Integer.parseInt(form.group("port")) <= HIGHEST) {
+        int port = Integer.parseInt(form.group("port"));
+        String host = form.group("literal") == null ? form.group("host") : form.group("literal");
+        return host == null
+            ? new InetSocketAddress(InetAddress.getLoopbackAddress(), port)
+            : new InetSocketAddress(host, port);
+      }
+      throw new TypeConversionException(
+          "'" + text + "' is not [HOST:]PORT with a port from 0 to " + HIGHEST);
     }
   }
 

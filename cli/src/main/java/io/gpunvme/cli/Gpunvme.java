@@ -36,6 +36,7 @@ import picocli.CommandLine.Spec;
       "  gpunvme ls -l disk.img:/models                   files without the kernel: ext4, FAT32",
       "  gpunvme extents vfio:0000:01:00.0:/model.gguf    where on the SSD a file is",
       "  gpunvme list                                     SSDs and GPUs of this machine",
+      "  gpunvme top                                      what controllers do at this moment",
       "  gpunvme doctor                                   what is missing here, and how to fix it",
       "  gpunvme try 0000:01:00.0                         what an SSD does here, and give it back",
       "  gpunvme bind 0000:01:00.0                        give an SSD to vfio:0000:01:00.0",

@@ -23,7 +23,8 @@ public final class Main {
         new OutputStreams(
             stream(output, false),
             stream(new FileOutputStream(FileDescriptor.err), true),
-            Terminal::errorColumns);
+            Terminal::errorColumns,
+            Terminal::outputColumns);
     // Before the command: both clean up when the process is told to end.
     Ending.install(streams);
     ShutdownGuard.install();

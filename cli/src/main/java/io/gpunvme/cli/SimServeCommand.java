@@ -4,6 +4,7 @@ import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Sizes;
 import io.gpunvme.gpu.device.DeviceAddress;
 import io.gpunvme.gpu.device.Transport;
+import io.gpunvme.gpu.watch.Watch;
 import io.gpunvme.sim.NamespaceConfig;
 import io.gpunvme.sim.SimConfig;
 import io.gpunvme.sim.SimulatedController;
@@ -99,9 +100,11 @@ final class SimServeCommand extends BaseCommand {
     try (SimulatedController controller = SimulatedController.create(config)) {
       controller.faults().add(faults);
       try (VfioUserServer server = VfioUserServer.start(controller, socket);
+          Watch.Registration watched = Watch.served(address(), controller);
           CancelledAtExit exit = new CancelledAtExit()) {
         exit.now(
             () -> {
+              watched.close();
               server.close();
               controller.close();
             });
@@ -178,7 +181,12 @@ final class SimServeCommand extends BaseCommand {
               ns.file() == null ? "in memory" : ns.file(),
               ns.readOnly() ? ", write-protected" : "");
     }
-    out().println("use it: gpunvme identify vfio-user:" + socket.toAbsolutePath());
+    out().println("use it: gpunvme identify " + address());
+  }
+
+  /** By which clients open it. */
+  private String address() {
+    return DeviceAddress.servedAt(socket).toString();
   }
 
   /** The size given, or else the file's own. */
@@ -204,7 +212,7 @@ final class SimServeCommand extends BaseCommand {
     }
     Map<String, @Nullable Object> object = new LinkedHashMap<>();
     object.put("socket", socket.toAbsolutePath().toString());
-    object.put("address", Transport.VFIO_USER + ":" + socket.toAbsolutePath());
+    object.put("address", address());
     object.put("pid", ProcessHandle.current().pid());
     object.put("workers", config.workers());
     object.put("namespaces", all);

@@ -53,7 +53,7 @@ final class Cli {
     return run(0, args);
   }
 
-  /** With an error stream that is a terminal. */
+  /** With streams that are a terminal. */
   static Result onTerminal(Object... args) {
     return run(80, args);
   }
@@ -67,7 +67,8 @@ final class Cli {
     ByteArrayOutputStream err = new ByteArrayOutputStream();
     PrintStream outStream = new PrintStream(out, false, StandardCharsets.UTF_8);
     PrintStream errStream = new PrintStream(err, true, StandardCharsets.UTF_8);
-    int code = CommandLineTool.run(new OutputStreams(outStream, errStream, () -> columns), texts);
+    OutputStreams streams = new OutputStreams(outStream, errStream, () -> columns, () -> columns);
+    int code = CommandLineTool.run(streams, texts);
     outStream.flush();
     return new Result(
         code,

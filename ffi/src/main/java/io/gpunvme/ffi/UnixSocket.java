@@ -30,6 +30,7 @@ public final class UnixSocket implements AutoCloseable {
   private static final int SOCK_STREAM = 1;
   private static final int SOCK_CLOEXEC = Posix.O_CLOEXEC;
   private static final int SOL_SOCKET = 1;
+  private static final int SO_RCVTIMEO = 20;
   private static final int SO_SNDTIMEO = 21;
   private static final int SCM_RIGHTS = 1;
   private static final int SHUT_RD = 0;
@@ -146,6 +147,17 @@ public final class UnixSocket implements AutoCloseable {
 
   /** How long a {@link #send} waits for the peer to take something; it fails then with EAGAIN. */
   public void sendTimeout(Duration patience) {
+    timeout(SO_SNDTIMEO, patience);
+  }
+
+  /**
+   * How long a {@link #receive} waits for the peer to send something; it fails then with EAGAIN.
+   */
+  public void receiveTimeout(Duration patience) {
+    timeout(SO_RCVTIMEO, patience);
+  }
+
+  private void timeout(int option, Duration patience) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment time = arena.allocate(JAVA_LONG, 2);
       time.setAtIndex(JAVA_LONG, 0, patience.toSeconds());
@@ -156,8 +168,7 @@ public final class UnixSocket implements AutoCloseable {
           () -> name,
           s ->
               (int)
-                  SETSOCKOPT.invokeExact(
-                      s, open, SOL_SOCKET, SO_SNDTIMEO, time, (int) time.byteSize()));
+                  SETSOCKOPT.invokeExact(s, open, SOL_SOCKET, option, time, (int) time.byteSize()));
     }
   }
 
@@ -200,7 +211,7 @@ public final class UnixSocket implements AutoCloseable {
    * @param descriptors those that came with the bytes are added; they are the caller's to close
    * @return how many bytes, 0 if the peer or {@link #shutdown} has ended the connection
    * @throws PosixException ECONNRESET if the peer is gone; EMFILE if descriptors were lost because
-   *     there were too many
+   *     there were too many; EAGAIN if nothing came for the time of {@link #receiveTimeout}
    */
   public int receive(MemorySegment into, List<Integer> descriptors) {
     try (Arena arena = Arena.ofConfined()) {

@@ -69,6 +69,14 @@ final class UnixSocketTest {
   }
 
   @Test
+  void aReceiverWaitsNoLongerThanItIsTold() {
+    here.receiveTimeout(Duration.ofMillis(20));
+    assertErrno(Errno.EAGAIN, () -> receive(here, new ArrayList<>()));
+    there.send(bytes(5));
+    assertThat(receive(here, new ArrayList<>())).containsExactly(5);
+  }
+
+  @Test
   void carriesBytesBothWays() {
     List<Integer> none = new ArrayList<>();
     here.send(bytes(1, 2, 3));

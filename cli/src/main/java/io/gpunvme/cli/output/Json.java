@@ -24,9 +24,18 @@ public final class Json {
 
   /** Prints one object, indented, and a line break. */
   public static void print(PrintStream out, Map<String, ?> object) {
+    print(out, object, "  ");
+  }
+
+  /** Prints one object in one line. */
+  public static void printLine(PrintStream out, Map<String, ?> object) {
+    print(out, object, "");
+  }
+
+  private static void print(PrintStream out, Map<String, ?> object, String indent) {
     StringWriter text = new StringWriter();
     try (JsonWriter json = new JsonWriter(text)) {
-      json.setIndent("  ");
+      json.setIndent(indent);
       json.setHtmlSafe(false);
       value(json, object);
     } catch (IOException e) {

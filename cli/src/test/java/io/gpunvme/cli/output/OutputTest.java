@@ -84,7 +84,8 @@ class OutputTest {
   @Test
   void withoutATerminalThereIsNoBar() {
     PrintStream stream = new PrintStream(new ByteArrayOutputStream());
-    assertThat(Progress.on(new OutputStreams(stream, stream, () -> 0))).isSameAs(Progress.NONE);
+    assertThat(Progress.on(new OutputStreams(stream, stream, () -> 0, () -> 0)))
+        .isSameAs(Progress.NONE);
   }
 
   @Test
@@ -92,7 +93,7 @@ class OutputTest {
     String text =
         printed(
             err -> {
-              try (Progress bar = Progress.on(new OutputStreams(err, err, () -> 60))) {
+              try (Progress bar = Progress.on(new OutputStreams(err, err, () -> 60, () -> 60))) {
                 bar.begin("first", 1 << 20);
                 bar.moved(1 << 20);
                 bar.begin("second", 1 << 20);

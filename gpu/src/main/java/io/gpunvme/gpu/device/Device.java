@@ -1,6 +1,7 @@
 package io.gpunvme.gpu.device;
 
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.gpu.watch.Watch;
 import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.nvme.pci.PciFunction;
@@ -37,7 +38,9 @@ public final class Device implements AutoCloseable {
    */
   public static Device open(DeviceAddress address, ControllerOptions options, String faults) {
     PciFunction function = address.transport().open(address, faults);
-    return new Device(address, NvmeController.open(function, options));
+    NvmeController controller = NvmeController.open(function, options);
+    Watch.driven(address.absolute().toString(), controller);
+    return new Device(address, controller);
   }
 
   /**

@@ -1,6 +1,7 @@
 package io.gpunvme.gpu.device;
 
 import io.gpunvme.base.InvalidRequestException;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.LinkedHashMap;
@@ -44,6 +45,12 @@ public final class DeviceAddress {
   /** An embedded controller with its default options. */
   public static DeviceAddress embedded() {
     return new DeviceAddress(Transport.SIM, "", new LinkedHashMap<>());
+  }
+
+  /** A function of another process, which serves it at a socket. */
+  public static DeviceAddress servedAt(Path socket) {
+    return new DeviceAddress(Transport.VFIO_USER, socket.toString(), new LinkedHashMap<>())
+        .absolute();
   }
 
   /**
@@ -140,8 +147,35 @@ public final class DeviceAddress {
 
   /** Whether it is an embedded controller that loses all its data when it is closed. */
   public boolean forgets() {
-    return isEmbedded()
-        && options.keySet().stream().noneMatch(k -> k.equals("file") || k.endsWith(".file"));
+    return isEmbedded() && options.keySet().stream().noneMatch(DeviceAddress::isFile);
+  }
+
+  private static boolean isFile(String key) {
+    return key.equals("file") || key.endsWith(".file");
+  }
+
+  /** The same address for a process with another working directory. */
+  public DeviceAddress absolute() {
+    SequencedMap<String, String> all = new LinkedHashMap<>(options);
+    if (isEmbedded()) {
+      all.replaceAll((key, value) -> isFile(key) ? absolute(value) : value);
+    }
+    boolean socket = transport == Transport.VFIO_USER;
+    return new DeviceAddress(transport, socket ? absolute(place) : place, all);
+  }
+
+  private static String absolute(String path) {
+    return Path.of(path).toAbsolutePath().normalize().toString();
+  }
+
+  /**
+   * Whether another address names the same device, whatever further options it has. {@code sim:}
+   * names every embedded controller.
+   */
+  public boolean names(DeviceAddress other) {
+    return transport == other.transport
+        && place.equals(other.place)
+        && other.options.entrySet().containsAll(options.entrySet());
   }
 
   /** An option that is true or false; false if it is not given. */
