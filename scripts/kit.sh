@@ -5,8 +5,9 @@
 
 test_tools=target/tools/test
 # java.xml: reports of tests. java.logging and java.management: JUnit and jline.
-# jdk.management: the benchmarks count what threads allocate. jdk.zipfs: JUnit finds tests in jars. The rest: gpunvme and its libraries.
-kit_modules=java.base,java.logging,java.management,java.xml,jdk.jfr,jdk.management,jdk.unsupported,jdk.zipfs
+# jdk.management: the benchmarks count what threads allocate. jdk.zipfs: JUnit finds tests in jars. jdk.httpserver: gpunvme top --metrics.
+# The rest: gpunvme and its libraries.
+kit_modules=java.base,java.logging,java.management,java.xml,jdk.httpserver,jdk.jfr,jdk.management,jdk.unsupported,jdk.zipfs
 
 # ./test leaves target/complete, as new as the sources that it built.
 compile_needed() {

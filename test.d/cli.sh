@@ -170,6 +170,26 @@ a_script_puts_back_what_was_there() {
   [ $code = 0 ] && cmp "$ssd.img" "$ssd.before"
 }
 
+# The demo reads slowly, so that it is there to be seen.
+top_sees_another_process() {
+  local pid code=0 seen='' i
+  "$gpunvme" demo --size 8MiB --device sim:latency=60s,mdts=8KiB,serial=SEEN >/dev/null 2>&1 &
+  pid=$!
+  for ((i = 0; i < 60 && ${#seen} == 0; i++)); do
+    "$gpunvme" top --count 1 --interval 100ms --json sim:serial=SEEN vfio:ffff:ff:1f.7 >"$tmp/out" 2>"$tmp/err" || code=$?
+    seen=$(grep -o '"side":"driver","address":"sim:latency=60s,mdts=8KiB,serial=SEEN"' "$tmp/out")
+  done
+  kill $pid
+  wait $pid
+  cat "$tmp/out" "$tmp/err"
+  [ $code = 0 ] && [ -n "$seen" ] && [ "$(wc -l <"$tmp/out")" = 1 ] && [ ! -s "$tmp/err" ] &&
+    grep -q '"program":"gpunvme demo"' "$tmp/out" && grep -q '"not_driven":\["vfio:ffff:ff:1f.7"\]' "$tmp/out"
+}
+
+top_ends_when_interrupted() {
+  told_to_end INT '' top --json --interval 60s
+}
+
 a_command_that_changes_nothing_says_only_that() {
   told_to_end INT '' read sim:latency=60s --lba 0 --bytes 4KiB --out -
 }
@@ -192,4 +212,6 @@ check read-cleans-up-when-told-to-end read_cleans_up_when_told_to_end
 check write-leaves-only-the-image-when-interrupted write_leaves_only_the_image_when_interrupted
 check bench-paths-cleans-up-when-told-to-end bench_paths_cleans_up_when_told_to_end TERM
 check bench-paths-cleans-up-when-interrupted bench_paths_cleans_up_when_told_to_end INT
+check top-sees-another-process top_sees_another_process
+check top-ends-when-interrupted top_ends_when_interrupted
 check a-command-that-changes-nothing-says-only-that a_command_that_changes_nothing_says_only_that

@@ -24,7 +24,7 @@ import picocli.CommandLine.Parameters;
 @Command(
     name = "top",
     description = {
-      "Show what controllers do at this moment: commands, bytes, latencies, outstanding commands.",
+      "Show what controllers do at this moment: commands, bytes and latencies.",
       "Seen are those that a process of yours drives, from Java, C or Python, and those that"
           + " gpunvme sim serve is. A process is seen half a second after it has opened one, unless"
           + " GPUNVME_TOP=off is in its environment. A dash is what nobody counts.",

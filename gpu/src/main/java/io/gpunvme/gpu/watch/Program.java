@@ -21,7 +21,7 @@ final class Program {
     String[] words = command.strip().split("\\s+", -1);
     String started = words[0].substring(words[0].lastIndexOf('/') + 1);
     if (started.equals(COMMAND)) {
-      boolean named = words.length > 1 && words[1].matches("[a-z0-9-]+");
+      boolean named = words.length > 1 && words[1].matches("[a-z][a-z0-9-]*");
       return named ? "gpunvme " + words[1] : "gpunvme";
     }
     if (started.isEmpty()) {

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.gpunvme.base.InvalidRequestException;
+import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -37,6 +38,33 @@ class DeviceAddressTest {
     assertThat(address).hasToString(whole);
     assertThat(address.isEmbedded()).isFalse();
     assertThat(DeviceAddress.parse("sim").place()).isEmpty();
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "vfio:0000:01:00.0           | vfio:01:00.0,iommufd=true      | true",
+        "vfio:0000:01:00.0           | kmod:0000:01:00.0              | false",
+        "vfio:0000:01:00.0           | vfio:0000:02:00.0              | false",
+        "vfio:01:00.0,noiommu=true   | vfio:01:00.0                   | false",
+        "sim:                        | sim:size=1GiB,lba=4096         | true",
+        "sim:lba=4096                | sim:size=1GiB,lba=4096         | true",
+        "sim:lba=512                 | sim:size=1GiB,lba=4096         | false",
+        "vfio-user:/run/ssd.sock     | vfio-user:/run/ssd.sock,timeout=5s | true",
+      })
+  void anAddressNamesThoseThatSayMore(String text, String other, boolean names) {
+    assertThat(DeviceAddress.parse(text).names(DeviceAddress.parse(other))).isEqualTo(names);
+  }
+
+  @Test
+  void otherProcessesCanUseAbsoluteAddresses() {
+    Path here = Path.of("").toAbsolutePath();
+    assertThat(DeviceAddress.parse("vfio-user:a/../ssd,timeout=1s").absolute())
+        .hasToString("vfio-user:" + here + "/ssd,timeout=1s");
+    assertThat(DeviceAddress.parse("sim:file=a.img,ns2.file=/b.img,serial=./x").absolute())
+        .hasToString("sim:file=" + here + "/a.img,ns2.file=/b.img,serial=./x");
+    assertThat(DeviceAddress.servedAt(Path.of("a,b"))).hasToString("vfio-user:" + here + "/a\\,b");
   }
 
   @Test
