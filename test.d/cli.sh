@@ -177,7 +177,7 @@ top_sees_another_process() {
   pid=$!
   for ((i = 0; i < 60 && ${#seen} == 0; i++)); do
     "$gpunvme" top --count 1 --interval 100ms --json sim:serial=SEEN vfio:ffff:ff:1f.7 >"$tmp/out" 2>"$tmp/err" || code=$?
-    seen=$(grep -o '"side":"driver","address":"sim:latency=60s,mdts=8KiB,serial=SEEN"' "$tmp/out")
+    seen=$(grep -o '"side":"driver","address":"sim:latency=60s,mdts=8KiB,serial=SEEN,' "$tmp/out")
   done
   kill $pid
   wait $pid

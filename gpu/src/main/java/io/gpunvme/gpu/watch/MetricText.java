@@ -29,10 +29,10 @@ public final class MetricText {
   private static final class Family {
     private String type = "";
     private String help = "";
-    private final Map<String, Sample> samples = new LinkedHashMap<>();
+    private final Map<List<Object>, Sample> samples = new LinkedHashMap<>();
 
     void add(Sample sample) {
-      samples.putIfAbsent(sample.name() + sample.labels(), sample);
+      samples.putIfAbsent(List.of(sample.name(), sample.labels()), sample);
     }
   }
 

@@ -44,11 +44,7 @@ public record Processes(List<Answer> answers, List<String> problems) {
    */
   public record Answer(long pid, long nanos, MetricText metrics) {}
 
-  /**
-   * Asks all processes. Sockets that nobody listens to any more, as after a kill, are removed.
-   *
-   * @throws UncheckedIOException if a folder with sockets cannot be read
-   */
+  /** Asks all processes. Sockets that nobody listens to any more, as after a kill, are removed. */
   public static Processes ask() {
     return ask(RunFolder.all());
   }
@@ -78,8 +74,9 @@ public record Processes(List<Answer> answers, List<String> problems) {
               .map(Long::valueOf)
               .sorted()
               .toList();
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
+    } catch (IOException | UncheckedIOException e) {
+      problems.add(folder.path() + " cannot be read: " + e.getMessage());
+      return;
     }
     pids.forEach(pid -> ask(pid, folder.socket(pid)));
   }

@@ -58,7 +58,7 @@ final class ControllerCount {
         program = text(sample, Metric.PROGRAM);
         model = text(sample, Metric.MODEL);
       }
-      case RECOVERIES -> recoveries = QueueCount.whole(sample.number());
+      case RECOVERIES -> recoveries = QueueCount.whole(QueueCount.sensible(sample));
       case RESETS, FAULTS -> {}
       default ->
           queues

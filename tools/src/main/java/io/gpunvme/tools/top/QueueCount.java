@@ -16,13 +16,17 @@ final class QueueCount {
   @Nullable Double outstanding;
   @Nullable Double retries;
 
+  /**
+   * The value; null where it makes no sense: from a process of another version, or a broken one.
+   */
+  static @Nullable Double sensible(Sample sample) {
+    double value = sample.number();
+    return Double.isFinite(value) && value >= 0 ? (Double) value : null;
+  }
+
   /** Takes in a sample, if it is one of these. */
   void take(Metric metric, Sample sample) {
-    double value = sample.number();
-    // From a process of another version, or a broken one.
-    if (!Double.isFinite(value) || value < 0) {
-      return;
-    }
+    Double value = sensible(sample);
     switch (metric) {
       case COMMANDS -> commands = value;
       case OUTSTANDING -> outstanding = value;

@@ -136,10 +136,12 @@ class TopLooksTest {
                         1,
                         "gpunvme_commands_total" + queue + "NaN",
                         "gpunvme_outstanding" + queue + "-5",
-                        "gpunvme_retries_total" + queue + "+Inf")))
+                        "gpunvme_retries_total" + queue + "+Inf",
+                        "gpunvme_recoveries_total{" + SSD + "} NaN")))
             .controllers()
             .getFirst();
     assertThat(one.rates()).isEqualTo(new TopRates(null, null, null, null, null, null));
+    assertThat(one.recoveries()).isNull();
   }
 
   @Test
