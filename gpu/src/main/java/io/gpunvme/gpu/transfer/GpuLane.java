@@ -142,7 +142,9 @@ final class GpuLane implements AutoCloseable {
   /** Whether bytes have arrived since the last call; all who want to know of them are told. */
   private boolean passOn(TransferJob job) {
     long bytes = moved.passOn(job);
-    counts.moved(job.plan().direction(), bytes);
+    if (!job.plan().writes()) {
+      counts.arrived(bytes);
+    }
     return bytes > 0;
   }
 

@@ -228,7 +228,7 @@ final class GpuTransfer {
         part.latency.recordValue(nanos);
         part.job.completed(command - part.start, nanos);
         part.bytes += plan.bytes(command);
-        counts.succeeded(nanos, alone ? plan.bytes(command) : 0);
+        count(nanos, command);
         continue;
       }
       counts.failed(DeviceStatus.fromController(status));
@@ -252,8 +252,18 @@ final class GpuTransfer {
         part.tell();
       }
     }
-    counts.settled(plan.direction());
+    counts.settled();
     return Arrays.copyOf(again, againCount);
+  }
+
+  /** Tells those who watch of a command; the bytes of long reads have been told. */
+  private void count(long nanos, int command) {
+    long bytes = plan.bytes(command);
+    if (plan.direction(command) == Direction.WRITE) {
+      counts.succeeded(nanos, 0, bytes);
+    } else {
+      counts.succeeded(nanos, alone || plan.writes() ? bytes : 0, 0);
+    }
   }
 
   /** Of these commands, in ascending order, those whose job has not failed. */

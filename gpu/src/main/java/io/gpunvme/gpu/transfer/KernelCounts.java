@@ -8,7 +8,8 @@ import io.gpunvme.nvme.driver.QueueTraffic;
 /**
  * Tells those who watch what transfer kernels do with the queue pairs of a lane. Warps take their
  * commands from one cursor, so latencies and bytes belong to all pairs together. Bytes of a long
- * transfer are told as they arrive, everything else when the kernel has ended. For one thread.
+ * transfer that only reads are told as they arrive, everything else when the kernel has ended. For
+ * one thread.
  */
 final class KernelCounts {
   private final QueueTraffic traffic;
@@ -18,7 +19,8 @@ final class KernelCounts {
   private long succeeded;
   private long failed;
   private long nanos;
-  private long bytes;
+  private long readBytes;
+  private long writtenBytes;
   private long repeated;
 
   KernelCounts(NvmeController controller, DeviceQueues queues) {
@@ -35,14 +37,13 @@ final class KernelCounts {
     traffic.submitted(0, Math.min(commands, most));
   }
 
-  /**
-   * @param moved bytes that {@link #moved} does not tell
-   */
-  void succeeded(long latencyNanos, long moved) {
+  /** A command has read so many bytes, or has written so many. */
+  void succeeded(long latencyNanos, long read, long written) {
     submitted++;
     succeeded++;
     nanos += latencyNanos;
-    bytes += moved;
+    readBytes += read;
+    writtenBytes += written;
   }
 
   /**
@@ -58,24 +59,24 @@ final class KernelCounts {
   }
 
   /** All commands of a kernel have been told. */
-  void settled(Direction direction) {
+  void settled() {
     traffic.submitted(submitted, 0);
     traffic.completed(succeeded, nanos, 0);
     traffic.ended(failed, 0);
     traffic.retried(repeated);
-    moved(direction, bytes);
+    traffic.moved(readBytes, writtenBytes);
     submitted = 0;
     succeeded = 0;
     failed = 0;
     nanos = 0;
-    bytes = 0;
+    readBytes = 0;
+    writtenBytes = 0;
     repeated = 0;
   }
 
-  /** Bytes have arrived while the kernel runs. */
-  void moved(Direction direction, long more) {
-    boolean read = direction == Direction.READ;
-    traffic.moved(read ? more : 0, read ? 0 : more);
+  /** Bytes that were read have arrived while the kernel runs. */
+  void arrived(long bytes) {
+    traffic.moved(bytes, 0);
   }
 
   /** No kernel has commands any more, however the last one ended. */
