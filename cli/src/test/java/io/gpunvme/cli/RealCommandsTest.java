@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
+import com.google.gson.JsonParser;
 import io.gpunvme.cuda.Cuda;
 import io.gpunvme.gpu.device.Device;
 import io.gpunvme.nvme.driver.ControllerOptions;
@@ -15,6 +16,8 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
@@ -89,10 +92,23 @@ class RealCommandsTest {
 
   @ParameterizedTest
   @MethodSource("initiators")
-  void benchMeasures(String initiator) {
-    for (String what : List.of("random", "stream")) {
+  void benchMeasures(String initiator) throws Exception {
+    for (String what : List.of("random", "stream", "queue")) {
       JsonObject json =
-          run(initiator, "bench", what, "--queues", 2, "--depth", 16, "--range", "1MiB+8MiB");
+          watched(
+              () ->
+                  run(
+                      initiator,
+                      "bench",
+                      what,
+                      "--queues",
+                      2,
+                      "--depth",
+                      16,
+                      "--range",
+                      "1MiB+8MiB"),
+              initiator,
+              what.equals("random"));
       assertThat(json.get("initiator").getAsString()).isEqualToIgnoringCase(initiator);
       for (JsonElement one : json.getAsJsonArray("results")) {
         assertThat(one.getAsJsonObject().get("median").getAsDouble()).isPositive();
@@ -127,6 +143,42 @@ class RealCommandsTest {
     assertThat(conditions.get("mix").getAsInt()).isEqualTo(50);
     assertThat(conditions.get("initiator").getAsString()).isEqualToIgnoringCase(initiator);
     assertThat(conditions.get("written_commands").getAsLong()).isPositive();
+  }
+
+  /** Looks with {@code top} how it gets on. */
+  private static JsonObject watched(Callable<JsonObject> bench, String initiator, boolean look)
+      throws Exception {
+    FutureTask<JsonObject> task = new FutureTask<>(bench);
+    Thread thread = Thread.ofPlatform().daemon().start(task);
+    double most = 0;
+    while (look && thread.isAlive()) {
+      for (String round :
+          Cli.run("top", DEVICE, "--interval", "300ms", "--count", 2, "--json")
+              .succeeded()
+              .out()
+              .lines()
+              .toList()) {
+        most = Math.max(most, commandsPerSecond(round, initiator));
+      }
+    }
+    JsonObject json = task.get();
+    assertThat(most > 0).as("top saw it").isEqualTo(look);
+    return json;
+  }
+
+  private static double commandsPerSecond(String round, String initiator) {
+    double most = 0;
+    for (JsonElement device :
+        JsonParser.parseString(round).getAsJsonObject().getAsJsonArray("devices")) {
+      assertThat(DEVICE).isEqualTo(device.getAsJsonObject().get("address").getAsString());
+      for (JsonElement queue : device.getAsJsonObject().getAsJsonArray("queues")) {
+        JsonElement rate = queue.getAsJsonObject().get("commands_per_s");
+        boolean own =
+            queue.getAsJsonObject().get("initiator").getAsString().equalsIgnoreCase(initiator);
+        most = rate.isJsonNull() || !own ? most : Math.max(most, rate.getAsDouble());
+      }
+    }
+    return most;
   }
 
   /** How it is bound for this address. */
@@ -252,26 +304,19 @@ class RealCommandsTest {
     }
   }
 
+  /** One in use, one of the kernel's, and what is none. */
   @Test
-  void anSsdInUseIsRefused() {
+  void anSsdThatCannotBeHadIsRefused() throws IOException {
     try (Device first = Device.open(DEVICE, ControllerOptions.defaults())) {
       assertThat(first.controller().namespaces()).isNotEmpty();
       eachIsRefused(DEVICE, "in use|busy|another process|already|somebody");
     }
-  }
-
-  @Test
-  void anSsdOfTheKernelsIsRefused() {
     Cli.run("unbind", pciAddress()).succeeded();
     try {
       eachIsRefused(DEVICE, "gpunvme bind " + pciAddress());
     } finally {
       bind();
     }
-  }
-
-  @Test
-  void whatIsNoSsdIsRefused() throws IOException {
     String other;
     try (Stream<Path> functions = Files.list(Path.of("/sys/bus/pci/devices"))) {
       other =

@@ -1,7 +1,9 @@
 package io.gpunvme.sim;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
+import io.gpunvme.ffi.Posix;
 import io.gpunvme.sim.media.FileMedia;
 import io.gpunvme.sim.media.MappedMedia;
 import io.gpunvme.sim.media.Media;
@@ -113,6 +115,8 @@ class MediaContractTest {
 
   @Test
   void ramIsTakenWhenWrittenAndGivenBackWhenTrimmed() throws IOException {
+    assumeFalse(
+        readingTakesMemory(), "this kernel takes memory for pages that were only read, everywhere");
     long size = 2L << 30;
     int written = 128 << 20;
     try (Media media = new RamMedia(size);
@@ -128,6 +132,29 @@ class MediaContractTest {
       assertThat(residentBytes() - before).as("written").isGreaterThan(written / 2);
       media.trim(size - written + 1, written - 2);
       assertThat(residentBytes() - before).as("trimmed").isLessThan(written / 2);
+    }
+  }
+
+  /** Other kernels show all of them the same page of zeroes. */
+  private static boolean readingTakesMemory() throws IOException {
+    int bytes = 64 << 20;
+    MemorySegment fresh =
+        Posix.mmap(
+            bytes,
+            Posix.PROT_READ | Posix.PROT_WRITE,
+            Posix.MAP_PRIVATE | Posix.MAP_ANONYMOUS,
+            -1,
+            0);
+    try {
+      long before = residentBytes();
+      long sum = 0;
+      for (long at = 0; at < bytes; at += 4096) {
+        sum += fresh.get(ValueLayout.JAVA_BYTE, at);
+      }
+      assertThat(sum).isZero();
+      return residentBytes() - before > bytes / 2;
+    } finally {
+      Posix.munmap(fresh);
     }
   }
 
