@@ -219,7 +219,7 @@ final class BenchSsds {
           () ->
               folder == null
                   ? measure(how, runs, accelerator)
-                  : BorrowedBlocks.borrow(ssds, runs, folder, shown(how.progress))
+                  : BorrowedBlocks.borrow(runs, folder, shown(how.progress))
                       .during(() -> measure(how, runs, accelerator)));
     }
   }

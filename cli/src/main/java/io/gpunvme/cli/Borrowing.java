@@ -2,7 +2,7 @@ package io.gpunvme.cli;
 
 import io.gpunvme.base.ByteRange;
 import io.gpunvme.nvme.driver.ShutdownGuard;
-import io.gpunvme.tools.ssd.NotRestoredException;
+import io.gpunvme.tools.ssd.BorrowedBlocks;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -37,17 +37,21 @@ final class Borrowing {
     try (CancelledAtExit exit = new CancelledAtExit();
         ShutdownGuard.Delay _ = ShutdownGuard.delay()) {
       exit.now(cancel);
-      Ending.leaves("what was in " + range + " of " + device + " is there again");
       Path folder = Leftovers.add(Files.createTempDirectory("gpunvme-" + command + "-"));
+      String what = "what was in " + range + " of " + device;
+      Ending.leaves(() -> what + state(folder));
       try {
         return work.run(folder);
-      } catch (NotRestoredException e) {
-        Leftovers.keep(folder);
-        Ending.leaves(String.valueOf(e.getMessage()));
-        throw e;
       } finally {
-        Leftovers.deleteUnlessKept(folder);
+        // Not while a block is missing.
+        Leftovers.delete(folder);
       }
     }
+  }
+
+  private static String state(Path folder) {
+    return BorrowedBlocks.missing(folder)
+        .map(script -> " is not back: sh " + script + " puts it back")
+        .orElse(" is there again");
   }
 }

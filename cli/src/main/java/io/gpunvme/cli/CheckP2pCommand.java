@@ -8,6 +8,7 @@ import io.gpunvme.gpu.device.Device;
 import io.gpunvme.gpu.device.DeviceAddress;
 import io.gpunvme.gpu.device.GpuBusAddresses;
 import io.gpunvme.gpu.queue.Placement;
+import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.storage.StorageAddress;
 import io.gpunvme.tools.doctor.PeerCheck;
 import io.gpunvme.tools.doctor.PeerReport;
@@ -74,7 +75,7 @@ final class CheckP2pCommand extends BaseCommand {
 
   @Override
   int run() throws IOException {
-    List<DeviceAddress> ssds = StorageAddress.parse(device).controllers();
+    List<DeviceAddress> ssds = each(StorageAddress.parse(device).devices());
     if (ssds.isEmpty()) {
       throw new InvalidRequestException(
           device + " is a file of a mounted file system: name an SSD (gpunvme list shows them)");
@@ -84,25 +85,44 @@ final class CheckP2pCommand extends BaseCommand {
       throw new UsageException("--faults is for one embedded SSD");
     }
     List<Checked> all = new ArrayList<>();
+    Map<DeviceAddress, RuntimeException> failures = new LinkedHashMap<>();
     // The GPU first: without one no SSD need be touched.
     try (GpuAccelerator gpu = GpuAccelerator.open()) {
       for (DeviceAddress ssd : ssds) {
         try (Device open = Device.open(ssd, driver.controller(false), faults)) {
           all.add(new Checked(ssd, PeerCheck.run(open, gpu, read), open.gpuBusAddresses()));
+        } catch (InvalidRequestException | NvmeException e) {
+          failures.put(ssd, e);
         }
       }
     }
-    print(() -> printText(all), () -> object(all));
-    return all.stream().allMatch(Checked::works) ? ExitCode.OK : ExitCode.FAILURE;
+    if (all.isEmpty()) {
+      throw failures.values().iterator().next();
+    }
+    boolean works = failures.isEmpty() && all.stream().allMatch(Checked::works);
+    print(() -> printText(all, failures), () -> object(all, failures, works));
+    return works ? ExitCode.OK : ExitCode.FAILURE;
   }
 
-  private void printText(List<Checked> all) {
+  /** A set may have two partitions of one SSD. */
+  private static List<DeviceAddress> each(List<DeviceAddress> all) {
+    Map<String, DeviceAddress> each = new LinkedHashMap<>();
+    all.forEach(one -> each.putIfAbsent(one.toString(), one));
+    return List.copyOf(each.values());
+  }
+
+  private void printText(List<Checked> all, Map<DeviceAddress, RuntimeException> failures) {
     for (Checked one : all) {
       if (one != all.getFirst()) {
         out().println();
       }
       printText(one);
     }
+    failures.forEach(
+        (ssd, failure) -> {
+          out().println();
+          out().println(ssd + " was not tried: " + failure.getMessage());
+        });
   }
 
   private void printText(Checked one) {
@@ -125,12 +145,17 @@ final class CheckP2pCommand extends BaseCommand {
     out().println(report.verdict() + ": " + report.verdict().text());
   }
 
-  private Map<String, Object> object(List<Checked> all) {
+  private Map<String, Object> object(
+      List<Checked> all, Map<DeviceAddress, RuntimeException> failures, boolean works) {
     Map<String, Object> object = new LinkedHashMap<>();
     object.put("device", device);
     object.put("gpu", all.getFirst().report.gpu());
-    object.put("gpu_drives_all", all.stream().allMatch(Checked::works));
-    object.put("ssds", all.stream().map(CheckP2pCommand::object).toList());
+    object.put("gpu_drives_all", works);
+    List<Object> ssds = new ArrayList<>(all.stream().map(CheckP2pCommand::object).toList());
+    failures.forEach(
+        (ssd, failure) ->
+            ssds.add(Map.of("device", ssd.toString(), "error", "" + failure.getMessage())));
+    object.put("ssds", ssds);
     return object;
   }
 

@@ -4,6 +4,7 @@ import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.nvme.driver.ShutdownGuard;
 import java.io.PrintStream;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Supplier;
 
 /**
  * What happens when the process is told to end (Ctrl-C, SIGTERM) before its command is over: its
@@ -18,7 +19,7 @@ final class Ending {
   }
 
   private static final AtomicReference<Stage> STAGE = new AtomicReference<>(Stage.RUNNING);
-  private static volatile String state = "";
+  private static volatile Supplier<String> state = () -> "";
 
   private Ending() {}
 
@@ -35,7 +36,7 @@ final class Ending {
     if (!begun()) {
       return;
     }
-    String left = state;
+    String left = state.get();
     if (left.isEmpty() && deleted) {
       left = "unfinished and temporary files are deleted";
     }
@@ -61,6 +62,11 @@ final class Ending {
 
   /** What is left of the command if it is interrupted from now on; empty if nothing is. */
   static void leaves(String what) {
+    leaves(() -> what);
+  }
+
+  /** The same, found out at the end. */
+  static void leaves(Supplier<String> what) {
     state = what;
   }
 

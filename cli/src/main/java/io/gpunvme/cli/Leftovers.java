@@ -1,5 +1,6 @@
 package io.gpunvme.cli;
 
+import io.gpunvme.tools.ssd.BorrowedBlocks;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -25,7 +26,7 @@ final class Leftovers {
   static boolean deleteAll() {
     List<Path> all = List.copyOf(OPEN);
     all.forEach(Leftovers::delete);
-    return !all.isEmpty();
+    return all.stream().anyMatch(path -> !Files.exists(path));
   }
 
   /**
@@ -48,15 +49,12 @@ final class Leftovers {
     OPEN.remove(path);
   }
 
-  /** Deletes it, unless somebody has given up charge of it. */
-  static void deleteUnlessKept(Path path) {
-    if (OPEN.contains(path)) {
-      delete(path);
-    }
-  }
-
-  /** Deletes it with everything in it. */
+  /** Deletes it with everything in it, unless it has blocks that are not back on their SSD. */
   static void delete(Path path) {
+    if (BorrowedBlocks.missing(path).isPresent()) {
+      OPEN.remove(path);
+      return;
+    }
     for (int i = 0; i < ATTEMPTS && !deleted(path); i++) {
       Thread.onSpinWait();
     }

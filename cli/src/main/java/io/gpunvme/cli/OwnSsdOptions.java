@@ -60,7 +60,7 @@ final class OwnSsdOptions {
             || depth != 0
             || nsid != null
             || limits.given();
-    if (given && addresses.stream().allMatch(a -> a.controllers().isEmpty())) {
+    if (given && addresses.stream().allMatch(a -> a.devices().isEmpty())) {
       throw new UsageException(
           "--initiator, --placement, --queues, --depth, --nsid, --timeout and --max-transfer need"
               + " --device: %s is a file of a mounted file system".formatted(addresses.getFirst()));

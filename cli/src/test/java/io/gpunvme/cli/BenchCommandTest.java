@@ -19,6 +19,8 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** {@code bench}. */
 class BenchCommandTest {
@@ -188,6 +190,21 @@ class BenchCommandTest {
     assertThat(folder.resolve("ssd.img")).hasBinaryContent(before);
   }
 
+  /** The CPU reads what it compares with by one of them. */
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3, 5})
+  void anSsdMayHaveFewQueuePairs(int queues) throws IOException {
+    String address = image() + ",queues=" + queues;
+    byte[] before = Files.readAllBytes(folder.resolve("ssd.img"));
+    Cli.Result result = Cli.run(writing(address, "--range", "1MiB"));
+    if (queues == 1) {
+      result.failed(ExitCode.USAGE, "queue pairs are in use");
+    } else {
+      result.succeeded();
+    }
+    assertThat(folder.resolve("ssd.img")).hasBinaryContent(before);
+  }
+
   @Test
   void whatCannotBePutBackIsKept() throws IOException {
     String address = image();
@@ -202,6 +219,9 @@ class BenchCommandTest {
       assertThat(kept).hasBinaryContent(Arrays.copyOf(before, 2 << 20));
       assertThat(kept.getParent()).isDirectoryContaining(f -> f.endsWith("put-back.sh"));
     } finally {
+      Leftovers.delete(kept.getParent());
+      assertThat(kept.getParent()).as("what is needed is never deleted").isDirectory();
+      Files.delete(kept.resolveSibling("put-back.sh"));
       Leftovers.delete(kept.getParent());
     }
   }

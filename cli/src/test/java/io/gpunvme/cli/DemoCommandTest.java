@@ -375,6 +375,9 @@ class DemoCommandTest {
       assertThat(image).hasBinaryContent(before);
     } finally {
       Leftovers.delete(kept.getParent());
+      assertThat(kept.getParent()).as("what is needed is never deleted").isDirectory();
+      Files.delete(kept.resolveSibling("put-back.sh"));
+      Leftovers.delete(kept.getParent());
     }
   }
 

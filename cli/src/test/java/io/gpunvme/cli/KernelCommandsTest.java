@@ -145,6 +145,19 @@ class KernelCommandsTest {
   }
 
   @Test
+  void checkP2pTellsOfTheOthersWhatItFoundOut() throws IOException {
+    String set = named("stripe:vfio-user:/nonexistent,sim:file=a");
+    Cli.Result result = run("check-p2p DEVICE --json", set);
+    assertThat(result.code()).isEqualTo(ExitCode.FAILURE);
+    assertThat(result.json().get("gpu_drives_all").getAsBoolean()).isFalse();
+    JsonObject tried = result.json().getAsJsonArray("ssds").get(0).getAsJsonObject();
+    assertThat(tried.get("result").getAsString()).isEqualTo("gpu-drives-ssd");
+    JsonObject other = result.json().getAsJsonArray("ssds").get(1).getAsJsonObject();
+    assertThat(other.get("error").getAsString()).contains("there is no socket /nonexistent");
+    assertThat(run("check-p2p DEVICE", set).out()).contains("vfio-user:/nonexistent was not tried");
+  }
+
+  @Test
   void checkP2pSaysWhatItCannotTry() throws IOException {
     run("check-p2p DEVICE", folder.resolve("a").toString()).refused("name an SSD");
     run("check-p2p DEVICE --faults drop", named("stripe:sim:file=a,sim:file=b"))

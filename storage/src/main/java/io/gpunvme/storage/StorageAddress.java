@@ -236,26 +236,6 @@ public final class StorageAddress {
     return device;
   }
 
-  /**
-   * The controllers behind it: itself, those of a set's members, or that on which a partition or a
-   * file lies, each once and in the order in which they are named. None of files of the kernel's.
-   */
-  public List<DeviceAddress> controllers() {
-    SequencedMap<String, DeviceAddress> found = new LinkedHashMap<>();
-    collect(found);
-    return List.copyOf(found.values());
-  }
-
-  private void collect(SequencedMap<String, DeviceAddress> found) {
-    FileAddress place = inside == null ? partition : inside;
-    if (device != null) {
-      found.putIfAbsent(device.toString(), device);
-    } else if (place != null) {
-      parse(Volume.deviceText(place)).collect(found);
-    }
-    members.forEach(member -> member.collect(found));
-  }
-
   /** The file; null if it is a controller or a set. */
   public @Nullable Path file() {
     return file;

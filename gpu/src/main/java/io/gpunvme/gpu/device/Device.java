@@ -1,5 +1,6 @@
 package io.gpunvme.gpu.device;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.watch.Watch;
 import io.gpunvme.nvme.driver.ControllerOptions;
@@ -7,10 +8,14 @@ import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.nvme.pci.PciFunction;
 import io.gpunvme.sim.SimulatedController;
 import java.lang.foreign.MemorySegment;
+import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
 
 /** An open device: a running controller and its address. Safe for all threads. */
 public final class Device implements AutoCloseable {
+  private static final Map<NvmeController, DeviceAddress> OPEN = new ConcurrentHashMap<>();
+
   private final DeviceAddress address;
   private final NvmeController controller;
 
@@ -39,8 +44,23 @@ public final class Device implements AutoCloseable {
   public static Device open(DeviceAddress address, ControllerOptions options, String faults) {
     PciFunction function = address.transport().open(address, faults);
     NvmeController controller = NvmeController.open(function, options);
-    Watch.driven(address.absolute().toString(), controller);
-    return new Device(address, controller);
+    return CloseAll.orClose(
+        () -> {
+          DeviceAddress absolute = address.absolute();
+          OPEN.put(controller, absolute);
+          controller.onClose(() -> OPEN.remove(controller));
+          Watch.driven(absolute.toString(), controller);
+          return new Device(address, controller);
+        },
+        controller::close);
+  }
+
+  /**
+   * By which address an open controller was opened, whoever did it; with absolute paths. Empty if
+   * it was not opened by an address.
+   */
+  public static Optional<DeviceAddress> addressOf(NvmeController controller) {
+    return Optional.ofNullable(OPEN.get(controller));
   }
 
   /**

@@ -84,7 +84,10 @@ public final class DeviceQueues implements AutoCloseable {
 
   private int count(int wanted) {
     int most = controller.maxQueuePairs();
-    int count = wanted == 0 ? Math.min(DeviceQueueOptions.QUEUE_PAIRS, most) : wanted;
+    int count =
+        wanted == 0
+            ? Math.clamp(controller.freeQueuePairs(), 1, DeviceQueueOptions.QUEUE_PAIRS)
+            : wanted;
     if (count < 1 || count > most) {
       throw new InvalidRequestException("queue pairs " + count + " is outside 1.." + most);
     }
@@ -239,7 +242,7 @@ public final class DeviceQueues implements AutoCloseable {
     return QueueCounters.sum(countersOfEach());
   }
 
-  /** The counters of each queue so far. No kernel runs. */
+  /** The counters of each queue so far; while a kernel runs, those that have got there. */
   public List<QueueCounters> countersOfEach() {
     return ends().stream().map(QueueEnd::counters).toList();
   }

@@ -1,6 +1,5 @@
 package io.gpunvme.gpu.queue;
 
-import io.gpunvme.cuda.CudaException;
 import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.nvme.driver.QueueTraffic;
 import java.util.ArrayList;
@@ -47,7 +46,7 @@ final class KernelTraffic {
     List<QueueCounters> now;
     try {
       now = queues.countersOfEach();
-    } catch (CudaException e) {
+    } catch (RuntimeException e) {
       // Whoever needs the accelerator for their work meets the same, and is told.
       LOG.log(System.Logger.Level.DEBUG, "the counters of queues for kernels", e);
       return;

@@ -140,7 +140,7 @@ public record InitiatorOptions(
               + " needs a GPU as initiator");
     }
     int pairs =
-        queuePairs == 0 ? Math.clamp(controller.maxQueuePairs(), 1, QUEUE_PAIRS) : queuePairs;
+        queuePairs == 0 ? Math.clamp(controller.freeQueuePairs(), 1, QUEUE_PAIRS) : queuePairs;
     int perQueue = depth == 0 ? Math.min(DEPTH, controller.maxDepth()) : depth;
     int drivers = threads == 0 ? Math.min(suitableThreads(), pairs) : threads;
     return new CpuInitiator(controller, pairs, perQueue, drivers, retries);

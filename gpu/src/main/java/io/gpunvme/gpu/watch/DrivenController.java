@@ -34,13 +34,14 @@ record DrivenController(String address, long number, NvmeController controller) 
 
   private static void add(MetricText text, Map<String, String> labels, QueueTraffic queue) {
     labels.put(Metric.QUEUE, queue.queues());
-    labels.put(Metric.INITIATOR, queue.kind() == QueueTraffic.Kind.CPU ? "cpu" : "gpu");
+    labels.put(Metric.INITIATOR, initiator(queue.kind()));
     // Before the numbers: one that is closed afterwards was open when they were read.
     boolean open = !queue.isClosed();
     QueueTraffic.Counts counts = queue.counts();
     text.add(Metric.COMMANDS, labels, counts.completed());
     text.add(Metric.SUBMITTED, labels, counts.submitted());
-    if (open) {
+    // Of a kernel that carries out transfers only the most that it may have is known.
+    if (open && queue.kind() != QueueTraffic.Kind.TRANSFERS) {
       text.add(Metric.OUTSTANDING, labels, counts.outstanding());
     }
     if (queue.kind().measured()) {
@@ -52,6 +53,14 @@ record DrivenController(String address, long number, NvmeController controller) 
       labels.put(Metric.DIRECTION, "write");
       text.add(Metric.BYTES, labels, counts.writtenBytes());
     }
+  }
+
+  private static String initiator(QueueTraffic.Kind kind) {
+    return switch (kind) {
+      case CPU -> "cpu";
+      case TRANSFERS -> "gpu";
+      case KERNELS -> "kernel";
+    };
   }
 
   private static String seconds(long nanos) {

@@ -12,8 +12,10 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.regex.Pattern;
@@ -26,8 +28,14 @@ import java.util.stream.Stream;
  * @param problems in words: who did not answer, or must not be asked, and why
  */
 public record Processes(List<Answer> answers, List<String> problems) {
-  /** A process has this long for its answer. */
+  /** A process has this long until it goes on with its answer. */
   private static final Duration PATIENCE = Duration.ofSeconds(1);
+
+  /** And this long for all of it. */
+  private static final Duration MOST = Duration.ofSeconds(5);
+
+  /** The time from making a socket to listening there is much shorter. */
+  private static final Duration NEW = Duration.ofSeconds(5);
 
   /** No process has as many queue pairs as would need more. */
   private static final int LONGEST_ANSWER = 8 << 20;
@@ -87,10 +95,12 @@ public record Processes(List<Answer> answers, List<String> problems) {
       answers.add(new Answer(pid, System.nanoTime(), metrics));
     } catch (PosixException e) {
       boolean late = e.errno() == Errno.EAGAIN;
-      if (e.errno() == Errno.ECONNREFUSED || (late && !Files.exists(Path.of("/proc/" + pid)))) {
+      boolean refused = e.errno() == Errno.ECONNREFUSED;
+      boolean gone = !Files.exists(Path.of("/proc/" + pid));
+      if ((refused || late) && gone || refused && isOld(socket)) {
         // Late and no process: a child by fork has the listening socket of one that is gone.
         remove(socket);
-      } else if (e.errno() != Errno.ENOENT && e.errno() != Errno.ECONNRESET) {
+      } else if (!refused && e.errno() != Errno.ENOENT && e.errno() != Errno.ECONNRESET) {
         problems.add(
             "process %d: %s"
                 .formatted(
@@ -99,6 +109,16 @@ public record Processes(List<Answer> answers, List<String> problems) {
       }
     } catch (UnreadableMetricsException e) {
       problems.add("process %d: %s".formatted(pid, e.getMessage()));
+    }
+  }
+
+  /** Whether its process had the time to listen there: it refuses until then. */
+  private static boolean isOld(Path socket) {
+    try {
+      Instant made = Files.getLastModifiedTime(socket, LinkOption.NOFOLLOW_LINKS).toInstant();
+      return made.plus(NEW).isBefore(Instant.now());
+    } catch (IOException e) {
+      return false;
     }
   }
 
@@ -111,7 +131,7 @@ public record Processes(List<Answer> answers, List<String> problems) {
   }
 
   private static String read(Path path) {
-    long end = System.nanoTime() + PATIENCE.toNanos();
+    long end = System.nanoTime() + MOST.toNanos();
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     try (UnixSocket socket = UnixSocket.connect(path, PATIENCE);
         Arena arena = Arena.ofConfined()) {
@@ -119,7 +139,7 @@ public record Processes(List<Answer> answers, List<String> problems) {
       int count;
       do {
         // A timeout of zero would be none.
-        long left = Math.max(1_000_000, end - System.nanoTime());
+        long left = Math.clamp(end - System.nanoTime(), 1_000_000, PATIENCE.toNanos());
         socket.receiveTimeout(Duration.ofNanos(left));
         List<Integer> descriptors = new ArrayList<>();
         count = socket.receive(part, descriptors);

@@ -143,6 +143,10 @@ final class IoQueues {
     return pair;
   }
 
+  int free() {
+    return limit - pairs.size();
+  }
+
   private int freeQid() {
     for (int qid = 1; qid <= limit; qid++) {
       if (!pairs.containsKey(qid)) {

@@ -145,6 +145,16 @@ public final class NvmeController implements AutoCloseable {
     return life.queues().limit();
   }
 
+  /** How many of {@link #maxQueuePairs} nobody has at this moment. */
+  public int freeQueuePairs() {
+    life.lock().lock();
+    try {
+      return life.queues().free();
+    } finally {
+      life.lock().unlock();
+    }
+  }
+
   /**
    * Asks for {@link #maxQueuePairs} to be at least 1.
    *

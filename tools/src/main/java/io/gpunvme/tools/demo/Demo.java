@@ -104,7 +104,7 @@ public final class Demo {
     List<BlockRun> runs = blocks(ssds, range, bytes);
     try (FileTrip trip = trip(runs)) {
       BorrowedBlocks borrowed =
-          BorrowedBlocks.borrow(ssds, runs, options.folder(), new DemoBorrowing(listener));
+          BorrowedBlocks.borrow(runs, options.folder(), new DemoBorrowing(listener));
       FileTrip.Result result = borrowed.during(() -> trip.run(file, bytes));
       return report(file, runs, ssds.address(), range, null, trip.pinned(), result);
     }

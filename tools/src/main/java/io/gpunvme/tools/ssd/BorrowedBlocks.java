@@ -17,9 +17,12 @@ import java.nio.channels.Channels;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -33,7 +36,13 @@ public final class BorrowedBlocks {
 
   private final List<Share> shares;
   private final Path copy;
+
+  /** Has this name while the blocks are not what they were. */
   private final Path script;
+
+  /** Before that. */
+  private final Path prepared;
+
   private final BorrowListener listener;
 
   /** What is borrowed of one SSD: it is put back whether or not others take theirs. */
@@ -69,11 +78,12 @@ public final class BorrowedBlocks {
     }
   }
 
-  private BorrowedBlocks(List<Share> shares, Path copy, Path script, BorrowListener listener)
+  private BorrowedBlocks(List<Share> shares, Path copy, Path prepared, BorrowListener listener)
       throws IOException {
     this.shares = shares;
     this.copy = copy;
-    this.script = script;
+    this.prepared = prepared;
+    this.script = copy.resolveSibling(PutBackScript.NAME);
     this.listener = listener;
     listener.begin(BorrowListener.Step.SAVE, bytes());
     try (OutputStream out = Files.newOutputStream(copy);
@@ -84,20 +94,37 @@ public final class BorrowedBlocks {
         }
       }
     }
+    // The machine may go down while the blocks are overwritten.
+    force(copy);
+    force(prepared);
+  }
+
+  private static void force(Path file) throws IOException {
+    try (FileChannel open = FileChannel.open(file, StandardOpenOption.WRITE)) {
+      open.force(true);
+    }
+  }
+
+  /**
+   * The script that puts back what is kept in a folder; empty if all blocks there are as they were.
+   */
+  public static Optional<Path> missing(Path folder) {
+    Path script = folder.resolve(PutBackScript.NAME);
+    return Files.exists(script) ? Optional.of(script) : Optional.empty();
   }
 
   /**
    * Reads the blocks into a file.
    *
-   * @param ssds of the blocks; open for writing, and longer than this is used
-   * @param runs at least one, as {@link Ssds#blocksToWrite} gives them
+   * @param runs at least one, as {@link Ssds#blocksToWrite} gives them; open for writing, and
+   *     longer than this is used
    * @param folder takes the file, and a script that puts back what is in it; both are deleted when
    *     everything is back
    * @throws InvalidRequestException if a namespace is write-protected
    * @throws IOException if the folder has no room
    */
-  public static BorrowedBlocks borrow(
-      Ssds ssds, List<BlockRun> runs, Path folder, BorrowListener listener) throws IOException {
+  public static BorrowedBlocks borrow(List<BlockRun> runs, Path folder, BorrowListener listener)
+      throws IOException {
     List<Share> shares = new ArrayList<>();
     long at = 0;
     for (List<BlockRun> own : Ssds.bySsd(runs)) {
@@ -113,8 +140,8 @@ public final class BorrowedBlocks {
     FreeSpace.require(folder, at);
     Path copy = folder.resolve("borrowed.blocks");
     List<BlockRun> all = shares.stream().flatMap(share -> share.runs.stream()).toList();
-    Path script = PutBackScript.write(ssds, all, copy);
-    return new BorrowedBlocks(shares, copy, script, listener);
+    Path prepared = PutBackScript.write(all, copy);
+    return new BorrowedBlocks(shares, copy, prepared, listener);
   }
 
   /** In ascending order, those that follow each other as one. */
@@ -152,6 +179,7 @@ public final class BorrowedBlocks {
    */
   public <T> T during(Work<T> work) throws IOException {
     T done;
+    Files.move(prepared, script, StandardCopyOption.ATOMIC_MOVE);
     try {
       done = work.run();
     } catch (IOException | RuntimeException | Error e) {
@@ -168,6 +196,18 @@ public final class BorrowedBlocks {
   }
 
   private void putBack() throws IOException {
+    // A file that is read by an interrupted thread is closed instead.
+    boolean interrupted = Thread.interrupted();
+    try {
+      putAllBack();
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  private void putAllBack() throws IOException {
     listener.begin(BorrowListener.Step.PUT_BACK, 2 * bytes());
     NotRestoredException failure = null;
     for (Share share : shares) {
@@ -190,18 +230,21 @@ public final class BorrowedBlocks {
   }
 
   private void putBack(Share share) throws IOException {
-    try (CpuAccelerator host = CpuAccelerator.open();
-        BlockMover mover = share.mover(host, new Watched(listener))) {
-      try (FileChannel kept = FileChannel.open(copy);
+    // One after the other: an SSD may have one queue pair.
+    try (CpuAccelerator host = CpuAccelerator.open()) {
+      try (BlockMover mover = share.mover(host, new Watched(listener));
+          FileChannel kept = FileChannel.open(copy);
           InputStream in = Channels.newInputStream(kept.position(share.at))) {
         mover.write(in, share.runs, share.bytes, new Checksum());
       }
       try (BlockDevice cache = BlockDevice.open(share.controller, share.namespace, 1)) {
         cache.flush();
       }
-      String now = mover.read(share.runs, OutputStream.nullOutputStream());
-      if (!now.equals(share.sha256)) {
-        throw new IOException("the SSD gives back other bytes");
+      try (BlockMover mover = share.mover(host, new Watched(listener))) {
+        String now = mover.read(share.runs, OutputStream.nullOutputStream());
+        if (!now.equals(share.sha256)) {
+          throw new IOException("the SSD gives back other bytes");
+        }
       }
     }
   }

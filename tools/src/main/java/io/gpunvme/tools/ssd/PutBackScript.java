@@ -1,5 +1,7 @@
 package io.gpunvme.tools.ssd;
 
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.gpu.device.Device;
 import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.storage.BlockRun;
 import java.io.IOException;
@@ -7,6 +9,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 
 /**
@@ -15,6 +18,8 @@ import java.util.Map;
  */
 final class PutBackScript {
   static final String NAME = "put-back.sh";
+
+  private static final String PREPARED = "put-back.prepared";
 
   private static final String HEAD =
       """
@@ -32,28 +37,40 @@ final class PutBackScript {
   private PutBackScript() {}
 
   /**
-   * Writes it.
+   * Writes it, under another name: it is wanted once something has been overwritten.
    *
    * @param runs of all SSDs, in the order of the copy
    * @param copy the file with what was in them, one run after the other
    */
-  static Path write(Ssds ssds, List<BlockRun> runs, Path copy) throws IOException {
+  static Path write(List<BlockRun> runs, Path copy) throws IOException {
     StringBuilder text = new StringBuilder(HEAD.replace("COPY", copy.getFileName().toString()));
     Map<NvmeController, String> addresses = new HashMap<>();
     long at = 0;
     for (BlockRun run : runs) {
-      String address = addresses.computeIfAbsent(run.controller(), ssds::addressOf);
+      String address = addresses.computeIfAbsent(run.controller(), PutBackScript::addressOf);
       text.append(
-          "put '%s' %d %d %d %d%n"
-              .formatted(
-                  address.replace("'", "'\\''"),
-                  Integer.toUnsignedLong(run.namespace().nsid()),
-                  run.slba(),
-                  at,
-                  run.bytes()));
+          String.format(
+              Locale.ROOT,
+              "put '%s' %d %d %d %d%n",
+              address.replace("'", "'\\''"),
+              Integer.toUnsignedLong(run.namespace().nsid()),
+              run.slba(),
+              at,
+              run.bytes()));
       at += run.bytes();
     }
     text.append("rm \"$folder/part.blocks\"\n");
-    return Files.writeString(copy.resolveSibling(NAME), text);
+    return Files.writeString(copy.resolveSibling(PREPARED), text);
+  }
+
+  /** The address by which a controller is opened alone, with its options. */
+  private static String addressOf(NvmeController controller) {
+    return Device.addressOf(controller)
+        .orElseThrow(
+            () ->
+                new InvalidRequestException(
+                    controller.name()
+                        + " was not opened by an address: nothing could be put back by hand"))
+        .toString();
   }
 }

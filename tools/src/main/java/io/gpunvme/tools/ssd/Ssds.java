@@ -183,18 +183,6 @@ public final class Ssds implements AutoCloseable {
     return runs.stream().mapToLong(BlockRun::bytes).sum();
   }
 
-  /** The address by which one of the controllers is opened alone, with its options. */
-  String addressOf(NvmeController controller) {
-    List<String> devices = parsed.devices().stream().map(DeviceAddress::toString).toList();
-    List<NvmeController> all = controllers(blocks(null));
-    if (devices.size() == all.size()) {
-      return devices.get(all.indexOf(controller));
-    }
-    // A file need not lie on all members of a set.
-    String name = controller.name();
-    return devices.stream().filter(one -> one.startsWith(name)).findFirst().orElse(name);
-  }
-
   /** Shuts the controllers down, and gives everything back. Idempotent. */
   @Override
   public void close() {

@@ -31,6 +31,15 @@ public final class MetricsServer implements AutoCloseable {
   /** One that reads slowly must not keep others out. */
   private static final int THREADS = 4;
 
+  /** Read by the JDK's server when the first one is made: seconds for a request to arrive. */
+  private static final String REQUEST_TIME = "sun.net.httpserver.maxReqTime";
+
+  static {
+    if (System.getProperty(REQUEST_TIME) == null) {
+      System.setProperty(REQUEST_TIME, "5");
+    }
+  }
+
   private final HttpServer server;
   private final ExecutorService threads;
   private final List<TopTarget> targets;

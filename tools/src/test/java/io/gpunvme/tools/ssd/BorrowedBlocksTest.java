@@ -5,10 +5,12 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import io.gpunvme.base.ByteRange;
 import io.gpunvme.gpu.accel.CpuAccelerator;
+import io.gpunvme.gpu.device.Device;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.gpu.transfer.TransferListener;
 import io.gpunvme.nvme.CommandAbortedException;
 import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.storage.BlockRun;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
@@ -94,7 +96,7 @@ class BorrowedBlocksTest {
   void allSsdsHaveTheirsBack() throws IOException {
     try (Ssds ssds = open("")) {
       List<BlockRun> runs = ssds.blocksToWrite(RANGE);
-      BorrowedBlocks borrowed = BorrowedBlocks.borrow(ssds, runs, work, BorrowListener.NONE);
+      BorrowedBlocks borrowed = BorrowedBlocks.borrow(runs, work, BorrowListener.NONE);
       assertThat(borrowed.bytes()).isEqualTo(RANGE.bytes());
       assertThat(work.resolve("borrowed.blocks")).hasSize(RANGE.bytes());
       borrowed.during(
@@ -111,7 +113,7 @@ class BorrowedBlocksTest {
   void alsoIfTheWorkFails() throws IOException {
     try (Ssds ssds = open("")) {
       List<BlockRun> runs = ssds.blocksToWrite(RANGE);
-      BorrowedBlocks borrowed = BorrowedBlocks.borrow(ssds, runs, work, BorrowListener.NONE);
+      BorrowedBlocks borrowed = BorrowedBlocks.borrow(runs, work, BorrowListener.NONE);
       assertThatExceptionOfType(IOException.class)
           .isThrownBy(
               () ->
@@ -142,7 +144,37 @@ class BorrowedBlocksTest {
     try (Ssds ssds = open("")) {
       List<BlockRun> runs = ssds.blocksToWrite(RANGE);
       assertThatExceptionOfType(CommandAbortedException.class)
-          .isThrownBy(() -> BorrowedBlocks.borrow(ssds, runs, work, unwilling));
+          .isThrownBy(() -> BorrowedBlocks.borrow(runs, work, unwilling));
+    }
+  }
+
+  /** Of a file on a set the first bytes may be on any member. */
+  @Test
+  void theScriptNamesTheSsdOfEachBlock() throws IOException {
+    try (Ssds ssds = open("")) {
+      BorrowedBlocks borrowed =
+          BorrowedBlocks.borrow(ssds.blocksToWrite(RANGE).reversed(), work, BorrowListener.NONE);
+      Path script = work.resolve("put-back.sh");
+      assertThat(script).doesNotExist();
+      borrowed.during(
+          () -> {
+            assertThat(BorrowedBlocks.missing(work)).contains(script);
+            List<String> puts =
+                Files.readAllLines(script).stream().filter(l -> l.startsWith("put '")).toList();
+            assertThat(puts).hasSize(2);
+            List<BlockRun> runs = ssds.blocksToWrite(RANGE).reversed();
+            for (int i = 0; i < 2; i++) {
+              NvmeController controller = Ssds.controllers(runs).get(i);
+              assertThat(puts.get(i))
+                  .startsWith("put '" + Device.addressOf(controller).orElseThrow() + "'")
+                  .contains(
+                      Ssds.controllers(ssds.blocks(null)).getFirst() == controller
+                          ? folder.resolve("first").toString()
+                          : folder.resolve("second").toString());
+            }
+            return null;
+          });
+      assertThat(BorrowedBlocks.missing(work)).isEmpty();
     }
   }
 
@@ -152,7 +184,7 @@ class BorrowedBlocksTest {
     String refusing = ",mdts=64KiB,faults=status=media/write-fault dnr on write after=12";
     try (Ssds ssds = open(refusing)) {
       List<BlockRun> runs = ssds.blocksToWrite(RANGE);
-      BorrowedBlocks borrowed = BorrowedBlocks.borrow(ssds, runs, work, BorrowListener.NONE);
+      BorrowedBlocks borrowed = BorrowedBlocks.borrow(runs, work, BorrowListener.NONE);
       assertThatExceptionOfType(NotRestoredException.class)
           .isThrownBy(
               () ->
