@@ -112,7 +112,7 @@ final class ArchitectureTest {
         tools.doctor         | cuda cuda.cufile ffi gpu.accel gpu.device gpu.queue gpu.transfer \
                                nvme nvme.driver nvme.pci nvme.spec sim storage.path \
                                storage.path.cufile tools.machine
-        tools.example        | cuda gpu.accel gpu.queue gpu.transfer nvme.driver nvme.pci storage tools.ssd
+        tools.example        | cuda gpu.accel gpu.queue gpu.transfer nvme nvme.driver nvme.pci nvme.spec storage tools.ssd
         tools.machine        | ffi nvme.pci nvme.pci.host storage.path.file
         tools.report         | -
         tools.sample         | -
