@@ -68,13 +68,17 @@ a_closed_pipe_is_no_crash() {
 }
 
 # told_to_end SIGNAL STATE COMMAND...: sends the signal while the command runs, which then says the
-# state, on standard error only
+# state, on standard error only. It is not sent before there is something in the folder $working, if that is set.
 told_to_end() {
-  local signal=$1 state=$2 pid code=0
+  local signal=$1 state=$2 pid code=0 i
   shift 2
   # A command in the background ignores SIGINT unless told otherwise.
   env --default-signal=INT "$gpunvme" "$@" >"$tmp/out" 2>"$tmp/err" &
   pid=$!
+  for ((i = 0; i < 300; i++)); do
+    [ -n "${working:-}" ] && [ -z "$(ls -A "$working")" ] || break
+    sleep 0.1
+  done
   sleep 3
   kill -s "$signal" $pid
   wait $pid || code=$?
@@ -86,27 +90,27 @@ told_to_end() {
 deleted='; unfinished and temporary files are deleted'
 
 demo_cleans_up_when_told_to_end() {
-  told_to_end "$1" "$deleted" demo --size 8MiB --device sim:latency=60s,mdts=8KiB && ls -la "$tmp/tmpdir" &&
+  working=$tmp/tmpdir told_to_end "$1" "$deleted" demo --size 8MiB --device sim:latency=60s,mdts=8KiB && ls -la "$tmp/tmpdir" &&
     [ -z "$(ls "$tmp/tmpdir")" ]
 }
 
 read_cleans_up_when_told_to_end() {
   mkdir "$tmp/target"
-  told_to_end TERM "$deleted" read sim:latency=60s --lba 0 --bytes 1MiB --out "$tmp/target/file" &&
+  working=$tmp/target told_to_end TERM "$deleted" read sim:latency=60s --lba 0 --bytes 1MiB --out "$tmp/target/file" &&
     ls -la "$tmp/target" && [ -z "$(ls -A "$tmp/target")" ]
 }
 
 write_leaves_only_the_image_when_interrupted() {
   mkdir "$tmp/disks"
   head -c 1048576 /dev/urandom >"$tmp/data"
-  told_to_end INT '; of the blocks from LBA 0 to 2047 some are written, some are not' write "sim:file=$tmp/disks/disk.img,size=8MiB,latency=60s" --lba 0 --in "$tmp/data" --allow-write &&
+  working=$tmp/disks told_to_end INT '; of the blocks from LBA 0 to 2047 some are written, some are not' write "sim:file=$tmp/disks/disk.img,size=8MiB,latency=60s" --lba 0 --in "$tmp/data" --allow-write &&
     ls -la "$tmp/disks" "$tmp/tmpdir" && [ "$(ls -A "$tmp/disks")" = disk.img ] &&
     [ -z "$(ls -A "$tmp/tmpdir")" ]
 }
 
 bench_paths_cleans_up_when_told_to_end() {
   mkdir -p "$tmp/bench"
-  told_to_end "$1" "$deleted" bench paths "$tmp/bench" --size 64MiB --paths mmap --repetitions 9999 --accelerator cpu --json &&
+  working=$tmp/bench told_to_end "$1" "$deleted" bench paths "$tmp/bench" --size 64MiB --paths mmap --repetitions 9999 --accelerator cpu --json &&
     ls -la "$tmp/bench" "$tmp/tmpdir" && [ -z "$(ls -A "$tmp/bench")" ] && [ -z "$(ls -A "$tmp/tmpdir")" ]
 }
 

@@ -175,7 +175,12 @@ final class BenchSsds {
     }
 
     void begin(String task) {
-      progress.begin(task, time.toNanos(), Progress.Unit.NANOS);
+      begin(task, 1);
+    }
+
+    /** Of several measurements. */
+    void begin(String task, int measurements) {
+      progress.begin(task, measurements * time.toNanos(), Progress.Unit.NANOS);
     }
   }
 
@@ -236,7 +241,7 @@ final class BenchSsds {
       }
       try (Ssds ssds =
           Ssds.open(device, reading, driver.faults(), nsid(), accelerator, how.options)) {
-        how.begin("layers");
+        how.begin("layers", SsdLayers.MEASUREMENTS);
         return between(
             choice,
             ssds.blocks(range),

@@ -44,7 +44,7 @@ final class Borrowing {
         return work.run(folder);
       } finally {
         // Not while a block is missing.
-        Leftovers.delete(folder);
+        Leftovers.deleteUnlessKept(folder);
       }
     }
   }

@@ -49,6 +49,13 @@ final class Leftovers {
     OPEN.remove(path);
   }
 
+  /** Deletes it, unless somebody has given up charge of it. */
+  static void deleteUnlessKept(Path path) {
+    if (OPEN.contains(path)) {
+      delete(path);
+    }
+  }
+
   /** Deletes it with everything in it, unless it has blocks that are not back on their SSD. */
   static void delete(Path path) {
     if (BorrowedBlocks.missing(path).isPresent()) {

@@ -320,6 +320,26 @@ class DemoCommandTest {
   }
 
   @Test
+  void whatDemoMadeForSomebodysSsdMayBeKept() throws IOException {
+    JsonObject json =
+        Cli.run(
+                "demo",
+                "--device",
+                "sim:file=" + image(),
+                "--write",
+                "1MiB",
+                "--allow-write",
+                "--keep",
+                "--json")
+            .succeeded()
+            .json();
+    Path kept = Path.of(json.get("file").getAsString());
+    assertThat(kept).exists();
+    assertThat(kept.resolveSibling("borrowed.blocks")).doesNotExist();
+    Leftovers.delete(kept.getParent());
+  }
+
+  @Test
   void setsAndFilesAreWrittenAndPutBack() throws IOException {
     Path image = image();
     byte[] before = Files.readAllBytes(image);

@@ -133,7 +133,6 @@ final class GpuLane implements AutoCloseable {
       watch.restoreInterrupt();
       hung = watch.hung();
       if (!hung) {
-        counts.over();
         arrays.unload();
       }
     }

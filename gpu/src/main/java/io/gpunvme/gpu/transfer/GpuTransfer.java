@@ -183,9 +183,7 @@ final class GpuTransfer {
       MemorySegment args = arena.allocate(TransferArgs.SIZE, Long.BYTES);
       arrays.describe(args, queues.deviceAddress(), moved, count, order != null);
       int shift = Integer.numberOfTrailingZeros(plan.blockSize());
-      int warps = alone ? 1 : queues.queues().size();
-      counts.given(count, (long) warps * queues.depth());
-      RunningKernel running = kernel.start(args, shift, warps);
+      RunningKernel running = kernel.start(args, shift, alone ? 1 : queues.queues().size());
       watch.await(alone ? unasked(running) : running);
     }
   }

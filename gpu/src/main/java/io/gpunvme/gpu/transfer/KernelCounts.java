@@ -32,11 +32,6 @@ final class KernelCounts {
                 QueueTraffic.Kind.TRANSFERS);
   }
 
-  /** A kernel gets commands, of which it keeps so many with the controller at most. */
-  void given(int commands, long most) {
-    traffic.submitted(0, Math.min(commands, most));
-  }
-
   /** A command has read so many bytes, or has written so many. */
   void succeeded(long latencyNanos, long read, long written) {
     submitted++;
@@ -77,11 +72,6 @@ final class KernelCounts {
   /** Bytes that were read have arrived while the kernel runs. */
   void arrived(long bytes) {
     traffic.moved(bytes, 0);
-  }
-
-  /** No kernel has commands any more, however the last one ended. */
-  void over() {
-    traffic.submitted(0, 0);
   }
 
   /** The queue pairs are gone. */

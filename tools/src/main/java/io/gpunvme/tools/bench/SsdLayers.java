@@ -22,6 +22,9 @@ import org.jspecify.annotations.Nullable;
  * they are read while work with the layer before goes on. Writes nothing. For one thread.
  */
 public final class SsdLayers {
+  /** How many there are in {@link #measure}. */
+  public static final int MEASUREMENTS = LayerBench.CASES.size();
+
   private static final long PAGE = 4096;
   private static final long LONGEST = 64L << 20;
   private static final int MOST = 64;

@@ -85,8 +85,11 @@ public final class MetricsServer implements AutoCloseable {
   /** Where the metrics are: {@code http://127.0.0.1:9105/metrics}. */
   public String url() {
     String host = address().getAddress().getHostAddress();
-    return "http://%s:%d%s"
-        .formatted(host.contains(":") ? "[" + host + "]" : host, address().getPort(), PATH);
+    return "http://"
+        + (host.contains(":") ? "[" + host + "]" : host)
+        + ":"
+        + address().getPort()
+        + PATH;
   }
 
   private void answer(HttpExchange exchange) throws IOException {

@@ -119,6 +119,10 @@ final class QueueCount {
   }
 
   boolean isAtWork() {
-    return outstanding != null || (commands != null && commands > 0);
+    return outstanding != null || some(commands) || some(readBytes) || some(writtenBytes);
+  }
+
+  private static boolean some(@Nullable Double count) {
+    return count != null && count > 0;
   }
 }
