@@ -1,13 +1,12 @@
+import io.gpunvme.cli.output.OutputStreams;
 import java.io.OutputStream;
 import java.io.PrintStream;
-import java.lang.reflect.Constructor;
 import java.lang.reflect.Method;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeSet;
-import java.util.function.IntSupplier;
 import picocli.AutoComplete;
 import picocli.CommandLine;
 import picocli.CommandLine.Help.Ansi;
@@ -47,17 +46,13 @@ final class Pages {
 
   /** The command line, which its package keeps to itself. */
   private static CommandLine tool() throws ReflectiveOperationException {
-    Class<?> streams = Class.forName("io.gpunvme.cli.output.OutputStreams");
-    Constructor<?> make =
-        streams.getDeclaredConstructor(PrintStream.class, PrintStream.class, IntSupplier.class);
-    make.setAccessible(true);
     PrintStream nowhere = new PrintStream(OutputStream.nullOutputStream());
     Method create =
         Class.forName("io.gpunvme.cli.CommandLineTool")
-            .getDeclaredMethod("create", streams, String.class);
+            .getDeclaredMethod("create", OutputStreams.class, String.class);
     create.setAccessible(true);
     return (CommandLine)
-        create.invoke(null, make.newInstance(nowhere, nowhere, (IntSupplier) () -> 0), "");
+        create.invoke(null, new OutputStreams(nowhere, nowhere, () -> 0, () -> 0), "");
   }
 
   private static void write(String file, String text) throws Exception {
