@@ -13,6 +13,7 @@ import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
@@ -60,13 +61,11 @@ public record Processes(List<Answer> answers, List<String> problems) {
   static Processes ask(List<RunFolder> folders) {
     Processes all = new Processes(new ArrayList<>(), new ArrayList<>());
     for (RunFolder folder : folders) {
-      if (folder.exists()) {
-        String refusal = folder.refusal();
-        if (refusal == null) {
-          all.askThoseIn(folder);
-        } else {
-          all.problems.add(refusal + "; programs that use it are not seen");
-        }
+      String refusal = folder.refusal();
+      if (refusal == null) {
+        all.askThoseIn(folder);
+      } else if (folder.exists()) {
+        all.problems.add(refusal + "; programs that use it are not seen");
       }
     }
     return all;
@@ -82,14 +81,18 @@ public record Processes(List<Answer> answers, List<String> problems) {
               .map(Long::valueOf)
               .sorted()
               .toList();
+    } catch (NoSuchFileException e) {
+      // The last process that used it has ended since.
+      return;
     } catch (IOException | UncheckedIOException e) {
       problems.add(folder.path() + " cannot be read: " + e.getMessage());
       return;
     }
-    pids.forEach(pid -> ask(pid, folder.socket(pid)));
+    pids.forEach(pid -> ask(pid, folder));
   }
 
-  private void ask(long pid, Path socket) {
+  private void ask(long pid, RunFolder folder) {
+    Path socket = folder.socket(pid);
     try {
       MetricText metrics = MetricText.parse(read(socket));
       answers.add(new Answer(pid, System.nanoTime(), metrics));
@@ -100,6 +103,7 @@ public record Processes(List<Answer> answers, List<String> problems) {
       if ((refused || late) && gone || refused && isOld(socket)) {
         // Late and no process: a child by fork has the listening socket of one that is gone.
         remove(socket);
+        folder.removeIfEmpty();
       } else if (!refused && e.errno() != Errno.ENOENT && e.errno() != Errno.ECONNRESET) {
         problems.add(
             "process %d: %s"

@@ -1,6 +1,9 @@
 package io.gpunvme.gpu.watch;
 
 import io.gpunvme.base.Reason;
+import io.gpunvme.ffi.Errno;
+import io.gpunvme.ffi.PosixException;
+import io.gpunvme.ffi.UnixListener;
 import java.io.IOException;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
@@ -14,7 +17,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The folder in which the processes of a user have their sockets, by process number. It is the
- * user's own and nobody else may look into it: whoever could put a socket there could tell lies.
+ * user's own and nobody else may look into it: whoever could put a socket there could tell lies. It
+ * is there while a socket is in it.
  *
  * @param path where it is, or would be
  */
@@ -24,6 +28,7 @@ record RunFolder(Path path) {
   private static final int S_IFMT = 0xF000;
   private static final int S_IFDIR = 0x4000;
   private static final int OTHERS = 077;
+  private static final int ATTEMPTS = 20;
 
   /**
    * The folders of this process's user, the one to be preferred first. Programs that were started
@@ -68,6 +73,36 @@ record RunFolder(Path path) {
     String refusal = refusal();
     if (refusal != null) {
       throw new IOException(refusal);
+    }
+  }
+
+  /**
+   * Listens at the socket of a process, in the folder, which is made where it is missing.
+   *
+   * @throws IOException if the folder cannot be made, or must not be used; the message says why
+   * @throws io.gpunvme.ffi.PosixException if nobody can listen there
+   */
+  UnixListener listen(long pid) throws IOException {
+    for (int left = ATTEMPTS; ; left--) {
+      try {
+        make();
+        return UnixListener.at(socket(pid));
+      } catch (IOException | PosixException e) {
+        // Whoever had the last socket may have removed the folder just now.
+        boolean missing = !(e instanceof PosixException p) || p.errno() == Errno.ENOENT;
+        if (left == 0 || !missing) {
+          throw e;
+        }
+      }
+    }
+  }
+
+  /** Removes it unless there is something in it. */
+  void removeIfEmpty() {
+    try {
+      Files.deleteIfExists(path);
+    } catch (IOException e) {
+      // Others use it, and the last of them removes it.
     }
   }
 

@@ -37,10 +37,19 @@ final class WatchServer implements AutoCloseable {
   private boolean closed;
 
   /** Guarded by this. */
-  private @Nullable UnixListener listener;
+  private @Nullable Place place;
 
   /** Removes the socket of a process that ends with controllers open; guarded by this. */
   private @Nullable Thread hook;
+
+  /** Where it listens. Closing it leaves nothing there. */
+  private record Place(UnixListener listener, RunFolder folder) implements AutoCloseable {
+    @Override
+    public void close() {
+      listener.close();
+      folder.removeIfEmpty();
+    }
+  }
 
   private WatchServer(Supplier<String> text, List<RunFolder> folders, Duration delay) {
     this.text = text;
@@ -65,9 +74,9 @@ final class WatchServer implements AutoCloseable {
   private void run() {
     try {
       if (sleeps(delayNanos)) {
-        UnixListener open = open();
+        Place open = open();
         if (keep(open)) {
-          serve(open);
+          serve(open.listener());
         }
       }
     } catch (Throwable e) {
@@ -86,12 +95,11 @@ final class WatchServer implements AutoCloseable {
     return !closed;
   }
 
-  private UnixListener open() throws IOException {
+  private Place open() throws IOException {
     IOException failure = new IOException("no folder for the sockets of this user");
     for (RunFolder folder : folders.isEmpty() ? RunFolder.all() : folders) {
       try {
-        folder.make();
-        return UnixListener.at(folder.socket(ProcessHandle.current().pid()));
+        return new Place(folder.listen(ProcessHandle.current().pid()), folder);
       } catch (IOException | PosixException | UncheckedIOException | IllegalArgumentException e) {
         failure.addSuppressed(e);
       }
@@ -99,12 +107,12 @@ final class WatchServer implements AutoCloseable {
     throw failure;
   }
 
-  private synchronized boolean keep(UnixListener open) {
+  private synchronized boolean keep(Place open) {
     if (closed) {
       open.close();
       return false;
     }
-    listener = open;
+    place = open;
     hook = Thread.ofPlatform().name("gpunvme-watch-end").unstarted(open::close);
     try {
       Runtime.getRuntime().addShutdownHook(hook);
@@ -141,16 +149,16 @@ final class WatchServer implements AutoCloseable {
     }
   }
 
-  /** Stops and removes the socket. Idempotent. */
+  /** Stops and removes the socket, and the folder after the last one. Idempotent. */
   @Override
   public void close() {
-    UnixListener open;
+    Place open;
     Thread atExit;
     synchronized (this) {
       closed = true;
-      open = listener;
+      open = place;
       atExit = hook;
-      listener = null;
+      place = null;
       hook = null;
       notifyAll();
     }

@@ -13,6 +13,8 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -66,9 +68,45 @@ class WatchServerTest {
           .extracting(Sample::number)
           .isEqualTo(5.0);
     }
-    assertThat(socket).doesNotExist();
-    assertThat(ask()).isEqualTo(new Processes(List.of(), List.of()));
     await(() -> !isRunning());
+    assertThat(folder.exists()).isFalse();
+    assertThat(ask()).isEqualTo(new Processes(List.of(), List.of()));
+  }
+
+  @Test
+  void theFolderIsThereWhileAnybodyUsesIt() throws Exception {
+    UnixListener other = folder.listen(4_000_001);
+    try (WatchServer _ = start(Duration.ZERO)) {
+      await(() -> Files.exists(socket));
+    }
+    await(() -> !isRunning());
+    assertThat(folder.socket(4_000_001)).exists();
+    other.close();
+    folder.removeIfEmpty();
+    assertThat(folder.exists()).isFalse();
+  }
+
+  @Test
+  void somebodyMayRemoveTheFolderWhileAnotherComes() throws Exception {
+    AtomicBoolean over = new AtomicBoolean();
+    Thread remover =
+        Thread.ofPlatform()
+            .start(
+                () -> {
+                  while (!over.get()) {
+                    folder.removeIfEmpty();
+                    LockSupport.parkNanos(5_000_000);
+                  }
+                });
+    try {
+      for (int i = 0; i < 500; i++) {
+        folder.listen(4_000_001).close();
+        assertThat(ask().problems()).isEmpty();
+      }
+    } finally {
+      over.set(true);
+      remover.join();
+    }
   }
 
   @Test
@@ -122,7 +160,7 @@ class WatchServerTest {
     }
     assertThat(stale).exists();
     assertThat(ask()).isEqualTo(new Processes(List.of(), List.of()));
-    assertThat(stale).doesNotExist();
+    assertThat(folder.exists()).isFalse();
   }
 
   @Test
