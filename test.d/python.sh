@@ -66,7 +66,7 @@ if ! find_python sys; then
   exit 0
 fi
 find_python numpy torch || install_torch
-find_python numpy torch || find_python torch || find_python numpy || find_python sys
+find_python numpy torch transformers || find_python numpy torch || find_python torch || find_python numpy || find_python sys
 "$python" --version
 has "$python" torch && "$python" -c 'import torch; print("PyTorch", torch.__version__)'
 
@@ -92,8 +92,8 @@ else
   echo 'FAIL python: capi/target has no libgpunvme.so and app'
 fi
 
-if find_python mypy torch; then
+if find_python mypy torch transformers; then
   check python-types env -C python "$python" -m mypy --cache-dir "$tmp/mypy"
 else
-  echo "SKIP python-types: no mypy with PyTorch; $(scripts/test-python --why mypy); $(scripts/test-python --why torch)"
+  echo "SKIP python-types: no mypy with PyTorch and transformers; $(scripts/test-python --why mypy); $(scripts/test-python --why torch)"
 fi

@@ -256,6 +256,14 @@ GPUNVME_API int gpunvme_prefetch_layers(
  */
 GPUNVME_API int gpunvme_next_layer(
     gpunvme_layer_loader *loader, struct CUstream_st *stream, uint64_t *address, uint64_t *bytes);
+
+/* Waits until the data of the layer that was given last has arrived, and fails with the reason if it has not: then what a stream
+* makes of that layer is wrong, and the layer is given back. Otherwise it stays as it is.
+ */
+GPUNVME_API int gpunvme_await_layer(gpunvme_layer_loader *loader);
+
+/* Forgets the layers that are named and were not given, and ends their reads. */
+GPUNVME_API int gpunvme_cancel_layers(gpunvme_layer_loader *loader);
 GPUNVME_API int gpunvme_layer_loader_destroy(gpunvme_layer_loader *loader);
 
 /* ---- weights */
@@ -279,6 +287,18 @@ typedef struct gpunvme_tensor_read {
 
 /* Reads tensors, or slices of them, straight to memory of the caller, and waits. */
 GPUNVME_API int gpunvme_weights_read(gpunvme_weights *weights, const gpunvme_tensor_read *reads, size_t count);
+
+/* A ring for layers that are made of tensors, whichever files of the model they are in. gpunvme_next_layer,
+* gpunvme_cancel_layers and gpunvme_layer_loader_destroy take it as any other. The model stays open longer.
+ */
+GPUNVME_API int gpunvme_weights_layer_loader_init(gpunvme_weights *weights, uint64_t max_layer_bytes,
+    uint32_t pipeline_depth, gpunvme_layer_loader **loader);
+
+/* Names one layer of such a loader, after those that are named: tensors or slices, each of which goes to the place in the layer
+* that its `address` says (0 is the layer's first byte). They must not overlap. name is for messages. Does not wait.
+ */
+GPUNVME_API int gpunvme_prefetch_tensors(
+    gpunvme_layer_loader *loader, const char *name, const gpunvme_tensor_read *tensors, size_t count);
 GPUNVME_API int gpunvme_weights_close(gpunvme_weights *weights);
 
 /*

@@ -590,6 +590,12 @@ void fake_keep(void *managed, void (**deleter)(void *)) {
   atexit(let_go);
 }
 
+// Of the real library only.
+int gpunvme_weights_layer_loader_init(gpunvme_weights *w, uint64_t m, uint32_t d, gpunvme_layer_loader **l) { (void)w, (void)m, (void)d, (void)l; return failed(GPUNVME_ERROR_UNSUPPORTED, 0, "no layers of tensors"); }
+int gpunvme_prefetch_tensors(gpunvme_layer_loader *l, const char *n, const gpunvme_tensor_read *t, size_t c) { (void)l, (void)n, (void)t, (void)c; return GPUNVME_ERROR_UNSUPPORTED; }
+int gpunvme_await_layer(gpunvme_layer_loader *l) { (void)l; return GPUNVME_ERROR_UNSUPPORTED; }
+int gpunvme_cancel_layers(gpunvme_layer_loader *l) { (void)l; return GPUNVME_ERROR_UNSUPPORTED; }
+
 // The Python package has no use for these, and declares them.
 nvme_gpu *nvme_gpu_init(const char *device) { (void)device; return NULL; }
 int nvme_gpu_read(nvme_gpu *g, uint64_t l, uint64_t b, void *a) { (void)g, (void)l, (void)b, (void)a; return GPUNVME_ERROR_UNSUPPORTED; }

@@ -28,7 +28,7 @@ from .errors import (
 )
 from .gpu import NVMeGPU
 from .kinds import Kinds
-from .layers import LayerLoader
+from .layers import LayerLoader, TensorLayer, TensorPlace
 from .memory import DeviceArray
 from .request import Request
 from .storage import Plan, Storage
@@ -60,6 +60,8 @@ __all__ = [
     "Slice",
     "Storage",
     "TensorInfo",
+    "TensorLayer",
+    "TensorPlace",
     "TimedOutError",
     "TransferError",
     "UnsupportedError",

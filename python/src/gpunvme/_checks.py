@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any, Final
 
@@ -25,6 +26,20 @@ def unsigned(value: Any, what: str, bits: int = 64) -> int:
 
 def signed(value: Any, what: str, bits: int = 32) -> int:
     return whole(value, what, -(1 << bits - 1), (1 << bits - 1) - 1)
+
+
+_UNITS: Final = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+
+def size(value: Any, what: str) -> int:
+    """Bytes: a whole number, or a text such as "8GiB" or "1.5 GB"."""
+    if not isinstance(value, str):
+        return unsigned(value, what)
+    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", value)
+    unit = None if found is None else _UNITS.get(found[2])
+    if found is None or unit is None:
+        raise ValueError(f"{what} is a number of bytes such as 8GiB, not {value!r}")
+    return unsigned(math.floor(float(found[1]) * unit) if "." in found[1] else int(found[1]) * unit, what)
 
 
 def item_bytes(typestr: str) -> int | None:

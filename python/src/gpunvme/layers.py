@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator
 from ctypes import byref, c_uint64, c_void_p
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import _native
 from ._checks import unsigned
@@ -13,6 +13,7 @@ from ._handle import Handle
 from .errors import NotFoundError
 from .memory import DeviceArray, Keeper, region, stream_handle
 from .storage import Storage
+from .weights import Slice, Weights
 
 
 class _Lent(Keeper):
@@ -30,21 +31,45 @@ class _Lent(Keeper):
             handle.open
 
 
+class TensorPlace(NamedTuple):
+    """A tensor, or a part of one, and the place of its first byte in a layer."""
+
+    name: str
+    place: int
+    part: Slice | None = None
+
+
+class TensorLayer:
+    """A layer that is made of tensors of a model, for the loaders of that model. Made once, it can be named often."""
+
+    def __init__(self, weights: Weights, name: str, tensors: Iterable[TensorPlace]) -> None:
+        reads = []
+        for tensor in tensors:
+            info = weights.info(tensor.name)
+            reads.append(weights._native_read(tensor.name, tensor.part, unsigned(tensor.place, "place"), info.nbytes))
+        self.name = name
+        self._native_name = name.encode()
+        self._reads = (_native.TensorRead * len(reads))(*reads)
+
+
 class LayerLoader:
     """A ring of ``pipeline_depth`` (1..1024) slots for layers of at most ``max_layer_bytes``.
 
-    It takes all of its memory when it is made. Ctrl-C in :meth:`load` or :meth:`next` closes the loader.
+    Of a storage its layers are ranges (:meth:`prefetch`), of :class:`~gpunvme.Weights` they are made of tensors
+    (:meth:`prefetch_tensors`). It takes all of its memory when it is made. Ctrl-C in :meth:`load` or :meth:`next` closes the loader.
     Safe for all threads; each layer is handed out once.
     """
 
-    def __init__(self, storage: Storage, max_layer_bytes: int, pipeline_depth: int) -> None:
+    def __init__(self, source: Storage | Weights, max_layer_bytes: int, pipeline_depth: int) -> None:
         library = _native.lib()
         native = c_void_p()
         longest = unsigned(max_layer_bytes, "max_layer_bytes")
         depth = unsigned(pipeline_depth, "pipeline_depth", 32)
-        _native.check(library.gpunvme_layer_loader_init(storage._handle.open, longest, depth, byref(native)))
+        of_tensors = isinstance(source, Weights)
+        init = library.gpunvme_weights_layer_loader_init if of_tensors else library.gpunvme_layer_loader_init
+        _native.check(init(source._handle.open, longest, depth, byref(native)))
         assert native.value is not None
-        self._storage = storage  # stays open longer
+        self._source = source  # stays open longer
         self._handle = Handle(native.value, library.gpunvme_layer_loader_destroy, "the layer loader")
         self._handle.own(self)
 
@@ -74,6 +99,25 @@ class LayerLoader:
                 )
             )
 
+    def prefetch_tensors(self, layer: TensorLayer) -> None:
+        """Names a layer of tensors that :meth:`next` gives after those that are named, and reads it ahead. Does not wait."""
+        _native.check(
+            _native.lib().gpunvme_prefetch_tensors(
+                self._handle.open, layer._native_name, layer._reads, len(layer._reads)
+            )
+        )
+
+    def wait(self) -> None:
+        """Waits until the data of the layer that :meth:`next` gave last has arrived.
+
+        Raises the reason if it has not: what a stream makes of that layer is wrong.
+        """
+        _native.check(_native.lib().gpunvme_await_layer(self._handle.open))
+
+    def cancel(self) -> None:
+        """Forgets the layers that are named and were not given, and ends their reads."""
+        _native.check(_native.lib().gpunvme_cancel_layers(self._handle.open))
+
     def next(self, stream: Any = None) -> DeviceArray | None:
         """The next layer, in the ring, or None if no layer is named any more.
 
@@ -96,7 +140,7 @@ class LayerLoader:
                 _native.check(call())
         except NotFoundError:
             return None
-        return DeviceArray(address.value, nbytes.value, self._storage.on_gpu, keep=_Lent(self))
+        return DeviceArray(address.value, nbytes.value, self._source.on_gpu, keep=_Lent(self))
 
     def __iter__(self) -> Iterator[DeviceArray]:
         """The layers that were named, each valid until the next one."""
@@ -104,7 +148,11 @@ class LayerLoader:
             yield layer
 
     def _handles(self) -> tuple[Handle, Handle]:
-        return self._handle, self._storage._handle
+        return self._handle, self._source._handle
+
+    @property
+    def closed(self) -> bool:
+        return self._handle.closed
 
     def close(self) -> None:
         """Waits for a layer that a stream uses, and ends all other reads.

@@ -51,6 +51,7 @@ class Weights:
         self._handle.own(self)
         told = json.loads(_native.read_text(library.gpunvme_weights_describe, native.value))
         self.format: str = told["format"]
+        self.on_gpu: bool = told.get("gpu", False)
         self.metadata: Mapping[str, Any] = told.get("metadata") or {}
         self.tensors: dict[str, TensorInfo] = {}
         self._numbers: dict[str, int] = {}
@@ -76,11 +77,7 @@ class Weights:
                 continue
             target.settle()
             keep.append(target.keep)
-            piece = part[0] if part else None
-            dimension, start, stop = (-1, 0, 0) if piece is None else _part(info, piece)
-            natives.append(
-                _native.TensorRead(self._numbers[name], dimension, start, stop, target.address, target.nbytes)
-            )
+            natives.append(self._native_read(name, part[0] if part else None, target.address, target.nbytes))
             total += target.nbytes
         if not natives:
             return 0
@@ -94,6 +91,10 @@ class Weights:
 
         _native.interruptible(call, self.close)
         return total
+
+    def _native_read(self, name: str, piece: Slice | None, address: int, nbytes: int) -> _native.TensorRead:
+        dimension, start, stop = (-1, 0, 0) if piece is None else _part(self.info(name), piece)
+        return _native.TensorRead(self._numbers[name], dimension, start, stop, address, nbytes)
 
     def close(self) -> None:
         self._handle.close()

@@ -113,6 +113,43 @@ int gpunvme_prefetch_layers(
   return CALL(t, layers_prefetch, f, NUMBER(loader), offsets, bytes, count);
 }
 
+int gpunvme_weights_layer_loader_init(gpunvme_weights *weights, uint64_t max_layer_bytes, uint32_t pipeline_depth,
+    gpunvme_layer_loader **loader) {
+  failure *f = shim_failure();
+  const table *t;
+  uint64_t number = 0;
+  REQUIRE(f, loader);
+  *loader = NULL;
+  USE(t, f, weights);
+  CHECK(CALL(t, layers_open_model, f, NUMBER(weights), max_layer_bytes, pipeline_depth, &number));
+  *loader = (gpunvme_layer_loader *)(uintptr_t)number;
+  return GPUNVME_OK;
+}
+
+int gpunvme_prefetch_tensors(
+    gpunvme_layer_loader *loader, const char *name, const gpunvme_tensor_read *tensors, size_t count) {
+  failure *f = shim_failure();
+  const table *t;
+  REQUIRE(f, name);
+  USE(t, f, loader);
+  CHECK(api_array(f, __func__, "tensors", tensors, count, sizeof *tensors));
+  return CALL(t, layers_prefetch_tensors, f, NUMBER(loader), name, tensors, count);
+}
+
+int gpunvme_await_layer(gpunvme_layer_loader *loader) {
+  failure *f = shim_failure();
+  const table *t;
+  USE(t, f, loader);
+  return CALL(t, layers_await, f, NUMBER(loader));
+}
+
+int gpunvme_cancel_layers(gpunvme_layer_loader *loader) {
+  failure *f = shim_failure();
+  const table *t;
+  USE(t, f, loader);
+  return CALL(t, layers_cancel, f, NUMBER(loader));
+}
+
 int gpunvme_next_layer(
     gpunvme_layer_loader *loader, struct CUstream_st *stream, uint64_t *address, uint64_t *bytes) {
   failure *f = shim_failure();

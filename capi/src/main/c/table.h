@@ -12,7 +12,7 @@
 #include "gpunvme.h"
 
 // Changes with the table.
-#define GPUNVME_TABLE_VERSION 4
+#define GPUNVME_TABLE_VERSION 5
 
 typedef struct failure {
   int32_t error;    // errno, or 0
@@ -64,6 +64,12 @@ typedef struct table {
   int32_t (*layers_open)(uint64_t storage, uint64_t max_layer_bytes, uint32_t depth, uint64_t *loader, failure *f);
   int32_t (*layers_load)(uint64_t loader, uint64_t offset, uint64_t bytes, uint64_t address, failure *f);
   int32_t (*layers_prefetch)(uint64_t loader, const uint64_t *offsets, const uint64_t *bytes, uint64_t count, failure *f);
+  int32_t (*layers_open_model)(uint64_t weights, uint64_t max_layer_bytes, uint32_t depth, uint64_t *loader, failure *f);
+  // one layer; the addresses are places in it
+  int32_t (*layers_prefetch_tensors)(uint64_t loader, const char *name, const gpunvme_tensor_read *tensors, uint64_t count,
+      failure *f);
+  int32_t (*layers_await)(uint64_t loader, failure *f);
+  int32_t (*layers_cancel)(uint64_t loader, failure *f);
   // has_stream: whether stream is meant; 0 is the default stream
   int32_t (*layers_next)(uint64_t loader, int32_t has_stream, uint64_t stream, uint64_t *address, uint64_t *bytes,
       failure *f);

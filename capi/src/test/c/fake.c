@@ -181,6 +181,29 @@ static int32_t fake_layers_prefetch(
   return answer(f);
 }
 
+static int32_t fake_layers_open_model(
+    uint64_t weights, uint64_t max_layer_bytes, uint32_t depth, uint64_t *loader, failure *f) {
+  CALLED(weights, max_layer_bytes, depth);
+  return made(loader, f);
+}
+
+static int32_t fake_layers_prefetch_tensors(
+    uint64_t loader, const char *name, const gpunvme_tensor_read *tensors, uint64_t count, failure *f) {
+  CALLED(loader, count);
+  POINTED(name, tensors);
+  return answer(f);
+}
+
+static int32_t fake_layers_await(uint64_t loader, failure *f) {
+  CALLED(loader);
+  return answer(f);
+}
+
+static int32_t fake_layers_cancel(uint64_t loader, failure *f) {
+  CALLED(loader);
+  return answer(f);
+}
+
 static int32_t fake_layers_next(
     uint64_t loader, int32_t has_stream, uint64_t stream, uint64_t *address, uint64_t *bytes, failure *f) {
   CALLED(loader, (uint64_t)has_stream, stream);
@@ -274,7 +297,8 @@ int shim_fill(table *to, const start_options *options, int *ours, failure *f) {
       .memory_allocate = fake_memory_allocate, .memory_free = fake_memory_free, .memory_copy = fake_memory_copy,
       .kinds_open = fake_kinds_open, .kinds_add = fake_kinds_add, .kinds_read = fake_kinds_read,
       .layers_open = fake_layers_open, .layers_load = fake_layers_load, .layers_prefetch = fake_layers_prefetch,
-      .layers_next = fake_layers_next, .weights_open = fake_weights_open, .weights_read = fake_weights_read,
+      .layers_open_model = fake_layers_open_model, .layers_prefetch_tensors = fake_layers_prefetch_tensors,
+      .layers_await = fake_layers_await, .layers_cancel = fake_layers_cancel, .layers_next = fake_layers_next, .weights_open = fake_weights_open, .weights_read = fake_weights_read,
       .gpu_open = fake_gpu_open, .gpu_transfer = fake_gpu_transfer, .gpu_start = fake_gpu_start,
       .make = fake_next_start == FAKE_LEAVES_IT_EMPTY ? NULL : fake_make};
   filled = to;

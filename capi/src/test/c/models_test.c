@@ -130,6 +130,59 @@ static void weights_are_read_and_sliced(void) {
   EXPECT_CODE(GPUNVME_ERROR_NOT_FOUND, gpunvme_weights_open(file, accelerator(), &weights));
 }
 
+static void layers_are_made_of_tensors(void) {
+  char path[300], file[320];
+  temporary(path, sizeof path);
+  gpunvme_weights *weights = NULL;
+  gpunvme_layer_loader *loader = NULL;
+  gpunvme_storage *storage = filled();
+  uint64_t address = 0, bytes = 0;
+  EXPECT(mkdtemp(path) != NULL);
+  snprintf(file, sizeof file, "%s/model.safetensors", path);
+  write_model(file);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_weights_open(file, accelerator(), &weights));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_weights_layer_loader_init(weights, 1024, 2, &loader));
+  // "b" first, then columns 2 to 4 of "a"; the places of both leave room.
+  const gpunvme_tensor_read both[] = {
+      {.tensor = 1, .dimension = -1, .address = 0, .capacity = 100},
+      {.tensor = 0, .dimension = 1, .start = 2, .stop = 5, .address = 256, .capacity = 48},
+  };
+  for (int i = 0; i < 3; i++) {
+    EXPECT_CODE(GPUNVME_OK, gpunvme_prefetch_tensors(loader, "both", both, 2));
+  }
+  for (int i = 0; i < 2; i++) {
+    EXPECT_CODE(GPUNVME_OK, gpunvme_next_layer(loader, NULL, &address, &bytes));
+    EXPECT(bytes == 256 + 48);
+    EXPECT(holds(storage, address, SEED, 96, 100));
+    for (uint64_t row = 0; row < 4; row++) {
+      EXPECT(holds(storage, address + 256 + row * 12, SEED, row * 24 + 8, 12));
+    }
+  }
+  EXPECT_CODE(GPUNVME_OK, gpunvme_await_layer(loader));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_cancel_layers(loader));
+  EXPECT_CODE(GPUNVME_ERROR_NOT_FOUND, gpunvme_next_layer(loader, NULL, &address, &bytes));
+  gpunvme_tensor_read wrong = both[0];
+  wrong.address = 925;
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_prefetch_tensors(loader, "too long", &wrong, 1));
+  EXPECT(strstr(gpunvme_last_error(), "too long") != NULL);
+  wrong.address = UINT64_MAX;
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_prefetch_tensors(loader, "x", &wrong, 1));
+  wrong.tensor = 2;
+  EXPECT_CODE(GPUNVME_ERROR_NOT_FOUND, gpunvme_prefetch_tensors(loader, "x", &wrong, 1));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_prefetch_tensors(loader, "empty", both, 0));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_prefetch_tensors(loader, NULL, both, 1));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_prefetch_layers(loader, &address, &bytes, 1));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_load_layer(loader, 0, 8, address));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_weights_close(weights));
+  EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_next_layer(loader, NULL, &address, &bytes));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_layer_loader_destroy(loader));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_layer_loader_init(storage, 1024, 2, &loader));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_prefetch_tensors(loader, "x", both, 1));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_close(storage));
+  unlink(file);
+  rmdir(path);
+}
+
 static void blocks_by_the_first_names(void) {
   nvme_gpu *gpu = nvme_gpu_init("sim:size=16MiB");
   uint8_t blocks[8 * 512], back[8 * 512] = {0}, later[8 * 512] = {0};
@@ -168,6 +221,7 @@ static void blocks_by_the_first_names(void) {
 int main(void) {
   RUN(kinds_are_read_by_index);
   RUN(layers_come_in_their_order);
+  RUN(layers_are_made_of_tensors);
   RUN(weights_are_read_and_sliced);
   RUN(blocks_by_the_first_names);
   return check_failed_tests != 0;

@@ -325,7 +325,7 @@ final class Calls {
         f,
         () -> {
           long bytes = CTypes.count(maxBytes, "layer of length");
-          CTypes.setLong(out, handles.add(new Layers(storage(handle), bytes, depth)));
+          CTypes.setLong(out, handles.add(Layers.of(storage(handle), bytes, depth)));
         });
   }
 
@@ -348,6 +348,34 @@ final class Calls {
                 .prefetch(
                     CTypes.array(offsets, count, Long.BYTES).toArray(CTypes.LONG),
                     CTypes.array(bytes, count, Long.BYTES).toArray(CTypes.LONG)));
+  }
+
+  int layersOpenModel(long weights, long maxBytes, int depth, MemorySegment out, MemorySegment f) {
+    return call(
+        f,
+        () -> {
+          long bytes = CTypes.count(maxBytes, "layer of length");
+          Model model = handles.get(weights, Model.class);
+          CTypes.setLong(out, handles.add(Layers.of(model, bytes, depth)));
+        });
+  }
+
+  int layersPrefetchTensors(
+      long loader, MemorySegment name, MemorySegment reads, long count, MemorySegment f) {
+    return call(
+        f,
+        () ->
+            handles
+                .get(loader, Layers.class)
+                .prefetch(CTypes.text(name), Structs.reads(reads, count)));
+  }
+
+  int layersAwait(long loader, MemorySegment f) {
+    return call(f, () -> handles.get(loader, Layers.class).await());
+  }
+
+  int layersCancel(long loader, MemorySegment f) {
+    return call(f, () -> handles.get(loader, Layers.class).cancel());
   }
 
   int layersNext(

@@ -18,7 +18,7 @@ import java.util.List;
 /** The functions for the C library. */
 public final class Exports {
   /** GPUNVME_TABLE_VERSION. */
-  static final int VERSION = 4;
+  static final int VERSION = 5;
 
   private static final MemoryLayout A = ADDRESS;
   private static final MemoryLayout I = JAVA_INT;
@@ -62,6 +62,10 @@ public final class Exports {
           new Export("layersOpen", J, J, I, A),
           new Export("layersLoad", J, J, J, J),
           new Export("layersPrefetch", J, A, A, J),
+          new Export("layersOpenModel", J, J, I, A),
+          new Export("layersPrefetchTensors", J, A, A, J),
+          new Export("layersAwait", J),
+          new Export("layersCancel", J),
           new Export("layersNext", J, I, J, A, A),
           new Export("weightsOpen", A, A, A),
           new Export("weightsRead", J, A, J),

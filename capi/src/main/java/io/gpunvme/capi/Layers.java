@@ -2,6 +2,7 @@ package io.gpunvme.capi;
 
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.cuda.CudaStream;
+import io.gpunvme.storage.GpuStorage;
 import io.gpunvme.storage.layer.Layer;
 import io.gpunvme.storage.layer.LayerException;
 import io.gpunvme.storage.layer.LayerLoader;
@@ -16,7 +17,10 @@ import org.jspecify.annotations.Nullable;
 
 /** A layer loader that C has a handle of. Safe for all threads; a layer lives until the next. */
 final class Layers implements AutoCloseable {
-  private final Storage storage;
+  private final Users users;
+  private final Memory memory;
+  private final String source;
+  private final @Nullable Model model;
   private final LayerLoader loader;
 
   /** By their handles; guarded by this. */
@@ -30,15 +34,36 @@ final class Layers implements AutoCloseable {
 
   private volatile boolean closed;
 
-  Layers(Storage storage, long maxLayerBytes, int depth) {
-    this.storage = storage;
-    loader = LayerLoader.open(storage.storage(), maxLayerBytes, depth);
+  private Layers(
+      Users users, Memory memory, String source, @Nullable Model model, LayerLoader loader) {
+    this.users = users;
+    this.memory = memory;
+    this.source = source;
+    this.model = model;
+    this.loader = loader;
     try {
-      storage.addUser(this);
+      users.add(this);
     } catch (ClosedHandleException e) {
       loader.close();
       throw e;
     }
+  }
+
+  /** Of ranges of a storage. */
+  static Layers of(Storage storage, long maxLayerBytes, int depth) {
+    GpuStorage open = storage.storage();
+    return new Layers(
+        storage.users(),
+        storage.memory(),
+        open.address().toString(),
+        null,
+        LayerLoader.open(open, maxLayerBytes, depth));
+  }
+
+  /** Of tensors of a model. */
+  static Layers of(Model model, long maxLayerBytes, int depth) {
+    return new Layers(
+        model.users(), model.memory(), model.name(), model, model.layers(maxLayerBytes, depth));
   }
 
   void load(long offset, long bytes, long address) {
@@ -46,7 +71,8 @@ final class Layers implements AutoCloseable {
       return;
     }
     requireOpen();
-    Place place = storage.memory().place(address, bytes);
+    requireRanges();
+    Place place = memory.place(address, bytes);
     if (place == null) {
       throw new InvalidRequestException(
           "%Xh is host memory: layers go to memory of the accelerator".formatted(address));
@@ -60,11 +86,65 @@ final class Layers implements AutoCloseable {
 
   void prefetch(long[] offsets, long[] bytes) {
     requireOpen();
+    requireRanges();
     List<Layer> order = new ArrayList<>();
     for (int i = 0; i < offsets.length; i++) {
       order.add(new Layer("", offsets[i], bytes[i]));
     }
     loader.prefetch(order);
+  }
+
+  private void requireRanges() {
+    if (model != null) {
+      throw new InvalidRequestException(
+          "the layers of this loader are tensors of " + source + ": name them by tensors");
+    }
+  }
+
+  /** Names one layer that is made of tensors; the addresses are places in the layer. */
+  void prefetch(String name, List<Model.Read> tensors) {
+    requireOpen();
+    if (model == null) {
+      throw new InvalidRequestException(
+          "this loader was opened for ranges of " + source + ", not for tensors of a model");
+    }
+    loader.prefetch(List.of(model.layer(name, tensors)));
+  }
+
+  /**
+   * Waits until the bytes of the layer that was taken last are there.
+   *
+   * @throws LayerException if they will never be: what its stream makes of it is wrong. The layer
+   *     is given back, and nobody is told again
+   */
+  void await() {
+    taking.lock();
+    try {
+      requireOpen();
+      LoadedLayer layer = current;
+      if (layer != null) {
+        layer.await();
+      }
+    } catch (LayerException e) {
+      release();
+      throw e;
+    } finally {
+      taking.unlock();
+    }
+  }
+
+  private void release() {
+    LoadedLayer layer = current;
+    current = null;
+    if (layer != null) {
+      layer.release();
+    }
+  }
+
+  /** Forgets what was named and not taken. */
+  void cancel() {
+    requireOpen();
+    loader.cancel();
   }
 
   /** The next layer; the one before it is given back. */
@@ -100,31 +180,30 @@ final class Layers implements AutoCloseable {
    *     of it is wrong
    */
   private void finish() {
-    LoadedLayer layer = current;
-    current = null;
-    if (layer != null) {
-      try {
+    try {
+      LoadedLayer layer = current;
+      if (layer != null) {
         layer.await();
-      } finally {
-        layer.release();
       }
+    } finally {
+      release();
     }
   }
 
   private synchronized CudaStream stream(long handle) {
-    return streams.computeIfAbsent(handle, storage::stream);
+    return streams.computeIfAbsent(handle, h -> memory.stream(h, source));
   }
 
   private void requireOpen() {
     if (closed) {
-      throw new ClosedHandleException("this loader or its storage was closed");
+      throw new ClosedHandleException("this loader or what it reads was closed");
     }
   }
 
   /** Throws what {@link #next} would have told of the layer that was taken last. */
   @Override
   public void close() {
-    storage.removeUser(this);
+    users.remove(this);
     closed = true;
     try {
       LoadedLayer last = current;

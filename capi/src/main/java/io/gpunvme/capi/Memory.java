@@ -2,10 +2,13 @@ package io.gpunvme.capi;
 
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.cuda.CudaException;
+import io.gpunvme.cuda.CudaStream;
 import io.gpunvme.cuda.PointerInfo;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.accel.GpuAccelerator;
+import io.gpunvme.storage.path.StorageException;
+import io.gpunvme.storage.path.StorageException.Kind;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -41,6 +44,28 @@ final class Memory {
 
   Accelerator accelerator() {
     return accelerator;
+  }
+
+  /**
+   * A stream of the caller's.
+   *
+   * @param user for messages
+   * @throws StorageException if there are none
+   */
+  CudaStream stream(long handle, String user) {
+    return accelerator
+        .cuda()
+        .orElseThrow(
+            () ->
+                new StorageException(
+                    Kind.UNSUPPORTED,
+                    user,
+                    -1,
+                    -1,
+                    accelerator.name() + " has no streams; submit without one",
+                    null))
+        .context()
+        .foreignStream(handle);
   }
 
   /** Takes memory; returns its address. */

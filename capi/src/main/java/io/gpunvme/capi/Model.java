@@ -2,13 +2,18 @@ package io.gpunvme.capi;
 
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.models.TensorPlace;
 import io.gpunvme.models.TensorSlice;
 import io.gpunvme.models.TensorTarget;
 import io.gpunvme.models.Weights;
 import io.gpunvme.models.format.TensorInfo;
 import io.gpunvme.storage.StorageAddress;
+import io.gpunvme.storage.layer.Layer;
+import io.gpunvme.storage.layer.LayerLoader;
+import io.gpunvme.storage.layer.LayerOptions;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.NoSuchElementException;
@@ -24,15 +29,43 @@ final class Model implements AutoCloseable {
   private final Weights weights;
   private final Memory memory;
   private final List<String> names;
+  private final Users users;
 
   private Model(Weights weights, Memory memory) {
     this.weights = weights;
     this.memory = memory;
     names = List.copyOf(weights.tensors().keySet());
+    users = new Users("the model " + weights.name());
   }
 
   static Model open(String uri, Memory memory) {
     return new Model(Weights.open(StorageAddress.parse(uri), memory.accelerator()), memory);
+  }
+
+  String name() {
+    return weights.name();
+  }
+
+  Memory memory() {
+    return memory;
+  }
+
+  Users users() {
+    return users;
+  }
+
+  LayerLoader layers(long maxLayerBytes, int depth) {
+    return weights.layers(maxLayerBytes, depth, LayerOptions.defaults());
+  }
+
+  /** A layer of tensors, or of parts of them, each at the place that its address says. */
+  Layer layer(String name, List<Read> reads) {
+    List<TensorPlace> places = new ArrayList<>();
+    for (Read r : reads) {
+      bytes(r);
+      places.add(new TensorPlace(names.get(r.tensor), r.slice, r.address));
+    }
+    return weights.layer(name, places);
   }
 
   /** JSON: what there is, tensors in the order of their numbers. */
@@ -41,6 +74,7 @@ final class Model implements AutoCloseable {
     all.addProperty("name", weights.name());
     all.addProperty("format", weights.format());
     all.addProperty("bytes", weights.bytes());
+    all.addProperty("gpu", memory.accelerator().gpu());
     JsonObject metadata = new JsonObject();
     weights.metadata().forEach((key, value) -> metadata.addProperty(key, value.toString()));
     all.add("metadata", metadata);
@@ -150,7 +184,9 @@ final class Model implements AutoCloseable {
   }
 
   @Override
-  public void close() {
-    weights.close();
+  public void close() throws Exception {
+    List<AutoCloseable> all = users.end();
+    all.add(weights);
+    CloseAll.each(all, AutoCloseable::close);
   }
 }

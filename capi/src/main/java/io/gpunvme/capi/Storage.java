@@ -39,14 +39,12 @@ final class Storage implements AutoCloseable {
   /** Of {@link #allocate}; freed with this. */
   private final Set<Long> allocated = ConcurrentHashMap.newKeySet();
 
-  /** What uses the storage and is closed before it. */
-  private final Set<AutoCloseable> users = ConcurrentHashMap.newKeySet();
-
-  private volatile boolean closed;
+  private final Users users;
 
   private Storage(GpuStorage storage, Memory memory) {
     this.storage = storage;
     this.memory = memory;
+    users = new Users("the storage " + storage.address());
   }
 
   static Storage open(String uri, Memory memory, boolean write) {
@@ -66,21 +64,8 @@ final class Storage implements AutoCloseable {
     return memory;
   }
 
-  /** Closed with this, if not before. */
-  void addUser(AutoCloseable user) {
-    users.add(user);
-    // Closing marks itself before it looks for users, so one of the two sees the other.
-    requireOpen();
-  }
-
-  private void requireOpen() {
-    if (closed) {
-      throw new ClosedHandleException("the storage was closed: " + storage.address());
-    }
-  }
-
-  void removeUser(AutoCloseable user) {
-    users.remove(user);
+  Users users() {
+    return users;
   }
 
   // ---- transfers
@@ -208,7 +193,7 @@ final class Storage implements AutoCloseable {
     Job job = new Job(items);
     // Once it has begun, only its end may let go of the memory.
     CompletableFuture<?> begun = CloseAll.orClose(() -> begin(job, write), job::release);
-    return new Request(begun, job::release, () -> closed);
+    return new Request(begun, job::release, users::closed);
   }
 
   private CompletableFuture<?> begin(Job job, boolean write) {
@@ -236,7 +221,7 @@ final class Storage implements AutoCloseable {
     Runnable release = place.release();
     CompletableFuture<Void> future;
     try {
-      CudaStream stream = stream(streamHandle);
+      CudaStream stream = memory.stream(streamHandle, storage.address().toString());
       release =
           () -> {
             place.release().run();
@@ -252,25 +237,7 @@ final class Storage implements AutoCloseable {
       throw e;
     }
     // It has begun: only its end may let go of the memory.
-    return new Request(future, release, () -> closed);
-  }
-
-  /** A stream of the caller's. */
-  CudaStream stream(long handle) {
-    return memory
-        .accelerator()
-        .cuda()
-        .orElseThrow(
-            () ->
-                new StorageException(
-                    Kind.UNSUPPORTED,
-                    storage.address().toString(),
-                    -1,
-                    -1,
-                    memory.accelerator().name() + " has no streams; submit without one",
-                    null))
-        .context()
-        .foreignStream(handle);
+    return new Request(future, release, users::closed);
   }
 
   /** What reading would do. */
@@ -296,12 +263,12 @@ final class Storage implements AutoCloseable {
   // ---- memory
 
   long allocate(long bytes) {
-    requireOpen();
+    users.requireOpen();
     long address = memory.allocate(bytes);
     allocated.add(address);
-    if (closed) {
+    if (users.closed()) {
       freeIfAllocated(address);
-      requireOpen();
+      users.requireOpen();
     }
     return address;
   }
@@ -348,9 +315,7 @@ final class Storage implements AutoCloseable {
   /** Closes all of it, whatever fails; throws the first failure. */
   @Override
   public void close() throws Exception {
-    closed = true;
-    List<AutoCloseable> all = new ArrayList<>(users);
-    users.clear();
+    List<AutoCloseable> all = users.end();
     all.add(storage);
     for (long address : allocated) {
       all.add(() -> freeIfAllocated(address));

@@ -17,6 +17,9 @@ import io.gpunvme.storage.Volume;
 import io.gpunvme.storage.fs.FileAddress;
 import io.gpunvme.storage.fs.FileExtent;
 import io.gpunvme.storage.fs.FileNode;
+import io.gpunvme.storage.layer.Layer;
+import io.gpunvme.storage.layer.LayerLoader;
+import io.gpunvme.storage.layer.LayerOptions;
 import io.gpunvme.storage.plan.Ranges;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -35,6 +38,8 @@ import org.jspecify.annotations.Nullable;
  * all threads. Loaded tensors outlive it.
  */
 public final class Weights implements AutoCloseable {
+  private static final int MOST_PIECES = 1 << 16;
+
   private final WeightSource source;
   private final Accelerator accelerator;
 
@@ -258,6 +263,51 @@ public final class Weights implements AutoCloseable {
         storage.read(ranges.build(), buffers);
       }
     }
+  }
+
+  /**
+   * Opens a loader of layers that are made of tensors: {@link #layer} makes them.
+   *
+   * @param maxLayerBytes of the longest layer, &gt; 0
+   * @param pipelineDepth slots, 1..1024
+   * @return to be closed before this
+   * @see LayerLoader#open(List, long, int, LayerOptions)
+   */
+  public LayerLoader layers(long maxLayerBytes, int pipelineDepth, LayerOptions options) {
+    List<GpuStorage> storages = new ArrayList<>();
+    for (int file = 0; file < source.files().size(); file++) {
+      storages.add(source.storage(file));
+    }
+    return LayerLoader.open(storages, maxLayerBytes, pipelineDepth, options);
+  }
+
+  /**
+   * A layer for the loaders of {@link #layers}.
+   *
+   * @param name for messages
+   * @param tensors which, and their places in the layer, where they do not overlap
+   * @throws InvalidRequestException if there is no such tensor, a slice does not fit or has more
+   *     than {@value #MOST_PIECES} rows, or a place is impossible
+   */
+  public Layer layer(String name, List<TensorPlace> tensors) {
+    List<Layer.Piece> pieces = new ArrayList<>();
+    for (TensorPlace t : tensors) {
+      Part part = part(t.tensor(), t.slice());
+      if (part.rows() > MOST_PIECES) {
+        throw new InvalidRequestException(
+            "layer '%s': %s of tensor '%s' is in %d pieces, more than %d: slice dimension 0"
+                .formatted(name, t.slice(), t.tensor(), part.rows(), MOST_PIECES));
+      }
+      for (long row = 0; row < part.rows(); row++) {
+        pieces.add(
+            new Layer.Piece(
+                part.file(),
+                part.offset() + row * part.pitch(),
+                part.width(),
+                t.place() + row * part.width()));
+      }
+    }
+    return new Layer(name, pieces);
   }
 
   /** Reads all tensors and computes their checksums. */

@@ -12,6 +12,10 @@ import io.gpunvme.models.format.ElementType;
 import io.gpunvme.models.format.SafetensorsWriter;
 import io.gpunvme.models.format.TensorInfo;
 import io.gpunvme.storage.StorageAddress;
+import io.gpunvme.storage.layer.Layer;
+import io.gpunvme.storage.layer.LayerLoader;
+import io.gpunvme.storage.layer.LayerOptions;
+import io.gpunvme.storage.layer.LoadedLayer;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.StorageException.Kind;
 import java.io.IOException;
@@ -322,6 +326,44 @@ abstract class WeightsContract {
       System.arraycopy(all, row * pitch + from, part, row * (to - from), to - from);
     }
     return part;
+  }
+
+  @Test
+  void layersAreMadeOfTensorsOfAllFiles() {
+    TensorSlice rows = new TensorSlice(0, 3, 9);
+    TensorSlice columns = new TensorSlice(1, 10, 12);
+    for (String how : paths()) {
+      try (Weights weights = open(how);
+          LayerLoader loader = weights.layers(1 << 20, 2, LayerOptions.defaults())) {
+        Layer layer =
+            weights.layer(
+                "some",
+                List.of(
+                    new TensorPlace("odd", null, 5),
+                    new TensorPlace("embed", rows, 16_384),
+                    new TensorPlace("wide", columns, 32_768),
+                    new TensorPlace("nothing", null, 0)));
+        loader.prefetch(List.of(layer, layer));
+        for (int i = 0; i < 2; i++) {
+          try (LoadedLayer loaded = loader.next()) {
+            byte[] seen = new byte[(int) loaded.layer().bytes()];
+            loaded.buffer().copyToHost(loaded.bufferOffset(), MemorySegment.ofArray(seen));
+            assertThat(Arrays.copyOfRange(seen, 5, 5 + 12_347)).isEqualTo(content.get("odd"));
+            assertThat(Arrays.copyOfRange(seen, 16_384, 16_384 + 6 * 256))
+                .isEqualTo(Arrays.copyOfRange(content.get("embed"), 3 * 256, 9 * 256));
+            for (int row = 0; row < 40; row++) {
+              int at = row * 65_536 * 4 + 40;
+              assertThat(Arrays.copyOfRange(seen, 32_768 + row * 8, 32_768 + row * 8 + 8))
+                  .isEqualTo(Arrays.copyOfRange(content.get("wide"), at, at + 8));
+            }
+          }
+        }
+        assertThatExceptionOfType(InvalidRequestException.class)
+            .isThrownBy(() -> weights.layer("x", List.of(new TensorPlace("none", null, 0))));
+        assertThatExceptionOfType(InvalidRequestException.class)
+            .isThrownBy(() -> weights.layer("x", List.of(new TensorPlace("odd", null, -1))));
+      }
+    }
   }
 
   @Test

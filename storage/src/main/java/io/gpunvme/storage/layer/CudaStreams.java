@@ -6,10 +6,7 @@ import io.gpunvme.cuda.CudaEvent;
 import io.gpunvme.cuda.CudaStream;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.accel.GpuAccelerator;
-import io.gpunvme.storage.GpuStorage;
 import io.gpunvme.storage.StreamGate;
-import io.gpunvme.storage.TransferResult;
-import io.gpunvme.storage.path.Range;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -21,6 +18,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.function.Supplier;
 
 /**
  * Streams of a GPU, which wait for words in pinned memory.
@@ -39,8 +37,7 @@ final class CudaStreams implements LayerStreams<CudaStream> {
   private static final long TRIAL_MILLIS = 2000;
 
   private final GpuAccelerator accelerator;
-  private final GpuStorage storage;
-  private final Range trial;
+  private final Supplier<CompletableFuture<?>> trial;
   private final DeviceBuffer words;
   private final StreamGate trialGate;
 
@@ -59,11 +56,10 @@ final class CudaStreams implements LayerStreams<CudaStream> {
   private int trials;
 
   /**
-   * @param trial what is read to try a stream, to a place that nobody else uses
+   * @param trial begins a short read to try a stream, to a place that nobody else uses
    */
-  CudaStreams(GpuAccelerator accelerator, GpuStorage storage, Range trial, int slots) {
+  CudaStreams(GpuAccelerator accelerator, Supplier<CompletableFuture<?>> trial, int slots) {
     this.accelerator = accelerator;
-    this.storage = storage;
     this.trial = trial;
     words = accelerator.allocatePinned(bytes(slots));
     trialGate = CloseAll.orClose(() -> new StreamGate(words, slots * STRIDE), words::close);
@@ -191,9 +187,9 @@ final class CudaStreams implements LayerStreams<CudaStream> {
   private boolean passes(CudaStream stream) {
     trials++;
     trialGate.await(stream, trials);
-    CompletableFuture<TransferResult> read = null;
+    CompletableFuture<?> read = null;
     try {
-      read = storage.readAsync(List.of(trial));
+      read = trial.get();
       read.get(TRIAL_MILLIS, TimeUnit.MILLISECONDS);
       return true;
     } catch (TimeoutException e) {

@@ -7,9 +7,7 @@ import io.gpunvme.cuda.CudaStream;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.storage.GpuStorage;
-import io.gpunvme.storage.TransferResult;
 import io.gpunvme.storage.layer.LayerException.Reason;
-import io.gpunvme.storage.path.Range;
 import io.gpunvme.storage.path.StorageException;
 import java.util.List;
 import java.util.Set;
@@ -30,10 +28,9 @@ import org.jspecify.annotations.Nullable;
  * caller closes the storage. If it closes the storage first, layers that are not read by then fail.
  */
 public final class LayerLoader implements AutoCloseable {
-  private static final int PAGE = 4096;
   private static final int MOST_SLOTS = 1024;
 
-  private final GpuStorage storage;
+  private final LayerSource source;
   private final long maxLayerBytes;
   private final DeviceBuffer memory;
   private final long pinnedBytes;
@@ -45,29 +42,29 @@ public final class LayerLoader implements AutoCloseable {
   private volatile boolean closing;
 
   private LayerLoader(
-      GpuStorage storage,
+      LayerSource source,
       long maxLayerBytes,
       int depth,
       DeviceBuffer memory,
       LayerOptions options) {
-    this.storage = storage;
+    this.source = source;
     this.maxLayerBytes = maxLayerBytes;
     this.memory = memory;
-    long slot = slotBytes(storage, maxLayerBytes);
+    long slot = slotBytes(source, maxLayerBytes);
     LayerStreams<CudaStream> streams;
-    GpuAccelerator gpu = storage.accelerator().cuda().orElse(null);
+    GpuAccelerator gpu = source.accelerator().cuda().orElse(null);
     if (gpu != null) {
-      prepare();
-      CudaStreams own = new CudaStreams(gpu, storage, trial(depth * slot), depth);
+      source.prepare(memory, maxLayerBytes);
+      CudaStreams own = new CudaStreams(gpu, () -> source.trial(memory, depth * slot), depth);
       pinnedBytes = own.pinnedBytes();
       streams = own;
     } else {
-      streams = new NoStreams(storage.address().toString(), storage.accelerator().name());
+      streams = new NoStreams(source.name(), source.accelerator().name());
       pinnedBytes = 0;
     }
     ring =
         CloseAll.orClose(
-            () -> new LayerRing<>(storage, memory, slot, depth, streams, options), streams::close);
+            () -> new LayerRing<>(source, memory, slot, depth, streams, options), streams::close);
   }
 
   /**
@@ -93,7 +90,19 @@ public final class LayerLoader implements AutoCloseable {
    */
   public static LayerLoader open(
       GpuStorage storage, long maxLayerBytes, int pipelineDepth, LayerOptions options) {
-    long bytes = gpuBytes(storage, maxLayerBytes, pipelineDepth);
+    return open(List.of(storage), maxLayerBytes, pipelineDepth, options);
+  }
+
+  /**
+   * Opens a loader of layers that have pieces in several storages.
+   *
+   * @param storages of the same accelerator, one at least, to be closed after this
+   * @see #open(GpuStorage, long, int, LayerOptions)
+   */
+  public static LayerLoader open(
+      List<GpuStorage> storages, long maxLayerBytes, int pipelineDepth, LayerOptions options) {
+    LayerSource source = new LayerSource(storages);
+    long bytes = gpuBytes(source, maxLayerBytes, pipelineDepth);
     if (bytes > options.maxBytes()) {
       throw new InvalidRequestException(
           "%d slots for layers of %d bytes need %d bytes of %s, and the options allow %d; use fewer slots or allow more"
@@ -101,13 +110,13 @@ public final class LayerLoader implements AutoCloseable {
                   pipelineDepth,
                   maxLayerBytes,
                   bytes,
-                  storage.accelerator().name(),
+                  source.accelerator().name(),
                   options.maxBytes()));
     }
-    DeviceBuffer memory = storage.accelerator().allocate(bytes);
+    DeviceBuffer memory = source.accelerator().allocate(bytes);
     try {
-      register(storage, memory);
-      return new LayerLoader(storage, maxLayerBytes, pipelineDepth, memory, options);
+      source.register(memory);
+      return new LayerLoader(source, maxLayerBytes, pipelineDepth, memory, options);
     } catch (RuntimeException | Error e) {
       CloseAll.after(e, memory::close);
       throw e;
@@ -120,52 +129,30 @@ public final class LayerLoader implements AutoCloseable {
    * @throws InvalidRequestException if a number is out of range
    */
   public static long gpuBytes(GpuStorage storage, long maxLayerBytes, int pipelineDepth) {
+    return gpuBytes(new LayerSource(List.of(storage)), maxLayerBytes, pipelineDepth);
+  }
+
+  private static long gpuBytes(LayerSource source, long maxLayerBytes, int pipelineDepth) {
     if (pipelineDepth < 1 || pipelineDepth > MOST_SLOTS) {
       throw new InvalidRequestException(
           "pipeline depth %d is outside 1..%d".formatted(pipelineDepth, MOST_SLOTS));
     }
-    long slot = slotBytes(storage, maxLayerBytes);
+    long slot = slotBytes(source, maxLayerBytes);
     if (slot > (Long.MAX_VALUE - slot) / pipelineDepth) {
       throw new InvalidRequestException(
           "%d slots for layers of %d bytes need 2^63 bytes or more"
               .formatted(pipelineDepth, maxLayerBytes));
     }
     // The last part is where streams are tried.
-    return pipelineDepth * slot + (storage.accelerator().gpu() ? unit(storage) : 0);
+    return pipelineDepth * slot + (source.accelerator().gpu() ? source.unit() : 0);
   }
 
-  private static long unit(GpuStorage storage) {
-    return Math.max(PAGE, storage.alignment());
-  }
-
-  private static long slotBytes(GpuStorage storage, long maxLayerBytes) {
-    long unit = unit(storage);
+  private static long slotBytes(LayerSource source, long maxLayerBytes) {
+    long unit = source.unit();
     if (maxLayerBytes <= 0 || maxLayerBytes > Long.MAX_VALUE - unit) {
       throw new InvalidRequestException("layers of at most " + maxLayerBytes + " bytes");
     }
     return Math.ceilDiv(maxLayerBytes, unit) * unit;
-  }
-
-  /** Makes some paths faster; those that cannot do without. */
-  private static void register(GpuStorage storage, DeviceBuffer memory) {
-    try {
-      storage.register(memory);
-    } catch (StorageException e) {
-      storage.deregister(memory);
-    }
-  }
-
-  /** Allocating may wait for streams, and streams will wait for layers. */
-  private void prepare() {
-    long size = storage.size();
-    storage.read(0, memory, 0, Math.min(size, maxLayerBytes));
-    if (size > 1) {
-      storage.read(1, memory, 0, 1);
-    }
-  }
-
-  private Range trial(long place) {
-    return new Range(0, memory, place, Math.min(storage.size(), unit(storage)));
   }
 
   /** Bytes of the accelerator's memory that this takes, from its opening to its close. */
@@ -188,10 +175,10 @@ public final class LayerLoader implements AutoCloseable {
    * @throws LayerException if it cannot be read
    */
   public void load(Layer layer, DeviceBuffer destination, long destinationOffset) {
+    source.check(layer);
     ring.beginLoad();
     try {
-      CompletableFuture<TransferResult> read =
-          storage.readAsync(layer.offset(), destination, destinationOffset, layer.bytes());
+      CompletableFuture<?> read = source.read(layer, destination, destinationOffset);
       Runnable cancel = () -> read.cancel(true);
       loads.add(cancel);
       if (closing) {
@@ -227,17 +214,13 @@ public final class LayerLoader implements AutoCloseable {
    */
   public void prefetch(List<Layer> order) {
     List<Layer> layers = List.copyOf(order);
-    long size = storage.size();
     for (Layer layer : layers) {
       if (layer.bytes() > maxLayerBytes) {
         throw new InvalidRequestException(
             "%s is longer than %d bytes, the longest that this loader was opened for"
                 .formatted(layer, maxLayerBytes));
       }
-      if (layer.bytes() > size - layer.offset()) {
-        throw new InvalidRequestException(
-            "%s is not inside %s, which has %d bytes".formatted(layer, storage.address(), size));
-      }
+      source.check(layer);
     }
     ring.append(layers);
   }

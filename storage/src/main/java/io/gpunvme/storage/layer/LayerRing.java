@@ -3,7 +3,6 @@ package io.gpunvme.storage.layer;
 import io.gpunvme.base.CloseAll;
 import io.gpunvme.cuda.CudaException;
 import io.gpunvme.gpu.accel.DeviceBuffer;
-import io.gpunvme.storage.GpuStorage;
 import io.gpunvme.storage.layer.LayerException.Reason;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -27,7 +26,7 @@ final class LayerRing<S> implements AutoCloseable {
   private final RingReader<S> reader;
 
   LayerRing(
-      GpuStorage storage,
+      LayerSource source,
       DeviceBuffer memory,
       long slotBytes,
       int depth,
@@ -35,12 +34,12 @@ final class LayerRing<S> implements AutoCloseable {
       LayerOptions options) {
     this.memory = memory;
     this.streams = streams;
-    state = new RingState<>(storage.address().toString());
+    state = new RingState<>(source.name());
     for (int i = 0; i < depth; i++) {
       state.slots.add(new LayerSlot<>(i * slotBytes, streams.gate(i)));
     }
     state.free.addAll(state.slots);
-    reader = new RingReader<>(state, storage, memory, options);
+    reader = new RingReader<>(state, source, memory, options);
     reader.start();
   }
 

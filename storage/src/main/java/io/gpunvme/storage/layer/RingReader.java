@@ -2,10 +2,7 @@ package io.gpunvme.storage.layer;
 
 import io.gpunvme.base.Uninterrupted;
 import io.gpunvme.gpu.accel.DeviceBuffer;
-import io.gpunvme.storage.GpuStorage;
-import io.gpunvme.storage.TransferResult;
 import io.gpunvme.storage.layer.LayerException.Reason;
-import io.gpunvme.storage.path.Range;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -22,7 +19,7 @@ final class RingReader<S> {
   private static final long NAP_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
 
   private final RingState<S> state;
-  private final GpuStorage storage;
+  private final LayerSource source;
   private final DeviceBuffer memory;
   private final LayerOptions options;
   private final Thread thread;
@@ -30,9 +27,10 @@ final class RingReader<S> {
   /** When the last read ended. */
   private long lastEnd = System.nanoTime();
 
-  RingReader(RingState<S> state, GpuStorage storage, DeviceBuffer memory, LayerOptions options) {
+  RingReader(
+      RingState<S> state, LayerSource source, DeviceBuffer memory, LayerOptions options) {
     this.state = state;
-    this.storage = storage;
+    this.source = source;
     this.memory = memory;
     this.options = options;
     thread = Thread.ofPlatform().daemon().name("gpunvme-layers").unstarted(this::run);
@@ -142,12 +140,9 @@ final class RingReader<S> {
   // ---- how
 
   private void read(Ticket<S> ticket) {
-    Layer layer = ticket.layer;
-    CompletableFuture<TransferResult> read;
+    CompletableFuture<?> read;
     try {
-      read =
-          storage.readAsync(
-              List.of(new Range(layer.offset(), memory, ticket.place().offset, layer.bytes())));
+      read = source.read(ticket.layer, memory, ticket.place().offset);
     } catch (RuntimeException | Error e) {
       // Also an Error: this thread goes on, or nobody waiting for a layer would hear anything.
       ended(ticket, e);
@@ -160,7 +155,7 @@ final class RingReader<S> {
   }
 
   /** Tells others of the read; false if they want none any more. */
-  private boolean isWanted(Ticket<S> ticket, CompletableFuture<TransferResult> read) {
+  private boolean isWanted(Ticket<S> ticket, CompletableFuture<?> read) {
     try (var _ = state.lock.hold()) {
       ticket.read = read;
       return !ticket.done;
@@ -191,7 +186,7 @@ final class RingReader<S> {
 
   /** Asks a read that was started to end. */
   static void cancel(Ticket<?> ticket) {
-    CompletableFuture<TransferResult> read = ticket.read;
+    CompletableFuture<?> read = ticket.read;
     if (read != null) {
       read.cancel(true);
     }

@@ -1,6 +1,5 @@
 package io.gpunvme.storage.layer;
 
-import io.gpunvme.storage.TransferResult;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
@@ -21,7 +20,7 @@ final class Ticket<S> {
   /** Who must be done with the place before it is read into, or null. */
   @Nullable Ticket<S> before;
 
-  volatile @Nullable CompletableFuture<TransferResult> read;
+  volatile @Nullable CompletableFuture<?> read;
   long began;
   long readNanos;
 

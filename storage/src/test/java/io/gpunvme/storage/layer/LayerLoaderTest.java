@@ -17,8 +17,10 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.NoSuchElementException;
+import java.util.Random;
 import java.util.SplittableRandom;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
@@ -99,6 +101,84 @@ class LayerLoaderTest {
   }
 
   @Test
+  void piecesOfSeveralStoragesMakeALayer() {
+    long seed = System.nanoTime();
+    System.out.println("LayerLoaderTest: -Dgpunvme.seed=" + seed);
+    SplittableRandom random = new SplittableRandom(seed);
+    List<GpuStorage> storages =
+        List.of(ssd(""), GpuStorage.open(source.file().toString(), cpu), ssd(",mdts=8KiB"));
+    try (LayerLoader loader =
+        LayerLoader.open(storages, LAYER, 3, LayerOptions.defaults().withReads(3))) {
+      List<Layer> layers = new ArrayList<>();
+      for (int i = 0; i < 40; i++) {
+        layers.add(new Layer("l" + i, pieces(random)));
+      }
+      loader.prefetch(layers);
+      for (Layer layer : layers) {
+        try (LoadedLayer loaded = loader.next()) {
+          assertThat(loaded.layer()).isEqualTo(layer);
+          for (Layer.Piece piece : layer.pieces()) {
+            Layer there = new Layer(layer.name(), piece.offset(), piece.bytes());
+            assertThat(
+                    source.isIn(loaded.buffer(), loaded.bufferOffset() + piece.place(), there))
+                .as("%s of %s", piece, layer)
+                .isTrue();
+          }
+        }
+      }
+      Layer elsewhere = new Layer("elsewhere", List.of(new Layer.Piece(3, 0, 1, 0)));
+      assertThatExceptionOfType(InvalidRequestException.class)
+          .isThrownBy(() -> loader.prefetch(List.of(elsewhere)))
+          .withMessageContaining("storage 3");
+      Layer beyond =
+          new Layer(
+              "beyond", List.of(new Layer.Piece(0, 0, 1, 0), new Layer.Piece(2, SIZE, 1, 1)));
+      assertThatExceptionOfType(InvalidRequestException.class)
+          .isThrownBy(() -> loader.prefetch(List.of(beyond)))
+          .withMessageContaining("beyond");
+    } finally {
+      storages.forEach(GpuStorage::close);
+    }
+  }
+
+  /** Side by side, with gaps of any length, in any order. */
+  private static List<Layer.Piece> pieces(SplittableRandom random) {
+    List<Layer.Piece> pieces = new ArrayList<>();
+    long place = random.nextInt(100);
+    int count = random.nextInt(1, 8);
+    for (int i = 0; i < count; i++) {
+      int bytes = random.nextInt(LAYER / 10);
+      pieces.add(
+          new Layer.Piece(random.nextInt(3), random.nextInt(SIZE - bytes), bytes, place));
+      place += bytes + random.nextInt(100);
+    }
+    Collections.shuffle(pieces, new Random(random.nextLong()));
+    return pieces;
+  }
+
+  @Test
+  void aPieceThatFailsFailsItsLayerOnly() {
+    try (GpuStorage good = ssd("");
+        GpuStorage bad = ssd(",faults=status=media/unrecovered-read dnr on read lba=0..7");
+        LayerLoader loader =
+            LayerLoader.open(List.of(good, bad), LAYER, 2, LayerOptions.defaults())) {
+      Layer broken =
+          new Layer(
+              "broken", List.of(new Layer.Piece(0, 0, 9000, 0), new Layer.Piece(1, 0, 512, 9000)));
+      Layer whole =
+          new Layer(
+              "whole",
+              List.of(new Layer.Piece(0, 0, 9000, 0), new Layer.Piece(1, 8192, 512, 9000)));
+      loader.prefetch(List.of(whole, broken, whole));
+      loader.next().close();
+      assertThatExceptionOfType(LayerException.class)
+          .isThrownBy(loader::next)
+          .withMessageContaining("layer 'broken' (9512 bytes in 2 pieces)");
+      loader.next().close();
+    }
+  }
+
+  @Test
   void aHeldSlotIsNeverReadInto() {
     try (GpuStorage storage = ssd("");
         LayerLoader loader = LayerLoader.open(storage, LAYER, 3)) {
@@ -169,6 +249,10 @@ class LayerLoaderTest {
     }
     assertThatExceptionOfType(InvalidRequestException.class)
         .isThrownBy(() -> new Layer("x", -1, 1));
+    assertThatExceptionOfType(InvalidRequestException.class)
+        .isThrownBy(() -> new Layer("x", List.of()));
+    assertThatExceptionOfType(InvalidRequestException.class)
+        .isThrownBy(() -> new Layer.Piece(0, 0, 2, Long.MAX_VALUE - 1));
     assertThatExceptionOfType(InvalidRequestException.class)
         .isThrownBy(() -> new Layer("x", Long.MAX_VALUE, 1));
     assertThatExceptionOfType(InvalidRequestException.class)

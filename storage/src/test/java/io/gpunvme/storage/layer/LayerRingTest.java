@@ -57,7 +57,8 @@ class LayerRingTest {
   private LayerRing<FakeStream> ring(int depth, String more, LayerOptions options) {
     storage = GpuStorage.open(source.ssd(more), cpu);
     memory = cpu.allocate((long) depth * LAYER);
-    return new LayerRing<>(storage, memory, LAYER, depth, streams, options);
+    return new LayerRing<>(
+        new LayerSource(List.of(storage)), memory, LAYER, depth, streams, options);
   }
 
   private LayerRing<FakeStream> ring(int depth, String more) {

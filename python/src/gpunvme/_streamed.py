@@ -1,0 +1,399 @@
+"""Modules whose parameters come from storage while they run: :class:`gpunvme.torch.StreamedLayers`."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+import torch.utils.dlpack
+from torch import nn
+
+from .errors import ClosedError, FormatError, GpuNvmeError, InvalidError, UnsupportedError
+from .layers import LayerLoader, TensorLayer, TensorPlace
+from .weights import Slice, Weights
+
+# Tensors of PyTorch's own allocations begin at multiples of this on a GPU, and kernels choose their way by that.
+_ALIGNMENT = 512
+
+FEWEST_SLOTS = 2
+_SLOTS = 4
+
+# What a checkpoint calls the types that parameters are stored in, as PyTorch does.
+STORED = {
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+    "I64": torch.int64,
+    "I32": torch.int32,
+    "I16": torch.int16,
+    "I8": torch.int8,
+    "U8": torch.uint8,
+    "BOOL": torch.bool,
+}
+
+
+class Piece(NamedTuple):
+    """Elements of a stored tensor, counted row by row."""
+
+    tensor: str
+    start: int
+    stop: int
+
+
+class Recipe(NamedTuple):
+    """How stored tensors become a parameter: pieces one after the other, then conversions."""
+
+    pieces: tuple[Piece, ...]
+    shape: tuple[int, ...]
+    stored: torch.dtype
+    casts: tuple[torch.dtype, ...] = ()
+
+    @classmethod
+    def whole(cls, weights: Weights, tensor: str) -> Recipe:
+        """A tensor as it is stored."""
+        info = weights.info(tensor)
+        return cls((Piece(tensor, 0, math.prod(info.shape)),), info.shape, stored_type(weights, tensor))
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.casts[-1] if self.casts else self.stored
+
+    @property
+    def elements(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def stored_bytes(self) -> int:
+        return self.elements * self.stored.itemsize
+
+    @property
+    def bytes(self) -> int:
+        return self.elements * self.dtype.itemsize
+
+    def places(self, weights: Weights, at: int) -> list[TensorPlace]:
+        """Where the pieces go if the parameter begins there."""
+        places = []
+        for piece in self.pieces:
+            if piece.stop > piece.start:
+                places.append(TensorPlace(piece.tensor, at, _rows(weights, piece)))
+                at += (piece.stop - piece.start) * self.stored.itemsize
+        return places
+
+    def convert(self, stored: torch.Tensor) -> torch.Tensor:
+        """The parameter of the stored bytes; a view of them if nothing is to be converted."""
+        tensor = stored.view(self.stored).view(self.shape)
+        for dtype in self.casts:
+            tensor = tensor.to(dtype)
+        return tensor
+
+
+def stored_type(weights: Weights, tensor: str) -> torch.dtype:
+    """How a tensor is stored."""
+    kind = weights.info(tensor).dtype
+    if kind not in STORED:
+        raise UnsupportedError.of(f"{weights.uri}: tensor {tensor!r} is stored as {kind}, which is not streamed yet")
+    return STORED[kind]
+
+
+def _rows(weights: Weights, piece: Piece) -> Slice | None:
+    """The part of dimension 0 that a piece is; None if it is the whole tensor."""
+    shape = weights.info(piece.tensor).shape
+    if piece.stop - piece.start == math.prod(shape):
+        return None
+    row = math.prod(shape[1:])
+    if piece.start % row or piece.stop % row:
+        raise UnsupportedError.of(
+            f"{weights.uri}: elements {piece.start} to {piece.stop} of {piece.tensor!r} are not whole rows of {row}"
+        )
+    return Slice(0, piece.start // row, piece.stop // row)
+
+
+def _aligned(nbytes: int) -> int:
+    return -(-nbytes // _ALIGNMENT) * _ALIGNMENT
+
+
+class Plan(NamedTuple):
+    """What stays on the device, and what is streamed."""
+
+    resident: tuple[int, ...]
+    """Numbers of the layers that stay."""
+    slots: int
+    """Of the ring that the others go through; 0 if all layers stay."""
+    slot_bytes: int
+    resident_bytes: int
+    """Of the layers that stay."""
+    converted_bytes: int
+    """Of the parameters of one layer, where they are not stored as they are used."""
+    pass_bytes: int
+    """Read for each pass through the layers: for each token, when one token is made at a time."""
+
+    @property
+    def device_bytes(self) -> int:
+        """Memory of the device that layers take at most."""
+        return self.resident_bytes + self.slots * self.slot_bytes + self.converted_bytes
+
+
+def plan_layers(layers: Sequence[Iterable[Recipe]], budget: int | None, slots: int | None = None) -> Plan:
+    """What stays of layers within a budget of bytes.
+
+    :param budget: None: everything; 0: no layer
+    :param slots: of the ring; None: 4, or fewer where the budget has no room
+    """
+    if slots is not None and slots < FEWEST_SLOTS:
+        raise InvalidError.of(f"a ring has {FEWEST_SLOTS} slots at least, not {slots}: one is used while another is read")
+    recipes = [list(layer) for layer in layers]
+    stored = [sum(_aligned(r.stored_bytes) for r in layer) for layer in recipes]
+    used = [sum(_aligned(r.bytes) for r in layer) for layer in recipes]
+    if budget is None or sum(used) <= budget:
+        return Plan(tuple(range(len(recipes))), 0, 0, sum(used), 0, 0)
+    slot = max(stored)
+    converted = max(sum(_aligned(r.bytes) for r in layer if r.casts) for layer in recipes)
+    least = FEWEST_SLOTS if slots is None else slots
+    if 0 < budget < least * slot + converted:
+        raise InvalidError.of(
+            f"{budget} bytes for layers are not enough: a ring of {least} slots for the longest layer needs"
+            f" {least * slot + converted}; 0 means that no layer stays, whatever the ring takes"
+        )
+    ring = slots or (min(_SLOTS, (budget - converted) // slot) if budget else _SLOTS)
+    left = budget - ring * slot - converted
+    # Those that stay are spread among the others: reading goes on while they compute.
+    most = 0
+    chosen: tuple[int, ...] = ()
+    for count in range(1, len(recipes)):
+        spread = tuple(i * len(recipes) // count for i in range(count))
+        nbytes = sum(used[i] for i in spread)
+        if nbytes > left:
+            break
+        chosen, most = spread, nbytes
+    streamed = [i for i in range(len(recipes)) if i not in chosen]
+    return Plan(chosen, ring, slot, most, converted, sum(stored[i] for i in streamed))
+
+
+class _Parameter(NamedTuple):
+    """A parameter of a layer, and its place in the layer's slot."""
+
+    owner: nn.Module
+    name: str
+    recipe: Recipe
+    place: int
+    empty: nn.Parameter
+
+
+class _Layer:
+    """A layer that is streamed."""
+
+    def __init__(self, weights: Weights, name: str, module: nn.Module, recipes: Mapping[str, Recipe]) -> None:
+        self.module = module
+        self.name = name
+        self.parameters: list[_Parameter] = []
+        places: list[TensorPlace] = []
+        at = 0
+        for path, recipe in recipes.items():
+            owner, parameter = owner_of(module, path)
+            empty = nn.Parameter(torch.empty(recipe.shape, dtype=recipe.dtype, device="meta"), requires_grad=False)
+            self.parameters.append(_Parameter(owner, parameter, recipe, at, empty))
+            places += recipe.places(weights, at)
+            at += _aligned(recipe.stored_bytes)
+        self.bytes = at
+        self.tensors = TensorLayer(weights, name, places)
+        # What its parameters are in each slot, by the slot's address.
+        self.views: dict[int, list[torch.Tensor]] = {}
+
+    def bind(self, address: int, memory: Callable[[], torch.Tensor]) -> None:
+        """Gives the module its parameters of a slot."""
+        views = self.views.get(address)
+        if views is None:
+            slot = memory()
+            views = [slot[p.place : p.place + p.recipe.stored_bytes] for p in self.parameters]
+            views = [v if p.recipe.casts else _frozen(p.recipe.convert(v)) for p, v in zip(self.parameters, views)]
+            self.views[address] = views
+        for parameter, view in zip(self.parameters, views):
+            value = _frozen(parameter.recipe.convert(view)) if parameter.recipe.casts else view
+            parameter.owner._parameters[parameter.name] = value  # type: ignore[assignment]
+
+    def unbind(self) -> None:
+        """Takes them away: whoever would use them now is told, instead of seeing the slot's next layer."""
+        for parameter in self.parameters:
+            parameter.owner._parameters[parameter.name] = parameter.empty
+
+
+def _frozen(tensor: torch.Tensor) -> nn.Parameter:
+    return nn.Parameter(tensor, requires_grad=False)
+
+
+def owner_of(module: nn.Module, path: str) -> tuple[nn.Module, str]:
+    """The module that has a parameter, and its name there."""
+    parent, _, name = path.rpartition(".")
+    return module.get_submodule(parent), name
+
+
+class StreamedLayers:
+    """Layers whose parameters are read while other layers run, in the order of the list, again and again.
+
+    Before a layer runs it gets its parameters in a slot of a ring, and afterwards they are taken from it. Meanwhile the
+    next layers are read, over the end of a pass into the next one. A pass that does not go through all layers, because
+    of an exception, costs one wait.
+
+    :param layers: modules that run one after the other, such as the ``layers`` of a model
+    :param weights: what they are read from, opened for the accelerator that they run on; closed by the caller, later
+    :param names: of the tensor of a parameter: a function of the layer's number and the parameter's name in the
+        layer, or a prefix: ``"model.layers"`` stands for ``model.layers.7.mlp.up_proj.weight``
+    :param budget: bytes of memory of the device for layers: those that fit stay there. None: all stay; 0: none
+    :param slots: of the ring, 2 or more; None: 4, or fewer where the budget has no room
+    :param device: of the parameters; None: the GPU if the weights were opened for one, else the CPU
+    :param recipes: for each layer, what its parameters are made of; None: whole tensors by their names
+    :param title: of the list, for messages; None: ``names`` if it is a prefix
+
+    Not for training: parameters have no gradients. One thread at a time runs the layers.
+    """
+
+    def __init__(
+        self,
+        layers: Sequence[nn.Module],
+        weights: Weights,
+        names: str | Callable[[int, str], str] = "",
+        *,
+        budget: int | None = 0,
+        slots: int | None = None,
+        device: torch.device | str | None = None,
+        recipes: Sequence[Mapping[str, Recipe]] | None = None,
+        title: str | None = None,
+    ) -> None:
+        self._weights = weights
+        self.device = torch.device(device or ("cuda" if weights.on_gpu else "cpu"))
+        if (self.device.type == "cuda") != weights.on_gpu:
+            raise InvalidError.of(f"layers on {self.device} need weights that were opened for it, not {weights!r}")
+        if recipes is None:
+            of = names if callable(names) else (lambda i, name, prefix=names: f"{prefix}.{i}.{name}")
+            recipes = [
+                {name: Recipe.whole(weights, of(i, name)) for name, _ in layer.named_parameters(remove_duplicate=False)}
+                for i, layer in enumerate(layers)
+            ]
+            _check_shapes(layers, recipes)
+        self.plan = plan_layers([layer.values() for layer in recipes], budget, slots)
+        self.count = len(layers)
+        """Of layers."""
+        self.passes = 0
+        """How often all layers have run."""
+        self.bytes_read = 0
+        """Of the layers that were used."""
+        self._closed = False
+        self._bound: _Layer | None = None
+        self._due: int | None = None
+        self._loader: LayerLoader | None = None
+        self._layers: list[_Layer] = []
+        title = title or (names if isinstance(names, str) and names else "layers")
+        for i, (layer, wanted) in enumerate(zip(layers, recipes, strict=True)):
+            if i not in self.plan.resident:
+                self._layers.append(_Layer(weights, f"{title}.{i}", layer, wanted))
+        for i in self.plan.resident:
+            for path, tensor in load_tensors(weights, recipes[i], self.device).items():
+                owner, parameter = owner_of(layers[i], path)
+                owner._parameters[parameter] = _frozen(tensor)
+        for number, streamed in enumerate(self._layers):
+            streamed.unbind()
+            streamed.module.register_forward_pre_hook(lambda *_, n=number: self._enter(n), prepend=True)
+            streamed.module.register_forward_hook(lambda *_, n=number: self._leave(n), always_call=True)
+
+    def _enter(self, number: int) -> None:
+        if self._closed:
+            raise ClosedError.of("these layers were closed: their model cannot run any more")
+        layer = self._layers[number]
+        if self._bound is not None:
+            raise InvalidError.of(f"{layer.name} begins within {self._bound.name}: one pass at a time, by one thread")
+        # What it is made of must outlive an inference_mode that ends.
+        with torch.inference_mode(False), torch.no_grad():
+            loader = self._ready(number)
+            # Nobody knows what comes after a layer that fails.
+            self._due = None
+            stream = torch.cuda.current_stream(self.device) if self.device.type == "cuda" else None
+            slot = loader.next(stream)
+            assert slot is not None
+            loader.prefetch_tensors(layer.tensors)
+            self._due = (number + 1) % len(self._layers)
+            self._bound = layer
+            layer.bind(slot.address, lambda: torch.utils.dlpack.from_dlpack(slot))
+        self.bytes_read += layer.bytes
+
+    def _leave(self, number: int) -> None:
+        layer = self._layers[number]
+        if self._bound is not layer:
+            return
+        self._bound = None
+        layer.unbind()
+        if number == len(self._layers) - 1:
+            self.passes += 1
+            if self._loader is not None and self.device.type == "cuda":
+                # The stream has all the work on it, and would not tell that its bytes never came.
+                self._loader.wait()
+
+    def _ready(self, number: int) -> LayerLoader:
+        """The loader, with this layer as its next."""
+        loader = self._loader
+        if loader is None or loader.closed:  # Ctrl-C has closed it
+            for layer in self._layers:
+                layer.views.clear()
+            loader = LayerLoader(self._weights, self.plan.slot_bytes, self.plan.slots)
+            self._loader = loader
+            self._due = None
+        if self._due != number:
+            # A pass has ended early; what became of its last layer is nothing to this one.
+            with contextlib.suppress(GpuNvmeError):
+                loader.wait()
+            loader.cancel()
+            for layer in self._layers[number:] + self._layers[:number]:
+                loader.prefetch_tensors(layer.tensors)
+        return loader
+
+    def close(self) -> None:
+        """Frees the ring. The layers that were streamed cannot run any more; those that stayed can."""
+        self._closed = True
+        if self._loader is not None:
+            for layer in self._layers:
+                layer.views.clear()
+            self._loader.close()
+            self._loader = None
+
+    def __enter__(self) -> StreamedLayers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _check_shapes(layers: Sequence[nn.Module], recipes: Sequence[Mapping[str, Recipe]]) -> None:
+    for i, (layer, wanted) in enumerate(zip(layers, recipes)):
+        for name, parameter in layer.named_parameters(remove_duplicate=False):
+            if tuple(parameter.shape) != wanted[name].shape:
+                raise FormatError.of(
+                    f"layer {i}: {name} has shape {tuple(parameter.shape)}, and {wanted[name].pieces[0].tensor!r} has"
+                    f" {wanted[name].shape}"
+                )
+
+
+def load_tensors(
+    weights: Weights, recipes: Mapping[str, Recipe], device: torch.device
+) -> dict[str, torch.Tensor]:
+    """Reads tensors to memory of their own, all at once."""
+    reads: list[tuple[str, Any, Slice | None]] = []
+    memory: dict[str, torch.Tensor] = {}
+    for path, recipe in recipes.items():
+        stored = torch.empty(recipe.stored_bytes, dtype=torch.uint8, device=device)
+        memory[path] = stored
+        reads += [(tensor, stored[at:], part) for tensor, at, part in recipe.places(weights, 0)]
+    weights.read(_fitted(weights, reads))
+    return {path: recipe.convert(memory.pop(path)) for path, recipe in recipes.items()}
+
+
+def _fitted(weights: Weights, reads: list[tuple[str, Any, Slice | None]]) -> list[tuple[str, Any, Slice | None]]:
+    """The same with targets as long as what goes there."""
+    fitted = []
+    for name, target, part in reads:
+        info = weights.info(name)
+        nbytes = info.nbytes if part is None else info.nbytes // info.shape[0] * (part.stop - part.start)
+        fitted.append((name, target[:nbytes], part))
+    return fitted

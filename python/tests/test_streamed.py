@@ -1,0 +1,376 @@
+"""Models whose layers are streamed, beside the same models in memory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import unittest
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from support import ACCELERATOR, FAKE, PYTHON, Case, seeded
+
+try:
+    import torch
+    import transformers
+    from torch import nn
+except ImportError as e:
+    raise unittest.SkipTest(f"{e.name} is not installed") from None
+
+import gpunvme
+import gpunvme.torch
+import gpunvme.transformers
+from gpunvme import _stored, _streamed
+
+transformers.utils.logging.set_verbosity_error()
+transformers.utils.logging.disable_progress_bar()
+
+
+
+def load_tests(_loader: Any, tests: unittest.TestSuite, _pattern: Any) -> unittest.TestSuite:
+    """None with the fake library, which has no layers of tensors."""
+    return unittest.TestSuite() if FAKE else tests
+
+
+DEVICE = "cuda" if ACCELERATOR == "gpu" else "cpu"
+
+_COMMON = dict(
+    vocab_size=97,
+    hidden_size=32,
+    intermediate_size=48,
+    num_hidden_layers=5,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    max_position_embeddings=256,
+    bos_token_id=1,
+    eos_token_id=2,
+    pad_token_id=0,
+)
+_EXPERTS = dict(num_experts=4, moe_intermediate_size=16, num_experts_per_tok=2)
+
+ARCHITECTURES: dict[str, Callable[[], Any]] = {
+    "llama": lambda: transformers.LlamaConfig(**_COMMON),
+    "llama with tied embeddings": lambda: transformers.LlamaConfig(**_COMMON, tie_word_embeddings=True),
+    "qwen2": lambda: transformers.Qwen2Config(**_COMMON),
+    "qwen3": lambda: transformers.Qwen3Config(**_COMMON, head_dim=8),
+    "mistral": lambda: transformers.MistralConfig(**_COMMON),
+    "gemma": lambda: transformers.GemmaConfig(**_COMMON, head_dim=8),
+    "gemma2": lambda: transformers.Gemma2Config(**_COMMON, head_dim=8),
+    "gpt2": lambda: transformers.GPT2Config(
+        vocab_size=97, n_embd=32, n_layer=5, n_head=4, n_positions=256, bos_token_id=1, eos_token_id=2, pad_token_id=0
+    ),
+    "mixtral": lambda: transformers.MixtralConfig(**_COMMON, num_local_experts=4),
+    "qwen2-moe": lambda: transformers.Qwen2MoeConfig(**_COMMON, **_EXPERTS, shared_expert_intermediate_size=16),
+    "qwen3-moe": lambda: transformers.Qwen3MoeConfig(**_COMMON, **_EXPERTS, head_dim=8),
+}
+
+
+class Watched:
+    """Looks after slots: a layer's parameters are the same from its beginning to its end, and are poison afterwards."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.seen = 0
+        self.layers = model.gpunvme.layers
+        self._enter, self._leave = self.layers._enter, self.layers._leave
+        self._before: list[torch.Tensor] = []
+        self.wrong: list[str] = []
+        self.layers._enter, self.layers._leave = self.enter, self.leave
+
+    def _now(self) -> list[torch.Tensor]:
+        bound = self.layers._bound
+        return [p.owner._parameters[p.name] for p in bound.parameters]
+
+    def enter(self, number: int) -> None:
+        self._enter(number)
+        self._before = [p.clone() for p in self._now()]
+
+    def leave(self, number: int) -> None:
+        parameters = self._now()
+        for before, now in zip(self._before, parameters):
+            if not torch.equal(before, now):
+                self.wrong.append(f"layer {number} was overwritten while it ran")
+        for parameter in parameters:
+            parameter.data.fill_(float("nan"))
+        self._leave(number)
+        self.seen += 1
+
+
+class Models(Case):
+    def saved(self, config: Any, dtype: torch.dtype = torch.bfloat16, **options: Any) -> Path:
+        """The folder of a model of random weights."""
+        torch.manual_seed(seeded(self).randrange(2**32))
+        folder = self.folder()
+        model = transformers.AutoModelForCausalLM.from_config(config, dtype=dtype)
+        # Those that a fresh model has all alike, such as norms, would hide that they are mixed up.
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(torch.randn_like(parameter) * 0.02)
+        model.save_pretrained(folder, **options)
+        return folder
+
+    def memory(self, folder: Path, **options: Any) -> Any:
+        return transformers.AutoModelForCausalLM.from_pretrained(folder, **options).to(DEVICE).eval()
+
+    def streamed(self, source: Any, **options: Any) -> Any:
+        model = gpunvme.transformers.load(source, device=DEVICE, **options)
+        self.addCleanup(model.gpunvme.close)
+        return model
+
+    def tokens(self, rows: int = 2, columns: int = 9) -> torch.Tensor:
+        return torch.randint(3, 97, (rows, columns), generator=torch.Generator().manual_seed(1)).to(DEVICE)
+
+    def same(self, a: Any, b: Any) -> None:
+        tokens = self.tokens()
+        with torch.inference_mode():
+            for _ in range(2):
+                self.assertTrue(torch.equal(a(tokens).logits, b(tokens).logits))
+
+
+class ArchitectureTest(Models):
+    def test_logits_are_the_same_bits(self) -> None:
+        for name, config in ARCHITECTURES.items():
+            folder = self.saved(config(), max_shard_size="40KB")
+            self.assertGreater(len(list(folder.glob("*.safetensors"))), 1)
+            memory = self.memory(folder)
+            for share in (0, 0.6, None):
+                with self.subTest(name, budget=share):
+                    model = self.streamed(folder, gpu_budget=0, slots=2)
+                    budget: int | None = 0
+                    if share is None:
+                        budget = None
+                    elif share:
+                        most = sum(p.numel() * p.element_size() for p in memory.parameters())
+                        budget = max(int(most * share), model.gpunvme.device_bytes)
+                    model = self.streamed(folder, gpu_budget=budget)
+                    plan = model.gpunvme.plan
+                    if budget:
+                        self.assertLessEqual(model.gpunvme.device_bytes, budget)
+                    self.assertEqual(len(plan.resident) == 5, share is None)
+                    self.same(model, memory)
+                    self.assertIn("layers stay", model.gpunvme.explain())
+
+    def test_all_kinds_of_generation(self) -> None:
+        folder = self.saved(ARCHITECTURES["llama"]())
+        memory, model = self.memory(folder), self.streamed(folder, gpu_budget=0)
+        prompt = self.tokens(2, 5)
+        mask = torch.ones_like(prompt)
+        mask[0, :2] = 0
+        for kind in (
+            dict(max_new_tokens=200, min_new_tokens=200, do_sample=False),
+            dict(max_new_tokens=12, do_sample=False, num_beams=3),
+            dict(max_new_tokens=12, do_sample=True, top_k=20),
+            dict(max_new_tokens=12, do_sample=False, use_cache=False),
+        ):
+            with self.subTest(kind):
+                made = []
+                for one in (memory, model):
+                    torch.manual_seed(5)
+                    made.append(one.generate(prompt, attention_mask=mask, **kind))
+                self.assertTrue(torch.equal(*made))
+        self.assertGreater(model.gpunvme.layers.passes, 200)
+
+    def test_a_pipeline(self) -> None:
+        folder = self.saved(ARCHITECTURES["gpt2"]())
+        tokenizer = mock.Mock(spec=transformers.PreTrainedTokenizerBase)
+        model = self.streamed(folder, gpu_budget=0)
+        pipe = transformers.TextGenerationPipeline(model=model, tokenizer=tokenizer, device=torch.device(DEVICE))
+        self.assertIs(pipe.model, model)
+        self.same(model, self.memory(folder))
+
+    def test_other_types_than_stored(self) -> None:
+        folder = self.saved(ARCHITECTURES["mixtral"](), torch.float32)
+        for dtype in (torch.bfloat16, torch.float16, torch.float32):
+            for budget in (0, None):
+                with self.subTest(dtype, budget=budget):
+                    model = self.streamed(folder, gpu_budget=budget, dtype=dtype)
+                    self.assertEqual(model.dtype, dtype)
+                    self.same(model, self.memory(folder, dtype=dtype))
+
+    def test_slots_are_never_used_too_early_or_too_late(self) -> None:
+        folder = self.saved(ARCHITECTURES["qwen3"]())
+        memory = self.memory(folder)
+        for slots in (2, 3, 5, 12):
+            with self.subTest(slots=slots):
+                model = self.streamed(folder, gpu_budget=0, slots=slots)
+                watched = Watched(model)
+                self.same(model, memory)
+                model.generate(self.tokens(1, 3), max_new_tokens=20, min_new_tokens=20)
+                self.assertEqual(watched.wrong, [])
+                self.assertEqual(watched.seen, model.gpunvme.layers.passes * 5)
+                self.assertGreaterEqual(model.gpunvme.layers.passes, 22)
+
+
+class SourceTest(Models):
+    def test_a_file_an_ssd_and_a_file_system_on_one(self) -> None:
+        folder = self.saved(ARCHITECTURES["llama"]())
+        memory = self.memory(folder)
+        self.same(self.streamed(folder / "model.safetensors", gpu_budget=0), memory)
+        image = f"sim:file={self.folder() / 'image'}"
+        command = [sys.executable, "-m", "gpunvme", "write-model", str(folder), "--device", f"{image},size=64MiB", "--allow-write"]
+        subprocess.run(command, env=os.environ | {"PYTHONPATH": str(PYTHON / "src")}, check=True, capture_output=True)
+        with self.assertRaisesRegex(gpunvme.InvalidError, "config="):
+            gpunvme.transformers.load(image, device=DEVICE)
+        self.same(self.streamed(image, config=folder, gpu_budget=0), memory)
+
+
+class FailureTest(Models):
+    def test_files_that_are_not_the_model(self) -> None:
+        folder = self.saved(ARCHITECTURES["llama"]())
+        from safetensors.torch import load_file, save_file
+
+        path = folder / "model.safetensors"
+        whole = load_file(path)
+        gone = dict(whole)
+        del gone["model.layers.3.mlp.up_proj.weight"]
+        save_file(gone, path, {"format": "pt"})
+        with self.assertRaisesRegex(gpunvme.FormatError, "layers.3.mlp.up_proj"):
+            gpunvme.transformers.load(folder, device=DEVICE)
+        other = whole | {"model.layers.3.mlp.up_proj.weight": torch.zeros(48, 31, dtype=torch.bfloat16)}
+        save_file(other, path, {"format": "pt"})
+        with self.assertRaisesRegex(gpunvme.FormatError, "layers.3.mlp.up_proj"):
+            gpunvme.transformers.load(folder, device=DEVICE)
+        save_file(whole, path, {"format": "pt"})
+        self.same(self.streamed(folder, gpu_budget=0), self.memory(folder))
+        os.truncate(path, path.stat().st_size - 1)
+        with self.assertRaises(gpunvme.FormatError):
+            gpunvme.transformers.load(folder, device=DEVICE)
+
+    def test_a_file_that_shrinks(self) -> None:
+        folder = self.saved(ARCHITECTURES["llama"]())
+        path = folder / "model.safetensors"
+        memory = self.memory(folder)
+        data = path.read_bytes()
+        model = self.streamed(folder, gpu_budget=0, slots=2)
+        os.truncate(path, 4096)
+        with self.assertRaisesRegex(OSError, r"layer 'model\.layers\.\d'"):
+            for _ in range(3):
+                model(self.tokens())
+        path.write_bytes(data)
+        self.same(model, memory)
+
+    def test_interrupted_in_the_middle(self) -> None:
+        folder = self.saved(ARCHITECTURES["llama"]())
+        memory, model = self.memory(folder), self.streamed(folder, gpu_budget=0)
+
+        def interrupt(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        for number in (0, 2, 4):
+            hook = model.model.layers[number].mlp.register_forward_hook(interrupt)
+            with self.assertRaises(KeyboardInterrupt):
+                model(self.tokens())
+            hook.remove()
+            self.same(model, memory)
+
+    def test_a_ring_that_ctrl_c_has_closed_is_made_again(self) -> None:
+        folder = self.saved(ARCHITECTURES["llama"]())
+        model = self.streamed(folder, gpu_budget=0)
+        self.same(model, self.memory(folder))
+        model.gpunvme.layers._loader.close()
+        self.same(model, self.memory(folder))
+
+    def test_budgets_that_are_too_small(self) -> None:
+        folder = self.saved(ARCHITECTURES["llama"]())
+        least = self.streamed(folder, gpu_budget=0, slots=2).gpunvme.device_bytes
+        self.assertEqual(self.streamed(folder, gpu_budget=least).gpunvme.device_bytes, least)
+        with self.assertRaisesRegex(gpunvme.InvalidError, f"{least}; 0 means"):
+            gpunvme.transformers.load(folder, gpu_budget=least - 1, device=DEVICE)
+        for wrong in ("8 gigs", "-1", -1, "1e9"):
+            with self.assertRaises(ValueError):
+                gpunvme.transformers.load(folder, gpu_budget=wrong, device=DEVICE)
+
+    def test_a_closed_model_says_so(self) -> None:
+        folder = self.saved(ARCHITECTURES["llama"]())
+        model = gpunvme.transformers.load(folder, gpu_budget=0, device=DEVICE)
+        model(self.tokens())
+        model.gpunvme.close()
+        with self.assertRaisesRegex(gpunvme.ClosedError, "closed"):
+            model(self.tokens())
+        model.gpunvme.close()
+
+    def test_ways_that_are_not_known(self) -> None:
+        stored = _stored.Stored((4, 6), (_streamed.Piece("a", 0, 24),), torch.float32)
+        with self.assertRaisesRegex(gpunvme.UnsupportedError, "aten.mul"):
+            stored * 2
+        with self.assertRaisesRegex(gpunvme.UnsupportedError, "step|every 2th"):
+            stored[::2]
+
+
+class StoredTest(Case):
+    def test_cuts_and_joins_are_as_pytorch_does_them(self) -> None:
+        random = seeded(self)
+        for _ in range(200):
+            rows, columns = random.randrange(1, 6), random.randrange(1, 6)
+            real, stored = [], []
+            for name in "abc":
+                real.append(torch.arange(rows * columns).view(rows, columns) + 1000 * ord(name))
+                stored.append(
+                    _stored.Stored(
+                        (rows, columns), (_streamed.Piece(name, 0, rows * columns),), torch.int64
+                    )
+                )
+            for _ in range(3):
+                dim = random.randrange(-real[0].dim(), real[0].dim())
+                kind = random.randrange(4)
+                if kind == 0:
+                    real, stored = [torch.cat(real, dim)] * 2, [torch.cat(stored, dim)] * 2
+                elif kind == 1:
+                    real, stored = [torch.stack(real, dim)] * 2, [torch.stack(stored, dim)] * 2
+                elif kind == 2:
+                    parts = random.randrange(1, 4)
+                    real, stored = list(real[0].chunk(parts, dim)), list(stored[0].chunk(parts, dim))
+                    if len({tuple(r.shape) for r in real}) > 1:
+                        real, stored = real[:1], stored[:1]
+                else:
+                    start = random.randrange(real[0].shape[dim])
+                    real = [r.narrow(dim, start, 1).contiguous() for r in real]
+                    stored = [s.narrow(dim, start, 1).contiguous() for s in stored]
+            for r, s in zip(real, stored):
+                self.assertEqual(r.shape, s.shape)
+                made = [i + 1000 * ord(n) for n, a, b in s.recipe().pieces for i in range(a, b)]
+                self.assertEqual(r.reshape(-1).tolist(), made)
+
+
+class LayersTest(Case):
+    def test_any_module_with_a_list_of_layers(self) -> None:
+        from safetensors.torch import save_file
+
+        torch.manual_seed(seeded(self).randrange(2**32))
+        memory = nn.Sequential(*(nn.Sequential(nn.Linear(16, 16), nn.ReLU()) for _ in range(6))).to(DEVICE)
+        path = self.folder() / "m.safetensors"
+        save_file({f"blocks.{name}": t for name, t in memory.state_dict().items()}, path)
+        for budget in (0, 6 * 2048, None):
+            with self.subTest(budget=budget), torch.no_grad():
+                with torch.device("meta"):
+                    module = nn.Sequential(*(nn.Sequential(nn.Linear(16, 16), nn.ReLU()) for _ in range(6)))
+                x = torch.randn(3, 16, device=DEVICE)
+                with gpunvme.Weights(path, ACCELERATOR) as weights:
+                    with gpunvme.torch.StreamedLayers(list(module), weights, "blocks", budget=budget, slots=2) as layers:
+                        for _ in range(3):
+                            self.assertTrue(torch.equal(module(x), memory(x)))
+                        self.assertEqual(layers.passes, 3 if layers.plan.slots else 0)
+                        self.assertEqual(layers.bytes_read, 3 * layers.plan.pass_bytes)
+
+    def test_plans(self) -> None:
+        recipe = _streamed.Recipe((_streamed.Piece("a", 0, 1024),), (1024,), torch.float32)
+        layers = [[recipe]] * 10
+        self.assertEqual(_streamed.plan_layers(layers, 10 * 4096).slots, 0)
+        for budget in (0, *range(2 * 4096, 10 * 4096, 1000)):
+            plan = _streamed.plan_layers(layers, budget)
+            self.assertGreaterEqual(plan.slots, 2)
+            self.assertEqual(plan.pass_bytes, (10 - len(plan.resident)) * 4096)
+            if budget:
+                self.assertLessEqual(plan.device_bytes, budget)
+                self.assertGreater(plan.device_bytes + 4096, budget)
+        with self.assertRaises(gpunvme.InvalidError):
+            _streamed.plan_layers(layers, 2 * 4096 - 1)
+        with self.assertRaises(gpunvme.InvalidError):
+            _streamed.plan_layers(layers, 0, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
