@@ -19,6 +19,10 @@ public final class MemoryBudget {
   private static final MemoryBudget HERE = new MemoryBudget(FreeMemory.here());
 
   private final FreeMemory free;
+
+  /** Of what was free when it was asked for first: a share of what is left would be nothing at last. */
+  private long reserve = FreeMemory.UNKNOWN;
+
   private long promised;
 
   /** Of a machine with these figures. */
@@ -32,9 +36,15 @@ public final class MemoryBudget {
   }
 
   /** What the system says is free, without its reserve; {@link FreeMemory#UNKNOWN} if unknown. */
-  public long free() {
+  public synchronized long free() {
     long bytes = free.available();
-    return bytes == FreeMemory.UNKNOWN ? bytes : bytes - Math.min(RESERVE, bytes / LARGEST_SHARE);
+    if (bytes == FreeMemory.UNKNOWN) {
+      return bytes;
+    }
+    if (reserve == FreeMemory.UNKNOWN) {
+      reserve = Math.min(RESERVE, bytes / LARGEST_SHARE);
+    }
+    return Math.max(0, bytes - reserve);
   }
 
   /**

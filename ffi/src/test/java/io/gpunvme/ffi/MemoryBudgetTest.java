@@ -63,6 +63,17 @@ class MemoryBudgetTest {
     assertThat(budget.available()).isZero();
   }
 
+  /** The last memory of a machine is not given away, whatever share of what is left that is. */
+  @Test
+  void theReserveStaysWhenLittleIsLeft() throws IOException {
+    Files.writeString(folder.resolve("meminfo"), "MemAvailable: %d kB\n".formatted(1L << 20));
+    assertThat(budget.free()).isEqualTo(GIB - (64 << 20));
+    Files.writeString(folder.resolve("meminfo"), "MemAvailable: %d kB\n".formatted(70L << 10));
+    assertThat(budget.free()).isEqualTo(6 << 20);
+    Files.writeString(folder.resolve("meminfo"), "MemAvailable: %d kB\n".formatted(40L << 10));
+    assertThat(budget.free()).isZero();
+  }
+
   /** Memory that is populated at once is promised to nobody else meanwhile, and then touched. */
   @Test
   void sharedMemoryComesOutOfIt() {
