@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import json
 import os
 import subprocess
 import sys
 import unittest
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ from unittest import mock
 from support import ACCELERATOR, FAKE, PYTHON, Case, seeded
 
 try:
+    import tokenizers
     import torch
     import transformers
     from torch import nn
@@ -99,6 +103,14 @@ class Watched:
         self.seen += 1
 
 
+def tokenizer() -> Any:
+    """Of words w0 to w96."""
+    words = {f"w{i}": i for i in range(97)}
+    model = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="w0"))
+    model.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=model, pad_token="w0", bos_token="w1", eos_token="w2")
+
+
 class Models(Case):
     def saved(self, config: Any, dtype: torch.dtype = torch.bfloat16, **options: Any) -> Path:
         """The folder of a model of random weights."""
@@ -164,6 +176,7 @@ class ArchitectureTest(Models):
             dict(max_new_tokens=12, do_sample=False, num_beams=3),
             dict(max_new_tokens=12, do_sample=True, top_k=20),
             dict(max_new_tokens=12, do_sample=False, use_cache=False),
+            dict(max_new_tokens=12, do_sample=False, cache_implementation="static"),
         ):
             with self.subTest(kind):
                 made = []
@@ -175,11 +188,41 @@ class ArchitectureTest(Models):
 
     def test_a_pipeline(self) -> None:
         folder = self.saved(ARCHITECTURES["gpt2"]())
-        tokenizer = mock.Mock(spec=transformers.PreTrainedTokenizerBase)
-        model = self.streamed(folder, gpu_budget=0)
-        pipe = transformers.TextGenerationPipeline(model=model, tokenizer=tokenizer, device=torch.device(DEVICE))
-        self.assertIs(pipe.model, model)
-        self.same(model, self.memory(folder))
+        made = []
+        for model in (self.memory(folder), self.streamed(folder, gpu_budget=0)):
+            pipe = transformers.pipeline("text-generation", model=model, tokenizer=tokenizer(), device=DEVICE)
+            made.append(pipe("w5 w9 w40", max_new_tokens=20, do_sample=False, return_tensors=True))
+        self.assertEqual(*made)
+
+    def test_the_command(self) -> None:
+        folder = self.saved(ARCHITECTURES["llama"]())
+        tokenizer().save_pretrained(folder)
+        memory = self.memory(folder)
+        prompt = tokenizer()("w5 w9 w40", return_tensors="pt").to(DEVICE)
+        expected = memory.generate(**prompt, max_new_tokens=7, min_new_tokens=7, do_sample=False)
+        text = tokenizer().decode(expected[0, 3:], skip_special_tokens=True)
+        command = [sys.executable, "-m", "gpunvme.transformers", "generate", str(folder), "--prompt", "w5 w9 w40", "--device", DEVICE]
+        more = ["--tokens", "7", "--gpu-budget", "0"]
+        environment = os.environ | {"PYTHONPATH": str(PYTHON / "src")}
+
+        def run(*words: str) -> subprocess.CompletedProcess[str]:
+            return subprocess.run([*command, *words], env=environment, capture_output=True, text=True)
+
+        done = run(*more, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        told = json.loads(done.stdout)
+        self.assertEqual((told["text"], told["tokens"], told["resident_layers"]), (text, 7, 0))
+        self.assertGreater(told["tokens_per_second"], 0)
+        self.assertEqual(done.stderr, "")
+        done = run(*more)
+        self.assertEqual((done.returncode, done.stdout.strip()), (0, text.strip()), done.stderr)
+        self.assertIn("tokens/s", done.stderr)
+        done = run("--gpu-budget", "1KiB")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertRegex(done.stderr, r"\Agpunvme: .*gpu_budget of 1024 bytes is not enough[^\n]*\n\Z")
+        (folder / "model.safetensors").unlink()
+        done = run()
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
 
     def test_other_types_than_stored(self) -> None:
         folder = self.saved(ARCHITECTURES["mixtral"](), torch.float32)
@@ -215,6 +258,14 @@ class SourceTest(Models):
         with self.assertRaisesRegex(gpunvme.InvalidError, "config="):
             gpunvme.transformers.load(image, device=DEVICE)
         self.same(self.streamed(image, config=folder, gpu_budget=0), memory)
+        disk = self.folder() / "disk"
+        subprocess.run(["mke2fs", "-q", "-t", "ext4", "-d", str(folder), str(disk), "64M"], check=True, capture_output=True)
+        inside = self.streamed(f"sim:file={disk}:/", gpu_budget=0)
+        self.assertEqual(inside.generation_config.eos_token_id, memory.generation_config.eos_token_id)
+        self.same(inside, memory)
+        inside.gpunvme.close()
+        with self.assertRaisesRegex(gpunvme.NotFoundError, "nowhere"):
+            gpunvme.transformers.load(f"sim:file={disk}:/nowhere", config=folder, device=DEVICE)
 
 
 class FailureTest(Models):
@@ -231,7 +282,7 @@ class FailureTest(Models):
             gpunvme.transformers.load(folder, device=DEVICE)
         other = whole | {"model.layers.3.mlp.up_proj.weight": torch.zeros(48, 31, dtype=torch.bfloat16)}
         save_file(other, path, {"format": "pt"})
-        with self.assertRaisesRegex(gpunvme.FormatError, "layers.3.mlp.up_proj"):
+        with self.assertRaisesRegex(gpunvme.FormatError, r"layers.3.mlp.up_proj.weight has shape \(48, 31\)"):
             gpunvme.transformers.load(folder, device=DEVICE)
         save_file(whole, path, {"format": "pt"})
         self.same(self.streamed(folder, gpu_budget=0), self.memory(folder))
@@ -296,8 +347,42 @@ class FailureTest(Models):
         stored = _stored.Stored((4, 6), (_streamed.Piece("a", 0, 24),), torch.float32)
         with self.assertRaisesRegex(gpunvme.UnsupportedError, "aten.mul"):
             stored * 2
-        with self.assertRaisesRegex(gpunvme.UnsupportedError, "step|every 2th"):
+        with self.assertRaisesRegex(gpunvme.UnsupportedError, "every 2th"):
             stored[::2]
+        folder = self.saved(ARCHITECTURES["mixtral"]())
+        # What transformers does with the experts of Mixtral.
+        with mock.patch.dict(_stored._OPERATIONS) as operations:
+            del operations["aten.cat"]
+            with self.assertRaisesRegex(gpunvme.UnsupportedError, "aten.cat.*experts"):
+                gpunvme.transformers.load(folder, device=DEVICE)
+        with self.assertRaisesRegex(gpunvme.UnsupportedError, "BertModel|model_class"):
+            gpunvme.transformers.load(folder, device=DEVICE, config=transformers.ViTConfig())
+
+    def test_what_a_streamed_model_cannot_do(self) -> None:
+        folder = self.saved(ARCHITECTURES["llama"]())
+        model = self.streamed(folder, gpu_budget=0)
+        self.assertIs(model.to(DEVICE), model)
+        self.assertIs(model.to(torch.device(DEVICE)), model)
+        for change in (model.half, model.float, lambda: model.to("meta"), lambda: model.to(torch.float32)):
+            with self.assertRaisesRegex(gpunvme.UnsupportedError, "load()"):
+                change()
+        embedded = model.get_input_embeddings()(self.tokens()).detach().requires_grad_()
+        with self.assertRaisesRegex(gpunvme.UnsupportedError, "inference_mode"):
+            model(inputs_embeds=embedded)
+        self.same(model, self.memory(folder))
+        with self.assertRaisesRegex((gpunvme.UnsupportedError, ValueError), "cuda:1|first GPU"):
+            gpunvme.transformers.load(folder, device="cuda:1")
+
+    def test_nothing_is_kept_alive(self) -> None:
+        folder = self.saved(ARCHITECTURES["llama"]())
+        model = gpunvme.transformers.load(folder, gpu_budget=0, device=DEVICE)
+        model(self.tokens())
+        layers, layer = weakref.ref(model.gpunvme.layers), model.model.layers[0]
+        del model
+        gc.collect()
+        self.assertIsNone(layers())
+        with self.assertRaises(gpunvme.ClosedError):
+            layer(None)
 
 
 class StoredTest(Case):
@@ -355,11 +440,31 @@ class LayersTest(Case):
                         self.assertEqual(layers.passes, 3 if layers.plan.slots else 0)
                         self.assertEqual(layers.bytes_read, 3 * layers.plan.pass_bytes)
 
+    def test_layers_without_parameters(self) -> None:
+        from safetensors.torch import save_file
+
+        memory = nn.ModuleList([nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 1), nn.Linear(1, 3)]).to(DEVICE, torch.bfloat16)
+        memory[3].register_parameter("empty", nn.Parameter(torch.empty(0, 3, dtype=torch.bfloat16)))
+        path = self.folder() / "m.safetensors"
+        save_file({f"l.{name}": t for name, t in memory.state_dict().items()}, path)
+        with torch.device("meta"):
+            module = nn.ModuleList([nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 1), nn.Linear(1, 3)])
+            module[3].register_parameter("empty", nn.Parameter(torch.empty(0, 3)))
+        x = torch.ones(2, 3, device=DEVICE, dtype=torch.bfloat16)
+        with gpunvme.Weights(path, ACCELERATOR) as weights, torch.no_grad():
+            with gpunvme.torch.StreamedLayers(list(module), weights, "l") as layers:
+                self.assertEqual(layers.plan.resident, (1,))
+                for _ in range(2):
+                    a, b = x, x
+                    for one, other in zip(memory, module):
+                        a, b = one(a), other(b)
+                    self.assertTrue(torch.equal(a, b))
+
     def test_plans(self) -> None:
         recipe = _streamed.Recipe((_streamed.Piece("a", 0, 1024),), (1024,), torch.float32)
         layers = [[recipe]] * 10
         self.assertEqual(_streamed.plan_layers(layers, 10 * 4096).slots, 0)
-        for budget in (0, *range(2 * 4096, 10 * 4096, 1000)):
+        for budget in (0, *range(3 * 4096, 10 * 4096, 1000)):
             plan = _streamed.plan_layers(layers, budget)
             self.assertGreaterEqual(plan.slots, 2)
             self.assertEqual(plan.pass_bytes, (10 - len(plan.resident)) * 4096)
@@ -367,7 +472,7 @@ class LayersTest(Case):
                 self.assertLessEqual(plan.device_bytes, budget)
                 self.assertGreater(plan.device_bytes + 4096, budget)
         with self.assertRaises(gpunvme.InvalidError):
-            _streamed.plan_layers(layers, 2 * 4096 - 1)
+            _streamed.plan_layers(layers, 3 * 4096 - 1)
         with self.assertRaises(gpunvme.InvalidError):
             _streamed.plan_layers(layers, 0, 1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -60,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     generate.add_argument("--tokens", type=_positive, default=64, help="to make at most; default 64")
     generate.add_argument("--gpu-budget", help="bytes of the device for the weights, such as 8GiB; 0: no layer stays")
     generate.add_argument("--dtype", default="auto", help="of the parameters, such as bfloat16; default: what the model says")
-    generate.add_argument("--device", help="cuda, cuda:1, cpu; default: the GPU if there is one")
+    generate.add_argument("--device", help="cuda or cpu; default: the GPU if there is one")
     generate.add_argument("--config", help="the folder with the model's configuration and tokenizer, if not the model's own")
     generate.add_argument("--slots", type=int, help="of the ring, 2 or more; default: 4, or fewer in a small budget")
     generate.add_argument("--sample", action="store_true", help="draw tokens; without it always the most likely one is taken")
@@ -101,7 +102,10 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _generate(arguments: argparse.Namespace) -> int:
     text = _prompt(arguments)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(arguments.config or arguments.model)
+    words = arguments.config or arguments.model
+    if os.path.isfile(words):
+        words = os.path.dirname(os.path.abspath(words))
+    tokenizer = transformers.AutoTokenizer.from_pretrained(words)
     began = time.monotonic()
     _progress("loading what stays ...")
     model = load(

@@ -21,6 +21,7 @@ class Stored(torch.Tensor):
     _pieces: tuple[Piece, ...]
     _stored: torch.dtype
     _casts: tuple[torch.dtype, ...]
+    refused: list[UnsupportedError]
 
     @staticmethod
     def __new__(
@@ -29,14 +30,31 @@ class Stored(torch.Tensor):
         pieces: tuple[Piece, ...],
         stored: torch.dtype,
         casts: tuple[torch.dtype, ...] = (),
+        refused: list[UnsupportedError] | None = None,
     ) -> Stored:
         dtype = casts[-1] if casts else stored
         made: Stored = torch.Tensor._make_wrapper_subclass(cls, shape, dtype=dtype, device=torch.device("cpu"))
         made._pieces, made._stored, made._casts = pieces, stored, casts
+        made.refused = [] if refused is None else refused
         return made
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return f"Stored({tuple(self.shape)}, {self._pieces})"
+
+    def made(
+        self,
+        shape: Sequence[int],
+        pieces: tuple[Piece, ...] | None = None,
+        casts: tuple[torch.dtype, ...] | None = None,
+    ) -> Stored:
+        """Another one that is made of this one."""
+        return Stored(
+            shape,
+            self._pieces if pieces is None else pieces,
+            self._stored,
+            self._casts if casts is None else casts,
+            self.refused,
+        )
 
     def recipe(self) -> Recipe:
         return Recipe(self._pieces, tuple(self.shape), self._stored, self._casts)
@@ -45,22 +63,29 @@ class Stored(torch.Tensor):
     def __torch_dispatch__(  # type: ignore[override]
         cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        operation = _OPERATIONS.get(str(func.overloadpacket))
-        if operation is None:
-            raise UnsupportedError.of(
-                f"transformers makes a parameter of stored tensors by {func}, which streaming does not know:"
-                f" {[a for a in args if isinstance(a, Stored)]}"
-            )
-        return operation(*args, **(kwargs or {}))
+        try:
+            operation = _OPERATIONS.get(str(func.overloadpacket))
+            if operation is None:
+                raise UnsupportedError.of(
+                    f"transformers makes a parameter of stored tensors by {func}, which streaming does not know: {args}"
+                )
+            return operation(*args, **(kwargs or {}))
+        except UnsupportedError as e:
+            # Its loader tells of a failure, and not why.
+            for one in args:
+                for tensor in one if isinstance(one, (list, tuple)) else (one,):
+                    if isinstance(tensor, Stored):
+                        tensor.refused.append(e)
+            raise
 
 
 def _same(tensor: Stored, *_: Any, **__: Any) -> Stored:
-    return Stored(tensor.shape, tensor._pieces, tensor._stored, tensor._casts)
+    return tensor.made(tensor.shape)
 
 
 def _cast(tensor: Stored, *_: Any, dtype: torch.dtype | None = None, **__: Any) -> Stored:
     casts = tensor._casts if dtype in (None, tensor.dtype) else (*tensor._casts, dtype)
-    return Stored(tensor.shape, tensor._pieces, tensor._stored, casts)
+    return tensor.made(tensor.shape, casts=casts)
 
 
 def _cut(pieces: Sequence[Piece], start: int, stop: int) -> list[Piece]:
@@ -106,16 +131,13 @@ def _cat(tensors: Sequence[Stored], dim: int = 0) -> Stored:
         for tensor in tensors:
             width = math.prod(tensor.shape[dim:])
             pieces += _cut(tensor._pieces, row * width, (row + 1) * width)
-    return Stored(shape, _joined(pieces), first._stored, first._casts)
+    return first.made(shape, _joined(pieces))
 
 
 def _stack(tensors: Sequence[Stored], dim: int = 0) -> Stored:
     shape = tensors[0].shape
     dim %= len(shape) + 1
-    unsqueezed = [
-        Stored((*shape[:dim], 1, *shape[dim:]), t._pieces, t._stored, t._casts) for t in tensors
-    ]
-    return _cat(unsqueezed, dim)
+    return _cat([t.made((*shape[:dim], 1, *shape[dim:])) for t in tensors], dim)
 
 
 def _slice(tensor: Stored, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Stored:
@@ -131,7 +153,7 @@ def _slice(tensor: Stored, dim: int = 0, start: int | None = None, end: int | No
     for row in range(math.prod(tensor.shape[:dim])):
         pieces += _cut(tensor._pieces, (row * length + start) * inner, (row * length + end) * inner)
     shape = (*tensor.shape[:dim], max(0, end - start), *tensor.shape[dim + 1 :])
-    return Stored(shape, _joined(pieces), tensor._stored, tensor._casts)
+    return tensor.made(shape, _joined(pieces))
 
 
 def _split(tensor: Stored, sizes: int | Sequence[int], dim: int = 0) -> list[Stored]:
@@ -151,7 +173,7 @@ def _view(tensor: Stored, shape: Sequence[int]) -> Stored:
     if -1 in shape:
         known = -math.prod(shape)
         shape[shape.index(-1)] = tensor.numel() // known
-    return Stored(shape, tensor._pieces, tensor._stored, tensor._casts)
+    return tensor.made(shape)
 
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -20,6 +22,9 @@ _ALIGNMENT = 512
 
 FEWEST_SLOTS = 2
 _SLOTS = 4
+
+# The ring rounds its slots up to this, and has one such piece more for trials.
+_PAGE = 4096
 
 # What a checkpoint calls the types that parameters are stored in, as PyTorch does.
 STORED = {
@@ -127,14 +132,18 @@ class Plan(NamedTuple):
     resident_bytes: int
     """Of the layers that stay."""
     converted_bytes: int
-    """Of the parameters of one layer, where they are not stored as they are used."""
+    """While the parameters of a layer are converted that are not stored as they are used."""
     pass_bytes: int
     """Read for each pass through the layers: for each token, when one token is made at a time."""
 
     @property
     def device_bytes(self) -> int:
         """Memory of the device that layers take at most."""
-        return self.resident_bytes + self.slots * self.slot_bytes + self.converted_bytes
+        return self.resident_bytes + _ring_bytes(self.slots, self.slot_bytes) + self.converted_bytes
+
+
+def _ring_bytes(slots: int, slot_bytes: int) -> int:
+    return slots * slot_bytes + _PAGE if slots else 0
 
 
 def plan_layers(layers: Sequence[Iterable[Recipe]], budget: int | None, slots: int | None = None) -> Plan:
@@ -148,29 +157,33 @@ def plan_layers(layers: Sequence[Iterable[Recipe]], budget: int | None, slots: i
     recipes = [list(layer) for layer in layers]
     stored = [sum(_aligned(r.stored_bytes) for r in layer) for layer in recipes]
     used = [sum(_aligned(r.bytes) for r in layer) for layer in recipes]
-    if budget is None or sum(used) <= budget:
-        return Plan(tuple(range(len(recipes))), 0, 0, sum(used), 0, 0)
-    slot = max(stored)
-    converted = max(sum(_aligned(r.bytes) for r in layer if r.casts) for layer in recipes)
+    # What stays is read as it is stored, and is converted then; what is streamed is converted from its slot.
+    loading = max((sum(_aligned(r.stored_bytes) for r in layer if r.casts) for layer in recipes), default=0)
+    if budget is None or sum(used) + loading <= budget or not any(stored):
+        return Plan(tuple(range(len(recipes))), 0, 0, sum(used), loading, 0)
+    slot = -(-max(stored) // _PAGE) * _PAGE
+    converted = max(loading, *(sum(_aligned(r.bytes) for r in layer if r.casts) for layer in recipes))
     least = FEWEST_SLOTS if slots is None else slots
-    if 0 < budget < least * slot + converted:
+    if 0 < budget < _ring_bytes(least, slot) + converted:
         raise InvalidError.of(
             f"{budget} bytes for layers are not enough: a ring of {least} slots for the longest layer needs"
-            f" {least * slot + converted}; 0 means that no layer stays, whatever the ring takes"
+            f" {_ring_bytes(least, slot) + converted}; 0 means that no layer stays, whatever the ring takes"
         )
-    ring = slots or (min(_SLOTS, (budget - converted) // slot) if budget else _SLOTS)
-    left = budget - ring * slot - converted
+    ring = slots or (min(_SLOTS, (budget - converted - _PAGE) // slot) if budget else _SLOTS)
+    left = budget - _ring_bytes(ring, slot) - converted
     # Those that stay are spread among the others: reading goes on while they compute.
-    most = 0
-    chosen: tuple[int, ...] = ()
-    for count in range(1, len(recipes)):
-        spread = tuple(i * len(recipes) // count for i in range(count))
-        nbytes = sum(used[i] for i in spread)
-        if nbytes > left:
+    large = [i for i in range(len(recipes)) if stored[i]]
+    chosen: set[int] = set()
+    for count in range(1, len(large)):
+        spread = {large[i * len(large) // count] for i in range(count)}
+        if sum(used[i] for i in spread) > left:
             break
-        chosen, most = spread, nbytes
-    streamed = [i for i in range(len(recipes)) if i not in chosen]
-    return Plan(chosen, ring, slot, most, converted, sum(stored[i] for i in streamed))
+        chosen = spread
+    resident = tuple(i for i in range(len(recipes)) if i in chosen or not stored[i])
+    streamed = [i for i in large if i not in chosen]
+    return Plan(
+        resident, ring, slot, sum(used[i] for i in resident), converted, sum(stored[i] for i in streamed)
+    )
 
 
 class _Parameter(NamedTuple):
@@ -181,6 +194,13 @@ class _Parameter(NamedTuple):
     recipe: Recipe
     place: int
     empty: nn.Parameter
+
+    def in_slot(self, slot: torch.Tensor) -> torch.Tensor:
+        """The parameter; if it has to be converted each time, what is stored."""
+        nbytes = self.recipe.stored_bytes
+        # Nothing has no place, and need not be aligned.
+        stored = slot[self.place : self.place + nbytes] if nbytes else slot[:0]
+        return stored if self.recipe.casts else _frozen(self.recipe.convert(stored))
 
 
 class _Layer:
@@ -208,8 +228,7 @@ class _Layer:
         views = self.views.get(address)
         if views is None:
             slot = memory()
-            views = [slot[p.place : p.place + p.recipe.stored_bytes] for p in self.parameters]
-            views = [v if p.recipe.casts else _frozen(p.recipe.convert(v)) for p, v in zip(self.parameters, views)]
+            views = [p.in_slot(slot) for p in self.parameters]
             self.views[address] = views
         for parameter, view in zip(self.parameters, views):
             value = _frozen(parameter.recipe.convert(view)) if parameter.recipe.casts else view
@@ -231,12 +250,28 @@ def owner_of(module: nn.Module, path: str) -> tuple[nn.Module, str]:
     return module.get_submodule(parent), name
 
 
+def _closed() -> GpuNvmeError:
+    return ClosedError.of("these layers were closed: their model cannot run any more")
+
+
+def _forward(streamed: weakref.ref[StreamedLayers], number: int, forward: Callable[..., Any]) -> Callable[..., Any]:
+    """What runs a layer instead of its own ``forward``. It keeps nothing alive but the layer."""
+
+    @functools.wraps(forward)
+    def run(*arguments: Any, **named: Any) -> Any:
+        layers = streamed()
+        if layers is None:
+            raise _closed()
+        return layers.run(number, forward, arguments, named)
+
+    return run
+
+
 class StreamedLayers:
     """Layers whose parameters are read while other layers run, in the order of the list, again and again.
 
     Before a layer runs it gets its parameters in a slot of a ring, and afterwards they are taken from it. Meanwhile the
-    next layers are read, over the end of a pass into the next one. A pass that does not go through all layers, because
-    of an exception, costs one wait.
+    next layers are read, over the end of a pass into the next one. A pass that ends early costs one wait.
 
     :param layers: modules that run one after the other, such as the ``layers`` of a model
     :param weights: what they are read from, opened for the accelerator that they run on; closed by the caller, later
@@ -248,7 +283,8 @@ class StreamedLayers:
     :param recipes: for each layer, what its parameters are made of; None: whole tensors by their names
     :param title: of the list, for messages; None: ``names`` if it is a prefix
 
-    Not for training: parameters have no gradients. One thread at a time runs the layers.
+    Not for training: run them in ``torch.inference_mode()`` or ``torch.no_grad()``. One thread at a time runs the
+    layers. Their parameters are read as long as this object lives; nobody but its user keeps it.
     """
 
     def __init__(
@@ -284,6 +320,7 @@ class StreamedLayers:
         self._closed = False
         self._bound: _Layer | None = None
         self._due: int | None = None
+        self._broken = False
         self._loader: LayerLoader | None = None
         self._layers: list[_Layer] = []
         title = title or (names if isinstance(names, str) and names else "layers")
@@ -296,12 +333,29 @@ class StreamedLayers:
                 owner._parameters[parameter] = _frozen(tensor)
         for number, streamed in enumerate(self._layers):
             streamed.unbind()
-            streamed.module.register_forward_pre_hook(lambda *_, n=number: self._enter(n), prepend=True)
-            streamed.module.register_forward_hook(lambda *_, n=number: self._leave(n), always_call=True)
+            streamed.module.forward = _forward(weakref.ref(self), number, streamed.module.forward)
+
+    def run(self, number: int, forward: Callable[..., Any], arguments: Any, named: Any) -> Any:
+        """Runs a layer with its parameters: what ``forward`` of its module has become."""
+        if torch.is_grad_enabled() and any(
+            isinstance(a, torch.Tensor) and a.requires_grad for a in (*arguments, *named.values())
+        ):
+            raise UnsupportedError.of(
+                f"{self._layers[number].name} is streamed and has no gradients: run it in torch.inference_mode()"
+            )
+        self._enter(number)
+        try:
+            return forward(*arguments, **named)
+        except BaseException:
+            self._broken = True
+            raise
+        finally:
+            # Not a hook: those are not called after KeyboardInterrupt.
+            self._leave(number)
 
     def _enter(self, number: int) -> None:
         if self._closed:
-            raise ClosedError.of("these layers were closed: their model cannot run any more")
+            raise _closed()
         layer = self._layers[number]
         if self._bound is not None:
             raise InvalidError.of(f"{layer.name} begins within {self._bound.name}: one pass at a time, by one thread")
@@ -309,12 +363,12 @@ class StreamedLayers:
         with torch.inference_mode(False), torch.no_grad():
             loader = self._ready(number)
             # Nobody knows what comes after a layer that fails.
-            self._due = None
+            self._due, self._broken = None, True
             stream = torch.cuda.current_stream(self.device) if self.device.type == "cuda" else None
             slot = loader.next(stream)
             assert slot is not None
             loader.prefetch_tensors(layer.tensors)
-            self._due = (number + 1) % len(self._layers)
+            self._due, self._broken = (number + 1) % len(self._layers), False
             self._bound = layer
             layer.bind(slot.address, lambda: torch.utils.dlpack.from_dlpack(slot))
         self.bytes_read += layer.bytes
@@ -341,9 +395,11 @@ class StreamedLayers:
             self._loader = loader
             self._due = None
         if self._due != number:
-            # A pass has ended early; what became of its last layer is nothing to this one.
-            with contextlib.suppress(GpuNvmeError):
+            # The last pass has ended early. What became of its last layer is nothing to this pass if it has failed; if it
+            # has not, it counts, and must have had its bytes.
+            with contextlib.suppress(*([GpuNvmeError] if self._broken else [])):
                 loader.wait()
+            self._broken = False
             loader.cancel()
             for layer in self._layers[number:] + self._layers[:number]:
                 loader.prefetch_tensors(layer.tensors)
@@ -386,7 +442,11 @@ def load_tensors(
         memory[path] = stored
         reads += [(tensor, stored[at:], part) for tensor, at, part in recipe.places(weights, 0)]
     weights.read(_fitted(weights, reads))
-    return {path: recipe.convert(memory.pop(path)) for path, recipe in recipes.items()}
+    tensors = {path: recipe.convert(memory.pop(path)) for path, recipe in recipes.items()}
+    if device.type == "cuda" and any(recipe.casts for recipe in recipes.values()):
+        # PyTorch would keep what was converted, and the ring is not taken from there.
+        torch.cuda.empty_cache()
+    return tensors
 
 
 def _fitted(weights: Weights, reads: list[tuple[str, Any, Slice | None]]) -> list[tuple[str, Any, Slice | None]]:

@@ -48,6 +48,7 @@ class TensorLayer:
             info = weights.info(tensor.name)
             reads.append(weights._native_read(tensor.name, tensor.part, unsigned(tensor.place, "place"), info.nbytes))
         self.name = name
+        self._weights = weights
         self._native_name = name.encode()
         self._reads = (_native.TensorRead * len(reads))(*reads)
 
@@ -101,6 +102,8 @@ class LayerLoader:
 
     def prefetch_tensors(self, layer: TensorLayer) -> None:
         """Names a layer of tensors that :meth:`next` gives after those that are named, and reads it ahead. Does not wait."""
+        if layer._weights is not self._source:
+            raise ValueError(f"{layer.name!r} is a layer of {layer._weights!r}, and this loader reads {self._source!r}")
         _native.check(
             _native.lib().gpunvme_prefetch_tensors(
                 self._handle.open, layer._native_name, layer._reads, len(layer._reads)

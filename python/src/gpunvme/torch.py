@@ -14,13 +14,13 @@ import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from ._checks import unsigned, whole
-from ._streamed import StreamedLayers
+from ._streamed import Piece, Recipe, StreamedLayers
 from .errors import UnsupportedError
 from .request import Request
 from .storage import Storage
 from .weights import Slice, TensorInfo, Weights
 
-__all__ = ["SampleDataset", "StreamedLayers", "TensorSlice", "load_file", "read_into_tensor", "safe_open"]
+__all__ = ["Piece", "Recipe", "SampleDataset", "StreamedLayers", "TensorSlice", "load_file", "read_into_tensor", "safe_open"]
 
 # Types of safetensors and GGUF that PyTorch has, some only in later versions.
 _TYPES = {

@@ -9,11 +9,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import os
 import re
 import sys
 import tempfile
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -24,7 +26,7 @@ from torch import nn
 from ._checks import size
 from ._stored import Stored
 from ._streamed import FEWEST_SLOTS, Piece, Plan, Recipe, StreamedLayers, load_tensors, plan_layers, stored_type
-from .errors import FormatError, GpuNvmeError, InvalidError, UnsupportedError
+from .errors import FormatError, InvalidError, NotFoundError, UnsupportedError
 from .storage import Storage
 from .weights import Weights
 
@@ -58,7 +60,7 @@ def load(
         stays. What does not stream and a ring of two slots must fit, or the budget is refused. The cache and what layers
         compute with come on top
     :param dtype: of the parameters; "auto": what the configuration says
-    :param device: None: the GPU if there is one, else the CPU
+    :param device: None: the GPU if there is one, else the CPU. Of several GPUs only the first
     :param config: the model's configuration, or its folder; None: ``source``
     :param model_class: of transformers; None: ``AutoModelForCausalLM``
     :param slots: of the ring, 2 or more; None: 4, or fewer where the budget has no room
@@ -69,15 +71,40 @@ def load(
     """
     target = _device(device)
     budget = None if gpu_budget is None else size(gpu_budget, "gpu_budget")
-    weights = Weights(source, "gpu" if target.type == "cuda" else "cpu")
-    try:
-        with _folder(source if config is None else config) as folder:
+    # The configuration comes first: it may be on the SSD that the weights will have.
+    with _folder(source if config is None else config) as folder:
+        weights = Weights(source, "gpu" if target.type == "cuda" else "cpu")
+        try:
             model = _described(weights, folder, dtype, model_class, options)
-        model.gpunvme = Streaming(model, weights, target, budget, slots)
-    except BaseException:
-        weights.close()
-        raise
+            model.gpunvme = Streaming(model, weights, target, budget, slots)
+        except BaseException:
+            weights.close()
+            raise
+    # Compiled code would keep the addresses of a slot.
+    model.generation_config.disable_compile = True
+    model.to = functools.partial(_to, model.gpunvme)
+    model._apply = functools.partial(_apply, model.gpunvme)
     return model
+
+
+def _to(streaming: Streaming, *arguments: Any, **named: Any) -> Any:
+    """Takes the place of the model's ``to``: pipelines call it with the device that the model is on."""
+    device, dtype, _, _ = torch._C._nn._parse_to(*arguments, **named)
+    model = streaming.model
+    if dtype in (None, model.dtype) and device is not None and _first(device) == streaming.device:
+        return model
+    return _apply(streaming)
+
+
+def _apply(streaming: Streaming, *_: Any, **__: Any) -> Any:
+    raise UnsupportedError.of(
+        f"the layers of this model are streamed to {streaming.device}: choose device and dtype in load()"
+    )
+
+
+def _first(device: torch.device) -> torch.device:
+    """The GPU by its number: only the first is used."""
+    return torch.device("cuda", 0) if device.type == "cuda" and device.index is None else device
 
 
 def _device(device: torch.device | str | None) -> torch.device:
@@ -86,7 +113,9 @@ def _device(device: torch.device | str | None) -> torch.device:
     found = torch.device(device)
     if found.type not in ("cuda", "cpu"):
         raise ValueError(f"a device is 'cuda' or 'cpu', not {str(device)!r}")
-    return found
+    if found.index:
+        raise UnsupportedError.of(f"layers are streamed to the first GPU, not to {found}; CUDA_VISIBLE_DEVICES chooses it")
+    return _first(found)
 
 
 @contextlib.contextmanager
@@ -104,11 +133,11 @@ def _folder(config: Any) -> Iterator[Any]:
                     with Storage(f"{base}/{name}", "cpu") as file:
                         text = bytearray(file.size)
                         file.read(0, text)
-                except GpuNvmeError:
+                except (NotFoundError, InvalidError) as e:
                     if name == _CONFIGURATION[0]:
                         raise InvalidError.of(
-                            f"there is no {base}/{name}: say by config= which folder has the model's configuration"
-                        ) from None
+                            f"{base} has no {name} ({e}): say by config= which folder has the model's configuration"
+                        ) from e
                 else:
                     with open(os.path.join(folder, name), "wb") as copy:
                         copy.write(text)
@@ -133,22 +162,41 @@ def _described(weights: Weights, folder: Any, dtype: Any, model_class: Any, opti
     config = folder
     if not isinstance(folder, transformers.PretrainedConfig):
         config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=options.get("trust_remote_code"))
+    refused: list[UnsupportedError] = []
     stored = {
-        name: Stored(info.shape, (Piece(name, 0, math.prod(info.shape)),), stored_type(weights, name))
+        name: Stored(info.shape, (Piece(name, 0, math.prod(info.shape)),), stored_type(weights, name), (), refused)
         for name, info in weights.tensors.items()
     }
     chosen: Any = model_class or transformers.AutoModelForCausalLM
     if hasattr(chosen, "_model_mapping"):
-        chosen = chosen._model_mapping[type(config)]
+        try:
+            chosen = chosen._model_mapping[type(config)]
+        except KeyError:
+            raise UnsupportedError.of(
+                f"{chosen.__name__} has no model for {type(config).__name__}: say by model_class= which one it is"
+            ) from None
     if dtype == "auto":
         dtype = getattr(config, "dtype", None) or torch.get_default_dtype()
     try:
         with _quietly():
             model, told = chosen.from_pretrained(
-                None, config=config, state_dict=stored, dtype=dtype, output_loading_info=True, **options
+                None,
+                config=config,
+                state_dict=stored,
+                dtype=dtype,
+                output_loading_info=True,
+                # They are told below, by their names.
+                ignore_mismatched_sizes=True,
+                **options,
             )
     except RuntimeError as e:
+        if refused:
+            raise refused[0] from e
         raise FormatError.of(f"{weights.uri}: {e}") from e
+    for name, found, needed in sorted(told["mismatched_keys"]):
+        raise FormatError.of(
+            f"{weights.uri}: {name} has shape {tuple(found)}, and {type(model).__name__} needs {tuple(needed)}"
+        )
     if config is not folder and os.path.exists(os.path.join(folder, "generation_config.json")):
         model.generation_config = transformers.GenerationConfig.from_pretrained(folder)
     missing = sorted(told["missing_keys"])
@@ -159,7 +207,7 @@ def _described(weights: Weights, folder: Any, dtype: Any, model_class: Any, opti
 
 
 def _longest_list(model: nn.Module) -> tuple[str, nn.ModuleList]:
-    """The layers: of the lists of modules of one kind the one with most parameters."""
+    """The layers: of all lists of modules the one with most parameters."""
     best, most = None, 0
     for name, module in model.named_modules():
         if isinstance(module, nn.ModuleList) and len(module) > 0:
@@ -177,14 +225,16 @@ class Streaming:
     def __init__(
         self, model: Any, weights: Weights, device: torch.device, budget: int | None, slots: int | None
     ) -> None:
+        self._model = weakref.ref(model)
         self._weights = weights
         self.device = device
         title, layers = _longest_list(model)
         recipes = [_recipes(layer) for layer in layers]
         inside = {id(p) for p in layers.parameters()}
         others = {path: p for path, p in model.named_parameters(remove_duplicate=False) if id(p) not in inside}
-        self.fixed_bytes: int = sum(p.numel() * p.element_size() for p in {id(p): p for p in others.values()}.values())
-        """Of parameters outside the layers, which stay."""
+        kept = {id(t): t for t in (*others.values(), *model.buffers())}.values()
+        self.fixed_bytes: int = sum(t.numel() * t.element_size() for t in kept)
+        """Of parameters outside the layers, and of buffers, which stay."""
         left = None if budget is None else budget and self._left(budget, recipes, slots)
         self._place_others(model, others)
         self.layers = StreamedLayers(
@@ -226,6 +276,11 @@ class Streaming:
                     owner._buffers[name] = load_tensors(self._weights, {name: buffer.recipe()}, self.device)[name]
                 elif buffer is not None:
                     owner._buffers[name] = buffer.to(self.device)
+
+    @property
+    def model(self) -> Any:
+        """The model; None once nobody has it any more."""
+        return self._model()
 
     @property
     def plan(self) -> Plan:

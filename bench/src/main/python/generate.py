@@ -44,6 +44,7 @@ class Bench:
         self.rows = []
         self.prompt = torch.arange(5, 5 + PROMPT, device=self.device)[None]
         self.expected = None
+        self.image = None
 
     # ---- the model
 
@@ -194,11 +195,12 @@ class Bench:
 
     def ssd(self):
         """A raw model on an embedded SSD, whose blocks are in memory."""
-        image = os.path.join(self.options.memory, "gpunvme-generate.image")
+        image = os.path.join(self.options.memory, f"gpunvme-generate-{self.options.gigabytes:g}.image")
         size = sum(os.path.getsize(f) for f in self.files())
         address = f"sim:file={image},mdts=1MiB"
         if not os.path.exists(image):
             command = [*self.options.cli.split(), "write-model", self.model, "--device", f"{address},size={(size >> 30) + 2}GiB", "--allow-write"]
+            self.image = image
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         return address
 
@@ -254,6 +256,8 @@ def main():
     try:
         bench.run()
     finally:
+        if bench.image:
+            os.remove(bench.image)
         text = json.dumps(
             {"machine": machine(), "commit": options.commit, "date": str(datetime.date.today()), "results": bench.rows}, indent=1
         )

@@ -13,7 +13,6 @@ import io.gpunvme.storage.path.PathStats;
 import io.gpunvme.storage.path.Range;
 import io.gpunvme.storage.path.RangeChecks;
 import io.gpunvme.storage.path.StorageException;
-import io.gpunvme.storage.path.StorageException.Kind;
 import io.gpunvme.storage.plan.Plan;
 import io.gpunvme.storage.plan.PlanOptions;
 import io.gpunvme.storage.plan.Planner;

@@ -20,7 +20,9 @@ public final class MemoryBudget {
 
   private final FreeMemory free;
 
-  /** Of what was free when it was asked for first: a share of what is left would be nothing at last. */
+  /**
+   * Of what was free when it was asked for first: a share of what is left would be nothing at last.
+   */
   private long reserve = FreeMemory.UNKNOWN;
 
   private long promised;

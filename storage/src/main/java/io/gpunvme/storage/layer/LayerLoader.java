@@ -78,7 +78,8 @@ public final class LayerLoader implements AutoCloseable {
 
   /**
    * Allocates all memory and starts the thread that reads. On a GPU it reads the length of one
-   * layer, so that everything that a read needs is allocated before a stream waits for it.
+   * layer, or 256 MiB of a longer one, so that everything that a read needs is allocated before a
+   * stream waits for it.
    *
    * @param storage to be closed after this
    * @param maxLayerBytes of the longest layer, &gt; 0
@@ -176,6 +177,11 @@ public final class LayerLoader implements AutoCloseable {
    */
   public void load(Layer layer, DeviceBuffer destination, long destinationOffset) {
     source.check(layer);
+    if (destinationOffset < 0 || layer.bytes() > destination.size() - destinationOffset) {
+      throw new InvalidRequestException(
+          "%s does not fit into a buffer of %d bytes at %d"
+              .formatted(layer, destination.size(), destinationOffset));
+    }
     ring.beginLoad();
     try {
       CompletableFuture<?> read = source.read(layer, destination, destinationOffset);

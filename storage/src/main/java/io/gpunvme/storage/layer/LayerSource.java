@@ -12,10 +12,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
 
 /** The storages that the pieces of layers are read from. Safe for all threads. */
 final class LayerSource {
   private static final int PAGE = 4096;
+
+  /** A read that is longer needs no more memory: staging and queues are all in use. */
+  private static final long LONGEST_PREPARED = 256L << 20;
 
   private final List<GpuStorage> storages;
 
@@ -85,6 +89,20 @@ final class LayerSource {
           .computeIfAbsent(p.storage(), _ -> new ArrayList<>())
           .add(new Range(p.offset(), buffer, at + p.place(), p.bytes()));
     }
+    return read(ranges);
+  }
+
+  /** A short read of each storage, at the same place: what a stream must not hold up. */
+  CompletableFuture<?> trial(DeviceBuffer buffer, long at) {
+    Map<Integer, List<Range>> ranges = new TreeMap<>();
+    for (int i = 0; i < storages.size(); i++) {
+      long bytes = Math.min(storages.get(i).size(), unit());
+      ranges.put(i, List.of(new Range(0, buffer, at, bytes)));
+    }
+    return read(ranges);
+  }
+
+  private CompletableFuture<?> read(Map<Integer, List<Range>> ranges) {
     List<CompletableFuture<TransferResult>> reads = new ArrayList<>();
     try {
       ranges.forEach((storage, some) -> reads.add(storages.get(storage).readAsync(some)));
@@ -94,25 +112,29 @@ final class LayerSource {
       }
       // Those that have begun use the memory.
       reads.forEach(read -> read.cancel(true));
-      reads.add(CompletableFuture.failedFuture(e));
+      return new Together(reads, e);
     }
-    return reads.size() == 1 ? reads.getFirst() : new Together(reads);
+    return reads.size() == 1 ? reads.getFirst() : new Together(reads, null);
   }
 
   /** Reads of several storages. */
   private static final class Together extends CompletableFuture<Void> {
     private final List<CompletableFuture<TransferResult>> reads;
 
-    Together(List<CompletableFuture<TransferResult>> reads) {
+    /**
+     * @param why there are not more of them; null if these are all
+     */
+    Together(List<CompletableFuture<TransferResult>> reads, @Nullable Throwable why) {
       this.reads = reads;
       var _ =
           CompletableFuture.allOf(reads.toArray(CompletableFuture[]::new))
               .whenComplete(
                   (_, failure) -> {
-                    if (failure == null) {
+                    Throwable first = why == null ? failure : why;
+                    if (first == null) {
                       complete(null);
                     } else {
-                      completeExceptionally(failure);
+                      completeExceptionally(first);
                     }
                   });
     }
@@ -123,15 +145,6 @@ final class LayerSource {
       reads.forEach(read -> read.cancel(mayInterruptIfRunning));
       return !isDone();
     }
-  }
-
-  /** A short read of each storage, at the same place: what a stream must not hold up. */
-  CompletableFuture<?> trial(DeviceBuffer buffer, long at) {
-    List<CompletableFuture<TransferResult>> reads = new ArrayList<>();
-    for (GpuStorage storage : storages) {
-      reads.add(storage.readAsync(0, buffer, at, Math.min(storage.size(), unit())));
-    }
-    return new Together(reads);
   }
 
   /** Makes some paths faster; those that cannot do without. */
@@ -145,10 +158,13 @@ final class LayerSource {
     }
   }
 
-  /** Allocating may wait for streams, and streams will wait for layers. */
+  /**
+   * Has all storages allocate what reading needs: later that may wait for streams, which will wait
+   * for layers.
+   */
   void prepare(DeviceBuffer memory, long longest) {
     for (GpuStorage storage : storages) {
-      storage.read(0, memory, 0, Math.min(storage.size(), longest));
+      storage.read(0, memory, 0, Math.min(storage.size(), Math.min(longest, LONGEST_PREPARED)));
       if (storage.size() > 1) {
         storage.read(1, memory, 0, 1);
       }

@@ -27,8 +27,7 @@ final class RingReader<S> {
   /** When the last read ended. */
   private long lastEnd = System.nanoTime();
 
-  RingReader(
-      RingState<S> state, LayerSource source, DeviceBuffer memory, LayerOptions options) {
+  RingReader(RingState<S> state, LayerSource source, DeviceBuffer memory, LayerOptions options) {
     this.state = state;
     this.source = source;
     this.memory = memory;

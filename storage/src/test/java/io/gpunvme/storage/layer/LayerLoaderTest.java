@@ -106,7 +106,7 @@ class LayerLoaderTest {
     System.out.println("LayerLoaderTest: -Dgpunvme.seed=" + seed);
     SplittableRandom random = new SplittableRandom(seed);
     List<GpuStorage> storages =
-        List.of(ssd(""), GpuStorage.open(source.file().toString(), cpu), ssd(",mdts=8KiB"));
+        addresses().stream().map(address -> GpuStorage.open(address, cpu)).toList();
     try (LayerLoader loader =
         LayerLoader.open(storages, LAYER, 3, LayerOptions.defaults().withReads(3))) {
       List<Layer> layers = new ArrayList<>();
@@ -119,8 +119,7 @@ class LayerLoaderTest {
           assertThat(loaded.layer()).isEqualTo(layer);
           for (Layer.Piece piece : layer.pieces()) {
             Layer there = new Layer(layer.name(), piece.offset(), piece.bytes());
-            assertThat(
-                    source.isIn(loaded.buffer(), loaded.bufferOffset() + piece.place(), there))
+            assertThat(source.isIn(loaded.buffer(), loaded.bufferOffset() + piece.place(), there))
                 .as("%s of %s", piece, layer)
                 .isTrue();
           }
@@ -131,8 +130,7 @@ class LayerLoaderTest {
           .isThrownBy(() -> loader.prefetch(List.of(elsewhere)))
           .withMessageContaining("storage 3");
       Layer beyond =
-          new Layer(
-              "beyond", List.of(new Layer.Piece(0, 0, 1, 0), new Layer.Piece(2, SIZE, 1, 1)));
+          new Layer("beyond", List.of(new Layer.Piece(0, 0, 1, 0), new Layer.Piece(2, SIZE, 1, 1)));
       assertThatExceptionOfType(InvalidRequestException.class)
           .isThrownBy(() -> loader.prefetch(List.of(beyond)))
           .withMessageContaining("beyond");
@@ -148,8 +146,7 @@ class LayerLoaderTest {
     int count = random.nextInt(1, 8);
     for (int i = 0; i < count; i++) {
       int bytes = random.nextInt(LAYER / 10);
-      pieces.add(
-          new Layer.Piece(random.nextInt(3), random.nextInt(SIZE - bytes), bytes, place));
+      pieces.add(new Layer.Piece(random.nextInt(3), random.nextInt(SIZE - bytes), bytes, place));
       place += bytes + random.nextInt(100);
     }
     Collections.shuffle(pieces, new Random(random.nextLong()));
@@ -158,7 +155,7 @@ class LayerLoaderTest {
 
   @Test
   void aPieceThatFailsFailsItsLayerOnly() {
-    try (GpuStorage good = ssd("");
+    try (GpuStorage good = GpuStorage.open(source.file().toString(), cpu);
         GpuStorage bad = ssd(",faults=status=media/unrecovered-read dnr on read lba=0..7");
         LayerLoader loader =
             LayerLoader.open(List.of(good, bad), LAYER, 2, LayerOptions.defaults())) {
