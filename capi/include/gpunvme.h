@@ -257,10 +257,12 @@ GPUNVME_API int gpunvme_prefetch_layers(
 GPUNVME_API int gpunvme_next_layer(
     gpunvme_layer_loader *loader, struct CUstream_st *stream, uint64_t *address, uint64_t *bytes);
 
-/* Waits until the data of the layer that was given last has arrived, and fails with the reason if it has not: then what a stream
-* makes of that layer is wrong, and the layer is given back. Otherwise it stays as it is.
+/* The next layer for a stream that must not wait for it: this call waits for the data. At the next call, the slot becomes free
+* once the stream has done its work up to that call. For programs that do not know every call of CUDA that is made beside the
+* stream: one that allocates, or loads a kernel, waits for streams that wait, and keeps the data from arriving.
  */
-GPUNVME_API int gpunvme_await_layer(gpunvme_layer_loader *loader);
+GPUNVME_API int gpunvme_take_layer(
+    gpunvme_layer_loader *loader, struct CUstream_st *stream, uint64_t *address, uint64_t *bytes);
 
 /* Forgets the layers that are named and were not given, and ends their reads. */
 GPUNVME_API int gpunvme_cancel_layers(gpunvme_layer_loader *loader);

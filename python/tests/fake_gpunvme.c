@@ -593,7 +593,7 @@ void fake_keep(void *managed, void (**deleter)(void *)) {
 // Of the real library only.
 int gpunvme_weights_layer_loader_init(gpunvme_weights *w, uint64_t m, uint32_t d, gpunvme_layer_loader **l) { (void)w, (void)m, (void)d, (void)l; return failed(GPUNVME_ERROR_UNSUPPORTED, 0, "no layers of tensors"); }
 int gpunvme_prefetch_tensors(gpunvme_layer_loader *l, const char *n, const gpunvme_tensor_read *t, size_t c) { (void)l, (void)n, (void)t, (void)c; return GPUNVME_ERROR_UNSUPPORTED; }
-int gpunvme_await_layer(gpunvme_layer_loader *l) { (void)l; return GPUNVME_ERROR_UNSUPPORTED; }
+int gpunvme_take_layer(gpunvme_layer_loader *l, struct CUstream_st *s, uint64_t *a, uint64_t *b) { (void)l, (void)s, (void)a, (void)b; return GPUNVME_ERROR_UNSUPPORTED; }
 int gpunvme_cancel_layers(gpunvme_layer_loader *l) { (void)l; return GPUNVME_ERROR_UNSUPPORTED; }
 
 // The Python package has no use for these, and declares them.

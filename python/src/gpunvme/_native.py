@@ -120,7 +120,7 @@ FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "gpunvme_layer_loader_destroy": (c_int, (_handle,)),
     "gpunvme_weights_layer_loader_init": (c_int, (_handle, c_uint64, c_uint32, _handle_out)),
     "gpunvme_prefetch_tensors": (c_int, (_handle, c_char_p, POINTER(TensorRead), c_size_t)),
-    "gpunvme_await_layer": (c_int, (_handle,)),
+    "gpunvme_take_layer": (c_int, (_handle, c_void_p, _u64_out, _u64_out)),
     "gpunvme_cancel_layers": (c_int, (_handle,)),
     "gpunvme_weights_open": (c_int, (c_char_p, c_char_p, _handle_out)),
     "gpunvme_weights_describe": (c_int, _text),

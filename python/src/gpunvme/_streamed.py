@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
 import weakref
@@ -320,7 +319,6 @@ class StreamedLayers:
         self._closed = False
         self._bound: _Layer | None = None
         self._due: int | None = None
-        self._broken = False
         self._loader: LayerLoader | None = None
         self._layers: list[_Layer] = []
         title = title or (names if isinstance(names, str) and names else "layers")
@@ -346,9 +344,6 @@ class StreamedLayers:
         self._enter(number)
         try:
             return forward(*arguments, **named)
-        except BaseException:
-            self._broken = True
-            raise
         finally:
             # Not a hook: those are not called after KeyboardInterrupt.
             self._leave(number)
@@ -363,12 +358,13 @@ class StreamedLayers:
         with torch.inference_mode(False), torch.no_grad():
             loader = self._ready(number)
             # Nobody knows what comes after a layer that fails.
-            self._due, self._broken = None, True
-            stream = torch.cuda.current_stream(self.device) if self.device.type == "cuda" else None
-            slot = loader.next(stream)
+            self._due = None
+            # The stream does not wait for the data itself: PyTorch allocates, and CUDA loads kernels, while it would.
+            on_gpu = self.device.type == "cuda"
+            slot = loader.take(torch.cuda.current_stream(self.device)) if on_gpu else loader.next()
             assert slot is not None
             loader.prefetch_tensors(layer.tensors)
-            self._due, self._broken = (number + 1) % len(self._layers), False
+            self._due = (number + 1) % len(self._layers)
             self._bound = layer
             layer.bind(slot.address, lambda: torch.utils.dlpack.from_dlpack(slot))
         self.bytes_read += layer.bytes
@@ -381,9 +377,6 @@ class StreamedLayers:
         layer.unbind()
         if number == len(self._layers) - 1:
             self.passes += 1
-            if self._loader is not None and self.device.type == "cuda":
-                # The stream has all the work on it, and would not tell that its bytes never came.
-                self._loader.wait()
 
     def _ready(self, number: int) -> LayerLoader:
         """The loader, with this layer as its next."""
@@ -395,11 +388,6 @@ class StreamedLayers:
             self._loader = loader
             self._due = None
         if self._due != number:
-            # The last pass has ended early. What became of its last layer is nothing to this pass if it has failed; if it
-            # has not, it counts, and must have had its bytes.
-            with contextlib.suppress(*([GpuNvmeError] if self._broken else [])):
-                loader.wait()
-            self._broken = False
             loader.cancel()
             for layer in self._layers[number:] + self._layers[:number]:
                 loader.prefetch_tensors(layer.tensors)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from ctypes import byref, c_uint64, c_void_p
 from typing import Any, NamedTuple
 
@@ -110,13 +110,6 @@ class LayerLoader:
             )
         )
 
-    def wait(self) -> None:
-        """Waits until the data of the layer that :meth:`next` gave last has arrived.
-
-        Raises the reason if it has not: what a stream makes of that layer is wrong.
-        """
-        _native.check(_native.lib().gpunvme_await_layer(self._handle.open))
-
     def cancel(self) -> None:
         """Forgets the layers that are named and were not given, and ends their reads."""
         _native.check(_native.lib().gpunvme_cancel_layers(self._handle.open))
@@ -128,19 +121,27 @@ class LayerLoader:
         at the next call, the slot becomes free once the stream has done its work up to that call. Without a stream,
         this call waits for the data. PyTorch's default stream, and 0, count as streams.
         """
-        native = self._handle.open
-        library = _native.lib()
-        address, nbytes = c_uint64(), c_uint64()
+        library, native = _native.lib(), self._handle.open
         handle = None if stream is None else stream_handle(stream)
+        return self._given(lambda a, n: library.gpunvme_next_layer(native, handle, a, n), stream is None)
 
-        def call() -> int:
-            return int(library.gpunvme_next_layer(native, handle, byref(address), byref(nbytes)))
+    def take(self, stream: Any) -> DeviceArray | None:
+        """The next layer for a stream that must not wait for it: this call waits for the data.
 
+        At the next call, the slot becomes free once the stream has done its work up to that call. For programs
+        that do not know every call of CUDA that is made beside the stream, such as those with PyTorch: one that allocates,
+        or loads a kernel, waits for streams that wait, and keeps the data from arriving.
+        """
+        library, native, handle = _native.lib(), self._handle.open, stream_handle(stream)
+        return self._given(lambda a, n: library.gpunvme_take_layer(native, handle, a, n), True)
+
+    def _given(self, call: Callable[[Any, Any], int], waits: bool) -> DeviceArray | None:
+        address, nbytes = c_uint64(), c_uint64()
         try:
-            if stream is None:
-                _native.interruptible(call, self._handle.close)
+            if waits:
+                _native.interruptible(lambda: int(call(byref(address), byref(nbytes))), self._handle.close)
             else:
-                _native.check(call())
+                _native.check(call(byref(address), byref(nbytes)))
         except NotFoundError:
             return None
         return DeviceArray(address.value, nbytes.value, self._source.on_gpu, keep=_Lent(self))

@@ -136,13 +136,6 @@ int gpunvme_prefetch_tensors(
   return CALL(t, layers_prefetch_tensors, f, NUMBER(loader), name, tensors, count);
 }
 
-int gpunvme_await_layer(gpunvme_layer_loader *loader) {
-  failure *f = shim_failure();
-  const table *t;
-  USE(t, f, loader);
-  return CALL(t, layers_await, f, NUMBER(loader));
-}
-
 int gpunvme_cancel_layers(gpunvme_layer_loader *loader) {
   failure *f = shim_failure();
   const table *t;
@@ -160,6 +153,18 @@ int gpunvme_next_layer(
   *bytes = 0;
   USE(t, f, loader);
   return CALL(t, layers_next, f, NUMBER(loader), stream != NULL, NUMBER(stream), address, bytes);
+}
+
+int gpunvme_take_layer(
+    gpunvme_layer_loader *loader, struct CUstream_st *stream, uint64_t *address, uint64_t *bytes) {
+  failure *f = shim_failure();
+  const table *t;
+  REQUIRE(f, address);
+  REQUIRE(f, bytes);
+  *address = 0;
+  *bytes = 0;
+  USE(t, f, loader);
+  return CALL(t, layers_take, f, NUMBER(loader), NUMBER(stream), address, bytes);
 }
 
 int gpunvme_layer_loader_destroy(gpunvme_layer_loader *loader) {

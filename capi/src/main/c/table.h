@@ -68,11 +68,11 @@ typedef struct table {
   // one layer; the addresses are places in it
   int32_t (*layers_prefetch_tensors)(uint64_t loader, const char *name, const gpunvme_tensor_read *tensors, uint64_t count,
       failure *f);
-  int32_t (*layers_await)(uint64_t loader, failure *f);
   int32_t (*layers_cancel)(uint64_t loader, failure *f);
   // has_stream: whether stream is meant; 0 is the default stream
   int32_t (*layers_next)(uint64_t loader, int32_t has_stream, uint64_t stream, uint64_t *address, uint64_t *bytes,
       failure *f);
+  int32_t (*layers_take)(uint64_t loader, uint64_t stream, uint64_t *address, uint64_t *bytes, failure *f);
 
   int32_t (*weights_open)(const char *uri, const char *accelerator, uint64_t *weights, failure *f);
   int32_t (*weights_read)(uint64_t weights, const gpunvme_tensor_read *reads, uint64_t count, failure *f);

@@ -194,11 +194,6 @@ static int32_t fake_layers_prefetch_tensors(
   return answer(f);
 }
 
-static int32_t fake_layers_await(uint64_t loader, failure *f) {
-  CALLED(loader);
-  return answer(f);
-}
-
 static int32_t fake_layers_cancel(uint64_t loader, failure *f) {
   CALLED(loader);
   return answer(f);
@@ -207,6 +202,13 @@ static int32_t fake_layers_cancel(uint64_t loader, failure *f) {
 static int32_t fake_layers_next(
     uint64_t loader, int32_t has_stream, uint64_t stream, uint64_t *address, uint64_t *bytes, failure *f) {
   CALLED(loader, (uint64_t)has_stream, stream);
+  *address = 11;
+  *bytes = 12;
+  return answer(f);
+}
+
+static int32_t fake_layers_take(uint64_t loader, uint64_t stream, uint64_t *address, uint64_t *bytes, failure *f) {
+  CALLED(loader, stream);
   *address = 11;
   *bytes = 12;
   return answer(f);
@@ -298,7 +300,7 @@ int shim_fill(table *to, const start_options *options, int *ours, failure *f) {
       .kinds_open = fake_kinds_open, .kinds_add = fake_kinds_add, .kinds_read = fake_kinds_read,
       .layers_open = fake_layers_open, .layers_load = fake_layers_load, .layers_prefetch = fake_layers_prefetch,
       .layers_open_model = fake_layers_open_model, .layers_prefetch_tensors = fake_layers_prefetch_tensors,
-      .layers_await = fake_layers_await, .layers_cancel = fake_layers_cancel, .layers_next = fake_layers_next, .weights_open = fake_weights_open, .weights_read = fake_weights_read,
+      .layers_cancel = fake_layers_cancel, .layers_next = fake_layers_next, .layers_take = fake_layers_take, .weights_open = fake_weights_open, .weights_read = fake_weights_read,
       .gpu_open = fake_gpu_open, .gpu_transfer = fake_gpu_transfer, .gpu_start = fake_gpu_start,
       .make = fake_next_start == FAKE_LEAVES_IT_EMPTY ? NULL : fake_make};
   filled = to;

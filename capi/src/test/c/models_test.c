@@ -158,7 +158,6 @@ static void layers_are_made_of_tensors(void) {
       EXPECT(holds(storage, address + 256 + row * 12, SEED, row * 24 + 8, 12));
     }
   }
-  EXPECT_CODE(GPUNVME_OK, gpunvme_await_layer(loader));
   EXPECT_CODE(GPUNVME_OK, gpunvme_cancel_layers(loader));
   EXPECT_CODE(GPUNVME_ERROR_NOT_FOUND, gpunvme_next_layer(loader, NULL, &address, &bytes));
   gpunvme_tensor_read wrong = both[0];

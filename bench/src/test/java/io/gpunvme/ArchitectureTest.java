@@ -97,7 +97,7 @@ final class ArchitectureTest {
         storage.path.set     | gpu.accel gpu.transfer storage.path storage.plan
         storage.plan         | -
 
-        models               | gpu.accel models.format models.raw models.tensor storage storage.fs \
+        models               | gpu.accel models.format models.raw models.tensor storage storage.fs storage.layer \
                                storage.path storage.plan
         models.format        | storage.fs storage.path
         models.raw           | models.format storage.fs

@@ -370,10 +370,6 @@ final class Calls {
                 .prefetch(CTypes.text(name), Structs.reads(reads, count)));
   }
 
-  int layersAwait(long loader, MemorySegment f) {
-    return call(f, () -> handles.get(loader, Layers.class).await());
-  }
-
   int layersCancel(long loader, MemorySegment f) {
     return call(f, () -> handles.get(loader, Layers.class).cancel());
   }
@@ -390,6 +386,17 @@ final class Calls {
         () -> {
           Layers layers = handles.get(loader, Layers.class);
           LoadedLayer layer = hasStream != 0 ? layers.next(stream) : layers.next();
+          CTypes.setLong(address, layer.deviceAddress());
+          CTypes.setLong(bytes, layer.layer().bytes());
+        });
+  }
+
+  int layersTake(
+      long loader, long stream, MemorySegment address, MemorySegment bytes, MemorySegment f) {
+    return call(
+        f,
+        () -> {
+          LoadedLayer layer = handles.get(loader, Layers.class).take(stream);
           CTypes.setLong(address, layer.deviceAddress());
           CTypes.setLong(bytes, layer.layer().bytes());
         });

@@ -32,6 +32,9 @@ final class Layers implements AutoCloseable {
   /** The one that was taken last; changed by who takes. */
   private volatile @Nullable LoadedLayer current;
 
+  /** Who uses it, if it was not taken for that stream; changed by who takes. */
+  private volatile @Nullable CudaStream user;
+
   private volatile boolean closed;
 
   private Layers(
@@ -111,36 +114,6 @@ final class Layers implements AutoCloseable {
     loader.prefetch(List.of(model.layer(name, tensors)));
   }
 
-  /**
-   * Waits until the bytes of the layer that was taken last are there.
-   *
-   * @throws LayerException if they will never be: what its stream makes of it is wrong. The layer
-   *     is given back, and nobody is told again
-   */
-  void await() {
-    taking.lock();
-    try {
-      requireOpen();
-      LoadedLayer layer = current;
-      if (layer != null) {
-        layer.await();
-      }
-    } catch (LayerException e) {
-      release();
-      throw e;
-    } finally {
-      taking.unlock();
-    }
-  }
-
-  private void release() {
-    LoadedLayer layer = current;
-    current = null;
-    if (layer != null) {
-      layer.release();
-    }
-  }
-
   /** Forgets what was named and not taken. */
   void cancel() {
     requireOpen();
@@ -155,6 +128,22 @@ final class Layers implements AutoCloseable {
   /** The same for a stream. */
   LoadedLayer next(long streamHandle) {
     return take(() -> loader.next(stream(streamHandle)));
+  }
+
+  /**
+   * The next layer, when its bytes are there, for work that will be in a stream: it is given back
+   * when that is over.
+   */
+  LoadedLayer take(long streamHandle) {
+    CudaStream stream = stream(streamHandle);
+    taking.lock();
+    try {
+      LoadedLayer layer = take(loader::next);
+      user = stream;
+      return layer;
+    } finally {
+      taking.unlock();
+    }
   }
 
   private LoadedLayer take(Supplier<LoadedLayer> next) {
@@ -180,13 +169,21 @@ final class Layers implements AutoCloseable {
    *     of it is wrong
    */
   private void finish() {
+    LoadedLayer layer = current;
+    CudaStream stream = user;
+    current = null;
+    user = null;
+    if (layer == null) {
+      return;
+    }
+    if (stream != null) {
+      layer.release(stream);
+      return;
+    }
     try {
-      LoadedLayer layer = current;
-      if (layer != null) {
-        layer.await();
-      }
+      layer.await();
     } finally {
-      release();
+      layer.release();
     }
   }
 
@@ -207,7 +204,11 @@ final class Layers implements AutoCloseable {
     closed = true;
     try {
       LoadedLayer last = current;
-      if (last != null) {
+      CudaStream stream = user;
+      if (last != null && stream != null) {
+        // The loader waits for what is in the stream.
+        last.release(stream);
+      } else if (last != null) {
         last.await();
       }
     } finally {
