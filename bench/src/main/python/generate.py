@@ -73,9 +73,9 @@ class Bench:
         with open(os.path.join(self.model, "config.json")) as config:
             return json.load(config)["num_hidden_layers"]
 
-    def cache(self, wanted):
-        """Has the files in the page cache, or not."""
-        for path in self.files():
+    def cache(self, wanted, folder=None):
+        """Has the model's files, or all of a folder, in the page cache, or not."""
+        for path in self.files() if folder is None else [os.path.join(folder, f) for f in os.listdir(folder)]:
             fd = os.open(path, os.O_RDONLY)
             if wanted:
                 while os.read(fd, 64 << 20):
@@ -214,18 +214,13 @@ class Bench:
 
             self.cache(True)
             folder = os.path.join(self.options.folder, "offloaded")
+            model = transformers.AutoModelForCausalLM.from_pretrained(self.model, dtype=torch.bfloat16).eval()
             if kind == "cpu":
-                model = transformers.AutoModelForCausalLM.from_pretrained(self.model, dtype=torch.bfloat16)
                 accelerate.cpu_offload(model, execution_device=self.device)
             else:
-                # Weights that are safetensors are read from the model's own files.
-                model = transformers.AutoModelForCausalLM.from_pretrained(
-                    self.model, dtype=torch.bfloat16, offload_folder=folder,
-                    device_map={"": self.device} | {f"model.layers.{i}": "disk" for i in range(conditions["layers"])}
-                    | {"model.embed_tokens": self.device, "model.norm": self.device, "model.rotary_emb": self.device, "lm_head": self.device},
-                )
+                accelerate.disk_offload(model, folder, execution_device=self.device)
             try:
-                before = (lambda: self.cache(False)) if kind == "disk-cold" else lambda: None
+                before = (lambda: self.cache(False, folder)) if kind == "disk-cold" else lambda: None
                 self.add(id, "s/token", self.tokens(model, before, kind != "cpu"), conditions)
             finally:
                 del model

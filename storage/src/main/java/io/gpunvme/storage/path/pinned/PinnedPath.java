@@ -238,6 +238,15 @@ public final class PinnedPath implements DataPath {
       throw new StorageException(
           Kind.PERMISSION, file.name(), -1, -1, "it is open for reading only", null);
     }
+    rates.begin();
+    try {
+      carryOut(direction, fixed, call);
+    } finally {
+      rates.end();
+    }
+  }
+
+  private void carryOut(Direction direction, List<Range> fixed, PathCall call) {
     long began = System.nanoTime();
     Transfer transfer = new Transfer(direction, fixed, call);
     Cutter cutter = new Cutter(file, options, direction, fixed);

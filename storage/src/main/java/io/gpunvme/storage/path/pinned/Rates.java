@@ -3,6 +3,8 @@ package io.gpunvme.storage.path.pinned;
 import io.gpunvme.storage.path.RequestShape;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * What transfers have reached in this process, by device and by whether the page cache held the
@@ -20,12 +22,28 @@ final class Rates {
   private static final double CACHED_MOST = 40;
   private static final double COLD_RANGES = 85_000;
   private static final double CACHED_RANGES = 2_400_000;
-  private static final double NEW_SHARE = 0.5;
 
-  private static final Map<String, Double> MEASURED = new ConcurrentHashMap<>();
+  /** The first transfers take memory and start threads: one that is slow says little. */
+  private static final double SLOWER_SHARE = 0.1;
+
+  private static final double FASTER_SHARE = 0.5;
+
+  /**
+   * A rate that is older counts no more, or a path that was slow once would never be tried again.
+   */
+  private static final long OLD_NANOS = TimeUnit.SECONDS.toNanos(5);
+
+  /** What was reached, and when. */
+  private record Measured(double rate, long nanos) {}
+
+  private static final Map<String, Measured> MEASURED = new ConcurrentHashMap<>();
+  private static final Map<String, AtomicInteger> ACTIVE = new ConcurrentHashMap<>();
 
   private final String device;
   private final int threads;
+
+  /** Transfers of this process with the device that are under way. */
+  private final AtomicInteger active;
 
   /**
    * @param device what the file lies on, and where the data goes
@@ -33,18 +51,42 @@ final class Rates {
   Rates(String device, int threads) {
     this.device = device;
     this.threads = threads;
+    active = ACTIVE.computeIfAbsent(device, _ -> new AtomicInteger());
   }
 
   private String key(boolean cached) {
     return device + (cached ? " cached" : " direct");
   }
 
-  /** A transfer of that many bytes has taken that long; all of it one way. */
+  /** A transfer begins. */
+  void begin() {
+    active.incrementAndGet();
+  }
+
+  /** It is over. */
+  void end() {
+    active.decrementAndGet();
+  }
+
+  /**
+   * A transfer of that many bytes has taken that long, all of it one way. It has begun and is not
+   * over: those that are under way beside it share the rate.
+   */
   void measured(boolean cached, long bytes, long ranges, long nanos) {
     if (bytes >= LEAST_BYTES && bytes / ranges >= SHORT && nanos > 0) {
-      double rate = (double) bytes / nanos;
-      MEASURED.merge(key(cached), rate, (old, now) -> old * (1 - NEW_SHARE) + now * NEW_SHARE);
+      double now = (double) bytes / nanos * Math.max(1, active.get());
+      double old = rate(cached);
+      double share = now < old ? SLOWER_SHARE : FASTER_SHARE;
+      MEASURED.put(key(cached), new Measured(old + (now - old) * share, System.nanoTime()));
     }
+  }
+
+  private double rate(boolean cached) {
+    Measured last = MEASURED.get(key(cached));
+    if (last != null && System.nanoTime() - last.nanos() < OLD_NANOS) {
+      return last.rate();
+    }
+    return cached ? Math.min(CACHED_MOST, CACHED_PER_THREAD * threads) : COLD;
   }
 
   /** 10^9 bytes a second. */
@@ -53,10 +95,7 @@ final class Rates {
       return 0;
     }
     double resident = Math.clamp(shape.resident(), 0, 1);
-    double cached =
-        MEASURED.getOrDefault(key(true), Math.min(CACHED_MOST, CACHED_PER_THREAD * threads));
-    double cold = MEASURED.getOrDefault(key(false), COLD);
-    double nanos = shape.bytes() * (resident / cached + (1 - resident) / cold);
+    double nanos = shape.bytes() * (resident / rate(true) + (1 - resident) / rate(false));
     if (shape.meanLength() < SHORT) {
       double seconds = shape.ranges() * (resident / CACHED_RANGES + (1 - resident) / COLD_RANGES);
       nanos = Math.max(nanos, seconds * 1e9);
