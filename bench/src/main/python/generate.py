@@ -230,8 +230,15 @@ class Bench:
 
 def machine():
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else "none"
+    driver = "none"
+    if gpu != "none":
+        driver = subprocess.run(
+            ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], capture_output=True, text=True, check=True
+        ).stdout.split()[0]
+    with open("/proc/cpuinfo") as told:
+        cpu = next((line.split(":", 1)[1].strip() for line in told if line.startswith("model name")), "unknown")
     return {
-        "gpu": gpu, "cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version(),
+        "gpu": gpu, "driver": f"{driver} (CUDA {torch.version.cuda})", "cpu": cpu, "cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version(),
         "torch": torch.__version__, "transformers": transformers.__version__,
     }
 

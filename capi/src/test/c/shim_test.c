@@ -392,6 +392,11 @@ static void arguments_of_layers_and_weights(void) {
   EXPECT_CALL("layers_next", 7, 0, 0);
   EXPECT_CODE(GPUNVME_OK, gpunvme_next_layer(loader, (struct CUstream_st *)(uintptr_t)99, &address, &bytes));
   EXPECT_CALL("layers_next", 7, 1, 99);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_take_layer(loader, (struct CUstream_st *)(uintptr_t)99, &address, &bytes));
+  EXPECT(address == 11 && bytes == 12);
+  EXPECT_CALL("layers_take", 7, 99);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_cancel_layers(loader));
+  EXPECT_CALL("layers_cancel", 7);
   EXPECT_CODE(GPUNVME_OK, gpunvme_layer_loader_destroy(loader));
   EXPECT_CALL("close", 7);
   EXPECT_CODE(GPUNVME_OK, gpunvme_weights_open("uri", NULL, &opened));
@@ -401,6 +406,12 @@ static void arguments_of_layers_and_weights(void) {
   EXPECT_CODE(GPUNVME_OK, gpunvme_weights_read(weights, &read, 1));
   EXPECT(fake_last.pointers[0] == &read);
   EXPECT_CALL("weights_read", 7, 1);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_weights_layer_loader_init(weights, 10, 20, &made));
+  EXPECT((uintptr_t)made >= 1000);
+  EXPECT_CALL("layers_open_model", 7, 10, 20);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_prefetch_tensors(loader, "name", &read, 1));
+  EXPECT(strcmp(fake_last.pointers[0], "name") == 0 && fake_last.pointers[1] == &read);
+  EXPECT_CALL("layers_prefetch_tensors", 7, 1);
   EXPECT_CODE(GPUNVME_OK, gpunvme_weights_close(weights));
   EXPECT_CALL("close", 7);
 }
@@ -422,7 +433,7 @@ static void arguments_of_the_first_names(void) {
   EXPECT_CALL("gpu_start", 7, 1, 10, 20, 30, 0);
   fake_make_fails = 1;
   EXPECT_CODE(GPUNVME_ERROR_MEMORY, nvme_gpu_synchronize(gpu));
-  EXPECT_ERROR("fake function 30 cannot be made");
+  EXPECT_ERROR("fake function 34 cannot be made");
   fake_make_fails = 0;
   EXPECT_CODE(GPUNVME_OK, nvme_gpu_synchronize(gpu));
   EXPECT_CALL("gpu_synchronize", 7);
