@@ -370,6 +370,10 @@ class FailureTest(Models):
         with self.assertRaisesRegex(gpunvme.UnsupportedError, "inference_mode"):
             model(inputs_embeds=embedded)
         self.same(model, self.memory(folder))
+        body = self.streamed(folder, gpu_budget=0, model_class=transformers.LlamaModel)
+        memory = transformers.LlamaModel.from_pretrained(folder).to(DEVICE).eval()
+        with torch.no_grad():
+            self.assertTrue(torch.equal(body(self.tokens())[0], memory(self.tokens())[0]))
         with self.assertRaisesRegex((gpunvme.UnsupportedError, ValueError), "cuda:1|first GPU"):
             gpunvme.transformers.load(folder, device="cuda:1")
 

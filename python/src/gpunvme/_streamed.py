@@ -341,8 +341,8 @@ class StreamedLayers:
             raise UnsupportedError.of(
                 f"{self._layers[number].name} is streamed and has no gradients: run it in torch.inference_mode()"
             )
-        self._enter(number)
         try:
+            self._enter(number)
             return forward(*arguments, **named)
         finally:
             # Not a hook: those are not called after KeyboardInterrupt.

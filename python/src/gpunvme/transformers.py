@@ -80,8 +80,9 @@ def load(
         except BaseException:
             weights.close()
             raise
-    # Compiled code would keep the addresses of a slot.
-    model.generation_config.disable_compile = True
+    if getattr(model, "generation_config", None) is not None:
+        # Compiled code would keep the addresses of a slot.
+        model.generation_config.disable_compile = True
     model.to = functools.partial(_to, model.gpunvme)
     model._apply = functools.partial(_apply, model.gpunvme)
     return model
