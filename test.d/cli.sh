@@ -68,18 +68,29 @@ a_closed_pipe_is_no_crash() {
 }
 
 # told_to_end SIGNAL STATE COMMAND...: sends the signal while the command runs, which then says the
-# state, on standard error only. It is not sent before there is something in the folder $working, if that is set.
+# state, on standard error only. It is not sent before there is something in the folder $working, if that is set; else not before
+# the command waits, and takes no processor time.
 told_to_end() {
-  local signal=$1 state=$2 pid code=0 i
+  local signal=$1 state=$2 pid code=0 i same last ticks
   shift 2
   # A command in the background ignores SIGINT unless told otherwise.
   env --default-signal=INT "$gpunvme" "$@" >"$tmp/out" 2>"$tmp/err" &
   pid=$!
-  for ((i = 0; i < 300; i++)); do
-    [ -n "${working:-}" ] && [ -z "$(ls -A "$working")" ] || break
-    sleep 0.1
-  done
-  sleep 3
+  if [ -n "${working:-}" ]; then
+    for ((i = 0; i < 300; i++)); do
+      [ -z "$(ls -A "$working")" ] || break
+      sleep 0.1
+    done
+    sleep 3
+  else
+    for ((i = 0, same = 0, last = 0; i < 300 && same < 8; i++)); do
+      ticks=$(awk '{ print $14 + $15 }' "/proc/$pid/stat")
+      # Before it has used a tenth of a second it waits for the disk, or for a processor.
+      if [ "$ticks" = "$last" ] && [ "$ticks" -gt 10 ]; then same=$((same + 1)); else same=0; fi
+      last=$ticks
+      sleep 0.2
+    done
+  fi
   kill -s "$signal" $pid
   wait $pid || code=$?
   cat "$tmp/out" "$tmp/err"
