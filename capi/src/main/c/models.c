@@ -82,17 +82,31 @@ void nvme_read_request_destroy(nvme_read_request *request) {
 
 // ---- layers
 
-int gpunvme_layer_loader_init(gpunvme_storage *storage, uint64_t max_layer_bytes, uint32_t pipeline_depth,
-    gpunvme_layer_loader **loader) {
+// of_tensors: whether the source is a model
+static int loader_init(const char *function, const char *name, const void *source, int of_tensors,
+    uint64_t max_layer_bytes, uint32_t depth, gpunvme_layer_loader **loader) {
   failure *f = shim_failure();
   const table *t;
   uint64_t number = 0;
-  REQUIRE(f, loader);
+  if (loader == NULL) {
+    return shim_fail(f, GPUNVME_ERROR_INVALID, "%s: loader is NULL", function);
+  }
   *loader = NULL;
-  USE(t, f, storage);
-  CHECK(CALL(t, layers_open, f, NUMBER(storage), max_layer_bytes, pipeline_depth, &number));
+  CHECK(api_use(&t, f, function, name, source));
+  CHECK(of_tensors ? CALL(t, layers_open_model, f, NUMBER(source), max_layer_bytes, depth, &number)
+                   : CALL(t, layers_open, f, NUMBER(source), max_layer_bytes, depth, &number));
   *loader = (gpunvme_layer_loader *)(uintptr_t)number;
   return GPUNVME_OK;
+}
+
+int gpunvme_layer_loader_init(gpunvme_storage *storage, uint64_t max_layer_bytes, uint32_t pipeline_depth,
+    gpunvme_layer_loader **loader) {
+  return loader_init(__func__, "storage", storage, 0, max_layer_bytes, pipeline_depth, loader);
+}
+
+int gpunvme_weights_layer_loader_init(gpunvme_weights *weights, uint64_t max_layer_bytes, uint32_t pipeline_depth,
+    gpunvme_layer_loader **loader) {
+  return loader_init(__func__, "weights", weights, 1, max_layer_bytes, pipeline_depth, loader);
 }
 
 int gpunvme_load_layer(gpunvme_layer_loader *loader, uint64_t offset, uint64_t bytes, uint64_t address) {
@@ -111,19 +125,6 @@ int gpunvme_prefetch_layers(
   CHECK(api_array(f, __func__, "offsets", offsets, count, sizeof *offsets));
   CHECK(api_array(f, __func__, "bytes", bytes, count, sizeof *bytes));
   return CALL(t, layers_prefetch, f, NUMBER(loader), offsets, bytes, count);
-}
-
-int gpunvme_weights_layer_loader_init(gpunvme_weights *weights, uint64_t max_layer_bytes, uint32_t pipeline_depth,
-    gpunvme_layer_loader **loader) {
-  failure *f = shim_failure();
-  const table *t;
-  uint64_t number = 0;
-  REQUIRE(f, loader);
-  *loader = NULL;
-  USE(t, f, weights);
-  CHECK(CALL(t, layers_open_model, f, NUMBER(weights), max_layer_bytes, pipeline_depth, &number));
-  *loader = (gpunvme_layer_loader *)(uintptr_t)number;
-  return GPUNVME_OK;
 }
 
 int gpunvme_prefetch_tensors(

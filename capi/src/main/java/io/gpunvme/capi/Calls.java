@@ -385,21 +385,18 @@ final class Calls {
         f,
         () -> {
           Layers layers = handles.get(loader, Layers.class);
-          LoadedLayer layer = hasStream != 0 ? layers.next(stream) : layers.next();
-          CTypes.setLong(address, layer.deviceAddress());
-          CTypes.setLong(bytes, layer.layer().bytes());
+          give(hasStream != 0 ? layers.next(stream) : layers.next(), address, bytes);
         });
+  }
+
+  private static void give(LoadedLayer layer, MemorySegment address, MemorySegment bytes) {
+    CTypes.setLong(address, layer.deviceAddress());
+    CTypes.setLong(bytes, layer.layer().bytes());
   }
 
   int layersTake(
       long loader, long stream, MemorySegment address, MemorySegment bytes, MemorySegment f) {
-    return call(
-        f,
-        () -> {
-          LoadedLayer layer = handles.get(loader, Layers.class).take(stream);
-          CTypes.setLong(address, layer.deviceAddress());
-          CTypes.setLong(bytes, layer.layer().bytes());
-        });
+    return call(f, () -> give(handles.get(loader, Layers.class).take(stream), address, bytes));
   }
 
   // ---- weights
