@@ -28,7 +28,8 @@ import org.jspecify.annotations.Nullable;
  * caller closes the storage. If it closes the storage first, layers that are not read by then fail.
  */
 public final class LayerLoader implements AutoCloseable {
-  private static final int MOST_SLOTS = 1024;
+  /** Most slots of a loader. */
+  public static final int MOST_SLOTS = 1024;
 
   private final LayerSource source;
   private final long maxLayerBytes;

@@ -1,0 +1,32 @@
+package io.gpunvme.models;
+
+import io.gpunvme.base.InvalidRequestException;
+
+/**
+ * The memory that a layer takes, in bytes, each tensor rounded up to {@link StreamPlan#ALIGNMENT}.
+ *
+ * @param stored in a slot, where its tensors are as they are stored
+ * @param used where it stays, with its tensors as they are used
+ * @param unconverted the part of {@code stored} of tensors that are used as another type than they
+ *     are stored as
+ * @param converted the part of {@code used} of the same tensors
+ */
+public record LayerSize(long stored, long used, long unconverted, long converted) {
+  /**
+   * Checks the numbers.
+   *
+   * @throws InvalidRequestException if one is negative, or a part is larger than the whole
+   */
+  public LayerSize {
+    if (unconverted < 0 || unconverted > stored || converted < 0 || converted > used) {
+      throw new InvalidRequestException(
+          "a layer cannot have %d bytes stored and %d used, of which %d are converted to %d"
+              .formatted(stored, used, unconverted, converted));
+    }
+  }
+
+  /** A layer whose tensors are used as they are stored. */
+  public static LayerSize of(long bytes) {
+    return new LayerSize(bytes, bytes, 0, 0);
+  }
+}
