@@ -1,0 +1,201 @@
+package io.gpunvme.models;
+
+import io.gpunvme.base.Align;
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.models.format.ElementType;
+import io.gpunvme.models.format.TensorInfo;
+import io.gpunvme.storage.layer.Layer;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.EnumSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.SortedMap;
+import java.util.TreeMap;
+import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The layers of a model, found by structure: of all sequences of numbered names in it, such as
+ * {@code model.layers.0.…} or {@code blk.0.…}, the one with most bytes. A list within a layer, such
+ * as experts, has fewer; or as many, and then the outer one counts. Immutable.
+ */
+public final class ModelLayers {
+  private static final Pattern NUMBER = Pattern.compile("\\d{1,9}");
+
+  /** A name that outside input makes longer is not looked at to its end. */
+  private static final int MOST_PARTS = 32;
+
+  /** What is converted to the type that parameters are used as; other types are not parameters. */
+  private static final Set<ElementType> FLOATS =
+      EnumSet.of(ElementType.F16, ElementType.BF16, ElementType.F32, ElementType.F64);
+
+  private final String list;
+  private final SortedMap<Integer, List<TensorInfo>> layers;
+  private final List<TensorInfo> others;
+  private final ElementType type;
+
+  private ModelLayers(
+      String list,
+      SortedMap<Integer, List<TensorInfo>> layers,
+      List<TensorInfo> others,
+      ElementType type) {
+    this.list = list;
+    this.layers = layers;
+    this.others = others;
+    this.type = type;
+  }
+
+  /**
+   * Finds them.
+   *
+   * @param type that floating-point and quantised tensors are used as; null: BF16 if any is
+   *     quantised, else the one that most of them have
+   * @throws InvalidRequestException if no name is numbered, or none of those has bytes
+   */
+  public static ModelLayers of(Weights weights, @Nullable ElementType type) {
+    Collection<TensorInfo> tensors = weights.tensors().values();
+    String list = longestList(tensors);
+    if (list == null) {
+      throw new InvalidRequestException(
+          "%s has no list of layers: no tensor is named as in 'layers.0.weight'; inspect shows their names"
+              .formatted(weights.name()));
+    }
+    SortedMap<Integer, List<TensorInfo>> layers = new TreeMap<>();
+    List<TensorInfo> others = new ArrayList<>();
+    for (TensorInfo tensor : tensors) {
+      Integer number = number(tensor.name(), list);
+      (number == null ? others : layers.computeIfAbsent(number, _ -> new ArrayList<>()))
+          .add(tensor);
+    }
+    return new ModelLayers(list, layers, others, type == null ? usualType(tensors) : type);
+  }
+
+  /** What stands before the numbers, with the dot; null if there is none. */
+  private static @Nullable String longestList(Collection<TensorInfo> tensors) {
+    // In the order of insertion: an outer list comes before those within it.
+    Map<String, Long> lists = new LinkedHashMap<>();
+    for (TensorInfo tensor : tensors) {
+      int at = 0;
+      for (String part : tensor.name().split("\\.", MOST_PARTS)) {
+        if (NUMBER.matcher(part).matches()) {
+          lists.merge(tensor.name().substring(0, at), tensor.bytes(), Long::sum);
+        }
+        at += part.length() + 1;
+      }
+    }
+    String best = null;
+    long most = 0;
+    for (Map.Entry<String, Long> one : lists.entrySet()) {
+      if (one.getValue() > most) {
+        best = one.getKey();
+        most = one.getValue();
+      }
+    }
+    return best;
+  }
+
+  /** Of the layer that a tensor is in; null if it is in none. */
+  private static @Nullable Integer number(String name, String list) {
+    if (!name.startsWith(list)) {
+      return null;
+    }
+    String part = name.substring(list.length()).split("\\.", 2)[0];
+    return NUMBER.matcher(part).matches() ? Integer.valueOf(part) : null;
+  }
+
+  private static ElementType usualType(Collection<TensorInfo> tensors) {
+    Map<ElementType, Long> bytes = new TreeMap<>();
+    for (TensorInfo tensor : tensors) {
+      if (isQuantised(tensor.type())) {
+        return ElementType.BF16;
+      }
+      if (FLOATS.contains(tensor.type())) {
+        bytes.merge(tensor.type(), tensor.bytes(), Long::sum);
+      }
+    }
+    return bytes.entrySet().stream()
+        .max(Map.Entry.comparingByValue())
+        .map(Map.Entry::getKey)
+        .orElse(ElementType.BF16);
+  }
+
+  private static boolean isQuantised(ElementType type) {
+    return !type.isSafetensors();
+  }
+
+  private boolean isConverted(TensorInfo tensor) {
+    return tensor.type() != type && (isQuantised(tensor.type()) || FLOATS.contains(tensor.type()));
+  }
+
+  private long used(TensorInfo tensor) {
+    return isConverted(tensor) ? type.bytes(tensor.elements()) : tensor.bytes();
+  }
+
+  /** The names of the layers, with N in place of the number: {@code model.layers.N}. */
+  public String names() {
+    return list + "N";
+  }
+
+  /** The type that floating-point and quantised tensors are used as. */
+  public ElementType type() {
+    return type;
+  }
+
+  /** How many layers there are. */
+  public int count() {
+    return layers.size();
+  }
+
+  /** Bytes of the layers as they are stored. */
+  public long bytes() {
+    return layers.values().stream().flatMap(List::stream).mapToLong(TensorInfo::bytes).sum();
+  }
+
+  /** Bytes of the tensors that are in no layer, as they are used. */
+  public long fixedBytes() {
+    return others.stream().mapToLong(this::used).sum();
+  }
+
+  /** The sizes of the layers, for {@link StreamPlan#of}. */
+  public List<LayerSize> sizes() {
+    return layers.values().stream().map(this::size).toList();
+  }
+
+  private LayerSize size(List<TensorInfo> tensors) {
+    long stored = 0;
+    long used = 0;
+    long unconverted = 0;
+    long converted = 0;
+    for (TensorInfo tensor : tensors) {
+      long from = Align.up(tensor.bytes(), StreamPlan.ALIGNMENT);
+      long to = Align.up(used(tensor), StreamPlan.ALIGNMENT);
+      stored += from;
+      used += to;
+      unconverted += isConverted(tensor) ? from : 0;
+      converted += isConverted(tensor) ? to : 0;
+    }
+    return new LayerSize(stored, used, unconverted, converted);
+  }
+
+  /**
+   * A layer as it is read into a slot.
+   *
+   * @param weights that the layers were found in
+   * @param index of the layer, from 0, in the order of their numbers; it has bytes
+   */
+  Layer layer(Weights weights, int index) {
+    int number = List.copyOf(layers.keySet()).get(index);
+    List<TensorPlace> places = new ArrayList<>();
+    long at = 0;
+    for (TensorInfo tensor : layers.getOrDefault(number, List.of())) {
+      if (tensor.bytes() > 0) {
+        places.add(new TensorPlace(tensor.name(), null, at));
+        at += Align.up(tensor.bytes(), StreamPlan.ALIGNMENT);
+      }
+    }
+    return weights.layer(list + number, places);
+  }
+}
