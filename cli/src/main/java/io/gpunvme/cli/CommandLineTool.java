@@ -30,6 +30,7 @@ final class CommandLineTool {
     all.put("explain", ExplainCommand::new);
     all.put("plan", PlanCommand::new);
     all.put("inspect", InspectCommand::new);
+    all.put("plan-model", PlanModelCommand::new);
     all.put("load", LoadCommand::new);
     all.put("write-model", WriteModelCommand::new);
     all.put("weights", WeightsCommand::new);
@@ -120,6 +121,9 @@ final class CommandLineTool {
         FeatureCommand.Action.class, Converters.choice(FeatureCommand.Action.class));
     tool.registerConverter(FileCommand.Journal.class, Converters.choice(FileCommand.Journal.class));
     tool.registerConverter(IoOrder.class, Converters.choice(IoOrder.class));
+    tool.registerConverter(
+        PlanModelCommand.ParameterType.class,
+        Converters.choice(PlanModelCommand.ParameterType.class));
     tool.registerConverter(Feature.Select.class, Converters.choice(Feature.Select.class));
     // "@file" is the value of --faults.
     tool.setExpandAtFiles(false);

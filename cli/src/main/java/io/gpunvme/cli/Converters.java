@@ -35,6 +35,29 @@ final class Converters {
     }
   }
 
+  /** Bytes a second, more than zero: {@code 12GB/s}, {@code 800MiB/s}. */
+  static final class Rate implements ITypeConverter<Double> {
+    private static final Pattern FORM =
+        Pattern.compile("(?<number>\\d{1,9}(\\.\\d{1,9})?) ?(?<prefix>[kMGT])(?<binary>i?)B/s");
+    private static final String PREFIXES = "kMGT";
+    private static final double DECIMAL = 1000;
+    private static final double BINARY = 1024;
+
+    @Override
+    public Double convert(String text) {
+      Matcher form = FORM.matcher(text);
+      if (form.matches()) {
+        double unit = form.group("binary").isEmpty() ? DECIMAL : BINARY;
+        double factor = Math.pow(unit, 1 + PREFIXES.indexOf(form.group("prefix")));
+        double rate = Double.parseDouble(form.group("number")) * factor;
+        if (rate > 0) {
+          return rate;
+        }
+      }
+      throw new TypeConversionException("'" + text + "' is not a rate such as 12GB/s or 800MiB/s");
+    }
+  }
+
   /** Bytes of something: {@code 1GiB+64MiB}. */
   static final class Range implements ITypeConverter<ByteRange> {
     @Override

@@ -172,6 +172,86 @@ class ModelCommandsTest {
   }
 
   @Test
+  void streamingIsPlannedWithoutReading() throws IOException {
+    String name = model.toString();
+    // A ring of four slots of 64 KiB, or of two, and a page; the norm has 128 bytes.
+    Cli.Result none = cpu("plan-model", name, "--gpu-budget", "0", "--rate", "0.5GB/s");
+    assertThat(none.succeeded().out())
+        .contains(
+            "2 layers 'model.layers.N' of 128KiB, used as F32; 256B in no layer",
+            "0 of 2 layers stay; the others go through a ring of 4 slots of 64KiB, 2 reads at a"
+                + " time",
+            "reads 128KiB: at 0.50 GB/s 0.262 ms at least")
+        .doesNotContain("a budget is");
+    JsonObject all =
+        json(cpu("plan-model", name, "--gpu-budget", "0", "--compute", "1s", "--json"));
+    assertThat(all.get("layers").getAsInt()).isEqualTo(2);
+    assertThat(all.get("slots").getAsInt()).isEqualTo(4);
+    assertThat(all.get("slot_bytes").getAsLong()).isEqualTo(65536);
+    assertThat(all.get("ring_bytes").getAsLong()).isEqualTo(4 * 65536 + 4096);
+    assertThat(all.get("fixed_bytes").getAsLong()).isEqualTo(256);
+    assertThat(all.get("device_bytes").getAsLong()).isEqualTo(4 * 65536 + 4096 + 256);
+    assertThat(all.get("pass_bytes").getAsLong()).isEqualTo(2 * 65536);
+    assertThat(all.get("reads_in_flight").getAsInt()).isEqualTo(2);
+    assertThat(all.getAsJsonArray("resident")).isEmpty();
+    assertThat(all.get("bytes_per_second").isJsonNull()).isTrue();
+    assertThat(all.get("token_seconds").isJsonNull()).isTrue();
+    assertThat(cpu("plan-model", name, "--gpu-budget", "0").succeeded().out())
+        .contains("at 10 GB/s", "--measure");
+    assertThat(
+            cpu("plan-model", name, "--gpu-budget", "0", "--rate", "1GB/s", "--compute", "1s")
+                .succeeded()
+                .out())
+        .contains("1.000 s at least; compute is the limit, reading takes 0.131 ms");
+  }
+
+  @Test
+  void withoutABudgetEverythingStays() throws IOException {
+    String name = model.toString();
+    assertThat(cpu("plan-model", folder.toString()).succeeded().out())
+        .contains("all layers stay: 128.25KiB of GPU memory at most; nothing is streamed");
+    JsonObject all = json(cpu("plan-model", name, "--compute", "20ms", "--measure", "--json"));
+    assertThat(all.get("budget").isJsonNull()).isTrue();
+    assertThat(all.getAsJsonArray("resident")).hasSize(2);
+    assertThat(all.get("limit").getAsString()).isEqualTo("nothing_streamed");
+    assertThat(all.get("token_seconds").getAsDouble()).isEqualTo(0.02);
+    assertThat(all.get("path").isJsonNull()).isTrue();
+    // As BF16 each layer takes half, and is converted from what it is stored as.
+    JsonObject half = json(cpu("plan-model", name, "--dtype", "bf16", "--json"));
+    assertThat(half.get("dtype").getAsString()).isEqualTo("BF16");
+    assertThat(half.get("device_bytes").getAsLong()).isEqualTo(128 + 65536 + 65536);
+  }
+
+  @Test
+  void theRateOfLayersIsMeasured() throws IOException {
+    String name = model.toString();
+    JsonObject all = json(cpu("plan-model", name, "--gpu-budget", "0", "--measure", "--json"));
+    assertThat(all.get("measured_bytes").getAsLong()).isEqualTo(65536);
+    assertThat(all.get("bytes_per_second").getAsLong()).isPositive();
+    assertThat(all.get("path").getAsString()).matches("(pinned|mmap)(, mmap)?");
+    assertThat(all.get("limit").getAsString()).isEqualTo("reading");
+    assertThat(cpu("plan-model", name, "--gpu-budget", "0", "--measure").succeeded().out())
+        .containsPattern("GB/s \\(measured with 64KiB, by path \\w+, to .*\\)");
+  }
+
+  @Test
+  void whatCannotBePlannedIsSaid() throws IOException {
+    String name = model.toString();
+    cpu("plan-model", name, "--gpu-budget", "100KiB")
+        .refused(name + ": a budget of 102400 bytes is not enough; 131328 are");
+    cpu("plan-model", name, "--slots", "1").refused("a ring has 2 slots at least");
+    cpu("plan-model", folder.resolve("none").toString()).refused("none: no such file");
+    SafetensorsWriter writer = new SafetensorsWriter();
+    writer.tensor("adapter", ElementType.F32, 32);
+    SafetensorsWriter.Layout layout = writer.layout(SafetensorsWriter.WORD);
+    Path other = folder.resolve("other.safetensors");
+    Files.write(other, Arrays.copyOf(layout.head(), (int) layout.fileBytes()));
+    cpu("plan-model", other.toString()).refused("other.safetensors has no list of layers");
+    Files.write(other, new byte[100]);
+    assertThat(cpu("plan-model", other.toString()).code()).isEqualTo(ExitCode.FAILURE);
+  }
+
+  @Test
   void ranksArePlannedWithoutReading() {
     JsonObject plan = plan("--rank", "1/4");
     assertThat(plan.get("bytes").getAsLong()).isEqualTo((2 * 65536 + 128) / 4);
