@@ -303,6 +303,36 @@ GPUNVME_API int gpunvme_prefetch_tensors(
     gpunvme_layer_loader *loader, const char *name, const gpunvme_tensor_read *tensors, size_t count);
 GPUNVME_API int gpunvme_weights_close(gpunvme_weights *weights);
 
+/* ---- models that are larger than the accelerator's memory */
+
+typedef struct gpunvme_layer_size {
+  uint64_t stored;      /* bytes in a slot, where its tensors are as they are stored */
+  uint64_t used;        /* bytes where it stays, as they are used */
+  uint64_t unconverted; /* the part of stored of tensors that are converted before they are used */
+  uint64_t converted;   /* the part of used of the same tensors */
+} gpunvme_layer_size;
+
+typedef struct gpunvme_layer_plan {
+  uint64_t slot_bytes;      /* of one slot of the ring */
+  uint64_t ring_bytes;      /* of all of it */
+  uint64_t resident_bytes;  /* of the layers that stay */
+  uint64_t converted_bytes; /* while tensors of a layer are converted */
+  uint64_t device_bytes;    /* the most that all this takes at a time */
+  uint64_t pass_bytes;      /* read in each pass through the layers: for each token */
+  uint32_t slots;           /* of the ring; 0 if all layers stay */
+  uint32_t reads;           /* layers that are read at a time while another one is used */
+} gpunvme_layer_plan;
+
+/* Plans which layers stay in memory, and the ring that the others are read through. Reads and allocates nothing.
+ * layers: count of them (10000 at most); tensors begin at multiples of 512 bytes.
+ * budget: bytes for layers, ring and conversions; UINT64_MAX: all layers stay; 0: none stays, whatever the ring takes.
+ * slots: of the ring, 2..1024; 0: 4, or fewer where the budget has no room.
+ * stays: count bytes, each of which becomes 1 if that layer stays, else 0; may be NULL.
+ * GPUNVME_ERROR_INVALID if the budget is too small; the message says how much is enough.
+ */
+GPUNVME_API int gpunvme_plan_layers(const gpunvme_layer_size *layers, size_t count, uint64_t budget, uint32_t slots,
+    gpunvme_layer_plan *plan, uint8_t *stays);
+
 /*
  * ---- the same under the names of the first proposals: one device, counted in logical blocks
  * nvme_gpu_init opens a URI, or a block device such as "/dev/nvme0n1", for reading. It opens it for writing, too, if it is an

@@ -1,4 +1,4 @@
-// Kinds, layers and weights.
+// Kinds, layers, weights and plans of layers.
 #include "api.h"
 
 // ---- kinds
@@ -202,4 +202,17 @@ int gpunvme_weights_read(gpunvme_weights *weights, const gpunvme_tensor_read *re
 
 int gpunvme_weights_close(gpunvme_weights *weights) {
   return api_close(__func__, weights);
+}
+
+// ---- plans
+
+int gpunvme_plan_layers(const gpunvme_layer_size *layers, size_t count, uint64_t budget, uint32_t slots,
+    gpunvme_layer_plan *plan, uint8_t *stays) {
+  failure *f = shim_failure();
+  const table *t;
+  REQUIRE(f, plan);
+  *plan = (gpunvme_layer_plan){0};
+  CHECK(api_array(f, __func__, "layers", layers, count, sizeof *layers));
+  CHECK(api_begin(&t, f));
+  return CALL(t, plan_layers, f, layers, count, budget, slots, plan, stays);
 }

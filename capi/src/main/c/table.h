@@ -12,7 +12,7 @@
 #include "gpunvme.h"
 
 // Changes with the table.
-#define GPUNVME_TABLE_VERSION 5
+#define GPUNVME_TABLE_VERSION 6
 
 typedef struct failure {
   int32_t error;    // errno, or 0
@@ -82,6 +82,10 @@ typedef struct table {
   int32_t (*gpu_start)(uint64_t gpu, int32_t write, uint64_t lba, uint64_t blocks, uint64_t address, uint64_t stream,
       failure *f);
   int32_t (*gpu_synchronize)(uint64_t gpu, failure *f);
+
+  // stays may be NULL
+  int32_t (*plan_layers)(const gpunvme_layer_size *layers, uint64_t count, uint64_t budget, uint32_t slots,
+      gpunvme_layer_plan *plan, uint8_t *stays, failure *f);
 } table;
 
 #endif

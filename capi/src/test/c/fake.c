@@ -249,6 +249,13 @@ static int32_t fake_gpu_synchronize(uint64_t gpu, failure *f) {
   return answer(f);
 }
 
+static int32_t fake_plan_layers(const gpunvme_layer_size *layers, uint64_t count, uint64_t budget, uint32_t slots,
+    gpunvme_layer_plan *plan, uint8_t *stays, failure *f) {
+  CALLED(count, budget, slots);
+  POINTED(layers, plan, stays);
+  return answer(f);
+}
+
 static void look_around(const start_options *options) {
   pthread_attr_t attributes;
   size_t bytes = 0;
@@ -302,6 +309,7 @@ int shim_fill(table *to, const start_options *options, int *ours, failure *f) {
       .layers_open_model = fake_layers_open_model, .layers_prefetch_tensors = fake_layers_prefetch_tensors,
       .layers_cancel = fake_layers_cancel, .layers_next = fake_layers_next, .layers_take = fake_layers_take, .weights_open = fake_weights_open, .weights_read = fake_weights_read,
       .gpu_open = fake_gpu_open, .gpu_transfer = fake_gpu_transfer, .gpu_start = fake_gpu_start,
+      .plan_layers = fake_plan_layers,
       .make = fake_next_start == FAKE_LEAVES_IT_EMPTY ? NULL : fake_make};
   filled = to;
   return GPUNVME_OK;

@@ -416,6 +416,22 @@ static void arguments_of_layers_and_weights(void) {
   EXPECT_CALL("close", 7);
 }
 
+static void arguments_of_plans(void) {
+  const gpunvme_layer_size layers[2] = {{1, 2, 0, 0}, {3, 4, 0, 0}};
+  gpunvme_layer_plan plan = {.slots = 9};
+  uint8_t stays[2];
+  EXPECT_CODE(GPUNVME_OK, gpunvme_plan_layers(layers, 2, 10, 20, &plan, stays));
+  EXPECT(fake_last.pointers[0] == layers && fake_last.pointers[1] == &plan && fake_last.pointers[2] == stays);
+  EXPECT_CALL("plan_layers", 2, 10, 20);
+  EXPECT(plan.slots == 0);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_plan_layers(NULL, 0, UINT64_MAX, 0, &plan, NULL));
+  EXPECT_CALL("plan_layers", 0, UINT64_MAX, 0);
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_plan_layers(layers, 2, 10, 20, NULL, stays));
+  EXPECT_ERROR("gpunvme_plan_layers: plan is NULL");
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_plan_layers(NULL, 2, 10, 20, &plan, stays));
+  EXPECT_ERROR("gpunvme_plan_layers: layers is NULL");
+}
+
 static void arguments_of_the_first_names(void) {
   nvme_gpu *gpu = HANDLE(nvme_gpu);
   void *at = (void *)(uintptr_t)30;
@@ -510,6 +526,7 @@ int main(void) {
   RUN(arguments_of_texts_and_memory);
   RUN(arguments_of_kinds);
   RUN(arguments_of_layers_and_weights);
+  RUN(arguments_of_plans);
   RUN(arguments_of_the_first_names);
   RUN(addresses_and_arrays_are_looked_at);
   RUN(failures_belong_to_threads);

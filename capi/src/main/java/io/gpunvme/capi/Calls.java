@@ -3,6 +3,7 @@ package io.gpunvme.capi;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.cuda.CallersContext;
 import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.models.StreamPlan;
 import io.gpunvme.nvme.driver.ShutdownGuard;
 import io.gpunvme.storage.layer.LoadedLayer;
 import io.gpunvme.storage.plan.Plan;
@@ -410,6 +411,31 @@ final class Calls {
 
   int weightsRead(long weights, MemorySegment reads, long count, MemorySegment f) {
     return call(f, () -> handles.get(weights, Model.class).read(Structs.reads(reads, count)));
+  }
+
+  // ---- plans
+
+  int planLayers(
+      MemorySegment layers,
+      long count,
+      long budget,
+      int slots,
+      MemorySegment out,
+      MemorySegment stays,
+      MemorySegment f) {
+    return codeOf(
+        f,
+        () -> {
+          // More than there can be is everything.
+          long most = budget < 0 ? StreamPlan.EVERYTHING : budget;
+          StreamPlan plan = StreamPlan.of(Structs.layerSizes(layers, count), 0, most, slots);
+          Structs.layerPlan(out, plan);
+          if (stays.address() != 0) {
+            MemorySegment each = CTypes.array(stays, count, 1).fill((byte) 0);
+            plan.resident().forEach(i -> each.set(CTypes.BYTE, i, (byte) 1));
+          }
+          return CapiStatus.OK;
+        });
   }
 
   // ---- nvme_gpu

@@ -18,7 +18,7 @@ import java.util.List;
 /** The functions for the C library. */
 public final class Exports {
   /** GPUNVME_TABLE_VERSION. */
-  static final int VERSION = 5;
+  static final int VERSION = 6;
 
   private static final MemoryLayout A = ADDRESS;
   private static final MemoryLayout I = JAVA_INT;
@@ -72,7 +72,8 @@ public final class Exports {
           new Export("gpuOpen", A, A),
           new Export("gpuTransfer", J, I, J, J, J),
           new Export("gpuStart", J, I, J, J, J, J),
-          new Export("gpuSynchronize", J));
+          new Export("gpuSynchronize", J),
+          new Export("planLayers", A, J, J, I, A, A));
 
   private static final VarHandle PLACE = ADDRESS.varHandle();
 

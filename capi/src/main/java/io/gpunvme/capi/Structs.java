@@ -1,5 +1,7 @@
 package io.gpunvme.capi;
 
+import io.gpunvme.models.LayerSize;
+import io.gpunvme.models.StreamPlan;
 import io.gpunvme.models.TensorSlice;
 import io.gpunvme.storage.GpuStorage;
 import java.lang.foreign.MemorySegment;
@@ -45,6 +47,26 @@ final class Structs {
   static final long READ_STOP = 16;
   static final long READ_ADDRESS = 24;
   static final long READ_CAPACITY = 32;
+
+  /** {@code gpunvme_layer_size}. */
+  static final long LAYER = 32;
+
+  static final long LAYER_STORED = 0;
+  static final long LAYER_USED = 8;
+  static final long LAYER_UNCONVERTED = 16;
+  static final long LAYER_CONVERTED = 24;
+
+  /** {@code gpunvme_layer_plan}. */
+  static final long LAYER_PLAN = 56;
+
+  static final long LAYER_PLAN_SLOT_BYTES = 0;
+  static final long LAYER_PLAN_RING_BYTES = 8;
+  static final long LAYER_PLAN_RESIDENT_BYTES = 16;
+  static final long LAYER_PLAN_CONVERTED_BYTES = 24;
+  static final long LAYER_PLAN_DEVICE_BYTES = 32;
+  static final long LAYER_PLAN_PASS_BYTES = 40;
+  static final long LAYER_PLAN_SLOTS = 48;
+  static final long LAYER_PLAN_READS = 52;
 
   private Structs() {}
 
@@ -94,6 +116,32 @@ final class Structs {
               CTypes.count(all.get(CTypes.LONG, at + READ_CAPACITY), "capacity")));
     }
     return list;
+  }
+
+  static List<LayerSize> layerSizes(MemorySegment layers, long count) {
+    MemorySegment all = CTypes.array(layers, count, LAYER);
+    List<LayerSize> sizes = new ArrayList<>();
+    for (long at = 0; at < all.byteSize(); at += LAYER) {
+      sizes.add(
+          new LayerSize(
+              CTypes.count(all.get(CTypes.LONG, at + LAYER_STORED), "layer of length"),
+              CTypes.count(all.get(CTypes.LONG, at + LAYER_USED), "layer of length"),
+              CTypes.count(all.get(CTypes.LONG, at + LAYER_UNCONVERTED), "layer of length"),
+              CTypes.count(all.get(CTypes.LONG, at + LAYER_CONVERTED), "layer of length")));
+    }
+    return sizes;
+  }
+
+  static void layerPlan(MemorySegment out, StreamPlan from) {
+    MemorySegment plan = CTypes.at(out, LAYER_PLAN);
+    plan.set(CTypes.LONG, LAYER_PLAN_SLOT_BYTES, from.slotBytes());
+    plan.set(CTypes.LONG, LAYER_PLAN_RING_BYTES, from.ringBytes());
+    plan.set(CTypes.LONG, LAYER_PLAN_RESIDENT_BYTES, from.residentBytes());
+    plan.set(CTypes.LONG, LAYER_PLAN_CONVERTED_BYTES, from.convertedBytes());
+    plan.set(CTypes.LONG, LAYER_PLAN_DEVICE_BYTES, from.deviceBytes());
+    plan.set(CTypes.LONG, LAYER_PLAN_PASS_BYTES, from.passBytes());
+    plan.set(CTypes.INT, LAYER_PLAN_SLOTS, from.slots());
+    plan.set(CTypes.INT, LAYER_PLAN_READS, from.readsInFlight());
   }
 
   /**

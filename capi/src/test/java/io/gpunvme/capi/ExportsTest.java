@@ -294,6 +294,36 @@ class ExportsTest {
   }
 
   @Test
+  void layersArePlanned() {
+    long[] sizes = new long[4 * 10];
+    for (int i = 0; i < 10; i++) {
+      System.arraycopy(new long[] {4096, 6144, 2048, 4096}, 0, sizes, 4 * i, 4);
+    }
+    MemorySegment layers = table.arena().allocateFrom(ValueLayout.JAVA_LONG, sizes);
+    MemorySegment plan = table.arena().allocate(Structs.LAYER_PLAN, 8);
+    MemorySegment stays = table.arena().allocate(10).fill((byte) 7);
+    long budget = 6 * 4096 + 2 * 6144;
+    assertThat(table.call("planLayers", layers, 10L, budget, 0, plan, stays)).isZero();
+    assertThat(stays.toArray(ValueLayout.JAVA_BYTE)).containsExactly(1, 0, 0, 0, 0, 1, 0, 0, 0, 0);
+    assertThat(plan.asSlice(0, 48).toArray(ValueLayout.JAVA_LONG))
+        .containsExactly(4096, 5 * 4096, 2 * 6144, 4096, budget, 8 * 4096);
+    assertThat(plan.asSlice(48).toArray(ValueLayout.JAVA_INT)).containsExactly(4, 2);
+    MemorySegment none = MemorySegment.NULL;
+    assertThat(table.call("planLayers", layers, 10L, -1L, 2, plan, none)).isZero();
+    assertThat(plan.get(ValueLayout.JAVA_INT, Structs.LAYER_PLAN_SLOTS)).isZero();
+    assertThat(table.call("planLayers", layers, 10L, 1L, 3, plan, none))
+        .isEqualTo(CapiStatus.INVALID);
+    assertThat(table.error()).contains("" + 5 * 4096);
+    assertThat(table.call("planLayers", layers, 10L, 0L, 1, plan, none))
+        .isEqualTo(CapiStatus.INVALID);
+    assertThat(table.call("planLayers", layers, -1L, 0L, 0, plan, none))
+        .isEqualTo(CapiStatus.INVALID);
+    layers.set(ValueLayout.JAVA_LONG, 0, -1);
+    assertThat(table.call("planLayers", layers, 10L, 0L, 0, plan, none))
+        .isEqualTo(CapiStatus.INVALID);
+  }
+
+  @Test
   void tensorsAreReadWhereTheyAreWanted() throws IOException {
     String header =
         "{\"a\":{\"dtype\":\"F32\",\"shape\":[4,6],\"data_offsets\":[0,96]},"

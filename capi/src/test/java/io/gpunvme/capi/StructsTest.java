@@ -34,11 +34,29 @@ class StructsTest {
     all.put("offsetof(gpunvme_tensor_read, address)", Structs.READ_ADDRESS);
     all.put("offsetof(gpunvme_tensor_read, capacity)", Structs.READ_CAPACITY);
     all.put("GPUNVME_WRITE", (long) Structs.WRITE);
+    layers(all);
     all.put("sizeof(table) / sizeof(void *)", Exports.TABLE.size() + 1L);
     all.put("sizeof(failure)", 2048L);
     all.put("offsetof(failure, text)", 8L);
     all.put("GPUNVME_TABLE_VERSION", (long) Exports.VERSION);
     return codes(all);
+  }
+
+  private static void layers(Map<String, Long> all) {
+    all.put("sizeof(gpunvme_layer_size)", Structs.LAYER);
+    all.put("offsetof(gpunvme_layer_size, stored)", Structs.LAYER_STORED);
+    all.put("offsetof(gpunvme_layer_size, used)", Structs.LAYER_USED);
+    all.put("offsetof(gpunvme_layer_size, unconverted)", Structs.LAYER_UNCONVERTED);
+    all.put("offsetof(gpunvme_layer_size, converted)", Structs.LAYER_CONVERTED);
+    all.put("sizeof(gpunvme_layer_plan)", Structs.LAYER_PLAN);
+    all.put("offsetof(gpunvme_layer_plan, slot_bytes)", Structs.LAYER_PLAN_SLOT_BYTES);
+    all.put("offsetof(gpunvme_layer_plan, ring_bytes)", Structs.LAYER_PLAN_RING_BYTES);
+    all.put("offsetof(gpunvme_layer_plan, resident_bytes)", Structs.LAYER_PLAN_RESIDENT_BYTES);
+    all.put("offsetof(gpunvme_layer_plan, converted_bytes)", Structs.LAYER_PLAN_CONVERTED_BYTES);
+    all.put("offsetof(gpunvme_layer_plan, device_bytes)", Structs.LAYER_PLAN_DEVICE_BYTES);
+    all.put("offsetof(gpunvme_layer_plan, pass_bytes)", Structs.LAYER_PLAN_PASS_BYTES);
+    all.put("offsetof(gpunvme_layer_plan, slots)", Structs.LAYER_PLAN_SLOTS);
+    all.put("offsetof(gpunvme_layer_plan, reads)", Structs.LAYER_PLAN_READS);
   }
 
   private static Map<String, Long> codes(Map<String, Long> all) {
