@@ -596,6 +596,9 @@ int gpunvme_prefetch_tensors(gpunvme_layer_loader *l, const char *n, const gpunv
 int gpunvme_take_layer(gpunvme_layer_loader *l, struct CUstream_st *s, uint64_t *a, uint64_t *b) { (void)l, (void)s, (void)a, (void)b; return GPUNVME_ERROR_UNSUPPORTED; }
 int gpunvme_cancel_layers(gpunvme_layer_loader *l) { (void)l; return GPUNVME_ERROR_UNSUPPORTED; }
 
+// What it would fill in is of the real library.
+int gpunvme_plan_layers(const gpunvme_layer_size *l, size_t n, uint64_t b, uint32_t s, gpunvme_layer_plan *p, uint8_t *y) { (void)l, (void)n, (void)b, (void)s, (void)p, (void)y; return failed(GPUNVME_ERROR_UNSUPPORTED, 0, "no plans"); }
+
 // The Python package has no use for these, and declares them.
 nvme_gpu *nvme_gpu_init(const char *device) { (void)device; return NULL; }
 int nvme_gpu_read(nvme_gpu *g, uint64_t l, uint64_t b, void *a) { (void)g, (void)l, (void)b, (void)a; return GPUNVME_ERROR_UNSUPPORTED; }

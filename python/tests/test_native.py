@@ -6,7 +6,7 @@ import os
 import pickle
 import re
 import unittest
-from ctypes import POINTER, c_char_p, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, c_char_p, c_int, c_int32, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,9 @@ POINTED = {
     "gpunvme_info": POINTER(_native.Info),
     "gpunvme_plan_info": POINTER(_native.PlanInfo),
     "gpunvme_tensor_read": POINTER(_native.TensorRead),
+    "gpunvme_layer_size": POINTER(_native.LayerSize),
+    "gpunvme_layer_plan": POINTER(_native.LayerPlan),
+    "uint8_t": POINTER(c_uint8),
     "uint64_t": POINTER(c_uint64),
     "int32_t": POINTER(c_int32),
     "size_t": POINTER(c_size_t),
@@ -40,6 +43,8 @@ STRUCTURES = {
     "gpunvme_range": _native.Range,
     "gpunvme_plan_info": _native.PlanInfo,
     "gpunvme_tensor_read": _native.TensorRead,
+    "gpunvme_layer_size": _native.LayerSize,
+    "gpunvme_layer_plan": _native.LayerPlan,
 }
 
 

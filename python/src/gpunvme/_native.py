@@ -10,7 +10,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable, Generator
-from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_int, c_int32, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any, Final
 
@@ -57,6 +57,28 @@ class TensorRead(Structure):
         ("stop", c_uint64),
         ("address", c_uint64),
         ("capacity", c_uint64),
+    ]
+
+
+class LayerSize(Structure):
+    _fields_ = [
+        ("stored", c_uint64),
+        ("used", c_uint64),
+        ("unconverted", c_uint64),
+        ("converted", c_uint64),
+    ]
+
+
+class LayerPlan(Structure):
+    _fields_ = [
+        ("slot_bytes", c_uint64),
+        ("ring_bytes", c_uint64),
+        ("resident_bytes", c_uint64),
+        ("converted_bytes", c_uint64),
+        ("device_bytes", c_uint64),
+        ("pass_bytes", c_uint64),
+        ("slots", c_uint32),
+        ("reads", c_uint32),
     ]
 
 
@@ -126,6 +148,10 @@ FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "gpunvme_weights_describe": (c_int, _text),
     "gpunvme_weights_read": (c_int, (_handle, POINTER(TensorRead), c_size_t)),
     "gpunvme_weights_close": (c_int, (_handle,)),
+    "gpunvme_plan_layers": (
+        c_int,
+        (POINTER(LayerSize), c_size_t, c_uint64, c_uint32, POINTER(LayerPlan), POINTER(c_uint8)),
+    ),
     "nvme_gpu_init": (_handle, (c_char_p,)),
     "nvme_gpu_read": (c_int, (_handle, c_uint64, c_uint64, c_void_p)),
     "nvme_gpu_read_async": (c_int, (_handle, c_uint64, c_uint64, c_void_p, c_void_p)),

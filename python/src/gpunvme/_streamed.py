@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import math
 import weakref
@@ -12,6 +13,8 @@ import torch
 import torch.utils.dlpack
 from torch import nn
 
+from . import _native
+from ._checks import unsigned
 from .errors import ClosedError, FormatError, GpuNvmeError, InvalidError, UnsupportedError
 from .layers import LayerLoader, TensorLayer, TensorPlace
 from .weights import Slice, Weights
@@ -20,7 +23,6 @@ from .weights import Slice, Weights
 _ALIGNMENT = 512
 
 FEWEST_SLOTS = 2
-_SLOTS = 4
 
 # The ring rounds its slots up to this, and has one such piece more for trials.
 _PAGE = 4096
@@ -151,37 +153,24 @@ def plan_layers(layers: Sequence[Iterable[Recipe]], budget: int | None, slots: i
     :param budget: None: everything; 0: no layer
     :param slots: of the ring; None: 4, or fewer where the budget has no room
     """
-    if slots is not None and slots < FEWEST_SLOTS:
-        raise InvalidError.of(f"a ring has {FEWEST_SLOTS} slots at least, not {slots}: one is used while another is read")
-    recipes = [list(layer) for layer in layers]
-    stored = [sum(_aligned(r.stored_bytes) for r in layer) for layer in recipes]
-    used = [sum(_aligned(r.bytes) for r in layer) for layer in recipes]
-    # What stays is read as it is stored, and is converted then; what is streamed is converted from its slot.
-    loading = max((sum(_aligned(r.stored_bytes) for r in layer if r.casts) for layer in recipes), default=0)
-    if budget is None or sum(used) + loading <= budget or not any(stored):
-        return Plan(tuple(range(len(recipes))), 0, 0, sum(used), loading, 0)
-    slot = -(-max(stored) // _PAGE) * _PAGE
-    converted = max(loading, *(sum(_aligned(r.bytes) for r in layer if r.casts) for layer in recipes))
-    least = FEWEST_SLOTS if slots is None else slots
-    if 0 < budget < _ring_bytes(least, slot) + converted:
-        raise InvalidError.of(
-            f"{budget} bytes for layers are not enough: a ring of {least} slots for the longest layer needs"
-            f" {_ring_bytes(least, slot) + converted}; 0 means that no layer stays, whatever the ring takes"
-        )
-    ring = slots or (min(_SLOTS, (budget - converted - _PAGE) // slot) if budget else _SLOTS)
-    left = budget - _ring_bytes(ring, slot) - converted
-    # Those that stay are spread among the others: reading goes on while they compute.
-    large = [i for i in range(len(recipes)) if stored[i]]
-    chosen: set[int] = set()
-    for count in range(1, len(large)):
-        spread = {large[i * len(large) // count] for i in range(count)}
-        if sum(used[i] for i in spread) > left:
-            break
-        chosen = spread
-    resident = tuple(i for i in range(len(recipes)) if i in chosen or not stored[i])
-    streamed = [i for i in large if i not in chosen]
-    return Plan(
-        resident, ring, slot, sum(used[i] for i in resident), converted, sum(stored[i] for i in streamed)
+    sizes = [_size(list(layer)) for layer in layers]
+    plan, stays = _native.LayerPlan(), (ctypes.c_uint8 * len(sizes))()
+    # A given 0 is not C's "whatever fits", and is as wrong as 1.
+    ring = 0 if slots is None else max(1, unsigned(slots, "slots", 32))
+    most = _native.FOREVER if budget is None else unsigned(budget, "budget")
+    given = (_native.LayerSize * len(sizes))(*sizes)
+    _native.check(_native.lib().gpunvme_plan_layers(given, len(sizes), most, ring, ctypes.byref(plan), stays))
+    resident = tuple(i for i, yes in enumerate(stays) if yes)
+    return Plan(resident, plan.slots, plan.slot_bytes, plan.resident_bytes, plan.converted_bytes, plan.pass_bytes)
+
+
+def _size(layer: Sequence[Recipe]) -> _native.LayerSize:
+    casts = [r for r in layer if r.casts]
+    return _native.LayerSize(
+        sum(_aligned(r.stored_bytes) for r in layer),
+        sum(_aligned(r.bytes) for r in layer),
+        sum(_aligned(r.stored_bytes) for r in casts),
+        sum(_aligned(r.bytes) for r in casts),
     )
 
 
