@@ -595,6 +595,10 @@ int gpunvme_weights_layer_loader_init(gpunvme_weights *w, uint64_t m, uint32_t d
 int gpunvme_prefetch_tensors(gpunvme_layer_loader *l, const char *n, const gpunvme_tensor_read *t, size_t c) { (void)l, (void)n, (void)t, (void)c; return GPUNVME_ERROR_UNSUPPORTED; }
 int gpunvme_take_layer(gpunvme_layer_loader *l, struct CUstream_st *s, uint64_t *a, uint64_t *b) { (void)l, (void)s, (void)a, (void)b; return GPUNVME_ERROR_UNSUPPORTED; }
 int gpunvme_cancel_layers(gpunvme_layer_loader *l) { (void)l; return GPUNVME_ERROR_UNSUPPORTED; }
+int gpunvme_layer_loader_stats(gpunvme_layer_loader *l, char *text, size_t capacity, size_t *needed) {
+  (void)l;
+  return say("{}", text, capacity, needed);
+}
 
 // What it would fill in is of the real library.
 int gpunvme_plan_layers(const gpunvme_layer_size *l, size_t n, uint64_t b, uint32_t s, gpunvme_layer_plan *p, uint8_t *y) { (void)l, (void)n, (void)b, (void)s, (void)p, (void)y; return failed(GPUNVME_ERROR_UNSUPPORTED, 0, "no plans"); }

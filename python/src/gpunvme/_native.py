@@ -144,6 +144,7 @@ FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "gpunvme_prefetch_tensors": (c_int, (_handle, c_char_p, POINTER(TensorRead), c_size_t)),
     "gpunvme_take_layer": (c_int, (_handle, c_void_p, _u64_out, _u64_out)),
     "gpunvme_cancel_layers": (c_int, (_handle,)),
+    "gpunvme_layer_loader_stats": (c_int, _text),
     "gpunvme_weights_open": (c_int, (c_char_p, c_char_p, _handle_out)),
     "gpunvme_weights_describe": (c_int, _text),
     "gpunvme_weights_read": (c_int, (_handle, POINTER(TensorRead), c_size_t)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from ctypes import byref, c_uint64, c_void_p
@@ -113,6 +114,14 @@ class LayerLoader:
     def cancel(self) -> None:
         """Forgets the layers that are named and were not given, and ends their reads."""
         _native.check(_native.lib().gpunvme_cancel_layers(self._handle.open))
+
+    def stats(self) -> dict[str, Any]:
+        """Of the layers that were given and are no longer used: ``layers``, ``bytes``, ``read_seconds``, ``wait_seconds``.
+
+        Of reads side by side each counts with the time that it added; waits are those of who took the layers.
+        """
+        told: dict[str, Any] = json.loads(_native.read_text(_native.lib().gpunvme_layer_loader_stats, self._handle.open))
+        return told
 
     def next(self, stream: Any = None) -> DeviceArray | None:
         """The next layer, in the ring, or None if no layer is named any more.

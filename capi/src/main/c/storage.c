@@ -198,6 +198,10 @@ int gpunvme_weights_describe(gpunvme_weights *weights, char *text, size_t capaci
   return text_of(__func__, "weights", weights, 2, text, capacity, needed);
 }
 
+int gpunvme_layer_loader_stats(gpunvme_layer_loader *loader, char *text, size_t capacity, size_t *needed) {
+  return text_of(__func__, "loader", loader, 3, text, capacity, needed);
+}
+
 // ---- memory
 
 int gpunvme_allocate(gpunvme_storage *storage, uint64_t bytes, uint64_t *address) {

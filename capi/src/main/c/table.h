@@ -41,7 +41,7 @@ typedef struct table {
   int32_t (*cancel)(uint64_t request, failure *f);
   int32_t (*plan)(uint64_t storage, const gpunvme_range *ranges, uint64_t count, gpunvme_plan_info *plan, failure *f);
 
-  // storages: 0 stats, 1 explain; weights: 2 describe. *needed counts the terminating 0.
+  // storages: 0 stats, 1 explain; weights: 2 describe; layer loaders: 3 stats. *needed counts the terminating 0.
   int32_t (*text)(uint64_t handle, int32_t which, char *text, uint64_t capacity, uint64_t *needed, failure *f);
 
   int32_t (*allocate)(uint64_t storage, uint64_t bytes, uint64_t *address, failure *f);

@@ -322,6 +322,8 @@ static void arguments_of_texts_and_memory(void) {
   EXPECT_CALL("text", 7, 1, 0);
   EXPECT_CODE(GPUNVME_OK, gpunvme_weights_describe(HANDLE(gpunvme_weights), NULL, 0, NULL));
   EXPECT_CALL("text", 7, 2, 0);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_layer_loader_stats(HANDLE(gpunvme_layer_loader), text, sizeof text, &needed));
+  EXPECT_CALL("text", 7, 3, 8);
   EXPECT_CODE(GPUNVME_OK, gpunvme_allocate(storage, 4096, &address));
   EXPECT(address >= 1000);
   EXPECT_CALL("allocate", 7, 4096);

@@ -20,6 +20,7 @@ final class Calls {
   private static final String AUTO = "auto";
 
   private static final int DESCRIBE = 2;
+  private static final int LAYER_STATS = 3;
   private static final int EXPLAIN = 1;
 
   private final Handles handles = new Handles();
@@ -183,11 +184,12 @@ final class Calls {
         f,
         () -> {
           String all =
-              which == DESCRIBE
-                  ? handles.get(handle, Model.class).describe()
-                  : which == EXPLAIN
-                      ? storage(handle).storage().explain().toString()
-                      : storage(handle).stats();
+              switch (which) {
+                case EXPLAIN -> storage(handle).storage().explain().toString();
+                case DESCRIBE -> handles.get(handle, Model.class).describe();
+                case LAYER_STATS -> handles.get(handle, Layers.class).stats();
+                default -> storage(handle).stats();
+              };
           Structs.text(all, text, capacity, out);
         });
   }

@@ -1,11 +1,13 @@
 package io.gpunvme.capi;
 
+import com.google.gson.JsonObject;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.cuda.CudaStream;
 import io.gpunvme.storage.GpuStorage;
 import io.gpunvme.storage.layer.Layer;
 import io.gpunvme.storage.layer.LayerException;
 import io.gpunvme.storage.layer.LayerLoader;
+import io.gpunvme.storage.layer.LayerStats;
 import io.gpunvme.storage.layer.LoadedLayer;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -17,6 +19,8 @@ import org.jspecify.annotations.Nullable;
 
 /** A layer loader that C has a handle of. Safe for all threads; a layer lives until the next. */
 final class Layers implements AutoCloseable {
+  private static final double NANOS = 1e9;
+
   private final Users users;
   private final Memory memory;
   private final String source;
@@ -112,6 +116,18 @@ final class Layers implements AutoCloseable {
           "this loader was opened for ranges of " + source + ", not for tensors of a model");
     }
     loader.prefetch(List.of(model.layer(name, tensors)));
+  }
+
+  /** JSON of the layers that were given and are no longer used. */
+  String stats() {
+    requireOpen();
+    LayerStats stats = loader.stats();
+    JsonObject all = new JsonObject();
+    all.addProperty("layers", stats.layers());
+    all.addProperty("bytes", stats.bytes());
+    all.addProperty("read_seconds", stats.readNanos() / NANOS);
+    all.addProperty("wait_seconds", stats.waitNanos() / NANOS);
+    return all.toString();
   }
 
   /** Forgets what was named and not taken. */
