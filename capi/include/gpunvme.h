@@ -339,6 +339,35 @@ typedef struct gpunvme_layer_plan {
 GPUNVME_API int gpunvme_plan_layers(const gpunvme_layer_size *layers, size_t count, uint64_t budget, uint32_t slots,
     gpunvme_layer_plan *plan, uint8_t *stays);
 
+/* ---- floats of quantised tensors */
+
+typedef struct gpunvme_quantized {
+  const char *type;        /* of the elements, as gpunvme_weights_describe has it: Q4_0, Q8_0, Q4_K, Q5_K, Q6_K, I8, F8_E4M3, F8_E5M2 */
+  uint64_t source;         /* the elements as they are stored, one row behind the other */
+  const char *target_type; /* of the floats: F32, F16, BF16 */
+  uint64_t target;         /* the floats, in the same order; a multiple of 16 */
+  uint64_t rows;           /* a tensor of more dimensions is a matrix of more rows */
+  uint64_t columns;        /* whole blocks of the type: multiples of 32 (Q4_0, Q8_0) or 256 (Q4_K, Q5_K, Q6_K) elements */
+  uint64_t scales;         /* I8, F8_E4M3, F8_E5M2: F32s by which the elements are multiplied, a multiple of 4; 0: none */
+  uint64_t block_rows;     /* rows and columns that have a scale in common, 1 at least; the scales of a row of blocks come one */
+  uint64_t block_columns;  /* behind the other, and the last blocks of a row or a column may be cut. Of no use without scales */
+} gpunvme_quantized;
+
+/* Makes floats of quantised tensors, for instance of all those of a layer, where they are: in memory of the GPU, anybody's; host
+* memory is refused. Without a GPU it is host memory, stream is NULL, and the floats are there when this returns. On a GPU this
+* returns at once: kernels are in the stream (NULL: CUDA's legacy default stream) behind the work that is in it, and memory and
+* scales have to stay until they are over. Streams that are being captured are fine.
+ * The floats are bit for bit those of gguf.quants.dequantize of ggml's Python package, and elements of 8 bits become F32s and are
+* multiplied by their scales; then they are rounded to the target's type, to the nearest even.
+ * source is a multiple of 16 for Q4_K and Q5_K, of 2 for Q4_0, Q8_0 and Q6_K, and any for the others. GPUNVME_ERROR_UNSUPPORTED for
+* types that are not in the list; GPUNVME_ERROR_INVALID for what is not aligned, no whole blocks, or overlaps; nothing is written then.
+ * The first call loads the kernels, which waits for kernels that are running: call it with a count of 0 before you start one that
+* waits for others.
+ * accelerator: as for gpunvme_open.
+ */
+GPUNVME_API int gpunvme_dequantize(
+    const char *accelerator, const gpunvme_quantized *tensors, size_t count, struct CUstream_st *stream);
+
 /*
  * ---- the same under the names of the first proposals: one device, counted in logical blocks
  * nvme_gpu_init opens a URI, or a block device such as "/dev/nvme0n1", for reading. It opens it for writing, too, if it is an

@@ -603,6 +603,8 @@ int gpunvme_layer_loader_stats(gpunvme_layer_loader *l, char *text, size_t capac
 // What it would fill in is of the real library.
 int gpunvme_plan_layers(const gpunvme_layer_size *l, size_t n, uint64_t b, uint32_t s, gpunvme_layer_plan *p, uint8_t *y) { (void)l, (void)n, (void)b, (void)s, (void)p, (void)y; return failed(GPUNVME_ERROR_UNSUPPORTED, 0, "no plans"); }
 
+int gpunvme_dequantize(const char *a, const gpunvme_quantized *t, size_t n, struct CUstream_st *s) { (void)a, (void)t, (void)n, (void)s; return failed(GPUNVME_ERROR_UNSUPPORTED, 0, "no floats of quantised tensors"); }
+
 // The Python package has no use for these, and declares them.
 nvme_gpu *nvme_gpu_init(const char *device) { (void)device; return NULL; }
 int nvme_gpu_read(nvme_gpu *g, uint64_t l, uint64_t b, void *a) { (void)g, (void)l, (void)b, (void)a; return GPUNVME_ERROR_UNSUPPORTED; }

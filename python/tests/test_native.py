@@ -34,6 +34,7 @@ POINTED = {
     "gpunvme_layer_size": POINTER(_native.LayerSize),
     "gpunvme_layer_plan": POINTER(_native.LayerPlan),
     "uint8_t": POINTER(c_uint8),
+    "gpunvme_quantized": POINTER(_native.Quantized),
     "uint64_t": POINTER(c_uint64),
     "int32_t": POINTER(c_int32),
     "size_t": POINTER(c_size_t),
@@ -45,6 +46,7 @@ STRUCTURES = {
     "gpunvme_tensor_read": _native.TensorRead,
     "gpunvme_layer_size": _native.LayerSize,
     "gpunvme_layer_plan": _native.LayerPlan,
+    "gpunvme_quantized": _native.Quantized,
 }
 
 
@@ -85,7 +87,7 @@ class NativeTest(Case):
         for name, structure in STRUCTURES.items():
             body = re.search(r"typedef struct %s \{(.*?)\}" % name, header(), re.DOTALL)
             assert body is not None
-            fields = [(f[1], PLAIN[f[0]]) for f in re.findall(r"(\w+) (\w+);", body[1])]
+            fields = [(f[1], declared(f[0])) for f in re.findall(r"((?:const )?\w+ \**)(\w+);", body[1])]
             self.assertEqual(fields, structure._fields_)
 
     def test_every_code_has_its_exception(self) -> None:

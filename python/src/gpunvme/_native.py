@@ -82,6 +82,20 @@ class LayerPlan(Structure):
     ]
 
 
+class Quantized(Structure):
+    _fields_ = [
+        ("type", c_char_p),
+        ("source", c_uint64),
+        ("target_type", c_char_p),
+        ("target", c_uint64),
+        ("rows", c_uint64),
+        ("columns", c_uint64),
+        ("scales", c_uint64),
+        ("block_rows", c_uint64),
+        ("block_columns", c_uint64),
+    ]
+
+
 Cancelled = CFUNCTYPE(c_int, c_void_p)
 
 _handle = c_void_p
@@ -153,6 +167,7 @@ FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
         c_int,
         (POINTER(LayerSize), c_size_t, c_uint64, c_uint32, POINTER(LayerPlan), POINTER(c_uint8)),
     ),
+    "gpunvme_dequantize": (c_int, (c_char_p, POINTER(Quantized), c_size_t, c_void_p)),
     "nvme_gpu_init": (_handle, (c_char_p,)),
     "nvme_gpu_read": (c_int, (_handle, c_uint64, c_uint64, c_void_p)),
     "nvme_gpu_read_async": (c_int, (_handle, c_uint64, c_uint64, c_void_p, c_void_p)),

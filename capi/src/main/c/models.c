@@ -1,4 +1,4 @@
-// Kinds, layers, weights and plans of layers.
+// Kinds, layers, weights, their floats, and plans of layers.
 #include "api.h"
 
 // ---- kinds
@@ -215,4 +215,15 @@ int gpunvme_plan_layers(const gpunvme_layer_size *layers, size_t count, uint64_t
   CHECK(api_array(f, __func__, "layers", layers, count, sizeof *layers));
   CHECK(api_begin(&t, f));
   return CALL(t, plan_layers, f, layers, count, budget, slots, plan, stays);
+}
+
+// ---- floats
+
+int gpunvme_dequantize(
+    const char *accelerator, const gpunvme_quantized *tensors, size_t count, struct CUstream_st *stream) {
+  failure *f = shim_failure();
+  const table *t;
+  CHECK(api_array(f, __func__, "tensors", tensors, count, sizeof *tensors));
+  CHECK(api_begin(&t, f));
+  return CALL(t, dequantize, f, accelerator, tensors, count, NUMBER(stream));
 }

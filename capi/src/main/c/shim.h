@@ -18,6 +18,7 @@ _Static_assert(sizeof(gpunvme_info) == 32, "gpunvme_info");
 _Static_assert(sizeof(gpunvme_range) == 24, "gpunvme_range");
 _Static_assert(sizeof(gpunvme_plan_info) == 32, "gpunvme_plan_info");
 _Static_assert(sizeof(gpunvme_tensor_read) == 40, "gpunvme_tensor_read");
+_Static_assert(sizeof(gpunvme_quantized) == 72, "gpunvme_quantized");
 
 // ---- failure.c
 

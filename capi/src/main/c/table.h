@@ -53,6 +53,10 @@ typedef struct table {
   int32_t (*memory_free)(const char *accelerator, uint64_t address, failure *f);
   int32_t (*memory_copy)(const char *accelerator, int32_t to_host, uint64_t address, void *host, uint64_t bytes, failure *f);
 
+  // stream: 0 is the default stream
+  int32_t (*dequantize)(const char *accelerator, const gpunvme_quantized *tensors, uint64_t count, uint64_t stream,
+      failure *f);
+
   // of storages and of gpus
   int32_t (*kinds_open)(uint64_t storage, uint64_t *kinds, failure *f);
   // blocks: whether offset and length are in logical blocks

@@ -139,6 +139,13 @@ static int32_t fake_memory_copy(
   return answer(f);
 }
 
+static int32_t fake_dequantize(
+    const char *accelerator, const gpunvme_quantized *tensors, uint64_t count, uint64_t stream, failure *f) {
+  CALLED(count, stream);
+  POINTED(accelerator, tensors);
+  return answer(f);
+}
+
 static int32_t fake_copy(uint64_t storage, int32_t to_host, uint64_t address, void *host, uint64_t bytes, failure *f) {
   CALLED(storage, (uint64_t)to_host, address, bytes);
   POINTED(host);
@@ -303,7 +310,7 @@ int shim_fill(table *to, const start_options *options, int *ours, failure *f) {
   *to = (table){.close = fake_close, .open = fake_open, .info = fake_info, .transfer = fake_transfer, .flush = fake_flush,
       .submit = fake_submit, .submit_on_stream = fake_submit_on_stream, .wait = fake_wait, .cancel = fake_cancel,
       .plan = fake_plan, .text = fake_text, .allocate = fake_allocate, .release = fake_release, .copy = fake_copy,
-      .memory_allocate = fake_memory_allocate, .memory_free = fake_memory_free, .memory_copy = fake_memory_copy,
+      .memory_allocate = fake_memory_allocate, .memory_free = fake_memory_free, .memory_copy = fake_memory_copy, .dequantize = fake_dequantize,
       .kinds_open = fake_kinds_open, .kinds_add = fake_kinds_add, .kinds_read = fake_kinds_read,
       .layers_open = fake_layers_open, .layers_load = fake_layers_load, .layers_prefetch = fake_layers_prefetch,
       .layers_open_model = fake_layers_open_model, .layers_prefetch_tensors = fake_layers_prefetch_tensors,

@@ -11,5 +11,6 @@ module io.gpunvme.models {
   exports io.gpunvme.models.raw to
       io.gpunvme.cli;
   exports io.gpunvme.models.tensor to
+      io.gpunvme.capi,
       io.gpunvme.tools;
 }

@@ -101,7 +101,7 @@ final class ArchitectureTest {
                                storage.path storage.plan
         models.format        | storage.fs storage.path
         models.raw           | models.format storage.fs
-        models.tensor        | cuda gpu.accel gpu.queue
+        models.tensor        | cuda gpu.accel gpu.queue models.format
 
         tools.bench          | cuda ffi gpu.accel gpu.queue gpu.transfer models models.format \
                                models.tensor nvme nvme.driver nvme.pci nvme.pci.vfiouser nvme.spec \
@@ -129,7 +129,7 @@ final class ArchitectureTest {
                                tools.report tools.ssd tools.top
         cli.output           | ffi nvme.spec
 
-        capi                 | cuda ffi gpu.accel gpu.device models models.format nvme nvme.driver \
+        capi                 | cuda ffi gpu.accel gpu.device models models.format models.tensor nvme nvme.driver \
                                storage storage.fs storage.kind storage.layer storage.path \
                                storage.plan
 

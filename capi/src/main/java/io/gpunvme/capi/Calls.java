@@ -263,6 +263,14 @@ final class Calls {
     }
   }
 
+  // ---- floats
+
+  int dequantize(
+      MemorySegment accelerator, MemorySegment tensors, long count, long stream, MemorySegment f) {
+    return call(
+        f, () -> Dequantize.run(memory(accelerator), Structs.quantized(tensors, count), stream));
+  }
+
   // ---- kinds
 
   int kindsOpen(long handle, MemorySegment out, MemorySegment f) {

@@ -6,6 +6,7 @@ import io.gpunvme.ffi.AddressSpace;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.models.format.FormatException;
+import io.gpunvme.models.tensor.UnsupportedTypeException;
 import io.gpunvme.nvme.NvmeTimeoutException;
 import io.gpunvme.storage.StorageClosedException;
 import io.gpunvme.storage.fs.FileSystemException;
@@ -114,6 +115,7 @@ final class CapiStatus {
       case ClosedHandleException _ -> CLOSED;
       case StorageClosedException _ -> CLOSED;
       case InvalidRequestException _ -> INVALID;
+      case UnsupportedTypeException _ -> UNSUPPORTED;
       case StorageException storage when errno(storage) == ENOENT -> NOT_FOUND;
       case StorageException storage -> code(storage.kind());
       case NvmeTimeoutException _ -> TIMEOUT;

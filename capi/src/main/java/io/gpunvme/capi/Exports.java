@@ -56,6 +56,7 @@ public final class Exports {
           new Export("memoryAllocate", A, J, A),
           new Export("memoryFree", A, J),
           new Export("memoryCopy", A, I, J, A, J),
+          new Export("dequantize", A, A, J, J),
           new Export("kindsOpen", J, A),
           new Export("kindsAdd", J, I, I, J, J, J),
           new Export("kindsRead", J, A, A, A, J, J, J),

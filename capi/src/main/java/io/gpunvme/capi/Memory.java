@@ -7,6 +7,7 @@ import io.gpunvme.cuda.PointerInfo;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.accel.GpuAccelerator;
+import io.gpunvme.models.tensor.Dequantizer;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.StorageException.Kind;
 import java.util.Map;
@@ -36,6 +37,9 @@ final class Memory {
 
   private final HostPieces pieces;
 
+  /** Null until somebody asks; set by who holds this. */
+  private volatile @Nullable Dequantizer dequantizer;
+
   Memory(Accelerator accelerator) {
     this.accelerator = accelerator;
     pieces = new HostPieces(accelerator, PIECE, MOST_PIECES);
@@ -62,7 +66,7 @@ final class Memory {
                     user,
                     -1,
                     -1,
-                    accelerator.name() + " has no streams; submit without one",
+                    accelerator.name() + " has no streams; call without one",
                     null))
         .context()
         .foreignStream(handle);
@@ -153,6 +157,21 @@ final class Memory {
       }
       throw e;
     }
+  }
+
+  /** What makes floats of tensors in it, loaded when it is first asked for. */
+  Dequantizer dequantizer() {
+    Dequantizer there = dequantizer;
+    return there == null ? loadDequantizer() : there;
+  }
+
+  private synchronized Dequantizer loadDequantizer() {
+    Dequantizer there = dequantizer;
+    if (there == null) {
+      there = Dequantizer.open(accelerator);
+      dequantizer = there;
+    }
+    return there;
   }
 
   /** Pinned memory through which host memory is reached. */

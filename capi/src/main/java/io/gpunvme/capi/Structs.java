@@ -1,10 +1,13 @@
 package io.gpunvme.capi;
 
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.models.LayerSize;
 import io.gpunvme.models.StreamPlan;
 import io.gpunvme.models.TensorSlice;
+import io.gpunvme.models.format.ElementType;
 import io.gpunvme.storage.GpuStorage;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
@@ -67,6 +70,19 @@ final class Structs {
   static final long LAYER_PLAN_PASS_BYTES = 40;
   static final long LAYER_PLAN_SLOTS = 48;
   static final long LAYER_PLAN_READS = 52;
+
+  /** {@code gpunvme_quantized}. */
+  static final long QUANTIZED = 72;
+
+  static final long QUANTIZED_TYPE = 0;
+  static final long QUANTIZED_SOURCE = 8;
+  static final long QUANTIZED_TARGET_TYPE = 16;
+  static final long QUANTIZED_TARGET = 24;
+  static final long QUANTIZED_ROWS = 32;
+  static final long QUANTIZED_COLUMNS = 40;
+  static final long QUANTIZED_SCALES = 48;
+  static final long QUANTIZED_BLOCK_ROWS = 56;
+  static final long QUANTIZED_BLOCK_COLUMNS = 64;
 
   private Structs() {}
 
@@ -142,6 +158,35 @@ final class Structs {
     plan.set(CTypes.LONG, LAYER_PLAN_PASS_BYTES, from.passBytes());
     plan.set(CTypes.INT, LAYER_PLAN_SLOTS, from.slots());
     plan.set(CTypes.INT, LAYER_PLAN_READS, from.readsInFlight());
+  }
+
+  static List<Dequantize.Item> quantized(MemorySegment tensors, long count) {
+    MemorySegment all = CTypes.array(tensors, count, QUANTIZED);
+    List<Dequantize.Item> list = new ArrayList<>(Math.toIntExact(count));
+    for (long at = 0; at < all.byteSize(); at += QUANTIZED) {
+      list.add(
+          new Dequantize.Item(
+              type(all.get(ValueLayout.ADDRESS, at + QUANTIZED_TYPE)),
+              all.get(CTypes.LONG, at + QUANTIZED_SOURCE),
+              type(all.get(ValueLayout.ADDRESS, at + QUANTIZED_TARGET_TYPE)),
+              all.get(CTypes.LONG, at + QUANTIZED_TARGET),
+              CTypes.count(all.get(CTypes.LONG, at + QUANTIZED_ROWS), "number of rows"),
+              CTypes.count(all.get(CTypes.LONG, at + QUANTIZED_COLUMNS), "number of columns"),
+              all.get(CTypes.LONG, at + QUANTIZED_SCALES),
+              CTypes.count(all.get(CTypes.LONG, at + QUANTIZED_BLOCK_ROWS), "block of rows"),
+              CTypes.count(
+                  all.get(CTypes.LONG, at + QUANTIZED_BLOCK_COLUMNS), "block of columns")));
+    }
+    return list;
+  }
+
+  private static ElementType type(MemorySegment name) {
+    String text = name.address() == 0 ? "NULL" : CTypes.text(name);
+    try {
+      return ElementType.valueOf(text);
+    } catch (IllegalArgumentException e) {
+      throw new InvalidRequestException("there is no type of elements '" + text + "'");
+    }
   }
 
   /**

@@ -33,6 +33,16 @@ class StructsTest {
     all.put("offsetof(gpunvme_tensor_read, stop)", Structs.READ_STOP);
     all.put("offsetof(gpunvme_tensor_read, address)", Structs.READ_ADDRESS);
     all.put("offsetof(gpunvme_tensor_read, capacity)", Structs.READ_CAPACITY);
+    all.put("sizeof(gpunvme_quantized)", Structs.QUANTIZED);
+    all.put("offsetof(gpunvme_quantized, type)", Structs.QUANTIZED_TYPE);
+    all.put("offsetof(gpunvme_quantized, source)", Structs.QUANTIZED_SOURCE);
+    all.put("offsetof(gpunvme_quantized, target_type)", Structs.QUANTIZED_TARGET_TYPE);
+    all.put("offsetof(gpunvme_quantized, target)", Structs.QUANTIZED_TARGET);
+    all.put("offsetof(gpunvme_quantized, rows)", Structs.QUANTIZED_ROWS);
+    all.put("offsetof(gpunvme_quantized, columns)", Structs.QUANTIZED_COLUMNS);
+    all.put("offsetof(gpunvme_quantized, scales)", Structs.QUANTIZED_SCALES);
+    all.put("offsetof(gpunvme_quantized, block_rows)", Structs.QUANTIZED_BLOCK_ROWS);
+    all.put("offsetof(gpunvme_quantized, block_columns)", Structs.QUANTIZED_BLOCK_COLUMNS);
     all.put("GPUNVME_WRITE", (long) Structs.WRITE);
     layers(all);
     all.put("sizeof(table) / sizeof(void *)", Exports.TABLE.size() + 1L);

@@ -1,7 +1,6 @@
 package io.gpunvme.models.tensor;
 
 import io.gpunvme.base.CloseAll;
-import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.cuda.CudaAttribute;
 import io.gpunvme.cuda.CudaFunction;
 import io.gpunvme.cuda.CudaStream;
@@ -209,16 +208,7 @@ final class CudaTensorKernels implements TensorKernels {
   }
 
   private void requireOwn(DeviceBuffer buffer) {
-    boolean own = buffer.isHost() ? buffer.segment().scope().isAlive() : isOwn(buffer);
-    if (!own) {
-      throw new InvalidRequestException(
-          "%d bytes that are not an open buffer of %s"
-              .formatted(buffer.size(), accelerator.name()));
-    }
-  }
-
-  private boolean isOwn(DeviceBuffer buffer) {
-    return accelerator.deviceMemory(buffer).isPresent();
+    OwnBuffers.require(accelerator, buffer);
   }
 
   @Override

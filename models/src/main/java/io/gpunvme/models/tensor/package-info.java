@@ -1,6 +1,6 @@
 /**
  * What a loader of weights has an accelerator do with bytes that are in its memory: copies of rows,
- * and checksums.
+ * checksums, and floats of quantised elements.
  *
  * <p>In: buffers of {@code accel}. Out: how bytes get there ({@code storage}), what they mean.
  */
