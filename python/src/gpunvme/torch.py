@@ -280,7 +280,7 @@ def _shifted(part: int | slice, length: int, by: int) -> int | slice:
 # ---- floats of quantised tensors
 
 _FLOATS = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
-_EIGHT_BITS = {torch.int8: "I8", torch.float8_e4m3fn: "F8_E4M3", torch.float8_e5m2: "F8_E5M2"}
+_EIGHT_BITS = {getattr(torch, _TYPES[name], None): name for name in ("I8", "F8_E4M3", "F8_E5M2")}
 
 
 def dequantize(

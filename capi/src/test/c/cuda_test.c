@@ -244,6 +244,59 @@ static void layers_in_the_order_of_a_stream(void) {
   CUDA(cudaStreamDestroy(own));
 }
 
+// Floats are made behind the work of the stream before, and before that after it; nobody waits.
+static void floats_in_the_order_of_a_stream(void) {
+  enum { ROWS = 1000, COLUMNS = 777 };
+  const uint64_t elements = (uint64_t)ROWS * COLUMNS;
+  int8_t *source = NULL, *bytes = malloc(elements);
+  float *target = NULL, *copy = NULL, *scales = NULL, *floats = malloc(elements * sizeof *floats);
+  float factors[ROWS];
+  cudaStream_t stream;
+  CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  CUDA(cudaMalloc((void **)&source, elements));
+  CUDA(cudaMalloc((void **)&target, elements * sizeof *target));
+  CUDA(cudaMalloc((void **)&copy, elements * sizeof *copy));
+  CUDA(cudaMalloc((void **)&scales, sizeof factors));
+  fill((uint8_t *)bytes, SEED, 0, elements);
+  for (int i = 0; i < ROWS; i++) {
+    factors[i] = (float)i / 7;
+  }
+  const gpunvme_quantized tensor = {.type = "I8", .source = (uintptr_t)source, .target_type = "F32",
+      .target = (uintptr_t)target, .rows = ROWS, .columns = COLUMNS, .scales = (uintptr_t)scales, .block_rows = 1,
+      .block_columns = COLUMNS};
+  EXPECT_CODE(GPUNVME_OK, gpunvme_dequantize("gpu", NULL, 0, NULL));
+  CUDA(cudaMemcpyAsync(scales, factors, sizeof factors, cudaMemcpyHostToDevice, stream));
+  CUDA(cudaMemcpyAsync(source, bytes, elements, cudaMemcpyHostToDevice, stream));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_dequantize("gpu", &tensor, 1, stream));
+  CUDA(cudaMemcpyAsync(copy, target, elements * sizeof *copy, cudaMemcpyDeviceToDevice, stream));
+  CUDA(cudaMemsetAsync(target, 0xff, elements * sizeof *target, stream));
+  CUDA(cudaStreamSynchronize(stream));
+  CUDA(cudaMemcpy(floats, copy, elements * sizeof *floats, cudaMemcpyDeviceToHost));
+  uint64_t right = 0;
+  while (right < elements && floats[right] == (float)bytes[right] * factors[right / COLUMNS]) {
+    right++;
+  }
+  EXPECT(right == elements);
+  // The default stream waits for copies by itself.
+  EXPECT_CODE(GPUNVME_OK, gpunvme_dequantize("gpu", &tensor, 1, NULL));
+  CUDA(cudaMemcpy(floats, target, elements * sizeof *floats, cudaMemcpyDeviceToHost));
+  EXPECT(floats[elements - 1] == (float)bytes[elements - 1] * factors[ROWS - 1]);
+  gpunvme_quantized wrong = tensor;
+  wrong.source = (uintptr_t)bytes;
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_dequantize("gpu", &wrong, 1, stream));
+  EXPECT_ERROR("not memory of the GPU");
+  wrong = tensor;
+  wrong.rows = 1 << 20;
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_dequantize("gpu", &wrong, 1, stream));
+  CUDA(cudaStreamDestroy(stream));
+  CUDA(cudaFree(source));
+  CUDA(cudaFree(target));
+  CUDA(cudaFree(copy));
+  CUDA(cudaFree(scales));
+  free(bytes);
+  free(floats);
+}
+
 static void a_layer_that_cannot_be_read_is_told(void) {
   enum { COUNT = 5, BAD = 2 };
   gpunvme_storage *bad = open_or_end("sim:size=16MiB,faults=status=media/unrecovered-read on read lba=4096..4100", 0);
@@ -331,6 +384,7 @@ int main(void) {
   RUN(work_of_a_stream_keeps_its_order);
   RUN(the_first_proposals_calls_with_a_stream);
   RUN(layers_in_the_order_of_a_stream);
+  RUN(floats_in_the_order_of_a_stream);
   RUN(a_layer_that_cannot_be_read_is_told);
   RUN(the_context_of_the_caller_stays);
   RUN(memory_of_another_context_is_refused);

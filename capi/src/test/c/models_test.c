@@ -185,6 +185,49 @@ static void layers_are_made_of_tensors(void) {
   rmdir(path);
 }
 
+// A block of Q8_0 and a matrix of 3 times 5 bytes with a scale for each 2 times 2.
+static void floats_are_made_of_tensors(void) {
+  gpunvme_storage *storage = open_or_end("sim:size=1MiB", 0);
+  uint8_t stored[128] = {0x00, 0x38}; // 0.5
+  const float scales[6] = {1, 2, 3, -1, -2, 0.5f};
+  float floats[47];
+  uint64_t source = 0, target = 0;
+  for (int i = 0; i < 32; i++) {
+    stored[2 + i] = (uint8_t)(i - 7);
+  }
+  for (int i = 0; i < 15; i++) {
+    stored[64 + i] = (uint8_t)(3 * i - 20);
+  }
+  memcpy(stored + 96, scales, sizeof scales);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_allocate(storage, sizeof stored, &source));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_allocate(storage, sizeof floats, &target));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_copy_from_host(storage, source, stored, sizeof stored));
+  const gpunvme_quantized both[] = {
+      {.type = "Q8_0", .source = source, .target_type = "F32", .target = target, .rows = 1, .columns = 32},
+      {.type = "I8", .source = source + 64, .target_type = "F32", .target = target + 128, .rows = 3, .columns = 5,
+          .scales = source + 96, .block_rows = 2, .block_columns = 2},
+  };
+  EXPECT_CODE(GPUNVME_OK, gpunvme_dequantize(accelerator(), NULL, 0, NULL));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_dequantize(accelerator(), both, 2, NULL));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_copy_to_host(storage, floats, target, sizeof floats));
+  for (int i = 0; i < 32; i++) {
+    EXPECT(floats[i] == 0.5f * (float)(i - 7));
+  }
+  for (int i = 0; i < 15; i++) {
+    EXPECT(floats[32 + i] == (float)(3 * i - 20) * scales[i / 5 / 2 * 3 + i % 5 / 2]);
+  }
+  gpunvme_quantized wrong = both[0];
+  wrong.columns = 33;
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_dequantize(accelerator(), &wrong, 1, NULL));
+  wrong = both[0];
+  wrong.type = NULL;
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_dequantize(accelerator(), &wrong, 1, NULL));
+  wrong.type = "Q5_1";
+  EXPECT_CODE(GPUNVME_ERROR_UNSUPPORTED, gpunvme_dequantize(accelerator(), &wrong, 1, NULL));
+  EXPECT_ERROR("Q5_1");
+  EXPECT_CODE(GPUNVME_OK, gpunvme_close(storage));
+}
+
 static void blocks_by_the_first_names(void) {
   nvme_gpu *gpu = nvme_gpu_init("sim:size=16MiB");
   uint8_t blocks[8 * 512], back[8 * 512] = {0}, later[8 * 512] = {0};
@@ -225,6 +268,7 @@ int main(void) {
   RUN(layers_come_in_their_order);
   RUN(layers_are_made_of_tensors);
   RUN(weights_are_read_and_sliced);
+  RUN(floats_are_made_of_tensors);
   RUN(blocks_by_the_first_names);
   return check_failed_tests != 0;
 }

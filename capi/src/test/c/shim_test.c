@@ -416,6 +416,13 @@ static void arguments_of_layers_and_weights(void) {
   EXPECT_CALL("layers_prefetch_tensors", 7, 1);
   EXPECT_CODE(GPUNVME_OK, gpunvme_weights_close(weights));
   EXPECT_CALL("close", 7);
+  const gpunvme_quantized tensor = {.type = "I8", .target_type = "F32", .rows = 1, .columns = 8};
+  EXPECT_CODE(GPUNVME_OK, gpunvme_dequantize("gpu", &tensor, 1, (struct CUstream_st *)(uintptr_t)99));
+  EXPECT(strcmp(fake_last.pointers[0], "gpu") == 0 && fake_last.pointers[1] == &tensor);
+  EXPECT_CALL("dequantize", 1, 99);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_dequantize(NULL, NULL, 0, NULL));
+  EXPECT(fake_last.pointers[0] == NULL && fake_last.pointers[1] == NULL);
+  EXPECT_CALL("dequantize", 0, 0);
 }
 
 static void arguments_of_plans(void) {
@@ -451,7 +458,7 @@ static void arguments_of_the_first_names(void) {
   EXPECT_CALL("gpu_start", 7, 1, 10, 20, 30, 0);
   fake_make_fails = 1;
   EXPECT_CODE(GPUNVME_ERROR_MEMORY, nvme_gpu_synchronize(gpu));
-  EXPECT_ERROR("fake function 34 cannot be made");
+  EXPECT_ERROR("fake function 35 cannot be made");
   fake_make_fails = 0;
   EXPECT_CODE(GPUNVME_OK, nvme_gpu_synchronize(gpu));
   EXPECT_CALL("gpu_synchronize", 7);
@@ -481,6 +488,7 @@ static void addresses_and_arrays_are_looked_at(void) {
   EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_copy_to_host(storage, NULL, 5, 1));
   EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_copy_from_host(storage, 0, text, 1));
   EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_memory_allocate(NULL, 1, NULL));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_dequantize(NULL, NULL, 1, NULL));
   EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_prefetch_layers(HANDLE(gpunvme_layer_loader), one, NULL, 1));
   EXPECT_ERROR("gpunvme_prefetch_layers: bytes is NULL");
   EXPECT_CODE(GPUNVME_ERROR_INVALID, nvme_gpu_read_async(HANDLE(nvme_gpu), 0, 1, NULL, NULL));

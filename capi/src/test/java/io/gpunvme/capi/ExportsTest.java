@@ -366,6 +366,69 @@ class ExportsTest {
   }
 
   @Test
+  void tensorsBecomeFloats() {
+    MemorySegment stored = table.arena().allocate(64, 16);
+    MemorySegment floats = table.arena().allocate(64, 16);
+    for (int i = 0; i < 12; i++) {
+      stored.set(ValueLayout.JAVA_BYTE, i, (byte) (i - 6));
+    }
+    stored.set(ValueLayout.JAVA_FLOAT, 16, 0.5f);
+    stored.set(ValueLayout.JAVA_FLOAT, 20, -3);
+    MemorySegment all = table.arena().allocate(2 * Structs.QUANTIZED, 8);
+    set(all, 0, "I8", stored.address(), "F32", floats.address(), 3, 4);
+    set(all, 1, "I8", stored.address() + 5, "BF16", floats.address() + 48, 0, 4);
+    MemorySegment scales = all.asSlice(Structs.QUANTIZED_SCALES, 24);
+    scales.copyFrom(table.ranges(stored.address() + 16, 2, 4));
+    assertThat(table.call("dequantize", table.text("cpu"), all, 2L, 0L)).as(table::error).isZero();
+    for (int i = 0; i < 12; i++) {
+      float scale = i < 8 ? 0.5f : -3;
+      assertThat(floats.getAtIndex(ValueLayout.JAVA_FLOAT, i)).isEqualTo((i - 6) * scale);
+    }
+    assertThat(table.call("dequantize", table.text("cpu"), MemorySegment.NULL, 0L, 0L)).isZero();
+
+    assertThat(table.call("dequantize", table.text("cpu"), all, 1L, 5L))
+        .as("there are no streams without a GPU")
+        .isEqualTo(CapiStatus.UNSUPPORTED);
+    assertThat(table.call("dequantize", table.text("cpu"), all, -1L, 0L))
+        .isEqualTo(CapiStatus.INVALID);
+    set(all, 0, "Q2_K", stored.address(), "F32", floats.address(), 3, 256);
+    assertThat(table.call("dequantize", table.text("cpu"), all, 1L, 0L))
+        .isEqualTo(CapiStatus.UNSUPPORTED);
+    assertThat(table.error()).contains("Q2_K");
+    set(all, 0, "Q2_L", stored.address(), "F32", floats.address(), 3, 256);
+    assertThat(table.call("dequantize", table.text("cpu"), all, 1L, 0L))
+        .isEqualTo(CapiStatus.INVALID);
+    assertThat(table.error()).contains("Q2_L");
+    set(all, 0, "I8", stored.address(), "F32", floats.address(), -1, 256);
+    assertThat(table.call("dequantize", table.text("cpu"), all, 1L, 0L))
+        .isEqualTo(CapiStatus.INVALID);
+    set(all, 0, "I8", 0, "F32", floats.address(), 1, 4);
+    assertThat(table.call("dequantize", table.text("cpu"), all, 1L, 0L))
+        .isEqualTo(CapiStatus.INVALID);
+    set(all, 0, "I8", stored.address(), "F32", floats.address(), 1L << 62, 4);
+    assertThat(table.call("dequantize", table.text("cpu"), all, 1L, 0L))
+        .isEqualTo(CapiStatus.INVALID);
+  }
+
+  private void set(
+      MemorySegment all,
+      int i,
+      String type,
+      long source,
+      String targetType,
+      long target,
+      long rows,
+      long columns) {
+    MemorySegment one = all.asSlice(i * Structs.QUANTIZED, Structs.QUANTIZED).fill((byte) 0);
+    one.set(ValueLayout.ADDRESS, Structs.QUANTIZED_TYPE, table.text(type));
+    one.set(ValueLayout.JAVA_LONG, Structs.QUANTIZED_SOURCE, source);
+    one.set(ValueLayout.ADDRESS, Structs.QUANTIZED_TARGET_TYPE, table.text(targetType));
+    one.set(ValueLayout.JAVA_LONG, Structs.QUANTIZED_TARGET, target);
+    one.set(ValueLayout.JAVA_LONG, Structs.QUANTIZED_ROWS, rows);
+    one.set(ValueLayout.JAVA_LONG, Structs.QUANTIZED_COLUMNS, columns);
+  }
+
+  @Test
   void blocksAreReadAndWritten() {
     long image =
         table.make("gpuOpen", table.text("sim:file=" + folder.resolve("image") + ",size=1MiB"));
