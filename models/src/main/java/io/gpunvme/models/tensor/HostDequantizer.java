@@ -116,39 +116,55 @@ final class HostDequantizer implements Dequantizer {
     private final DeviceBuffer target;
     private final long offset;
     private final short[] shorts;
+    private final int[] words;
 
     Rounding(Quantized tensor, int most) {
       type = tensor.targetType();
       target = tensor.target();
       offset = tensor.targetOffset();
       shorts = new short[type == ElementType.F32 ? 0 : most];
+      words = new int[type == ElementType.BF16 ? most : 0];
     }
 
     void write(float[] floats, int count, long first) {
       MemorySegment values =
           switch (type) {
             case F32 -> MemorySegment.ofArray(floats);
-            case F16 -> {
-              for (int i = 0; i < count; i++) {
-                shorts[i] = Float.floatToFloat16(floats[i]);
-              }
-              yield MemorySegment.ofArray(shorts);
-            }
-            case BF16 -> {
-              for (int i = 0; i < count; i++) {
-                shorts[i] = bfloat(floats[i]);
-              }
-              yield MemorySegment.ofArray(shorts);
-            }
+            case F16 -> halves(floats, count);
+            case BF16 -> bfloats(floats, count);
             default -> throw new IllegalStateException("a target of type " + type);
           };
       target.copyFromHost(values.asSlice(0, type.bytes(count)), offset + type.bytes(first));
     }
 
-    private static short bfloat(float value) {
-      int bits = Float.floatToRawIntBits(value);
-      int rounded = bits + 0x7FFF + (bits >>> Short.SIZE & 1) >>> Short.SIZE;
-      return (short) (Float.isNaN(value) ? 0x7FC0 : rounded);
+    private MemorySegment halves(float[] floats, int count) {
+      for (int i = 0; i < count; i++) {
+        shorts[i] = Float.floatToFloat16(floats[i]);
+      }
+      return MemorySegment.ofArray(shorts);
+    }
+
+    /**
+     * In steps that the virtual machine does for many at once, which it does not for all of them.
+     */
+    private MemorySegment bfloats(float[] floats, int count) {
+      MemorySegment.copy(
+          MemorySegment.ofArray(floats),
+          0,
+          MemorySegment.ofArray(words),
+          0,
+          (long) count * Float.BYTES);
+      for (int i = 0; i < count; i++) {
+        int bits = words[i];
+        // All ones for what is not a number, of which the sum below would make something else.
+        int nan = 0x7F800000 - (bits & Integer.MAX_VALUE) >> 31;
+        int rounded = bits + 0x7FFF + (bits >>> Short.SIZE & 1);
+        words[i] = (rounded & ~nan | 0x7FC00000 & nan) >> Short.SIZE;
+      }
+      for (int i = 0; i < count; i++) {
+        shorts[i] = (short) words[i];
+      }
+      return MemorySegment.ofArray(shorts);
     }
   }
 }
