@@ -7,9 +7,12 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
+import java.util.stream.Stream;
 
 /**
  * A library in the place of libcuda.so whose one GPU is the CPU: what is launched on it is the real
@@ -38,13 +41,11 @@ public final class CpuCuda {
     return all;
   }
 
-  private static String source(String file) {
+  private static String source(String file, Map<String, String> kernels) {
     StringBuilder text =
         new StringBuilder(DeviceSources.CUDA_WORDS)
             .append("#include \"kernels/%s.cu\"\n#include \"%s\"\n".formatted(file, TWIN));
-    KERNELS
-        .get(file)
-        .forEach((kernel, lanes) -> text.append("TWIN(%s, %s);\n".formatted(kernel, lanes)));
+    kernels.forEach((kernel, lanes) -> text.append("TWIN(%s, %s);\n".formatted(kernel, lanes)));
     return text.toString();
   }
 
@@ -59,11 +60,32 @@ public final class CpuCuda {
 
   /** Compiles it, once for all; the test is skipped without compilers. */
   public static Path library() {
-    List<String> kernels = new ArrayList<>();
-    for (String file : KERNELS.keySet()) {
-      kernels.add(NativeCompiler.CPP.library("kernels-" + file, source(file), OPTIONS).toString());
-    }
-    return StandIn.compile("cuda", standIn(kernels));
+    return library(KERNELS, OPTIONS);
+  }
+
+  /**
+   * The same with the kernels of one file only, of which each thread is one here. So they should
+   * not be many.
+   *
+   * @param options of the compiler, besides
+   */
+  public static Path library(String file, Collection<String> kernels, String... options) {
+    Map<String, String> threads = new TreeMap<>();
+    kernels.forEach(kernel -> threads.put(kernel, THREAD));
+    return library(
+        Map.of(file, threads),
+        Stream.concat(Arrays.stream(OPTIONS), Arrays.stream(options)).toArray(String[]::new));
+  }
+
+  private static Path library(Map<String, Map<String, String>> files, String... options) {
+    List<String> libraries = new ArrayList<>();
+    files.forEach(
+        (file, kernels) ->
+            libraries.add(
+                NativeCompiler.CPP
+                    .library("kernels-" + file, source(file, kernels), options)
+                    .toString()));
+    return StandIn.compile("cuda", standIn(libraries));
   }
 
   /**
@@ -77,7 +99,7 @@ public final class CpuCuda {
       String[] options = Arrays.copyOf(OPTIONS, OPTIONS.length + 2);
       options[OPTIONS.length] = "-shared";
       options[OPTIONS.length + 1] = "-fPIC";
-      NativeCompiler.CPP.compile(folder, file + ".so", source(file), options);
+      NativeCompiler.CPP.compile(folder, file + ".so", source(file, KERNELS.get(file)), options);
       kernels.add(arguments[1] + "/" + file + ".so");
     }
     Files.copy(StandIn.compile("cuda", standIn(kernels)), folder.resolve("libcuda.so.1"));
