@@ -356,7 +356,7 @@ typedef struct gpunvme_quantized {
 /* Makes floats of quantised tensors, for instance of all those of a layer, where they are: in memory of the GPU, anybody's; host
 * memory is refused. Without a GPU it is host memory, stream is NULL, and the floats are there when this returns. On a GPU this
 * returns at once: kernels are in the stream (NULL: CUDA's legacy default stream) behind the work that is in it, and memory and
-* scales have to stay until they are over. Streams that are being captured are fine.
+* scales have to stay until they are over.
  * The floats are bit for bit those of gguf.quants.dequantize of ggml's Python package, and elements of 8 bits become F32s and are
 * multiplied by their scales; then they are rounded to the target's type, to the nearest even.
  * source is a multiple of 16 for Q4_K and Q5_K, of 2 for Q4_0, Q8_0 and Q6_K, and any for the others. GPUNVME_ERROR_UNSUPPORTED for
