@@ -315,7 +315,7 @@ typedef struct gpunvme_layer_size {
   uint64_t stored;      /* bytes in a slot, where its tensors are as they are stored */
   uint64_t used;        /* bytes where it stays, as they are used */
   uint64_t unconverted; /* the part of stored of tensors that are converted before they are used */
-  uint64_t converted;   /* the part of used of the same tensors */
+  uint64_t converted;   /* the most memory that the same tensors take while they are made and used */
 } gpunvme_layer_size;
 
 typedef struct gpunvme_layer_plan {

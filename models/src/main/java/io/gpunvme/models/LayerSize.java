@@ -9,16 +9,17 @@ import io.gpunvme.base.InvalidRequestException;
  * @param used where it stays, with its tensors as they are used
  * @param unconverted the part of {@code stored} of tensors that are used as another type than they
  *     are stored as
- * @param converted the part of {@code used} of the same tensors
+ * @param converted the most memory that the same tensors take while they are made and used: their
+ *     part of {@code used}, and what a step between takes besides
  */
 public record LayerSize(long stored, long used, long unconverted, long converted) {
   /**
    * Checks the numbers.
    *
-   * @throws InvalidRequestException if one is negative, or a part is larger than the whole
+   * @throws InvalidRequestException if one is negative, or more is converted than there is
    */
   public LayerSize {
-    if (unconverted < 0 || unconverted > stored || converted < 0 || converted > used) {
+    if (unconverted < 0 || unconverted > stored || converted < 0 || used < 0) {
       throw new InvalidRequestException(
           "a layer cannot have %d bytes stored and %d used, of which %d are converted to %d"
               .formatted(stored, used, unconverted, converted));
