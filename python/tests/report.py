@@ -46,9 +46,9 @@ class Lines(unittest.TestResult):
     def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: Any) -> None:
         super().addSubTest(test, subtest, err)
         if err is not None:
-            text = (self.failures or self.errors)[-1][1]
+            of = self.failures if issubclass(err[0], test.failureException) else self.errors
             if test not in self.bad:
-                self.failed(test, f"{subtest}\n{text}")
+                self.failed(test, f"{subtest}\n{of[-1][1]}")
 
     def failed(self, test: unittest.TestCase, text: str) -> None:
         self.bad.add(test)
