@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import json
 import os
@@ -81,8 +82,15 @@ class Watched:
         self.layers = model.gpunvme.layers
         self._enter, self._leave = self.layers._enter, self.layers._leave
         self._before: list[torch.Tensor] = []
+        self._slot = 0
         self.wrong: list[str] = []
         self.layers._enter, self.layers._leave = self.enter, self.leave
+        for layer in self.layers._layers:
+            layer.bind = functools.partial(self.bind, layer.bind)  # type: ignore[method-assign]
+
+    def bind(self, bind: Any, address: int, memory: Any) -> None:
+        self._slot = address
+        bind(address, memory)
 
     def _now(self) -> list[torch.Tensor]:
         bound = self.layers._bound
@@ -97,8 +105,8 @@ class Watched:
         for before, now in zip(self._before, parameters):
             if not torch.equal(before, now):
                 self.wrong.append(f"layer {number} was overwritten while it ran")
-        for parameter in parameters:
-            parameter.data.fill_(float("nan"))
+        for stored in self.layers._bound.views[self._slot]:
+            stored.data.fill_(float("nan") if stored.is_floating_point() else 255)
         self._leave(number)
         self.seen += 1
 
@@ -131,6 +139,17 @@ class Models(Case):
         model = gpunvme.transformers.load(source, device=DEVICE, **options)
         self.addCleanup(model.gpunvme.close)
         return model
+
+    def gpunvme(self, *words: Any) -> None:
+        command = [sys.executable, "-m", "gpunvme", *map(str, words)]
+        subprocess.run(command, env=self.environment(), check=True, capture_output=True)
+
+    def generate(self, *words: Any) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "gpunvme.transformers", "generate", *map(str, words), "--device", DEVICE]
+        return subprocess.run(command, env=self.environment(), capture_output=True, text=True)
+
+    def environment(self) -> dict[str, str]:
+        return os.environ | {"PYTHONPATH": str(PYTHON / "src")}
 
     def tokens(self, rows: int = 2, columns: int = 9) -> torch.Tensor:
         return torch.randint(3, 97, (rows, columns), generator=torch.Generator().manual_seed(1)).to(DEVICE)
@@ -201,22 +220,21 @@ class ArchitectureTest(Models):
         prompt = tokenizer()("w5 w9 w40", return_tensors="pt").to(DEVICE)
         expected = memory.generate(**prompt, max_new_tokens=7, min_new_tokens=7, do_sample=False)
         text = tokenizer().decode(expected[0, 3:], skip_special_tokens=True)
-        command = [sys.executable, "-m", "gpunvme.transformers", "generate", str(folder), "--prompt", "w5 w9 w40", "--device", DEVICE]
         more = ["--tokens", "7", "--gpu-budget", "0"]
-        environment = os.environ | {"PYTHONPATH": str(PYTHON / "src")}
 
         def run(*words: str) -> subprocess.CompletedProcess[str]:
-            return subprocess.run([*command, *words], env=environment, capture_output=True, text=True)
+            return self.generate(folder, "--prompt", "w5 w9 w40", *words)
 
         done = run(*more, "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         told = json.loads(done.stdout)
         self.assertEqual((told["text"], told["tokens"], told["resident_layers"]), (text, 7, 0))
         self.assertGreater(told["tokens_per_second"], 0)
+        self.assertAlmostEqual(told["share_of_floor"], told["tokens_per_second"] * told["pass_bytes"] / told["read_rate"], places=6)
         self.assertEqual(done.stderr, "")
         done = run(*more)
         self.assertEqual((done.returncode, done.stdout.strip()), (0, text.strip()), done.stderr)
-        self.assertIn("tokens/s", done.stderr)
+        self.assertRegex(done.stderr, r"tokens/s.*layers come at [\d.]+ GB/s.*\d+% of its time; \w+ limits")
         done = run("--gpu-budget", "1KiB")
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertRegex(done.stderr, r"\Agpunvme: .*gpu_budget of 1024 bytes is not enough[^\n]*\n\Z")
@@ -232,6 +250,31 @@ class ArchitectureTest(Models):
                     model = self.streamed(folder, gpu_budget=budget, dtype=dtype)
                     self.assertEqual(model.dtype, dtype)
                     self.same(model, self.memory(folder, dtype=dtype))
+
+    def test_what_passes_cost(self) -> None:
+        folder = self.saved(ARCHITECTURES["llama"]())
+        steps: list[tuple[int, int]] = []
+        model = self.streamed(folder, gpu_budget=0, progress=lambda done, all: steps.append((done, all)))
+        self.assertEqual(steps[0][0], 0)
+        self.assertEqual(steps[-1][0], steps[-1][1])
+        self.assertEqual(steps, sorted(steps))
+        layers = model.gpunvme.layers
+        self.assertIsNone(layers.measured())
+        self.assertIn("too little to measure", model.gpunvme.explain())
+        for _ in range(3):
+            model(self.tokens())
+        measured = layers.measured()
+        self.assertEqual(measured.passes, 3)
+        self.assertGreater(measured.seconds, 0)
+        self.assertAlmostEqual(measured.floor * measured.read_rate, model.gpunvme.plan.pass_bytes, delta=1)
+        self.assertIn(measured.limit, ("reading", "compute"))
+        self.assertRegex(model.gpunvme.explain(), r"measured: layers come at [\d.]+ GB/s.* limits\Z")
+        told = layers._loader.stats()
+        self.assertLessEqual(told["bytes"], layers.bytes_read)
+        self.assertGreater(told["layers"], 10)
+        whole = self.streamed(folder)
+        whole(self.tokens())
+        self.assertIsNone(whole.gpunvme.layers.measured())
 
     def test_slots_are_never_used_too_early_or_too_late(self) -> None:
         folder = self.saved(ARCHITECTURES["qwen3"]())
@@ -253,11 +296,13 @@ class SourceTest(Models):
         memory = self.memory(folder)
         self.same(self.streamed(folder / "model.safetensors", gpu_budget=0), memory)
         image = f"sim:file={self.folder() / 'image'}"
-        command = [sys.executable, "-m", "gpunvme", "write-model", str(folder), "--device", f"{image},size=64MiB", "--allow-write"]
-        subprocess.run(command, env=os.environ | {"PYTHONPATH": str(PYTHON / "src")}, check=True, capture_output=True)
+        self.gpunvme("write-model", folder, "--device", f"{image},size=64MiB", "--allow-write")
         with self.assertRaisesRegex(gpunvme.InvalidError, "config="):
             gpunvme.transformers.load(image, device=DEVICE)
         self.same(self.streamed(image, config=folder, gpu_budget=0), memory)
+        two = ",".join(f"sim:file={self.folder() / 'image'}" for _ in range(2))
+        self.gpunvme("write-model", folder, "--device", f"stripe:{two.replace(',', ',size=32MiB,')},size=32MiB;unit=64KiB", "--allow-write")
+        self.same(self.streamed(f"stripe:{two};unit=64KiB", config=folder, gpu_budget=0), memory)
         disk = self.folder() / "disk"
         subprocess.run(["mke2fs", "-q", "-t", "ext4", "-d", str(folder), str(disk), "64M"], check=True, capture_output=True)
         inside = self.streamed(f"sim:file={disk}:/", gpu_budget=0)
@@ -303,6 +348,24 @@ class FailureTest(Models):
         path.write_bytes(data)
         self.same(model, memory)
 
+    def test_an_ssd_that_fails_in_the_middle(self) -> None:
+        folder = self.saved(ARCHITECTURES["llama"]())
+        memory = self.memory(folder)
+        image = f"sim:file={self.folder() / 'image'}"
+        self.gpunvme("write-model", folder, "--device", f"{image},size=64MiB", "--allow-write")
+        for fault, error in (("status=unrecovered-read-error dnr on read nth=40", gpunvme.GpuNvmeError), ("gone on read nth=40", OSError)):
+            with self.subTest(fault):
+                model = self.streamed(f"{image},faults={fault}", config=folder, gpu_budget=0)
+                with self.assertRaisesRegex(error, r"layer 'model\.layers\.\d' \(\d+ bytes in \d+ pieces\): "):
+                    for _ in range(20):
+                        model(self.tokens())
+                if "gone" not in fault:
+                    self.same(model, memory)
+                model.gpunvme.close()
+                again = self.streamed(image, config=folder, gpu_budget=0)
+                self.same(again, memory)
+                again.gpunvme.close()
+
     def test_interrupted_in_the_middle(self) -> None:
         folder = self.saved(ARCHITECTURES["llama"]())
         memory, model = self.memory(folder), self.streamed(folder, gpu_budget=0)
@@ -344,7 +407,7 @@ class FailureTest(Models):
         model.gpunvme.close()
 
     def test_ways_that_are_not_known(self) -> None:
-        stored = _stored.Stored((4, 6), (_streamed.Piece("a", 0, 24),), torch.float32)
+        stored = _stored.Stored((4, 6), (_streamed.Piece("a", 0, 24),), "F32")
         with self.assertRaisesRegex(gpunvme.UnsupportedError, "aten.mul"):
             stored * 2
         with self.assertRaisesRegex(gpunvme.UnsupportedError, "every 2th"):
@@ -399,7 +462,7 @@ class StoredTest(Case):
                 real.append(torch.arange(rows * columns).view(rows, columns) + 1000 * ord(name))
                 stored.append(
                     _stored.Stored(
-                        (rows, columns), (_streamed.Piece(name, 0, rows * columns),), torch.int64
+                        (rows, columns), (_streamed.Piece(name, 0, rows * columns),), "I64"
                     )
                 )
             for _ in range(3):
@@ -465,7 +528,7 @@ class LayersTest(Case):
                     self.assertTrue(torch.equal(a, b))
 
     def test_plans(self) -> None:
-        recipe = _streamed.Recipe((_streamed.Piece("a", 0, 1024),), (1024,), torch.float32)
+        recipe = _streamed.Recipe((_streamed.Piece("a", 0, 1024),), (1024,), "F32")
         layers = [[recipe]] * 10
         self.assertEqual(_streamed.plan_layers(layers, 10 * 4096).slots, 0)
         for budget in (0, *range(3 * 4096, 10 * 4096, 1000)):

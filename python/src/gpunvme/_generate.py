@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ import torch
 import transformers
 
 from .errors import GpuNvmeError
-from .transformers import Streaming, load
+from .transformers import Streaming, configuration, load
 
 _EXAMPLES = """examples:
   python -m gpunvme.transformers generate /models/llama --prompt "Once upon a time" --gpu-budget 8GiB
@@ -95,19 +94,16 @@ def main(words: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("gpunvme: interrupted", file=sys.stderr)
         return 130
-    except (GpuNvmeError, OSError, ValueError, KeyError) as e:
+    except (GpuNvmeError, ImportError, OSError, ValueError, KeyError) as e:
         print(f"gpunvme: {e}", file=sys.stderr)
         return 2 if isinstance(e, ValueError) else 1
 
 
 def _generate(arguments: argparse.Namespace) -> int:
     text = _prompt(arguments)
-    words = arguments.config or arguments.model
-    if os.path.isfile(words):
-        words = os.path.dirname(os.path.abspath(words))
-    tokenizer = transformers.AutoTokenizer.from_pretrained(words)
+    with configuration(arguments.config or arguments.model) as (folder, gguf):
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **gguf)
     began = time.monotonic()
-    _progress("loading what stays ...")
     model = load(
         arguments.model,
         gpu_budget=arguments.gpu_budget,
@@ -115,6 +111,7 @@ def _generate(arguments: argparse.Namespace) -> int:
         device=arguments.device,
         config=arguments.config,
         slots=arguments.slots,
+        progress=lambda done, all: _progress(f"loading what stays: {done / 1e9:.2f} of {all / 1e9:.2f} GB"),
     )
     streaming: Streaming = model.gpunvme
     with streaming:
@@ -134,10 +131,20 @@ def _generate(arguments: argparse.Namespace) -> int:
     else:
         print(
             f"{report['tokens']} tokens, {report['tokens_per_second']:.2f} tokens/s,"
-            f" {report['bytes_per_second'] / 1e9:.2f} GB/s of layers, first token after {report['first_token_seconds']:.2f} s",
+            f" {report['bytes_per_second'] / 1e9:.2f} GB/s of layers, first token after {report['first_token_seconds']:.2f} s"
+            + _floor(report),
             file=sys.stderr,
         )
     return 0
+
+
+def _floor(report: dict[str, Any]) -> str:
+    if not report["share_of_floor"]:
+        return ""
+    return (
+        f"; layers come at {report['read_rate'] / 1e9:.2f} GB/s: a token takes {report['floor_seconds']:.3f} s at least,"
+        f" {report['share_of_floor']:.0%} of its time; {report['limit']} limits"
+    )
 
 
 def _progress(text: str) -> None:
@@ -153,6 +160,7 @@ def _report(
     seconds = times[-1] - times[1] if count > 1 else 0.0
     plan = streaming.plan
     rate = (count - 1) / seconds if seconds > 0 else 0.0
+    measured = streaming.layers.measured()
     return {
         "text": tokenizer.decode(made[0, prompt:], skip_special_tokens=True),
         "prompt_tokens": prompt,
@@ -161,6 +169,10 @@ def _report(
         "tokens_per_second": rate,
         "bytes_per_second": rate * plan.pass_bytes,
         "pass_bytes": plan.pass_bytes,
+        "read_rate": measured and measured.read_rate,
+        "floor_seconds": measured and measured.floor,
+        "share_of_floor": measured and measured.floor * rate,
+        "limit": measured and measured.limit,
         "device": str(streaming.device),
         "device_bytes": streaming.device_bytes,
         "layers": streaming.layers.count,

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ._streamed import Piece, Recipe
+from ._streamed import Add, Cast, Piece, Recipe, Reshape, Step, Swap, dtype_after
 from .errors import UnsupportedError
 
 # More pieces than this are no tensor that somebody has put together, but one that was cut in columns.
@@ -18,9 +18,8 @@ _MOST_PIECES = 1 << 16
 class Stored(torch.Tensor):
     """A tensor of a checkpoint that nobody has read: it knows what it is made of, whatever a model's loader does with it."""
 
-    _pieces: tuple[Piece, ...]
-    _stored: torch.dtype
-    _casts: tuple[torch.dtype, ...]
+    _recipe: Recipe
+    _scales: Stored | None
     refused: list[UnsupportedError]
 
     @staticmethod
@@ -28,36 +27,54 @@ class Stored(torch.Tensor):
         cls,
         shape: Sequence[int],
         pieces: tuple[Piece, ...],
-        stored: torch.dtype,
-        casts: tuple[torch.dtype, ...] = (),
+        stored: str,
+        steps: tuple[Step, ...] = (),
+        scales: Stored | None = None,
         refused: list[UnsupportedError] | None = None,
     ) -> Stored:
-        dtype = casts[-1] if casts else stored
-        made: Stored = torch.Tensor._make_wrapper_subclass(cls, shape, dtype=dtype, device=torch.device("cpu"))
-        made._pieces, made._stored, made._casts = pieces, stored, casts
+        """``shape`` is that of the pieces, before the steps."""
+        recipe = Recipe(pieces, tuple(shape), stored, steps, None if scales is None else scales.recipe())
+        made: Stored = torch.Tensor._make_wrapper_subclass(
+            cls, recipe.shape, dtype=recipe.dtype, device=torch.device("cpu")
+        )
+        made._recipe, made._scales = recipe, scales
         made.refused = [] if refused is None else refused
         return made
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
-        return f"Stored({tuple(self.shape)}, {self._pieces})"
+        return f"Stored({tuple(self.shape)}, {self._recipe})"
 
     def made(
         self,
         shape: Sequence[int],
         pieces: tuple[Piece, ...] | None = None,
-        casts: tuple[torch.dtype, ...] | None = None,
+        scales: Stored | None = None,
     ) -> Stored:
-        """Another one that is made of this one."""
+        """Another one that is made of the same or other pieces, which have this shape together."""
+        of = self._recipe
         return Stored(
             shape,
-            self._pieces if pieces is None else pieces,
-            self._stored,
-            self._casts if casts is None else casts,
+            of.pieces if pieces is None else pieces,
+            of.stored,
+            of.steps,
+            self._scales if pieces is None else scales,
             self.refused,
         )
 
+    def then(self, step: Step) -> Stored:
+        """This one with something done to it."""
+        of = self._recipe
+        steps = (*_without_detour(of), step) if isinstance(step, Cast) else (*of.steps, step)
+        if isinstance(step, Cast) and step.dtype == dtype_after(of.stored, of.quantised, steps[:-1]):
+            steps = steps[:-1]
+        return Stored(of.laid, of.pieces, of.stored, steps, self._scales, self.refused)
+
     def recipe(self) -> Recipe:
-        return Recipe(self._pieces, tuple(self.shape), self._stored, self._casts)
+        return self._recipe
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        return self._recipe.pieces
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
@@ -79,13 +96,51 @@ class Stored(torch.Tensor):
             raise
 
 
+def _without_detour(recipe: Recipe) -> tuple[Step, ...]:
+    """The steps before a conversion, without one to float32 that it makes vain: half precision loses nothing by it."""
+    for at in reversed(range(len(recipe.steps))):
+        step = recipe.steps[at]
+        if isinstance(step, Add):
+            break
+        if isinstance(step, Cast):
+            before = dtype_after(recipe.stored, recipe.quantised, recipe.steps[:at])
+            if step.dtype == torch.float32 and before in (torch.float16, torch.bfloat16):
+                return (*recipe.steps[:at], *recipe.steps[at + 1 :])
+            break
+    return recipe.steps
+
+
 def _same(tensor: Stored, *_: Any, **__: Any) -> Stored:
-    return tensor.made(tensor.shape)
+    return tensor.made(tensor.recipe().laid)
 
 
 def _cast(tensor: Stored, *_: Any, dtype: torch.dtype | None = None, **__: Any) -> Stored:
-    casts = tensor._casts if dtype in (None, tensor.dtype) else (*tensor._casts, dtype)
-    return tensor.made(tensor.shape, casts=casts)
+    return _same(tensor) if dtype in (None, tensor.dtype) else tensor.then(Cast(dtype))
+
+
+def _add(tensor: Stored, other: Any, alpha: float = 1) -> Stored:
+    if not isinstance(other, (int, float)):
+        raise UnsupportedError.of(f"a parameter is made by adding {other} to {tensor}")
+    return tensor.then(Add(other * alpha))
+
+
+def _subtract(tensor: Stored, other: Any, alpha: float = 1) -> Stored:
+    return _add(tensor, other, -alpha)
+
+
+def _swap(tensor: Stored, first: int, second: int) -> Stored:
+    return tensor.then(Swap(first % tensor.dim(), second % tensor.dim()))
+
+
+def _transposed(tensor: Stored) -> Stored:
+    return _swap(tensor, 0, tensor.dim() - 1) if tensor.dim() > 1 else _same(tensor)
+
+
+def _plain(tensor: Stored) -> tuple[Piece, ...]:
+    """The pieces of a tensor that are in the order of its elements."""
+    if any(isinstance(step, Swap) for step in tensor.recipe().steps):
+        raise UnsupportedError.of(f"a parameter is made of parts of {tensor}, the dimensions of which were swapped")
+    return tensor.pieces
 
 
 def _cut(pieces: Sequence[Piece], start: int, stop: int) -> list[Piece]:
@@ -116,28 +171,45 @@ def _alike(tensors: Sequence[Stored]) -> Stored:
     """The first of some that are stored and converted alike."""
     first = tensors[0]
     for other in tensors:
-        if (other._stored, other._casts) != (first._stored, first._casts):
+        if _kind(other) != _kind(first):
             raise UnsupportedError.of(f"a parameter is made of tensors that are stored differently: {first}, {other}")
     return first
+
+
+def _kind(tensor: Stored) -> tuple[str, tuple[Step, ...], tuple[int, ...]]:
+    """What must be the same of tensors that become one."""
+    return tensor.recipe().stored, tensor.recipe().steps, _scaled(tensor)
+
+
+def _scaled(tensor: Stored) -> tuple[int, ...]:
+    """Rows and columns that have a scale together."""
+    scales = tensor._scales
+    return () if scales is None else tuple(a // b for a, b in zip(tensor.shape[-2:], scales.shape[-2:]))
+
+
+def _not_columns(tensor: Stored, dim: int) -> None:
+    if tensor._scales is not None and dim == tensor.dim() - 1:
+        raise UnsupportedError.of(f"a parameter is made of columns of {tensor}, which has scales")
 
 
 def _cat(tensors: Sequence[Stored], dim: int = 0) -> Stored:
     first = _alike(tensors)
     dim %= first.dim()
+    _not_columns(first, dim)
     shape = list(first.shape)
     shape[dim] = sum(t.shape[dim] for t in tensors)
     pieces: list[Piece] = []
     for row in range(math.prod(shape[:dim])):
         for tensor in tensors:
             width = math.prod(tensor.shape[dim:])
-            pieces += _cut(tensor._pieces, row * width, (row + 1) * width)
-    return first.made(shape, _joined(pieces))
+            pieces += _cut(_plain(tensor), row * width, (row + 1) * width)
+    scales = [t._scales for t in tensors if t._scales is not None]
+    return first.made(shape, _joined(pieces), _cat(scales, dim) if scales else None)
 
 
 def _stack(tensors: Sequence[Stored], dim: int = 0) -> Stored:
-    shape = tensors[0].shape
-    dim %= len(shape) + 1
-    return _cat([t.made((*shape[:dim], 1, *shape[dim:])) for t in tensors], dim)
+    dim %= tensors[0].dim() + 1
+    return _cat([_view(t, (*t.shape[:dim], 1, *t.shape[dim:])) for t in tensors], dim)
 
 
 def _slice(tensor: Stored, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Stored:
@@ -148,12 +220,19 @@ def _slice(tensor: Stored, dim: int = 0, start: int | None = None, end: int | No
         raise UnsupportedError.of(f"transformers takes every {step}th element of {tensor}")
     if (start, end) == (0, length):
         return _same(tensor)
+    _not_columns(tensor, dim)
     inner = math.prod(tensor.shape[dim + 1 :])
     pieces: list[Piece] = []
     for row in range(math.prod(tensor.shape[:dim])):
-        pieces += _cut(tensor._pieces, (row * length + start) * inner, (row * length + end) * inner)
+        pieces += _cut(_plain(tensor), (row * length + start) * inner, (row * length + end) * inner)
     shape = (*tensor.shape[:dim], max(0, end - start), *tensor.shape[dim + 1 :])
-    return tensor.made(shape, _joined(pieces))
+    scales = tensor._scales
+    if scales is not None:
+        each = length // scales.shape[dim]
+        if start % each or end % each:
+            raise UnsupportedError.of(f"a parameter is made of rows {start} to {end} of {tensor}, and scales are for {each} each")
+        scales = _slice(scales, dim, start // each, end // each)
+    return tensor.made(shape, _joined(pieces), scales)
 
 
 def _split(tensor: Stored, sizes: int | Sequence[int], dim: int = 0) -> list[Stored]:
@@ -173,10 +252,21 @@ def _view(tensor: Stored, shape: Sequence[int]) -> Stored:
     if -1 in shape:
         known = -math.prod(shape)
         shape[shape.index(-1)] = tensor.numel() // known
-    return tensor.made(shape)
+    if tuple(shape) == tuple(tensor.shape):
+        return _same(tensor)
+    if any(isinstance(step, Swap) for step in tensor.recipe().steps):
+        return tensor.then(Reshape(tuple(shape)))
+    scales = tensor._scales
+    if scales is not None:
+        # Matrices stay matrices: scales are for rows and columns.
+        if tuple(shape[-2:]) != tuple(tensor.shape[-2:]):
+            raise UnsupportedError.of(f"a parameter of shape {shape} is made of {tensor}, which has scales")
+        scales = _view(scales, (*shape[:-2], *scales.shape[-2:]))
+    return tensor.made(shape, tensor.pieces, scales)
 
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {
+    "aten.add": _add,
     "aten.alias": _same,
     "aten.clone": _same,
     "aten.detach": _same,
@@ -188,6 +278,9 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "aten.slice": _slice,
     "aten.split": _split,
     "aten.split_with_sizes": _split,
+    "aten.sub": _subtract,
+    "aten.t": _transposed,
+    "aten.transpose": _swap,
     "aten.view": _view,
     "aten._unsafe_view": _view,
     "aten.reshape": _view,

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import math
 import os
@@ -16,16 +17,29 @@ import re
 import sys
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 import transformers
 from torch import nn
 
+from . import _gguf
 from ._checks import size
 from ._stored import Stored
-from ._streamed import FEWEST_SLOTS, Piece, Plan, Recipe, StreamedLayers, load_tensors, plan_layers, stored_type
+from ._streamed import (
+    FEWEST_SLOTS,
+    QUANTISED,
+    STORED,
+    Piece,
+    Plan,
+    Recipe,
+    StreamedLayers,
+    Loading,
+    plan_layers,
+    stored_type,
+)
 from .errors import FormatError, InvalidError, NotFoundError, UnsupportedError
 from .storage import Storage
 from .weights import Weights
@@ -34,6 +48,32 @@ __all__ = ["load"]
 
 # Of a model; the first must be there.
 _CONFIGURATION = ("config.json", "generation_config.json")
+
+# Of a model on an SSD, whoever has any of these.
+_SMALL_FILES = (
+    *_CONFIGURATION,
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.json",
+    "merges.txt",
+    "tokenizer.model",
+    "chat_template.jinja",
+)
+
+# What the scales of a tensor are called: after its name.
+_SCALES = ("_scale_inv", "_scale")
+
+# What has them, and who makes that.
+_SCALED = ("F8_E4M3", "F8_E5M2", "I8")
+_METHODS = ("fp8", "compressed-tensors")
+
+# Architectures of GGUF files whose head is the embedding, whatever the file has.
+_ALWAYS_TIED = ("falcon", "bloom")
+
+# What dequantising would need besides.
+_UNKNOWN = ("_zero_point", "_packed", "_g_idx", "_global_scale")
 
 
 def load(
@@ -45,6 +85,7 @@ def load(
     config: str | os.PathLike[str] | transformers.PretrainedConfig | None = None,
     model_class: Any = None,
     slots: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> Any:
     """A model of transformers whose decoder layers are streamed as far as they do not fit.
@@ -64,6 +105,7 @@ def load(
     :param config: the model's configuration, or its folder; None: ``source``
     :param model_class: of transformers; None: ``AutoModelForCausalLM``
     :param slots: of the ring, 2 or more; None: 4, or fewer where the budget has no room
+    :param progress: is called while what stays is read, with the bytes that are there and those that there will be
     :param options: others of ``from_pretrained``, such as ``attn_implementation``
     :returns: the model; ``model.gpunvme`` tells of the streaming, and ``model.gpunvme.close()`` frees it
     :raises FormatError: if the files do not have what the model needs, with the names
@@ -72,11 +114,11 @@ def load(
     target = _device(device)
     budget = None if gpu_budget is None else size(gpu_budget, "gpu_budget")
     # The configuration comes first: it may be on the SSD that the weights will have.
-    with _folder(source if config is None else config) as folder:
+    with _settings(source if config is None else config, options.get("trust_remote_code")) as settings:
         weights = Weights(source, "gpu" if target.type == "cuda" else "cpu")
         try:
-            model = _described(weights, folder, dtype, model_class, options)
-            model.gpunvme = Streaming(model, weights, target, budget, slots)
+            model = _described(weights, settings, dtype, model_class, options)
+            model.gpunvme = Streaming(model, weights, target, budget, slots, progress)
         except BaseException:
             weights.close()
             raise
@@ -119,30 +161,78 @@ def _device(device: torch.device | str | None) -> torch.device:
     return _first(found)
 
 
+class _Settings(NamedTuple):
+    """A model's configuration, and where generation's is, if it has one of its own."""
+
+    config: transformers.PretrainedConfig
+    folder: str | None = None
+
+
 @contextlib.contextmanager
-def _folder(config: Any) -> Iterator[Any]:
-    """The folder with a model's configuration, if it is not one already: of a file, or copied from an SSD's file system."""
-    if isinstance(config, transformers.PretrainedConfig) or os.path.isdir(config):
-        yield config
-    elif os.path.exists(config):
-        yield os.path.dirname(os.path.abspath(config))
-    else:
-        with tempfile.TemporaryDirectory(prefix="gpunvme-config-") as folder:
-            base = re.sub(r"/[^/]*\.(safetensors|safetensors\.index\.json)$", "", os.fspath(config))
-            for name in _CONFIGURATION:
-                try:
-                    with Storage(f"{base}/{name}", "cpu") as file:
-                        text = bytearray(file.size)
-                        file.read(0, text)
-                except (NotFoundError, InvalidError) as e:
-                    if name == _CONFIGURATION[0]:
-                        raise InvalidError.of(
-                            f"{base} has no {name} ({e}): say by config= which folder has the model's configuration"
-                        ) from e
-                else:
-                    with open(os.path.join(folder, name), "wb") as copy:
-                        copy.write(text)
-            yield folder
+def configuration(config: str | os.PathLike[str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """What ``from_pretrained`` of a configuration or a tokenizer takes for a model: a folder, and the name of a GGUF file in it.
+
+    Of a model on an SSD, its small files are copied for a while.
+    """
+    place = os.fspath(config)
+    with contextlib.ExitStack() as stack:
+        if not os.path.exists(place):
+            copy = stack.enter_context(tempfile.TemporaryDirectory(prefix="gpunvme-config-"))
+            place = _copied(place, copy)
+        if place.endswith(".gguf"):
+            yield os.path.dirname(os.path.abspath(place)), {"gguf_file": os.path.basename(place)}
+        elif os.path.isdir(place):
+            only = [name for name in os.listdir(place) if name.endswith(".gguf")]
+            alone = len(only) == 1 and not os.path.exists(os.path.join(place, _CONFIGURATION[0]))
+            yield place, {"gguf_file": only[0]} if alone else {}
+        else:
+            yield os.path.dirname(os.path.abspath(place)), {}
+
+
+def _copied(address: str, folder: str) -> str:
+    """A copy of what says how a model is made: of a GGUF file all but its tensors."""
+    if address.endswith(".gguf"):
+        with Weights(address, "cpu") as weights:
+            tensors = sum(info.nbytes for info in weights.tensors.values())
+        name = os.path.join(folder, os.path.basename(address))
+        with Storage(address, "cpu") as file, open(name, "wb") as header:
+            # What is not tensors comes first, and padding. Whoever reads the header wants room for the tensors.
+            text = bytearray(file.size - tensors)
+            file.read(0, text)
+            header.write(text)
+            header.truncate(file.size)
+        return name
+    base = re.sub(r"/[^/]*\.(safetensors|safetensors\.index\.json)$", "", address)
+    for name in _SMALL_FILES:
+        try:
+            with Storage(f"{base}/{name}", "cpu") as small:
+                text = bytearray(small.size)
+                small.read(0, text)
+        except (NotFoundError, InvalidError) as e:
+            if name == _CONFIGURATION[0]:
+                raise InvalidError.of(
+                    f"{base} has no {name} ({e}): say by config= which folder has the model's configuration"
+                ) from e
+        else:
+            with open(os.path.join(folder, name), "wb") as file:
+                file.write(text)
+    return folder
+
+
+@contextlib.contextmanager
+def _settings(config: Any, trust: bool | None) -> Iterator[_Settings]:
+    if isinstance(config, transformers.PretrainedConfig):
+        yield _Settings(config)
+        return
+    with configuration(config) as (folder, gguf):
+        for name in gguf.values():
+            # Reads it strictly.
+            Weights(os.path.join(folder, name), "cpu").close()
+        try:
+            read = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=trust, **gguf)
+        except ValueError as e:
+            raise UnsupportedError.of(f"{config}: {e}") from e
+        yield _Settings(read, None if gguf else folder)
 
 
 @contextlib.contextmanager
@@ -158,16 +248,9 @@ def _quietly() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _described(weights: Weights, folder: Any, dtype: Any, model_class: Any, options: Mapping[str, Any]) -> Any:
+def _described(weights: Weights, settings: _Settings, dtype: Any, model_class: Any, options: Mapping[str, Any]) -> Any:
     """The model, as transformers loads it, with parameters that know what they are made of."""
-    config = folder
-    if not isinstance(folder, transformers.PretrainedConfig):
-        config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=options.get("trust_remote_code"))
-    refused: list[UnsupportedError] = []
-    stored = {
-        name: Stored(info.shape, (Piece(name, 0, math.prod(info.shape)),), stored_type(weights, name), (), refused)
-        for name, info in weights.tensors.items()
-    }
+    config, folder = settings
     chosen: Any = model_class or transformers.AutoModelForCausalLM
     if hasattr(chosen, "_model_mapping"):
         try:
@@ -176,8 +259,16 @@ def _described(weights: Weights, folder: Any, dtype: Any, model_class: Any, opti
             raise UnsupportedError.of(
                 f"{chosen.__name__} has no model for {type(config).__name__}: say by model_class= which one it is"
             ) from None
+    refused: list[UnsupportedError] = []
+    stored = _stored(weights, refused)
+    config = _without_quantisation(weights, config, stored)
+    if _gguf.ARCHITECTURE in weights.metadata:
+        if "output.weight" in stored and weights.metadata[_gguf.ARCHITECTURE] not in _ALWAYS_TIED:
+            # The configuration comes from the first file only.
+            config.tie_word_embeddings = False
+        stored = _gguf.as_transformers(weights, stored, chosen, config)
     if dtype == "auto":
-        dtype = getattr(config, "dtype", None) or torch.get_default_dtype()
+        dtype = getattr(config, "dtype", None) or _usual_type(stored.values())
     try:
         with _quietly():
             model, told = chosen.from_pretrained(
@@ -198,13 +289,79 @@ def _described(weights: Weights, folder: Any, dtype: Any, model_class: Any, opti
         raise FormatError.of(
             f"{weights.uri}: {name} has shape {tuple(found)}, and {type(model).__name__} needs {tuple(needed)}"
         )
-    if config is not folder and os.path.exists(os.path.join(folder, "generation_config.json")):
+    if folder is not None and os.path.exists(os.path.join(folder, _CONFIGURATION[1])):
         model.generation_config = transformers.GenerationConfig.from_pretrained(folder)
     missing = sorted(told["missing_keys"])
     if missing:
         some = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
         raise FormatError.of(f"{weights.uri} does not have what {type(model).__name__} needs: {some}")
     return model.eval()
+
+
+def _stored(weights: Weights, refused: list[UnsupportedError]) -> dict[str, Stored]:
+    """The tensors of a checkpoint. Those with scales of their own have them, and the scales are no tensors any more."""
+    scales = {name + end: name for name in weights.tensors for end in _SCALES if name + end in weights.tensors}
+    found = {of: name for name, of in scales.items()}
+
+    def one(name: str) -> Stored:
+        info = weights.info(name)
+        return Stored(info.shape, (Piece(name, 0, math.prod(info.shape)),), stored_type(weights, name), (), None, refused)
+
+    stored = {}
+    for name, info in weights.tensors.items():
+        if name in scales:
+            continue
+        stored[name] = one(name)
+        if name in found:
+            if info.dtype not in _SCALED:
+                raise UnsupportedError.of(
+                    f"{weights.uri}: {name} has scales and is stored as {info.dtype}; those that are streamed: {', '.join(_SCALED)}"
+                )
+            stored[name] = _scaled(weights, stored[name], one(found[name]))
+    return stored
+
+
+def _scaled(weights: Weights, tensor: Stored, scales: Stored) -> Stored:
+    """A matrix, or a stack of them, with its scales: one for all, for each row, or for each block of rows and columns."""
+    of = tensor.recipe()
+    shape = tuple(scales.shape)
+    if math.prod(shape) == 1:
+        shape = (1,) * len(of.laid)
+    elif len(shape) == len(of.laid) - 1:
+        shape = (*shape, 1)
+    fits = len(shape) == len(of.laid) >= 2 and (shape[:-2] == of.laid[:-2] or math.prod(shape) == 1)
+    if not fits or any(n == 0 or size % n for size, n in zip(of.laid[-2:], shape[-2:])):
+        raise UnsupportedError.of(
+            f"{weights.uri}: {of.pieces[0].tensor} of shape {of.laid} has scales of shape {tuple(scales.shape)}, which do not divide it"
+        )
+    return Stored(of.laid, of.pieces, of.stored, (), scales.view(shape), tensor.refused)  # type: ignore[arg-type]
+
+
+def _without_quantisation(weights: Weights, config: Any, stored: Mapping[str, Stored]) -> Any:
+    """The configuration of the model that the tensors make when they are dequantised."""
+    config = copy.deepcopy(config)
+    told = getattr(config, "quantization_config", None)
+    if told is None:
+        return config
+    method = told.get("quant_method") if isinstance(told, Mapping) else getattr(told, "quant_method", None)
+    odd = next((name for name in stored if name.endswith(_UNKNOWN)), None)
+    if str(getattr(method, "value", method)) not in _METHODS or odd is not None:
+        raise UnsupportedError.of(
+            f"{weights.uri} is quantised by {method}{f' with {odd}' if odd else ''}: float8 and int8 with scales"
+            f" ({', '.join(_METHODS)}) and GGUF's {', '.join(q for q in QUANTISED if q[0] == 'Q')} are streamed"
+        )
+    del config.quantization_config
+    return config
+
+
+def _usual_type(stored: Iterable[Stored]) -> torch.dtype:
+    """The type that most elements are stored in; bfloat16 if that is a quantised one."""
+    counts: Counter[torch.dtype] = Counter()
+    for tensor in stored:
+        recipe = tensor.recipe()
+        counts[torch.bfloat16 if recipe.quantised else STORED[recipe.stored]] += tensor.numel()
+    most = counts.most_common(1)
+    return most[0][0] if most and most[0][0].is_floating_point else torch.get_default_dtype()
 
 
 def _longest_list(model: nn.Module) -> tuple[str, nn.ModuleList]:
@@ -224,7 +381,13 @@ class Streaming:
     """The streaming of a model: ``model.gpunvme``."""
 
     def __init__(
-        self, model: Any, weights: Weights, device: torch.device, budget: int | None, slots: int | None
+        self,
+        model: Any,
+        weights: Weights,
+        device: torch.device,
+        budget: int | None,
+        slots: int | None,
+        progress: Callable[[int, int], None] | None,
     ) -> None:
         self._model = weakref.ref(model)
         self._weights = weights
@@ -237,12 +400,37 @@ class Streaming:
         self.fixed_bytes: int = sum(t.numel() * t.element_size() for t in kept)
         """Of parameters outside the layers, and of buffers, which stay."""
         left = None if budget is None else budget and self._left(budget, recipes, slots)
+        self._loading = Loading(weights, device, self._told(progress, others, recipes, left, slots))
         self._place_others(model, others)
         self.layers = StreamedLayers(
-            list(layers), weights, budget=left, slots=slots, device=device, recipes=recipes, title=title
+            list(layers),
+            weights,
+            budget=left,
+            slots=slots,
+            device=device,
+            recipes=recipes,
+            title=title,
+            loading=self._loading,
         )
         """The layers, as :class:`gpunvme.torch.StreamedLayers` has them."""
         self._place_buffers(model)
+
+    def _told(
+        self,
+        progress: Callable[[int, int], None] | None,
+        others: Mapping[str, nn.Parameter],
+        recipes: Sequence[Mapping[str, Recipe]],
+        budget: int | None,
+        slots: int | None,
+    ) -> Callable[[int], None] | None:
+        """What tells of the bytes that are read until the model runs, and how many there will be."""
+        if progress is None:
+            return None
+        outside = {id(p): p.recipe() for p in others.values() if isinstance(p, Stored)}.values()
+        stay = plan_layers([r.values() for r in recipes], budget, slots).resident
+        total = sum(r.stored_bytes for r in (*outside, *(r for i in stay for r in recipes[i].values())))
+        progress(0, total)
+        return lambda done: progress(done, total)
 
     def _left(self, budget: int, recipes: Sequence[Mapping[str, Recipe]], slots: int | None) -> int:
         """What a budget leaves for layers."""
@@ -263,7 +451,7 @@ class Streaming:
             there = placed.get(id(parameter))
             if there is None:
                 if isinstance(parameter, Stored):
-                    stored = load_tensors(self._weights, {name: parameter.recipe()}, self.device)[name]
+                    stored = self._loading.tensors({name: parameter.recipe()})[name]
                     there = nn.Parameter(stored, requires_grad=False)
                 else:  # made by the model itself
                     there = nn.Parameter(parameter.data.to(self.device), requires_grad=False)
@@ -274,7 +462,7 @@ class Streaming:
         for owner in model.modules():
             for name, buffer in owner._buffers.items():
                 if isinstance(buffer, Stored):
-                    owner._buffers[name] = load_tensors(self._weights, {name: buffer.recipe()}, self.device)[name]
+                    owner._buffers[name] = self._loading.tensors({name: buffer.recipe()})[name]
                 elif buffer is not None:
                     owner._buffers[name] = buffer.to(self.device)
 
@@ -302,11 +490,26 @@ class Streaming:
             f"{len(plan.resident)} of {count} layers stay; the others go through a ring of {plan.slots} slots of"
             f" {plan.slot_bytes} bytes\n"
             f"memory of {self.device}: {self.device_bytes} bytes at most ({self.fixed_bytes} outside the layers,"
-            f" {plan.resident_bytes} of layers that stay, {plan.slots * plan.slot_bytes} ring,"
+            f" {plan.resident_bytes} of layers that stay, {plan.ring_bytes} ring,"
             f" {plan.converted_bytes} for conversions), the cache and what layers compute with on top\n"
-            f"each pass, one token at a time, reads {plan.pass_bytes} bytes: at 10 GB/s it takes"
-            f" {plan.pass_bytes / 10e9:.3f} s at least"
+            f"each pass, one token at a time, reads {plan.pass_bytes} bytes, {plan.reads} layers at a time\n"
+            + self._cost()
         )
+
+    def _cost(self) -> str:
+        measured = self.layers.measured()
+        if measured is not None:
+            return (
+                f"measured: layers come at {measured.read_rate / 1e9:.2f} GB/s, so that a pass takes {measured.floor:.3f} s at"
+                f" least; it takes {measured.seconds:.3f} s: {measured.limit} limits"
+            )
+        rate = self._loading.rate
+        if rate is not None:
+            return (
+                f"what stays came at {rate / 1e9:.2f} GB/s: at that rate a pass takes"
+                f" {self.plan.pass_bytes / rate:.3f} s at least"
+            )
+        return "what stays was too little to measure a rate; run it and ask again"
 
     def close(self) -> None:
         """Ends the streaming and closes the files. The model cannot run any more, unless all its layers stay."""

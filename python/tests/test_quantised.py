@@ -1,0 +1,299 @@
+"""Models whose layers are streamed as they are quantised, beside the same models dequantised in memory."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import unittest
+from pathlib import Path
+from typing import Any
+
+from support import FAKE, seeded
+
+try:
+    import gguf
+    import numpy
+    import torch
+    import transformers
+    from safetensors.torch import load_file, save_file
+except ImportError as e:
+    raise unittest.SkipTest(f"{e.name} is not installed") from None
+
+from transformers.integrations import GGUF_CONFIG_MAPPING
+from transformers.modeling_gguf_pytorch_utils import TENSOR_PROCESSORS, TensorProcessor, get_gguf_hf_weights_map
+
+import gpunvme
+import gpunvme.transformers
+from gpunvme._streamed import QUANTISED
+from test_streamed import ARCHITECTURES as STREAMED
+from test_streamed import DEVICE, Models, Watched
+
+
+def load_tests(_loader: Any, tests: unittest.TestSuite, _pattern: Any) -> unittest.TestSuite:
+    """None with the fake library, which has no layers of tensors."""
+    return unittest.TestSuite() if FAKE else tests
+
+
+_COMMON = dict(
+    vocab_size=96,
+    hidden_size=256,
+    intermediate_size=512,
+    num_hidden_layers=5,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    max_position_embeddings=256,
+)
+# How wide experts are is not read from files of all these.
+_EXPERTS = dict(num_experts=3, num_experts_per_tok=2)
+_FEW = dict(num_hidden_layers=3)
+
+# Architectures of GGUF, and what they are for transformers.
+ARCHITECTURES: dict[str, Any] = {
+    "llama": lambda: transformers.LlamaConfig(**_COMMON, tie_word_embeddings=False),
+    "qwen2": lambda: transformers.Qwen2Config(**_COMMON, tie_word_embeddings=True),
+    "qwen3": lambda: transformers.Qwen3Config(**_COMMON, head_dim=128),
+    "gemma2": lambda: transformers.Gemma2Config(**_COMMON, head_dim=64, tie_word_embeddings=True),
+    "gpt2": lambda: transformers.GPT2Config(vocab_size=96, n_embd=256, n_layer=5, n_head=4),
+    "qwen2moe": lambda: transformers.Qwen2MoeConfig(**(_COMMON | _FEW), **_EXPERTS),
+    "qwen3moe": lambda: transformers.Qwen3MoeConfig(**(_COMMON | _FEW), **_EXPERTS, head_dim=128),
+}
+
+# Where a block has scales of 16 bits.
+_SCALES = {"Q4_0": (0,), "Q8_0": (0,), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,)}
+
+GGUF_TYPES = [name for name in QUANTISED if name in _SCALES]
+
+
+def quantised(random: numpy.random.Generator, shape: tuple[int, ...], kind: str) -> Any:
+    """The bytes of a quantised tensor of small random numbers."""
+    elements, nbytes = QUANTISED[kind]
+    blocks = random.integers(0, 256, (*shape[:-1], shape[-1] // elements, nbytes), dtype=numpy.uint8)
+    for at in _SCALES[kind]:
+        scale = (random.random(blocks.shape[:-1]) * 0.0004).astype(numpy.float16)
+        blocks[..., at : at + 2] = scale[..., None].view(numpy.uint8)
+    return blocks.reshape(*shape[:-1], -1)
+
+
+class GgufModels(Models):
+    def written(self, architecture: str, kinds: Any, folder: Path | None = None) -> Path:
+        """A GGUF file of random weights, its matrices in types that take turns."""
+        config = ARCHITECTURES[architecture]()
+        ours = {"qwen2moe": "qwen2_moe", "qwen3moe": "qwen3_moe"}.get(architecture, architecture)
+        path = (self.folder() if folder is None else folder) / "model.gguf"
+        writer = gguf.GGUFWriter(path, architecture)
+        for key, attribute in GGUF_CONFIG_MAPPING[ours].items():
+            value = getattr(config, attribute or "", None)
+            if isinstance(value, (int, float)):
+                (writer.add_float32 if isinstance(value, float) else writer.add_uint32)(f"{architecture}.{key}", value)
+        self.words(writer)
+        model_class = transformers.AutoModelForCausalLM._model_mapping[type(config)]
+        with torch.device("meta"):
+            model = model_class._from_config(config)
+        shapes = {name: tuple(t.shape) for name, t in model.state_dict().items()}
+        processor = TENSOR_PROCESSORS.get(architecture, TensorProcessor)(config=config.to_dict())
+        random = numpy.random.default_rng(seeded(self).randrange(2**32))
+        turn = 0
+        for name, ours in sorted(get_gguf_hf_weights_map(model, processor).items()):
+            shape = shapes[ours]
+            if "_exps" in name:
+                name += ".weight"
+                if "down" not in name:
+                    shape = (shape[0], shape[1] // 2, shape[2])
+            elif name.endswith("inp_shexp.weight"):
+                shape = shape[1:]
+            elif architecture == "gpt2" and len(shape) == 2 and "blk" in name:
+                shape = shape[::-1]
+            if name == "output.weight" and config.tie_word_embeddings:
+                continue
+            if len(shape) > 1 and "inp" not in name:
+                # Gate and up become one tensor: they are of one type, as in the files that llama.cpp makes.
+                kind = kinds[turn % len(kinds)] if "_exps" not in name else kinds[0]
+                turn += 1
+                if shape[-1] % 256:
+                    kind = "Q8_0"
+            else:
+                kind = "F32"
+            if kind in _SCALES:
+                writer.add_tensor(name, quantised(random, shape, kind), raw_dtype=gguf.GGMLQuantizationType[kind])
+            else:
+                numbers = (random.standard_normal(shape) * 0.02).astype(numpy.float32) + ("norm" in name)
+                made = gguf.quants.quantize(numbers.astype(numpy.float32), gguf.GGMLQuantizationType[kind])
+                writer.add_tensor(name, made, raw_dtype=gguf.GGMLQuantizationType[kind])
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+        return path
+
+    def words(self, writer: Any) -> None:
+        """A tokenizer of letters."""
+        writer.add_tokenizer_model("gpt2")
+        writer.add_tokenizer_pre("default")
+        writer.add_token_list(["ab", *(chr(33 + i) for i in range(93))] + ["<s>", "</s>"])
+        writer.add_token_types([1] * 94 + [3] * 2)
+        writer.add_token_merges(["a b"])
+        writer.add_bos_token_id(94)
+        writer.add_eos_token_id(95)
+
+    def of_transformers(self, path: Path, dtype: torch.dtype) -> Any:
+        model = transformers.AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=dtype)
+        return model.to(DEVICE).eval()
+
+
+class GgufTest(GgufModels):
+    def test_logits_are_the_same_bits(self) -> None:
+        for name in ARCHITECTURES:
+            path = self.written(name, GGUF_TYPES)
+            with self.subTest(name):
+                memory = self.of_transformers(path, torch.bfloat16)
+                none = self.streamed(path, gpu_budget=0)
+                self.same(none, memory)
+                layer = self.streamed(path).gpunvme.plan.resident_bytes // none.gpunvme.layers.count
+                budget = none.gpunvme.device_bytes + layer
+                some = self.streamed(path, gpu_budget=budget)
+                self.assertGreater(len(some.gpunvme.plan.resident), 0)
+                self.assertLessEqual(some.gpunvme.device_bytes, budget)
+                self.same(some, memory)
+                self.same(self.streamed(path), memory)
+                self.same(self.streamed(path, gpu_budget=0, dtype=torch.float32), self.of_transformers(path, torch.float32))
+
+    def test_what_is_not_quantised_stays_in_its_slot(self) -> None:
+        for name, kind, dtype in (("qwen2", "F16", torch.float16), ("gpt2", "BF16", torch.bfloat16), ("llama", "F32", torch.float32)):
+            with self.subTest(name, kind=kind):
+                path = self.written(name, [kind])
+                model = self.streamed(path, gpu_budget=0)
+                self.assertEqual(model.dtype, dtype)
+                self.same(model, self.of_transformers(path, dtype))
+                matrices = [p for p in model.gpunvme.layers._layers[0].parameters if len(p.recipe.shape) == 2]
+                # Rows of Llama's queries and keys are in another order than in transformers.
+                self.assertEqual(sum(p.recipe.converted for p in matrices), 2 if name == "llama" else 0)
+
+    def test_tokens_in_slots_that_are_poisoned(self) -> None:
+        path = self.written("llama", ["Q6_K", "Q4_K"])
+        memory = self.of_transformers(path, torch.bfloat16)
+        model = self.streamed(path, gpu_budget=0, slots=2)
+        self.assertEqual(model.dtype, torch.bfloat16)
+        watched = Watched(model)
+        prompt = self.tokens(2, 5)
+        made = [m.generate(prompt, max_new_tokens=200, min_new_tokens=200, do_sample=False) for m in (memory, model)]
+        self.assertTrue(torch.equal(*made))
+        self.assertEqual(watched.wrong, [])
+        self.assertEqual(watched.seen, 5 * model.gpunvme.layers.passes)
+
+    def test_sources(self) -> None:
+        path = self.written("llama", ["Q5_K", "Q8_0"])
+        memory = self.of_transformers(path, torch.bfloat16)
+        self.same(self.streamed(path.parent, gpu_budget=0), memory)
+        image = f"sim:file={self.folder() / 'image'}"
+        self.gpunvme("write-model", path, "--device", f"{image},size=64MiB", "--allow-write")
+        self.same(self.streamed(image, config=path, gpu_budget=0), memory)
+        disk = self.folder() / "disk"
+        subprocess.run(["mke2fs", "-q", "-t", "ext4", "-d", path.parent, disk, "64M"], check=True, capture_output=True)
+        self.same(self.streamed(f"sim:file={disk}:/model.gguf", gpu_budget=0), memory)
+
+    def test_the_command(self) -> None:
+        path = self.written("qwen2", ["Q4_0"])
+        done = self.generate(path, "--prompt", "abc", "--tokens", "7", "--gpu-budget", "0", "--json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        told = json.loads(done.stdout)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+        prompt = tokenizer("abc", return_tensors="pt").to(DEVICE)
+        memory = self.of_transformers(path, torch.bfloat16)
+        expected = memory.generate(**prompt, max_new_tokens=7, do_sample=False)[0, prompt["input_ids"].shape[1] :]
+        self.assertEqual((told["text"], told["tokens"]), (tokenizer.decode(expected, skip_special_tokens=True), len(expected)))
+
+    def test_what_is_not_streamed(self) -> None:
+        path = self.written("llama", ["Q4_1"])
+        with self.assertRaisesRegex(gpunvme.UnsupportedError, r"'blk.0.*' is stored as Q4_1.*Q4_0, Q8_0, Q4_K, Q5_K, Q6_K"):
+            gpunvme.transformers.load(path, device=DEVICE)
+        other = self.folder() / "other.gguf"
+        other.write_bytes(path.read_bytes().replace(b"general.architecture\x08\0\0\0\x05\0\0\0\0\0\0\0llama", b"general.architecture\x08\0\0\0\x05\0\0\0\0\0\0\0lumma"))
+        with self.assertRaisesRegex(gpunvme.UnsupportedError, "lumma"):
+            gpunvme.transformers.load(other, device=DEVICE)
+        other.write_bytes(path.read_bytes()[:3000])
+        with self.assertRaises(gpunvme.FormatError):
+            gpunvme.transformers.load(other, device=DEVICE)
+
+
+class ScaledTest(Models):
+    """Matrices of 8 bits with scales."""
+
+    def scaled(self, folder: Path, kind: torch.dtype, blocks: tuple[int, int], end: str, scale: torch.dtype) -> Path:
+        """Such a checkpoint of another one: a block of so many rows and columns has a scale; 0: all of them together."""
+        tensors = load_file(folder / "model.safetensors")
+        made = {}
+        for name, tensor in tensors.items():
+            if tensor.dim() != 2 or tensor.shape[0] % (blocks[0] or 1) or "embed" in name or "lm_head" in name:
+                made[name] = tensor
+                continue
+            rows, columns = (b or n for b, n in zip(blocks, tensor.shape))
+            parts = tensor.float().view(tensor.shape[0] // rows, rows, tensor.shape[1] // columns, columns)
+            scales = (parts.abs().amax((1, 3), keepdim=True) / (127 if kind == torch.int8 else 400)).to(scale)
+            numbers = (parts / scales.float()).view(tensor.shape)
+            made[name] = (numbers.round() if kind == torch.int8 else numbers).to(kind)
+            made[name + end] = scales[:, 0, :, 0].reshape(()) if blocks == (0, 0) else scales[:, 0, :, 0].contiguous()
+        copy = self.folder()
+        shutil.copy(folder / "config.json", copy)
+        save_file(made, copy / "model.safetensors")
+        return copy
+
+    def told(self, folder: Path, quantisation: dict[str, Any]) -> None:
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps(config | {"quantization_config": quantisation}))
+
+    def by_hand(self, folder: Path, end: str) -> Any:
+        """The model of what is dequantised by PyTorch."""
+        tensors = load_file(folder / "model.safetensors")
+        for name in [n for n in tensors if n + end in tensors]:
+            scales = tensors.pop(name + end).float()
+            rows, columns = tensors[name].shape
+            scales = scales.reshape(scales.shape if scales.dim() == 2 else (1, 1))
+            scales = scales.repeat_interleave(rows // scales.shape[0], 0).repeat_interleave(columns // scales.shape[1], 1)
+            tensors[name] = (tensors[name].float() * scales).bfloat16()
+        copy = self.folder()
+        config = json.loads((folder / "config.json").read_text())
+        config.pop("quantization_config", None)
+        (copy / "config.json").write_text(json.dumps(config))
+        save_file(tensors, copy / "model.safetensors")
+        return self.memory(copy)
+
+    def test_blocks_as_transformers_dequantises_them(self) -> None:
+        for name in ("llama", "mixtral"):
+            with self.subTest(name):
+                folder = self.saved(STREAMED[name]())
+                folder = self.scaled(folder, torch.float8_e4m3fn, (16, 16), "_scale_inv", torch.float32)
+                self.told(folder, {"quant_method": "fp8", "weight_block_size": [16, 16], "activation_scheme": "dynamic"})
+                config = transformers.FineGrainedFP8Config(weight_block_size=(16, 16), dequantize=True)
+                memory = self.memory(folder, quantization_config=config)
+                for budget in (0, None):
+                    self.same(self.streamed(folder, gpu_budget=budget), memory)
+
+    def test_all_kinds_of_scales(self) -> None:
+        whole = self.saved(STREAMED["llama"]())
+        for kind in (torch.float8_e4m3fn, torch.float8_e5m2, torch.int8):
+            for blocks, scale in (((1, 0), torch.float32), ((0, 0), torch.bfloat16), ((16, 8), torch.float16)):
+                with self.subTest(kind=kind, blocks=blocks):
+                    folder = self.scaled(whole, kind, blocks, "_scale", scale)
+                    self.told(folder, {"quant_method": "compressed-tensors", "format": "int-quantized"})
+                    model = self.streamed(folder, gpu_budget=0)
+                    self.same(model, self.by_hand(folder, "_scale"))
+                    self.assertLess(model.gpunvme.plan.pass_bytes, 0.8 * self.streamed(whole, gpu_budget=0).gpunvme.plan.pass_bytes)
+
+    def test_what_is_not_streamed(self) -> None:
+        folder = self.scaled(self.saved(STREAMED["llama"]()), torch.int8, (1, 0), "_scale", torch.float32)
+        self.told(folder, {"quant_method": "gptq", "bits": 4})
+        with self.assertRaisesRegex(gpunvme.UnsupportedError, "gptq.*compressed-tensors.*Q6_K"):
+            gpunvme.transformers.load(folder, device=DEVICE)
+        self.told(folder, {"quant_method": "compressed-tensors"})
+        tensors = load_file(folder / "model.safetensors")
+        name = "model.layers.1.mlp.up_proj.weight"
+        save_file(tensors | {name + "_zero_point": torch.zeros(48, 1)}, folder / "model.safetensors")
+        with self.assertRaisesRegex(gpunvme.UnsupportedError, "layers.1.mlp.up_proj.weight_zero_point"):
+            gpunvme.transformers.load(folder, device=DEVICE)
+        save_file(tensors | {name + "_scale": torch.ones(5, 1)}, folder / "model.safetensors")
+        with self.assertRaisesRegex(gpunvme.UnsupportedError, r"layers.1.mlp.up_proj.weight of shape \(48, 32\).*\(5, 1\)"):
+            gpunvme.transformers.load(folder, device=DEVICE)
+        save_file(tensors | {name: torch.zeros(48, 32)}, folder / "model.safetensors")
+        with self.assertRaisesRegex(gpunvme.UnsupportedError, "has scales and is stored as F32"):
+            gpunvme.transformers.load(folder, device=DEVICE)
