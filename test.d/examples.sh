@@ -64,6 +64,39 @@ loads_a_model() {
     grep -q '^4 tensors, 161796 bytes, all as in the file$' "$tmp/out" && [ -z "$(ls "$tmp/tmpdir")" ]
 }
 
+# A GGUF file with layers of all types that become floats, and what gguf makes of them.
+makes_a_gguf_file() {
+  "$root/build/python/bin/python" - "$tmp/model.gguf" <<'E'
+import sys, zlib
+
+import gguf
+import numpy
+
+random = numpy.random.default_rng(1)
+writer = gguf.GGUFWriter(sys.argv[1], "llama")
+for layer, name in enumerate(["Q4_0", "Q8_0", "Q4_K", "Q5_K", "Q6_K"] * 2):
+    kind = gguf.GGMLQuantizationType[name]
+    elements, size = gguf.GGML_QUANT_SIZES[kind]
+    blocks = random.integers(0, 256, (48, 512 // elements, size), dtype=numpy.uint8)
+    # The upper bytes of scales, without infinities and what is not a number.
+    blocks[..., [size - 1] if name == "Q6_K" else [1, 3] if name in ("Q4_K", "Q5_K") else [1]] &= 0x3F
+    data = blocks.reshape(48, -1)
+    writer.add_tensor(f"blk.{layer}.ffn_up.weight", data, raw_dtype=kind)
+    writer.add_tensor(f"blk.{layer}.attn_norm.weight", random.random(512, dtype=numpy.float32))
+    floats = gguf.quants.dequantize(data, kind)
+    print(f"blk.{layer}.ffn_up.weight {name} {zlib.crc32(floats.tobytes()):08x}")
+writer.write_header_to_file()
+writer.write_kv_data_to_file()
+writer.write_tensors_to_file()
+writer.close()
+E
+}
+
+streams_layers() {
+  makes_a_gguf_file >"$tmp/floats" && "$@" StreamLayers "$tmp/model.gguf" && [ ! -s "$tmp/err" ] &&
+    grep -v slots "$tmp/out" | diff - "$tmp/floats" && grep -q '^10 layers of [0-9]* bytes through 3 slots: ' "$tmp/out"
+}
+
 sees_the_faults() {
   "$@" Faults && [ ! -s "$tmp/err" ] && grep -v '^  ' "$tmp/out" | diff - <(blocks text 2)
 }
@@ -179,6 +212,11 @@ check examples-compile-with-modules compiles modular -p "$app" --add-modules io.
 check examples-read-a-file reads_a_file on_class_path
 check examples-load-a-model loads_a_model on_class_path
 check examples-load-a-model-with-modules loads_a_model on_module_path $modules
+if "$root/build/python/bin/python" -c 'import gguf' 2>/dev/null; then
+  check examples-stream-layers streams_layers on_class_path
+else
+  echo "SKIP examples-stream-layers: no gguf; $("$root/scripts/test-python" --why gguf)"
+fi
 check examples-see-the-faults sees_the_faults on_class_path
 kernel_reads
 nvrtc=$(find "$root"/build/python/lib/python3*/site-packages/nvidia -name 'libnvrtc.so.*' -print -quit 2>/dev/null)

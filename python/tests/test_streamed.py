@@ -6,6 +6,7 @@ import functools
 import gc
 import json
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -241,6 +242,28 @@ class ArchitectureTest(Models):
         (folder / "model.safetensors").unlink()
         done = run()
         self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+
+    def test_the_examples_of_the_page(self) -> None:
+        folder = self.saved(ARCHITECTURES["llama"]())
+        tokenizer().save_pretrained(folder)
+        text = (PYTHON.parent / "docs" / "streaming.md").read_text()
+        whole, layers = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+        with mock.patch("builtins.print") as printed:
+            exec(whole.replace("/models/llama", str(folder)), {})
+        self.assertIn("layers stay", printed.call_args.args[0])
+        from safetensors.torch import save_file
+
+        memory = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3)).to(DEVICE)
+        save_file({f"blocks.{name}": t.contiguous() for name, t in memory.state_dict().items()}, folder / "model.safetensors")
+        module = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3)).to(DEVICE)
+        module.blocks = list(module)  # type: ignore[assignment]
+        x = torch.ones(2, 3, device=DEVICE)
+        names: dict[str, Any] = {"gpunvme": gpunvme, "module": module, "x": x}
+        with torch.no_grad():
+            exec(layers.replace('"gpu"', repr(ACCELERATOR)).replace("model.safetensors", str(folder / "model.safetensors")), names)
+            self.assertTrue(torch.equal(module(x), memory(x)))
+        names["streamed"].close()
+        names["weights"].close()
 
     def test_other_types_than_stored(self) -> None:
         folder = self.saved(ARCHITECTURES["mixtral"](), torch.float32)

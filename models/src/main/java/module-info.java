@@ -6,11 +6,9 @@ module io.gpunvme.models {
 
   exports io.gpunvme.models;
   exports io.gpunvme.models.format;
+  exports io.gpunvme.models.tensor;
 
   // For the modules of this project only.
   exports io.gpunvme.models.raw to
       io.gpunvme.cli;
-  exports io.gpunvme.models.tensor to
-      io.gpunvme.capi,
-      io.gpunvme.tools;
 }

@@ -181,21 +181,35 @@ public final class ModelLayers {
   }
 
   /**
-   * A layer as it is read into a slot.
+   * What a layer is made of, and its place in a slot; without tensors that have no bytes.
    *
-   * @param weights that the layers were found in
-   * @param index of the layer, from 0, in the order of their numbers; it has bytes
+   * @param index of the layer, from 0, in the order of their numbers
+   * @throws IndexOutOfBoundsException if there is no such layer
    */
-  Layer layer(Weights weights, int index) {
-    int number = List.copyOf(layers.keySet()).get(index);
+  public List<TensorPlace> tensors(int index) {
     List<TensorPlace> places = new ArrayList<>();
     long at = 0;
-    for (TensorInfo tensor : layers.getOrDefault(number, List.of())) {
+    for (TensorInfo tensor : layers.getOrDefault(number(index), List.of())) {
       if (tensor.bytes() > 0) {
         places.add(new TensorPlace(tensor.name(), null, at));
         at += Align.up(tensor.bytes(), StreamPlan.ALIGNMENT);
       }
     }
-    return weights.layer(list + number, places);
+    return places;
+  }
+
+  /**
+   * A layer for the loaders of {@link Weights#layers}.
+   *
+   * @param weights that the layers were found in
+   * @param index as for {@link #tensors}; the layer has bytes
+   * @throws IndexOutOfBoundsException if there is no such layer
+   */
+  public Layer layer(Weights weights, int index) {
+    return weights.layer(list + number(index), tensors(index));
+  }
+
+  private int number(int index) {
+    return List.copyOf(layers.keySet()).get(index);
   }
 }
