@@ -267,9 +267,9 @@ GPUNVME_API int gpunvme_take_layer(
 /* Forgets the layers that are named and were not given, and ends their reads. */
 GPUNVME_API int gpunvme_cancel_layers(gpunvme_layer_loader *loader);
 
-/* JSON of the layers that were given and are no longer used: how many ("layers"), their "bytes", how long they were read
-* ("read_seconds", of reads side by side the time that each added), and how long their takers waited ("wait_seconds"). The text
-* is as that of gpunvme_stats.
+/* JSON of the layers that were given, and that no stream uses any more: how many ("layers"), their "bytes", how long they were
+* read ("read_seconds", of reads side by side the time that each added), and how long their takers waited ("wait_seconds"). The
+* text is as that of gpunvme_stats.
  */
 GPUNVME_API int gpunvme_layer_loader_stats(gpunvme_layer_loader *loader, char *text, size_t capacity, size_t *needed);
 GPUNVME_API int gpunvme_layer_loader_destroy(gpunvme_layer_loader *loader);

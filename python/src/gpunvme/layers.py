@@ -116,7 +116,7 @@ class LayerLoader:
         _native.check(_native.lib().gpunvme_cancel_layers(self._handle.open))
 
     def stats(self) -> dict[str, Any]:
-        """Of the layers that were given and are no longer used: ``layers``, ``bytes``, ``read_seconds``, ``wait_seconds``.
+        """Of the layers that were given, and that no stream uses: ``layers``, ``bytes``, ``read_seconds``, ``wait_seconds``.
 
         Of reads side by side each counts with the time that it added; waits are those of who took the layers.
         """

@@ -118,7 +118,7 @@ final class Layers implements AutoCloseable {
     loader.prefetch(List.of(model.layer(name, tensors)));
   }
 
-  /** JSON of the layers that were given and are no longer used. */
+  /** JSON of the layers that were given, and that no stream uses any more. */
   String stats() {
     requireOpen();
     LayerStats stats = loader.stats();
