@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 import unittest
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,7 @@ ARCHITECTURES: dict[str, Any] = {
     "qwen2": lambda: transformers.Qwen2Config(**_COMMON, tie_word_embeddings=True),
     "qwen3": lambda: transformers.Qwen3Config(**_COMMON, head_dim=128),
     "gemma2": lambda: transformers.Gemma2Config(**_COMMON, head_dim=64, tie_word_embeddings=True),
+    "gemma3": lambda: transformers.Gemma3TextConfig(**_COMMON, head_dim=64, tie_word_embeddings=True),
     "gpt2": lambda: transformers.GPT2Config(vocab_size=96, n_embd=256, n_layer=5, n_head=4),
     "qwen2moe": lambda: transformers.Qwen2MoeConfig(**(_COMMON | _FEW), **_EXPERTS),
     "qwen3moe": lambda: transformers.Qwen3MoeConfig(**(_COMMON | _FEW), **_EXPERTS, head_dim=128),
@@ -76,11 +78,12 @@ def quantised(random: numpy.random.Generator, shape: tuple[int, ...], kind: str)
 
 
 class GgufModels(Models):
-    def written(self, architecture: str, kinds: Any, folder: Path | None = None) -> Path:
+    def written(self, architecture: str, kinds: Any, **changed: Any) -> Path:
         """A GGUF file of random weights, its matrices in types that take turns."""
         config = ARCHITECTURES[architecture]()
+        config.update(changed)
         ours = {"qwen2moe": "qwen2_moe", "qwen3moe": "qwen3_moe"}.get(architecture, architecture)
-        path = (self.folder() if folder is None else folder) / "model.gguf"
+        path = self.folder() / "model.gguf"
         writer = gguf.GGUFWriter(path, architecture)
         for key, attribute in GGUF_CONFIG_MAPPING[ours].items():
             value = getattr(config, attribute or "", None)
@@ -192,6 +195,74 @@ class GgufTest(GgufModels):
         subprocess.run(["mke2fs", "-q", "-t", "ext4", "-d", path.parent, disk, "64M"], check=True, capture_output=True)
         self.same(self.streamed(f"sim:file={disk}:/model.gguf", gpu_budget=0), memory)
 
+    def split(self, path: Path) -> list[Path]:
+        """The same model in three files, the first of which has no tensors."""
+        reader = gguf.GGUFReader(path)
+        half = len(reader.tensors) // 2
+        folder, parts = self.folder(), []
+        for number, tensors in enumerate(([], reader.tensors[:half], reader.tensors[half:])):
+            parts.append(folder / f"model-{number + 1:05}-of-00003.gguf")
+            writer = gguf.GGUFWriter(parts[-1], "llama" if number == 0 else "")
+            writer.kv_data[0].clear()
+            for key, value in (("no", number), ("count", 3)):
+                writer.add_uint16(f"split.{key}", value)
+            writer.add_int32("split.tensors.count", len(reader.tensors))
+            if number == 0:
+                for key, field in reader.fields.items():
+                    if not key.startswith("GGUF."):
+                        kind = field.types[0]
+                        part = field.types[-1] if kind == gguf.GGUFValueType.ARRAY else None
+                        writer.add_key_value(key, field.contents(), kind, part)
+            for tensor in tensors:
+                writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
+            writer.write_header_to_file()
+            writer.write_kv_data_to_file()
+            writer.write_tensors_to_file()
+            writer.close()
+        return parts
+
+    def test_sets_of_files(self) -> None:
+        path = self.written("llama", ["Q8_0"])
+        memory = self.of_transformers(path, torch.bfloat16)
+        parts = self.split(path)
+        for source in (parts[0], parts[2], parts[0].parent):
+            self.same(self.streamed(source, gpu_budget=0), memory)
+        disk = self.folder() / "disk"
+        subprocess.run(["mke2fs", "-q", "-t", "ext4", "-d", parts[0].parent, disk, "64M"], check=True, capture_output=True)
+        for source in ("/", f"/{parts[0].name}"):
+            model = self.streamed(f"sim:file={disk}:{source}", gpu_budget=0)
+            self.same(model, memory)
+            model.gpunvme.close()
+        # What else is there does not count, if it is no model.
+        (path.parent / "config.json").write_text('{"model_type": "gpt2"}')
+        self.same(self.streamed(path.parent, gpu_budget=0), memory)
+        shutil.copy(path, path.parent / "other.gguf")
+        with self.assertRaisesRegex(gpunvme.GpuNvmeError, "2 models: name one|several models|more than one"):
+            gpunvme.transformers.load(path.parent, device=DEVICE)
+
+    def test_a_head_of_its_own(self) -> None:
+        for name in ("gpt2", "qwen2"):
+            path = self.written(name, ["Q8_0"], tie_word_embeddings=False)
+            self.same(self.streamed(path, gpu_budget=0), self.of_transformers(path, torch.bfloat16))
+
+    def test_memory_while_a_head_is_converted(self) -> None:
+        path = self.written("llama", ["Q8_0"], vocab_size=96)
+        streaming = self.streamed(path, gpu_budget=0).gpunvme
+        self.assertGreaterEqual(streaming.device_bytes, streaming.fixed_bytes + streaming._loading_bytes)
+        self.assertGreater(streaming._loading_bytes, 96 * 256)
+
+    def test_plan_model_says_the_same(self) -> None:
+        path = self.written("qwen2", ["Q6_K", "Q4_K"])
+        for budget in ("0", "2MiB", "3MiB", "100MiB"):
+            model = self.streamed(path, gpu_budget=budget).gpunvme
+            command = [sys.executable, "-m", "gpunvme", "plan-model", str(path), "--gpu-budget", budget, "--json"]
+            told = json.loads(subprocess.run(command, env=self.environment(), check=True, capture_output=True).stdout)
+            self.assertEqual(
+                (told["slots"], told["slot_bytes"], told["pass_bytes"], len(told["resident"])),
+                (model.plan.slots, model.plan.slot_bytes, model.plan.pass_bytes, len(model.plan.resident)),
+                budget,
+            )
+
     def test_the_command(self) -> None:
         path = self.written("qwen2", ["Q4_0"])
         done = self.generate(path, "--prompt", "abc", "--tokens", "7", "--gpu-budget", "0", "--json")
@@ -214,6 +285,16 @@ class GgufTest(GgufModels):
         other.write_bytes(path.read_bytes()[:3000])
         with self.assertRaises(gpunvme.FormatError):
             gpunvme.transformers.load(other, device=DEVICE)
+        done = self.generate(other, "--prompt", "abc")
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1), done.stderr)
+        for wrong in ("float8_e4m3fn", torch.int8, "bf17"):
+            with self.assertRaisesRegex(ValueError, "floats of 16 bits or more"):
+                gpunvme.transformers.load(path, device=DEVICE, dtype=wrong)
+        path = self.written("llama", ["Q8_0"])
+        key = b"llama.attention.head_count\x04\0\0\0"
+        path.write_bytes(path.read_bytes().replace(key + b"\x04", key + b"\0"))
+        with self.assertRaisesRegex(gpunvme.FormatError, "model.gguf: transformers makes no"):
+            gpunvme.transformers.load(path, device=DEVICE)
 
 
 class ScaledTest(Models):
@@ -238,7 +319,7 @@ class ScaledTest(Models):
         save_file(made, copy / "model.safetensors")
         return copy
 
-    def told(self, folder: Path, quantisation: dict[str, Any]) -> None:
+    def told(self, folder: Path, quantisation: dict[str, Any] | None) -> None:
         config = json.loads((folder / "config.json").read_text())
         (folder / "config.json").write_text(json.dumps(config | {"quantization_config": quantisation}))
 
@@ -294,6 +375,25 @@ class ScaledTest(Models):
         save_file(tensors | {name + "_scale": torch.ones(5, 1)}, folder / "model.safetensors")
         with self.assertRaisesRegex(gpunvme.UnsupportedError, r"layers.1.mlp.up_proj.weight of shape \(48, 32\).*\(5, 1\)"):
             gpunvme.transformers.load(folder, device=DEVICE)
+        exponents = torch.full((48, 1), 127, dtype=torch.uint8)
+        save_file(tensors | {name + "_scale": exponents}, folder / "model.safetensors")
+        with self.assertRaisesRegex(gpunvme.UnsupportedError, "layers.1.mlp.up_proj.weight has scales that are stored as U8"):
+            gpunvme.transformers.load(folder, device=DEVICE)
+        renamed = {key.replace(name + "_scale", "model.layers.1.mlp.up_proj.scale"): t for key, t in tensors.items()}
+        save_file(renamed, folder / "model.safetensors")
+        for told in ({"quant_method": "compressed-tensors"}, None):
+            self.told(folder, told)
+            with self.assertRaisesRegex(gpunvme.UnsupportedError, "layers.1.mlp.up_proj.weight is stored as I8 without.*up_proj.scale"):
+                gpunvme.transformers.load(folder, device=DEVICE)
+        save_file(tensors | {name + "_zero_point": torch.zeros(48, 1)}, folder / "model.safetensors")
+        with self.assertRaisesRegex(gpunvme.UnsupportedError, "weight_zero_point"):
+            gpunvme.transformers.load(folder, device=DEVICE)
+        # 48 rows in blocks of 32: one and a half.
+        save_file(tensors | {name + "_scale": torch.ones(2, 1)}, folder / "model.safetensors")
+        self.told(folder, {"quant_method": "fp8", "weight_block_size": [32, 32]})
+        with self.assertRaisesRegex(gpunvme.UnsupportedError, r"scales of shape \(\d+, 1\) for blocks of \(32, 32\)"):
+            gpunvme.transformers.load(folder, device=DEVICE)
+        self.told(folder, {"quant_method": "compressed-tensors"})
         save_file(tensors | {name: torch.zeros(48, 32)}, folder / "model.safetensors")
         with self.assertRaisesRegex(gpunvme.UnsupportedError, "has scales and is stored as F32"):
             gpunvme.transformers.load(folder, device=DEVICE)

@@ -20,9 +20,6 @@ BLOCKS: Final[dict[str, tuple[int, int, int]]] = {
 }
 """By type: elements of a block, its bytes, and of what its address is a multiple."""
 
-TARGETS: Final = ("F32", "F16", "BF16")
-"""The types that floats can have; their address is a multiple of 16."""
-
 
 def quantized(
     type: str,
@@ -34,7 +31,7 @@ def quantized(
     scales: int = 0,
     block: tuple[int, int] = (1, 1),
 ) -> _native.Quantized:
-    """One of the tensors of :func:`dequantize`, whose fields may be set anew before each call; see ``gpunvme_quantized``."""
+    """One of the tensors of :func:`dequantize`; see ``gpunvme_quantized``."""
     return _native.Quantized(type.encode(), source, target_type.encode(), target, rows, columns, scales, *block)
 
 

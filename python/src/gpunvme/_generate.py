@@ -12,12 +12,13 @@ from typing import Any
 import torch
 import transformers
 
-from .errors import GpuNvmeError
+from .errors import FormatError, GpuNvmeError
 from .transformers import Streaming, configuration, load
 
 _EXAMPLES = """examples:
   python -m gpunvme.transformers generate /models/llama --prompt "Once upon a time" --gpu-budget 8GiB
   python -m gpunvme.transformers generate /models/llama --prompt-file question.txt --tokens 200 --json
+  python -m gpunvme.transformers generate model-Q6_K.gguf --prompt Hello --gpu-budget 4GiB
   python -m gpunvme.transformers generate 'vfio:0000:01:00.0#1:/models/llama' --config /models/llama --prompt Hello
 """
 
@@ -53,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    generate.add_argument("model", help="a folder with safetensors files, one such file, or an address of them")
+    generate.add_argument("model", help="a folder with safetensors files, one such file, a GGUF file, or an address of them")
     prompt = generate.add_mutually_exclusive_group(required=True)
     prompt.add_argument("--prompt", help="the text to begin with")
     prompt.add_argument("--prompt-file", help="a file with that text; - for standard input")
@@ -96,7 +97,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return 130
     except (GpuNvmeError, ImportError, OSError, ValueError, KeyError) as e:
         print(f"gpunvme: {e}", file=sys.stderr)
-        return 2 if isinstance(e, ValueError) else 1
+        return 2 if isinstance(e, ValueError) and not isinstance(e, FormatError) else 1
 
 
 def _generate(arguments: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ import torch
 import transformers
 
 from ._stored import Stored
-from .errors import UnsupportedError
+from .errors import FormatError, UnsupportedError
 from .weights import Weights
 
 ARCHITECTURE = "general.architecture"
@@ -44,7 +44,7 @@ class _Array:
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if function is numpy.expand_dims:
             return self._expanded(*args[1:], **kwargs)
-        raise UnsupportedError.of(f"transformers makes a parameter by {function.__name__} of {self.stored}, which is not streamed")
+        raise UnsupportedError.of(f"transformers makes a parameter by {function.__name__}, which is not streamed")
 
     def _expanded(self, axis: int) -> _Array:
         shape = list(self.shape)
@@ -55,12 +55,14 @@ class _Array:
 def as_transformers(weights: Weights, stored: Mapping[str, Stored], model_class: Any, config: Any) -> dict[str, Stored]:
     """The tensors of a GGUF file as ``model_class`` names them, by what transformers itself does with them."""
     loader = _loader(weights)
-    processor = loader.TENSOR_PROCESSORS.get(weights.metadata[ARCHITECTURE], loader.TensorProcessor)(config=config.to_dict())
     try:
+        processor = loader.TENSOR_PROCESSORS.get(weights.metadata[ARCHITECTURE], loader.TensorProcessor)(config=config.to_dict())
         with torch.device("meta"):
             names = loader.get_gguf_hf_weights_map(model_class._from_config(config), processor)
     except NotImplementedError as e:
         raise UnsupportedError.of(f"{weights.uri}: {e}") from e
+    except Exception as e:
+        raise FormatError.of(f"{weights.uri}: transformers makes no model of its configuration: {e!r}") from e
     made: dict[str, Stored] = {}
     experts: dict[str, dict[str, Stored]] = {}
 
@@ -77,10 +79,18 @@ def as_transformers(weights: Weights, stored: Mapping[str, Stored], model_class:
     processor._set_moe_expert_tensor = expert
     for name, tensor in stored.items():
         # As the file's reader gives everything that is not quantised, too.
-        whole = tensor.to(torch.float32)
-        result = processor.process(
-            weights=_Array(whole), name=name, tensor_key_mapping=names, parsed_parameters={"tensors": made}  # type: ignore[arg-type]
-        )
+        whole = _Array(tensor.to(torch.float32))  # type: ignore[arg-type]
+        if name == "output.weight" and name in names:
+            # Always as it is, and sometimes by ways of its own.
+            made[names[name]] = whole.stored
+            continue
+        try:
+            result = processor.process(
+                weights=whole, name=name, tensor_key_mapping=names, parsed_parameters={"tensors": made}
+            )
+        except Exception as e:
+            # These rules are transformers', and so is what they expect.
+            raise UnsupportedError.of(f"{weights.uri}: {name} is not what transformers expects: {e!r}") from e
         if result.name in names:
             made[names[result.name]] = result.weights.stored
     return made

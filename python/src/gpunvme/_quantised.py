@@ -8,9 +8,13 @@ from collections.abc import Sequence
 import torch
 
 from . import _dequantize
+from ._checks import whole
 from .errors import UnsupportedError
 
-_FLOATS = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
+_MOST = 2**63 - 1
+
+# What quantised elements can become.
+FLOATS = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
 _EIGHT_BITS = {torch.int8: "I8", torch.float8_e4m3fn: "F8_E4M3", torch.float8_e5m2: "F8_E5M2"}
 
 
@@ -40,13 +44,13 @@ def dequantize(
     """
     name = type or _EIGHT_BITS.get(data.dtype)
     known = _dequantize.BLOCKS.get(name or "")
-    target = _FLOATS.get(dtype)
+    target = FLOATS.get(dtype)
     if name is None or known is None or target is None:
         raise UnsupportedError.of(f"no {dtype} is made of {name or data.dtype}; there is a way for {[*_dequantize.BLOCKS]}")
     if data.element_size() != 1:
         raise TypeError(f"quantised elements are bytes (uint8) or of 8 bits, not {data.dtype}")
     elements, stored, alignment = known
-    size = _unpacked(data.shape, elements, stored) if shape is None else tuple(shape)
+    size = _unpacked(data.shape, elements, stored) if shape is None else tuple(whole(n, "a length", 0, _MOST) for n in shape)
     columns = size[-1] if size else 1
     rows = math.prod(size[:-1])
     if rows * columns * stored != data.numel() * elements or columns % elements:
@@ -84,6 +88,8 @@ def _scales(
     device: torch.device,
 ) -> tuple[torch.Tensor, tuple[int, int]]:
     """The scales of a matrix of rows and columns, and the block of each."""
+    if not scales.is_floating_point():
+        raise TypeError(f"scales are floats, not {scales.dtype}")
     given = scales.to(device=device, dtype=torch.float32).contiguous()
     if given.numel() == 1 and block is None:
         return given, (rows, columns)
@@ -91,6 +97,8 @@ def _scales(
     if len(of) == 1:
         of = (*of, 1)  # one for each row
     height = size[-2] if len(size) > 1 else 1
+    if block is not None:
+        block = (whole(block[0], "rows of a block", 1, _MOST), whole(block[1], "columns of a block", 1, _MOST))
     down, right = block or (_share(height, of[-2]), _share(columns, of[-1]))
     expected = (*size[:-2], -(-height // down), -(-columns // right))
     if of[: len(of) - 2] != size[:-2] or of[-2:] != expected[-2:]:

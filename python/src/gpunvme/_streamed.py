@@ -19,7 +19,7 @@ from . import _native
 from ._checks import unsigned
 from ._dequantize import BLOCKS
 from ._dequantize import dequantize as dequantize_many
-from ._quantised import dequantize
+from ._quantised import FLOATS, dequantize
 from .errors import ClosedError, FormatError, GpuNvmeError, InvalidError, UnsupportedError
 from .layers import LayerLoader, TensorLayer, TensorPlace
 from .weights import Slice, Weights
@@ -51,9 +51,6 @@ STORED = {
 
 # Those that are dequantised just before they are used: elements and bytes of a block. Numbers of 8 bits only with scales.
 QUANTISED = {name: (elements, nbytes) for name, (elements, nbytes, _) in BLOCKS.items() if name not in STORED}
-
-# What they can become.
-_FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 
 
 class Piece(NamedTuple):
@@ -180,7 +177,7 @@ class Recipe(NamedTuple):
         """What quantised elements become first: what comes out is the same as if they were float32 until they are cast."""
         for step in self.steps:
             if isinstance(step, Cast):
-                return step.dtype if step.dtype in _FLOATS else torch.float32
+                return step.dtype if step.dtype in FLOATS else torch.float32
             if isinstance(step, Add):
                 break
         return torch.float32
@@ -346,7 +343,7 @@ class Measured(NamedTuple):
 
     @property
     def limit(self) -> str:
-        """What most of the time goes into: ``"reading"`` or ``"compute"``."""
+        """``"reading"`` if a pass takes little more than its bytes need, else ``"compute"``, and what comes with it."""
         return "reading" if self.floor >= 0.9 * self.seconds else "compute"
 
 
@@ -519,7 +516,10 @@ class StreamedLayers:
             )
         try:
             self._enter(number)
-            return forward(*arguments, **named)
+            result = forward(*arguments, **named)
+            if number == len(self._layers) - 1:
+                self._passed()
+            return result
         finally:
             # Not a hook: those are not called after KeyboardInterrupt.
             self._leave(number)
@@ -553,11 +553,12 @@ class StreamedLayers:
             return
         self._bound = None
         layer.unbind()
-        if number == len(self._layers) - 1:
-            self.passes += 1
-            if self._pass_began:
-                self._seconds.append(time.monotonic() - self._pass_began)
-                del self._seconds[:-_PASSES]
+
+    def _passed(self) -> None:
+        self.passes += 1
+        if self._pass_began:
+            self._seconds.append(time.monotonic() - self._pass_began)
+            del self._seconds[:-_PASSES]
 
     def _ready(self, number: int) -> LayerLoader:
         """The loader, with this layer as its next."""

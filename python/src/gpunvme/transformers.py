@@ -95,14 +95,15 @@ def load(
     ``generate``, batches, the cache, ``torch.inference_mode`` and pipelines work as with one of ``from_pretrained``,
     and give the same bits. It is not for training.
 
-    :param source: a folder with safetensors files, one such file, or an address of them (docs/weights.md), as a file
-        system on an SSD of its own: ``vfio:0000:01:00.0#1:/models/llama``
+    :param source: a folder with safetensors files, one such file, a GGUF file, or an address of them (docs/weights.md), as a
+        file system on an SSD of its own: ``vfio:0000:01:00.0#1:/models/llama``
     :param gpu_budget: bytes (``"8GiB"``) that all weights together may take; None: as many as there are; 0: no layer
         stays. What does not stream and a ring of two slots must fit, or the budget is refused. The cache and what layers
         compute with come on top
-    :param dtype: of the parameters; "auto": what the configuration says
+    :param dtype: of the parameters; "auto": what the configuration says, or what most elements are stored in, of which
+        quantised ones count as bfloat16
     :param device: None: the GPU if there is one, else the CPU. Of several GPUs only the first
-    :param config: the model's configuration, or its folder; None: ``source``
+    :param config: the model's configuration, its folder, or a GGUF file that has it; None: ``source``
     :param model_class: of transformers; None: ``AutoModelForCausalLM``
     :param slots: of the ring, 2 or more; None: 4, or fewer where the budget has no room
     :param progress: is called while what stays is read, with the bytes that are there and those that there will be
@@ -112,6 +113,8 @@ def load(
     :raises UnsupportedError: if the model has no list of layers, or its parameters are made in ways that are not known
     """
     target = _device(device)
+    if dtype != "auto":
+        dtype = _float(dtype)
     budget = None if gpu_budget is None else size(gpu_budget, "gpu_budget")
     # The configuration comes first: it may be on the SSD that the weights will have.
     with _settings(source if config is None else config, options.get("trust_remote_code")) as settings:
@@ -128,6 +131,13 @@ def load(
     model.to = functools.partial(_to, model.gpunvme)
     model._apply = functools.partial(_apply, model.gpunvme)
     return model
+
+
+def _float(dtype: torch.dtype | str) -> torch.dtype:
+    found = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
+    if not isinstance(found, torch.dtype) or not found.is_floating_point or found.itemsize < 2:
+        raise ValueError(f"parameters are floats of 16 bits or more, such as bfloat16, or 'auto', not {dtype}")
+    return found
 
 
 def _to(streaming: Streaming, *arguments: Any, **named: Any) -> Any:
@@ -176,32 +186,44 @@ def configuration(config: str | os.PathLike[str]) -> Iterator[tuple[str, dict[st
     """
     place = os.fspath(config)
     with contextlib.ExitStack() as stack:
-        if not os.path.exists(place):
-            copy = stack.enter_context(tempfile.TemporaryDirectory(prefix="gpunvme-config-"))
-            place = _copied(place, copy)
-        if place.endswith(".gguf"):
-            yield os.path.dirname(os.path.abspath(place)), {"gguf_file": os.path.basename(place)}
-        elif os.path.isdir(place):
-            only = [name for name in os.listdir(place) if name.endswith(".gguf")]
-            alone = len(only) == 1 and not os.path.exists(os.path.join(place, _CONFIGURATION[0]))
-            yield place, {"gguf_file": only[0]} if alone else {}
+        here = os.path.exists(place)
+        if not here:
+            place = _copied(place, stack.enter_context(tempfile.TemporaryDirectory(prefix="gpunvme-config-")))
+        folder = place if os.path.isdir(place) else os.path.dirname(os.path.abspath(place))
+        file = _gguf_file(place)
+        if file is None:
+            yield folder, {}
         else:
-            yield os.path.dirname(os.path.abspath(place)), {}
+            if here:
+                # Reads it strictly, as copying does: others take what they find.
+                Weights(os.path.join(folder, file), "cpu").close()
+            yield folder, {"gguf_file": file}
+
+
+def _gguf_file(place: str) -> str | None:
+    """The GGUF file that says how a model is made: of a set of files the first; None if it is no such model."""
+    if not os.path.isdir(place):
+        name = os.path.basename(place)
+        return re.sub(r"-\d{5}(-of-\d{5}\.gguf)$", r"-00001\1", name) if name.endswith(".gguf") else None
+    names = os.listdir(place)
+    if any(name.endswith(".safetensors") for name in names):
+        return None
+    models = sorted(n for n in names if n.endswith(".gguf") and not re.search(r"-(?!00001)\d{5}-of-\d{5}\.gguf$", n))
+    if len(models) > 1:
+        raise InvalidError.of(f"{place} has {len(models)} models: name one, such as {os.path.join(place, models[0])}")
+    return models[0] if models else None
 
 
 def _copied(address: str, folder: str) -> str:
     """A copy of what says how a model is made: of a GGUF file all but its tensors."""
-    if address.endswith(".gguf"):
-        with Weights(address, "cpu") as weights:
-            tensors = sum(info.nbytes for info in weights.tensors.values())
-        name = os.path.join(folder, os.path.basename(address))
-        with Storage(address, "cpu") as file, open(name, "wb") as header:
-            # What is not tensors comes first, and padding. Whoever reads the header wants room for the tensors.
-            text = bytearray(file.size - tensors)
-            file.read(0, text)
-            header.write(text)
-            header.truncate(file.size)
-        return name
+    first, tensors = "", 0
+    # A folder may have nothing but a configuration.
+    with contextlib.suppress(NotFoundError, InvalidError, FormatError), Weights(address, "cpu") as weights:
+        first = weights.files[0] if weights.files else ""
+        tensors = sum(info.nbytes for info in weights.tensors.values() if info.file == first)
+    if first.endswith(".gguf"):
+        inside = address.rpartition("/")[0] if address.endswith(".gguf") else address.rstrip("/")
+        return _header(f"{inside}/{first}", tensors, os.path.join(folder, first))
     base = re.sub(r"/[^/]*\.(safetensors|safetensors\.index\.json)$", "", address)
     for name in _SMALL_FILES:
         try:
@@ -219,19 +241,31 @@ def _copied(address: str, folder: str) -> str:
     return folder
 
 
+def _header(address: str, tensors: int, copy: str) -> str:
+    """A copy of a GGUF file that has so many bytes of tensors, without these."""
+    with Storage(address, "cpu") as file, open(copy, "wb") as header:
+        # What is not tensors comes first, and padding. Whoever reads the header wants room for the tensors.
+        text = bytearray(file.size - tensors)
+        file.read(0, text)
+        header.write(text)
+        header.truncate(file.size)
+    return copy
+
+
 @contextlib.contextmanager
 def _settings(config: Any, trust: bool | None) -> Iterator[_Settings]:
     if isinstance(config, transformers.PretrainedConfig):
         yield _Settings(config)
         return
     with configuration(config) as (folder, gguf):
-        for name in gguf.values():
-            # Reads it strictly.
-            Weights(os.path.join(folder, name), "cpu").close()
         try:
             read = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=trust, **gguf)
         except ValueError as e:
             raise UnsupportedError.of(f"{config}: {e}") from e
+        except Exception as e:
+            if not gguf:
+                raise
+            raise FormatError.of(f"{config}: transformers makes no configuration of it: {e!r}") from e
         yield _Settings(read, None if gguf else folder)
 
 
@@ -260,8 +294,11 @@ def _described(weights: Weights, settings: _Settings, dtype: Any, model_class: A
                 f"{chosen.__name__} has no model for {type(config).__name__}: say by model_class= which one it is"
             ) from None
     refused: list[UnsupportedError] = []
-    stored = _stored(weights, refused)
-    config = _without_quantisation(weights, config, stored)
+    stored = _stored(weights, config, refused)
+    config = copy.deepcopy(config)
+    if getattr(config, "quantization_config", None) is not None:
+        # The model is that of what is dequantised.
+        del config.quantization_config
     if _gguf.ARCHITECTURE in weights.metadata:
         if "output.weight" in stored and weights.metadata[_gguf.ARCHITECTURE] not in _ALWAYS_TIED:
             # The configuration comes from the first file only.
@@ -284,6 +321,8 @@ def _described(weights: Weights, settings: _Settings, dtype: Any, model_class: A
     except RuntimeError as e:
         if refused:
             raise refused[0] from e
+        if isinstance(e, torch.OutOfMemoryError) or "allocate memory" in str(e):
+            raise
         raise FormatError.of(f"{weights.uri}: {e}") from e
     for name, found, needed in sorted(told["mismatched_keys"]):
         raise FormatError.of(
@@ -298,60 +337,90 @@ def _described(weights: Weights, settings: _Settings, dtype: Any, model_class: A
     return model.eval()
 
 
-def _stored(weights: Weights, refused: list[UnsupportedError]) -> dict[str, Stored]:
+def _stored(weights: Weights, config: Any, refused: list[UnsupportedError]) -> dict[str, Stored]:
     """The tensors of a checkpoint. Those with scales of their own have them, and the scales are no tensors any more."""
     scales = {name + end: name for name in weights.tensors for end in _SCALES if name + end in weights.tensors}
     found = {of: name for name, of in scales.items()}
+    told = getattr(config, "quantization_config", None)
+    _check_quantisation(weights, told, found)
 
     def one(name: str) -> Stored:
         info = weights.info(name)
         return Stored(info.shape, (Piece(name, 0, math.prod(info.shape)),), stored_type(weights, name), (), None, refused)
 
     stored = {}
-    for name, info in weights.tensors.items():
-        if name in scales:
-            continue
-        stored[name] = one(name)
-        if name in found:
-            if info.dtype not in _SCALED:
-                raise UnsupportedError.of(
-                    f"{weights.uri}: {name} has scales and is stored as {info.dtype}; those that are streamed: {', '.join(_SCALED)}"
-                )
-            stored[name] = _scaled(weights, stored[name], one(found[name]))
+    for name in weights.tensors:
+        if name not in scales:
+            stored[name] = one(name) if name not in found else _scaled(weights, one(name), one(found[name]), _block(told))
     return stored
 
 
-def _scaled(weights: Weights, tensor: Stored, scales: Stored) -> Stored:
+def _check_quantisation(weights: Weights, told: Any, found: Mapping[str, str]) -> None:
+    """Refuses what would become other numbers than those that are meant."""
+    method = told.get("quant_method") if isinstance(told, Mapping) else getattr(told, "quant_method", None)
+    method = getattr(method, "value", method)
+    if told is not None and method not in _METHODS:
+        raise UnsupportedError.of(
+            f"{weights.uri} is quantised by {method}: float8 and int8 with scales ({', '.join(_METHODS)}) are streamed,"
+            f" and GGUF's {', '.join(name for name in QUANTISED if name not in _SCALED)}"
+        )
+    for name, info in weights.tensors.items():
+        if name in found and info.dtype not in _SCALED:
+            raise UnsupportedError.of(
+                f"{weights.uri}: {name} has scales and is stored as {info.dtype}; those that are streamed: {', '.join(_SCALED)}"
+            )
+        of = next((name.removesuffix(end) for end in _UNKNOWN if name.endswith(end)), None)
+        if of is not None and (told is not None or of in found):
+            raise UnsupportedError.of(f"{weights.uri} has {name}, and only numbers and scales are streamed")
+        if name not in found and info.dtype in _SCALED:
+            # Scales under a name that is not known would be left out.
+            prefix = name.rpartition(".")[0] + "."
+            other = next((n for n in weights.tensors if n.startswith(prefix) and "scale" in n[len(prefix) :]), None)
+            if told is not None or other is not None:
+                raise UnsupportedError.of(
+                    f"{weights.uri}: {name} is stored as {info.dtype} without {name}{_SCALES[0]} or {name}{_SCALES[1]}"
+                    + (f"; what is {other}?" if other else "")
+                )
+
+
+def _block(told: Any) -> tuple[int, int] | None:
+    """Rows and columns that have a scale, if the configuration tells."""
+    if told is None:
+        return None
+    settings = dict(told) if isinstance(told, Mapping) else told.to_dict()
+    block = settings.get("weight_block_size")
+    for group in (settings.get("config_groups") or {}).values():
+        block = block or ((group or {}).get("weights") or {}).get("block_structure")
+    if not block:
+        return None
+    rows, columns = block
+    return int(rows), int(columns)
+
+
+def _scaled(weights: Weights, tensor: Stored, scales: Stored, block: tuple[int, int] | None) -> Stored:
     """A matrix, or a stack of them, with its scales: one for all, for each row, or for each block of rows and columns."""
     of = tensor.recipe()
+    if scales.recipe().stored not in ("F64", "F32", "F16", "BF16"):
+        raise UnsupportedError.of(
+            f"{weights.uri}: {of.pieces[0].tensor} has scales that are stored as {scales.recipe().stored}; they are F32, F16 or BF16"
+        )
     shape = tuple(scales.shape)
     if math.prod(shape) == 1:
         shape = (1,) * len(of.laid)
     elif len(shape) == len(of.laid) - 1:
         shape = (*shape, 1)
     fits = len(shape) == len(of.laid) >= 2 and (shape[:-2] == of.laid[:-2] or math.prod(shape) == 1)
-    if not fits or any(n == 0 or size % n for size, n in zip(of.laid[-2:], shape[-2:])):
+    # A block that the edge cuts off would be taken for a smaller one.
+    if not fits or any(
+        n == 0 or size % n or (n > 1 and each not in (None, size // n))
+        for size, n, each in zip(of.laid[-2:], shape[-2:], block or (None, None))
+    ):
         raise UnsupportedError.of(
-            f"{weights.uri}: {of.pieces[0].tensor} of shape {of.laid} has scales of shape {tuple(scales.shape)}, which do not divide it"
+            f"{weights.uri}: {of.pieces[0].tensor} of shape {of.laid} has scales of shape {tuple(scales.shape)}"
+            + (f" for blocks of {block}" if block else "")
+            + ", which do not divide it evenly"
         )
     return Stored(of.laid, of.pieces, of.stored, (), scales.view(shape), tensor.refused)  # type: ignore[arg-type]
-
-
-def _without_quantisation(weights: Weights, config: Any, stored: Mapping[str, Stored]) -> Any:
-    """The configuration of the model that the tensors make when they are dequantised."""
-    config = copy.deepcopy(config)
-    told = getattr(config, "quantization_config", None)
-    if told is None:
-        return config
-    method = told.get("quant_method") if isinstance(told, Mapping) else getattr(told, "quant_method", None)
-    odd = next((name for name in stored if name.endswith(_UNKNOWN)), None)
-    if str(getattr(method, "value", method)) not in _METHODS or odd is not None:
-        raise UnsupportedError.of(
-            f"{weights.uri} is quantised by {method}{f' with {odd}' if odd else ''}: float8 and int8 with scales"
-            f" ({', '.join(_METHODS)}) and GGUF's {', '.join(q for q in QUANTISED if q[0] == 'Q')} are streamed"
-        )
-    del config.quantization_config
-    return config
 
 
 def _usual_type(stored: Iterable[Stored]) -> torch.dtype:
@@ -399,6 +468,8 @@ class Streaming:
         kept = {id(t): t for t in (*others.values(), *model.buffers())}.values()
         self.fixed_bytes: int = sum(t.numel() * t.element_size() for t in kept)
         """Of parameters outside the layers, and of buffers, which stay."""
+        outside = [p.recipe() for p in kept if isinstance(p, Stored)]
+        self._loading_bytes = max((r.slot_bytes + r.working_bytes - r.bytes for r in outside if r.converted), default=0)
         left = None if budget is None else budget and self._left(budget, recipes, slots)
         self._loading = Loading(weights, device, self._told(progress, others, recipes, left, slots))
         self._place_others(model, others)
@@ -434,8 +505,8 @@ class Streaming:
 
     def _left(self, budget: int, recipes: Sequence[Mapping[str, Recipe]], slots: int | None) -> int:
         """What a budget leaves for layers."""
-        least = self.fixed_bytes + plan_layers([r.values() for r in recipes], 0, slots or FEWEST_SLOTS).device_bytes
-        everything = self.fixed_bytes + plan_layers([r.values() for r in recipes], None).device_bytes
+        least = self._with(plan_layers([r.values() for r in recipes], 0, slots or FEWEST_SLOTS))
+        everything = self._with(plan_layers([r.values() for r in recipes], None))
         if budget < min(least, everything):
             raise InvalidError.of(
                 f"gpu_budget of {budget} bytes is not enough for {self._weights.uri}: what does not stream takes"
@@ -479,7 +550,11 @@ class Streaming:
     @property
     def device_bytes(self) -> int:
         """Memory of the device that the weights take at most."""
-        return self.fixed_bytes + self.plan.device_bytes
+        return self._with(self.plan)
+
+    def _with(self, plan: Plan) -> int:
+        # Before there is a ring, what stays is converted.
+        return self.fixed_bytes + max(plan.device_bytes, self._loading_bytes)
 
     def explain(self) -> str:
         """What stays, what is streamed, and how many bytes each token costs."""

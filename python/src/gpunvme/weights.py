@@ -24,6 +24,8 @@ class TensorInfo(NamedTuple):
     shape: tuple[int, ...]
     """Row-major: the slowest dimension first."""
     nbytes: int
+    file: str = ""
+    """The name of the file that it is in, or of the device."""
 
 
 class Slice(NamedTuple):
@@ -52,11 +54,13 @@ class Weights:
         told = json.loads(_native.read_text(library.gpunvme_weights_describe, native.value))
         self.format: str = told["format"]
         self.on_gpu: bool = told.get("gpu", False)
+        self.files: tuple[str, ...] = tuple(told.get("files", ()))
+        """Names; the first one has the metadata."""
         self.metadata: Mapping[str, Any] = told.get("metadata") or {}
         self.tensors: dict[str, TensorInfo] = {}
         self._numbers: dict[str, int] = {}
         for number, t in enumerate(told["tensors"]):
-            self.tensors[t["name"]] = TensorInfo(t["name"], t["dtype"], tuple(t["shape"]), t["bytes"])
+            self.tensors[t["name"]] = TensorInfo(t["name"], t["dtype"], tuple(t["shape"]), t["bytes"], t.get("file", ""))
             self._numbers[t["name"]] = number
 
     def info(self, name: str) -> TensorInfo:

@@ -78,6 +78,9 @@ final class Model implements AutoCloseable {
     JsonObject metadata = new JsonObject();
     weights.metadata().forEach((key, value) -> metadata.addProperty(key, value.toString()));
     all.add("metadata", metadata);
+    JsonArray files = new JsonArray();
+    weights.files().forEach(files::add);
+    all.add("files", files);
     JsonArray tensors = new JsonArray();
     weights.tensors().values().forEach(t -> tensors.add(describe(t)));
     all.add("tensors", tensors);

@@ -77,8 +77,8 @@ final class PlanModelCommand extends ModelCommand {
         names = "--measure",
         required = true,
         description =
-            "Measure the rate: read up to 512MiB of the streamed layers, and one layer before them,"
-                + " as streaming reads them. Needs the memory of the ring.")
+            "Measure the rate: read 512MiB of the streamed layers or more, and one layer before"
+                + " them, as streaming reads them. Needs the memory of the ring.")
     private boolean measure;
   }
 
@@ -102,8 +102,8 @@ final class PlanModelCommand extends ModelCommand {
       names = "--dtype",
       paramLabel = "TYPE",
       description =
-          "What parameters are used as: BF16, F16 or F32 (BF16 if any is quantised, else what most"
-              + " of them are stored as).")
+          "What parameters are used as: BF16, F16 or F32 (what most elements are stored as, of"
+              + " which quantised ones count as BF16).")
   private @Nullable ParameterType dtype;
 
   @ArgGroup private @Nullable Rate rate;

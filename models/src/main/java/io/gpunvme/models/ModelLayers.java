@@ -8,6 +8,7 @@ import io.gpunvme.storage.layer.Layer;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.EnumSet;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -32,27 +33,36 @@ public final class ModelLayers {
   private static final Set<ElementType> FLOATS =
       EnumSet.of(ElementType.F16, ElementType.BF16, ElementType.F32, ElementType.F64);
 
+  private static final Set<ElementType> EIGHT_BITS =
+      EnumSet.of(ElementType.F8_E4M3, ElementType.F8_E5M2);
+
+  /** What scales of a tensor are called: after its name. */
+  private static final List<String> SCALES = List.of("_scale_inv", "_scale");
+
   private final String list;
   private final SortedMap<Integer, List<TensorInfo>> layers;
   private final List<TensorInfo> others;
+  private final Set<String> quantised;
   private final ElementType type;
 
   private ModelLayers(
       String list,
       SortedMap<Integer, List<TensorInfo>> layers,
       List<TensorInfo> others,
+      Set<String> quantised,
       ElementType type) {
     this.list = list;
     this.layers = layers;
     this.others = others;
+    this.quantised = quantised;
     this.type = type;
   }
 
   /**
    * Finds them.
    *
-   * @param type that floating-point and quantised tensors are used as; null: BF16 if any is
-   *     quantised, else the one that most of them have
+   * @param type that floating-point and quantised tensors are used as; null: the one that most
+   *     elements have, of which quantised ones count as BF16
    * @throws InvalidRequestException if no name is numbered, or none of those has bytes
    */
   public static ModelLayers of(Weights weights, @Nullable ElementType type) {
@@ -70,7 +80,9 @@ public final class ModelLayers {
       (number == null ? others : layers.computeIfAbsent(number, _ -> new ArrayList<>()))
           .add(tensor);
     }
-    return new ModelLayers(list, layers, others, type == null ? usualType(tensors) : type);
+    Set<String> quantised = quantised(weights.tensors());
+    ElementType used = type == null ? usualType(tensors, quantised) : type;
+    return new ModelLayers(list, layers, others, quantised, used);
   }
 
   /** What stands before the numbers, with the dot; null if there is none. */
@@ -106,28 +118,40 @@ public final class ModelLayers {
     return NUMBER.matcher(part).matches() ? Integer.valueOf(part) : null;
   }
 
-  private static ElementType usualType(Collection<TensorInfo> tensors) {
-    Map<ElementType, Long> bytes = new TreeMap<>();
+  /** As Python's {@code load} chooses it where the model's configuration says nothing. */
+  private static ElementType usualType(Collection<TensorInfo> tensors, Set<String> quantised) {
+    Map<ElementType, Long> elements = new TreeMap<>();
     for (TensorInfo tensor : tensors) {
-      if (isQuantised(tensor.type())) {
-        return ElementType.BF16;
-      }
-      if (FLOATS.contains(tensor.type())) {
-        bytes.merge(tensor.type(), tensor.bytes(), Long::sum);
+      if (quantised.contains(tensor.name())) {
+        elements.merge(ElementType.BF16, tensor.elements(), Long::sum);
+      } else if (FLOATS.contains(tensor.type())) {
+        elements.merge(tensor.type(), tensor.elements(), Long::sum);
       }
     }
-    return bytes.entrySet().stream()
+    return elements.entrySet().stream()
         .max(Map.Entry.comparingByValue())
         .map(Map.Entry::getKey)
         .orElse(ElementType.BF16);
   }
 
-  private static boolean isQuantised(ElementType type) {
-    return !type.isSafetensors();
+  /** What becomes floats before it is used: GGUF's blocks, and numbers of 8 bits with scales. */
+  private static Set<String> quantised(Map<String, TensorInfo> tensors) {
+    Set<String> names = new HashSet<>();
+    for (TensorInfo tensor : tensors.values()) {
+      String name = tensor.name();
+      if (!tensor.type().isSafetensors()
+          || EIGHT_BITS.contains(tensor.type())
+          || tensor.type() == ElementType.I8
+              && SCALES.stream().anyMatch(end -> tensors.containsKey(name + end))) {
+        names.add(name);
+      }
+    }
+    return names;
   }
 
   private boolean isConverted(TensorInfo tensor) {
-    return tensor.type() != type && (isQuantised(tensor.type()) || FLOATS.contains(tensor.type()));
+    return tensor.type() != type
+        && (quantised.contains(tensor.name()) || FLOATS.contains(tensor.type()));
   }
 
   private long used(TensorInfo tensor) {

@@ -114,12 +114,13 @@ class ModelLayersTest {
     // In multiples of 512: 2000 and 800 bytes, 24000, and 10.
     assertThat(layers.sizes())
         .containsExactly(
-            new LayerSize(2048 + 1024 + 24_064 + 512, 2048 + 512 + 24_064 + 512, 1024, 512));
+            new LayerSize(
+                2048 + 1024 + 24_064 + 512, 2048 + 512 + 24_064 + 512, 1024 + 512, 512 + 512));
     assertThat(layers.bytes()).isEqualTo(2000 + 800 + 24_000 + 10);
     assertThat(layers.fixedBytes()).isEqualTo(20);
     ModelLayers wide = ModelLayers.of(weights, ElementType.F32);
     assertThat(wide.sizes())
-        .containsExactly(new LayerSize(27_648, 4096 + 1024 + 24_064 + 512, 2048, 4096));
+        .containsExactly(new LayerSize(27_648, 4096 + 1024 + 24_064 + 512, 2048 + 512, 4096 + 512));
     assertThat(wide.fixedBytes()).isEqualTo(40);
   }
 
