@@ -92,10 +92,10 @@ def make_model(path: Path, tensors: dict[str, tuple[str, tuple[int, ...], bytes]
     table, described = [], []
     for name, (dtype, shape, data) in tensors.items():
         table.append(" ".join(map(str, (start, ITEM[dtype], len(shape), *shape))))
-        described.append({"name": name, "dtype": dtype, "shape": list(shape), "bytes": len(data)})
+        described.append({"name": name, "dtype": dtype, "shape": list(shape), "bytes": len(data), "file": path.name})
         start += len(data)
     if FAKE:
-        told = {"format": "safetensors", "metadata": metadata, "tensors": described}
+        told = {"format": "safetensors", "metadata": metadata, "files": [path.name], "tensors": described}
         path.with_name(path.name + ".json").write_text(json.dumps(told))
         path.with_name(path.name + ".table").write_text("\n".join(table) + "\n")
     return path
