@@ -6,9 +6,12 @@ Makes a Llama of random bfloat16 weights in FOLDER (kept there for the next run)
   generate.compute        all weights in memory of the device
   generate.rate.SOURCE    the streamed layers alone: bytes a second, nothing computed
   generate.SOURCE.bN      with N percent of the layers resident; its limit is the larger of compute and bytes by that rate
+  generate.TYPE.*         the same shapes in a GGUF file of random blocks (q6_k, q4_k): compute, rate and bN as above, from the page
+                          cache; needs the package gguf
   generate.accelerate.*   accelerate's cpu_offload and disk_offload
 SOURCE is file (in the page cache), cold (not in it) or ssd (a raw model on an embedded SSD in memory, driven by the GPU).
-Each model's logits are compared with those in memory, bit for bit, before its times count.
+Each model's logits are compared with those in memory, bit for bit, before its times count. Of quantised models that is one of which all
+layers stay.
 """
 
 from __future__ import annotations
@@ -192,7 +195,82 @@ class Bench:
                 streaming.close()
                 del model, streaming
                 self.empty()
+        for kind in "Q6_K", "Q4_K":
+            if self.wanted(f"generate.{kind.lower()}"):
+                self.quantised(kind)
         self.accelerate(conditions)
+
+    def quantised(self, kind):
+        path = self.gguf(kind)
+        with open(path, "rb") as file:
+            while file.read(64 << 20):
+                pass
+        self.expected = None
+        id, options = f"generate.{kind.lower()}", {"device": self.device, "dtype": torch.bfloat16}
+        conditions = {"bytes": os.path.getsize(path), "layers": self.layers(), "dtype": "bfloat16", "batch": 1, "prompt": PROMPT, "source": path}
+        model = gpunvme.transformers.load(path, **options)
+        fixed, most = model.gpunvme.fixed_bytes, model.gpunvme.device_bytes
+        compute = self.add(f"{id}.compute", "s/token", self.tokens(model), conditions)
+        model.gpunvme.close()
+        del model
+        rate = None
+        for share in 0, 50:
+            self.empty()
+            model = gpunvme.transformers.load(path, gpu_budget=share and fixed + (most - fixed) * share // 100, **options)
+            streaming = model.gpunvme
+            told = conditions | {"resident_layers": len(streaming.plan.resident), "device_bytes": streaming.device_bytes, "pass_bytes": streaming.plan.pass_bytes}
+            self.check(model)
+            if rate is None:
+                rate = self.add(f"{id}.rate", "bytes/s", self.rate(model), told)
+            limit = max(compute, streaming.plan.pass_bytes / rate)
+            self.add(f"{id}.b{share}", "s/token", self.tokens(model), told, (f"{id}.rate" if limit > compute else f"{id}.compute", limit))
+            streaming.close()
+            del model, streaming
+
+    def gguf(self, kind):
+        """The file; its layers have the same random blocks."""
+        path = os.path.join(self.options.folder, f"{kind}.gguf")
+        if os.path.exists(path):
+            return path
+        import gguf
+        import numpy
+
+        writer = gguf.GGUFWriter(path + ".part", "llama")
+        for key, value in {
+            "context_length": 2048, "block_count": self.layers(), "feed_forward_length": WIDE, "embedding_length": HIDDEN,
+            "attention.head_count": HEADS, "attention.head_count_kv": KEYS, "rope.dimension_count": HIDDEN // HEADS, "vocab_size": VOCABULARY,
+        }.items():
+            writer.add_uint32(f"llama.{key}", value)
+        writer.add_float32("llama.attention.layer_norm_rms_epsilon", 1e-6)
+        random, made = numpy.random.default_rng(1), {}
+        elements, size = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]]
+
+        def matrix(name, rows, columns):
+            if (rows, columns) not in made:
+                blocks = random.integers(0, 256, (rows, columns // elements, size), dtype=numpy.uint8)
+                # The upper bytes of scales: small ones.
+                blocks[..., [size - 1] if kind == "Q6_K" else [1, 3]] = 0x04
+                made[rows, columns] = blocks.reshape(rows, -1)
+            writer.add_tensor(f"{name}.weight", made[rows, columns], raw_dtype=gguf.GGMLQuantizationType[kind])
+
+        matrix("token_embd", VOCABULARY, HIDDEN)
+        matrix("output", VOCABULARY, HIDDEN)
+        norm = numpy.ones(HIDDEN, dtype=numpy.float32)
+        writer.add_tensor("output_norm.weight", norm)
+        for i in range(self.layers()):
+            for name in "attn_norm", "ffn_norm":
+                writer.add_tensor(f"blk.{i}.{name}.weight", norm)
+            for name, rows, columns in (
+                ("attn_q", HIDDEN, HIDDEN), ("attn_k", HIDDEN * KEYS // HEADS, HIDDEN), ("attn_v", HIDDEN * KEYS // HEADS, HIDDEN),
+                ("attn_output", HIDDEN, HIDDEN), ("ffn_gate", WIDE, HIDDEN), ("ffn_up", WIDE, HIDDEN), ("ffn_down", HIDDEN, WIDE),
+            ):
+                matrix(f"blk.{i}.{name}", rows, columns)
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+        os.rename(path + ".part", path)
+        return path
 
     def ssd(self):
         """A raw model on an embedded SSD, whose blocks are in memory."""
