@@ -314,7 +314,7 @@ GPUNVME_API int gpunvme_weights_close(gpunvme_weights *weights);
 typedef struct gpunvme_layer_size {
   uint64_t stored;      /* bytes in a slot, where its tensors are as they are stored */
   uint64_t used;        /* bytes where it stays, as they are used */
-  uint64_t unconverted; /* the part of stored of tensors that are converted before they are used */
+  uint64_t unconverted; /* stored, of tensors that are converted before they are used, in the slot or not */
   uint64_t converted;   /* the most memory that the same tensors take while they are made and used */
 } gpunvme_layer_size;
 

@@ -26,7 +26,7 @@ from transformers.modeling_gguf_pytorch_utils import TENSOR_PROCESSORS, TensorPr
 
 import gpunvme
 import gpunvme.transformers
-from gpunvme._streamed import QUANTISED
+from gpunvme._recipe import QUANTISED
 from test_streamed import ARCHITECTURES as STREAMED
 from test_streamed import DEVICE, Models, Watched
 

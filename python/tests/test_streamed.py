@@ -29,7 +29,7 @@ except ImportError as e:
 import gpunvme
 import gpunvme.torch
 import gpunvme.transformers
-from gpunvme import _stored, _streamed
+from gpunvme import _recipe, _stored, _streamed
 
 transformers.utils.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
@@ -85,13 +85,25 @@ class Watched:
         self._before: list[torch.Tensor] = []
         self._slot = 0
         self.wrong: list[str] = []
+        self.seen_experts = 0
         self.layers._enter, self.layers._leave = self.enter, self.leave
         for layer in self.layers._layers:
             layer.bind = functools.partial(self.bind, layer.bind)  # type: ignore[method-assign]
+        ring = self.layers._experts
+        for experts in ring._experts.values() if ring else ():
+            experts.unbind = functools.partial(self.poison, experts, experts.unbind)  # type: ignore[method-assign]
 
     def bind(self, bind: Any, address: int, memory: Any) -> None:
         self._slot = address
         bind(address, memory)
+
+    def poison(self, experts: Any, unbind: Any) -> None:
+        """What an expert has left must be of no use to others, and neither must what was not read."""
+        for stack in experts.stacks:
+            parameter = stack.owner._parameters[stack.name]
+            parameter.data.fill_(float("nan"))
+        unbind()
+        self.seen_experts += 1
 
     def _now(self) -> list[torch.Tensor]:
         bound = self.layers._bound
@@ -299,6 +311,37 @@ class ArchitectureTest(Models):
         whole(self.tokens())
         self.assertIsNone(whole.gpunvme.layers.measured())
 
+    def test_only_experts_that_were_chosen_are_read(self) -> None:
+        few = dict(num_experts=8, moe_intermediate_size=16, num_experts_per_tok=2)
+        for name, config in (
+            ("mixtral", transformers.MixtralConfig(**_COMMON, num_local_experts=8)),
+            ("qwen2-moe", transformers.Qwen2MoeConfig(**_COMMON, **few, shared_expert_intermediate_size=16, mlp_only_layers=[1])),
+        ):
+            for implementation in ("eager", "grouped_mm", "batched_mm") if name == "mixtral" else ("eager",):
+                with self.subTest(name, implementation=implementation):
+                    folder = self.saved(config)
+                    options = {"experts_implementation": implementation}
+                    memory = self.memory(folder, **options)
+                    model = self.streamed(folder, gpu_budget=0, **options)
+                    self.same(model, memory)
+                    watched = Watched(model)
+                    prompt = self.tokens(1, 3)
+                    made = [m.generate(prompt, max_new_tokens=20, min_new_tokens=20, do_sample=False) for m in (memory, model)]
+                    self.assertTrue(torch.equal(*made))
+                    self.assertEqual(watched.wrong, [])
+                    ring = model.gpunvme.layers._experts
+                    self.assertEqual(watched.seen_experts, 20 * len(ring._experts))
+                    guesses = model.gpunvme.layers.guesses
+                    self.assertGreater(guesses.guessed, 0)
+                    self.assertLess(guesses.guessed, guesses.chosen)
+                    one = next(iter(ring._experts.values())).bytes
+                    # Chosen ones once each, and those that were guessed in vain, and one guess that nobody has asked for yet.
+                    self.assertLessEqual(ring.bytes_read, (guesses.chosen + guesses.wasted + 8) * one)
+                    before = ring.bytes_read
+                    model(prompt[:, :1])
+                    self.assertLess(ring.bytes_read - before, 5 * len(ring._experts) * one)
+                    self.assertIn("had been read ahead", model.gpunvme.explain())
+
     def test_slots_are_never_used_too_early_or_too_late(self) -> None:
         folder = self.saved(ARCHITECTURES["qwen3"]())
         memory = self.memory(folder)
@@ -402,6 +445,15 @@ class FailureTest(Models):
                 model(self.tokens())
             hook.remove()
             self.same(model, memory)
+        folder = self.saved(ARCHITECTURES["mixtral"]())
+        memory, model = self.memory(folder), self.streamed(folder, gpu_budget=0)
+        for number in (0, 2, 4):
+            for register in ("register_forward_hook", "register_forward_pre_hook"):
+                hook = getattr(model.model.layers[number].mlp.experts, register)(interrupt)
+                with self.assertRaises(KeyboardInterrupt):
+                    model(self.tokens())
+                hook.remove()
+                self.same(model, memory)
 
     def test_a_ring_that_ctrl_c_has_closed_is_made_again(self) -> None:
         folder = self.saved(ARCHITECTURES["llama"]())
@@ -430,7 +482,7 @@ class FailureTest(Models):
         model.gpunvme.close()
 
     def test_ways_that_are_not_known(self) -> None:
-        stored = _stored.Stored((4, 6), (_streamed.Piece("a", 0, 24),), "F32")
+        stored = _stored.Stored((4, 6), (_recipe.Piece("a", 0, 24),), "F32")
         with self.assertRaisesRegex(gpunvme.UnsupportedError, "aten.mul"):
             stored * 2
         with self.assertRaisesRegex(gpunvme.UnsupportedError, "every 2th"):
@@ -485,7 +537,7 @@ class StoredTest(Case):
                 real.append(torch.arange(rows * columns).view(rows, columns) + 1000 * ord(name))
                 stored.append(
                     _stored.Stored(
-                        (rows, columns), (_streamed.Piece(name, 0, rows * columns),), "I64"
+                        (rows, columns), (_recipe.Piece(name, 0, rows * columns),), "I64"
                     )
                 )
             for _ in range(3):
@@ -551,8 +603,8 @@ class LayersTest(Case):
                     self.assertTrue(torch.equal(a, b))
 
     def test_plans(self) -> None:
-        recipe = _streamed.Recipe((_streamed.Piece("a", 0, 1024),), (1024,), "F32")
-        layers = [[recipe]] * 10
+        recipe = _recipe.Recipe((_recipe.Piece("a", 0, 1024),), (1024,), "F32")
+        layers = [{"weight": recipe}] * 10
         self.assertEqual(_streamed.plan_layers(layers, 10 * 4096).slots, 0)
         for budget in (0, *range(3 * 4096, 10 * 4096, 1000)):
             plan = _streamed.plan_layers(layers, budget)

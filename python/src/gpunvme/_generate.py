@@ -133,10 +133,16 @@ def _generate(arguments: argparse.Namespace) -> int:
         print(
             f"{report['tokens']} tokens, {report['tokens_per_second']:.2f} tokens/s,"
             f" {report['bytes_per_second'] / 1e9:.2f} GB/s of layers, first token after {report['first_token_seconds']:.2f} s"
-            + _floor(report),
+            + _floor(report)
+            + _hits(report),
             file=sys.stderr,
         )
     return 0
+
+
+def _hits(report: dict[str, Any]) -> str:
+    experts = report["experts"]
+    return "" if not experts else f"; {experts['hit_rate']:.0%} of the experts that were chosen had been read ahead"
 
 
 def _floor(report: dict[str, Any]) -> str:
@@ -162,18 +168,20 @@ def _report(
     plan = streaming.plan
     rate = (count - 1) / seconds if seconds > 0 else 0.0
     measured = streaming.layers.measured()
+    guesses = streaming.layers.guesses
     return {
         "text": tokenizer.decode(made[0, prompt:], skip_special_tokens=True),
         "prompt_tokens": prompt,
         "tokens": count,
         "first_token_seconds": times[1] - times[0],
         "tokens_per_second": rate,
-        "bytes_per_second": rate * plan.pass_bytes,
-        "pass_bytes": plan.pass_bytes,
+        "bytes_per_second": rate * streaming.layers.pass_bytes,
+        "pass_bytes": streaming.layers.pass_bytes,
         "read_rate": measured and measured.read_rate,
         "floor_seconds": measured and measured.floor,
         "share_of_floor": measured and measured.floor * rate,
         "limit": measured and measured.limit,
+        "experts": guesses and guesses._asdict() | {"hit_rate": guesses.hit_rate},
         "device": str(streaming.device),
         "device_bytes": streaming.device_bytes,
         "layers": streaming.layers.count,

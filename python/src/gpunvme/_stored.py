@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ._streamed import Add, Cast, Piece, Recipe, Reshape, Step, Swap, dtype_after
+from ._recipe import Add, Cast, Piece, Recipe, Reshape, Step, Swap, cut, dtype_after
 from .errors import UnsupportedError
 
 # More pieces than this are no tensor that somebody has put together, but one that was cut in columns.
@@ -143,18 +143,6 @@ def _plain(tensor: Stored) -> tuple[Piece, ...]:
     return tensor.pieces
 
 
-def _cut(pieces: Sequence[Piece], start: int, stop: int) -> list[Piece]:
-    """Elements of pieces that lie one after the other."""
-    cut = []
-    at = 0
-    for tensor, first, last in pieces:
-        begin, end = max(start, at), min(stop, at + last - first)
-        if begin < end:
-            cut.append(Piece(tensor, first + begin - at, first + end - at))
-        at += last - first
-    return cut
-
-
 def _joined(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
     joined: list[Piece] = []
     for piece in pieces:
@@ -202,7 +190,7 @@ def _cat(tensors: Sequence[Stored], dim: int = 0) -> Stored:
     for row in range(math.prod(shape[:dim])):
         for tensor in tensors:
             width = math.prod(tensor.shape[dim:])
-            pieces += _cut(_plain(tensor), row * width, (row + 1) * width)
+            pieces += cut(_plain(tensor), row * width, (row + 1) * width)
     scales = [t._scales for t in tensors if t._scales is not None]
     return first.made(shape, _joined(pieces), _cat(scales, dim) if scales else None)
 
@@ -224,7 +212,7 @@ def _slice(tensor: Stored, dim: int = 0, start: int | None = None, end: int | No
     inner = math.prod(tensor.shape[dim + 1 :])
     pieces: list[Piece] = []
     for row in range(math.prod(tensor.shape[:dim])):
-        pieces += _cut(_plain(tensor), (row * length + start) * inner, (row * length + end) * inner)
+        pieces += cut(_plain(tensor), (row * length + start) * inner, (row * length + end) * inner)
     shape = (*tensor.shape[:dim], max(0, end - start), *tensor.shape[dim + 1 :])
     scales = tensor._scales
     if scales is not None:

@@ -17,15 +17,12 @@ from torch import nn
 
 from . import _native
 from ._checks import unsigned
-from ._dequantize import BLOCKS
 from ._dequantize import dequantize as dequantize_many
-from ._quantised import FLOATS, dequantize
+from ._experts import Experts, ExpertRing, Guesses, LayerExperts, find_experts, ring_bytes
+from ._recipe import Recipe, aligned, frozen, owner_of
 from .errors import ClosedError, FormatError, GpuNvmeError, InvalidError, UnsupportedError
 from .layers import LayerLoader, TensorLayer, TensorPlace
 from .weights import Slice, Weights
-
-# Tensors of PyTorch's own allocations begin at multiples of this on a GPU, and kernels choose their way by that.
-_ALIGNMENT = 512
 
 FEWEST_SLOTS = 2
 
@@ -34,233 +31,6 @@ _ENOUGH = 64 << 20
 
 # So many of the last passes count for what they cost.
 _PASSES = 64
-
-# What a checkpoint calls the types that parameters are stored in, as PyTorch does.
-STORED = {
-    "F64": torch.float64,
-    "F32": torch.float32,
-    "F16": torch.float16,
-    "BF16": torch.bfloat16,
-    "I64": torch.int64,
-    "I32": torch.int32,
-    "I16": torch.int16,
-    "I8": torch.int8,
-    "U8": torch.uint8,
-    "BOOL": torch.bool,
-}
-
-# Those that are dequantised just before they are used: elements and bytes of a block. Numbers of 8 bits only with scales.
-QUANTISED = {name: (elements, nbytes) for name, (elements, nbytes, _) in BLOCKS.items() if name not in STORED}
-
-
-class Piece(NamedTuple):
-    """Elements of a stored tensor, counted row by row."""
-
-    tensor: str
-    start: int
-    stop: int
-
-
-class Cast(NamedTuple):
-    """A parameter in another type."""
-
-    dtype: torch.dtype
-
-    def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
-        return tensor.to(self.dtype)
-
-
-class Add(NamedTuple):
-    """A number on top of each element."""
-
-    number: float
-
-    def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
-        return tensor + self.number
-
-
-class Swap(NamedTuple):
-    """Two dimensions, one for the other: the memory stays."""
-
-    first: int
-    second: int
-
-    def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
-        return tensor.transpose(self.first, self.second)
-
-
-class Reshape(NamedTuple):
-    """Another shape of what was swapped: a copy."""
-
-    shape: tuple[int, ...]
-
-    def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
-        return tensor.reshape(self.shape)
-
-
-Step = Cast | Add | Swap | Reshape
-
-
-class Recipe(NamedTuple):
-    """How stored tensors become a parameter: pieces one after the other, then what is done with them."""
-
-    pieces: tuple[Piece, ...]
-    laid: tuple[int, ...]
-    """The shape that the pieces have together."""
-    stored: str
-    """Their type, as a checkpoint calls it."""
-    steps: tuple[Step, ...] = ()
-    scales: Recipe | None = None
-    """Of quantised elements: each for as many rows and columns as divide those of the pieces."""
-
-    @classmethod
-    def whole(cls, weights: Weights, tensor: str, dtype: torch.dtype) -> Recipe:
-        """A tensor as it is stored; in that type if it is quantised."""
-        info = weights.info(tensor)
-        stored = stored_type(weights, tensor)
-        steps = (Cast(dtype),) if stored in QUANTISED else ()
-        return cls((Piece(tensor, 0, math.prod(info.shape)),), info.shape, stored, steps)
-
-    @property
-    def quantised(self) -> bool:
-        return self.stored in QUANTISED or self.scales is not None
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """Of the parameter."""
-        return dtype_after(self.stored, self.quantised, self.steps)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Of the parameter."""
-        return shape_after(self.laid, self.steps)
-
-    @property
-    def stored_bytes(self) -> int:
-        """Of what is stored, with scales."""
-        scales = 0 if self.scales is None else self.scales.stored_bytes
-        return stored_bytes(self.stored, math.prod(self.laid)) + scales
-
-    @property
-    def slot_bytes(self) -> int:
-        """Of what is stored, with scales, in a slot."""
-        scales = 0 if self.scales is None else self.scales.slot_bytes
-        return _aligned(stored_bytes(self.stored, math.prod(self.laid))) + scales
-
-    @property
-    def bytes(self) -> int:
-        """Of the parameter."""
-        return math.prod(self.laid) * self.dtype.itemsize
-
-    @property
-    def converted(self) -> bool:
-        """Whether the parameter takes memory besides what is stored."""
-        return self.quantised or any(not isinstance(step, Swap) for step in self.steps)
-
-    @property
-    def working_bytes(self) -> int:
-        """Memory that converting takes at most, with the parameter's own; 0 if it is a view of what is stored."""
-        dtype = self._dequantised if self.quantised else STORED[self.stored]
-        count = math.prod(self.laid)
-        most = own = count * dtype.itemsize if self.quantised else 0
-        for step in self.steps:
-            if isinstance(step, Swap) or (isinstance(step, Cast) and step.dtype == dtype):
-                continue
-            if isinstance(step, Cast):
-                dtype = step.dtype
-            most = max(most, own + count * dtype.itemsize)
-            own = count * dtype.itemsize
-        return most
-
-    @property
-    def _dequantised(self) -> torch.dtype:
-        """What quantised elements become first: what comes out is the same as if they were float32 until they are cast."""
-        for step in self.steps:
-            if isinstance(step, Cast):
-                return step.dtype if step.dtype in FLOATS else torch.float32
-            if isinstance(step, Add):
-                break
-        return torch.float32
-
-    def places(self, weights: Weights, at: int) -> list[TensorPlace]:
-        """Where the pieces go if what is stored begins there: first the elements, then scales."""
-        places = []
-        end = at
-        for piece in self.pieces:
-            if piece.stop > piece.start:
-                places.append(TensorPlace(piece.tensor, end, _rows(weights, piece)))
-                end += stored_bytes(self.stored, piece.stop - piece.start)
-        if self.scales is not None:
-            places += self.scales.places(weights, at + self.slot_bytes - self.scales.slot_bytes)
-        return places
-
-    def convert(self, stored: torch.Tensor) -> torch.Tensor:
-        """The parameter of the stored bytes, which begin a slot or a part of one; a view of them if nothing is to be converted."""
-        elements = stored[: stored_bytes(self.stored, math.prod(self.laid))]
-        if self.quantised:
-            scales = None
-            if self.scales is not None:
-                scales = self.scales.convert(stored[self.slot_bytes - self.scales.slot_bytes :]).float()
-            tensor = dequantize(elements, self.stored, self._dequantised, shape=self.laid, scales=scales)
-        else:
-            tensor = elements.view(STORED[self.stored]).view(self.laid)
-        for step in self.steps:
-            tensor = step(tensor)
-        return tensor
-
-def stored_type(weights: Weights, tensor: str) -> str:
-    """How a tensor is stored, if that can be streamed."""
-    kind = weights.info(tensor).dtype
-    if kind not in STORED and kind not in QUANTISED:
-        raise UnsupportedError.of(
-            f"{weights.uri}: tensor {tensor!r} is stored as {kind}, which is not streamed; quantised types that are: "
-            + ", ".join(QUANTISED)
-        )
-    return kind
-
-
-def stored_bytes(stored: str, elements: int) -> int:
-    """Bytes that elements of a type take."""
-    if stored in QUANTISED:
-        block, nbytes = QUANTISED[stored]
-        return elements // block * nbytes
-    return elements * STORED[stored].itemsize
-
-
-def dtype_after(stored: str, quantised: bool, steps: Sequence[Step]) -> torch.dtype:
-    """The type of what is stored, after some steps."""
-    for step in reversed(steps):
-        if isinstance(step, Cast):
-            return step.dtype
-    return torch.float32 if quantised else STORED[stored]
-
-
-def shape_after(laid: Sequence[int], steps: Sequence[Step]) -> tuple[int, ...]:
-    """The shape of what is stored, after some steps."""
-    shape = list(laid)
-    for step in steps:
-        if isinstance(step, Swap):
-            shape[step.first], shape[step.second] = shape[step.second], shape[step.first]
-        elif isinstance(step, Reshape):
-            shape = list(step.shape)
-    return tuple(shape)
-
-
-def _rows(weights: Weights, piece: Piece) -> Slice | None:
-    """The part of dimension 0 that a piece is; None if it is the whole tensor."""
-    shape = weights.info(piece.tensor).shape
-    if piece.stop - piece.start == math.prod(shape):
-        return None
-    row = math.prod(shape[1:])
-    if piece.start % row or piece.stop % row:
-        raise UnsupportedError.of(
-            f"{weights.uri}: elements {piece.start} to {piece.stop} of {piece.tensor!r} are not whole rows of {row}"
-        )
-    return Slice(0, piece.start // row, piece.stop // row)
-
-
-def _aligned(nbytes: int) -> int:
-    return -(-nbytes // _ALIGNMENT) * _ALIGNMENT
 
 
 class Plan(NamedTuple):
@@ -277,20 +47,48 @@ class Plan(NamedTuple):
     converted_bytes: int
     """While the parameters of a layer are converted that are not stored as they are used."""
     pass_bytes: int
-    """Read for each pass through the layers: for each token, when one token is made at a time."""
+    """Read for each pass through the layers: for each token, when one token is made at a time. Experts come on top."""
     device_bytes: int
     """Memory of the device that layers take at most."""
     reads: int
     """How many layers are read at a time."""
+    expert_bytes: int = 0
+    """Of a second ring, for the experts that routers choose, and of routers; it counts in ``device_bytes``."""
 
 
-def plan_layers(layers: Sequence[Iterable[Recipe]], budget: int | None, slots: int | None = None) -> Plan:
+def plan_layers(
+    layers: Sequence[Mapping[str, Recipe]],
+    budget: int | None,
+    slots: int | None = None,
+    experts: Sequence[Experts | None] | None = None,
+) -> Plan:
     """What stays of layers within a budget of bytes.
 
+    :param layers: what their parameters are made of
     :param budget: None: everything; 0: no layer
     :param slots: of the ring; None: 4, or fewer where the budget has no room
+    :param experts: what is not read with its layer, for each of them
     """
-    sizes = [_size(list(layer)) for layer in layers]
+    apart = [() if e is None else e.parameters for e in experts or [None] * len(layers)]
+    ring = ring_bytes([layer[name] for name in names] for layer, names in zip(layers, apart))
+    # Routers stay, to guess by.
+    ring += sum(aligned(layer[e.router].bytes) for layer, e in zip(layers, experts or ()) if e is not None and e.router)
+    sizes = [_size(layer, names) for layer, names in zip(layers, apart)]
+    if not ring or budget is None:
+        return _planned(sizes, budget, slots)
+    everything = _planned(sizes, None, slots)
+    if everything.device_bytes <= budget:
+        return everything
+    if 0 < budget < (least := _planned(sizes, 0, slots or FEWEST_SLOTS).device_bytes + ring):
+        raise InvalidError.of(
+            f"a budget of {budget} bytes is not enough; {min(least, everything.device_bytes)} are, with two rings; 0 means that no layer"
+            " stays, whatever that takes"
+        )
+    plan = _planned(sizes, budget and budget - ring, slots)
+    return plan._replace(expert_bytes=ring, device_bytes=plan.device_bytes + ring)
+
+
+def _planned(sizes: Sequence[_native.LayerSize], budget: int | None, slots: int | None) -> Plan:
     plan, stays = _native.LayerPlan(), (ctypes.c_uint8 * len(sizes))()
     # A given 0 is not C's "whatever fits", and is as wrong as 1.
     ring = 0 if slots is None else max(1, unsigned(slots, "slots", 32))
@@ -311,12 +109,12 @@ def plan_layers(layers: Sequence[Iterable[Recipe]], budget: int | None, slots: i
     )
 
 
-def _size(layer: Sequence[Recipe]) -> _native.LayerSize:
+def _size(layer: Mapping[str, Recipe], apart: Sequence[str]) -> _native.LayerSize:
     return _native.LayerSize(
-        sum(r.slot_bytes for r in layer),
-        sum(_aligned(r.bytes) for r in layer),
-        sum(r.slot_bytes for r in layer if r.converted),
-        converted_bytes(layer),
+        sum(r.slot_bytes for name, r in layer.items() if name not in apart),
+        sum(aligned(r.bytes) for r in layer.values()),
+        sum(r.slot_bytes for r in layer.values() if r.converted),
+        converted_bytes(layer.values()),
     )
 
 
@@ -325,8 +123,8 @@ def converted_bytes(layer: Iterable[Recipe]) -> int:
     kept = most = 0
     for recipe in layer:
         if recipe.converted:
-            most = max(most, kept + _aligned(recipe.working_bytes))
-            kept += _aligned(recipe.bytes)
+            most = max(most, kept + aligned(recipe.working_bytes))
+            kept += aligned(recipe.bytes)
     return max(most, kept)
 
 
@@ -361,7 +159,7 @@ class _Parameter(NamedTuple):
         nbytes = self.recipe.slot_bytes
         # Nothing has no place, and need not be aligned.
         stored = slot[self.place : self.place + nbytes] if nbytes else slot[:0]
-        return stored if self.recipe.converted else _frozen(self.recipe.convert(stored))
+        return stored if self.recipe.converted else frozen(self.recipe.convert(stored))
 
 
 class _Layer:
@@ -392,23 +190,13 @@ class _Layer:
             views = [p.in_slot(slot) for p in self.parameters]
             self.views[address] = views
         for parameter, view in zip(self.parameters, views):
-            value = _frozen(parameter.recipe.convert(view)) if parameter.recipe.converted else view
+            value = frozen(parameter.recipe.convert(view)) if parameter.recipe.converted else view
             parameter.owner._parameters[parameter.name] = value  # type: ignore[assignment]
 
     def unbind(self) -> None:
         """Takes them away: whoever would use them now is told, instead of seeing the slot's next layer."""
         for parameter in self.parameters:
             parameter.owner._parameters[parameter.name] = parameter.empty
-
-
-def _frozen(tensor: torch.Tensor) -> nn.Parameter:
-    return nn.Parameter(tensor, requires_grad=False)
-
-
-def owner_of(module: nn.Module, path: str) -> tuple[nn.Module, str]:
-    """The module that has a parameter, and its name there."""
-    parent, _, name = path.rpartition(".")
-    return module.get_submodule(parent), name
 
 
 def _closed() -> GpuNvmeError:
@@ -424,6 +212,21 @@ def _forward(streamed: weakref.ref[StreamedLayers], number: int, forward: Callab
         if layers is None:
             raise _closed()
         return layers.run(number, forward, arguments, named)
+
+    return run
+
+
+def _expert_forward(
+    streamed: weakref.ref[StreamedLayers], number: int, forward: Callable[..., Any]
+) -> Callable[..., Any]:
+    """The same for the experts of a layer."""
+
+    @functools.wraps(forward)
+    def run(*arguments: Any, **named: Any) -> Any:
+        layers = streamed()
+        if layers is None:
+            raise _closed()
+        return layers.run_experts(number, forward, arguments, named)
 
     return run
 
@@ -479,7 +282,8 @@ class StreamedLayers:
         if any(recipe.quantised for layer in recipes for recipe in layer.values()):
             # Loads the kernels: later it would wait for those that read.
             dequantize_many(weights.on_gpu, [])
-        self.plan = plan_layers([layer.values() for layer in recipes], budget, slots)
+        experts = [find_experts(layer, wanted) for layer, wanted in zip(layers, recipes, strict=True)]
+        self.plan = plan_layers(recipes, budget, slots, experts)
         self.count = len(layers)
         """Of layers."""
         self.passes = 0
@@ -495,13 +299,24 @@ class StreamedLayers:
         self._layers: list[_Layer] = []
         loading = loading or Loading(weights, self.device)
         title = title or (names if isinstance(names, str) and names else "layers")
-        for i, (layer, wanted) in enumerate(zip(layers, recipes, strict=True)):
-            if i not in self.plan.resident:
-                self._layers.append(_Layer(weights, f"{title}.{i}", layer, wanted))
-        for i in self.plan.resident:
-            for path, tensor in loading.tensors(recipes[i]).items():
-                owner, parameter = owner_of(layers[i], path)
-                owner._parameters[parameter] = _frozen(tensor)
+        apart: dict[int, LayerExperts] = {}
+        routers: dict[int, torch.Tensor] = {}
+        for i, (layer, wanted, found) in enumerate(zip(layers, recipes, experts)):
+            if i in self.plan.resident:
+                for path, tensor in loading.tensors(wanted).items():
+                    owner, parameter = owner_of(layer, path)
+                    owner._parameters[parameter] = frozen(tensor)
+                continue
+            number, name = len(self._layers), f"{title}.{i}"
+            if found is not None:
+                apart[number] = LayerExperts(weights, f"{name}.{found.path}", layer, found, wanted)
+                if found.router is not None:
+                    routers[number] = loading.tensors({found.router: wanted[found.router]})[found.router]
+                wanted = {path: recipe for path, recipe in wanted.items() if path not in found.parameters}
+            self._layers.append(_Layer(weights, name, layer, wanted))
+        self._experts = ExpertRing(weights, self.device, apart, routers) if apart else None
+        for number, one in apart.items():
+            one.module.forward = _expert_forward(weakref.ref(self), number, one.module.forward)
         for number, streamed in enumerate(self._layers):
             streamed.unbind()
             streamed.module.forward = _forward(weakref.ref(self), number, streamed.module.forward)
@@ -523,6 +338,17 @@ class StreamedLayers:
         finally:
             # Not a hook: those are not called after KeyboardInterrupt.
             self._leave(number)
+
+    def run_experts(self, number: int, forward: Callable[..., Any], arguments: Any, named: Any) -> Any:
+        """Runs the experts of a layer: what ``forward`` of their module has become."""
+        if self._experts is None or self._closed:
+            raise _closed()
+        return self._experts.run(number, forward, arguments, named)
+
+    @property
+    def guesses(self) -> Guesses | None:
+        """How well it was guessed which experts would be chosen; None if there are none that are streamed."""
+        return None if self._experts is None else self._experts.guesses
 
     def _enter(self, number: int) -> None:
         if self._closed:
@@ -583,7 +409,13 @@ class StreamedLayers:
         if not told["read_seconds"]:
             return None
         rate = told["bytes"] / told["read_seconds"]
-        return Measured(self.passes, statistics.median(self._seconds), rate, self.plan.pass_bytes / rate)
+        return Measured(self.passes, statistics.median(self._seconds), rate, self.pass_bytes / rate)
+
+    @property
+    def pass_bytes(self) -> float:
+        """What a pass has read so far on average, with experts; before the first, what is planned without them."""
+        of_experts = 0 if self._experts is None else self._experts.bytes_read
+        return self.plan.pass_bytes + of_experts / max(1, self.passes)
 
     def close(self) -> None:
         """Frees the ring. The layers that were streamed cannot run any more; those that stayed can."""
@@ -593,6 +425,8 @@ class StreamedLayers:
                 layer.views.clear()
             self._loader.close()
             self._loader = None
+        if self._experts is not None:
+            self._experts.close()
 
     def __enter__(self) -> StreamedLayers:
         return self

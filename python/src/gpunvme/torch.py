@@ -15,7 +15,8 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from ._checks import unsigned, whole
 from ._quantised import dequantize
-from ._streamed import Piece, Recipe, StreamedLayers
+from ._recipe import Piece, Recipe
+from ._streamed import StreamedLayers
 from .errors import UnsupportedError
 from .request import Request
 from .storage import Storage

@@ -28,18 +28,9 @@ from torch import nn
 from . import _gguf
 from ._checks import size
 from ._stored import Stored
-from ._streamed import (
-    FEWEST_SLOTS,
-    QUANTISED,
-    STORED,
-    Piece,
-    Plan,
-    Recipe,
-    StreamedLayers,
-    Loading,
-    plan_layers,
-    stored_type,
-)
+from ._experts import Experts, find_experts
+from ._recipe import QUANTISED, STORED, Piece, Recipe, stored_type
+from ._streamed import FEWEST_SLOTS, Loading, Plan, StreamedLayers, plan_layers
 from .errors import FormatError, InvalidError, NotFoundError, UnsupportedError
 from .storage import Storage
 from .weights import Weights
@@ -463,6 +454,7 @@ class Streaming:
         self.device = device
         title, layers = _longest_list(model)
         recipes = [_recipes(layer) for layer in layers]
+        experts = [find_experts(layer, recipe) for layer, recipe in zip(layers, recipes)]
         inside = {id(p) for p in layers.parameters()}
         others = {path: p for path, p in model.named_parameters(remove_duplicate=False) if id(p) not in inside}
         kept = {id(t): t for t in (*others.values(), *model.buffers())}.values()
@@ -470,8 +462,8 @@ class Streaming:
         """Of parameters outside the layers, and of buffers, which stay."""
         outside = [p.recipe() for p in kept if isinstance(p, Stored)]
         self._loading_bytes = max((r.slot_bytes + r.working_bytes - r.bytes for r in outside if r.converted), default=0)
-        left = None if budget is None else budget and self._left(budget, recipes, slots)
-        self._loading = Loading(weights, device, self._told(progress, others, recipes, left, slots))
+        left = None if budget is None else budget and self._left(budget, recipes, slots, experts)
+        self._loading = Loading(weights, device, self._told(progress, others, recipes, left, slots, experts))
         self._place_others(model, others)
         self.layers = StreamedLayers(
             list(layers),
@@ -493,20 +485,24 @@ class Streaming:
         recipes: Sequence[Mapping[str, Recipe]],
         budget: int | None,
         slots: int | None,
+        experts: Sequence[Experts | None],
     ) -> Callable[[int], None] | None:
         """What tells of the bytes that are read until the model runs, and how many there will be."""
         if progress is None:
             return None
         outside = {id(p): p.recipe() for p in others.values() if isinstance(p, Stored)}.values()
-        stay = plan_layers([r.values() for r in recipes], budget, slots).resident
-        total = sum(r.stored_bytes for r in (*outside, *(r for i in stay for r in recipes[i].values())))
+        stay = plan_layers(recipes, budget, slots, experts).resident
+        routers = [r[e.router] for i, (r, e) in enumerate(zip(recipes, experts)) if i not in stay and e and e.router]
+        total = sum(r.stored_bytes for r in (*outside, *routers, *(r for i in stay for r in recipes[i].values())))
         progress(0, total)
         return lambda done: progress(done, total)
 
-    def _left(self, budget: int, recipes: Sequence[Mapping[str, Recipe]], slots: int | None) -> int:
+    def _left(
+        self, budget: int, recipes: Sequence[Mapping[str, Recipe]], slots: int | None, experts: Sequence[Experts | None]
+    ) -> int:
         """What a budget leaves for layers."""
-        least = self._with(plan_layers([r.values() for r in recipes], 0, slots or FEWEST_SLOTS))
-        everything = self._with(plan_layers([r.values() for r in recipes], None))
+        least = self._with(plan_layers(recipes, 0, slots or FEWEST_SLOTS, experts))
+        everything = self._with(plan_layers(recipes, None))
         if budget < min(least, everything):
             raise InvalidError.of(
                 f"gpu_budget of {budget} bytes is not enough for {self._weights.uri}: what does not stream takes"
@@ -559,6 +555,7 @@ class Streaming:
     def explain(self) -> str:
         """What stays, what is streamed, and how many bytes each token costs."""
         plan, count = self.plan, self.layers.count
+        experts = f", {plan.expert_bytes} for experts" if plan.expert_bytes else ""
         if plan.slots == 0:
             return f"all {count} layers stay: {self.device_bytes} bytes of {self.device}; nothing is streamed"
         return (
@@ -566,9 +563,20 @@ class Streaming:
             f" {plan.slot_bytes} bytes\n"
             f"memory of {self.device}: {self.device_bytes} bytes at most ({self.fixed_bytes} outside the layers,"
             f" {plan.resident_bytes} of layers that stay, {plan.ring_bytes} ring,"
-            f" {plan.converted_bytes} for conversions), the cache and what layers compute with on top\n"
-            f"each pass, one token at a time, reads {plan.pass_bytes} bytes, {plan.reads} layers at a time\n"
+            f" {plan.converted_bytes} for conversions{experts}), the cache and what layers compute with on top\n"
+            f"each pass, one token at a time, reads {plan.pass_bytes} bytes{' and experts' if experts else ''},"
+            f" {plan.reads} layers at a time\n"
+            + self._guesses()
             + self._cost()
+        )
+
+    def _guesses(self) -> str:
+        guesses = self.layers.guesses
+        if guesses is None or guesses.chosen == 0:
+            return ""
+        return (
+            f"experts: {guesses.hit_rate:.0%} of those that routers chose had been read ahead; {guesses.wasted} others, beside"
+            f" {guesses.chosen} that were chosen\n"
         )
 
     def _cost(self) -> str:

@@ -71,6 +71,30 @@ class Weights:
 
     def read(self, reads: Iterable[tuple[str, Any] | tuple[str, Any, Slice | None]]) -> int:
         """Reads ``(name, into)``, or ``(name, into, Slice(...))``, all at once; returns the number of bytes read."""
+        array, keep, total = self._natives(reads)
+        if not total:
+            return 0
+        native = self._handle.open
+        library = _native.lib()
+
+        # Nobody else may be left to keep the memory when the wait is interrupted.
+        def call(keep: list[Any] = keep) -> int:
+            return int(library.gpunvme_weights_read(native, array, len(array)))
+
+        _native.interruptible(call, self.close)
+        return total
+
+    def _read_to_the_end(self, reads: Iterable[tuple[str, Any, Slice | None]]) -> int:
+        """The same for a short read: Ctrl-C takes effect when it is over, and closes nothing."""
+        array, keep, total = self._natives(reads)
+        if total:
+            _native.check(_native.lib().gpunvme_weights_read(self._handle.open, array, len(array)))
+        del keep
+        return total
+
+    def _natives(
+        self, reads: Iterable[tuple[str, Any] | tuple[str, Any, Slice | None]]
+    ) -> tuple[Any, list[Any], int]:
         natives: list[_native.TensorRead] = []
         keep: list[Any] = []
         total = 0
@@ -83,18 +107,7 @@ class Weights:
             keep.append(target.keep)
             natives.append(self._native_read(name, part[0] if part else None, target.address, target.nbytes))
             total += target.nbytes
-        if not natives:
-            return 0
-        array = (_native.TensorRead * len(natives))(*natives)
-        native = self._handle.open
-        library = _native.lib()
-
-        # Nobody else may be left to keep the memory when the wait is interrupted.
-        def call(keep: list[Any] = keep) -> int:
-            return int(library.gpunvme_weights_read(native, array, len(array)))
-
-        _native.interruptible(call, self.close)
-        return total
+        return (_native.TensorRead * len(natives))(*natives), keep, total
 
     def _native_read(self, name: str, piece: Slice | None, address: int, nbytes: int) -> _native.TensorRead:
         dimension, start, stop = (-1, 0, 0) if piece is None else _part(self.info(name), piece)

@@ -7,8 +7,8 @@ import io.gpunvme.base.InvalidRequestException;
  *
  * @param stored in a slot, where its tensors are as they are stored
  * @param used where it stays, with its tensors as they are used
- * @param unconverted the part of {@code stored} of tensors that are used as another type than they
- *     are stored as
+ * @param unconverted of tensors that are used as another type than they are stored as, as they are
+ *     stored; more than {@code stored} if some of them go through no slot, such as experts
  * @param converted the most memory that the same tensors take while they are made and used: their
  *     part of {@code used}, and what a step between takes besides
  */
@@ -16,10 +16,10 @@ public record LayerSize(long stored, long used, long unconverted, long converted
   /**
    * Checks the numbers.
    *
-   * @throws InvalidRequestException if one is negative, or more is converted than there is
+   * @throws InvalidRequestException if one is negative
    */
   public LayerSize {
-    if (unconverted < 0 || unconverted > stored || converted < 0 || used < 0) {
+    if (stored < 0 || unconverted < 0 || converted < 0 || used < 0) {
       throw new InvalidRequestException(
           "a layer cannot have %d bytes stored and %d used, of which %d are converted to %d"
               .formatted(stored, used, unconverted, converted));
