@@ -350,6 +350,17 @@ class ScaledTest(Models):
                 for budget in (0, None):
                     self.same(self.streamed(folder, gpu_budget=budget), memory)
 
+    def test_a_scale_for_all_experts_together(self) -> None:
+        folder = self.saved(STREAMED["qwen3-moe"]())
+        model = self.memory(folder)
+        tensors = dict(model.state_dict())
+        for name in [n for n in tensors if "experts" in n]:
+            tensors[name + "_scale"] = torch.tensor([0.004])
+            tensors[name] = (tensors[name].float() / 0.004).to(torch.float8_e4m3fn)
+        save_file({n: t.contiguous() for n, t in tensors.items()}, folder / "model.safetensors")
+        self.told(folder, {"quant_method": "compressed-tensors"})
+        self.same(self.streamed(folder, gpu_budget=0), self.streamed(folder))
+
     def test_all_kinds_of_scales(self) -> None:
         whole = self.saved(STREAMED["llama"]())
         for kind in (torch.float8_e4m3fn, torch.float8_e5m2, torch.int8):

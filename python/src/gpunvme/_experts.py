@@ -10,10 +10,11 @@ import torch
 import torch.utils.dlpack
 from torch import nn
 
-from ._recipe import Add, Cast, Recipe, frozen, owner_of
+from ._recipe import Add, Cast, Recipe, fitted, frozen, owner_of
+from .errors import GpuNvmeError
 from .layers import LayerLoader, TensorLayer, TensorPlace
 from .memory import DeviceArray
-from .weights import Slice, Weights
+from .weights import Weights
 
 SLOTS = 2
 """Of the ring that experts go through: those of a layer are used while those of the next one are read."""
@@ -38,24 +39,34 @@ class Experts(NamedTuple):
 
 
 def find_experts(layer: nn.Module, recipes: Mapping[str, Recipe]) -> Experts | None:
-    """Those of a layer; None if it has none that can be read one by one."""
+    """Those of a layer; None if it has none, or has them in a way that is not known to be one part for each."""
     for path, module in layer.named_modules():
-        if _CHOICE not in inspect.signature(module.forward).parameters:
+        if not path or _CHOICE not in inspect.signature(module.forward).parameters:
             continue
         names = tuple(f"{path}.{name}" for name, _ in module.named_parameters(recurse=False))
-        counts = {recipes[name].laid[0] if recipes[name].laid else 0 for name in names}
-        plain = all(isinstance(step, (Add, Cast)) for name in names for step in recipes[name].steps)
-        if len(counts) != 1 or not plain:
+        counts = {recipes[name].laid[0] if len(recipes[name].laid) > 1 else 0 for name in names}
+        if len(counts) != 1 or len(names) == len(recipes):
             return None
         count = counts.pop()
-        block = path.rpartition(".")[0] + "."
+        block = path[: path.rfind(".") + 1]
         routers = [
             name
             for name, recipe in recipes.items()
-            if name.startswith(block) and name not in names and len(recipe.shape) == 2 and recipe.shape[0] == count
+            if name.startswith(block) and name not in names and "shared" not in name and recipe.shape[:1] == (count,)
+            and len(recipe.shape) == 2
         ]
-        return Experts(path, count, names, routers[0] if routers else None) if count > 1 else None
+        # Whoever only looks like it must not be read by parts.
+        known = count > 1 and (getattr(module, "num_experts", None) == count or bool(routers))
+        if not known or not all(_has_parts(recipes[name], count) for name in names):
+            return None
+        return Experts(path, count, names, routers[0] if routers else None)
     return None
+
+
+def _has_parts(recipe: Recipe, count: int) -> bool:
+    return all(isinstance(step, (Add, Cast)) for step in recipe.steps) and (
+        recipe.scales is None or recipe.scales.laid[:1] == (count,)
+    )
 
 
 class _Stack:
@@ -158,6 +169,8 @@ class ExpertRing:
         self._named: tuple[int, frozenset[int]] | None = None
         self.bytes_read = 0
         """Of experts, chosen or guessed."""
+        self.chosen_bytes = 0
+        """Of those that were chosen."""
         self.guesses = Guesses(0, 0, 0)
         for one in experts.values():
             one.unbind()
@@ -166,11 +179,11 @@ class ExpertRing:
         """Runs the experts of a layer: what ``forward`` of their module has become."""
         experts = self._experts[number]
         given = experts.signature.bind(*arguments, **named).arguments
-        # What they are made of must outlive an inference_mode that ends.
-        with torch.inference_mode(False), torch.no_grad():
-            chosen, ahead = self._choose(number, next(iter(given.values())), given[_CHOICE])
-            self._read(number, sorted(chosen), ahead)
         try:
+            # What they are made of must outlive an inference_mode that ends.
+            with torch.inference_mode(False), torch.no_grad():
+                chosen, ahead = self._choose(number, next(iter(given.values())), given[_CHOICE])
+                self._read(number, sorted(chosen), ahead)
             return forward(*arguments, **named)
         finally:
             experts.unbind()
@@ -179,7 +192,9 @@ class ExpertRing:
         """Those that are needed, and those that the next layer will perhaps need."""
         count, following = self._experts[number].count, self._next[number]
         router = self._routers.get(following)
-        if following > number and router is not None and router.shape[1] == hidden.shape[-1]:
+        if index.numel() == 0:
+            chosen, ahead = set[int](), set[int]()
+        elif following > number and router is not None and router.shape[1] == hidden.shape[-1]:
             scores = hidden.reshape(-1, hidden.shape[-1]).to(router.dtype) @ router.T
             guess = scores.topk(min(index.shape[-1], router.shape[0]), -1).indices
             # One wait for both.
@@ -194,35 +209,58 @@ class ExpertRing:
 
     def _read(self, number: int, chosen: list[int], ahead: set[int]) -> None:
         experts, loader = self._experts[number], self._ready()
-        named, self._named = self._named, None
-        if named is None or named[0] != number:
-            loader.cancel()
-            there = frozenset(chosen)
-            self._name(loader, number, there)
-            guessed = frozenset[int]()
+        guessed = frozenset[int]()
+        if self._named is not None and self._named[0] == number:
+            guessed = self._named[1]
         else:
-            there = guessed = named[1]
-        # As layers themselves: the thread waits, and the stream does not.
-        on_gpu = self._device.type == "cuda"
-        slot = loader.take(torch.cuda.current_stream(self._device)) if on_gpu else loader.next()
-        assert slot is not None
+            self._name_only(loader, number, chosen)
+        self._named = None
+        try:
+            slot = self._take(loader)
+        except GpuNvmeError:
+            if not guessed or loader.closed:
+                raise
+            # One that nobody needs may be the one that cannot be read.
+            guessed = frozenset()
+            self._name_only(loader, number, chosen)
+            slot = self._take(loader)
         memory: torch.Tensor = torch.utils.dlpack.from_dlpack(
-            DeviceArray(slot.address, self._slot_bytes, on_gpu, keep=slot._keep)
+            DeviceArray(slot.address, self._slot_bytes, slot._on_gpu, keep=slot._keep)
         )
-        missing = [i for i in chosen if i not in there]
+        missing = [i for i in chosen if guessed and i not in guessed]
         if missing:
-            # Ctrl-C must leave the model usable.
-            self._weights._read_to_the_end(self._reads(memory, [p for i in missing for p in experts.places[i]]))
-            self.bytes_read += len(missing) * experts.bytes
-        following = self._next[number]
-        self._name(loader, following, frozenset(ahead))
-        self._named = (following, frozenset(ahead))
+            self._read_now(experts, memory, missing)
+        if ahead:
+            following = self._next[number]
+            self._name(loader, following, frozenset(ahead))
+            self._named = (following, frozenset(ahead))
         self._last[number] = chosen
         right = len(guessed.intersection(chosen))
+        self.chosen_bytes += len(chosen) * experts.bytes
         self.guesses = Guesses(
             self.guesses.chosen + len(chosen), self.guesses.guessed + right, self.guesses.wasted + len(guessed) - right
         )
         experts.bind(slot.address, memory, chosen)
+
+    def _take(self, loader: LayerLoader) -> DeviceArray:
+        # As layers themselves: the thread waits, and the stream does not.
+        on_gpu = self._device.type == "cuda"
+        slot = loader.take(torch.cuda.current_stream(self._device)) if on_gpu else loader.next()
+        assert slot is not None
+        return slot
+
+    def _read_now(self, experts: LayerExperts, memory: torch.Tensor, missing: Sequence[int]) -> None:
+        places = [p for i in missing for p in experts.places[i]]
+        try:
+            # Ctrl-C must leave the model usable, and waits for this.
+            self._weights._read_to_the_end(fitted(self._weights, [(name, memory[at:], part) for name, at, part in places]))
+        except GpuNvmeError as e:
+            raise type(e).of(f"layer {experts.name!r}: {e}") from e
+        self.bytes_read += len(missing) * experts.bytes
+
+    def _name_only(self, loader: LayerLoader, number: int, wanted: Iterable[int]) -> None:
+        loader.cancel()
+        self._name(loader, number, frozenset(wanted))
 
     def _name(self, loader: LayerLoader, number: int, wanted: frozenset[int]) -> None:
         experts = self._experts[number]
@@ -230,13 +268,9 @@ class ExpertRing:
         loader.prefetch_tensors(TensorLayer(self._weights, experts.name, places))
         self.bytes_read += len(wanted) * experts.bytes
 
-    def _reads(self, memory: torch.Tensor, places: Sequence[TensorPlace]) -> list[tuple[str, Any, Slice | None]]:
-        reads: list[tuple[str, Any, Slice | None]] = []
-        for name, at, part in places:
-            info = self._weights.info(name)
-            nbytes = info.nbytes if part is None else info.nbytes // info.shape[0] * (part.stop - part.start)
-            reads.append((name, memory[at : at + nbytes], part))
-        return reads
+    def stats(self) -> dict[str, Any] | None:
+        """Those of the ring; None if there is none now."""
+        return None if self._loader is None or self._loader.closed else self._loader.stats()
 
     def _ready(self) -> LayerLoader:
         if self._loader is None or self._loader.closed:  # Ctrl-C has closed it
@@ -252,9 +286,9 @@ class ExpertRing:
     def close(self) -> None:
         """Frees the ring."""
         self._forget()
-        if self._loader is not None:
-            self._loader.close()
-            self._loader = None
+        loader, self._loader = self._loader, None
+        if loader is not None:
+            loader.close()
 
 
 def ring_bytes(experts: Iterable[Iterable[Recipe]]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -179,6 +179,7 @@ class Recipe(NamedTuple):
 
     def part(self, index: int, count: int) -> Recipe:
         """One of so many equal parts along the first dimension."""
+        assert self.laid[0] == count
         each = math.prod(self.laid) // count
         pieces = tuple(cut(self.pieces, index * each, (index + 1) * each))
         scales = None if self.scales is None else self.scales.part(index, count)
@@ -219,6 +220,7 @@ class Recipe(NamedTuple):
         for step in self.steps:
             tensor = step(tensor)
         return tensor
+
 
 def stored_type(weights: Weights, tensor: str) -> str:
     """How a tensor is stored, if that can be streamed."""
@@ -283,3 +285,13 @@ def owner_of(module: nn.Module, path: str) -> tuple[nn.Module, str]:
     """The module that has a parameter, and its name there."""
     parent, _, name = path.rpartition(".")
     return module.get_submodule(parent), name
+
+
+def fitted(weights: Weights, reads: list[tuple[str, Any, Slice | None]]) -> list[tuple[str, Any, Slice | None]]:
+    """The same with targets as long as what goes there."""
+    fitted = []
+    for name, target, part in reads:
+        info = weights.info(name)
+        nbytes = info.nbytes if part is None else info.nbytes // info.shape[0] * (part.stop - part.start)
+        fitted.append((name, target[:nbytes], part))
+    return fitted

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import math
 import statistics
 import time
 import weakref
@@ -19,7 +18,7 @@ from . import _native
 from ._checks import unsigned
 from ._dequantize import dequantize as dequantize_many
 from ._experts import Experts, ExpertRing, Guesses, LayerExperts, find_experts, ring_bytes
-from ._recipe import Recipe, aligned, frozen, owner_of
+from ._recipe import Recipe, aligned, fitted, frozen, owner_of
 from .errors import ClosedError, FormatError, GpuNvmeError, InvalidError, UnsupportedError
 from .layers import LayerLoader, TensorLayer, TensorPlace
 from .weights import Slice, Weights
@@ -114,7 +113,9 @@ def _size(layer: Mapping[str, Recipe], apart: Sequence[str]) -> _native.LayerSiz
         sum(r.slot_bytes for name, r in layer.items() if name not in apart),
         sum(aligned(r.bytes) for r in layer.values()),
         sum(r.slot_bytes for r in layer.values() if r.converted),
-        converted_bytes(layer.values()),
+        converted_bytes(layer.values())
+        # Experts are converted one by one, and go to their places then.
+        + max((layer[name].part(0, layer[name].laid[0]).working_bytes for name in apart if layer[name].converted), default=0),
     )
 
 
@@ -293,6 +294,8 @@ class StreamedLayers:
         self._closed = False
         self._pass_began = 0.0
         self._seconds: list[float] = []
+        self._chosen: list[int] = []
+        self._chosen_before = 0
         self._bound: _Layer | None = None
         self._due: int | None = None
         self._loader: LayerLoader | None = None
@@ -382,6 +385,10 @@ class StreamedLayers:
 
     def _passed(self) -> None:
         self.passes += 1
+        if self._experts is not None:
+            self._chosen.append(self._experts.chosen_bytes - self._chosen_before)
+            self._chosen_before = self._experts.chosen_bytes
+            del self._chosen[:-_PASSES]
         if self._pass_began:
             self._seconds.append(time.monotonic() - self._pass_began)
             del self._seconds[:-_PASSES]
@@ -405,28 +412,31 @@ class StreamedLayers:
         """What passes have cost so far; None if nothing is streamed, or no pass is over, or the ring was closed."""
         if self._loader is None or self._loader.closed or not self._seconds:
             return None
-        told = self._loader.stats()
-        if not told["read_seconds"]:
+        told = [self._loader.stats(), *([self._experts.stats()] if self._experts is not None else [])]
+        # Two rings read at the same time.
+        seconds = max(one["read_seconds"] for one in told if one is not None)
+        if not seconds:
             return None
-        rate = told["bytes"] / told["read_seconds"]
+        rate = sum(one["bytes"] for one in told if one is not None) / seconds
         return Measured(self.passes, statistics.median(self._seconds), rate, self.pass_bytes / rate)
 
     @property
-    def pass_bytes(self) -> float:
-        """What a pass has read so far on average, with experts; before the first, what is planned without them."""
-        of_experts = 0 if self._experts is None else self._experts.bytes_read
-        return self.plan.pass_bytes + of_experts / max(1, self.passes)
+    def pass_bytes(self) -> int:
+        """What a pass needs, with the experts that were chosen in most of the last ones."""
+        return self.plan.pass_bytes + (int(statistics.median(self._chosen)) if self._chosen else 0)
 
     def close(self) -> None:
         """Frees the ring. The layers that were streamed cannot run any more; those that stayed can."""
         self._closed = True
-        if self._loader is not None:
-            for layer in self._layers:
-                layer.views.clear()
-            self._loader.close()
-            self._loader = None
-        if self._experts is not None:
-            self._experts.close()
+        for layer in self._layers:
+            layer.views.clear()
+        loader, self._loader = self._loader, None
+        try:
+            if loader is not None:
+                loader.close()
+        finally:
+            if self._experts is not None:
+                self._experts.close()
 
     def __enter__(self) -> StreamedLayers:
         return self
@@ -467,7 +477,7 @@ class Loading:
             memory[path] = stored
             reads += [(tensor, stored[at:], part) for tensor, at, part in recipe.places(self._weights, 0)]
         began = time.monotonic()
-        self._bytes += self._weights.read(_fitted(self._weights, reads))
+        self._bytes += self._weights.read(fitted(self._weights, reads))
         self._seconds += time.monotonic() - began
         tensors = {path: recipe.convert(memory.pop(path)) for path, recipe in recipes.items()}
         if self._device.type == "cuda" and any(recipe.converted for recipe in recipes.values()):
@@ -481,13 +491,3 @@ class Loading:
     def rate(self) -> float | None:
         """Bytes a second; None of too few bytes to say."""
         return self._bytes / self._seconds if self._bytes >= _ENOUGH else None
-
-
-def _fitted(weights: Weights, reads: list[tuple[str, Any, Slice | None]]) -> list[tuple[str, Any, Slice | None]]:
-    """The same with targets as long as what goes there."""
-    fitted = []
-    for name, target, part in reads:
-        info = weights.info(name)
-        nbytes = info.nbytes if part is None else info.nbytes // info.shape[0] * (part.stop - part.start)
-        fitted.append((name, target[:nbytes], part))
-    return fitted

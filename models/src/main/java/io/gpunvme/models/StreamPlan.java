@@ -42,7 +42,7 @@ public record StreamPlan(
 
   /**
    * Tensors in a slot begin at multiples of this, in bytes. As {@code _ALIGNMENT} of Python's
-   * {@code _streamed.py}: PyTorch's own do on a GPU, and kernels choose their way by that.
+   * {@code _recipe.py}: PyTorch's own do on a GPU, and kernels choose their way by that.
    */
   public static final long ALIGNMENT = 512;
 

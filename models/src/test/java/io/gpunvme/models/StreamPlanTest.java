@@ -156,8 +156,7 @@ class StreamPlanTest {
         .withMessageContaining("2^63");
     List<LayerSize> many = Collections.nCopies(10_001, LayerSize.of(1));
     assertThatExceptionOfType(InvalidRequestException.class).isThrownBy(() -> plan(many, 0));
-    for (long[] n :
-        new long[][] {{-1, 0, 0, 0}, {1, -1, 0, 0}, {1, 1, -1, 0}, {1, 1, 0, -1}}) {
+    for (long[] n : new long[][] {{-1, 0, 0, 0}, {1, -1, 0, 0}, {1, 1, -1, 0}, {1, 1, 0, -1}}) {
       assertThatExceptionOfType(InvalidRequestException.class)
           .isThrownBy(() -> new LayerSize(n[0], n[1], n[2], n[3]));
     }
