@@ -34,6 +34,8 @@ from gpunvme.layers import TensorLayer
 
 transformers.utils.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
+# Matrices are small, and threads that wait for each other take the time of what runs beside.
+torch.set_num_threads(1)
 
 
 
@@ -166,7 +168,7 @@ class Models(Case):
         return subprocess.run(command, env=self.environment(), capture_output=True, text=True)
 
     def environment(self) -> dict[str, str]:
-        return os.environ | {"PYTHONPATH": str(PYTHON / "src")}
+        return os.environ | {"PYTHONPATH": str(PYTHON / "src"), "OMP_NUM_THREADS": "1"}
 
     def tokens(self, rows: int = 2, columns: int = 9) -> torch.Tensor:
         return torch.randint(3, 97, (rows, columns), generator=torch.Generator().manual_seed(1)).to(DEVICE)
