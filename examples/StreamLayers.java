@@ -1,3 +1,4 @@
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.cuda.CudaStream;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.Accelerators;
@@ -51,7 +52,7 @@ public final class StreamLayers {
         Weights weights = Weights.open(StorageAddress.parse(arguments[0]), accelerator);
         CudaStream stream = accelerator.cuda().map(gpu -> gpu.context().stream()).orElse(null)) {
       new StreamLayers(weights, stream).run();
-    } catch (StorageException | FormatException e) {
+    } catch (StorageException | FormatException | InvalidRequestException e) {
       System.err.println(e.getMessage());
       System.exit(1);
     }

@@ -111,7 +111,9 @@ fails() {
 errors_are_told() {
   head -c 1000 /dev/urandom >"$tmp/broken.safetensors"
   fails 1 ReadFile "$tmp/missing" && grep -q "$tmp/missing" "$tmp/err" && fails 2 ReadFile &&
-    fails 1 LoadModel "$tmp/broken.safetensors" && fails 2 LoadModel one two
+    fails 1 LoadModel "$tmp/broken.safetensors" && fails 2 LoadModel one two && fails 1 StreamLayers "$tmp/broken.safetensors" &&
+    printf '\70\0\0\0\0\0\0\0%-56s\0' '{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}' >"$tmp/flat.safetensors" &&
+    fails 1 StreamLayers "$tmp/flat.safetensors" && grep -q 'has no list of layers' "$tmp/err"
 }
 
 # Denied to either of the two modules, nothing works.

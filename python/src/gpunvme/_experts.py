@@ -19,9 +19,6 @@ from .weights import Weights
 SLOTS = 2
 """Of the ring that experts go through: those of a layer are used while those of the next one are read."""
 
-# A ring's slots are rounded up to this, and it has one such piece more for trials.
-_PAGE = 4096
-
 # The argument by which modules of experts are told, for each token, which of them it goes to.
 _CHOICE = "top_k_index"
 
@@ -289,9 +286,3 @@ class ExpertRing:
         loader, self._loader = self._loader, None
         if loader is not None:
             loader.close()
-
-
-def ring_bytes(experts: Iterable[Iterable[Recipe]]) -> int:
-    """Memory of the ring for the experts of some layers; 0 if there are none."""
-    slot = max((sum(r.slot_bytes for r in one) for one in experts), default=0)
-    return SLOTS * (-(-slot // _PAGE) * _PAGE) + _PAGE if slot else 0

@@ -288,10 +288,10 @@ def owner_of(module: nn.Module, path: str) -> tuple[nn.Module, str]:
 
 
 def fitted(weights: Weights, reads: list[tuple[str, Any, Slice | None]]) -> list[tuple[str, Any, Slice | None]]:
-    """The same with targets as long as what goes there."""
-    fitted = []
+    """Reads of tensors, or of parts of them, with targets that are cut to what goes there."""
+    cut_off = []
     for name, target, part in reads:
         info = weights.info(name)
         nbytes = info.nbytes if part is None else info.nbytes // info.shape[0] * (part.stop - part.start)
-        fitted.append((name, target[:nbytes], part))
-    return fitted
+        cut_off.append((name, target[:nbytes], part))
+    return cut_off

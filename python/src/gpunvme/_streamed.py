@@ -17,7 +17,7 @@ from torch import nn
 from . import _native
 from ._checks import unsigned
 from ._dequantize import dequantize as dequantize_many
-from ._experts import Experts, ExpertRing, Guesses, LayerExperts, find_experts, ring_bytes
+from ._experts import SLOTS, ExpertRing, Experts, Guesses, LayerExperts, find_experts
 from ._recipe import Recipe, aligned, fitted, frozen, owner_of
 from .errors import ClosedError, FormatError, GpuNvmeError, InvalidError, UnsupportedError
 from .layers import LayerLoader, TensorLayer, TensorPlace
@@ -69,7 +69,8 @@ def plan_layers(
     :param experts: what is not read with its layer, for each of them
     """
     apart = [() if e is None else e.parameters for e in experts or [None] * len(layers)]
-    ring = ring_bytes([layer[name] for name in names] for layer, names in zip(layers, apart))
+    slot = max((sum(layer[name].slot_bytes for name in names) for layer, names in zip(layers, apart)), default=0)
+    ring = _planned([_native.LayerSize(slot, slot, 0, 0)], 0, SLOTS).ring_bytes if slot else 0
     # Routers stay, to guess by.
     ring += sum(aligned(layer[e.router].bytes) for layer, e in zip(layers, experts or ()) if e is not None and e.router)
     sizes = [_size(layer, names) for layer, names in zip(layers, apart)]

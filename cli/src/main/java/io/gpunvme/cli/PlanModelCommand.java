@@ -30,7 +30,9 @@ import picocli.CommandLine.Option;
       "Show which layers of a model stay within a budget, and what streaming takes.",
       "Reads only the headers. The layers are the numbered names with most bytes; the cache, and"
           + " what",
-      "layers compute with, come on top of the memory that is shown."
+      "layers compute with, come on top of the memory that is shown. A mixture of experts is"
+          + " planned",
+      "as if all of them were read; streaming reads those that are chosen."
     },
     footer = {
       "",
