@@ -1,6 +1,6 @@
 """What a token of a streamed model costs: beside the same model in memory, the source's own rate, and accelerate's offloading.
 
-    generate.py --folder FOLDER [--gigabytes 14] [--tokens 6] [--only PREFIX,...] [--out FILE] [--commit C]
+    generate.py --folder FOLDER [--gigabytes 14] [--tokens 6] [--only PREFIX,...] [--slots N] [--out FILE] [--commit C]
 
 Makes a Llama of random bfloat16 weights in FOLDER (kept there for the next run), and measures single tokens at a batch of one:
   generate.compute        all weights in memory of the device
@@ -8,10 +8,15 @@ Makes a Llama of random bfloat16 weights in FOLDER (kept there for the next run)
   generate.SOURCE.bN      with N percent of the layers resident; its limit is the larger of compute and bytes by that rate
   generate.TYPE.*         the same shapes in a GGUF file of random blocks (q6_k, q4_k): compute, rate and bN as above, from the page
                           cache; needs the package gguf
+  generate.TYPE.dequantize  a layer's conversion: bytes read and written a second, limited by a copy within the device; and .numpy, the
+                          same by gguf's own code on one processor
+  generate.experts.*      a mixture of experts (Qwen3-30B-A3B's layers): compute, the source's rate, and a token of which only chosen experts are read
+  generate.70b.*          with --large only: Llama-70B's shape in Q6_K (58 GB), a raw model on an embedded SSD in memory, driven by the GPU
   generate.accelerate.*   accelerate's cpu_offload and disk_offload
 SOURCE is file (in the page cache), cold (not in it) or ssd (a raw model on an embedded SSD in memory, driven by the GPU).
 Each model's logits are compared with those in memory, bit for bit, before its times count. Of quantised models that is one of which all
-layers stay.
+layers stay; the 70B one does not fit, and its passes are compared with each other. "gpu_bytes" is what the GPU's memory lost by
+loading, beside "device_bytes", what the plan allows.
 """
 
 from __future__ import annotations
@@ -27,6 +32,7 @@ import statistics
 import subprocess
 import sys
 import time
+import typing
 
 import torch
 import transformers
@@ -39,6 +45,21 @@ PROMPT = 16
 WARM = 2
 
 
+class Shape(typing.NamedTuple):
+    hidden: int
+    wide: int
+    heads: int
+    keys: int
+    vocabulary: int
+
+
+SHAPE = Shape(HIDDEN, WIDE, HEADS, KEYS, VOCABULARY)
+
+
+def bytes_of(path):
+    return os.path.getsize(path) if os.path.isfile(path) else sum(os.path.getsize(os.path.join(path, f)) for f in os.listdir(path))
+
+
 class Bench:
     def __init__(self, options):
         self.options = options
@@ -47,7 +68,8 @@ class Bench:
         self.rows = []
         self.prompt = torch.arange(5, 5 + PROMPT, device=self.device)[None]
         self.expected = None
-        self.image = None
+        self.images = []
+        self.unused = 0
 
     # ---- the model
 
@@ -60,12 +82,15 @@ class Bench:
             hidden_size=HIDDEN, intermediate_size=WIDE, num_hidden_layers=layers, num_attention_heads=HEADS,
             num_key_value_heads=KEYS, vocab_size=VOCABULARY, max_position_embeddings=2048,
         )
+        self.write(config, self.model)
+
+    def write(self, config, folder):
         torch.manual_seed(1)
         torch.set_default_device(self.device)
         model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
         torch.set_default_device("cpu")
-        model.save_pretrained(self.model, max_shard_size="4GB")
-        open(os.path.join(self.model, "complete"), "w").close()
+        model.save_pretrained(folder, max_shard_size="4GB")
+        open(os.path.join(folder, "complete"), "w").close()
         del model
         self.empty()
 
@@ -78,15 +103,21 @@ class Bench:
 
     def cache(self, wanted, folder=None):
         """Has the model's files, or all of a folder, in the page cache, or not."""
-        for path in self.files() if folder is None else [os.path.join(folder, f) for f in os.listdir(folder)]:
+        paths = self.files() if folder is None else [os.path.join(folder, f) for f in os.listdir(folder)]
+        if wanted:
+            self.read(paths)
+            return
+        for path in paths:
             fd = os.open(path, os.O_RDONLY)
-            if wanted:
-                while os.read(fd, 64 << 20):
-                    pass
-            else:
-                os.fsync(fd)
-                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.fsync(fd)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
             os.close(fd)
+
+    def read(self, paths):
+        for path in paths:
+            with open(path, "rb", buffering=0) as file:
+                while file.read(64 << 20):
+                    pass
 
     def empty(self):
         gc.collect()
@@ -100,6 +131,8 @@ class Bench:
             logits = model(self.prompt).logits.cpu()
         if self.expected is None:
             self.expected = logits
+        if not torch.isfinite(logits).all():
+            raise ValueError("the logits are no numbers")
         if not torch.equal(logits, self.expected):
             raise ValueError("the logits are not those of the model in memory")
 
@@ -127,9 +160,14 @@ class Bench:
         seconds = []
         for _ in range(4):
             begin = time.perf_counter()
-            for number in range(len(layers._layers)):
-                layers._enter(number)
-                layers._leave(number)
+            for number, layer in enumerate(layers._layers):
+                loader = layers._ready(number)
+                if self.device == "cuda":
+                    loader.take(torch.cuda.current_stream())
+                else:
+                    loader.next()
+                loader.prefetch_tensors(layer.tensors)
+                layers._due = (number + 1) % len(layers._layers)
             self.settle()
             seconds.append(time.perf_counter() - begin)
         return [layers.plan.pass_bytes / s for s in seconds[1:]]
@@ -155,81 +193,178 @@ class Bench:
         only = self.options.only
         return not only or any(id.startswith(o) for o in only.split(","))
 
+    def wanted_any(self, *ids):
+        return any(self.wanted(id) for id in ids)
+
     def run(self):
         self.make()
+        if self.wanted_any("generate.compute", "generate.file", "generate.ssd", "generate.cold"):
+            self.bfloat16()
+        for kind in "Q6_K", "Q4_K":
+            if self.wanted(f"generate.{kind.lower()}"):
+                path = self.gguf(kind, SHAPE, self.layers())
+                self.read([path])
+                self.whole(f"generate.{kind.lower()}", path, None, path, {"dtype": torch.bfloat16})
+                os.remove(path)
+        if self.wanted("generate.experts"):
+            self.experts()
+        if self.options.large:
+            self.large()
+        self.accelerate(self.conditions())
+
+    def conditions(self):
         size = sum(os.path.getsize(f) for f in self.files())
-        conditions = {"bytes": size, "layers": self.layers(), "dtype": "bfloat16", "batch": 1, "prompt": PROMPT}
+        return {"bytes": size, "layers": self.layers(), "dtype": "bfloat16", "batch": 1, "prompt": PROMPT}
+
+    def bfloat16(self):
         self.cache(True)
-        model = gpunvme.transformers.load(self.model, device=self.device)
+        model, told = self.load(self.model, None)
         fixed, most = model.gpunvme.fixed_bytes, model.gpunvme.device_bytes
-        compute = self.add("generate.compute", "s/token", self.tokens(model), conditions)
-        model.gpunvme.close()
+        compute = self.add("generate.compute", "s/token", self.tokens(model), self.conditions() | told)
+        self.close(model)
         del model
-        self.empty()
         for source in "file", "ssd", "cold":
             if not self.wanted(f"generate.{source}"):
                 continue
             address, options = self.model, {}
             if source == "ssd":
-                address, options = self.ssd(), {"config": self.model}
-            rate = None
-            for share in (0, 25, 50) if source != "cold" else (0,):
-                budget = 0 if share == 0 else fixed + (most - fixed) * share // 100
-                if self.device == "cuda":
-                    torch.cuda.reset_peak_memory_stats()
-                model = gpunvme.transformers.load(address, gpu_budget=budget, device=self.device, **options)
-                streaming = model.gpunvme
-                told = conditions | {
-                    "resident_layers": len(streaming.plan.resident), "slots": streaming.plan.slots, "device_bytes": streaming.device_bytes,
-                    "pass_bytes": streaming.plan.pass_bytes, "source": str(address),
-                }
-                if rate is None and source != "cold":
-                    rate = self.add(f"generate.rate.{source}", "bytes/s", self.rate(model), told)
-                before = (lambda: self.cache(False)) if source == "cold" else lambda: None
-                seconds = self.tokens(model, before, source == "cold")
-                limit = max(compute, streaming.plan.pass_bytes / rate) if rate else compute
-                self.add(
-                    f"generate.{source}.b{share}", "s/token", seconds, told,
-                    (f"generate.rate.{source}" if limit > compute else "generate.compute", limit),
-                )
-                streaming.close()
-                del model, streaming
-                self.empty()
-        for kind in "Q6_K", "Q4_K":
-            if self.wanted(f"generate.{kind.lower()}"):
-                self.quantised(kind)
-        self.accelerate(conditions)
+                address, options = self.ssd(self.model, sum(os.path.getsize(f) for f in self.files())), {"config": self.model}
+            cold = source == "cold"
+            self.shares(
+                f"generate.{source}", None if cold else f"generate.rate.{source}", address, (0,) if cold else (0, 25, 50), compute, fixed, most,
+                self.conditions(), options, (lambda: self.cache(False)) if cold else lambda: None,
+            )
 
-    def quantised(self, kind):
-        path = self.gguf(kind)
-        with open(path, "rb") as file:
-            while file.read(64 << 20):
-                pass
+    def whole(self, id, address, shares, source, options, more=None):
+        """A model in memory, and then with shares of it."""
         self.expected = None
-        id, options = f"generate.{kind.lower()}", {"device": self.device, "dtype": torch.bfloat16}
-        conditions = {"bytes": os.path.getsize(path), "layers": self.layers(), "dtype": "bfloat16", "batch": 1, "prompt": PROMPT, "source": path}
-        model = gpunvme.transformers.load(path, **options)
+        conditions = {"bytes": bytes_of(source), "dtype": "bfloat16", "batch": 1, "prompt": PROMPT} | (more or {})
+        model, told = self.load(address, None, options)
         fixed, most = model.gpunvme.fixed_bytes, model.gpunvme.device_bytes
-        compute = self.add(f"{id}.compute", "s/token", self.tokens(model), conditions)
-        model.gpunvme.close()
+        compute = self.add(f"{id}.compute", "s/token", self.tokens(model), conditions | told)
+        self.close(model)
         del model
+        self.shares(id, f"{id}.rate", address, shares or (0, 50), compute, fixed, most, conditions, options)
+
+    def load(self, address, budget, options=None):
+        """The model, and what its loading took."""
+        self.empty()
+        self.unused = self.free()
+        model = gpunvme.transformers.load(address, gpu_budget=budget, device=self.device, slots=self.options.slots, **(options or {}))
+        streaming = model.gpunvme
+        return model, {
+            "resident_layers": len(streaming.plan.resident), "slots": streaming.plan.slots, "reads": streaming.plan.reads, "device_bytes": streaming.device_bytes,
+            "gpu_bytes": self.unused - self.free(), "pass_bytes": streaming.plan.pass_bytes, "source": str(address),
+        }
+
+    def close(self, model):
+        model.gpunvme.close()
+
+    def free(self):
+        """Bytes of the GPU's memory that nobody has."""
+        if self.device != "cuda":
+            return 0
+        self.settle()
+        return torch.cuda.mem_get_info()[0]
+
+    def shares(self, id, rate_id, address, shares, compute, fixed, most, conditions, options=None, before=lambda: None):
+        """A model of which shares are resident; the first of them without any tells the source's rate."""
         rate = None
-        for share in 0, 50:
-            self.empty()
-            model = gpunvme.transformers.load(path, gpu_budget=share and fixed + (most - fixed) * share // 100, **options)
+        for share in shares:
+            budget = 0 if share == 0 else fixed + (most - fixed) * share // 100
+            model, told = self.load(address, budget, options)
             streaming = model.gpunvme
-            told = conditions | {"resident_layers": len(streaming.plan.resident), "device_bytes": streaming.device_bytes, "pass_bytes": streaming.plan.pass_bytes}
+            told = conditions | told
             self.check(model)
-            if rate is None:
-                rate = self.add(f"{id}.rate", "bytes/s", self.rate(model), told)
-            limit = max(compute, streaming.plan.pass_bytes / rate)
-            self.add(f"{id}.b{share}", "s/token", self.tokens(model), told, (f"{id}.rate" if limit > compute else f"{id}.compute", limit))
-            streaming.close()
+            # The ring is there only now.
+            told["gpu_bytes"] = self.unused - self.free()
+            if rate is None and rate_id:
+                rate = self.add(rate_id, "bytes/s", self.rate(model), told)
+            if streaming.layers.guesses is None:
+                self.dequantized(id, model, told)
+            seconds = self.tokens(model, before, rate is None)
+            if streaming.layers.guesses is not None:
+                told |= {"guesses": streaming.layers.guesses._asdict()}
+            told["pass_bytes"] = streaming.layers.pass_bytes
+            limit = max(compute, streaming.layers.pass_bytes / rate) if rate else compute
+            self.add(f"{id}.b{share}", "s/token", seconds, told, (rate_id if limit > compute else "compute", limit))
+            self.close(model)
             del model, streaming
 
-    def gguf(self, kind):
+    def experts(self):
+        """Layers of Qwen3-30B-A3B, fewer of them."""
+        folder = os.path.join(self.options.folder, "experts")
+        if not os.path.exists(os.path.join(folder, "complete")):
+            config = transformers.Qwen3MoeConfig(
+                hidden_size=2048, moe_intermediate_size=768, intermediate_size=6144, num_hidden_layers=max(2, round(self.options.gigabytes / 2.5)), num_attention_heads=32,
+                num_key_value_heads=4, head_dim=128, num_experts=128, num_experts_per_tok=8, vocab_size=VOCABULARY, norm_topk_prob=True, max_position_embeddings=2048,
+            )
+            self.write(config, folder)
+        self.read([os.path.join(folder, f) for f in os.listdir(folder)])
+        self.whole("generate.experts", folder, (0,), folder, {}, {"experts": 128, "chosen": 8})
+
+    def large(self):
+        """Llama-3.1-70B's shape. Its file is on the disk, and its image in memory."""
+        shape = Shape(8192, 28672, 64, 8, 128256)
+        path = self.gguf("Q6_K", shape, self.options.large)
+        address = self.ssd(path, os.path.getsize(path))
+        self.expected = None
+        conditions = {"bytes": os.path.getsize(path), "layers": self.options.large, "dtype": "bfloat16", "batch": 1, "prompt": PROMPT}
+        model, told = self.load(address, 0, {"dtype": torch.bfloat16, "config": path})
+        self.check(model)
+        rate = self.add("generate.70b.rate", "bytes/s", self.rate(model), conditions | told)
+        self.add(
+            "generate.70b.q6_k.ssd.b0", "s/token", self.tokens(model, slow=True), conditions | told,
+            ("generate.70b.rate", model.gpunvme.plan.pass_bytes / rate),
+        )
+        self.close(model)
+
+    def dequantized(self, id, model, told):
+        """What converting one layer costs."""
+        layers = model.gpunvme.layers
+        layer = layers._layers[0]
+        if not any(p.recipe.quantised for p in layer.parameters) or f"{id}.dequantize" in [row["id"] for row in self.rows]:
+            return
+        slot = torch.randint(0, 4, (layer.bytes,), dtype=torch.uint8, device=self.device)
+        quantised = [p for p in layer.parameters if p.recipe.quantised]
+        written = sum(p.recipe.bytes for p in quantised)
+        read = sum(p.recipe.slot_bytes for p in quantised)
+
+        def convert():
+            for p in quantised:
+                p.recipe.convert(p.in_slot(slot))
+
+        source, target = (torch.empty((read + written) // 2, dtype=torch.uint8, device=self.device) for _ in range(2))
+        copied = statistics.median(self.repeated(lambda: target.copy_(source)))
+        self.add(
+            f"{id}.dequantize", "bytes/s", [(read + written) / s for s in self.repeated(convert)],
+            told | {"read_bytes": read, "written_bytes": written}, ("a copy within the device", (read + written) / copied),
+        )
+        if "gguf" in sys.modules:
+            import gguf
+            import numpy
+
+            kind = gguf.GGMLQuantizationType[id.split(".")[1].upper()]
+            some = numpy.random.default_rng(1).integers(0, 4, (1024, gguf.quant_shape_to_byte_shape((4096,), kind)[0]), dtype=numpy.uint8)
+            begin = time.perf_counter()
+            whole = gguf.quants.dequantize(some, kind)
+            self.add(f"{id}.dequantize.numpy", "bytes/s", [(some.nbytes + whole.nbytes // 2) / (time.perf_counter() - begin)], {"elements": whole.size})
+
+    def repeated(self, what):
+        """Seconds of it, on the device, many in a row."""
+        seconds = []
+        for _ in range(5):
+            self.settle()
+            begin = time.perf_counter()
+            for _ in range(10):
+                what()
+            self.settle()
+            seconds.append((time.perf_counter() - begin) / 10)
+        return seconds[1:]
+
+    def gguf(self, kind, shape, layers):
         """The file; its layers have the same random blocks."""
-        path = os.path.join(self.options.folder, f"{kind}.gguf")
+        path = os.path.join(self.options.folder, f"{kind}-{layers}.gguf")
         if os.path.exists(path):
             return path
         import gguf
@@ -237,8 +372,9 @@ class Bench:
 
         writer = gguf.GGUFWriter(path + ".part", "llama")
         for key, value in {
-            "context_length": 2048, "block_count": self.layers(), "feed_forward_length": WIDE, "embedding_length": HIDDEN,
-            "attention.head_count": HEADS, "attention.head_count_kv": KEYS, "rope.dimension_count": HIDDEN // HEADS, "vocab_size": VOCABULARY,
+            "context_length": 2048, "block_count": layers, "feed_forward_length": shape.wide, "embedding_length": shape.hidden,
+            "attention.head_count": shape.heads, "attention.head_count_kv": shape.keys, "rope.dimension_count": shape.hidden // shape.heads,
+            "vocab_size": shape.vocabulary,
         }.items():
             writer.add_uint32(f"llama.{key}", value)
         writer.add_float32("llama.attention.layer_norm_rms_epsilon", 1e-6)
@@ -253,16 +389,17 @@ class Bench:
                 made[rows, columns] = blocks.reshape(rows, -1)
             writer.add_tensor(f"{name}.weight", made[rows, columns], raw_dtype=gguf.GGMLQuantizationType[kind])
 
-        matrix("token_embd", VOCABULARY, HIDDEN)
-        matrix("output", VOCABULARY, HIDDEN)
-        norm = numpy.ones(HIDDEN, dtype=numpy.float32)
+        hidden, wide, narrow = shape.hidden, shape.wide, shape.hidden * shape.keys // shape.heads
+        matrix("token_embd", shape.vocabulary, hidden)
+        matrix("output", shape.vocabulary, hidden)
+        norm = numpy.ones(hidden, dtype=numpy.float32)
         writer.add_tensor("output_norm.weight", norm)
-        for i in range(self.layers()):
+        for i in range(layers):
             for name in "attn_norm", "ffn_norm":
                 writer.add_tensor(f"blk.{i}.{name}.weight", norm)
             for name, rows, columns in (
-                ("attn_q", HIDDEN, HIDDEN), ("attn_k", HIDDEN * KEYS // HEADS, HIDDEN), ("attn_v", HIDDEN * KEYS // HEADS, HIDDEN),
-                ("attn_output", HIDDEN, HIDDEN), ("ffn_gate", WIDE, HIDDEN), ("ffn_up", WIDE, HIDDEN), ("ffn_down", HIDDEN, WIDE),
+                ("attn_q", hidden, hidden), ("attn_k", narrow, hidden), ("attn_v", narrow, hidden), ("attn_output", hidden, hidden),
+                ("ffn_gate", wide, hidden), ("ffn_up", wide, hidden), ("ffn_down", hidden, wide),
             ):
                 matrix(f"blk.{i}.{name}", rows, columns)
         writer.write_header_to_file()
@@ -272,14 +409,13 @@ class Bench:
         os.rename(path + ".part", path)
         return path
 
-    def ssd(self):
+    def ssd(self, model, size):
         """A raw model on an embedded SSD, whose blocks are in memory."""
-        image = os.path.join(self.options.memory, f"gpunvme-generate-{self.options.gigabytes:g}.image")
-        size = sum(os.path.getsize(f) for f in self.files())
+        image = os.path.join(self.options.memory, f"gpunvme-generate-{size}.image")
         address = f"sim:file={image},mdts=1MiB"
         if not os.path.exists(image):
-            command = [*self.options.cli.split(), "write-model", self.model, "--device", f"{address},size={(size >> 30) + 2}GiB", "--allow-write"]
-            self.image = image
+            command = [*self.options.cli.split(), "write-model", model, "--device", f"{address},size={(size >> 30) + 2}GiB", "--allow-write"]
+            self.images.append(image)
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         return address
 
@@ -328,6 +464,8 @@ def main():
     parser.add_argument("--gigabytes", type=float, default=14)
     parser.add_argument("--tokens", type=int, default=6)
     parser.add_argument("--only", default="")
+    parser.add_argument("--slots", type=int, help="of the ring, instead of what the plan chooses")
+    parser.add_argument("--large", type=int, default=0, metavar="LAYERS", help="of the 70B model: 80 are all; 0: without it")
     parser.add_argument("--cli", default=f"{sys.executable} -m gpunvme")
     parser.add_argument("--out")
     parser.add_argument("--commit", default="unknown")
@@ -337,8 +475,8 @@ def main():
     try:
         bench.run()
     finally:
-        if bench.image:
-            os.remove(bench.image)
+        for image in bench.images:
+            os.remove(image)
         text = json.dumps(
             {"machine": machine(), "commit": options.commit, "date": str(datetime.date.today()), "results": bench.rows}, indent=1
         )
