@@ -9,6 +9,7 @@ import sys
 import unittest
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from support import FAKE, seeded
 
@@ -26,6 +27,7 @@ from transformers.modeling_gguf_pytorch_utils import TENSOR_PROCESSORS, TensorPr
 
 import gpunvme
 import gpunvme.transformers
+from gpunvme import _dequantize
 from gpunvme._recipe import QUANTISED
 from test_streamed import ARCHITECTURES as STREAMED
 from test_streamed import DEVICE, Models, Watched
@@ -180,6 +182,10 @@ class GgufTest(GgufModels):
         model = self.streamed(path, gpu_budget=0, slots=2)
         self.assertEqual(model.dtype, torch.bfloat16)
         watched = Watched(model)
+        # All that a layer needs is made in one call, but queries and keys: their rows get another order.
+        with mock.patch.object(_dequantize, "dequantize", wraps=_dequantize.dequantize) as calls:
+            model(self.tokens(1, 3))
+        self.assertEqual(calls.call_count, 5 * 3)
         prompt = self.tokens(2, 5)
         made = [m.generate(prompt, max_new_tokens=200, min_new_tokens=200, do_sample=False) for m in (memory, model)]
         self.assertTrue(torch.equal(*made))

@@ -10,6 +10,8 @@ import torch
 import torch.utils.dlpack
 from torch import nn
 
+from . import _native
+from ._quantised import dequantize_all
 from ._recipe import Add, Cast, Recipe, fitted, frozen, owner_of
 from .errors import GpuNvmeError
 from .layers import LayerLoader, TensorLayer, TensorPlace
@@ -21,6 +23,9 @@ SLOTS = 2
 
 # The argument by which modules of experts are told, for each token, which of them it goes to.
 _CHOICE = "top_k_index"
+
+# Kernels store floats in pieces of so many bytes.
+_FLOATS_ALIGNMENT = 16
 
 
 class Experts(NamedTuple):
@@ -87,11 +92,23 @@ class _Stack:
         """All of it, where it needs no conversion."""
         return frozen(self.recipe.convert(slot[self.place : self.place + self.recipe.slot_bytes]))
 
-    def converted(self, slot: torch.Tensor, chosen: Iterable[int]) -> nn.Parameter:
-        """The parts of those that were chosen; the others are whatever the memory had."""
+    def converted(
+        self, slot: torch.Tensor, chosen: Iterable[int], wanted: list[_native.Quantized]
+    ) -> nn.Parameter:
+        """The parts of those that were chosen; the others are whatever the memory had.
+
+        :param wanted: gets what has still to be made
+        """
         whole = torch.empty(self.recipe.shape, dtype=self.recipe.dtype, device=slot.device)
+        part, stored = self.parts[0], slot.data_ptr()
+        # Where floats begin must be aligned, too.
+        direct = part.dequantised_bytes > 0 and part.dequantised_bytes % _FLOATS_ALIGNMENT == 0
         for i in chosen:
-            whole[i] = self.parts[i].convert_both(slot[self.at[i] :], slot[self.scales_at[i] :])
+            if direct:
+                target = whole.data_ptr() + i * part.bytes
+                wanted.append(part.dequantising(stored + self.at[i], stored + self.scales_at[i], target))
+            else:
+                whole[i] = self.parts[i].convert_both(slot[self.at[i] :], slot[self.scales_at[i] :])
         return frozen(whole)
 
 
@@ -121,8 +138,11 @@ class LayerExperts:
         if views is None:
             views = [None if s.recipe.converted else s.in_slot(slot) for s in self.stacks]
             self.views[address] = views
+        wanted: list[_native.Quantized] = []
         for stack, view in zip(self.stacks, views):
-            stack.owner._parameters[stack.name] = stack.converted(slot, chosen) if view is None else view
+            stack.owner._parameters[stack.name] = stack.converted(slot, chosen, wanted) if view is None else view
+        if wanted:
+            dequantize_all(wanted, slot.device)
 
     def unbind(self) -> None:
         for stack in self.stacks:

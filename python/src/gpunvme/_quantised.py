@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
-from . import _dequantize
+from . import _dequantize, _native
 from ._checks import whole
 from .errors import UnsupportedError
 
@@ -61,14 +63,19 @@ def dequantize(
     result = torch.empty(size, dtype=dtype, device=data.device)
     if result.numel() == 0:
         return result
-    by, area = (None, (1, 1)) if scales is None else _scales(scales, size, rows, columns, block, data.device)
+    by, each = (None, (1, 1)) if scales is None else _scales(scales, size, block, data.device)
     tensor = _dequantize.quantized(
-        name, source.data_ptr(), target, result.data_ptr(), rows, columns, 0 if by is None else by.data_ptr(), area
+        name, source.data_ptr(), target, result.data_ptr(), rows, columns, 0 if by is None else by.data_ptr(), each
     )
-    on_gpu = data.device.type == "cuda"
-    stream = torch.cuda.current_stream(data.device).cuda_stream if on_gpu else 0
-    _dequantize.dequantize(on_gpu, [tensor], stream)
+    dequantize_all([tensor], data.device)
     return result
+
+
+def dequantize_all(tensors: Sequence[_native.Quantized] | ctypes.Array[Any], device: torch.device) -> None:
+    """Makes the floats of all of them at once, on a GPU in its current stream."""
+    on_gpu = device.type == "cuda"
+    stream = torch.cuda.current_stream(device).cuda_stream if on_gpu else 0
+    _dequantize.dequantize(on_gpu, tensors, stream)
 
 
 def _unpacked(shape: Sequence[int], elements: int, stored: int) -> tuple[int, ...]:
@@ -82,8 +89,6 @@ def _unpacked(shape: Sequence[int], elements: int, stored: int) -> tuple[int, ..
 def _scales(
     scales: torch.Tensor,
     size: tuple[int, ...],
-    rows: int,
-    columns: int,
     block: tuple[int, int] | None,
     device: torch.device,
 ) -> tuple[torch.Tensor, tuple[int, int]]:
@@ -91,9 +96,20 @@ def _scales(
     if not scales.is_floating_point():
         raise TypeError(f"scales are floats, not {scales.dtype}")
     given = scales.to(device=device, dtype=torch.float32).contiguous()
-    if given.numel() == 1 and block is None:
-        return given, (rows, columns)
-    of = tuple(given.shape)
+    return given, area(tuple(given.shape), size, block)
+
+
+def area(of: tuple[int, ...], size: tuple[int, ...], block: tuple[int, int] | None = None) -> tuple[int, int]:
+    """Rows and columns that have a scale each.
+
+    :param of: the shape of the scales
+    :param size: of what they belong to
+    :param block: what the caller says it is; None: what divides rows and columns
+    """
+    rows, columns = math.prod(size[:-1]), size[-1] if size else 1
+    if math.prod(of) == 1 and block is None:
+        return rows, columns
+    given = of
     if len(of) == 1:
         of = (*of, 1)  # one for each row
     height = size[-2] if len(size) > 1 else 1
@@ -103,12 +119,12 @@ def _scales(
     expected = (*size[:-2], -(-height // down), -(-columns // right))
     if of[: len(of) - 2] != size[:-2] or of[-2:] != expected[-2:]:
         raise ValueError(
-            f"scales of shape {tuple(scales.shape)} are not {expected}, one for each {down} x {right} of {size};"
+            f"scales of shape {given} are not {expected}, one for each {down} x {right} of {size};"
             " say by block= how many rows and columns have one"
         )
     if height % down and rows != height:
         raise ValueError(f"blocks of {down} rows would go from one matrix of {height} rows to the next")
-    return given, (down, right)
+    return down, right
 
 
 def _share(length: int, blocks: int) -> int:

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
+from . import _dequantize, _native
 from ._dequantize import BLOCKS
-from ._quantised import FLOATS, dequantize
+from ._quantised import FLOATS, area, dequantize
 from .errors import UnsupportedError
 from .layers import TensorPlace
 from .weights import Slice, Weights
@@ -204,6 +205,30 @@ class Recipe(NamedTuple):
         if self.scales is not None:
             places += self.scales.places(weights, scales_at)
         return places
+
+    @property
+    def dequantised_bytes(self) -> int:
+        """Of the parameter, if nothing but dequantising makes it of what is stored; else 0."""
+        stays = all(isinstance(step, Swap) or step == Cast(self._dequantised) for step in self.steps)
+        known = self.scales is None or (self.scales.stored == "F32" and not self.scales.converted)
+        return self.bytes if self.quantised and stays and known else 0
+
+    def dequantising(self, stored: int, scales: int, target: int) -> _native.Quantized:
+        """What makes its floats there, of what is stored and scales at addresses.
+
+        Only if there are :attr:`dequantised_bytes`.
+        """
+        rows, columns = math.prod(self.laid[:-1]), self.laid[-1] if self.laid else 1
+        block = (1, 1) if self.scales is None else area(self.scales.shape, self.laid)
+        by = 0 if self.scales is None else scales
+        return _dequantize.quantized(self.stored, stored, FLOATS[self._dequantised], target, rows, columns, by, block)
+
+    def dequantised(self, floats: torch.Tensor) -> torch.Tensor:
+        """The parameter, a view of the bytes where its floats are."""
+        tensor = floats[: self.bytes].view(self.dtype).view(self.laid)
+        for step in self.steps:
+            tensor = step(tensor)
+        return tensor
 
     def convert(self, stored: torch.Tensor) -> torch.Tensor:
         """The parameter of the stored bytes, which begin a slot or a part of one; a view of them if nothing is to be converted."""

@@ -16,8 +16,8 @@ from torch import nn
 
 from . import _native
 from ._checks import unsigned
-from ._dequantize import dequantize as dequantize_many
 from ._experts import SLOTS, ExpertRing, Experts, Guesses, LayerExperts, find_experts
+from ._quantised import dequantize_all
 from ._recipe import Recipe, aligned, fitted, frozen, owner_of
 from .errors import ClosedError, FormatError, GpuNvmeError, InvalidError, UnsupportedError
 from .layers import LayerLoader, TensorLayer, TensorPlace
@@ -157,11 +157,20 @@ class _Parameter(NamedTuple):
     empty: nn.Parameter
 
     def in_slot(self, slot: torch.Tensor) -> torch.Tensor:
-        """The parameter; if it has to be converted each time, what is stored."""
+        """The parameter; if it has to be converted, what is stored."""
         nbytes = self.recipe.slot_bytes
         # Nothing has no place, and need not be aligned.
         stored = slot[self.place : self.place + nbytes] if nbytes else slot[:0]
         return stored if self.recipe.converted else frozen(self.recipe.convert(stored))
+
+
+class _Views(NamedTuple):
+    """What the parameters of a layer are in a slot."""
+
+    parameters: list[torch.Tensor]
+    """Those that need conversion: as they are stored; quantised ones: where their floats will be."""
+    floats: ctypes.Array[Any]
+    """What makes the floats."""
 
 
 class _Layer:
@@ -181,19 +190,43 @@ class _Layer:
             at += recipe.slot_bytes
         self.bytes = at
         self.tensors = TensorLayer(weights, name, places)
-        # What its parameters are in each slot, by the slot's address.
-        self.views: dict[int, list[torch.Tensor]] = {}
+        self.floats_bytes = sum(aligned(p.recipe.dequantised_bytes) for p in self.parameters)
+        """Of all floats that are made in one call."""
+        # By the slot's address.
+        self.views: dict[int, _Views] = {}
 
-    def bind(self, address: int, memory: Callable[[], torch.Tensor]) -> None:
-        """Gives the module its parameters of a slot."""
+    def bind(self, address: int, memory: Callable[[], torch.Tensor], floats: torch.Tensor) -> None:
+        """Gives the module its parameters of a slot.
+
+        :param floats: memory for those that are made each time, of ``floats_bytes`` or more
+        """
         views = self.views.get(address)
         if views is None:
-            slot = memory()
-            views = [p.in_slot(slot) for p in self.parameters]
+            views = self._views(memory(), floats)
             self.views[address] = views
-        for parameter, view in zip(self.parameters, views):
-            value = frozen(parameter.recipe.convert(view)) if parameter.recipe.converted else view
+        if views.floats:
+            dequantize_all(views.floats, floats.device)
+        for parameter, view in zip(self.parameters, views.parameters):
+            made = parameter.recipe.converted and not parameter.recipe.dequantised_bytes
+            value = frozen(parameter.recipe.convert(view)) if made else view
             parameter.owner._parameters[parameter.name] = value  # type: ignore[assignment]
+
+    def _views(self, slot: torch.Tensor, floats: torch.Tensor) -> _Views:
+        made: list[torch.Tensor] = []
+        wanted: list[_native.Quantized] = []
+        at = 0
+        for parameter in self.parameters:
+            recipe = parameter.recipe
+            stored = parameter.in_slot(slot)
+            if not recipe.dequantised_bytes:
+                made.append(stored)
+                continue
+            place = stored.data_ptr()
+            target = floats[at : at + recipe.bytes]
+            wanted.append(recipe.dequantising(place, place + recipe.scales_place, target.data_ptr()))
+            made.append(frozen(recipe.dequantised(target)))
+            at += aligned(recipe.bytes)
+        return _Views(made, (_native.Quantized * len(wanted))(*wanted))
 
     def unbind(self) -> None:
         """Takes them away: whoever would use them now is told, instead of seeing the slot's next layer."""
@@ -283,7 +316,7 @@ class StreamedLayers:
             _check_shapes(layers, recipes)
         if any(recipe.quantised for layer in recipes for recipe in layer.values()):
             # Loads the kernels: later it would wait for those that read.
-            dequantize_many(weights.on_gpu, [])
+            dequantize_all([], self.device)
         experts = [find_experts(layer, wanted) for layer, wanted in zip(layers, recipes, strict=True)]
         self.plan = plan_layers(recipes, budget, slots, experts)
         self.count = len(layers)
@@ -298,6 +331,8 @@ class StreamedLayers:
         self._chosen: list[int] = []
         self._chosen_before = 0
         self._bound: _Layer | None = None
+        self._floats: torch.Tensor | None = None
+        self._stream: torch.cuda.Stream | None = None
         self._due: int | None = None
         self._loader: LayerLoader | None = None
         self._layers: list[_Layer] = []
@@ -374,8 +409,20 @@ class StreamedLayers:
             loader.prefetch_tensors(layer.tensors)
             self._due = (number + 1) % len(self._layers)
             self._bound = layer
-            layer.bind(slot.address, lambda: torch.utils.dlpack.from_dlpack(slot))
+            layer.bind(slot.address, lambda: torch.utils.dlpack.from_dlpack(slot), self._memory_of_floats())
         self.bytes_read += layer.bytes
+
+    def _memory_of_floats(self) -> torch.Tensor:
+        """Of one layer after the other, in the order of the stream."""
+        if self._floats is None:
+            most = max(layer.floats_bytes for layer in self._layers)
+            self._floats = torch.empty(most, dtype=torch.uint8, device=self.device)
+        if self.device.type == "cuda" and self._floats.numel():
+            stream = torch.cuda.current_stream(self.device)
+            if self._stream is not None and stream != self._stream:
+                stream.wait_stream(self._stream)
+            self._stream = stream
+        return self._floats
 
     def _leave(self, number: int) -> None:
         layer = self._layers[number]
@@ -429,6 +476,7 @@ class StreamedLayers:
     def close(self) -> None:
         """Frees the ring. The layers that were streamed cannot run any more; those that stayed can."""
         self._closed = True
+        self._floats = None
         for layer in self._layers:
             layer.views.clear()
         loader, self._loader = self._loader, None

@@ -11,10 +11,11 @@ import io.gpunvme.gpu.queue.GpuModule;
 import io.gpunvme.models.format.ElementType;
 import io.gpunvme.models.tensor.Quantized.Scales;
 import java.lang.foreign.MemorySegment;
-import java.util.HashMap;
+import java.util.EnumMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /** {@link Dequantizer} on a CUDA GPU: {@code dequantize.cu}. */
@@ -26,17 +27,19 @@ final class CudaDequantizer implements Dequantizer {
   private static final int UNIT = 16;
 
   private final GpuAccelerator accelerator;
-  private final Map<String, CudaFunction> kernels = new HashMap<>();
+  private final Map<ElementType, Map<ElementType, CudaFunction>> kernels =
+      new EnumMap<>(ElementType.class);
   private final long mostBlocks;
 
   private CudaDequantizer(GpuAccelerator accelerator, GpuModule module) {
     this.accelerator = accelerator;
     // All of them now: loading one may wait for a kernel that runs.
     for (ElementType type : Quantized.TYPES) {
+      Map<ElementType, CudaFunction> byTarget = new EnumMap<>(ElementType.class);
       for (ElementType target : Quantized.TARGETS) {
-        String name = name(type, target);
-        kernels.put(name, module.function(name));
+        byTarget.put(target, module.function(name(type, target)));
       }
+      kernels.put(type, byTarget);
     }
     mostBlocks =
         (long) accelerator.context().device().attribute(CudaAttribute.MULTIPROCESSOR_COUNT)
@@ -67,11 +70,9 @@ final class CudaDequantizer implements Dequantizer {
   }
 
   private void launch(Quantized tensor, CudaStream stream) {
-    String name = name(tensor.type(), tensor.targetType());
-    CudaFunction function = kernels.get(name);
-    if (function == null) {
-      throw new IllegalStateException("no kernel " + name);
-    }
+    CudaFunction function =
+        Objects.requireNonNull(
+            kernels.getOrDefault(tensor.type(), Map.of()).get(tensor.targetType()));
     long units = Math.ceilDiv(tensor.targetType().bytes(tensor.elements()), UNIT);
     int blocks = Math.toIntExact(Math.min(Math.ceilDiv(units, THREADS), mostBlocks));
     stream.launch(
