@@ -16,7 +16,7 @@ Makes a Llama of random bfloat16 weights in FOLDER (kept there for the next run)
 SOURCE is file (in the page cache), cold (not in it) or ssd (a raw model on an embedded SSD in memory, driven by the GPU).
 Each model's logits are compared with those in memory, bit for bit, before its times count. Of quantised models that is one of which all
 layers stay; the 70B one does not fit, and its passes are compared with each other. "gpu_bytes" is what the GPU's memory lost by
-loading, beside "device_bytes", what the plan allows.
+loading and the first pass, beside "device_bytes", what the plan allows; "host_bytes" what the process's own memory grew by at loading.
 """
 
 from __future__ import annotations
@@ -56,6 +56,12 @@ class Shape(typing.NamedTuple):
 SHAPE = Shape(HIDDEN, WIDE, HEADS, KEYS, VOCABULARY)
 
 
+def host_bytes():
+    """Of this process, without mapped files."""
+    with open("/proc/self/status") as status:
+        return sum(int(line.split()[1]) * 1024 for line in status if line.startswith(("RssAnon", "RssShmem")))
+
+
 def bytes_of(path):
     return os.path.getsize(path) if os.path.isfile(path) else sum(os.path.getsize(os.path.join(path, f)) for f in os.listdir(path))
 
@@ -69,7 +75,7 @@ class Bench:
         self.prompt = torch.arange(5, 5 + PROMPT, device=self.device)[None]
         self.expected = None
         self.images = []
-        self.unused = 0
+        self.unused = self.host = 0
 
     # ---- the model
 
@@ -221,7 +227,7 @@ class Bench:
         model, told = self.load(self.model, None)
         fixed, most = model.gpunvme.fixed_bytes, model.gpunvme.device_bytes
         compute = self.add("generate.compute", "s/token", self.tokens(model), self.conditions() | told)
-        self.close(model)
+        model.gpunvme.close()
         del model
         for source in "file", "ssd", "cold":
             if not self.wanted(f"generate.{source}"):
@@ -242,23 +248,24 @@ class Bench:
         model, told = self.load(address, None, options)
         fixed, most = model.gpunvme.fixed_bytes, model.gpunvme.device_bytes
         compute = self.add(f"{id}.compute", "s/token", self.tokens(model), conditions | told)
-        self.close(model)
+        model.gpunvme.close()
         del model
         self.shares(id, f"{id}.rate", address, shares or (0, 50), compute, fixed, most, conditions, options)
 
     def load(self, address, budget, options=None):
         """The model, and what its loading took."""
         self.empty()
-        self.unused = self.free()
+        self.unused, self.host = self.free(), host_bytes()
         model = gpunvme.transformers.load(address, gpu_budget=budget, device=self.device, slots=self.options.slots, **(options or {}))
         streaming = model.gpunvme
         return model, {
             "resident_layers": len(streaming.plan.resident), "slots": streaming.plan.slots, "reads": streaming.plan.reads, "device_bytes": streaming.device_bytes,
-            "gpu_bytes": self.unused - self.free(), "pass_bytes": streaming.plan.pass_bytes, "source": str(address),
-        }
+            "pass_bytes": streaming.plan.pass_bytes, "source": str(address),
+        } | self.used()
 
-    def close(self, model):
-        model.gpunvme.close()
+    def used(self):
+        """Since loading began."""
+        return {"gpu_bytes": self.unused - self.free(), "host_bytes": host_bytes() - self.host}
 
     def free(self):
         """Bytes of the GPU's memory that nobody has."""
@@ -274,10 +281,9 @@ class Bench:
             budget = 0 if share == 0 else fixed + (most - fixed) * share // 100
             model, told = self.load(address, budget, options)
             streaming = model.gpunvme
-            told = conditions | told
             self.check(model)
-            # The ring is there only now.
-            told["gpu_bytes"] = self.unused - self.free()
+            # The rings are there only now.
+            told = conditions | told | self.used()
             if rate is None and rate_id:
                 rate = self.add(rate_id, "bytes/s", self.rate(model), told)
             if streaming.layers.guesses is None:
@@ -288,7 +294,7 @@ class Bench:
             told["pass_bytes"] = streaming.layers.pass_bytes
             limit = max(compute, streaming.layers.pass_bytes / rate) if rate else compute
             self.add(f"{id}.b{share}", "s/token", seconds, told, (rate_id if limit > compute else "compute", limit))
-            self.close(model)
+            model.gpunvme.close()
             del model, streaming
 
     def experts(self):
@@ -312,12 +318,13 @@ class Bench:
         conditions = {"bytes": os.path.getsize(path), "layers": self.options.large, "dtype": "bfloat16", "batch": 1, "prompt": PROMPT}
         model, told = self.load(address, 0, {"dtype": torch.bfloat16, "config": path})
         self.check(model)
+        told |= self.used()
         rate = self.add("generate.70b.rate", "bytes/s", self.rate(model), conditions | told)
         self.add(
             "generate.70b.q6_k.ssd.b0", "s/token", self.tokens(model, slow=True), conditions | told,
             ("generate.70b.rate", model.gpunvme.plan.pass_bytes / rate),
         )
-        self.close(model)
+        model.gpunvme.close()
 
     def dequantized(self, id, model, told):
         """What converting one layer costs."""
