@@ -39,6 +39,7 @@ import transformers
 
 import gpunvme
 import gpunvme.transformers
+from gpunvme._quantised import dequantize_all
 
 HIDDEN, WIDE, HEADS, KEYS, VOCABULARY = 4096, 14336, 32, 8, 32000
 PROMPT = 16
@@ -330,16 +331,17 @@ class Bench:
         """What converting one layer costs."""
         layers = model.gpunvme.layers
         layer = layers._layers[0]
-        if not any(p.recipe.quantised for p in layer.parameters) or f"{id}.dequantize" in [row["id"] for row in self.rows]:
+        if not layer.floats_bytes or f"{id}.dequantize" in [row["id"] for row in self.rows]:
             return
         slot = torch.randint(0, 4, (layer.bytes,), dtype=torch.uint8, device=self.device)
-        quantised = [p for p in layer.parameters if p.recipe.quantised]
-        written = sum(p.recipe.bytes for p in quantised)
-        read = sum(p.recipe.slot_bytes for p in quantised)
+        quantised = [p.recipe for p in layer.parameters if p.recipe.dequantised_bytes]
+        written = sum(recipe.bytes for recipe in quantised)
+        read = sum(recipe.slot_bytes for recipe in quantised)
+        floats = torch.empty(layer.floats_bytes, dtype=torch.uint8, device=self.device)
+        views = layer._views(slot, floats)
 
         def convert():
-            for p in quantised:
-                p.recipe.convert(p.in_slot(slot))
+            dequantize_all(views.floats, floats.device)
 
         source, target = (torch.empty((read + written) // 2, dtype=torch.uint8, device=self.device) for _ in range(2))
         copied = statistics.median(self.repeated(lambda: target.copy_(source)))
