@@ -312,26 +312,33 @@ GPUNVME_API int gpunvme_weights_close(gpunvme_weights *weights);
 /* ---- models that are larger than the accelerator's memory */
 
 typedef struct gpunvme_layer_size {
-  uint64_t stored;      /* bytes in a slot, where its tensors are as they are stored */
+  uint64_t stored;      /* bytes in a slot, where its tensors are as they are stored; without experts */
   uint64_t used;        /* bytes where it stays, as they are used */
   uint64_t unconverted; /* stored, of tensors that are converted before they are used, in the slot or not */
   uint64_t converted;   /* the most memory that the same tensors take while they are made and used */
+  uint64_t experts;     /* stored, of which only those are read that a router chooses: in a slot of a ring of their own */
+  uint64_t router;      /* of the parameter that scores them, as it is used: it stays where the layer does not */
 } gpunvme_layer_size;
 
 typedef struct gpunvme_layer_plan {
-  uint64_t slot_bytes;      /* of one slot of the ring */
-  uint64_t ring_bytes;      /* of all of it */
-  uint64_t resident_bytes;  /* of the layers that stay */
-  uint64_t converted_bytes; /* while tensors of a layer are converted */
-  uint64_t device_bytes;    /* the most that all this takes at a time */
-  uint64_t pass_bytes;      /* read in each pass through the layers: for each token */
-  uint32_t slots;           /* of the ring; 0 if all layers stay */
-  uint32_t reads;           /* layers that are read at a time while another one is used */
+  uint64_t slot_bytes;        /* of one slot of the ring */
+  uint64_t ring_bytes;        /* of all of it */
+  uint64_t resident_bytes;    /* of the layers that stay */
+  uint64_t converted_bytes;   /* while tensors of a layer are converted */
+  uint64_t device_bytes;      /* the most that all this takes at a time */
+  uint64_t pass_bytes;        /* read in each pass through the layers: for each token; experts come on top */
+  uint64_t expert_slot_bytes; /* of one slot of the second ring, for all experts of any layer */
+  uint64_t expert_ring_bytes; /* of all of that ring */
+  uint64_t router_bytes;      /* of the routers of layers that are streamed */
+  uint32_t slots;             /* of the ring; 0 if all layers stay */
+  uint32_t reads;             /* layers that are read at a time while another one is used */
+  uint32_t expert_slots;      /* of the second ring; 0 if no layer that is streamed has experts */
 } gpunvme_layer_plan;
 
 /* Plans which layers stay in memory, and the ring that the others are read through. Reads and allocates nothing.
- * layers: count of them (10000 at most); tensors begin at multiples of 512 bytes.
- * budget: bytes for layers, ring and conversions; UINT64_MAX: all layers stay; 0: none stays, whatever the ring takes.
+ * layers: count of them (10000 at most); tensors begin at multiples of 512 bytes. experts and router are 0 of a layer
+ * that is read as a whole.
+ * budget: bytes for layers, rings and conversions; UINT64_MAX: all layers stay; 0: none stays, whatever the rings take.
  * slots: of the ring, 2..1024; 0: 4, or fewer where the budget has no room.
  * stays: count bytes, each of which becomes 1 if that layer stays, else 0; may be NULL.
  * GPUNVME_ERROR_INVALID if the budget is too small; the message says how much is enough.

@@ -18,9 +18,6 @@ from .layers import LayerLoader, TensorLayer, TensorPlace
 from .memory import DeviceArray
 from .weights import Weights
 
-SLOTS = 2
-"""Of the ring that experts go through: those of a layer are used while those of the next one are read."""
-
 # The argument by which modules of experts are told, for each token, which of them it goes to.
 _CHOICE = "top_k_index"
 
@@ -47,7 +44,8 @@ def find_experts(layer: nn.Module, recipes: Mapping[str, Recipe]) -> Experts | N
             continue
         names = tuple(f"{path}.{name}" for name, _ in module.named_parameters(recurse=False))
         counts = {recipes[name].laid[0] if len(recipes[name].laid) > 1 else 0 for name in names}
-        if len(counts) != 1 or len(names) == len(recipes):
+        # A layer whose slot has nothing in it is not streamed.
+        if len(counts) != 1 or not any(recipe.slot_bytes for name, recipe in recipes.items() if name not in names):
             return None
         count = counts.pop()
         block = path[: path.rfind(".") + 1]
@@ -173,6 +171,8 @@ class ExpertRing:
         device: torch.device,
         experts: Mapping[int, LayerExperts],
         routers: Mapping[int, torch.Tensor],
+        slot_bytes: int,
+        slots: int,
     ) -> None:
         self._weights = weights
         self._device = device
@@ -181,7 +181,8 @@ class ExpertRing:
         order = sorted(experts)
         self._next = dict(zip(order, order[1:] + order[:1]))
         self._last: dict[int, list[int]] = {}
-        self._slot_bytes = max(e.slot_bytes for e in experts.values())
+        self._slot_bytes = slot_bytes
+        self._slots = slots
         self._loader: LayerLoader | None = None
         self._named: tuple[int, frozenset[int]] | None = None
         self.bytes_read = 0
@@ -292,7 +293,7 @@ class ExpertRing:
     def _ready(self) -> LayerLoader:
         if self._loader is None or self._loader.closed:  # Ctrl-C has closed it
             self._forget()
-            self._loader = LayerLoader(self._weights, self._slot_bytes, SLOTS)
+            self._loader = LayerLoader(self._weights, self._slot_bytes, self._slots)
         return self._loader
 
     def _forget(self) -> None:

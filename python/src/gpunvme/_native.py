@@ -66,6 +66,8 @@ class LayerSize(Structure):
         ("used", c_uint64),
         ("unconverted", c_uint64),
         ("converted", c_uint64),
+        ("experts", c_uint64),
+        ("router", c_uint64),
     ]
 
 
@@ -77,8 +79,12 @@ class LayerPlan(Structure):
         ("converted_bytes", c_uint64),
         ("device_bytes", c_uint64),
         ("pass_bytes", c_uint64),
+        ("expert_slot_bytes", c_uint64),
+        ("expert_ring_bytes", c_uint64),
+        ("router_bytes", c_uint64),
         ("slots", c_uint32),
         ("reads", c_uint32),
+        ("expert_slots", c_uint32),
     ]
 
 

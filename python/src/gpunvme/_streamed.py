@@ -16,7 +16,7 @@ from torch import nn
 
 from . import _native
 from ._checks import unsigned
-from ._experts import SLOTS, ExpertRing, Experts, Guesses, LayerExperts, find_experts
+from ._experts import ExpertRing, Experts, Guesses, LayerExperts, find_experts
 from ._quantised import dequantize_all
 from ._recipe import Recipe, aligned, fitted, frozen, owner_of
 from .errors import ClosedError, FormatError, GpuNvmeError, InvalidError, UnsupportedError
@@ -51,8 +51,12 @@ class Plan(NamedTuple):
     """Memory of the device that layers take at most."""
     reads: int
     """How many layers are read at a time."""
-    expert_bytes: int = 0
-    """Of a second ring, for the experts that routers choose, and of routers; it counts in ``device_bytes``."""
+    expert_slots: int
+    """Of the second ring, which experts go through that routers choose; 0 if no layer that is streamed has any."""
+    expert_slot_bytes: int
+    expert_ring_bytes: int
+    router_bytes: int
+    """Of the routers of layers that are streamed, which stay. Like the second ring they count in ``device_bytes``."""
 
 
 def plan_layers(
@@ -68,27 +72,7 @@ def plan_layers(
     :param slots: of the ring; None: 4, or fewer where the budget has no room
     :param experts: what is not read with its layer, for each of them
     """
-    apart = [() if e is None else e.parameters for e in experts or [None] * len(layers)]
-    slot = max((sum(layer[name].slot_bytes for name in names) for layer, names in zip(layers, apart)), default=0)
-    ring = _planned([_native.LayerSize(slot, slot, 0, 0)], 0, SLOTS).ring_bytes if slot else 0
-    # Routers stay, to guess by.
-    ring += sum(aligned(layer[e.router].bytes) for layer, e in zip(layers, experts or ()) if e is not None and e.router)
-    sizes = [_size(layer, names) for layer, names in zip(layers, apart)]
-    if not ring or budget is None:
-        return _planned(sizes, budget, slots)
-    everything = _planned(sizes, None, slots)
-    if everything.device_bytes <= budget:
-        return everything
-    if 0 < budget < (least := _planned(sizes, 0, slots or FEWEST_SLOTS).device_bytes + ring):
-        raise InvalidError.of(
-            f"a budget of {budget} bytes is not enough; {min(least, everything.device_bytes)} are, with two rings; 0 means that no layer"
-            " stays, whatever that takes"
-        )
-    plan = _planned(sizes, budget and budget - ring, slots)
-    return plan._replace(expert_bytes=ring, device_bytes=plan.device_bytes + ring)
-
-
-def _planned(sizes: Sequence[_native.LayerSize], budget: int | None, slots: int | None) -> Plan:
+    sizes = [_size(layer, found) for layer, found in zip(layers, experts or [None] * len(layers))]
     plan, stays = _native.LayerPlan(), (ctypes.c_uint8 * len(sizes))()
     # A given 0 is not C's "whatever fits", and is as wrong as 1.
     ring = 0 if slots is None else max(1, unsigned(slots, "slots", 32))
@@ -106,10 +90,15 @@ def _planned(sizes: Sequence[_native.LayerSize], budget: int | None, slots: int 
         plan.pass_bytes,
         plan.device_bytes,
         plan.reads,
+        plan.expert_slots,
+        plan.expert_slot_bytes,
+        plan.expert_ring_bytes,
+        plan.router_bytes,
     )
 
 
-def _size(layer: Mapping[str, Recipe], apart: Sequence[str]) -> _native.LayerSize:
+def _size(layer: Mapping[str, Recipe], experts: Experts | None) -> _native.LayerSize:
+    apart = () if experts is None else experts.parameters
     return _native.LayerSize(
         sum(r.slot_bytes for name, r in layer.items() if name not in apart),
         sum(aligned(r.bytes) for r in layer.values()),
@@ -117,6 +106,8 @@ def _size(layer: Mapping[str, Recipe], apart: Sequence[str]) -> _native.LayerSiz
         converted_bytes(layer.values())
         # Experts are converted one by one, and go to their places then.
         + max((layer[name].part(0, layer[name].laid[0]).working_bytes for name in apart if layer[name].converted), default=0),
+        sum(layer[name].slot_bytes for name in apart),
+        0 if experts is None or experts.router is None else aligned(layer[experts.router].bytes),
     )
 
 
@@ -353,7 +344,8 @@ class StreamedLayers:
                     routers[number] = loading.tensors({found.router: wanted[found.router]})[found.router]
                 wanted = {path: recipe for path, recipe in wanted.items() if path not in found.parameters}
             self._layers.append(_Layer(weights, name, layer, wanted))
-        self._experts = ExpertRing(weights, self.device, apart, routers) if apart else None
+        ring = (self.plan.expert_slot_bytes, self.plan.expert_slots)
+        self._experts = ExpertRing(weights, self.device, apart, routers, *ring) if apart else None
         for number, one in apart.items():
             one.module.forward = _expert_forward(weakref.ref(self), number, one.module.forward)
         for number, streamed in enumerate(self._layers):

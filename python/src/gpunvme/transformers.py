@@ -555,7 +555,9 @@ class Streaming:
     def explain(self) -> str:
         """What stays, what is streamed, and how many bytes each token costs."""
         plan, count = self.plan, self.layers.count
-        experts = f", {plan.expert_bytes} for experts" if plan.expert_bytes else ""
+        experts = (
+            f", {plan.expert_ring_bytes} ring of experts, {plan.router_bytes} of routers" if plan.expert_slots else ""
+        )
         if plan.slots == 0:
             return f"all {count} layers stay: {self.device_bytes} bytes of {self.device}; nothing is streamed"
         return (

@@ -426,7 +426,7 @@ static void arguments_of_layers_and_weights(void) {
 }
 
 static void arguments_of_plans(void) {
-  const gpunvme_layer_size layers[2] = {{1, 2, 0, 0}, {3, 4, 0, 0}};
+  const gpunvme_layer_size layers[2] = {{1, 2, 0, 0, 0, 0}, {3, 4, 0, 0, 0, 0}};
   gpunvme_layer_plan plan = {.slots = 9};
   uint8_t stays[2];
   EXPECT_CODE(GPUNVME_OK, gpunvme_plan_layers(layers, 2, 10, 20, &plan, stays));

@@ -52,15 +52,17 @@ final class Structs {
   static final long READ_CAPACITY = 32;
 
   /** {@code gpunvme_layer_size}. */
-  static final long LAYER = 32;
+  static final long LAYER = 48;
 
   static final long LAYER_STORED = 0;
   static final long LAYER_USED = 8;
   static final long LAYER_UNCONVERTED = 16;
   static final long LAYER_CONVERTED = 24;
+  static final long LAYER_EXPERTS = 32;
+  static final long LAYER_ROUTER = 40;
 
   /** {@code gpunvme_layer_plan}. */
-  static final long LAYER_PLAN = 56;
+  static final long LAYER_PLAN = 88;
 
   static final long LAYER_PLAN_SLOT_BYTES = 0;
   static final long LAYER_PLAN_RING_BYTES = 8;
@@ -68,8 +70,12 @@ final class Structs {
   static final long LAYER_PLAN_CONVERTED_BYTES = 24;
   static final long LAYER_PLAN_DEVICE_BYTES = 32;
   static final long LAYER_PLAN_PASS_BYTES = 40;
-  static final long LAYER_PLAN_SLOTS = 48;
-  static final long LAYER_PLAN_READS = 52;
+  static final long LAYER_PLAN_EXPERT_SLOT_BYTES = 48;
+  static final long LAYER_PLAN_EXPERT_RING_BYTES = 56;
+  static final long LAYER_PLAN_ROUTER_BYTES = 64;
+  static final long LAYER_PLAN_SLOTS = 72;
+  static final long LAYER_PLAN_READS = 76;
+  static final long LAYER_PLAN_EXPERT_SLOTS = 80;
 
   /** {@code gpunvme_quantized}. */
   static final long QUANTIZED = 72;
@@ -143,7 +149,9 @@ final class Structs {
               CTypes.count(all.get(CTypes.LONG, at + LAYER_STORED), "layer of length"),
               CTypes.count(all.get(CTypes.LONG, at + LAYER_USED), "layer of length"),
               CTypes.count(all.get(CTypes.LONG, at + LAYER_UNCONVERTED), "layer of length"),
-              CTypes.count(all.get(CTypes.LONG, at + LAYER_CONVERTED), "layer of length")));
+              CTypes.count(all.get(CTypes.LONG, at + LAYER_CONVERTED), "layer of length"),
+              CTypes.count(all.get(CTypes.LONG, at + LAYER_EXPERTS), "layer of length"),
+              CTypes.count(all.get(CTypes.LONG, at + LAYER_ROUTER), "layer of length")));
     }
     return sizes;
   }
@@ -156,8 +164,12 @@ final class Structs {
     plan.set(CTypes.LONG, LAYER_PLAN_CONVERTED_BYTES, from.convertedBytes());
     plan.set(CTypes.LONG, LAYER_PLAN_DEVICE_BYTES, from.deviceBytes());
     plan.set(CTypes.LONG, LAYER_PLAN_PASS_BYTES, from.passBytes());
+    plan.set(CTypes.LONG, LAYER_PLAN_EXPERT_SLOT_BYTES, from.expertSlotBytes());
+    plan.set(CTypes.LONG, LAYER_PLAN_EXPERT_RING_BYTES, from.expertRingBytes());
+    plan.set(CTypes.LONG, LAYER_PLAN_ROUTER_BYTES, from.routerBytes());
     plan.set(CTypes.INT, LAYER_PLAN_SLOTS, from.slots());
     plan.set(CTypes.INT, LAYER_PLAN_READS, from.readsInFlight());
+    plan.set(CTypes.INT, LAYER_PLAN_EXPERT_SLOTS, from.expertSlots());
   }
 
   static List<Dequantize.Item> quantized(MemorySegment tensors, long count) {

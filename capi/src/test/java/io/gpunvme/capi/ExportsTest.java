@@ -295,9 +295,9 @@ class ExportsTest {
 
   @Test
   void layersArePlanned() {
-    long[] sizes = new long[4 * 10];
+    long[] sizes = new long[6 * 10];
     for (int i = 0; i < 10; i++) {
-      System.arraycopy(new long[] {4096, 6144, 2048, 4096}, 0, sizes, 4 * i, 4);
+      System.arraycopy(new long[] {4096, 6144, 2048, 4096, 0, 0}, 0, sizes, 6 * i, 6);
     }
     MemorySegment layers = table.arena().allocateFrom(ValueLayout.JAVA_LONG, sizes);
     MemorySegment plan = table.arena().allocate(Structs.LAYER_PLAN, 8);
@@ -305,9 +305,9 @@ class ExportsTest {
     long budget = 6 * 4096 + 2 * 6144;
     assertThat(table.call("planLayers", layers, 10L, budget, 0, plan, stays)).isZero();
     assertThat(stays.toArray(ValueLayout.JAVA_BYTE)).containsExactly(1, 0, 0, 0, 0, 1, 0, 0, 0, 0);
-    assertThat(plan.asSlice(0, 48).toArray(ValueLayout.JAVA_LONG))
-        .containsExactly(4096, 5 * 4096, 2 * 6144, 4096, budget, 8 * 4096);
-    assertThat(plan.asSlice(48).toArray(ValueLayout.JAVA_INT)).containsExactly(4, 2);
+    assertThat(plan.asSlice(0, 72).toArray(ValueLayout.JAVA_LONG))
+        .containsExactly(4096, 5 * 4096, 2 * 6144, 4096, budget, 8 * 4096, 0, 0, 0);
+    assertThat(plan.asSlice(72, 12).toArray(ValueLayout.JAVA_INT)).containsExactly(4, 2, 0);
     MemorySegment none = MemorySegment.NULL;
     assertThat(table.call("planLayers", layers, 10L, -1L, 2, plan, none)).isZero();
     assertThat(plan.get(ValueLayout.JAVA_INT, Structs.LAYER_PLAN_SLOTS)).isZero();
@@ -318,6 +318,13 @@ class ExportsTest {
         .isEqualTo(CapiStatus.INVALID);
     assertThat(table.call("planLayers", layers, -1L, 0L, 0, plan, none))
         .isEqualTo(CapiStatus.INVALID);
+    layers.setAtIndex(ValueLayout.JAVA_LONG, 4, 8192);
+    layers.setAtIndex(ValueLayout.JAVA_LONG, 5, 512);
+    plan.fill((byte) 7);
+    assertThat(table.call("planLayers", layers, 10L, 0L, 0, plan, none)).isZero();
+    assertThat(plan.asSlice(32, 40).toArray(ValueLayout.JAVA_LONG))
+        .containsExactly(11 * 4096 + 512, 10 * 4096, 8192, 5 * 4096, 512);
+    assertThat(plan.asSlice(72, 12).toArray(ValueLayout.JAVA_INT)).containsExactly(4, 2, 2);
     layers.set(ValueLayout.JAVA_LONG, 0, -1);
     assertThat(table.call("planLayers", layers, 10L, 0L, 0, plan, none))
         .isEqualTo(CapiStatus.INVALID);

@@ -58,6 +58,8 @@ class StructsTest {
     all.put("offsetof(gpunvme_layer_size, used)", Structs.LAYER_USED);
     all.put("offsetof(gpunvme_layer_size, unconverted)", Structs.LAYER_UNCONVERTED);
     all.put("offsetof(gpunvme_layer_size, converted)", Structs.LAYER_CONVERTED);
+    all.put("offsetof(gpunvme_layer_size, experts)", Structs.LAYER_EXPERTS);
+    all.put("offsetof(gpunvme_layer_size, router)", Structs.LAYER_ROUTER);
     all.put("sizeof(gpunvme_layer_plan)", Structs.LAYER_PLAN);
     all.put("offsetof(gpunvme_layer_plan, slot_bytes)", Structs.LAYER_PLAN_SLOT_BYTES);
     all.put("offsetof(gpunvme_layer_plan, ring_bytes)", Structs.LAYER_PLAN_RING_BYTES);
@@ -65,8 +67,14 @@ class StructsTest {
     all.put("offsetof(gpunvme_layer_plan, converted_bytes)", Structs.LAYER_PLAN_CONVERTED_BYTES);
     all.put("offsetof(gpunvme_layer_plan, device_bytes)", Structs.LAYER_PLAN_DEVICE_BYTES);
     all.put("offsetof(gpunvme_layer_plan, pass_bytes)", Structs.LAYER_PLAN_PASS_BYTES);
+    all.put(
+        "offsetof(gpunvme_layer_plan, expert_slot_bytes)", Structs.LAYER_PLAN_EXPERT_SLOT_BYTES);
+    all.put(
+        "offsetof(gpunvme_layer_plan, expert_ring_bytes)", Structs.LAYER_PLAN_EXPERT_RING_BYTES);
+    all.put("offsetof(gpunvme_layer_plan, router_bytes)", Structs.LAYER_PLAN_ROUTER_BYTES);
     all.put("offsetof(gpunvme_layer_plan, slots)", Structs.LAYER_PLAN_SLOTS);
     all.put("offsetof(gpunvme_layer_plan, reads)", Structs.LAYER_PLAN_READS);
+    all.put("offsetof(gpunvme_layer_plan, expert_slots)", Structs.LAYER_PLAN_EXPERT_SLOTS);
   }
 
   private static Map<String, Long> codes(Map<String, Long> all) {

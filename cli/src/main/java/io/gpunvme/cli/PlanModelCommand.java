@@ -137,7 +137,7 @@ final class PlanModelCommand extends ModelCommand {
       @Nullable LayerRate measured,
       double computeSeconds) {
     StreamForecast forecast(double bytesPerSecond) {
-      return plan.forecast(bytesPerSecond, computeSeconds);
+      return plan.forecast(0, bytesPerSecond, computeSeconds);
     }
   }
 

@@ -11,7 +11,8 @@ import java.util.stream.IntStream;
 
 /**
  * Which layers of a model stay in the accelerator's memory, and the ring that the others are read
- * through in each pass: planned before anything is read or allocated. Immutable.
+ * through in each pass: planned before anything is read or allocated. Experts that only a router
+ * chooses go through a second ring. Immutable.
  *
  * @param layers how many there are
  * @param resident the numbers of those that stay, from 0, ascending
@@ -20,7 +21,11 @@ import java.util.stream.IntStream;
  * @param fixedBytes of what is in no layer, which stays
  * @param residentBytes of the layers that stay, as they are used
  * @param convertedBytes needed while tensors of a layer are converted; 0 if none has to be
- * @param passBytes read in each pass through the layers: for each token, when one is made at a time
+ * @param passBytes read in each pass through the layers: for each token, when one is made at a
+ *     time; experts that are chosen come on top
+ * @param expertSlotBytes of one slot of the second ring, for all experts of any layer; 0 if no
+ *     layer that is streamed has any
+ * @param routerBytes of the routers of layers that are streamed, which stay
  */
 public record StreamPlan(
     int layers,
@@ -30,7 +35,9 @@ public record StreamPlan(
     long fixedBytes,
     long residentBytes,
     long convertedBytes,
-    long passBytes) {
+    long passBytes,
+    long expertSlotBytes,
+    long routerBytes) {
   /** The budget that lets everything stay. */
   public static final long EVERYTHING = Long.MAX_VALUE;
 
@@ -39,6 +46,9 @@ public record StreamPlan(
 
   /** Fewest slots of a ring: one is used while another is read. */
   public static final int FEWEST_SLOTS = 2;
+
+  /** Slots of the second ring: one layer's experts are used while the next one's are read. */
+  public static final int EXPERT_SLOTS = 2;
 
   /**
    * Tensors in a slot begin at multiples of this, in bytes. As {@code _ALIGNMENT} of Python's
@@ -61,7 +71,7 @@ public record StreamPlan(
 
   /**
    * Plans. Layers that stay are spread evenly among the others, so that reading goes on while they
-   * compute; a layer without bytes stays always.
+   * compute; a layer without bytes stays always, and one that stays does so with all its experts.
    *
    * @param fixedBytes of what is in no layer, 0 or more
    * @param budget of bytes for everything; {@link #EVERYTHING}; or 0: no layer stays, whatever the
@@ -69,7 +79,8 @@ public record StreamPlan(
    * @param slots of the ring, {@value #FEWEST_SLOTS}..{@value LayerLoader#MOST_SLOTS}, or {@link
    *     #ANY_SLOTS}
    * @throws InvalidRequestException if the budget has no room for a ring of that many slots, or of
-   *     two, with the number of bytes that would do; or a number is out of range
+   *     two, and for the ring of experts, with the number of bytes that would do; or a number is
+   *     out of range
    */
   public static StreamPlan of(List<LayerSize> layers, long fixedBytes, long budget, int slots) {
     if (slots != ANY_SLOTS && (slots < FEWEST_SLOTS || slots > LayerLoader.MOST_SLOTS)) {
@@ -115,9 +126,24 @@ public record StreamPlan(
     return ringOf(slots, slotBytes);
   }
 
+  /** Slots of the second ring; 0 if there is none. */
+  public int expertSlots() {
+    return expertSlotBytes == 0 ? 0 : EXPERT_SLOTS;
+  }
+
+  /** Memory of the second ring; 0 if there is none. */
+  public long expertRingBytes() {
+    return ringOf(expertSlots(), expertSlotBytes);
+  }
+
   /** The most memory of the accelerator that all this takes at a time. */
   public long deviceBytes() {
-    return fixedBytes + residentBytes + ringBytes() + convertedBytes;
+    return fixedBytes
+        + residentBytes
+        + ringBytes()
+        + expertRingBytes()
+        + routerBytes
+        + convertedBytes;
   }
 
   /** How many layers are read at a time while another one is used. */
@@ -129,16 +155,18 @@ public record StreamPlan(
   /**
    * The least time of a pass.
    *
+   * @param expertBytes of experts that are chosen in it, which are read besides; 0 or more
    * @param bytesPerSecond that layers are read with, above 0
    * @param computeSeconds of a pass with all layers in memory; 0 if that is not known
    * @throws InvalidRequestException if a number is out of range
    */
-  public StreamForecast forecast(double bytesPerSecond, double computeSeconds) {
-    if (!(bytesPerSecond > 0) || !(computeSeconds >= 0)) {
+  public StreamForecast forecast(long expertBytes, double bytesPerSecond, double computeSeconds) {
+    if (expertBytes < 0 || !(bytesPerSecond > 0) || !(computeSeconds >= 0)) {
       throw new InvalidRequestException(
-          "a rate of %s bytes/s, and %s s of compute".formatted(bytesPerSecond, computeSeconds));
+          "%d bytes of experts, a rate of %s bytes/s, and %s s of compute"
+              .formatted(expertBytes, bytesPerSecond, computeSeconds));
     }
-    return new StreamForecast(passBytes / bytesPerSecond, computeSeconds);
+    return new StreamForecast((passBytes + expertBytes) / bytesPerSecond, computeSeconds);
   }
 
   /** What is needed of the layers to plan. */
@@ -156,6 +184,11 @@ public record StreamPlan(
     private final long converted;
 
     private final long slot;
+    private final long expertSlot;
+
+    /** What a plan that streams needs besides its ring, while no layer stays. */
+    private final long besides;
+
     private final long everything;
 
     Planning(List<LayerSize> layers, long fixed) {
@@ -166,7 +199,13 @@ public record StreamPlan(
       long longest = layers.stream().mapToLong(LayerSize::converted).max().orElse(0);
       converted = Math.max(loading, longest);
       slot = Align.upExact(layers.stream().mapToLong(LayerSize::stored).max().orElse(0), PAGE);
-      everything = sum(fixed, used(numbers().boxed().toList()), loading);
+      expertSlot =
+          Align.upExact(layers.stream().mapToLong(LayerSize::experts).max().orElse(0), PAGE);
+      List<Integer> all = numbers().boxed().toList();
+      long experts =
+          Math.addExact(ringOf(expertSlot == 0 ? 0 : EXPERT_SLOTS, expertSlot), routers(all));
+      besides = sum(fixed, converted, experts);
+      everything = sum(fixed, used(all), loading);
     }
 
     private IntStream numbers() {
@@ -177,32 +216,52 @@ public record StreamPlan(
       return numbers.stream().mapToLong(i -> layers.get(i).used()).reduce(0, Math::addExact);
     }
 
+    private long routers(List<Integer> numbers) {
+      return numbers.stream().mapToLong(i -> layers.get(i).router()).reduce(0, Math::addExact);
+    }
+
     StreamPlan plan(long budget, int slots) {
       if (everything <= budget || large.isEmpty()) {
         List<Integer> all = numbers().boxed().toList();
-        return new StreamPlan(layers.size(), all, 0, 0, fixed, used(all), loading, 0);
+        return new StreamPlan(layers.size(), all, 0, 0, fixed, used(all), loading, 0, 0, 0);
       }
       int fewest = slots == ANY_SLOTS ? FEWEST_SLOTS : slots;
-      long least = sum(fixed, ringOf(fewest, slot), converted);
+      long least = Math.addExact(besides, ringOf(fewest, slot));
       if (budget > 0 && budget < least) {
         throw tooSmall(budget, least, fewest);
       }
       int ring = slots == ANY_SLOTS ? slots(budget) : slots;
-      Set<Integer> chosen = Set.copyOf(spread(budget - sum(fixed, ringOf(ring, slot), converted)));
+      long room = budget - Math.addExact(besides, ringOf(ring, slot));
+      Set<Integer> chosen = Set.copyOf(spread(room));
       List<Integer> stay =
           numbers().filter(i -> chosen.contains(i) || layers.get(i).stored() == 0).boxed().toList();
+      List<Integer> streamed = large.stream().filter(i -> !chosen.contains(i)).toList();
       long pass = 0;
-      for (int i : large) {
-        pass = Math.addExact(pass, chosen.contains(i) ? 0 : layers.get(i).stored());
+      for (int i : streamed) {
+        pass = Math.addExact(pass, layers.get(i).stored());
       }
-      return new StreamPlan(layers.size(), stay, ring, slot, fixed, used(stay), converted, pass);
+      boolean choosing = streamed.stream().anyMatch(i -> layers.get(i).experts() > 0);
+      return new StreamPlan(
+          layers.size(),
+          stay,
+          ring,
+          slot,
+          fixed,
+          used(stay),
+          converted,
+          pass,
+          choosing ? expertSlot : 0,
+          routers(streamed));
     }
 
     private InvalidRequestException tooSmall(long budget, long least, int fewest) {
       String what =
           everything <= least
               ? "then all layers stay"
-              : "for a ring of %d slots for the longest layer".formatted(fewest);
+              : "for a ring of %d slots for the longest layer%s"
+                  .formatted(
+                      fewest,
+                      expertSlot == 0 ? "" : ", and one of %d for experts".formatted(EXPERT_SLOTS));
       return new InvalidRequestException(
           "a budget of %d bytes is not enough; %d are%s, %s; 0 means that no layer stays, whatever that takes"
               .formatted(
@@ -215,16 +274,21 @@ public record StreamPlan(
     private int slots(long budget) {
       return budget == 0
           ? USUAL_SLOTS
-          : (int) Math.min(USUAL_SLOTS, (budget - fixed - converted - PAGE) / slot);
+          : (int) Math.min(USUAL_SLOTS, (budget - besides - PAGE) / slot);
     }
 
     /** As many as there is room for, at equal distances, but never all. */
     private List<Integer> spread(long room) {
       int count = 0;
-      while (count + 1 < large.size() && used(spread(count + 1)) <= room) {
+      while (count + 1 < large.size() && taken(spread(count + 1)) <= room) {
         count++;
       }
       return spread(count);
+    }
+
+    /** What layers take if they stay: their routers do so anyway. */
+    private long taken(List<Integer> numbers) {
+      return used(numbers) - routers(numbers);
     }
 
     private List<Integer> spread(int count) {

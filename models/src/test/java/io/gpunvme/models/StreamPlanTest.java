@@ -122,6 +122,72 @@ class StreamPlanTest {
     assertThat(StreamPlan.of(layers, 0, 21_999, StreamPlan.ANY_SLOTS).slots()).isPositive();
   }
 
+  /**
+   * Four layers of a page and two of experts, one of which is half a page longer, and a dense one:
+   * the ring of experts takes seven pages, routers of 512 bytes come on top of each layer.
+   */
+  private static final List<LayerSize> MIXTURE =
+      List.of(
+          new LayerSize(PAGE, 3 * PAGE, 0, 0, 2 * PAGE, 512),
+          new LayerSize(PAGE, 3 * PAGE, 0, 0, 2 * PAGE, 512),
+          LayerSize.of(PAGE),
+          new LayerSize(PAGE, 4 * PAGE, 0, 0, 3 * PAGE - 2048, 512));
+
+  @Test
+  void expertsGoThroughARingOfTheirOwn() {
+    StreamPlan none = plan(MIXTURE, 0);
+    assertThat(none.slotBytes()).isEqualTo(PAGE);
+    assertThat(none.ringBytes()).isEqualTo(5 * PAGE);
+    assertThat(none.passBytes()).isEqualTo(4 * PAGE);
+    assertThat(none.expertSlots()).isEqualTo(2);
+    assertThat(none.expertSlotBytes()).isEqualTo(3 * PAGE);
+    assertThat(none.expertRingBytes()).isEqualTo(7 * PAGE);
+    assertThat(none.routerBytes()).isEqualTo(3 * 512);
+    assertThat(none.deviceBytes()).isEqualTo(12 * PAGE + 3 * 512);
+    StreamPlan all = plan(MIXTURE, StreamPlan.EVERYTHING);
+    assertThat(all.deviceBytes()).isEqualTo(11 * PAGE);
+    assertThat(all.expertSlots()).isZero();
+    assertThat(all.expertRingBytes()).isZero();
+    assertThat(all.routerBytes()).isZero();
+  }
+
+  @Test
+  void aBudgetHoldsBothRingsAndWhatStays() {
+    // Eight layers, so that all of them take more than the rings do.
+    List<LayerSize> layers =
+        Collections.nCopies(8, new LayerSize(PAGE, 3 * PAGE, 0, 0, 2 * PAGE, 512));
+    long rings = 5 * PAGE + 5 * PAGE + 8 * 512;
+    assertThat(plan(layers, rings).resident()).isEmpty();
+    assertThat(plan(layers, rings - 1).slots()).isEqualTo(3);
+    // The router of a layer that stays is part of it.
+    assertThat(plan(layers, rings + 3 * PAGE - 513).resident()).isEmpty();
+    StreamPlan one = plan(layers, rings + 3 * PAGE - 512);
+    assertThat(one.resident()).containsExactly(0);
+    assertThat(one.routerBytes()).isEqualTo(7 * 512);
+    assertThat(one.passBytes()).isEqualTo(7 * PAGE);
+    assertThat(one.deviceBytes()).isEqualTo(rings + 3 * PAGE - 512);
+    assertThatExceptionOfType(InvalidRequestException.class)
+        .isThrownBy(() -> StreamPlan.of(layers, 100, 1, StreamPlan.ANY_SLOTS))
+        .withMessageContaining(
+            (3 + 5) * PAGE
+                + 8 * 512
+                + 100
+                + " are, with 100 in no layer, for a ring of 2 slots for the longest layer, and one"
+                + " of 2 for experts; 0 means");
+  }
+
+  /** Where what has experts stays, and only the rest is streamed. */
+  @Test
+  void withoutExpertsThatAreStreamedThereIsNoSecondRing() {
+    List<LayerSize> layers = new ArrayList<>(Collections.nCopies(30, LayerSize.of(PAGE)));
+    layers.set(0, new LayerSize(PAGE, 2 * PAGE, 0, 0, PAGE, 512));
+    StreamPlan plan = plan(layers, 5 * PAGE + 3 * PAGE + 2 * PAGE);
+    assertThat(plan.resident()).containsExactly(0);
+    assertThat(plan.expertSlotBytes()).isZero();
+    assertThat(plan.routerBytes()).isZero();
+    assertThat(plan.deviceBytes()).isEqualTo(5 * PAGE + 2 * PAGE);
+  }
+
   @Test
   void aBudgetThatIsTooSmallSaysWhatIsEnough() {
     assertThatExceptionOfType(InvalidRequestException.class)
@@ -160,6 +226,16 @@ class StreamPlanTest {
       assertThatExceptionOfType(InvalidRequestException.class)
           .isThrownBy(() -> new LayerSize(n[0], n[1], n[2], n[3]));
     }
+    // Of a layer of 9 bytes: experts alone, a router without experts, and one that is too long.
+    for (long[] n : new long[][] {{0, 1, 0}, {9, -1, 0}, {9, 1, -1}, {9, 0, 1}, {9, 1, 10}}) {
+      assertThatExceptionOfType(InvalidRequestException.class)
+          .isThrownBy(() -> new LayerSize(n[0], 9, 0, 0, n[1], n[2]))
+          .withMessageContaining("of experts");
+    }
+    List<LayerSize> wide = List.of(new LayerSize(1, 1, 0, 0, Long.MAX_VALUE - PAGE, 0));
+    assertThatExceptionOfType(InvalidRequestException.class)
+        .isThrownBy(() -> plan(wide, 0))
+        .withMessageContaining("2^63");
   }
 
   @Test
@@ -172,19 +248,24 @@ class StreamPlanTest {
   @Test
   void aPassIsAsLongAsTheLongerOfReadingAndComputing() {
     StreamPlan plan = plan(TEN, 0);
-    assertThat(plan.forecast(40_960, 0).seconds()).isEqualTo(1);
-    assertThat(plan.forecast(40_960, 0.5).limit()).isEqualTo(Limit.READING);
-    assertThat(plan.forecast(40_960, 0.5).seconds()).isEqualTo(1);
-    assertThat(plan.forecast(40_960, 3).limit()).isEqualTo(Limit.COMPUTE);
-    assertThat(plan.forecast(40_960, 3).seconds()).isEqualTo(3);
-    StreamForecast all = plan(TEN, StreamPlan.EVERYTHING).forecast(1, 3);
+    assertThat(plan.forecast(0, 40_960, 0).seconds()).isEqualTo(1);
+    assertThat(plan.forecast(0, 40_960, 0.5).limit()).isEqualTo(Limit.READING);
+    assertThat(plan.forecast(0, 40_960, 0.5).seconds()).isEqualTo(1);
+    assertThat(plan.forecast(0, 40_960, 3).limit()).isEqualTo(Limit.COMPUTE);
+    assertThat(plan.forecast(0, 40_960, 3).seconds()).isEqualTo(3);
+    StreamForecast all = plan(TEN, StreamPlan.EVERYTHING).forecast(0, 1, 3);
     assertThat(all.limit()).isEqualTo(Limit.NOTHING_STREAMED);
     assertThat(all.seconds()).isEqualTo(3);
     for (double wrong : new double[] {0, -1, Double.NaN}) {
       assertThatExceptionOfType(InvalidRequestException.class)
-          .isThrownBy(() -> plan.forecast(wrong, 0));
+          .isThrownBy(() -> plan.forecast(0, wrong, 0));
     }
-    assertThatExceptionOfType(InvalidRequestException.class).isThrownBy(() -> plan.forecast(1, -1));
+    assertThatExceptionOfType(InvalidRequestException.class)
+        .isThrownBy(() -> plan.forecast(0, 1, -1));
+    assertThatExceptionOfType(InvalidRequestException.class)
+        .isThrownBy(() -> plan.forecast(-1, 1, 0));
+    // Experts that are chosen are read besides.
+    assertThat(plan.forecast(20_480, 40_960, 0).seconds()).isEqualTo(1.5);
   }
 
   /** Whatever the layers are: all that can be said of a plan without making it again. */
@@ -220,7 +301,16 @@ class StreamPlanTest {
     for (int n = 1 + random.nextInt(12); n > 0; n--) {
       long stored = random.nextInt(5) == 0 ? 0 : 512L * (1 + random.nextInt(40));
       long unconverted = random.nextInt(3) == 0 ? stored / 2 : 0;
-      LayerSize one = new LayerSize(stored, stored + unconverted, unconverted, 2 * unconverted);
+      long experts = stored > 0 && random.nextInt(3) == 0 ? 512L * (1 + random.nextInt(40)) : 0;
+      long router = experts > 0 && random.nextBoolean() ? 512 : 0;
+      LayerSize one =
+          new LayerSize(
+              stored,
+              stored + unconverted + experts,
+              unconverted,
+              2 * unconverted,
+              experts,
+              router);
       layers.add(alike && !layers.isEmpty() ? layers.getFirst() : one);
     }
     return layers;
@@ -247,7 +337,16 @@ class StreamPlanTest {
     if (anyBytes) {
       assertThat(plan.deviceBytes()).as(what).isLessThanOrEqualTo(budget);
     }
+    assertThat(plan.routerBytes())
+        .as(what)
+        .isEqualTo(streamed.stream().mapToLong(i -> layers.get(i).router()).sum());
+    assertThat(plan.expertSlotBytes() > 0)
+        .as(what)
+        .isEqualTo(streamed.stream().anyMatch(i -> layers.get(i).experts() > 0));
     if (plan.slots() > 0) {
+      assertThat(streamed)
+          .as(what)
+          .allMatch(i -> layers.get(i).experts() <= plan.expertSlotBytes());
       assertThat(plan.slots()).as(what).isBetween(2, slots == 0 ? 4 : slots);
       assertThat(streamed)
           .as(what)
