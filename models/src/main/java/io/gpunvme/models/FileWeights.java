@@ -6,10 +6,12 @@ import io.gpunvme.models.format.ModelFiles;
 import io.gpunvme.models.format.ModelFiles.ModelFile;
 import io.gpunvme.models.format.ModelFiles.Placed;
 import io.gpunvme.storage.GpuStorage;
+import io.gpunvme.storage.fs.BlockReader;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.function.Function;
 
 /** Files of a model. */
@@ -79,6 +81,11 @@ final class FileWeights implements WeightSource {
   @Override
   public GpuStorage storage(int file) {
     return storages.get(file);
+  }
+
+  @Override
+  public Optional<BlockReader> beside(String file) {
+    return model.beside(file);
   }
 
   @Override

@@ -12,16 +12,19 @@ import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalInt;
 import java.util.Set;
 import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /**
  * The layers of a model, found by structure: of all sequences of numbered names in it, such as
  * {@code model.layers.0.…} or {@code blk.0.…}, the one with most bytes. A list within a layer, such
- * as experts, has fewer; or as many, and then the outer one counts. Immutable.
+ * as experts, has fewer; or as many, and then the outer one counts. Experts are parts of their
+ * layers, unless {@link #expertsApart} is asked. Immutable.
  */
 public final class ModelLayers {
   private static final Pattern NUMBER = Pattern.compile("\\d{1,9}");
@@ -42,20 +45,31 @@ public final class ModelLayers {
   private final String list;
   private final SortedMap<Integer, List<TensorInfo>> layers;
   private final List<TensorInfo> others;
+  private final Set<String> scales;
   private final Set<String> quantised;
   private final ElementType type;
+  private final OptionalInt perToken;
+
+  /** By the number of their layer. */
+  private final Map<Integer, LayerExperts> experts;
 
   private ModelLayers(
       String list,
       SortedMap<Integer, List<TensorInfo>> layers,
       List<TensorInfo> others,
+      Set<String> scales,
       Set<String> quantised,
-      ElementType type) {
+      ElementType type,
+      OptionalInt perToken,
+      Map<Integer, LayerExperts> experts) {
     this.list = list;
     this.layers = layers;
     this.others = others;
+    this.scales = scales;
     this.quantised = quantised;
     this.type = type;
+    this.perToken = perToken;
+    this.experts = experts;
   }
 
   /**
@@ -80,9 +94,36 @@ public final class ModelLayers {
       (number == null ? others : layers.computeIfAbsent(number, _ -> new ArrayList<>()))
           .add(tensor);
     }
-    Set<String> quantised = quantised(weights.tensors());
-    ElementType used = type == null ? usualType(tensors, quantised) : type;
-    return new ModelLayers(list, layers, others, quantised, used);
+    Set<String> scales = scales(weights.tensors().keySet());
+    Set<String> quantised = quantised(tensors, scales);
+    ElementType used = type == null ? usualType(tensors, scales, quantised) : type;
+    OptionalInt perToken = ExpertsPerToken.of(weights.source());
+    return new ModelLayers(list, layers, others, scales, quantised, used, perToken, Map.of());
+  }
+
+  /**
+   * The same layers without their experts, where these are known to be one part for each: as
+   * streaming reads them, with those experts besides that routers choose.
+   */
+  public ModelLayers expertsApart() {
+    Map<Integer, LayerExperts> found = new TreeMap<>();
+    layers.forEach(
+        (number, tensors) -> {
+          Map<String, TensorInfo> named = new LinkedHashMap<>();
+          tensors.forEach(t -> named.put(within(t.name()), t));
+          LayerExperts some = LayerExperts.find(named);
+          // Layers 7 and 07 are one, and nobody knows which of their tensors count.
+          if (some != null && named.size() == tensors.size()) {
+            found.put(number, some);
+          }
+        });
+    return new ModelLayers(list, layers, others, scales, quantised, type, perToken, found);
+  }
+
+  /** What a tensor of a layer is called there. */
+  private String within(String name) {
+    int dot = name.indexOf('.', list.length());
+    return dot < 0 ? "" : name.substring(dot + 1);
   }
 
   /** What stands before the numbers, with the dot; null if there is none. */
@@ -119,12 +160,13 @@ public final class ModelLayers {
   }
 
   /** As Python's {@code load} chooses it where the model's configuration says nothing. */
-  private static ElementType usualType(Collection<TensorInfo> tensors, Set<String> quantised) {
+  private static ElementType usualType(
+      Collection<TensorInfo> tensors, Set<String> scales, Set<String> quantised) {
     Map<ElementType, Long> elements = new TreeMap<>();
     for (TensorInfo tensor : tensors) {
       if (quantised.contains(tensor.name())) {
         elements.merge(ElementType.BF16, tensor.elements(), Long::sum);
-      } else if (FLOATS.contains(tensor.type())) {
+      } else if (FLOATS.contains(tensor.type()) && !scales.contains(tensor.name())) {
         elements.merge(tensor.type(), tensor.elements(), Long::sum);
       }
     }
@@ -135,26 +177,38 @@ public final class ModelLayers {
   }
 
   /** What becomes floats before it is used: GGUF's blocks, and numbers of 8 bits with scales. */
-  private static Set<String> quantised(Map<String, TensorInfo> tensors) {
+  private static Set<String> quantised(Collection<TensorInfo> tensors, Set<String> scales) {
     Set<String> names = new HashSet<>();
-    for (TensorInfo tensor : tensors.values()) {
+    for (TensorInfo tensor : tensors) {
       String name = tensor.name();
       if (!tensor.type().isSafetensors()
           || EIGHT_BITS.contains(tensor.type())
           || tensor.type() == ElementType.I8
-              && SCALES.stream().anyMatch(end -> tensors.containsKey(name + end))) {
+              && SCALES.stream().anyMatch(end -> scales.contains(name + end))) {
         names.add(name);
       }
     }
     return names;
   }
 
+  /** What goes into other tensors while these become floats, and is no parameter itself. */
+  private static Set<String> scales(Set<String> tensors) {
+    return tensors.stream()
+        .flatMap(name -> SCALES.stream().map(end -> name + end))
+        .filter(tensors::contains)
+        .collect(Collectors.toSet());
+  }
+
   private boolean isConverted(TensorInfo tensor) {
-    return tensor.type() != type
-        && (quantised.contains(tensor.name()) || FLOATS.contains(tensor.type()));
+    return scales.contains(tensor.name())
+        || tensor.type() != type
+            && (quantised.contains(tensor.name()) || FLOATS.contains(tensor.type()));
   }
 
   private long used(TensorInfo tensor) {
+    if (scales.contains(tensor.name())) {
+      return 0;
+    }
     return isConverted(tensor) ? type.bytes(tensor.elements()) : tensor.bytes();
   }
 
@@ -185,27 +239,77 @@ public final class ModelLayers {
 
   /** The sizes of the layers, for {@link StreamPlan#of}. */
   public List<LayerSize> sizes() {
-    return layers.values().stream().map(this::size).toList();
+    return layers.entrySet().stream()
+        .map(e -> size(e.getValue(), experts.get(e.getKey())))
+        .toList();
   }
 
-  private LayerSize size(List<TensorInfo> tensors) {
-    long stored = 0;
-    long used = 0;
-    long unconverted = 0;
-    long converted = 0;
-    for (TensorInfo tensor : tensors) {
-      long from = Align.up(tensor.bytes(), StreamPlan.ALIGNMENT);
-      long to = Align.up(used(tensor), StreamPlan.ALIGNMENT);
+  private LayerSize size(List<TensorInfo> tensors, @Nullable LayerExperts apart) {
+    Sums layer = new Sums();
+    tensors.stream()
+        .filter(t -> apart == null || !apart.has(t))
+        .forEach(t -> layer.add(t.bytes(), 0, used(t), isConverted(t)));
+    if (apart == null) {
+      return new LayerSize(layer.stored, layer.used, layer.unconverted, layer.converted);
+    }
+    Sums all = new Sums();
+    long one = 0;
+    for (LayerExperts.Parameter p : apart.parameters()) {
+      long used = p.tensors().stream().mapToLong(this::used).sum();
+      boolean isConverted = isConverted(p.tensors().getFirst());
+      all.add(p.bytes(), p.scaleBytes(), used, isConverted);
+      // One by one, and then they go to their places.
+      one = Math.max(one, isConverted ? used / apart.count() : 0);
+    }
+    TensorInfo router = apart.router();
+    return new LayerSize(
+        layer.stored,
+        layer.used + all.used,
+        layer.unconverted + all.unconverted,
+        layer.converted + all.converted + one,
+        all.stored,
+        router == null ? 0 : aligned(used(router)));
+  }
+
+  /** Of memory that parameters take. */
+  private static final class Sums {
+    private long stored;
+    private long used;
+    private long unconverted;
+    private long converted;
+
+    void add(long bytes, long scales, long usedBytes, boolean isConverted) {
+      long from = aligned(bytes) + aligned(scales);
+      long to = aligned(usedBytes);
       stored += from;
       used += to;
-      unconverted += isConverted(tensor) ? from : 0;
-      converted += isConverted(tensor) ? to : 0;
+      unconverted += isConverted ? from : 0;
+      converted += isConverted ? to : 0;
     }
-    return new LayerSize(stored, used, unconverted, converted);
+  }
+
+  private static long aligned(long bytes) {
+    return Align.up(bytes, StreamPlan.ALIGNMENT);
+  }
+
+  /** How many experts a router chooses for a token, if the model's configuration says it. */
+  public OptionalInt expertsPerToken() {
+    return perToken;
   }
 
   /**
-   * What a layer is made of, and its place in a slot; without tensors that have no bytes.
+   * The experts of a layer that are apart; null if it has none.
+   *
+   * @param index of the layer, from 0, in the order of their numbers
+   * @throws IndexOutOfBoundsException if there is no such layer
+   */
+  public @Nullable LayerExperts experts(int index) {
+    return experts.get(number(index));
+  }
+
+  /**
+   * What a layer is made of, and its place in a slot; without tensors that have no bytes, and
+   * without experts that are apart.
    *
    * @param index of the layer, from 0, in the order of their numbers
    * @throws IndexOutOfBoundsException if there is no such layer
@@ -213,10 +317,11 @@ public final class ModelLayers {
   public List<TensorPlace> tensors(int index) {
     List<TensorPlace> places = new ArrayList<>();
     long at = 0;
+    LayerExperts apart = experts(index);
     for (TensorInfo tensor : layers.getOrDefault(number(index), List.of())) {
-      if (tensor.bytes() > 0) {
+      if (tensor.bytes() > 0 && (apart == null || !apart.has(tensor))) {
         places.add(new TensorPlace(tensor.name(), null, at));
-        at += Align.up(tensor.bytes(), StreamPlan.ALIGNMENT);
+        at += aligned(tensor.bytes());
       }
     }
     return places;

@@ -3,6 +3,7 @@ package io.gpunvme.models;
 import io.gpunvme.models.format.MetaValue;
 import io.gpunvme.models.format.ModelFiles.Placed;
 import io.gpunvme.storage.GpuStorage;
+import io.gpunvme.storage.fs.BlockReader;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -24,6 +25,15 @@ interface WeightSource extends AutoCloseable {
 
   /** What {@link Placed#file} is read from. */
   GpuStorage storage(int file);
+
+  /**
+   * Opens another file of the folder.
+   *
+   * @return empty if there is none; the caller closes it
+   */
+  default Optional<BlockReader> beside(String name) {
+    return Optional.empty();
+  }
 
   /** Checksums that are stored with the tensors. */
   default Optional<Manifest> storedManifest() {

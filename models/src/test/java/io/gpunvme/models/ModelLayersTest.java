@@ -12,28 +12,27 @@ import io.gpunvme.storage.StorageAddress;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
-import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Which tensors are layers, how large these are, and how fast they are read. */
 class ModelLayersTest {
   @TempDir Path folder;
 
   private final CpuAccelerator accelerator = CpuAccelerator.open();
-  private @Nullable Weights open;
+  private final List<Weights> open = new ArrayList<>();
 
   @AfterEach
   void close() {
-    if (open != null) {
-      open.close();
-    }
+    open.forEach(Weights::close);
     accelerator.close();
   }
 
@@ -46,7 +45,7 @@ class ModelLayersTest {
 
   private Weights open(Path file) {
     Weights weights = Weights.open(StorageAddress.parse("file:" + file), accelerator);
-    open = weights;
+    open.add(weights);
     return weights;
   }
 
@@ -142,6 +141,196 @@ class ModelLayersTest {
     assertThat(layers.fixedBytes()).isEqualTo(64);
     assertThat(ModelLayers.of(weights, ElementType.F32).sizes())
         .containsExactly(new LayerSize(2560, 8192 + 1024, 1536, 8192));
+  }
+
+  /** A mixture of Qwen's or Mixtral's: 3 experts, 8 wide, of hidden size 100. */
+  private static SafetensorsWriter mixture(String block, String gate, String up, String down) {
+    return mixture(block, gate, up, down, ElementType.BF16);
+  }
+
+  private static SafetensorsWriter mixture(
+      String block, String gate, String up, String down, ElementType type) {
+    SafetensorsWriter writer = new SafetensorsWriter();
+    writer.tensor("l.0." + block + "shared_expert.gate_proj.weight", ElementType.BF16, 3, 100);
+    for (int i = 0; i < 3; i++) {
+      String expert = "l.0." + block + "experts." + i + ".";
+      writer.tensor(expert + gate + ".weight", type, 8, 100);
+      writer.tensor(expert + up + ".weight", type, 8, 100);
+      writer.tensor(expert + down + ".weight", type, 100, 8);
+    }
+    writer.tensor("l.0." + block + "gate.weight", ElementType.BF16, 3, 100);
+    return writer;
+  }
+
+  /** The experts of gate and up have 9600 bytes together, those of down 4800. */
+  @ParameterizedTest
+  @CsvSource({"mlp., gate_proj, up_proj, down_proj", "block_sparse_moe., w1, w3, w2"})
+  void expertsThatAreStoredOneByOneAreApart(String block, String gate, String up, String down)
+      throws IOException {
+    ModelLayers whole = ModelLayers.of(write(mixture(block, gate, up, down)), null);
+    assertThat(whole.experts(0)).isNull();
+    assertThat(whole.sizes()).containsExactly(LayerSize.of(2 * 1024 + 9 * 2048));
+    ModelLayers apart = whole.expertsApart();
+    assertThat(apart.sizes())
+        .containsExactly(new LayerSize(2048, 2048 + 9728 + 5120, 0, 0, 9728 + 5120, 1024));
+    LayerExperts experts = apart.experts(0);
+    assertThat(experts).isNotNull();
+    assertThat(experts.count()).isEqualTo(3);
+    assertThat(experts.bytes()).isEqualTo(4800);
+    // What is read with the layer.
+    assertThat(apart.tensors(0)).hasSize(2);
+    assertThat(apart.bytes()).isEqualTo(whole.bytes());
+  }
+
+  @Test
+  void expertsAreConvertedOneByOne() throws IOException {
+    Weights weights = write(mixture("mlp.", "w1", "w3", "w2", ElementType.F32));
+    // Each expert's gate and up, as BF16, lie beside all of them for a moment.
+    assertThat(ModelLayers.of(weights, ElementType.BF16).expertsApart().sizes())
+        .containsExactly(
+            new LayerSize(
+                2048, 2048 + 9728 + 5120, 19_456 + 9728, 9728 + 5120 + 3200, 19_456 + 9728, 1024));
+  }
+
+  @Test
+  void scalesGoWithTheirExperts() throws IOException {
+    SafetensorsWriter writer = new SafetensorsWriter();
+    writer.tensor("l.0.w", ElementType.BF16, 5000);
+    for (int i = 0; i < 2; i++) {
+      for (String one : List.of("gate_proj", "up_proj", "down_proj")) {
+        boolean down = one.equals("down_proj");
+        String name = "l.0.experts." + i + "." + one + ".weight";
+        writer.tensor(name, ElementType.F8_E4M3, down ? 256 : 128, down ? 128 : 256);
+        writer.tensor(name + "_scale_inv", ElementType.F32, down ? 2 : 1, down ? 1 : 2);
+      }
+    }
+    ModelLayers layers = ModelLayers.of(write(writer), null);
+    ModelLayers apart = layers.expertsApart();
+    long stored = 4 * 32_768 + 512 + 2 * 32_768 + 512;
+    long used = 6 * 65_536;
+    assertThat(apart.sizes())
+        .containsExactly(
+            new LayerSize(10_240, 10_240 + used, stored, used + 2 * 65_536, stored, 0));
+    assertThat(apart.experts(0).bytes()).isEqualTo(3 * (32_768 + 8));
+    // With its layer a tensor and its scales are read, and the scales are no parameter.
+    assertThat(layers.sizes())
+        .containsExactly(
+            new LayerSize(10_240 + 6 * (32_768 + 512), 10_240 + used, 6 * 33_280, used));
+  }
+
+  /** Experts that are not one known part for each go with their layer, as Python's load has it. */
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        // Stacks lie the other way round (Llama 4), have biases (gpt-oss), are no matrices,
+        "e.experts.gate_up_proj=3x8x32 e.experts.down_proj=3x16x8",
+        "e.experts.gate_up_proj=3x32x8 e.experts.down_proj=3x8x16 e.experts.down_proj_bias=3x8",
+        "e.experts.gate_up_proj=96x8 e.experts.down_proj=24x16",
+        // or are of different numbers of experts, or of one.
+        "e.experts.gate_up_proj=3x32x8 e.experts.down_proj=2x8x16",
+        "e.experts.gate_up_proj=1x32x8 e.experts.down_proj=1x8x16",
+        // Neither gate nor up, no down, both names, and two blocks.
+        "e.experts.gate_proj=3x32x8 e.experts.down_proj=3x8x16",
+        "e.experts.gate_up_proj=3x32x8",
+        "ffn_gate_exps.weight=3x4x8 ffn_down_exps.weight=3x8x4",
+        "e.experts.gate_up_proj=3x32x8 e.experts.down_proj=3x8x16 ffn_gate_exps.weight=3x4x8",
+        "e.experts.gate_up_proj=3x32x8 f.experts.down_proj=3x8x16",
+        // One of two is missing, is of another shape, or has a name that is not known.
+        "e.experts.0.w1.weight=4x8 e.experts.0.w3.weight=4x8 e.experts.0.w2.weight=8x4"
+            + " e.experts.2.w1.weight=4x8 e.experts.2.w3.weight=4x8 e.experts.2.w2.weight=8x4",
+        "e.experts.0.w1.weight=4x8 e.experts.0.w3.weight=4x8 e.experts.0.w2.weight=8x4"
+            + " e.experts.1.w1.weight=5x8 e.experts.1.w3.weight=4x8 e.experts.1.w2.weight=8x4",
+        "e.experts.0.fc.weight=4x8 e.experts.1.fc.weight=4x8",
+      })
+  void expertsThatAreNotKnownGoWithTheirLayer(String tensors) throws IOException {
+    ModelLayers layers = ModelLayers.of(write(shapes("norm=7 " + tensors)), null);
+    assertThat(layers.expertsApart().experts(0)).isNull();
+    assertThat(layers.expertsApart().sizes()).isEqualTo(layers.sizes());
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "e.experts.gate_up_proj=3x32x8 e.experts.down_proj=3x8x16",
+        "ffn_gate_exps.weight=3x16x8 ffn_up_exps.weight=3x16x8 ffn_down_exps.weight=3x8x16"
+      })
+  void stacksOfExpertsAreApart(String tensors) throws IOException {
+    // Shared ones, whose name has it, biases and what is elsewhere are no routers.
+    String more = "norm=7 e.shared.weight=3x9 e.gate.bias=3 e.other=4x8 x.gate.weight=3x8 ";
+    String router = tensors.startsWith("e.") ? "e.gate.weight=3x8 " : "ffn_gate_inp.weight=3x8 ";
+    ModelLayers apart = ModelLayers.of(write(shapes(more + router + tensors)), null).expertsApart();
+    assertThat(apart.experts(0).count()).isEqualTo(3);
+    assertThat(apart.experts(0).bytes()).isEqualTo(3 * 16 * 8 * 4);
+    assertThat(apart.sizes())
+        .containsExactly(new LayerSize(6 * 512, 6 * 512 + 3072 + 1536, 0, 0, 3072 + 1536, 512));
+    ModelLayers none = ModelLayers.of(write(shapes(more + tensors)), null).expertsApart();
+    assertThat(none.sizes().getFirst().router()).isZero();
+    // Nothing but experts: a layer that is not streamed without them.
+    assertThat(ModelLayers.of(write(shapes(tensors)), null).expertsApart().experts(0)).isNull();
+  }
+
+  /** Of F32, in layer 0: {@code a=3x4}. */
+  private static SafetensorsWriter shapes(String tensors) {
+    SafetensorsWriter writer = new SafetensorsWriter();
+    for (String one : tensors.split(" ")) {
+      String[] parts = one.split("=");
+      long[] shape = Arrays.stream(parts[1].split("x")).mapToLong(Long::parseLong).toArray();
+      writer.tensor("l.0." + parts[0], ElementType.F32, shape);
+    }
+    return writer;
+  }
+
+  @Test
+  void layersWithTwoNamesHaveNoExpertsThatAreKnown() throws IOException {
+    SafetensorsWriter writer =
+        shapes("n=7 e.experts.gate_up_proj=3x32x8 e.experts.down_proj=3x8x16");
+    writer.tensor("l.00.n", ElementType.F32, 1);
+    writer.tensor("l.0", ElementType.F32, 1);
+    assertThat(ModelLayers.of(write(writer), null).expertsApart().experts(0)).isNull();
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "{\"num_experts_per_tok\": 2, \"x\": [0, Infinity]}          | 2",
+        "{\"text_config\": {\"num_experts_per_tok\": 8}, \"a\": 1}  | 8",
+        "{\"num_experts_per_tok\": null}                           | 0",
+        "{\"num_experts_per_tok\": \"2\"}                          | 0",
+        "{\"num_experts_per_tok\": -1}                             | 0",
+        "{\"num_experts_per_tok\": 3000000000}                     | 0",
+        "{\"num_experts\": 8}                                      | 0",
+        "[2]                                                       | 0",
+        "{\"num_experts_per_tok\": 2                               | 0",
+        "''                                                        | 0",
+      })
+  void theConfigurationSaysHowManyExpertsATokenHas(String config, int count) throws IOException {
+    Files.writeString(folder.resolve("config.json"), config);
+    assertThat(ModelLayers.of(bytes("l.0.w=1"), null).expertsPerToken().orElse(0)).isEqualTo(count);
+  }
+
+  @Test
+  void withoutAConfigurationNobodyKnows() throws IOException {
+    Weights weights = bytes("l.0.w=1");
+    assertThat(ModelLayers.of(weights, null).expertsPerToken()).isEmpty();
+    Files.write(folder.resolve("config.json"), new byte[(1 << 20) + 1]);
+    assertThat(ModelLayers.of(weights, null).expertsPerToken()).isEmpty();
+  }
+
+  @ParameterizedTest
+  @CsvSource({"qwen3moe.expert_used_count, 8", "llama.expert_used_count, 0", "qwen3moe.x, 0"})
+  void aGgufFileSaysItItself(String key, int count) throws IOException {
+    Files.writeString(folder.resolve("config.json"), "{\"num_experts_per_tok\": 2}");
+    GgufBytes file =
+        GgufBytes.start(1, 2)
+            .key("general.architecture", GgufBytes.STRING)
+            .text("qwen3moe")
+            .u32(key, 8)
+            .tensor("blk.0.w", ElementType.F32.ggufId(), 0, 8);
+    byte[] head = file.pad(32).bytes();
+    Path path = folder.resolve("m.gguf");
+    Files.write(path, Arrays.copyOf(head, head.length + 32));
+    assertThat(ModelLayers.of(open(path), null).expertsPerToken().orElse(0)).isEqualTo(count);
   }
 
   @Test

@@ -12,6 +12,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.stream.IntStream;
 
 /**
@@ -38,11 +39,17 @@ public final class ModelFiles implements AutoCloseable {
   private static final String SAFETENSORS = ".safetensors";
   private static final String GGUF_SUFFIX = ".gguf";
 
+  private final ModelFolder folder;
   private final List<ModelFile> files;
   private final Map<String, Placed> tensors;
   private final List<String> unnamed;
 
-  private ModelFiles(List<ModelFile> files, Map<String, Placed> tensors, List<String> unnamed) {
+  private ModelFiles(
+      ModelFolder folder,
+      List<ModelFile> files,
+      Map<String, Placed> tensors,
+      List<String> unnamed) {
+    this.folder = folder;
     this.files = List.copyOf(files);
     this.tensors = tensors;
     this.unnamed = List.copyOf(unnamed);
@@ -118,7 +125,7 @@ public final class ModelFiles implements AutoCloseable {
         for (String shard : index.shards()) {
           files.add(file(folder, shard, ", which " + index.file() + " names"));
         }
-        return indexed(index, files);
+        return indexed(folder, index, files);
       }
       for (String part : GgufSplit.names(name)) {
         files.add(file(folder, part, part.equals(name) ? "" : ", which belongs to " + name));
@@ -126,7 +133,7 @@ public final class ModelFiles implements AutoCloseable {
       if (files.getFirst().header.format().startsWith(Gguf.FORMAT)) {
         GgufSplit.check(files.stream().map(ModelFile::header).toList());
       }
-      return whole(files);
+      return whole(folder, files);
     } catch (RuntimeException | Error e) {
       CloseAll.after(e, () -> close(files));
       throw e;
@@ -164,7 +171,7 @@ public final class ModelFiles implements AutoCloseable {
   }
 
   /** Every tensor counts, so no name may be in two files. */
-  private static ModelFiles whole(List<ModelFile> files) {
+  private static ModelFiles whole(ModelFolder folder, List<ModelFile> files) {
     Map<String, Placed> all = new LinkedHashMap<>();
     for (int i = 0; i < files.size(); i++) {
       for (TensorInfo tensor : files.get(i).header.tensors()) {
@@ -178,11 +185,12 @@ public final class ModelFiles implements AutoCloseable {
         }
       }
     }
-    return new ModelFiles(files, all, List.of());
+    return new ModelFiles(folder, files, all, List.of());
   }
 
   /** What the index names counts; each must be where it says. */
-  private static ModelFiles indexed(SafetensorsIndex index, List<ModelFile> files) {
+  private static ModelFiles indexed(
+      ModelFolder folder, SafetensorsIndex index, List<ModelFile> files) {
     Map<String, Integer> numbers = new HashMap<>();
     IntStream.range(0, files.size()).forEach(i -> numbers.put(files.get(i).name, i));
     Map<String, Placed> named = new LinkedHashMap<>();
@@ -210,7 +218,7 @@ public final class ModelFiles implements AutoCloseable {
                         .formatted(Printable.quote(shard)));
               }
             });
-    return new ModelFiles(files, named, unnamed);
+    return new ModelFiles(folder, files, named, unnamed);
   }
 
   /** The files, in order of their names. */
@@ -229,6 +237,17 @@ public final class ModelFiles implements AutoCloseable {
    */
   public List<String> unnamed() {
     return unnamed;
+  }
+
+  /**
+   * Opens another file of the folder.
+   *
+   * @param name plain, without slashes
+   * @return empty if there is none; the caller closes it
+   * @throws io.gpunvme.storage.path.StorageException if that fails
+   */
+  public Optional<BlockReader> beside(String name) {
+    return folder.open(name);
   }
 
   @Override

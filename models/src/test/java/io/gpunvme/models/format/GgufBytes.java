@@ -19,7 +19,7 @@ public final class GgufBytes {
   public static final int I32 = 5;
   static final int F32 = 6;
   static final int BOOL = 7;
-  static final int STRING = 8;
+  public static final int STRING = 8;
   static final int ARRAY = 9;
   static final int U64 = 10;
   static final int I64 = 11;
@@ -70,7 +70,7 @@ public final class GgufBytes {
     return raw(little(8).putDouble(value).array());
   }
 
-  GgufBytes text(String text) {
+  public GgufBytes text(String text) {
     byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
     return i64(bytes.length).raw(bytes);
   }
@@ -85,7 +85,7 @@ public final class GgufBytes {
     return key(key, ARRAY).i32(type).i64(count);
   }
 
-  GgufBytes u32(String key, long value) {
+  public GgufBytes u32(String key, long value) {
     return key(key, U32).i32(value);
   }
 
