@@ -18,6 +18,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.ArgGroup;
 import picocli.CommandLine.Command;
@@ -28,11 +29,15 @@ import picocli.CommandLine.Option;
     name = "plan-model",
     description = {
       "Show which layers of a model stay within a budget, and what streaming takes.",
-      "Reads only the headers. The layers are the numbered names with most bytes; the cache, and"
-          + " what",
-      "layers compute with, come on top of the memory that is shown. A mixture of experts is"
-          + " planned",
-      "as if all of them were read; streaming reads those that are chosen."
+      "Reads only the headers, and config.json beside safetensors. The layers are the numbered"
+          + " names",
+      "with most bytes; the cache, buffers that the model makes itself, and what layers compute"
+          + " with,",
+      "come on top of the memory that is shown. Of a mixture only the experts that are chosen are"
+          + " read,",
+      "through a second ring, where each has matrices gate, up and down: stored one by one, or"
+          + " stacked",
+      "as Hugging Face's transformers and GGUF files have them. Others count with their layers."
     },
     footer = {
       "",
@@ -136,14 +141,20 @@ final class PlanModelCommand extends ModelCommand {
       @Nullable Double rate,
       @Nullable LayerRate measured,
       double computeSeconds) {
+    /** With as few experts as may be chosen. */
     StreamForecast forecast(double bytesPerSecond) {
-      return plan.forecast(0, bytesPerSecond, computeSeconds);
+      return plan.forecast(chosen().least(), bytesPerSecond, computeSeconds);
+    }
+
+    ChosenExperts chosen() {
+      return ChosenExperts.of(layers, plan);
     }
   }
 
   @Override
   int run(Weights weights, StorageAddress address) {
-    ModelLayers layers = ModelLayers.of(weights, dtype == null ? null : dtype.element);
+    ModelLayers layers =
+        ModelLayers.of(weights, dtype == null ? null : dtype.element).expertsApart();
     List<LayerSize> sizes = layers.sizes();
     long fixed = layers.fixedBytes();
     StreamPlan plan = plan(weights, sizes, fixed);
@@ -215,17 +226,54 @@ final class PlanModelCommand extends ModelCommand {
             Counts.of(plan.readsInFlight(), "read"));
     out()
         .printf(
-            "GPU memory: %s at most (%s in no layer, %s of layers that stay, %s ring, %s for"
+            "GPU memory: %s at most (%s in no layer, %s of layers that stay, %s ring, %s%s for"
                 + " conversions)%n",
             Sizes.format(plan.deviceBytes()),
             Sizes.format(plan.fixedBytes()),
             Sizes.format(plan.residentBytes()),
             Sizes.format(plan.ringBytes()),
+            plan.expertSlots() == 0
+                ? ""
+                : "%s ring of experts, %s of routers, "
+                    .formatted(
+                        Sizes.format(plan.expertRingBytes()), Sizes.format(plan.routerBytes())),
             Sizes.format(plan.convertedBytes()));
+    ChosenExperts chosen = a.chosen();
+    if (!chosen.layers().isEmpty()) {
+      out().println(experts(plan, chosen));
+    }
     out()
         .printf(
-            "each pass, one token at a time, reads %s: %s%n",
-            Sizes.format(plan.passBytes()), time(a));
+            "each pass, one token at a time, reads %s%s: %s%n",
+            range(plan.passBytes() + chosen.least(), plan.passBytes() + chosen.most()),
+            chosen.layers().isEmpty()
+                ? ""
+                : " (%s and experts)".formatted(Sizes.format(plan.passBytes())),
+            time(a));
+  }
+
+  private static String experts(StreamPlan plan, ChosenExperts chosen) {
+    ChosenExperts.OfLayer longest = chosen.longest();
+    return "experts: %s in %s, %s of %s in each%s; for a token %s of %s, through a second ring of %d slots of %s"
+        .formatted(
+            longest.least() == longest.most()
+                ? "%d of %d".formatted(longest.least(), longest.count())
+                : "%d to %d of %2$d (nothing says how many)"
+                    .formatted(longest.least(), longest.most()),
+            Counts.of(chosen.layers().size(), LAYER),
+            range(longest.least() * longest.bytes(), longest.most() * longest.bytes()),
+            Sizes.format(longest.count() * longest.bytes()),
+            chosen.isEven() ? "" : " at most",
+            range(chosen.least(), chosen.most()),
+            Sizes.format(chosen.all()),
+            plan.expertSlots(),
+            Sizes.format(plan.expertSlotBytes()));
+  }
+
+  private static String range(long least, long most) {
+    return least == most
+        ? Sizes.format(least)
+        : "%s to %s".formatted(Sizes.format(least), Sizes.format(most));
   }
 
   private static String time(Answer a) {
@@ -283,7 +331,39 @@ final class PlanModelCommand extends ModelCommand {
     all.put("converted_bytes", plan.convertedBytes());
     all.put("device_bytes", plan.deviceBytes());
     all.put("pass_bytes", plan.passBytes());
+    all.put("experts", experts(a));
     putTimes(all, a);
+    return all;
+  }
+
+  /** Null for a model that has none. */
+  private static @Nullable Map<String, Object> experts(Answer a) {
+    if (!a.layers().hasExperts()) {
+      return null;
+    }
+    StreamPlan plan = a.plan();
+    ChosenExperts chosen = a.chosen();
+    OptionalInt perToken = a.layers().expertsPerToken();
+    Map<String, Object> all = new LinkedHashMap<>();
+    all.put("per_token", perToken.isPresent() ? (Integer) perToken.getAsInt() : null);
+    all.put("slots", plan.expertSlots());
+    all.put("slot_bytes", plan.expertSlotBytes());
+    all.put("ring_bytes", plan.expertRingBytes());
+    all.put("router_bytes", plan.routerBytes());
+    all.put("least_token_bytes", chosen.least());
+    all.put("most_token_bytes", chosen.most());
+    all.put("bytes", chosen.all());
+    all.put("layers", chosen.layers().stream().map(PlanModelCommand::ofLayer).toList());
+    return all;
+  }
+
+  private static Map<String, Object> ofLayer(ChosenExperts.OfLayer layer) {
+    Map<String, Object> all = new LinkedHashMap<>();
+    all.put("layer", layer.layer());
+    all.put("experts", layer.count());
+    all.put("expert_bytes", layer.bytes());
+    all.put("least_token_bytes", layer.least() * layer.bytes());
+    all.put("most_token_bytes", layer.most() * layer.bytes());
     return all;
   }
 

@@ -222,6 +222,84 @@ class ModelCommandsTest {
     assertThat(half.get("device_bytes").getAsLong()).isEqualTo(128 + 65536 + 65536);
   }
 
+  /** Three layers, of which the first is dense and the last has wider experts. */
+  private Path mixture() throws IOException {
+    SafetensorsWriter writer = new SafetensorsWriter();
+    for (int layer = 0; layer < 3; layer++) {
+      String prefix = "model.layers." + layer + ".";
+      writer.tensor(prefix + "norm", ElementType.F32, 1024);
+      int wide = layer == 2 ? 64 : 32;
+      for (int i = 0; i < 4 && layer > 0; i++) {
+        String expert = prefix + "mlp.experts." + i;
+        writer.tensor(expert + ".gate_proj.weight", ElementType.F32, wide, 64);
+        writer.tensor(expert + ".up_proj.weight", ElementType.F32, wide, 64);
+        writer.tensor(expert + ".down_proj.weight", ElementType.F32, 64, wide);
+      }
+      if (layer > 0) {
+        writer.tensor(prefix + "mlp.gate.weight", ElementType.F32, 4, 64);
+      }
+    }
+    SafetensorsWriter.Layout layout = writer.layout(SafetensorsWriter.WORD);
+    Path own = Files.createDirectory(folder.resolve("mixture"));
+    byte[] file = Arrays.copyOf(layout.head(), (int) layout.fileBytes());
+    return Files.write(own.resolve("model.safetensors"), file).getParent();
+  }
+
+  /** An expert has 24 KiB in one layer, and 48 in the other. */
+  @Test
+  void ofExpertsThoseAreReadThatAreChosen() throws IOException {
+    Path mixture = mixture();
+    Files.writeString(mixture.resolve("config.json"), "{\"num_experts_per_tok\": 2}");
+    String name = mixture.toString();
+    JsonObject all =
+        json(cpu("plan-model", name, "--gpu-budget", "0", "--rate", "0.001GB/s", "--json"));
+    assertThat(all.get("pass_bytes").getAsLong()).isEqualTo(3 * 4096 + 2 * 1024);
+    assertThat(all.get("slot_bytes").getAsLong()).isEqualTo(8192);
+    assertThat(all.get("device_bytes").getAsLong())
+        .isEqualTo(4 * 8192 + 4096 + 2 * 196_608 + 4096 + 2048);
+    JsonObject experts = all.getAsJsonObject("experts");
+    assertThat(experts)
+        .hasToString(
+            "{\"per_token\":2,\"slots\":2,\"slot_bytes\":196608,\"ring_bytes\":397312,"
+                + "\"router_bytes\":2048,\"least_token_bytes\":147456,"
+                + "\"most_token_bytes\":147456,\"bytes\":294912,\"layers\":["
+                + "{\"layer\":1,\"experts\":4,\"expert_bytes\":24576,"
+                + "\"least_token_bytes\":49152,\"most_token_bytes\":49152},"
+                + "{\"layer\":2,\"experts\":4,\"expert_bytes\":49152,"
+                + "\"least_token_bytes\":98304,\"most_token_bytes\":98304}]}");
+    assertThat(all.get("read_seconds").getAsDouble()).isEqualTo((14_336 + 147_456) / 1e6);
+    assertThat(cpu("plan-model", name, "--gpu-budget", "0").succeeded().out())
+        .contains(
+            "36KiB ring, 388KiB ring of experts, 2KiB of routers, 0B for conversions)",
+            "experts: 2 of 4 in 2 layers, 96KiB of 192KiB in each at most; for a token 144KiB of"
+                + " 288KiB, through a second ring of 2 slots of 192KiB",
+            "reads 158KiB (14KiB and experts): at 10 GB/s 0.016 ms at least");
+    assertThat(cpu("plan-model", name, "--gpu-budget", "0", "--measure").succeeded().out())
+        .contains("(measured with 10KiB,");
+    JsonObject stays = json(cpu("plan-model", name, "--json")).getAsJsonObject("experts");
+    assertThat(stays.get("slots").getAsInt()).isZero();
+    assertThat(stays.getAsJsonArray("layers")).isEmpty();
+    assertThat(json(cpu("plan-model", model.toString(), "--json")).get("experts").isJsonNull())
+        .isTrue();
+  }
+
+  @Test
+  void howManyExpertsAreChosenMayBeUnknown() throws IOException {
+    String name = mixture().toString();
+    JsonObject all =
+        json(cpu("plan-model", name, "--gpu-budget", "0", "--rate", "0.001GB/s", "--json"));
+    JsonObject experts = all.getAsJsonObject("experts");
+    assertThat(experts.get("per_token").isJsonNull()).isTrue();
+    assertThat(experts.get("least_token_bytes").getAsLong()).isEqualTo(73_728);
+    assertThat(experts.get("most_token_bytes").getAsLong()).isEqualTo(294_912);
+    assertThat(all.get("read_seconds").getAsDouble()).isEqualTo((14_336 + 73_728) / 1e6);
+    assertThat(cpu("plan-model", name, "--gpu-budget", "0").succeeded().out())
+        .contains(
+            "experts: 1 to 4 of 4 (nothing says how many) in 2 layers, 48KiB to 192KiB of 192KiB in"
+                + " each at most; for a token 72KiB to 288KiB of 288KiB",
+            "reads 86KiB to 302KiB (14KiB and experts)");
+  }
+
   @Test
   void theRateOfLayersIsMeasured() throws IOException {
     String name = model.toString();

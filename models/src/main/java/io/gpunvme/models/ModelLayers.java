@@ -78,6 +78,7 @@ public final class ModelLayers {
    * @param type that floating-point and quantised tensors are used as; null: the one that most
    *     elements have, of which quantised ones count as BF16
    * @throws InvalidRequestException if no name is numbered, or none of those has bytes
+   * @throws io.gpunvme.storage.path.StorageException if there is a configuration, and reading fails
    */
   public static ModelLayers of(Weights weights, @Nullable ElementType type) {
     Collection<TensorInfo> tensors = weights.tensors().values();
@@ -295,6 +296,11 @@ public final class ModelLayers {
   /** How many experts a router chooses for a token, if the model's configuration says it. */
   public OptionalInt expertsPerToken() {
     return perToken;
+  }
+
+  /** Whether any layer has experts that are apart. */
+  public boolean hasExperts() {
+    return !experts.isEmpty();
   }
 
   /**

@@ -4,7 +4,8 @@ package io.gpunvme.models;
  * The least time of a pass through the layers of a {@link StreamPlan}: of a token, when one is made
  * at a time. Reading and computing go on at the same time, so the longer of the two decides.
  *
- * @param readSeconds to read the layers that do not stay; 0 if all stay
+ * @param readSeconds to read the layers that do not stay, and the experts that are chosen; 0 if all
+ *     stay
  * @param computeSeconds of a pass with all layers in memory; 0 if that is not known
  */
 public record StreamForecast(double readSeconds, double computeSeconds) {
