@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 import unittest
 from pathlib import Path
 from typing import Any
@@ -260,16 +259,9 @@ class GgufTest(GgufModels):
         self.assertGreater(streaming._loading_bytes, 96 * 256)
 
     def test_plan_model_says_the_same(self) -> None:
-        path = self.written("qwen2", ["Q6_K", "Q4_K"])
-        for budget in ("0", "2MiB", "3MiB", "100MiB"):
-            model = self.streamed(path, gpu_budget=budget).gpunvme
-            command = [sys.executable, "-m", "gpunvme", "plan-model", str(path), "--gpu-budget", budget, "--json"]
-            told = json.loads(subprocess.run(command, env=self.environment(), check=True, capture_output=True).stdout)
-            self.assertEqual(
-                (told["slots"], told["slot_bytes"], told["pass_bytes"], len(told["resident"])),
-                (model.plan.slots, model.plan.slot_bytes, model.plan.pass_bytes, len(model.plan.resident)),
-                budget,
-            )
+        for name in ("qwen2", "qwen2moe", "qwen3moe"):
+            with self.subTest(name):
+                self.same_plan(self.written(name, ["Q6_K", "Q4_K"]))
 
     def test_the_command(self) -> None:
         path = self.written("qwen2", ["Q4_0"])
@@ -357,6 +349,7 @@ class ScaledTest(Models):
                 memory = self.memory(folder, quantization_config=config)
                 for budget in (0, None):
                     self.same(self.streamed(folder, gpu_budget=budget), memory)
+                self.same_plan(folder)
 
     def test_a_scale_for_all_experts_together(self) -> None:
         folder = self.saved(STREAMED["qwen3-moe"]())
@@ -368,6 +361,7 @@ class ScaledTest(Models):
         save_file({n: t.contiguous() for n, t in tensors.items()}, folder / "model.safetensors")
         self.told(folder, {"quant_method": "compressed-tensors"})
         self.same(self.streamed(folder, gpu_budget=0), self.streamed(folder))
+        self.same_plan(folder)
 
     def test_all_kinds_of_scales(self) -> None:
         whole = self.saved(STREAMED["llama"]())

@@ -77,6 +77,9 @@ ARCHITECTURES: dict[str, Callable[[], Any]] = {
 }
 
 
+_STORED_AS = {torch.bfloat16: "BF16", torch.float16: "F16", torch.float32: "F32"}
+
+
 class Watched:
     """Looks after slots: a layer's parameters are the same from its beginning to its end, and are poison afterwards."""
 
@@ -168,6 +171,56 @@ class Models(Case):
     def generate(self, *words: Any) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "gpunvme.transformers", "generate", *map(str, words), "--device", DEVICE]
         return subprocess.run(command, env=self.environment(), capture_output=True, text=True)
+
+    def same_plan(self, source: Path, dtype: torch.dtype | None = None) -> int:
+        """What ``plan-model`` says beforehand is what a streamed model has, at any budget: the most layers that stay."""
+        options: dict[str, Any] = {} if dtype is None else {"dtype": dtype}
+        words = [] if dtype is None else ["--dtype", _STORED_AS[dtype]]
+        first = self.told_plan(source, 0, *words)
+        # Nobody can know these from the files.
+        made = sum(buffer.numel() * buffer.element_size() for buffer in self.streamed(source, **options).buffers())
+        everything, stay = first["everything_bytes"], 0
+        for budget in (0, first["least_budget"], (first["device_bytes"] + everything) // 2, everything - 1):
+            if budget and not first["least_budget"] <= budget < everything:
+                continue
+            told = self.told_plan(source, budget, *words) if budget else first
+            model = self.streamed(source, gpu_budget=budget and budget + made, **options)
+            streaming, plan, ring = model.gpunvme, model.gpunvme.plan, model.gpunvme.layers._experts
+            stay = max(stay, len(plan.resident))
+            has = {
+                "resident": list(plan.resident),
+                "slots": plan.slots,
+                "slot_bytes": plan.slot_bytes,
+                "ring_bytes": plan.ring_bytes,
+                "reads_in_flight": plan.reads,
+                "resident_bytes": plan.resident_bytes,
+                "converted_bytes": plan.converted_bytes,
+                "pass_bytes": plan.pass_bytes,
+                "fixed_bytes": streaming.fixed_bytes - made,
+                "device_bytes": streaming.device_bytes - made,
+            }
+            self.assertEqual({key: told[key] for key in has}, has, budget)
+            experts = told["experts"] or {"slots": 0, "slot_bytes": 0, "ring_bytes": 0, "router_bytes": 0, "layers": []}
+            self.assertEqual(
+                [experts[key] for key in ("slots", "slot_bytes", "ring_bytes", "router_bytes")],
+                [plan.expert_slots, plan.expert_slot_bytes, plan.expert_ring_bytes, plan.router_bytes],
+                budget,
+            )
+            apart = ring._experts.values() if ring else ()
+            self.assertEqual([(e["experts"], e["expert_bytes"]) for e in experts["layers"]], [(e.count, e.bytes) for e in apart])
+            if ring is None:
+                continue
+            self.assertEqual(plan.router_bytes, sum(_recipe.aligned(router.nbytes) for router in ring._routers.values()))
+            self.assertEqual(experts["per_token"], model.config.num_experts_per_tok)
+            model(self.tokens(1, 1))
+            chosen = streaming.layers.pass_bytes - plan.pass_bytes
+            self.assertEqual((experts["least_token_bytes"], experts["most_token_bytes"]), (chosen, chosen))
+        return stay
+
+    def told_plan(self, source: Path, budget: int, *words: str) -> Any:
+        command = [sys.executable, "-m", "gpunvme", "plan-model", source, "--gpu-budget", budget, "--json", *words]
+        done = subprocess.run([*map(str, command)], env=self.environment(), check=True, capture_output=True)
+        return json.loads(done.stdout)
 
     def environment(self) -> dict[str, str]:
         path = [str(PYTHON / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -355,6 +408,20 @@ class ArchitectureTest(Models):
                     self.assertGreaterEqual(sum(places), 4 * len(ring._experts) * 2 * 3 - 4 * 3)
                     self.assertEqual(model.gpunvme.layers.pass_bytes - model.gpunvme.plan.pass_bytes, len(ring._experts) * 2 * next(iter(ring._experts.values())).bytes)
                     self.assertIn("had been read ahead", model.gpunvme.explain())
+
+    def test_plan_model_says_the_same(self) -> None:
+        # Sizes that are no multiples of 512 bytes.
+        odd = _COMMON | {"hidden_size": 40, "intermediate_size": 24, "num_hidden_layers": 8}
+        few = dict(num_experts=3, moe_intermediate_size=24, num_experts_per_tok=2)
+        mixed = transformers.Qwen2MoeConfig(**odd, **few, shared_expert_intermediate_size=24, mlp_only_layers=[1, 2])
+        for name, config, dtype in (
+            ("qwen3-moe", transformers.Qwen3MoeConfig(**odd, **few, head_dim=8), None),
+            ("mixtral as F32", transformers.MixtralConfig(**odd, num_local_experts=3), torch.float32),
+            ("qwen2-moe", mixed, None),
+        ):
+            with self.subTest(name):
+                folder = self.saved(config)
+                self.assertGreater(self.same_plan(folder, dtype), 0)
 
     def test_slots_are_never_used_too_early_or_too_late(self) -> None:
         folder = self.saved(ARCHITECTURES["qwen3"]())
