@@ -222,11 +222,12 @@ class ModelLayersTest {
   @ParameterizedTest
   @ValueSource(
       strings = {
-        // Stacks lie the other way round (Llama 4), have biases (gpt-oss), are no matrices,
+        // Stacks lie the other way round (Llama 4), have biases (gpt-oss), are no stacks,
         "e.experts.gate_up_proj=3x8x32 e.experts.down_proj=3x16x8",
         "e.experts.gate_up_proj=3x32x8 e.experts.down_proj=3x8x16 e.experts.down_proj_bias=3x8",
         "e.experts.gate_up_proj=96x8 e.experts.down_proj=24x16",
-        // or are of different numbers of experts, or of one.
+        // do not fit each other, or are of different numbers of experts, or of one.
+        "e.experts.gate_up_proj=3x30x8 e.experts.down_proj=3x8x16",
         "e.experts.gate_up_proj=3x32x8 e.experts.down_proj=2x8x16",
         "e.experts.gate_up_proj=1x32x8 e.experts.down_proj=1x8x16",
         // Neither gate nor up, no down, both names, and two blocks.
