@@ -208,8 +208,10 @@ Shape random_shape(std::mt19937_64& random) {
   s.depth = s.shared ? pick(random, {32u, 64u, 96u, 992u}) : pick(random, {1u, 2u, 31u, 32u, 1000u});
   s.bunch = 1 + random() % (s.depth / (s.threads / s.queues) < 16 ? s.depth / (s.threads / s.queues) : 16);
   s.commands = 50 + random() % 250;
-  // Before positions wrap at 2^29 in a mark and at 2^32 in a counter; 2^13 is a multiple of every ring's double length.
-  s.start = pick(random, {0u, (1u << 29) - (1u << 13), 0u - (1u << 13)});
+  // Before positions wrap: each 2^29 in a mark and in the service word, at 2^32 in a counter; 2^13 is a multiple of every
+  // ring's double length.
+  u32 wrap = static_cast<u32>(random() % 9);
+  s.start = wrap == 0 ? 0 : (wrap << 29) - (1u << 13);
   s.timeout_ns = kForever;
   s.name = "clean";
   switch (random() % 3) {

@@ -6,7 +6,26 @@
 #include <thread>
 #include <vector>
 
+#include "gpunvme/memory.cuh"
+
+namespace gpunvme {
+namespace mem {
+// A thread's loads of one word are counted: how often it looked. The library has nothing for this.
+thread_local const void* watched = nullptr;
+thread_local u64 looks = 0;
+
+template <class T>
+T counted_load(const T* p) {
+  looks += p == watched ? 1 : 0;
+  return load(p);
+}
+}  // namespace mem
+}  // namespace gpunvme
+
+#define load counted_load
 #include "gpunvme/gpunvme.cuh"
+#undef load
+#include "queue_memory.h"
 
 using namespace gpunvme;
 
@@ -442,6 +461,24 @@ u32 twin_exhaust(const Namespace* ns, Queue* q, const Buffer* b, Status* statuse
     statuses[1] = queue.wait(token) == status::kArgument ? statuses[1] : static_cast<Status>(status::kPending);
   }
   return static_cast<u32>(tokens.size());
+}
+
+// Submits `count` commands one by one to a shared queue whose submission positions count from `start`. Returns how often the
+// tickets were looked at.
+u64 twin_looks(u32 start, u32 count) {
+  u32 stop = 0;
+  twin::QueueMemory memory(1, 32, true, 1000000000, &stop);
+  memory.queue().sq_tail = start;
+  *memory.queue().service_word() = service::word(start, 0, false);
+  SharedQueue queue(&memory.queue());
+  mem::watched = &memory.queue().sq_tail;
+  mem::looks = 0;
+  for (u32 i = 0; i < count; i++) {
+    Token token;
+    queue.try_submit({opcode::kRead, 1, i, 1, 0, 0, 0, 0}, token);
+  }
+  mem::watched = nullptr;
+  return mem::looks;
 }
 
 u32 twin_nth(u32 bits, u32 n) { return warp::nth(bits, n); }

@@ -48,6 +48,9 @@ GPUNVME_FN u64 word(u32 rung, u32 head, bool wide) {
 GPUNVME_FN u32 rung(u64 word) { return static_cast<u32>(word) >> 3; }
 GPUNVME_FN u32 head(u64 word) { return static_cast<u32>(word >> 32); }
 
+// Whether two positions are the same one, as far as the service word knows them.
+GPUNVME_FN bool same(u32 a, u32 b) { return ((a - b) & kPositions) == 0; }
+
 // What `marks` holds once the SQE at this position is written.
 GPUNVME_FN u32 mark(u32 position) { return (position & kPositions) + 1; }
 }  // namespace service

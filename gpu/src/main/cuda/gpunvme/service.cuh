@@ -149,7 +149,7 @@ class Service {
       marked += found;
       if (found < kWindows * width) {
         tail = warp::shuffle(group, tail, warp::lowest(group));
-        if (marked == 0 || marked >= kFew || tail == rung + marked || --looks == 0) {
+        if (marked == 0 || marked >= kFew || service::same(tail, rung + marked) || --looks == 0) {
           return marked;
         }
       }

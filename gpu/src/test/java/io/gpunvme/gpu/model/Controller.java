@@ -42,7 +42,7 @@ final class Controller {
     }
     q.put(s, entry.get(s) - 1, Stage.FETCHED);
     entry.set(s, 0);
-    q.fetched.add(s, 1);
+    q.fetched.advance(s, 1);
     steps.end();
   }
 
@@ -82,7 +82,7 @@ final class Controller {
 
   /** One entry always stays empty (Base 2.0, 3.3.1.5). */
   private boolean isFull(long[] s) {
-    return q.posted.get(s) - q.cqDoorbell.get(s) == config.cqSize - 1;
+    return q.cqes(s, q.cqDoorbell, q.posted) == config.cqSize - 1;
   }
 
   private void write(long[] s, int c) {
@@ -93,6 +93,6 @@ final class Controller {
     }
     entry.set(s, c + 1);
     q.cqPhase[position % config.cqSize].set(s, ~(position / config.cqSize) & 1);
-    q.posted.add(s, 1);
+    q.posted.advance(s, 1);
   }
 }

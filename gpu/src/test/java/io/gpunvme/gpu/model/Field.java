@@ -33,6 +33,11 @@ final class Field {
     set(state, get(state) + change);
   }
 
+  /** Adds to a number that wraps: all values of the field's range follow each other in a ring. */
+  void advance(long[] state, int change) {
+    set(state, Math.floorMod(get(state) + change, max + 1));
+  }
+
   String name() {
     return name;
   }

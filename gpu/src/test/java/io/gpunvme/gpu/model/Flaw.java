@@ -37,6 +37,8 @@ enum Flaw {
   LEAVE_WITHOUT_LOOKING,
   /** The word may become visible before the doorbell: no release between them. */
   LEAVE_BEFORE_DOORBELL,
+  /** {@code rung}, which has fewer bits, is compared with the ticket as it is. */
+  RUNG_NOT_WRAPPED,
   /** One pass announces one SQE at most, and the holder leaves all the same. */
   RING_LIMIT,
 

@@ -2,6 +2,7 @@ package io.gpunvme.gpu.model;
 
 import io.gpunvme.gpu.model.QueueState.Slot;
 import io.gpunvme.gpu.model.QueueState.Stage;
+import java.util.List;
 
 /**
  * Recovers the queue while nobody drives it: the controller's queues are deleted and made again.
@@ -25,6 +26,28 @@ final class Host {
     q.drops.set(s, config.drops);
     q.duplicates.set(s, config.duplicates);
     q.early.set(s, config.early);
+    if (config.wrap != 0) {
+      wind(s);
+    }
+  }
+
+  /** As commands before these left the rings: marks and phases of their laps, nothing in flight. */
+  private void wind(long[] s) {
+    int position = config.tickets() - config.before;
+    q.ticket.set(s, position);
+    q.rung.set(s, position % config.positions());
+    q.fetched.set(s, position);
+    q.doorbell.set(s, position % config.sqSize);
+    for (int p = position - config.sqSize; p < position; p++) {
+      q.marks[p % config.sqSize].set(s, config.lap(p));
+    }
+    int cq = config.cqPositions() - config.before;
+    for (Field f : List.of(q.head, q.givenBack, q.posted, q.cqDoorbell)) {
+      f.set(s, cq);
+    }
+    for (int p = cq - config.cqSize; p < cq; p++) {
+      q.cqPhase[p % config.cqSize].set(s, ~(p / config.cqSize) & 1);
+    }
   }
 
   void steps(long[] from, Steps steps) {

@@ -29,6 +29,8 @@ final class QueueConfig {
   int sqSize;
   int cqSize;
   int generations = 8;
+  int wrap;
+  int before;
   int rounds = 2;
   int window = 1;
   int drops;
@@ -91,6 +93,39 @@ final class QueueConfig {
   QueueConfig cqSize(int entries) {
     cqSize = entries;
     return this;
+  }
+
+  /**
+   * Positions wrap, and begin so little before they do. Those of marks and of {@code rung} wrap
+   * each so many laps of the SQ, tickets each twice as many, those of CQEs each so many double laps
+   * of the CQ. Otherwise they begin at 0 and never wrap.
+   *
+   * @param laps 2 at least: a mark tells two laps apart
+   */
+  QueueConfig wrapping(int laps, int positionsBefore) {
+    wrap = laps;
+    before = positionsBefore;
+    return this;
+  }
+
+  /** How many values there are of {@code rung}, and of what a mark says. */
+  int positions() {
+    return wrap == 0 ? commands + 1 : wrap * sqSize;
+  }
+
+  /** How many values there are of the ticket. */
+  int tickets() {
+    return wrap == 0 ? commands + 1 : 2 * positions();
+  }
+
+  /** How many values there are of a position in the CQ. */
+  int cqPositions() {
+    return wrap == 0 ? commands + duplicates + 1 : wrap * 2 * cqSize;
+  }
+
+  /** What a mark says of a position; of every position if laps do not matter. */
+  int lap(int position) {
+    return has(Flaw.MARK_WITHOUT_LAP) ? 1 : position % positions() / sqSize + 1;
   }
 
   /** How many generations there are before they repeat. */

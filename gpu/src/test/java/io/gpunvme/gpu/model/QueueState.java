@@ -104,28 +104,32 @@ final class QueueState {
   final Field[][] cqe;
   final Field[][] cqeStep;
 
+  private final int positions;
+  private final int cqPositions;
+
   QueueState(QueueConfig c) {
+    positions = c.positions();
+    cqPositions = c.cqPositions();
     int commands = c.commands;
     int callers = c.programs.size();
-    int completions = commands + c.duplicates;
     int lanes = (1 << LANES) - 1;
     free = layout.field("free", (1 << c.depth) - 1);
     slot = layout.fields("slot", c.depth, Slot.values());
     slotGeneration = layout.fields("slotGeneration", c.depth, c.generations - 1);
     slotCommand = layout.fields("slotCommand", c.depth, commands);
-    ticket = layout.field("ticket", commands);
-    marks = layout.fields("mark", c.sqSize, commands / c.sqSize + 1);
+    ticket = layout.field("ticket", c.tickets() - 1);
+    marks = layout.fields("mark", c.sqSize, (c.positions() - 1) / c.sqSize + 1);
     service = layout.field("service", LOCKED | PENDING);
-    rung = layout.field("rung", commands);
-    head = layout.field("head", completions);
-    givenBack = layout.field("givenBack", completions);
+    rung = layout.field("rung", c.positions() - 1);
+    head = layout.field("head", c.cqPositions() - 1);
+    givenBack = layout.field("givenBack", c.cqPositions() - 1);
     sq = layout.fields("sq", c.sqSize, commands);
     cq = layout.fields("cq", c.cqSize, commands);
     cqPhase = layout.fields("cqPhase", c.cqSize, 1);
     doorbell = layout.field("sqDoorbell", c.sqSize - 1);
-    cqDoorbell = layout.field("cqDoorbell", completions);
-    fetched = layout.field("fetched", commands);
-    posted = layout.field("posted", completions);
+    cqDoorbell = layout.field("cqDoorbell", c.cqPositions() - 1);
+    fetched = layout.field("fetched", c.tickets() - 1);
+    posted = layout.field("posted", c.cqPositions() - 1);
     drops = layout.field("drops", c.drops);
     duplicates = layout.field("duplicates", c.duplicates);
     early = layout.field("early", c.early);
@@ -141,17 +145,27 @@ final class QueueState {
     batch = layout.fields("batch", callers, lanes);
     mine = layout.fields("mine", callers, lanes);
     todo = layout.fields("todo", callers, lanes);
-    base = layout.fields("base", callers, commands);
+    base = layout.fields("base", callers, c.tickets() - 1);
     lane = layout.fields("lane", callers, 2);
     round = layout.fields("round", callers, c.mostRounds());
     back = layout.fields("back", callers, Back.values());
     tail = layout.fields("tail", callers, commands);
-    seenRung = layout.fields("seenRung", callers, commands);
-    seenHead = layout.fields("seenHead", callers, completions);
+    seenRung = layout.fields("seenRung", callers, c.positions() - 1);
+    seenHead = layout.fields("seenHead", callers, c.cqPositions() - 1);
     cqe = new Field[callers][];
     cqeStep = new Field[callers][];
     Arrays.setAll(cqe, t -> layout.fields("cqe" + t, c.window, commands));
     Arrays.setAll(cqeStep, t -> layout.fields("cqeStep" + t, c.window, Service.CqeStep.values()));
+  }
+
+  /** How many positions have a ticket and are not rung. */
+  int unrung(long[] s) {
+    return Math.floorMod(ticket.get(s) - rung.get(s), positions);
+  }
+
+  /** How many CQEs lie between two positions. */
+  int cqes(long[] s, Field from, Field to) {
+    return Math.floorMod(to.get(s) - from.get(s), cqPositions);
   }
 
   Pc pc(long[] s, int t) {

@@ -58,14 +58,20 @@ final class Service {
     while (n < most && isMarked(s, rung + n)) {
       n++;
     }
-    if (rung + n > q.ticket.get(s)) {
+    int tickets = q.unrung(s);
+    if (n > tickets) {
       throw new Violation("a position without a ticket is taken for written");
     }
     if (n == 0) {
       rang(s, t);
       return;
     }
-    q.rung.set(s, rung + n);
+    // Else it would look again, for commands whose lanes are between their ticket and their mark.
+    boolean isLast = config.has(Flaw.RUNG_NOT_WRAPPED) ? rung + n == q.ticket.get(s) : n == tickets;
+    if (n == tickets && !isLast) {
+      throw new Violation("the holder looks again although every ticket is marked");
+    }
+    q.rung.advance(s, n);
     q.tail[t].set(s, n);
     if (config.has(Flaw.LEAVE_BEFORE_DOORBELL)) {
       q.tail[t].set(s, rung + n);
@@ -79,16 +85,15 @@ final class Service {
     if (config.has(Flaw.NO_MARKS)) {
       return p < q.ticket.get(s);
     }
-    int lap = config.has(Flaw.MARK_WITHOUT_LAP) ? 1 : p / config.sqSize + 1;
-    return q.marks[p % config.sqSize].get(s) == lap;
+    return q.marks[p % config.sqSize].get(s) == config.lap(p);
   }
 
   /** One store announces everything that the scan has found. */
   void doorbell(long[] s, int t, Steps steps) {
     steps.did(Action.DOORBELL);
     int tail = q.rung.get(s);
-    for (int p = tail - q.tail[t].get(s); p < tail; p++) {
-      if (q.sq[p % config.sqSize].get(s) == 0) {
+    for (int n = q.tail[t].get(s); n > 0; n--) {
+      if (q.sq[Math.floorMod(tail - n, config.sqSize)].get(s) == 0) {
         throw new Violation("the doorbell announces an SQE that is not written");
       }
     }
@@ -149,7 +154,7 @@ final class Service {
     }
     q.cqe[t][lane].set(s, command);
     entry.set(s, 0);
-    q.head.add(s, 1);
+    q.head.advance(s, 1);
     put(s, t, lane, CqeStep.DELIVER);
   }
 
@@ -199,7 +204,7 @@ final class Service {
         return;
       }
     }
-    boolean give = q.head.get(s) - q.givenBack.get(s) >= config.cqBatch();
+    boolean give = q.cqes(s, q.givenBack, q.head) >= config.cqBatch();
     q.go(s, t, give && !config.has(Flaw.CQ_DOORBELL_FORGOTTEN) ? Pc.CQ_DOORBELL : Pc.LOOK);
   }
 

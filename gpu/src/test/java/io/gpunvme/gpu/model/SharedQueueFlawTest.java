@@ -55,6 +55,8 @@ class SharedQueueFlawTest {
           new Case(
               new QueueConfig(2).caller("read2").window(2).duplicates(3),
               "overwritten before it was read");
+      case RUNG_NOT_WRAPPED ->
+          new Case(oneByOne().wrapping(2, 1), "looks again although every ticket is marked");
       case CQ_DOORBELL_FORGOTTEN -> new Case(oneByOne(), "the completion queue is full");
       default -> ending(flaw);
     };

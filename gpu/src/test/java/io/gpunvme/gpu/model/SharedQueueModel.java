@@ -117,7 +117,8 @@ class SharedQueueModel implements Model {
       return allowed ? null : "PENDING is left behind";
     }
     boolean quiet = !config.readsAnnounce && config.deadlines != Deadlines.NEVER;
-    for (int p = q.rung.get(s); p < q.ticket.get(s); p++) {
+    for (int i = 0; i < q.unrung(s); i++) {
+      int p = q.rung.get(s) + i;
       int c = q.sq[p % config.sqSize].get(s) - 1;
       if (c < 0 || !caller.service().isMarked(s, p)) {
         return null;

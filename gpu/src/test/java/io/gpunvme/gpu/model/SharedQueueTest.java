@@ -15,6 +15,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** The protocol of docs/shared-queue.md in every state that small queues can reach. */
 class SharedQueueTest {
@@ -179,6 +180,24 @@ class SharedQueueTest {
     }
   }
 
+  /** The ticket, {@code rung} and the CQ's positions wrap at different times, and begin anew. */
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3})
+  void whenPositionsWrap(int before) {
+    List<QueueConfig> configs =
+        List.of(
+            depth(1).callers(3, "read read"),
+            depth(2).callers(2, "read2 read"),
+            depth(2).callers(2, "submit wait submit wait"),
+            depth(1).caller("read read read read read read read"),
+            depth(2).callers(2, "read read").drops(1).duplicates(1).early(1));
+    for (QueueConfig config : configs) {
+      Exploration e = explore(config.wrapping(2, before));
+
+      assertThat(e.wrong()).as(e.report()).isNull();
+    }
+  }
+
   static Stream<Arguments> recoveries() {
     return Stream.of(
         Arguments.of("its slot back", depth(1).callers(2, "read recover read").drops(1).early(0)),
@@ -234,6 +253,9 @@ class SharedQueueTest {
   @Test
   void ringsAreAsLongAsTheyMustBe() {
     assertThat(explore(depth(2).callers(2, "read read").sqSize(2)).wrong()).isNotNull();
+    // A mark must tell two laps apart.
+    assertThat(explore(depth(1).caller("read read").wrapping(1, 1)).wrong())
+        .contains("without a ticket");
     assertThat(explore(depth(2).callers(2, "read read").cqSize(2)).wrong())
         .contains("the completion queue is full");
   }

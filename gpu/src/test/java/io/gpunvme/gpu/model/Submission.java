@@ -165,7 +165,7 @@ final class Submission {
     steps.did(Action.TICKET);
     boolean early = config.has(Flaw.TICKET_BEFORE_SLOT);
     q.base[t].set(s, q.ticket.get(s));
-    q.ticket.add(s, Integer.bitCount(early ? q.pending[t].get(s) : q.batch[t].get(s)));
+    q.ticket.advance(s, Integer.bitCount(early ? q.pending[t].get(s) : q.batch[t].get(s)));
     after(s, t, Pc.TICKET);
   }
 
@@ -187,8 +187,7 @@ final class Submission {
         long[] s = steps.begin(t);
         steps.did(Action.MARK);
         int p = position(s, t, lane);
-        int lap = config.has(Flaw.MARK_WITHOUT_LAP) ? 1 : p / config.sqSize + 1;
-        q.marks[p % config.sqSize].set(s, lap);
+        q.marks[p % config.sqSize].set(s, config.lap(p));
         laneDone(s, t, lane, Pc.MARK);
         steps.end();
       }
@@ -313,7 +312,8 @@ final class Submission {
   }
 
   private int position(long[] s, int t, int lane) {
-    return q.base[t].get(s) + Integer.bitCount(q.batch[t].get(s) & (1 << lane) - 1);
+    int rank = Integer.bitCount(q.batch[t].get(s) & (1 << lane) - 1);
+    return (q.base[t].get(s) + rank) % config.tickets();
   }
 
   private int nextLane(long[] s, int t) {

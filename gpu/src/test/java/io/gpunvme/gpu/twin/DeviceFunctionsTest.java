@@ -354,6 +354,18 @@ class DeviceFunctionsTest {
     }
   }
 
+  /**
+   * The service word has 29 bits of a position, the tickets have 32: each is crossed at each of its
+   * wraps. A command that is alone is found at the first look at every position.
+   */
+  @Test
+  void aHolderLooksNoOftenerWhenPositionsHaveWrapped() {
+    TwinLibrary.Function looks = library.function("twin_looks", long.class, int.class, int.class);
+    for (long wrap = 0; wrap <= 1L << 32; wrap += 1L << 29) {
+      assertThat(looks.callLong((int) (wrap - 8), 24)).as("from %X - 8", wrap).isEqualTo(24);
+    }
+  }
+
   @Test
   void theNthBitIsFound() {
     TwinLibrary.Function nth = library.function("twin_nth", int.class, int.class, int.class);
