@@ -17,9 +17,12 @@ final class QueueConfig {
 
   /** What a holder does that has gone round often enough and was told of more. */
   enum Leaving {
-    /** It leaves PENDING behind for the next caller. */
+    /** It leaves PENDING behind for the next caller: too weak, see the tests. */
     WITH_PENDING,
-    /** It goes on ringing, but hands out no more completions, until nobody has told it of more. */
+    /**
+     * It goes on ringing, but hands out no more completions, until nobody has told it of more. The
+     * device code does.
+     */
     WHEN_ALL_IS_RUNG
   }
 
@@ -37,7 +40,7 @@ final class QueueConfig {
   int duplicates;
   int early;
   Deadlines deadlines = Deadlines.NEVER;
-  Leaving leaving = Leaving.WITH_PENDING;
+  Leaving leaving = Leaving.WHEN_ALL_IS_RUNG;
   boolean readsAnnounce;
   boolean coarse;
   Flaw flaw = Flaw.NONE;

@@ -3,7 +3,6 @@ package io.gpunvme.gpu.model;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.gpunvme.gpu.model.QueueConfig.Deadlines;
-import io.gpunvme.gpu.model.QueueConfig.Leaving;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
@@ -65,8 +64,7 @@ class SharedQueueFlawTest {
   private static Case announcing(Flaw flaw) {
     return switch (flaw) {
       case RING_LIMIT -> new Case(new QueueConfig(2).caller("submit2 wait").caller("read"), UNRUNG);
-      case LEAVE_WITHOUT_LOOKING ->
-          new Case(submits().leaving(Leaving.WHEN_ALL_IS_RUNG), "PENDING is left behind");
+      case LEAVE_WITHOUT_LOOKING -> new Case(submits(), "PENDING is left behind");
       case LEAVE_BEFORE_DOORBELL ->
           new Case(submits(), "the controller fetches an SQE that is not there");
       default -> new Case(submits(), UNRUNG);
