@@ -90,7 +90,8 @@ struct alignas(64) Storage {
   const Buffer* buffers;  // see buffer()
   u32 buffer_count;
   u32 reserved0;
-  u64 reserved1[4];
+  const u32* stop;  // ends this kernel's waits; null: the queues' own words do
+  u64 reserved1[3];
 
   static constexpr u32 kVersion = 1;
 
@@ -99,7 +100,7 @@ struct alignas(64) Storage {
 
   // The queue pair that a caller's number falls to; callers with neighbouring numbers share one as little as possible.
   GPUNVME_FN SharedQueue queue(const Namespace& ns, u32 number) const {
-    return SharedQueue(ns.queues + number % ns.queue_count);
+    return SharedQueue(ns.queues + number % ns.queue_count, stop);
   }
 };
 static_assert(sizeof(Storage) == 64, "layout shared with the host");

@@ -79,7 +79,7 @@ struct alignas(128) Queue {
   u32* free_slots;    // exclusive: ring of free CIDs, 2^slot_bits entries; shared: bit set of free slots
   u32* marks;         // shared: 2^sq_bits words, 1 + position (29 bits) of the SQE last written there
   ErrorLog* errors;
-  const u32* stop;    // GPU memory; the host makes it non-zero, by a copy, to end every wait. Not host memory: warps that poll
+  const u32* stop;    // for kernels without a word of their own. GPU memory; the host makes it non-zero, by a copy, to end every wait. Not host memory: warps that poll
                       // host memory make everybody's system fences ten to a hundred times slower (docs/device-library.md)
   u64 reserved0[2];
 
@@ -115,7 +115,10 @@ struct alignas(128) Queue {
   GPUNVME_FN u32 cq_mask() const { return (1u << cq_bits) - 1; }
   GPUNVME_FN u32 slot_mask() const { return (1u << slot_bits) - 1; }
   GPUNVME_FN bool shared() const { return (flags & queue_flags::kShared) != 0; }
-  GPUNVME_FN bool told_to_stop() const { return mem::load_system(stop) != 0; }
+  // `own`: the word of a kernel that has one, or null.
+  GPUNVME_FN bool told_to_stop(const u32* own = nullptr) const {
+    return mem::load_system(own != nullptr ? own : stop) != 0;
+  }
 
   // The same slot's next generation. FFFFh means "no command" in error log entries, so it is left out.
   GPUNVME_FN u32 next_cid(u32 cid) const {

@@ -23,14 +23,15 @@ struct Token {
 // for keep their slots: more than `depth` of them by threads that do not wait end in kBusy.
 class SharedQueue {
  public:
-  GPUNVME_FN explicit SharedQueue(Queue* queue) : q(queue) {}
+  // `stop`: the word that ends the waits of this kernel, the same for all its threads; null: the queue's own.
+  GPUNVME_FN explicit SharedQueue(Queue* queue, const u32* stop = nullptr) : q(queue), own_stop(stop) {}
 
   // Runs one command of this thread and returns its status.
   GPUNVME_FN Status execute(const Command& c) {
     u32 group = callers();
     Status result = admit(group);
     bool needs = !failed(result);
-    Patience patience(q);
+    Patience patience(*this);
     while (warp::ballot(group, needs) != 0) {
       Token token = {0};
       if (start(group, needs, c, token) != 0) {
@@ -56,7 +57,7 @@ class SharedQueue {
     token.cid = 0;
     Status result = admit(group);
     bool needs = !failed(result);
-    Patience patience(q);
+    Patience patience(*this);
     while (warp::ballot(group, needs) != 0) {
       if (start(group, needs, c, token) != 0) {
         needs = needs && !token.valid();
@@ -92,7 +93,7 @@ class SharedQueue {
   // Bounds a wait without asking the clock every time round.
   class Patience {
    public:
-    GPUNVME_FN explicit Patience(Queue* queue) : q(queue) {}
+    GPUNVME_FN explicit Patience(const SharedQueue& queue) : q(queue.q), own_stop(queue.own_stop) {}
 
     // Gives way for a while, unless the caller was busy; true once the deadline has passed or the host says stop. The group
     // decides together. The deadline counts from the first look at the clock, a few microseconds after the start.
@@ -109,7 +110,7 @@ class SharedQueue {
         end = now + q->timeout_ns;
       }
       bool leader = warp::lane() == warp::lowest(group);
-      halted = warp::ballot(group, leader && q->told_to_stop()) != 0;
+      halted = warp::ballot(group, leader && q->told_to_stop(own_stop)) != 0;
       return halted || warp::ballot(group, leader && static_cast<long long>(now - end) >= 0) != 0;
     }
 
@@ -117,6 +118,7 @@ class SharedQueue {
 
    private:
     Queue* const q;
+    const u32* const own_stop;
     u64 end = 0;
     u32 tries = 0;
     bool halted = false;
@@ -138,7 +140,7 @@ class SharedQueue {
     if (!q->shared()) {
       return status::kArgument;
     }
-    bool stop = warp::lane() == warp::lowest(group) && q->told_to_stop();
+    bool stop = warp::lane() == warp::lowest(group) && q->told_to_stop(own_stop);
     return warp::ballot(group, stop) != 0 ? static_cast<Status>(status::kStopped) : static_cast<Status>(status::kSuccess);
   }
 
@@ -269,7 +271,7 @@ class SharedQueue {
     u32* word = q->slots + (cid & q->slot_mask());
     bool waiting = token.valid();
     Status result = status::kArgument;
-    Patience patience(q);
+    Patience patience(*this);
     for (;;) {
       u32 seen = waiting ? mem::load(word) : 0;
       if (waiting && seen != (slot::kInFlight | cid)) {
@@ -350,6 +352,7 @@ class SharedQueue {
   }
 
   Queue* const q;
+  const u32* const own_stop;
 };
 
 }  // namespace gpunvme

@@ -134,6 +134,7 @@ public final class DeviceLayout {
     public static final long NAMESPACES = 8;
     public static final long BUFFERS = 16;
     public static final long BUFFER_COUNT = 24;
+    public static final long STOP = 32;
 
     /** {@code Storage::kVersion}. */
     public static final int CURRENT = 1;

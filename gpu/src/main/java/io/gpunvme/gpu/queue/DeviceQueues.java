@@ -32,10 +32,7 @@ public final class DeviceQueues implements AutoCloseable {
   private final List<Runnable> memory = new ArrayList<>();
   private final DeviceBuffer rings;
   private final DeviceBuffer state;
-  private final DeviceBuffer stop;
-
-  /** Whether the word may say stop; guarded by {@link #stop}. */
-  private boolean stopping;
+  private final StopWord stop;
 
   private boolean closed;
 
@@ -64,7 +61,8 @@ public final class DeviceQueues implements AutoCloseable {
     try {
       Doorbells doorbells = Doorbells.open(controller, accelerator);
       memory.addFirst(doorbells::close);
-      stop = keep(accelerator.allocate(Integer.BYTES));
+      stop = new StopWord(accelerator);
+      memory.addFirst(stop::close);
       long ringBytes = count * (pages(sizes.sqBytes()) + pages(sizes.cqBytes()));
       rings =
           keep(
@@ -208,23 +206,12 @@ public final class DeviceQueues implements AutoCloseable {
    * kernels check this now and then.
    */
   public void stop(boolean value) {
-    synchronized (stop) {
-      // Set before the word and cleared after it: who finds it clear need not write.
-      stopping |= value;
-      if (stopping) {
-        writeStop(value);
-        stopping = value;
-      }
-    }
+    stop.stop(value);
   }
 
-  private void writeStop(boolean value) {
-    // In the accelerator's memory: warps that poll host memory slow each other's fences down.
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment word = arena.allocate(Integer.BYTES, Integer.BYTES);
-      DeviceLayout.setInt(word, 0, value ? 1 : 0);
-      stop.copyFromHost(word, 0);
-    }
+  /** What {@link #stop} writes. */
+  StopWord stopWord() {
+    return stop;
   }
 
   /** Whether the controller has lost a queue: the controller was reset meanwhile, or is gone. */

@@ -16,6 +16,7 @@ import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * One namespace of each of one or several SSDs, for your own kernels: {@link #deviceHandle} is the
@@ -24,7 +25,10 @@ import java.util.List;
  * <p>Any thread of such a kernel may read and write at any time. {@code
  * ControllerOptions.allowWrite} does not stop a kernel from writing, because the host does not see
  * its commands. Safe for all threads while no kernel runs; while one does, only {@link #await},
- * {@link #stop} and {@link #register} may be called.
+ * {@link #stop}, {@link #handle} and {@link #register} may be called.
+ *
+ * <p>Several kernels may run at once. Those that are given {@link #deviceHandle} are stopped
+ * together; a kernel that is given a {@link #handle} of its own is stopped alone.
  */
 public final class KernelStorage implements AutoCloseable {
   /** NLB is a 16-bit 0-based count (NVM Command Set 1.0, 3.2.4). */
@@ -38,6 +42,13 @@ public final class KernelStorage implements AutoCloseable {
   private final List<BufferRegistration> registrations = new ArrayList<>();
   private final List<DeviceBuffer> leased = new ArrayList<>();
   private final DeviceBuffer handle;
+
+  /** Of kernels that have their own. */
+  private final List<KernelHandle> handles = new ArrayList<>();
+
+  /** Kernels that are waited for. */
+  private final AtomicInteger running = new AtomicInteger();
+
   private int registered;
 
   // Written by whoever waited for the kernel, which need not be who asks next.
@@ -194,6 +205,7 @@ public final class KernelStorage implements AutoCloseable {
       MemorySegment total = arena.allocate(Integer.BYTES, Integer.BYTES);
       DeviceLayout.setInt(total, 0, (registered + 1) * count);
       handle.copyFromHost(total, Storage.BUFFER_COUNT);
+      handles.forEach(h -> h.tellBuffers((registered + 1) * count));
     }
   }
 
@@ -203,7 +215,26 @@ public final class KernelStorage implements AutoCloseable {
     return handle.deviceAddress();
   }
 
-  private void requireOpen() {
+  /** A handle for one of several kernels, which is stopped and waited for by itself. */
+  public synchronized KernelHandle handle() {
+    requireOpen();
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment header = arena.allocate(Storage.SIZE, Long.BYTES);
+      handle.copyToHost(0, header);
+      KernelHandle made = new KernelHandle(this, accelerator, header);
+      handles.add(made);
+      return made;
+    }
+  }
+
+  /** Not after a kernel hung, which may be this one's. */
+  synchronized void close(KernelHandle one) {
+    if (handles.remove(one) && !hung) {
+      one.free();
+    }
+  }
+
+  void requireOpen() {
     if (closed) {
       throw new IllegalStateException("this storage is closed");
     }
@@ -217,7 +248,8 @@ public final class KernelStorage implements AutoCloseable {
   /**
    * Waits for a kernel that uses this storage. The kernel is told to stop when an SSD is in
    * trouble, when the time is up, or when this thread is interrupted. Its reads and writes then end
-   * with status {@link DeviceStatus#STOPPED}.
+   * with status {@link DeviceStatus#STOPPED}, as do those of other kernels that were given {@link
+   * #deviceHandle}, until all of them are over.
    *
    * @param limit how long the kernel may run
    * @return true if the kernel ended by itself, false if it was told to stop
@@ -225,11 +257,17 @@ public final class KernelStorage implements AutoCloseable {
    * @throws io.gpunvme.cuda.CudaException if it ended in an error of the GPU
    */
   public boolean await(RunningKernel kernel, Duration limit) {
-    KernelWait wait = new KernelWait(queues);
+    return await(kernel, limit, queues.stream().map(DeviceQueues::stopWord).toList());
+  }
+
+  /** For a kernel that looks at these stop words. */
+  boolean await(RunningKernel kernel, Duration limit, List<StopWord> stops) {
+    KernelWait wait = new KernelWait(queues, stops);
     long end = System.nanoTime() + limit.toNanos();
     boolean[] interrupted = {false};
     boolean[] late = {false};
     KernelRun run = accelerator.runningKernel();
+    running.incrementAndGet();
     try {
       wait.await(
           kernel,
@@ -252,6 +290,7 @@ public final class KernelStorage implements AutoCloseable {
       // The run of one that hangs never ends: whoever freed memory now would wait for ever.
       if (!wait.hung()) {
         run.close();
+        running.decrementAndGet();
       }
       if (interrupted[0]) {
         Thread.currentThread().interrupt();
@@ -260,9 +299,10 @@ public final class KernelStorage implements AutoCloseable {
     return !late[0] && queues.stream().noneMatch(DeviceQueues::troubled);
   }
 
-  /** Tells kernels that wait on this storage to end their waits, or cancels that. */
-  public void stop(boolean value) {
+  /** Tells all kernels that wait on this storage to end their waits, or cancels that. */
+  public synchronized void stop(boolean value) {
     queues.forEach(q -> q.stop(value));
+    handles.forEach(h -> h.stop(value));
   }
 
   /** The errors that kernels reported since the last call. No kernel runs. */
@@ -303,9 +343,14 @@ public final class KernelStorage implements AutoCloseable {
    *
    * @return the outcome for each queue that needed recovery
    * @throws io.gpunvme.nvme.NvmeException if an SSD could not be brought back
+   * @throws IllegalStateException if a kernel is waited for
    */
   public synchronized List<RecoveryOutcome> recover() {
     requireOpen();
+    if (running.get() != 0) {
+      throw new IllegalStateException(
+          "%d kernels use this storage; recover it when they are over".formatted(running.get()));
+    }
     List<RecoveryOutcome> outcomes = new ArrayList<>();
     for (DeviceQueues set : queues) {
       outcomes.addAll(set.recover());
@@ -333,6 +378,8 @@ public final class KernelStorage implements AutoCloseable {
 
   private void free() {
     CloseAll.each(queues, DeviceQueues::close);
+    CloseAll.each(handles, KernelHandle::free);
+    handles.clear();
     registrations.forEach(BufferRegistration::close);
     DeviceBuffer.releaseAll(leased);
     handle.close();

@@ -24,19 +24,26 @@ public final class KernelWait {
   private static final long GRACE_NANOS = TimeUnit.SECONDS.toNanos(10);
 
   private final List<DeviceQueues> queues;
+  private final List<StopWord> stops;
   private final long graceNanos;
   private boolean hung;
 
   /** For a kernel that drives these queues. */
   public KernelWait(List<DeviceQueues> queues) {
-    this(queues, GRACE_NANOS);
+    this(queues, queues.stream().map(DeviceQueues::stopWord).toList());
+  }
+
+  /** For a kernel that looks at these stop words. */
+  KernelWait(List<DeviceQueues> queues, List<StopWord> stops) {
+    this(queues, stops, GRACE_NANOS);
   }
 
   /**
    * @param graceNanos how long a kernel may go on after it was told to stop
    */
-  KernelWait(List<DeviceQueues> queues, long graceNanos) {
+  KernelWait(List<DeviceQueues> queues, List<StopWord> stops, long graceNanos) {
     this.queues = List.copyOf(queues);
+    this.stops = List.copyOf(stops);
     this.graceNanos = graceNanos;
   }
 
@@ -48,6 +55,7 @@ public final class KernelWait {
    */
   public void await(RunningKernel kernel, BooleanSupplier stop) {
     Looks looks = new Looks(stop);
+    stops.forEach(StopWord::begin);
     long stopped = 0;
     boolean stopping = false;
     long start = System.nanoTime();
@@ -65,10 +73,10 @@ public final class KernelWait {
       } else if (wanted) {
         stopping = true;
         stopped = now;
-        queues.forEach(q -> q.stop(true));
+        stops.forEach(s -> s.stop(true));
       }
     }
-    queues.forEach(q -> q.stop(false));
+    stops.forEach(StopWord::end);
     looks.throwIfFailed();
   }
 

@@ -266,6 +266,34 @@ abstract class KernelStorageContract {
     }
   }
 
+  /**
+   * One of two kernels waits for an SSD that does not answer, and is stopped; the other goes on.
+   */
+  @Test
+  final void aKernelWithItsOwnHandleIsStoppedAlone() throws Exception {
+    Device device =
+        device(BLOCKS, "", ControllerOptions.builder().ioTimeout(Duration.ofMinutes(2)));
+    KernelStorageOptions options = KernelStorageOptions.in(Placement.HOST).with(1, 64);
+    try (KernelStorage storage = KernelStorage.open(device, accelerator, options);
+        KernelHandle one = storage.handle();
+        KernelHandle other = storage.handle();
+        DeviceBuffer unused = accelerator.allocate(threads() * UserKernel.RESULT_BYTES)) {
+      register(storage, Placement.HOST);
+      sim(device).faults().add("late=2s on read nth=1");
+      RunningKernel slow = start(accelerator, one.deviceHandle(), unused.deviceAddress(), 1, 1, 1);
+      RunningKernel fast =
+          start(
+              accelerator,
+              other.deviceHandle(),
+              results.deviceAddress(),
+              threads(),
+              10 * ROUNDS,
+              1);
+      assertThat(one.await(slow, Duration.ofMillis(1))).as("by itself").isFalse();
+      assertThat(other.await(fast, LIMIT)).as("by itself").isTrue();
+    }
+  }
+
   @Test
   final void whatItCannotDoItRefuses() {
     Device device = device();

@@ -13,7 +13,9 @@ import io.gpunvme.sim.SimulatedController;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -29,7 +31,8 @@ class KernelWaitTest {
   private final FakeGpu gpu = new FakeGpu();
   private final DeviceQueues queues =
       new DeviceQueues(controller, gpu, DeviceQueueOptions.exclusive(Placement.HOST, 1, 4));
-  private final KernelWait wait = new KernelWait(List.of(queues), GRACE);
+  private final KernelWait wait =
+      new KernelWait(List.of(queues), List.of(queues.stopWord()), GRACE);
 
   @AfterEach
   void close() {
@@ -68,6 +71,22 @@ class KernelWaitTest {
       assertThat(refusing.stats().adminCommands(AdminOpcode.DELETE_IO_SQ)).isPositive();
       assertThat(device.stats().adminCommands(AdminOpcode.DELETE_IO_SQ)).isPositive();
       storage.close();
+    }
+  }
+
+  @Test
+  void aStorageIsNotRecoveredUnderAKernel() {
+    KernelStorageOptions options = KernelStorageOptions.in(Placement.HOST).with(1, 32);
+    try (KernelStorage storage = KernelStorage.over(List.of(controller), gpu, options)) {
+      RunningKernel kernel =
+          () -> {
+            assertThatThrownBy(storage::recover)
+                .isInstanceOf(IllegalStateException.class)
+                .hasMessageContaining("1 kernels");
+            return true;
+          };
+      assertThat(storage.await(kernel, Duration.ofSeconds(1))).isTrue();
+      assertThat(storage.recover()).isEmpty();
     }
   }
 
@@ -117,6 +136,31 @@ class KernelWaitTest {
       assertThat(wait.hung()).isFalse();
       assertThat(stopped()).as("taken back").isFalse();
     }
+  }
+
+  /** The end of one kernel is not the end of another's stop. */
+  @Test
+  void kernelsThatShareAWordAreStoppedUntilAllAreOver() throws Exception {
+    CountDownLatch told = new CountDownLatch(1);
+    AtomicBoolean over = new AtomicBoolean();
+    RunningKernel slow =
+        () -> {
+          if (stopped()) {
+            told.countDown();
+          }
+          return over.get();
+        };
+    Thread waits =
+        Thread.ofPlatform().start(() -> new KernelWait(List.of(queues)).await(slow, () -> true));
+    told.await();
+    try {
+      wait.await(() -> true, () -> false);
+      assertThat(stopped()).as("the other kernel has not ended yet").isTrue();
+    } finally {
+      over.set(true);
+      waits.join();
+    }
+    assertThat(stopped()).as("taken back").isFalse();
   }
 
   /** A word that another thread has set is taken back, too. */

@@ -1,0 +1,65 @@
+package io.gpunvme.gpu.queue;
+
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+
+/**
+ * A word that kernels look at now and then while they wait, and that tells them to end their waits.
+ * It counts the kernels that are waited for: those that share a word are stopped together, and it
+ * is taken back when the last of them is over. Safe for all threads.
+ */
+final class StopWord implements AutoCloseable {
+  // In the accelerator's memory: warps that poll host memory slow each other's fences down.
+  private final DeviceBuffer word;
+
+  /** Whether the word may say stop. */
+  private boolean stopping;
+
+  private int kernels;
+
+  StopWord(Accelerator accelerator) {
+    word = accelerator.allocate(Integer.BYTES);
+  }
+
+  long deviceAddress() {
+    return word.deviceAddress();
+  }
+
+  /** Tells every kernel that looks at this word to end its waits, or cancels that. */
+  synchronized void stop(boolean value) {
+    // Set before the word and cleared after it: who finds it clear need not write.
+    stopping |= value;
+    if (stopping) {
+      write(value);
+      stopping = value;
+    }
+  }
+
+  /** A kernel is waited for from now on. */
+  synchronized void begin() {
+    kernels++;
+  }
+
+  /** It is over; not called for one that hangs, whose word says stop for good. */
+  synchronized void end() {
+    kernels--;
+    if (kernels == 0) {
+      stop(false);
+    }
+  }
+
+  private void write(boolean value) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment copy = arena.allocate(Integer.BYTES, Integer.BYTES);
+      DeviceLayout.setInt(copy, 0, value ? 1 : 0);
+      word.copyFromHost(copy, 0);
+    }
+  }
+
+  @Override
+  public void close() {
+    word.close();
+  }
+}
