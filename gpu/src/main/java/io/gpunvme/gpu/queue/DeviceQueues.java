@@ -7,6 +7,7 @@ import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.queue.DeviceLayout.Queue;
 import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.NvmeException;
+import io.gpunvme.nvme.driver.ExternalQueuePair;
 import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.nvme.driver.QueuePair.State;
 import io.gpunvme.nvme.driver.QueueRings;
@@ -16,6 +17,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Consumer;
 import java.util.stream.IntStream;
 
 /**
@@ -302,11 +304,19 @@ public final class DeviceQueues implements AutoCloseable {
   // ---- the end
 
   /**
-   * Makes the controller forget the queues, so that it touches neither rings nor data any more,
-   * whatever a kernel still does. Nothing is freed before {@link #close}.
+   * Makes the controller forget the queues, so that it touches neither rings nor data any more. No
+   * kernel uses them any more. Nothing is freed before {@link #close}.
    */
   public void forget() {
-    CloseAll.each(queues, this::delete);
+    forget(controller::deleteExternalQueuePair);
+  }
+
+  /**
+   * As {@link #forget}, under a kernel that hangs. When it goes on it may still store to the
+   * doorbells, so nobody gets these queues' identifiers any more.
+   */
+  public void abandon() {
+    forget(controller::retireExternalQueuePair);
   }
 
   /**
@@ -325,16 +335,20 @@ public final class DeviceQueues implements AutoCloseable {
     memory.forEach(Runnable::run);
   }
 
-  private void delete(DeviceQueue queue) {
+  private void forget(Consumer<ExternalQueuePair> how) {
+    CloseAll.each(queues, queue -> forget(queue, how));
+  }
+
+  private void forget(DeviceQueue queue, Consumer<ExternalQueuePair> how) {
     try {
-      controller.deleteExternalQueuePair(queue.pair());
+      how.accept(queue.pair());
     } catch (NvmeException | InvalidRequestException e) {
       RecoveryOutcome outcome = controller.recover(queue.pair());
       if (outcome.failure() != null) {
         e.addSuppressed(outcome.failure());
         throw e;
       }
-      controller.deleteExternalQueuePair(queue.pair());
+      how.accept(queue.pair());
     }
   }
 }

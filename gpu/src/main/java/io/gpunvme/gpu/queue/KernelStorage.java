@@ -283,7 +283,7 @@ public final class KernelStorage implements AutoCloseable {
       if (wait.hung()) {
         // Each SSD, whatever becomes of another: its DMA must end.
         hung = true;
-        CloseAll.after(e, queues, DeviceQueues::forget);
+        CloseAll.after(e, queues, DeviceQueues::abandon);
       }
       throw e;
     } finally {

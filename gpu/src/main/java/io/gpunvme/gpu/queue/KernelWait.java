@@ -129,7 +129,7 @@ public final class KernelWait {
 
   /**
    * Whether a kernel did not stop. Memory that it may use must never be freed, because freeing
-   * waits for the kernel. {@link DeviceQueues#forget} keeps the kernel away from the SSD.
+   * waits for the kernel. {@link DeviceQueues#abandon} keeps the kernel away from the SSD.
    */
   public boolean hung() {
     return hung;

@@ -119,7 +119,7 @@ final class GpuLane implements AutoCloseable {
           new GpuTransfer(
               controller, queues, kernel, plan, jobs, arrays, watch, counts, retries, alone);
       if (plan.commands() > 0) {
-        guarded(transfer);
+        guarded(transfer, watch);
       }
       long nanos = System.nanoTime() - start;
       if (jobs.stream().allMatch(TransferJob::failed)) {
@@ -178,12 +178,12 @@ final class GpuLane implements AutoCloseable {
    * A kernel that failed or does not end leaves commands at work in the caller's buffer: the
    * controller must forget the queues then.
    */
-  private void guarded(GpuTransfer transfer) {
+  private void guarded(GpuTransfer transfer, KernelWatch watch) {
     try {
       transfer.run(moved.deviceAddress());
     } catch (RuntimeException | Error e) {
       broken = e;
-      CloseAll.after(e, queues::forget);
+      CloseAll.after(e, watch.hung() ? queues::abandon : queues::forget);
       throw e;
     }
   }

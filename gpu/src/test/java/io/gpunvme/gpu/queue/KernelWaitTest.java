@@ -71,6 +71,18 @@ class KernelWaitTest {
       assertThat(refusing.stats().adminCommands(AdminOpcode.DELETE_IO_SQ)).isPositive();
       assertThat(device.stats().adminCommands(AdminOpcode.DELETE_IO_SQ)).isPositive();
       storage.close();
+      refusing.faults().clear();
+      assertThat(qidOfAnother(controller)).as("1 is this test's, 2 the kernel's").isEqualTo(3);
+      assertThat(qidOfAnother(first)).as("1 is the kernel's").isEqualTo(2);
+      controller.reset();
+      assertThat(qidOfAnother(controller)).as("the kernel may still ring").isEqualTo(3);
+    }
+  }
+
+  private int qidOfAnother(NvmeController of) {
+    DeviceQueueOptions one = DeviceQueueOptions.exclusive(Placement.HOST, 1, 4);
+    try (DeviceQueues another = new DeviceQueues(of, gpu, one)) {
+      return another.queues().getFirst().pair().qid();
     }
   }
 

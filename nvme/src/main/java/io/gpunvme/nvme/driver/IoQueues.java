@@ -32,6 +32,13 @@ final class IoQueues {
   private final ControllerTraffic traffic = new ControllerTraffic();
   private final TreeMap<Integer, IoQueuePair> pairs = new TreeMap<>();
   private final Set<IoQueuePair> known = new HashSet<>();
+
+  /**
+   * Identifiers whose doorbells somebody may still store to who never heard that the pair is gone.
+   * A reset does not end that, so no pair gets them any more.
+   */
+  private final Set<Integer> retired = new HashSet<>();
+
   private int limit;
   private @Nullable MemorySegment doorbells;
 
@@ -144,16 +151,29 @@ final class IoQueues {
   }
 
   int free() {
-    return limit - pairs.size();
+    int open = 0;
+    for (int qid = 1; qid <= limit; qid++) {
+      open += isFree(qid) ? 1 : 0;
+    }
+    return open;
+  }
+
+  private boolean isFree(int qid) {
+    return !pairs.containsKey(qid) && !retired.contains(qid);
   }
 
   private int freeQid() {
     for (int qid = 1; qid <= limit; qid++) {
-      if (!pairs.containsKey(qid)) {
+      if (isFree(qid)) {
         return qid;
       }
     }
-    throw new InvalidRequestException("all " + limit + " I/O queue pairs are in use");
+    String gone =
+        retired.isEmpty()
+            ? ""
+            : ", or lost to kernels that did not end (%d); a new process has them again"
+                .formatted(retired.size());
+    throw new InvalidRequestException("all " + limit + " I/O queue pairs are in use" + gone);
   }
 
   private void createAtController(IoQueuePair pair) {
@@ -257,6 +277,15 @@ final class IoQueues {
     }
     pairs.remove(pair.qid());
     pair.close();
+  }
+
+  /** Deletes a pair that may be driven on: nobody gets its identifier and its doorbells again. */
+  void retire(IoQueuePair pair) {
+    if (owns(pair)) {
+      // Before: deleting may fail half way.
+      retired.add(pair.qid());
+    }
+    delete(pair);
   }
 
   /** Before a shutdown; failures do not matter then. */

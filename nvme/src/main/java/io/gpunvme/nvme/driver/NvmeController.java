@@ -315,6 +315,20 @@ public final class NvmeController implements AutoCloseable {
   }
 
   /**
+   * As {@link #deleteExternalQueuePair}, for a pair that somebody may go on driving who cannot be
+   * stopped: a kernel that hangs. No other pair of this controller gets its identifier, so stores
+   * to its doorbells reach nobody's queues.
+   */
+  public void retireExternalQueuePair(ExternalQueuePair pair) {
+    life.lock().lock();
+    try {
+      life.queues().retire(pair);
+    } finally {
+      life.lock().unlock();
+    }
+  }
+
+  /**
    * Makes a queue pair usable again; nobody may drive it meanwhile. Its rings are emptied and
    * created anew at the controller, which is reset first if nothing less helps. Afterwards the
    * controller touches neither the old rings nor the data of commands that were outstanding. The

@@ -219,6 +219,22 @@ class ExternalQueuePairTest {
   }
 
   @Test
+  void nobodyGetsTheIdentifierOfAPairThatMayBeDrivenOn() {
+    int free = controller.freeQueuePairs();
+    ExternalQueuePair pair = controller.createExternalQueuePair(rings(2, 2));
+    controller.retireExternalQueuePair(pair);
+    controller.retireExternalQueuePair(pair);
+    assertThat(pair.state()).isEqualTo(State.CLOSED);
+    assertThat(controller.freeQueuePairs()).isEqualTo(free - 1);
+    for (int qid = 2; qid <= free; qid++) {
+      assertThat(controller.createExternalQueuePair(rings(2, 2)).qid()).isEqualTo(qid);
+    }
+    assertThatThrownBy(() -> controller.createQueuePair(2))
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessageContaining("kernels that did not end (1)");
+  }
+
+  @Test
   void deletionThatIsRefusedKeepsThePair() {
     ExternalQueuePair pair = controller.createExternalQueuePair(rings(8, 8));
     refused = AdminOpcode.DELETE_IO_SQ;
