@@ -99,7 +99,7 @@ inline Seen call_shared(Queue* queue, Works& works, u64 commands, u32 most, u64 
       Token token;
       Status s = q.submit(Works::command(w), token);
       if (!failed(s)) {
-        pending.push_back({token, w});
+        pending.emplace_back(std::move(token), w);
       } else if (s == status::kStopped) {
         seen.stopped++;  // nothing was submitted
       } else {
@@ -108,12 +108,14 @@ inline Seen call_shared(Queue* queue, Works& works, u64 commands, u32 most, u64 
     }
     while (!pending.empty()) {
       size_t at = random() % pending.size();
-      auto [token, w] = pending[at];
-      pending[at] = pending.back();
+      auto [token, w] = std::move(pending[at]);
+      if (at + 1 != pending.size()) {
+        pending[at] = std::move(pending.back());
+      }
       pending.pop_back();
       works.over(w, q.wait(token), seen);
       if (token.valid()) {
-        violation("a token that is still valid", token.cid, 0);
+        violation("a token that is still valid: SLBA", w->number, 0);
       }
     }
   }

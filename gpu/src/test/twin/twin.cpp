@@ -4,6 +4,8 @@
 #include <mutex>
 #include <random>
 #include <thread>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "gpunvme/memory.cuh"
@@ -158,7 +160,7 @@ class Worker {
       taken_[p.block + i] = true;
     }
     c.user = static_cast<u32>(pieces_.size());
-    pieces_.push_back(p);
+    pieces_.push_back(std::move(p));
     return true;
   }
 
@@ -228,7 +230,7 @@ class Worker {
       if (failed(s)) {
         settle(p, s);
       } else {
-        pieces.push_back(p);
+        pieces.push_back(std::move(p));
       }
     }
     while (!pieces.empty()) {
@@ -275,7 +277,7 @@ class Worker {
   // A chunk of the buffer, and blocks that are neither lost nor with a command in flight, which has no order with this one. Not
   // one block if there are none.
   Piece pick(u32 most) {
-    Piece p = {random_() % j.blocks, 0, free_.back(), false, false, {0}};
+    Piece p = {random_() % j.blocks, 0, free_.back(), false, false, {}};
     free_.pop_back();
     for (u64 i = 0; i < j.blocks && !usable(p.block); i++) {
       p.block = (p.block + 1) % j.blocks;
@@ -451,7 +453,7 @@ u32 twin_exhaust(const Namespace* ns, Queue* q, const Buffer* b, Status* statuse
     if (failed(statuses[0])) {
       break;
     }
-    tokens.push_back(token);
+    tokens.push_back(std::move(token));
   }
   statuses[1] = status::kSuccess;
   for (Token& token : tokens) {
@@ -462,6 +464,21 @@ u32 twin_exhaust(const Namespace* ns, Queue* q, const Buffer* b, Status* statuse
   }
   return static_cast<u32>(tokens.size());
 }
+
+// Waits for a command at another queue, and for one whose token was moved. Returns the two statuses, and whether the token is
+// valid then.
+u32 twin_wait_elsewhere(Status* statuses) {
+  u32 stop = 0;
+  twin::QueueMemory memory(1, 32, true, 1000000000, &stop);
+  twin::QueueMemory other(1, 32, true, 1000000000, &stop);
+  Token token;
+  SharedQueue(&memory.queue()).try_submit({opcode::kRead, 1, 0, 1, 0, 0, 0, 0}, token);
+  statuses[0] = SharedQueue(&other.queue()).wait(token);
+  Token moved = std::move(token);
+  statuses[1] = SharedQueue(&memory.queue()).wait(token);
+  return moved.valid() && !token.valid() ? 1 : 0;
+}
+static_assert(!std::is_copy_constructible_v<Token> && !std::is_copy_assignable_v<Token>, "one token for one command");
 
 // Submits `count` commands one by one to a shared queue whose submission positions count from `start`. Returns how often the
 // tickets were looked at.

@@ -7,12 +7,29 @@
 
 namespace gpunvme {
 
-// A command that was submitted and not yet waited for.
-struct Token {
-  u32 cid;   // with kValid above it
-  static constexpr u32 kValid = 1u << 16;
+// A command that was submitted and not yet waited for. It can be moved and not copied: once its slot is given back, a copy
+// could end the slot's next command for somebody else.
+class Token {
+ public:
+  GPUNVME_FN Token() {}
+  GPUNVME_FN Token(Token&& from) : q(from.q), cid(from.cid) { from.cid = 0; }
+  GPUNVME_FN Token& operator=(Token&& from) {
+    u32 taken = from.cid;
+    from.cid = 0;
+    q = from.q;
+    cid = taken;
+    return *this;
+  }
+  Token(const Token&) = delete;
+  Token& operator=(const Token&) = delete;
 
-  GPUNVME_FN bool valid() const { return (cid & kValid) != 0; }
+  GPUNVME_FN bool valid() const { return cid != 0; }
+
+ private:
+  friend class SharedQueue;
+
+  const Queue* q = nullptr;
+  u32 cid = 0;  // as SharedQueue hands commands on: with kValid above it
 };
 
 // Any thread may call at any time, whole warps and diverged ones. The lanes that call together for the same queue form a group
@@ -33,12 +50,12 @@ class SharedQueue {
     bool needs = !failed(result);
     Patience patience(*this);
     while (warp::ballot(group, needs) != 0) {
-      Token token = {0};
-      if (start(group, needs, c, token) != 0) {
+      u32 cid = 0;
+      if (start(group, needs, c, cid) != 0) {
         // Lanes that got no slot wait for those that did: a finished command must never wait for a slot, or groups could
         // hold each other's.
-        Status s = await(group, token);
-        if (token.valid()) {
+        Status s = await(group, cid);
+        if (has(cid)) {
           result = s;
           needs = false;
         }
@@ -54,12 +71,12 @@ class SharedQueue {
   // valid and must be given to wait() once; c's data belongs to the controller until then.
   GPUNVME_FN Status submit(const Command& c, Token& token) {
     u32 group = callers();
-    token.cid = 0;
+    name(token, 0);
     Status result = admit(group);
     bool needs = !failed(result);
     Patience patience(*this);
     while (warp::ballot(group, needs) != 0) {
-      if (start(group, needs, c, token) != 0) {
+      if (start(group, needs, c, token.cid) != 0) {
         needs = needs && !token.valid();
         tell(group);
       } else if (patience.over(group, Service::serve(q, group))) {
@@ -73,23 +90,35 @@ class SharedQueue {
   // As submit(), but kBusy at once if no slot is free. For callers that hold slots and must not wait for another.
   GPUNVME_FN Status try_submit(const Command& c, Token& token) {
     u32 group = callers();
-    token.cid = 0;
+    name(token, 0);
     Status result = admit(group);
     bool needs = !failed(result);
-    if (warp::ballot(group, needs) != 0 && start(group, needs, c, token) != 0) {
+    if (warp::ballot(group, needs) != 0 && start(group, needs, c, token.cid) != 0) {
       tell(group);
     }
     return needs && !token.valid() ? static_cast<Status>(status::kBusy) : result;
   }
 
-  // The status of a submitted command, once it is over. kStopped also if the host has recovered the queue since.
+  // The status of a submitted command, once it is over. kStopped also if the host has recovered the queue since; kArgument
+  // for a token of another queue, which stays valid, and for one that is not valid.
   GPUNVME_FN Status wait(Token& token) {
-    Status result = await(callers(), token);
-    token.cid = 0;
+    bool ours = token.q == q;
+    Status result = await(callers(), ours ? token.cid : 0);
+    token.cid = ours ? 0 : token.cid;
     return result;
   }
 
  private:
+  // Commands are handed on as their CID with kValid above it; 0 is none.
+  static constexpr u32 kValid = 1u << 16;
+
+  GPUNVME_FN static bool has(u32 command) { return (command & kValid) != 0; }
+
+  GPUNVME_FN void name(Token& token, u32 cid) const {
+    token.q = q;
+    token.cid = cid;
+  }
+
   // Bounds a wait without asking the clock every time round.
   class Patience {
    public:
@@ -145,12 +174,12 @@ class SharedQueue {
   }
 
   // Submits for as many of the lanes in need as there are slots. Returns which.
-  GPUNVME_FN u32 start(u32 group, bool needs, const Command& c, Token& token) {
+  GPUNVME_FN u32 start(u32 group, bool needs, const Command& c, u32& cid) {
     u32 s = take_slot(group, needs);
     bool got = s != kNone;
     u32 takers = warp::ballot(group, got);
     if (takers != 0) {
-      token.cid = publish(group, takers, got, s, c, token.cid);
+      cid = publish(group, takers, got, s, c, cid);
     }
     return takers;
   }
@@ -243,7 +272,7 @@ class SharedQueue {
     if (got) {
       mem::store(q->marks + (position & q->sq_mask()), service::mark(position));
     }
-    return got ? Token::kValid | cid : before;
+    return got ? kValid | cid : before;
   }
 
   // Makes sure that somebody announces what this group has marked: the group itself, or whoever holds the service word and
@@ -265,11 +294,11 @@ class SharedQueue {
 
   // ---- the end of a command
 
-  // Waits until the commands of all lanes with a valid token are over; the other lanes of the group help to serve.
-  GPUNVME_FN Status await(u32 group, const Token& token) {
-    u32 cid = token.cid & 0xFFFF;
+  // Waits until the commands of all lanes that have one are over; the other lanes of the group help to serve.
+  GPUNVME_FN Status await(u32 group, u32 command) {
+    u32 cid = command & 0xFFFF;
     u32* word = q->slots + (cid & q->slot_mask());
-    bool waiting = token.valid();
+    bool waiting = has(command);
     Status result = status::kArgument;
     Patience patience(*this);
     for (;;) {
@@ -288,7 +317,7 @@ class SharedQueue {
         break;
       }
     }
-    finish(group, token, cid, result);
+    finish(group, command, cid, result);
     return result;
   }
 
@@ -314,9 +343,9 @@ class SharedQueue {
   }
 
   // Frees the slots of the commands that are over; quarantined ones stay taken.
-  GPUNVME_FN void finish(u32 group, const Token& token, u32 cid, Status result) {
+  GPUNVME_FN void finish(u32 group, u32 command, u32 cid, Status result) {
     u32 at = cid & q->slot_mask();
-    bool over = token.valid() && (result & status::kMade) == 0;
+    bool over = has(command) && (result & status::kMade) == 0;
     if (over) {
       // Acquire: whoever handed the completion out had seen the data in place.
       mem::load_acquire(q->slots + at);

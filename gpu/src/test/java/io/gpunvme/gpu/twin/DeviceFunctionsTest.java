@@ -366,6 +366,16 @@ class DeviceFunctionsTest {
     }
   }
 
+  /** Both queues have a slot of that number. */
+  @Test
+  void aTokenIsGoodForItsOwnQueueOnly() {
+    TwinLibrary.Function wait = library.function("twin_wait_elsewhere", int.class, long.class);
+    MemorySegment statuses = arena.allocate(ValueLayout.JAVA_INT, 2);
+    assertThat(wait.callInt(statuses.address())).as("still valid where it was moved").isOne();
+    assertThat(statuses.toArray(ValueLayout.JAVA_INT))
+        .containsExactly(DeviceStatus.ARGUMENT, DeviceStatus.ARGUMENT);
+  }
+
   @Test
   void theNthBitIsFound() {
     TwinLibrary.Function nth = library.function("twin_nth", int.class, int.class, int.class);
