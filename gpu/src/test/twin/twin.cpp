@@ -480,6 +480,33 @@ u32 twin_wait_elsewhere(Status* statuses) {
 }
 static_assert(!std::is_copy_constructible_v<Token> && !std::is_copy_assignable_v<Token>, "one token for one command");
 
+// Has every slot of a queue quarantined, then submits. Returns how long that took, in ns; statuses: of that, and of a second
+// try, once the completion of one command has come after all.
+u64 twin_all_lost(Status* statuses) {
+  u32 stop = 0;
+  twin::QueueMemory memory(1, 32, true, 20000000000ull, &stop);
+  Queue& q = memory.queue();
+  SharedQueue queue(&q);
+  Command c = {opcode::kRead, 1, 0, 1, 0, 0, 0, 0};
+  Token tokens[32];
+  for (Token& token : tokens) {
+    queue.try_submit(c, token);
+  }
+  stop = 1;
+  for (Token& token : tokens) {
+    queue.wait(token);
+  }
+  stop = 0;
+  u64 begin = nanos();
+  statuses[0] = queue.execute(c);
+  u64 took = nanos() - begin;
+  u32 cid = *reinterpret_cast<const u32*>(q.sq) >> 16;
+  q.cq[0].dw2 = q.qid << 16;
+  q.cq[0].dw3 = 1u << 16 | cid;
+  statuses[1] = queue.submit(c, tokens[0]);
+  return took;
+}
+
 // Submits `count` commands one by one to a shared queue whose submission positions count from `start`. Returns how often the
 // tickets were looked at.
 u64 twin_looks(u32 start, u32 count) {

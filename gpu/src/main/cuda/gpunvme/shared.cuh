@@ -35,9 +35,10 @@ class Token {
 // Any thread may call at any time, whole warps and diverged ones. The lanes that call together for the same queue form a group
 // and share the work; a warp's groups go on independently.
 //
-// Waits end at the queue's timeout or when the host says stop, whichever comes first. A caller holds at most what it has
-// submitted: a lane that finds no free slot never keeps others from theirs. Commands submitted by submit() and not waited
-// for keep their slots: more than `depth` of them by threads that do not wait end in kBusy.
+// Waits end at the queue's timeout or when the host says stop, whichever comes first; those for a slot at once if all slots
+// are quarantined. A caller holds at most what it has submitted: a lane that finds no free slot never keeps others from
+// theirs. Commands submitted by submit() and not waited for keep their slots: more than `depth` of them by threads that do not
+// wait end in kBusy.
 class SharedQueue {
  public:
   // `stop`: the word that ends the waits of this kernel, the same for all its threads; null: the queue's own.
@@ -59,7 +60,7 @@ class SharedQueue {
           result = s;
           needs = false;
         }
-      } else if (patience.over(group, Service::serve(q, group))) {
+      } else if (patience.over(group, Service::serve(q, group), true)) {
         result = needs ? patience.stopped() ? status::kStopped : status::kBusy : result;
         needs = false;
       }
@@ -79,7 +80,7 @@ class SharedQueue {
       if (start(group, needs, c, token.cid) != 0) {
         needs = needs && !token.valid();
         tell(group);
-      } else if (patience.over(group, Service::serve(q, group))) {
+      } else if (patience.over(group, Service::serve(q, group), true)) {
         result = needs ? patience.stopped() ? status::kStopped : status::kBusy : result;
         needs = false;
       }
@@ -125,8 +126,9 @@ class SharedQueue {
     GPUNVME_FN explicit Patience(const SharedQueue& queue) : q(queue.q), own_stop(queue.own_stop) {}
 
     // Gives way for a while, unless the caller was busy; true once the deadline has passed or the host says stop. The group
-    // decides together. The deadline counts from the first look at the clock, a few microseconds after the start.
-    GPUNVME_FN bool over(u32 group, bool busy) {
+    // decides together. The deadline counts from the first look at the clock, a few microseconds after the start. Who waits for
+    // a slot waits in vain, too, if all slots are quarantined: others have waited for each, and what is late is taken by then.
+    GPUNVME_FN bool over(u32 group, bool busy, bool for_slot = false) {
       tries++;
       if (!busy) {
         pause(tries < 4 ? 40 : 120);
@@ -140,7 +142,8 @@ class SharedQueue {
       }
       bool leader = warp::lane() == warp::lowest(group);
       halted = warp::ballot(group, leader && q->told_to_stop(own_stop)) != 0;
-      return halted || warp::ballot(group, leader && static_cast<long long>(now - end) >= 0) != 0;
+      bool vain = static_cast<long long>(now - end) >= 0 || (for_slot && mem::load(&q->quarantined) == q->depth);
+      return halted || warp::ballot(group, leader && vain) != 0;
     }
 
     GPUNVME_FN bool stopped() const { return halted; }
@@ -330,12 +333,12 @@ class SharedQueue {
   GPUNVME_NOINLINE static Status give_up(Queue* q, u32* word, u32 cid, bool stopped) {
     // Before the exchange: after it a late completion may give the slot to somebody else at any moment.
     SlotInfo info = q->infos[cid & q->slot_mask()];
-    mem::fetch_add(&q->quarantined, 1u);
     u32 old = mem::compare_exchange(word, slot::kInFlight | cid, slot::kQuarantined | cid);
     if (old != (slot::kInFlight | cid)) {
-      mem::fetch_add(&q->quarantined, ~0u);
       return outcome(old, cid);
     }
+    // After it: for a moment fewer may be counted than there are, and never more, so that callers do not give up too early.
+    mem::fetch_add(&q->quarantined, 1u);
     Status s = stopped ? status::kStopped : status::kTimeout;
     mem::fetch_add(&q->timeouts, 1ull);
     q->report(trouble::kTimeout, s, cid, info);

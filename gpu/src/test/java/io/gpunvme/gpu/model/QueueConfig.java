@@ -9,7 +9,10 @@ final class QueueConfig {
   enum Deadlines {
     /** Never: whatever is stuck stays stuck. */
     NEVER,
-    /** For commands whose completion will not come any more, and {@link #early} others. */
+    /**
+     * For commands whose completion will not come any more, and {@link #early} others; for callers
+     * without a slot when all are quarantined.
+     */
     WHEN_LOST,
     /** At any time; the host's stop word is the same. */
     ANY

@@ -115,14 +115,17 @@ final class Submission {
       return config.deadlines == QueueConfig.Deadlines.ANY;
     }
     for (int at = 0; at < config.depth; at++) {
-      boolean lost =
-          q.is(s, at, Slot.QUARANTINED)
-              && q.is(s, q.slotCommand[at].get(s) - 1, QueueState.Stage.GONE);
-      if (!lost) {
+      if (!q.is(s, at, Slot.QUARANTINED) || !lookedForLate(s, at)) {
         return false;
       }
     }
     return true;
+  }
+
+  /** Who serves while it waits has looked for the completion; others must know that none comes. */
+  private boolean lookedForLate(long[] s, int at) {
+    return !config.has(Flaw.TAKER_DOES_NOT_SERVE)
+        || q.is(s, q.slotCommand[at].get(s) - 1, QueueState.Stage.GONE);
   }
 
   private void giveUp(long[] from, int t, Steps steps) {

@@ -366,6 +366,17 @@ class DeviceFunctionsTest {
     }
   }
 
+  /** Nothing comes back before the timeout of 20 s, and each slot has been waited for already. */
+  @Test
+  void whenEverySlotIsQuarantinedCallersAreToldAtOnce() {
+    TwinLibrary.Function lost = library.function("twin_all_lost", long.class, long.class);
+    MemorySegment statuses = arena.allocate(ValueLayout.JAVA_INT, 2);
+    assertThat(lost.callLong(statuses.address())).isLessThan(5_000_000_000L);
+    assertThat(statuses.toArray(ValueLayout.JAVA_INT))
+        .as("then a late completion gives a slot back")
+        .containsExactly(DeviceStatus.BUSY, 0);
+  }
+
   /** Both queues have a slot of that number. */
   @Test
   void aTokenIsGoodForItsOwnQueueOnly() {
