@@ -82,8 +82,10 @@ class Service {
     }
     u32 marked = count_marked(q, group, rung, width);
     if (marked != 0) {
-      // Release: the SQEs, whose writers have fenced, before the doorbell. All lanes have read marks, one stores it.
+      // Acquire: each lane, for the marks that it has read. A fence behind the barrier would come too late for it.
+      mem::fence_gpu();
       warp::sync(group);
+      // Release: the SQEs, whose writers have fenced, before the doorbell, which one lane stores for all.
       mem::fence_system();
       fenced = wide;
       rung += marked;

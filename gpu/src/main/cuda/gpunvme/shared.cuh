@@ -215,6 +215,8 @@ class SharedQueue {
       served += n;
       at = at + 1 == words ? 0 : at + 1;
     }
+    // What the leader has acquired, for all lanes: a shuffle orders no memory.
+    warp::sync(group);
     return result;
   }
 
