@@ -20,7 +20,15 @@ result() {
   esac
 }
 
+# Registers that spill are stores and loads in every round, and each fence empties the L1 cache.
+spills() {
+  local sizes
+  sizes=$(scripts/ptx --sizes sm_90) || return
+  awk 'NR > 1 && $4 != 0 { print; spilled = 1 } END { exit spilled }' <<<"$sizes"
+}
+
 result ptx-is-what-the-kernels-compile-to scripts/ptx --check
 for arch in sm_75 sm_90 sm_100 sm_120; do
   result "ptx-assembles-for-$arch" scripts/ptx --sizes $arch
 done
+result ptx-spills-no-register spills

@@ -148,7 +148,7 @@ extern "C" __global__ void __launch_bounds__(128) gpunvme_bench_block(BenchArgs 
 }
 
 // Any number of warps, all queue pairs shared. Numbers count through all lanes that call.
-extern "C" __global__ void __launch_bounds__(256) gpunvme_bench_shared(BenchArgs a) {
+extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_bench_shared(BenchArgs a) {
   u32 warp_index = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
   u32 lane = warp::lane();
   SharedQueue queue(a.queues + warp_index % a.queue_count);
@@ -228,7 +228,7 @@ extern "C" __global__ void __launch_bounds__(32) gpunvme_bench_qd1(BenchArgs a) 
 }
 
 // The same for a shared queue.
-extern "C" __global__ void __launch_bounds__(32) gpunvme_bench_shared_qd1(BenchArgs a) {
+extern "C" __global__ void __launch_bounds__(32, 1) gpunvme_bench_shared_qd1(BenchArgs a) {
   if (threadIdx.x != 0) {
     return;
   }
