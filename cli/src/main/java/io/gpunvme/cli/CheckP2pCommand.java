@@ -136,7 +136,9 @@ final class CheckP2pCommand extends BaseCommand {
     Table placements = new Table(INDENT);
     for (Placement placement : Placement.values()) {
       String reason = report.placements().reason(placement);
-      placements.row(placement, reason == null ? "possible" : reason);
+      placements.row(
+          placement,
+          reason == null ? "possible; " + report.placements().completions(placement) : reason);
     }
     placements.print(out());
     out().println();
@@ -174,6 +176,7 @@ final class CheckP2pCommand extends BaseCommand {
       Map<String, Object> one = new LinkedHashMap<>();
       one.put("possible", report.placements().possible(placement));
       one.put("reason", report.placements().reason(placement));
+      one.put("completions", report.placements().completions(placement).toString());
       placements.put(placement.toString(), one);
     }
     Map<String, Object> object = new LinkedHashMap<>();

@@ -32,7 +32,8 @@ public final class DeviceQueues implements AutoCloseable {
   private final QueueSizes sizes;
   private final List<DeviceQueue> queues = new ArrayList<>();
   private final List<Runnable> memory = new ArrayList<>();
-  private final DeviceBuffer rings;
+  private final DeviceBuffer submissions;
+  private final DeviceBuffer completions;
   private final DeviceBuffer state;
   private final StopWord stop;
 
@@ -65,16 +66,18 @@ public final class DeviceQueues implements AutoCloseable {
       memory.addFirst(doorbells::close);
       stop = new StopWord(accelerator);
       memory.addFirst(stop::close);
-      long ringBytes = count * (pages(sizes.sqBytes()) + pages(sizes.cqBytes()));
-      rings =
-          keep(
-              options.placement().hostQueues()
-                  ? accelerator.allocatePinned(ringBytes)
-                  : accelerator.allocate(ringBytes));
-      BusRange range = rings.mapFor(controller.function());
+      boolean hostSubmissions = options.placement().hostQueues();
+      boolean hostCompletions =
+          CompletionPlace.of(options.placement(), accelerator.gpu(), controller.function()).host();
+      submissions = keep(rings(accelerator, hostSubmissions, count * pages(sizes.sqBytes())));
+      completions = keep(rings(accelerator, hostCompletions, count * pages(sizes.cqBytes())));
+      BusRange sqRange = submissions.mapFor(controller.function());
+      BusRange cqRange = completions.mapFor(controller.function());
       state = keep(accelerator.allocate(count * (Queue.SIZE + DeviceQueue.arrayBytes(sizes))));
       for (int i = 0; i < count; i++) {
-        add(i, count, range, doorbells, options.placement());
+        Rings ring =
+            new Rings(sqRange, i * pages(sizes.sqBytes()), cqRange, i * pages(sizes.cqBytes()));
+        add(i, count, ring, doorbells, hostSubmissions);
       }
     } catch (RuntimeException | Error e) {
       CloseAll.after(e, this::close);
@@ -94,6 +97,10 @@ public final class DeviceQueues implements AutoCloseable {
     return count;
   }
 
+  private static DeviceBuffer rings(Accelerator accelerator, boolean host, long bytes) {
+    return host ? accelerator.allocatePinned(bytes) : accelerator.allocate(bytes);
+  }
+
   private DeviceBuffer keep(DeviceBuffer buffer) {
     memory.addFirst(buffer::close);
     return buffer;
@@ -103,10 +110,7 @@ public final class DeviceQueues implements AutoCloseable {
     return Math.ceilDiv(bytes, controller.pageSize()) * controller.pageSize();
   }
 
-  private void add(int i, int count, BusRange range, Doorbells doorbells, Placement placement) {
-    long sq = i * (pages(sizes.sqBytes()) + pages(sizes.cqBytes()));
-    long cq = sq + pages(sizes.sqBytes());
-    Rings ring = new Rings(range, sq, cq);
+  private void add(int i, int count, Rings ring, Doorbells doorbells, boolean hostSubmissions) {
     DeviceQueue queue =
         new DeviceQueue(
             controller.createExternalQueuePair(ring),
@@ -118,28 +122,28 @@ public final class DeviceQueues implements AutoCloseable {
     int flags =
         (doorbells.inMemory() ? Queue.DOORBELLS_IN_MEMORY : 0)
             | (sizes.shared() ? Queue.SHARED : 0)
-            | (placement.hostQueues() ? 0 : Queue.RINGS_IN_GPU_MEMORY);
+            | (hostSubmissions ? 0 : Queue.RINGS_IN_GPU_MEMORY);
     queue.create(
         flags,
-        rings.deviceAddress() + sq,
-        rings.deviceAddress() + cq,
+        submissions.deviceAddress() + ring.sq,
+        completions.deviceAddress() + ring.cq,
         doorbells,
         stop.deviceAddress(),
         controller.options().ioTimeout().toNanos());
   }
 
-  /** The rings of one queue inside the memory of all. */
+  /** The rings of one queue inside the memories of all. */
   private final class Rings implements QueueRings {
     private final long sq;
     private final long cq;
     private final long sqBus;
     private final long cqBus;
 
-    Rings(BusRange range, long sq, long cq) {
+    Rings(BusRange sqRange, long sq, BusRange cqRange, long cq) {
       this.sq = sq;
       this.cq = cq;
-      sqBus = bus(range, sq, sizes.sqBytes());
-      cqBus = bus(range, cq, sizes.cqBytes());
+      sqBus = bus(sqRange, sq, sizes.sqBytes());
+      cqBus = bus(cqRange, cq, sizes.cqBytes());
     }
 
     private static long bus(BusRange range, long offset, long bytes) {
@@ -175,8 +179,8 @@ public final class DeviceQueues implements AutoCloseable {
     public void clear() {
       try (Arena arena = Arena.ofConfined()) {
         MemorySegment zeroes = arena.allocate(Math.max(sizes.sqBytes(), sizes.cqBytes()));
-        rings.copyFromHost(zeroes.asSlice(0, sizes.sqBytes()), sq);
-        rings.copyFromHost(zeroes.asSlice(0, sizes.cqBytes()), cq);
+        submissions.copyFromHost(zeroes.asSlice(0, sizes.sqBytes()), sq);
+        completions.copyFromHost(zeroes.asSlice(0, sizes.cqBytes()), cq);
       }
     }
   }

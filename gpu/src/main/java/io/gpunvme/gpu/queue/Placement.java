@@ -7,12 +7,15 @@ import io.gpunvme.gpu.accel.DeviceBuffer;
 public enum Placement {
   /** Tier 1: queues and data in host memory. */
   HOST,
-  /** Tier 2: queues in host memory, data in GPU memory. */
+  /**
+   * Tier 2: queues in host memory, data in GPU memory. Completion queues of a real SSD are in GPU
+   * memory, too: see {@link CompletionPlace}.
+   */
   VRAM_DATA,
   /** Tier 3: queues and data in GPU memory. */
   VRAM;
 
-  /** Whether the rings are in host memory. */
+  /** Whether the submission queues are in host memory. */
   public boolean hostQueues() {
     return this != VRAM;
   }

@@ -15,6 +15,7 @@ import io.gpunvme.nvme.pci.PciFunction;
 import io.gpunvme.nvme.spec.Registers;
 import java.util.EnumMap;
 import java.util.Map;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -28,16 +29,20 @@ public final class Placements {
   private final String function;
   private final Map<Placement, String> reasons;
   private final @Nullable GpuDirect gpuDirect;
+  private final Map<Placement, CompletionPlace> completions = new EnumMap<>(Placement.class);
 
   private Placements(
-      String accelerator,
-      String function,
+      Accelerator accelerator,
+      PciFunction function,
       Map<Placement, String> reasons,
       @Nullable GpuDirect gpuDirect) {
-    this.accelerator = accelerator;
-    this.function = function;
+    this.accelerator = accelerator.name();
+    this.function = function.name();
     this.reasons = reasons;
     this.gpuDirect = gpuDirect;
+    for (Placement placement : Placement.values()) {
+      completions.put(placement, CompletionPlace.of(placement, accelerator.gpu(), function));
+    }
   }
 
   /**
@@ -62,7 +67,7 @@ public final class Placements {
         reasons.put(placement, "no GPU: the accelerator is " + accelerator.name());
       }
     }
-    return new Placements(accelerator.name(), function.name(), reasons, gpuDirect);
+    return new Placements(accelerator, function, reasons, gpuDirect);
   }
 
   private static void put(
@@ -123,6 +128,11 @@ public final class Placements {
     return reasons.get(placement);
   }
 
+  /** Where the completion queues of a placement lie, and why. */
+  public CompletionPlace completions(Placement placement) {
+    return Objects.requireNonNull(completions.get(placement));
+  }
+
   /** What the GPU can do for devices that reach its memory; null without a GPU. */
   public @Nullable GpuDirect gpuDirect() {
     return gpuDirect;
@@ -138,6 +148,7 @@ public final class Placements {
       JsonObject one = new JsonObject();
       one.addProperty("possible", possible(placement));
       one.addProperty("reason", reason(placement));
+      one.addProperty("completions", completions(placement).toString());
       placements.add(placement.toString(), one);
     }
     json.add("placements", placements);
@@ -159,7 +170,10 @@ public final class Placements {
     StringBuilder text = new StringBuilder();
     for (Placement placement : Placement.values()) {
       String reason = reason(placement);
-      text.append("%-9s  %s%n".formatted(placement, reason == null ? "possible" : reason));
+      text.append(
+          "%-9s  %s%n"
+              .formatted(
+                  placement, reason == null ? "possible; " + completions(placement) : reason));
     }
     GpuDirect direct = gpuDirect;
     if (direct != null) {

@@ -3,8 +3,18 @@ package io.gpunvme.gpu.queue;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.gpunvme.gpu.accel.CpuAccelerator;
+import io.gpunvme.gpu.queue.DeviceLayout.Queue;
+import io.gpunvme.nvme.driver.ControllerOptions;
+import io.gpunvme.nvme.driver.NvmeController;
+import io.gpunvme.nvme.memory.BusRange;
+import io.gpunvme.nvme.memory.RemoteMemory;
+import io.gpunvme.nvme.pci.Bar;
+import io.gpunvme.nvme.pci.ConfigSpace;
+import io.gpunvme.nvme.pci.DoorbellPoller;
+import io.gpunvme.nvme.pci.PciFunction;
 import io.gpunvme.sim.SimConfig;
 import io.gpunvme.sim.SimulatedController;
+import java.lang.foreign.MemorySegment;
 import org.junit.jupiter.api.Test;
 
 class PlacementsTest {
@@ -23,7 +33,99 @@ class PlacementsTest {
       assertThat(placements.toJson().getAsJsonObject("placements").getAsJsonObject("vram"))
           .hasToString(
               "{\"possible\":false,\"reason\":\"no GPU: the accelerator is CPU stand-in (host"
-                  + " memory)\"}");
+                  + " memory)\",\"completions\":\"completion queues in GPU memory: all queues are"
+                  + " in GPU memory\"}");
+    }
+  }
+
+  /** A real SSD's completion could overtake data that goes elsewhere. */
+  @Test
+  void completionsOfARealSsdGoWhereTheDataGoes() {
+    try (SimulatedController software = SimulatedController.create(SimConfig.defaults())) {
+      PciFunction real = new RealFunction(software);
+      for (Placement placement : Placement.values()) {
+        assertThat(CompletionPlace.of(placement, true, real).host())
+            .as("%s, a real SSD", placement)
+            .isEqualTo(placement.hostData());
+        assertThat(CompletionPlace.of(placement, true, software).host())
+            .as("%s, software", placement)
+            .isEqualTo(placement.hostQueues());
+      }
+      assertThat(CompletionPlace.of(Placement.VRAM_DATA, true, real).toString())
+          .startsWith("completion queues in GPU memory: where the data goes");
+      assertThat(CompletionPlace.of(Placement.VRAM_DATA, false, real).host()).isTrue();
+    }
+  }
+
+  @Test
+  void queuesOfARealSsdAreMadeThere() {
+    SimulatedController device = SimulatedController.create(SimConfig.builder().build());
+    try (FakeGpu gpu = new FakeGpu();
+        NvmeController controller =
+            NvmeController.open(new RealFunction(device), ControllerOptions.defaults())) {
+      for (Placement placement : Placement.values()) {
+        try (DeviceQueues queues =
+            new DeviceQueues(controller, gpu, DeviceQueueOptions.exclusive(placement, 2, 4))) {
+          for (DeviceQueue queue : queues.queues()) {
+            MemorySegment struct =
+                MemorySegment.ofAddress(queue.deviceAddress()).reinterpret(Queue.SIZE);
+            assertThat(gpu.owns(DeviceLayout.getLong(struct, Queue.SQ)))
+                .as("submission queue, %s", placement)
+                .isEqualTo(!placement.hostQueues());
+            assertThat(gpu.owns(DeviceLayout.getLong(struct, Queue.CQ)))
+                .as("completion queue, %s", placement)
+                .isEqualTo(!placement.hostData());
+          }
+        }
+      }
+    }
+  }
+
+  /** The embedded controller as an SSD behind registers. */
+  private record RealFunction(SimulatedController device) implements PciFunction {
+    @Override
+    public String name() {
+      return "real";
+    }
+
+    @Override
+    public Bar bar(int index) {
+      return device.bar(index);
+    }
+
+    @Override
+    public ConfigSpace config() {
+      return device.config();
+    }
+
+    @Override
+    public int addressBits() {
+      return device.addressBits();
+    }
+
+    @Override
+    public BusRange map(MemorySegment memory) {
+      return device.map(memory);
+    }
+
+    @Override
+    public BusRange map(RemoteMemory memory) {
+      return device.map(memory);
+    }
+
+    @Override
+    public DoorbellPoller poller() {
+      return device.poller();
+    }
+
+    @Override
+    public void reset() {
+      device.reset();
+    }
+
+    @Override
+    public void close() {
+      device.close();
     }
   }
 

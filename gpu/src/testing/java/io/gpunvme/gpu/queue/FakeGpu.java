@@ -16,6 +16,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BooleanSupplier;
 
@@ -26,6 +27,7 @@ import java.util.function.BooleanSupplier;
 public final class FakeGpu implements Accelerator {
   private final CpuAccelerator cpu = CpuAccelerator.open();
   private final AtomicInteger kernels = new AtomicInteger();
+  private final List<DeviceBuffer> memory = new CopyOnWriteArrayList<>();
 
   @Override
   public String name() {
@@ -39,7 +41,15 @@ public final class FakeGpu implements Accelerator {
 
   @Override
   public DeviceBuffer allocate(long bytes) {
-    return new FakeBuffer(cpu.allocate(bytes));
+    DeviceBuffer made = new FakeBuffer(cpu.allocate(bytes));
+    memory.add(made);
+    return made;
+  }
+
+  /** Whether an address is in its own memory, not in the host's; freed memory is not forgotten. */
+  boolean owns(long address) {
+    return memory.stream()
+        .anyMatch(b -> address >= b.deviceAddress() && address < b.deviceAddress() + b.size());
   }
 
   @Override
