@@ -238,7 +238,7 @@ class Bench:
                 address, options = self.ssd(self.model, sum(os.path.getsize(f) for f in self.files())), {"config": self.model}
             cold = source == "cold"
             self.shares(
-                f"generate.{source}", None if cold else f"generate.rate.{source}", address, (0,) if cold else (0, 25, 50), compute, fixed, most,
+                f"generate.{source}", None if cold else f"generate.rate.{source}", address, (0,) if cold else self.options.shares, compute, fixed, most,
                 self.conditions(), options, (lambda: self.cache(False)) if cold else lambda: None,
             )
 
@@ -251,7 +251,7 @@ class Bench:
         compute = self.add(f"{id}.compute", "s/token", self.tokens(model), conditions | told)
         model.gpunvme.close()
         del model
-        self.shares(id, f"{id}.rate", address, shares or (0, 50), compute, fixed, most, conditions, options)
+        self.shares(id, f"{id}.rate", address, shares or self.options.shares[::2], compute, fixed, most, conditions, options)
 
     def load(self, address, budget, options=None):
         """The model, and what its loading took."""
@@ -473,6 +473,7 @@ def main():
     parser.add_argument("--gigabytes", type=float, default=14)
     parser.add_argument("--tokens", type=int, default=6)
     parser.add_argument("--only", default="")
+    parser.add_argument("--shares", type=lambda text: [int(n) for n in text.split(",")], default=[0, 25, 50], help="percent that stay; 0 is the first")
     parser.add_argument("--slots", type=int, help="of the ring, instead of what the plan chooses")
     parser.add_argument("--large", type=int, default=0, metavar="LAYERS", help="of the 70B model: 80 are all; 0: without it")
     parser.add_argument("--cli", default=f"{sys.executable} -m gpunvme")
