@@ -38,7 +38,7 @@ public final class DeviceStatus {
       case PENDING -> "not over yet";
       case TIMEOUT -> "no completion before the deadline";
       case STOPPED -> "stopped by the host";
-      case BUSY -> "no slot became free before the deadline";
+      case BUSY -> "no slot became free before the deadline, or all are quarantined";
       case ARGUMENT -> "outside the namespace or the buffer, misaligned, or too long";
       default -> fromController(status) ? Status.describe(status) : "status %Xh".formatted(status);
     };
