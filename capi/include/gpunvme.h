@@ -339,7 +339,7 @@ typedef struct gpunvme_layer_plan {
  * layers: count of them (10000 at most); tensors begin at multiples of 512 bytes. experts and router are 0 of a layer
  * that is read as a whole.
  * budget: bytes for layers, rings and conversions; UINT64_MAX: all layers stay; 0: none stays, whatever the rings take.
- * slots: of the ring, 2..1024; 0: 4, or fewer where the budget has no room.
+ * slots: of the ring, 2..1024; 0: 4, or fewer where the budget has no room or layers that stay save more.
  * stays: count bytes, each of which becomes 1 if that layer stays, else 0; may be NULL.
  * GPUNVME_ERROR_INVALID if the budget is too small; the message says how much is enough.
  */

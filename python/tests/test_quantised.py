@@ -266,7 +266,7 @@ class GgufTest(GgufModels):
     def test_the_command(self) -> None:
         path = self.written("qwen2", ["Q4_0"])
         done = self.generate(path, "--prompt", "abc", "--tokens", "7", "--gpu-budget", "0", "--json")
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stderr)
         told = json.loads(done.stdout)
         tokenizer = transformers.AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
         prompt = tokenizer("abc", return_tensors="pt").to(DEVICE)

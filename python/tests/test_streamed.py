@@ -270,7 +270,7 @@ class ArchitectureTest(Models):
             dict(max_new_tokens=12, do_sample=False, num_beams=3),
             dict(max_new_tokens=12, do_sample=True, top_k=20),
             dict(max_new_tokens=12, do_sample=False, use_cache=False),
-            dict(max_new_tokens=12, do_sample=False, cache_implementation="static"),
+            dict(max_new_tokens=12, do_sample=False, cache_implementation="static", disable_compile=True),
         ):
             with self.subTest(kind):
                 made = []

@@ -69,7 +69,7 @@ def plan_layers(
 
     :param layers: what their parameters are made of
     :param budget: None: everything; 0: no layer
-    :param slots: of the ring; None: 4, or fewer where the budget has no room
+    :param slots: of the ring; None: 4, or fewer where the budget has no room or layers that stay save more
     :param experts: what is not read with its layer, for each of them
     """
     sizes = [_size(layer, found) for layer, found in zip(layers, experts or [None] * len(layers))]
@@ -268,7 +268,7 @@ class StreamedLayers:
     :param names: of the tensor of a parameter: a function of the layer's number and the parameter's name in the
         layer, or a prefix: ``"model.layers"`` stands for ``model.layers.7.mlp.up_proj.weight``
     :param budget: bytes of memory of the device for layers: those that fit stay there. None: all stay; 0: none
-    :param slots: of the ring, 2 or more; None: 4, or fewer where the budget has no room
+    :param slots: of the ring, 2 or more; None: 4, or fewer where the budget has no room or layers that stay save more
     :param device: of the parameters; None: the GPU if the weights were opened for one, else the CPU
     :param recipes: for each layer, what its parameters are made of; None: whole tensors by their names
     :param title: of the list, for messages; None: ``names`` if it is a prefix

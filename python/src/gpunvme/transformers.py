@@ -96,7 +96,7 @@ def load(
     :param device: None: the GPU if there is one, else the CPU. Of several GPUs only the first
     :param config: the model's configuration, its folder, or a GGUF file that has it; None: ``source``
     :param model_class: of transformers; None: ``AutoModelForCausalLM``
-    :param slots: of the ring, 2 or more; None: 4, or fewer where the budget has no room
+    :param slots: of the ring, 2 or more; None: 4, or fewer where the budget has no room or layers that stay save more
     :param progress: is called while what stays is read, with the bytes that are there and those that there will be
     :param options: others of ``from_pretrained``, such as ``attn_implementation``
     :returns: the model; ``model.gpunvme`` tells of the streaming, and ``model.gpunvme.close()`` frees it

@@ -311,12 +311,17 @@ class Bench:
         self.whole("generate.experts", folder, (0,), folder, {}, {"experts": 128, "chosen": 8})
 
     def large(self):
-        """Llama-3.1-70B's shape. Its file is on the disk, and its image in memory."""
+        """Llama-3.1-70B's shape. Both its file, for a while, and its image are in memory."""
         shape = Shape(8192, 28672, 64, 8, 128256)
-        path = self.gguf("Q6_K", shape, self.options.large)
-        address = self.ssd(path, os.path.getsize(path))
+        path = self.gguf("Q6_K", shape, self.options.large, self.options.memory)
+        size = os.path.getsize(path)
+        try:
+            address = self.ssd(path, size)
+        finally:
+            os.remove(path)
+        path = self.gguf("Q6_K", shape, self.options.large, whole=False)
         self.expected = None
-        conditions = {"bytes": os.path.getsize(path), "layers": self.options.large, "dtype": "bfloat16", "batch": 1, "prompt": PROMPT}
+        conditions = {"bytes": size, "layers": self.options.large, "dtype": "bfloat16", "batch": 1, "prompt": PROMPT}
         model, told = self.load(address, 0, {"dtype": torch.bfloat16, "config": path})
         self.check(model)
         told |= self.used()
@@ -371,9 +376,9 @@ class Bench:
             seconds.append((time.perf_counter() - begin) / 10)
         return seconds[1:]
 
-    def gguf(self, kind, shape, layers):
-        """The file; its layers have the same random blocks."""
-        path = os.path.join(self.options.folder, f"{kind}-{layers}.gguf")
+    def gguf(self, kind, shape, layers, folder=None, whole=True):
+        """The file; its layers have the same random blocks. It has none unless it is whole."""
+        path = os.path.join(folder or self.options.folder, f"{kind}-{layers}{'' if whole else '-settings'}.gguf")
         if os.path.exists(path):
             return path
         import gguf
@@ -403,7 +408,7 @@ class Bench:
         matrix("output", shape.vocabulary, hidden)
         norm = numpy.ones(hidden, dtype=numpy.float32)
         writer.add_tensor("output_norm.weight", norm)
-        for i in range(layers):
+        for i in range(layers if whole else 0):
             for name in "attn_norm", "ffn_norm":
                 writer.add_tensor(f"blk.{i}.{name}.weight", norm)
             for name, rows, columns in (

@@ -41,7 +41,10 @@ public record StreamPlan(
   /** The budget that lets everything stay. */
   public static final long EVERYTHING = Long.MAX_VALUE;
 
-  /** In place of a number of slots: 4, or fewer where the budget has no room. */
+  /**
+   * In place of a number of slots: 4, or fewer where the budget has no room, or where layers that
+   * stay in their place save more time.
+   */
   public static final int ANY_SLOTS = 0;
 
   /** Fewest slots of a ring: one is used while another is read. */
@@ -60,6 +63,12 @@ public record StreamPlan(
   public static final int MOST_LAYERS = 10_000;
 
   private static final int USUAL_SLOTS = 4;
+
+  /**
+   * The rate that layers come at through rings of so many slots, of that through {@value
+   * #USUAL_SLOTS}: the least of what was measured ({@code docs/streaming.md}).
+   */
+  private static final double[] RATES = {0, 0, 0.83, 0.95, 1};
 
   /** Slots are rounded up to this, and the ring has one such piece more, for trials. */
   private static final long PAGE = 4096;
@@ -231,8 +240,7 @@ public record StreamPlan(
         throw tooSmall(budget, least, fewest);
       }
       int ring = slots == ANY_SLOTS ? slots(budget) : slots;
-      long room = budget - Math.addExact(besides, ringOf(ring, slot));
-      Set<Integer> chosen = Set.copyOf(spread(room));
+      Set<Integer> chosen = Set.copyOf(resident(ring, budget));
       List<Integer> stay =
           numbers().filter(i -> chosen.contains(i) || layers.get(i).stored() == 0).boxed().toList();
       List<Integer> streamed = large.stream().filter(i -> !chosen.contains(i)).toList();
@@ -271,10 +279,31 @@ public record StreamPlan(
                   what));
     }
 
+    /** With which a pass is read soonest; of equal ones the most. */
     private int slots(long budget) {
-      return budget == 0
-          ? USUAL_SLOTS
-          : (int) Math.min(USUAL_SLOTS, (budget - besides - PAGE) / slot);
+      if (budget == 0) {
+        return USUAL_SLOTS;
+      }
+      int best = (int) Math.min(USUAL_SLOTS, (budget - besides - PAGE) / slot);
+      for (int fewer = best - 1; fewer >= FEWEST_SLOTS; fewer--) {
+        if (read(fewer, budget) / RATES[fewer] < read(best, budget) / RATES[best]) {
+          best = fewer;
+        }
+      }
+      return best;
+    }
+
+    /** Bytes of a pass with a ring of so many slots. */
+    private double read(int slots, long budget) {
+      Set<Integer> stay = Set.copyOf(resident(slots, budget));
+      return large.stream()
+          .filter(i -> !stay.contains(i))
+          .mapToDouble(i -> layers.get(i).stored())
+          .sum();
+    }
+
+    private List<Integer> resident(int slots, long budget) {
+      return spread(budget - Math.addExact(besides, ringOf(slots, slot)));
     }
 
     /** As many as there is room for, at equal distances, but never all. */

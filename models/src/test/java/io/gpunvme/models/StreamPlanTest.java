@@ -30,10 +30,10 @@ class StreamPlanTest {
     "0, 4, 0",
     "3, 2, 0",
     "4, 3, 0",
-    "5, 4, 0",
-    "6, 4, 1",
-    "7, 4, 2",
-    "9, 4, 4",
+    "5, 3, 1",
+    "6, 3, 2",
+    "7, 2, 4",
+    "9, 2, 6",
     "10, 0, 10",
     "11, 0, 10"
   })
@@ -59,16 +59,27 @@ class StreamPlanTest {
 
   @Test
   void whatIsInNoLayerCountsFirst() {
-    StreamPlan plan = StreamPlan.of(TEN, 100 * PAGE, 106 * PAGE, StreamPlan.ANY_SLOTS);
+    StreamPlan plan = StreamPlan.of(TEN, 100 * PAGE, 106 * PAGE, 4);
     assertThat(plan.resident()).containsExactly(0);
     assertThat(plan.deviceBytes()).isEqualTo(106 * PAGE);
     assertThat(StreamPlan.of(TEN, 100 * PAGE, 110 * PAGE, 2).slots()).isZero();
   }
 
   @Test
+  void aSlotIsGivenUpForALayerWhereThatSavesMore() {
+    // Of a hundred layers one less is less than a ring of three slots costs.
+    List<LayerSize> many = Collections.nCopies(100, new LayerSize(PAGE, PAGE, 0, 0, 0, 0));
+    assertThat(plan(many, 30 * PAGE).slots()).isEqualTo(4);
+    assertThat(plan(many, 30 * PAGE).resident()).hasSize(25);
+    assertThat(plan(many, 90 * PAGE).slots()).isEqualTo(3);
+    assertThat(plan(many, 90 * PAGE).resident()).hasSize(86);
+    assertThat(plan(many, 0).slots()).isEqualTo(4);
+  }
+
+  @Test
   void thoseThatStayAreSpread() {
-    assertThat(plan(TEN, 7 * PAGE).resident()).containsExactly(0, 5);
-    assertThat(plan(TEN, 8 * PAGE).resident()).containsExactly(0, 3, 6);
+    assertThat(StreamPlan.of(TEN, 0, 7 * PAGE, 4).resident()).containsExactly(0, 5);
+    assertThat(StreamPlan.of(TEN, 0, 8 * PAGE, 4).resident()).containsExactly(0, 3, 6);
     assertThat(StreamPlan.of(TEN, 0, 8 * PAGE, 2).resident()).containsExactly(0, 2, 4, 6, 8);
   }
 
@@ -160,8 +171,8 @@ class StreamPlanTest {
     assertThat(plan(layers, rings).resident()).isEmpty();
     assertThat(plan(layers, rings - 1).slots()).isEqualTo(3);
     // The router of a layer that stays is part of it.
-    assertThat(plan(layers, rings + 3 * PAGE - 513).resident()).isEmpty();
-    StreamPlan one = plan(layers, rings + 3 * PAGE - 512);
+    assertThat(StreamPlan.of(layers, 0, rings + 3 * PAGE - 513, 4).resident()).isEmpty();
+    StreamPlan one = StreamPlan.of(layers, 0, rings + 3 * PAGE - 512, 4);
     assertThat(one.resident()).containsExactly(0);
     assertThat(one.routerBytes()).isEqualTo(7 * 512);
     assertThat(one.passBytes()).isEqualTo(7 * PAGE);
