@@ -1,5 +1,6 @@
 package io.gpunvme.gpu.queue;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.nvme.NvmeTimeoutException;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -56,6 +57,20 @@ public final class KernelWait {
   public void await(RunningKernel kernel, BooleanSupplier stop) {
     Looks looks = new Looks(stop);
     stops.forEach(StopWord::begin);
+    try {
+      await(kernel, looks);
+    } catch (RuntimeException | Error e) {
+      // It failed, which is an end, too: the next kernel must not find a word that says stop.
+      if (!hung) {
+        CloseAll.after(e, stops, StopWord::end);
+      }
+      throw e;
+    }
+    stops.forEach(StopWord::end);
+    looks.throwIfFailed();
+  }
+
+  private void await(RunningKernel kernel, Looks looks) {
     long stopped = 0;
     boolean stopping = false;
     long start = System.nanoTime();
@@ -76,8 +91,6 @@ public final class KernelWait {
         stops.forEach(s -> s.stop(true));
       }
     }
-    stops.forEach(StopWord::end);
-    looks.throwIfFailed();
   }
 
   /** Whether to stop the kernel. Who fails to say so has it stopped, and is told afterwards. */

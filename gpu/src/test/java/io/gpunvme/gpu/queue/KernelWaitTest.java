@@ -175,6 +175,23 @@ class KernelWaitTest {
     assertThat(stopped()).as("taken back").isFalse();
   }
 
+  @Test
+  void theStopOfAKernelThatFailsIsTakenBack() {
+    IllegalStateException failure = new IllegalStateException("of the GPU");
+    RunningKernel failing =
+        () -> {
+          if (stopped()) {
+            throw failure;
+          }
+          return false;
+        };
+    assertThatThrownBy(() -> wait.await(failing, () -> true)).isSameAs(failure);
+    assertThat(wait.hung()).isFalse();
+    assertThat(stopped()).isFalse();
+    wait.await(this::stopped, () -> true);
+    assertThat(stopped()).as("of the next one, too").isFalse();
+  }
+
   /** A word that another thread has set is taken back, too. */
   @Test
   void stoppingIsTakenBackWhoeverAskedForIt() {
