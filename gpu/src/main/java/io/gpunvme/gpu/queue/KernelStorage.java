@@ -16,6 +16,7 @@ import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
@@ -43,8 +44,8 @@ public final class KernelStorage implements AutoCloseable {
   private final List<DeviceBuffer> leased = new ArrayList<>();
   private final DeviceBuffer handle;
 
-  /** Of kernels that have their own. */
-  private final List<KernelHandle> handles = new ArrayList<>();
+  /** Of kernels that have their own. To tell these to stop waits for nobody. */
+  private final List<KernelHandle> handles = new CopyOnWriteArrayList<>();
 
   /** Kernels that are waited for. */
   private final AtomicInteger running = new AtomicInteger();
@@ -215,7 +216,11 @@ public final class KernelStorage implements AutoCloseable {
     return handle.deviceAddress();
   }
 
-  /** A handle for one of several kernels, which is stopped and waited for by itself. */
+  /**
+   * A handle for one of several kernels, which is stopped and waited for by itself. Make those of
+   * all kernels before the first one is launched: on a GPU this waits for kernels that run, 20 s at
+   * most.
+   */
   public synchronized KernelHandle handle() {
     requireOpen();
     try (Arena arena = Arena.ofConfined()) {
@@ -252,7 +257,8 @@ public final class KernelStorage implements AutoCloseable {
    * #deviceHandle}, until all of them are over.
    *
    * @param limit how long the kernel may run
-   * @return true if the kernel ended by itself, false if it was told to stop
+   * @return false if this call told the kernel to stop, or an SSD is in trouble; else true, also if
+   *     {@link #stop} did or whoever waits for another kernel
    * @throws io.gpunvme.nvme.NvmeTimeoutException if it was told to stop but does not end
    * @throws io.gpunvme.cuda.CudaException if it ended in an error of the GPU
    */
@@ -300,7 +306,7 @@ public final class KernelStorage implements AutoCloseable {
   }
 
   /** Tells all kernels that wait on this storage to end their waits, or cancels that. */
-  public synchronized void stop(boolean value) {
+  public void stop(boolean value) {
     queues.forEach(q -> q.stop(value));
     handles.forEach(h -> h.stop(value));
   }

@@ -18,6 +18,7 @@ final class StopWord implements AutoCloseable {
   private boolean stopping;
 
   private int kernels;
+  private boolean closed;
 
   StopWord(Accelerator accelerator) {
     word = accelerator.allocate(Integer.BYTES);
@@ -27,8 +28,14 @@ final class StopWord implements AutoCloseable {
     return word.deviceAddress();
   }
 
-  /** Tells every kernel that looks at this word to end its waits, or cancels that. */
+  /**
+   * Tells every kernel that looks at this word to end its waits, or cancels that. Nothing happens
+   * once it is closed: no kernel looks at it any more.
+   */
   synchronized void stop(boolean value) {
+    if (closed) {
+      return;
+    }
     // Set before the word and cleared after it: who finds it clear need not write.
     stopping |= value;
     if (stopping) {
@@ -59,7 +66,8 @@ final class StopWord implements AutoCloseable {
   }
 
   @Override
-  public void close() {
+  public synchronized void close() {
+    closed = true;
     word.close();
   }
 }

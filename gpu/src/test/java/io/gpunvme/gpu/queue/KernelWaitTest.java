@@ -102,6 +102,22 @@ class KernelWaitTest {
     }
   }
 
+  /** Registering a buffer, for one, may wait for the very kernel that is to be stopped. */
+  @Test
+  void stoppingAStorageWaitsForNobody() throws Exception {
+    KernelStorageOptions options = KernelStorageOptions.in(Placement.HOST).with(1, 32);
+    try (KernelStorage storage = KernelStorage.over(List.of(controller), gpu, options)) {
+      KernelHandle handle = storage.handle();
+      synchronized (storage) {
+        Thread stops = Thread.ofPlatform().daemon().start(() -> storage.stop(true));
+        assertThat(stops.join(Duration.ofSeconds(20))).isTrue();
+      }
+      handle.close();
+      handle.stop(true);
+      storage.stop(false);
+    }
+  }
+
   @Test
   void aKernelThatStopsWhenToldIsNotHung() {
     wait.await(this::stopped, () -> true);
