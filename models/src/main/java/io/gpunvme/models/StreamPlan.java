@@ -175,7 +175,7 @@ public record StreamPlan(
           "%d bytes of experts, a rate of %s bytes/s, and %s s of compute"
               .formatted(expertBytes, bytesPerSecond, computeSeconds));
     }
-    return new StreamForecast((passBytes + expertBytes) / bytesPerSecond, computeSeconds);
+    return new StreamForecast(((double) passBytes + expertBytes) / bytesPerSecond, computeSeconds);
   }
 
   /** What is needed of the layers to plan. */
@@ -195,7 +195,7 @@ public record StreamPlan(
     private final long slot;
     private final long expertSlot;
 
-    /** What a plan that streams needs besides its ring, while no layer stays. */
+    /** What a plan that streams needs besides its ring, while no layer with bytes stays. */
     private final long besides;
 
     private final long everything;
@@ -213,7 +213,8 @@ public record StreamPlan(
       List<Integer> all = numbers().boxed().toList();
       long experts =
           Math.addExact(ringOf(expertSlot == 0 ? 0 : EXPERT_SLOTS, expertSlot), routers(all));
-      besides = sum(fixed, converted, experts);
+      List<Integer> empty = numbers().filter(i -> layers.get(i).stored() == 0).boxed().toList();
+      besides = Math.addExact(sum(fixed, converted, experts), used(empty));
       everything = sum(fixed, used(all), loading);
     }
 

@@ -187,6 +187,19 @@ class StreamPlanTest {
                 + " of 2 for experts; 0 means");
   }
 
+  /** It is made in memory: nothing of it is read. */
+  @Test
+  void aLayerWithoutStoredBytesCounts() {
+    List<LayerSize> layers = new ArrayList<>(TEN);
+    layers.add(new LayerSize(0, 7 * PAGE, 0, 0));
+    StreamPlan plan = StreamPlan.of(layers, 0, 13 * PAGE, 4);
+    assertThat(plan.resident()).containsExactly(0, 10);
+    assertThat(plan.deviceBytes()).isEqualTo(13 * PAGE);
+    assertThat(StreamPlan.leastBudget(layers, 0, 2)).isEqualTo(10 * PAGE);
+    assertThatExceptionOfType(InvalidRequestException.class)
+        .isThrownBy(() -> StreamPlan.of(layers, 0, 10 * PAGE - 1, 2));
+  }
+
   /** Where what has experts stays, and only the rest is streamed. */
   @Test
   void withoutExpertsThatAreStreamedThereIsNoSecondRing() {
@@ -277,6 +290,7 @@ class StreamPlanTest {
         .isThrownBy(() -> plan.forecast(-1, 1, 0));
     // Experts that are chosen are read besides.
     assertThat(plan.forecast(20_480, 40_960, 0).seconds()).isEqualTo(1.5);
+    assertThat(plan.forecast(Long.MAX_VALUE, 0x1p63, 0).seconds()).isBetween(1.0, 1.1);
   }
 
   /** Whatever the layers are: all that can be said of a plan without making it again. */
@@ -314,10 +328,11 @@ class StreamPlanTest {
       long unconverted = random.nextInt(3) == 0 ? stored / 2 : 0;
       long experts = stored > 0 && random.nextInt(3) == 0 ? 512L * (1 + random.nextInt(40)) : 0;
       long router = experts > 0 && random.nextBoolean() ? 512 : 0;
+      long made = stored == 0 ? 512L * random.nextInt(40) : 0;
       LayerSize one =
           new LayerSize(
               stored,
-              stored + unconverted + experts,
+              stored + unconverted + experts + made,
               unconverted,
               2 * unconverted,
               experts,
