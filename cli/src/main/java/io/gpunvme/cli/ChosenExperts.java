@@ -62,6 +62,7 @@ record ChosenExperts(List<OfLayer> layers) {
 
   /** Whether all layers have as many, of the same size. */
   boolean isEven() {
-    return layers.stream().allMatch(l -> l.count == longest().count && l.bytes == longest().bytes);
+    OfLayer longest = longest();
+    return layers.stream().allMatch(l -> l.count == longest.count && l.bytes == longest.bytes);
   }
 }
