@@ -310,21 +310,31 @@ public record StreamPlan(
     /** As many as there is room for, at equal distances, but never all. */
     private List<Integer> spread(long room) {
       int count = 0;
-      while (count + 1 < large.size() && taken(spread(count + 1)) <= room) {
+      while (count + 1 < large.size() && taken(count + 1) <= room) {
         count++;
       }
       return spread(count);
     }
 
-    /** What layers take if they stay: their routers do so anyway. */
-    private long taken(List<Integer> numbers) {
-      return used(numbers) - routers(numbers);
+    /** What so many layers take if they stay: their routers do so anyway. */
+    private long taken(int count) {
+      long bytes = 0;
+      for (int i = 0; i < count; i++) {
+        LayerSize layer = layers.get(spread(i, count));
+        bytes = Math.addExact(bytes, layer.used() - layer.router());
+      }
+      return bytes;
+    }
+
+    /** The number of one of so many layers. */
+    private int spread(int index, int count) {
+      return large.get((int) ((long) index * large.size() / count));
     }
 
     private List<Integer> spread(int count) {
       List<Integer> some = new ArrayList<>(count);
-      for (long i = 0; i < count; i++) {
-        some.add(large.get((int) (i * large.size() / count)));
+      for (int i = 0; i < count; i++) {
+        some.add(spread(i, count));
       }
       return some;
     }
