@@ -145,7 +145,10 @@ public final class NvmeController implements AutoCloseable {
     return life.queues().limit();
   }
 
-  /** How many of {@link #maxQueuePairs} nobody has at this moment. */
+  /**
+   * How many of {@link #maxQueuePairs} can be made at this moment: those that nobody has, without
+   * those that were retired ({@link #retireExternalQueuePair}).
+   */
   public int freeQueuePairs() {
     life.lock().lock();
     try {
