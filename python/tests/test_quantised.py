@@ -134,9 +134,10 @@ class GgufModels(Models):
         """A tokenizer of letters."""
         writer.add_tokenizer_model("gpt2")
         writer.add_tokenizer_pre("default")
-        writer.add_token_list(["ab", *(chr(33 + i) for i in range(93))] + ["<s>", "</s>"])
+        writer.add_token_list(["ab", "cd", *(chr(33 + i) for i in range(92))] + ["<s>", "</s>"])
         writer.add_token_types([1] * 94 + [3] * 2)
-        writer.add_token_merges(["a b"])
+        # Two at least: transformers 5.17 does not take a list of one for a list.
+        writer.add_token_merges(["a b", "c d"])
         writer.add_bos_token_id(94)
         writer.add_eos_token_id(95)
 

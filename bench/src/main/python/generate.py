@@ -74,7 +74,7 @@ class Bench:
         self.model = os.path.join(options.folder, "model")
         self.rows = []
         self.prompt = torch.arange(5, 5 + PROMPT, device=self.device)[None]
-        self.expected = None
+        self.expected = self.reference = None
         self.images = []
         self.unused = self.host = 0
 
@@ -205,7 +205,7 @@ class Bench:
 
     def run(self):
         self.make()
-        if self.wanted_any("generate.compute", "generate.file", "generate.ssd", "generate.cold"):
+        if self.wanted_any("generate.compute", "generate.file", "generate.ssd", "generate.cold", "generate.accelerate"):
             self.bfloat16()
         for kind in "Q6_K", "Q4_K":
             if self.wanted(f"generate.{kind.lower()}"):
@@ -228,6 +228,7 @@ class Bench:
         model, told = self.load(self.model, None)
         fixed, most = model.gpunvme.fixed_bytes, model.gpunvme.device_bytes
         compute = self.add("generate.compute", "s/token", self.tokens(model), self.conditions() | told)
+        self.reference = self.expected
         model.gpunvme.close()
         del model
         for source in "file", "ssd", "cold":
@@ -440,6 +441,7 @@ class Bench:
                 continue
             import accelerate
 
+            self.expected = self.reference
             self.cache(True)
             folder = os.path.join(self.options.folder, "offloaded")
             model = transformers.AutoModelForCausalLM.from_pretrained(self.model, dtype=torch.bfloat16).eval()
