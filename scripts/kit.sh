@@ -35,9 +35,9 @@ pack_app() {
 pack_runtime() { # OPTION...: further options for jlink
   "$JDK_HOME/bin/jlink" --add-modules "$kit_modules" --strip-debug --no-header-files --no-man-pages \
     --vm server "$@" --output "$next/jdk"
-  # A sixth of the virtual machine is symbols that only its own crash reports use.
+  # A sixth of the virtual machine, and an eighth of its libraries, is symbols that only its own crash reports use.
   if command -v strip >/dev/null; then
-    strip --strip-unneeded "$next/jdk/lib/server/libjvm.so"
+    strip --strip-unneeded "$next"/jdk/lib/*.so "$next"/jdk/lib/server/libjvm.so
   fi
 }
 
