@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     generate.add_argument("--dtype", default="auto", help="of the parameters, such as bfloat16; default: what the model says")
     generate.add_argument("--device", help="cuda or cpu; default: the GPU if there is one")
     generate.add_argument("--config", help="the folder with the model's configuration and tokenizer, if not the model's own")
-    generate.add_argument("--slots", type=int, help="of the ring, 2 or more; default: 4, or fewer where that is sooner")
+    generate.add_argument("--slots", type=int, help="of the ring, 2 or more; default: 4, or fewer where that is faster")
     generate.add_argument("--sample", action="store_true", help="draw tokens; without it always the most likely one is taken")
     generate.add_argument("--json", action="store_true", help="one JSON object at the end, and nothing else")
     return parser

@@ -102,7 +102,7 @@ final class PlanModelCommand extends ModelCommand {
       names = "--slots",
       paramLabel = "N",
       converter = Converters.Count.class,
-      description = "Slots of the ring, 2 or more (4, or fewer where that is sooner).")
+      description = "Slots of the ring, 2 or more (4, or fewer where that is faster).")
   private int slots = StreamPlan.ANY_SLOTS;
 
   @Option(
