@@ -268,8 +268,9 @@ GPUNVME_API int gpunvme_take_layer(
 GPUNVME_API int gpunvme_cancel_layers(gpunvme_layer_loader *loader);
 
 /* JSON of the layers that were given, and that no stream uses any more: how many ("layers"), their "bytes", how long they were
-* read ("read_seconds", of reads side by side the time that each added), and how long their takers waited ("wait_seconds"). The
-* text is as that of gpunvme_stats.
+* read ("read_seconds", of reads side by side the time that each added), and how long their takers waited ("wait_seconds"). And
+* by which paths ("paths") what the loader reads was read since it was opened, by anybody: the "read_bytes" of each, and its
+* "mode", such as who issues commands and where data goes. The text is as that of gpunvme_stats.
  */
 GPUNVME_API int gpunvme_layer_loader_stats(gpunvme_layer_loader *loader, char *text, size_t capacity, size_t *needed);
 GPUNVME_API int gpunvme_layer_loader_destroy(gpunvme_layer_loader *loader);

@@ -150,7 +150,7 @@ def _floor(report: dict[str, Any]) -> str:
         return ""
     return (
         f"; layers come at {report['read_rate'] / 1e9:.2f} GB/s: a token takes {report['floor_seconds']:.3f} s at least,"
-        f" {report['share_of_floor']:.0%} of its time; {report['limit']} limits"
+        f" {report['share_of_floor']:.0%} of its time; {report['limit']} limits; read by {', '.join(report['paths'])}"
     )
 
 
@@ -181,6 +181,7 @@ def _report(
         "floor_seconds": measured and measured.floor,
         "share_of_floor": measured and measured.floor * rate,
         "limit": measured and measured.limit,
+        "paths": measured and measured.paths,
         "experts": guesses and guesses._asdict() | {"hit_rate": guesses.hit_rate},
         "device": str(streaming.device),
         "device_bytes": streaming.device_bytes,

@@ -131,6 +131,8 @@ class Measured(NamedTuple):
     """Bytes a second that layers came with, of the time in which they were read."""
     floor: float
     """Seconds that a pass takes at least: its bytes at that rate."""
+    paths: Mapping[str, str]
+    """By which paths it was read, and how each works."""
 
     @property
     def limit(self) -> str:
@@ -458,7 +460,8 @@ class StreamedLayers:
         if not seconds:
             return None
         rate = sum(one["bytes"] for one in told if one is not None) / seconds
-        return Measured(self.passes, statistics.median(self._seconds), rate, self.pass_bytes / rate)
+        paths = {path: use["mode"] for one in told if one is not None for path, use in one["paths"].items()}
+        return Measured(self.passes, statistics.median(self._seconds), rate, self.pass_bytes / rate, paths)
 
     @property
     def pass_bytes(self) -> int:

@@ -119,6 +119,8 @@ class LayerLoader:
         """Of the layers that were given, and that no stream uses: ``layers``, ``bytes``, ``read_seconds``, ``wait_seconds``.
 
         Of reads side by side each counts with the time that it added; waits are those of who took the layers.
+        ``paths`` has, for each path by which the same was read since the loader was made, by anybody, ``read_bytes`` and
+        ``mode``, which says how it works.
         """
         told: dict[str, Any] = json.loads(_native.read_text(_native.lib().gpunvme_layer_loader_stats, self._handle.open))
         return told

@@ -586,7 +586,8 @@ class Streaming:
         if measured is not None:
             return (
                 f"measured: layers come at {measured.read_rate / 1e9:.2f} GB/s, so that a pass takes {measured.floor:.3f} s at"
-                f" least; it takes {measured.seconds:.3f} s: {measured.limit} limits"
+                f" least; it takes {measured.seconds:.3f} s: {measured.limit} limits\n"
+                "read by " + "; ".join(f"{path}: {mode}" for path, mode in measured.paths.items())
             )
         rate = self._loading.rate
         if rate is not None:

@@ -294,6 +294,8 @@ class Bench:
             if streaming.layers.guesses is not None:
                 told |= {"guesses": streaming.layers.guesses._asdict()}
             told["pass_bytes"] = streaming.layers.pass_bytes
+            measured = streaming.layers.measured()
+            told["paths"] = measured and measured.paths
             limit = max(compute, streaming.layers.pass_bytes / rate) if rate else compute
             self.add(f"{id}.b{share}", "s/token", seconds, told, (rate_id if limit > compute else "compute", limit))
             model.gpunvme.close()

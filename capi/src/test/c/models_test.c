@@ -158,9 +158,10 @@ static void layers_are_made_of_tensors(void) {
       EXPECT(holds(storage, address + 256 + row * 12, SEED, row * 24 + 8, 12));
     }
   }
-  char stats[200];
+  char stats[500];
   EXPECT_CODE(GPUNVME_OK, gpunvme_layer_loader_stats(loader, stats, sizeof stats, NULL));
   EXPECT(strstr(stats, "\"layers\":2,\"bytes\":608,\"read_seconds\":") != NULL);
+  EXPECT(strstr(stats, "\"paths\":{\"") != NULL && strstr(stats, "\"mode\":\"") != NULL);
   EXPECT_CODE(GPUNVME_OK, gpunvme_cancel_layers(loader));
   EXPECT_CODE(GPUNVME_ERROR_NOT_FOUND, gpunvme_next_layer(loader, NULL, &address, &bytes));
   gpunvme_tensor_read wrong = both[0];

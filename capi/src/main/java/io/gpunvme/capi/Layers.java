@@ -9,6 +9,7 @@ import io.gpunvme.storage.layer.LayerException;
 import io.gpunvme.storage.layer.LayerLoader;
 import io.gpunvme.storage.layer.LayerStats;
 import io.gpunvme.storage.layer.LoadedLayer;
+import io.gpunvme.storage.layer.PathUse;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -127,7 +128,17 @@ final class Layers implements AutoCloseable {
     all.addProperty("bytes", stats.bytes());
     all.addProperty("read_seconds", stats.readNanos() / NANOS);
     all.addProperty("wait_seconds", stats.waitNanos() / NANOS);
+    JsonObject paths = new JsonObject();
+    loader.paths().forEach((path, use) -> paths.add(path.toString(), json(use)));
+    all.add("paths", paths);
     return all.toString();
+  }
+
+  private static JsonObject json(PathUse use) {
+    JsonObject json = new JsonObject();
+    json.addProperty("read_bytes", use.bytes());
+    json.addProperty("mode", use.mode());
+    return json;
   }
 
   /** Forgets what was named and not taken. */

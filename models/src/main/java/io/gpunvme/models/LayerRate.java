@@ -7,9 +7,7 @@ import io.gpunvme.storage.layer.LayerOptions;
 import io.gpunvme.storage.path.PathKind;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import java.util.Set;
-import java.util.TreeMap;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
@@ -52,14 +50,17 @@ public record LayerRate(long bytes, long nanos, String path) {
         bytes += layer.bytes();
       }
     }
-    Map<PathKind, Long> before = readBytes(weights);
     try (LayerLoader loader =
         weights.layers(plan.slotBytes(), plan.slots(), LayerOptions.defaults())) {
       pass(loader, List.of(layers.layer(weights, streamed.getFirst())));
       long begin = System.nanoTime();
       pass(loader, timed);
       long nanos = System.nanoTime() - begin;
-      return new LayerRate(bytes, nanos, paths(before, readBytes(weights)));
+      String paths =
+          loader.paths().keySet().stream()
+              .map(PathKind::toString)
+              .collect(Collectors.joining(", "));
+      return new LayerRate(bytes, nanos, paths);
     }
   }
 
@@ -68,26 +69,6 @@ public record LayerRate(long bytes, long nanos, String path) {
     for (int i = 0; i < layers.size(); i++) {
       loader.next().release();
     }
-  }
-
-  /** What each path has read of all files. */
-  private static Map<PathKind, Long> readBytes(Weights weights) {
-    Map<PathKind, Long> bytes = new TreeMap<>();
-    for (int file = 0; file < weights.files().size(); file++) {
-      weights
-          .source()
-          .storage(file)
-          .stats()
-          .forEach((path, stats) -> bytes.merge(path, stats.readBytes(), Long::sum));
-    }
-    return bytes;
-  }
-
-  private static String paths(Map<PathKind, Long> before, Map<PathKind, Long> after) {
-    return after.entrySet().stream()
-        .filter(e -> e.getValue() > before.getOrDefault(e.getKey(), 0L))
-        .map(e -> e.getKey().toString())
-        .collect(Collectors.joining(", "));
   }
 
   /** Bytes a second. */

@@ -8,8 +8,11 @@ import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.storage.GpuStorage;
 import io.gpunvme.storage.layer.LayerException.Reason;
+import io.gpunvme.storage.path.PathKind;
 import io.gpunvme.storage.path.StorageException;
+import java.util.EnumMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -37,6 +40,9 @@ public final class LayerLoader implements AutoCloseable {
   private final long pinnedBytes;
   private final LayerRing<CudaStream> ring;
 
+  /** What paths had read before this was opened. */
+  private final Map<PathKind, Long> before;
+
   /** End {@link #load}s that are under way. */
   private final Set<Runnable> loads = ConcurrentHashMap.newKeySet();
 
@@ -51,6 +57,7 @@ public final class LayerLoader implements AutoCloseable {
     this.source = source;
     this.maxLayerBytes = maxLayerBytes;
     this.memory = memory;
+    before = source.readBytes();
     long slot = slotBytes(source, maxLayerBytes);
     LayerStreams<CudaStream> streams;
     GpuAccelerator gpu = source.accelerator().cuda().orElse(null);
@@ -281,6 +288,22 @@ public final class LayerLoader implements AutoCloseable {
   /** The statistics so far. */
   public LayerStats stats() {
     return ring.stats();
+  }
+
+  /** By which paths the storages were read since this was opened; opens nothing. */
+  public Map<PathKind, PathUse> paths() {
+    Map<PathKind, PathUse> paths = new EnumMap<>(PathKind.class);
+    Map<PathKind, String> modes = source.modes();
+    source
+        .readBytes()
+        .forEach(
+            (path, bytes) -> {
+              long own = bytes - before.getOrDefault(path, 0L);
+              if (own > 0) {
+                paths.put(path, new PathUse(own, modes.getOrDefault(path, "")));
+              }
+            });
+    return paths;
   }
 
   /** Drops all layers that were not taken, and ends their reads. Taken layers stay as they are. */

@@ -5,9 +5,11 @@ import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.storage.GpuStorage;
 import io.gpunvme.storage.TransferResult;
+import io.gpunvme.storage.path.PathKind;
 import io.gpunvme.storage.path.Range;
 import io.gpunvme.storage.path.StorageException;
 import java.util.ArrayList;
+import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -38,6 +40,24 @@ final class LayerSource {
                 .formatted(accelerator().name(), one.accelerator().name()));
       }
     }
+  }
+
+  /** Bytes that each path has read so far. */
+  Map<PathKind, Long> readBytes() {
+    Map<PathKind, Long> bytes = new EnumMap<>(PathKind.class);
+    for (GpuStorage storage : storages) {
+      storage.stats().forEach((path, s) -> bytes.merge(path, s.readBytes(), Long::sum));
+    }
+    return bytes;
+  }
+
+  /** How each path works, where it works. */
+  Map<PathKind, String> modes() {
+    Map<PathKind, String> modes = new EnumMap<>(PathKind.class);
+    for (GpuStorage storage : storages) {
+      storage.explain().modes().forEach(modes::putIfAbsent);
+    }
+    return modes;
   }
 
   Accelerator accelerator() {
