@@ -238,16 +238,13 @@ public final class PinnedPath implements DataPath {
       throw new StorageException(
           Kind.PERMISSION, file.name(), -1, -1, "it is open for reading only", null);
     }
-    rates.begin();
-    try {
-      carryOut(direction, fixed, call);
-    } finally {
-      rates.end();
+    try (Rates.Transfer measuring = rates.begin()) {
+      carryOut(direction, fixed, call, measuring);
     }
   }
 
-  private void carryOut(Direction direction, List<Range> fixed, PathCall call) {
-    long began = System.nanoTime();
+  private void carryOut(
+      Direction direction, List<Range> fixed, PathCall call, Rates.Transfer measuring) {
     Transfer transfer = new Transfer(direction, fixed, call);
     Cutter cutter = new Cutter(file, options, direction, fixed);
     Cutter.Cut cut = direction == Direction.READ ? cutter.reads() : cutter.writes();
@@ -266,8 +263,7 @@ public final class PinnedPath implements DataPath {
     }
     transfer.throwIfFailed();
     if (direction == Direction.READ && direct.isEmpty() != cached.isEmpty()) {
-      long nanos = System.nanoTime() - began;
-      rates.measured(direct.isEmpty(), cutter.bytes(), fixed.size(), nanos);
+      measuring.measured(direct.isEmpty(), cutter.bytes(), fixed.size());
     }
   }
 

@@ -4,7 +4,7 @@ import io.gpunvme.storage.path.RequestShape;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.LongSupplier;
 
 /**
  * What transfers have reached in this process, by device and by whether the page cache held the
@@ -37,21 +37,66 @@ final class Rates {
   private record Measured(double rate, long nanos) {}
 
   private static final Map<String, Measured> MEASURED = new ConcurrentHashMap<>();
-  private static final Map<String, AtomicInteger> ACTIVE = new ConcurrentHashMap<>();
+  private static final Map<String, Activity> ACTIVE = new ConcurrentHashMap<>();
 
   private final String device;
   private final int threads;
-
-  /** Transfers of this process with the device that are under way. */
-  private final AtomicInteger active;
+  private final LongSupplier clock;
+  private final Activity activity;
 
   /**
    * @param device what the file lies on, and where the data goes
    */
   Rates(String device, int threads) {
+    this(device, threads, System::nanoTime);
+  }
+
+  /** With another clock, of nanoseconds. */
+  Rates(String device, int threads, LongSupplier clock) {
     this.device = device;
     this.threads = threads;
-    active = ACTIVE.computeIfAbsent(device, _ -> new AtomicInteger());
+    this.clock = clock;
+    activity = ACTIVE.computeIfAbsent(device, _ -> new Activity());
+  }
+
+  /** The transfers of this process with a device that are under way. */
+  private static final class Activity {
+    private int active;
+    private long changed;
+
+    /** Transfers times nanoseconds, so far. */
+    private double sum;
+
+    synchronized double changeBy(int transfers, long now) {
+      sum += (double) active * (now - changed);
+      changed = now;
+      active += transfers;
+      return sum;
+    }
+  }
+
+  /** A transfer that is under way, until it is closed. */
+  final class Transfer implements AutoCloseable {
+    private final long began = clock.getAsLong();
+    private final double before = activity.changeBy(1, began);
+
+    /**
+     * All that many bytes have been moved, in one way. Those that were under way beside it have
+     * shared the rate.
+     */
+    void measured(boolean cached, long bytes, long ranges) {
+      long now = clock.getAsLong();
+      long nanos = now - began;
+      if (bytes >= LEAST_BYTES && bytes / ranges >= SHORT && nanos > 0) {
+        double others = (activity.changeBy(0, now) - before) / nanos;
+        reached(cached, (double) bytes / nanos * others, now);
+      }
+    }
+
+    @Override
+    public void close() {
+      activity.changeBy(-1, clock.getAsLong());
+    }
   }
 
   private String key(boolean cached) {
@@ -59,31 +104,19 @@ final class Rates {
   }
 
   /** A transfer begins. */
-  void begin() {
-    active.incrementAndGet();
+  Transfer begin() {
+    return new Transfer();
   }
 
-  /** It is over. */
-  void end() {
-    active.decrementAndGet();
-  }
-
-  /**
-   * A transfer of that many bytes has taken that long, all of it one way. It has begun and is not
-   * over: those that are under way beside it share the rate.
-   */
-  void measured(boolean cached, long bytes, long ranges, long nanos) {
-    if (bytes >= LEAST_BYTES && bytes / ranges >= SHORT && nanos > 0) {
-      double now = (double) bytes / nanos * Math.max(1, active.get());
-      double old = rate(cached);
-      double share = now < old ? SLOWER_SHARE : FASTER_SHARE;
-      MEASURED.put(key(cached), new Measured(old + (now - old) * share, System.nanoTime()));
-    }
+  private void reached(boolean cached, double rate, long now) {
+    double old = rate(cached);
+    double share = rate < old ? SLOWER_SHARE : FASTER_SHARE;
+    MEASURED.put(key(cached), new Measured(old + (rate - old) * share, now));
   }
 
   private double rate(boolean cached) {
     Measured last = MEASURED.get(key(cached));
-    if (last != null && System.nanoTime() - last.nanos() < OLD_NANOS) {
+    if (last != null && clock.getAsLong() - last.nanos() < OLD_NANOS) {
       return last.rate();
     }
     return cached ? Math.min(CACHED_MOST, CACHED_PER_THREAD * threads) : COLD;

@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
-import static org.assertj.core.api.Assertions.within;
 
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.ffi.IoUring;
@@ -387,28 +386,13 @@ final class PinnedPathTest {
   }
 
   @Test
-  void expectationsFollowResidencyAndMeasurements() {
+  void expectationsFollowResidency() {
     try (PinnedPath path = open(remote, SMALL, false)) {
       RequestShape cold = new RequestShape(Direction.READ, 10, 1L << 30, 0);
       RequestShape warm = new RequestShape(Direction.READ, 10, 1L << 30, 1);
       RequestShape small = new RequestShape(Direction.READ, 1_000_000, 4096L * 1_000_000, 0);
       assertThat(path.expected(warm)).isGreaterThan(path.expected(cold));
       assertThat(path.expected(small)).isLessThan(path.expected(cold));
-      Rates rates = new Rates("a device of this test, " + System.nanoTime(), 12);
-      assertThat(rates.expected(cold)).isEqualTo(3.5);
-      rates.begin();
-      rates.measured(false, 1L << 30, 1, 1L << 29);
-      assertThat(rates.expected(cold)).isCloseTo(3.35, within(1e-9));
-      rates.measured(false, 1L << 30, 1, 1L << 28);
-      assertThat(rates.expected(cold)).isCloseTo(3.675, within(1e-9));
-      rates.begin();
-      rates.measured(false, 1L << 30, 1, 1L << 28);
-      assertThat(rates.expected(cold))
-          .as("half of it is another's")
-          .isCloseTo(5.8375, within(1e-9));
-      rates.end();
-      rates.end();
-      assertThat(rates.expected(warm)).isEqualTo(40);
     }
   }
 
