@@ -80,6 +80,9 @@ class _Stack:
         of_scales = 0 if scales is None else scales.stored_bytes
         # Without gaps: parts are one parameter together.
         each = self.parts[0].stored_bytes - of_scales
+        floats = self.parts[0].dequantised_bytes
+        # Whether each part's floats can be made where they belong, which must be aligned.
+        self._direct = floats > 0 and floats % _FLOATS_ALIGNMENT == 0
         self.at = [place + i * each for i in range(count)]
         self.scales_at = [place + recipe.scales_place + i * of_scales for i in range(count)]
 
@@ -99,10 +102,8 @@ class _Stack:
         """
         whole = torch.empty(self.recipe.shape, dtype=self.recipe.dtype, device=slot.device)
         part, stored = self.parts[0], slot.data_ptr()
-        # Where floats begin must be aligned, too.
-        direct = part.dequantised_bytes > 0 and part.dequantised_bytes % _FLOATS_ALIGNMENT == 0
         for i in chosen:
-            if direct:
+            if self._direct:
                 target = whole.data_ptr() + i * part.bytes
                 wanted.append(part.dequantising(stored + self.at[i], stored + self.scales_at[i], target))
             else:

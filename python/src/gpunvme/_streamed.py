@@ -185,6 +185,8 @@ class _Layer:
         self.tensors = TensorLayer(weights, name, places)
         self.floats_bytes = sum(aligned(p.recipe.dequantised_bytes) for p in self.parameters)
         """Of all floats that are made in one call."""
+        # Those that are made one by one, each time.
+        self._made = [p.recipe.converted and not p.recipe.dequantised_bytes for p in self.parameters]
         # By the slot's address.
         self.views: dict[int, _Views] = {}
 
@@ -199,8 +201,7 @@ class _Layer:
             self.views[address] = views
         if views.floats:
             dequantize_all(views.floats, floats.device)
-        for parameter, view in zip(self.parameters, views.parameters):
-            made = parameter.recipe.converted and not parameter.recipe.dequantised_bytes
+        for parameter, view, made in zip(self.parameters, views.parameters, self._made):
             value = frozen(parameter.recipe.convert(view)) if made else view
             parameter.owner._parameters[parameter.name] = value  # type: ignore[assignment]
 

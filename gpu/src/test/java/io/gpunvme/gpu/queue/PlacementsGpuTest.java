@@ -6,12 +6,10 @@ import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.gpu.accel.TestGpu;
 import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.memory.BusRange;
-import io.gpunvme.nvme.pci.Bar;
-import io.gpunvme.nvme.pci.ConfigSpace;
-import io.gpunvme.nvme.pci.PciFunction;
+import io.gpunvme.nvme.memory.RemoteMemory;
 import io.gpunvme.sim.SimConfig;
 import io.gpunvme.sim.SimulatedController;
-import java.lang.foreign.MemorySegment;
+import io.gpunvme.testing.ForwardingFunction;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -44,40 +42,14 @@ class PlacementsGpuTest {
     }
   }
 
-  private record HostOnly(SimulatedController device) implements PciFunction {
-    @Override
-    public String name() {
-      return "host-only";
+  private static final class HostOnly extends ForwardingFunction {
+    HostOnly(SimulatedController device) {
+      super(device);
     }
 
     @Override
-    public Bar bar(int index) {
-      return device.bar(index);
-    }
-
-    @Override
-    public ConfigSpace config() {
-      return device.config();
-    }
-
-    @Override
-    public int addressBits() {
-      return device.addressBits();
-    }
-
-    @Override
-    public BusRange map(MemorySegment memory) throws DmaMappingException {
-      return device.map(memory);
-    }
-
-    @Override
-    public void reset() {
-      device.reset();
-    }
-
-    @Override
-    public void close() {
-      device.close();
+    public BusRange map(RemoteMemory memory) {
+      throw new DmaMappingException("host memory only");
     }
   }
 }

@@ -6,14 +6,10 @@ import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.queue.DeviceLayout.Queue;
 import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.nvme.driver.NvmeController;
-import io.gpunvme.nvme.memory.BusRange;
-import io.gpunvme.nvme.memory.RemoteMemory;
-import io.gpunvme.nvme.pci.Bar;
-import io.gpunvme.nvme.pci.ConfigSpace;
-import io.gpunvme.nvme.pci.DoorbellPoller;
 import io.gpunvme.nvme.pci.PciFunction;
 import io.gpunvme.sim.SimConfig;
 import io.gpunvme.sim.SimulatedController;
+import io.gpunvme.testing.ForwardingFunction;
 import java.lang.foreign.MemorySegment;
 import org.junit.jupiter.api.Test;
 
@@ -82,50 +78,14 @@ class PlacementsTest {
   }
 
   /** The embedded controller as an SSD behind registers. */
-  private record RealFunction(SimulatedController device) implements PciFunction {
-    @Override
-    public String name() {
-      return "real";
+  private static final class RealFunction extends ForwardingFunction {
+    RealFunction(SimulatedController device) {
+      super(device);
     }
 
     @Override
-    public Bar bar(int index) {
-      return device.bar(index);
-    }
-
-    @Override
-    public ConfigSpace config() {
-      return device.config();
-    }
-
-    @Override
-    public int addressBits() {
-      return device.addressBits();
-    }
-
-    @Override
-    public BusRange map(MemorySegment memory) {
-      return device.map(memory);
-    }
-
-    @Override
-    public BusRange map(RemoteMemory memory) {
-      return device.map(memory);
-    }
-
-    @Override
-    public DoorbellPoller poller() {
-      return device.poller();
-    }
-
-    @Override
-    public void reset() {
-      device.reset();
-    }
-
-    @Override
-    public void close() {
-      device.close();
+    public boolean polled() {
+      return false;
     }
   }
 

@@ -4,6 +4,7 @@ import io.gpunvme.nvme.pci.Bar;
 import io.gpunvme.nvme.pci.PciFunction;
 import io.gpunvme.nvme.spec.Cc;
 import io.gpunvme.nvme.spec.Registers;
+import io.gpunvme.testing.ForwardingFunction;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.concurrent.locks.LockSupport;

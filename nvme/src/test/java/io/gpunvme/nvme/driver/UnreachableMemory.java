@@ -2,6 +2,7 @@ package io.gpunvme.nvme.driver;
 
 import io.gpunvme.nvme.memory.BusRange;
 import io.gpunvme.nvme.pci.PciFunction;
+import io.gpunvme.testing.ForwardingFunction;
 import java.lang.foreign.MemorySegment;
 
 /** A function behind an IOMMU whose controller is told wrong addresses while {@link #wrong}. */

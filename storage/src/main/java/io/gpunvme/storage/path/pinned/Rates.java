@@ -81,15 +81,15 @@ final class Rates {
     private final double before = activity.changeBy(1, began);
 
     /**
-     * All that many bytes have been moved, in one way. Those that were under way beside it have
+     * So many bytes have been moved, all in one way. Those that were under way beside it have
      * shared the rate.
      */
     void measured(boolean cached, long bytes, long ranges) {
       long now = clock.getAsLong();
       long nanos = now - began;
       if (bytes >= LEAST_BYTES && bytes / ranges >= SHORT && nanos > 0) {
-        double others = (activity.changeBy(0, now) - before) / nanos;
-        reached(cached, (double) bytes / nanos * others, now);
+        double together = (activity.changeBy(0, now) - before) / nanos;
+        reached(cached, (double) bytes / nanos * together, now);
       }
     }
 

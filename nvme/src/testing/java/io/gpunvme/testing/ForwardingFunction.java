@@ -1,4 +1,4 @@
-package io.gpunvme.nvme.driver;
+package io.gpunvme.testing;
 
 import io.gpunvme.nvme.memory.BusRange;
 import io.gpunvme.nvme.memory.HostMemory;
@@ -10,10 +10,11 @@ import io.gpunvme.nvme.pci.PciFunction;
 import java.lang.foreign.MemorySegment;
 
 /** A function that passes everything on to another; for those that change one thing. */
-class ForwardingFunction implements PciFunction {
+public class ForwardingFunction implements PciFunction {
   private final PciFunction function;
 
-  ForwardingFunction(PciFunction function) {
+  /** Passes on to this. */
+  public ForwardingFunction(PciFunction function) {
     this.function = function;
   }
 
