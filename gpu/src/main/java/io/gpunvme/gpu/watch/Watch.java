@@ -10,9 +10,10 @@ import org.jspecify.annotations.Nullable;
  * The controllers of this process that others may watch ({@code gpunvme top}): while there are any,
  * the process answers at a socket in the user's {@link RunFolder}.
  *
- * <p>Nothing here ever fails, and nothing that drives a controller waits for it: a process that
- * cannot be watched works as if nobody wanted to. {@code GPUNVME_TOP=off} in the environment turns
- * it off. Safe for all threads.
+ * <p>Nothing here ever fails, and nothing that drives a controller waits for it, but for the last
+ * one's end, which waits for a socket that is being made: a process that cannot be watched works as
+ * if nobody wanted to. {@code GPUNVME_TOP=off} in the environment turns it off. Safe for all
+ * threads.
  */
 public final class Watch {
   private static final System.Logger LOG = System.getLogger("io.gpunvme.gpu.watch");

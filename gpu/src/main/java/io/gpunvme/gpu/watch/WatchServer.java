@@ -74,9 +74,9 @@ final class WatchServer implements AutoCloseable {
   private void run() {
     try {
       if (sleeps(delayNanos)) {
-        Place open = open();
-        if (keep(open)) {
-          serve(open.listener());
+        Optional<UnixListener> listener = open();
+        if (listener.isPresent()) {
+          serve(listener.get());
         }
       }
     } catch (Throwable e) {
@@ -95,7 +95,28 @@ final class WatchServer implements AutoCloseable {
     return !closed;
   }
 
-  private Place open() throws IOException {
+  /**
+   * Makes the socket, unless this is closed or the process ends. Whoever closes this waits for it:
+   * a process that ended in between would leave the folder, or the socket, behind.
+   */
+  private synchronized Optional<UnixListener> open() throws IOException {
+    if (closed) {
+      return Optional.empty();
+    }
+    // First, since nobody would remove what is made before a process ends that has no hook yet.
+    hook = Thread.ofPlatform().name("gpunvme-watch-end").unstarted(this::close);
+    try {
+      Runtime.getRuntime().addShutdownHook(hook);
+    } catch (IllegalStateException e) {
+      // The process is ending.
+      return Optional.empty();
+    }
+    Place made = listen();
+    place = made;
+    return Optional.of(made.listener());
+  }
+
+  private Place listen() throws IOException {
     IOException failure = new IOException("no folder for the sockets of this user");
     for (RunFolder folder : folders.isEmpty() ? RunFolder.all() : folders) {
       try {
@@ -105,21 +126,6 @@ final class WatchServer implements AutoCloseable {
       }
     }
     throw failure;
-  }
-
-  private synchronized boolean keep(Place open) {
-    if (closed) {
-      open.close();
-      return false;
-    }
-    place = open;
-    hook = Thread.ofPlatform().name("gpunvme-watch-end").unstarted(open::close);
-    try {
-      Runtime.getRuntime().addShutdownHook(hook);
-    } catch (IllegalStateException e) {
-      // The process is ending. close() comes, or the next watcher removes the socket.
-    }
-    return true;
   }
 
   private void serve(UnixListener open) throws InterruptedException {
@@ -149,7 +155,10 @@ final class WatchServer implements AutoCloseable {
     }
   }
 
-  /** Stops and removes the socket, and the folder after the last one. Idempotent. */
+  /**
+   * Stops and removes the socket, and the folder after the last one; waits for one that is being
+   * made. Idempotent.
+   */
   @Override
   public void close() {
     Place open;

@@ -10,9 +10,11 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.AbstractList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
@@ -116,6 +118,38 @@ class WatchServerTest {
     server.close();
     server.close();
     await(() -> !isRunning());
+    assertThat(folder.exists()).isFalse();
+  }
+
+  @Test
+  void oneThatIsClosedWhileItOpensIsGoneWithItsFolderAtTheEndOfTheClosing() throws Exception {
+    CountDownLatch opening = new CountDownLatch(1);
+    CountDownLatch go = new CountDownLatch(1);
+    List<RunFolder> slow =
+        new AbstractList<>() {
+          @Override
+          public RunFolder get(int index) {
+            opening.countDown();
+            try {
+              go.await();
+            } catch (InterruptedException e) {
+              throw new AssertionError(e);
+            }
+            return folder;
+          }
+
+          @Override
+          public int size() {
+            return 1;
+          }
+        };
+    WatchServer server = WatchServer.start(() -> TEXT, slow, Duration.ZERO);
+    opening.await();
+    Thread closer = Thread.ofPlatform().start(server::close);
+    // A process may end after the closing, and nothing removes its folder then.
+    assertThat(closer.join(Duration.ofMillis(200))).as("closed while it opens").isFalse();
+    go.countDown();
+    closer.join();
     assertThat(folder.exists()).isFalse();
   }
 
