@@ -27,8 +27,32 @@ spills() {
   awk 'NR > 1 && $4 != 0 { print; spilled = 1 } END { exit spilled }' <<<"$sizes"
 }
 
+# What a kernel's author has to reckon with (docs/device-library.md). Limits: registers, and bytes of machine code; 0: none.
+limits='served_read_one 48 20011
+served_read 72 41258
+served_read_warp 64 0
+served_submit 48 0
+served_wait 32 0
+server 72 0
+helping_read_one 92 0
+helping_read 116 0
+helping_wait 80 0'
+small() {
+  local sizes
+  sizes=$(scripts/ptx --sizes sm_90 gpu/src/test/cuda/read_paths.cu) || return
+  echo "$sizes"
+  awk 'NR == FNR { registers[$1] = $2; bytes[$1] = $3; next }
+    FNR > 1 {
+      if (!($2 in registers)) { print $2 " has no limit"; bad = 1 }
+      if ($3 > registers[$2] || $4 != 0 || (bytes[$2] != 0 && $5 > bytes[$2])) { print $2 " is too large"; bad = 1 }
+      seen++
+    }
+    END { exit bad || seen != length(registers) }' <(echo "$limits") <(echo "$sizes")
+}
+
 result ptx-is-what-the-kernels-compile-to scripts/ptx --check
 for arch in sm_75 sm_90 sm_100 sm_120; do
   result "ptx-assembles-for-$arch" scripts/ptx --sizes $arch
 done
 result ptx-spills-no-register spills
+result ptx-read-paths-are-small small

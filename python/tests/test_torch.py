@@ -272,15 +272,19 @@ class SampleTest(Case):
     """
 
     EPOCHS = """
-        import sys, torch
+        import multiprocessing, sys, torch
         from gpunvme.torch import SampleDataset
+
+        # Children of a process that has PyTorch and has not used the library.
+        server = multiprocessing.get_context("forkserver")
+        server.set_forkserver_preload(["gpunvme.torch"])
 
         def dataset(**options):
             return SampleDataset(sys.argv[1], sample_bytes=1000, offset=4, count=100, dtype=torch.int32, device="cpu", **options)
 
         def epochs(data, many, persistent=False, first=None):
             loader = torch.utils.data.DataLoader(
-                data, batch_size=8, num_workers=2, multiprocessing_context="spawn", persistent_workers=persistent
+                data, batch_size=8, num_workers=2, multiprocessing_context=server, persistent_workers=persistent
             )
             orders = []
             for epoch in range(many):

@@ -80,47 +80,133 @@ class Works {
   std::vector<Work*> spare_;
 };
 
-// Commands one by one and in bunches, results taken in any order.
-inline Seen call_shared(Queue* queue, Works& works, u64 commands, u32 most, u64 seed) {
-  SharedQueue q(queue);
-  Seen seen;
-  std::mt19937_64 random(seed);
-  std::vector<std::pair<Token, Work*>> pending;
-  for (u64 done = 0; done < commands;) {
-    u32 bunch = random() % 3 == 0 ? 1 : 1 + random() % most;
-    done += bunch;
-    if (bunch == 1) {
-      Work* w = works.make();
-      works.over(w, q.execute(Works::command(w)), seen);
-      continue;
+// Where the callers of a queue leave a command for each other.
+class Exchange {
+ public:
+  ~Exchange() { delete left_.load(); }
+
+  // Leaves a command and takes what was left before; that may be nothing, with work == nullptr.
+  void swap(Token& token, Work*& work) {
+    Left* mine = nullptr;
+    if (work != nullptr) {
+      mine = new Left{{}, work};
+      token.park(mine->token);
     }
-    for (u32 i = 0; i < bunch; i++) {
-      Work* w = works.make();
-      Token token;
-      Status s = q.submit(Works::command(w), token);
-      if (!failed(s)) {
-        pending.emplace_back(std::move(token), w);
-      } else if (s == status::kStopped) {
-        seen.stopped++;  // nothing was submitted
+    Left* other = left_.exchange(mine, std::memory_order_acq_rel);
+    work = nullptr;
+    if (other != nullptr) {
+      token = Token::adopt(other->token);
+      work = other->work;
+      delete other;
+    }
+  }
+
+ private:
+  struct Left {
+    ParkedToken token;
+    Work* work;
+  };
+
+  std::atomic<Left*> left_{nullptr};
+};
+
+// Commands one by one and in bunches, results taken in any order and in any way, and of each other's. Q: SharedQueue or
+// ServedQueue.
+template <class Q>
+class SharedCaller {
+ public:
+  SharedCaller(Queue* queue, Exchange& exchange, Works& works, u64 seed)
+      : q_(queue), exchange_(exchange), works_(works), random_(seed) {}
+
+  Seen run(u64 commands, u32 most) {
+    for (u64 done = 0; done < commands;) {
+      u32 bunch = random_() % 3 == 0 ? 1 : 1 + random_() % most;
+      done += bunch;
+      if (bunch == 1) {
+        Work* w = works_.make();
+        works_.over(w, q_.execute(Works::command(w)), seen_);
       } else {
-        works.over(w, s, seen);
+        submit(bunch);
+        take();
       }
     }
-    while (!pending.empty()) {
-      size_t at = random() % pending.size();
-      auto [token, w] = std::move(pending[at]);
-      if (at + 1 != pending.size()) {
-        pending[at] = std::move(pending.back());
+    // Nobody comes for what was left here.
+    Token token;
+    Work* w = nullptr;
+    exchange_.swap(token, w);
+    if (w != nullptr) {
+      works_.over(w, q_.wait(token), seen_);
+    }
+    return seen_;
+  }
+
+ private:
+  void submit(u32 bunch) {
+    for (u32 i = 0; i < bunch; i++) {
+      Work* w = works_.make();
+      Token token;
+      Status s = q_.submit(Works::command(w), token);
+      if (failed(s)) {
+        if (s == status::kStopped) {
+          seen_.stopped++;  // nothing was submitted
+        } else {
+          works_.over(w, s, seen_);
+        }
+        continue;
       }
-      pending.pop_back();
-      works.over(w, q.wait(token), seen);
-      if (token.valid()) {
-        violation("a token that is still valid: SLBA", w->number, 0);
+      if (random_() % 8 == 0) {
+        exchange_.swap(token, w);
+      }
+      if (w != nullptr) {
+        tokens_.push_back(std::move(token));
+        waits_for_.push_back(w);
       }
     }
   }
-  return seen;
-}
+
+  void take() {
+    if (random_() % 64 == 0) {
+      q_.quiet();
+    }
+    while (!tokens_.empty()) {
+      u32 at = static_cast<u32>(random_() % tokens_.size());
+      Status s = status::kPending;
+      switch (random_() % 3) {
+        case 0:
+          s = q_.wait_any(tokens_.data(), static_cast<u32>(tokens_.size()), at);
+          break;
+        case 1:
+          s = q_.test(tokens_[at]);
+          if (s == status::kPending) {
+            q_.poll();
+            continue;
+          }
+          break;
+        default:
+          s = q_.wait(tokens_[at]);
+      }
+      Work* w = waits_for_[at];
+      if (tokens_[at].valid()) {
+        violation("a token that is still valid: SLBA", w->number, 0);
+      }
+      if (at + 1 != tokens_.size()) {
+        tokens_[at] = std::move(tokens_.back());
+        waits_for_[at] = waits_for_.back();
+      }
+      tokens_.pop_back();
+      waits_for_.pop_back();
+      works_.over(w, s, seen_);
+    }
+  }
+
+  Q q_;
+  Exchange& exchange_;
+  Works& works_;
+  std::mt19937_64 random_;
+  Seen seen_;
+  std::vector<Token> tokens_;
+  std::vector<Work*> waits_for_;  // of each token
+};
 
 // One warp's worth, as the transfer kernel does it.
 class ExclusiveCaller {

@@ -20,6 +20,7 @@ constexpr u64 kForever = 30 * kSecond;
 
 struct Shape {
   bool shared;
+  u32 servers;     // threads that serve each shared queue; 0: the callers do
   u32 queues;
   u32 threads;
   u32 warps;       // of the block that each thread stands for; 0: no block
@@ -48,7 +49,8 @@ bool drain(Queue& q, Responder& responder, u32 start, bool shared, Works& works,
     if (!shared && q.quarantined == q.depth) {
       return false;
     }
-    Seen one = shared ? call_shared(&q, works, 1, 1, 1) : ExclusiveCaller(&q, works, 1).run();
+    Exchange none;
+    Seen one = shared ? SharedCaller<SharedQueue>(&q, none, works, 1).run(1, 1) : ExclusiveCaller(&q, works, 1).run();
     seen.add(one);
     u32 head = shared ? service::head(mem::load(q.service_word())) : q.cq_head;
     // When this command was answered the controller had seen all earlier ones.
@@ -105,6 +107,7 @@ class Round {
  public:
   Round(const Shape& shape, u64 seed, Totals& totals) : shape_(shape), seed_(seed), totals_(totals) {
     for (u32 i = 0; i < shape.queues; i++) {
+      exchanges_.emplace_back();
       queues_.push_back(std::make_unique<QueueMemory>(i + 1, shape.depth, shape.shared, shape.timeout_ns, &stop_, shape.start));
     }
     for (u32 i = 0; i < shape.threads; i++) {
@@ -145,10 +148,20 @@ class Round {
   void call(std::vector<Seen>& seen) {
     std::vector<Seen> of_thread(shape_.threads);
     std::vector<std::thread> threads;
+    std::vector<std::thread> servers;
+    std::vector<u32> callers(shape_.queues, shape_.threads / shape_.queues);
+    for (u32 i = 0; i < shape_.servers * shape_.queues; i++) {
+      servers.emplace_back([this, i, &callers] {
+        Namespace ns = {};
+        ns.queues = &queues_[i % shape_.queues]->queue();
+        ns.queue_count = 1;
+        serve(Storage{}, ns, 0, 1, &callers[i % shape_.queues]);
+      });
+    }
     for (u32 i = 0; i < shape_.threads; i++) {
       Queue* q = &queues_[i % shape_.queues]->queue();
-      threads.emplace_back([this, i, q, &of_thread] {
-        of_thread[i] = shape_.shared       ? call_shared(q, *works_[i], shape_.commands, shape_.bunch, seed_ + i)
+      threads.emplace_back([this, i, q, &of_thread, &callers] {
+        of_thread[i] = shape_.shared       ? call_shared(q, i, callers[i % shape_.queues])
                        : shape_.warps == 0 ? ExclusiveCaller(q, *works_[i], shape_.commands).run()
                                            : call_block(q, i);
       });
@@ -161,6 +174,19 @@ class Round {
       threads[i].join();
       seen[i % shape_.queues].add(of_thread[i]);
     }
+    for (std::thread& server : servers) {
+      server.join();
+    }
+  }
+
+  Seen call_shared(Queue* q, u32 i, u32& callers) {
+    Exchange& exchange = exchanges_[i % shape_.queues];
+    if (shape_.servers == 0) {
+      return SharedCaller<SharedQueue>(q, exchange, *works_[i], seed_ + i).run(shape_.commands, shape_.bunch);
+    }
+    Seen seen = SharedCaller<ServedQueue>(q, exchange, *works_[i], seed_ + i).run(shape_.commands, shape_.bunch);
+    leave(&callers);
+    return seen;
   }
 
   // A block begins, or goes on where a warp left; and the other way round.
@@ -189,6 +215,7 @@ class Round {
   std::vector<std::unique_ptr<QueueMemory>> queues_;
   std::vector<std::unique_ptr<Works>> works_;
   std::vector<std::unique_ptr<BlockCaller>> blocks_;
+  std::deque<Exchange> exchanges_;  // of each queue
 };
 
 template <class T, size_t N>
@@ -199,6 +226,7 @@ T pick(std::mt19937_64& random, const T (&values)[N]) {
 Shape random_shape(std::mt19937_64& random) {
   Shape s = {};
   s.shared = random() % 2 != 0;
+  s.servers = s.shared && random() % 2 != 0 ? 1 + random() % 2 : 0;
   s.queues = 1 + random() % 4;
   if (!s.shared && random() % 3 != 0) {
     s.queues = 1 + random() % 2;
@@ -238,8 +266,8 @@ void seconds(u64 seconds, u64 seed, Totals& totals) {
     Shape shape = random_shape(random);
     Round(shape, random(), totals).run();
     if (violations != 0) {
-      std::fprintf(stderr, "in a round %s: %s, %u queues of depth %u, %u threads, blocks of %u, bunches of %u, start %x\n",
-                   shape.name, shape.shared ? "shared" : "owned", shape.queues, shape.depth, shape.threads, shape.warps,
+      std::fprintf(stderr, "in a round %s: %s, %u servers, %u queues of depth %u, %u threads, blocks of %u, bunches of %u, start %x\n",
+                   shape.name, shape.shared ? "shared" : "owned", shape.servers, shape.queues, shape.depth, shape.threads, shape.warps,
                    shape.bunch, shape.start);
     }
   }
@@ -247,11 +275,11 @@ void seconds(u64 seconds, u64 seed, Totals& totals) {
 
 void commands(u64 commands, u64 seed, Totals& totals) {
   // Deep, so that threads that share a processor with others get much done in each turn.
-  Shape exclusive = {false, 1, 1, 0, 4096, 0, commands / 5 * 4, kForever, 0, false, {}, "exclusive"};
+  Shape exclusive = {false, 0, 1, 1, 0, 4096, 0, commands / 5 * 4, kForever, 0, false, {}, "exclusive"};
   Round(exclusive, seed, totals).run();
-  Shape block = {false, 1, 1, 3, 4096, 0, commands / 50, kForever, 0, false, {}, "block"};
+  Shape block = {false, 0, 1, 1, 3, 4096, 0, commands / 50, kForever, 0, false, {}, "block"};
   Round(block, seed + 2, totals).run();
-  Shape shared = {true, 1, 2, 0, 4096, 1500, (commands + 9) / 10, kForever, 0, false, {}, "shared"};
+  Shape shared = {true, 0, 1, 2, 0, 4096, 1500, (commands + 9) / 10, kForever, 0, false, {}, "shared"};
   Round(shared, seed + 1, totals).run();
 }
 

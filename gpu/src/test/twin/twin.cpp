@@ -78,8 +78,9 @@ class Worker {
     }
   }
 
-  void run_shared() {
-    SharedQueue queue(j.queue);
+  // `queue`: a SharedQueue or a ServedQueue.
+  template <class Q>
+  void run(Q queue) {
     while (over_ < j.operations && !free_.empty()) {
       if (j.single != 0) {
         one(queue, random_() % 2 == 0);
@@ -206,12 +207,12 @@ class Worker {
     u32 chunk;
     bool write;
     bool over;
-    Token token;
   };
 
   // ---- operations
 
-  void one(SharedQueue queue, bool writing) {
+  template <class Q>
+  void one(Q queue, bool writing) {
     Piece p = pick(j.single != 0 && j.ns->max_blocks < j.chunk_blocks ? j.ns->max_blocks : j.chunk_blocks);
     p.write = writing;
     prepare(p);
@@ -219,27 +220,56 @@ class Worker {
                       : read(*j.ns, queue, j.first + p.block, p.count, *j.buffer, offset(p)));
   }
 
-  // Some reads at once, waited for from the last to the first.
-  void several(SharedQueue queue) {
+  // Some reads at once; their results are taken in one of the ways that there are.
+  template <class Q>
+  void several(Q queue) {
     std::vector<Piece> pieces;
+    std::vector<Token> tokens;
     u32 most = j.ns->max_blocks < j.chunk_blocks ? j.ns->max_blocks : j.chunk_blocks;
     for (u32 n = 1 + random_() % 3; n != 0 && !free_.empty(); n--) {
       Piece p = pick(most);
       prepare(p);
-      Status s = read_async(*j.ns, queue, j.first + p.block, p.count, *j.buffer, offset(p), p.token);
+      Token token;
+      Status s = read_async(*j.ns, queue, j.first + p.block, p.count, *j.buffer, offset(p), token);
       if (failed(s)) {
         settle(p, s);
       } else {
         pieces.push_back(std::move(p));
+        tokens.push_back(std::move(token));
       }
     }
-    while (!pieces.empty()) {
-      settle(pieces.back(), queue.wait(pieces.back().token));
-      pieces.pop_back();
+    u32 way = random_() % 4;
+    Status quiet = way == 3 ? queue.quiet() : static_cast<Status>(status::kSuccess);
+    for (size_t left = pieces.size(); left != 0; left--) {
+      u32 which = static_cast<u32>(left) - 1;
+      Status s = status::kPending;
+      if (way == 0) {
+        s = queue.wait_any(tokens.data(), static_cast<u32>(tokens.size()), which);
+      } else if (way == 1) {
+        ParkedToken parked;
+        tokens[which].park(parked);
+        Token adopted = Token::adopt(parked);
+        s = queue.wait(adopted);
+      } else {
+        // What was in flight is over behind quiet(), and may be tested at once.
+        bool pending = false;
+        s = queue.test(tokens[which]);
+        pending = s == status::kPending;
+        s = pending ? queue.wait(tokens[which]) : s;
+        if (pending && way == 3 && quiet == status::kSuccess) {
+          wrong(j.first + pieces[which].block);
+        }
+      }
+      if (tokens[which].valid() || pieces[which].over) {
+        wrong(j.first + pieces[which].block);
+      }
+      pieces[which].over = true;
+      settle(pieces[which], s);
     }
   }
 
-  void zeroes(SharedQueue queue) {
+  template <class Q>
+  void zeroes(Q queue) {
     Piece p = pick(j.chunk_blocks);
     give_back(p);
     Status s = write_zeroes(*j.ns, queue, j.first + p.block, p.count);
@@ -249,7 +279,8 @@ class Worker {
   }
 
   // With equal data, or with one byte changed.
-  void compares(SharedQueue queue) {
+  template <class Q>
+  void compares(Q queue) {
     Piece p = pick(j.chunk_blocks < j.ns->max_blocks ? j.chunk_blocks : j.ns->max_blocks);
     if (!all(p, kKnown)) {
       give_back(p);
@@ -277,7 +308,7 @@ class Worker {
   // A chunk of the buffer, and blocks that are neither lost nor with a command in flight, which has no order with this one. Not
   // one block if there are none.
   Piece pick(u32 most) {
-    Piece p = {random_() % j.blocks, 0, free_.back(), false, false, {}};
+    Piece p = {random_() % j.blocks, 0, free_.back(), false, false};
     free_.pop_back();
     for (u64 i = 0; i < j.blocks && !usable(p.block); i++) {
       p.block = (p.block + 1) % j.blocks;
@@ -408,7 +439,20 @@ extern "C" {
 
 u64 twin_job_size() { return sizeof(Job); }
 
-void twin_shared(Job* job) { Worker(*job).run_shared(); }
+void twin_shared(Job* job) { Worker(*job).run(SharedQueue(job->queue)); }
+
+// The caller depends on a thread that serves its queue, as may those of other callers.
+void twin_served(Job* job) {
+  Namespace ns = {};
+  ns.queues = job->queue;
+  ns.queue_count = 1;
+  Storage storage = {};
+  u32 callers = 1;
+  std::thread server([&] { serve(storage, ns, 0, 1, &callers); });
+  Worker(*job).run(ServedQueue(job->queue));
+  leave(&callers);
+  server.join();
+}
 
 void twin_exclusive(Job* job) { Worker(*job).run_exclusive(); }
 
@@ -418,7 +462,7 @@ void twin_block(Job* job, u32 warps) { Worker(*job).run_block(warps); }
 
 void twin_write_sqe(Queue* q, u32 position, const u64* fields, u32 cid, u32 together) {
   if (together != 0) {
-    detail::write_sqes(q, q->sq, q->sq_mask(), position, 1, command(fields), cid);
+    detail::write_sqes<4>(q, q->sq, q->sq_mask(), position, 1, command(fields), cid);
   } else {
     detail::write_sqe(q, position, command(fields), cid);
   }
@@ -505,6 +549,114 @@ u64 twin_all_lost(Status* statuses) {
   q.cq[0].dw3 = 1u << 16 | cid;
   statuses[1] = queue.submit(c, tokens[0]);
   return took;
+}
+
+// A completion, as the controller writes it, of the command whose SQE is at a position.
+void answer(Queue& q, u32 completion, u32 position, Status s) {
+  u32 cid = *reinterpret_cast<const u32*>(q.sq + position) >> 16;
+  q.cq[completion].dw2 = q.qid << 16;
+  q.cq[completion].dw3 = s << 17 | 1u << 16 | cid;
+}
+
+// What the calls that take tokens say, step by step: tokens_tell in DeviceFunctionsTest has the steps.
+void twin_tokens(u32* said) {
+  u32 stop = 0;
+  twin::QueueMemory memory(1, 32, true, 20000000, &stop);
+  twin::QueueMemory other(2, 32, true, 20000000, &stop);
+  Queue& q = memory.queue();
+  SharedQueue queue(&q);
+  Command c = {opcode::kRead, 1, 0, 1, 0, 0, 0, 0};
+  Token tokens[3];
+  u32 which = 9;
+  *said++ = queue.wait_any(tokens, 3, which);
+  for (Token& token : tokens) {
+    queue.submit(c, token);
+  }
+  *said++ = queue.test(tokens[0]);
+  *said++ = queue.quiet();
+  *said++ = queue.poll();
+  answer(q, 0, 1, 0);
+  *said++ = queue.wait_any(tokens, 3, which);
+  *said++ = which;
+  *said++ = queue.wait_any(tokens + 1, 1, which);
+  answer(q, 1, 2, 0x281);
+  *said++ = queue.test(tokens[2]);
+  ParkedToken parked = {};
+  tokens[0].park(parked);
+  *said++ = queue.wait(tokens[0]);
+  answer(q, 2, 0, 0);
+  Token adopted = Token::adopt(parked);
+  *said++ = SharedQueue(&other.queue()).test(adopted);
+  *said++ = queue.wait(adopted);
+  Token again = Token::adopt(parked);
+  *said++ = queue.wait(again);
+  *said++ = queue.quiet();
+  queue.submit(c, tokens[0]);
+  stop = 1;
+  *said++ = queue.test(tokens[0]);
+  stop = 0;
+  *said++ = tokens[0].valid();
+  queue.submit(c, tokens[1]);
+  queue.submit(c, tokens[2]);
+  SharedQueue(&other.queue()).submit(c, tokens[0]);
+  *said++ = queue.wait_any(tokens, 3, which);
+  *said++ = queue.wait_any(tokens + 1, 2, which);
+  *said++ = which;
+  *said++ = tokens[1].valid();
+  *said++ = tokens[2].valid();
+  *said++ = q.quarantined;
+}
+
+// What callers that do not serve see without anybody who does; then with one. Returns whether the doorbell told of what was
+// submitted and not waited for, once the one that serves has left.
+u32 twin_unserved(Status* statuses) {
+  u32 stop = 0;
+  twin::QueueMemory memory(1, 32, true, 20000000, &stop);
+  Queue& q = memory.queue();
+  ServedQueue queue(&q);
+  Command c = {opcode::kRead, 1, 0, 1, 0, 0, 0, 0};
+  statuses[0] = queue.execute(c);
+  statuses[1] = queue.poll();
+  Token token;
+  statuses[2] = queue.submit(c, token);
+  statuses[3] = queue.test(token);
+  statuses[4] = *q.sq_doorbell;
+  Namespace ns = {};
+  ns.queues = &q;
+  ns.queue_count = 1;
+  Storage storage = {};
+  u32 callers = 0;
+  serve(storage, ns, 0, 1, &callers);
+  // One that is told to stop serves no more, whoever is left; one without a queue does not begin.
+  callers = 1;
+  stop = 1;
+  serve(storage, ns, 0, 1, &callers);
+  stop = 0;
+  serve(storage, ns, 1, 1, &callers);
+  return *q.sq_doorbell;
+}
+
+// A block of so many threads reads a range together; a status for each.
+void twin_read_block(const Namespace* ns, Queue* q, u64 slba, u64 blocks, const Buffer* b, u64 offset, u32 warps, Status* statuses) {
+  block::Twin block(warps);
+  std::vector<std::thread> threads;
+  for (u32 i = 0; i < warps; i++) {
+    threads.emplace_back([=, &block] {
+      block::Member member(block, i);
+      statuses[i] = read_block(*ns, SharedQueue(q), slba, blocks, *b, offset);
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+}
+
+Status twin_read_warp(const Namespace* ns, Queue* q, u64 slba, u64 blocks, const Buffer* b, u64 offset) {
+  return read_warp(*ns, SharedQueue(q), slba, blocks, *b, offset);
+}
+
+Status twin_read_one(const Namespace* ns, Queue* q, u64 slba, u32 blocks, const Buffer* b, u64 offset) {
+  return read_one(*ns, SharedQueue(q), slba, blocks, *b, offset);
 }
 
 // Submits `count` commands one by one to a shared queue whose submission positions count from `start`. Returns how often the

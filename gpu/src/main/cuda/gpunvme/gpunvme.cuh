@@ -3,3 +3,4 @@
 #include "block.cuh"
 #include "exclusive.cuh"
 #include "io.cuh"
+#include "server.cuh"

@@ -102,6 +102,11 @@ struct alignas(64) Storage {
   GPUNVME_FN SharedQueue queue(const Namespace& ns, u32 number) const {
     return SharedQueue(ns.queues + number % ns.queue_count, stop);
   }
+
+  // The same for callers that do not serve: see serve() in server.cuh.
+  GPUNVME_FN ServedQueue served_queue(const Namespace& ns, u32 number) const {
+    return ServedQueue(ns.queues + number % ns.queue_count, stop);
+  }
 };
 static_assert(sizeof(Storage) == 64, "layout shared with the host");
 
@@ -110,109 +115,202 @@ constexpr u32 kPipeline = 4;
 
 namespace detail {
 
-// A range of any length as commands of at most max_blocks, up to kPipeline of them in flight. A caller that has commands in
-// flight never waits for another slot: all slots could be held by callers that do. The first failure is returned; what is in
-// flight then is waited for first.
-GPUNVME_NOINLINE Status range(const Namespace& ns, SharedQueue queue, u32 op, u64 slba, u64 blocks, const Buffer& buffer,
-                              u64 offset) {
+// What is left of a range.
+struct Rest {
+  u64 slba;
+  u64 blocks;
+  u64 offset;
+
+  GPUNVME_FN void advance(const Namespace& ns, u32 n) {
+    slba += n;
+    blocks -= n;
+    offset += static_cast<u64>(n) << ns.block_shift;
+  }
+};
+
+// Commands of at most max_blocks, up to kPipeline of them in flight, until the range is done or the first failure, which is
+// returned; what is in flight then is waited for first. kBusy with nothing in flight and the rest in `rest` if there is no slot:
+// a caller that has commands in flight never waits for another slot, as all slots could be held by callers that do.
+template <bool kHelps>
+GPUNVME_NOINLINE Status range(const Namespace& ns, CallersQueue<kHelps> queue, u32 op, Rest& rest, const Buffer& buffer) {
   Token tokens[kPipeline];
   u32 begun = 0;
   u32 over = 0;
   Status first = status::kSuccess;
-  while (blocks != 0 || over != begun) {
-    bool full = begun - over == kPipeline;
-    while (blocks != 0 && !full) {
-      u32 n = blocks < ns.max_blocks ? static_cast<u32>(blocks) : ns.max_blocks;
+  GPUNVME_ROLLED
+  while (rest.blocks != 0 || over != begun) {
+    while (first == status::kSuccess && rest.blocks != 0 && begun - over != kPipeline) {
+      u32 n = rest.blocks < ns.max_blocks ? static_cast<u32>(rest.blocks) : ns.max_blocks;
       Command c;
-      Status s = ns.describe(op, slba, n, buffer, offset, c);
-      bool waited = false;
-      if (!failed(s)) {
-        s = queue.try_submit(c, tokens[begun % kPipeline]);
-        if (s == status::kBusy) {
-          if (begun != over) {
-            break;
-          }
-          waited = true;
-          s = queue.execute(c);
-        }
-      }
+      Status s = ns.describe(op, rest.slba, n, buffer, rest.offset, c);
+      s = failed(s) ? s : queue.try_submit(c, tokens[begun % kPipeline]);
       if (failed(s)) {
-        first = first == status::kSuccess ? s : first;
-        blocks = 0;
+        first = s == status::kBusy && begun != over ? first : s;
         break;
       }
       begun++;
-      over += waited ? 1 : 0;
-      slba += n;
-      blocks -= n;
-      offset += static_cast<u64>(n) << ns.block_shift;
-      full = begun - over == kPipeline;
+      rest.advance(ns, n);
     }
-    if (over != begun) {
-      Status s = queue.wait(tokens[over % kPipeline]);
-      over++;
-      if (failed(s)) {
-        first = first == status::kSuccess ? s : first;
-        blocks = 0;
-      }
+    if (over == begun) {
+      break;
     }
+    Status s = queue.wait(tokens[over % kPipeline]);
+    over++;
+    first = failed(s) && first == status::kSuccess ? s : first;
   }
   return first;
 }
 
-GPUNVME_FN Status block(const Namespace& ns, SharedQueue queue, u32 op, u64 slba, u64 blocks, const Buffer& buffer,
+// Whether a range of any length is within the namespace and the buffer.
+GPUNVME_FN bool inside(const Namespace& ns, u64 slba, u64 blocks, const Buffer& buffer, u64 offset) {
+  return slba < ns.blocks && blocks <= ns.blocks - slba && (offset & 3) == 0 && offset <= buffer.size &&
+         blocks <= (buffer.size - offset) >> ns.block_shift;
+}
+
+// A range of any length. What one command takes is the path that most callers take.
+template <bool kHelps>
+GPUNVME_FN Status block(const Namespace& ns, CallersQueue<kHelps> queue, u32 op, u64 slba, u64 blocks, const Buffer& buffer,
                         u64 offset) {
-  if (blocks > ns.max_blocks) {
-    bool inside = slba < ns.blocks && blocks <= ns.blocks - slba && (offset & 3) == 0 && offset <= buffer.size &&
-                  blocks <= (buffer.size - offset) >> ns.block_shift;
-    return inside ? range(ns, queue, op, slba, blocks, buffer, offset) : static_cast<Status>(status::kArgument);
+  Rest rest = {slba, blocks, offset};
+  if (blocks > ns.max_blocks && !inside(ns, slba, blocks, buffer, offset)) {
+    return status::kArgument;
   }
-  Command c;
-  Status s = ns.describe(op, slba, static_cast<u32>(blocks), buffer, offset, c);
-  return failed(s) ? s : queue.execute(c);
+  GPUNVME_ROLLED
+  for (;;) {
+    u32 n = static_cast<u32>(rest.blocks);
+    if (rest.blocks > ns.max_blocks) {
+      Rest after = rest;
+      Status s = range(ns, queue, op, after, buffer);
+      rest = after;
+      if (s != status::kBusy) {
+        return s;
+      }
+      n = rest.blocks < ns.max_blocks ? static_cast<u32>(rest.blocks) : ns.max_blocks;
+    }
+    Command c;
+    Status s = ns.describe(op, rest.slba, n, buffer, rest.offset, c);
+    s = failed(s) ? s : queue.execute(c);
+    if (failed(s) || n == rest.blocks) {
+      return s;
+    }
+    rest.advance(ns, n);
+  }
+}
+
+// A thread's part of a range that some threads read together: every so many commands one.
+template <bool kHelps>
+GPUNVME_FN Status part(const Namespace& ns, CallersQueue<kHelps> queue, u64 slba, u64 blocks, const Buffer& buffer, u64 offset,
+                       u32 number, u32 threads) {
+  if (blocks == 0 || !inside(ns, slba, blocks, buffer, offset)) {
+    return status::kArgument;
+  }
+  GPUNVME_ROLLED
+  for (u64 at = static_cast<u64>(number) * ns.max_blocks; at < blocks; at += static_cast<u64>(threads) * ns.max_blocks) {
+    u32 n = blocks - at < ns.max_blocks ? static_cast<u32>(blocks - at) : ns.max_blocks;
+    Command c;
+    Status s = ns.describe(opcode::kRead, slba + at, n, buffer, offset + (at << ns.block_shift), c);
+    s = failed(s) ? s : queue.execute(c);
+    if (failed(s)) {
+      return s;
+    }
+  }
+  return status::kSuccess;
 }
 
 }  // namespace detail
 
+// All of these take a SharedQueue or a ServedQueue.
+
 // Reads `blocks` logical blocks from `slba` on into the buffer at `offset` bytes, a multiple of 4. Any length: longer
 // ranges than one command takes are split. Returns when the data is there, or with the first failure, after which any
 // part of a split range may have been moved.
-GPUNVME_FN Status read(const Namespace& ns, SharedQueue queue, u64 slba, u64 blocks, const Buffer& buffer, u64 offset) {
+template <bool kHelps>
+GPUNVME_FN Status read(const Namespace& ns, CallersQueue<kHelps> queue, u64 slba, u64 blocks, const Buffer& buffer, u64 offset) {
   return detail::block(ns, queue, opcode::kRead, slba, blocks, buffer, offset);
 }
 
-// The other direction. The caller's stores to the buffer come before the command.
-GPUNVME_FN Status write(const Namespace& ns, SharedQueue queue, u64 slba, u64 blocks, const Buffer& buffer, u64 offset) {
+// One command's worth of a read, at most ns.max_blocks; kArgument for more. Half the registers and machine code of read().
+template <bool kHelps>
+GPUNVME_FN Status read_one(const Namespace& ns, CallersQueue<kHelps> queue, u64 slba, u32 blocks, const Buffer& buffer,
+                           u64 offset) {
+  Command c;
+  Status s = ns.describe(opcode::kRead, slba, blocks, buffer, offset, c);
+  return failed(s) ? s : queue.execute(c);
+}
+
+// A range of any length read by a whole warp, whose lanes have its commands under way side by side. All lanes call, with the
+// same arguments. All get the same status, a failure of any of them if there is one, and all see the data.
+template <bool kHelps>
+GPUNVME_FN Status read_warp(const Namespace& ns, CallersQueue<kHelps> queue, u64 slba, u64 blocks, const Buffer& buffer,
+                            u64 offset) {
+  Status s = detail::part(ns, queue, slba, blocks, buffer, offset, warp::lane(), warp::kWidth);
+  // Each lane has acquired its own part.
+  warp::sync(warp::kFull);
+  u32 bad = warp::ballot(warp::kFull, failed(s));
+  return bad == 0 ? static_cast<Status>(status::kSuccess) : warp::shuffle(warp::kFull, s, warp::lowest(bad));
+}
+
+// The same by all threads of a block of whole warps, at most 32.
+template <bool kHelps>
+GPUNVME_FN Status read_block(const Namespace& ns, CallersQueue<kHelps> queue, u64 slba, u64 blocks, const Buffer& buffer,
+                             u64 offset) {
+  Status s = detail::part(ns, queue, slba, blocks, buffer, offset, block::index() * warp::kWidth + warp::lane(),
+                          block::warps() * warp::kWidth);
+  bool bad = failed(s);
+  if (block::count(bad) == 0) {
+    return status::kSuccess;
+  }
+  // The largest of the failures, a bit at a time: statuses have 16.
+  Status largest = 0;
+  GPUNVME_ROLLED
+  for (u32 bit = 1u << 15; bit != 0; bit >>= 1) {
+    if (block::count(bad && (s & bit) != 0) != 0) {
+      largest |= bit;
+      bad = bad && (s & bit) != 0;
+    }
+  }
+  return largest;
+}
+
+// The other direction of read(). The caller's stores to the buffer come before the command.
+template <bool kHelps>
+GPUNVME_FN Status write(const Namespace& ns, CallersQueue<kHelps> queue, u64 slba, u64 blocks, const Buffer& buffer, u64 offset) {
   return detail::block(ns, queue, opcode::kWrite, slba, blocks, buffer, offset);
 }
 
 // Compares blocks with the buffer; Compare Failure if they differ: SCT and SC, the low 11 bits of the status, are 285h.
-GPUNVME_FN Status compare(const Namespace& ns, SharedQueue queue, u64 slba, u64 blocks, const Buffer& buffer, u64 offset) {
+template <bool kHelps>
+GPUNVME_FN Status compare(const Namespace& ns, CallersQueue<kHelps> queue, u64 slba, u64 blocks, const Buffer& buffer,
+                          u64 offset) {
   return detail::block(ns, queue, opcode::kCompare, slba, blocks, buffer, offset);
 }
 
 // One command's worth of a read, at most ns.max_blocks, without waiting for it.
-GPUNVME_FN Status read_async(const Namespace& ns, SharedQueue queue, u64 slba, u32 blocks, const Buffer& buffer, u64 offset,
-                             Token& token) {
+template <bool kHelps>
+GPUNVME_FN Status read_async(const Namespace& ns, CallersQueue<kHelps> queue, u64 slba, u32 blocks, const Buffer& buffer,
+                             u64 offset, Token& token) {
   Command c;
   Status s = ns.describe(opcode::kRead, slba, blocks, buffer, offset, c);
   return failed(s) ? s : queue.submit(c, token);
 }
 
-GPUNVME_FN Status write_async(const Namespace& ns, SharedQueue queue, u64 slba, u32 blocks, const Buffer& buffer, u64 offset,
-                              Token& token) {
+template <bool kHelps>
+GPUNVME_FN Status write_async(const Namespace& ns, CallersQueue<kHelps> queue, u64 slba, u32 blocks, const Buffer& buffer,
+                              u64 offset, Token& token) {
   Command c;
   Status s = ns.describe(opcode::kWrite, slba, blocks, buffer, offset, c);
   return failed(s) ? s : queue.submit(c, token);
 }
 
 // Makes written blocks durable.
-GPUNVME_FN Status flush(const Namespace& ns, SharedQueue queue) {
+template <bool kHelps>
+GPUNVME_FN Status flush(const Namespace& ns, CallersQueue<kHelps> queue) {
   return queue.execute({opcode::kFlush, ns.nsid, 0, 0, 0, 0, 0, 0});
 }
 
 // Zeroes up to 65536 blocks without moving data.
-GPUNVME_FN Status write_zeroes(const Namespace& ns, SharedQueue queue, u64 slba, u32 blocks) {
+template <bool kHelps>
+GPUNVME_FN Status write_zeroes(const Namespace& ns, CallersQueue<kHelps> queue, u64 slba, u32 blocks) {
   if (blocks == 0 || blocks > 65536 || slba >= ns.blocks || blocks > ns.blocks - slba) {
     return status::kArgument;
   }

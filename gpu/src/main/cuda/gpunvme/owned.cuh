@@ -223,7 +223,7 @@ class OwnedQueue {
       infos[at] = {c.slba, c.user, c.opcode | time << 8};
       mem::store(slots + at, slot::kInFlight | cid);
     }
-    write_sqes(q, sq, sq_mask, tail + share.before, share.mine, c, cid);
+    write_sqes<4>(q, sq, sq_mask, tail + share.before, share.mine, c, cid);
     free_head += share.total;
     tail += share.total;
     submitted += share.total;

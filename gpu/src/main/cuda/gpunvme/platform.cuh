@@ -8,13 +8,19 @@
 #define GPUNVME_GPU 1
 #define GPUNVME_FN __device__ __forceinline__
 #define GPUNVME_NOINLINE __device__ __noinline__ inline
+#define GPUNVME_PRAGMA(text) _Pragma(#text)
 #else
 #include <sched.h>
 #include <time.h>
 #define GPUNVME_GPU 0
 #define GPUNVME_FN inline
 #define GPUNVME_NOINLINE inline
+#define GPUNVME_PRAGMA(text)
 #endif
+
+// Before a loop: how many of its turns follow each other in the machine code. Code that is inlined into every call is rolled.
+#define GPUNVME_UNROLLED(turns) GPUNVME_PRAGMA(unroll turns)
+#define GPUNVME_ROLLED GPUNVME_UNROLLED(1)
 
 namespace gpunvme {
 
@@ -72,6 +78,7 @@ GPUNVME_FN u32 nth(u32 bits, u32 n) {
   if (bits == ~0u) {
     return n;
   }
+  GPUNVME_ROLLED
   for (u32 i = 0; i < n; i++) {
     bits &= bits - 1;
   }

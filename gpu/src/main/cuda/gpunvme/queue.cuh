@@ -193,7 +193,9 @@ GPUNVME_FN void write_sqe(Queue* q, u32 position, const Command& c, u32 cid) {
 
 // Writes the SQEs of `count` lanes, 1..warp::kWidth, to consecutive positions. The whole warp calls; lane i's command goes to
 // position first + i for i < count. Towards the host four neighbouring lanes write one entry, so that the stores leave as
-// whole lines (200 against 800 M entries/s on an H200); the GPU's own L2 does not mind.
+// whole lines (200 against 800 M entries/s on an H200); the GPU's own L2 does not mind. kTurns of a loop of four, of eight
+// entries each, follow each other in the code.
+template <u32 kTurns>
 GPUNVME_FN void write_sqes(Queue* q, Sqe* sq, u32 sq_mask, u32 first, u32 count, const Command& c, u32 cid) {
   if (warp::kWidth == 1 || (q->flags & queue_flags::kRingsInGpuMemory) != 0) {
     if (warp::lane() < count) {
@@ -204,6 +206,7 @@ GPUNVME_FN void write_sqes(Queue* q, Sqe* sq, u32 sq_mask, u32 first, u32 count,
     u32 quad = lane & 3;
     u32 head = c.opcode | cid << 16;
     u32 nlb = c.blocks == 0 ? 0 : (c.blocks - 1) | c.flags;
+    GPUNVME_UNROLLED(kTurns)
     for (u32 group = 0; group < count; group += 8) {
       u32 from = group + (lane >> 2);
       u32 a0 = warp::shuffle(warp::kFull, head, from);

@@ -16,6 +16,19 @@ class Service {
     return (word & service::kLocked) == 0 && hold(q, group, word);
   }
 
+  // The same; true if commands were announced or completions handed out meanwhile.
+  GPUNVME_FN static bool turn(Queue* q, u32 group) {
+    u32 leader = warp::lowest(group);
+    u64 word = warp::lane() == leader ? mem::load(q->service_word()) : 0;
+    word = warp::shuffle(group, word, leader);
+    if ((word & service::kLocked) != 0 || !hold(q, group, word)) {
+      return false;
+    }
+    u64 after = warp::lane() == leader ? mem::load(q->service_word()) : 0;
+    after = warp::shuffle(group, after, leader);
+    return service::rung(after) != service::rung(word) || service::head(after) != service::head(word);
+  }
+
   // Takes the word, which was seen unlocked, serves and leaves. False if somebody else was faster.
   GPUNVME_NOINLINE static bool hold(Queue* q, u32 group, u64 word) {
     bool leader = warp::lane() == warp::lowest(group);

@@ -1,11 +1,18 @@
 #pragma once
-// A queue pair for any number of threads: each submits its own command and waits for its own result. Nobody serves the
-// queue for the others all the time; whoever waits may, for a moment.
+// A queue pair for any number of threads: each submits its own command and waits for its own result. Of a SharedQueue nobody
+// serves the queue for the others all the time; whoever waits may, for a moment. Of a ServedQueue warps that do nothing else
+// serve it (server.cuh).
 //
 // docs/shared-queue.md has the protocol with its proof by exhaustion; names here are names there.
 #include "service.cuh"
 
 namespace gpunvme {
+
+// A token as plain memory, in which it gets from one thread to another.
+struct ParkedToken {
+  const Queue* queue;
+  u32 command;  // 0: none
+};
 
 // A command that was submitted and not yet waited for. It can be moved and not copied: once its slot is given back, a copy
 // could end the slot's next command for somebody else.
@@ -25,11 +32,28 @@ class Token {
 
   GPUNVME_FN bool valid() const { return cid != 0; }
 
+  // Puts the token into memory from which any thread may adopt it; this one is not valid any more. Whoever adopts must see that
+  // it was parked: a barrier, or a flag that is released and acquired, comes between.
+  GPUNVME_FN void park(ParkedToken& place) {
+    place = {q, cid};
+    cid = 0;
+  }
+
+  // Takes a token out of memory, once: of two threads that adopt the same one at the same time both would wait for it.
+  GPUNVME_FN static Token adopt(ParkedToken& place) {
+    Token token;
+    token.q = place.queue;
+    token.cid = place.command;
+    place.command = 0;
+    return token;
+  }
+
  private:
-  friend class SharedQueue;
+  template <bool>
+  friend class CallersQueue;
 
   const Queue* q = nullptr;
-  u32 cid = 0;  // as SharedQueue hands commands on: with kValid above it
+  u32 cid = 0;  // as CallersQueue hands commands on: with kValid above it
 };
 
 // Any thread may call at any time, whole warps and diverged ones. The lanes that call together for the same queue form a group
@@ -39,10 +63,14 @@ class Token {
 // are quarantined. A caller holds at most what it has submitted: a lane that finds no free slot never keeps others from
 // theirs. Commands submitted by submit() and not waited for keep their slots: more than `depth` of them by threads that do not
 // wait end in kBusy.
-class SharedQueue {
+//
+// kHelps: callers that wait serve the queue, too. Others carry none of that in their registers, and depend on the warps that
+// serve; without such warps their waits end at the deadline.
+template <bool kHelps>
+class CallersQueue {
  public:
   // `stop`: the word that ends the waits of this kernel, the same for all its threads; null: the queue's own.
-  GPUNVME_FN explicit SharedQueue(Queue* queue, const u32* stop = nullptr) : q(queue), own_stop(stop) {}
+  GPUNVME_FN explicit CallersQueue(Queue* queue, const u32* stop = nullptr) : q(queue), own_stop(stop) {}
 
   // Runs one command of this thread and returns its status.
   GPUNVME_FN Status execute(const Command& c) {
@@ -50,6 +78,7 @@ class SharedQueue {
     Status result = admit(group);
     bool needs = !failed(result);
     Patience patience(*this);
+    GPUNVME_ROLLED
     while (warp::ballot(group, needs) != 0) {
       u32 cid = 0;
       if (start(group, needs, c, cid) != 0) {
@@ -60,7 +89,7 @@ class SharedQueue {
           result = s;
           needs = false;
         }
-      } else if (patience.over(group, Service::serve(q, group), true)) {
+      } else if (patience.over(group, serve(group), true)) {
         result = needs ? patience.stopped() ? status::kStopped : status::kBusy : result;
         needs = false;
       }
@@ -76,11 +105,12 @@ class SharedQueue {
     Status result = admit(group);
     bool needs = !failed(result);
     Patience patience(*this);
+    GPUNVME_ROLLED
     while (warp::ballot(group, needs) != 0) {
       if (start(group, needs, c, token.cid) != 0) {
         needs = needs && !token.valid();
         tell(group);
-      } else if (patience.over(group, Service::serve(q, group), true)) {
+      } else if (patience.over(group, serve(group), true)) {
         result = needs ? patience.stopped() ? status::kStopped : status::kBusy : result;
         needs = false;
       }
@@ -109,6 +139,110 @@ class SharedQueue {
     return result;
   }
 
+  // As wait(), but kPending at once if the command is not over; the token stays valid then. Whoever calls again and again helps
+  // to serve like one that waits. It ends a command when the host says stop, and never for its age: only a wait gives up.
+  GPUNVME_FN Status test(Token& token) {
+    u32 group = callers();
+    bool ours = token.q == q;
+    u32 command = ours ? token.cid : 0;
+    u32 cid = command & 0xFFFF;
+    bool waiting = has(command);
+    Status result = status::kArgument;
+    if (waiting && look(cid, result)) {
+      waiting = false;
+    }
+    if (warp::ballot(group, waiting) != 0) {
+      serve(group);
+      bool stop = is_stopped(group);
+      if (waiting && look(cid, result)) {
+        waiting = false;
+      } else if (waiting && stop) {
+        result = give_up(q, cid, true);
+        waiting = false;
+      }
+    }
+    result = waiting ? static_cast<Status>(status::kPending) : result;
+    finish(group, waiting ? 0 : command, cid, result);
+    token.cid = ours && !waiting ? 0 : token.cid;
+    return result;
+  }
+
+  // Waits for whichever of these commands is over first, and takes it: its status, and in `which` its number. Tokens that are
+  // not valid are passed over; kArgument if none is valid, or one is another queue's. At the deadline, which counts from the
+  // call, and at the host's stop the first of those left is given up.
+  GPUNVME_FN Status wait_any(Token* tokens, u32 count, u32& which) {
+    u32 group = callers();
+    Status result = status::kArgument;
+    u32 first = count;
+    bool ours = true;
+    GPUNVME_ROLLED
+    for (u32 i = count; i-- != 0;) {
+      ours = ours && (!tokens[i].valid() || tokens[i].q == q);
+      first = tokens[i].valid() ? i : first;
+    }
+    bool waiting = ours && first < count;
+    bool mine = waiting;
+    u32 chosen = waiting ? first : count;
+    Patience patience(*this);
+    GPUNVME_ROLLED
+    for (;;) {
+      GPUNVME_ROLLED
+      for (u32 i = first; waiting && i < count; i++) {
+        if (tokens[i].valid() && look(tokens[i].cid & 0xFFFF, result)) {
+          chosen = i;
+          waiting = false;
+        }
+      }
+      if (warp::ballot(group, waiting) == 0) {
+        break;
+      }
+      if (patience.over(group, serve(group))) {
+        if (waiting) {
+          result = give_up(q, tokens[first].cid & 0xFFFF, patience.stopped());
+        }
+        break;
+      }
+    }
+    u32 command = mine ? tokens[chosen].cid : 0;
+    finish(group, command, command & 0xFFFF, result);
+    if (mine) {
+      tokens[chosen].cid = 0;
+      which = chosen;
+    }
+    return result;
+  }
+
+  // One turn at serving, by threads that wait for something else than a command of theirs; true if it was theirs. Nothing
+  // happens where others serve.
+  GPUNVME_FN bool poll() { return q->shared() && serve(callers()); }
+
+  // Waits until every command that was in flight at the call is over, whoever submitted it. Their owners still have to take
+  // their results; what the commands have read is there for this thread. kTimeout if one is not over at the deadline, which
+  // counts from the call: nothing is given up.
+  GPUNVME_FN Status quiet() {
+    u32 group = callers();
+    if (!q->shared()) {
+      return status::kArgument;
+    }
+    Patience patience(*this);
+    GPUNVME_ROLLED
+    for (u32 base = 0; base < q->depth; base += warp::popcount(group)) {
+      u32 at = base + warp::rank(group);
+      u32 word = at < q->depth ? mem::load(q->slots + at) : static_cast<u32>(slot::kFree);
+      bool waiting = slot::state(word) == slot::kInFlight;
+      while (warp::ballot(group, waiting) != 0) {
+        if (patience.over(group, serve(group))) {
+          return patience.stopped() ? static_cast<Status>(status::kStopped) : static_cast<Status>(status::kTimeout);
+        }
+        waiting = waiting && mem::load(q->slots + at) == word;
+      }
+    }
+    // Acquire: whoever handed the completions out had seen the data in place.
+    mem::fence_gpu();
+    warp::sync(group);
+    return status::kSuccess;
+  }
+
  private:
   // Commands are handed on as their CID with kValid above it; 0 is none.
   static constexpr u32 kValid = 1u << 16;
@@ -123,7 +257,7 @@ class SharedQueue {
   // Bounds a wait without asking the clock every time round.
   class Patience {
    public:
-    GPUNVME_FN explicit Patience(const SharedQueue& queue) : q(queue.q), own_stop(queue.own_stop) {}
+    GPUNVME_FN explicit Patience(const CallersQueue& queue) : q(queue.q), own_stop(queue.own_stop) {}
 
     // Gives way for a while, unless the caller was busy; true once the deadline has passed or the host says stop. The group
     // decides together. The deadline counts from the first look at the clock, a few microseconds after the start. Who waits for
@@ -164,6 +298,8 @@ class SharedQueue {
     return warp::ballot(active, mine == first) == active ? active : warp::match(active, mine);
   }
 
+  GPUNVME_FN bool serve(u32 group) const { return kHelps && Service::serve(q, group); }
+
   // ---- submission
 
   // Whether anything may be submitted: kSuccess, kStopped or kArgument. Without this a caller whose commands all complete
@@ -172,8 +308,12 @@ class SharedQueue {
     if (!q->shared()) {
       return status::kArgument;
     }
+    return is_stopped(group) ? static_cast<Status>(status::kStopped) : static_cast<Status>(status::kSuccess);
+  }
+
+  GPUNVME_FN bool is_stopped(u32 group) const {
     bool stop = warp::lane() == warp::lowest(group) && q->told_to_stop(own_stop);
-    return warp::ballot(group, stop) != 0 ? static_cast<Status>(status::kStopped) : static_cast<Status>(status::kSuccess);
+    return warp::ballot(group, stop) != 0;
   }
 
   // Submits for as many of the lanes in need as there are slots. Returns which.
@@ -200,6 +340,7 @@ class SharedQueue {
     u32 served = 0;
     u32 want = warp::popcount(wanting);
     u32 leader = warp::lowest(group);
+    GPUNVME_ROLLED
     for (u32 probe = 0; probe < words && served < want; probe++) {
       u32 bits = 0;
       if (warp::lane() == leader) {
@@ -230,6 +371,7 @@ class SharedQueue {
       return open;
     }
     u32 chosen = 0;
+    GPUNVME_ROLLED
     for (u32 i = 0; i < n; i++) {
       chosen |= open & (0 - open);
       open &= open - 1;
@@ -267,7 +409,7 @@ class SharedQueue {
     first = warp::shuffle(group, first, leader);
     u32 position = first + warp::rank(takers);
     if (takers == warp::kFull) {
-      detail::write_sqes(q, q->sq, q->sq_mask(), first, count, c, cid);
+      detail::write_sqes<1>(q, q->sq, q->sq_mask(), first, count, c, cid);
     } else if (got) {
       detail::write_sqe(q, position, c, cid);
     }
@@ -281,8 +423,12 @@ class SharedQueue {
   }
 
   // Makes sure that somebody announces what this group has marked: the group itself, or whoever holds the service word and
-  // will find it pending, or whoever takes it before this group does and scans after these marks.
+  // will find it pending, or whoever takes it before this group does and scans after these marks. Warps that only serve look
+  // at the marks anyway.
   GPUNVME_FN void tell(u32 group) {
+    if (!kHelps) {
+      return;
+    }
     warp::sync(group);
     // Release: the marks before the word.
     mem::fence_gpu();
@@ -302,22 +448,20 @@ class SharedQueue {
   // Waits until the commands of all lanes that have one are over; the other lanes of the group help to serve.
   GPUNVME_FN Status await(u32 group, u32 command) {
     u32 cid = command & 0xFFFF;
-    u32* word = q->slots + (cid & q->slot_mask());
     bool waiting = has(command);
     Status result = status::kArgument;
     Patience patience(*this);
+    GPUNVME_ROLLED
     for (;;) {
-      u32 seen = waiting ? mem::load(word) : 0;
-      if (waiting && seen != (slot::kInFlight | cid)) {
-        result = outcome(seen, cid);
+      if (waiting && look(cid, result)) {
         waiting = false;
       }
       if (warp::ballot(group, waiting) == 0) {
         break;
       }
-      if (patience.over(group, Service::serve(q, group))) {
+      if (patience.over(group, serve(group))) {
         if (waiting) {
-          result = give_up(q, word, cid, patience.stopped());
+          result = give_up(q, cid, patience.stopped());
         }
         break;
       }
@@ -326,13 +470,24 @@ class SharedQueue {
     return result;
   }
 
+  // Whether a command is over, and with which status.
+  GPUNVME_FN bool look(u32 cid, Status& result) const {
+    u32 seen = mem::load(q->slots + (cid & q->slot_mask()));
+    if (seen == (slot::kInFlight | cid)) {
+      return false;
+    }
+    result = outcome(seen, cid);
+    return true;
+  }
+
   // What a slot's word says of the command `cid`. Another command's word: the host has recovered the queue meanwhile.
   GPUNVME_FN static Status outcome(u32 word, u32 cid) {
     return slot::done(word) && slot::cid(word) == cid ? slot::status(word) : static_cast<Status>(status::kStopped);
   }
 
   // At the deadline: the command's fate is unknown, unless it was completed this very moment.
-  GPUNVME_NOINLINE static Status give_up(Queue* q, u32* word, u32 cid, bool stopped) {
+  GPUNVME_NOINLINE static Status give_up(Queue* q, u32 cid, bool stopped) {
+    u32* word = q->slots + (cid & q->slot_mask());
     // Before the exchange: after it a late completion may give the slot to somebody else at any moment.
     SlotInfo info = q->infos[cid & q->slot_mask()];
     u32 old = mem::compare_exchange(word, slot::kInFlight | cid, slot::kQuarantined | cid);
@@ -355,8 +510,7 @@ class SharedQueue {
       // Acquire: whoever handed the completion out had seen the data in place.
       mem::load_acquire(q->slots + at);
       if (failed(result)) {
-        mem::fetch_add(&q->failures, 1ull);
-        q->report(trouble::kStatus, result, cid, q->infos[at]);
+        note_failure(q, cid, result);
       }
     }
     release(group, over, at);
@@ -364,6 +518,11 @@ class SharedQueue {
     if (count != 0 && warp::lane() == warp::lowest(group)) {
       mem::fetch_add(&q->completed, static_cast<u64>(count));
     }
+  }
+
+  GPUNVME_NOINLINE static void note_failure(Queue* q, u32 cid, Status s) {
+    mem::fetch_add(&q->failures, 1ull);
+    q->report(trouble::kStatus, s, cid, q->infos[cid & q->slot_mask()]);
   }
 
   // Sets free bits, with one operation if all of them are in one word.
@@ -388,5 +547,8 @@ class SharedQueue {
   Queue* const q;
   const u32* const own_stop;
 };
+
+using SharedQueue = CallersQueue<true>;
+using ServedQueue = CallersQueue<false>;
 
 }  // namespace gpunvme

@@ -44,6 +44,9 @@ final class Caller {
       case MARK -> submission.mark(from, t, steps);
       case DELIVER -> service.deliver(from, t, steps);
       case WAIT -> waiting.look(from, t, steps);
+      case ADOPT -> submission.adopt(from, t, steps);
+      case SERVE -> submission.serve(from, t, steps);
+      case LAST_TURN -> submission.lastTurn(from, t, steps);
       case RECOVER, END -> {}
       default -> {
         long[] s = steps.begin(t);
@@ -90,22 +93,25 @@ final class Caller {
       case AGAIN -> service.again(s, t, steps);
       case AFTERWARDS -> {
         service.overtaken(s, t, steps);
-        back(s, t);
+        back(s, t, steps);
       }
       case FREE_BIT -> waiting.freeBit(s, t, steps);
       case STATUS -> waiting.statusLate(s, t, steps);
-      case TAKE, MARK, DELIVER, WAIT, RECOVER, END -> throw new AssertionError(q.pc(s, t));
+      case TAKE, MARK, DELIVER, WAIT, ADOPT, SERVE, LAST_TURN, RECOVER, END ->
+          throw new AssertionError(q.pc(s, t));
     }
   }
 
   /** What a holder does after it has left. */
-  private void back(long[] s, int t) {
+  private void back(long[] s, int t, Steps steps) {
     Back back = Back.values()[q.back[t].get(s)];
     q.back[t].set(s, 0);
     switch (back) {
       case SUBMITTED -> submission.after(s, t, Pc.ANNOUNCE);
       case TAKE -> q.go(s, t, Pc.TAKE);
       case WAIT -> q.go(s, t, Pc.WAIT);
+      case SERVE -> q.go(s, t, Pc.SERVE);
+      case LAST_TURN -> submission.served(s, t, steps);
     }
   }
 }

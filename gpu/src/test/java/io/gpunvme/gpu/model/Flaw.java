@@ -80,6 +80,12 @@ enum Flaw {
   /** When quarantine fails, the command is taken for done. */
   QUARANTINE_FAILURE_MEANS_DONE,
 
+  // ---- serving for others
+  /** A server leaves while there are callers that depend on it. */
+  SERVER_LEAVES_EARLY,
+  /** A server that sees that nobody is left looks no more. */
+  NO_LAST_TURN,
+
   // ---- recovery
   /** Recovery starts the generations again. */
   RECOVERY_RESETS_GENERATIONS,

@@ -14,6 +14,10 @@ record Op(Kind kind, int first, int lanes) {
     SUBMIT,
     /** Wait for what an earlier SUBMIT has submitted. */
     WAIT,
+    /** Wait for what another caller's SUBMIT has submitted, behind it. */
+    ADOPT,
+    /** Serve until all callers that do not serve are gone. */
+    SERVE,
     /** The kernel has ended, the host recovers the queue, the next kernel begins. */
     RECOVER
   }

@@ -27,6 +27,12 @@ enum Pc {
   FREE_BIT,
   /** Too late: see {@link Flaw#BIT_BEFORE_STATUS}. */
   STATUS,
+  /** For another caller's command. */
+  ADOPT,
+  // Serving for others
+  SERVE,
+  /** Behind the last caller. */
+  LAST_TURN,
   // Between two kernels
   RECOVER,
   END;

@@ -1,6 +1,7 @@
 package io.gpunvme.gpu.model;
 
 import java.util.ArrayList;
+import java.util.BitSet;
 import java.util.List;
 
 /** A small queue, who uses it, and what may go wrong. */
@@ -30,6 +31,15 @@ final class QueueConfig {
   }
 
   final List<List<Op>> programs = new ArrayList<>();
+
+  /** Callers that leave all service to others. */
+  private final BitSet served = new BitSet();
+
+  private final BitSet servers = new BitSet();
+
+  /** What was submitted and is waited for by a caller that comes later. */
+  private final List<Op> left = new ArrayList<>();
+
   final int depth;
   int commands;
   int sqSize;
@@ -58,8 +68,9 @@ final class QueueConfig {
   /**
    * Adds a caller.
    *
-   * @param program calls: {@code read}, {@code submit}, {@code wait} (for the oldest submit) and
-   *     {@code recover}; a digit behind read or submit is the number of lanes
+   * @param program calls: {@code read}, {@code submit}, {@code wait} (for the oldest submit),
+   *     {@code adopt} (for the oldest submit of callers before it that nobody waits for), {@code
+   *     serve} and {@code recover}; a digit behind read or submit is the number of lanes
    */
   QueueConfig caller(String program) {
     List<Op> ops = new ArrayList<>();
@@ -76,12 +87,46 @@ final class QueueConfig {
           Op oldest = submitted.removeFirst();
           ops.add(new Op(Op.Kind.WAIT, oldest.first(), oldest.lanes()));
         }
+        case "adopt" -> {
+          Op other = left.removeFirst();
+          ops.add(new Op(Op.Kind.ADOPT, other.first(), other.lanes()));
+        }
+        case "serve" -> {
+          servers.set(programs.size());
+          ops.add(new Op(Op.Kind.SERVE, 0, 0));
+        }
         case "recover" -> ops.add(new Op(Op.Kind.RECOVER, 0, 0));
         default -> throw new IllegalArgumentException(word);
       }
     }
+    left.addAll(submitted);
     programs.add(ops);
     return this;
+  }
+
+  /** Adds a caller that neither announces nor serves. */
+  QueueConfig served(String program) {
+    served.set(programs.size());
+    return caller(program);
+  }
+
+  QueueConfig served(int count, String program) {
+    for (int i = 0; i < count; i++) {
+      served(program);
+    }
+    return this;
+  }
+
+  boolean helps(int t) {
+    return !served.get(t);
+  }
+
+  boolean serves(int t) {
+    return servers.get(t);
+  }
+
+  boolean hasServer() {
+    return !servers.isEmpty();
   }
 
   QueueConfig callers(int count, String program) {

@@ -42,7 +42,9 @@ final class QueueState {
   enum Back {
     SUBMITTED,
     TAKE,
-    WAIT
+    WAIT,
+    SERVE,
+    LAST_TURN
   }
 
   final Layout layout = new Layout();

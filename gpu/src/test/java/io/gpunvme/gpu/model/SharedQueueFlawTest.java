@@ -82,6 +82,12 @@ class SharedQueueFlawTest {
               "is freed twice");
       case WAITER_DOES_NOT_SERVE -> new Case(reads(2), STUCK);
       case TAKER_DOES_NOT_SERVE -> new Case(late(), STUCK);
+      case SERVER_LEAVES_EARLY ->
+          new Case(new QueueConfig(1).caller("serve").served(2, "read"), STUCK);
+      case NO_LAST_TURN ->
+          new Case(
+              new QueueConfig(1).caller("serve recover serve").served("submit recover wait"),
+              "nobody rings for what is left");
       case BIT_BEFORE_STATUS -> new Case(reads(1), "a result that is not its own");
       case QUARANTINE_REUSED -> new Case(late(), "is taken for a double");
       case WAIT_FOR_ANY_GENERATION, RECOVERY_RESETS_GENERATIONS ->

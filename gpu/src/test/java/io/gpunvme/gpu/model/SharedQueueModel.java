@@ -116,6 +116,9 @@ class SharedQueueModel implements Model {
       boolean allowed = config.leaving == Leaving.WITH_PENDING || somebodyIsTakingTheWord(s);
       return allowed ? null : "PENDING is left behind";
     }
+    if (config.hasServer() && nobodyIsInACall(s) && q.unrung(s) != 0) {
+      return "nobody rings for what is left";
+    }
     boolean quiet = !config.readsAnnounce && config.deadlines != Deadlines.NEVER;
     for (int i = 0; i < q.unrung(s); i++) {
       int p = q.rung.get(s) + i;

@@ -216,6 +216,75 @@ class SharedQueueTest {
     assertThat(e.saw(Action.RECOVER)).isTrue();
   }
 
+  static Stream<Arguments> callersThatDoNotServe() {
+    return Stream.of(
+        Arguments.of("one server", depth(1).caller("serve").served(2, "read read")),
+        Arguments.of("two slots", depth(2).caller("serve").served(2, "read read")),
+        Arguments.of("three callers", depth(2).caller("serve").served(3, "read")),
+        Arguments.of("groups", depth(2).caller("serve").served("read2").served("read read")),
+        Arguments.of("two servers", depth(1).callers(2, "serve").served(2, "read")),
+        Arguments.of("submitters", depth(2).caller("serve").served(2, "submit wait")),
+        Arguments.of("one that helps", depth(2).caller("serve").caller("read").served("read read")),
+        Arguments.of(
+            "one that helps and goes on",
+            depth(2).caller("serve").caller("submit wait").served("read")),
+        Arguments.of(
+            "when positions wrap", depth(1).caller("serve").served(2, "read read").wrapping(2, 2)));
+  }
+
+  @ParameterizedTest(name = "{0}")
+  @MethodSource
+  void callersThatDoNotServe(String what, QueueConfig config) {
+    Exploration e = explore(config);
+
+    assertThat(e.wrong()).as(e.report()).isNull();
+    assertThat(e.saw(Action.NO_SLOT)).isFalse();
+    assertThat(e.saw(Action.QUARANTINE)).isFalse();
+    assertThat(e.saw(Action.LAST)).isTrue();
+  }
+
+  @Test
+  void callersThatDoNotServeAmongFaults() {
+    List<QueueConfig> configs =
+        List.of(
+            depth(2).caller("serve").served(2, "read").drops(1).duplicates(1).early(1),
+            depth(1).caller("serve").served(2, "read read").early(2),
+            depth(1).callers(2, "serve").served(2, "read").drops(1).early(1),
+            depth(1).caller("serve").served(2, "read2").deadlines(Deadlines.ANY),
+            depth(2).caller("serve").served("read").caller("read").duplicates(1).early(1),
+            depth(2).caller("serve recover serve").served("submit recover wait").served("read"),
+            depth(1)
+                .caller("serve recover serve")
+                .served(2, "read recover read")
+                .drops(1)
+                .early(0));
+    for (QueueConfig config : configs) {
+      Exploration e = explore(config);
+
+      assertThat(e.wrong()).as(e.report()).isNull();
+    }
+  }
+
+  /** A command that one caller submits and another waits for, whether they serve or not. */
+  @Test
+  void commandsAreAdopted() {
+    List<QueueConfig> configs =
+        List.of(
+            depth(1).caller("submit").caller("adopt read"),
+            depth(2).caller("submit submit").caller("adopt").caller("adopt read"),
+            depth(2).caller("submit2 read").caller("adopt read"),
+            depth(2).caller("submit").caller("read adopt").early(1).drops(1),
+            depth(2).caller("submit").caller("adopt read").duplicates(1).early(1),
+            depth(2).caller("submit recover").caller("recover adopt read"),
+            depth(1).served("submit read").served("adopt").caller("serve"));
+    for (QueueConfig config : configs) {
+      Exploration e = explore(config);
+
+      assertThat(e.wrong()).as(e.report()).isNull();
+      assertThat(e.saw(Action.ADOPT)).isTrue();
+    }
+  }
+
   // ---- what the protocol does not promise
 
   /** A holder that leaves PENDING behind: then nobody rings until the next call. */
@@ -267,6 +336,7 @@ class SharedQueueTest {
         List.of(
             new QueueConfig(1).callers(2, "submit wait").drops(1).duplicates(1).early(1),
             new QueueConfig(1).caller("submit recover wait").caller("recover read"),
+            new QueueConfig(1).served("submit").caller("adopt").caller("serve"),
             new QueueConfig(2).callers(2, "submit wait").rounds(1).leaving(Leaving.WITH_PENDING));
     Set<Action> missing = EnumSet.allOf(Action.class);
     for (QueueConfig config : configs) {

@@ -41,20 +41,78 @@ final class Submission {
         q.pending[t].set(s, (1 << op.lanes()) - 1);
         q.go(s, t, order.getFirst());
       }
-      case WAIT -> {
-        int mine = 0;
-        for (int lane = 0; lane < op.lanes(); lane++) {
-          mine |= q.is(s, op.first() + lane, Outcome.NONE) ? 1 << lane : 0;
-        }
-        q.mine[t].set(s, mine);
-        if (mine == 0) {
-          nextOp(s, t, index + 1);
-        } else {
-          q.go(s, t, Pc.WAIT);
-        }
-      }
+      case WAIT -> waitFor(s, t, op);
+      case ADOPT -> q.go(s, t, Pc.ADOPT);
+      case SERVE -> q.go(s, t, Pc.SERVE);
       case RECOVER -> q.go(s, t, Pc.RECOVER);
     }
+  }
+
+  /** Once the call that submits it has returned. */
+  void adopt(long[] from, int t, Steps steps) {
+    Op op = op(from, t);
+    for (int other = 0; other < config.programs.size(); other++) {
+      int at = config.programs.get(other).indexOf(new Op(Op.Kind.SUBMIT, op.first(), op.lanes()));
+      if (at >= 0 && q.op[other].get(from) > at) {
+        long[] s = steps.begin(t);
+        steps.did(Action.ADOPT);
+        waitFor(s, t, op);
+        steps.end();
+      }
+    }
+  }
+
+  private void waitFor(long[] s, int t, Op op) {
+    int mine = 0;
+    for (int lane = 0; lane < op.lanes(); lane++) {
+      mine |= q.is(s, op.first() + lane, Outcome.NONE) ? 1 << lane : 0;
+    }
+    q.mine[t].set(s, mine);
+    if (mine == 0) {
+      nextOp(s, t, q.op[t].get(s) + 1);
+    } else {
+      q.go(s, t, Pc.WAIT);
+    }
+  }
+
+  /** A turn, or the end of turns once nobody is left who depends on them. */
+  void serve(long[] from, int t, Steps steps) {
+    service.offer(from, t, QueueState.Back.SERVE, steps);
+    if (nobodyIsLeft(from) || config.has(Flaw.SERVER_LEAVES_EARLY)) {
+      long[] s = steps.begin(t);
+      if (config.has(Flaw.NO_LAST_TURN)) {
+        served(s, t, steps);
+      } else {
+        steps.did(Action.LAST);
+        q.go(s, t, Pc.LAST_TURN);
+      }
+      steps.end();
+    }
+  }
+
+  /** Another server that is at it has not seen yet that nobody is left, or has seen it before. */
+  void lastTurn(long[] from, int t, Steps steps) {
+    service.offer(from, t, QueueState.Back.LAST_TURN, steps);
+    if (q.hasService(from, QueueState.LOCKED)) {
+      long[] s = steps.begin(t);
+      served(s, t, steps);
+      steps.end();
+    }
+  }
+
+  void served(long[] s, int t, Steps steps) {
+    steps.did(Action.END);
+    nextOp(s, t, q.op[t].get(s) + 1);
+  }
+
+  private boolean nobodyIsLeft(long[] s) {
+    for (int t = 0; t < config.programs.size(); t++) {
+      Pc pc = q.pc(s, t);
+      if (!config.serves(t) && pc != Pc.RECOVER && pc != Pc.END) {
+        return false;
+      }
+    }
+    return true;
   }
 
   /** atomicAnd on the set of free slots: as many lanes as it reaches for, or fewer, go ahead. */
@@ -82,7 +140,7 @@ final class Submission {
 
   /** A lane that got no slot may serve, or give up; by then there may be free slots again. */
   private void meanwhile(long[] from, int t, Steps steps) {
-    if (!config.has(Flaw.TAKER_DOES_NOT_SERVE)) {
+    if (config.helps(t) && !config.has(Flaw.TAKER_DOES_NOT_SERVE)) {
       service.offer(from, t, QueueState.Back.TAKE, steps);
     }
     if (mayGiveUp(from)) {
@@ -261,7 +319,8 @@ final class Submission {
   /** Goes on behind one of the steps of a submission. */
   void after(long[] s, int t, Pc done) {
     int next = order.indexOf(done) + 1;
-    boolean quiet = !config.readsAnnounce && op(s, t).kind() == Op.Kind.READ;
+    boolean read = op(s, t).kind() == Op.Kind.READ;
+    boolean quiet = !config.helps(t) || !config.readsAnnounce && read;
     if (next < order.size() && quiet && order.get(next) == Pc.ANNOUNCE) {
       next++;
     }

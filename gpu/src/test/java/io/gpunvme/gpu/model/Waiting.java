@@ -29,7 +29,7 @@ final class Waiting {
         look(from, t, lane, steps);
       }
     }
-    if (!config.has(Flaw.WAITER_DOES_NOT_SERVE)) {
+    if (config.helps(t) && !config.has(Flaw.WAITER_DOES_NOT_SERVE)) {
       service.offer(from, t, Back.WAIT, steps);
     }
   }

@@ -387,6 +387,48 @@ class DeviceFunctionsTest {
         .containsExactly(DeviceStatus.ARGUMENT, DeviceStatus.ARGUMENT);
   }
 
+  /** Three commands, numbered from 0, on a queue whose waits end after 20 ms. */
+  @Test
+  void tokensTell() {
+    TwinLibrary.Function tokens = library.function("twin_tokens", void.class, long.class);
+    MemorySegment said = arena.allocate(ValueLayout.JAVA_INT, 21);
+    tokens.call(said.address());
+    assertThat(said.asSlice(0, 20 * Integer.BYTES).toArray(ValueLayout.JAVA_INT))
+        .containsExactly(
+            DeviceStatus.ARGUMENT, // wait_any of no valid token
+            DeviceStatus.PENDING, // test of 0
+            DeviceStatus.TIMEOUT, // quiet, with all in flight
+            1, // poll: nobody else serves
+            0, // wait_any of all: 1 is over
+            1, // which
+            DeviceStatus.ARGUMENT, // wait_any of 1, which was taken
+            0x281, // test of 2, which has failed
+            DeviceStatus.ARGUMENT, // wait for 0, whose token is parked
+            DeviceStatus.ARGUMENT, // test of the adopted token at another queue
+            0, // wait for it
+            DeviceStatus.ARGUMENT, // wait for what was adopted before
+            0, // quiet, with nothing in flight
+            DeviceStatus.STOPPED, // test when the host says stop
+            0, // its token is not valid any more
+            DeviceStatus.ARGUMENT, // wait_any with another queue's token among them
+            DeviceStatus.TIMEOUT, // wait_any of two that nobody answers
+            0, // the first is given up
+            0, // its token is not valid any more
+            1); // the other one's is
+    assertThat(said.getAtIndex(ValueLayout.JAVA_INT, 20)).as("quarantined").isEqualTo(2);
+  }
+
+  @Test
+  void callersThatDoNotServeDependOnOneThatDoes() {
+    TwinLibrary.Function unserved = library.function("twin_unserved", int.class, long.class);
+    MemorySegment statuses = arena.allocate(ValueLayout.JAVA_INT, 5);
+    assertThat(unserved.callInt(statuses.address()))
+        .as("doorbell once somebody serves")
+        .isEqualTo(2);
+    assertThat(statuses.toArray(ValueLayout.JAVA_INT))
+        .containsExactly(DeviceStatus.TIMEOUT, 0, 0, DeviceStatus.PENDING, 0);
+  }
+
   @Test
   void theNthBitIsFound() {
     TwinLibrary.Function nth = library.function("twin_nth", int.class, int.class, int.class);

@@ -50,6 +50,7 @@ final class TwinDevice implements AutoCloseable {
   private final CpuAccelerator cpu = CpuAccelerator.open();
   private final Arena arena = Arena.ofShared();
   private final BufferRegistration registration;
+  private final MemorySegment memory;
   private final List<TwinJob> jobs = new ArrayList<>();
   private final List<Thread> started = new ArrayList<>();
 
@@ -136,6 +137,7 @@ final class TwinDevice implements AutoCloseable {
             new DeviceQueueOptions(Placement.HOST, driver.shared(), queuePairs, depth));
     long part = (long) chunks * CHUNK_BLOCKS * BLOCK;
     DeviceBuffer buffer = cpu.allocate(threads * part);
+    memory = buffer.segment();
     registration = BufferRegistration.create(controller, cpu, buffer);
     ns = namespace(arena, threads * BLOCKS, MAX_BLOCKS, queuePairs, queues.deviceAddress());
     for (int i = 0; i < threads; i++) {
@@ -181,6 +183,11 @@ final class TwinDevice implements AutoCloseable {
 
   long buffer() {
     return registration.deviceAddress();
+  }
+
+  /** The memory of the buffer. */
+  MemorySegment memory() {
+    return memory;
   }
 
   /** Starts all threads. */

@@ -4,6 +4,8 @@ package io.gpunvme.gpu.twin;
 enum TwinDriver {
   /** Any number of threads, as {@code SharedQueue}. */
   SHARED(true, 0),
+  /** Any number of threads, as {@code ServedQueue}, and as many that serve. */
+  SERVED(true, 0),
   /** A warp, as {@code ExclusiveQueue}. */
   WARP(false, 0),
   /** Blocks, as {@code BlockQueue}. */
@@ -29,7 +31,8 @@ enum TwinDriver {
     if (warps != 0) {
       library.function("twin_block", void.class, long.class, int.class).call(job, warps);
     } else {
-      library.function(shared ? "twin_shared" : "twin_exclusive", void.class, long.class).call(job);
+      String name = this == SERVED ? "twin_served" : shared ? "twin_shared" : "twin_exclusive";
+      library.function(name, void.class, long.class).call(job);
     }
   }
 }

@@ -115,9 +115,11 @@ class TwinFaultsTest {
     "reorder=3 on io p=0.3, SHARED",
     "reorder=3 on io p=0.3, WARP",
     "reorder=3 on io p=0.3, BLOCK",
+    "reorder=3 on io p=0.3, SERVED",
     "torn=50us on io p=0.3, SHARED",
     "torn=50us on io p=0.3, WARP",
     "torn=50us on io p=0.3, BLOCK",
+    "torn=50us on io p=0.3, SERVED",
     "delay=3ms on io p=0.02, SHARED",
     "delay=3ms on io p=0.02, WARP",
     "delay=3ms on io p=0.02, BLOCK",
@@ -145,7 +147,7 @@ class TwinFaultsTest {
   }
 
   @ParameterizedTest
-  @EnumSource(names = {"SHARED", "WARP", "BLOCK"})
+  @EnumSource(names = {"SHARED", "SERVED", "WARP", "BLOCK"})
   void aStatusReachesWhoeverAsked(TwinDriver driver) {
     try (TwinDevice d = open(driver, PATIENT)) {
       d.sim.faults().add("status=media/unrecovered-read on read every=10");
@@ -168,7 +170,7 @@ class TwinFaultsTest {
   }
 
   @ParameterizedTest
-  @EnumSource(names = {"SHARED", "WARP", "BLOCK"})
+  @EnumSource(names = {"SHARED", "SERVED", "WARP", "BLOCK"})
   void aDoubledCompletionEndsOneCommand(TwinDriver driver) {
     try (TwinDevice d = open(driver, PATIENT)) {
       d.sim.faults().add("duplicate on io every=10");
@@ -201,6 +203,7 @@ class TwinFaultsTest {
     "drop on io nth=20, SHARED, false",
     "drop on io nth=20, WARP, false",
     "drop on io nth=20, BLOCK, false",
+    "drop on io nth=20, SERVED, false",
     "drop skip on io nth=20, SHARED, false",
     "drop skip on io nth=20, WARP, false",
     "drop skip on io nth=20, BLOCK, false",
@@ -226,7 +229,7 @@ class TwinFaultsTest {
   }
 
   @ParameterizedTest
-  @EnumSource(names = {"SHARED", "WARP", "BLOCK"})
+  @EnumSource(names = {"SHARED", "SERVED", "WARP", "BLOCK"})
   void aLateCompletionFreesTheSlot(TwinDriver driver) {
     try (TwinDevice d = open(driver, SHORT)) {
       // So late that a busy machine, too, looks at the clock between the deadline and the
@@ -253,6 +256,7 @@ class TwinFaultsTest {
     "stall=100s on io nth=50, SHARED",
     "stall=100s on io nth=50, WARP",
     "stall=100s on io nth=50, BLOCK",
+    "stall=100s on io nth=50, SERVED",
     "wrong-phase on io nth=50, SHARED",
     "wrong-phase on io nth=50, WARP",
     "wrong-phase on io nth=50, BLOCK",
@@ -288,7 +292,7 @@ class TwinFaultsTest {
   }
 
   @ParameterizedTest
-  @EnumSource(names = {"SHARED", "WARP", "BLOCK"})
+  @EnumSource(names = {"SHARED", "SERVED", "WARP", "BLOCK"})
   void theHostEndsEveryWait(TwinDriver driver) {
     try (TwinDevice d = open(driver, Duration.ofHours(1).toMillis())) {
       d.sim.faults().add("drop on io nth=50");

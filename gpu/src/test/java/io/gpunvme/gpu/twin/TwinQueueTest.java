@@ -9,6 +9,7 @@ import io.gpunvme.sim.DoorbellWindow;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.Random;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -58,10 +59,20 @@ class TwinQueueTest {
   }
 
   @ParameterizedTest
-  @CsvSource({"1,1,32", "2,1,32", "8,1,32", "8,1,64", "4,2,992", "8,4,96"})
-  void anyNumberOfThreadsSharesQueues(int threads, int queuePairs, int depth) {
+  @CsvSource({
+    "1,1,32,SHARED",
+    "2,1,32,SHARED",
+    "8,1,32,SHARED",
+    "8,1,64,SHARED",
+    "4,2,992,SHARED",
+    "8,4,96,SHARED",
+    "1,1,32,SERVED",
+    "8,1,32,SERVED",
+    "4,2,96,SERVED",
+  })
+  void anyNumberOfThreadsSharesQueues(int threads, int queuePairs, int depth, TwinDriver driver) {
     try (TwinDevice d =
-        new TwinDevice(library, TwinDriver.SHARED, queuePairs, depth, threads, 4, PATIENT, seed)) {
+        new TwinDevice(library, driver, queuePairs, depth, threads, 4, PATIENT, seed)) {
       assertAllWell(d, d.run(seed, 500, false), threads * 500);
       // Compares that were to fail did, and nothing else.
       assertThat(d.queues.takeErrors().total()).isEqualTo(d.queues.counters().failures());
@@ -110,6 +121,17 @@ class TwinQueueTest {
     }
   }
 
+  /** One kernel's callers help, the next one's are served. */
+  @Test
+  void callersThatHelpAndCallersThatAreServedTakeTurns() {
+    try (TwinDevice d = new TwinDevice(library, TwinDriver.SHARED, 1, 32, 2, 4, PATIENT, seed)) {
+      for (int i = 0; i < 4; i++) {
+        TwinDriver driver = i % 2 == 0 ? TwinDriver.SHARED : TwinDriver.SERVED;
+        assertAllWell(d, d.runBy(driver, seed + i, 200), 2 * 200);
+      }
+    }
+  }
+
   @Test
   void submittingWithoutWaitingEndsWhenTheSlotsDo() {
     TwinLibrary.Function exhaust =
@@ -131,16 +153,7 @@ class TwinQueueTest {
 
   @Test
   void rangesEndWithTheirFirstFailure() {
-    TwinLibrary.Function read =
-        library.function(
-            "twin_read",
-            int.class,
-            long.class,
-            long.class,
-            long.class,
-            long.class,
-            long.class,
-            long.class);
+    TwinLibrary.Function read = rangeFunction("twin_read", long.class);
     try (TwinDevice d = new TwinDevice(library, TwinDriver.SHARED, 1, 32, 1, 64, PATIENT, seed)) {
       long ns = d.ns.address();
       long q = d.queue().deviceAddress();
@@ -158,6 +171,83 @@ class TwinQueueTest {
       assertThat(d.queues.counters().submitted() - whole).isBetween(2L, 8L);
       assertThat(d.queue().quarantined()).isZero();
     }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"1,1", "1,64", "3,17", "7,64", "4,3"})
+  void aBlockReadsARangeTogether(int warps, int chunks) {
+    TwinLibrary.Function read =
+        library.function(
+            "twin_read_block",
+            void.class,
+            long.class,
+            long.class,
+            long.class,
+            long.class,
+            long.class,
+            long.class,
+            int.class,
+            long.class);
+    TwinLibrary.Function readWarp = rangeFunction("twin_read_warp", long.class);
+    try (TwinDevice d = new TwinDevice(library, TwinDriver.SHARED, 1, 32, 1, 64, PATIENT, seed);
+        Arena arena = Arena.ofConfined()) {
+      MemorySegment statuses = arena.allocate(ValueLayout.JAVA_INT, warps);
+      MemorySegment medium = d.sim.mediaMemory(1).orElseThrow();
+      byte[] random = new byte[TwinDevice.BLOCKS * TwinDevice.BLOCK];
+      new Random(seed).nextBytes(random);
+      MemorySegment.copy(random, 0, medium, ValueLayout.JAVA_BYTE, 0, random.length);
+      long ns = d.ns.address();
+      long q = d.queue().deviceAddress();
+      long blocks = (long) chunks * TwinDevice.CHUNK_BLOCKS - 1;
+      MemorySegment memory = d.memory();
+      memory.fill((byte) 7);
+      read.call(ns, q, 1L, blocks, d.buffer(), 8L, warps, statuses.address());
+      assertThat(statuses.toArray(ValueLayout.JAVA_INT)).containsOnly(0);
+      long bytes = blocks * TwinDevice.BLOCK;
+      assertThat(memory.asSlice(8, bytes).mismatch(medium.asSlice(TwinDevice.BLOCK, bytes)))
+          .isEqualTo(-1);
+      assertThat(memory.get(ValueLayout.JAVA_BYTE, 7)).isEqualTo((byte) 7);
+      assertThat(memory.get(ValueLayout.JAVA_BYTE, 8 + bytes)).isEqualTo((byte) 7);
+      assertThat(d.queues.counters().submitted())
+          .isEqualTo(Math.ceilDiv(blocks, TwinDevice.MAX_BLOCKS));
+
+      memory.fill((byte) 7);
+      assertThat(readWarp.callInt(ns, q, 1L, blocks, d.buffer(), 8L)).isZero();
+      assertThat(memory.asSlice(8, bytes).mismatch(medium.asSlice(TwinDevice.BLOCK, bytes)))
+          .isEqualTo(-1);
+
+      read.call(ns, q, 1L, 0L, d.buffer(), 0L, warps, statuses.address());
+      assertThat(statuses.toArray(ValueLayout.JAVA_INT)).containsOnly(DeviceStatus.ARGUMENT);
+      read.call(ns, q, 0L, 1L << 40, d.buffer(), 0L, warps, statuses.address());
+      assertThat(statuses.toArray(ValueLayout.JAVA_INT)).containsOnly(DeviceStatus.ARGUMENT);
+
+      d.sim.faults().add("status=media/unrecovered-read on read lba=1");
+      read.call(ns, q, 1L, blocks, d.buffer(), 0L, warps, statuses.address());
+      assertThat(statuses.toArray(ValueLayout.JAVA_INT))
+          .as("everybody is told of the one that failed")
+          .containsOnly(statuses.getAtIndex(ValueLayout.JAVA_INT, 0));
+      assertThat(statuses.getAtIndex(ValueLayout.JAVA_INT, 0) & CODE).isEqualTo(0x281);
+      assertThat(readWarp.callInt(ns, q, 1L, blocks, d.buffer(), 0L) & CODE).isEqualTo(0x281);
+    }
+  }
+
+  @Test
+  void oneCommandIsOneCommand() {
+    TwinLibrary.Function read = rangeFunction("twin_read_one", int.class);
+    try (TwinDevice d = new TwinDevice(library, TwinDriver.SHARED, 1, 32, 1, 64, PATIENT, seed)) {
+      long ns = d.ns.address();
+      long q = d.queue().deviceAddress();
+      assertThat(read.callInt(ns, q, 0L, TwinDevice.MAX_BLOCKS, d.buffer(), 0L)).isZero();
+      assertThat(read.callInt(ns, q, 0L, TwinDevice.MAX_BLOCKS + 1, d.buffer(), 0L))
+          .isEqualTo(DeviceStatus.ARGUMENT);
+      assertThat(d.queues.counters().submitted()).isEqualTo(1);
+    }
+  }
+
+  /** Of a namespace, a queue, an LBA, a number of blocks, a buffer and an offset there. */
+  private static TwinLibrary.Function rangeFunction(String name, Class<?> blocks) {
+    return library.function(
+        name, int.class, long.class, long.class, long.class, blocks, long.class, long.class);
   }
 
   @Test

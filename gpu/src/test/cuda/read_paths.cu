@@ -1,0 +1,50 @@
+// What calls of the library take of whoever makes them: a kernel for each, with nothing around it. test.d/ptx.sh has the limits.
+#include "gpunvme/gpunvme.cuh"
+
+using namespace gpunvme;
+
+namespace {
+__device__ u32 number() { return blockIdx.x * blockDim.x + threadIdx.x; }
+}  // namespace
+
+#define KERNEL(name) extern "C" __global__ void __launch_bounds__(256, 1) name
+
+// ---- callers that are served
+
+KERNEL(served_read_one)(const Storage* s, u32* out) {
+  const Namespace& ns = s->namespaces[0];
+  out[number()] = read_one(ns, s->served_queue(ns, number()), number() * 8ull, 8, s->buffer(0, 0), number() * 4096ull);
+}
+
+KERNEL(served_read)(const Storage* s, u64 blocks, u32* out) {
+  const Namespace& ns = s->namespaces[0];
+  out[number()] = read(ns, s->served_queue(ns, number()), number() * blocks, blocks, s->buffer(0, 0), number() * 4096ull);
+}
+
+KERNEL(served_read_warp)(const Storage* s, u64 blocks, u32* out) {
+  const Namespace& ns = s->namespaces[0];
+  u32 warp = number() / warp::kWidth;
+  out[number()] = read_warp(ns, s->served_queue(ns, warp), warp * blocks, blocks, s->buffer(0, 0), warp * 4096ull);
+}
+
+KERNEL(served_submit)(Queue* q, const Command* c, Token* tokens, u32* out) {
+  out[number()] = ServedQueue(q).submit(c[number()], tokens[number()]);
+}
+
+KERNEL(served_wait)(Queue* q, Token* tokens, u32* out) { out[number()] = ServedQueue(q).wait(tokens[number()]); }
+
+KERNEL(server)(const Storage* s, const u32* callers) { serve(*s, s->namespaces[0], block::index(), block::warps(), callers); }
+
+// ---- callers that help
+
+KERNEL(helping_read_one)(const Storage* s, u32* out) {
+  const Namespace& ns = s->namespaces[0];
+  out[number()] = read_one(ns, s->queue(ns, number()), number() * 8ull, 8, s->buffer(0, 0), number() * 4096ull);
+}
+
+KERNEL(helping_read)(const Storage* s, u64 blocks, u32* out) {
+  const Namespace& ns = s->namespaces[0];
+  out[number()] = read(ns, s->queue(ns, number()), number() * blocks, blocks, s->buffer(0, 0), number() * 4096ull);
+}
+
+KERNEL(helping_wait)(Queue* q, Token* tokens, u32* out) { out[number()] = SharedQueue(q).wait(tokens[number()]); }
