@@ -14,6 +14,8 @@ struct alignas(16) BenchArgs {
   u32 nsid;
   u32 lanes;          // shared: how many lanes of each warp call
   u32 mode;           // shared: 0 together, 1 in two places, 2 at times of their own
+  u32 servers;        // served: the first so many blocks serve
+  u32* callers;       // served: the other blocks that are not over
 };
 
 namespace {
@@ -147,11 +149,12 @@ extern "C" __global__ void __launch_bounds__(128) gpunvme_bench_block(BenchArgs 
   }
 }
 
-// Any number of warps, all queue pairs shared. Numbers count through all lanes that call.
-extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_bench_shared(BenchArgs a) {
-  u32 warp_index = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+namespace {
+
+// A warp's commands on a shared queue. Numbers count through all lanes that call.
+template <bool kHelps>
+__device__ void call(const BenchArgs& a, CallersQueue<kHelps> queue, u32 warp_index) {
   u32 lane = warp::lane();
-  SharedQueue queue(a.queues + warp_index % a.queue_count);
   u32 good = 0;
   u32 bad = 0;
   bool calls = lane < a.lanes;
@@ -179,6 +182,40 @@ extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_bench_shared(BenchA
   if (lane == 0) {
     a.done[warp_index] = good;
     a.failed[warp_index] = bad;
+  }
+}
+
+// Whether this block is one that serves; it has done so then.
+__device__ bool served(const BenchArgs& a) {
+  if (blockIdx.x >= a.servers) {
+    return false;
+  }
+  Namespace ns = {};
+  ns.queues = a.queues;
+  ns.queue_count = a.queue_count;
+  u32 warps = block::warps();
+  serve(Storage{}, ns, blockIdx.x * warps + block::index(), a.servers * warps, a.callers);
+  return true;
+}
+
+}  // namespace
+
+// Any number of warps, all queue pairs shared.
+extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_bench_shared(BenchArgs a) {
+  u32 warp_index = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+  call(a, SharedQueue(a.queues + warp_index % a.queue_count), warp_index);
+}
+
+// The same by callers that do not serve.
+extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_bench_served(BenchArgs a) {
+  if (served(a)) {
+    return;
+  }
+  u32 warp_index = ((blockIdx.x - a.servers) * blockDim.x + threadIdx.x) / 32;
+  call(a, ServedQueue(a.queues + warp_index % a.queue_count), warp_index);
+  block::sync();
+  if (threadIdx.x == 0) {
+    leave(a.callers);
   }
 }
 
@@ -227,12 +264,10 @@ extern "C" __global__ void __launch_bounds__(32) gpunvme_bench_qd1(BenchArgs a) 
   }
 }
 
-// The same for a shared queue.
-extern "C" __global__ void __launch_bounds__(32, 1) gpunvme_bench_shared_qd1(BenchArgs a) {
-  if (threadIdx.x != 0) {
-    return;
-  }
-  SharedQueue queue(a.queues);
+namespace {
+
+template <bool kHelps>
+__device__ void call_timed(const BenchArgs& a, CallersQueue<kHelps> queue) {
   u32 good = 0;
   for (u32 i = 0; i < a.commands; i++) {
     u64 begin = nanos();
@@ -242,6 +277,23 @@ extern "C" __global__ void __launch_bounds__(32, 1) gpunvme_bench_shared_qd1(Ben
   }
   a.done[0] = good;
   a.failed[0] = a.commands - good;
+}
+
+}  // namespace
+
+// The same for a shared queue.
+extern "C" __global__ void __launch_bounds__(32, 1) gpunvme_bench_shared_qd1(BenchArgs a) {
+  if (threadIdx.x == 0) {
+    call_timed(a, SharedQueue(a.queues));
+  }
+}
+
+// And for one that another warp serves.
+extern "C" __global__ void __launch_bounds__(32, 1) gpunvme_bench_served_qd1(BenchArgs a) {
+  if (!served(a) && threadIdx.x == 0) {
+    call_timed(a, ServedQueue(a.queues));
+    leave(a.callers);
+  }
 }
 
 // The floor of every latency: a doorbell store, and a word that comes back from whoever polls it. No queue.

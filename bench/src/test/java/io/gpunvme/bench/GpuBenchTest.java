@@ -47,7 +47,8 @@ class GpuBenchTest {
 
     assertThat(ids)
         .doesNotHaveDuplicates()
-        .contains("ceiling.h2d", "queue.qd1", "random.4k.host", "random.512.host")
+        .contains(
+            "ceiling.h2d", "queue.qd1", "queue.qd1.served", "random.4k.host", "random.512.host")
         .contains("tensors.copy", "tensors.rows.64", "tensors.rows.16384", "tensors.crc32c")
         .contains("layers.short", "layers.equal", "layers.long")
         .contains("stream.1m.vram-data", "stream.1m.vram", "queue.host.exclusive.billion");
@@ -63,6 +64,8 @@ class GpuBenchTest {
           .contains("queue." + where + ".block.qp4")
           .contains("queue." + where + ".block.qp16")
           .contains("queue." + where + ".shared.qp32.lanes4")
+          .contains("queue." + where + ".served.qp1.lanes1")
+          .contains("queue." + where + ".served.qp32")
           .contains("queue." + where + ".shared.qp1.own-times");
     }
     assertThat(ids).allMatch(id -> id.startsWith("queue.cpu") || !Meanings.of(id).isEmpty());

@@ -8,10 +8,14 @@ enum BenchKernel {
   BLOCK("gpunvme_bench_block", false, false),
   /** Any number of warps on all queues. */
   SHARED("gpunvme_bench_shared", true, false),
+  /** The same, and others that serve the queues. */
+  SERVED("gpunvme_bench_served", true, false),
   /** One command at a time on one exclusive queue. */
   EXCLUSIVE_QD1("gpunvme_bench_qd1", false, true),
   /** One thread's commands, one at a time, on one shared queue. */
-  SHARED_QD1("gpunvme_bench_shared_qd1", true, true);
+  SHARED_QD1("gpunvme_bench_shared_qd1", true, true),
+  /** The same, and a warp that serves it. */
+  SERVED_QD1("gpunvme_bench_served_qd1", true, true);
 
   private final String symbol;
   private final boolean shared;
@@ -38,8 +42,13 @@ enum BenchKernel {
     return latency;
   }
 
-  /** Whether a queue's commands come in the order of their numbers. */
-  boolean ordered() {
-    return this != SHARED;
+  /** Whether any number of warps call, so that a queue's commands come in any order. */
+  boolean crowded() {
+    return this == SHARED || this == SERVED;
+  }
+
+  /** Whether warps of their own serve the queues. */
+  boolean served() {
+    return this == SERVED || this == SERVED_QD1;
   }
 }

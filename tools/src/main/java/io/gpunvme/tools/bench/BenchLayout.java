@@ -20,6 +20,8 @@ final class BenchLayout {
     static final long NSID = 40;
     static final long LANES = 44;
     static final long MODE = 48;
+    static final long SERVERS = 52;
+    static final long CALLERS = 56;
 
     private BenchArgs() {}
   }

@@ -101,9 +101,11 @@ public final class GpuBenchmarks implements AutoCloseable {
   private static SequencedMap<String, QueueCase> queueCases() {
     SequencedMap<String, QueueCase> cases = new LinkedHashMap<>();
     for (boolean vram : new boolean[] {false, true}) {
-      for (boolean shared : new boolean[] {false, true}) {
-        QueueCase c = QueueCases.latency(vram, shared);
-        cases.put(c.id(), c);
+      for (BenchKernel kernel : BenchKernel.values()) {
+        if (kernel.latency()) {
+          QueueCase c = QueueCases.latency(vram, kernel);
+          cases.put(c.id(), c);
+        }
       }
     }
     QueueCases.throughput().forEach(c -> cases.put(c.id(), c));
@@ -235,6 +237,7 @@ public final class GpuBenchmarks implements AutoCloseable {
         shared
             ? QueueCase.shared(
                 id,
+                BenchKernel.SHARED,
                 new QueueShape(vram, true, pairs, perQueue),
                 warps,
                 QueueCases.WARP,
@@ -246,7 +249,8 @@ public final class GpuBenchmarks implements AutoCloseable {
 
   /** What one command takes, beside the bare round trip where the queues are in host memory. */
   public Measurement latency(boolean vram, boolean shared, Repetitions repetitions) {
-    return run(QueueCases.latency(vram, shared).id(), repetitions);
+    BenchKernel kernel = shared ? BenchKernel.SHARED_QD1 : BenchKernel.EXCLUSIVE_QD1;
+    return run(QueueCases.latency(vram, kernel).id(), repetitions);
   }
 
   /** What a bare exchange of words between GPU and CPU takes. */

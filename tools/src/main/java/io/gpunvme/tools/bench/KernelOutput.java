@@ -2,6 +2,7 @@ package io.gpunvme.tools.bench;
 
 import static io.gpunvme.gpu.queue.DeviceLayout.getInt;
 import static io.gpunvme.gpu.queue.DeviceLayout.getLong;
+import static io.gpunvme.gpu.queue.DeviceLayout.setInt;
 
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
@@ -9,18 +10,28 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 
-/** Where a kernel of {@link QueueBench} leaves its counts and latencies. */
+/** Where a kernel of {@link QueueBench} leaves its counts and latencies, and counts its blocks. */
 final class KernelOutput implements AutoCloseable {
   private final int warps;
   private final long countBytes;
   private final int latencyCount;
+  private final int blocks;
   private final DeviceBuffer memory;
 
   KernelOutput(Accelerator accelerator, QueueCase c) {
     warps = c.warps();
     countBytes = 2L * warps * Long.BYTES;
     latencyCount = c.kernel().latency() ? c.commands() : 0;
-    memory = accelerator.allocate(countBytes + (long) latencyCount * Integer.BYTES);
+    blocks = c.callingBlocks();
+    memory = accelerator.allocate(bytes());
+  }
+
+  private long bytes() {
+    return callersAt() + Integer.BYTES;
+  }
+
+  private long callersAt() {
+    return countBytes + (long) latencyCount * Integer.BYTES;
   }
 
   long done() {
@@ -35,10 +46,17 @@ final class KernelOutput implements AutoCloseable {
     return memory.deviceAddress() + countBytes;
   }
 
+  /** How many blocks still call. */
+  long callers() {
+    return memory.deviceAddress() + callersAt();
+  }
+
+  /** Before each launch: nothing is counted, and no block has left. */
   void clear() {
     try (Arena arena = Arena.ofConfined()) {
-      memory.copyFromHost(
-          arena.allocate(countBytes + (long) latencyCount * Integer.BYTES, Long.BYTES), 0);
+      MemorySegment fresh = arena.allocate(bytes(), Long.BYTES);
+      setInt(fresh, callersAt(), blocks);
+      memory.copyFromHost(fresh, 0);
     }
   }
 

@@ -139,7 +139,10 @@ final class QueueBench implements AutoCloseable {
     conditions.put("queue_pairs", shape.queues());
     conditions.put("depth", shape.depth());
     conditions.put("warps", c.warps());
-    if (c.kernel() == BenchKernel.SHARED) {
+    if (c.kernel().served()) {
+      conditions.put("serving_warps", c.servingBlocks() * c.warpsPerBlock());
+    }
+    if (c.kernel().crowded()) {
       conditions.put("warps_per_block", c.warpsPerBlock());
       conditions.put("lanes", c.lanes());
       conditions.put("arrival", c.arrival().toString());
@@ -156,6 +159,7 @@ final class QueueBench implements AutoCloseable {
    * for every other kernel, and a responder would wait for this one.
    */
   private void prime(QueueCase c, BenchQueues queues, KernelOutput output) {
+    output.clear();
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment args = arguments(arena, c, queues, output);
       setInt(args, BenchArgs.COMMANDS, 0);
@@ -164,8 +168,8 @@ final class QueueBench implements AutoCloseable {
   }
 
   private LaunchedKernel start(QueueCase c, MemorySegment args) {
-    int perBlock = c.warpsPerBlock();
-    return kernels.start(c.kernel().symbol(), c.warps() / perBlock, perBlock * WARP, args);
+    int blocks = c.servingBlocks() + c.callingBlocks();
+    return kernels.start(c.kernel().symbol(), blocks, c.warpsPerBlock() * WARP, args);
   }
 
   // ---- one repetition
@@ -190,7 +194,7 @@ final class QueueBench implements AutoCloseable {
   private Responder respond(QueueCase c, BenchQueues queues) {
     return c.shape().vram()
         ? new GpuResponder(accelerator, responder, queues)
-        : new LeanResponder(queues, threads, c.kernel().ordered());
+        : new LeanResponder(queues, threads, /* ordered= */ !c.kernel().crowded());
   }
 
   private static MemorySegment arguments(
@@ -205,6 +209,8 @@ final class QueueBench implements AutoCloseable {
     setInt(args, BenchArgs.NSID, BenchQueues.NSID);
     setInt(args, BenchArgs.LANES, c.lanes());
     setInt(args, BenchArgs.MODE, c.arrival().ordinal());
+    setInt(args, BenchArgs.SERVERS, c.servingBlocks());
+    setLong(args, BenchArgs.CALLERS, output.callers());
     return args;
   }
 

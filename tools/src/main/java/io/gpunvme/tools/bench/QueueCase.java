@@ -12,7 +12,7 @@ import io.gpunvme.base.InvalidRequestException;
  *     block owns each
  * @param lanes of each warp that call, 1..32; 1 where one lane speaks for the warp
  * @param arrival how the lanes come
- * @param commands of each warp (exclusive, block) or of each calling lane (shared), &gt; 0
+ * @param commands of each warp (exclusive, block) or of each calling lane (shared, served), &gt; 0
  */
 record QueueCase(
     String id,
@@ -59,11 +59,17 @@ record QueueCase(
     return new QueueCase(id, BenchKernel.BLOCK, shape, warps, 1, Arrival.TOGETHER, each);
   }
 
-  /** Warps on shared queues. */
+  /** Warps on shared queues; {@code kernel} says who serves. */
   static QueueCase shared(
-      String id, QueueShape shape, int warps, int lanes, Arrival arrival, long total) {
+      String id,
+      BenchKernel kernel,
+      QueueShape shape,
+      int warps,
+      int lanes,
+      Arrival arrival,
+      long total) {
     int each = (int) Math.max(50, total / ((long) warps * lanes));
-    return new QueueCase(id, BenchKernel.SHARED, shape, warps, lanes, arrival, each);
+    return new QueueCase(id, kernel, shape, warps, lanes, arrival, each);
   }
 
   /** Commands in all. */
@@ -76,7 +82,7 @@ record QueueCase(
     return switch (kernel) {
       // Each queue's commands are numbered from 0.
       case EXCLUSIVE, BLOCK -> shape.queues() * upTo(total() / shape.queues());
-      case SHARED, EXCLUSIVE_QD1, SHARED_QD1 -> upTo(total());
+      case SHARED, SERVED, EXCLUSIVE_QD1, SHARED_QD1, SERVED_QD1 -> upTo(total());
     };
   }
 
@@ -93,7 +99,7 @@ record QueueCase(
     if (kernel == BenchKernel.BLOCK) {
       return WARPS_PER_OWNER;
     }
-    if (kernel != BenchKernel.SHARED) {
+    if (!kernel.crowded()) {
       return 1;
     }
     int most = Math.clamp(warps / WARPS_PER_STEP, 1, MOST_PER_BLOCK);
@@ -101,5 +107,15 @@ record QueueCase(
       most--;
     }
     return most;
+  }
+
+  /** Blocks whose warps call. */
+  int callingBlocks() {
+    return warps / warpsPerBlock();
+  }
+
+  /** Blocks before them whose warps serve, a warp for each queue at least; 0 where callers do. */
+  int servingBlocks() {
+    return kernel.served() ? Math.ceilDiv(shape.queues(), warpsPerBlock()) : 0;
   }
 }

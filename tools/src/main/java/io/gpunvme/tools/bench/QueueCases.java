@@ -44,6 +44,7 @@ final class QueueCases {
   private static final int[] DIVERGENT_QUEUES = {1, 32};
   private static final int[] DIVERGENT_LANES = {1, 4, 16};
   private static final int[] CROWDED_QUEUES = {1, 16};
+  private static final int[] SERVED_QUEUES = {1, 32, 128};
 
   private QueueCases() {}
 
@@ -69,6 +70,10 @@ final class QueueCases {
       }
       for (int queues : CROWDED_QUEUES) {
         all.add(crowd(vram, queues));
+      }
+      for (int queues : SERVED_QUEUES) {
+        all.add(served(vram, queues, "", WARP));
+        all.add(served(vram, queues, ".lanes1", 1));
       }
     }
     return all;
@@ -97,13 +102,32 @@ final class QueueCases {
     return shared(vram, queues, ".lanes1.crowd", 1, Arrival.TOGETHER, CROWD_PER_QUEUE);
   }
 
+  /** The same callers, and a warp that serves for each queue. */
+  static QueueCase served(boolean vram, int queues, String variant, int lanes) {
+    return shared(
+        BenchKernel.SERVED, vram, queues, variant, lanes, Arrival.TOGETHER, WARPS_PER_QUEUE);
+  }
+
   private static QueueCase shared(
       boolean vram, int queues, String variant, int lanes, Arrival arrival, int warpsPerQueue) {
+    return shared(BenchKernel.SHARED, vram, queues, variant, lanes, arrival, warpsPerQueue);
+  }
+
+  private static QueueCase shared(
+      BenchKernel kernel,
+      boolean vram,
+      int queues,
+      String variant,
+      int lanes,
+      Arrival arrival,
+      int warpsPerQueue) {
     int warps = Math.min(queues * warpsPerQueue, vram ? MOST_WARPS_VRAM : MOST_WARPS_HOST);
     // Fewer lanes, and lanes that wait, do less in the same time.
     long total = total(vram, true, queues) * lanes / WARP / (arrival == Arrival.TOGETHER ? 1 : 2);
+    String kind = kernel.served() ? "served" : "shared";
     return QueueCase.shared(
-        prefix(vram) + "shared.qp" + queues + variant,
+        prefix(vram) + kind + ".qp" + queues + variant,
+        kernel,
         new QueueShape(vram, true, queues, DEPTH),
         warps,
         lanes,
@@ -128,9 +152,10 @@ final class QueueCases {
   }
 
   /** One command at a time. */
-  static QueueCase latency(boolean vram, boolean shared) {
-    String id = "queue.qd1" + (shared ? ".shared" : "") + (vram ? ".vram" : "");
-    BenchKernel kernel = shared ? BenchKernel.SHARED_QD1 : BenchKernel.EXCLUSIVE_QD1;
+  static QueueCase latency(boolean vram, BenchKernel kernel) {
+    boolean shared = kernel.shared();
+    String kind = kernel.served() ? ".served" : shared ? ".shared" : "";
+    String id = "queue.qd1" + kind + (vram ? ".vram" : "");
     QueueShape shape = new QueueShape(vram, shared, 1, shared ? WARP : 1);
     return new QueueCase(id, kernel, shape, 1, 1, Arrival.TOGETHER, LATENCY_COMMANDS);
   }

@@ -166,7 +166,9 @@ public final class Meanings {
     String who =
         id.contains(".shared.")
             ? "queues that all warps share"
-            : id.contains(".block.") ? "a block of four warps per queue" : "a warp per queue";
+            : id.contains(".served.")
+                ? "queues that all warps share and others serve"
+                : id.contains(".block.") ? "a block of four warps per queue" : "a warp per queue";
     String how =
         id.contains(".lanes")
             ? ", some lanes of each warp calling"

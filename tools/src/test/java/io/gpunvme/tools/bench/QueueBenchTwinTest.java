@@ -8,6 +8,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** {@link QueueBench} with the real kernels on the CPU. The time is for a machine that is busy. */
@@ -23,8 +25,10 @@ class QueueBenchTwinTest {
               "gpunvme_bench_exclusive",
               "gpunvme_bench_block",
               "gpunvme_bench_shared",
+              "gpunvme_bench_served",
               "gpunvme_bench_qd1",
-              "gpunvme_bench_shared_qd1"),
+              "gpunvme_bench_shared_qd1",
+              "gpunvme_bench_served_qd1"),
           TwinKernels.load("responder", "ResponderArgs", "gpunvme_responder"),
           /* threads= */ 1);
 
@@ -65,20 +69,22 @@ class QueueBenchTwinTest {
   }
 
   @ParameterizedTest
-  @ValueSource(booleans = {false, true})
-  void sharedQueuesAreCountedOnBothSides(boolean vram) {
-    QueueShape shape = new QueueShape(vram, true, 1, 32);
-    QueueCase c = QueueCase.shared("test", shape, 2, 1, Arrival.TOGETHER, 4_000);
+  @CsvSource({"false, SHARED", "true, SHARED", "false, SERVED", "true, SERVED"})
+  void sharedQueuesAreCountedOnBothSides(boolean vram, BenchKernel kernel) {
+    QueueShape shape = new QueueShape(vram, true, 2, 32);
+    QueueCase c = QueueCase.shared("test", kernel, shape, 4, 1, Arrival.TOGETHER, 4_000);
 
     Measurement m = bench.throughput(c, Repetitions.of(1));
 
-    assertThat(m.conditions()).containsEntry("commands", 4_000L).containsEntry("warps", 2);
+    assertThat(m.conditions()).containsEntry("commands", 4_000L).containsEntry("warps", 4);
+    assertThat(m.conditions().get("serving_warps"))
+        .isEqualTo(kernel == BenchKernel.SERVED ? 2 : null);
   }
 
   @ParameterizedTest
-  @ValueSource(booleans = {false, true})
-  void latenciesHavePercentiles(boolean shared) {
-    QueueCase small = QueueCases.latency(false, shared);
+  @EnumSource(names = {"EXCLUSIVE_QD1", "SHARED_QD1", "SERVED_QD1"})
+  void latenciesHavePercentiles(BenchKernel kernel) {
+    QueueCase small = QueueCases.latency(false, kernel);
     QueueCase c =
         new QueueCase(
             small.id(), small.kernel(), small.shape(), 1, 1, Arrival.TOGETHER, /* commands= */ 500);
