@@ -34,6 +34,7 @@ public final class GpuModule implements AutoCloseable {
           "owned.cuh",
           "platform.cuh",
           "queue.cuh",
+          "server.cuh",
           "service.cuh",
           "shared.cuh",
           "spec.cuh",

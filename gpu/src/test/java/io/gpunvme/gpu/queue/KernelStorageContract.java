@@ -12,6 +12,7 @@ import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.nvme.driver.QueueTraffic;
 import io.gpunvme.sim.DoorbellWindow;
 import io.gpunvme.sim.SimulatedController;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -23,7 +24,6 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
-import org.junit.jupiter.params.provider.EnumSource;
 
 /** What {@link KernelStorage} promises to those who write kernels. */
 @Timeout(300)
@@ -40,9 +40,9 @@ abstract class KernelStorageContract {
 
   abstract Accelerator openAccelerator();
 
-  /** Starts {@link UserKernel}. */
+  /** Starts {@link UserKernel}; {@code served}: the one whose callers do not serve. */
   abstract RunningKernel start(
-      Accelerator on, long storage, long results, int threads, int rounds, int span);
+      boolean served, long storage, long results, int threads, int rounds, int span);
 
   /** How many threads the kernel gets. */
   abstract int threads();
@@ -50,7 +50,7 @@ abstract class KernelStorageContract {
   @BeforeEach
   final void begin() {
     accelerator = openAccelerator();
-    results = accelerator.allocate(threads() * UserKernel.RESULT_BYTES);
+    results = accelerator.allocate((threads() + 1) * UserKernel.RESULT_BYTES);
   }
 
   @AfterEach
@@ -94,14 +94,16 @@ abstract class KernelStorageContract {
 
   /** Runs the kernel; returns how many reads and writes went well, and checks those. */
   private int run(KernelStorage storage) {
-    return run(storage, threads(), 1);
+    return run(false, storage, threads(), 1);
   }
 
-  private int run(KernelStorage storage, int threads, int span) {
-    results.copyFromHost(
-        MemorySegment.ofArray(new byte[(int) (threads() * UserKernel.RESULT_BYTES)]), 0);
+  private int run(boolean served, KernelStorage storage, int threads, int span) {
+    MemorySegment fresh =
+        Arena.ofAuto().allocate((threads() + 1) * UserKernel.RESULT_BYTES, Long.BYTES);
+    DeviceLayout.setInt(fresh, threads * UserKernel.RESULT_BYTES, threads);
+    results.copyFromHost(fresh, 0);
     storage.await(
-        start(accelerator, storage.deviceHandle(), results.deviceAddress(), threads, ROUNDS, span),
+        start(served, storage.deviceHandle(), results.deviceAddress(), threads, ROUNDS, span),
         LIMIT);
     int good = 0;
     for (int thread = 0; thread < threads; thread++) {
@@ -113,8 +115,7 @@ abstract class KernelStorageContract {
   }
 
   private MemorySegment result(int thread) {
-    MemorySegment r =
-        java.lang.foreign.Arena.ofAuto().allocate(UserKernel.RESULT_BYTES, Long.BYTES);
+    MemorySegment r = Arena.ofAuto().allocate(UserKernel.RESULT_BYTES, Long.BYTES);
     results.copyToHost(thread * UserKernel.RESULT_BYTES, r);
     return r;
   }
@@ -126,14 +127,21 @@ abstract class KernelStorageContract {
   }
 
   @ParameterizedTest
-  @EnumSource
-  final void everyThreadReadsAndWritesWhatItLikes(Placement placement) {
+  @CsvSource({
+    "HOST, false",
+    "VRAM_DATA, false",
+    "VRAM, false",
+    "HOST, true",
+    "VRAM_DATA, true",
+    "VRAM, true",
+  })
+  final void everyThreadReadsAndWritesWhatItLikes(Placement placement, boolean served) {
     Device device = device();
     try (KernelStorage storage =
         KernelStorage.open(device, accelerator, KernelStorageOptions.in(placement).with(2, 64))) {
       DeviceBuffer buffer = register(storage, placement);
 
-      assertThat(run(storage)).isEqualTo(threads() * ROUNDS);
+      assertThat(run(served, storage, threads(), 1)).isEqualTo(threads() * ROUNDS);
 
       for (int thread = 0; thread < threads(); thread++) {
         for (int round = 0; round < ROUNDS; round++) {
@@ -184,7 +192,7 @@ abstract class KernelStorageContract {
         DeviceBuffer buffer = placement.allocate(accelerator, half)) {
       storage.register(buffer);
 
-      assertThat(run(storage, threads, span)).isEqualTo(threads * ROUNDS);
+      assertThat(run(false, storage, threads, span)).isEqualTo(threads * ROUNDS);
 
       assertThat(MemorySegment.mismatch(medium, 0, half, medium, half, 2 * half)).isEqualTo(-1);
       assertThat(storage.stats().getFirst().submitted())
@@ -278,9 +286,9 @@ abstract class KernelStorageContract {
       register(storage, Placement.HOST);
       sim(device).faults().add("late=2s on read count=2");
       long first = results.deviceAddress();
-      RunningKernel stopped = start(accelerator, one.deviceHandle(), first, 1, 1, 1);
+      RunningKernel stopped = start(false, one.deviceHandle(), first, 1, 1, 1);
       RunningKernel patient =
-          start(accelerator, other.deviceHandle(), first + UserKernel.RESULT_BYTES, 1, 1, 1);
+          start(false, other.deviceHandle(), first + UserKernel.RESULT_BYTES, 1, 1, 1);
       boolean stoppedByItself = one.await(stopped, Duration.ofMillis(1));
       boolean patientByItself = other.await(patient, LIMIT);
       // Not before both are over: they use what a failure closes.

@@ -17,6 +17,7 @@ class KernelStorageGpuTest extends KernelStorageContract {
   private static final int BLOCK = 64;
 
   private CudaFunction copy;
+  private CudaFunction copyServed;
   private CudaStream stream;
 
   @Override
@@ -24,7 +25,9 @@ class KernelStorageGpuTest extends KernelStorageContract {
     GpuAccelerator gpu = TestGpu.open();
     try {
       // Everything is loaded before a kernel runs that others wait for; the accelerator frees it.
-      copy = GpuModule.compile(gpu, "user.cu", UserKernel.SOURCE).function("copy_blocks");
+      GpuModule module = GpuModule.compile(gpu, "user.cu", UserKernel.SOURCE);
+      copy = module.function("copy_blocks");
+      copyServed = module.function("copy_blocks_served");
     } catch (CudaNotFoundException e) {
       gpu.close();
       Assumptions.abort(e.getMessage());
@@ -40,10 +43,10 @@ class KernelStorageGpuTest extends KernelStorageContract {
 
   @Override
   RunningKernel start(
-      Accelerator on, long storage, long results, int threads, int rounds, int span) {
+      boolean served, long storage, long results, int threads, int rounds, int span) {
     stream.launch(
-        copy,
-        LaunchShape.of(Math.ceilDiv(threads, BLOCK), BLOCK),
+        served ? copyServed : copy,
+        LaunchShape.of(Math.ceilDiv(threads, BLOCK) + (served ? 1 : 0), BLOCK),
         new KernelArguments()
             .addLong(storage)
             .addLong(results)

@@ -12,9 +12,10 @@ class KernelStorageTwinTest extends KernelStorageContract {
   private static final String ENTRY =
       """
       extern "C" void twin_copy(const Storage* s, Result* r, unsigned threads, unsigned rounds, unsigned span,
-                                unsigned i) {
+                                unsigned i, unsigned served) {
         blockIdx.x = i;
-        copy_blocks(s, r, threads, rounds, span);
+        blockDim.x = 1;
+        (served != 0 ? copy_blocks_served : copy_blocks)(s, r, threads, rounds, span);
       }
       """;
 
@@ -33,6 +34,7 @@ class KernelStorageTwinTest extends KernelStorageContract {
               int.class,
               int.class,
               int.class,
+              int.class,
               int.class);
 
   @Override
@@ -47,9 +49,9 @@ class KernelStorageTwinTest extends KernelStorageContract {
 
   @Override
   RunningKernel start(
-      Accelerator on, long storage, long results, int threads, int rounds, int span) {
+      boolean served, long storage, long results, int threads, int rounds, int span) {
     List<Thread> running = new ArrayList<>();
-    for (int i = 0; i < threads; i++) {
+    for (int i = 0; i < (served ? threads + 1 : threads); i++) {
       int index = i;
       running.add(
           Thread.ofPlatform()
@@ -57,7 +59,8 @@ class KernelStorageTwinTest extends KernelStorageContract {
               .start(
                   () -> {
                     try {
-                      copy.invokeExact(storage, results, threads, rounds, span, index);
+                      copy.invokeExact(
+                          storage, results, threads, rounds, span, index, served ? 1 : 0);
                     } catch (Throwable e) {
                       throw new AssertionError(e);
                     }

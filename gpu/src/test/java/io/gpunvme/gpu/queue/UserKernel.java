@@ -6,7 +6,8 @@ final class UserKernel {
    * Thread t of n: for each round, reads range (t * 37 + round * 101) mod ranges, {@code span}
    * blocks each, of SSD (t mod namespaces) into its own place of buffer 0, compares the first word
    * of each block with what is expected, and writes the range to the same place of the upper half
-   * of the namespace.
+   * of the namespace. {@code copy_blocks_served} does the same on SSD 0, with a block before the
+   * others that serves; behind the results is the number of threads.
    */
   static final String SOURCE =
       """
@@ -20,16 +21,11 @@ final class UserKernel {
         u32 reserved;
       };
 
-      extern "C" __global__ void copy_blocks(const Storage* storage, Result* results, u32 threads, u32 rounds,
-                                             u32 span) {
-        u32 thread = blockIdx.x * blockDim.x + threadIdx.x;
-        if (thread >= threads) {
-          return;
-        }
-        u32 ssd = thread % storage->namespace_count;
+      template <bool kHelps>
+      __device__ void copy(const Storage* storage, CallersQueue<kHelps> queue, Result* results, u32 thread, u32 ssd,
+                           u32 rounds, u32 span) {
         const Namespace& ns = storage->namespaces[ssd];
         const Buffer& buffer = storage->buffer(0, ssd);
-        SharedQueue queue = storage->queue(ns, thread);
         u64 offset = static_cast<u64>(thread) * span << ns.block_shift;
         u64 half = ns.blocks / 2;
         Result r = {0, 0, status::kSuccess, 0};
@@ -50,6 +46,30 @@ final class UserKernel {
           r.reads++;
         }
         results[thread] = r;
+      }
+
+      extern "C" __global__ void copy_blocks(const Storage* storage, Result* results, u32 threads, u32 rounds,
+                                             u32 span) {
+        u32 thread = blockIdx.x * blockDim.x + threadIdx.x;
+        if (thread < threads) {
+          u32 ssd = thread % storage->namespace_count;
+          copy(storage, storage->queue(storage->namespaces[ssd], thread), results, thread, ssd, rounds, span);
+        }
+      }
+
+      extern "C" __global__ void copy_blocks_served(const Storage* storage, Result* results, u32 threads, u32 rounds,
+                                                    u32 span) {
+        const Namespace& ns = storage->namespaces[0];
+        u32* callers = reinterpret_cast<u32*>(results + threads);
+        if (blockIdx.x == 0) {
+          serve(*storage, ns, threadIdx.x / warp::kWidth, (blockDim.x + warp::kWidth - 1) / warp::kWidth, callers);
+          return;
+        }
+        u32 thread = (blockIdx.x - 1) * blockDim.x + threadIdx.x;
+        if (thread < threads) {
+          copy(storage, storage->served_queue(ns, thread), results, thread, 0, rounds, span);
+          leave(callers);
+        }
       }
       """;
 
