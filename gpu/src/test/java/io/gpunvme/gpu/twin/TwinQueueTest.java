@@ -169,6 +169,7 @@ class TwinQueueTest {
       assertThat(read.callInt(ns, q, 0L, (long) all, d.buffer(), 0L) & CODE).isEqualTo(0x281);
       // The third of them failed: what was in flight with it was waited for, the rest not begun.
       assertThat(d.queues.counters().submitted() - whole).isBetween(2L, 8L);
+      assertThat(d.queues.counters().completed()).isEqualTo(d.queues.counters().submitted());
       assertThat(d.queue().quarantined()).isZero();
     }
   }
