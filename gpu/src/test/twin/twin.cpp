@@ -655,7 +655,7 @@ Status twin_read_warp(const Namespace* ns, Queue* q, u64 slba, u64 blocks, const
   return read_warp(*ns, SharedQueue(q), slba, blocks, *b, offset);
 }
 
-Status twin_read_one(const Namespace* ns, Queue* q, u64 slba, u32 blocks, const Buffer* b, u64 offset) {
+Status twin_read_one(const Namespace* ns, Queue* q, u64 slba, u64 blocks, const Buffer* b, u64 offset) {
   return read_one(*ns, SharedQueue(q), slba, blocks, *b, offset);
 }
 

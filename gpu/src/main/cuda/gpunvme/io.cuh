@@ -229,12 +229,14 @@ GPUNVME_FN Status read(const Namespace& ns, CallersQueue<kHelps> queue, u64 slba
   return detail::block(ns, queue, opcode::kRead, slba, blocks, buffer, offset);
 }
 
-// One command's worth of a read, at most ns.max_blocks; kArgument for more. Half the registers and machine code of read().
+// One command's worth of a read, at most ns.max_blocks; kArgument for more. Two thirds of the registers and of the machine code
+// of read(), or less (docs/device-library.md).
 template <bool kHelps>
-GPUNVME_FN Status read_one(const Namespace& ns, CallersQueue<kHelps> queue, u64 slba, u32 blocks, const Buffer& buffer,
+GPUNVME_FN Status read_one(const Namespace& ns, CallersQueue<kHelps> queue, u64 slba, u64 blocks, const Buffer& buffer,
                            u64 offset) {
   Command c;
-  Status s = ns.describe(opcode::kRead, slba, blocks, buffer, offset, c);
+  Status s = blocks > ns.max_blocks ? static_cast<Status>(status::kArgument)
+                                    : ns.describe(opcode::kRead, slba, static_cast<u32>(blocks), buffer, offset, c);
   return failed(s) ? s : queue.execute(c);
 }
 

@@ -2,7 +2,7 @@
 // Warps that serve queue pairs for callers that use ServedQueue, and do nothing else. The callers' code needs fewer registers
 // than code that helps to serve, and a lone caller's command is announced and completed as soon as a warp looks.
 //
-//   extern "C" __global__ void __launch_bounds__(256) work(const Storage* storage, u32* callers) {  // callers: 256 * (blocks - 1)
+//   extern "C" __global__ void __launch_bounds__(256, 1) work(const Storage* storage, u32* callers) {  // 256 * (blocks - 1)
 //     const Namespace& ns = storage->namespaces[0];
 //     if (blockIdx.x == 0) {
 //       serve(*storage, ns, block::index(), block::warps(), callers);
@@ -13,8 +13,9 @@
 //   }
 //
 // The warps that serve must run while others wait: all blocks of the kernel fit on the GPU at once, or the first block serves
-// and the GPU begins with it, or each block has a warp that serves. Which queues a warp serves matters for speed only: one that
-// another warp is just serving is left to it, and callers of a SharedQueue may help.
+// and the GPU begins with it, or each block has a warp that serves. The warps that go by one count of callers serve together
+// all queues that these callers use. Beyond that it does not matter who serves what: a queue that another warp is just serving
+// is left to it, and callers of a SharedQueue, who are not counted, may help.
 #include "io.cuh"
 
 namespace gpunvme {
@@ -35,7 +36,7 @@ GPUNVME_FN void serve(const Storage& storage, const Namespace& ns, u32 first, u3
     if (warp::ballot(warp::kFull, stop) != 0) {
       return;
     }
-    // One more turn behind the last caller: what it has submitted and not waited for is announced.
+    // One more turn behind the last caller, so that what it has submitted and not waited for is announced.
     last = warp::ballot(warp::kFull, over) != 0;
     // Acquire: the callers' marks, of whoever saw that they have left.
     mem::fence_gpu();
@@ -43,7 +44,7 @@ GPUNVME_FN void serve(const Storage& storage, const Namespace& ns, u32 first, u3
     bool moved = false;
     GPUNVME_ROLLED
     for (u32 i = first; i < ns.queue_count; i += step) {
-      moved = Service::turn(ns.queues + i, warp::kFull) || moved;
+      moved = Service::turn(ns.queues + i, warp::kFull, last) || moved;
     }
     idle = moved ? 0 : idle + 1;
     if (!moved && !last) {

@@ -16,10 +16,15 @@ class Service {
     return (word & service::kLocked) == 0 && hold(q, group, word);
   }
 
-  // The same; true if commands were announced or completions handed out meanwhile.
-  GPUNVME_FN static bool turn(Queue* q, u32 group) {
+  // The same by those that do nothing else; true if commands were announced or completions handed out meanwhile. In its `last`
+  // turn a group makes sure that what is marked is announced, as a caller does that goes away: by itself, or by whoever holds
+  // the word or takes it before this group does.
+  GPUNVME_FN static bool turn(Queue* q, u32 group, bool last) {
     u32 leader = warp::lowest(group);
-    u64 word = warp::lane() == leader ? mem::load(q->service_word()) : 0;
+    u64 word = 0;
+    if (warp::lane() == leader) {
+      word = last ? mem::fetch_or(q->service_word(), service::kPending) | service::kPending : mem::load(q->service_word());
+    }
     word = warp::shuffle(group, word, leader);
     if ((word & service::kLocked) != 0 || !hold(q, group, word)) {
       return false;

@@ -97,8 +97,9 @@ class CallersQueue {
     return result;
   }
 
-  // Submits one command and returns when the controller has been told of it or is just being told. kSuccess: `token` is
-  // valid and must be given to wait() once; c's data belongs to the controller until then.
+  // Submits one command and returns when the controller has been told of it or is just being told; where others serve, they
+  // tell it. kSuccess: `token` is valid, and somebody must wait for it or test it to its end; c's data belongs to the controller
+  // until then. A token that is still valid before is lost, and its slot with it.
   GPUNVME_FN Status submit(const Command& c, Token& token) {
     u32 group = callers();
     name(token, 0);
@@ -140,7 +141,8 @@ class CallersQueue {
   }
 
   // As wait(), but kPending at once if the command is not over; the token stays valid then. Whoever calls again and again helps
-  // to serve like one that waits. It ends a command when the host says stop, and never for its age: only a wait gives up.
+  // to serve like one that waits. It ends a command when the host says stop, and never for its age: a loop that must end by itself
+  // goes over to a wait.
   GPUNVME_FN Status test(Token& token) {
     u32 group = callers();
     bool ours = token.q == q;
@@ -214,11 +216,12 @@ class CallersQueue {
 
   // One turn at serving, by threads that wait for something else than a command of theirs; true if it was theirs. Nothing
   // happens where others serve.
-  GPUNVME_FN bool poll() { return q->shared() && serve(callers()); }
+  GPUNVME_FN bool poll() { return kHelps && q->shared() && serve(callers()); }
 
-  // Waits until every command that was in flight at the call is over, whoever submitted it. Their owners still have to take
-  // their results; what the commands have read is there for this thread. kTimeout if one is not over at the deadline, which
-  // counts from the call: nothing is given up.
+  // Waits until every command of this queue pair that was in flight at the call is over, whoever submitted it. Their owners still
+  // have to take their results. What they have read is there for this thread if nobody has taken the result meanwhile; else
+  // its owner and this thread have to meet. Quarantined commands count as over. kTimeout if one is not over at the deadline,
+  // which counts from the call: nothing is given up.
   GPUNVME_FN Status quiet() {
     u32 group = callers();
     if (!q->shared()) {

@@ -46,7 +46,6 @@ final class Caller {
       case WAIT -> waiting.look(from, t, steps);
       case ADOPT -> submission.adopt(from, t, steps);
       case SERVE -> submission.serve(from, t, steps);
-      case LAST_TURN -> submission.lastTurn(from, t, steps);
       case RECOVER, END -> {}
       default -> {
         long[] s = steps.begin(t);
@@ -97,7 +96,9 @@ final class Caller {
       }
       case FREE_BIT -> waiting.freeBit(s, t, steps);
       case STATUS -> waiting.statusLate(s, t, steps);
-      case TAKE, MARK, DELIVER, WAIT, ADOPT, SERVE, LAST_TURN, RECOVER, END ->
+      case LAST_TURN -> submission.lastTurn(s, t, steps);
+      case LAST_HOLD -> submission.lastHold(s, t, steps);
+      case TAKE, MARK, DELIVER, WAIT, ADOPT, SERVE, RECOVER, END ->
           throw new AssertionError(q.pc(s, t));
     }
   }

@@ -85,6 +85,10 @@ enum Flaw {
   SERVER_LEAVES_EARLY,
   /** A server that sees that nobody is left looks no more. */
   NO_LAST_TURN,
+  /** In its last turn a server that finds the word LOCKED, or loses it, tells nobody. */
+  LAST_TURN_WITHOUT_PENDING,
+  /** A caller may seem to have left before its mark is visible: no release between them. */
+  LEFT_BEFORE_MARK,
 
   // ---- recovery
   /** Recovery starts the generations again. */

@@ -33,6 +33,8 @@ enum Pc {
   SERVE,
   /** Behind the last caller. */
   LAST_TURN,
+  /** Tries to take the word that it has set PENDING in. */
+  LAST_HOLD,
   // Between two kernels
   RECOVER,
   END;

@@ -88,6 +88,17 @@ class SharedQueueFlawTest {
           new Case(
               new QueueConfig(1).caller("serve recover serve").served("submit recover wait"),
               "nobody rings for what is left");
+      case LAST_TURN_WITHOUT_PENDING ->
+          new Case(
+              new QueueConfig(2)
+                  .caller("serve recover serve")
+                  .served("submit recover wait")
+                  .caller("read recover"),
+              "nobody rings for what is left");
+      case LEFT_BEFORE_MARK ->
+          new Case(
+              new QueueConfig(1).caller("serve recover serve").served("submit recover wait"),
+              "nobody rings for what is left");
       case BIT_BEFORE_STATUS -> new Case(reads(1), "a result that is not its own");
       case QUARANTINE_REUSED -> new Case(late(), "is taken for a double");
       case WAIT_FOR_ANY_GENERATION, RECOVERY_RESETS_GENERATIONS ->

@@ -139,7 +139,8 @@ class SharedQueueModel implements Model {
   /** True if a caller has set PENDING and goes on to take the word, which is still the same. */
   private boolean somebodyIsTakingTheWord(long[] s) {
     for (int t = 0; t < callers; t++) {
-      if (q.pc(s, t) == Pc.HOLD
+      Pc pc = q.pc(s, t);
+      if ((pc == Pc.HOLD || pc == Pc.LAST_HOLD)
           && q.seenRung[t].get(s) == q.rung.get(s)
           && q.seenHead[t].get(s) == q.head.get(s)) {
         return true;

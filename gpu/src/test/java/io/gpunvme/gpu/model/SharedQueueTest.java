@@ -253,6 +253,12 @@ class SharedQueueTest {
             depth(1).caller("serve").served(2, "read2").deadlines(Deadlines.ANY),
             depth(2).caller("serve").served("read").caller("read").duplicates(1).early(1),
             depth(2).caller("serve recover serve").served("submit recover wait").served("read"),
+            depth(1).callers(2, "serve recover serve").served("submit recover wait"),
+            depth(2).callers(2, "serve recover serve").served(2, "submit recover wait"),
+            depth(2)
+                .caller("serve recover serve")
+                .served("submit recover wait")
+                .caller("read recover read"),
             depth(1)
                 .caller("serve recover serve")
                 .served(2, "read recover read")

@@ -90,13 +90,30 @@ final class Submission {
     }
   }
 
-  /** Another server that is at it has not seen yet that nobody is left, or has seen it before. */
-  void lastTurn(long[] from, int t, Steps steps) {
-    service.offer(from, t, QueueState.Back.LAST_TURN, steps);
-    if (q.hasService(from, QueueState.LOCKED)) {
-      long[] s = steps.begin(t);
+  /** As {@link #announce}. */
+  void lastTurn(long[] s, int t, Steps steps) {
+    boolean held = q.hasService(s, QueueState.LOCKED);
+    if (!config.has(Flaw.LAST_TURN_WITHOUT_PENDING)) {
+      q.service.set(s, q.service.get(s) | QueueState.PENDING);
+    }
+    if (held) {
+      steps.did(Action.TELL);
       served(s, t, steps);
-      steps.end();
+    } else {
+      steps.did(Action.ANNOUNCE);
+      seeUnlocked(s, t, Pc.LAST_HOLD);
+    }
+  }
+
+  /** As {@link #hold}. */
+  void lastHold(long[] s, int t, Steps steps) {
+    int seen = config.has(Flaw.LAST_TURN_WITHOUT_PENDING) ? 0 : QueueState.PENDING;
+    if (isAsSeen(s, t, seen)) {
+      steps.did(Action.HOLD);
+      service.enter(s, t, QueueState.Back.LAST_TURN);
+    } else {
+      steps.did(Action.TOO_LATE);
+      served(s, t, steps);
     }
   }
 
@@ -105,14 +122,24 @@ final class Submission {
     nextOp(s, t, q.op[t].get(s) + 1);
   }
 
+  /** Only callers that do not help are counted. */
   private boolean nobodyIsLeft(long[] s) {
     for (int t = 0; t < config.programs.size(); t++) {
-      Pc pc = q.pc(s, t);
-      if (!config.serves(t) && pc != Pc.RECOVER && pc != Pc.END) {
+      if (!config.helps(t) && !hasLeft(s, t)) {
         return false;
       }
     }
     return true;
+  }
+
+  private boolean hasLeft(long[] s, int t) {
+    Pc pc = q.pc(s, t);
+    if (pc == Pc.MARK && config.has(Flaw.LEFT_BEFORE_MARK)) {
+      List<Op> program = config.programs.get(t);
+      int next = q.op[t].get(s) + 1;
+      return next == program.size() || program.get(next).kind() == Op.Kind.RECOVER;
+    }
+    return pc == Pc.RECOVER || pc == Pc.END;
   }
 
   /** atomicAnd on the set of free slots: as many lanes as it reaches for, or fewer, go ahead. */
@@ -290,10 +317,14 @@ final class Submission {
       after(s, t, Pc.ANNOUNCE);
     } else {
       steps.did(Action.ANNOUNCE);
-      q.seenRung[t].set(s, q.rung.get(s));
-      q.seenHead[t].set(s, q.head.get(s));
-      q.go(s, t, Pc.HOLD);
+      seeUnlocked(s, t, Pc.HOLD);
     }
+  }
+
+  private void seeUnlocked(long[] s, int t, Pc next) {
+    q.seenRung[t].set(s, q.rung.get(s));
+    q.seenHead[t].set(s, q.head.get(s));
+    q.go(s, t, next);
   }
 
   /**
@@ -301,19 +332,23 @@ final class Submission {
    * our PENDING in it, and reads the marks after that.
    */
   void hold(long[] s, int t, Steps steps) {
-    boolean same =
-        q.service.get(s) == QueueState.PENDING
-            && q.rung.get(s) == q.seenRung[t].get(s)
-            && q.head.get(s) == q.seenHead[t].get(s);
-    q.seenRung[t].set(s, 0);
-    q.seenHead[t].set(s, 0);
-    if (same) {
+    if (isAsSeen(s, t, QueueState.PENDING)) {
       steps.did(Action.HOLD);
       service.enter(s, t, QueueState.Back.SUBMITTED);
     } else {
       steps.did(Action.TOO_LATE);
       after(s, t, Pc.ANNOUNCE);
     }
+  }
+
+  private boolean isAsSeen(long[] s, int t, int service) {
+    boolean same =
+        q.service.get(s) == service
+            && q.rung.get(s) == q.seenRung[t].get(s)
+            && q.head.get(s) == q.seenHead[t].get(s);
+    q.seenRung[t].set(s, 0);
+    q.seenHead[t].set(s, 0);
+    return same;
   }
 
   /** Goes on behind one of the steps of a submission. */

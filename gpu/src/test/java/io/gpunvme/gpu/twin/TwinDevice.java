@@ -185,6 +185,14 @@ final class TwinDevice implements AutoCloseable {
     return registration.deviceAddress();
   }
 
+  /** How long the next commands of the only queue have, whatever the controller was opened with. */
+  void setTimeout(long millis) {
+    MemorySegment struct =
+        MemorySegment.ofAddress(queue().deviceAddress()).reinterpret(DeviceLayout.Queue.SIZE);
+    DeviceLayout.setLong(
+        struct, DeviceLayout.Queue.TIMEOUT_NS, Duration.ofMillis(millis).toNanos());
+  }
+
   /** The memory of the buffer. */
   MemorySegment memory() {
     return memory;

@@ -102,6 +102,8 @@ class TwinFaultsTest {
       assertThat(device.recover()).isTrue();
     }
     long before = device.queues.counters().submitted();
+    // No command is to be late because the machine is busy.
+    device.setTimeout(PATIENT);
     Outcome outcome = run(device, driver);
     assertThat(outcome).as("seed %d", seed).isEqualTo(new Outcome(400, 0, 0, 0, 0, 0, 0, 0, 0));
     assertThat(device.queues.counters().submitted() - before).isEqualTo(400);

@@ -153,7 +153,7 @@ class TwinQueueTest {
 
   @Test
   void rangesEndWithTheirFirstFailure() {
-    TwinLibrary.Function read = rangeFunction("twin_read", long.class);
+    TwinLibrary.Function read = rangeFunction("twin_read");
     try (TwinDevice d = new TwinDevice(library, TwinDriver.SHARED, 1, 32, 1, 64, PATIENT, seed)) {
       long ns = d.ns.address();
       long q = d.queue().deviceAddress();
@@ -189,7 +189,7 @@ class TwinQueueTest {
             long.class,
             int.class,
             long.class);
-    TwinLibrary.Function readWarp = rangeFunction("twin_read_warp", long.class);
+    TwinLibrary.Function readWarp = rangeFunction("twin_read_warp");
     try (TwinDevice d = new TwinDevice(library, TwinDriver.SHARED, 1, 32, 1, 64, PATIENT, seed);
         Arena arena = Arena.ofConfined()) {
       MemorySegment statuses = arena.allocate(ValueLayout.JAVA_INT, warps);
@@ -234,21 +234,23 @@ class TwinQueueTest {
 
   @Test
   void oneCommandIsOneCommand() {
-    TwinLibrary.Function read = rangeFunction("twin_read_one", int.class);
+    TwinLibrary.Function read = rangeFunction("twin_read_one");
     try (TwinDevice d = new TwinDevice(library, TwinDriver.SHARED, 1, 32, 1, 64, PATIENT, seed)) {
       long ns = d.ns.address();
       long q = d.queue().deviceAddress();
-      assertThat(read.callInt(ns, q, 0L, TwinDevice.MAX_BLOCKS, d.buffer(), 0L)).isZero();
-      assertThat(read.callInt(ns, q, 0L, TwinDevice.MAX_BLOCKS + 1, d.buffer(), 0L))
-          .isEqualTo(DeviceStatus.ARGUMENT);
+      assertThat(read.callInt(ns, q, 0L, (long) TwinDevice.MAX_BLOCKS, d.buffer(), 0L)).isZero();
+      for (long blocks : new long[] {0, TwinDevice.MAX_BLOCKS + 1, (1L << 32) + 1}) {
+        assertThat(read.callInt(ns, q, 0L, blocks, d.buffer(), 0L))
+            .isEqualTo(DeviceStatus.ARGUMENT);
+      }
       assertThat(d.queues.counters().submitted()).isEqualTo(1);
     }
   }
 
   /** Of a namespace, a queue, an LBA, a number of blocks, a buffer and an offset there. */
-  private static TwinLibrary.Function rangeFunction(String name, Class<?> blocks) {
+  private static TwinLibrary.Function rangeFunction(String name) {
     return library.function(
-        name, int.class, long.class, long.class, long.class, blocks, long.class, long.class);
+        name, int.class, long.class, long.class, long.class, long.class, long.class, long.class);
   }
 
   @Test
