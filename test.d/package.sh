@@ -55,11 +55,20 @@ check() { # NAME COMMAND...: passes if the command does
   echo "TIME $name $((SECONDS - began)) 0"
 }
 
-# files: all that there are, less what package tools write for themselves, and caches of the system. Each place that outside
-# has mounted is a file system of its own.
+# files: what was made, changed or removed here, less what package tools write for themselves, and caches of the system: the upper
+# layer of the root, which others on the machine do not write to, and the places that outside has mounted. Folders that others
+# have as well say nothing.
 files() {
-  find / /tmp /opt /root /usr/local -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /run -o -path /tmp/in -o -path /tmp/check.log -o -path /var/lib/dpkg \
-    -o -path /var/log -o -path /var/cache -o -path /etc/ld.so.cache \) -prune -o -print | sort -T /tmp/in
+  {
+    (
+      cd /tmp/in/upper && find . \( -path ./tmp -o -path ./var/lib/dpkg -o -path ./var/log -o -path ./var/cache -o -path ./etc/ld.so.cache \) -prune -o -print |
+        while IFS= read -r one; do
+          [ ! -d "$one" ] || [ ! -d "/tmp/in/lower/$one" ] || continue
+          printf '%s\n' "${one#.}"
+        done
+    )
+    find /tmp /opt /root /usr/local -xdev \( -path /tmp/in -o -path /tmp/check.log \) -prune -o -print
+  } | sort -T /tmp/in
 }
 
 unchanged() {
@@ -147,8 +156,10 @@ for hidden in tmp root opt usr/local usr/lib/jvm "$(dirname "${root#/}")"; do
   [ ! -d "$hidden" ] || mount -t tmpfs tmpfs "$hidden"
 done
 [ ! -e usr/bin/java ] || rm -f usr/bin/java
-mkdir tmp/in
+mkdir tmp/in "$tmp/in/upper" "$tmp/in/lower"
 mount --bind "$tmp/in" tmp/in
+mount --bind "$tmp/layer/upper" tmp/in/upper
+mount --bind "$lower" tmp/in/lower
 mount --bind /dev dev
 mount -t proc proc proc
 exec chroot . bash /tmp/in/inside
