@@ -252,9 +252,8 @@ class Worker {
         s = queue.wait(adopted);
       } else {
         // What was in flight is over behind quiet(), and may be tested at once.
-        bool pending = false;
         s = queue.test(tokens[which]);
-        pending = s == status::kPending;
+        bool pending = s == status::kPending;
         s = pending ? queue.wait(tokens[which]) : s;
         if (pending && way == 3 && quiet == status::kSuccess) {
           wrong(j.first + pieces[which].block);
@@ -558,7 +557,7 @@ void answer(Queue& q, u32 completion, u32 position, Status s) {
   q.cq[completion].dw3 = s << 17 | 1u << 16 | cid;
 }
 
-// What the calls that take tokens say, step by step: tokens_tell in DeviceFunctionsTest has the steps.
+// What the calls that take tokens say, step by step: tokensTell in DeviceFunctionsTest has the steps.
 void twin_tokens(u32* said) {
   u32 stop = 0;
   twin::QueueMemory memory(1, 32, true, 20000000, &stop);

@@ -20,9 +20,9 @@
 
 namespace gpunvme {
 
-// Serves the queue pairs `first`, first + step, ... of a namespace, below queue_count (step > 0), until `*callers` is 0 or the host says
-// stop. `callers` counts those that have not left, in the GPU's or the block's memory; the host or the kernel sets it before.
-// Called by whole warps.
+// Serves the queue pairs `first`, first + step, ... of a namespace, below queue_count (step > 0), until `*callers` is 0 or the
+// host says stop. `callers` counts those that have not left, in the GPU's or the block's memory; the host or the kernel sets it
+// before. Called by whole warps.
 GPUNVME_FN void serve(const Storage& storage, const Namespace& ns, u32 first, u32 step, const u32* callers) {
   if (first >= ns.queue_count || step == 0 || !ns.queues[first].shared()) {
     return;
