@@ -20,12 +20,18 @@ final class Cli {
   private Cli() {}
 
   /** What a command ended with and what it wrote. */
-  record Result(int code, byte[] bytes, String out, String err) {
+  record Result(int code, byte[] bytes, String err) {
+    String out() {
+      return new String(bytes, StandardCharsets.UTF_8);
+    }
+
     /** The one JSON object that standard output is. */
     JsonObject json() {
-      try (JsonReader reader = new JsonReader(new StringReader(out))) {
+      try (JsonReader reader = new JsonReader(new StringReader(out()))) {
         JsonElement element = JsonParser.parseReader(reader);
-        assertThat(reader.peek()).as("one object only: %s", out).isEqualTo(JsonToken.END_DOCUMENT);
+        assertThat(reader.peek())
+            .as("one object only: %s", out())
+            .isEqualTo(JsonToken.END_DOCUMENT);
         return element.getAsJsonObject();
       } catch (IOException e) {
         throw new UncheckedIOException(e);
@@ -33,7 +39,7 @@ final class Cli {
     }
 
     Result succeeded() {
-      assertThat(code).as("out: %s%nerr: %s", out, err).isZero();
+      assertThat(code).as("out: %s%nerr: %s", out(), err).isZero();
       assertThat(err).isEmpty();
       return this;
     }
@@ -70,10 +76,6 @@ final class Cli {
     OutputStreams streams = new OutputStreams(outStream, errStream, () -> columns, () -> columns);
     int code = CommandLineTool.run(streams, texts);
     outStream.flush();
-    return new Result(
-        code,
-        out.toByteArray(),
-        out.toString(StandardCharsets.UTF_8),
-        err.toString(StandardCharsets.UTF_8));
+    return new Result(code, out.toByteArray(), err.toString(StandardCharsets.UTF_8));
   }
 }

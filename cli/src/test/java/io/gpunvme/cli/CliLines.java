@@ -52,7 +52,7 @@ final class CliLines implements AutoCloseable {
     }
     String[] parts = GSON.fromJson(answer, String[].class);
     return new Cli.Result(
-        Integer.parseInt(parts[0]), parts[1].getBytes(StandardCharsets.UTF_8), parts[1], parts[2]);
+        Integer.parseInt(parts[0]), parts[1].getBytes(StandardCharsets.UTF_8), parts[2]);
   }
 
   /** Ends the process. */
