@@ -65,7 +65,7 @@ abstract class KernelStorageContract {
   private Device device() {
     ControllerOptions.Builder options =
         ControllerOptions.builder()
-            .ioTimeout(Duration.ofMillis(400))
+            .ioTimeout(Duration.ofSeconds(1))
             .recoveryTimeout(Duration.ofMillis(400));
     return device(BLOCKS, "", options);
   }
@@ -222,7 +222,7 @@ abstract class KernelStorageContract {
   @CsvSource({
     "status=media/unrecovered-read-error dnr on read nth=5, STATUS, 0",
     "drop on read nth=5,                                    TIMEOUT, 1",
-    "late=700ms on read nth=5,                              TIMEOUT, 1",
+    "late=4s on read nth=5,                                 TIMEOUT, 1",
     "duplicate on read nth=5,                               STALE,   0",
   })
   final void faultsAreToldAndTheQueueIsUsableAgain(
