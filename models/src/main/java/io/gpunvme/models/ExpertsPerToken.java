@@ -55,18 +55,19 @@ final class ExpertsPerToken {
     try {
       // Not strict: Python writes Infinity.
       return JsonParser.parseString(json) instanceof JsonObject all ? of(all) : OptionalInt.empty();
-    } catch (JsonParseException | NumberFormatException e) {
+    } catch (JsonParseException | ArithmeticException | NumberFormatException e) {
       return OptionalInt.empty();
     }
   }
 
   private static OptionalInt of(JsonObject all) {
     JsonElement told = all.get(NAME);
-    if (told == null && all.get(TEXT) instanceof JsonObject text) {
+    // Python writes null for what is not set.
+    if ((told == null || told.isJsonNull()) && all.get(TEXT) instanceof JsonObject text) {
       told = text.get(NAME);
     }
     return told instanceof JsonPrimitive number && number.isNumber()
-        ? positive(number.getAsLong())
+        ? positive(number.getAsBigDecimal().longValueExact())
         : OptionalInt.empty();
   }
 

@@ -32,6 +32,9 @@ public final class LayerExperts {
   private static final Pattern ANY_NAME = Pattern.compile("(?:.*\\.)?experts\\..*|.*_exps\\..*");
   private static final String GGUF_ROUTER = "ffn_gate_inp.weight";
 
+  /** Ends a router's name; not that of its scales, which may have a row for each expert, too. */
+  private static final String WEIGHT = "weight";
+
   /** In the names of what all tokens go to. */
   private static final String SHARED = "shared";
 
@@ -128,6 +131,7 @@ public final class LayerExperts {
           place.gguf
               ? name.equals(GGUF_ROUTER)
               : name.startsWith(place.block)
+                  && name.endsWith(WEIGHT)
                   && !ANY_NAME.matcher(name).matches()
                   && !name.contains(SHARED);
       if (near && tensor.rank() == 2 && tensor.dimension(0) == count) {

@@ -270,6 +270,14 @@ class ModelLayersTest {
     assertThat(ModelLayers.of(write(shapes(tensors)), null).expertsApart().experts(0)).isNull();
   }
 
+  @Test
+  void scalesOfTheRouterAreNotTheRouter() throws IOException {
+    String scales = "e.gate.weight_scale=3x200 e.gate.weight=3x8 ";
+    String experts = "e.experts.gate_up_proj=3x32x8 e.experts.down_proj=3x8x16";
+    ModelLayers apart = ModelLayers.of(write(shapes(scales + experts)), null).expertsApart();
+    assertThat(apart.sizes().getFirst().router()).isEqualTo(512);
+  }
+
   /** Of F32, in layer 0: {@code a=3x4}. */
   private static SafetensorsWriter shapes(String tensors) {
     SafetensorsWriter writer = new SafetensorsWriter();
@@ -298,6 +306,10 @@ class ModelLayersTest {
         "{\"text_config\": {\"num_experts_per_tok\": 8}, \"a\": 1}  | 8",
         "{\"num_experts_per_tok\": null}                           | 0",
         "{\"num_experts_per_tok\": \"2\"}                          | 0",
+        "{\"num_experts_per_tok\": null, \"text_config\": {\"num_experts_per_tok\": 6}} | 6",
+        "{\"num_experts_per_tok\": 8.0}                            | 8",
+        "{\"num_experts_per_tok\": 8.5}                            | 0",
+        "{\"num_experts_per_tok\": 1e99}                           | 0",
         "{\"num_experts_per_tok\": -1}                             | 0",
         "{\"num_experts_per_tok\": 3000000000}                     | 0",
         "{\"num_experts\": 8}                                      | 0",
