@@ -30,6 +30,7 @@ spills() {
 # What a kernel's author has to reckon with (docs/device-library.md). Limits: registers, and bytes of machine code; 0: none.
 limits='served_read_one 48 20011
 served_read 72 41258
+served_read_file 96 46000
 served_read_warp 64 0
 served_submit 48 0
 served_wait 32 0

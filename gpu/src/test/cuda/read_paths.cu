@@ -21,6 +21,12 @@ KERNEL(served_read)(const Storage* s, u64 blocks, u32* out) {
   out[number()] = read(ns, s->served_queue(ns, number()), number() * blocks, blocks, s->buffer(0, 0), number() * 4096ull);
 }
 
+KERNEL(served_read_file)(const Storage* s, const DeviceFile* file, u64 bytes, u32* out) {
+  const Namespace& ns = s->namespaces[file->ssd];
+  out[number()] = read_file(*s, s->served_queue(ns, number()), *file, number() * bytes, bytes, {0, number() * bytes},
+                            {1, number() * 4096ull});
+}
+
 KERNEL(served_read_warp)(const Storage* s, u64 blocks, u32* out) {
   const Namespace& ns = s->namespaces[0];
   u32 warp = number() / warp::kWidth;

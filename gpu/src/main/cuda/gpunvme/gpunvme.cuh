@@ -2,5 +2,6 @@
 // NVMe from inside a kernel. See docs/device-library.md.
 #include "block.cuh"
 #include "exclusive.cuh"
+#include "file.cuh"
 #include "io.cuh"
 #include "server.cuh"

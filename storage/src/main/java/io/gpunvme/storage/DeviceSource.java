@@ -7,6 +7,7 @@ import io.gpunvme.gpu.accel.HostMemoryKind;
 import io.gpunvme.gpu.accel.HostWindow;
 import io.gpunvme.gpu.device.Device;
 import io.gpunvme.gpu.device.DeviceAddress;
+import io.gpunvme.gpu.queue.DeviceExtent;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.storage.path.DataPath;
@@ -80,8 +81,15 @@ final class DeviceSource implements Source {
     return accelerator.mapHost(medium, HostMemoryKind.MEMORY);
   }
 
-  NvmeController controller() {
-    return controller;
+  @Override
+  public BlockRun namespace() {
+    Namespace namespace = controller.namespace(options.nsid());
+    return new BlockRun(controller, namespace, 0, namespace.blocks());
+  }
+
+  @Override
+  public List<DeviceExtent> extents() {
+    return List.of(new DeviceExtent(0, size(), 0));
   }
 
   @Override

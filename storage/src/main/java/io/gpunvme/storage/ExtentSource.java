@@ -1,6 +1,7 @@
 package io.gpunvme.storage;
 
 import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.queue.DeviceExtent;
 import io.gpunvme.storage.fs.FileExtent;
 import io.gpunvme.storage.path.DataPath;
 import io.gpunvme.storage.path.PathKind;
@@ -59,6 +60,16 @@ final class ExtentSource implements Source {
       }
     }
     return all;
+  }
+
+  @Override
+  public BlockRun namespace() {
+    return device.namespace();
+  }
+
+  @Override
+  public List<DeviceExtent> extents() {
+    return SsdExtents.of(this, device, extents);
   }
 
   @Override

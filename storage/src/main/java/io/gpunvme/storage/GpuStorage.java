@@ -4,6 +4,8 @@ import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.SharedLock.Seat;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.queue.DeviceExtent;
+import io.gpunvme.gpu.queue.DeviceFile;
 import io.gpunvme.gpu.queue.KernelStorage;
 import io.gpunvme.gpu.queue.KernelStorageOptions;
 import io.gpunvme.gpu.transfer.Direction;
@@ -137,23 +139,46 @@ public final class GpuStorage implements AutoCloseable {
   }
 
   /**
-   * Queues for kernels that read and write this namespace's SSD by themselves.
+   * Queues for kernels that read and write the SSD by themselves that this is, or is on: all of the
+   * SSD's namespace, whatever part of it this is. {@link #fileForKernels} tells them of this part.
    *
    * @return to be closed before this
-   * @throws StorageException if this is a file
+   * @throws StorageException if this is on no SSD of our own, or on several
    */
   public KernelStorage forKernels(KernelStorageOptions kernelOptions) {
-    if (!(source instanceof DeviceSource ssd)) {
-      throw new StorageException(
-          StorageException.Kind.UNSUPPORTED,
-          source.name(),
-          -1,
-          -1,
-          "kernels read SSDs, not files of a mounted file system",
-          null);
-    }
     return use.during(
-        () -> KernelStorage.over(List.of(ssd.controller()), accelerator, kernelOptions));
+        () ->
+            KernelStorage.over(
+                List.of(source.namespace().controller()), accelerator, kernelOptions));
+  }
+
+  /**
+   * Tells kernels where the bytes of this are: of a file of an SSD, a partition, or a namespace.
+   * They read them with {@code read_file}.
+   *
+   * @param kernels made by {@link #forKernels} of this, or of something else that is on the same
+   *     namespace by the same open device
+   * @return to be closed before {@code kernels}, which closes it otherwise
+   * @throws StorageException if this is on no SSD of our own, on several, or not at whole blocks
+   * @throws io.gpunvme.base.InvalidRequestException if {@code kernels} has another namespace
+   */
+  public DeviceFile fileForKernels(KernelStorage kernels) {
+    return use.during(
+        () -> {
+          BlockRun all = source.namespace();
+          return kernels.file(
+              all.controller(), all.namespace().nsid(), source.size(), source.extents());
+        });
+  }
+
+  /** As {@link Source#namespace}. */
+  BlockRun namespace() {
+    return use.during(source::namespace);
+  }
+
+  /** As {@link Source#extents}. */
+  List<DeviceExtent> extents() {
+    return use.during(source::extents);
   }
 
   /** One of its paths, open; closed with this. */

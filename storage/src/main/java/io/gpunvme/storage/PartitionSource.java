@@ -2,7 +2,9 @@ package io.gpunvme.storage;
 
 import io.gpunvme.base.CloseAll;
 import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.queue.DeviceExtent;
 import io.gpunvme.storage.fs.FileAddress;
+import io.gpunvme.storage.fs.FileExtent;
 import io.gpunvme.storage.fs.FileSystems;
 import io.gpunvme.storage.fs.partition.Partition;
 import io.gpunvme.storage.path.DataPath;
@@ -60,6 +62,16 @@ final class PartitionSource implements Source {
   @Override
   public List<BlockRun> blocks(long offset, long length) {
     return device.blocks(partition.firstByte() + offset, length);
+  }
+
+  @Override
+  public BlockRun namespace() {
+    return device.namespace();
+  }
+
+  @Override
+  public List<DeviceExtent> extents() {
+    return SsdExtents.of(this, device, List.of(new FileExtent(0, size(), partition.firstByte())));
   }
 
   @Override

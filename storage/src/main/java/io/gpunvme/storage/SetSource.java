@@ -1,6 +1,7 @@
 package io.gpunvme.storage;
 
 import io.gpunvme.base.CloseAll;
+import io.gpunvme.gpu.queue.DeviceExtent;
 import io.gpunvme.storage.path.DataPath;
 import io.gpunvme.storage.path.PathKind;
 import io.gpunvme.storage.path.Range;
@@ -55,6 +56,16 @@ final class SetSource implements Source {
       all.addAll(members.get(m).blocks(from, end - from));
     }
     return all;
+  }
+
+  @Override
+  public BlockRun namespace() {
+    throw unsupported("is a set: what kernels read is on one SSD");
+  }
+
+  @Override
+  public List<DeviceExtent> extents() {
+    throw unsupported("is a set: what kernels read is on one SSD");
   }
 
   @Override

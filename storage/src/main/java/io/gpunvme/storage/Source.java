@@ -1,5 +1,6 @@
 package io.gpunvme.storage;
 
+import io.gpunvme.gpu.queue.DeviceExtent;
 import io.gpunvme.storage.path.DataPath;
 import io.gpunvme.storage.path.PathKind;
 import io.gpunvme.storage.path.Range;
@@ -45,13 +46,34 @@ interface Source extends AutoCloseable {
    * @throws StorageException if it is on none
    */
   default List<BlockRun> blocks(long offset, long length) {
-    throw new StorageException(
-        StorageException.Kind.UNSUPPORTED,
-        name(),
-        -1,
-        -1,
-        "is a file of a mounted file system: the kernel drives its SSD",
-        null);
+    throw onNone();
+  }
+
+  /**
+   * All blocks of the one namespace of ours that it is on.
+   *
+   * @throws StorageException if it is on none, or on several
+   */
+  default BlockRun namespace() {
+    throw onNone();
+  }
+
+  /**
+   * Where all of it is in that namespace, in the order of its bytes; what lies nowhere is left out.
+   *
+   * @throws StorageException as {@link #namespace}, or if a part does not begin with a block
+   */
+  default List<DeviceExtent> extents() {
+    throw onNone();
+  }
+
+  private StorageException onNone() {
+    return unsupported("is a file of a mounted file system: the kernel drives its SSD");
+  }
+
+  /** What cannot be done with it. */
+  default StorageException unsupported(String why) {
+    return new StorageException(StorageException.Kind.UNSUPPORTED, name(), -1, -1, why, null);
   }
 
   /**

@@ -8,7 +8,13 @@ import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.queue.DeviceExtent;
+import io.gpunvme.gpu.queue.DeviceFile;
+import io.gpunvme.gpu.queue.DeviceFileTables;
+import io.gpunvme.gpu.queue.DeviceLayout;
 import io.gpunvme.gpu.queue.FakeGpu;
+import io.gpunvme.gpu.queue.KernelStorage;
+import io.gpunvme.gpu.queue.KernelStorageOptions;
 import io.gpunvme.gpu.queue.Placement;
 import io.gpunvme.gpu.transfer.Direction;
 import io.gpunvme.gpu.transfer.Initiator;
@@ -39,7 +45,9 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * {@code DEVICE:/PATH} as storage: files in many pieces on ext4 and FAT32, whole, in a partition
@@ -78,7 +86,10 @@ class FileInsideTest {
     Files.write(source.resolve("empty"), new byte[0]);
     Files.write(source.resolve("tiny"), CONTENT.length > 3 ? Arrays.copyOf(CONTENT, 3) : CONTENT);
     Files.createSymbolicLink(source.resolve("link"), Path.of("tiny"));
-    Images.ext4(folder.resolve("more"), "8M", source);
+    Path more = Images.ext4(folder.resolve("more"), "8M", source);
+    Path outer = Files.createDirectory(folder.resolve("more-inside"));
+    Files.copy(more, outer.resolve("inner"));
+    Images.ext4(folder.resolve("outer"), "16M", outer);
   }
 
   /** Devices without the file, and the paths that are possible. */
@@ -270,6 +281,80 @@ class FileInsideTest {
       }
       assertThatExceptionOfType(InvalidRequestException.class)
           .isThrownBy(() -> storage.blocks(0, SIZE + 1));
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "sim:lba=512,file=ext4:/big",
+        "sim:lba=512,file=disk#2:/big",
+        "sim:lba=512,file=fat:/big",
+        "sim:lba=512,file=more:/holes",
+        "sim:lba=512,file=more:/tiny",
+        "sim:lba=512,file=more:/empty",
+        "sim:lba=4096,file=more",
+        "sim:lba=512,file=disk#2",
+        "sim:lba=512,file=outer:/inner:/holes",
+        "sim:lba=1024,file=outer:/inner:/holes"
+      })
+  void kernelsAreToldWhereItsBytesAre(String address) throws IOException {
+    String image = address.replaceAll(".*file=(\\w+).*", "$1");
+    int block = Integer.parseInt(address.replaceAll(".*lba=(\\d+).*", "$1"));
+    try (FakeGpu gpu = new FakeGpu();
+        GpuStorage storage = open(address, gpu);
+        DeviceBuffer buffer = gpu.allocate(Math.max(1, storage.size()));
+        KernelStorage kernels =
+            storage.forKernels(KernelStorageOptions.in(Placement.HOST).with(1, 32));
+        DeviceFile file = storage.fileForKernels(kernels);
+        RandomAccessFile blocks = new RandomAccessFile(folder.resolve(image).toFile(), "r")) {
+      assertThat(file.bytes()).isEqualTo(storage.size());
+      byte[] expected = new byte[(int) storage.size()];
+      if (expected.length > 0) {
+        storage.read(0, buffer, 0, expected.length);
+        buffer.copyToHost(0, MemorySegment.ofArray(expected));
+      }
+      byte[] seen = new byte[expected.length];
+      List<DeviceExtent> extents = DeviceFileTables.read(file);
+      for (DeviceExtent e : extents) {
+        if (e.slba() != DeviceLayout.Extent.HOLE) {
+          blocks.seek(e.slba() * block);
+          blocks.readFully(seen, (int) e.offset(), (int) e.bytes());
+        }
+      }
+      assertThat(Arrays.mismatch(seen, expected)).isEqualTo(-1);
+      boolean holes = address.endsWith("/holes") || address.endsWith("/empty");
+      assertThat(extents.stream().anyMatch(e -> e.slba() == DeviceLayout.Extent.HOLE))
+          .isEqualTo(holes);
+      if (address.endsWith("/big")) {
+        assertThat(extents).hasSizeGreaterThan(3);
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "stripe:sim:file=e0,sim:file=e1,sim:file=e2;unit=16KiB:/big | is a set",
+        "file:ext4:/big | the kernel drives its SSD",
+        "sim:lba=4096,file=fat:/big | no block of 4096 bytes"
+      })
+  void kernelsAreNotToldOfWhatTheyCannotRead(String address, String why) {
+    try (FakeGpu gpu = new FakeGpu();
+        GpuStorage storage = open(address, gpu);
+        GpuStorage other = open("sim:lba=512,file=copy", gpu);
+        KernelStorage kernels =
+            other.forKernels(KernelStorageOptions.in(Placement.HOST).with(1, 32))) {
+      assertThatExceptionOfType(StorageException.class)
+          .isThrownBy(() -> storage.fileForKernels(kernels))
+          .withMessageContaining(why)
+          .satisfies(e -> assertThat(e.kind()).isEqualTo(StorageException.Kind.UNSUPPORTED));
+      try (GpuStorage stranger = open("sim:lba=512,file=ext4:/big", gpu)) {
+        assertThatExceptionOfType(InvalidRequestException.class)
+            .isThrownBy(() -> stranger.fileForKernels(kernels))
+            .withMessageContaining("is none of this storage");
+      }
     }
   }
 

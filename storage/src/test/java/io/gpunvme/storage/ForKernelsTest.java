@@ -72,7 +72,7 @@ class ForKernelsTest {
     try (GpuStorage storage = open(file.toString())) {
       assertThatThrownBy(() -> storage.forKernels(WANTED))
           .isInstanceOf(StorageException.class)
-          .hasMessageContaining("not files of a mounted file system");
+          .hasMessageContaining("a file of a mounted file system: the kernel drives its SSD");
     }
     GpuStorage closed = open("sim:size=1MiB");
     closed.close();

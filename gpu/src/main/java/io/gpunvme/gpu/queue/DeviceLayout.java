@@ -8,7 +8,7 @@ import java.nio.ByteOrder;
 /**
  * The structures that the device library shares with the host: sizes and offsets in bytes, little
  * endian. The fields are explained where they are declared, in {@code gpunvme/queue.cuh}, {@code
- * status.cuh} and {@code io.cuh}; a test compares both sides.
+ * status.cuh}, {@code io.cuh} and {@code file.cuh}; a test compares both sides.
  */
 public final class DeviceLayout {
   private static final ValueLayout.OfInt INT =
@@ -140,6 +140,29 @@ public final class DeviceLayout {
     public static final int CURRENT = 1;
 
     private Storage() {}
+  }
+
+  /** {@code struct DeviceFile}. */
+  public static final class File {
+    public static final long SIZE = 64;
+    public static final long BYTES = 0;
+    public static final long EXTENTS = 8;
+    public static final long EXTENT_COUNT = 16;
+    public static final long SSD = 20;
+
+    private File() {}
+  }
+
+  /** {@code struct FileExtent}. */
+  public static final class Extent {
+    public static final long SIZE = 16;
+    public static final long OFFSET = 0;
+    public static final long SLBA = 8;
+
+    /** {@code FileExtent::kHole}. */
+    public static final long HOLE = -1;
+
+    private Extent() {}
   }
 
   /** {@code struct TransferArgs} of {@code kernels/transfer.cu}. */

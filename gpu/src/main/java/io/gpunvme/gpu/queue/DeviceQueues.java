@@ -240,6 +240,14 @@ public final class DeviceQueues implements AutoCloseable {
     return ends().stream().map(QueueEnd::counters).toList();
   }
 
+  /**
+   * Commands that have a slot: quarantined ones, and those that no kernel has waited for. No kernel
+   * runs.
+   */
+  int outstanding() {
+    return queues.stream().mapToInt(DeviceQueue::outstanding).sum();
+  }
+
   /** What the queues are, by one copy. */
   private List<QueueEnd> ends() {
     try (Arena arena = Arena.ofConfined()) {

@@ -28,6 +28,7 @@ public final class GpuModule implements AutoCloseable {
       List.of(
           "block.cuh",
           "exclusive.cuh",
+          "file.cuh",
           "gpunvme.cuh",
           "io.cuh",
           "memory.cuh",

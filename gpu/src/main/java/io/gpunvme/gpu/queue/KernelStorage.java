@@ -15,9 +15,13 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
 
 /**
  * One namespace of each of one or several SSDs, for your own kernels: {@link #deviceHandle} is the
@@ -26,7 +30,7 @@ import java.util.concurrent.atomic.AtomicInteger;
  * <p>Any thread of such a kernel may read and write at any time. {@code
  * ControllerOptions.allowWrite} does not stop a kernel from writing, because the host does not see
  * its commands. Safe for all threads while no kernel runs; while one does, only {@link #await},
- * {@link #stop}, {@link #handle} and {@link #register} may be called.
+ * {@link #stop}, {@link #handle}, {@link #file} and {@link #register} may be called.
  *
  * <p>Several kernels may run at once. Those that are given {@link #deviceHandle} are stopped
  * together; a kernel that is given a {@link #handle} of its own is stopped alone.
@@ -37,20 +41,25 @@ public final class KernelStorage implements AutoCloseable {
 
   private final Accelerator accelerator;
   private final List<NvmeController> controllers;
-  private final int buffers;
+  private final int nsid;
   private final List<DeviceQueues> queues = new ArrayList<>();
   private final List<KernelTraffic> traffic = new ArrayList<>();
-  private final List<BufferRegistration> registrations = new ArrayList<>();
-  private final List<DeviceBuffer> leased = new ArrayList<>();
+
+  /** By number; null where none is registered, or not any more. */
+  private final @Nullable Registered[] registered;
+
   private final DeviceBuffer handle;
 
   /** Of kernels that have their own. To tell these to stop waits for nobody. */
   private final List<KernelHandle> handles = new CopyOnWriteArrayList<>();
 
+  private final List<DeviceFile> files = new ArrayList<>();
+
   /** Kernels that are waited for. */
   private final AtomicInteger running = new AtomicInteger();
 
-  private int registered;
+  /** Numbers that kernels may know: from here on none was ever given. */
+  private int numbers;
 
   // Written by whoever waited for the kernel, which need not be who asks next.
   private volatile boolean hung;
@@ -64,7 +73,8 @@ public final class KernelStorage implements AutoCloseable {
     }
     this.controllers = controllers;
     this.accelerator = accelerator;
-    this.buffers = options.buffers();
+    nsid = options.nsid();
+    registered = new Registered[options.buffers()];
     try {
       for (NvmeController controller : controllers) {
         queues.add(
@@ -74,13 +84,13 @@ public final class KernelStorage implements AutoCloseable {
                 DeviceQueueOptions.shared(
                     options.placement(), options.queuePairs(), options.depth())));
       }
-      handle = accelerator.allocate(bufferOffset((long) buffers * controllers.size()));
+      handle = accelerator.allocate(bufferOffset((long) registered.length * controllers.size()));
     } catch (RuntimeException | Error e) {
       CloseAll.after(e, queues, DeviceQueues::close);
       throw e;
     }
     try {
-      describe(options.nsid());
+      describe();
       for (int i = 0; i < controllers.size(); i++) {
         traffic.add(new KernelTraffic(controllers.get(i), queues.get(i)));
       }
@@ -124,7 +134,7 @@ public final class KernelStorage implements AutoCloseable {
     return Storage.SIZE + controllers.size() * DeviceLayout.Namespace.SIZE + index * Buffer.SIZE;
   }
 
-  private void describe(int nsid) {
+  private void describe() {
     int count = controllers.size();
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment all = arena.allocate(bufferOffset(0), Long.BYTES);
@@ -134,13 +144,13 @@ public final class KernelStorage implements AutoCloseable {
       DeviceLayout.setLong(all, Storage.BUFFERS, handle.deviceAddress() + bufferOffset(0));
       for (int i = 0; i < count; i++) {
         long at = Storage.SIZE + i * DeviceLayout.Namespace.SIZE;
-        describe(all.asSlice(at, DeviceLayout.Namespace.SIZE), i, nsid);
+        describe(all.asSlice(at, DeviceLayout.Namespace.SIZE), i);
       }
       handle.copyFromHost(all, 0);
     }
   }
 
-  private void describe(MemorySegment struct, int ssd, int nsid) {
+  private void describe(MemorySegment struct, int ssd) {
     NvmeController controller = controllers.get(ssd);
     Namespace namespace = controller.namespace(nsid);
     int blockSize = namespace.blockSize();
@@ -163,50 +173,109 @@ public final class KernelStorage implements AutoCloseable {
 
   // ---- for those who write kernels
 
+  /** A buffer and how each SSD reaches it. */
+  private record Registered(DeviceBuffer buffer, List<BufferRegistration> parts) {
+    void close() {
+      try {
+        CloseAll.each(parts, BufferRegistration::close);
+      } finally {
+        buffer.release();
+      }
+    }
+  }
+
   /**
    * Registers memory that kernels read into and write from. It is mapped for every SSD. Kernels
    * find buffer number n for SSD number i with {@code Storage::buffer(n, i)}.
    *
-   * @param buffer in the place that suits the queues; its memory stays until this is closed
-   * @return its number, counted from 0; kernels launched from now on may use it
+   * @param buffer in the place that suits the queues; its memory stays until it is unregistered, or
+   *     this is closed
+   * @return its number, counted from 0: the lowest that no buffer has, or, while a kernel is waited
+   *     for, that none ever had; kernels launched from now on may use it
+   * @throws InvalidRequestException if there is no such number
    * @throws io.gpunvme.nvme.DmaMappingException if an SSD cannot reach the memory
    */
   public synchronized int register(DeviceBuffer buffer) {
     requireOpen();
-    if (registered == buffers) {
+    // A kernel that runs may look at a number that was taken back, and would see half of a buffer.
+    int number = running.get() == 0 ? 0 : numbers;
+    while (number < registered.length && registered[number] != null) {
+      number++;
+    }
+    if (number == registered.length) {
       throw new InvalidRequestException(
-          "all %d buffers are registered; open the storage with more (KernelStorageOptions)"
-              .formatted(buffers));
+          "all %d buffers are registered, or were while a kernel runs; unregister one, or open the"
+                  .formatted(number)
+              + " storage with more (KernelStorageOptions)");
     }
     buffer.lease();
     List<BufferRegistration> added = new ArrayList<>();
     try {
-      describe(buffer, added);
-      registrations.addAll(added);
-      leased.add(buffer);
+      for (NvmeController controller : controllers) {
+        added.add(BufferRegistration.create(controller, accelerator, buffer));
+      }
+      tell(number, added.stream().map(BufferRegistration::struct).toList());
     } catch (RuntimeException | Error e) {
       CloseAll.after(e, added, BufferRegistration::close);
       CloseAll.after(e, buffer::release);
       throw e;
     }
-    registered++;
-    return registered - 1;
+    registered[number] = new Registered(buffer, added);
+    return number;
   }
 
-  /** Tells kernels of the buffer at each SSD. */
-  private void describe(DeviceBuffer buffer, List<BufferRegistration> added) {
+  /**
+   * Takes a buffer's registration back: its memory is the caller's alone again, and its number may
+   * be given to another buffer. Commands of a kernel that still names it end with {@link
+   * DeviceStatus#ARGUMENT}. No kernel runs that uses the buffer.
+   *
+   * @param number from {@link #register}
+   * @throws InvalidRequestException if no buffer has this number
+   * @throws IllegalStateException if a kernel is waited for, or commands are outstanding, which may
+   *     still move data: those that ended with {@link DeviceStatus#TIMEOUT} or {@link
+   *     DeviceStatus#STOPPED}, or that no kernel has waited for; {@link #recover} ends them, and
+   *     where it cannot, only {@link #close} takes buffers back
+   */
+  public synchronized void unregister(int number) {
+    requireOpen();
+    Registered one = number < 0 || number >= registered.length ? null : registered[number];
+    if (one == null) {
+      throw new InvalidRequestException("no buffer is registered with number " + number);
+    }
+    if (running.get() != 0) {
+      throw new IllegalStateException(
+          "%d kernels use this storage; unregister buffer %d when they are over"
+              .formatted(running.get(), number));
+    }
+    int outstanding = queues.stream().mapToInt(DeviceQueues::outstanding).sum();
+    if (outstanding != 0) {
+      throw new IllegalStateException(
+          "commands may still move data (%d outstanding); recover() before buffer %d is unregistered"
+              .formatted(outstanding, number));
+    }
+    // A buffer of no bytes: nothing that a kernel asks for is inside.
+    MemorySegment none = MemorySegment.ofArray(new long[(int) Buffer.SIZE / Long.BYTES]);
+    tell(number, Collections.nCopies(controllers.size(), none));
+    registered[number] = null;
+    one.close();
+  }
+
+  /** Tells kernels what a buffer is at each SSD. */
+  private void tell(int number, List<MemorySegment> structs) {
     int count = controllers.size();
     try (Arena arena = Arena.ofConfined()) {
-      MemorySegment structs = arena.allocate(count * Buffer.SIZE, Long.BYTES);
+      MemorySegment all = arena.allocate(count * Buffer.SIZE, Long.BYTES);
       for (int i = 0; i < count; i++) {
-        added.add(BufferRegistration.create(controllers.get(i), accelerator, buffer));
-        structs.asSlice(i * Buffer.SIZE, Buffer.SIZE).copyFrom(added.get(i).struct());
+        all.asSlice(i * Buffer.SIZE, Buffer.SIZE).copyFrom(structs.get(i));
       }
-      handle.copyFromHost(structs, bufferOffset((long) registered * count));
-      MemorySegment total = arena.allocate(Integer.BYTES, Integer.BYTES);
-      DeviceLayout.setInt(total, 0, (registered + 1) * count);
-      handle.copyFromHost(total, Storage.BUFFER_COUNT);
-      handles.forEach(h -> h.tellBuffers((registered + 1) * count));
+      handle.copyFromHost(all, bufferOffset((long) number * count));
+      if (number >= numbers) {
+        MemorySegment total = arena.allocate(Integer.BYTES, Integer.BYTES);
+        DeviceLayout.setInt(total, 0, (number + 1) * count);
+        handle.copyFromHost(total, Storage.BUFFER_COUNT);
+        handles.forEach(h -> h.tellBuffers((number + 1) * count));
+        numbers = number + 1;
+      }
     }
   }
 
@@ -235,6 +304,39 @@ public final class KernelStorage implements AutoCloseable {
   /** Not after a kernel hung, which may be this one's. */
   synchronized void close(KernelHandle one) {
     if (handles.remove(one) && !hung) {
+      one.free();
+    }
+  }
+
+  /**
+   * Describes a file for kernels, which read it with {@code read_file}. Make it before kernels are
+   * launched: on a GPU this waits for those that run. {@code GpuStorage.fileForKernels} does it for
+   * a file with a name.
+   *
+   * @param controller whose namespace it is in: the one that this storage has of it
+   * @param bytes of the file
+   * @param extents in the order of their offsets; what is in none of them reads as zeroes
+   * @throws InvalidRequestException if this storage does not have the namespace, or an extent is
+   *     not in the file and the namespace, behind the one before it, and at a multiple of a block
+   */
+  public synchronized DeviceFile file(
+      NvmeController controller, int nsid, long bytes, List<DeviceExtent> extents) {
+    requireOpen();
+    int ssd = controllers.indexOf(controller);
+    if (ssd < 0 || nsid != this.nsid) {
+      throw new InvalidRequestException(
+          "namespace %d of %s is none of this storage".formatted(nsid, controller.name()));
+    }
+    DeviceFile made =
+        DeviceFile.create(
+            this, accelerator, ssd, controller.namespace(nsid), bytes, List.copyOf(extents));
+    files.add(made);
+    return made;
+  }
+
+  /** Not after a kernel hung, which may read it. */
+  synchronized void close(DeviceFile one) {
+    if (files.remove(one) && !hung) {
       one.free();
     }
   }
@@ -386,8 +488,9 @@ public final class KernelStorage implements AutoCloseable {
     CloseAll.each(queues, DeviceQueues::close);
     CloseAll.each(handles, KernelHandle::free);
     handles.clear();
-    registrations.forEach(BufferRegistration::close);
-    DeviceBuffer.releaseAll(leased);
+    CloseAll.each(files, DeviceFile::free);
+    files.clear();
+    CloseAll.each(Arrays.stream(registered).filter(Objects::nonNull).toList(), Registered::close);
     handle.close();
   }
 }

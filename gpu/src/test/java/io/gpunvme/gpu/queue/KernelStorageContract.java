@@ -14,16 +14,22 @@ import io.gpunvme.sim.DoorbellWindow;
 import io.gpunvme.sim.SimulatedController;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.SplittableRandom;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /** What {@link KernelStorage} promises to those who write kernels. */
 @Timeout(300)
@@ -34,6 +40,11 @@ abstract class KernelStorageContract {
   private static final int ROUNDS = 8;
   private static final Duration LIMIT = Duration.ofSeconds(20);
 
+  // In a FileRead.
+  private static final long READ_BUFFER = 24;
+  private static final long READ_STATUS = 28;
+
+  private final long seed = Long.getLong("gpunvme.seed", System.nanoTime());
   private final List<Device> devices = new ArrayList<>();
   private Accelerator accelerator;
   private DeviceBuffer results;
@@ -43,6 +54,9 @@ abstract class KernelStorageContract {
   /** Starts {@link UserKernel}; {@code served}: the one whose callers do not serve. */
   abstract RunningKernel start(
       boolean served, long storage, long results, int threads, int rounds, int span);
+
+  /** Starts {@link UserKernel}'s {@code read_ranges} of so many ranges. */
+  abstract RunningKernel startRanges(long storage, long file, long reads, int count);
 
   /** How many threads the kernel gets. */
   abstract int threads();
@@ -340,5 +354,229 @@ abstract class KernelStorageContract {
     assertThat(memory.scope().isAlive()).as("an SSD may write to it").isTrue();
     storage.close();
     assertThat(memory.scope().isAlive()).isFalse();
+  }
+
+  @Test
+  final void unregisteredMemoryIsTheOwnersAndItsNumberIsGivenAgain() {
+    Device device = device();
+    try (KernelStorage storage =
+        KernelStorage.open(
+            device, accelerator, new KernelStorageOptions(1, Placement.HOST, 1, 32, 2))) {
+      DeviceBuffer first = register(storage, Placement.HOST);
+      DeviceBuffer second = accelerator.allocatePinned((long) threads() * BLOCK);
+      assertThat(storage.register(second)).isEqualTo(1);
+      assertThat(run(storage)).isEqualTo(threads() * ROUNDS);
+
+      MemorySegment memory = first.segment();
+      first.close();
+      storage.unregister(0);
+      assertThat(memory.scope().isAlive()).isFalse();
+      assertThatThrownBy(() -> storage.unregister(0))
+          .isInstanceOf(InvalidRequestException.class)
+          .hasMessageContaining("no buffer is registered with number 0");
+      for (int number : new int[] {-1, 2}) {
+        assertThatThrownBy(() -> storage.unregister(number))
+            .isInstanceOf(InvalidRequestException.class);
+      }
+      long before = storage.stats().getFirst().submitted();
+      assertThat(run(storage)).as("commands for a buffer that is not there").isZero();
+      assertThat(DeviceLayout.getInt(result(0), 8)).isEqualTo(DeviceStatus.ARGUMENT);
+      assertThat(storage.stats().getFirst().submitted()).isEqualTo(before);
+
+      DeviceBuffer third = register(storage, Placement.HOST);
+      assertThat(run(storage)).isEqualTo(threads() * ROUNDS);
+      storage.unregister(1);
+      storage.unregister(0);
+      second.close();
+      third.close();
+    }
+  }
+
+  /** By the CPU where they are holes or ends, by the SSD where they are whole blocks. */
+  @ParameterizedTest
+  @EnumSource(Placement.class)
+  final void rangesOfAFileAreReadByTheirBytes(Placement placement) {
+    SplittableRandom random = new SplittableRandom(seed);
+    Device device = device(BLOCKS, "", ControllerOptions.builder().maxTransferBytes(8 * BLOCK));
+    MemorySegment medium = medium(device);
+    for (long at = 0; at < medium.byteSize(); at += 8) {
+      DeviceLayout.setLong(medium, at, random.nextLong());
+    }
+    byte[] content = new byte[300 * BLOCK + 777];
+    List<DeviceExtent> extents = scatter(random, medium, content);
+    int count = 200;
+    byte[] expected = new byte[4 << 20];
+    Arrays.fill(expected, (byte) 0x5A);
+    MemorySegment reads = Arena.ofAuto().allocate(count * UserKernel.FILE_READ_BYTES, Long.BYTES);
+    int end = 0;
+    for (int i = 0; i < count; i++) {
+      int bytes =
+          i == 0 ? content.length : i == 1 ? 0 : random.nextInt(1, i % 2 == 0 ? 300 : 6 * BLOCK);
+      int offset = i % 5 == 0 ? content.length - bytes : random.nextInt(content.length - bytes + 1);
+      if (i % 3 == 0) {
+        offset -= offset % BLOCK;
+      }
+      int to = end + random.nextInt(9);
+      end = to + bytes;
+      System.arraycopy(content, offset, expected, to, bytes);
+      setRead(reads, i, offset, bytes, to);
+    }
+    try (KernelStorage storage =
+            KernelStorage.open(
+                device, accelerator, KernelStorageOptions.in(placement).with(2, 64));
+        DeviceBuffer buffer = placement.allocate(accelerator, expected.length);
+        DeviceBuffer scratch = placement.allocate(accelerator, (long) threads() * BLOCK);
+        DeviceFile file = storage.file(device.controller(), 1, content.length, extents)) {
+      storage.register(buffer);
+      storage.register(scratch);
+      MemorySegment seen = Arena.ofAuto().allocate(expected.length);
+      seen.fill((byte) 0x5A);
+      buffer.copyFromHost(seen, 0);
+
+      assertThat(readRanges(storage, file, reads, count)).containsOnly(0);
+
+      buffer.copyToHost(0, seen);
+      assertThat(Arrays.mismatch(seen.toArray(ValueLayout.JAVA_BYTE), expected))
+          .as("seed %d", seed)
+          .isEqualTo(-1);
+      assertThat(storage.stats().getFirst().submitted()).isGreaterThan(count);
+
+      long[][] outside = {
+        {content.length, 1, 0, 0},
+        {content.length + 1L, 0, 0, 0},
+        {-1, 2, 0, 0},
+        {5, -5, 0, 0},
+        {0, 2, expected.length - 1L, 0},
+        {0, 1, expected.length + 1L, 0},
+        {0, 1, -1, 0},
+        {0, 1, 0, 2},
+        {0, 1, 0, -1},
+        // Over all scratch blocks.
+        {0, (long) threads() * BLOCK, 0, 1},
+      };
+      for (int i = 0; i < outside.length; i++) {
+        setRead(reads, i, outside[i][0], outside[i][1], outside[i][2]);
+        DeviceLayout.setInt(
+            reads, i * UserKernel.FILE_READ_BYTES + READ_BUFFER, (int) outside[i][3]);
+      }
+      assertThat(readRanges(storage, file, reads, outside.length))
+          .containsOnly(DeviceStatus.ARGUMENT);
+      setRead(reads, 0, content.length, 0, 0);
+      assertThat(readRanges(storage, file, reads, 1)).as("nothing").containsOnly(0);
+      storage.unregister(1);
+      setRead(reads, 0, 0, BLOCK, 0);
+      assertThat(readRanges(storage, file, reads, 1))
+          .as("no scratch")
+          .containsOnly(DeviceStatus.ARGUMENT);
+      assertThat(storage.errors().total()).isZero();
+    }
+  }
+
+  private static void setRead(MemorySegment reads, int i, long offset, long bytes, long to) {
+    long at = i * UserKernel.FILE_READ_BYTES;
+    DeviceLayout.setLong(reads, at, offset);
+    DeviceLayout.setLong(reads, at + 8, bytes);
+    DeviceLayout.setLong(reads, at + 16, to);
+    DeviceLayout.setInt(reads, at + READ_BUFFER, 0);
+    DeviceLayout.setInt(reads, at + READ_STATUS, -1);
+  }
+
+  /** Reads the ranges; the status of each. */
+  private List<Integer> readRanges(
+      KernelStorage storage, DeviceFile file, MemorySegment reads, int count) {
+    try (DeviceBuffer told = accelerator.allocate(reads.byteSize())) {
+      told.copyFromHost(reads, 0);
+      assertThat(
+              storage.await(
+                  startRanges(
+                      storage.deviceHandle(), file.deviceAddress(), told.deviceAddress(), count),
+                  LIMIT))
+          .isTrue();
+      MemorySegment back = Arena.ofAuto().allocate(reads.byteSize(), Long.BYTES);
+      told.copyToHost(0, back);
+      return IntStream.range(0, count)
+          .mapToObj(i -> DeviceLayout.getInt(back, i * UserKernel.FILE_READ_BYTES + READ_STATUS))
+          .toList();
+    }
+  }
+
+  /**
+   * Pieces of a file anywhere on the medium, of some blocks each; a quarter of them nowhere, and of
+   * some the end.
+   */
+  private static List<DeviceExtent> scatter(
+      SplittableRandom random, MemorySegment medium, byte[] content) {
+    List<DeviceExtent> extents = new ArrayList<>();
+    for (int at = 0; at < content.length; ) {
+      int bytes = Math.min(random.nextInt(1, 20) * BLOCK, content.length - at);
+      int there = random.nextInt(4) == 0 ? 0 : bytes - random.nextInt(2) * random.nextInt(bytes);
+      if (there > 0) {
+        long slba = random.nextInt(BLOCKS - 20);
+        extents.add(new DeviceExtent(at, there, slba));
+        MemorySegment.copy(medium, ValueLayout.JAVA_BYTE, slba * BLOCK, content, at, there);
+      }
+      at += bytes;
+    }
+    return extents;
+  }
+
+  @Test
+  final void buffersThatARunningKernelMayUseStay() throws Exception {
+    try (KernelStorage storage =
+            KernelStorage.open(
+                List.of(device(), device()),
+                accelerator,
+                new KernelStorageOptions(1, Placement.HOST, 1, 32, 2));
+        DeviceBuffer other = accelerator.allocatePinned(BLOCK)) {
+      DeviceBuffer buffer = register(storage, Placement.HOST);
+      assertThat(storage.register(other)).isOne();
+      storage.unregister(1);
+      AtomicBoolean over = new AtomicBoolean();
+      CountDownLatch asked = new CountDownLatch(1);
+      RunningKernel kernel =
+          () -> {
+            asked.countDown();
+            return over.get();
+          };
+      Thread waiting = Thread.ofPlatform().start(() -> storage.await(kernel, LIMIT));
+      try {
+        asked.await();
+        assertThatThrownBy(() -> storage.unregister(0))
+            .isInstanceOf(IllegalStateException.class)
+            .hasMessageContaining("1 kernels use this storage");
+        assertThatThrownBy(() -> storage.register(other))
+            .as("a number that the kernel may know")
+            .isInstanceOf(InvalidRequestException.class);
+      } finally {
+        over.set(true);
+        waiting.join();
+      }
+      storage.unregister(0);
+      assertThat(storage.register(other)).isZero();
+      storage.unregister(0);
+      assertThat(storage.register(buffer)).isZero();
+      assertThat(run(storage)).isEqualTo(threads() * ROUNDS);
+      buffer.close();
+    }
+  }
+
+  /** What a command that timed out does to the memory is the SSD's. */
+  @Test
+  final void memoryThatACommandMayStillChangeStaysRegistered() {
+    Device device = device();
+    try (KernelStorage storage =
+        KernelStorage.open(
+            device, accelerator, KernelStorageOptions.in(Placement.HOST).with(1, 32))) {
+      DeviceBuffer buffer = register(storage, Placement.HOST);
+      sim(device).faults().add("drop on read nth=5");
+      run(storage);
+      assertThatThrownBy(() -> storage.unregister(0))
+          .isInstanceOf(IllegalStateException.class)
+          .hasMessageContaining("commands may still move data");
+      assertThat(storage.recover()).isNotEmpty();
+      storage.errors();
+      storage.unregister(0);
+      buffer.close();
+    }
   }
 }

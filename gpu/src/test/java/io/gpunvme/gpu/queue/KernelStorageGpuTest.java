@@ -18,6 +18,7 @@ class KernelStorageGpuTest extends KernelStorageContract {
 
   private CudaFunction copy;
   private CudaFunction copyServed;
+  private CudaFunction readRanges;
   private CudaStream stream;
 
   @Override
@@ -28,6 +29,7 @@ class KernelStorageGpuTest extends KernelStorageContract {
       GpuModule module = GpuModule.compile(gpu, "user.cu", UserKernel.SOURCE);
       copy = module.function("copy_blocks");
       copyServed = module.function("copy_blocks_served");
+      readRanges = module.function("read_ranges");
     } catch (CudaNotFoundException e) {
       gpu.close();
       Assumptions.abort(e.getMessage());
@@ -53,6 +55,20 @@ class KernelStorageGpuTest extends KernelStorageContract {
             .addInt(threads)
             .addInt(rounds)
             .addInt(span));
+    return stream::isIdle;
+  }
+
+  @Override
+  RunningKernel startRanges(long storage, long file, long reads, int count) {
+    stream.launch(
+        readRanges,
+        LaunchShape.of(Math.ceilDiv(threads(), BLOCK), BLOCK),
+        new KernelArguments()
+            .addLong(storage)
+            .addLong(file)
+            .addLong(reads)
+            .addInt(count)
+            .addInt(threads()));
     return stream::isIdle;
   }
 }

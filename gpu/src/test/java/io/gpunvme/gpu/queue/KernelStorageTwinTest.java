@@ -17,25 +17,47 @@ class KernelStorageTwinTest extends KernelStorageContract {
         blockDim.x = 1;
         (served != 0 ? copy_blocks_served : copy_blocks)(s, r, threads, rounds, span);
       }
+
+      extern "C" void twin_read_ranges(const Storage* s, const DeviceFile* f, FileRead* r, unsigned count, unsigned threads,
+                                       unsigned i) {
+        blockIdx.x = i;
+        blockDim.x = 1;
+        read_ranges(s, f, r, count, threads);
+      }
       """;
 
-  private final MethodHandle copy =
+  private final CLibrary library =
       new CLibrary(
-              NativeCompiler.CPP.library(
-                  "user",
-                  DeviceSources.CUDA_WORDS + UserKernel.SOURCE + ENTRY,
-                  "-O1",
-                  DeviceSources.INCLUDE))
-          .function(
-              "twin_copy",
-              void.class,
-              long.class,
-              long.class,
-              int.class,
-              int.class,
-              int.class,
-              int.class,
-              int.class);
+          NativeCompiler.CPP.library(
+              "user",
+              DeviceSources.CUDA_WORDS + UserKernel.SOURCE + ENTRY,
+              "-O1",
+              DeviceSources.INCLUDE));
+  private final MethodHandle copy =
+      library.function(
+          "twin_copy",
+          void.class,
+          long.class,
+          long.class,
+          int.class,
+          int.class,
+          int.class,
+          int.class,
+          int.class);
+  private final MethodHandle readRanges =
+      library.function(
+          "twin_read_ranges",
+          void.class,
+          long.class,
+          long.class,
+          long.class,
+          int.class,
+          int.class,
+          int.class);
+
+  private interface Body {
+    void run(int thread) throws Throwable;
+  }
 
   @Override
   Accelerator openAccelerator() {
@@ -50,8 +72,25 @@ class KernelStorageTwinTest extends KernelStorageContract {
   @Override
   RunningKernel start(
       boolean served, long storage, long results, int threads, int rounds, int span) {
+    return onThreads(
+        served ? threads + 1 : threads,
+        i -> {
+          copy.invokeExact(storage, results, threads, rounds, span, i, served ? 1 : 0);
+        });
+  }
+
+  @Override
+  RunningKernel startRanges(long storage, long file, long reads, int count) {
+    return onThreads(
+        threads(),
+        i -> {
+          readRanges.invokeExact(storage, file, reads, count, threads(), i);
+        });
+  }
+
+  private static RunningKernel onThreads(int count, Body body) {
     List<Thread> running = new ArrayList<>();
-    for (int i = 0; i < (served ? threads + 1 : threads); i++) {
+    for (int i = 0; i < count; i++) {
       int index = i;
       running.add(
           Thread.ofPlatform()
@@ -59,8 +98,7 @@ class KernelStorageTwinTest extends KernelStorageContract {
               .start(
                   () -> {
                     try {
-                      copy.invokeExact(
-                          storage, results, threads, rounds, span, index, served ? 1 : 0);
+                      body.run(index);
                     } catch (Throwable e) {
                       throw new AssertionError(e);
                     }

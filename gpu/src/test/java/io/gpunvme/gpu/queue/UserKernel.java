@@ -8,6 +8,9 @@ final class UserKernel {
    * of each block with what is expected, and writes the range to the same place of the upper half
    * of the namespace. {@code copy_blocks_served} does the same on SSD 0, with a block before the
    * others that serves; behind the results is the number of threads.
+   *
+   * <p>{@code read_ranges} reads ranges of a file to a buffer; buffer 1 has a scratch block for
+   * each thread.
    */
   static final String SOURCE =
       """
@@ -57,6 +60,25 @@ final class UserKernel {
         }
       }
 
+      struct FileRead {
+        u64 offset;
+        u64 bytes;
+        u64 to;
+        u32 buffer;
+        Status status;
+      };
+
+      extern "C" __global__ void read_ranges(const Storage* storage, const DeviceFile* file, FileRead* reads, u32 count,
+                                             u32 threads) {
+        u32 thread = blockIdx.x * blockDim.x + threadIdx.x;
+        const Namespace& ns = storage->namespaces[file->ssd];
+        for (u32 i = thread; thread < threads && i < count; i += threads) {
+          FileRead r = reads[i];
+          reads[i].status = read_file(*storage, storage->queue(ns, thread), *file, r.offset, r.bytes, {r.buffer, r.to},
+                                      {1, static_cast<u64>(thread) << ns.block_shift});
+        }
+      }
+
       extern "C" __global__ void copy_blocks_served(const Storage* storage, Result* results, u32 threads, u32 rounds,
                                                     u32 span) {
         const Namespace& ns = storage->namespaces[0];
@@ -72,6 +94,9 @@ final class UserKernel {
         }
       }
       """;
+
+  /** Bytes of a {@code FileRead}. */
+  static final long FILE_READ_BYTES = 32;
 
   /** Bytes of a {@code Result}. */
   static final long RESULT_BYTES = 16;

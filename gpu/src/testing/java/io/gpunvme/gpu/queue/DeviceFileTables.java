@@ -1,0 +1,33 @@
+package io.gpunvme.gpu.queue;
+
+import io.gpunvme.gpu.queue.DeviceLayout.Extent;
+import io.gpunvme.gpu.queue.DeviceLayout.File;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+
+/** What kernels of a {@link FakeGpu} see of a file. */
+public final class DeviceFileTables {
+  private DeviceFileTables() {}
+
+  /** Its extents, holes included. */
+  public static List<DeviceExtent> read(DeviceFile file) {
+    MemorySegment head = at(file.deviceAddress(), File.SIZE);
+    int count = DeviceLayout.getInt(head, File.EXTENT_COUNT);
+    MemorySegment table = at(DeviceLayout.getLong(head, File.EXTENTS), count * Extent.SIZE);
+    List<DeviceExtent> extents = new ArrayList<>();
+    long end = DeviceLayout.getLong(head, File.BYTES);
+    for (int i = count - 1; i >= 0; i--) {
+      long offset = DeviceLayout.getLong(table, i * Extent.SIZE + Extent.OFFSET);
+      long slba = DeviceLayout.getLong(table, i * Extent.SIZE + Extent.SLBA);
+      extents.addFirst(new DeviceExtent(offset, end - offset, slba));
+      end = offset;
+    }
+    return extents;
+  }
+
+  @SuppressWarnings("restricted")
+  private static MemorySegment at(long address, long bytes) {
+    return MemorySegment.ofAddress(address).reinterpret(bytes);
+  }
+}
