@@ -4,7 +4,7 @@ package io.gpunvme.gpu.queue;
  * A part of a file that lies in consecutive blocks of a namespace.
  *
  * @param offset its first byte in the file, a multiple of the block
- * @param bytes above 0; in its last block, which has them all, bytes may be left
+ * @param bytes above 0; what is behind them in their last block is not the file's
  * @param slba the block that begins with the first byte
  */
 public record DeviceExtent(long offset, long bytes, long slba) {

@@ -325,7 +325,9 @@ public final class KernelStorage implements AutoCloseable {
     int ssd = controllers.indexOf(controller);
     if (ssd < 0 || nsid != this.nsid) {
       throw new InvalidRequestException(
-          "namespace %d of %s is none of this storage".formatted(nsid, controller.name()));
+          "namespace %d of %s is none of this storage: it has namespace %d (KernelStorageOptions) of"
+                  .formatted(nsid, controller.name(), this.nsid)
+              + " the controllers that it was opened with");
     }
     DeviceFile made =
         DeviceFile.create(

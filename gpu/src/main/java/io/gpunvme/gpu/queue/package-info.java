@@ -3,9 +3,9 @@
  * kernel needs to drive an SSD itself.
  *
  * <p>In: the layouts that both sides share, queue pairs in the memory of an accelerator, buffers
- * described for kernels, storage handles, loading device code, and where queues and data can lie.
- * Out: carrying out a plan ({@code transfer}), NVMe itself ({@code nvme.driver}), CUDA itself
- * ({@code io.gpunvme.cuda}).
+ * and files described for kernels, storage handles, loading device code, and where queues and data
+ * can lie. Out: carrying out a plan ({@code transfer}), NVMe itself ({@code nvme.driver}), CUDA
+ * itself ({@code io.gpunvme.cuda}).
  */
 @NullMarked
 package io.gpunvme.gpu.queue;
