@@ -34,10 +34,10 @@ served_read_file 96 46000
 served_read_warp 64 0
 served_submit 48 0
 served_wait 32 0
-server 72 0
-helping_read_one 92 0
-helping_read 116 0
-helping_wait 80 0'
+server 76 0
+helping_read_one 104 0
+helping_read 128 0
+helping_wait 96 0'
 small() {
   local sizes
   sizes=$(scripts/ptx --sizes sm_90 gpu/src/test/cuda/read_paths.cu) || return

@@ -5,68 +5,109 @@
 
 namespace gpunvme {
 
-// Called by groups of lanes of one warp that act for the same queue, all lanes of the group at once.
-class Service {
+namespace detail {
+
+// Whoever holds the service word of a queue: a group of lanes of one warp, all of them at once. kAlone: one lane.
+template <bool kAlone>
+class Holder {
  public:
-  // A turn at serving, if nobody else is at it. True if there was one.
-  GPUNVME_FN static bool serve(Queue* q, u32 group) {
-    u32 leader = warp::lowest(group);
-    u64 word = warp::lane() == leader ? mem::load(q->service_word()) : 0;
-    word = warp::shuffle(group, word, leader);
-    return (word & service::kLocked) == 0 && hold(q, group, word);
-  }
+  // `seen`: the service word, which was unlocked. `command`: one that this lane waits for, or 0; `mark`: of its position if this
+  // lane has just written it, else 0.
+  GPUNVME_FN Holder(Queue* queue, u32 lanes, u64 seen, u32 command, u32 mark)
+      : q(queue),
+        own(command),
+        own_mark(mark),
+        word(seen),
+        group(lanes),
+        width(kAlone ? 1 : warp::popcount(lanes)),
+        rank(kAlone ? 0 : warp::rank(lanes)),
+        rung(service::rung(seen)),
+        head(service::head(seen)),
+        wide((seen & service::kWide) != 0) {}
 
-  // The same by those that do nothing else; true if commands were announced or completions handed out meanwhile. In its `last`
-  // turn a group makes sure that what is marked is announced, as a caller does that goes away: by itself, or by whoever holds
-  // the word or takes it before this group does.
-  GPUNVME_FN static bool turn(Queue* q, u32 group, bool last) {
-    u32 leader = warp::lowest(group);
-    u64 word = 0;
-    if (warp::lane() == leader) {
-      word = last ? mem::fetch_or(q->service_word(), service::kPending) | service::kPending : mem::load(q->service_word());
-    }
-    word = warp::shuffle(group, word, leader);
-    if ((word & service::kLocked) != 0 || !hold(q, group, word)) {
-      return false;
-    }
-    u64 after = warp::lane() == leader ? mem::load(q->service_word()) : 0;
-    after = warp::shuffle(group, after, leader);
-    return service::rung(after) != service::rung(word) || service::head(after) != service::head(word);
-  }
-
-  // Takes the word, which was seen unlocked, serves and leaves. False if somebody else was faster.
-  GPUNVME_NOINLINE static bool hold(Queue* q, u32 group, u64 word) {
-    bool leader = warp::lane() == warp::lowest(group);
+  // Takes the word. False if somebody else was faster.
+  GPUNVME_FN bool take() {
     u64 mine = (word | service::kLocked) & ~service::kPending;
     // Acquire: what the last holder left, and the marks of whoever set kPending.
-    bool taken = leader && mem::compare_exchange_acquire(q->service_word(), word, mine) == word;
-    if (warp::ballot(group, taken) == 0) {
-      return false;
-    }
-    warp::sync(group);
-    u32 rung = service::rung(word);
-    u32 head = service::head(word);
-    bool wide = (word & service::kWide) != 0;
+    bool taken = leader() && mem::compare_exchange_acquire(q->service_word(), word, mine) == word;
+    word = mine;
+    taken = any(taken);
+    sync();
+    return taken;
+  }
+
+  // Serves, and leaves. As long as a command of its own is in flight the holder stays, for some passes: to leave and to come back
+  // takes longer than a pass.
+  GPUNVME_FN void run() {
     bool left = false;
-    for (u32 round = 0; !left; round++) {
-      bool told = pass(q, group, rung, head, wide, round < kRounds);
+    u32 passes = 0;
+    // Travels while the marks are counted: the last holder may have handed it out.
+    u32 seen = own_word();
+    for (u32 round = 0; !left;) {
+      u32 taken = pass(round < kRounds);
+      if (round == 0) {
+        if (!kAlone && taken != 0) {
+          seen = own_word();
+        }
+        if (seen != (slot::kInFlight | (own & 0xFFFF))) {
+          own = 0;
+        }
+        if (any(own != 0) && ++passes < kStays) {
+          continue;
+        }
+      }
       if (told) {
         // The doorbells of two holders must arrive in order.
         mem::fence_system();
+        told = false;
       }
-      warp::sync(group);
+      sync();
       u64 next = service::word(rung, head, wide);
-      left = warp::ballot(group, leader && leave(q->service_word(), mine, next)) != 0;
-      warp::sync(group);
-      mine = next | service::kLocked;
+      left = any(leader() && leave(q->service_word(), word, next));
+      sync();
+      word = next | service::kLocked;
+      round++;
     }
-    return true;
   }
 
  private:
   // How often a holder hands out completions because it was told of more. After that it only announces, until nobody has
   // told it of more while it did.
   static constexpr u32 kRounds = 4;
+
+  // Passes that a holder makes, at most, as long as a command of its own is in flight.
+  static constexpr u32 kStays = kAlone ? 16 : 4;
+
+  // A window is one entry for each lane of the group. Windows are looked at kWindows at a time, so that their loads travel
+  // together: marks always, completions only if the last pass found its first window full (one lane: two entries), because
+  // one lane's loads of host memory follow each other by 0.3 us. Narrow groups take several turns, until they have handed out
+  // what a whole warp does in one.
+  static constexpr u32 kWindows = 4;
+  static constexpr u32 kEnough = kWindows * warp::kWidth;
+
+  // So many commands are worth a doorbell of their own; for fewer the marks are looked at again, so many times at most.
+  static constexpr u32 kFew = 16;
+  static constexpr u32 kLooks = 16;
+
+  GPUNVME_FN bool leader() const { return kAlone || rank == 0; }
+  GPUNVME_FN bool any(bool yes) const { return kAlone ? yes : warp::ballot(group, yes) != 0; }
+  GPUNVME_FN void sync() const {
+    if (!kAlone) {
+      warp::sync(group);
+    }
+  }
+
+  // What the slot of this lane's command holds.
+  GPUNVME_FN u32 own_word() const { return own != 0 ? mem::load(q->slots + (own & q->slot_mask())) : 0; }
+
+  // How many lanes of the group, from its first on and without a gap, say yes.
+  GPUNVME_FN u32 leading(bool yes) const {
+    if (kAlone) {
+      return yes ? 1 : 0;
+    }
+    u32 no = warp::ballot(group, !yes);
+    return no == 0 ? width : warp::popcount(group & ((1u << warp::lowest(no)) - 1));
+  }
 
   // Only kPending can have changed since the word was taken. If it is set the holder stays: false.
   GPUNVME_FN static bool leave(u64* word, u64 mine, u64 next) {
@@ -78,97 +119,104 @@ class Service {
     return false;
   }
 
-  // A window is one entry for each lane of the group. Windows are looked at kWindows at a time, so that their loads travel
-  // together: marks always, completions only if the last pass found its first window full. Narrow groups take several turns,
-  // until they have handed out what a whole warp does in one.
-  static constexpr u32 kWindows = 4;
-  static constexpr u32 kEnough = kWindows * warp::kWidth;
-
-  // So many commands are worth a doorbell of their own; for fewer the marks are looked at again, so many times at most.
-  static constexpr u32 kFew = 16;
-  static constexpr u32 kLooks = 16;
-
-  // Announces what is marked and, if asked to, hands out what has arrived. True if a doorbell was stored.
-  GPUNVME_FN static bool pass(Queue* q, u32 group, u32& rung, u32& head, bool& wide, bool completions) {
-    u32 width = warp::popcount(group);
-    bool leader = warp::lane() == warp::lowest(group);
+  // Announces what is marked and, if asked to, hands out what has arrived. Returns how many completions that were.
+  GPUNVME_FN u32 pass(bool completions) {
     u32 windows = wide ? kWindows : 1;
     Pair cqe[kWindows];
-    bool fenced = false;
-    if (wide && completions) {
-      look(q, cqe, head + warp::rank(group), width, windows);  // travels while the marks are counted
+    // Loads come back in their order: one lane would wait for the completions before it saw the marks.
+    bool early = !kAlone && wide;
+    if (early && completions) {
+      look(cqe, windows);  // travels while the marks are counted
     }
-    u32 marked = count_marked(q, group, rung, width);
+    u32 marked = count_marked();
+    bool fenced = false;
     if (marked != 0) {
-      // Acquire: each lane, for the marks that it has read. A fence behind the barrier would come too late for it.
-      mem::fence_gpu();
-      warp::sync(group);
-      // Release: the SQEs, whose writers have fenced, before the doorbell, which one lane stores for all.
-      mem::fence_system();
-      fenced = wide;
+      if (!kAlone) {
+        // Acquire: each lane, for the marks that it has read. A fence behind the barrier would come too late for it.
+        mem::fence_gpu();
+        sync();
+      }
+      // Release: the SQEs, whose writers have fenced, before the doorbell, which one lane stores for all. A lane that announces
+      // its own command alone has fenced when it wrote it.
+      if (!kAlone || marked != 1 || service::mark(rung) != own_mark) {
+        mem::fence_system();
+      }
+      fenced = early;
       rung += marked;
-      if (leader) {
+      if (leader()) {
         q->store_doorbell(q->sq_doorbell, rung & q->sq_mask());
         q->sq_doorbells++;
         q->submitted += marked;
       }
+      told = true;
     }
     if (!completions) {
-      return marked != 0;
+      return 0;
     }
-    if (!wide) {
-      look(q, cqe, head + warp::rank(group), width, windows);
+    if (!early) {
+      look(cqe, windows);
     }
-    u32 taken = arrived(q, group, cqe, head, width, windows);
-    wide = taken >= width;
+    u32 taken = arrived(cqe, windows);
+    bool waited = own != 0;
+    wide = taken >= (kAlone ? 2 : width);
     if (taken != 0 && !fenced) {
       // Acquire: the data that the CQEs vouch for, on behalf of those who wait for them.
       mem::fence_system();
+      told = false;
     }
-    for (u32 done = taken;; done += taken) {
-      hand_out(q, group, cqe, taken, width);
+    u32 done = taken;
+    for (;; done += taken) {
+      hand_out(cqe, taken);
       head += taken;
-      if (taken < windows * width || done >= kEnough) {
+      // A lane that has what it waited for goes, if there was not more than that the last time.
+      bool goes = kAlone && windows == 1 && waited && own == 0;
+      if (taken < windows * width || done >= kEnough || goes) {
         break;
       }
       windows = kWindows;
-      look(q, cqe, head + warp::rank(group), width, windows);
-      taken = arrived(q, group, cqe, head, width, windows);
+      look(cqe, windows);
+      taken = arrived(cqe, windows);
       if (taken == 0) {
         break;
       }
       mem::fence_system();
+      told = false;
     }
-    bool give_back = leader && head - q->cq_rung > q->cq_mask() / 4;
-    warp::sync(group);
-    if (give_back) {
-      q->cq_rung = head;
-      q->cq_doorbells++;
-      q->store_doorbell(q->cq_doorbell, head & q->cq_mask());
+    wide = wide || (kAlone && done > 1);
+    if (done != 0) {
+      bool give_back = leader() && head - q->cq_rung > q->cq_mask() / 4;
+      sync();
+      if (give_back) {
+        q->cq_rung = head;
+        q->cq_doorbells++;
+        q->store_doorbell(q->cq_doorbell, head & q->cq_mask());
+      }
+      told = any(give_back) || told;
     }
-    return marked != 0 || warp::ballot(group, give_back) != 0;
+    return done;
   }
 
   // SQEs written since the last doorbell, without a gap; at most as many as there are slots. If there are few, and others are
   // between their ticket and their mark, where nobody waits for anything, their commands are worth another look: one doorbell
   // for all.
-  GPUNVME_FN static u32 count_marked(const Queue* q, u32 group, u32 rung, u32 width) {
+  GPUNVME_FN u32 count_marked() const {
     u32 marked = 0;
     u32 looks = kLooks;
+    GPUNVME_ROLLED
     for (;;) {
-      u32 first = rung + marked + warp::rank(group);
-      u32 marks[kWindows];
+      u32 first = rung + marked + rank;
+      u32 seen[kWindows];
       u32 tail = mem::load(&q->sq_tail);
       for (u32 i = 0; i < kWindows; i++) {
-        marks[i] = mem::load(q->marks + ((first + i * width) & q->sq_mask()));
+        seen[i] = mem::load(q->marks + ((first + i * width) & q->sq_mask()));
       }
       u32 found = 0;
       for (u32 i = 0; i < kWindows && found == i * width; i++) {
-        found += leading(group, width, marks[i] == service::mark(first + i * width));
+        found += leading(seen[i] == service::mark(first + i * width));
       }
       marked += found;
       if (found < kWindows * width) {
-        tail = warp::shuffle(group, tail, warp::lowest(group));
+        tail = kAlone ? tail : warp::shuffle(group, tail, warp::lowest(group));
         if (marked == 0 || marked >= kFew || service::same(tail, rung + marked) || --looks == 0) {
           return marked;
         }
@@ -177,32 +225,46 @@ class Service {
   }
 
   // Starts the loads of some windows of completions.
-  GPUNVME_FN static void look(const Queue* q, Pair (&cqe)[kWindows], u32 first, u32 width, u32 windows) {
+  GPUNVME_FN void look(Pair (&cqe)[kWindows], u32 windows) const {
     for (u32 i = 0; i < kWindows; i++) {
       if (i < windows) {
-        cqe[i] = mem::load_system(reinterpret_cast<const Pair*>(&q->cq[(first + i * width) & q->cq_mask()].dw2));
+        u32 at = (head + rank + i * width) & q->cq_mask();
+        cqe[i] = mem::load_system(reinterpret_cast<const Pair*>(&q->cq[at].dw2));
       }
     }
   }
 
   // How many of the entries looked at are there, counted up to the first that is not.
-  GPUNVME_FN static u32 arrived(Queue* q, u32 group, const Pair (&cqe)[kWindows], u32 head, u32 width, u32 windows) {
+  GPUNVME_FN u32 arrived(const Pair (&cqe)[kWindows], u32 windows) {
     u32 taken = 0;
     for (u32 i = 0; i < kWindows; i++) {
       if (i < windows && taken == i * width) {
-        taken += arrived(q, group, cqe[i], head + i * width + warp::rank(group), width);
+        taken += arrived(cqe[i], head + i * width + rank);
       }
     }
     return taken;
   }
 
+  // How many of a window's entries are there, counted up to the first that is not.
+  GPUNVME_FN u32 arrived(Pair cqe, u32 position) {
+    bool there = cqe_phase(cqe.y) == (~(position >> q->cq_bits) & 1);
+    bool ours = cqe_sqid(cqe.x) == q->qid;
+    u32 n = leading(there && ours);
+    if (there && !ours && rank == n) {
+      q->note_malformed(cqe.y);
+    }
+    return n;
+  }
+
   // Gives the first `taken` completions to the slots they belong to.
-  GPUNVME_FN static void hand_out(Queue* q, u32 group, const Pair (&cqe)[kWindows], u32 taken, u32 width) {
-    u32 rank = warp::rank(group);
+  GPUNVME_FN void hand_out(const Pair (&cqe)[kWindows], u32 taken) {
     u32 old[kWindows];
     for (u32 i = 0; i < kWindows; i++) {
       if (i * width + rank < taken) {
-        old[i] = complete(q, cqe_cid(cqe[i].y), cqe_status(cqe[i].y));
+        old[i] = complete(cqe_cid(cqe[i].y), cqe_status(cqe[i].y));
+        if (kAlone && cqe_cid(cqe[i].y) == (own & 0xFFFF)) {
+          own = 0;
+        }
       }
     }
     for (u32 i = 0; i < kWindows; i++) {
@@ -212,25 +274,8 @@ class Service {
     }
   }
 
-  // How many lanes of the group, from its first on and without a gap, say yes.
-  GPUNVME_FN static u32 leading(u32 group, u32 width, bool yes) {
-    u32 no = warp::ballot(group, !yes);
-    return no == 0 ? width : warp::popcount(group & ((1u << warp::lowest(no)) - 1));
-  }
-
-  // How many of a window's entries are there, counted up to the first that is not.
-  GPUNVME_FN static u32 arrived(Queue* q, u32 group, Pair cqe, u32 position, u32 width) {
-    bool there = cqe_phase(cqe.y) == (~(position >> q->cq_bits) & 1);
-    bool ours = cqe_sqid(cqe.x) == q->qid;
-    u32 n = leading(group, width, there && ours);
-    if (there && !ours && warp::rank(group) == n) {
-      q->note_malformed(cqe.y);
-    }
-    return n;
-  }
-
   // Gives a completion to the slot it belongs to. Returns what the slot held.
-  GPUNVME_FN static u32 complete(Queue* q, u32 cid, Status s) {
+  GPUNVME_FN u32 complete(u32 cid, Status s) {
     u32 at = cid & q->slot_mask();
     return at >= q->depth ? static_cast<u32>(slot::kFree)
                           : mem::compare_exchange(q->slots + at, slot::kInFlight | cid, slot::done_word(cid, s));
@@ -251,6 +296,62 @@ class Service {
       mem::fetch_add(&q->stale, 1ull);
       q->report(trouble::kStale, s, cid);
     }
+  }
+
+  Queue* const q;
+  u32 own;  // 0 when it is over
+  const u32 own_mark;
+  u64 word;
+  const u32 group;
+  const u32 width;
+  const u32 rank;
+  u32 rung;
+  u32 head;
+  bool wide;
+  bool told = false;  // a doorbell was stored that no fence has followed
+};
+
+}  // namespace detail
+
+// Called by groups of lanes of one warp that act for the same queue, all lanes of the group at once.
+class Service {
+ public:
+  // A turn at serving, if nobody else is at it. True if there was one. `own` and `own_mark`: see Holder.
+  GPUNVME_FN static bool serve(Queue* q, u32 group, u32 own, u32 own_mark) {
+    u32 leader = warp::lowest(group);
+    u64 word = warp::lane() == leader ? mem::load(q->service_word()) : 0;
+    word = warp::shuffle(group, word, leader);
+    return (word & service::kLocked) == 0 && hold(q, group, word, own, own_mark);
+  }
+
+  // The same by those that do nothing else; true if commands were announced or completions handed out meanwhile. In its `last`
+  // turn a group makes sure that what is marked is announced, as a caller does that goes away: by itself, or by whoever holds
+  // the word or takes it before this group does.
+  GPUNVME_FN static bool turn(Queue* q, u32 group, bool last) {
+    u32 leader = warp::lowest(group);
+    u64 word = 0;
+    if (warp::lane() == leader) {
+      word = last ? mem::fetch_or(q->service_word(), service::kPending) | service::kPending : mem::load(q->service_word());
+    }
+    word = warp::shuffle(group, word, leader);
+    if ((word & service::kLocked) != 0 || !hold(q, group, word, 0, 0)) {
+      return false;
+    }
+    u64 after = warp::lane() == leader ? mem::load(q->service_word()) : 0;
+    after = warp::shuffle(group, after, leader);
+    return service::rung(after) != service::rung(word) || service::head(after) != service::head(word);
+  }
+
+  // Takes the word, which was seen unlocked, serves and leaves. False if somebody else was faster.
+  GPUNVME_FN static bool hold(Queue* q, u32 group, u64 word, u32 own, u32 own_mark) {
+    return warp::alone(group) ? hold<true>(q, group, word, own, own_mark) : hold<false>(q, group, word, own, own_mark);
+  }
+
+ private:
+  template <bool kAlone>
+  GPUNVME_NOINLINE static bool hold(Queue* q, u32 group, u64 word, u32 own, u32 own_mark) {
+    detail::Holder<kAlone> holder(q, group, word, own, own_mark);
+    return holder.take() && (holder.run(), true);
   }
 };
 

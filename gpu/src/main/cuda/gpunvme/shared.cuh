@@ -81,10 +81,11 @@ class CallersQueue {
     GPUNVME_ROLLED
     while (warp::ballot(group, needs) != 0) {
       u32 cid = 0;
-      if (start(group, needs, c, cid) != 0) {
+      u32 mark = 0;
+      if (start(group, needs, c, cid, mark) != 0) {
         // Lanes that got no slot wait for those that did: a finished command must never wait for a slot, or groups could
         // hold each other's.
-        Status s = await(group, cid);
+        Status s = await(group, cid, mark);
         if (has(cid)) {
           result = s;
           needs = false;
@@ -108,9 +109,10 @@ class CallersQueue {
     Patience patience(*this);
     GPUNVME_ROLLED
     while (warp::ballot(group, needs) != 0) {
-      if (start(group, needs, c, token.cid) != 0) {
+      u32 mark = 0;
+      if (start(group, needs, c, token.cid, mark) != 0) {
         needs = needs && !token.valid();
-        tell(group);
+        tell(group, mark);
       } else if (patience.over(group, serve(group), true)) {
         result = needs ? patience.stopped() ? status::kStopped : status::kBusy : result;
         needs = false;
@@ -125,8 +127,9 @@ class CallersQueue {
     name(token, 0);
     Status result = admit(group);
     bool needs = !failed(result);
-    if (warp::ballot(group, needs) != 0 && start(group, needs, c, token.cid) != 0) {
-      tell(group);
+    u32 mark = 0;
+    if (warp::ballot(group, needs) != 0 && start(group, needs, c, token.cid, mark) != 0) {
+      tell(group, mark);
     }
     return needs && !token.valid() ? static_cast<Status>(status::kBusy) : result;
   }
@@ -301,7 +304,8 @@ class CallersQueue {
     return warp::ballot(active, mine == first) == active ? active : warp::match(active, mine);
   }
 
-  GPUNVME_FN bool serve(u32 group) const { return kHelps && Service::serve(q, group); }
+  // A turn at serving; `own` and `mark` of a command that this lane waits for and has just written.
+  GPUNVME_FN bool serve(u32 group, u32 own = 0, u32 mark = 0) const { return kHelps && Service::serve(q, group, own, mark); }
 
   // ---- submission
 
@@ -319,13 +323,13 @@ class CallersQueue {
     return warp::ballot(group, stop) != 0;
   }
 
-  // Submits for as many of the lanes in need as there are slots. Returns which.
-  GPUNVME_FN u32 start(u32 group, bool needs, const Command& c, u32& cid) {
+  // Submits for as many of the lanes in need as there are slots. Returns which. `mark`: what announces this lane's command.
+  GPUNVME_FN u32 start(u32 group, bool needs, const Command& c, u32& cid, u32& mark) {
     u32 s = take_slot(group, needs);
     bool got = s != kNone;
     u32 takers = warp::ballot(group, got);
     if (takers != 0) {
-      cid = publish(group, takers, got, s, c, cid);
+      cid = publish(group, takers, got, s, c, cid, mark);
     }
     return takers;
   }
@@ -347,9 +351,17 @@ class CallersQueue {
     for (u32 probe = 0; probe < words && served < want; probe++) {
       u32 bits = 0;
       if (warp::lane() == leader) {
-        u32 chosen = choose(q->free_slots + at, want - served);
+        u32* word = q->free_slots + at;
+        bool one = kHelps && want - served == 1;
+        u32 chosen = one ? 1u << (home() / words & 31) : choose(word, want - served);
         // Acquire: the last owner of a slot was done with it before it set the bit.
-        bits = chosen == 0 ? 0 : mem::fetch_and_acquire(q->free_slots + at, ~chosen) & chosen;
+        u32 old = chosen == 0 ? 0 : mem::fetch_and_acquire(word, ~chosen);
+        bits = old & chosen;
+        // One slot: the first try is a guess, which is mostly right and saves a load. Served callers have no room for it.
+        if (one && bits == 0 && old != 0) {
+          chosen = old & (0 - old);
+          bits = mem::fetch_and_acquire(word, ~chosen) & chosen;
+        }
       }
       bits = warp::shuffle(group, bits, leader);
       u32 n = warp::popcount(bits);
@@ -396,16 +408,17 @@ class CallersQueue {
 
   // Writes the SQEs of the lanes that got a slot and marks them as written. Between the ticket and the mark there is
   // no wait and no way out: an unmarked position would hold up everybody behind it.
-  GPUNVME_FN u32 publish(u32 group, u32 takers, bool got, u32 s, const Command& c, u32 before) {
+  GPUNVME_FN u32 publish(u32 group, u32 takers, bool got, u32 s, const Command& c, u32 before, u32& mark) {
     u32 leader = warp::lowest(group);
     u32 count = warp::popcount(takers);
     u32 first = 0;
+    u32 was = got ? mem::load(q->slots + s) : 0;  // travels with the ticket
     if (warp::lane() == leader) {
       first = mem::fetch_add(&q->sq_tail, count);
     }
     u32 cid = 0;
     if (got) {
-      cid = q->next_cid(slot::cid(mem::load(q->slots + s)));
+      cid = q->next_cid(slot::cid(was));
       q->infos[s] = {c.slba, c.user, c.opcode};
       mem::store(q->slots + s, slot::kInFlight | cid);
     }
@@ -420,7 +433,8 @@ class CallersQueue {
     // Release, system scope: the controller reads the SQE once the doorbell says so.
     mem::fence_system();
     if (got) {
-      mem::store(q->marks + (position & q->sq_mask()), service::mark(position));
+      mark = service::mark(position);
+      mem::store(q->marks + (position & q->sq_mask()), mark);
     }
     return got ? kValid | cid : before;
   }
@@ -428,7 +442,7 @@ class CallersQueue {
   // Makes sure that somebody announces what this group has marked: the group itself, or whoever holds the service word and
   // will find it pending, or whoever takes it before this group does and scans after these marks. Warps that only serve look
   // at the marks anyway.
-  GPUNVME_FN void tell(u32 group) {
+  GPUNVME_FN void tell(u32 group, u32 mark) {
     if (!kHelps) {
       return;
     }
@@ -442,32 +456,34 @@ class CallersQueue {
     }
     word = warp::shuffle(group, word, leader);
     if ((word & service::kLocked) == 0) {
-      Service::hold(q, group, word);
+      Service::hold(q, group, word, 0, mark);
     }
   }
 
   // ---- the end of a command
 
-  // Waits until the commands of all lanes that have one are over; the other lanes of the group help to serve.
-  GPUNVME_FN Status await(u32 group, u32 command) {
+  // Waits until the commands of all lanes that have one are over; the other lanes of the group help to serve. `mark` of a command
+  // that was just written, and need not be looked at before somebody has announced it; else 0.
+  GPUNVME_FN Status await(u32 group, u32 command, u32 mark = 0) {
     u32 cid = command & 0xFFFF;
     bool waiting = has(command);
     Status result = status::kArgument;
     Patience patience(*this);
     GPUNVME_ROLLED
     for (;;) {
-      if (waiting && look(cid, result)) {
+      if (waiting && (!kHelps || mark == 0) && look(cid, result)) {
         waiting = false;
       }
       if (warp::ballot(group, waiting) == 0) {
         break;
       }
-      if (patience.over(group, serve(group))) {
+      if (patience.over(group, serve(group, waiting ? command : 0, mark))) {
         if (waiting) {
           result = give_up(q, cid, patience.stopped());
         }
         break;
       }
+      mark = 0;
     }
     finish(group, command, cid, result);
     return result;
