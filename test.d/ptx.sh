@@ -30,7 +30,9 @@ spills() {
 # What a kernel's author has to reckon with (docs/device-library.md). Limits: registers, and bytes of machine code; 0: none.
 limits='served_read_one 48 20011
 served_read 72 41258
-served_read_file 96 46000
+served_read_set 76 45500
+served_read_set_one 52 22300
+served_read_file 96 51400
 served_read_warp 64 0
 served_submit 48 0
 served_wait 32 0

@@ -21,9 +21,16 @@ KERNEL(served_read)(const Storage* s, u64 blocks, u32* out) {
   out[number()] = read(ns, s->served_queue(ns, number()), number() * blocks, blocks, s->buffer(0, 0), number() * 4096ull);
 }
 
+KERNEL(served_read_set)(const Storage* s, const DeviceSet* set, u64 blocks, u32* out) {
+  out[number()] = read(s->served_queues(number()), *set, number() * blocks, blocks, {0, number() * 4096ull});
+}
+
+KERNEL(served_read_set_one)(const Storage* s, const DeviceSet* set, u32* out) {
+  out[number()] = read_one(s->served_queues(number()), *set, number() * 8ull, 8, {0, number() * 4096ull});
+}
+
 KERNEL(served_read_file)(const Storage* s, const DeviceFile* file, u64 bytes, u32* out) {
-  const Namespace& ns = s->namespaces[file->ssd];
-  out[number()] = read_file(*s, s->served_queue(ns, number()), *file, number() * bytes, bytes, {0, number() * bytes},
+  out[number()] = read_file(s->served_queues(number()), *file, number() * bytes, bytes, {0, number() * bytes},
                             {1, number() * 4096ull});
 }
 

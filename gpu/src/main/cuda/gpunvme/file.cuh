@@ -1,13 +1,13 @@
 #pragma once
-// Files by their bytes. The host has looked up where they are on the SSD (KernelStorage.file); kernels read them.
-#include "io.cuh"
+// Files by their bytes. The host has looked up where they are (KernelStorage.file); kernels read them.
+#include "set.cuh"
 
 namespace gpunvme {
 
-// Bytes of a file that follow each other on the SSD: from `offset` on, up to the next extent or the end of the file.
+// Bytes of a file that follow each other in its set: from `offset` on, up to the next extent or the end of the file.
 struct FileExtent {
   u64 offset;  // of the first byte in the file
-  u64 slba;    // the block that begins with it, or kHole: zeroes that are nowhere
+  u64 block;   // of the set, that begins with it, or kHole: zeroes that are nowhere
 
   static constexpr u64 kHole = ~0ull;
 };
@@ -17,8 +17,9 @@ struct alignas(64) DeviceFile {
   u64 size;                   // bytes
   const FileExtent* extents;  // by offset, the first at 0
   u32 extent_count;           // at least 1
-  u32 ssd;                    // the number of its namespace in Storage::namespaces
-  u64 reserved[5];
+  u32 reserved0;
+  u64 reserved1[5];
+  DeviceSet set;              // that it is on
 
   // The number of the extent that has this byte of the file.
   GPUNVME_FN u32 find(u64 offset) const {
@@ -35,13 +36,7 @@ struct alignas(64) DeviceFile {
     return found;
   }
 };
-static_assert(sizeof(DeviceFile) == 64, "layout shared with the host");
-
-// Bytes of a registered buffer from an offset on.
-struct Place {
-  u32 buffer;  // its number
-  u64 offset;
-};
+static_assert(sizeof(DeviceFile) == 128, "layout shared with the host");
 
 namespace detail {
 
@@ -59,53 +54,43 @@ GPUNVME_FN void put(char* to, const char* from, u64 bytes) {
   }
 }
 
-// Whether the storage has so many bytes there.
-GPUNVME_FN bool inside(const Storage& storage, u32 ssd, Place place, u64 bytes) {
-  if (place.buffer >= storage.buffer_count / storage.namespace_count) {
-    return false;
-  }
-  u64 size = storage.buffer(place.buffer, ssd).size;
-  return place.offset <= size && bytes <= size - place.offset;
-}
-
 }  // namespace detail
 
 // Reads `bytes` bytes of a file from `offset` on, any number from any byte on; kArgument if they are not all inside the file and
-// the buffer. The queue is one of the file's namespace. Whole blocks whose place in the buffer is a multiple of 4 go there by
-// themselves, as in read(). What is left, so the ends of most ranges, is read a block at a time to `scratch` and copied by this
-// thread: others see it as they see the thread's stores. The scratch is one block of a registered buffer, at a multiple of 4,
+// the buffer. Whole blocks whose place in the buffer is a multiple of 4 go there by themselves, as in read() of a set. What is
+// left, so the ends of most ranges, is read a block at a time to `scratch` and copied by this thread: others see it as they see
+// the thread's stores. The scratch is one block of a registered buffer (1 << file.set.block_shift bytes), at a multiple of 4,
 // outside the range's own place (else kArgument), and no other thread uses it meanwhile. Returns when the data is there, or with
-// the first failure, after which any part of it may be. After kTimeout and kStopped the scratch, too, is the SSD's until the
+// the first failure, after which any part of it may be. After kTimeout and kStopped the scratch, too, is the SSD's until its
 // queue is recovered: a read that is given it before may copy what arrives late.
 template <bool kHelps>
-GPUNVME_FN Status read_file(const Storage& storage, CallersQueue<kHelps> queue, const DeviceFile& file, u64 offset, u64 bytes,
-                            Place to, Place scratch) {
-  const Namespace& ns = storage.namespaces[file.ssd];
-  u64 block = 1ull << ns.block_shift;
-  if (offset > file.size || bytes > file.size - offset || !detail::inside(storage, file.ssd, to, bytes) ||
-      !detail::inside(storage, file.ssd, scratch, block) || (scratch.offset & 3) != 0 ||
+GPUNVME_FN Status read_file(CallersQueues<kHelps> queues, const DeviceFile& file, u64 offset, u64 bytes, Place to,
+                            Place scratch) {
+  const Storage& storage = queues.storage;
+  u64 block = 1ull << file.set.block_shift;
+  if (offset > file.size || bytes > file.size - offset || !storage.has(to, bytes) || !storage.has(scratch, block) ||
+      (scratch.offset & 3) != 0 ||
       (to.buffer == scratch.buffer && to.offset < scratch.offset + block && scratch.offset < to.offset + bytes)) {
     return status::kArgument;
   }
-  const Buffer& buffer = storage.buffer(to.buffer, file.ssd);
-  const Buffer& aside = storage.buffer(scratch.buffer, file.ssd);
+  const char* aside = static_cast<const char*>(storage.buffer(scratch.buffer, 0).memory) + scratch.offset;
   u64 end = offset + bytes;
   u32 i = file.find(offset);
   GPUNVME_ROLLED
   while (offset != end) {
-    u64 slba = file.extents[i].slba;
+    u64 first = file.extents[i].block;
     u64 within = offset - file.extents[i].offset;
     u64 next = i + 1 < file.extent_count ? file.extents[i + 1].offset : file.size;
     u64 n = (next < end ? next : end) - offset;
     u64 head = within & (block - 1);
-    char* target = static_cast<char*>(buffer.memory) + to.offset;
-    if (slba == FileExtent::kHole) {
+    char* target = static_cast<char*>(storage.buffer(to.buffer, 0).memory) + to.offset;
+    if (first == FileExtent::kHole) {
       detail::put(target, nullptr, n);
     } else {
       // One call for both: each takes the whole read path's machine code.
       bool direct = head == 0 && n >= block && (to.offset & 3) == 0;
-      Status s = read(ns, queue, slba + (within >> ns.block_shift), direct ? n >> ns.block_shift : 1, direct ? buffer : aside,
-                      direct ? to.offset : scratch.offset);
+      Status s = read(queues, file.set, first + (within >> file.set.block_shift), direct ? n >> file.set.block_shift : 1,
+                      direct ? to : scratch);
       if (failed(s)) {
         return s;
       }
@@ -113,7 +98,7 @@ GPUNVME_FN Status read_file(const Storage& storage, CallersQueue<kHelps> queue, 
         n &= ~(block - 1);
       } else {
         n = n < block - head ? n : block - head;
-        detail::put(target, static_cast<const char*>(aside.memory) + scratch.offset + head, n);
+        detail::put(target, aside + head, n);
       }
     }
     offset += n;

@@ -5,3 +5,4 @@
 #include "file.cuh"
 #include "io.cuh"
 #include "server.cuh"
+#include "set.cuh"

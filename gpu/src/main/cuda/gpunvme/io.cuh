@@ -82,6 +82,17 @@ struct alignas(64) Namespace {
 };
 static_assert(sizeof(Namespace) == 64, "layout shared with the host");
 
+// Bytes of a registered buffer from an offset on.
+struct Place {
+  u32 buffer;  // its number
+  u64 offset;
+};
+
+template <bool>
+struct CallersQueues;
+using SharedQueues = CallersQueues<true>;
+using ServedQueues = CallersQueues<false>;
+
 // What a kernel is given: KernelStorage.deviceHandle(). Several SSDs are several namespaces.
 struct alignas(64) Storage {
   u32 version;  // kVersion
@@ -98,6 +109,15 @@ struct alignas(64) Storage {
   // The registered buffer of this number (counted from 0 as KernelStorage.register counts) as the SSD of the other number reaches it.
   GPUNVME_FN const Buffer& buffer(u32 number, u32 ssd) const { return buffers[number * namespace_count + ssd]; }
 
+  // Whether so many bytes of a registered buffer are there. It has the same for each SSD.
+  GPUNVME_FN bool has(Place place, u64 bytes) const {
+    if (place.buffer >= buffer_count / namespace_count) {
+      return false;
+    }
+    u64 size = buffer(place.buffer, 0).size;
+    return place.offset <= size && bytes <= size - place.offset;
+  }
+
   // The queue pair that a caller's number falls to; callers with neighbouring numbers share one as little as possible.
   GPUNVME_FN SharedQueue queue(const Namespace& ns, u32 number) const {
     return SharedQueue(ns.queues + number % ns.queue_count, stop);
@@ -107,8 +127,26 @@ struct alignas(64) Storage {
   GPUNVME_FN ServedQueue served_queue(const Namespace& ns, u32 number) const {
     return ServedQueue(ns.queues + number % ns.queue_count, stop);
   }
+
+  // The same of every SSD, for calls that find out by themselves which SSD they need (set.cuh, file.cuh).
+  GPUNVME_FN SharedQueues queues(u32 number) const;
+  GPUNVME_FN ServedQueues served_queues(u32 number) const;
 };
 static_assert(sizeof(Storage) == 64, "layout shared with the host");
+
+// A caller's queue pair at each SSD.
+template <bool kHelps>
+struct CallersQueues {
+  const Storage& storage;
+  u32 number;  // the caller's
+
+  GPUNVME_FN CallersQueue<kHelps> of(const Namespace& ns) const {
+    return CallersQueue<kHelps>(ns.queues + number % ns.queue_count, storage.stop);
+  }
+};
+
+GPUNVME_FN SharedQueues Storage::queues(u32 number) const { return {*this, number}; }
+GPUNVME_FN ServedQueues Storage::served_queues(u32 number) const { return {*this, number}; }
 
 // Commands of one thread that may be under way at once in the calls below.
 constexpr u32 kPipeline = 4;
@@ -121,45 +159,12 @@ struct Rest {
   u64 blocks;
   u64 offset;
 
-  GPUNVME_FN void advance(const Namespace& ns, u32 n) {
+  GPUNVME_FN void advance(u32 n, u32 block_shift) {
     slba += n;
     blocks -= n;
-    offset += static_cast<u64>(n) << ns.block_shift;
+    offset += static_cast<u64>(n) << block_shift;
   }
 };
-
-// Commands of at most max_blocks, up to kPipeline of them in flight, until the range is done or the first failure, which is
-// returned; what is in flight then is waited for first. kBusy with nothing in flight and the rest in `rest` if there is no slot:
-// a caller that has commands in flight never waits for another slot, as all slots could be held by callers that do.
-template <bool kHelps>
-GPUNVME_NOINLINE Status range(const Namespace& ns, CallersQueue<kHelps> queue, u32 op, Rest& rest, const Buffer& buffer) {
-  Token tokens[kPipeline];
-  u32 begun = 0;
-  u32 over = 0;
-  Status first = status::kSuccess;
-  GPUNVME_ROLLED
-  while (rest.blocks != 0 || over != begun) {
-    while (first == status::kSuccess && rest.blocks != 0 && begun - over != kPipeline) {
-      u32 n = rest.blocks < ns.max_blocks ? static_cast<u32>(rest.blocks) : ns.max_blocks;
-      Command c;
-      Status s = ns.describe(op, rest.slba, n, buffer, rest.offset, c);
-      s = failed(s) ? s : queue.try_submit(c, tokens[begun % kPipeline]);
-      if (failed(s)) {
-        first = s == status::kBusy && begun != over ? first : s;
-        break;
-      }
-      begun++;
-      rest.advance(ns, n);
-    }
-    if (over == begun) {
-      break;
-    }
-    Status s = queue.wait(tokens[over % kPipeline]);
-    over++;
-    first = failed(s) && first == status::kSuccess ? s : first;
-  }
-  return first;
-}
 
 // Whether a range of any length is within the namespace and the buffer.
 GPUNVME_FN bool inside(const Namespace& ns, u64 slba, u64 blocks, const Buffer& buffer, u64 offset) {
@@ -167,34 +172,98 @@ GPUNVME_FN bool inside(const Namespace& ns, u64 slba, u64 blocks, const Buffer& 
          blocks <= (buffer.size - offset) >> ns.block_shift;
 }
 
-// A range of any length. What one command takes is the path that most callers take.
+// Where the commands of a range go: to a namespace, by one queue pair. SetTarget (set.cuh) is the same for several SSDs.
 template <bool kHelps>
-GPUNVME_FN Status block(const Namespace& ns, CallersQueue<kHelps> queue, u32 op, u64 slba, u64 blocks, const Buffer& buffer,
-                        u64 offset) {
-  Rest rest = {slba, blocks, offset};
-  if (blocks > ns.max_blocks && !inside(ns, slba, blocks, buffer, offset)) {
+struct Target {
+  const Namespace& ns;
+  CallersQueue<kHelps> only;
+  const Buffer& buffer;
+
+  GPUNVME_FN u32 block_shift() const { return ns.block_shift; }
+
+  // How many of the blocks the next command takes.
+  GPUNVME_FN u32 next(const Rest& rest) const {
+    return rest.blocks < ns.max_blocks ? static_cast<u32>(rest.blocks) : ns.max_blocks;
+  }
+
+  // The command for the next n blocks, or kArgument. A range that takes several was found inside() before.
+  GPUNVME_FN Status describe(u32 op, const Rest& rest, u32 n, Command& c) const {
+    return ns.describe(op, rest.slba, n, buffer, rest.offset, c);
+  }
+
+  GPUNVME_FN bool inside(const Rest& rest) const { return detail::inside(ns, rest.slba, rest.blocks, buffer, rest.offset); }
+
+  // By which queue pair the next command goes, and by which one that is under way went.
+  GPUNVME_FN CallersQueue<kHelps> queue(const Rest&) const { return only; }
+  GPUNVME_FN CallersQueue<kHelps> queue(const Token&) const { return only; }
+};
+
+// Up to kPipeline commands in flight, until the range is done or the first failure, which is returned; what is in flight then is
+// waited for first. kBusy with nothing in flight and the rest in `rest` if there is no slot: a caller that has commands in flight
+// never waits for another slot, as all slots could be held by callers that do.
+template <class Where>
+GPUNVME_NOINLINE Status range(Where target, u32 op, Rest& rest) {
+  Token tokens[kPipeline];
+  u32 begun = 0;
+  u32 over = 0;
+  Status first = status::kSuccess;
+  GPUNVME_ROLLED
+  while (rest.blocks != 0 || over != begun) {
+    while (first == status::kSuccess && rest.blocks != 0 && begun - over != kPipeline) {
+      u32 n = target.next(rest);
+      Command c;
+      Status s = target.describe(op, rest, n, c);
+      s = failed(s) ? s : target.queue(rest).try_submit(c, tokens[begun % kPipeline]);
+      if (failed(s)) {
+        first = s == status::kBusy && begun != over ? first : s;
+        break;
+      }
+      begun++;
+      rest.advance(n, target.block_shift());
+    }
+    if (over == begun) {
+      break;
+    }
+    Token& token = tokens[over % kPipeline];
+    Status s = target.queue(token).wait(token);
+    over++;
+    first = failed(s) && first == status::kSuccess ? s : first;
+  }
+  return first;
+}
+
+// A range of any length. What one command takes is the path that most callers take.
+template <class Where>
+GPUNVME_FN Status block(Where target, u32 op, Rest rest) {
+  u32 n = target.next(rest);
+  if (n != rest.blocks && !target.inside(rest)) {
     return status::kArgument;
   }
   GPUNVME_ROLLED
-  for (;;) {
-    u32 n = static_cast<u32>(rest.blocks);
-    if (rest.blocks > ns.max_blocks) {
+  for (;; n = target.next(rest)) {
+    if (n != rest.blocks) {
       Rest after = rest;
-      Status s = range(ns, queue, op, after, buffer);
+      Status s = range(target, op, after);
       rest = after;
       if (s != status::kBusy) {
         return s;
       }
-      n = rest.blocks < ns.max_blocks ? static_cast<u32>(rest.blocks) : ns.max_blocks;
+      n = target.next(rest);
     }
     Command c;
-    Status s = ns.describe(op, rest.slba, n, buffer, rest.offset, c);
-    s = failed(s) ? s : queue.execute(c);
+    Status s = target.describe(op, rest, n, c);
+    s = failed(s) ? s : target.queue(rest).execute(c);
     if (failed(s) || n == rest.blocks) {
       return s;
     }
-    rest.advance(ns, n);
+    rest.advance(n, target.block_shift());
   }
+}
+
+template <bool kHelps>
+GPUNVME_FN Status block(const Namespace& ns, CallersQueue<kHelps> queue, u32 op, u64 slba, u64 blocks, const Buffer& buffer,
+                        u64 offset) {
+  return block(Target<kHelps>{ns, queue, buffer}, op, {slba, blocks, offset});
 }
 
 // A thread's part of a range that some threads read together: every so many commands one.

@@ -216,6 +216,18 @@ GPUNVME_FN u32 count(bool predicate) {
 #define GPUNVME_SHARED(Type, name) Type& name = gpunvme::block::Member::current()->shared<Type>()
 #endif
 
+// --------------------------------------------------------------------------------------------- numbers
+
+// The high half of the product.
+#if GPUNVME_GPU
+GPUNVME_FN u64 multiply_high(u64 a, u64 b) { return __umul64hi(a, b); }
+#else
+GPUNVME_FN u64 multiply_high(u64 a, u64 b) {
+  __extension__ using u128 = unsigned __int128;
+  return static_cast<u64>(static_cast<u128>(a) * b >> 64);
+}
+#endif
+
 // ------------------------------------------------------------------------------------------------- time
 
 #if GPUNVME_GPU

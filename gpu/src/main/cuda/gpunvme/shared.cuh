@@ -10,7 +10,7 @@ namespace gpunvme {
 
 // A token as plain memory, in which it gets from one thread to another.
 struct ParkedToken {
-  const Queue* queue;
+  Queue* queue;
   u32 command;  // 0: none
 };
 
@@ -32,6 +32,9 @@ class Token {
 
   GPUNVME_FN bool valid() const { return cid != 0; }
 
+  // Whose waits take it.
+  GPUNVME_FN Queue* queue() const { return q; }
+
   // Puts the token into memory from which any thread may adopt it; this one is not valid any more. Whoever adopts must see that
   // it was parked: a barrier, or a flag that is released and acquired, comes between.
   GPUNVME_FN void park(ParkedToken& place) {
@@ -52,7 +55,7 @@ class Token {
   template <bool>
   friend class CallersQueue;
 
-  const Queue* q = nullptr;
+  Queue* q = nullptr;
   u32 cid = 0;  // as CallersQueue hands commands on: with kValid above it
 };
 

@@ -8,6 +8,7 @@ import io.gpunvme.gpu.accel.HostWindow;
 import io.gpunvme.gpu.device.Device;
 import io.gpunvme.gpu.device.DeviceAddress;
 import io.gpunvme.gpu.queue.DeviceExtent;
+import io.gpunvme.gpu.queue.StripeSet;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.storage.path.DataPath;
@@ -82,9 +83,8 @@ final class DeviceSource implements Source {
   }
 
   @Override
-  public BlockRun namespace() {
-    Namespace namespace = controller.namespace(options.nsid());
-    return new BlockRun(controller, namespace, 0, namespace.blocks());
+  public StripeSet set() {
+    return StripeSet.of(controller, options.nsid());
   }
 
   @Override

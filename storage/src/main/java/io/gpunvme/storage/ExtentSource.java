@@ -2,6 +2,7 @@ package io.gpunvme.storage;
 
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.queue.DeviceExtent;
+import io.gpunvme.gpu.queue.StripeSet;
 import io.gpunvme.storage.fs.FileExtent;
 import io.gpunvme.storage.path.DataPath;
 import io.gpunvme.storage.path.PathKind;
@@ -63,8 +64,8 @@ final class ExtentSource implements Source {
   }
 
   @Override
-  public BlockRun namespace() {
-    return device.namespace();
+  public StripeSet set() {
+    return device.set();
   }
 
   @Override

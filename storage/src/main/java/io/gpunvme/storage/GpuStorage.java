@@ -6,8 +6,10 @@ import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.queue.DeviceExtent;
 import io.gpunvme.gpu.queue.DeviceFile;
+import io.gpunvme.gpu.queue.DeviceSet;
 import io.gpunvme.gpu.queue.KernelStorage;
 import io.gpunvme.gpu.queue.KernelStorageOptions;
+import io.gpunvme.gpu.queue.StripeSet;
 import io.gpunvme.gpu.transfer.Direction;
 import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.storage.fs.FileExtent;
@@ -139,41 +141,50 @@ public final class GpuStorage implements AutoCloseable {
   }
 
   /**
-   * Queues for kernels that read and write the SSD by themselves that this is, or is on: all of the
-   * SSD's namespace, whatever part of it this is. {@link #fileForKernels} tells them of this part.
+   * Queues for kernels that read and write by themselves the SSD that this is, or is on, or each of
+   * a stripe set's: all of their namespaces, whatever part of them this is. {@link #fileForKernels}
+   * tells them of this part, {@link #setForKernels} of the set.
    *
    * @return to be closed before this
-   * @throws StorageException if this is on no SSD of our own, or on several
+   * @throws StorageException if this is on no SSD of our own, on a replica, or on a set with
+   *     members that are in pieces or sets themselves
    */
   public KernelStorage forKernels(KernelStorageOptions kernelOptions) {
     return use.during(
-        () ->
-            KernelStorage.over(
-                List.of(source.namespace().controller()), accelerator, kernelOptions));
+        () -> KernelStorage.over(source.set().controllers(), accelerator, kernelOptions));
   }
 
   /**
-   * Tells kernels where the bytes of this are: of a file of an SSD, a partition, or a namespace.
-   * They read them with {@code read_file}.
+   * Tells kernels where the bytes of this are: of a file of an SSD or a stripe set, a partition, a
+   * namespace, or all of a set. They read them with {@code read_file}.
    *
    * @param kernels made by {@link #forKernels} of this, or of something else that is on the same
-   *     namespace by the same open device
+   *     namespaces by the same open device
    * @return to be closed before {@code kernels}, which closes it otherwise
-   * @throws StorageException if this is on no SSD of our own, on several, or not at whole blocks
-   * @throws io.gpunvme.base.InvalidRequestException if {@code kernels} has another namespace
+   * @throws StorageException as {@link #forKernels}, or if this is not at whole blocks
+   * @throws io.gpunvme.base.InvalidRequestException if {@code kernels} has other namespaces
    */
   public DeviceFile fileForKernels(KernelStorage kernels) {
-    return use.during(
-        () -> {
-          BlockRun all = source.namespace();
-          return kernels.file(
-              all.controller(), all.namespace().nsid(), source.size(), source.extents());
-        });
+    return use.during(() -> kernels.file(source.set(), source.size(), source.extents()));
   }
 
-  /** As {@link Source#namespace}. */
-  BlockRun namespace() {
-    return use.during(source::namespace);
+  /**
+   * Tells kernels how a stripe set is laid out: the one that this is, or is on. They read and write
+   * its blocks with the calls of {@code set.cuh}. An SSD, or a partition or file on one, is on a
+   * set of one member: all of its namespace.
+   *
+   * @param kernels as for {@link #fileForKernels}
+   * @return to be closed before {@code kernels}, which closes it otherwise
+   * @throws StorageException as {@link #forKernels}
+   * @throws io.gpunvme.base.InvalidRequestException if {@code kernels} has other namespaces
+   */
+  public DeviceSet setForKernels(KernelStorage kernels) {
+    return use.during(() -> kernels.set(source.set()));
+  }
+
+  /** As {@link Source#set}. */
+  StripeSet set() {
+    return use.during(source::set);
   }
 
   /** As {@link Source#extents}. */

@@ -3,6 +3,7 @@ package io.gpunvme.storage;
 import io.gpunvme.base.CloseAll;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.queue.DeviceExtent;
+import io.gpunvme.gpu.queue.StripeSet;
 import io.gpunvme.storage.fs.FileAddress;
 import io.gpunvme.storage.fs.FileExtent;
 import io.gpunvme.storage.fs.FileSystems;
@@ -65,8 +66,8 @@ final class PartitionSource implements Source {
   }
 
   @Override
-  public BlockRun namespace() {
-    return device.namespace();
+  public StripeSet set() {
+    return device.set();
   }
 
   @Override

@@ -2,6 +2,7 @@ package io.gpunvme.storage;
 
 import io.gpunvme.base.CloseAll;
 import io.gpunvme.gpu.queue.DeviceExtent;
+import io.gpunvme.gpu.queue.StripeSet;
 import io.gpunvme.storage.path.DataPath;
 import io.gpunvme.storage.path.PathKind;
 import io.gpunvme.storage.path.Range;
@@ -59,13 +60,32 @@ final class SetSource implements Source {
   }
 
   @Override
-  public BlockRun namespace() {
-    throw unsupported("is a set: what kernels read is on one SSD");
+  public StripeSet set() {
+    if (!shape.isStriped()) {
+      throw unsupported("has its data several times: open one of its members for kernels");
+    }
+    return new StripeSet(members.stream().map(SetSource::member).toList(), shape.unit(), size());
+  }
+
+  private static StripeSet.Member member(Source source) {
+    StripeSet on = source.set();
+    List<DeviceExtent> extents = source.extents();
+    if (on.members().size() > 1) {
+      throw source.unsupported("is a set in a set: kernels take sets of SSDs");
+    }
+    if (extents.isEmpty() || extents.getFirst().bytes() != source.size()) {
+      throw source.unsupported(
+          "is a member of a set and in %d pieces: kernels take members in one piece"
+              .formatted(extents.size()));
+    }
+    StripeSet.Member all = on.members().getFirst();
+    long slba = all.slba() + extents.getFirst().block();
+    return new StripeSet.Member(all.controller(), all.namespace(), slba);
   }
 
   @Override
   public List<DeviceExtent> extents() {
-    throw unsupported("is a set: what kernels read is on one SSD");
+    return List.of(new DeviceExtent(0, size(), 0));
   }
 
   @Override

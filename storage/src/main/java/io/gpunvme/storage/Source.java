@@ -1,6 +1,7 @@
 package io.gpunvme.storage;
 
 import io.gpunvme.gpu.queue.DeviceExtent;
+import io.gpunvme.gpu.queue.StripeSet;
 import io.gpunvme.storage.path.DataPath;
 import io.gpunvme.storage.path.PathKind;
 import io.gpunvme.storage.path.Range;
@@ -50,18 +51,19 @@ interface Source extends AutoCloseable {
   }
 
   /**
-   * All blocks of the one namespace of ours that it is on.
+   * All blocks of the namespaces of ours that it is on: of one, or of several in turns.
    *
-   * @throws StorageException if it is on none, or on several
+   * @throws StorageException if it is on none, or they are no stripes of whole namespaces or
+   *     partitions
    */
-  default BlockRun namespace() {
+  default StripeSet set() {
     throw onNone();
   }
 
   /**
-   * Where all of it is in that namespace, in the order of its bytes; what lies nowhere is left out.
+   * Where all of it is in that set, in the order of its bytes; what lies nowhere is left out.
    *
-   * @throws StorageException as {@link #namespace}, or if a part does not begin with a block
+   * @throws StorageException as {@link #set}, or if a part does not begin with a block
    */
   default List<DeviceExtent> extents() {
     throw onNone();

@@ -5,12 +5,14 @@ import io.gpunvme.storage.fs.FileExtent;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Where something is on an SSD that is a part of a device, which may itself be a part of one. */
+/**
+ * Where a part of a device is on an SSD, or a set of them: the device may be a part of one itself.
+ */
 final class SsdExtents {
   private SsdExtents() {}
 
   /**
-   * Follows places on the device to blocks of the SSD.
+   * Follows places on the device to blocks of the SSD or set.
    *
    * @param part what the places are of
    * @param places in the order of its bytes
@@ -19,7 +21,7 @@ final class SsdExtents {
    */
   static List<DeviceExtent> of(Source part, GpuStorage device, List<FileExtent> places) {
     List<DeviceExtent> all = new ArrayList<>();
-    int block = part.namespace().namespace().blockSize();
+    int block = part.set().blockSize();
     List<DeviceExtent> outer = device.extents();
     for (FileExtent place : places) {
       for (DeviceExtent o : outer) {
@@ -33,7 +35,7 @@ final class SsdExtents {
                 "a piece of it, at byte %d, begins no block of %d bytes of the SSD"
                     .formatted(at, block));
           }
-          all.add(new DeviceExtent(at, end - from, o.slba() + within / block));
+          all.add(new DeviceExtent(at, end - from, o.block() + within / block));
         }
       }
     }

@@ -12,10 +12,12 @@ import io.gpunvme.gpu.queue.DeviceExtent;
 import io.gpunvme.gpu.queue.DeviceFile;
 import io.gpunvme.gpu.queue.DeviceFileTables;
 import io.gpunvme.gpu.queue.DeviceLayout;
+import io.gpunvme.gpu.queue.DeviceSet;
 import io.gpunvme.gpu.queue.FakeGpu;
 import io.gpunvme.gpu.queue.KernelStorage;
 import io.gpunvme.gpu.queue.KernelStorageOptions;
 import io.gpunvme.gpu.queue.Placement;
+import io.gpunvme.gpu.queue.StripeSet;
 import io.gpunvme.gpu.transfer.Direction;
 import io.gpunvme.gpu.transfer.Initiator;
 import io.gpunvme.gpu.transfer.InitiatorKind;
@@ -73,6 +75,7 @@ class FileInsideTest {
     Path fat = Images.fragmentedFat32(folder.resolve("fat"), FAT_KIBIBYTES, CONTENT);
     Files.copy(ext4, folder.resolve("copy"));
     Images.partition(folder.resolve("disk"), ext4);
+    Images.partition(folder.resolve("twin"), ext4);
     Images.stripe(ext4, UNIT, folder.resolve("e0"), folder.resolve("e1"), folder.resolve("e2"));
     Images.stripe(fat, UNIT, folder.resolve("f0"), folder.resolve("f1"));
     Path source = Files.createDirectory(folder.resolve("source"));
@@ -121,10 +124,14 @@ class FileInsideTest {
 
   /** Commands are the CPU's, whatever the memory. */
   private static GpuStorage open(String address, Accelerator accelerator) {
+    return open(StorageAddress.parse(address(address)), accelerator);
+  }
+
+  private static GpuStorage open(StorageAddress address, Accelerator accelerator) {
     StorageOptions options =
         StorageOptions.defaults()
             .with(InitiatorOptions.defaults().with(InitiatorKind.CPU, Placement.HOST));
-    return GpuStorage.open(StorageAddress.parse(address(address)), accelerator, options);
+    return GpuStorage.open(address, accelerator, options);
   }
 
   private static DeviceBuffer buffer(Accelerator accelerator, byte[] seen) {
@@ -296,10 +303,15 @@ class FileInsideTest {
         "sim:lba=4096,file=more",
         "sim:lba=512,file=disk#2",
         "sim:lba=512,file=outer:/inner:/holes",
-        "sim:lba=1024,file=outer:/inner:/holes"
+        "sim:lba=1024,file=outer:/inner:/holes",
+        "stripe:sim:lba=512,file=e0,sim:lba=512,file=e1,sim:lba=512,file=e2;unit=16KiB:/big",
+        "stripe:sim:lba=512,file=e0,sim:lba=512,file=e1,sim:lba=512,file=e2;unit=16KiB",
+        "stripe:sim:lba=512,file=f0,sim:lba=512,file=f1;unit=16KiB:/big"
       })
   void kernelsAreToldWhereItsBytesAre(String address) throws IOException {
-    String image = address.replaceAll(".*file=(\\w+).*", "$1");
+    // A set's bytes are the image that it was made of.
+    String image = address.replaceAll(".*?file=(\\w+).*", "$1").replace("e0", "ext4");
+    image = image.replace("f0", "fat");
     int block = Integer.parseInt(address.replaceAll(".*lba=(\\d+).*", "$1"));
     try (FakeGpu gpu = new FakeGpu();
         GpuStorage storage = open(address, gpu);
@@ -317,14 +329,14 @@ class FileInsideTest {
       byte[] seen = new byte[expected.length];
       List<DeviceExtent> extents = DeviceFileTables.read(file);
       for (DeviceExtent e : extents) {
-        if (e.slba() != DeviceLayout.Extent.HOLE) {
-          blocks.seek(e.slba() * block);
+        if (e.block() != DeviceLayout.Extent.HOLE) {
+          blocks.seek(e.block() * block);
           blocks.readFully(seen, (int) e.offset(), (int) e.bytes());
         }
       }
       assertThat(Arrays.mismatch(seen, expected)).isEqualTo(-1);
       boolean holes = address.endsWith("/holes") || address.endsWith("/empty");
-      assertThat(extents.stream().anyMatch(e -> e.slba() == DeviceLayout.Extent.HOLE))
+      assertThat(extents.stream().anyMatch(e -> e.block() == DeviceLayout.Extent.HOLE))
           .isEqualTo(holes);
       if (address.endsWith("/big")) {
         assertThat(extents).hasSizeGreaterThan(3);
@@ -336,14 +348,15 @@ class FileInsideTest {
   @CsvSource(
       delimiter = '|',
       value = {
-        "stripe:sim:file=e0,sim:file=e1,sim:file=e2;unit=16KiB:/big | is a set",
+        "replica:sim:file=disk,sim:file=twin#2:/big | has its data several times",
+        "stripe:file:e0,file:e1,file:e2;unit=16KiB:/big | the kernel drives its SSD",
         "file:ext4:/big | the kernel drives its SSD",
         "sim:lba=4096,file=fat:/big | no block of 4096 bytes"
       })
   void kernelsAreNotToldOfWhatTheyCannotRead(String address, String why) {
     try (FakeGpu gpu = new FakeGpu();
         GpuStorage storage = open(address, gpu);
-        GpuStorage other = open("sim:lba=512,file=copy", gpu);
+        GpuStorage other = open("sim:lba=512,file=more", gpu);
         KernelStorage kernels =
             other.forKernels(KernelStorageOptions.in(Placement.HOST).with(1, 32))) {
       assertThatExceptionOfType(StorageException.class)
@@ -354,6 +367,39 @@ class FileInsideTest {
         assertThatExceptionOfType(InvalidRequestException.class)
             .isThrownBy(() -> stranger.fileForKernels(kernels))
             .withMessageContaining("is none of this storage");
+      }
+    }
+  }
+
+  private static GpuStorage openSet(Accelerator accelerator, String... members) {
+    List<StorageAddress> all =
+        Arrays.stream(members).map(m -> StorageAddress.parse(address(m))).toList();
+    return open(StorageAddress.set(all, SetShape.striped(UNIT)), accelerator);
+  }
+
+  @Test
+  void setsForKernelsHaveMembersInOnePiece() {
+    KernelStorageOptions options = KernelStorageOptions.in(Placement.HOST).with(1, 32);
+    try (FakeGpu gpu = new FakeGpu();
+        GpuStorage storage = openSet(gpu, "sim:lba=512,file=disk#2", "sim:lba=512,file=twin#2");
+        KernelStorage kernels = storage.forKernels(options);
+        DeviceSet set = storage.setForKernels(kernels)) {
+      List<BlockRun> runs = storage.blocks(0, storage.size());
+      assertThat(runs).hasSize(2).allMatch(r -> r.slba() > 0);
+      assertThat(set.set().members())
+          .extracting(StripeSet.Member::slba)
+          .containsExactlyElementsOf(runs.stream().map(BlockRun::slba).toList());
+      assertThat(set.set().bytes()).isEqualTo(storage.size());
+    }
+    String pieces = "sim:lba=512,file=fat:/big";
+    String nested = "stripe:sim:file=e0,sim:file=e1,sim:file=e2;unit=16KiB:/big";
+    for (String member : List.of(pieces, nested)) {
+      try (FakeGpu gpu = new FakeGpu();
+          GpuStorage storage = openSet(gpu, member, "sim:lba=512,file=ext4:/big")) {
+        assertThatExceptionOfType(StorageException.class)
+            .isThrownBy(() -> storage.forKernels(options))
+            .withMessageContaining(member.equals(nested) ? "a set in a set" : "in one piece")
+            .satisfies(e -> assertThat(e.kind()).isEqualTo(StorageException.Kind.UNSUPPORTED));
       }
     }
   }

@@ -4,10 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.queue.DeviceFile;
+import io.gpunvme.gpu.queue.DeviceSet;
 import io.gpunvme.gpu.queue.FakeGpu;
 import io.gpunvme.gpu.queue.KernelStorage;
 import io.gpunvme.gpu.queue.KernelStorageOptions;
 import io.gpunvme.gpu.queue.Placement;
+import io.gpunvme.gpu.queue.StripeSet;
 import io.gpunvme.gpu.transfer.InitiatorKind;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.storage.path.StorageException;
@@ -63,6 +66,29 @@ class ForKernelsTest {
       for (int i = 0; i < 40; i++) {
         storage.forKernels(WANTED).close();
       }
+    }
+  }
+
+  @Test
+  void aStripeSetIsOneRangeOfBlocks() {
+    String three = "stripe:sim:size=1MiB,sim:size=1028KiB,sim:size=2MiB,lba=4096;unit=16KiB";
+    try (GpuStorage storage = open(three);
+        KernelStorage kernels = storage.forKernels(WANTED);
+        DeviceSet set = storage.setForKernels(kernels)) {
+      assertThat(kernels.stats()).hasSize(3);
+      assertThat(set.deviceAddress()).isNotZero();
+      assertThat(set.set().unit()).isEqualTo(16 << 10);
+      assertThat(set.set().bytes()).isEqualTo(storage.size()).isEqualTo(3 << 20);
+      assertThat(set.set().members()).extracting(StripeSet.Member::slba).containsOnly(0L);
+      assertThat(set.set().controllers())
+          .containsExactlyElementsOf(
+              storage.blocks(0, storage.size()).stream().map(BlockRun::controller).toList());
+      DeviceFile all = storage.fileForKernels(kernels);
+      assertThat(all.bytes()).isEqualTo(3 << 20);
+    }
+    try (GpuStorage one = open("sim:size=1MiB");
+        KernelStorage kernels = one.forKernels(WANTED)) {
+      assertThat(one.setForKernels(kernels).set().members()).hasSize(1);
     }
   }
 

@@ -6,7 +6,6 @@ import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.queue.DeviceLayout.Extent;
 import io.gpunvme.gpu.queue.DeviceLayout.File;
-import io.gpunvme.nvme.driver.Namespace;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -17,43 +16,43 @@ import java.util.List;
  * {@code const gpunvme::DeviceFile*} that you pass to them. Where its bytes are is looked up once,
  * when it is made: nobody may change the file meanwhile. Safe for all threads.
  */
-public final class DeviceFile implements AutoCloseable {
-  private final KernelStorage storage;
-  private final DeviceBuffer memory;
+public final class DeviceFile extends DeviceTable {
   private final long bytes;
-  private volatile boolean closed;
 
   private DeviceFile(KernelStorage storage, DeviceBuffer memory, long bytes) {
-    this.storage = storage;
-    this.memory = memory;
+    super(storage, memory);
     this.bytes = bytes;
   }
 
   /**
    * Describes a file for kernels.
    *
-   * @param ssd the namespace's number at the storage
    * @throws InvalidRequestException if the extents are not as {@link KernelStorage#file} wants them
    */
   static DeviceFile create(
       KernelStorage storage,
       Accelerator accelerator,
-      int ssd,
-      Namespace namespace,
+      StripeSet set,
       long bytes,
       List<DeviceExtent> extents) {
-    List<DeviceExtent> table = table(namespace, bytes, extents);
-    DeviceBuffer memory = accelerator.allocate(File.SIZE + table.size() * Extent.SIZE);
+    List<DeviceExtent> table = table(set, bytes, extents);
+    long extentsAt = File.SIZE + DeviceSet.memberBytes(set);
+    DeviceBuffer memory = accelerator.allocate(extentsAt + table.size() * Extent.SIZE);
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment all = arena.allocate(memory.size(), Long.BYTES);
       DeviceLayout.setLong(all, File.BYTES, bytes);
-      DeviceLayout.setLong(all, File.EXTENTS, memory.deviceAddress() + File.SIZE);
+      DeviceLayout.setLong(all, File.EXTENTS, memory.deviceAddress() + extentsAt);
       DeviceLayout.setInt(all, File.EXTENT_COUNT, table.size());
-      DeviceLayout.setInt(all, File.SSD, ssd);
+      DeviceSet.describe(
+          storage,
+          set,
+          all.asSlice(File.SET),
+          File.SIZE - File.SET,
+          memory.deviceAddress() + File.SIZE);
       for (int i = 0; i < table.size(); i++) {
-        long at = File.SIZE + i * Extent.SIZE;
+        long at = extentsAt + i * Extent.SIZE;
         DeviceLayout.setLong(all, at + Extent.OFFSET, table.get(i).offset());
-        DeviceLayout.setLong(all, at + Extent.SLBA, table.get(i).slba());
+        DeviceLayout.setLong(all, at + Extent.BLOCK, table.get(i).block());
       }
       memory.copyFromHost(all, 0);
       return new DeviceFile(storage, memory, bytes);
@@ -64,23 +63,22 @@ public final class DeviceFile implements AutoCloseable {
   }
 
   /** The file from its first byte to its last; holes are extents, and what follows is one. */
-  private static List<DeviceExtent> table(
-      Namespace namespace, long bytes, List<DeviceExtent> extents) {
+  private static List<DeviceExtent> table(StripeSet set, long bytes, List<DeviceExtent> extents) {
     if (bytes < 0) {
       throw new InvalidRequestException("a file of %d bytes".formatted(bytes));
     }
     List<DeviceExtent> table = new ArrayList<>();
     long end = 0;
     for (DeviceExtent one : extents) {
-      check(namespace, bytes, end, one);
+      check(set, bytes, end, one);
       if (one.offset() > end) {
         table.add(new DeviceExtent(end, one.offset() - end, Extent.HOLE));
       }
-      if (table.isEmpty() || !follows(namespace.blockSize(), table.getLast(), one)) {
+      if (table.isEmpty() || !follows(set.blockSize(), table.getLast(), one)) {
         table.add(one);
       } else {
         DeviceExtent before = table.removeLast();
-        table.add(new DeviceExtent(before.offset(), before.bytes() + one.bytes(), before.slba()));
+        table.add(new DeviceExtent(before.offset(), before.bytes() + one.bytes(), before.block()));
       }
       end = one.end();
     }
@@ -90,28 +88,28 @@ public final class DeviceFile implements AutoCloseable {
     return table;
   }
 
-  private static void check(Namespace namespace, long bytes, long end, DeviceExtent one) {
-    int block = namespace.blockSize();
+  private static void check(StripeSet set, long bytes, long end, DeviceExtent one) {
+    int block = set.blockSize();
     boolean there =
-        one.slba() >= 0
-            && one.slba() < namespace.blocks()
+        one.block() >= 0
+            && one.block() < set.blocks()
             && one.bytes() > 0
-            && Math.ceilDiv(one.bytes(), block) <= namespace.blocks() - one.slba();
+            && Math.ceilDiv(one.bytes(), block) <= set.blocks() - one.block();
     boolean inFile =
         one.offset() >= end && one.offset() < bytes && one.bytes() <= bytes - one.offset();
     if (!there || !inFile || one.offset() % block != 0) {
       throw new InvalidRequestException(
           "%s of a file of %d bytes is not behind the extent before it, inside the file and at a"
                   .formatted(one, bytes)
-              + " block of %d bytes of %d".formatted(block, namespace.blocks()));
+              + " block of %d bytes of %d".formatted(block, set.blocks()));
     }
   }
 
   private static boolean follows(int block, DeviceExtent before, DeviceExtent one) {
-    return before.slba() != Extent.HOLE
+    return before.block() != Extent.HOLE
         && before.end() == one.offset()
         && before.bytes() % block == 0
-        && before.slba() + before.bytes() / block == one.slba();
+        && before.block() + before.bytes() / block == one.block();
   }
 
   /** Bytes in the file. */
@@ -119,23 +117,8 @@ public final class DeviceFile implements AutoCloseable {
     return bytes;
   }
 
-  /** The device address of {@code struct DeviceFile}, for kernels. */
-  public long deviceAddress() {
-    storage.requireOpen();
-    if (closed) {
-      throw new IllegalStateException("this file is closed");
-    }
-    return memory.deviceAddress();
-  }
-
-  void free() {
-    memory.close();
-  }
-
-  /** No kernel uses the file any more. Closing the storage closes it, too. */
   @Override
-  public void close() {
-    closed = true;
-    storage.close(this);
+  String noun() {
+    return "file";
   }
 }

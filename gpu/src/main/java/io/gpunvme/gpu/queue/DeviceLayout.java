@@ -8,7 +8,7 @@ import java.nio.ByteOrder;
 /**
  * The structures that the device library shares with the host: sizes and offsets in bytes, little
  * endian. The fields are explained where they are declared, in {@code gpunvme/queue.cuh}, {@code
- * status.cuh}, {@code io.cuh} and {@code file.cuh}; a test compares both sides.
+ * status.cuh}, {@code io.cuh}, {@code set.cuh} and {@code file.cuh}; a test compares both sides.
  */
 public final class DeviceLayout {
   private static final ValueLayout.OfInt INT =
@@ -142,13 +142,36 @@ public final class DeviceLayout {
     private Storage() {}
   }
 
+  /** {@code struct DeviceSet}. */
+  public static final class Set {
+    public static final long SIZE = 64;
+    public static final long BLOCKS = 0;
+    public static final long MEMBERS = 8;
+    public static final long INVERSE = 16;
+    public static final long MEMBER_COUNT = 24;
+    public static final long BLOCK_SHIFT = 28;
+    public static final long UNIT_SHIFT = 32;
+    public static final long MAX_BLOCKS = 36;
+
+    private Set() {}
+  }
+
+  /** {@code struct SetMember}. */
+  public static final class Member {
+    public static final long SIZE = 16;
+    public static final long SLBA = 0;
+    public static final long SSD = 8;
+
+    private Member() {}
+  }
+
   /** {@code struct DeviceFile}. */
   public static final class File {
-    public static final long SIZE = 64;
+    public static final long SIZE = 128;
     public static final long BYTES = 0;
     public static final long EXTENTS = 8;
     public static final long EXTENT_COUNT = 16;
-    public static final long SSD = 20;
+    public static final long SET = 64;
 
     private File() {}
   }
@@ -157,7 +180,7 @@ public final class DeviceLayout {
   public static final class Extent {
     public static final long SIZE = 16;
     public static final long OFFSET = 0;
-    public static final long SLBA = 8;
+    public static final long BLOCK = 8;
 
     /** {@code FileExtent::kHole}. */
     public static final long HOLE = -1;

@@ -37,6 +37,7 @@ public final class GpuModule implements AutoCloseable {
           "queue.cuh",
           "server.cuh",
           "service.cuh",
+          "set.cuh",
           "shared.cuh",
           "spec.cuh",
           "status.cuh");

@@ -30,7 +30,7 @@ import org.jspecify.annotations.Nullable;
  * <p>Any thread of such a kernel may read and write at any time. {@code
  * ControllerOptions.allowWrite} does not stop a kernel from writing, because the host does not see
  * its commands. Safe for all threads while no kernel runs; while one does, only {@link #await},
- * {@link #stop}, {@link #handle}, {@link #file} and {@link #register} may be called.
+ * {@link #stop}, {@link #handle}, {@link #file}, {@link #set} and {@link #register} may be called.
  *
  * <p>Several kernels may run at once. Those that are given {@link #deviceHandle} are stopped
  * together; a kernel that is given a {@link #handle} of its own is stopped alone.
@@ -53,7 +53,7 @@ public final class KernelStorage implements AutoCloseable {
   /** Of kernels that have their own. To tell these to stop waits for nobody. */
   private final List<KernelHandle> handles = new CopyOnWriteArrayList<>();
 
-  private final List<DeviceFile> files = new ArrayList<>();
+  private final List<DeviceTable> tables = new ArrayList<>();
 
   /** Kernels that are waited for. */
   private final AtomicInteger running = new AtomicInteger();
@@ -154,7 +154,7 @@ public final class KernelStorage implements AutoCloseable {
     NvmeController controller = controllers.get(ssd);
     Namespace namespace = controller.namespace(nsid);
     int blockSize = namespace.blockSize();
-    long most = controller.maxTransferBytes() / blockSize;
+    int most = maxBlocks(ssd);
     if (most == 0) {
       throw new InvalidRequestException(
           "blocks of %d bytes do not fit into one command of %s"
@@ -164,11 +164,17 @@ public final class KernelStorage implements AutoCloseable {
     DeviceLayout.setInt(struct, DeviceLayout.Namespace.NSID, nsid);
     DeviceLayout.setInt(
         struct, DeviceLayout.Namespace.BLOCK_SHIFT, Integer.numberOfTrailingZeros(blockSize));
-    DeviceLayout.setInt(
-        struct, DeviceLayout.Namespace.MAX_BLOCKS, (int) Math.min(MAX_BLOCKS, most));
+    DeviceLayout.setInt(struct, DeviceLayout.Namespace.MAX_BLOCKS, most);
     DeviceLayout.setInt(
         struct, DeviceLayout.Namespace.QUEUE_COUNT, queues.get(ssd).queues().size());
     DeviceLayout.setLong(struct, DeviceLayout.Namespace.QUEUES, queues.get(ssd).deviceAddress());
+  }
+
+  /** Blocks of one command; 0 where not one of them fits. */
+  int maxBlocks(int ssd) {
+    NvmeController controller = controllers.get(ssd);
+    long most = controller.maxTransferBytes() / controller.namespace(nsid).blockSize();
+    return (int) Math.min(MAX_BLOCKS, most);
   }
 
   // ---- for those who write kernels
@@ -309,36 +315,52 @@ public final class KernelStorage implements AutoCloseable {
   }
 
   /**
+   * Describes SSDs as one range of blocks, which kernels read and write with the calls of {@code
+   * set.cuh}. Make it before kernels are launched: on a GPU this waits for those that run. {@code
+   * GpuStorage.setForKernels} does it for a set with an address.
+   *
+   * @throws InvalidRequestException if this storage does not have a member
+   */
+  public synchronized DeviceSet set(StripeSet set) {
+    requireOpen();
+    DeviceSet made = DeviceSet.create(this, accelerator, set);
+    tables.add(made);
+    return made;
+  }
+
+  /**
    * Describes a file for kernels, which read it with {@code read_file}. Make it before kernels are
    * launched: on a GPU this waits for those that run. {@code GpuStorage.fileForKernels} does it for
    * a file with a name.
    *
-   * @param controller whose namespace it is in: the one that this storage has of it
+   * @param set that it is on
    * @param bytes of the file
    * @param extents in the order of their offsets; what is in none of them reads as zeroes
-   * @throws InvalidRequestException if this storage does not have the namespace, or an extent is
-   *     not in the file and the namespace, behind the one before it, and at a multiple of a block
+   * @throws InvalidRequestException if this storage does not have a member of the set, or an extent
+   *     is not in the file and the set, behind the one before it, and at a multiple of a block
    */
-  public synchronized DeviceFile file(
-      NvmeController controller, int nsid, long bytes, List<DeviceExtent> extents) {
+  public synchronized DeviceFile file(StripeSet set, long bytes, List<DeviceExtent> extents) {
     requireOpen();
-    int ssd = controllers.indexOf(controller);
-    if (ssd < 0 || nsid != this.nsid) {
-      throw new InvalidRequestException(
-          "namespace %d of %s is none of this storage: it has namespace %d (KernelStorageOptions) of"
-                  .formatted(nsid, controller.name(), this.nsid)
-              + " the controllers that it was opened with");
-    }
-    DeviceFile made =
-        DeviceFile.create(
-            this, accelerator, ssd, controller.namespace(nsid), bytes, List.copyOf(extents));
-    files.add(made);
+    DeviceFile made = DeviceFile.create(this, accelerator, set, bytes, List.copyOf(extents));
+    tables.add(made);
     return made;
   }
 
+  /** The number of a member's namespace. */
+  int ssd(StripeSet.Member member) {
+    int ssd = controllers.indexOf(member.controller());
+    if (ssd < 0 || member.namespace().nsid() != nsid) {
+      throw new InvalidRequestException(
+          "namespace %d of %s is none of this storage: it has namespace %d (KernelStorageOptions) of"
+                  .formatted(member.namespace().nsid(), member.controller().name(), nsid)
+              + " the controllers that it was opened with");
+    }
+    return ssd;
+  }
+
   /** Not after a kernel hung, which may read it. */
-  synchronized void close(DeviceFile one) {
-    if (files.remove(one) && !hung) {
+  synchronized void close(DeviceTable one) {
+    if (tables.remove(one) && !hung) {
       one.free();
     }
   }
@@ -490,8 +512,8 @@ public final class KernelStorage implements AutoCloseable {
     CloseAll.each(queues, DeviceQueues::close);
     CloseAll.each(handles, KernelHandle::free);
     handles.clear();
-    CloseAll.each(files, DeviceFile::free);
-    files.clear();
+    CloseAll.each(tables, DeviceTable::free);
+    tables.clear();
     CloseAll.each(Arrays.stream(registered).filter(Objects::nonNull).toList(), Registered::close);
     handle.close();
   }

@@ -24,6 +24,8 @@ class DeviceFileTest {
   private final KernelStorage storage =
       KernelStorage.open(device, gpu, KernelStorageOptions.in(Placement.HOST).with(1, 32));
 
+  private final StripeSet set = StripeSet.of(device.controller(), 1);
+
   @AfterEach
   void close() {
     storage.close();
@@ -45,7 +47,7 @@ class DeviceFileTest {
   }
 
   private DeviceFile file(long bytes, String extents) {
-    return storage.file(device.controller(), 1, bytes, extents(extents));
+    return storage.file(set, bytes, extents(extents));
   }
 
   @ParameterizedTest
@@ -81,29 +83,28 @@ class DeviceFileTest {
     "5000, 10+512@0",
     "9223372036854775807, 0+9223372036854775807@1",
   })
-  void whatIsNotInTheFileAndTheNamespaceIsRefused(long bytes, String told) {
+  void whatIsNotInTheFileAndTheSetIsRefused(long bytes, String told) {
     assertThatThrownBy(() -> file(bytes, told)).isInstanceOf(InvalidRequestException.class);
   }
 
   @Test
-  void theStorageHasTheNamespaceAndClosesTheFile() {
+  void theStorageHasTheSetAndClosesTheFile() {
     List<DeviceExtent> all = List.of(new DeviceExtent(0, (long) BLOCK * BLOCKS, 0));
     try (Device other = Device.open("sim:size=1MiB", ControllerOptions.defaults())) {
-      assertThatThrownBy(() -> storage.file(other.controller(), 1, 512, all))
+      assertThatThrownBy(
+              () -> storage.file(StripeSet.of(other.controller(), 1), (long) BLOCK * BLOCKS, all))
           .isInstanceOf(InvalidRequestException.class)
           .hasMessageContaining("is none of this storage");
     }
-    assertThatThrownBy(() -> storage.file(device.controller(), 2, 512, all))
-        .isInstanceOf(InvalidRequestException.class);
-    DeviceFile closed = storage.file(device.controller(), 1, (long) BLOCK * BLOCKS, all);
+    DeviceFile closed = storage.file(set, (long) BLOCK * BLOCKS, all);
     closed.close();
     closed.close();
     assertThatThrownBy(closed::deviceAddress).isInstanceOf(IllegalStateException.class);
-    DeviceFile open = storage.file(device.controller(), 1, (long) BLOCK * BLOCKS, all);
+    DeviceFile open = storage.file(set, (long) BLOCK * BLOCKS, all);
     storage.close();
     assertThatThrownBy(open::deviceAddress).isInstanceOf(IllegalStateException.class);
     open.close();
-    assertThatThrownBy(() -> storage.file(device.controller(), 1, 0, List.of()))
+    assertThatThrownBy(() -> storage.file(set, 0, List.of()))
         .isInstanceOf(IllegalStateException.class);
   }
 }

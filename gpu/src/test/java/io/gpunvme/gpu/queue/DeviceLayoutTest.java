@@ -23,10 +23,12 @@ class DeviceLayoutTest {
     numbers.structure(DeviceLayout.Buffer.class, "Buffer", Map.of("bytes", "size"));
     numbers.structure(DeviceLayout.Namespace.class, "Namespace", Map.of());
     numbers.structure(DeviceLayout.Storage.class, "Storage", Map.of());
+    numbers.structure(DeviceLayout.Set.class, "DeviceSet", Map.of());
+    numbers.structure(DeviceLayout.Member.class, "SetMember", Map.of());
     numbers.structure(DeviceLayout.File.class, "DeviceFile", Map.of("bytes", "size"));
     numbers.size("FileExtent", DeviceLayout.Extent.SIZE);
     numbers.field("FileExtent", "offset", DeviceLayout.Extent.OFFSET);
-    numbers.field("FileExtent", "slba", DeviceLayout.Extent.SLBA);
+    numbers.field("FileExtent", "block", DeviceLayout.Extent.BLOCK);
     numbers.value("static_cast<long>(FileExtent::kHole)", DeviceLayout.Extent.HOLE);
     numbers.structure(DeviceLayout.TransferArgs.class, "TransferArgs", Map.of());
     value("queue_flags::kDoorbellsInMemory", DeviceLayout.Queue.DOORBELLS_IN_MEMORY);

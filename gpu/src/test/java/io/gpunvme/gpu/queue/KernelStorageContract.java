@@ -29,7 +29,6 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
-import org.junit.jupiter.params.provider.EnumSource;
 
 /** What {@link KernelStorage} promises to those who write kernels. */
 @Timeout(300)
@@ -39,6 +38,15 @@ abstract class KernelStorageContract {
   private static final int HALF = BLOCKS / 2;
   private static final int ROUNDS = 8;
   private static final Duration LIMIT = Duration.ofSeconds(20);
+
+  // In a SetCall.
+  private static final int READ = 0;
+  private static final int WRITE = 1;
+  private static final int READ_ONE = 2;
+  private static final int FLUSH = 3;
+  private static final long CALL_BUFFER = 24;
+  private static final long CALL_KIND = 28;
+  private static final long CALL_STATUS = 32;
 
   // In a FileRead.
   private static final long READ_BUFFER = 24;
@@ -57,6 +65,13 @@ abstract class KernelStorageContract {
 
   /** Starts {@link UserKernel}'s {@code read_ranges} of so many ranges. */
   abstract RunningKernel startRanges(long storage, long file, long reads, int count);
+
+  /**
+   * Starts {@link UserKernel}'s {@code call_set} of so many calls.
+   *
+   * @param servers blocks that serve, one for each SSD; 0: callers help
+   */
+  abstract RunningKernel startCalls(int servers, long storage, long set, long calls, int count);
 
   /** How many threads the kernel gets. */
   abstract int threads();
@@ -98,12 +113,22 @@ abstract class KernelStorageContract {
     return device;
   }
 
+  /** Of a set, with blocks of 512 and 4096 bytes in turn. */
+  private List<Device> members(int count, ControllerOptions options) {
+    for (int i = 0; i < count; i++) {
+      String address =
+          "sim:lba=%d,size=8MiB,latency=0,workers=1".formatted(i % 2 == 0 ? BLOCK : 512);
+      devices.add(Device.open(DeviceAddress.parse(address), options, ""));
+    }
+    return devices;
+  }
+
   private static SimulatedController sim(Device device) {
     return (SimulatedController) device.controller().function();
   }
 
   private static MemorySegment medium(Device device) {
-    return sim(device).mediaMemory(1).orElseThrow();
+    return StripedImage.medium(device);
   }
 
   /** Runs the kernel; returns how many reads and writes went well, and checks those. */
@@ -394,16 +419,15 @@ abstract class KernelStorageContract {
 
   /** By the CPU where they are holes or ends, by the SSD where they are whole blocks. */
   @ParameterizedTest
-  @EnumSource(Placement.class)
-  final void rangesOfAFileAreReadByTheirBytes(Placement placement) {
+  @CsvSource({"HOST, 1", "VRAM_DATA, 1", "VRAM, 1", "HOST, 3", "VRAM_DATA, 2", "VRAM, 4"})
+  final void rangesOfAFileAreReadByTheirBytes(Placement placement, int ssds) {
     SplittableRandom random = new SplittableRandom(seed);
-    Device device = device(BLOCKS, "", ControllerOptions.builder().maxTransferBytes(8 * BLOCK));
-    MemorySegment medium = medium(device);
-    for (long at = 0; at < medium.byteSize(); at += 8) {
-      DeviceLayout.setLong(medium, at, random.nextLong());
-    }
+    ControllerOptions options =
+        ControllerOptions.builder().allowWrite(true).maxTransferBytes(8 * BLOCK).build();
+    StripedImage image =
+        StripedImage.of(random, members(ssds, options), 4 * BLOCK, BLOCKS / 4 / ssds - 20);
     byte[] content = new byte[300 * BLOCK + 777];
-    List<DeviceExtent> extents = scatter(random, medium, content);
+    List<DeviceExtent> extents = scatter(random, image.bytes(), content);
     int count = 200;
     byte[] expected = new byte[4 << 20];
     Arrays.fill(expected, (byte) 0x5A);
@@ -423,10 +447,10 @@ abstract class KernelStorageContract {
     }
     try (KernelStorage storage =
             KernelStorage.open(
-                device, accelerator, KernelStorageOptions.in(placement).with(2, 64));
+                devices, accelerator, KernelStorageOptions.in(placement).with(2, 64));
         DeviceBuffer buffer = placement.allocate(accelerator, expected.length);
         DeviceBuffer scratch = placement.allocate(accelerator, (long) threads() * BLOCK);
-        DeviceFile file = storage.file(device.controller(), 1, content.length, extents)) {
+        DeviceFile file = storage.file(image.set(), content.length, extents)) {
       storage.register(buffer);
       storage.register(scratch);
       MemorySegment seen = Arena.ofAuto().allocate(expected.length);
@@ -439,7 +463,8 @@ abstract class KernelStorageContract {
       assertThat(Arrays.mismatch(seen.toArray(ValueLayout.JAVA_BYTE), expected))
           .as("seed %d", seed)
           .isEqualTo(-1);
-      assertThat(storage.stats().getFirst().submitted()).isGreaterThan(count);
+      assertThat(storage.stats().stream().mapToLong(QueueCounters::submitted).sum())
+          .isGreaterThan(count);
 
       long[][] outside = {
         {content.length, 1, 0, 0},
@@ -501,23 +526,230 @@ abstract class KernelStorageContract {
   }
 
   /**
-   * Pieces of a file anywhere on the medium, of some blocks each; a quarter of them nowhere, and of
-   * some the end.
+   * Pieces of a file anywhere in a set, of some blocks each; a quarter of them nowhere, and of some
+   * the end.
    */
-  private static List<DeviceExtent> scatter(
-      SplittableRandom random, MemorySegment medium, byte[] content) {
+  private static List<DeviceExtent> scatter(SplittableRandom random, byte[] image, byte[] content) {
     List<DeviceExtent> extents = new ArrayList<>();
     for (int at = 0; at < content.length; ) {
       int bytes = Math.min(random.nextInt(1, 20) * BLOCK, content.length - at);
       int there = random.nextInt(4) == 0 ? 0 : bytes - random.nextInt(2) * random.nextInt(bytes);
       if (there > 0) {
-        long slba = random.nextInt(BLOCKS - 20);
-        extents.add(new DeviceExtent(at, there, slba));
-        MemorySegment.copy(medium, ValueLayout.JAVA_BYTE, slba * BLOCK, content, at, there);
+        int block = random.nextInt(image.length / BLOCK - 20);
+        extents.add(new DeviceExtent(at, there, block));
+        System.arraycopy(image, block * BLOCK, content, at, there);
       }
       at += bytes;
     }
     return extents;
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "HOST,      2, 1,  false",
+    "VRAM_DATA, 3, 4,  false",
+    "VRAM,      4, 32, false",
+    "HOST,      4, 2,  true",
+    "VRAM_DATA, 2, 32, true",
+    "VRAM,      3, 4,  true",
+    "HOST,      1, 4,  false",
+  })
+  final void blocksOfASetAreReadAndWritten(
+      Placement placement, int ssds, int unit, boolean served) {
+    SplittableRandom random = new SplittableRandom(seed);
+    ControllerOptions options =
+        ControllerOptions.builder().allowWrite(true).maxTransferBytes(8 * BLOCK).build();
+    StripedImage image = StripedImage.of(random, members(ssds, options), unit * BLOCK, 512 / unit);
+    int blocks = image.bytes().length / BLOCK;
+    byte[] memory = new byte[6 << 20];
+    random.nextBytes(memory);
+    try (KernelStorage storage =
+            KernelStorage.open(
+                devices, accelerator, KernelStorageOptions.in(placement).with(1, 32));
+        DeviceBuffer buffer = placement.allocate(accelerator, memory.length);
+        DeviceSet set = storage.set(image.set())) {
+      storage.register(buffer);
+      buffer.copyFromHost(MemorySegment.ofArray(memory), 0);
+
+      int count = 60;
+      MemorySegment calls = calls(count);
+      int end = 0;
+      for (int i = 0; i < count; i++) {
+        boolean one = i % 4 == 3;
+        int length = one ? 1 + random.nextInt(Math.min(unit, 8)) : 1 + random.nextInt(40);
+        int block = i % 5 == 0 ? blocks - length : random.nextInt(blocks - length + 1);
+        if (one) {
+          block -= ssds == 1 ? 0 : block % unit;
+        }
+        int to = end + random.nextInt(100) * 4;
+        end = to + length * BLOCK;
+        System.arraycopy(image.bytes(), block * BLOCK, memory, to, length * BLOCK);
+        setCall(calls, i, one ? READ_ONE : READ, block, length, to);
+      }
+      assertThat(call(served, storage, set, calls)).containsOnly(0);
+      byte[] seen = new byte[memory.length];
+      buffer.copyToHost(0, MemorySegment.ofArray(seen));
+      assertThat(Arrays.mismatch(seen, memory)).as("read, seed %d", seed).isEqualTo(-1);
+
+      // Writes that do not overlap: who comes last is nobody's promise.
+      MemorySegment writes = calls(30);
+      byte[] expected = image.bytes().clone();
+      for (int i = 0; i < 30; i++) {
+        int share = blocks / 30;
+        int length = 1 + random.nextInt(share);
+        int block = i * share + random.nextInt(share - length + 1);
+        int from = random.nextInt((memory.length - length * BLOCK) / 4) * 4;
+        System.arraycopy(memory, from, expected, block * BLOCK, length * BLOCK);
+        setCall(writes, i, WRITE, block, length, from);
+      }
+      assertThat(call(served, storage, set, writes)).containsOnly(0);
+      assertThat(Arrays.mismatch(image.read(), expected))
+          .as("written, seed %d", seed)
+          .isEqualTo(-1);
+
+      List<Long> before = storage.stats().stream().map(QueueCounters::submitted).toList();
+      assertThat(before).allMatch(n -> n > 30);
+      MemorySegment flush = calls(1);
+      setCall(flush, 0, FLUSH, 0, 0, 0);
+      assertThat(call(served, storage, set, flush)).containsOnly(0);
+      assertThat(storage.stats())
+          .extracting(QueueCounters::submitted)
+          .as("one more to each member")
+          .isEqualTo(before.stream().map(n -> n + 1).toList());
+      assertThat(storage.errors().total()).isZero();
+    }
+  }
+
+  @Test
+  final void whatIsOutsideASetIsRefused() {
+    ControllerOptions options =
+        ControllerOptions.builder().allowWrite(true).maxTransferBytes(8 * BLOCK).build();
+    StripedImage image =
+        StripedImage.of(new SplittableRandom(seed), members(2, options), 16 * BLOCK, 20);
+    long blocks = image.set().blocks();
+    long bytes = 64L * BLOCK;
+    long[][] outside = {
+      {READ, 0, 0, 0},
+      {READ, blocks, 1, 0},
+      {READ, blocks - 1, 2, 0},
+      {READ, blocks - 40, 41, 0},
+      {READ, -1, 1, 0},
+      {READ, 0, -1, 0},
+      {READ, 0, 1, 2},
+      {READ, 0, 1, bytes - BLOCK + 4},
+      {READ, 0, 64, 4},
+      {READ, 0, 65, 0},
+      {READ, 0, 1L << 52, 0},
+      {READ, 0, 1, -4},
+      {WRITE, blocks - 1, 2, 0},
+      {WRITE, 0, 65, 0},
+      {READ_ONE, 0, 9, 0},
+      {READ_ONE, 15, 2, 0},
+      {READ_ONE, 0, 0, 0},
+    };
+    try (KernelStorage storage =
+            KernelStorage.open(
+                devices, accelerator, KernelStorageOptions.in(Placement.HOST).with(1, 32));
+        DeviceBuffer buffer = Placement.HOST.allocate(accelerator, bytes);
+        DeviceSet set = storage.set(image.set())) {
+      storage.register(buffer);
+      MemorySegment calls = calls(outside.length + 1);
+      for (int i = 0; i < outside.length; i++) {
+        setCall(calls, i, (int) outside[i][0], outside[i][1], outside[i][2], outside[i][3]);
+      }
+      setCall(calls, outside.length, READ, 0, 1, 0);
+      DeviceLayout.setInt(calls, outside.length * UserKernel.SET_CALL_BYTES + CALL_BUFFER, 1);
+      assertThat(call(false, storage, set, calls)).containsOnly(DeviceStatus.ARGUMENT);
+      assertThat(storage.stats()).allMatch(s -> s.submitted() == 0);
+      // The largest that is inside.
+      MemorySegment inside = calls(2);
+      setCall(inside, 0, READ, blocks - 64, 64, 0);
+      setCall(inside, 1, READ_ONE, 24, 8, 0);
+      assertThat(call(false, storage, set, inside)).containsOnly(0);
+      assertThatThrownBy(
+              () -> storage.set(new StripeSet(image.set().members(), 16 * BLOCK, 20 * BLOCK)))
+          .isInstanceOf(InvalidRequestException.class);
+      assertThat(image.read()).isEqualTo(image.bytes());
+    }
+  }
+
+  /** What the other members were asked for side by side is there, and is waited for. */
+  @ParameterizedTest
+  @CsvSource({
+    "status=media/unrecovered-read-error dnr on read, STATUS,  641",
+    "drop on read,                                    TIMEOUT, 32769",
+  })
+  final void aMemberOfASetThatFailsIsTold(String fault, DeviceError.Kind kind, int status) {
+    ControllerOptions options =
+        ControllerOptions.builder()
+            .ioTimeout(Duration.ofSeconds(1))
+            .recoveryTimeout(Duration.ofMillis(400))
+            .build();
+    StripedImage image =
+        StripedImage.of(new SplittableRandom(seed), members(4, options), 2 * BLOCK, 20);
+    int bytes = 8 * BLOCK;
+    try (KernelStorage storage =
+            KernelStorage.open(
+                devices, accelerator, KernelStorageOptions.in(Placement.HOST).with(1, 32));
+        DeviceBuffer buffer = Placement.HOST.allocate(accelerator, bytes);
+        DeviceSet set = storage.set(image.set())) {
+      storage.register(buffer);
+      buffer.copyFromHost(MemorySegment.ofArray(new byte[bytes]), 0);
+      sim(devices.getFirst()).faults().add(fault);
+      MemorySegment calls = calls(1);
+      setCall(calls, 0, READ, 0, 8, 0);
+      List<Integer> statuses = call(false, storage, set, calls);
+      // Of the controller's status SCT and SC.
+      int mask = kind == DeviceError.Kind.TIMEOUT ? -1 : 0x7FF;
+      assertThat(statuses.getFirst() & mask).isEqualTo(status);
+      byte[] seen = new byte[bytes];
+      buffer.copyToHost(0, MemorySegment.ofArray(seen));
+      assertThat(Arrays.mismatch(seen, 2 * BLOCK, bytes, image.bytes(), 2 * BLOCK, bytes))
+          .as("of the other members")
+          .isEqualTo(-1);
+      DeviceErrors errors = storage.errors();
+      assertThat(errors.records()).singleElement().returns(kind, DeviceError::kind);
+      sim(devices.getFirst()).faults().clear();
+      storage.recover();
+      storage.errors();
+      assertThat(call(false, storage, set, calls)).containsOnly(0);
+      buffer.copyToHost(0, MemorySegment.ofArray(seen));
+      assertThat(seen).isEqualTo(Arrays.copyOf(image.bytes(), bytes));
+    }
+  }
+
+  private static MemorySegment calls(int count) {
+    return Arena.ofAuto().allocate(count * UserKernel.SET_CALL_BYTES + Integer.BYTES, Long.BYTES);
+  }
+
+  private static void setCall(
+      MemorySegment calls, int i, int kind, long block, long blocks, long at) {
+    long base = i * UserKernel.SET_CALL_BYTES;
+    DeviceLayout.setLong(calls, base, block);
+    DeviceLayout.setLong(calls, base + 8, blocks);
+    DeviceLayout.setLong(calls, base + 16, at);
+    DeviceLayout.setInt(calls, base + CALL_KIND, kind);
+    DeviceLayout.setInt(calls, base + CALL_STATUS, -1);
+  }
+
+  /** Does the calls; the status of each. */
+  private List<Integer> call(
+      boolean served, KernelStorage storage, DeviceSet set, MemorySegment calls) {
+    int count = (int) (calls.byteSize() / UserKernel.SET_CALL_BYTES);
+    DeviceLayout.setInt(calls, count * UserKernel.SET_CALL_BYTES, threads());
+    try (DeviceBuffer told = accelerator.allocate(calls.byteSize())) {
+      told.copyFromHost(calls, 0);
+      int servers = served ? storage.stats().size() : 0;
+      storage.await(
+          startCalls(
+              servers, storage.deviceHandle(), set.deviceAddress(), told.deviceAddress(), count),
+          LIMIT);
+      MemorySegment back = Arena.ofAuto().allocate(calls.byteSize(), Long.BYTES);
+      told.copyToHost(0, back);
+      return IntStream.range(0, count)
+          .mapToObj(i -> DeviceLayout.getInt(back, i * UserKernel.SET_CALL_BYTES + CALL_STATUS))
+          .toList();
+    }
   }
 
   @Test

@@ -19,6 +19,8 @@ class KernelStorageGpuTest extends KernelStorageContract {
   private CudaFunction copy;
   private CudaFunction copyServed;
   private CudaFunction readRanges;
+  private CudaFunction callSet;
+  private CudaFunction callSetServed;
   private CudaStream stream;
 
   @Override
@@ -30,6 +32,8 @@ class KernelStorageGpuTest extends KernelStorageContract {
       copy = module.function("copy_blocks");
       copyServed = module.function("copy_blocks_served");
       readRanges = module.function("read_ranges");
+      callSet = module.function("call_set");
+      callSetServed = module.function("call_set_served");
     } catch (CudaNotFoundException e) {
       gpu.close();
       Assumptions.abort(e.getMessage());
@@ -67,6 +71,20 @@ class KernelStorageGpuTest extends KernelStorageContract {
             .addLong(storage)
             .addLong(file)
             .addLong(reads)
+            .addInt(count)
+            .addInt(threads()));
+    return stream::isIdle;
+  }
+
+  @Override
+  RunningKernel startCalls(int servers, long storage, long set, long calls, int count) {
+    stream.launch(
+        servers > 0 ? callSetServed : callSet,
+        LaunchShape.of(Math.ceilDiv(threads(), BLOCK) + servers, BLOCK),
+        new KernelArguments()
+            .addLong(storage)
+            .addLong(set)
+            .addLong(calls)
             .addInt(count)
             .addInt(threads()));
     return stream::isIdle;

@@ -24,6 +24,13 @@ class KernelStorageTwinTest extends KernelStorageContract {
         blockDim.x = 1;
         read_ranges(s, f, r, count, threads);
       }
+
+      extern "C" void twin_call_set(const Storage* s, const DeviceSet* set, SetCall* c, unsigned count, unsigned threads,
+                                    unsigned i, unsigned served) {
+        blockIdx.x = i;
+        blockDim.x = 1;
+        (served != 0 ? call_set_served : call_set)(s, set, c, count, threads);
+      }
       """;
 
   private final CLibrary library =
@@ -51,6 +58,18 @@ class KernelStorageTwinTest extends KernelStorageContract {
           long.class,
           long.class,
           long.class,
+          int.class,
+          int.class,
+          int.class);
+
+  private final MethodHandle callSet =
+      library.function(
+          "twin_call_set",
+          void.class,
+          long.class,
+          long.class,
+          long.class,
+          int.class,
           int.class,
           int.class,
           int.class);
@@ -85,6 +104,15 @@ class KernelStorageTwinTest extends KernelStorageContract {
         threads(),
         i -> {
           readRanges.invokeExact(storage, file, reads, count, threads(), i);
+        });
+  }
+
+  @Override
+  RunningKernel startCalls(int servers, long storage, long set, long calls, int count) {
+    return onThreads(
+        threads() + servers,
+        i -> {
+          callSet.invokeExact(storage, set, calls, count, threads(), i, servers);
         });
   }
 

@@ -10,7 +10,9 @@ final class UserKernel {
    * others that serves; behind the results is the number of threads.
    *
    * <p>{@code read_ranges} reads ranges of a file to a buffer; buffer 1 has a scratch block for
-   * each thread.
+   * each thread. {@code call_set} does reads, writes and flushes of a set; {@code call_set_served}
+   * does the same, with a block for each SSD before the others that serves it; behind the calls is
+   * the number of threads.
    */
   static final String SOURCE =
       """
@@ -71,11 +73,56 @@ final class UserKernel {
       extern "C" __global__ void read_ranges(const Storage* storage, const DeviceFile* file, FileRead* reads, u32 count,
                                              u32 threads) {
         u32 thread = blockIdx.x * blockDim.x + threadIdx.x;
-        const Namespace& ns = storage->namespaces[file->ssd];
         for (u32 i = thread; thread < threads && i < count; i += threads) {
           FileRead r = reads[i];
-          reads[i].status = read_file(*storage, storage->queue(ns, thread), *file, r.offset, r.bytes, {r.buffer, r.to},
-                                      {1, static_cast<u64>(thread) << ns.block_shift});
+          reads[i].status = read_file(storage->queues(thread), *file, r.offset, r.bytes, {r.buffer, r.to},
+                                      {1, static_cast<u64>(thread) << file->set.block_shift});
+        }
+      }
+
+      struct SetCall {
+        u64 block;
+        u64 blocks;
+        u64 at;
+        u32 buffer;
+        u32 call;
+        Status status;
+        u32 reserved;
+      };
+
+      template <bool kHelps>
+      __device__ void call(CallersQueues<kHelps> queues, const DeviceSet& set, SetCall* calls, u32 count, u32 thread,
+                           u32 threads) {
+        for (u32 i = thread; i < count; i += threads) {
+          SetCall c = calls[i];
+          Place place = {c.buffer, c.at};
+          calls[i].status = c.call == 0   ? read(queues, set, c.block, c.blocks, place)
+                            : c.call == 1 ? write(queues, set, c.block, c.blocks, place)
+                            : c.call == 2 ? read_one(queues, set, c.block, c.blocks, place)
+                                          : flush(queues, set);
+        }
+      }
+
+      extern "C" __global__ void call_set(const Storage* storage, const DeviceSet* set, SetCall* calls, u32 count,
+                                          u32 threads) {
+        u32 thread = blockIdx.x * blockDim.x + threadIdx.x;
+        if (thread < threads) {
+          call(storage->queues(thread), *set, calls, count, thread, threads);
+        }
+      }
+
+      extern "C" __global__ void call_set_served(const Storage* storage, const DeviceSet* set, SetCall* calls, u32 count,
+                                                 u32 threads) {
+        u32* callers = reinterpret_cast<u32*>(calls + count);
+        if (blockIdx.x < storage->namespace_count) {
+          serve(*storage, storage->namespaces[blockIdx.x], threadIdx.x / warp::kWidth,
+                (blockDim.x + warp::kWidth - 1) / warp::kWidth, callers);
+          return;
+        }
+        u32 thread = (blockIdx.x - storage->namespace_count) * blockDim.x + threadIdx.x;
+        if (thread < threads) {
+          call(storage->served_queues(thread), *set, calls, count, thread, threads);
+          leave(callers);
         }
       }
 
@@ -97,6 +144,9 @@ final class UserKernel {
 
   /** Bytes of a {@code FileRead}. */
   static final long FILE_READ_BYTES = 32;
+
+  /** Bytes of a {@code SetCall}. */
+  static final long SET_CALL_BYTES = 40;
 
   /** Bytes of a {@code Result}. */
   static final long RESULT_BYTES = 16;

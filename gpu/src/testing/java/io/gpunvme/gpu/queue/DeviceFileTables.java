@@ -19,8 +19,8 @@ public final class DeviceFileTables {
     long end = DeviceLayout.getLong(head, File.BYTES);
     for (int i = count - 1; i >= 0; i--) {
       long offset = DeviceLayout.getLong(table, i * Extent.SIZE + Extent.OFFSET);
-      long slba = DeviceLayout.getLong(table, i * Extent.SIZE + Extent.SLBA);
-      extents.addFirst(new DeviceExtent(offset, end - offset, slba));
+      long block = DeviceLayout.getLong(table, i * Extent.SIZE + Extent.BLOCK);
+      extents.addFirst(new DeviceExtent(offset, end - offset, block));
       end = offset;
     }
     return extents;
