@@ -34,6 +34,9 @@ final class ReadJob {
   /** Those that commands name: reached buffers, and the staging memory. */
   private Numbers reached = new Numbers();
 
+  /** Whether copies from the staging memory may be under way. */
+  private boolean copying;
+
   ReadJob(Namespace namespace, Supplier<Staged> staged, Commands commands) {
     this.namespace = namespace;
     block = namespace.blockSize();
@@ -65,10 +68,14 @@ final class ReadJob {
     Plan plan = plan(others.build());
     addDirect(plan, reads);
     // What is staged first goes along: a kernel of its own would be launched and waited for.
-    for (int io = 0; io < plan.ios(); ) {
-      io = round(plan, io, reads);
+    int round = 0;
+    for (int io = 0; io < plan.ios(); round++) {
+      io = round(plan, io, reads, round);
       reads = commands.plan(Direction.READ);
       reached = new Numbers();
+    }
+    if (copying) {
+      staged.get().copies().await();
     }
   }
 
@@ -106,21 +113,25 @@ final class ReadJob {
   }
 
   /**
-   * Carries out {@code reads} and as many I/Os as fit into the staging memory; returns the next.
+   * Carries out {@code reads} and as many I/Os as fit into half of the staging memory; returns the
+   * next. What was staged is copied out of the one half while the next round reads into the other.
    */
-  private int round(Plan plan, int from, TransferPlan.Builder reads) {
+  private int round(Plan plan, int from, TransferPlan.Builder reads, int round) {
     List<Integer> ios = new ArrayList<>();
     long used = 0;
+    long half = 0;
     int io = from;
     for (; io < plan.ios(); io++) {
       if (isDirect(plan, io)) {
         continue;
       }
       DeviceBuffer memory = staged.get().memory();
-      if (used + plan.length(io) > memory.size()) {
+      long room = memory.size() / 2;
+      if (used + plan.length(io) > room) {
         break;
       }
-      add(reads, plan.offset(io), plan.length(io), memory, used);
+      half = round % 2 * room;
+      add(reads, plan.offset(io), plan.length(io), memory, half + used);
       ios.add(io);
       used += plan.length(io);
     }
@@ -128,14 +139,19 @@ final class ReadJob {
       commands.call().throwIfCancelled(plan.offset(ios.getFirst()), used);
     }
     commands.run(reads, reached.all());
-    long at = 0;
+    if (ios.isEmpty()) {
+      return io;
+    }
+    if (copying) {
+      staged.get().copies().await();
+    }
+    copying = true;
+    long at = half;
     for (int next : ios) {
       copyOut(plan, next, at);
       at += plan.length(next);
     }
-    if (!ios.isEmpty()) {
-      staged.get().copies().await();
-    }
+    staged.get().copies().start();
     return io;
   }
 

@@ -8,6 +8,8 @@ import io.gpunvme.gpu.queue.Placement;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.concurrent.Semaphore;
+import java.util.concurrent.locks.Lock;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -26,13 +28,21 @@ final class StagingPool implements AutoCloseable {
 
   private final Accelerator accelerator;
   private final Placement placement;
+  private final int most;
   private final Semaphore turns;
   private final Deque<Staged> free = new ArrayDeque<>();
+
+  /** Those there are, free or not; guarded by {@link #free}. */
+  private int made;
+
+  /** Held by who makes some; never while a kernel runs for the thread. */
+  private final Lock making = new ReentrantLock();
 
   StagingPool(Accelerator accelerator, Placement placement) {
     this.accelerator = accelerator;
     this.placement = placement;
-    turns = new Semaphore(placement.hostData() ? MOST_ON_HOST : MOST_ON_GPU, true);
+    most = placement.hostData() ? MOST_ON_HOST : MOST_ON_GPU;
+    turns = new Semaphore(most, true);
   }
 
   /** For one transfer, which gets memory if it asks, and has it until it ends. */
@@ -43,15 +53,51 @@ final class StagingPool implements AutoCloseable {
   /** One for the caller until {@link #give}; waits for its turn. */
   Staged take() {
     turns.acquireUninterruptibly();
-    Staged there;
-    synchronized (free) {
-      there = free.poll();
-    }
     try {
-      return there == null ? new Staged(accelerator, placement) : there;
+      Staged there = poll();
+      return there == null ? make() : there;
     } catch (Throwable e) {
       turns.release();
       throw e;
+    }
+  }
+
+  private @Nullable Staged poll() {
+    synchronized (free) {
+      return free.poll();
+    }
+  }
+
+  /**
+   * On a GPU all that there may be: later its driver may wait for streams, and they for what is
+   * staged.
+   */
+  private Staged make() {
+    making.lock();
+    try {
+      Staged there = poll();
+      while (there == null) {
+        do {
+          add(new Staged(accelerator, placement));
+        } while (accelerator.gpu() && isMissing());
+        there = poll();
+      }
+      return there;
+    } finally {
+      making.unlock();
+    }
+  }
+
+  private void add(Staged one) {
+    synchronized (free) {
+      made++;
+      free.push(one);
+    }
+  }
+
+  private boolean isMissing() {
+    synchronized (free) {
+      return made < most;
     }
   }
 
@@ -67,9 +113,11 @@ final class StagingPool implements AutoCloseable {
       CloseAll.after(e, one::close);
       throw e;
     } finally {
-      if (quiet) {
-        synchronized (free) {
+      synchronized (free) {
+        if (quiet) {
           free.push(one);
+        } else {
+          made--;
         }
       }
       turns.release();
@@ -81,6 +129,7 @@ final class StagingPool implements AutoCloseable {
   public void close() {
     synchronized (free) {
       CloseAll.each(free, Staged::close);
+      made -= free.size();
       free.clear();
     }
   }
