@@ -316,15 +316,6 @@ class Bench:
     def large(self):
         """Llama-3.1-70B's shape. Both its file, for a while, and its image are in memory."""
         shape = Shape(8192, 28672, 64, 8, 128256)
-        # The embedded controller copies by CUDA, and stands still while a call of CUDA waits for kernels that wait for it. So all
-        # kernels are loaded and memory is taken first, by a model of the same shape that does not read while it runs.
-        few = self.gguf("Q6_K", shape, 2)
-        model, _ = self.load(few, None, {"dtype": torch.bfloat16})
-        self.expected = None
-        self.tokens(model, slow=True)
-        model.gpunvme.close()
-        del model
-        os.remove(few)
         path = self.gguf("Q6_K", shape, self.options.large, self.options.memory)
         size = os.path.getsize(path)
         try:

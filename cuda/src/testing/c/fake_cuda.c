@@ -117,7 +117,7 @@ CUresult cuCtxSetCurrent(CUcontext c) {
 CUresult cuCtxSynchronize(void) {
   CALLED("");
   IN_CONTEXT;
-  settle();
+  settle(0);
   return 0;
 }
 
@@ -157,6 +157,7 @@ static void *at(CUdeviceptr address) {
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
+  settle(1);
   CALLED("%zu", bytes);
   IN_CONTEXT;
   char *block = aligned_alloc(4096, (bytes + 8191) / 4096 * 4096);
@@ -165,7 +166,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
 }
 
 CUresult cuMemFree_v2(CUdeviceptr address) {
-  settle();
+  settle(1);
   FREES(MEMORY, (uintptr_t)address);
 }
 
@@ -235,6 +236,7 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
 }
 
 CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
+  settle(1);
   CALLED("%zu %u", bytes, flags);
   IN_CONTEXT;
   char *block = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
@@ -243,7 +245,7 @@ CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
 }
 
 CUresult cuMemFreeHost(void *address) {
-  settle();
+  settle(1);
   FREES(HOST, address);
 }
 
@@ -262,7 +264,7 @@ CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned flags) {
 }
 
 CUresult cuMemHostUnregister(void *address) {
-  settle();
+  settle(1);
   FREES(REGISTERED, address);
 }
 
@@ -452,6 +454,7 @@ CUresult ELAPSED(float *milliseconds, CUevent start, CUevent end) {
 // An image is text: "bad" does not load, anything else does and has every kernel and variable.
 CUresult cuModuleLoadDataEx(
     CUmodule *module, const void *image, unsigned count, CUjit_option *options, void **values) {
+  settle(1);
   CALLED("%s", (const char *)image);
   IN_CONTEXT;
   for (unsigned i = 0; i + 1 < count; i += 2) {

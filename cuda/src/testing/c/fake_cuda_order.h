@@ -165,11 +165,15 @@ static void end_event(void *event) {
   pthread_mutex_unlock(&lock);
 }
 
-// Memory is freed when no stream has work to do.
-static void settle(void) {
+// Returns when no stream has work to do; "alone" lets no other call in meanwhile, as a driver does that takes or
+// frees memory, or loads code.
+static void settle(int alone) {
   pthread_mutex_lock(&lock);
+  settling += alone;
   while (pending > 0) {
     pthread_cond_wait(&changed, &lock);
   }
+  settling -= alone;
+  pthread_cond_broadcast(&changed);
   pthread_mutex_unlock(&lock);
 }

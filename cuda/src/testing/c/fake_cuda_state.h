@@ -52,6 +52,7 @@ static struct {
 } names[MAX_NAMES];
 static char fail_name[64], block_name[64];
 static int fail_at, fail_code, waiting, misuses;
+static int settling; // Calls that wait for all work; others wait behind them.
 static int capture; // What streams say of their capture.
 static __thread int current;
 static char context;
@@ -72,6 +73,9 @@ static int slot_of(const char *name) {
 static int called(const char *name, const char *format, ...) {
   va_list arguments;
   pthread_mutex_lock(&lock);
+  while (settling > 0) {
+    pthread_cond_wait(&changed, &lock);
+  }
   int slot = slot_of(name);
   int number = ++names[slot].calls;
   va_start(arguments, format);
@@ -190,7 +194,7 @@ void fake_reset(void) {
   used = 0;
   memset(names, 0, sizeof names);
   fail_name[0] = block_name[0] = 0;
-  misuses = capture = 0;
+  misuses = capture = settling = 0;
   freed = NULL;
   pthread_mutex_unlock(&lock);
 }

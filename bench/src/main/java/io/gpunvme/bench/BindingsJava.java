@@ -5,6 +5,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.Accelerators;
 import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.storage.GpuStorage;
 import io.gpunvme.storage.StorageAddress;
 import io.gpunvme.storage.StorageOptions;
@@ -51,7 +52,11 @@ final class BindingsJava implements AutoCloseable {
     // As io.gpunvme.capi opens it for GPUNVME_WRITE.
     storage =
         GpuStorage.open(
-            StorageAddress.parse(uri), accelerator, StorageOptions.defaults().withWrite(true));
+            StorageAddress.parse(uri),
+            accelerator,
+            StorageOptions.defaults()
+                .with(InitiatorOptions.defaults().withForeignCuda())
+                .withWrite(true));
     if (storage.size() < bytes) {
       throw new BenchException(uri + " has " + storage.size() + " bytes");
     }

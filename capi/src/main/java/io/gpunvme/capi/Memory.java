@@ -7,7 +7,9 @@ import io.gpunvme.cuda.PointerInfo;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.accel.GpuAccelerator;
+import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.models.tensor.Dequantizer;
+import io.gpunvme.storage.StorageOptions;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.StorageException.Kind;
 import java.util.Map;
@@ -21,6 +23,10 @@ import org.jspecify.annotations.Nullable;
  * threads.
  */
 final class Memory {
+  /** Of storages: the program, and what it uses, call CUDA as they like. */
+  static final StorageOptions OPTIONS =
+      StorageOptions.defaults().with(InitiatorOptions.defaults().withForeignCuda());
+
   /** What short reads need less of and long ones are fast with. */
   private static final long PIECE = 4 << 20;
 

@@ -39,7 +39,8 @@ final class Model implements AutoCloseable {
   }
 
   static Model open(String uri, Memory memory) {
-    return new Model(Weights.open(StorageAddress.parse(uri), memory.accelerator()), memory);
+    return new Model(
+        Weights.open(StorageAddress.parse(uri), memory.accelerator(), Memory.OPTIONS), memory);
   }
 
   String name() {

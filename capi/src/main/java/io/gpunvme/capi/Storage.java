@@ -7,7 +7,6 @@ import io.gpunvme.cuda.CudaStream;
 import io.gpunvme.gpu.accel.MemoryInUse;
 import io.gpunvme.storage.GpuStorage;
 import io.gpunvme.storage.StorageAddress;
-import io.gpunvme.storage.StorageOptions;
 import io.gpunvme.storage.StreamTransfers;
 import io.gpunvme.storage.path.PathStats;
 import io.gpunvme.storage.path.Range;
@@ -49,9 +48,7 @@ final class Storage implements AutoCloseable {
   static Storage open(String uri, Memory memory, boolean write) {
     return new Storage(
         GpuStorage.open(
-            StorageAddress.parse(uri),
-            memory.accelerator(),
-            StorageOptions.defaults().withWrite(write)),
+            StorageAddress.parse(uri), memory.accelerator(), Memory.OPTIONS.withWrite(write)),
         memory);
   }
 

@@ -33,7 +33,8 @@ import java.util.function.Supplier;
  * announced by {@link #kernelRun}, memory freed here is really freed after the kernel, and an
  * allocation waits for the kernel's end, for 10 s at most. Other code in this process that calls
  * CUDA to allocate or free memory waits for such kernels, too. Such a kernel may itself wait for an
- * embedded SSD, which needs the driver: then the call returns only when the kernel gives up.
+ * embedded SSD, which needs the driver if its data is in GPU memory: then the call returns only
+ * when the kernel gives up. {@code InitiatorOptions.withForeignCuda} keeps the data in host memory.
  */
 public final class GpuAccelerator implements Accelerator {
   private static final int PAGE = 4096;

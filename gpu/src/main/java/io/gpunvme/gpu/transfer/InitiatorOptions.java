@@ -22,6 +22,10 @@ import org.jspecify.annotations.Nullable;
  * @param threads threads that drive the queue pairs; 0: half the processors or fewer. Only for the
  *     CPU: a GPU has a warp for each queue pair
  * @param retries how often a retryable command is repeated, 0..100
+ * @param foreignCuda whether code that knows nothing of gpunvme uses CUDA in this process. Its
+ *     calls may wait for kernels, and keep others out of the driver meanwhile. Then no kernel waits
+ *     for an embedded controller's copies by CUDA, unless {@code placement} says so: {@link
+ *     #avoidsCudaCopies}
  */
 public record InitiatorOptions(
     InitiatorKind initiator,
@@ -29,7 +33,8 @@ public record InitiatorOptions(
     int queuePairs,
     int depth,
     int threads,
-    int retries) {
+    int retries,
+    boolean foreignCuda) {
   /** Queue pairs by default. */
   public static final int QUEUE_PAIRS = 4;
 
@@ -41,17 +46,23 @@ public record InitiatorOptions(
 
   /** {@link #open} chooses everything. */
   public static InitiatorOptions defaults() {
-    return new InitiatorOptions(InitiatorKind.AUTO, null, 0, 0, 0, RETRIES);
+    return new InitiatorOptions(InitiatorKind.AUTO, null, 0, 0, 0, RETRIES, false);
   }
 
   /** The same with other numbers. */
   public InitiatorOptions with(int pairs, int perQueue, int drivers) {
-    return new InitiatorOptions(initiator, placement, pairs, perQueue, drivers, retries);
+    return new InitiatorOptions(
+        initiator, placement, pairs, perQueue, drivers, retries, foreignCuda);
   }
 
   /** The same with another initiator or placement. */
   public InitiatorOptions with(InitiatorKind who, @Nullable Placement where) {
-    return new InitiatorOptions(who, where, queuePairs, depth, threads, retries);
+    return new InitiatorOptions(who, where, queuePairs, depth, threads, retries, foreignCuda);
+  }
+
+  /** The same beside code that uses CUDA and knows nothing of gpunvme. */
+  public InitiatorOptions withForeignCuda() {
+    return new InitiatorOptions(initiator, placement, queuePairs, depth, threads, retries, true);
   }
 
   /** The threads for one side of a transfer on this machine; the other side needs some too. */
@@ -85,16 +96,34 @@ public record InitiatorOptions(
 
   /**
    * The place of queues and data: {@code placement}. If that is null: queues in host memory, and
-   * data on the accelerator if the controller reaches it there.
+   * data on the accelerator if the controller reaches it there and {@link #avoidsCudaCopies} does
+   * not keep it in host memory.
    */
   public Placement placement(NvmeController controller, Accelerator accelerator) {
     Placement given = placement;
     if (given != null) {
       return given;
     }
+    if (avoidsCudaCopies(controller, accelerator)) {
+      return Placement.HOST;
+    }
     return Placements.reachable(accelerator, controller.function())
         ? Placement.VRAM_DATA
         : Placement.HOST;
+  }
+
+  /**
+   * Whether data is in host memory for the sake of code that uses CUDA besides. That code takes or
+   * frees memory, or launches a kernel for the first time, and the driver waits for all kernels.
+   * Meanwhile an embedded controller cannot copy to GPU memory. A kernel that waits for that would
+   * go on only when its commands have timed out. Data in host memory needs no driver.
+   */
+  public boolean avoidsCudaCopies(NvmeController controller, Accelerator accelerator) {
+    return foreignCuda
+        && placement == null
+        && controller.function().polled()
+        && accelerator.gpu()
+        && initiator(accelerator) == InitiatorKind.GPU;
   }
 
   /**

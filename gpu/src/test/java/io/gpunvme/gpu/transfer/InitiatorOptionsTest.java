@@ -104,6 +104,29 @@ class InitiatorOptionsTest {
     }
   }
 
+  /** Only kernels hang on copies by CUDA, and only those for a controller that is software. */
+  @Test
+  void besideForeignCudaKernelsHaveAnEmbeddedControllersDataInHostMemory() {
+    try (Device device = Device.open("sim:latency=0", ControllerOptions.defaults());
+        FakeGpu gpu = new FakeGpu();
+        CpuAccelerator noGpu = CpuAccelerator.open()) {
+      NvmeController controller = device.controller();
+      InitiatorOptions auto = InitiatorOptions.defaults();
+      InitiatorOptions foreign = auto.with(2, 4, 0).withForeignCuda();
+      assertThat(foreign.queuePairs()).as("kept").isEqualTo(2);
+      assertThat(foreign.placement(controller, gpu)).isEqualTo(Placement.HOST);
+      assertThat(foreign.avoidsCudaCopies(controller, gpu)).isTrue();
+      assertThat(auto.placement(controller, gpu)).isEqualTo(Placement.VRAM_DATA);
+      assertThat(auto.avoidsCudaCopies(controller, gpu)).isFalse();
+      InitiatorOptions cpu = foreign.with(InitiatorKind.CPU, null);
+      assertThat(cpu.placement(controller, gpu)).isEqualTo(Placement.VRAM_DATA);
+      InitiatorOptions told = foreign.with(InitiatorKind.GPU, Placement.VRAM);
+      assertThat(told.placement(controller, gpu)).isEqualTo(Placement.VRAM);
+      assertThat(told.avoidsCudaCopies(controller, gpu)).isFalse();
+      assertThat(foreign.avoidsCudaCopies(controller, noGpu)).isFalse();
+    }
+  }
+
   @Test
   void autoIsWhatTheAcceleratorIs() {
     try (FakeGpu gpu = new FakeGpu();

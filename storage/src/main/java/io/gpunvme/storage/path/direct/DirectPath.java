@@ -55,6 +55,10 @@ public final class DirectPath implements DataPath {
   /** The longest range that is read by way of staging memory in one piece. */
   private static final long SHORT_STAGED = 64 << 10;
 
+  private static final String FOREIGN_CUDA =
+      "; an embedded controller's data goes by way of host memory, because other code uses CUDA in"
+          + " this process";
+
   /** Data pointers name bytes at multiples of this (Base 2.0, 4.1.1). */
   static final int POINTER_ALIGNMENT = 4;
 
@@ -88,6 +92,9 @@ public final class DirectPath implements DataPath {
   /** The queue pair for flushes, from the first one on; guarded by {@link #flushing}. */
   private @Nullable BlockDevice cache;
 
+  /** Why data is where it is, if that is not plain; else empty. */
+  private final String reason;
+
   private volatile String mode;
   private volatile boolean closed;
 
@@ -102,7 +109,8 @@ public final class DirectPath implements DataPath {
     this.initiators = initiators;
     placement = options.placement(controller, accelerator);
     staging = new StagingPool(accelerator, placement);
-    mode = options.initiator(accelerator) + "-initiated, " + placement;
+    reason = options.avoidsCudaCopies(controller, accelerator) ? FOREIGN_CUDA : "";
+    mode = options.initiator(accelerator) + "-initiated, " + placement + reason;
   }
 
   /**
@@ -145,8 +153,8 @@ public final class DirectPath implements DataPath {
     if (there == null) {
       there = initiators.get();
       mode =
-          "%s-initiated, %s, %d queue pairs of depth %d"
-              .formatted(there.name(), placement, there.queuePairs(), there.depth());
+          "%s-initiated, %s, %d queue pairs of depth %d%s"
+              .formatted(there.name(), placement, there.queuePairs(), there.depth(), reason);
       initiator = there;
     }
     return there;
