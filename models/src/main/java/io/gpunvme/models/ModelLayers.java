@@ -44,6 +44,10 @@ public final class ModelLayers {
 
   private final String list;
   private final SortedMap<Integer, List<TensorInfo>> layers;
+
+  /** Of the layers, in order. */
+  private final List<Integer> numbers;
+
   private final List<TensorInfo> others;
   private final Set<String> scales;
   private final Set<String> quantised;
@@ -64,6 +68,7 @@ public final class ModelLayers {
       Map<Integer, LayerExperts> experts) {
     this.list = list;
     this.layers = layers;
+    numbers = List.copyOf(layers.keySet());
     this.others = others;
     this.scales = scales;
     this.quantised = quantised;
@@ -310,7 +315,7 @@ public final class ModelLayers {
    * @throws IndexOutOfBoundsException if there is no such layer
    */
   public @Nullable LayerExperts experts(int index) {
-    return experts.get(number(index));
+    return experts.get(numbers.get(index));
   }
 
   /**
@@ -324,7 +329,7 @@ public final class ModelLayers {
     List<TensorPlace> places = new ArrayList<>();
     long at = 0;
     LayerExperts apart = experts(index);
-    for (TensorInfo tensor : layers.getOrDefault(number(index), List.of())) {
+    for (TensorInfo tensor : layers.getOrDefault(numbers.get(index), List.of())) {
       if (tensor.bytes() > 0 && (apart == null || !apart.has(tensor))) {
         places.add(new TensorPlace(tensor.name(), null, at));
         at += aligned(tensor.bytes());
@@ -341,10 +346,6 @@ public final class ModelLayers {
    * @throws IndexOutOfBoundsException if there is no such layer
    */
   public Layer layer(Weights weights, int index) {
-    return weights.layer(list + number(index), tensors(index));
-  }
-
-  private int number(int index) {
-    return List.copyOf(layers.keySet()).get(index);
+    return weights.layer(list + numbers.get(index), tensors(index));
   }
 }

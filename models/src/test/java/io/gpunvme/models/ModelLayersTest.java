@@ -18,6 +18,7 @@ import java.util.Collections;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -88,6 +89,22 @@ class ModelLayersTest {
   void namesWithoutEndAreNotReadToTheirEnd() throws IOException {
     String deep = String.join(".", Collections.nCopies(20_000, "0"));
     assertThat(ModelLayers.of(bytes("a.0.w=1 " + deep + "=2"), null).names()).isEqualTo("N");
+  }
+
+  /** A file may have as many as it likes, and each is asked for. */
+  @Test
+  @Timeout(60)
+  void manyLayersAreFoundInTheirOrder() throws IOException {
+    int count = 100_000;
+    SafetensorsWriter writer = new SafetensorsWriter();
+    for (int i = 0; i < count; i++) {
+      writer.tensor("l." + i + ".w", ElementType.U8, 1);
+    }
+    ModelLayers layers = ModelLayers.of(write(writer), null).expertsApart();
+    assertThat(layers.count()).isEqualTo(count);
+    for (int i = 0; i < count; i++) {
+      assertThat(layers.tensors(i)).containsExactly(new TensorPlace("l." + i + ".w", null, 0));
+    }
   }
 
   @ParameterizedTest
