@@ -29,7 +29,7 @@ import gpunvme.transformers
 from gpunvme import _dequantize
 from gpunvme._recipe import QUANTISED
 from test_streamed import ARCHITECTURES as STREAMED
-from test_streamed import DEVICE, Models, Watched
+from test_streamed import DEVICE, Failing, Models, Watched
 
 
 def load_tests(_loader: Any, tests: unittest.TestSuite, _pattern: Any) -> unittest.TestSuite:
@@ -296,6 +296,46 @@ class GgufTest(GgufModels):
         path.write_bytes(path.read_bytes().replace(key + b"\x04", key + b"\0"))
         with self.assertRaisesRegex(gpunvme.FormatError, "model.gguf: transformers makes no"):
             gpunvme.transformers.load(path, device=DEVICE)
+
+
+class GgufFailureTest(GgufModels, Failing):
+    def model(self, *kinds: str) -> tuple[Path, Any]:
+        path = self.written("llama", kinds or ["Q6_K", "Q4_K", "Q8_0"])
+        return path, self.of_transformers(path, torch.bfloat16)
+
+    def test_interrupted_at_any_token(self) -> None:
+        path, memory = self.model()
+        self.interrupted(path.parent, path, memory)
+
+    def test_a_file_that_shrinks(self) -> None:
+        path, memory = self.model()
+        self.shrinks(path, path, memory)
+
+    def test_an_ssd_that_fails_in_the_middle(self) -> None:
+        path, memory = self.model()
+        self.breaks(path, path, memory)
+
+    def test_a_corrupt_tensor(self) -> None:
+        path, memory = self.model()
+        data = path.read_bytes()
+        name = b"blk.3.ffn_up.weight"
+        info = data.index(name) + len(name)
+        # Two dimensions of 8 bytes each, the type, the offset.
+        for what, at, wrong in (
+            ("its rank", info, 9), ("its columns", info + 4, 255), ("its rows", info + 12, 1 << 40), ("its offset", info + 24, 1 << 40),
+            ("no multiple of the alignment", info + 24, 1),
+        ):
+            with self.subTest(what), self.released(path.parent, path, memory):
+                nbytes = 4 if at == info else 8
+                path.write_bytes(data[:at] + wrong.to_bytes(nbytes, "little") + data[at + nbytes :])
+                self.fails(gpunvme.FormatError, name.decode(), path)
+                path.write_bytes(data)
+
+    def test_a_model_that_is_not_understood(self) -> None:
+        path, memory = self.model()
+        other = self.written("llama", ["Q4_1"])
+        with self.released(path.parent, path, memory):
+            self.fails(gpunvme.UnsupportedError, r"'blk\.\d.*' is stored as Q4_1", other)
 
 
 class ScaledTest(Models):

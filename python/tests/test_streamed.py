@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
+import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import unittest
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -29,7 +32,7 @@ except ImportError as e:
 import gpunvme
 import gpunvme.torch
 import gpunvme.transformers
-from gpunvme import _experts, _recipe, _stored, _streamed
+from gpunvme import _experts, _generate, _recipe, _stored, _streamed
 from gpunvme.layers import TensorLayer
 
 transformers.utils.logging.set_verbosity_error()
@@ -236,6 +239,95 @@ class Models(Case):
                 self.assertTrue(torch.equal(a(tokens).logits, b(tokens).logits))
 
 
+class Interrupting(transformers.TextStreamer):
+    """Ctrl-C when so many tokens have come; the prompt is the first."""
+
+    def __init__(self, count: int) -> None:
+        self.left = count
+
+    def put(self, value: Any) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt
+
+    def end(self) -> None:
+        pass
+
+
+class Failing(Models):
+    """What goes wrong has a type and says where; then all is given back, and the next load works."""
+
+    def held(self, folder: Path) -> tuple[list[str], Any]:
+        """Files of a folder that are open, and the accelerator's memory."""
+        gc.collect()
+        files = [os.path.realpath(f) for f in Path("/proc/self/fd").iterdir()]
+        with gpunvme.Storage("sim:size=1MiB", ACCELERATOR) as other:
+            return [f for f in files if f.startswith(str(folder))], other.stats()["memory"]
+
+    @contextlib.contextmanager
+    def released(self, folder: Path, source: Any, memory: Any, **options: Any) -> Iterator[None]:
+        """What is done here leaves nothing behind, and a model can be loaded afterwards, and is right."""
+
+        def works() -> None:
+            model = gpunvme.transformers.load(source, device=DEVICE, gpu_budget=0, **options)
+            self.same(model, memory)
+            model.gpunvme.close()
+
+        # What is made once for all is there then.
+        works()
+        before = self.held(folder)
+        self.assertEqual(before[0], [])
+        yield
+        self.assertEqual(self.held(folder), before)
+        works()
+
+    def fails(self, error: type[Exception], pattern: str, source: Any, **options: Any) -> None:
+        """Loading it does."""
+        with self.assertRaisesRegex(error, pattern):
+            gpunvme.transformers.load(source, device=DEVICE, gpu_budget=0, **options)
+
+    def interrupted(self, folder: Path, source: Any, memory: Any) -> None:
+        """At each token of a text."""
+        prompt, whole = self.tokens(1, 3), dict(max_new_tokens=6, min_new_tokens=6, do_sample=False)
+        expected = memory.generate(prompt, **whole)
+        for count in range(7):
+            with self.subTest(count), self.released(folder, source, memory):
+                model = gpunvme.transformers.load(source, device=DEVICE, gpu_budget=0)
+                with self.assertRaises(KeyboardInterrupt):
+                    model.generate(prompt, streamer=Interrupting(count), **whole)
+                self.assertTrue(torch.equal(model.generate(prompt, **whole), expected))
+                with self.assertRaises(KeyboardInterrupt):
+                    model.generate(prompt, streamer=Interrupting(count), **whole)
+                model.gpunvme.close()
+
+    def shrinks(self, path: Path, source: Any, memory: Any) -> None:
+        data = path.read_bytes()
+        with self.released(path.parent, source, memory):
+            model = gpunvme.transformers.load(source, device=DEVICE, gpu_budget=0, slots=2)
+            os.truncate(path, 4096)
+            with self.assertRaisesRegex(OSError, r"layer 'model\.layers\.\d' \(\d+ bytes in \d+ pieces\)"):
+                for _ in range(3):
+                    model(self.tokens())
+            path.write_bytes(data)
+            self.same(model, memory)
+            model.gpunvme.close()
+
+    def breaks(self, model: Path, config: Path, memory: Any) -> None:
+        """An SSD with the model does, in the middle: a read that fails, and then the whole of it."""
+        image = self.folder() / "image"
+        device = f"sim:file={image}"
+        self.gpunvme("write-model", model, "--device", f"{device},size=64MiB", "--allow-write")
+        for fault, error in (("status=unrecovered-read-error dnr on read nth=40", gpunvme.GpuNvmeError), ("gone on read nth=40", OSError)):
+            with self.subTest(fault), self.released(image.parent, device, memory, config=config):
+                streamed = gpunvme.transformers.load(f"{device},faults={fault}", config=config, device=DEVICE, gpu_budget=0)
+                with self.assertRaisesRegex(error, r"layer 'model\.layers\.\d' \(\d+ bytes in \d+ pieces\): "):
+                    for _ in range(20):
+                        streamed(self.tokens())
+                if "gone" not in fault:
+                    self.same(streamed, memory)
+                streamed.gpunvme.close()
+
+
 class ArchitectureTest(Models):
     def test_logits_are_the_same_bits(self) -> None:
         for name, config in ARCHITECTURES.items():
@@ -316,6 +408,49 @@ class ArchitectureTest(Models):
         (folder / "model.safetensors").unlink()
         done = run()
         self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+
+    def test_tokenizers_that_are_odd(self) -> None:
+        folder = self.saved(ARCHITECTURES["llama"]())
+
+        def told(*words: str) -> tuple[int, str]:
+            with contextlib.redirect_stderr(io.StringIO()) as error, contextlib.redirect_stdout(io.StringIO()) as out:
+                code = _generate.main(["generate", str(folder), "--tokens", "2", "--device", DEVICE, *words])
+            self.assertEqual((code == 0, out.getvalue() != ""), (True, True) if code == 0 else (False, False))
+            return code, error.getvalue()
+
+        def refused(code: int, pattern: str, prompt: str = "w5 w9") -> None:
+            # One line, with the place and what is wrong.
+            got, text = told("--prompt", prompt)
+            self.assertEqual((got, text.count("\n")), (code, 1), text)
+            self.assertRegex(text, rf"\Agpunvme: .*{pattern}")
+
+        place = re.escape(str(folder))
+        refused(1, f"{place}: transformers makes no tokenizer of it: ")
+        for name, content in (
+            ("tokenizer.json", "{}"), ("tokenizer.json", "\0\1"), ("tokenizer_config.json", "[]"), ("tokenizer_config.json", '{"tokenizer_class": 7}'),
+        ):
+            tokenizer().save_pretrained(folder)
+            (folder / name).write_text(content)
+            refused(1, rf"{place}: transformers makes no tokenizer of it: \w+Error: ")
+        tokenizer().save_pretrained(folder)
+        self.assertEqual(told("--prompt", "w5 w9")[0], 0)
+        refused(2, "the prompt has no tokens", "")
+
+        class Panic(BaseException):
+            """As code in Rust ends."""
+
+        with mock.patch.object(transformers.AutoTokenizer, "from_pretrained", side_effect=Panic("in\nRust")):
+            refused(1, f"{place}: transformers makes no tokenizer of it: Panic: in Rust")
+        with mock.patch.object(transformers.AutoTokenizer, "from_pretrained", side_effect=KeyboardInterrupt):
+            self.assertEqual(told("--prompt", "w5"), (130, "gpunvme: interrupted\n"))
+        path = folder / "tokenizer.json"
+        changed = json.loads(path.read_text())
+        changed["model"]["vocab"]["big"] = 97
+        path.write_text(json.dumps(changed))
+        refused(1, f"{place}: its tokenizer makes token 97 of the prompt, and the model has 97", "w5 big")
+        changed["model"]["vocab"] = {}
+        path.write_text(json.dumps(changed))
+        refused(1, f"{place}: its tokenizer does not take the prompt: Exception: ")
 
     def test_the_examples_of_the_page(self) -> None:
         folder = self.saved(ARCHITECTURES["llama"]())
@@ -462,7 +597,7 @@ class SourceTest(Models):
             gpunvme.transformers.load(f"sim:file={disk}:/nowhere", config=folder, device=DEVICE)
 
 
-class FailureTest(Models):
+class FailureTest(Failing):
     def test_files_that_are_not_the_model(self) -> None:
         folder = self.saved(ARCHITECTURES["llama"]())
         from safetensors.torch import load_file, save_file
@@ -486,34 +621,55 @@ class FailureTest(Models):
 
     def test_a_file_that_shrinks(self) -> None:
         folder = self.saved(ARCHITECTURES["llama"]())
-        path = folder / "model.safetensors"
-        memory = self.memory(folder)
-        data = path.read_bytes()
-        model = self.streamed(folder, gpu_budget=0, slots=2)
-        os.truncate(path, 4096)
-        with self.assertRaisesRegex(OSError, r"layer 'model\.layers\.\d'"):
-            for _ in range(3):
-                model(self.tokens())
-        path.write_bytes(data)
-        self.same(model, memory)
+        self.shrinks(folder / "model.safetensors", folder, self.memory(folder))
 
     def test_an_ssd_that_fails_in_the_middle(self) -> None:
         folder = self.saved(ARCHITECTURES["llama"]())
+        self.breaks(folder, folder, self.memory(folder))
+
+    def test_interrupted_at_any_token(self) -> None:
+        folder = self.saved(ARCHITECTURES["llama"]())
+        self.interrupted(folder, folder, self.memory(folder))
+
+    def test_the_command_is_interrupted(self) -> None:
+        folder = self.saved(ARCHITECTURES["llama"](), eos_token_id=None)
+        tokenizer().save_pretrained(folder)
+        words = ["generate", folder, "--prompt", "w5 w9", "--tokens", "100000", "--gpu-budget", "0", "--device", DEVICE]
+        command = [sys.executable, "-m", "gpunvme.transformers", *map(str, words)]
+        # With its first words it is in the middle.
+        with subprocess.Popen(command, env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stdout and process.stderr
+            self.assertNotEqual(process.stdout.read(1), "")
+            process.send_signal(signal.SIGINT)
+            process.stdout.read()
+            told = process.stderr.read()
+        self.assertEqual((process.returncode, told.splitlines()[-1]), (130, "gpunvme: interrupted"), told)
+        self.assertNotIn("Traceback", told)
+
+    def test_a_corrupt_tensor(self) -> None:
+        folder = self.saved(ARCHITECTURES["llama"]())
+        path, memory = folder / "model.safetensors", self.memory(folder)
+        data = path.read_bytes()
+        end = 8 + int.from_bytes(data[:8], "little")
+        name = "model.layers.3.mlp.up_proj.weight"
+        begin, past = json.loads(data[8:end])[name]["data_offsets"]
+        for wrong in ((begin, past + 2), (past, begin), (begin, len(data)), (1 << 62, (1 << 62) + past - begin)):
+            with self.subTest(wrong), self.released(folder, folder, memory):
+                header = json.loads(data[8:end])
+                header[name]["data_offsets"] = wrong
+                text = json.dumps(header).encode()
+                path.write_bytes(len(text).to_bytes(8, "little") + text + data[end:])
+                # Where data overlaps, it may be its neighbour that is named.
+                self.fails(gpunvme.FormatError, r"tensor 'model\.layers\.3\.", folder)
+                path.write_bytes(data)
+
+    def test_a_model_that_is_not_understood(self) -> None:
+        folder = self.saved(ARCHITECTURES["mixtral"]())
         memory = self.memory(folder)
-        image = f"sim:file={self.folder() / 'image'}"
-        self.gpunvme("write-model", folder, "--device", f"{image},size=64MiB", "--allow-write")
-        for fault, error in (("status=unrecovered-read-error dnr on read nth=40", gpunvme.GpuNvmeError), ("gone on read nth=40", OSError)):
-            with self.subTest(fault):
-                model = self.streamed(f"{image},faults={fault}", config=folder, gpu_budget=0)
-                with self.assertRaisesRegex(error, r"layer 'model\.layers\.\d' \(\d+ bytes in \d+ pieces\): "):
-                    for _ in range(20):
-                        model(self.tokens())
-                if "gone" not in fault:
-                    self.same(model, memory)
-                model.gpunvme.close()
-                again = self.streamed(image, config=folder, gpu_budget=0)
-                self.same(again, memory)
-                again.gpunvme.close()
+        # What transformers does with the experts of Mixtral.
+        with self.released(folder, folder, memory), mock.patch.dict(_stored._OPERATIONS) as operations:
+            del operations["aten.cat"]
+            self.fails(gpunvme.UnsupportedError, r"aten.cat.*layers\.\d.*experts", folder)
 
     def test_interrupted_in_the_middle(self) -> None:
         folder = self.saved(ARCHITECTURES["llama"]())

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 import transformers
 
-from .errors import FormatError, GpuNvmeError
+from .errors import FormatError, GpuNvmeError, InvalidError
 from .transformers import Streaming, configuration, load
 
 _EXAMPLES = """examples:
@@ -96,14 +97,48 @@ def main(words: Sequence[str] | None = None) -> int:
         print("gpunvme: interrupted", file=sys.stderr)
         return 130
     except (GpuNvmeError, ImportError, OSError, ValueError, KeyError) as e:
-        print(f"gpunvme: {e}", file=sys.stderr)
+        print(f"gpunvme: {_line(e)}", file=sys.stderr)
         return 2 if isinstance(e, ValueError) and not isinstance(e, FormatError) else 1
 
 
-def _generate(arguments: argparse.Namespace) -> int:
-    text = _prompt(arguments)
-    with configuration(arguments.config or arguments.model) as (folder, gguf):
+def _line(e: BaseException) -> str:
+    return " ".join(str(e).split())
+
+
+@contextlib.contextmanager
+def _tokenizing(source: str, what: str) -> Iterator[None]:
+    """Tokenizers raise whatever they like. Those in Rust panic, which is no ``Exception``."""
+    try:
+        yield
+    except (GpuNvmeError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as e:
+        raise FormatError.of(f"{source}: {what}: {type(e).__name__}: {_line(e)}") from e
+
+
+def _tokens(source: str, text: str) -> tuple[Any, Any]:
+    """The tokenizer, and what it makes of the prompt."""
+    with configuration(source) as (folder, gguf), _tokenizing(source, "transformers makes no tokenizer of it"):
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **gguf)
+    with _tokenizing(source, "its tokenizer does not take the prompt"):
+        prompt = tokenizer(text, return_tensors="pt")
+    if prompt["input_ids"].shape[1] == 0:
+        raise InvalidError.of("the prompt has no tokens: begin with some text")
+    return tokenizer, prompt
+
+
+def _check(source: str, prompt: Any, model: Any) -> None:
+    """A GPU would say of a token that the model does not have no more than that something failed."""
+    most, known = int(prompt["input_ids"].max()), model.get_input_embeddings().weight.shape[0]
+    if most >= known:
+        raise FormatError.of(
+            f"{source}: its tokenizer makes token {most} of the prompt, and the model has {known}: they do not belong together"
+        )
+
+
+def _generate(arguments: argparse.Namespace) -> int:
+    source = arguments.config or arguments.model
+    tokenizer, prompt = _tokens(source, _prompt(arguments))
     began = time.monotonic()
     model = load(
         arguments.model,
@@ -118,9 +153,10 @@ def _generate(arguments: argparse.Namespace) -> int:
     with streaming:
         loaded = time.monotonic()
         _progress("")
+        _check(source, prompt, model)
         if not arguments.json:
             print(f"{streaming.explain()}\nloaded in {loaded - began:.2f} s", file=sys.stderr)
-        prompt = tokenizer(text, return_tensors="pt").to(streaming.device)
+        prompt = prompt.to(streaming.device)
         watch = _Watch(tokenizer, arguments.json)
         made = model.generate(
             **prompt, max_new_tokens=arguments.tokens, do_sample=arguments.sample, streamer=watch
