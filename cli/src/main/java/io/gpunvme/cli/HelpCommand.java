@@ -38,8 +38,9 @@ final class HelpCommand extends BaseCommand {
     "",
     "  ACTION[=VALUE] [dnr] [more] [skip|execute] [on WHAT[|WHAT…]] [KEY=VALUE …]",
     "",
-    "ACTION   status=NAME drop delay=TIME late=TIME duplicate wrong-cid wrong-phase torn reorder",
-    "         corrupt stall cfs gone ready-stuck lost-interrupt sqhd-bad",
+    "ACTION   status=NAME drop delay=TIME late=TIME early=TIME duplicate wrong-cid wrong-phase"
+        + " torn",
+    "         reorder corrupt stall cfs gone ready-stuck lost-interrupt sqhd-bad",
     "WHAT     read write flush … identify get-log-page … io admin enable disable shutdown register",
     "KEY      lba=A..B nsid=N qid=N nth=N after=N every=N count=N p=0.01 dw0=VALUE/MASK … dw15",
     "",

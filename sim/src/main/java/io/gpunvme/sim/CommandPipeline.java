@@ -135,6 +135,7 @@ final class CommandPipeline {
     c.dw0 = 0;
     c.dw1 = 0;
     c.overtakers = 0;
+    c.announced = false;
     c.data.clear();
     stats.fetched(c.admin, c.opcode, c.sqid, sq.doorbell().isByPeer());
     c.ownsCid = sq.claim(c.cid);
@@ -198,6 +199,10 @@ final class CommandPipeline {
     FaultRule fault = c.fault;
     if (fault != null && !fault.executes()) {
       skip(c, fault);
+      return;
+    }
+    if (fault != null && fault.action() == FaultRule.Action.EARLY && poster.announce(c)) {
+      schedule(c, CompletionPoster.queue(c), worker.now() + fault.nanos());
       return;
     }
     c.state = SimCommand.State.RUNNING;

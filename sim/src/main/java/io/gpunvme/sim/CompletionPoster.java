@@ -34,6 +34,10 @@ final class CompletionPoster {
    */
   void post(SimCommand c, long now) {
     SubmissionQueue sq = queue(c);
+    if (c.announced) {
+      recycle(c, sq);
+      return;
+    }
     CompletionQueue cq = sq.cq();
     if (cq.holdsBack() || !hasRoom(cq)) {
       stats.add(SimStats.Counter.HELD_BACK, 1);
@@ -67,6 +71,27 @@ final class CompletionPoster {
         errors.report(stats, ControllerEvents.ERROR_INVALID_DOORBELL_VALUE);
       }
     }
+  }
+
+  /**
+   * Posts the completion of a command that has not executed, once, as if it had succeeded. Its CID
+   * is the host's again. Returns false if it was posted before, or there is no room for it.
+   */
+  boolean announce(SimCommand c) {
+    SubmissionQueue sq = queue(c);
+    CompletionQueue cq = sq.cq();
+    if (c.announced || cq.holdsBack() || !hasRoom(cq) || !cq.isMapped()) {
+      return false;
+    }
+    c.announced = true;
+    c.status = 0;
+    put(cq, c, sq.head(), c.cid, cq.phase());
+    cq.interruptDue(true);
+    if (c.ownsCid) {
+      sq.release(c.cid);
+      c.ownsCid = false;
+    }
+    return true;
   }
 
   private boolean hasRoom(CompletionQueue cq) {

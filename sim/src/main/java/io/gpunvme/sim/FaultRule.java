@@ -21,6 +21,8 @@ public final class FaultRule {
     DELAY,
     /** The command executes as usual; its completion is posted {@link #nanos} later. */
     LATE,
+    /** The completion is posted, and says success; {@link #nanos} later the command executes. */
+    EARLY,
     /** The completion is posted twice. */
     DUPLICATE,
     /** The completion carries the command identifier XOR {@link #amount}. */

@@ -94,7 +94,7 @@ public final class FaultSyntax {
     String value = word.substring(equals + 1);
     return switch (action) {
       case STATUS -> b.status(status(value));
-      case DELAY, LATE, TORN, STALL -> b.nanos(TextValues.duration(name, value));
+      case DELAY, LATE, EARLY, TORN, STALL -> b.nanos(TextValues.duration(name, value));
       case WRONG_CID, REORDER, CORRUPT, SQHD_BAD ->
           b.amount(TextValues.number(name, value, 0xFFFF));
       default -> throw new InvalidRequestException(name + " takes no value");
@@ -104,7 +104,8 @@ public final class FaultSyntax {
   private static boolean needsValue(FaultRule.Action action) {
     return action == FaultRule.Action.STATUS
         || action == FaultRule.Action.DELAY
-        || action == FaultRule.Action.LATE;
+        || action == FaultRule.Action.LATE
+        || action == FaultRule.Action.EARLY;
   }
 
   private static FaultRule.Action byName(String name) {
@@ -222,7 +223,7 @@ public final class FaultSyntax {
         text.append("=%x/%02x".formatted(Status.sct(code), Status.sc(code)));
         text.append(Status.dnr(code) ? " dnr" : "").append(Status.more(code) ? " more" : "");
       }
-      case DELAY, LATE, TORN, STALL -> text.append('=').append(rule.nanos()).append("ns");
+      case DELAY, LATE, EARLY, TORN, STALL -> text.append('=').append(rule.nanos()).append("ns");
       case WRONG_CID, REORDER, CORRUPT, SQHD_BAD -> text.append('=').append(rule.amount());
       default -> {}
     }

@@ -103,6 +103,9 @@ final class SimCommand {
   /** Completions of the queue that must still overtake this one (a reordering fault). */
   int overtakers;
 
+  /** Whether its completion was posted before it executed (an early completion, a fault). */
+  boolean announced;
+
   /** Whether this command holds its CID; not if another outstanding one had it already. */
   boolean ownsCid;
 

@@ -136,6 +136,33 @@ class EngineFaultTest {
   }
 
   @Test
+  void anEarlyCompletionOvertakesTheData() {
+    fault(FaultRule.of(Action.EARLY).nanos(LATER));
+    int cid = submit(write(3));
+    assertThat(q.poll())
+        .returns(cid, RawQueue.Completion::cid)
+        .returns(0, RawQueue.Completion::status);
+    data.memory().fill((byte) 4);
+    later(LATER - 1);
+    assertThat(host.controller.stats().writtenBytes()).isZero();
+    later(1);
+    assertThat(q.peek()).as("completed once").isNull();
+    assertThat(stored()).isEqualTo(4);
+  }
+
+  @Test
+  void whatCompletedEarlyEndsWithItsQueueAndTwiceNever() {
+    fault(FaultRule.of(Action.EARLY).nanos(LATER));
+    submit(write(3));
+    assertThat(q.poll().status()).isZero();
+    host.adminOk(RawHost.deleteSq(1));
+    later(LATER);
+    assertThat(q.peek()).isNull();
+    q = host.createQueue(2, 16, 16);
+    assertThat(stored()).as("what did not execute in time never does").isZero();
+  }
+
+  @Test
   void aDelayComesOnTopOfTheLatency() {
     host.close();
     start(1000);

@@ -61,6 +61,7 @@ class FaultSyntaxTest {
   @CsvSource({
     "delay=2ms, 2000000",
     "late=1s, 1000000000",
+    "early=20us, 20000",
     "stall=5us, 5000",
     "stall, 0",
     "torn, 1000",
@@ -110,6 +111,7 @@ class FaultSyntaxTest {
         "drop=5",
         "delay",
         "late",
+        "early",
         "status",
         "status=success",
         "status=8/00",
@@ -153,6 +155,7 @@ class FaultSyntaxTest {
         "drop skip",
         "drop execute on admin",
         "late=5ns execute on admin|io:1",
+        "early=7ns execute on io:2",
         "stall=0ns execute",
         "corrupt=3 execute on io:1|io:2",
         "gone execute on register after=100",
@@ -172,7 +175,7 @@ class FaultSyntaxTest {
     String text = Files.readString(Files.exists(page) ? page : fromModule);
     String examples = text.substring(text.indexOf("## Examples")).replaceFirst("## Examples", "");
 
-    assertThat(FaultSyntax.parse(examples)).hasSize(10);
+    assertThat(FaultSyntax.parse(examples)).hasSize(11);
     for (FaultRule.Action action : FaultRule.Action.values()) {
       String name = action.name().toLowerCase(java.util.Locale.ROOT).replace('_', '-');
       assertThat(text).contains("| `" + name);
