@@ -2,6 +2,7 @@ package io.gpunvme.cli;
 
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.cli.output.OutputStreams;
+import io.gpunvme.cli.output.Progress;
 import io.gpunvme.cli.output.Table;
 import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.gpu.device.Device;
@@ -10,10 +11,13 @@ import io.gpunvme.gpu.device.GpuBusAddresses;
 import io.gpunvme.gpu.queue.Placement;
 import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.storage.StorageAddress;
+import io.gpunvme.tools.doctor.ArrivalCount;
 import io.gpunvme.tools.doctor.PeerCheck;
 import io.gpunvme.tools.doctor.PeerReport;
 import io.gpunvme.tools.doctor.PeerStep;
+import io.gpunvme.tools.ssd.Ssds;
 import java.io.IOException;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -29,7 +33,10 @@ import picocli.CommandLine.Parameters;
     description = {
       "Try whether the GPU can drive an SSD, or each SSD behind an address.",
       "The SSD's BAR0 is registered with CUDA as I/O memory. Then a kernel reads one block, and",
-      "rings the doorbells of a queue pair made for it. Changes no data.",
+      "rings the doorbells of a queue pair made for it. If the SSD reaches GPU memory, kernels"
+          + " then",
+      "look how often the last 16 bytes of data there are later than its completion. Changes no"
+          + " data.",
       "Exit code 0 if it can drive all of them, 1 if it cannot or there is no GPU."
     },
     footer = {
@@ -38,10 +45,12 @@ import picocli.CommandLine.Parameters;
       "  gpunvme check-p2p sim:",
       "  sudo gpunvme check-p2p vfio:0000:01:00.0",
       "  sudo gpunvme check-p2p vfio:0000:01:00.0 --read --json",
+      "  sudo gpunvme check-p2p kmod:0000:01:00.0 --seconds 600",
       "  sudo gpunvme check-p2p stripe:vfio:0000:01:00.0,vfio:0000:02:00.0"
     })
 final class CheckP2pCommand extends BaseCommand {
   private static final int INDENT = 2;
+  private static final double NANOS_PER_MICRO = 1e3;
 
   @Parameters(
       index = "0",
@@ -60,6 +69,14 @@ final class CheckP2pCommand extends BaseCommand {
               + " other work.")
   private boolean read;
 
+  @Option(
+      names = "--seconds",
+      paramLabel = "S",
+      converter = Converters.Count.class,
+      description =
+          "How long to look, at each SSD, for data that is later than its completion (1).")
+  private int seconds = 1;
+
   @Mixin private final DriverOptions driver = new DriverOptions();
 
   CheckP2pCommand(OutputStreams streams) {
@@ -75,11 +92,9 @@ final class CheckP2pCommand extends BaseCommand {
 
   @Override
   int run() throws IOException {
-    List<DeviceAddress> ssds = each(StorageAddress.parse(device).devices());
-    if (ssds.isEmpty()) {
-      throw new InvalidRequestException(
-          device + " is a file of a mounted file system: name an SSD (gpunvme list shows them)");
-    }
+    StorageAddress address = StorageAddress.parse(device);
+    Ssds.requireSsd(address);
+    List<DeviceAddress> ssds = each(address.devices());
     String faults = driver.faults();
     if (ssds.size() > 1 && !faults.isEmpty()) {
       throw new UsageException("--faults is for one embedded SSD");
@@ -87,10 +102,14 @@ final class CheckP2pCommand extends BaseCommand {
     List<Checked> all = new ArrayList<>();
     Map<DeviceAddress, RuntimeException> failures = new LinkedHashMap<>();
     // The GPU first: without one no SSD need be touched.
-    try (GpuAccelerator gpu = GpuAccelerator.open()) {
+    Duration look = Duration.ofSeconds(seconds);
+    try (GpuAccelerator gpu = GpuAccelerator.open();
+        Progress progress = Progress.on(streams())) {
       for (DeviceAddress ssd : ssds) {
+        progress.begin("look", look.toNanos(), Progress.Unit.NANOS);
         try (Device open = Device.open(ssd, driver.controller(false), faults)) {
-          all.add(new Checked(ssd, PeerCheck.run(open, gpu, read), open.gpuBusAddresses()));
+          PeerReport report = PeerCheck.run(open, gpu, read, look, progress::moved);
+          all.add(new Checked(ssd, report, open.gpuBusAddresses()));
         } catch (InvalidRequestException | NvmeException e) {
           failures.put(ssd, e);
         }
@@ -185,10 +204,22 @@ final class CheckP2pCommand extends BaseCommand {
     object.put("text", report.verdict().text());
     object.put("steps", steps);
     object.put("placements", placements);
+    object.put("arrivals", report.arrivals().stream().map(CheckP2pCommand::object).toList());
     object.put("gpu_memory", ssd.memory.way());
     Map<String, Object> reasons = new LinkedHashMap<>();
     ssd.memory.reasons().forEach((way, reason) -> reasons.put(way.toString(), reason));
     object.put("gpu_memory_not", reasons);
     return object;
+  }
+
+  private static Map<String, Object> object(ArrivalCount count) {
+    Map<String, Object> one = new LinkedHashMap<>();
+    one.put("completions", count.hostCompletions() ? "host" : "gpu");
+    one.put("used", count.used());
+    one.put("bytes", count.bytes());
+    one.put("reads", count.reads());
+    one.put("late", count.late());
+    one.put("latest_us", count.longestNanos() / NANOS_PER_MICRO);
+    return one;
   }
 }

@@ -14,7 +14,6 @@ import io.gpunvme.storage.StorageAddress;
 import io.gpunvme.tools.demo.Demo;
 import io.gpunvme.tools.demo.DemoListener;
 import io.gpunvme.tools.demo.DemoOptions;
-import io.gpunvme.tools.demo.DemoPhase;
 import io.gpunvme.tools.demo.DemoReport;
 import io.gpunvme.tools.demo.RangeDemo;
 import io.gpunvme.tools.demo.RangeReport;
@@ -350,32 +349,7 @@ final class DemoCommand extends BaseCommand {
   }
 
   private DemoListener listener(Progress progress) {
-    return new DemoListener() {
-      @Override
-      public void phase(DemoPhase phase, long bytes) {
-        String task =
-            switch (phase) {
-              case SAMPLE -> "make file";
-              case PUT -> "to the SSD";
-              case GET -> "to the accelerator";
-              case CHECK -> "check";
-              case COMPARE -> "by the CPU";
-              case SAVE -> "keep what is there";
-              case RESTORE -> "put it back";
-            };
-        progress.begin(task, bytes);
-      }
-
-      @Override
-      public void moved(long bytes) {
-        progress.moved(bytes);
-      }
-
-      @Override
-      public boolean isCancelled() {
-        return cancelled;
-      }
-    };
+    return new ShownDemo(progress, () -> cancelled);
   }
 
   // ---- text

@@ -23,8 +23,6 @@ import io.gpunvme.tools.bench.BenchException;
 import io.gpunvme.tools.bench.Measurement;
 import io.gpunvme.tools.bench.Repetitions;
 import io.gpunvme.tools.bench.SsdBench;
-import io.gpunvme.tools.demo.DemoListener;
-import io.gpunvme.tools.demo.DemoPhase;
 import io.gpunvme.tools.demo.RangeDemo;
 import io.gpunvme.tools.demo.RangeReport;
 import io.gpunvme.tools.doctor.PeerCheck;
@@ -348,9 +346,12 @@ final class TryCommand extends BaseCommand {
     if (initiator.kind() == InitiatorKind.CPU) {
       throw new SkippedException("the CPU is to be the initiator");
     }
+    Duration look = Duration.ofSeconds(seconds);
     try (GpuAccelerator gpu = GpuAccelerator.open();
+        Progress progress = Progress.on(streams());
         Device open = Device.open(device, ControllerOptions.defaults())) {
-      PeerReport report = PeerCheck.run(open, gpu, false);
+      progress.begin("look", look.toNanos(), Progress.Unit.NANOS);
+      PeerReport report = PeerCheck.run(open, gpu, false, look, progress::moved);
       details.put("gpu", report.gpu());
       details.put("result", report.verdict().toString());
       if (report.verdict() == PeerReport.Verdict.GPU_DRIVES_SSD) {
@@ -371,9 +372,11 @@ final class TryCommand extends BaseCommand {
       throws IOException {
     goOn();
     InitiatorOptions options = InitiatorOptions.defaults().with(who, null);
-    try (Ssds open = Ssds.open(device, ControllerOptions.defaults(), "", 1)) {
+    try (Progress progress = Progress.on(streams());
+        Ssds open = Ssds.open(device, ControllerOptions.defaults(), "", 1)) {
       ByteRange range = open.size() < DEMO.bytes() ? null : DEMO;
-      RangeReport report = RangeDemo.run(open, range, options, listener());
+      RangeReport report =
+          RangeDemo.run(open, range, options, new ShownDemo(progress, () -> cancelled));
       details.put("verified", report.verified());
       details.put("bytes", report.bytes());
       details.putAll(Descriptions.transfer(report.get()));
@@ -390,21 +393,6 @@ final class TryCommand extends BaseCommand {
               report.accelerator(),
               report.get().gigabytesPerSecond());
     }
-  }
-
-  private DemoListener listener() {
-    return new DemoListener() {
-      @Override
-      public void phase(DemoPhase phase, long bytes) {}
-
-      @Override
-      public void moved(long bytes) {}
-
-      @Override
-      public boolean isCancelled() {
-        return cancelled;
-      }
-    };
   }
 
   private String bench(String device, InitiatorKind who, Map<String, Object> details) {

@@ -319,7 +319,7 @@ class BenchCommandTest {
     Cli.run(with(cpu, "--nsid", "2")).failed(ExitCode.USAGE, "namespace");
     Cli.run(with(cpu, "--placement", "vram")).failed(ExitCode.FAILURE, "CUDA");
     Cli.run("bench", "random", "--device", folder + "/ssd.img", "--initiator", "cpu")
-        .failed(ExitCode.FAILURE, "mounted file system");
+        .refused("mounted file system");
     Cli.run("bench", "random", "--device", "vfio:0000:ff:1f.7", "--initiator", "cpu")
         .failed(ExitCode.USAGE, "0000:ff:1f.7");
     Cli.run(with(cpu, "--faults", "status=media/unrecovered-read-error dnr on read nth=1000"))

@@ -132,9 +132,29 @@ class KernelCommandsTest {
     assertThat(json.getAsJsonArray("ssds")).hasSize(ssds);
     for (JsonElement ssd : json.getAsJsonArray("ssds")) {
       assertThat(ssd.getAsJsonObject().get("result").getAsString()).isEqualTo("gpu-drives-ssd");
+      for (JsonElement count : ssd.getAsJsonObject().getAsJsonArray("arrivals")) {
+        assertThat(count.getAsJsonObject().get("late").getAsLong()).isZero();
+      }
     }
     assertThat(run("check-p2p DEVICE", named(address)).succeeded().out().split("Placements"))
         .hasSize(ssds + 1);
+  }
+
+  @Test
+  void checkP2pCountsDataThatComesLate() throws IOException {
+    Path early = Files.writeString(folder.resolve("early"), "early=2ms on read after=20 every=3");
+    Cli.Result result = run("check-p2p DEVICE --json --faults @" + early, named("sim:file=a"));
+    assertThat(result.code()).as(result.err()).isEqualTo(ExitCode.FAILURE);
+    JsonObject ssd = result.json().getAsJsonArray("ssds").get(0).getAsJsonObject();
+    assertThat(ssd.get("result").getAsString()).isEqualTo("only-host-data");
+    JsonObject count = ssd.getAsJsonArray("arrivals").get(0).getAsJsonObject();
+    assertThat(count.get("bytes").getAsLong()).isEqualTo(4096);
+    assertThat(count.get("completions").getAsString()).isEqualTo("host");
+    assertThat(count.get("used").getAsBoolean()).isTrue();
+    assertThat(count.get("late").getAsLong()).isBetween(1L, count.get("reads").getAsLong() - 1);
+    assertThat(count.get("latest_us").getAsDouble()).isPositive();
+    assertThat(run("check-p2p DEVICE --faults @" + early, named("sim:file=a")).out())
+        .contains("failed   data-before-completion", "only-host-data: ", "us later");
   }
 
   private void images() throws IOException {
@@ -159,7 +179,7 @@ class KernelCommandsTest {
 
   @Test
   void checkP2pSaysWhatItCannotTry() throws IOException {
-    run("check-p2p DEVICE", folder.resolve("a").toString()).refused("name an SSD");
+    run("check-p2p DEVICE", folder.resolve("a").toString()).refused("Name an SSD");
     run("check-p2p DEVICE --faults drop", named("stripe:sim:file=a,sim:file=b"))
         .refused("one embedded SSD");
     Path drop = Files.writeString(folder.resolve("drop"), "drop on read");

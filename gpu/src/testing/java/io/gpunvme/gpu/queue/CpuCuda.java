@@ -37,6 +37,7 @@ public final class CpuCuda {
   private static Map<String, Map<String, String>> kernels() {
     Map<String, Map<String, String>> all = new LinkedHashMap<>();
     all.put("transfer", Map.of("gpunvme_transfer", WARP));
+    all.put("arrival", Map.of("gpunvme_arrival", THREAD));
     all.put("gather", Map.of("gpunvme_gather", THREAD));
     return all;
   }

@@ -12,17 +12,29 @@ import java.util.Locale;
  * @param ssd the device as it was opened
  * @param steps in the order in which they were done
  * @param placements which placements the two can do together
+ * @param arrivals what was seen of data in GPU memory and its completions; empty if that was not
+ *     tried, or failed
  */
-public record PeerReport(String gpu, String ssd, List<PeerStep> steps, Placements placements) {
-  /** Copies the list. */
+public record PeerReport(
+    String gpu,
+    String ssd,
+    List<PeerStep> steps,
+    Placements placements,
+    List<ArrivalCount> arrivals) {
+  /** Copies the lists. */
   public PeerReport {
     steps = List.copyOf(steps);
+    arrivals = List.copyOf(arrivals);
   }
 
   /** The result, by name. */
   public enum Verdict {
     /** The GPU rang a doorbell, and the controller carried out the command. */
     GPU_DRIVES_SSD("the GPU can drive this SSD"),
+    /** The same with data in host memory; data in GPU memory did not do what it should. */
+    ONLY_HOST_DATA(
+        "the GPU can drive this SSD with data in host memory only: give --placement host wherever"
+            + " data could go to GPU memory"),
     /** CUDA did not take BAR0. */
     BAR0_NOT_REGISTERED("CUDA does not take this SSD's registers; the CPU can drive it"),
     /** BAR0 was taken, but no command went through. */
@@ -51,7 +63,10 @@ public record PeerReport(String gpu, String ssd, List<PeerStep> steps, Placement
     if (failed(PeerCheck.REGISTER)) {
       return Verdict.BAR0_NOT_REGISTERED;
     }
-    return failed(PeerCheck.RING) ? Verdict.DOORBELL_NOT_HEARD : Verdict.GPU_DRIVES_SSD;
+    if (failed(PeerCheck.RING)) {
+      return Verdict.DOORBELL_NOT_HEARD;
+    }
+    return failed(PeerCheck.ARRIVAL) ? Verdict.ONLY_HOST_DATA : Verdict.GPU_DRIVES_SSD;
   }
 
   private boolean failed(String name) {

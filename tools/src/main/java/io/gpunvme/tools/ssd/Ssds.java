@@ -45,6 +45,7 @@ public final class Ssds implements AutoCloseable {
       int nsid,
       @Nullable Accelerator target,
       InitiatorOptions initiator) {
+    requireSsd(address);
     this.address = address.toString();
     parsed = address;
     StorageOptions how =
@@ -101,6 +102,20 @@ public final class Ssds implements AutoCloseable {
       Accelerator target,
       InitiatorOptions initiator) {
     return new Ssds(StorageAddress.parse(address), options, faults, nsid, target, initiator);
+  }
+
+  /**
+   * Refuses an address that names no SSD of ours.
+   *
+   * @throws InvalidRequestException if it is a file that the kernel reads
+   */
+  public static void requireSsd(StorageAddress address) {
+    if (address.devices().isEmpty()) {
+      throw new InvalidRequestException(
+          address
+              + " is a file of a mounted file system, or a disk: the kernel drives its SSD. Name an"
+              + " SSD, e.g. vfio:0000:01:00.0 (gpunvme list shows them)");
+    }
   }
 
   private <T extends AutoCloseable> T kept(T part) {

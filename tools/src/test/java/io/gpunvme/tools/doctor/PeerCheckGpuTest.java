@@ -34,7 +34,7 @@ class PeerCheckGpuTest {
             .build();
     try (Device device = Device.open(DeviceAddress.parse("sim:size=8MiB"), options, faults);
         GpuAccelerator gpu = GpuAccelerator.open()) {
-      return PeerCheck.run(device, gpu, read);
+      return PeerCheck.run(device, gpu, read, Duration.ofMillis(200), nanos -> {});
     }
   }
 
@@ -45,7 +45,17 @@ class PeerCheckGpuTest {
     assertThat(report.verdict()).as("%s", report.steps()).isEqualTo(Verdict.GPU_DRIVES_SSD);
     assertThat(report.steps())
         .extracting(PeerStep::outcome)
-        .containsExactly(Outcome.PASSED, Outcome.PASSED, Outcome.SKIPPED);
+        .containsExactly(
+            Outcome.PASSED, Outcome.PASSED, Outcome.PASSED, Outcome.SKIPPED, Outcome.SKIPPED);
+    assertThat(report.arrivals()).hasSize(2).allMatch(a -> a.reads() > 100 && a.late() == 0);
+  }
+
+  @Test
+  void aCompletionThatOvertakesItsDataIsSeen() {
+    PeerReport report = run("early=200us on read after=20 every=10", false);
+
+    assertThat(report.verdict()).as("%s", report.steps()).isEqualTo(Verdict.ONLY_HOST_DATA);
+    assertThat(report.arrivals()).hasSize(2).allMatch(a -> a.late() > 0);
   }
 
   /** Its registers are calls, not memory. */
