@@ -10,6 +10,7 @@ import io.gpunvme.cuda.CudaNotFoundException;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.models.format.FormatException;
 import io.gpunvme.nvme.NvmeException;
+import io.gpunvme.storage.layer.LayerException;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.tools.bench.BenchException;
 import java.io.IOException;
@@ -88,6 +89,7 @@ final class CommandFailures {
       case InvalidRequestException request -> text(request);
       case NvmeException nvme -> text(nvme);
       case StorageException storage -> text(storage);
+      case LayerException layer -> text(layer);
       case io.gpunvme.storage.fs.FileSystemException fs -> text(fs);
       case FormatException format -> text(format);
       case BenchException bench -> text(bench);

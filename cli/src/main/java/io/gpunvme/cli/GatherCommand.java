@@ -141,7 +141,18 @@ final class GatherCommand extends BaseCommand {
   /** The bytes of the table, and some more: rows begin at multiples of their length. */
   private ByteRange table(long size) {
     long bytes = rows * rowBytes;
-    return new ByteRange(0, Math.max(bytes, Math.min(size, bytes + SPARE_ROWS * rowBytes)));
+    if (bytes > size) {
+      throw new UsageException(
+          "%d rows of %s need %s, and %s has %s: at most --rows %d"
+              .formatted(
+                  rows,
+                  Sizes.format(rowBytes),
+                  Sizes.format(bytes),
+                  device,
+                  Sizes.format(size),
+                  size / rowBytes));
+    }
+    return new ByteRange(0, Math.min(size, bytes + SPARE_ROWS * rowBytes));
   }
 
   /** An SSD in memory that nobody else has seen; null: it is somebody's. */

@@ -34,7 +34,7 @@ class GatherCommandTest {
     Object[] gather = {
       "gather", "--device", "sim:file=" + image, "--initiator", "cpu", "--threads", 8, "--hops", 3
     };
-    Cli.run(gather).failed(ExitCode.USAGE, "is not inside");
+    Cli.run(gather).failed(ExitCode.USAGE, "at most --rows 256");
     Object[] fewer = Stream.concat(Stream.of(gather), Stream.of("--rows", 256, "--json")).toArray();
     JsonObject json = Cli.run(fewer).succeeded().json();
     assertThat(json.get("verified").getAsBoolean()).isTrue();

@@ -272,7 +272,7 @@ class KernelCommandsTest {
         "bench random --device DEVICE --range 4MiB+1  | is not inside",
         "bench stream --device DEVICE --range 5MiB    | is not inside",
         "bench random --device DEVICE --blocks 768    | whole multiples of 512",
-        "gather --device DEVICE --rows 100000         | is not inside",
+        "gather --device DEVICE --rows 100000         | at most --rows 1024",
         "demo --device DEVICE --nsid 2                | no active namespace 2",
         "demo --device DEVICE --queues 1000           | queue pairs",
       })

@@ -1,6 +1,7 @@
 package io.gpunvme.gpu.device;
 
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.nvme.pci.PciAddress;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -53,6 +54,20 @@ public final class DeviceAddress {
         .absolute();
   }
 
+  /** The ways that there are; those to a PCI function by its own address if the text is one. */
+  private static InvalidRequestException noDevice(String text) {
+    return new InvalidRequestException(
+        "no device '%s': a device is an embedded controller (%s:key=value,…)"
+                .formatted(text, Transport.SIM)
+            + " or a PCI function (%s:%s, %s:…, %s:…, %s:SOCKET)"
+                .formatted(
+                    Transport.VFIO,
+                    PciAddress.find(text).map(PciAddress::toString).orElse("0000:01:00.0"),
+                    Transport.KMOD,
+                    Transport.SYSFS,
+                    Transport.VFIO_USER));
+  }
+
   /**
    * Reads an address. Its options are checked when the device is opened.
    *
@@ -64,19 +79,7 @@ public final class DeviceAddress {
     String kind = colon < 0 ? text : text.substring(0, colon);
     String rest = colon < 0 ? "" : text.substring(colon + 1);
     List<String> parts = parts(rest);
-    Transport transport =
-        Transport.of(kind)
-            .orElseThrow(
-                () ->
-                    new InvalidRequestException(
-                        "no device '%s': a device is an embedded controller (%s:key=value,…)"
-                                .formatted(text, Transport.SIM)
-                            + " or a PCI function (%s:0000:01:00.0, %s:…, %s:…, %s:SOCKET)"
-                                .formatted(
-                                    Transport.VFIO,
-                                    Transport.KMOD,
-                                    Transport.SYSFS,
-                                    Transport.VFIO_USER)));
+    Transport transport = Transport.of(kind).orElseThrow(() -> noDevice(text));
     String place = transport.takePlace(text, parts);
     SequencedMap<String, String> options = new LinkedHashMap<>();
     parts.forEach(p -> addOption(p, options));

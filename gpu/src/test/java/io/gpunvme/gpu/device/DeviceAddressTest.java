@@ -138,6 +138,7 @@ class DeviceAddressTest {
         "kmod:nvme0        | 'nvme0' is not a PCI address",
         "sysfs:nvme0       | 'nvme0' is not a PCI address",
         "vfio:0000:01:00.0,noiommu | 'noiommu' is not key=value",
+        "0000:02:00.0      | (vfio:0000:02:00.0, kmod:",
         "/dev/nvme0n1      | no device '/dev/nvme0n1'",
         "SIM:size=1        | no device 'SIM:size=1'",
         "vfio-user         | has no socket: vfio-user:/path/to/socket",

@@ -50,10 +50,12 @@ public final class SsdLayers {
    * @param ssds open by the CPU, for the CPU's memory
    * @param range of their bytes; null: all
    * @param accelerator whose memory the layers are to be read into
-   * @throws InvalidRequestException if the range has no 8 layers of 4 KiB
+   * @throws InvalidRequestException if the range is not inside, or has no 8 layers of 4 KiB
    * @throws io.gpunvme.storage.path.StorageException if it cannot be read
    */
   public static SsdLayers look(Ssds ssds, @Nullable ByteRange range, Accelerator accelerator) {
+    // Refuses what is not inside before anything is read.
+    ssds.blocks(range);
     long from = range == null ? 0 : range.offset();
     long first = Align.up(from, PAGE);
     long room = (range == null ? ssds.size() : from + range.bytes()) - first;

@@ -45,7 +45,7 @@ final class DemoDevice {
       throw new InvalidRequestException(
           "the demo writes to its SSD, so readonly="
               + wanted.option("readonly")
-              + " is not possible");
+              + " is not possible; --read reads what is there");
     }
     Path image = first.file();
     FaultSyntax.parse(options.faults());
@@ -53,7 +53,8 @@ final class DemoDevice {
       throw new InvalidRequestException(
           "file="
               + image
-              + " exists; the demo makes a new image and overwrites none: name another file");
+              + " exists; the demo makes a new image and overwrites none: name another file,"
+              + " or read what is there (--read)");
     }
     return new DemoDevice(wanted, image, first.lbaSize());
   }
