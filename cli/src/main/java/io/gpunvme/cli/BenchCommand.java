@@ -96,10 +96,9 @@ final class BenchCommand extends BaseCommand {
       names = "--depth",
       paramLabel = "N",
       converter = Converters.Count.class,
-      description = {
-        "Commands in flight per queue pair (queue 1024, random 64, stream 64; CPU 16; with",
-        "--device 256 of a GPU)."
-      })
+      description =
+          "Commands in flight per queue pair (queue 1024, random 64, stream 64; CPU 16; with "
+              + "--device 256 of a GPU).")
   private int depth;
 
   @Option(

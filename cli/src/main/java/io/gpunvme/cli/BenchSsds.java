@@ -49,10 +49,9 @@ final class BenchSsds {
   @Option(
       names = "--device",
       paramLabel = "ADDRESS",
-      description = {
-        "Measure SSDs of yours, which are only read without --mix. vfio:, kmod:, sysfs:,",
-        "vfio-user:, sim:, stripe:…, replica:…, a partition or a file on one of them."
-      })
+      description =
+          "Measure SSDs of yours, which are only read without --mix. vfio:, kmod:, sysfs:, "
+              + "vfio-user:, sim:, stripe:…, replica:…, a partition or a file on one of them.")
   private @Nullable String address;
 
   @Option(
@@ -75,8 +74,8 @@ final class BenchSsds {
       converter = Converters.Whole.class,
       description = {
         "With --device: so many of 100 commands read, the others write (100; stream: 100 or 0).",
-        "What was in --range is kept in a file meanwhile, and put back, also after Ctrl-C. Needs",
-        "--range and --allow-write."
+        "What was in --range is kept in a file meanwhile, and put back, also after Ctrl-C. Needs "
+            + "--range and --allow-write."
       })
   private @Nullable Long mix;
 

@@ -37,7 +37,9 @@ import picocli.CommandLine.Parameters;
           + " then",
       "look how often the last 16 bytes of data there are later than its completion. Changes no"
           + " data.",
-      "Exit code 0 if it can drive all of them, 1 if it cannot or there is no GPU."
+      "Exit code 0 if it can drive all of them, 1 if it cannot, if data is late where gpunvme has"
+          + " the",
+      "completions, or if there is no GPU."
     },
     footer = {
       "",
@@ -55,10 +57,9 @@ final class CheckP2pCommand extends BaseCommand {
   @Parameters(
       index = "0",
       paramLabel = "DEVICE",
-      description = {
-        "vfio:, kmod:, sysfs:, vfio-user: or sim:, or the SSDs behind stripe:…, replica:…, a",
-        "partition or a file on one."
-      })
+      description =
+          "vfio:, kmod:, sysfs:, vfio-user: or sim:, or the SSDs behind stripe:…, replica:…, a"
+              + " partition or a file on one.")
   private String device = "";
 
   @Option(

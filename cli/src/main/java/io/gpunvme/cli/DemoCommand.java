@@ -82,8 +82,8 @@ final class DemoCommand extends BaseCommand {
       paramLabel = "ADDRESS",
       description = {
         "The embedded SSD; demo chooses size and file unless given.",
-        "Or SSDs of yours: vfio:, kmod:, sysfs:, vfio-user:, sim: with --read or --write,",
-        "stripe:…, replica:… (only to be read), a partition or a file on one of them."
+        "Or SSDs of yours: vfio:, kmod:, sysfs:, vfio-user:, sim: with --read or --write, "
+            + "stripe:…, replica:… (only to be read), a partition or a file on one of them."
       })
   private String device = Transport.SIM + ":";
 
@@ -92,8 +92,8 @@ final class DemoCommand extends BaseCommand {
       paramLabel = "RANGE",
       converter = Converters.Range.class,
       description = {
-        "Only read these bytes of the namespace, set, partition or file, OFFSET+SIZE or SIZE, and",
-        "compare with the CPU.",
+        "Only read these bytes of the namespace, set, partition or file, OFFSET+SIZE or SIZE, and "
+            + "compare with the CPU.",
         "Default on SSDs of yours: the first 256 MiB."
       })
   private @Nullable ByteRange read;
@@ -102,10 +102,10 @@ final class DemoCommand extends BaseCommand {
       names = "--write",
       paramLabel = "RANGE",
       converter = Converters.Range.class,
-      description = {
-        "Put the file into these bytes of the namespace, set, partition or file. What was there is",
-        "kept in a file meanwhile, and put back, also after Ctrl-C. Needs --allow-write."
-      })
+      description =
+          "Put the file into these bytes of the namespace, set, partition or file. What was there"
+              + " is kept in a file meanwhile, and put back, also after Ctrl-C. Needs"
+              + " --allow-write.")
   private @Nullable ByteRange write;
 
   @Option(

@@ -75,10 +75,9 @@ final class GatherCommand extends BaseCommand {
       names = "--depth",
       paramLabel = "N",
       converter = Converters.Count.class,
-      description = {
-        "Commands in flight per queue pair (256, or 16 for the CPU). A GPU's are a multiple of 32;",
-        "without an IOMMU 32 fit."
-      })
+      description =
+          "Commands in flight per queue pair (256, or 16 for the CPU). A GPU's are a multiple of"
+              + " 32; without an IOMMU 32 fit.")
   private int depth;
 
   @Option(
@@ -91,12 +90,10 @@ final class GatherCommand extends BaseCommand {
   @Option(
       names = "--device",
       paramLabel = "ADDRESS",
-      description = {
-        "SSDs of yours: vfio:, kmod:, sysfs:, vfio-user:, sim:file=…, stripe:…, replica:…,",
-        "a partition or a file on one of them. Or sim: without a file: gather chooses size,"
-            + " workers",
-        "and latency=0 unless given, and fills it (sim:)."
-      })
+      description =
+          "SSDs of yours: vfio:, kmod:, sysfs:, vfio-user:, sim:file=…, stripe:…, replica:…, a"
+              + " partition or a file on one of them. Or sim: without a file: gather chooses size,"
+              + " workers and latency=0 unless given, and fills it (sim:).")
   private String device = Transport.SIM + ":";
 
   @Option(

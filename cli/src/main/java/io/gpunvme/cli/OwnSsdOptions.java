@@ -18,10 +18,9 @@ final class OwnSsdOptions {
       names = "--placement",
       paramLabel = "WHERE",
       converter = Converters.Where.class,
-      description = {
-        "With --device: place of queues and data: host, vram-data (data in GPU memory), or vram",
-        "(both). Default: vram-data if the SSD reaches GPU memory, else host."
-      })
+      description =
+          "With --device: place of queues and data: host, vram-data (data in GPU memory), or vram "
+              + "(both). Default: vram-data if the SSD reaches GPU memory, else host.")
   private @Nullable Placement placement;
 
   @Option(
