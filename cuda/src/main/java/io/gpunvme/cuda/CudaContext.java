@@ -116,6 +116,14 @@ public final class CudaContext implements AutoCloseable {
     return make(() -> new CudaStream(this, handle, false));
   }
 
+  /**
+   * An event of this device that another library made. Closing it destroys nothing; the library
+   * keeps the event until then.
+   */
+  public CudaEvent foreignEvent(long handle) {
+    return make(() -> new CudaEvent(this, handle, false));
+  }
+
   /** Host memory that the GPU reaches, and with which copies are fastest; {@code bytes} &gt; 0. */
   public PinnedMemory allocatePinned(long bytes) {
     return make(() -> PinnedMemory.allocate(this, bytes));
@@ -146,12 +154,12 @@ public final class CudaContext implements AutoCloseable {
 
   /** An event that cannot measure time, the cheapest. */
   public CudaEvent event() {
-    return make(() -> new CudaEvent(this, api.streams().createEvent(false)));
+    return make(() -> new CudaEvent(this, api.streams().createEvent(false), true));
   }
 
   /** An event for {@link CudaEvent#millisecondsSince}. */
   public CudaEvent timingEvent() {
-    return make(() -> new CudaEvent(this, api.streams().createEvent(true)));
+    return make(() -> new CudaEvent(this, api.streams().createEvent(true), true));
   }
 
   /**

@@ -6,10 +6,15 @@ package io.gpunvme.cuda;
  */
 public final class CudaEvent extends ContextResource {
   private final long handle;
+  private final boolean owned;
 
-  CudaEvent(CudaContext context, long handle) {
+  /**
+   * @param owned whether closing it destroys it
+   */
+  CudaEvent(CudaContext context, long handle, boolean owned) {
     super(context, "CUDA event " + Driver.hex(handle));
     this.handle = handle;
+    this.owned = owned;
   }
 
   long handle() {
@@ -60,6 +65,8 @@ public final class CudaEvent extends ContextResource {
 
   @Override
   void free() {
-    api().streams().destroyEvent(handle);
+    if (owned) {
+      api().streams().destroyEvent(handle);
+    }
   }
 }

@@ -1,6 +1,7 @@
 package io.gpunvme.storage;
 
 import io.gpunvme.base.CloseAll;
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.base.SharedLock.Seat;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
@@ -26,6 +27,7 @@ import io.gpunvme.storage.path.RequestShape;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.plan.Ranges;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -150,8 +152,52 @@ public final class GpuStorage implements AutoCloseable {
    *     members that are in pieces or sets themselves
    */
   public KernelStorage forKernels(KernelStorageOptions kernelOptions) {
-    return use.during(
-        () -> KernelStorage.over(source.set().controllers(), accelerator, kernelOptions));
+    return forKernels(List.of(this), kernelOptions);
+  }
+
+  /**
+   * The same for the SSDs of several storages.
+   *
+   * @param storages at least one, on the same accelerator; kernels count SSDs in their order
+   * @throws InvalidRequestException if there is none, one is there twice, or accelerators differ
+   */
+  public static KernelStorage forKernels(
+      List<GpuStorage> storages, KernelStorageOptions kernelOptions) {
+    if (storages.isEmpty()) {
+      throw new InvalidRequestException("no storage: kernels need the SSD of at least one");
+    }
+    GpuStorage first = storages.getFirst();
+    for (GpuStorage other : storages) {
+      if (Collections.frequency(storages, other) > 1) {
+        throw new InvalidRequestException(other.address + " is there twice");
+      }
+      if (other.accelerator != first.accelerator) {
+        throw new InvalidRequestException(
+            "%s is for %s, and %s for %s: kernels of one accelerator cannot use both"
+                .formatted(
+                    first.address,
+                    first.accelerator.name(),
+                    other.address,
+                    other.accelerator.name()));
+      }
+    }
+    return duringAll(
+        storages,
+        () ->
+            KernelStorage.over(
+                storages.stream().flatMap(s -> s.source.set().controllers().stream()).toList(),
+                first.accelerator,
+                kernelOptions));
+  }
+
+  /** None of them is closed meanwhile. */
+  private static <T> T duringAll(List<GpuStorage> storages, Supplier<T> action) {
+    return storages.isEmpty()
+        ? action.get()
+        : storages
+            .getFirst()
+            .use
+            .during(() -> duringAll(storages.subList(1, storages.size()), action));
   }
 
   /**

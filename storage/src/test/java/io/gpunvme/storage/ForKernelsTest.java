@@ -1,8 +1,11 @@
 package io.gpunvme.storage;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.queue.DeviceFile;
 import io.gpunvme.gpu.queue.DeviceSet;
@@ -18,6 +21,7 @@ import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -89,6 +93,43 @@ class ForKernelsTest {
     try (GpuStorage one = open("sim:size=1MiB");
         KernelStorage kernels = one.forKernels(WANTED)) {
       assertThat(one.setForKernels(kernels).set().members()).hasSize(1);
+    }
+  }
+
+  @Test
+  void severalStoragesAreTheSsdsOfOne() {
+    try (GpuStorage a = open("sim:size=1MiB");
+        GpuStorage b = open("sim:size=2MiB");
+        CpuAccelerator cpu = CpuAccelerator.open();
+        GpuStorage other = GpuStorage.open("sim:size=1MiB", cpu)) {
+      try (KernelStorage kernels = GpuStorage.forKernels(List.of(b, a), WANTED);
+          DeviceFile file = a.fileForKernels(kernels)) {
+        assertThat(kernels.stats()).hasSize(2);
+        assertThat(file.bytes()).isEqualTo(1 << 20);
+      }
+      assertThatExceptionOfType(InvalidRequestException.class)
+          .isThrownBy(() -> GpuStorage.forKernels(List.of(a, b, a), WANTED))
+          .withMessageContaining("sim:size=1MiB is there twice");
+      assertThatExceptionOfType(InvalidRequestException.class)
+          .isThrownBy(() -> GpuStorage.forKernels(List.of(a, other), WANTED))
+          .withMessageContaining("of one accelerator");
+      assertThatExceptionOfType(InvalidRequestException.class)
+          .isThrownBy(() -> GpuStorage.forKernels(List.of(), WANTED));
+    }
+  }
+
+  @Test
+  void kernelsSeeAsMuchOfABufferAsIsRegistered() {
+    try (GpuStorage storage = open("sim:size=1MiB");
+        KernelStorage kernels = storage.forKernels(WANTED);
+        DeviceBuffer buffer = gpu.allocate(8192)) {
+      assertThat(kernels.register(buffer, 5000)).isZero();
+      assertThat(kernels.register(buffer, 8192)).isOne();
+      for (long bytes : new long[] {0, -1, 8193}) {
+        assertThatExceptionOfType(InvalidRequestException.class)
+            .isThrownBy(() -> kernels.register(buffer, bytes))
+            .withMessageContaining("of a buffer of 8192 bytes");
+      }
     }
   }
 

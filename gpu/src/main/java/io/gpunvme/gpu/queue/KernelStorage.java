@@ -201,8 +201,22 @@ public final class KernelStorage implements AutoCloseable {
    * @throws InvalidRequestException if there is no such number
    * @throws io.gpunvme.nvme.DmaMappingException if an SSD cannot reach the memory
    */
-  public synchronized int register(DeviceBuffer buffer) {
+  public int register(DeviceBuffer buffer) {
+    return register(buffer, buffer.size());
+  }
+
+  /**
+   * The same for the first bytes of a buffer, for instance of one whose last page is not all the
+   * caller's: commands that name others end with {@link DeviceStatus#ARGUMENT}.
+   *
+   * @param bytes 1 to the buffer's size
+   */
+  public synchronized int register(DeviceBuffer buffer, long bytes) {
     requireOpen();
+    if (bytes <= 0 || bytes > buffer.size()) {
+      throw new InvalidRequestException(
+          "%d bytes of a buffer of %d bytes".formatted(bytes, buffer.size()));
+    }
     // A kernel that runs may look at a number that was taken back, and would see half of a buffer.
     int number = running.get() == 0 ? 0 : numbers;
     while (number < registered.length && registered[number] != null) {
@@ -220,7 +234,9 @@ public final class KernelStorage implements AutoCloseable {
       for (NvmeController controller : controllers) {
         added.add(BufferRegistration.create(controller, accelerator, buffer));
       }
-      tell(number, added.stream().map(BufferRegistration::struct).toList());
+      List<MemorySegment> structs = added.stream().map(BufferRegistration::struct).toList();
+      structs.forEach(struct -> DeviceLayout.setLong(struct, Buffer.BYTES, bytes));
+      tell(number, structs);
     } catch (RuntimeException | Error e) {
       CloseAll.after(e, added, BufferRegistration::close);
       CloseAll.after(e, buffer::release);
@@ -237,7 +253,7 @@ public final class KernelStorage implements AutoCloseable {
    *
    * @param number from {@link #register}
    * @throws InvalidRequestException if no buffer has this number
-   * @throws IllegalStateException if a kernel is waited for, or commands are outstanding, which may
+   * @throws StorageBusyException if a kernel is waited for, or commands are outstanding, which may
    *     still move data: those that ended with {@link DeviceStatus#TIMEOUT} or {@link
    *     DeviceStatus#STOPPED}, or that no kernel has waited for; {@link #recover} ends them, and
    *     where it cannot, only {@link #close} takes buffers back
@@ -249,13 +265,13 @@ public final class KernelStorage implements AutoCloseable {
       throw new InvalidRequestException("no buffer is registered with number " + number);
     }
     if (running.get() != 0) {
-      throw new IllegalStateException(
+      throw new StorageBusyException(
           "%d kernels use this storage; unregister buffer %d when they are over"
               .formatted(running.get(), number));
     }
     int outstanding = queues.stream().mapToInt(DeviceQueues::outstanding).sum();
     if (outstanding != 0) {
-      throw new IllegalStateException(
+      throw new StorageBusyException(
           "commands may still move data (%d outstanding); recover() before buffer %d is unregistered"
               .formatted(outstanding, number));
     }
@@ -370,7 +386,7 @@ public final class KernelStorage implements AutoCloseable {
       throw new IllegalStateException("this storage is closed");
     }
     if (hung) {
-      throw new IllegalStateException(
+      throw new KernelHungException(
           "a kernel that uses this storage did not end, and its queues are gone; open another"
               + " storage");
     }
@@ -475,12 +491,12 @@ public final class KernelStorage implements AutoCloseable {
    *
    * @return the outcome for each queue that needed recovery
    * @throws io.gpunvme.nvme.NvmeException if an SSD could not be brought back
-   * @throws IllegalStateException if a kernel is waited for
+   * @throws StorageBusyException if a kernel is waited for
    */
   public synchronized List<RecoveryOutcome> recover() {
     requireOpen();
     if (running.get() != 0) {
-      throw new IllegalStateException(
+      throw new StorageBusyException(
           "%d kernels use this storage; recover it when they are over".formatted(running.get()));
     }
     List<RecoveryOutcome> outcomes = new ArrayList<>();

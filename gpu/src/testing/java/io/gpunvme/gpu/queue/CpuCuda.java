@@ -43,9 +43,13 @@ public final class CpuCuda {
   }
 
   private static String source(String file, Map<String, String> kernels) {
+    return include("kernels/" + file + ".cu", kernels);
+  }
+
+  private static String include(String file, Map<String, String> kernels) {
     StringBuilder text =
         new StringBuilder(DeviceSources.CUDA_WORDS)
-            .append("#include \"kernels/%s.cu\"\n#include \"%s\"\n".formatted(file, TWIN));
+            .append("#include \"%s\"\n#include \"%s\"\n".formatted(file, TWIN));
     kernels.forEach((kernel, lanes) -> text.append("TWIN(%s, %s);\n".formatted(kernel, lanes)));
     return text.toString();
   }
@@ -90,18 +94,26 @@ public final class CpuCuda {
   }
 
   /**
-   * Compiles it for another machine: into a folder, for use at the place that the second argument
-   * names.
+   * Compiles it for another machine, or for programs that are no tests of Java: into a folder, for
+   * use at the place that the second argument names. If there are more, they are a file of kernels
+   * and those of its kernels that can be launched, too.
    */
   public static void main(String[] arguments) throws IOException {
     Path folder = Path.of(arguments[0]);
+    Map<String, String> sources = new LinkedHashMap<>();
+    KERNELS.forEach((file, kernels) -> sources.put(file, source(file, kernels)));
+    if (arguments.length > 2) {
+      Map<String, String> more = new TreeMap<>();
+      Arrays.stream(arguments).skip(3).forEach(kernel -> more.put(kernel, THREAD));
+      sources.put("more", include(Path.of(arguments[2]).toAbsolutePath().toString(), more));
+    }
     List<String> kernels = new ArrayList<>();
-    for (String file : KERNELS.keySet()) {
+    for (Map.Entry<String, String> source : sources.entrySet()) {
       String[] options = Arrays.copyOf(OPTIONS, OPTIONS.length + 2);
       options[OPTIONS.length] = "-shared";
       options[OPTIONS.length + 1] = "-fPIC";
-      NativeCompiler.CPP.compile(folder, file + ".so", source(file, KERNELS.get(file)), options);
-      kernels.add(arguments[1] + "/" + file + ".so");
+      NativeCompiler.CPP.compile(folder, source.getKey() + ".so", source.getValue(), options);
+      kernels.add(arguments[1] + "/" + source.getKey() + ".so");
     }
     Files.copy(StandIn.compile("cuda", standIn(kernels)), folder.resolve("libcuda.so.1"));
   }
