@@ -68,6 +68,30 @@ stress() {
   timeout 300 "$tmp/stress" "$seconds" 24 ${CAPI_SEED:+"$CAPI_SEED"}
 }
 
+# A library in the place of libcuda.so.1 that runs the kernels of kernels_test on the CPU.
+stand_in() {
+  [ -e target/tools/test/junit-console.jar ] || {
+    echo 'no target/tools/test: mvn -N dependency:copy@test-tools fills it'
+    return 1
+  }
+  mkdir -p "$tmp/cuda" && (cd gpu && "$JDK_HOME/bin/java" -XX:+UseSerialGC -cp "target/test-classes:../cli/target/app/*:../target/tools/test/*" \
+    io.gpunvme.gpu.queue.CpuCuda "$tmp/cuda" "$tmp/cuda" ../capi/src/test/cuda/kernels.cu read_blocks read_bytes)
+}
+
+# kernels COMMAND...: kernels_test on this library
+kernels() {
+  GPUNVME_LIBCUDA=$tmp/cuda/libcuda.so.1 GPUNVME_TEST_ACCELERATOR=gpu GPUNVME_TEST_PTX=capi/src/test/cuda/kernels.cu "$@"
+}
+
+headers_are_installed() {
+  diff -r gpu/src/main/cuda/gpunvme "$prefix/include/gpunvme" &&
+    echo '#include <gpunvme.h>
+#include <stdio.h>
+int main(void) { char text[4096]; return gpunvme_include_dir(text, sizeof text, 0) < 0 || puts(text) < 0; }' |
+    gcc -x c - -I "$prefix/include" -L "$prefix/lib" -lgpunvme "-Wl,-rpath,$prefix/lib" -o "$tmp/include_dir" &&
+    [ "$("$tmp/include_dir")" = "$prefix/include" ]
+}
+
 # ---- installed
 
 prefix=$tmp/prefix
@@ -168,9 +192,12 @@ mkdir "$tmp/scratch"
 if check capi-tests-compile program jvm_test -I "$JDK_HOME/include" -I "$JDK_HOME/include/linux"; then
   each capi-jvm "$tmp/jvm_test" "$JDK_HOME" "$tmp/scratch"
 fi
-for test in device_test models_test; do
+for test in device_test models_test kernels_test; do
   check "capi-${test%_test}-compiles" program "$test" && each "capi-${test%_test}" "$tmp/$test"
 done
+if [ -x "$tmp/kernels_test" ] && check capi-kernels-stand-in stand_in; then
+  kernels each capi-kernels-run "$tmp/kernels_test"
+fi
 if [ ! -e /usr/local/cuda/include/cuda_runtime_api.h ]; then
   echo 'SKIP capi-cuda: no CUDA toolkit in /usr/local/cuda'
 elif check capi-cuda-compiles program cuda_test; then
@@ -186,6 +213,7 @@ fi
 check capi-call-cost-compiles program call_cost -O2 && check capi-call-cost "$tmp/call_cost" && sed 's/^/  /' "$tmp/log"
 
 check capi-installs scripts/capi install "$prefix" || exit 0
+check capi-headers-are-installed headers_are_installed
 if ! command -v pkg-config >/dev/null; then
   echo 'SKIP capi-examples: no pkg-config'
 else

@@ -154,6 +154,51 @@ compiles_with_nvrtc() {
   GPUNVME_LIBNVRTC=$1 on_class_path KernelRead && grep -q '^compiled by NVRTC ' "$tmp/out"
 }
 
+# ---- kernels of C++, CuPy and Numba: compiled here
+
+nvcc_compiles() { # ARGUMENT...
+  nvcc -std=c++17 -Werror all-warnings -I "$root/gpu/src/main/cuda" "$@"
+}
+
+cpp_compiles() {
+  nvcc_compiles -arch=compute_75 -I "$root/capi/include" -c "$kernels/kernel_read.cu" -o "$tmp/kernel_read.o"
+}
+
+# The text that CuPy gets.
+cupy_source() {
+  PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$kernels python3 -c 'import kernel_read_cupy; print(kernel_read_cupy.SOURCE)' >"$tmp/cupy.cu"
+}
+
+cupy_compiles() {
+  cupy_source && nvcc_compiles -arch=compute_75 -ptx "$tmp/cupy.cu" -o "$tmp/cupy.ptx" && grep -q '\.entry sum_blocks(' "$tmp/cupy.ptx"
+}
+
+# As CuPy calls it: with a folder, not with the headers' texts.
+cupy_compiles_with_nvrtc() { # LIBRARY
+  cupy_source && LD_LIBRARY_PATH=$(dirname "$1") python3 - "$1" "$tmp/cupy.cu" "$root/gpu/src/main/cuda" <<'E'
+import ctypes, sys
+
+library, source, folder = sys.argv[1:]
+nvrtc, program, size = ctypes.CDLL(library), ctypes.c_void_p(), ctypes.c_size_t()
+assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), open(source, "rb").read(), b"cupy.cu", 0, None, None) == 0
+options = [b"-std=c++17", b"-I" + folder.encode(), b"-arch=compute_75"]
+code = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
+nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+log = ctypes.create_string_buffer(size.value)
+nvrtc.nvrtcGetProgramLog(program, log)
+sys.exit(f"{code}: {log.value.decode()}" if code else 0)
+E
+}
+
+# With the name that the kernel of Numba declares, and its arguments: where the result goes, and six numbers.
+numba_functions_compile() {
+  local name
+  nvcc_compiles -arch=compute_75 -rdc=true -ptx "$kernels/device_functions.cu" -o "$tmp/device_functions.ptx" &&
+    nvcc_compiles -dlto -arch=sm_75 -rdc=true -ltoir "$kernels/device_functions.cu" -o "$tmp/device_functions.ltoir" || return 1
+  name=$(sed -n 's/.*declare_device("\([a-z_]*\)", "uint32(int64, int64, int64, int64, int64, int64)").*/\1/p' "$kernels/kernel_read_numba.py")
+  [ -n "$name" ] && [ "$(sed -n "/^\.visible \.func .* $name(/,/^)/p" "$tmp/device_functions.ptx" | grep -c '\.param \.b64')" = 7 ]
+}
+
 # The classes of the project of three files. Maven itself would have to write into the user's repository.
 the_project_runs() {
   find "$root/examples/java/src" -name '*.java' -exec javac -Xlint:all,-requires-transitive-automatic -Werror -p "$app" -d "$tmp/project" {} + &&
@@ -227,6 +272,15 @@ if [ -n "$nvrtc" ]; then
 else
   echo "SKIP examples-kernel-compiles-with-nvrtc: no NVRTC; $("$root/scripts/test-python" --why nvidia-cuda-nvrtc)"
 fi
+kernels=$root/examples/kernels
+if ! command -v nvcc >/dev/null; then
+  echo 'SKIP examples-kernels-compile: no nvcc'
+else
+  check examples-kernels-cpp-compiles cpp_compiles
+  check examples-kernels-cupy-compiles cupy_compiles
+  check examples-kernels-numba-compiles numba_functions_compile
+fi
+[ -z "$nvrtc" ] || check examples-kernels-cupy-compiles-with-nvrtc cupy_compiles_with_nvrtc "$nvrtc"
 check examples-tell-errors errors_are_told
 check examples-both-modules-need-native-access both_modules_need_native_access
 check examples-project-runs the_project_runs

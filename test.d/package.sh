@@ -33,6 +33,7 @@ echo 'PASS package-packs'
 mkdir "$tmp/in"
 mv "$tmp"/packed/gpunvme* "$tmp/in/"
 cp capi/examples/read.c "$tmp/in/"
+cat gpu/src/main/cuda/gpunvme/*.cuh | wc -c >"$tmp/in/headers"
 rm -r "$tmp/packed"
 
 # What is tried there. It prints a line for each test.
@@ -85,6 +86,11 @@ demo() { # COMMAND
   GPUNVME_JAVA_OPTS=-Xshare:on "$1" --version && "$1" demo --json
 }
 
+# has_headers FOLDER: whether it has all of the device library
+has_headers() {
+  [ "$(cd "$1/gpunvme" && cat ./*.cuh | wc -c)" = "$(cat /tmp/in/headers)" ]
+}
+
 program() { # what pkg-config needs to find the library, and the compiler to make programs find it
   gcc read.c -o /tmp/in/read $(pkg-config --cflags --libs gpunvme) "$@" && GPUNVME_JAVA_OPTS=-Xshare:on /tmp/in/read sim:size=1MiB 100 && rm /tmp/in/read
 }
@@ -94,7 +100,7 @@ tarball() {
     demo "$1/bin/gpunvme" && PKG_CONFIG_PATH=$1/lib/pkgconfig program "-Wl,-rpath,$1/lib" && gzip -t "$1/share/man/man1/gpunvme.1.gz" &&
     bash -c ". $1/share/bash-completion/completions/gpunvme && complete -p gpunvme" && [ -f "$1"/src/gpunvme-*/dkms.conf ] || return 1
   # Of a set of links, no end is missing.
-  [ -z "$(find -L "$1" -type l)" ] || return 1
+  [ -z "$(find -L "$1" -type l)" ] && has_headers "$1/include" || return 1
   # One that is named is that one or none. This one has the modules, and the jars do not disturb it.
   GPUNVME_JAVA_HOME=$1/lib/gpunvme/runtime "$1/bin/gpunvme" --version || return 1
   ! GPUNVME_JAVA_HOME=/nowhere "$1/bin/gpunvme" --version 2>/tmp/in/err && grep -q 'GPUNVME_JAVA_HOME is /nowhere' /tmp/in/err || return 1
@@ -103,7 +109,7 @@ tarball() {
 
 deb() {
   dpkg -i gpunvme_*.deb && demo gpunvme && program && [ -f /usr/share/bash-completion/completions/gpunvme ] &&
-    [ -f /usr/share/man/man1/gpunvme.1.gz ] && dpkg -V gpunvme && dpkg --purge gpunvme
+    [ -f /usr/share/man/man1/gpunvme.1.gz ] && has_headers /usr/include && dpkg -V gpunvme && dpkg --purge gpunvme
 }
 
 wheel() {
@@ -116,6 +122,7 @@ with gpunvme.Storage("sim:size=1MiB", "cpu", write=True) as storage:
     storage.write(5, b"hello")
     assert storage.read_array(5, 5).tobytes() == b"hello"
 PY
+  has_headers "$(/tmp/venv/bin/python -c 'import gpunvme; print(gpunvme.include_dir())')" || return 1
   /tmp/venv/bin/pip --disable-pip-version-check uninstall -q -y gpunvme && ! find /tmp/venv -name '*gpunvme*' | grep . && rm -r /tmp/venv
 }
 

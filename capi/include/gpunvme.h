@@ -37,6 +37,7 @@ extern "C" {
 #endif
 
 struct CUstream_st; /* of cuda.h: a CUstream, which is a cudaStream_t, points to one */
+struct CUevent_st;  /* a CUevent, which is a cudaEvent_t, points to one */
 
 enum gpunvme_status {
   GPUNVME_OK = 0,
@@ -56,6 +57,7 @@ enum gpunvme_status {
   GPUNVME_ERROR_CLOSED = -13,  /* the handle was closed, or never was one */
   GPUNVME_ERROR_JAVA = -14,    /* no virtual machine could be found or started */
   GPUNVME_ERROR_FORKED = -15,  /* this process is a fork of the one that started the library */
+  GPUNVME_ERROR_BUSY = -16,    /* kernels or commands are at work in it still; the message says what ends them */
   GPUNVME_ERROR_INTERNAL = -99 /* a defect of the library; the message is worth a report */
 };
 
@@ -375,6 +377,99 @@ typedef struct gpunvme_quantized {
  */
 GPUNVME_API int gpunvme_dequantize(
     const char *accelerator, const gpunvme_quantized *tensors, size_t count, struct CUstream_st *stream);
+
+/* ---- kernels that read and write SSDs by themselves: docs/device-library.md */
+
+/* The folder for the compiler's -I: #include "gpunvme/gpunvme.cuh" is the device library. The text is as that of gpunvme_stats.
+* Needs no virtual machine.
+ */
+GPUNVME_API int gpunvme_include_dir(char *text, size_t capacity, size_t *needed);
+
+typedef struct gpunvme_kernel_storage gpunvme_kernel_storage;
+
+/* Where the queues are. Completion queues of an SSD that is no embedded one are in GPU memory with VRAM_DATA, too. */
+enum gpunvme_placement {
+  GPUNVME_PLACEMENT_VRAM_DATA = 0, /* in host memory; the SSD reaches the GPU's memory for data and completions */
+  GPUNVME_PLACEMENT_HOST = 1,      /* in host memory, all of them */
+  GPUNVME_PLACEMENT_VRAM = 2       /* in GPU memory */
+};
+
+typedef struct gpunvme_kernel_options {
+  uint32_t placement;   /* of enum gpunvme_placement */
+  uint32_t queue_pairs; /* on each SSD; 0: as many as are useful, and the SSD has */
+  uint32_t depth;       /* commands in flight per queue pair, a multiple of 32; 0: as many as are useful */
+  uint32_t buffers;     /* how many can be registered at a time, 1..65536; 0: 64 */
+  uint32_t nsid;        /* the namespace of each SSD; 0: namespace 1 */
+  uint32_t reserved;    /* 0 */
+} gpunvme_kernel_options;
+
+/* Queues for kernels on the SSDs of count storages, beside the storages' own. Kernels count SSDs in the order of the storages, and
+* use all of each namespace, whatever part of it the storage is. Kernels can write, even if the storage was opened without
+* GPUNVME_WRITE: nobody sees their commands. All storages have the same accelerator, and stay open longer.
+ * options: NULL for all defaults; a member that is 0 has its default.
+ * GPUNVME_ERROR_UNSUPPORTED of a storage that is on no SSD that this process drives, or is a set.
+ */
+GPUNVME_API int gpunvme_kernel_storage_open(gpunvme_storage *const *storages, size_t count,
+    const gpunvme_kernel_options *options, gpunvme_kernel_storage **kernels);
+
+/* Stops the kernels that are waited for, waits for them, and gives the queues back. No other kernel uses it. NULL is fine. */
+GPUNVME_API int gpunvme_kernel_storage_close(gpunvme_kernel_storage *kernels);
+
+/* The device address of the struct gpunvme::Storage that kernels are given. */
+GPUNVME_API int gpunvme_kernel_storage_device_handle(gpunvme_kernel_storage *kernels, uint64_t *address);
+
+/* Registers memory that kernels read into and write from: of the GPU, the caller's or from gpunvme_allocate and
+* gpunvme_memory_allocate. It stays allocated until it is unregistered, or the storage for kernels is closed.
+ * number: kernels find the buffer at SSD i with storage->buffer(number, i); the lowest that no buffer has, or, while a kernel is
+* waited for, that none ever had.
+ * offset: where the first byte is in that buffer, which may begin before it: with its allocation, for one. Kernels add it to the
+* offsets that they give to read and write. The buffer ends with the last byte.
+ */
+GPUNVME_API int gpunvme_kernel_storage_register(
+    gpunvme_kernel_storage *kernels, uint64_t address, uint64_t bytes, uint32_t *number, uint64_t *offset);
+
+/* Takes it back; the number may be another buffer's next. GPUNVME_ERROR_BUSY while a kernel is waited for, or commands may still
+* move data: those that timed out or were stopped, or that no kernel waited for. gpunvme_kernel_storage_recover ends these.
+ */
+GPUNVME_API int gpunvme_kernel_storage_unregister(gpunvme_kernel_storage *kernels, uint32_t number);
+
+/* Tells kernels where the bytes of a storage are: of a file on an SSD ("vfio:0000:01:00.0#1:/data"), a partition, or a whole SSD.
+* It is one of those that the storage for kernels was opened on. *address becomes the device address of a struct
+* gpunvme::DeviceFile for read_file. Nobody changes the file meanwhile. It stays until it is freed, which no kernel may use it
+* for, or the storage for kernels is closed. Make it before kernels are launched: it waits for those that run.
+ */
+GPUNVME_API int gpunvme_kernel_storage_file(gpunvme_kernel_storage *kernels, gpunvme_storage *file, uint64_t *address);
+GPUNVME_API int gpunvme_kernel_storage_free_file(gpunvme_kernel_storage *kernels, uint64_t address);
+
+/* Waits for kernels that use the storage: until all work in a stream is over (NULL: CUDA's legacy default stream), or all work
+* before an event, which was recorded. Call it after each launch, and no call of CUDA that waits before it: nothing else ends a
+* kernel whose SSD does not answer.
+ * The kernels are told to stop when an SSD is in trouble (GPUNVME_ERROR_IO), when timeout_ns is over (UINT64_MAX: no limit;
+* GPUNVME_ERROR_TIMEOUT), or when cancelled(data) says so, which this thread asks every 10 ms or so (GPUNVME_ERROR_CANCELLED);
+* cancelled may be NULL. Their reads and writes then end with gpunvme::status::kStopped, and this returns when they are over. If
+* they do not end within 10 s, this fails, too (GPUNVME_ERROR_TIMEOUT), and every later call but closing with GPUNVME_ERROR_GONE.
+ * After a failure call gpunvme_kernel_storage_recover before the next kernel.
+ */
+GPUNVME_API int gpunvme_kernel_storage_await(gpunvme_kernel_storage *kernels, struct CUstream_st *stream,
+    uint64_t timeout_ns, gpunvme_cancelled cancelled, void *data);
+GPUNVME_API int gpunvme_kernel_storage_await_event(gpunvme_kernel_storage *kernels, struct CUevent_st *event,
+    uint64_t timeout_ns, gpunvme_cancelled cancelled, void *data);
+
+/* Tells kernels to end their waits (not 0), or cancels that (0). When the last kernel that is waited for is over, it is cancelled
+* by itself; whoever waits succeeds.
+ */
+GPUNVME_API int gpunvme_kernel_storage_stop(gpunvme_kernel_storage *kernels, int stop);
+
+/* Makes queues usable again that have lost commands, or whose SSD failed. No kernel runs. After this, reads and writes that ended
+* with kTimeout or kStopped move no more data. GPUNVME_ERROR_BUSY while a kernel is waited for.
+ */
+GPUNVME_API int gpunvme_kernel_storage_recover(gpunvme_kernel_storage *kernels);
+
+/* JSON of the errors that kernels have met since the storage was opened: how many ("total"), and a line for each of the first
+* ("errors", 1000 at most). No kernel runs. The text is as that of gpunvme_stats.
+ */
+GPUNVME_API int gpunvme_kernel_storage_errors(
+    gpunvme_kernel_storage *kernels, char *text, size_t capacity, size_t *needed);
 
 /*
  * ---- the same under the names of the first proposals: one device, counted in logical blocks

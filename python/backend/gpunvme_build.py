@@ -1,4 +1,4 @@
-"""Builds the wheel: the package, libgpunvme.so, all jars, and a Java runtime. A build backend (PEP 517, 660) without dependencies.
+"""Builds the wheel: the package, libgpunvme.so, the device library, all jars, and a Java runtime. A build backend (PEP 517, 660) without dependencies.
 
 All but the package is what scripts/package has packed before.
 """
@@ -19,7 +19,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parents[1]
 ROOT = HERE.parent
-PACKED = Path(os.environ.get("GPUNVME_PACKAGE_DIR") or ROOT / "build" / "package") / "tree" / "lib"
+PACKED = Path(os.environ.get("GPUNVME_PACKAGE_DIR") or ROOT / "build" / "package") / "tree"
 
 # The names of versions that an ELF file asks for.
 _GLIBC = re.compile(rb"\0GLIBC_([0-9]+\.[0-9]+)")
@@ -42,10 +42,13 @@ def _sources() -> Iterator[tuple[str, bytes, bool]]:
 
 
 def _natives() -> Iterator[tuple[str, bytes, bool]]:
-    library, app = PACKED / "libgpunvme.so", PACKED / "gpunvme"
-    if not (library.is_file() and (app / "runtime").is_dir()):
-        raise SystemExit(f"no library and runtime in {PACKED}: scripts/package wheel packs them, and makes the wheel")
+    library, app, headers = PACKED / "lib" / "libgpunvme.so", PACKED / "lib" / "gpunvme", PACKED / "include" / "gpunvme"
+    if not (library.is_file() and (app / "runtime").is_dir() and (headers / "gpunvme.cuh").is_file()):
+        raise SystemExit(f"no library, runtime and headers in {PACKED}: scripts/package wheel packs them, and makes the wheel")
     yield "gpunvme/libgpunvme.so", library.read_bytes(), True
+    # The device library, where the C library looks for it.
+    for path in sorted(headers.glob("*.cuh")):
+        yield f"gpunvme/include/gpunvme/{path.name}", path.read_bytes(), False
     for path in sorted(app.rglob("*")):
         if path.is_file():
             yield f"gpunvme/app/{path.relative_to(app).as_posix()}", path.read_bytes(), os.access(path, os.X_OK)

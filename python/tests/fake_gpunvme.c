@@ -24,7 +24,7 @@
 #include "gpunvme.h"
 
 enum { HANDLES = 1 << 20, DIMENSIONS = 8, KINDS = 64, LAYERS = 1024 };
-enum type { FREE, STORAGE, REQUEST, KINDS_HANDLE, LAYER_LOADER, WEIGHTS, MEMORY };
+enum type { FREE, STORAGE, REQUEST, KINDS_HANDLE, LAYER_LOADER, WEIGHTS, MEMORY, KERNELS };
 
 typedef struct object {
   enum type type;
@@ -604,6 +604,81 @@ int gpunvme_layer_loader_stats(gpunvme_layer_loader *l, char *text, size_t capac
 int gpunvme_plan_layers(const gpunvme_layer_size *l, size_t n, uint64_t b, uint32_t s, gpunvme_layer_plan *p, uint8_t *y) { (void)l, (void)n, (void)b, (void)s, (void)p, (void)y; return failed(GPUNVME_ERROR_UNSUPPORTED, 0, "no plans"); }
 
 int gpunvme_dequantize(const char *a, const gpunvme_quantized *t, size_t n, struct CUstream_st *s) { (void)a, (void)t, (void)n, (void)s; return failed(GPUNVME_ERROR_UNSUPPORTED, 0, "no floats of quantised tensors"); }
+
+// Its kernels never end by themselves: whoever waits for one does until he is told to stop, and it has commands outstanding then.
+int gpunvme_include_dir(char *text, size_t capacity, size_t *needed) { return say("/fake/include", text, capacity, needed); }
+int gpunvme_kernel_storage_open(gpunvme_storage *const *storages, size_t count, const gpunvme_kernel_options *options, gpunvme_kernel_storage **kernels) {
+  for (size_t i = 0; i < count; i++) {
+    FIND(o, storages[i], STORAGE);
+  }
+  if (count == 0) return failed(GPUNVME_ERROR_INVALID, 0, "no storage");
+  object *k = calloc(1, sizeof *k);
+  k->type = KERNELS, k->size = options->buffers;
+  *kernels = added(k);
+  return GPUNVME_OK;
+}
+int gpunvme_kernel_storage_close(gpunvme_kernel_storage *kernels) { return removed(kernels, KERNELS); }
+int gpunvme_kernel_storage_device_handle(gpunvme_kernel_storage *kernels, uint64_t *address) {
+  FIND(k, kernels, KERNELS);
+  *address = 64 * (uint64_t)kernels;
+  return GPUNVME_OK;
+}
+int gpunvme_kernel_storage_register(gpunvme_kernel_storage *kernels, uint64_t address, uint64_t bytes, uint32_t *number, uint64_t *offset) {
+  FIND(k, kernels, KERNELS);
+  if (bytes == 0 || k->entries == k->size) return failed(GPUNVME_ERROR_INVALID, 0, "no bytes, or no number");
+  *number = (uint32_t)k->entries++;
+  *offset = address & 4095;
+  return GPUNVME_OK;
+}
+int gpunvme_kernel_storage_unregister(gpunvme_kernel_storage *kernels, uint32_t number) {
+  FIND(k, kernels, KERNELS);
+  if (number >= k->entries) return failed(GPUNVME_ERROR_INVALID, 0, "no buffer is registered with number %u", number);
+  if (k->next > 0) return failed(GPUNVME_ERROR_BUSY, 0, "commands may still move data; recover() before");
+  k->entries--;
+  return GPUNVME_OK;
+}
+int gpunvme_kernel_storage_file(gpunvme_kernel_storage *kernels, gpunvme_storage *file, uint64_t *address) {
+  FIND(k, kernels, KERNELS);
+  FIND(o, file, STORAGE);
+  *address = 64 * (uint64_t)file;
+  return GPUNVME_OK;
+}
+int gpunvme_kernel_storage_free_file(gpunvme_kernel_storage *kernels, uint64_t address) {
+  FIND(k, kernels, KERNELS);
+  return address % 64 == 0 ? GPUNVME_OK : failed(GPUNVME_ERROR_INVALID, 0, "no file is there");
+}
+int gpunvme_kernel_storage_await(gpunvme_kernel_storage *kernels, struct CUstream_st *stream, uint64_t timeout_ns, gpunvme_cancelled cancelled, void *data) {
+  FIND(k, kernels, KERNELS);
+  (void)stream;
+  uint64_t began = now();
+  while (!k->untold) {
+    bool told = cancelled != NULL && cancelled(data);
+    if (told || now() - began >= timeout_ns) {
+      k->next = 1;
+      return told ? failed(GPUNVME_ERROR_CANCELLED, 0, "was stopped") : failed(GPUNVME_ERROR_TIMEOUT, 0, "was told to stop after %u ms", (unsigned)(timeout_ns / 1000000));
+    }
+    usleep(10000);
+  }
+  k->untold = 0;
+  return GPUNVME_OK;
+}
+int gpunvme_kernel_storage_await_event(gpunvme_kernel_storage *kernels, struct CUevent_st *event, uint64_t timeout_ns, gpunvme_cancelled cancelled, void *data) {
+  return gpunvme_kernel_storage_await(kernels, (struct CUstream_st *)event, timeout_ns, cancelled, data);
+}
+int gpunvme_kernel_storage_stop(gpunvme_kernel_storage *kernels, int stop) {
+  FIND(k, kernels, KERNELS);
+  k->untold = stop;
+  return GPUNVME_OK;
+}
+int gpunvme_kernel_storage_recover(gpunvme_kernel_storage *kernels) {
+  FIND(k, kernels, KERNELS);
+  k->next = 0;
+  return GPUNVME_OK;
+}
+int gpunvme_kernel_storage_errors(gpunvme_kernel_storage *kernels, char *text, size_t capacity, size_t *needed) {
+  FIND(k, kernels, KERNELS);
+  return say("{\"total\":2,\"errors\":[\"one\",\"two\"]}", text, capacity, needed);
+}
 
 // The Python package has no use for these, and declares them.
 nvme_gpu *nvme_gpu_init(const char *device) { (void)device; return NULL; }

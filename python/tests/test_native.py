@@ -35,6 +35,8 @@ POINTED = {
     "gpunvme_layer_plan": POINTER(_native.LayerPlan),
     "uint8_t": POINTER(c_uint8),
     "gpunvme_quantized": POINTER(_native.Quantized),
+    "gpunvme_kernel_options": POINTER(_native.KernelOptions),
+    "uint32_t": POINTER(c_uint32),
     "uint64_t": POINTER(c_uint64),
     "int32_t": POINTER(c_int32),
     "size_t": POINTER(c_size_t),
@@ -47,6 +49,7 @@ STRUCTURES = {
     "gpunvme_layer_size": _native.LayerSize,
     "gpunvme_layer_plan": _native.LayerPlan,
     "gpunvme_quantized": _native.Quantized,
+    "gpunvme_kernel_options": _native.KernelOptions,
 }
 
 
@@ -78,8 +81,8 @@ class NativeTest(Case):
             with self.subTest(name):
                 expected = [declared(p) for p in parameters.split(",")] if parameters.strip() != "void" else []
                 have_result, have = _native.FUNCTIONS[name]
-                if have == _native._text:
-                    expected[1] = c_void_p  # char *text is memory to write to
+                if "char *text" in parameters:
+                    expected[expected.index(c_char_p)] = c_void_p  # memory to write to
                 self.assertEqual(expected, list(have))
                 self.assertEqual(declared(result), have_result)
 

@@ -9,6 +9,7 @@ The C library, NumPy and PyTorch are loaded only when they are used.
 from ._native import start, version
 from .errors import (
     AcceleratorError,
+    BusyError,
     CancelledError,
     ClosedError,
     DeniedError,
@@ -27,6 +28,7 @@ from .errors import (
     UnsupportedError,
 )
 from .gpu import NVMeGPU
+from .kernels import KernelStorage, RegisteredBuffer, include_dir
 from .kinds import Kinds
 from .layers import LayerLoader, TensorLayer, TensorPlace
 from .memory import DeviceArray
@@ -38,6 +40,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AcceleratorError",
+    "BusyError",
     "CancelledError",
     "ClosedError",
     "DeniedError",
@@ -49,6 +52,7 @@ __all__ = [
     "InternalError",
     "InvalidError",
     "JavaError",
+    "KernelStorage",
     "Kinds",
     "LayerLoader",
     "NVMeGPU",
@@ -56,6 +60,7 @@ __all__ = [
     "NotFoundError",
     "OutOfMemoryError",
     "Plan",
+    "RegisteredBuffer",
     "Request",
     "Slice",
     "Storage",
@@ -66,6 +71,7 @@ __all__ = [
     "TransferError",
     "UnsupportedError",
     "Weights",
+    "include_dir",
     "start",
     "version",
 ]

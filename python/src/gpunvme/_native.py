@@ -102,6 +102,17 @@ class Quantized(Structure):
     ]
 
 
+class KernelOptions(Structure):
+    _fields_ = [
+        ("placement", c_uint32),
+        ("queue_pairs", c_uint32),
+        ("depth", c_uint32),
+        ("buffers", c_uint32),
+        ("nsid", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
 Cancelled = CFUNCTYPE(c_int, c_void_p)
 
 _handle = c_void_p
@@ -174,6 +185,19 @@ FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
         (POINTER(LayerSize), c_size_t, c_uint64, c_uint32, POINTER(LayerPlan), POINTER(c_uint8)),
     ),
     "gpunvme_dequantize": (c_int, (c_char_p, POINTER(Quantized), c_size_t, c_void_p)),
+    "gpunvme_include_dir": (c_int, _text[1:]),
+    "gpunvme_kernel_storage_open": (c_int, (_handle_out, c_size_t, POINTER(KernelOptions), _handle_out)),
+    "gpunvme_kernel_storage_close": (c_int, (_handle,)),
+    "gpunvme_kernel_storage_device_handle": (c_int, (_handle, _u64_out)),
+    "gpunvme_kernel_storage_register": (c_int, (_handle, c_uint64, c_uint64, POINTER(c_uint32), _u64_out)),
+    "gpunvme_kernel_storage_unregister": (c_int, (_handle, c_uint32)),
+    "gpunvme_kernel_storage_file": (c_int, (_handle, _handle, _u64_out)),
+    "gpunvme_kernel_storage_free_file": (c_int, (_handle, c_uint64)),
+    "gpunvme_kernel_storage_await": (c_int, (_handle, c_void_p, c_uint64, Cancelled, c_void_p)),
+    "gpunvme_kernel_storage_await_event": (c_int, (_handle, c_void_p, c_uint64, Cancelled, c_void_p)),
+    "gpunvme_kernel_storage_stop": (c_int, (_handle, c_int)),
+    "gpunvme_kernel_storage_recover": (c_int, (_handle,)),
+    "gpunvme_kernel_storage_errors": (c_int, _text),
     "nvme_gpu_init": (_handle, (c_char_p,)),
     "nvme_gpu_read": (c_int, (_handle, c_uint64, c_uint64, c_void_p)),
     "nvme_gpu_read_async": (c_int, (_handle, c_uint64, c_uint64, c_void_p, c_void_p)),
@@ -262,13 +286,13 @@ def check(code: int) -> int:
     return code
 
 
-def read_text(function: Callable[..., int], handle: int) -> str:
+def read_text(function: Callable[..., int], *handle: int) -> str:
     """Calls a function that fills in text, with as much room as it needs."""
     capacity = 16384
     while True:
         text = ctypes.create_string_buffer(capacity)
         needed = c_size_t()
-        check(function(handle, text, capacity, ctypes.byref(needed)))
+        check(function(*handle, text, capacity, ctypes.byref(needed)))
         if needed.value <= capacity:
             return text.value.decode("utf-8", "replace")
         capacity = needed.value
@@ -304,7 +328,7 @@ def start(java_home: str | None = None, options: list[str] | None = None) -> Non
 
 
 def _answers(raised: list[BaseException]) -> Generator[int, object, None]:
-    """What a transfer hears: 1 when a signal handler has raised.
+    """What a call hears: 1 when a signal handler has raised.
 
     Handlers run where a generator goes on, and there what they raise can be caught. At the beginning of a function it
     cannot, and would be lost in the library.
@@ -319,7 +343,7 @@ def _answers(raised: list[BaseException]) -> Generator[int, object, None]:
 
 
 class _Watch:
-    """Lets signal handlers run while the main thread is in a transfer."""
+    """Lets signal handlers run while the main thread is in a call."""
 
     def __init__(self) -> None:
         self.raised: list[BaseException] = []
@@ -332,14 +356,14 @@ _NOBODY: Final = Cancelled()
 _watches: list[_Watch] = []  # that nobody uses; a handler may need one more while it runs
 
 
-def transfer(function: Callable[..., int], storage: int, ranges: Any, count: int) -> None:
+def cancellable(function: Callable[..., int], *arguments: Any) -> None:
     """Calls a function that asks now and then whether to end. What a signal handler raises meanwhile ends it, and is raised."""
     # Signals come to the main thread, and no other could run their handlers.
     if threading.current_thread() is not threading.main_thread():
-        check(function(storage, ranges, count, _NOBODY, None))
+        check(function(*arguments, _NOBODY, None))
         return
     watch = _watches.pop() if _watches else _Watch()
-    code = function(storage, ranges, count, watch.cancelled, None)
+    code = function(*arguments, watch.cancelled, None)
     if watch.raised:
         raise watch.raised.pop(0)
     _watches.append(watch)

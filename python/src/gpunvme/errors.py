@@ -120,6 +120,13 @@ class ForkedError(GpuNvmeError):
     code = -15
 
 
+class BusyError(GpuNvmeError):
+    """Kernels or commands are at work in it still; the message says what ends them."""
+
+    code = -16
+    usual_errno = _errno.EBUSY
+
+
 class InternalError(GpuNvmeError):
     """A defect of the library; the message is worth a report."""
 
@@ -144,6 +151,7 @@ BY_CODE: dict[int, type[GpuNvmeError]] = {
         ClosedError,
         JavaError,
         ForkedError,
+        BusyError,
         InternalError,
     )
 }

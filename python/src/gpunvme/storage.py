@@ -209,7 +209,7 @@ class Storage:
             return 0
         library = _native.lib()
         function = library.gpunvme_write_ranges_cancellable if write else library.gpunvme_read_ranges_cancellable
-        _native.transfer(function, native, transfer.native, transfer.count)
+        _native.cancellable(function, native, transfer.native, transfer.count)
         return transfer.nbytes
 
     def _submit_one(self, offset: int, memory: Any, bytes: int | None, stream: Any, write: bool) -> Request:

@@ -72,6 +72,15 @@ int api_ranges(failure *f, const char *function, const gpunvme_range *ranges, si
   return GPUNVME_OK;
 }
 
+void api_clear(char *text, size_t capacity, size_t *needed) {
+  if (needed != NULL) {
+    *needed = 0;
+  }
+  if (text != NULL && capacity > 0) {
+    text[0] = 0;
+  }
+}
+
 int gpunvme_start(const char *java_home, const char *const *options, size_t count) {
   failure *f = shim_failure();
   CHECK(api_array(f, __func__, "options", options, count, sizeof *options));

@@ -50,4 +50,7 @@ int api_ranges(failure *f, const char *function, const gpunvme_range *ranges, si
 int api_array(failure *f, const char *function, const char *name, const void *array, size_t count, size_t element);
 int api_address(failure *f, const char *function, uint64_t address, uint64_t bytes);
 
+// What a function that gives a text leaves if it fails.
+void api_clear(char *text, size_t capacity, size_t *needed);
+
 #endif

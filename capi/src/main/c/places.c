@@ -197,6 +197,16 @@ static int checked(const char *folder, failure *f) {
   return GPUNVME_OK;
 }
 
+// The folder of this library, PATH_MAX bytes. False if it is unknown.
+static int own_folder(char *folder) {
+  Dl_info self;
+  if (dladdr((const void *)&shim_forked, &self) == 0 || realpath(self.dli_fname, folder) == NULL) {
+    return 0;
+  }
+  *strrchr(folder, '/') = 0;
+  return 1;
+}
+
 int shim_find_jars(char *folder, failure *f) {
   const char *home = getenv("GPUNVME_HOME");
   if (home != NULL && *home != 0) {
@@ -207,12 +217,10 @@ int shim_find_jars(char *folder, failure *f) {
   }
   // As built, as installed, and as moved together with what it was installed with.
   static const char *const beside[] = {"app", "lib/gpunvme", "gpunvme", "../lib/gpunvme"};
-  Dl_info self;
   char library[PATH_MAX];
-  if (dladdr((const void *)&shim_forked, &self) == 0 || realpath(self.dli_fname, library) == NULL) {
+  if (!own_folder(library)) {
     return shim_fail(f, GPUNVME_ERROR_JAVA, "the folder of libgpunvme.so is unknown, so its jars cannot be found; set GPUNVME_HOME to their folder");
   }
-  *strrchr(library, '/') = 0;
   for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
     if (snprintf(folder, PATH_MAX, "%s/%s", library, beside[i]) < PATH_MAX && has_jars(folder)) {
       return checked(folder, f);
@@ -221,6 +229,25 @@ int shim_find_jars(char *folder, failure *f) {
   return shim_fail(f, GPUNVME_ERROR_JAVA,
       "no gpunvme-capi*.jar in app, lib/gpunvme, gpunvme or ../lib/gpunvme next to %s/libgpunvme.so; set GPUNVME_HOME to the folder of the "
       "jars",
+      library);
+}
+
+int shim_find_headers(char *folder, failure *f) {
+  // As installed, as in a wheel, and as built.
+  static const char *const places[] = {"../include", "include", "../../gpu/src/main/cuda"};
+  char library[PATH_MAX], candidate[PATH_MAX], header[PATH_MAX];
+  if (!own_folder(library)) {
+    return shim_fail(f, GPUNVME_ERROR_NOT_FOUND, "the folder of libgpunvme.so is unknown, so the headers of the device library cannot be found");
+  }
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    if (snprintf(candidate, sizeof candidate, "%s/%s", library, places[i]) < PATH_MAX &&
+        snprintf(header, sizeof header, "%s/gpunvme/gpunvme.cuh", candidate) < PATH_MAX && access(header, R_OK) == 0 &&
+        realpath(candidate, folder) != NULL) {
+      return GPUNVME_OK;
+    }
+  }
+  return shim_fail(f, GPUNVME_ERROR_NOT_FOUND,
+      "no gpunvme/gpunvme.cuh in ../include, include or ../../gpu/src/main/cuda of %s, the folder of libgpunvme.so: install both together",
       library);
 }
 

@@ -19,6 +19,7 @@ _Static_assert(sizeof(gpunvme_range) == 24, "gpunvme_range");
 _Static_assert(sizeof(gpunvme_plan_info) == 32, "gpunvme_plan_info");
 _Static_assert(sizeof(gpunvme_tensor_read) == 40, "gpunvme_tensor_read");
 _Static_assert(sizeof(gpunvme_quantized) == 72, "gpunvme_quantized");
+_Static_assert(sizeof(gpunvme_kernel_options) == 24, "gpunvme_kernel_options");
 
 // ---- failure.c
 
@@ -82,6 +83,9 @@ int shim_is_own(const char *libjvm, const char *jars);
 
 // The folder of the jars, PATH_MAX bytes.
 int shim_find_jars(char *folder, failure *f);
+
+// The folder that has gpunvme/gpunvme.cuh, PATH_MAX bytes.
+int shim_find_headers(char *folder, failure *f);
 
 // The name, PATH_MAX bytes, of the archive of the classes in these jars, prepared for this virtual machine: another name when one
 // of them changes or the folder moves, since an archive that does not fit is worse than none. That of the Java that came with

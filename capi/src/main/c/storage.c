@@ -171,12 +171,7 @@ static int text_of(const char *function, const char *name, const void *handle, i
   failure *f = shim_failure();
   const table *t;
   uint64_t length = 0;
-  if (needed != NULL) {
-    *needed = 0;
-  }
-  if (text != NULL && capacity > 0) {
-    text[0] = 0;
-  }
+  api_clear(text, capacity, needed);
   CHECK(api_use(&t, f, function, name, handle));
   CHECK(api_array(f, function, "text", text, capacity, 1));
   CHECK(CALL(t, text, f, NUMBER(handle), which, text, capacity, &length));
@@ -200,6 +195,10 @@ int gpunvme_weights_describe(gpunvme_weights *weights, char *text, size_t capaci
 
 int gpunvme_layer_loader_stats(gpunvme_layer_loader *loader, char *text, size_t capacity, size_t *needed) {
   return text_of(__func__, "loader", loader, 3, text, capacity, needed);
+}
+
+int gpunvme_kernel_storage_errors(gpunvme_kernel_storage *kernels, char *text, size_t capacity, size_t *needed) {
+  return text_of(__func__, "kernels", kernels, 4, text, capacity, needed);
 }
 
 // ---- memory

@@ -12,7 +12,7 @@
 #include "gpunvme.h"
 
 // Changes with the table.
-#define GPUNVME_TABLE_VERSION 6
+#define GPUNVME_TABLE_VERSION 7
 
 typedef struct failure {
   int32_t error;    // errno, or 0
@@ -24,7 +24,7 @@ typedef struct table {
   // Makes the function of this place in the table, counted from 0; of several threads' only one. Only this one is always there.
   int32_t (*make)(uint64_t place, failure *f);
 
-  // handles of all kinds: storages, requests, kinds, layer loaders, weights, gpus
+  // handles of all kinds: storages, requests, kinds, layer loaders, weights, gpus, kernels
   int32_t (*close)(uint64_t handle, failure *f);
 
   int32_t (*open)(const char *uri, const char *accelerator, uint32_t flags, uint64_t *storage, failure *f);
@@ -41,7 +41,7 @@ typedef struct table {
   int32_t (*cancel)(uint64_t request, failure *f);
   int32_t (*plan)(uint64_t storage, const gpunvme_range *ranges, uint64_t count, gpunvme_plan_info *plan, failure *f);
 
-  // storages: 0 stats, 1 explain; weights: 2 describe; layer loaders: 3 stats. *needed counts the terminating 0.
+  // storages: 0 stats, 1 explain; weights: 2 describe; layer loaders: 3 stats; kernels: 4 errors. *needed counts the terminating 0.
   int32_t (*text)(uint64_t handle, int32_t which, char *text, uint64_t capacity, uint64_t *needed, failure *f);
 
   int32_t (*allocate)(uint64_t storage, uint64_t bytes, uint64_t *address, failure *f);
@@ -90,6 +90,23 @@ typedef struct table {
   // stays may be NULL
   int32_t (*plan_layers)(const gpunvme_layer_size *layers, uint64_t count, uint64_t budget, uint32_t slots,
       gpunvme_layer_plan *plan, uint8_t *stays, failure *f);
+
+  // handles of storages; options may be NULL
+  int32_t (*kernels_open)(const uint64_t *storages, uint64_t count, const gpunvme_kernel_options *options,
+      uint64_t *kernels, failure *f);
+  int32_t (*kernels_handle)(uint64_t kernels, uint64_t *address, failure *f);
+  int32_t (*kernels_register)(uint64_t kernels, uint64_t address, uint64_t bytes, uint32_t *number, uint64_t *offset,
+      failure *f);
+  int32_t (*kernels_unregister)(uint64_t kernels, uint32_t number, failure *f);
+  int32_t (*kernels_file)(uint64_t kernels, uint64_t storage, uint64_t *address, failure *f);
+  int32_t (*kernels_free_file)(uint64_t kernels, uint64_t address, failure *f);
+  // cancelled may be NULL
+  int32_t (*kernels_await)(uint64_t kernels, uint64_t stream, uint64_t timeout_ns, gpunvme_cancelled cancelled, void *data,
+      failure *f);
+  int32_t (*kernels_await_event)(uint64_t kernels, uint64_t event, uint64_t timeout_ns, gpunvme_cancelled cancelled,
+      void *data, failure *f);
+  int32_t (*kernels_stop)(uint64_t kernels, int32_t value, failure *f);
+  int32_t (*kernels_recover)(uint64_t kernels, failure *f);
 } table;
 
 #endif

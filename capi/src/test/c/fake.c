@@ -263,6 +263,65 @@ static int32_t fake_plan_layers(const gpunvme_layer_size *layers, uint64_t count
   return answer(f);
 }
 
+static int32_t fake_kernels_open(const uint64_t *storages, uint64_t count, const gpunvme_kernel_options *options,
+    uint64_t *kernels, failure *f) {
+  CALLED(count, storages[0], storages[count - 1]);
+  POINTED(options);
+  return made(kernels, f);
+}
+
+static int32_t fake_kernels_handle(uint64_t kernels, uint64_t *address, failure *f) {
+  CALLED(kernels);
+  return made(address, f);
+}
+
+static int32_t fake_kernels_register(
+    uint64_t kernels, uint64_t address, uint64_t bytes, uint32_t *number, uint64_t *offset, failure *f) {
+  CALLED(kernels, address, bytes);
+  *number = 11;
+  *offset = 12;
+  return answer(f);
+}
+
+static int32_t fake_kernels_unregister(uint64_t kernels, uint32_t number, failure *f) {
+  CALLED(kernels, number);
+  return answer(f);
+}
+
+static int32_t fake_kernels_file(uint64_t kernels, uint64_t storage, uint64_t *address, failure *f) {
+  CALLED(kernels, storage);
+  return made(address, f);
+}
+
+static int32_t fake_kernels_free_file(uint64_t kernels, uint64_t address, failure *f) {
+  CALLED(kernels, address);
+  return answer(f);
+}
+
+static int32_t fake_kernels_await(
+    uint64_t kernels, uint64_t stream, uint64_t timeout_ns, gpunvme_cancelled cancelled, void *data, failure *f) {
+  CALLED(kernels, stream, timeout_ns);
+  POINTED((const void *)(uintptr_t)cancelled, data);
+  return answer(f);
+}
+
+static int32_t fake_kernels_await_event(
+    uint64_t kernels, uint64_t event, uint64_t timeout_ns, gpunvme_cancelled cancelled, void *data, failure *f) {
+  CALLED(kernels, event, timeout_ns);
+  POINTED((const void *)(uintptr_t)cancelled, data);
+  return answer(f);
+}
+
+static int32_t fake_kernels_stop(uint64_t kernels, int32_t value, failure *f) {
+  CALLED(kernels, (uint64_t)value);
+  return answer(f);
+}
+
+static int32_t fake_kernels_recover(uint64_t kernels, failure *f) {
+  CALLED(kernels);
+  return answer(f);
+}
+
 static void look_around(const start_options *options) {
   pthread_attr_t attributes;
   size_t bytes = 0;
@@ -316,7 +375,10 @@ int shim_fill(table *to, const start_options *options, int *ours, failure *f) {
       .layers_open_model = fake_layers_open_model, .layers_prefetch_tensors = fake_layers_prefetch_tensors,
       .layers_cancel = fake_layers_cancel, .layers_next = fake_layers_next, .layers_take = fake_layers_take, .weights_open = fake_weights_open, .weights_read = fake_weights_read,
       .gpu_open = fake_gpu_open, .gpu_transfer = fake_gpu_transfer, .gpu_start = fake_gpu_start,
-      .plan_layers = fake_plan_layers,
+      .plan_layers = fake_plan_layers, .kernels_open = fake_kernels_open, .kernels_handle = fake_kernels_handle,
+      .kernels_register = fake_kernels_register, .kernels_unregister = fake_kernels_unregister, .kernels_file = fake_kernels_file,
+      .kernels_free_file = fake_kernels_free_file, .kernels_await = fake_kernels_await,
+      .kernels_await_event = fake_kernels_await_event, .kernels_stop = fake_kernels_stop, .kernels_recover = fake_kernels_recover,
       .make = fake_next_start == FAKE_LEAVES_IT_EMPTY ? NULL : fake_make};
   filled = to;
   return GPUNVME_OK;

@@ -212,6 +212,27 @@ static void jars_are_found_beside_the_library(void) {
   }
 }
 
+static void headers_are_found_beside_the_library(void) {
+  char headers[PATH_MAX], self[PATH_MAX / 2] = {0}, path[PATH_MAX];
+  static const char *const parts[] = {"include", "include/gpunvme"};
+  EXPECT(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+  *strrchr(self, '/') = 0;
+  for (int i = 0; i < 2; i++) {
+    EXPECT_CODE(GPUNVME_ERROR_NOT_FOUND, shim_find_headers(headers, shim_failure()));
+    EXPECT_ERROR(self);
+    EXPECT(gpunvme_last_errno() == 0);
+    snprintf(path, sizeof path, "%s/%s", self, parts[i]);
+    EXPECT(mkdir(path, 0755) == 0);
+  }
+  snprintf(path, sizeof path, "%s/include/gpunvme/gpunvme.cuh", self);
+  FILE *header = fopen(path, "w");
+  EXPECT(header != NULL);
+  fclose(header);
+  EXPECT_CODE(GPUNVME_OK, shim_find_headers(headers, shim_failure()));
+  snprintf(path, sizeof path, "%s/include", self);
+  EXPECT(strcmp(headers, path) == 0);
+}
+
 static void notes_are_cut(void) {
   notes n = {0};
   for (int i = 0; i < 1000; i++) {
@@ -232,6 +253,7 @@ int main(int count, char **arguments) {
   RUN(the_java_that_came_with_the_jars_is_taken_unless_one_is_named);
   RUN(jars_are_where_they_are_said_to_be);
   RUN(jars_are_found_beside_the_library);
+  RUN(headers_are_found_beside_the_library);
   RUN(notes_are_cut);
   return check_failed_tests != 0;
 }

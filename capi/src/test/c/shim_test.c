@@ -441,6 +441,73 @@ static void arguments_of_plans(void) {
   EXPECT_ERROR("gpunvme_plan_layers: layers is NULL");
 }
 
+static void arguments_of_kernels(void) {
+  gpunvme_kernel_storage *kernels = HANDLE(gpunvme_kernel_storage), *made = kernels;
+  gpunvme_storage *storages[2] = {(gpunvme_storage *)(uintptr_t)5, HANDLE(gpunvme_storage)};
+  const gpunvme_kernel_options options = {.depth = 32};
+  struct CUevent_st *event = (struct CUevent_st *)(uintptr_t)99;
+  uint64_t address = 5, offset = 5;
+  uint32_t number = 5;
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_open(storages, 2, &options, &made));
+  EXPECT((uintptr_t)made >= 1000 && fake_last.pointers[0] == &options);
+  EXPECT_CALL("kernels_open", 2, 5, 7);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_device_handle(kernels, &address));
+  EXPECT(address >= 1000);
+  EXPECT_CALL("kernels_handle", 7);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_register(kernels, 20, 30, &number, &offset));
+  EXPECT(number == 11 && offset == 12);
+  EXPECT_CALL("kernels_register", 7, 20, 30);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_unregister(kernels, 20));
+  EXPECT_CALL("kernels_unregister", 7, 20);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_file(kernels, storages[0], &address));
+  EXPECT(address >= 1000);
+  EXPECT_CALL("kernels_file", 7, 5);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_free_file(kernels, 20));
+  EXPECT_CALL("kernels_free_file", 7, 20);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_await(kernels, NULL, UINT64_MAX, never, &number));
+  EXPECT(fake_last.pointers[0] == (void *)(uintptr_t)never && fake_last.pointers[1] == &number);
+  EXPECT_CALL("kernels_await", 7, 0, UINT64_MAX);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_await_event(kernels, event, 5, NULL, NULL));
+  EXPECT(fake_last.pointers[0] == NULL && fake_last.pointers[1] == NULL);
+  EXPECT_CALL("kernels_await_event", 7, 99, 5);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_stop(kernels, 256));
+  EXPECT_CALL("kernels_stop", 7, 1);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_recover(kernels));
+  EXPECT_CALL("kernels_recover", 7);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_errors(kernels, NULL, 0, NULL));
+  EXPECT_CALL("text", 7, 4, 0);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_close(kernels));
+  EXPECT_CALL("close", 7);
+}
+
+static void arguments_of_kernels_are_looked_at(void) {
+  gpunvme_kernel_storage *kernels = HANDLE(gpunvme_kernel_storage), *made = kernels;
+  gpunvme_storage *storages[2] = {HANDLE(gpunvme_storage), NULL};
+  uint64_t address = 5, offset = 5;
+  uint32_t number = 5;
+  fake_last = (fake_call){.function = "nothing"};
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_close(NULL));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_open(storages, 2, NULL, &made));
+  EXPECT_ERROR("gpunvme_kernel_storage_open: storage 1 is NULL");
+  EXPECT(made == NULL);
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_open(storages, 0, NULL, &made));
+  EXPECT_ERROR("no storage");
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_open(NULL, 1, NULL, &made));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_open(storages, 1, NULL, NULL));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_device_handle(NULL, &address));
+  EXPECT_ERROR("gpunvme_kernel_storage_device_handle: kernels is NULL");
+  EXPECT(address == 0);
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_register(kernels, 0, 1, &number, &offset));
+  EXPECT(number == 0 && offset == 0);
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_register(kernels, 1, 1, &number, NULL));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_register(kernels, 1, 1, NULL, &offset));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_file(kernels, NULL, &address));
+  EXPECT_ERROR("file is NULL");
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_await_event(kernels, NULL, 1, NULL, NULL));
+  EXPECT_ERROR("event is NULL");
+  EXPECT(strcmp(fake_last.function, "nothing") == 0);
+}
+
 static void arguments_of_the_first_names(void) {
   nvme_gpu *gpu = HANDLE(nvme_gpu);
   void *at = (void *)(uintptr_t)30;
@@ -537,6 +604,8 @@ int main(void) {
   RUN(arguments_of_kinds);
   RUN(arguments_of_layers_and_weights);
   RUN(arguments_of_plans);
+  RUN(arguments_of_kernels);
+  RUN(arguments_of_kernels_are_looked_at);
   RUN(arguments_of_the_first_names);
   RUN(addresses_and_arrays_are_looked_at);
   RUN(failures_belong_to_threads);

@@ -129,8 +129,8 @@ final class ArchitectureTest {
                                tools.report tools.ssd tools.top
         cli.output           | ffi nvme.spec
 
-        capi                 | cuda ffi gpu.accel gpu.device models models.format models.tensor nvme nvme.driver \
-                               storage storage.fs storage.kind storage.layer storage.path \
+        capi                 | cuda ffi gpu.accel gpu.device gpu.queue models models.format models.tensor nvme \
+                               nvme.driver storage storage.fs storage.kind storage.layer storage.path \
                                storage.plan
 
         bench                | cuda ffi gpu.accel gpu.device gpu.transfer nvme nvme.driver nvme.memory \

@@ -8,6 +8,7 @@ import io.gpunvme.nvme.driver.ShutdownGuard;
 import io.gpunvme.storage.layer.LoadedLayer;
 import io.gpunvme.storage.plan.Plan;
 import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
 
 /**
  * The functions of {@code struct table}, as C calls them: pointers are segments of length 0, and no
@@ -21,6 +22,7 @@ final class Calls {
 
   private static final int DESCRIBE = 2;
   private static final int LAYER_STATS = 3;
+  private static final int KERNEL_ERRORS = 4;
   private static final int EXPLAIN = 1;
 
   private final Handles handles = new Handles();
@@ -188,6 +190,7 @@ final class Calls {
                 case EXPLAIN -> storage(handle).storage().explain().toString();
                 case DESCRIBE -> handles.get(handle, Model.class).describe();
                 case LAYER_STATS -> handles.get(handle, Layers.class).stats();
+                case KERNEL_ERRORS -> kernels(handle).errors();
                 default -> storage(handle).stats();
               };
           Structs.text(all, text, capacity, out);
@@ -446,6 +449,91 @@ final class Calls {
           }
           return CapiStatus.OK;
         });
+  }
+
+  // ---- kernels
+
+  private Kernels kernels(long handle) {
+    return handles.get(handle, Kernels.class);
+  }
+
+  int kernelsOpen(
+      MemorySegment storages,
+      long count,
+      MemorySegment options,
+      MemorySegment out,
+      MemorySegment f) {
+    return call(
+        f,
+        () -> {
+          long[] all = CTypes.array(storages, count, Long.BYTES).toArray(CTypes.LONG);
+          Kernels opened =
+              Kernels.open(
+                  Arrays.stream(all).mapToObj(this::storage).toList(),
+                  Structs.kernelOptions(options));
+          CTypes.setLong(out, handles.add(opened));
+        });
+  }
+
+  int kernelsHandle(long kernels, MemorySegment out, MemorySegment f) {
+    return call(f, () -> CTypes.setLong(out, kernels(kernels).deviceHandle()));
+  }
+
+  int kernelsRegister(
+      long kernels,
+      long address,
+      long bytes,
+      MemorySegment number,
+      MemorySegment offset,
+      MemorySegment f) {
+    return call(
+        f,
+        () -> {
+          Kernels.Numbered buffer = kernels(kernels).register(address, bytes);
+          CTypes.at(number, Integer.BYTES).set(CTypes.INT, 0, buffer.number());
+          CTypes.setLong(offset, buffer.offset());
+        });
+  }
+
+  int kernelsUnregister(long kernels, int number, MemorySegment f) {
+    return call(f, () -> kernels(kernels).unregister(number));
+  }
+
+  int kernelsFile(long kernels, long file, MemorySegment out, MemorySegment f) {
+    return call(f, () -> CTypes.setLong(out, kernels(kernels).file(storage(file))));
+  }
+
+  int kernelsFreeFile(long kernels, long address, MemorySegment f) {
+    return call(f, () -> kernels(kernels).freeFile(address));
+  }
+
+  int kernelsAwait(
+      long kernels,
+      long stream,
+      long nanos,
+      MemorySegment cancelled,
+      MemorySegment data,
+      MemorySegment f) {
+    return call(f, () -> kernels(kernels).await(stream, nanos, CTypes.question(cancelled, data)));
+  }
+
+  int kernelsAwaitEvent(
+      long kernels,
+      long event,
+      long nanos,
+      MemorySegment cancelled,
+      MemorySegment data,
+      MemorySegment f) {
+    return call(
+        f, () -> kernels(kernels).awaitEvent(event, nanos, CTypes.question(cancelled, data)));
+  }
+
+  int kernelsStop(long kernels, int value, MemorySegment f) {
+    return call(f, () -> kernels(kernels).stop(value != 0));
+  }
+
+  int kernelsRecover(long kernels, MemorySegment f) {
+    return call(f, () -> kernels(kernels).recover());
   }
 
   // ---- nvme_gpu

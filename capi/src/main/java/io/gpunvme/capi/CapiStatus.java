@@ -5,6 +5,8 @@ import io.gpunvme.cuda.CudaNotFoundException;
 import io.gpunvme.ffi.AddressSpace;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.PosixException;
+import io.gpunvme.gpu.queue.KernelHungException;
+import io.gpunvme.gpu.queue.StorageBusyException;
 import io.gpunvme.models.format.FormatException;
 import io.gpunvme.models.tensor.UnsupportedTypeException;
 import io.gpunvme.nvme.NvmeTimeoutException;
@@ -41,6 +43,7 @@ final class CapiStatus {
   static final int UNSUPPORTED = -11;
   static final int FORMAT = -12;
   static final int CLOSED = -13;
+  static final int BUSY = -16;
   static final int INTERNAL = -99;
 
   private static final int ENOENT = 2;
@@ -114,6 +117,8 @@ final class CapiStatus {
     return switch (e) {
       case ClosedHandleException _ -> CLOSED;
       case StorageClosedException _ -> CLOSED;
+      case StorageBusyException _ -> BUSY;
+      case KernelHungException _ -> GONE;
       case InvalidRequestException _ -> INVALID;
       case UnsupportedTypeException _ -> UNSUPPORTED;
       case StorageException storage when errno(storage) == ENOENT -> NOT_FOUND;

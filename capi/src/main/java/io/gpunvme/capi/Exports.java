@@ -18,7 +18,7 @@ import java.util.List;
 /** The functions for the C library. */
 public final class Exports {
   /** GPUNVME_TABLE_VERSION. */
-  static final int VERSION = 6;
+  static final int VERSION = 7;
 
   private static final MemoryLayout A = ADDRESS;
   private static final MemoryLayout I = JAVA_INT;
@@ -74,7 +74,17 @@ public final class Exports {
           new Export("gpuTransfer", J, I, J, J, J),
           new Export("gpuStart", J, I, J, J, J, J),
           new Export("gpuSynchronize", J),
-          new Export("planLayers", A, J, J, I, A, A));
+          new Export("planLayers", A, J, J, I, A, A),
+          new Export("kernelsOpen", A, J, A, A),
+          new Export("kernelsHandle", J, A),
+          new Export("kernelsRegister", J, J, J, A, A),
+          new Export("kernelsUnregister", J, I),
+          new Export("kernelsFile", J, J, A),
+          new Export("kernelsFreeFile", J, J),
+          new Export("kernelsAwait", J, J, J, A, A),
+          new Export("kernelsAwaitEvent", J, J, J, A, A),
+          new Export("kernelsStop", J, I),
+          new Export("kernelsRecover", J));
 
   private static final VarHandle PLACE = ADDRESS.varHandle();
 

@@ -1,6 +1,8 @@
 package io.gpunvme.capi;
 
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.cuda.CudaContext;
+import io.gpunvme.cuda.CudaEvent;
 import io.gpunvme.cuda.CudaException;
 import io.gpunvme.cuda.CudaStream;
 import io.gpunvme.cuda.PointerInfo;
@@ -63,19 +65,27 @@ final class Memory {
    * @throws StorageException if there are none
    */
   CudaStream stream(long handle, String user) {
+    return context("has no streams; call without one", user).foreignStream(handle);
+  }
+
+  /**
+   * An event of the caller's.
+   *
+   * @param user for messages
+   * @throws StorageException if there are none
+   */
+  CudaEvent event(long handle, String user) {
+    return context("has no events", user).foreignEvent(handle);
+  }
+
+  private CudaContext context(String lack, String user) {
     return accelerator
         .cuda()
         .orElseThrow(
             () ->
                 new StorageException(
-                    Kind.UNSUPPORTED,
-                    user,
-                    -1,
-                    -1,
-                    accelerator.name() + " has no streams; call without one",
-                    null))
-        .context()
-        .foreignStream(handle);
+                    Kind.UNSUPPORTED, user, -1, -1, accelerator.name() + " " + lack, null))
+        .context();
   }
 
   /** Takes memory; returns its address. */

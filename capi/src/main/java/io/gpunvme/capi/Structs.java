@@ -1,6 +1,8 @@
 package io.gpunvme.capi;
 
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.gpu.queue.KernelStorageOptions;
+import io.gpunvme.gpu.queue.Placement;
 import io.gpunvme.models.LayerSize;
 import io.gpunvme.models.StreamPlan;
 import io.gpunvme.models.TensorSlice;
@@ -90,7 +92,49 @@ final class Structs {
   static final long QUANTIZED_BLOCK_ROWS = 56;
   static final long QUANTIZED_BLOCK_COLUMNS = 64;
 
+  /** {@code gpunvme_kernel_options}. */
+  static final long KERNEL_OPTIONS = 24;
+
+  static final long KERNEL_OPTIONS_PLACEMENT = 0;
+  static final long KERNEL_OPTIONS_QUEUE_PAIRS = 4;
+  static final long KERNEL_OPTIONS_DEPTH = 8;
+  static final long KERNEL_OPTIONS_BUFFERS = 12;
+  static final long KERNEL_OPTIONS_NSID = 16;
+  static final long KERNEL_OPTIONS_RESERVED = 20;
+
+  /** {@code enum gpunvme_placement}. */
+  static final List<Placement> PLACEMENTS =
+      List.of(Placement.VRAM_DATA, Placement.HOST, Placement.VRAM);
+
   private Structs() {}
+
+  /**
+   * @param pointer null: the defaults
+   */
+  static KernelStorageOptions kernelOptions(MemorySegment pointer) {
+    KernelStorageOptions usual = KernelStorageOptions.in(PLACEMENTS.getFirst());
+    if (pointer.address() == 0) {
+      return usual;
+    }
+    MemorySegment options = CTypes.at(pointer, KERNEL_OPTIONS);
+    int placement = options.get(CTypes.INT, KERNEL_OPTIONS_PLACEMENT);
+    int buffers = options.get(CTypes.INT, KERNEL_OPTIONS_BUFFERS);
+    int nsid = options.get(CTypes.INT, KERNEL_OPTIONS_NSID);
+    if (placement < 0 || placement >= PLACEMENTS.size()) {
+      throw new InvalidRequestException(
+          "placement %s is none of enum gpunvme_placement"
+              .formatted(Integer.toUnsignedString(placement)));
+    }
+    if (options.get(CTypes.INT, KERNEL_OPTIONS_RESERVED) != 0) {
+      throw new InvalidRequestException("reserved of gpunvme_kernel_options is not 0");
+    }
+    return new KernelStorageOptions(
+        nsid == 0 ? usual.nsid() : nsid,
+        PLACEMENTS.get(placement),
+        options.get(CTypes.INT, KERNEL_OPTIONS_QUEUE_PAIRS),
+        options.get(CTypes.INT, KERNEL_OPTIONS_DEPTH),
+        buffers == 0 ? usual.buffers() : buffers);
+  }
 
   static void info(MemorySegment out, GpuStorage storage) {
     MemorySegment info = CTypes.at(out, INFO);

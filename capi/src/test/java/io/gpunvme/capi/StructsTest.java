@@ -1,5 +1,6 @@
 package io.gpunvme.capi;
 
+import io.gpunvme.gpu.queue.Placement;
 import io.gpunvme.testing.HeaderNumbers;
 import io.gpunvme.testing.NativeCompiler;
 import java.nio.file.Path;
@@ -43,6 +44,17 @@ class StructsTest {
     all.put("offsetof(gpunvme_quantized, scales)", Structs.QUANTIZED_SCALES);
     all.put("offsetof(gpunvme_quantized, block_rows)", Structs.QUANTIZED_BLOCK_ROWS);
     all.put("offsetof(gpunvme_quantized, block_columns)", Structs.QUANTIZED_BLOCK_COLUMNS);
+    all.put("sizeof(gpunvme_kernel_options)", Structs.KERNEL_OPTIONS);
+    all.put("offsetof(gpunvme_kernel_options, placement)", Structs.KERNEL_OPTIONS_PLACEMENT);
+    all.put("offsetof(gpunvme_kernel_options, queue_pairs)", Structs.KERNEL_OPTIONS_QUEUE_PAIRS);
+    all.put("offsetof(gpunvme_kernel_options, depth)", Structs.KERNEL_OPTIONS_DEPTH);
+    all.put("offsetof(gpunvme_kernel_options, buffers)", Structs.KERNEL_OPTIONS_BUFFERS);
+    all.put("offsetof(gpunvme_kernel_options, nsid)", Structs.KERNEL_OPTIONS_NSID);
+    all.put("offsetof(gpunvme_kernel_options, reserved)", Structs.KERNEL_OPTIONS_RESERVED);
+    for (Placement placement : Placement.values()) {
+      all.put(
+          "GPUNVME_PLACEMENT_" + placement.name(), (long) Structs.PLACEMENTS.indexOf(placement));
+    }
     all.put("GPUNVME_WRITE", (long) Structs.WRITE);
     layers(all);
     all.put("sizeof(table) / sizeof(void *)", Exports.TABLE.size() + 1L);
@@ -93,6 +105,7 @@ class StructsTest {
     all.put("GPUNVME_ERROR_UNSUPPORTED", (long) CapiStatus.UNSUPPORTED);
     all.put("GPUNVME_ERROR_FORMAT", (long) CapiStatus.FORMAT);
     all.put("GPUNVME_ERROR_CLOSED", (long) CapiStatus.CLOSED);
+    all.put("GPUNVME_ERROR_BUSY", (long) CapiStatus.BUSY);
     all.put("GPUNVME_ERROR_INTERNAL", (long) CapiStatus.INTERNAL);
     return all;
   }

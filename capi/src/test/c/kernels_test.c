@@ -1,0 +1,416 @@
+// Storages for kernels, with the real library: on the stand-in what needs no kernel, and with a driver (the one that GPUNVME_LIBCUDA
+// names, which may run kernels on the CPU, or the system's) kernels of capi/src/test/cuda/kernels.cu, whose PTX GPUNVME_TEST_PTX names.
+#include <dlfcn.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "device.h"
+
+#define SIZE ((uint64_t)4 << 20)
+#define BLOCK 4096u
+#define SEED 21
+#define SSD "sim:size=4MiB,lba=4096,latency=0"
+#define SECOND ((uint64_t)1000000000)
+#define STOPPED 0x8002u // gpunvme::status::kStopped
+#define ARGUMENT 0x8004u
+
+static int on_gpu(void) {
+  return strcmp(accelerator(), "cpu") != 0;
+}
+
+// ---- the driver, as a program of the user's has it
+
+static void *driver;
+static void *module;
+static struct CUstream_st *stream;
+
+static int driver_call(const char *name, uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
+  int (*function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t) = NULL;
+  *(void **)&function = dlsym(driver, name);
+  int code = function == NULL ? -1 : function(a, b, c, d, 0);
+  if (code != 0) {
+    printf("  %s: %d\n", name, code);
+    check_failures++;
+  }
+  return code;
+}
+
+#define TO(pointer) ((uint64_t)(uintptr_t)(pointer))
+
+static void *file_bytes(const char *path) {
+  FILE *file = fopen(path, "rb");
+  char *bytes = calloc(1, 1 << 20);
+  if (file == NULL || fread(bytes, 1, (1 << 20) - 1, file) == 0) {
+    printf("FAIL reading %s\n", path);
+    exit(1);
+  }
+  fclose(file);
+  return bytes;
+}
+
+static void load_kernels(void) {
+  void *context = NULL;
+  const char *library = getenv("GPUNVME_LIBCUDA"), *ptx = getenv("GPUNVME_TEST_PTX");
+  driver = dlopen(library == NULL ? "libcuda.so.1" : library, RTLD_NOW);
+  if (driver == NULL || ptx == NULL) {
+    printf("FAIL loading kernels: %s\n", driver == NULL ? dlerror() : "GPUNVME_TEST_PTX names no file");
+    exit(1);
+  }
+  void *image = file_bytes(ptx);
+  EXPECT_CODE(0, driver_call("cuInit", 0, 0, 0, 0));
+  EXPECT_CODE(0, driver_call("cuDevicePrimaryCtxRetain", TO(&context), 0, 0, 0));
+  EXPECT_CODE(0, driver_call("cuCtxSetCurrent", TO(context), 0, 0, 0));
+  EXPECT_CODE(0, driver_call("cuModuleLoadDataEx", TO(&module), TO(image), 0, 0));
+  EXPECT_CODE(0, driver_call("cuStreamCreateWithPriority", TO(&stream), 1, 0, 0));
+  free(image);
+}
+
+static void launch(const char *name, unsigned threads, void **arguments) {
+  int (*function)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **) = NULL;
+  void *kernel = NULL;
+  *(void **)&function = dlsym(driver, "cuLaunchKernel");
+  EXPECT_CODE(0, driver_call("cuModuleGetFunction", TO(&kernel), TO(module), TO(name), 0));
+  EXPECT_CODE(0, function(kernel, 1, 1, 1, threads, 1, 1, 0, stream, arguments, NULL));
+}
+
+// ---- what tests share
+
+typedef struct rig {
+  gpunvme_storage *storage;
+  gpunvme_kernel_storage *kernels;
+  uint64_t handle, data, offset, statuses; // the statuses, and behind them the bytes for kernels
+  uint32_t number;
+} rig;
+
+static gpunvme_kernel_storage *open_kernels(gpunvme_storage *storage) {
+  gpunvme_kernel_storage *kernels = NULL;
+  const gpunvme_kernel_options options = {.queue_pairs = 1, .depth = 32};
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_open(&storage, 1, &options, &kernels));
+  return kernels;
+}
+
+static rig rig_of(const char *uri) {
+  rig r = {.storage = open_or_end(uri, GPUNVME_WRITE)};
+  fill_device(r.storage, SEED, SIZE);
+  r.kernels = open_kernels(r.storage);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_device_handle(r.kernels, &r.handle));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_allocate(r.storage, 64 * BLOCK, &r.data));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_allocate(r.storage, BLOCK, &r.statuses));
+  // Not from the allocation's first byte on.
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_register(r.kernels, r.data + 1024, 40 * BLOCK, &r.number, &r.offset));
+  EXPECT(r.number == 0 && r.offset == 1024);
+  return r;
+}
+
+static void end(rig *r) {
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_close(r->kernels));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_close(r->storage));
+}
+
+static void read_blocks(rig *r, uint64_t first, uint32_t count) {
+  uint32_t ssd = 0;
+  uint8_t poison[BLOCK];
+  memset(poison, 0xee, sizeof poison);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_copy_from_host(r->storage, r->statuses, poison, sizeof poison));
+  launch("read_blocks", count, (void *[]){&r->handle, &ssd, &r->number, &r->offset, &first, &count, &r->statuses});
+}
+
+static uint32_t status_of(rig *r, uint32_t thread) {
+  uint32_t all[BLOCK / 4];
+  EXPECT_CODE(GPUNVME_OK, gpunvme_copy_to_host(r->storage, all, r->statuses, sizeof all));
+  return all[thread];
+}
+
+static uint32_t with_status(rig *r, uint32_t threads, uint32_t status) {
+  uint32_t found = 0;
+  for (uint32_t i = 0; i < threads; i++) {
+    found += status_of(r, i) == status;
+  }
+  return found;
+}
+
+// ---- without a kernel
+
+static void headers_are_where_it_says(void) {
+  char folder[4096], file[4200], some[5] = "....";
+  size_t needed = 0;
+  EXPECT_CODE(GPUNVME_OK, gpunvme_include_dir(folder, sizeof folder, &needed));
+  EXPECT(folder[0] == '/' && needed == strlen(folder) + 1);
+  snprintf(file, sizeof file, "%s/gpunvme/gpunvme.cuh", folder);
+  EXPECT(access(file, R_OK) == 0);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_include_dir(some, sizeof some, NULL));
+  EXPECT(strlen(some) == 4 && strncmp(some, folder, 4) == 0);
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_include_dir(NULL, 5, NULL));
+}
+
+static void numbers_are_the_lowest_that_are_free(void) {
+  rig r = rig_of(SSD);
+  uint32_t number = 7;
+  uint64_t offset = 7;
+  EXPECT(r.handle != 0 && r.handle % 64 == 0);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_register(r.kernels, r.statuses, BLOCK, &number, &offset));
+  EXPECT(number == 1 && offset == 0);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_unregister(r.kernels, 0));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_unregister(r.kernels, 0));
+  EXPECT_ERROR("number 0");
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_unregister(r.kernels, UINT32_MAX));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_register(r.kernels, r.data, BLOCK, &number, &offset));
+  EXPECT(number == 0);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_recover(r.kernels));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_stop(r.kernels, 1));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_stop(r.kernels, 0));
+  end(&r);
+}
+
+static void errors_say_what_where_and_why(void) {
+  rig r = rig_of(SSD);
+  gpunvme_kernel_storage *other = (gpunvme_kernel_storage *)&r;
+  gpunvme_storage *twice[] = {r.storage, r.storage};
+  gpunvme_kernel_options options = {.placement = 3};
+  uint64_t offset = 7, address = 7;
+  uint32_t number = 7;
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_open(&r.storage, 1, &options, &other));
+  EXPECT_ERROR("placement 3");
+  EXPECT(other == NULL);
+  if (!on_gpu()) {
+    options = (gpunvme_kernel_options){.placement = GPUNVME_PLACEMENT_VRAM};
+    EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_open(&r.storage, 1, &options, &other));
+    EXPECT_CODE(GPUNVME_ERROR_UNSUPPORTED, gpunvme_kernel_storage_await(r.kernels, NULL, 0, NULL, NULL));
+  }
+  options = (gpunvme_kernel_options){.depth = 33};
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_open(&r.storage, 1, &options, &other));
+  options = (gpunvme_kernel_options){.buffers = 65537};
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_open(&r.storage, 1, &options, &other));
+  options = (gpunvme_kernel_options){.reserved = 1};
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_open(&r.storage, 1, &options, &other));
+  options = (gpunvme_kernel_options){.nsid = 5};
+  EXPECT(gpunvme_kernel_storage_open(&r.storage, 1, &options, &other) < 0 && other == NULL);
+  EXPECT_ERROR("5");
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_open(twice, 2, NULL, &other));
+  EXPECT_ERROR("twice");
+  EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_kernel_storage_open((gpunvme_storage **)&r.kernels, 1, NULL, &other));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_register(r.kernels, r.data, 0, &number, &offset));
+  EXPECT(number == 0 && offset == 0);
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_register(r.kernels, r.data, 65 * BLOCK, &number, &offset));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_register(r.kernels, 0, 5, &number, &offset));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_register(r.kernels, r.data, UINT64_MAX, &number, &offset));
+  if (on_gpu()) {
+    EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_register(r.kernels, TO(&r), 5, &number, &offset));
+    EXPECT_ERROR("host memory");
+  }
+  gpunvme_storage *stranger = open_or_end(SSD, 0);
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_file(r.kernels, stranger, &address));
+  EXPECT(address == 0);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_close(stranger));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_free_file(r.kernels, 4096));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_close(r.kernels));
+  EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_kernel_storage_close(r.kernels));
+  EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_kernel_storage_recover(r.kernels));
+  EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_kernel_storage_register(r.kernels, r.data, BLOCK, &number, &offset));
+  // With the storage, what kernels use is closed, too.
+  gpunvme_kernel_storage *kernels = open_kernels(r.storage);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_close(r.storage));
+  EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_kernel_storage_device_handle(kernels, &address));
+  EXPECT_ERROR("was closed");
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_close(kernels));
+}
+
+static void files_of_the_system_have_no_queues(void) {
+  char path[300];
+  temporary(path, sizeof path);
+  int fd = mkstemp(path);
+  EXPECT(fd >= 0 && write(fd, path, sizeof path) == sizeof path);
+  close(fd);
+  gpunvme_storage *storage = open_or_end(path, 0);
+  gpunvme_kernel_storage *kernels = NULL;
+  EXPECT_CODE(GPUNVME_ERROR_UNSUPPORTED, gpunvme_kernel_storage_open(&storage, 1, NULL, &kernels));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_close(storage));
+  unlink(path);
+}
+
+// ---- with kernels
+
+static void kernels_read(void) {
+  rig r = rig_of(SSD);
+  read_blocks(&r, 100, 32);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_await(r.kernels, stream, 20 * SECOND, NULL, NULL));
+  EXPECT(with_status(&r, 32, 0) == 32);
+  EXPECT(holds(r.storage, r.data + r.offset, SEED, 100 * BLOCK, 32 * BLOCK));
+  // What was not registered is not touched: the buffer has 40 blocks.
+  read_blocks(&r, 0, 41);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_await(r.kernels, stream, 20 * SECOND, NULL, NULL));
+  EXPECT(with_status(&r, 41, 0) == 40 && status_of(&r, 40) == ARGUMENT);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_unregister(r.kernels, r.number));
+  read_blocks(&r, 0, 3);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_await(r.kernels, stream, 20 * SECOND, NULL, NULL));
+  EXPECT(with_status(&r, 3, ARGUMENT) == 3);
+  end(&r);
+}
+
+static void memory_may_be_the_programs_own(void) {
+  rig r = rig_of(SSD);
+  uint64_t own = 0;
+  EXPECT_CODE(0, driver_call("cuMemAlloc_v2", TO(&own), 10 * BLOCK, 0, 0));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_register(r.kernels, own, 10 * BLOCK, &r.number, &r.offset));
+  EXPECT(r.number == 1);
+  read_blocks(&r, 50, 10);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_await(r.kernels, stream, UINT64_MAX, NULL, NULL));
+  EXPECT(with_status(&r, 10, 0) == 10);
+  EXPECT(holds(r.storage, own, SEED, 50 * BLOCK, 10 * BLOCK));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_unregister(r.kernels, 1));
+  EXPECT_CODE(0, driver_call("cuMemFree_v2", own, 0, 0, 0));
+  end(&r);
+}
+
+static void events_are_waited_for(void) {
+  rig r = rig_of(SSD);
+  struct CUevent_st *event = NULL;
+  EXPECT_CODE(0, driver_call("cuEventCreate", TO(&event), 2, 0, 0));
+  read_blocks(&r, 7, 32);
+  EXPECT_CODE(0, driver_call("cuEventRecord", TO(event), TO(stream), 0, 0));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_await_event(r.kernels, event, 20 * SECOND, NULL, NULL));
+  EXPECT(holds(r.storage, r.data + r.offset, SEED, 7 * BLOCK, 32 * BLOCK));
+  EXPECT_CODE(0, driver_call("cuEventDestroy_v2", TO(event), 0, 0, 0)); // it is the program's still
+  end(&r);
+}
+
+static void several_ssds_are_counted_in_their_order(void) {
+  gpunvme_storage *storages[2];
+  gpunvme_kernel_storage *kernels = NULL;
+  uint64_t handle = 0, data = 0, offset = 0, statuses = 0, first = 5;
+  uint32_t number = 0, count = 4;
+  for (uint64_t i = 0; i < 2; i++) {
+    storages[i] = open_or_end(SSD, GPUNVME_WRITE);
+    fill_device(storages[i], SEED + i, SIZE);
+  }
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_open(storages, 2, NULL, &kernels));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_device_handle(kernels, &handle));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_memory_allocate(accelerator(), 16 * BLOCK, &data));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_memory_allocate(accelerator(), BLOCK, &statuses));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_register(kernels, data, 16 * BLOCK, &number, &offset));
+  for (uint32_t ssd = 0; ssd < 2; ssd++) {
+    launch("read_blocks", count, (void *[]){&handle, &ssd, &number, &offset, &first, &count, &statuses});
+    EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_await(kernels, stream, 20 * SECOND, NULL, NULL));
+    EXPECT(holds(storages[0], data, SEED + ssd, first * BLOCK, count * BLOCK));
+  }
+  EXPECT_CODE(GPUNVME_OK, gpunvme_close(storages[1])); // closes what is on it, too
+  EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_kernel_storage_recover(kernels));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_close(kernels));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_memory_free(accelerator(), data));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_memory_free(accelerator(), statuses));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_close(storages[0]));
+}
+
+static void files_are_read_by_their_bytes(void) {
+  rig r = rig_of(SSD);
+  uint64_t file = 0, from = 12345, bytes = 50000, end_of_buffer = r.offset + 40 * BLOCK;
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_file(r.kernels, r.storage, &file));
+  EXPECT(file != 0);
+  launch("read_bytes", 1, (void *[]){&r.handle, &file, &r.number, &r.offset, &from, &bytes, &end_of_buffer, &r.statuses});
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_await(r.kernels, stream, 20 * SECOND, NULL, NULL));
+  EXPECT(status_of(&r, 0) == 0);
+  EXPECT(holds(r.storage, r.data + r.offset, SEED, from, bytes));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_free_file(r.kernels, file));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_free_file(r.kernels, file));
+  end(&r);
+}
+
+// An SSD that never answers the third read.
+#define DEAF "sim:size=4MiB,lba=4096,latency=0,faults=drop skip on read nth=3"
+
+static void recovers(rig *r) {
+  EXPECT_CODE(GPUNVME_ERROR_BUSY, gpunvme_kernel_storage_unregister(r->kernels, r->number));
+  EXPECT_ERROR("recover");
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_recover(r->kernels));
+  read_blocks(r, 9, 32);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_await(r->kernels, stream, 20 * SECOND, NULL, NULL));
+  EXPECT(with_status(r, 32, 0) == 32);
+  EXPECT(holds(r->storage, r->data + r->offset, SEED, 9 * BLOCK, 32 * BLOCK));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_unregister(r->kernels, r->number));
+  end(r);
+}
+
+static void a_limit_stops_the_kernel(void) {
+  rig r = rig_of(DEAF);
+  size_t needed = 0;
+  char text[2000];
+  read_blocks(&r, 0, 8);
+  EXPECT_CODE(GPUNVME_ERROR_TIMEOUT, gpunvme_kernel_storage_await(r.kernels, stream, 2 * SECOND, NULL, NULL));
+  EXPECT_ERROR("after 2000 ms");
+  EXPECT(with_status(&r, 8, 0) == 7 && with_status(&r, 8, STOPPED) == 1);
+  for (int i = 0; i < 2; i++) { // a call that had no room takes nothing away
+    EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_errors(r.kernels, i == 0 ? NULL : text, i == 0 ? 0 : sizeof text, &needed));
+  }
+  EXPECT(strstr(text, "\"total\":1,") != NULL && strstr(text, "did not complete") != NULL);
+  recovers(&r);
+}
+
+static int after_a_while(void *asked) {
+  return ++*(int *)asked > 100;
+}
+
+static void whoever_asked_for_it_is_asked(void) {
+  rig r = rig_of(DEAF);
+  int asked = 0;
+  read_blocks(&r, 0, 8);
+  EXPECT_CODE(GPUNVME_ERROR_CANCELLED, gpunvme_kernel_storage_await(r.kernels, stream, UINT64_MAX, after_a_while, &asked));
+  EXPECT(asked == 101 && with_status(&r, 8, STOPPED) == 1);
+  recovers(&r);
+}
+
+static void *stop(void *kernels) {
+  usleep(1000000);
+  EXPECT_CODE(GPUNVME_ERROR_BUSY, gpunvme_kernel_storage_recover(kernels));
+  EXPECT_CODE(GPUNVME_ERROR_BUSY, gpunvme_kernel_storage_unregister(kernels, 0));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_stop(kernels, 1));
+  return NULL;
+}
+
+static void another_thread_may_stop_it(void) {
+  rig r = rig_of(DEAF);
+  pthread_t thread;
+  read_blocks(&r, 0, 8);
+  EXPECT(pthread_create(&thread, NULL, stop, r.kernels) == 0);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_await(r.kernels, stream, 20 * SECOND, NULL, NULL));
+  pthread_join(thread, NULL);
+  EXPECT(with_status(&r, 8, STOPPED) == 1);
+  recovers(&r);
+}
+
+static void *close_it(void *kernels) {
+  usleep(1000000);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_close(kernels));
+  return NULL;
+}
+
+static void closing_stops_it(void) {
+  rig r = rig_of(DEAF);
+  pthread_t thread;
+  read_blocks(&r, 0, 8);
+  EXPECT(pthread_create(&thread, NULL, close_it, r.kernels) == 0);
+  EXPECT_CODE(GPUNVME_ERROR_CANCELLED, gpunvme_kernel_storage_await(r.kernels, stream, 20 * SECOND, NULL, NULL));
+  EXPECT_ERROR("was closed");
+  pthread_join(thread, NULL);
+  EXPECT(with_status(&r, 8, STOPPED) == 1);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_close(r.storage));
+}
+
+int main(void) {
+  RUN(headers_are_where_it_says);
+  RUN(numbers_are_the_lowest_that_are_free);
+  RUN(errors_say_what_where_and_why);
+  RUN(files_of_the_system_have_no_queues);
+  if (on_gpu()) {
+    load_kernels();
+    RUN(kernels_read);
+    RUN(memory_may_be_the_programs_own);
+    RUN(events_are_waited_for);
+    RUN(several_ssds_are_counted_in_their_order);
+    RUN(files_are_read_by_their_bytes);
+    RUN(a_limit_stops_the_kernel);
+    RUN(whoever_asked_for_it_is_asked);
+    RUN(another_thread_may_stop_it);
+    RUN(closing_stops_it);
+  }
+  return check_failed_tests != 0;
+}

@@ -1,0 +1,23 @@
+// What kernels_test.c launches: on a GPU, and on the CPU that stands in for it.
+#include "gpunvme/gpunvme.cuh"
+
+using namespace gpunvme;
+
+// Thread i reads block first + i of an SSD to its place in a buffer, behind `offset`.
+extern "C" __global__ void read_blocks(
+    const Storage* storage, u32 ssd, u32 buffer, u64 offset, u64 first, u32 count, Status* statuses) {
+  u32 i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < count) {
+    const Namespace& ns = storage->namespaces[ssd];
+    u64 place = offset + (static_cast<u64>(i) << ns.block_shift);
+    statuses[i] = read_one(ns, storage->queue(ns, i / 32), first + i, 1, storage->buffer(buffer, ssd), place);
+  }
+}
+
+// One thread reads bytes of a file; its scratch is the last block of the buffer, which has `end` bytes.
+extern "C" __global__ void read_bytes(
+    const Storage* storage, const DeviceFile* file, u32 buffer, u64 offset, u64 from, u64 bytes, u64 end, Status* statuses) {
+  const Namespace& ns = storage->namespaces[file->ssd];
+  u64 scratch = (end - (1ull << ns.block_shift)) & ~3ull;
+  statuses[0] = read_file(*storage, storage->queue(ns, 0), *file, from, bytes, {buffer, offset}, {buffer, scratch});
+}

@@ -1,0 +1,198 @@
+"""SSDs for kernels of your own that read and write them: of CuPy, Numba, PyCUDA and others; docs/device-library.md."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from ctypes import byref, c_uint32, c_uint64, c_void_p
+from typing import Any, Final, NamedTuple
+
+from . import _native
+from ._checks import unsigned
+from ._handle import Handle
+from .memory import region, stream_handle
+from .storage import Storage
+
+_PLACEMENTS: Final = {"vram-data": 0, "host": 1, "vram": 2}
+
+
+def include_dir() -> str:
+    """The folder of the device library for a compiler: ``-I`` it, and ``#include "gpunvme/gpunvme.cuh"``."""
+    return _native.read_text(_native.lib().gpunvme_include_dir)
+
+
+class RegisteredBuffer(NamedTuple):
+    """Memory that kernels read into and write from."""
+
+    number: int
+    """Kernels find it with ``storage->buffer(number, ssd)``."""
+    offset: int
+    """Where its first byte is there: kernels add it to the offsets that they give to ``read`` and ``write``."""
+
+
+class KernelStorage:
+    """One namespace of each of one or several SSDs, for kernels that read and write by themselves.
+
+    :param storages: of which SSDs; kernels count these in this order, and use all of each namespace. They stay open longer
+    :param placement: of the queues: ``"vram-data"`` (in host memory; completions of an SSD that is no embedded one in the
+        GPU's), ``"host"`` or ``"vram"``
+    :param queue_pairs: on each SSD; 0: as many as are useful, and the SSD has
+    :param depth: commands in flight per queue pair, a multiple of 32; 0: as many as are useful
+    :param buffers: how many can be registered at a time, 1..65536
+    :param nsid: the namespace of each SSD
+
+    Kernels can write even if the storages were opened for reading: nobody sees their commands. Safe for all threads while no
+    kernel runs; while one does, only :meth:`wait`, :meth:`wait_event`, :meth:`stop` and :meth:`register` may be called.
+    """
+
+    def __init__(
+        self,
+        storages: Storage | Sequence[Storage],
+        placement: str = "vram-data",
+        queue_pairs: int = 0,
+        depth: int = 0,
+        buffers: int = 64,
+        nsid: int = 1,
+    ) -> None:
+        all_of_them = [storages] if isinstance(storages, Storage) else list(storages)
+        if placement not in _PLACEMENTS:
+            raise ValueError(f"placement is one of {', '.join(_PLACEMENTS)}, not {placement!r}")
+        # 0 is the library's word for its default.
+        if unsigned(buffers, "buffers", 32) == 0 or unsigned(nsid, "nsid", 32) == 0:
+            raise ValueError("buffers and nsid are 1 at least")
+        options = _native.KernelOptions(
+            _PLACEMENTS[placement], unsigned(queue_pairs, "queue_pairs", 32), unsigned(depth, "depth", 32), buffers, nsid
+        )
+        library = _native.lib()
+        native = c_void_p()
+        handles = (c_void_p * len(all_of_them))(*[storage._handle.open for storage in all_of_them])
+        _native.check(library.gpunvme_kernel_storage_open(handles, len(all_of_them), byref(options), byref(native)))
+        assert native.value is not None
+        self._storages = all_of_them
+        self._handle = Handle(native.value, library.gpunvme_kernel_storage_close, "the storage for kernels")
+        self._handle.own(self)
+        self._lock = threading.Lock()
+        self._keep: dict[int, Any] = {}
+
+    @property
+    def device_handle(self) -> int:
+        """The device address of the ``gpunvme::Storage`` that kernels are given, as a 64-bit number."""
+        address = c_uint64()
+        _native.check(_native.lib().gpunvme_kernel_storage_device_handle(self._handle.open, byref(address)))
+        return address.value
+
+    def register(self, memory: Any, bytes: int | None = None) -> RegisteredBuffer:
+        """Registers memory of the GPU that kernels read into and write from, and keeps it until it is unregistered.
+
+        :param memory: whatever :func:`gpunvme.memory.region` knows, on a GPU: tensors, arrays, addresses with ``bytes``
+        """
+        found = region(memory, bytes, writable=True)
+        found.settle()
+        number, offset = c_uint32(), c_uint64()
+        with self._lock:
+            _native.check(
+                _native.lib().gpunvme_kernel_storage_register(
+                    self._handle.open, found.address, found.nbytes, byref(number), byref(offset)
+                )
+            )
+            self._keep[number.value] = found.keep
+        return RegisteredBuffer(number.value, offset.value)
+
+    def unregister(self, number: int) -> None:
+        """Takes a buffer back; its number may be another's next.
+
+        :raises BusyError: while a kernel is waited for, or commands may still move data: those that timed out or were stopped,
+            or that no kernel waited for. :meth:`recover` ends these
+        """
+        number = unsigned(number, "a buffer's number", 32)
+        with self._lock:
+            _native.check(_native.lib().gpunvme_kernel_storage_unregister(self._handle.open, number))
+            self._keep.pop(number, None)
+
+    def file(self, storage: Storage) -> int:
+        """Tells kernels where the bytes of a storage are: a file on an SSD, a partition, a whole SSD.
+
+        Returns the device address of the ``gpunvme::DeviceFile`` for ``read_file``, which is there until :meth:`free_file` or
+        :meth:`close`. Make it before kernels are launched. Nobody changes the file meanwhile.
+
+        :param storage: one of those that this was opened on
+        """
+        address = c_uint64()
+        _native.check(
+            _native.lib().gpunvme_kernel_storage_file(self._handle.open, storage._handle.open, byref(address))
+        )
+        return address.value
+
+    def free_file(self, address: int) -> None:
+        """Frees what :meth:`file` returned; no kernel uses it any more."""
+        _native.check(
+            _native.lib().gpunvme_kernel_storage_free_file(self._handle.open, unsigned(address, "an address"))
+        )
+
+    def wait(self, stream: Any, timeout: float | None = None) -> None:
+        """Waits for kernels that use the storage: until all work in a stream is over.
+
+        Call it after each launch, before anything that waits for the GPU: nothing else ends a kernel whose SSD does not answer.
+        The kernels are told to stop when an SSD is in trouble, when the time is up, or on Ctrl-C. Their reads and writes then end
+        with ``status::kStopped``, and this raises when they are over; call :meth:`recover` before the next kernel.
+
+        :param stream: of PyTorch, CuPy, PyCUDA, or an int; 0 is the default stream, which Numba uses unless it is told another
+        :param timeout: seconds that the kernels may take; None: without a limit
+        :raises TimedOutError: if the time was up; also if they did not end within 10 s, and then all is gone but :meth:`close`
+        :raises TransferError: if an SSD is in trouble
+        :raises CancelledError: if this was closed meanwhile
+        """
+        self._wait(_native.lib().gpunvme_kernel_storage_await, stream_handle(stream), timeout)
+
+    def wait_event(self, event: Any, timeout: float | None = None) -> None:
+        """As :meth:`wait`, until all work before an event is over, which was recorded behind the kernels.
+
+        :param event: of PyTorch, CuPy, PyCUDA, or an int
+        """
+        handle = next((getattr(event, name) for name in ("cuda_event", "ptr", "handle") if hasattr(event, name)), event)
+        self._wait(_native.lib().gpunvme_kernel_storage_await_event, unsigned(handle, "an event"), timeout)
+
+    def _wait(self, function: Any, what: int, timeout: float | None) -> None:
+        if timeout is None:
+            limit = _native.FOREVER
+        elif timeout >= 0:
+            limit = min(int(timeout * 1e9), _native.FOREVER)
+        else:
+            raise ValueError(f"timeout is a number of seconds, 0 or more: {timeout!r}")
+        _native.cancellable(function, self._handle.open, what, limit)
+
+    def stop(self, value: bool = True) -> None:
+        """Tells kernels to end their waits, or cancels that. It is cancelled by itself when the last one that is waited for is over."""
+        _native.check(_native.lib().gpunvme_kernel_storage_stop(self._handle.open, int(value)))
+
+    def recover(self) -> None:
+        """Makes queues usable again that have lost commands, or whose SSD failed. No kernel runs.
+
+        Reads and writes that ended with ``kTimeout`` or ``kStopped`` move no more data.
+        """
+        _native.check(_native.lib().gpunvme_kernel_storage_recover(self._handle.open))
+
+    def errors(self) -> list[str]:
+        """A line for each of the first 1000 errors that kernels have met so far. No kernel runs."""
+        told = json.loads(_native.read_text(_native.lib().gpunvme_kernel_storage_errors, self._handle.open))
+        return [str(line) for line in told["errors"]]
+
+    @property
+    def closed(self) -> bool:
+        return self._handle.closed
+
+    def close(self) -> None:
+        """Stops kernels that are waited for, waits for them, and gives the queues back. No other kernel uses it."""
+        _native.check(self._handle.close())
+        with self._lock:
+            self._keep.clear()
+
+    def __enter__(self) -> KernelStorage:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._handle.close()
