@@ -154,7 +154,7 @@ compiles_with_nvrtc() {
   GPUNVME_LIBNVRTC=$1 on_class_path KernelRead && grep -q '^compiled by NVRTC ' "$tmp/out"
 }
 
-# ---- kernels of C++, CuPy and Numba: compiled here
+# ---- kernels of C++, CuPy and Numba: compiled here, and run by the GPU kit
 
 nvcc_compiles() { # ARGUMENT...
   nvcc -std=c++17 -Werror all-warnings -I "$root/gpu/src/main/cuda" "$@"

@@ -56,6 +56,25 @@ has_bindings() {
   [ -f "$tmp/else where/capi/libgpunvme.so" ] && [ -x "$tmp/else where/capi/device_test" ]
 }
 
+# What needs a GPU to run: sources, headers where the library finds them, and binaries where there is a compiler.
+has_kernels() {
+  local file files=(capi/include/gpunvme/gpunvme.cuh capi/kernels_test examples/kernel_read_cupy.py examples/kernel_read_numba.py)
+  ! command -v nvcc >/dev/null || files+=(capi/kernels.ptx examples/kernel_read examples/device_functions.ptx)
+  for file in "${files[@]}"; do
+    [ -s "$tmp/else where/$file" ] || { echo "no $file" && return 1; }
+  done
+}
+
+# Without Python and without a GPU: each is skipped or fails, and says which it is.
+examples_say_what_they_did() {
+  local code=0
+  kit examples nothing >"$tmp/out" 2>&1 || code=$?
+  [ $code = 2 ] || return 1
+  kit examples cupy >"$tmp/out" 2>&1 || return 1
+  cat "$tmp/out"
+  grep -qx 'SKIP examples cupy: python3 has no cupy' "$tmp/out"
+}
+
 # No test passes or fails without a GPU, and the last line says why.
 tests_skip() {
   local code=0
@@ -77,5 +96,7 @@ check gpu-kit-fits-60-mb fits
 check gpu-kit-demo-arrives demo_arrives
 check gpu-kit-has-device-code has_device_code
 check gpu-kit-has-bindings has_bindings
+check gpu-kit-has-kernels has_kernels
+check gpu-kit-examples-say-what-they-did examples_say_what_they_did
 check gpu-kit-tests-skip-without-a-gpu tests_skip
 check gpu-kit-no-such-test no_such_test
