@@ -55,7 +55,7 @@ final class BindingsJava implements AutoCloseable {
             StorageAddress.parse(uri),
             accelerator,
             StorageOptions.defaults()
-                .with(InitiatorOptions.defaults().withForeignCuda())
+                .with(InitiatorOptions.defaults().withForeignCuda(true))
                 .withWrite(true));
     if (storage.size() < bytes) {
       throw new BenchException(uri + " has " + storage.size() + " bytes");

@@ -27,7 +27,7 @@ import org.jspecify.annotations.Nullable;
 final class Memory {
   /** Of storages: the program, and what it uses, call CUDA as they like. */
   static final StorageOptions OPTIONS =
-      StorageOptions.defaults().with(InitiatorOptions.defaults().withForeignCuda());
+      StorageOptions.defaults().with(InitiatorOptions.defaults().withForeignCuda(true));
 
   /** What short reads need less of and long ones are fast with. */
   private static final long PIECE = 4 << 20;

@@ -9,6 +9,7 @@ import io.gpunvme.gpu.device.Device;
 import io.gpunvme.gpu.device.DeviceAddress;
 import io.gpunvme.gpu.queue.DeviceExtent;
 import io.gpunvme.gpu.queue.StripeSet;
+import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
 import io.gpunvme.storage.path.DataPath;
@@ -127,8 +128,11 @@ final class DeviceSource implements Source {
 
   @Override
   public DataPath open(PathKind kind) {
-    DirectPath opened =
-        DirectPath.open(controller, options.nsid(), accelerator, options.initiator());
+    // Who pins the SSD's memory asks for CUDA's fast copies straight to the GPU, whoever else uses
+    // CUDA.
+    InitiatorOptions initiator =
+        pinned != null ? options.initiator().withForeignCuda(false) : options.initiator();
+    DirectPath opened = DirectPath.open(controller, options.nsid(), accelerator, initiator);
     path = opened;
     return opened;
   }

@@ -47,10 +47,14 @@ class ForeignCudaTest {
   }
 
   private GpuStorage open(InitiatorOptions who) {
+    return open(DEVICE, who);
+  }
+
+  private GpuStorage open(String device, InitiatorOptions who) {
     ControllerOptions driver =
         ControllerOptions.builder().ioTimeout(TIMEOUT).allowWrite(true).build();
     return GpuStorage.open(
-        StorageAddress.parse(DEVICE), gpu, StorageOptions.defaults().with(driver).with(who));
+        StorageAddress.parse(device), gpu, StorageOptions.defaults().with(driver).with(who));
   }
 
   private static InitiatorOptions withoutRetries(boolean foreignCuda) {
@@ -106,6 +110,18 @@ class ForeignCudaTest {
     try (GpuStorage storage = open(withoutRetries(false));
         DeviceBuffer buffer = gpu.allocate(BYTES)) {
       assertThatThrownBy(() -> readBeside(storage, buffer)).isInstanceOf(StorageException.class);
+      assertThat(storage.explain().modes().get(PathKind.DIRECT))
+          .startsWith("GPU-initiated, vram-data")
+          .doesNotContain("other code");
+    }
+  }
+
+  /** pinned=true asks for copies straight to GPU memory. */
+  @Test
+  void whoPinsTheSsdHasItsCopies() {
+    try (GpuStorage storage = open(DEVICE + ",pinned=true", withoutRetries(true));
+        DeviceBuffer buffer = gpu.allocate(4096)) {
+      storage.read(0, buffer, 0, 4096);
       assertThat(storage.explain().modes().get(PathKind.DIRECT))
           .startsWith("GPU-initiated, vram-data")
           .doesNotContain("other code");

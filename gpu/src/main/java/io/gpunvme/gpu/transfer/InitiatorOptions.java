@@ -60,9 +60,9 @@ public record InitiatorOptions(
     return new InitiatorOptions(who, where, queuePairs, depth, threads, retries, foreignCuda);
   }
 
-  /** The same beside code that uses CUDA and knows nothing of gpunvme. */
-  public InitiatorOptions withForeignCuda() {
-    return new InitiatorOptions(initiator, placement, queuePairs, depth, threads, retries, true);
+  /** The same with or without code beside that uses CUDA and knows nothing of gpunvme. */
+  public InitiatorOptions withForeignCuda(boolean there) {
+    return new InitiatorOptions(initiator, placement, queuePairs, depth, threads, retries, there);
   }
 
   /** The threads for one side of a transfer on this machine; the other side needs some too. */

@@ -112,7 +112,7 @@ class InitiatorOptionsTest {
         CpuAccelerator noGpu = CpuAccelerator.open()) {
       NvmeController controller = device.controller();
       InitiatorOptions auto = InitiatorOptions.defaults();
-      InitiatorOptions foreign = auto.with(2, 4, 0).withForeignCuda();
+      InitiatorOptions foreign = auto.with(2, 4, 0).withForeignCuda(true);
       assertThat(foreign.queuePairs()).as("kept").isEqualTo(2);
       assertThat(foreign.placement(controller, gpu)).isEqualTo(Placement.HOST);
       assertThat(foreign.avoidsCudaCopies(controller, gpu)).isTrue();
