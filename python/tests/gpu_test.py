@@ -9,6 +9,7 @@ import asyncio
 import gc
 import os
 import threading
+import time
 import unittest
 from typing import Any
 
@@ -230,6 +231,38 @@ class GpuTest(Case):
         for thread in threads:
             thread.join()
         self.assertEqual(wrong, [])
+
+    def test_others_take_memory_and_load_kernels_meanwhile(self) -> None:
+        # The driver waits for kernels then: one that waited for the embedded SSD's copies stood until its commands timed out, 30 s.
+        whole = torch.empty(SIZE, dtype=torch.uint8, device="cuda")
+        over = threading.Event()
+        wrong: list[BaseException] = []
+        # Code that was not loaded yet.
+        kernels: Any = iter((torch.erfinv, torch.lgamma, torch.digamma, torch.special.i0e, torch.trace, torch.median, torch.frac))
+
+        def work() -> None:
+            try:
+                while not over.is_set():
+                    next(kernels, torch.sin)(torch.ones(3, 3, device="cuda"))
+                    torch.empty(32 << 20, dtype=torch.uint8, device="cuda")
+                    torch.cuda.empty_cache()
+            except BaseException as e:
+                wrong.append(e)
+
+        thread = threading.Thread(target=work)
+        began = time.monotonic()
+        thread.start()
+        try:
+            for _ in range(30):
+                self.storage.read(0, whole)
+        finally:
+            over.set()
+            thread.join()
+        self.assertLess(time.monotonic() - began, 25)
+        self.assertEqual(wrong, [])
+        self.same(whole)
+        if DEVICE.startswith("sim:"):
+            self.assertIn("by way of host memory, because other code uses CUDA", self.storage.explain())
 
     def test_the_first_proposals_snippets(self) -> None:
         image = self.folder() / "image"
