@@ -403,11 +403,13 @@ typedef struct gpunvme_kernel_options {
   uint32_t reserved;    /* 0 */
 } gpunvme_kernel_options;
 
-/* Queues for kernels on the SSDs of count storages, beside the storages' own. Kernels count SSDs in the order of the storages, and
-* use all of each namespace, whatever part of it the storage is. Kernels can write, even if the storage was opened without
-* GPUNVME_WRITE: nobody sees their commands. All storages have the same accelerator, and stay open longer.
+/* Queues for kernels on the SSDs of count storages, beside the storages' own. Kernels count SSDs in the order of the storages, each
+ * once, where a stripe set counts as its SSDs, in turn. They use all of each namespace, whatever part of it the storage is, and can
+ * write, even if the storage was opened without GPUNVME_WRITE: nobody sees their commands. All storages have the same accelerator,
+ * and stay open longer.
  * options: NULL for all defaults; a member that is 0 has its default.
- * GPUNVME_ERROR_UNSUPPORTED of a storage that is on no SSD that this process drives, or is a set.
+ * GPUNVME_ERROR_UNSUPPORTED of a storage that is on no SSD that this process drives, or is a replica, or a set with members that are
+ * in pieces or sets themselves.
  */
 GPUNVME_API int gpunvme_kernel_storage_open(gpunvme_storage *const *storages, size_t count,
     const gpunvme_kernel_options *options, gpunvme_kernel_storage **kernels);
@@ -433,7 +435,8 @@ GPUNVME_API int gpunvme_kernel_storage_register(
  */
 GPUNVME_API int gpunvme_kernel_storage_unregister(gpunvme_kernel_storage *kernels, uint32_t number);
 
-/* Tells kernels where the bytes of a storage are: of a file on an SSD ("vfio:0000:01:00.0#1:/data"), a partition, or a whole SSD.
+/* Tells kernels where the bytes of a storage are: of a file on an SSD ("vfio:0000:01:00.0#1:/data"), a partition, a whole SSD,
+* or a stripe set, whose layout is the file's member `set`.
 * It is one of those that the storage for kernels was opened on. *address becomes the device address of a struct
 * gpunvme::DeviceFile for read_file. Nobody changes the file meanwhile. It stays until it is freed, which no kernel may use it
 * for, or the storage for kernels is closed. Make it before kernels are launched: it waits for those that run.

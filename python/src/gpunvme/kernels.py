@@ -34,7 +34,8 @@ class RegisteredBuffer(NamedTuple):
 class KernelStorage:
     """One namespace of each of one or several SSDs, for kernels that read and write by themselves.
 
-    :param storages: of which SSDs; kernels count these in this order, and use all of each namespace. They stay open longer
+    :param storages: of which SSDs; kernels count these in this order, a stripe set as its SSDs in turn, and use all of each
+        namespace. They stay open longer
     :param placement: of the queues: ``"vram-data"`` (in host memory; completions of an SSD that is no embedded one in the
         GPU's), ``"host"`` or ``"vram"``
     :param queue_pairs: on each SSD; 0: as many as are useful, and the SSD has

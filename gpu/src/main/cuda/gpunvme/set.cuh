@@ -114,7 +114,7 @@ GPUNVME_FN Status read_one(CallersQueues<kHelps> queues, const DeviceSet& set, u
   return failed(s) ? s : target.queue(rest).execute(c);
 }
 
-// Makes written blocks durable, on each member.
+// Makes written blocks durable, on each member up to the first that fails.
 template <bool kHelps>
 GPUNVME_FN Status flush(CallersQueues<kHelps> queues, const DeviceSet& set) {
   GPUNVME_ROLLED

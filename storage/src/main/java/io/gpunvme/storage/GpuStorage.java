@@ -150,6 +150,7 @@ public final class GpuStorage implements AutoCloseable {
    * @return to be closed before this
    * @throws StorageException if this is on no SSD of our own, on a replica, or on a set with
    *     members that are in pieces or sets themselves
+   * @throws InvalidRequestException if a set's unit is shorter than the largest block of its SSDs
    */
   public KernelStorage forKernels(KernelStorageOptions kernelOptions) {
     return forKernels(List.of(this), kernelOptions);
@@ -158,7 +159,8 @@ public final class GpuStorage implements AutoCloseable {
   /**
    * The same for the SSDs of several storages.
    *
-   * @param storages at least one, on the same accelerator; kernels count SSDs in their order
+   * @param storages at least one, on the same accelerator; kernels count SSDs in their order, each
+   *     once; a stripe set counts as its SSDs, in turn
    * @throws InvalidRequestException if there is none, one is there twice, or accelerators differ
    */
   public static KernelStorage forKernels(
@@ -185,7 +187,10 @@ public final class GpuStorage implements AutoCloseable {
         storages,
         () ->
             KernelStorage.over(
-                storages.stream().flatMap(s -> s.source.set().controllers().stream()).toList(),
+                storages.stream()
+                    .flatMap(s -> s.source.set().controllers().stream())
+                    .distinct()
+                    .toList(),
                 first.accelerator,
                 kernelOptions));
   }

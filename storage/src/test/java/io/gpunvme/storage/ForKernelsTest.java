@@ -107,6 +107,12 @@ class ForKernelsTest {
         assertThat(kernels.stats()).hasSize(2);
         assertThat(file.bytes()).isEqualTo(1 << 20);
       }
+      try (GpuStorage set = open("stripe:sim:size=1MiB,sim:size=1MiB;unit=16KiB");
+          KernelStorage kernels = GpuStorage.forKernels(List.of(a, set), WANTED);
+          DeviceFile file = set.fileForKernels(kernels)) {
+        assertThat(kernels.stats()).hasSize(3);
+        assertThat(file.bytes()).isEqualTo(2 << 20);
+      }
       assertThatExceptionOfType(InvalidRequestException.class)
           .isThrownBy(() -> GpuStorage.forKernels(List.of(a, b, a), WANTED))
           .withMessageContaining("sim:size=1MiB is there twice");
