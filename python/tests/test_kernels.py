@@ -183,8 +183,8 @@ class KernelsTest(Case):
             import gpunvme
             storage = gpunvme.Storage("sim:size=1MiB", ACCELERATOR)
             kernels = gpunvme.KernelStorage(storage)
-            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
             try:
+                threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
                 kernels.wait(0)
             except KeyboardInterrupt:
                 print("interrupted")

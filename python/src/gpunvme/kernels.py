@@ -44,7 +44,7 @@ class KernelStorage:
     :param nsid: the namespace of each SSD
 
     Kernels can write even if the storages were opened for reading: nobody sees their commands. Safe for all threads while no
-    kernel runs; while one does, only :meth:`wait`, :meth:`wait_event`, :meth:`stop` and :meth:`register` may be called.
+    kernel runs; while one does, only :meth:`wait`, :meth:`wait_event`, :meth:`stop`, :meth:`register` and :meth:`close` may be called.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class KernelStorage:
         self._storages = all_of_them
         self._handle = Handle(native.value, library.gpunvme_kernel_storage_close, "the storage for kernels")
         self._handle.own(self)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._keep: dict[int, Any] = {}
 
     @property
@@ -155,7 +155,7 @@ class KernelStorage:
         self._wait(_native.lib().gpunvme_kernel_storage_await_event, unsigned(handle, "an event"), timeout)
 
     def _wait(self, function: Any, what: int, timeout: float | None) -> None:
-        if timeout is None:
+        if timeout is None or timeout == float("inf"):
             limit = _native.FOREVER
         elif timeout >= 0:
             limit = min(int(timeout * 1e9), _native.FOREVER)

@@ -335,8 +335,8 @@ static void a_limit_stops_the_kernel(void) {
   size_t needed = 0;
   char text[2000];
   read_blocks(&r, 0, 8);
-  EXPECT_CODE(GPUNVME_ERROR_TIMEOUT, gpunvme_kernel_storage_await(r.kernels, stream, 2 * SECOND, NULL, NULL));
-  EXPECT_ERROR("after 2000 ms");
+  EXPECT_CODE(GPUNVME_ERROR_TIMEOUT, gpunvme_kernel_storage_await(r.kernels, stream, 5 * SECOND, NULL, NULL));
+  EXPECT_ERROR("after 5000 ms");
   EXPECT(with_status(&r, 8, 0) == 7 && with_status(&r, 8, STOPPED) == 1);
   for (int i = 0; i < 2; i++) { // a call that had no room takes nothing away
     EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_errors(r.kernels, i == 0 ? NULL : text, i == 0 ? 0 : sizeof text, &needed));
@@ -346,7 +346,7 @@ static void a_limit_stops_the_kernel(void) {
 }
 
 static int after_a_while(void *asked) {
-  return ++*(int *)asked > 100;
+  return ++*(int *)asked > 400;
 }
 
 static void whoever_asked_for_it_is_asked(void) {
@@ -354,12 +354,29 @@ static void whoever_asked_for_it_is_asked(void) {
   int asked = 0;
   read_blocks(&r, 0, 8);
   EXPECT_CODE(GPUNVME_ERROR_CANCELLED, gpunvme_kernel_storage_await(r.kernels, stream, UINT64_MAX, after_a_while, &asked));
-  EXPECT(asked == 101 && with_status(&r, 8, STOPPED) == 1);
+  EXPECT(asked == 401 && with_status(&r, 8, STOPPED) == 1);
   recovers(&r);
 }
 
+// Set once the main thread waits.
+static int waits;
+
+static int waiting(void *data) {
+  (void)data;
+  __atomic_store_n(&waits, 1, __ATOMIC_RELEASE);
+  return 0;
+}
+
+// Until the main thread waits, and some time longer: the reads that are answered are over then.
+static void until_it_waits(void) {
+  while (!__atomic_load_n(&waits, __ATOMIC_ACQUIRE)) {
+    usleep(1000);
+  }
+  usleep(2000000);
+}
+
 static void *stop(void *kernels) {
-  usleep(1000000);
+  until_it_waits();
   EXPECT_CODE(GPUNVME_ERROR_BUSY, gpunvme_kernel_storage_recover(kernels));
   EXPECT_CODE(GPUNVME_ERROR_BUSY, gpunvme_kernel_storage_unregister(kernels, 0));
   EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_stop(kernels, 1));
@@ -367,28 +384,30 @@ static void *stop(void *kernels) {
 }
 
 static void another_thread_may_stop_it(void) {
+  waits = 0;
   rig r = rig_of(DEAF);
   pthread_t thread;
   read_blocks(&r, 0, 8);
   EXPECT(pthread_create(&thread, NULL, stop, r.kernels) == 0);
-  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_await(r.kernels, stream, 20 * SECOND, NULL, NULL));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_await(r.kernels, stream, 60 * SECOND, waiting, NULL));
   pthread_join(thread, NULL);
   EXPECT(with_status(&r, 8, STOPPED) == 1);
   recovers(&r);
 }
 
 static void *close_it(void *kernels) {
-  usleep(1000000);
+  until_it_waits();
   EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_close(kernels));
   return NULL;
 }
 
 static void closing_stops_it(void) {
+  waits = 0;
   rig r = rig_of(DEAF);
   pthread_t thread;
   read_blocks(&r, 0, 8);
   EXPECT(pthread_create(&thread, NULL, close_it, r.kernels) == 0);
-  EXPECT_CODE(GPUNVME_ERROR_CANCELLED, gpunvme_kernel_storage_await(r.kernels, stream, 20 * SECOND, NULL, NULL));
+  EXPECT_CODE(GPUNVME_ERROR_CANCELLED, gpunvme_kernel_storage_await(r.kernels, stream, 60 * SECOND, waiting, NULL));
   EXPECT_ERROR("was closed");
   pthread_join(thread, NULL);
   EXPECT(with_status(&r, 8, STOPPED) == 1);

@@ -18,6 +18,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.time.Duration;
 import java.util.SplittableRandom;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -61,15 +62,21 @@ class ForeignCudaTest {
     return new InitiatorOptions(InitiatorKind.AUTO, null, 2, 32, 0, 0, foreignCuda);
   }
 
-  private Thread startForeign() {
-    return Thread.ofPlatform()
-        .start(
-            () -> {
-              while (!over.get()) {
-                gpu.context().allocate(4096).close();
-                Thread.yield();
-              }
-            });
+  /** It has taken memory once when this returns. */
+  private Thread startForeign() throws InterruptedException {
+    CountDownLatch begun = new CountDownLatch(1);
+    Thread foreign =
+        Thread.ofPlatform()
+            .start(
+                () -> {
+                  while (!over.get()) {
+                    gpu.context().allocate(4096).close();
+                    begun.countDown();
+                    Thread.yield();
+                  }
+                });
+    begun.await();
+    return foreign;
   }
 
   private void readBeside(GpuStorage storage, DeviceBuffer buffer) throws InterruptedException {
@@ -107,7 +114,9 @@ class ForeignCudaTest {
   /** What happens otherwise, so that the test above can fail. */
   @Test
   void withDataInGpuMemoryTheyWouldStand() throws InterruptedException {
-    try (GpuStorage storage = open(withoutRetries(false));
+    // So slow that the other thread meets the kernel on a busy machine, too.
+    try (GpuStorage storage =
+            open(DEVICE.replace("latency=5ms", "latency=100ms"), withoutRetries(false));
         DeviceBuffer buffer = gpu.allocate(BYTES)) {
       assertThatThrownBy(() -> readBeside(storage, buffer)).isInstanceOf(StorageException.class);
       assertThat(storage.explain().modes().get(PathKind.DIRECT))

@@ -410,6 +410,7 @@ public final class KernelStorage implements AutoCloseable {
 
   /** For a kernel that looks at these stop words. */
   boolean await(RunningKernel kernel, Duration limit, List<StopWord> stops) {
+    requireOpen();
     KernelWait wait = new KernelWait(queues, stops);
     long end = System.nanoTime() + limit.toNanos();
     boolean[] interrupted = {false};
@@ -447,8 +448,12 @@ public final class KernelStorage implements AutoCloseable {
     return !late[0] && queues.stream().noneMatch(DeviceQueues::troubled);
   }
 
-  /** Tells all kernels that wait on this storage to end their waits, or cancels that. */
+  /**
+   * Tells all kernels that wait on this storage to end their waits, or cancels that: not after a
+   * kernel hung, which is told for good.
+   */
   public void stop(boolean value) {
+    requireOpen();
     queues.forEach(q -> q.stop(value));
     handles.forEach(h -> h.stop(value));
   }

@@ -77,14 +77,24 @@ final class StagingPool implements AutoCloseable {
     try {
       Staged there = poll();
       while (there == null) {
-        do {
-          add(new Staged(accelerator, placement));
-        } while (accelerator.gpu() && isMissing());
+        add(new Staged(accelerator, placement));
+        addOthers();
         there = poll();
       }
       return there;
     } finally {
       making.unlock();
+    }
+  }
+
+  /** Fewer will do where there is no memory for more. */
+  private void addOthers() {
+    try {
+      while (accelerator.gpu() && isMissing()) {
+        add(new Staged(accelerator, placement));
+      }
+    } catch (RuntimeException e) {
+      // Whoever needs another one tries again, and is told.
     }
   }
 
