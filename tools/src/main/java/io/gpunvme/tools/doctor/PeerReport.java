@@ -33,8 +33,9 @@ public record PeerReport(
     GPU_DRIVES_SSD("the GPU can drive this SSD"),
     /** The same with data in host memory; data in GPU memory did not do what it should. */
     ONLY_HOST_DATA(
-        "the GPU can drive this SSD with data in host memory only: give --placement host wherever"
-            + " data could go to GPU memory"),
+        "the GPU can drive this SSD with data in host memory; reads into GPU memory failed, as the"
+            + " step data-before-completion says. If data came late, give --placement host wherever"
+            + " it could go to GPU memory"),
     /** CUDA did not take BAR0. */
     BAR0_NOT_REGISTERED("CUDA does not take this SSD's registers; the CPU can drive it"),
     /** BAR0 was taken, but no command went through. */
