@@ -130,7 +130,8 @@ typedef struct gpunvme_range {
 GPUNVME_API int gpunvme_read_ranges(gpunvme_storage *storage, const gpunvme_range *ranges, size_t count);
 GPUNVME_API int gpunvme_write_ranges(gpunvme_storage *storage, const gpunvme_range *ranges, size_t count);
 
-/* Whether a transfer is to end early: not 0 if it is. */
+/* Whether a transfer, or a wait for kernels, is to end early: not 0 if it is. It closes nothing that the call uses: closing waits
+ * for the call. */
 typedef int (*gpunvme_cancelled)(void *data);
 
 /* The same for programs that may change their mind: the calling thread asks cancelled(data) every 10 ms or so while it waits, and

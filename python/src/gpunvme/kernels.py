@@ -112,7 +112,7 @@ class KernelStorage:
             self._keep.pop(number, None)
 
     def file(self, storage: Storage) -> int:
-        """Tells kernels where the bytes of a storage are: a file on an SSD, a partition, a whole SSD.
+        """Tells kernels where the bytes of a storage are: a file on an SSD, a partition, a whole SSD, a stripe set.
 
         Returns the device address of the ``gpunvme::DeviceFile`` for ``read_file``, which is there until :meth:`free_file` or
         :meth:`close`. Make it before kernels are launched. Nobody changes the file meanwhile.
