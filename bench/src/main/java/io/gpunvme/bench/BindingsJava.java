@@ -5,7 +5,6 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.Accelerators;
 import io.gpunvme.gpu.accel.DeviceBuffer;
-import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.storage.GpuStorage;
 import io.gpunvme.storage.StorageAddress;
 import io.gpunvme.storage.StorageOptions;
@@ -54,9 +53,7 @@ final class BindingsJava implements AutoCloseable {
         GpuStorage.open(
             StorageAddress.parse(uri),
             accelerator,
-            StorageOptions.defaults()
-                .with(InitiatorOptions.defaults().withForeignCuda(true))
-                .withWrite(true));
+            StorageOptions.defaults().withForeignCuda(true).withWrite(true));
     if (storage.size() < bytes) {
       throw new BenchException(uri + " has " + storage.size() + " bytes");
     }

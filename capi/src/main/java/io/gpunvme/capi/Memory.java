@@ -9,7 +9,6 @@ import io.gpunvme.cuda.PointerInfo;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.accel.GpuAccelerator;
-import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.models.tensor.Dequantizer;
 import io.gpunvme.storage.StorageOptions;
 import io.gpunvme.storage.path.StorageException;
@@ -26,8 +25,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class Memory {
   /** Of storages: the program, and what it uses, call CUDA as they like. */
-  static final StorageOptions OPTIONS =
-      StorageOptions.defaults().with(InitiatorOptions.defaults().withForeignCuda(true));
+  static final StorageOptions OPTIONS = StorageOptions.defaults().withForeignCuda(true);
 
   /** What short reads need less of and long ones are fast with. */
   private static final long PIECE = 4 << 20;

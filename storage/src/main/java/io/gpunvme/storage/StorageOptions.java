@@ -54,4 +54,9 @@ public record StorageOptions(
   public StorageOptions with(InitiatorOptions other) {
     return new StorageOptions(controller, other, nsid, threads);
   }
+
+  /** The same with or without code in this process that uses CUDA and knows nothing of gpunvme. */
+  public StorageOptions withForeignCuda(boolean there) {
+    return with(initiator.withForeignCuda(there));
+  }
 }
