@@ -14,6 +14,7 @@ struct Seen {
   u64 timeouts = 0;
   u64 stopped = 0;
   u64 busy = 0;
+  u64 aborted = 0;  // by a recovery
 
   void add(const Seen& o) {
     submitted += o.submitted;
@@ -22,6 +23,7 @@ struct Seen {
     timeouts += o.timeouts;
     stopped += o.stopped;
     busy += o.busy;
+    aborted += o.aborted;
   }
 };
 
@@ -61,13 +63,16 @@ class Works {
       seen.submitted++;
       (s == status::kTimeout ? seen.timeouts : seen.stopped)++;
       return false;
+    } else if (s == status::kAbortedByHost && most_fetched > 1 && w->answer != s) {
+      seen.submitted++;
+      seen.aborted++;
     } else if ((s & status::kMade) != 0) {
       violation("a status that nobody gives: status, SLBA", s, w->number);
     } else {
       seen.submitted++;
       seen.completed++;
       seen.failures += failed(s);
-      if (w->answer != s || w->fetched != 1 || w->received != ~scramble(w->number)) {
+      if (w->answer != s || w->fetched == 0 || w->fetched > most_fetched || w->received != ~scramble(w->number)) {
         violation("not the command's own result: status, SLBA", s, w->number);
       }
     }

@@ -23,9 +23,11 @@ class QueueMemory {
   static constexpr u32 kErrors = 64;
 
   // `start` is the position from which both rings count: a multiple of their lengths, so that it changes nothing for the
-  // controller, and any point where positions wrap can be reached.
-  QueueMemory(u32 qid, u32 depth, bool shared, u64 timeout_ns, const u32* stop, u32 start = 0)
-      : depth_(depth),
+  // controller, and any point where positions wrap can be reached. `place`: where the struct lies, if not here.
+  QueueMemory(u32 qid, u32 depth, bool shared, u64 timeout_ns, const u32* stop, u32 start = 0,
+              Queue* place = nullptr)
+      : queue_(place != nullptr ? *place : own_),
+        depth_(depth),
         sq_(1ull << log2_up(depth + 1)),
         cq_(1ull << log2_up(2 * depth)),
         slots_(depth),
@@ -64,11 +66,8 @@ class QueueMemory {
 
   // What the host does after the controller was given the rings anew. Generations go on.
   void reset() {
-    std::fill(sq_.begin(), sq_.end(), Sqe{});
-    std::fill(cq_.begin(), cq_.end(), Cqe{});
+    empty_rings();
     std::fill(marks_.begin(), marks_.end(), 0);
-    sq_doorbell_ = 0;
-    cq_doorbell_ = 0;
     bool shared = (queue_.flags & queue_flags::kShared) != 0;
     for (u32 i = 0; i < depth_; i++) {
       u32 cid = slot::cid(slots_[i]);
@@ -81,12 +80,21 @@ class QueueMemory {
       std::fill(free_.begin(), free_.end(), ~0u);
     }
     queue_.sq_tail = start_;
-    queue_.sq_rung = start_;
+    queue_.sq_rung = shared ? 0 : start_;
     queue_.free_head = 0;
     queue_.free_tail = shared ? 0 : depth_;
     *queue_.service_word() = service::word(start_, start_, false);
     queue_.cq_rung = start_;
     queue_.quarantined = 0;
+  }
+
+  // What the controller does when the host deletes a queue pair and creates it again in the same rings: it has none of the
+  // entries, and expects to be told of the first.
+  void empty_rings() {
+    std::fill(sq_.begin(), sq_.end(), Sqe{});
+    std::fill(cq_.begin(), cq_.end(), Cqe{});
+    mem::store_system(&sq_doorbell_, 0u);
+    mem::store_system(&cq_doorbell_, 0u);
   }
 
   Queue& queue() { return queue_; }
@@ -106,7 +114,8 @@ class QueueMemory {
   }
 
  private:
-  Queue queue_ = {};
+  Queue own_ = {};
+  Queue& queue_;
   u32 depth_;
   std::vector<Sqe> sq_;
   std::vector<Cqe> cq_;

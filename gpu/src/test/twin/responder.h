@@ -24,6 +24,9 @@ struct Work {
   u32 fetched;     // how often the command arrived
 };
 
+// How often a command may arrive: more than once where recoveries end commands and callers submit them again.
+inline std::atomic<u32> most_fetched{1};
+
 inline u64 scramble(u64 n) {
   n = (n ^ n >> 31) * 0x9E3779B97F4A7C15ull;
   return n ^ n >> 29;
@@ -51,8 +54,8 @@ inline void violation(const char* what, u64 a, u64 b) {
 // The controller's side of one queue; used by one thread.
 class Responder {
  public:
-  Responder(Queue& queue, const Faults& faults, u64 seed)
-      : q(queue), faults_(faults), random_(seed), held_(1ull << q.slot_bits), most_dropped_(q.depth / 4) {}
+  Responder(QueueMemory& memory, const Faults& faults, u64 seed)
+      : memory_(memory), q(memory.queue()), faults_(faults), random_(seed), held_(1ull << q.slot_bits), most_dropped_(q.depth / 4) {}
 
   // One round: fetches, answers some. False if there was nothing to do.
   bool step(bool clean) {
@@ -82,6 +85,17 @@ class Responder {
       busy = true;
     }
     return busy;
+  }
+
+  // The queue pair is deleted and created again: no command from before is answered, or has its data moved.
+  void make_anew() {
+    ready_.clear();
+    late_.clear();
+    std::fill(held_.begin(), held_.end(), false);
+    head_ = 0;
+    posted_ = 0;
+    outstanding_ = 0;
+    memory_.empty_rings();
   }
 
   u64 fetched() const { return fetched_; }
@@ -150,7 +164,7 @@ class Responder {
   }
 
   void run(u32 cid, u64 slba, Work& work) {
-    if (work.number != slba || work.sent != scramble(slba) || ++work.fetched != 1) {
+    if (work.number != slba || work.sent != scramble(slba) || ++work.fetched > most_fetched) {
       violation("a command without its data, or arrived twice: SLBA, times", slba, work.fetched);
       return;
     }
@@ -201,6 +215,7 @@ class Responder {
     posted_ = position + 1;
   }
 
+  QueueMemory& memory_;
   Queue& q;
   Faults faults_;
   std::mt19937_64 random_;
@@ -224,8 +239,9 @@ class Controller {
  public:
   Controller(std::vector<std::unique_ptr<QueueMemory>>& queues, const Faults& faults, u64 seed) {
     for (auto& q : queues) {
-      responders_.push_back(std::make_unique<Responder>(q->queue(), faults, seed++));
+      responders_.push_back(std::make_unique<Responder>(*q, faults, seed++));
     }
+    anew_ = std::vector<std::atomic<bool>>(responders_.size());
     thread_ = std::thread([this] { run(); });
   }
 
@@ -243,12 +259,24 @@ class Controller {
 
   Responder& of(size_t queue) { return *responders_[queue]; }
 
+  // Makes a queue pair anew, and returns when that is done.
+  void make_anew(size_t queue) {
+    anew_[queue] = true;
+    while (anew_[queue]) {
+      std::this_thread::yield();
+    }
+  }
+
  private:
   void run() {
     while (!end_) {
       bool busy = false;
-      for (auto& r : responders_) {
-        busy |= r->step(clean_);
+      for (size_t i = 0; i < responders_.size(); i++) {
+        if (anew_[i]) {
+          responders_[i]->make_anew();
+          anew_[i] = false;
+        }
+        busy |= responders_[i]->step(clean_);
       }
       if (!busy) {
         std::this_thread::yield();
@@ -257,6 +285,7 @@ class Controller {
   }
 
   std::vector<std::unique_ptr<Responder>> responders_;
+  std::vector<std::atomic<bool>> anew_;  // of each
   std::atomic<bool> clean_{false};
   std::atomic<bool> end_{false};
   std::thread thread_;

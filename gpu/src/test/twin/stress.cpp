@@ -30,6 +30,7 @@ struct Shape {
   u64 timeout_ns;
   u32 start;       // position from which the rings count
   bool stop;       // the host says stop in the middle
+  bool recover;    // the host recovers queues all the time
   Faults faults;
   const char* name;
 };
@@ -54,7 +55,9 @@ bool drain(Queue& q, Responder& responder, u32 start, bool shared, Works& works,
     seen.add(one);
     u32 head = shared ? service::head(mem::load(q.service_word())) : q.cq_head;
     // When this command was answered the controller had seen all earlier ones.
-    if (one.completed == 1 && responder.settled() && head - start == responder.posted()) {
+    // Positions go on from a multiple of the ring's double length when a queue pair is made anew.
+    u32 apart = head - start - responder.posted();
+    if (one.completed == 1 && responder.settled() && (shared ? apart & (2 * q.cq_mask() + 1) : apart) == 0) {
       return true;
     }
   }
@@ -91,6 +94,76 @@ void check_stopped(QueueMemory& memory, Responder& r, const Seen& seen) {
   check("slots", memory.free_count() + q.quarantined, q.depth);
 }
 
+// Each command that was announced, or would have been but for a recovery, came to one of these ends.
+void check_recovered(QueueMemory& memory, const Seen& seen) {
+  Queue& q = memory.queue();
+  check("submitted, and their ends", q.submitted, q.completed + q.late + q.recovered_slots + q.quarantined);
+  check("timeouts", q.timeouts, seen.timeouts);
+  check("quarantined slots", q.quarantined, q.timeouts - q.late - q.recovered_slots);
+  check("slots", memory.free_count() + q.quarantined, q.depth);
+}
+
+// The host's side of recoveries while callers are at work, until they have ended.
+class Host {
+ public:
+  Host(std::vector<std::unique_ptr<QueueMemory>>& queues, Controller& controller, Recovery& recovery, u32& stop, u64 seed)
+      : queues_(queues), controller_(controller), r_(recovery), stop_(stop), random_(seed) {}
+
+  void run(const std::atomic<bool>& over) {
+    mem::store_system(&stop_, told::kRecover);
+    while (!over) {
+      std::this_thread::sleep_for(std::chrono::microseconds(random_() % 3000));
+      u32 next = recovery::number(mem::load_system(&r_.state)) + 1;
+      mem::store_system(&r_.asked, next);
+      if (!await(over, recovery::kPaused)) {
+        return;
+      }
+      for (size_t i = 0; i < queues_.size(); i++) {
+        if (random_() % 4 != 0) {
+          controller_.make_anew(i);
+          mem::store_system(&queues_[i]->queue().recovered, next);
+        }
+      }
+      mem::store_system(&r_.made, next);
+      if (!await(over, recovery::kRuns)) {
+        return;
+      }
+      recoveries++;
+    }
+  }
+
+  // Once nobody calls any more: what was begun comes to its end.
+  void end() {
+    u32 next = recovery::number(mem::load_system(&r_.state)) + 1;
+    if (mem::load_system(&r_.asked) == next) {
+      mem::store_system(&r_.made, next);
+      u32 go_on = 0;
+      detail::Recoverer::step(&r_, &go_on);
+      detail::Recoverer::step(&r_, &go_on);
+      check("the last recovery is over", mem::load_system(&r_.state), next << 2);
+    }
+  }
+
+  u64 recoveries = 0;
+
+ private:
+  bool await(const std::atomic<bool>& over, u32 phase) {
+    while ((mem::load_system(&r_.state) & recovery::kPhases) != phase) {
+      if (over) {
+        return false;
+      }
+      std::this_thread::yield();
+    }
+    return true;
+  }
+
+  std::vector<std::unique_ptr<QueueMemory>>& queues_;
+  Controller& controller_;
+  Recovery& r_;
+  u32& stop_;
+  std::mt19937_64 random_;
+};
+
 struct Totals {
   u64 commands = 0;
   u64 doorbells = 0;
@@ -101,14 +174,20 @@ struct Totals {
   u64 malformed = 0;
   u64 dropped = 0;
   u64 rounds = 0;
+  u64 recoveries = 0;
+  u64 aborted = 0;
 };
 
 class Round {
  public:
-  Round(const Shape& shape, u64 seed, Totals& totals) : shape_(shape), seed_(seed), totals_(totals) {
+  Round(const Shape& shape, u64 seed, Totals& totals) : shape_(shape), seed_(seed), totals_(totals), structs_(shape.queues) {
+    recovery_.queues = structs_.data();
+    recovery_.queue_count = shape.queues;
     for (u32 i = 0; i < shape.queues; i++) {
       exchanges_.emplace_back();
-      queues_.push_back(std::make_unique<QueueMemory>(i + 1, shape.depth, shape.shared, shape.timeout_ns, &stop_, shape.start));
+      queues_.push_back(std::make_unique<QueueMemory>(i + 1, shape.depth, shape.shared, shape.timeout_ns, &stop_, shape.start,
+                                                      &structs_[i]));
+      structs_[i].recovery = shape.recover ? &recovery_ : nullptr;
     }
     for (u32 i = 0; i < shape.threads; i++) {
       works_.push_back(std::make_unique<Works>(i + 1));
@@ -123,7 +202,12 @@ class Round {
     std::vector<Seen> seen(shape_.queues);
     std::vector<bool> drained(shape_.queues);
     Controller controller(queues_, shape_.faults, seed_);
-    call(seen);
+    most_fetched = shape_.recover ? 2 : 1;
+    if (shape_.recover) {
+      call_and_recover(controller, seen);
+    } else {
+      call(seen);
+    }
     mem::store_system(&stop_, 0u);
     controller.clean();
     for (u32 i = 0; i < shape_.queues; i++) {
@@ -133,18 +217,32 @@ class Round {
     controller.end();
     for (u32 i = 0; i < shape_.queues; i++) {
       if (drained[i]) {
-        if (shape_.stop) {
+        if (shape_.recover) {
+          check_recovered(*queues_[i], seen[i]);
+        } else if (shape_.stop) {
           check_stopped(*queues_[i], controller.of(i), seen[i]);
         } else {
           check_counters(*queues_[i], controller.of(i), seen[i], shape_.timeout_ns == kForever);
         }
       }
       sum(queues_[i]->queue(), controller.of(i));
+      totals_.aborted += seen[i].aborted;
     }
     totals_.rounds++;
   }
 
  private:
+  void call_and_recover(Controller& controller, std::vector<Seen>& seen) {
+    Host host(queues_, controller, recovery_, stop_, seed_);
+    std::atomic<bool> over{false};
+    std::thread thread([&] { host.run(over); });
+    call(seen);
+    over = true;
+    thread.join();
+    host.end();
+    totals_.recoveries += host.recoveries;
+  }
+
   void call(std::vector<Seen>& seen) {
     std::vector<Seen> of_thread(shape_.threads);
     std::vector<std::thread> threads;
@@ -212,6 +310,8 @@ class Round {
   u64 seed_;
   Totals& totals_;
   u32 stop_ = 0;
+  std::vector<Queue> structs_;
+  Recovery recovery_ = {};
   std::vector<std::unique_ptr<QueueMemory>> queues_;
   std::vector<std::unique_ptr<Works>> works_;
   std::vector<std::unique_ptr<BlockCaller>> blocks_;
@@ -241,6 +341,7 @@ Shape random_shape(std::mt19937_64& random) {
   u32 wrap = static_cast<u32>(random() % 9);
   s.start = wrap == 0 ? 0 : (wrap << 29) - (1u << 13);
   s.timeout_ns = kForever;
+  s.recover = s.shared && random() % 2 == 0;
   s.name = "clean";
   switch (random() % 3) {
     case 0:
@@ -253,6 +354,7 @@ Shape random_shape(std::mt19937_64& random) {
       break;
     default:
       s.name = "stop";
+      s.recover = false;
       s.stop = random() % 2 == 0;
       s.faults.drop = s.stop ? 50 : 0;
       break;
@@ -266,8 +368,8 @@ void seconds(u64 seconds, u64 seed, Totals& totals) {
     Shape shape = random_shape(random);
     Round(shape, random(), totals).run();
     if (violations != 0) {
-      std::fprintf(stderr, "in a round %s: %s, %u servers, %u queues of depth %u, %u threads, blocks of %u, bunches of %u, start %x\n",
-                   shape.name, shape.shared ? "shared" : "owned", shape.servers, shape.queues, shape.depth, shape.threads, shape.warps,
+      std::fprintf(stderr, "in a round %s%s: %s, %u servers, %u queues of depth %u, %u threads, blocks of %u, bunches of %u, start %x\n",
+                   shape.name, shape.recover ? " with recoveries" : "", shape.shared ? "shared" : "owned", shape.servers, shape.queues, shape.depth, shape.threads, shape.warps,
                    shape.bunch, shape.start);
     }
   }
@@ -275,11 +377,11 @@ void seconds(u64 seconds, u64 seed, Totals& totals) {
 
 void commands(u64 commands, u64 seed, Totals& totals) {
   // Deep, so that threads that share a processor with others get much done in each turn.
-  Shape exclusive = {false, 0, 1, 1, 0, 4096, 0, commands / 5 * 4, kForever, 0, false, {}, "exclusive"};
+  Shape exclusive = {false, 0, 1, 1, 0, 4096, 0, commands / 5 * 4, kForever, 0, false, false, {}, "exclusive"};
   Round(exclusive, seed, totals).run();
-  Shape block = {false, 0, 1, 1, 3, 4096, 0, commands / 50, kForever, 0, false, {}, "block"};
+  Shape block = {false, 0, 1, 1, 3, 4096, 0, commands / 50, kForever, 0, false, false, {}, "block"};
   Round(block, seed + 2, totals).run();
-  Shape shared = {true, 0, 1, 2, 0, 4096, 1500, (commands + 9) / 10, kForever, 0, false, {}, "shared"};
+  Shape shared = {true, 0, 1, 2, 0, 4096, 1500, (commands + 9) / 10, kForever, 0, false, false, {}, "shared"};
   Round(shared, seed + 1, totals).run();
 }
 
@@ -298,7 +400,7 @@ int main(int argc, char** argv) {
   (std::strcmp(argv[1], "seconds") == 0 ? seconds : commands)(number, seed, t);
   std::printf(
       "%llu rounds, %llu commands, %llu doorbells seen, %llu timeouts, %llu dropped, %llu late, %llu stale, %llu unknown, "
-      "%llu malformed, %u violations\n",
-      t.rounds, t.commands, t.doorbells, t.timeouts, t.dropped, t.late, t.stale, t.unknown, t.malformed, violations.load());
+      "%llu malformed, %llu recoveries, %llu aborted, %u violations\n",
+      t.rounds, t.commands, t.doorbells, t.timeouts, t.dropped, t.late, t.stale, t.unknown, t.malformed, t.recoveries, t.aborted, violations.load());
   return violations == 0 && t.commands != 0 ? 0 : 1;
 }

@@ -43,6 +43,17 @@ GPUNVME_FN u32 lane() {
   asm("mov.u32 %0, %%laneid;" : "=r"(id));
   return id;
 }
+// Where the warp runs: no two of those that run at a time have the same number, and the numbers are small. A warp seldom gets
+// another one.
+GPUNVME_FN u32 place() {
+  u32 sm;
+  u32 sms;
+  u32 warp;
+  asm("mov.u32 %0, %%smid;" : "=r"(sm));
+  asm("mov.u32 %0, %%nsmid;" : "=r"(sms));
+  asm("mov.u32 %0, %%warpid;" : "=r"(warp));
+  return warp * sms + sm;
+}
 // The lanes that execute this together: a group. Every later operation that takes the group's mask brings them together again.
 GPUNVME_FN u32 active() { return __activemask(); }
 GPUNVME_FN void sync(u32 mask) { __syncwarp(mask); }
@@ -60,6 +71,10 @@ GPUNVME_FN u32 lowest(u32 bits) { return __ffs(static_cast<int>(bits)) - 1; }
 constexpr u32 kWidth = 1;
 
 GPUNVME_FN u32 lane() { return 0; }
+GPUNVME_FN u32 place() {
+  static thread_local char here;
+  return static_cast<u32>(reinterpret_cast<unsigned long long>(&here) >> 12);
+}
 GPUNVME_FN u32 active() { return 1; }
 GPUNVME_FN void sync(u32) {}
 GPUNVME_FN u32 ballot(u32, bool predicate) { return predicate ? 1 : 0; }

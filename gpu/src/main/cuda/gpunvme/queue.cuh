@@ -61,6 +61,41 @@ constexpr u32 kShared = 2;             // laid out for SharedQueue, else for Exc
 constexpr u32 kRingsInGpuMemory = 4;   // placement VRAM
 }  // namespace queue_flags
 
+// The ticket of a shared queue: SQEs ever promised, in its low 32 bits.
+namespace ticket {
+constexpr u64 kClosed = 1ull << 63;  // nobody gets a ticket: the queue is being recovered
+constexpr u32 kRefused = 1u << 31;   // of first(): there was none
+
+// What a caller has drawn: the position of its first SQE, of which 31 bits are kept.
+GPUNVME_FN u32 first(u64 word) {
+  return (static_cast<u32>(word) & (kRefused - 1)) | (static_cast<u32>(word >> 32) & kRefused);
+}
+}  // namespace ticket
+
+// What the stop word says.
+namespace told {
+constexpr u32 kStop = 1;     // end every wait
+constexpr u32 kRecover = 2;  // the host wants something in a Recovery of these queues
+}  // namespace told
+
+struct Queue;
+
+// Recovery of one SSD's shared queues while kernels drive them (recovery.cuh).
+struct alignas(128) Recovery {
+  // ---- written by the host
+  u32 asked;        // number of the recovery that the host wants
+  u32 made;         // number of the last one that it has made at the controller
+  u32 queue_count;
+  u32 reserved0;
+  Queue* queues;    // queue_count of them
+  u64 reserved1[13];
+
+  // ---- written by kernels
+  u32 state;        // number of the last one that is over, with a phase of namespace recovery below
+  u32 reserved2[31];
+};
+static_assert(sizeof(Recovery) == 256, "layout shared with the host");
+
 struct alignas(128) Queue {
   // ---- fixed: written by the host before the first kernel
   u32 qid;
@@ -79,13 +114,15 @@ struct alignas(128) Queue {
   u32* free_slots;    // exclusive: ring of free CIDs, 2^slot_bits entries; shared: bit set of free slots
   u32* marks;         // shared: 2^sq_bits words, 1 + position (29 bits) of the SQE last written there
   ErrorLog* errors;
-  const u32* stop;    // for kernels without a word of their own. GPU memory; the host makes it non-zero, by a copy, to end every wait. Not host memory: warps that poll
+  const u32* stop;    // namespace told, for kernels without a word of their own. GPU memory; the host writes it, by a copy. Not host memory: warps that poll
                       // host memory make everybody's system fences ten to a hundred times slower (docs/device-library.md)
-  u64 reserved0[2];
+  Recovery* recovery;  // shared; null: never while a kernel runs
+  u32 recovered;       // number of the last recovery in which the host made this queue pair anew at the controller
+  u32 reserved0;
 
   // ---- producer: positions count from 0 and wrap at 2^32; the ring index is the low sq_bits
-  u32 sq_tail;     // exclusive: SQEs written; shared: SQEs ever promised (tickets)
-  u32 sq_rung;     // SQEs announced by the doorbell
+  u32 sq_tail;     // exclusive: SQEs written; shared, with sq_rung one 64-bit word: namespace ticket
+  u32 sq_rung;     // exclusive: SQEs announced by the doorbell
   u32 free_head;   // exclusive: free CIDs taken
   u32 free_tail;   // exclusive: free CIDs given back
   u32 reserved1[28];
@@ -108,17 +145,18 @@ struct alignas(128) Queue {
   u64 stale;
   u64 unknown;
   u64 malformed;
-  u64 reserved3[6];
+  u64 recovered_slots;  // quarantined ones that came back by a recovery while a kernel ran
+  u64 reserved3[5];
 
   GPUNVME_FN u64* service_word() { return reinterpret_cast<u64*>(&service); }
+  GPUNVME_FN u64* ticket_word() { return reinterpret_cast<u64*>(&sq_tail); }
   GPUNVME_FN u32 sq_mask() const { return (1u << sq_bits) - 1; }
   GPUNVME_FN u32 cq_mask() const { return (1u << cq_bits) - 1; }
   GPUNVME_FN u32 slot_mask() const { return (1u << slot_bits) - 1; }
   GPUNVME_FN bool shared() const { return (flags & queue_flags::kShared) != 0; }
   // `own`: the word of a kernel that has one, or null.
-  GPUNVME_FN bool told_to_stop(const u32* own = nullptr) const {
-    return mem::load_system(own != nullptr ? own : stop) != 0;
-  }
+  GPUNVME_FN u32 told(const u32* own = nullptr) const { return mem::load_system(own != nullptr ? own : stop); }
+  GPUNVME_FN bool told_to_stop(const u32* own = nullptr) const { return (told(own) & told::kStop) != 0; }
 
   // The same slot's next generation. FFFFh means "no command" in error log entries, so it is left out.
   GPUNVME_FN u32 next_cid(u32 cid) const {
@@ -204,29 +242,29 @@ GPUNVME_FN void write_sqes(Queue* q, Sqe* sq, u32 sq_mask, u32 first, u32 count,
   } else {
     u32 lane = warp::lane();
     u32 quad = lane & 3;
-    u32 head = c.opcode | cid << 16;
-    u32 nlb = c.blocks == 0 ? 0 : (c.blocks - 1) | c.flags;
     GPUNVME_UNROLLED(kTurns)
     for (u32 group = 0; group < count; group += 8) {
       u32 from = group + (lane >> 2);
-      u32 a0 = warp::shuffle(warp::kFull, head, from);
-      u32 a1 = warp::shuffle(warp::kFull, c.nsid, from);
-      u64 p1 = warp::shuffle(warp::kFull, c.prp1, from);
-      u64 p2 = warp::shuffle(warp::kFull, c.prp2, from);
-      u64 lba = warp::shuffle(warp::kFull, c.slba, from);
-      u32 a3 = warp::shuffle(warp::kFull, nlb, from);
-      Quad v = {0, 0, 0, 0};
-      if (quad == 0) {
-        v.x = a0;
-        v.y = a1;
-      } else if (quad == 1) {
-        v.z = static_cast<u32>(p1);
-        v.w = static_cast<u32>(p1 >> 32);
-      } else if (quad == 2) {
-        v = {static_cast<u32>(p2), static_cast<u32>(p2 >> 32), static_cast<u32>(lba), static_cast<u32>(lba >> 32)};
-      } else {
-        v.x = a3;
-      }
+      // One word after the other: few are alive at a time.
+      Quad v;
+      u32 word = warp::shuffle(warp::kFull, c.opcode | cid << 16, from);
+      v.x = quad == 0 ? word : 0;
+      word = warp::shuffle(warp::kFull, c.nsid, from);
+      v.y = quad == 0 ? word : 0;
+      word = warp::shuffle(warp::kFull, static_cast<u32>(c.prp1), from);
+      v.z = quad == 1 ? word : 0;
+      word = warp::shuffle(warp::kFull, static_cast<u32>(c.prp1 >> 32), from);
+      v.w = quad == 1 ? word : 0;
+      word = warp::shuffle(warp::kFull, static_cast<u32>(c.prp2), from);
+      v.x = quad == 2 ? word : v.x;
+      word = warp::shuffle(warp::kFull, static_cast<u32>(c.prp2 >> 32), from);
+      v.y = quad == 2 ? word : v.y;
+      word = warp::shuffle(warp::kFull, static_cast<u32>(c.slba), from);
+      v.z = quad == 2 ? word : v.z;
+      word = warp::shuffle(warp::kFull, static_cast<u32>(c.slba >> 32), from);
+      v.w = quad == 2 ? word : v.w;
+      word = warp::shuffle(warp::kFull, c.blocks == 0 ? 0 : (c.blocks - 1) | c.flags, from);
+      v.x = quad == 3 ? word : v.x;
       if (from < count) {
         mem::store_system(reinterpret_cast<Quad*>(sq + ((first + from) & sq_mask)) + quad, v);
       }

@@ -32,10 +32,14 @@ GPUNVME_FN void serve(const Storage& storage, const Namespace& ns, u32 first, u3
   GPUNVME_ROLLED
   for (u32 idle = 0; !last;) {
     bool over = warp::lane() == 0 && mem::load(callers) == 0;
-    bool stop = warp::lane() == 0 && any.told_to_stop(storage.stop);
-    if (warp::ballot(warp::kFull, stop) != 0) {
+    u32 said = warp::lane() == 0 ? any.told(storage.stop) : 0;
+    if (warp::ballot(warp::kFull, (said & told::kStop) != 0) != 0) {
       return;
     }
+    if ((said & told::kRecover) != 0) {
+      detail::Recoverer::step(any.recovery, storage.stop);
+    }
+    warp::sync(warp::kFull);
     // One more turn behind the last caller, so that what it has submitted and not waited for is announced.
     last = warp::ballot(warp::kFull, over) != 0;
     // Acquire: the callers' marks, of whoever saw that they have left.

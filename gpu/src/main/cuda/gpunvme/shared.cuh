@@ -4,7 +4,7 @@
 // serve it (server.cuh).
 //
 // docs/shared-queue.md has the protocol with its proof by exhaustion; names here are names there.
-#include "service.cuh"
+#include "recovery.cuh"
 
 namespace gpunvme {
 
@@ -75,7 +75,8 @@ class CallersQueue {
   // `stop`: the word that ends the waits of this kernel, the same for all its threads; null: the queue's own.
   GPUNVME_FN explicit CallersQueue(Queue* queue, const u32* stop = nullptr) : q(queue), own_stop(stop) {}
 
-  // Runs one command of this thread and returns its status.
+  // Runs one command of this thread and returns its status. A command that the host's recovery of the queue ends is submitted
+  // once more.
   GPUNVME_FN Status execute(const Command& c) {
     u32 group = callers();
     Status result = admit(group);
@@ -90,8 +91,8 @@ class CallersQueue {
         // hold each other's.
         Status s = await(group, cid, mark);
         if (has(cid)) {
+          needs = s == status::kAbortedByHost && result != s;
           result = s;
-          needs = false;
         }
       } else if (patience.over(group, serve(group), true)) {
         result = needs ? patience.stopped() ? status::kStopped : status::kBusy : result;
@@ -220,6 +221,18 @@ class CallersQueue {
     return result;
   }
 
+  // How many recoveries of this SSD's queues are over. A command that ended with kTimeout or kStopped in an earlier epoch moves no
+  // more data. 0 where the host does not recover queues while kernels run.
+  GPUNVME_FN u32 epoch() const {
+    if (q->recovery == nullptr) {
+      return 0;
+    }
+    u32 state = mem::load_system(&q->recovery->state);
+    // Acquire: all that the recovery has done.
+    mem::fence_gpu();
+    return recovery::number(state);
+  }
+
   // One turn at serving, by threads that wait for something else than a command of theirs; true if it was theirs. Nothing
   // happens where others serve.
   GPUNVME_FN bool poll() { return kHelps && q->shared() && serve(callers()); }
@@ -279,13 +292,15 @@ class CallersQueue {
       if ((tries & 31) != 0) {
         return false;
       }
-      u64 now = nanos();
-      if (end == 0) {
-        end = now + q->timeout_ns;
+      u32 now = static_cast<u32>(nanos() >> 10);
+      if (tries == 32) {
+        end = now + static_cast<u32>(q->timeout_ns >> 10);
       }
       bool leader = warp::lane() == warp::lowest(group);
-      halted = warp::ballot(group, leader && q->told_to_stop(own_stop)) != 0;
-      bool vain = static_cast<long long>(now - end) >= 0 || (for_slot && mem::load(&q->quarantined) == q->depth);
+      halted = heed(q, own_stop, group);
+      // Where the host recovers, slots come back.
+      bool lost = for_slot && mem::load(&q->quarantined) == q->depth && q->recovery == nullptr;
+      bool vain = static_cast<int>(now - end) >= 0 || lost;
       return halted || warp::ballot(group, leader && vain) != 0;
     }
 
@@ -294,7 +309,7 @@ class CallersQueue {
    private:
     Queue* const q;
     const u32* const own_stop;
-    u64 end = 0;
+    u32 end = 0;
     u32 tries = 0;
     bool halted = false;
   };
@@ -321,9 +336,22 @@ class CallersQueue {
     return is_stopped(group) ? static_cast<Status>(status::kStopped) : static_cast<Status>(status::kSuccess);
   }
 
-  GPUNVME_FN bool is_stopped(u32 group) const {
-    bool stop = warp::lane() == warp::lowest(group) && q->told_to_stop(own_stop);
-    return warp::ballot(group, stop) != 0;
+  GPUNVME_FN bool is_stopped(u32 group) const { return heed(q, own_stop, group); }
+
+  // Whether the stop word says stop. Callers that help do what else it asks for.
+  GPUNVME_NOINLINE static bool heed(Queue* q, const u32* own_stop, u32 group) {
+    // Callers that do not help: one load for all lanes, none of which goes its own way.
+    u32 said = !kHelps || warp::lane() == warp::lowest(group) ? q->told(own_stop) : 0;
+    if (kHelps) {
+      if (warp::ballot(group, said != 0) == 0) {
+        return false;
+      }
+      if ((said & told::kRecover) != 0) {
+        detail::Recoverer::step(q->recovery, own_stop);
+      }
+      warp::sync(group);
+    }
+    return warp::ballot(group, (said & told::kStop) != 0) != 0;
   }
 
   // Submits for as many of the lanes in need as there are slots. Returns which. `mark`: what announces this lane's command.
@@ -331,32 +359,29 @@ class CallersQueue {
     u32 s = take_slot(group, needs);
     bool got = s != kNone;
     u32 takers = warp::ballot(group, got);
-    if (takers != 0) {
-      cid = publish(group, takers, got, s, c, cid, mark);
-    }
-    return takers;
+    return takers != 0 ? publish(group, takers, got, s, c, cid, mark) : 0;
   }
 
   static constexpr u32 kNone = ~0u;
 
   // One free slot for each lane that needs one, as far as they reach; kNone for the others. A warp starts looking at a word
-  // of its own, which it mostly finds as full as it left it.
+  // of its own, which it mostly finds as full as it left it: its place tells which, as callers of one queue may well have numbers
+  // with the same remainder.
   GPUNVME_FN u32 take_slot(u32 group, bool needs) {
     u32 wanting = warp::ballot(group, needs);
     u32 rank = warp::rank(wanting);
     u32 words = (q->depth + 31) / 32;
-    u32 at = home() % words;
+    u32 at = static_cast<u32>(static_cast<u64>(warp::place() * 0x9E3779B1u) * words >> 32);
     u32 result = kNone;
-    u32 served = 0;
     u32 want = warp::popcount(wanting);
     u32 leader = warp::lowest(group);
     GPUNVME_ROLLED
-    for (u32 probe = 0; probe < words && served < want; probe++) {
+    for (u32 probe = 0; probe < words && want != 0; probe++) {
       u32 bits = 0;
       if (warp::lane() == leader) {
         u32* word = q->free_slots + at;
-        bool one = kHelps && want - served == 1;
-        u32 chosen = one ? 1u << (home() / words & 31) : choose(word, want - served);
+        bool one = kHelps && want == 1;
+        u32 chosen = one ? 1u << (warp::place() / words & 31) : choose(word, want);
         // Acquire: the last owner of a slot was done with it before it set the bit.
         u32 old = chosen == 0 ? 0 : mem::fetch_and_acquire(word, ~chosen);
         bits = old & chosen;
@@ -368,10 +393,12 @@ class CallersQueue {
       }
       bits = warp::shuffle(group, bits, leader);
       u32 n = warp::popcount(bits);
-      if (needs && rank >= served && rank < served + n) {
-        result = at * 32 + warp::nth(bits, rank - served);
+      if (needs && rank < n) {
+        result = at * 32 + warp::nth(bits, rank);
       }
-      served += n;
+      // Of a lane that has one it is beyond all others from here on.
+      rank -= n;
+      want -= n;
       at = at + 1 == words ? 0 : at + 1;
     }
     // What the leader has acquired, for all lanes: a shuffle orders no memory.
@@ -397,27 +424,22 @@ class CallersQueue {
     return chosen;
   }
 
-  // Where this warp looks for slots first.
-  GPUNVME_FN static u32 home() {
-#if GPUNVME_GPU
-    u32 warps = (blockDim.x * blockDim.y * blockDim.z + 31) / 32;
-    u32 thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
-    return (blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z)) * warps + thread / 32;
-#else
-    static thread_local char here;
-    return static_cast<u32>(reinterpret_cast<u64>(&here) >> 12);
-#endif
-  }
-
   // Writes the SQEs of the lanes that got a slot and marks them as written. Between the ticket and the mark there is
-  // no wait and no way out: an unmarked position would hold up everybody behind it.
-  GPUNVME_FN u32 publish(u32 group, u32 takers, bool got, u32 s, const Command& c, u32 before, u32& mark) {
+  // no wait and no way out: an unmarked position would hold up everybody behind it. Returns the takers; none if there are no
+  // tickets now, and then their slots are free again.
+  GPUNVME_FN u32 publish(u32 group, u32 takers, bool got, u32 s, const Command& c, u32& command, u32& mark) {
     u32 leader = warp::lowest(group);
     u32 count = warp::popcount(takers);
     u32 first = 0;
     u32 was = got ? mem::load(q->slots + s) : 0;  // travels with the ticket
     if (warp::lane() == leader) {
-      first = mem::fetch_add(&q->sq_tail, count);
+      first = ticket::first(mem::fetch_add(q->ticket_word(), static_cast<u64>(count)));
+    }
+    first = warp::shuffle(group, first, leader);
+    if ((first & ticket::kRefused) != 0) {
+      refused(q, group, got, s);
+      takers = 0;
+      got = false;
     }
     u32 cid = 0;
     if (got) {
@@ -425,10 +447,9 @@ class CallersQueue {
       q->infos[s] = {c.slba, c.user, c.opcode};
       mem::store(q->slots + s, slot::kInFlight | cid);
     }
-    first = warp::shuffle(group, first, leader);
     u32 position = first + warp::rank(takers);
     if (takers == warp::kFull) {
-      detail::write_sqes<1>(q, q->sq, q->sq_mask(), first, count, c, cid);
+      detail::write_sqes<1>(q, q->sq, q->sq_mask(), first, warp::kWidth, c, cid);
     } else if (got) {
       detail::write_sqe(q, position, c, cid);
     }
@@ -438,8 +459,18 @@ class CallersQueue {
     if (got) {
       mark = service::mark(position);
       mem::store(q->marks + (position & q->sq_mask()), mark);
+      command = kValid | cid;
     }
-    return got ? kValid | cid : before;
+    return takers;
+  }
+
+  // The slots are free again.
+  GPUNVME_FN static void refused(Queue* q, u32 group, bool got, u32 s) {
+    // Release: the slots' words were read.
+    warp::sync(group);
+    if (got) {
+      mem::or_release(q->free_slots + s / 32, 1u << s % 32);
+    }
   }
 
   // Makes sure that somebody announces what this group has marked: the group itself, or whoever holds the service word and

@@ -11,6 +11,8 @@ using Status = u32;
 namespace status {
 constexpr Status kSuccess = 0;
 constexpr Status kDnr = 0x4000;       // Do Not Retry, of a completion
+constexpr Status kAbortedByHost = 0x371;  // Command Aborted By Host: it was in flight when the host recovered its queue. It may or may
+                                          // not have been carried out; its data moves no more, and it may be submitted again
 constexpr Status kMade = 0x8000;      // set in every status that no controller gave
 constexpr Status kPending = 0x8000;   // not over yet
 constexpr Status kTimeout = 0x8001;   // no completion before the deadline; the slot is quarantined, the data may still move

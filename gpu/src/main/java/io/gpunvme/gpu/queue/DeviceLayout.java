@@ -40,6 +40,8 @@ public final class DeviceLayout {
     public static final long MARKS = 88;
     public static final long ERRORS = 96;
     public static final long STOP = 104;
+    public static final long RECOVERY = 112;
+    public static final long RECOVERED = 120;
     public static final long SQ_TAIL = 128;
     public static final long SQ_RUNG = 132;
     public static final long FREE_HEAD = 136;
@@ -58,6 +60,7 @@ public final class DeviceLayout {
     public static final long STALE = 440;
     public static final long UNKNOWN = 448;
     public static final long MALFORMED = 456;
+    public static final long RECOVERED_SLOTS = 464;
 
     /** {@code queue_flags::kDoorbellsInMemory}. */
     public static final int DOORBELLS_IN_MEMORY = 1;
@@ -69,6 +72,18 @@ public final class DeviceLayout {
     public static final int RINGS_IN_GPU_MEMORY = 4;
 
     private Queue() {}
+  }
+
+  /** {@code struct Recovery}. */
+  public static final class Recovery {
+    public static final long SIZE = 256;
+    public static final long ASKED = 0;
+    public static final long MADE = 4;
+    public static final long QUEUE_COUNT = 8;
+    public static final long QUEUES = 16;
+    public static final long STATE = 128;
+
+    private Recovery() {}
   }
 
   /** The words of {@code Queue::slots}, {@code namespace slot}: state above, CID below. */

@@ -13,6 +13,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 
 /**
  * One queue pair in an accelerator's memory: {@code struct Queue} with its arrays. Everything here
@@ -20,6 +21,9 @@ import java.util.List;
  */
 public final class DeviceQueue {
   private static final long ALIGNMENT = 128;
+
+  /** Kernels count a wait in units of 1024 ns, with 31 bits. */
+  private static final long MOST_TIMEOUT_NANOS = TimeUnit.MINUTES.toNanos(30);
 
   private final ExternalQueuePair pair;
   private final QueueSizes sizes;
@@ -83,8 +87,17 @@ public final class DeviceQueue {
    * @param flags of {@link Queue}
    * @param sq address of the submission queue as the accelerator has it; likewise {@code cq}
    * @param stop address of the word that ends waits
+   * @param recovery address of {@code struct Recovery}; 0: none
+   * @param timeoutNanos of a command; kernels take more than half an hour for that
    */
-  void create(int flags, long sq, long cq, Doorbells doorbells, long stop, long timeoutNanos) {
+  void create(
+      int flags,
+      long sq,
+      long cq,
+      Doorbells doorbells,
+      long stop,
+      long recovery,
+      long timeoutNanos) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment q = arena.allocate(Queue.SERVICE, Long.BYTES);
       setInt(q, Queue.QID, pair.qid());
@@ -93,7 +106,7 @@ public final class DeviceQueue {
       setInt(q, Queue.CQ_BITS, sizes.cqBits());
       setInt(q, Queue.SLOT_BITS, sizes.slotBits());
       setInt(q, Queue.FLAGS, flags);
-      setLong(q, Queue.TIMEOUT_NS, timeoutNanos);
+      setLong(q, Queue.TIMEOUT_NS, Math.min(timeoutNanos, MOST_TIMEOUT_NANOS));
       setLong(q, Queue.SQ, sq);
       setLong(q, Queue.CQ, cq);
       setLong(q, Queue.SQ_DOORBELL, doorbells.deviceAddress(pair.sqDoorbellOffset()));
@@ -104,6 +117,7 @@ public final class DeviceQueue {
       setLong(q, Queue.MARKS, state.deviceAddress() + marks);
       setLong(q, Queue.ERRORS, state.deviceAddress() + errors);
       setLong(q, Queue.STOP, stop);
+      setLong(q, Queue.RECOVERY, recovery);
       state.copyFromHost(q, struct);
       MemorySegment log = arena.allocate(Errors.RECORDS, Long.BYTES);
       setInt(log, Errors.CAPACITY, QueueSizes.ERROR_CAPACITY);
@@ -188,6 +202,15 @@ public final class DeviceQueue {
 
   private static int taken(MemorySegment queue, int depth) {
     return depth - (getInt(queue, Queue.FREE_TAIL) - getInt(queue, Queue.FREE_HEAD));
+  }
+
+  /** The controller has the queue pair anew; a kernel sets the words back. */
+  void tellRecovered(int recovery) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment word = arena.allocate(Integer.BYTES, Integer.BYTES);
+      setInt(word, 0, recovery);
+      state.copyFromHost(word, struct + Queue.RECOVERED);
+    }
   }
 
   /** What was done so far. */

@@ -19,6 +19,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Queue pairs of one controller that kernels drive, their structures one after the other in the
@@ -36,6 +37,7 @@ public final class DeviceQueues implements AutoCloseable {
   private final DeviceBuffer completions;
   private final DeviceBuffer state;
   private final StopWord stop;
+  private final @Nullable LiveRecovery live;
 
   private boolean closed;
 
@@ -74,6 +76,10 @@ public final class DeviceQueues implements AutoCloseable {
       BusRange sqRange = submissions.mapFor(controller.function());
       BusRange cqRange = completions.mapFor(controller.function());
       state = keep(accelerator.allocate(count * (Queue.SIZE + DeviceQueue.arrayBytes(sizes))));
+      live = options.recovering() ? new LiveRecovery(this, controller, accelerator, count) : null;
+      if (live != null) {
+        memory.addFirst(live::close);
+      }
       for (int i = 0; i < count; i++) {
         Rings ring =
             new Rings(sqRange, i * pages(sizes.sqBytes()), cqRange, i * pages(sizes.cqBytes()));
@@ -129,6 +135,7 @@ public final class DeviceQueues implements AutoCloseable {
         completions.deviceAddress() + ring.cq,
         doorbells,
         stop.deviceAddress(),
+        live == null ? 0 : live.deviceAddress(),
         controller.options().ioTimeout().toNanos());
   }
 
@@ -228,6 +235,16 @@ public final class DeviceQueues implements AutoCloseable {
   /** Whether waiting is pointless: {@link #broken}, or the controller reports a failure. */
   public boolean troubled() {
     return broken() || controller.troubled();
+  }
+
+  /** Whether waiting is pointless, and no recovery while a kernel runs may help. */
+  boolean hopeless() {
+    return live == null ? troubled() : live.failed();
+  }
+
+  /** What recovers these queues while kernels run; null: nothing does. */
+  @Nullable LiveRecovery live() {
+    return live;
   }
 
   /** The counters of all queues so far. No kernel runs. */

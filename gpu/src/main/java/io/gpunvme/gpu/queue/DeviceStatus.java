@@ -10,6 +10,12 @@ public final class DeviceStatus {
   /** Set in every status that no controller gave. */
   private static final int MADE = 0x8000;
 
+  /**
+   * Command Aborted By Host: it was in flight when the host recovered its queue. It may or may not
+   * have been carried out; its data moves no more, and it may be submitted again.
+   */
+  public static final int ABORTED_BY_HOST = 0x371;
+
   /** Not over yet. */
   public static final int PENDING = 0x8000;
 

@@ -36,6 +36,7 @@ public final class GpuModule implements AutoCloseable {
           "platform.cuh",
           "queue.cuh",
           "server.cuh",
+          "recovery.cuh",
           "service.cuh",
           "set.cuh",
           "shared.cuh",

@@ -50,6 +50,10 @@ public final class KernelHandle implements AutoCloseable {
     stop.stop(value);
   }
 
+  StopWord stopWord() {
+    return stop;
+  }
+
   /** There are so many buffers from now on. */
   void tellBuffers(int count) {
     try (Arena arena = Arena.ofConfined()) {

@@ -36,6 +36,8 @@ import org.jspecify.annotations.Nullable;
  * together; a kernel that is given a {@link #handle} of its own is stopped alone.
  */
 public final class KernelStorage implements AutoCloseable {
+  private static final System.Logger LOG = System.getLogger("io.gpunvme.gpu.queue");
+
   /** NLB is a 16-bit 0-based count (NVM Command Set 1.0, 3.2.4). */
   private static final long MAX_BLOCKS = 65536;
 
@@ -81,8 +83,12 @@ public final class KernelStorage implements AutoCloseable {
             new DeviceQueues(
                 controller,
                 accelerator,
-                DeviceQueueOptions.shared(
-                    options.placement(), options.queuePairs(), options.depth())));
+                new DeviceQueueOptions(
+                    options.placement(),
+                    true,
+                    options.queuePairs(),
+                    options.depth(),
+                    options.recovering())));
       }
       handle = accelerator.allocate(bufferOffset((long) registered.length * controllers.size()));
     } catch (RuntimeException | Error e) {
@@ -393,10 +399,11 @@ public final class KernelStorage implements AutoCloseable {
   }
 
   /**
-   * Waits for a kernel that uses this storage. The kernel is told to stop when an SSD is in
-   * trouble, when the time is up, or when this thread is interrupted. Its reads and writes then end
-   * with status {@link DeviceStatus#STOPPED}, as do those of other kernels that were given {@link
-   * #deviceHandle}, until all of them are over.
+   * Waits for a kernel that uses this storage. The kernel is told to stop when an SSD is in trouble
+   * (and is not recovered: {@link KernelStorageOptions#withRecovery}), when the time is up, or when
+   * this thread is interrupted. Its reads and writes then end with status {@link
+   * DeviceStatus#STOPPED}, as do those of other kernels that were given {@link #deviceHandle},
+   * until all of them are over.
    *
    * @param limit how long the kernel may run
    * @return false if this call told the kernel to stop, or an SSD is in trouble; else true, also if
@@ -424,6 +431,7 @@ public final class KernelStorage implements AutoCloseable {
             interrupted[0] |= Thread.interrupted();
             long now = System.nanoTime();
             traffic.forEach(t -> t.lookNowAndThen(now));
+            lookAfterRecoveries();
             late[0] |= interrupted[0] || now - end > 0;
             return late[0];
           });
@@ -439,13 +447,66 @@ public final class KernelStorage implements AutoCloseable {
       // The run of one that hangs never ends: whoever freed memory now would wait for ever.
       if (!wait.hung()) {
         run.close();
-        running.decrementAndGet();
+        endOfKernel();
       }
       if (interrupted[0]) {
         Thread.currentThread().interrupt();
       }
     }
     return !late[0] && queues.stream().noneMatch(DeviceQueues::troubled);
+  }
+
+  private void lookAfterRecoveries() {
+    for (DeviceQueues set : queues) {
+      LiveRecovery live = set.live();
+      if (live != null) {
+        live.look(stopWords());
+      }
+    }
+  }
+
+  /**
+   * Whoever waits for the last kernel ends what recoveries have begun and no kernel will go on
+   * with.
+   */
+  private synchronized void endOfKernel() {
+    if (running.decrementAndGet() != 0) {
+      return;
+    }
+    try {
+      for (DeviceQueues set : queues) {
+        LiveRecovery live = set.live();
+        if (live != null && live.end(stopWords())) {
+          set.queues().forEach(set::recover);
+        }
+      }
+    } catch (RuntimeException e) {
+      // The kernel's own failure is what is to be told; the next call that needs the queues meets
+      // this one.
+      LOG.log(System.Logger.Level.WARNING, "a recovery that a kernel has left", e);
+    }
+  }
+
+  private List<StopWord> stopWords() {
+    List<StopWord> all = new ArrayList<>();
+    queues.forEach(q -> all.add(q.stopWord()));
+    handles.forEach(h -> all.add(h.stopWord()));
+    return all;
+  }
+
+  /**
+   * How many recoveries have come to their end while kernels ran: the number that kernels see as
+   * {@code SharedQueue::epoch}, of all SSDs together. What timed out before the last one moves no
+   * more data.
+   */
+  public int recoveries() {
+    requireOpen();
+    int sum = 0;
+    for (DeviceQueues set : queues) {
+      LiveRecovery live = set.live();
+      sum += live == null ? 0 : live.recoveries();
+    }
+    return sum;
   }
 
   /**

@@ -9,10 +9,18 @@ package io.gpunvme.gpu.queue;
  * @param depth commands in flight per queue pair, a multiple of 32; 0: {@link
  *     DeviceQueueOptions#DEPTH} or fewer
  * @param buffers how many buffers can be registered at most, 1..65536
+ * @param recovering whether {@link KernelStorage#await} recovers an SSD in trouble while the kernel
+ *     goes on, instead of telling the kernel to stop
  */
 public record KernelStorageOptions(
-    int nsid, Placement placement, int queuePairs, int depth, int buffers) {
+    int nsid, Placement placement, int queuePairs, int depth, int buffers, boolean recovering) {
   private static final int BUFFERS = 64;
+
+  /** Without recoveries while kernels run. */
+  public KernelStorageOptions(
+      int nsid, Placement placement, int queuePairs, int depth, int buffers) {
+    this(nsid, placement, queuePairs, depth, buffers, false);
+  }
 
   /** Namespace 1; {@link KernelStorage#open} chooses everything else. */
   public static KernelStorageOptions in(Placement placement) {
@@ -21,11 +29,23 @@ public record KernelStorageOptions(
 
   /** The same with another namespace. */
   public KernelStorageOptions at(int namespace) {
-    return new KernelStorageOptions(namespace, placement, queuePairs, depth, buffers);
+    return new KernelStorageOptions(namespace, placement, queuePairs, depth, buffers, recovering);
   }
 
   /** The same with other queues. */
   public KernelStorageOptions with(int pairs, int perQueue) {
-    return new KernelStorageOptions(nsid, placement, pairs, perQueue, buffers);
+    return new KernelStorageOptions(nsid, placement, pairs, perQueue, buffers, recovering);
+  }
+
+  /**
+   * The same with recoveries while kernels run: {@link KernelStorage#await} recovers queue pairs
+   * that the SSD has lost, or that have lost commands. Commands that were in flight there are
+   * submitted again by the calls that wait for them; {@code submit} and {@code read_async} return
+   * {@link DeviceStatus#ABORTED_BY_HOST} for theirs. Callers without a slot wait for the recovery,
+   * until their deadline, where they would fail at once. What was lost and timed out moves no more
+   * data once {@link KernelStorage#recoveries} has counted.
+   */
+  public KernelStorageOptions withRecovery() {
+    return new KernelStorageOptions(nsid, placement, queuePairs, depth, buffers, true);
   }
 }

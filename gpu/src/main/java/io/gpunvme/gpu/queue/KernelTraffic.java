@@ -55,13 +55,13 @@ final class KernelTraffic {
       QueueCounters news = now.get(i).minus(seen.get(i));
       long outstanding = Math.clamp(open(now.get(i)) - lost[i], 0, queues.depth());
       traffic.get(i).submitted(news.submitted(), outstanding);
-      traffic.get(i).ended(news.completed() + news.late(), outstanding);
+      traffic.get(i).ended(news.completed() + news.late() + news.recovered(), outstanding);
       seen.set(i, now.get(i));
     }
   }
 
   private static long open(QueueCounters counters) {
-    return counters.submitted() - counters.completed() - counters.late();
+    return counters.submitted() - counters.completed() - counters.late() - counters.recovered();
   }
 
   /** The queues were recovered: what had been outstanding is over, and nobody counted it. */

@@ -111,7 +111,7 @@ public final class KernelWait {
         boolean wanted = stop.getAsBoolean();
         if (now - looked >= LOOK_NANOS) {
           looked = now;
-          wanted |= queues.stream().anyMatch(DeviceQueues::troubled);
+          wanted |= queues.stream().anyMatch(DeviceQueues::hopeless);
         }
         return wanted;
       } catch (Throwable e) {

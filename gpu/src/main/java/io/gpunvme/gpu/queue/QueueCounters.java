@@ -17,6 +17,7 @@ import java.util.List;
  * @param stale completions of commands that were over
  * @param unknown completions with a CID that no slot has
  * @param malformed completions with another queue's SQID
+ * @param recovered quarantined slots that came back by a recovery while a kernel ran
  */
 public record QueueCounters(
     long submitted,
@@ -28,9 +29,10 @@ public record QueueCounters(
     long late,
     long stale,
     long unknown,
-    long malformed) {
+    long malformed,
+    long recovered) {
   /** All counters 0. */
-  public static final QueueCounters NONE = new QueueCounters(0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+  public static final QueueCounters NONE = new QueueCounters(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 
   static QueueCounters read(MemorySegment queue) {
     return new QueueCounters(
@@ -43,7 +45,8 @@ public record QueueCounters(
         DeviceLayout.getLong(queue, Queue.LATE),
         DeviceLayout.getLong(queue, Queue.STALE),
         DeviceLayout.getLong(queue, Queue.UNKNOWN),
-        DeviceLayout.getLong(queue, Queue.MALFORMED));
+        DeviceLayout.getLong(queue, Queue.MALFORMED),
+        DeviceLayout.getLong(queue, Queue.RECOVERED_SLOTS));
   }
 
   /** The number of events that kernels write to the error log. */
@@ -77,6 +80,7 @@ public record QueueCounters(
         late + sign * other.late,
         stale + sign * other.stale,
         unknown + sign * other.unknown,
-        malformed + sign * other.malformed);
+        malformed + sign * other.malformed,
+        recovered + sign * other.recovered);
   }
 }

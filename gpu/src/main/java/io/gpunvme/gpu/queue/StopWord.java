@@ -14,8 +14,11 @@ final class StopWord implements AutoCloseable {
   // In the accelerator's memory: warps that poll host memory slow each other's fences down.
   private final DeviceBuffer word;
 
-  /** Whether the word may say stop. */
-  private boolean stopping;
+  private static final int STOP = 1;
+  private static final int RECOVER = 2;
+
+  /** What the word may say: bits of {@code namespace told}. */
+  private int said;
 
   private int kernels;
   private boolean closed;
@@ -36,11 +39,23 @@ final class StopWord implements AutoCloseable {
     if (closed) {
       return;
     }
+    say(STOP, value);
+  }
+
+  /** Tells kernels that look at this word to look after a recovery, or cancels that. */
+  synchronized void recover(boolean value) {
+    if (!closed) {
+      say(RECOVER, value);
+    }
+  }
+
+  private void say(int bit, boolean value) {
+    int next = value ? said | bit : said & ~bit;
     // Set before the word and cleared after it: who finds it clear need not write.
-    stopping |= value;
-    if (stopping) {
-      write(value);
-      stopping = value;
+    said |= next;
+    if ((said & bit) != 0) {
+      write(next);
+      said = next;
     }
   }
 
@@ -57,10 +72,10 @@ final class StopWord implements AutoCloseable {
     }
   }
 
-  private void write(boolean value) {
+  private void write(int value) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment copy = arena.allocate(Integer.BYTES, Integer.BYTES);
-      DeviceLayout.setInt(copy, 0, value ? 1 : 0);
+      DeviceLayout.setInt(copy, 0, value);
       word.copyFromHost(copy, 0);
     }
   }

@@ -40,7 +40,17 @@ enum Action {
   POST("posts a CQE"),
   DROP("forgets a command"),
   DUPLICATE("posts a CQE again"),
-  RECOVER("recovers the queue");
+  RECOVER("recovers the queue"),
+  ASK("asks for a pause"),
+  ATTEND("is the one that does what the host asks for"),
+  PAUSE("holds the word for the host"),
+  REFUSED("finds no tickets and gives its slots back"),
+  MAKE_ANEW("makes the queue pair anew"),
+  KEEP("makes another queue pair of the SSD anew"),
+  ABORT("ends a command in flight"),
+  BACK("stores FREE into a quarantined slot"),
+  RING("rings for what was marked before the pause"),
+  RESUME("gives out tickets again");
 
   private final String text;
 

@@ -16,13 +16,15 @@ final class Caller {
   private final Submission submission;
   private final Service service;
   private final Waiting waiting;
+  private final LiveRecovery live;
 
   Caller(QueueConfig config, QueueState q) {
     this.config = config;
     this.q = q;
     this.service = new Service(config, q);
-    this.submission = new Submission(config, q, service);
-    this.waiting = new Waiting(config, q, service, submission);
+    this.live = new LiveRecovery(config, q, service);
+    this.submission = new Submission(config, q, service, live);
+    this.waiting = new Waiting(config, q, service, submission, live);
   }
 
   void start(long[] s, int t) {
@@ -38,8 +40,17 @@ final class Caller {
     return service;
   }
 
+  LiveRecovery live() {
+    return live;
+  }
+
   void steps(long[] from, int t, Steps steps) {
-    switch (q.pc(from, t)) {
+    Pc pc = q.pc(from, t);
+    if (pc.recovers()) {
+      live.steps(from, t, pc, steps);
+      return;
+    }
+    switch (pc) {
       case TAKE -> submission.take(from, t, steps);
       case MARK -> submission.mark(from, t, steps);
       case DELIVER -> service.deliver(from, t, steps);
@@ -80,6 +91,7 @@ final class Caller {
     switch (q.pc(s, t)) {
       case WORD -> submission.word(s, t, steps);
       case TICKET -> submission.ticket(s, t, steps);
+      case REFUSED -> submission.refused(s, t, steps);
       case SQE -> submission.sqe(s, t, steps);
       case ANNOUNCE -> submission.announce(s, t, steps);
       case HOLD -> submission.hold(s, t, steps);
@@ -98,8 +110,7 @@ final class Caller {
       case STATUS -> waiting.statusLate(s, t, steps);
       case LAST_TURN -> submission.lastTurn(s, t, steps);
       case LAST_HOLD -> submission.lastHold(s, t, steps);
-      case TAKE, MARK, DELIVER, WAIT, ADOPT, SERVE, RECOVER, END ->
-          throw new AssertionError(q.pc(s, t));
+      default -> throw new AssertionError(q.pc(s, t));
     }
   }
 

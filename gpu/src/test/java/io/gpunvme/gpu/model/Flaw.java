@@ -96,5 +96,27 @@ enum Flaw {
   /** Recovery frees slots and leaves the results in their words. */
   RECOVERY_KEEPS_RESULTS,
   /** Recovery starts the tickets again and leaves the marks. */
-  RECOVERY_KEEPS_MARKS
+  RECOVERY_KEEPS_MARKS,
+
+  // ---- recovery while callers are at work
+  /** The host does not wait for the pause. */
+  LIVE_WITHOUT_PAUSE,
+  /** The pause does not hold the service word. */
+  LIVE_UNLOCKED,
+  /** Tickets are given out during the pause. */
+  LIVE_GATE_OPEN,
+  /** The pause does not wait for the marks of those that have tickets. */
+  LIVE_MARKS_NOT_AWAITED,
+  /** A caller that got no ticket keeps its slot. */
+  LIVE_REFUSED_KEEPS_SLOT,
+  /** Two callers may set the queue back at the same time. */
+  LIVE_TWO_AT_ONCE,
+  /** A command in flight is ended by a store, whatever its owner does at that moment. */
+  LIVE_ABORT_BY_STORE,
+  /** Marks stay, those of a lap that is skipped too. */
+  LIVE_KEEPS_MARKS,
+  /** What was marked during the pause is left to somebody else. */
+  LIVE_UNRUNG,
+  /** Tickets are given out before the service word is let go, and PENDING is forgotten with it. */
+  LIVE_GATE_FIRST
 }

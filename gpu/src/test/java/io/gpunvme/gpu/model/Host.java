@@ -26,6 +26,7 @@ final class Host {
     q.drops.set(s, config.drops);
     q.duplicates.set(s, config.duplicates);
     q.early.set(s, config.early);
+    q.liveLeft.set(s, config.live);
     if (config.wrap != 0) {
       wind(s);
     }
@@ -33,19 +34,21 @@ final class Host {
 
   /** As commands before these left the rings: marks and phases of their laps, nothing in flight. */
   private void wind(long[] s) {
-    int position = config.tickets() - config.before;
+    int position = (config.tickets() - config.before) % config.tickets();
     q.ticket.set(s, position);
     q.rung.set(s, position % config.positions());
     q.fetched.set(s, position);
     q.doorbell.set(s, position % config.sqSize);
-    for (int p = position - config.sqSize; p < position; p++) {
+    for (int back = config.sqSize; back > 0; back--) {
+      int p = Math.floorMod(position - back, config.tickets());
       q.marks[p % config.sqSize].set(s, config.lap(p));
     }
-    int cq = config.cqPositions() - config.before;
+    int cq = (config.cqPositions() - config.before) % config.cqPositions();
     for (Field f : List.of(q.head, q.givenBack, q.posted, q.cqDoorbell)) {
       f.set(s, cq);
     }
-    for (int p = cq - config.cqSize; p < cq; p++) {
+    for (int back = config.cqSize; back > 0; back--) {
+      int p = Math.floorMod(cq - back, config.cqPositions());
       q.cqPhase[p % config.cqSize].set(s, ~(p / config.cqSize) & 1);
     }
   }
@@ -98,6 +101,7 @@ final class Host {
         q.slotGeneration[at].set(s, 0);
       }
     }
+    zero(s, q.gate, q.live, q.fresh);
     zero(s, q.ticket, q.service, q.rung, q.head, q.givenBack);
     zero(s, q.doorbell, q.cqDoorbell, q.fetched, q.posted);
     zero(s, q.sq);

@@ -35,6 +35,22 @@ enum Pc {
   LAST_TURN,
   /** Tries to take the word that it has set PENDING in. */
   LAST_HOLD,
+  /** There is no ticket: slots are given back. */
+  REFUSED,
+  // Recovery while callers are at work
+  PAUSE_LOCK,
+  PAUSE_GATE,
+  PAUSE_MARKS,
+  RESUME_SLOT,
+  /** Too late: see {@link Flaw#LIVE_ABORT_BY_STORE}. */
+  RESUME_STORE,
+  RESUME_FREE,
+  RESUME_BIT,
+  RESUME_WORD,
+  RESUME_RING,
+  RESUME_UNLOCK,
+  RESUME_GATE,
+  RESUME_END,
   // Between two kernels
   RECOVER,
   END;
@@ -46,6 +62,11 @@ enum Pc {
   }
 
   boolean holds() {
-    return compareTo(SCAN) >= 0 && compareTo(AGAIN) <= 0;
+    return compareTo(SCAN) >= 0 && compareTo(AGAIN) <= 0
+        || compareTo(PAUSE_GATE) >= 0 && compareTo(RESUME_UNLOCK) <= 0;
+  }
+
+  boolean recovers() {
+    return compareTo(PAUSE_LOCK) >= 0 && compareTo(RESUME_END) <= 0;
   }
 }

@@ -52,6 +52,7 @@ final class QueueConfig {
   int drops;
   int duplicates;
   int early;
+  int live;
   Deadlines deadlines = Deadlines.NEVER;
   Leaving leaving = Leaving.WHEN_ALL_IS_RUNG;
   boolean readsAnnounce;
@@ -216,6 +217,12 @@ final class QueueConfig {
   QueueConfig early(int most) {
     early = most;
     return deadlines(Deadlines.WHEN_LOST);
+  }
+
+  /** The host recovers so many times at most while callers are at work. Positions wrap then. */
+  QueueConfig live(int most) {
+    live = most;
+    return wrap == 0 ? wrapping(2, 0) : this;
   }
 
   QueueConfig leaving(Leaving how) {

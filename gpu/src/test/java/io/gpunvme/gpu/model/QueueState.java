@@ -9,7 +9,19 @@ final class QueueState {
     FREE,
     IN_FLIGHT,
     DONE,
-    QUARANTINED
+    QUARANTINED,
+    /** Done by the host's recovery. */
+    ABORTED
+  }
+
+  /** How far a recovery is while callers are at work. */
+  enum Live {
+    RUNS,
+    ASKED,
+    PAUSING,
+    PAUSED,
+    MADE,
+    RESUMING
   }
 
   /** What a caller was told of its command. */
@@ -18,7 +30,8 @@ final class QueueState {
     DONE,
     TIMEOUT,
     NO_SLOT,
-    LOST_IN_RECOVERY
+    LOST_IN_RECOVERY,
+    ABORTED
   }
 
   /** How far the controller is with a command. */
@@ -55,6 +68,18 @@ final class QueueState {
   final Field[] slotGeneration;
   final Field[] slotCommand;
   final Field ticket;
+
+  /** In the ticket, too: nobody gets one. */
+  final Field gate;
+
+  final Field live;
+
+  /** Whether the recovery has made this queue pair anew. */
+  final Field fresh;
+
+  /** Recoveries that the host may still ask for while callers are at work. */
+  final Field liveLeft;
+
   final Field[] marks;
   final Field service;
 
@@ -120,6 +145,10 @@ final class QueueState {
     slotGeneration = layout.fields("slotGeneration", c.depth, c.generations - 1);
     slotCommand = layout.fields("slotCommand", c.depth, commands);
     ticket = layout.field("ticket", c.tickets() - 1);
+    gate = layout.field("gate", 1);
+    live = layout.fields("live", 1, Live.values())[0];
+    fresh = layout.field("fresh", 1);
+    liveLeft = layout.field("liveLeft", c.live);
     marks = layout.fields("mark", c.sqSize, (c.positions() - 1) / c.sqSize + 1);
     service = layout.field("service", LOCKED | PENDING);
     rung = layout.field("rung", c.positions() - 1);
@@ -209,6 +238,14 @@ final class QueueState {
       throw new Violation("command " + command + " gets a second outcome");
     }
     outcome[command].set(s, what.ordinal());
+  }
+
+  boolean is(long[] s, Live phase) {
+    return live.get(s) == phase.ordinal();
+  }
+
+  void put(long[] s, Live phase) {
+    live.set(s, phase.ordinal());
   }
 
   boolean hasService(long[] s, int bit) {

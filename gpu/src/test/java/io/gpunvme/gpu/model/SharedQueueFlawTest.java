@@ -107,6 +107,22 @@ class SharedQueueFlawTest {
           new Case(recovery("recover").deadlines(Deadlines.ANY), "a result that is not its own");
       case RECOVERY_KEEPS_RESULTS -> new Case(recovery("recover"), "is freed twice");
       case RECOVERY_KEEPS_MARKS -> new Case(recovery("recover read"), "without a ticket");
+      default -> live(flaw);
+    };
+  }
+
+  private static Case live(Flaw flaw) {
+    QueueConfig reads = new QueueConfig(1).callers(2, "read").live(1);
+    QueueConfig submits = new QueueConfig(2).callers(2, "submit wait").live(1);
+    return switch (flaw) {
+      case LIVE_WITHOUT_PAUSE, LIVE_UNLOCKED, LIVE_TWO_AT_ONCE ->
+          new Case(reads, "there are two holders");
+      case LIVE_GATE_OPEN, LIVE_MARKS_NOT_AWAITED ->
+          new Case(reads, "is ended while the controller may carry it out");
+      case LIVE_REFUSED_KEEPS_SLOT, LIVE_ABORT_BY_STORE -> new Case(reads.early(1), STUCK);
+      case LIVE_KEEPS_MARKS ->
+          new Case(new QueueConfig(2).callers(2, "read").live(1), "without a ticket");
+      case LIVE_UNRUNG, LIVE_GATE_FIRST -> new Case(submits, UNRUNG);
       default -> throw new AssertionError("no case for " + flaw);
     };
   }

@@ -19,6 +19,7 @@ class SharedQueueModel implements Model {
   private final Caller caller;
   private final Controller controller;
   private final Host host;
+  private final LiveRecovery live;
 
   SharedQueueModel(QueueConfig config) {
     this.config = config;
@@ -27,6 +28,7 @@ class SharedQueueModel implements Model {
     this.caller = new Caller(config, q);
     this.controller = new Controller(config, q, callers);
     this.host = new Host(config, q, caller, callers + 1);
+    this.live = caller.live();
   }
 
   @Override
@@ -49,6 +51,7 @@ class SharedQueueModel implements Model {
     }
     controller.steps(from, steps);
     host.steps(from, steps);
+    live.host(from, callers + 1, steps);
   }
 
   @Override
@@ -70,7 +73,7 @@ class SharedQueueModel implements Model {
 
   @Override
   public @Nullable String violation(long[] s) {
-    int holders = 0;
+    int holders = live.holds(s) ? 1 : 0;
     for (int t = 0; t < callers; t++) {
       holders += q.pc(s, t).holds() ? 1 : 0;
     }
@@ -93,7 +96,7 @@ class SharedQueueModel implements Model {
     for (int at = 0; at < config.depth; at++) {
       boolean free = (q.free.get(s) >> at & 1) != 0;
       if (free
-          ? !q.is(s, at, Slot.FREE) && !q.is(s, at, Slot.DONE)
+          ? !q.is(s, at, Slot.FREE) && !q.is(s, at, Slot.DONE) && !q.is(s, at, Slot.ABORTED)
           : !q.is(s, at, Slot.QUARANTINED)) {
         return "slot " + at + " is lost";
       }
@@ -115,6 +118,9 @@ class SharedQueueModel implements Model {
     if (q.service.get(s) == QueueState.PENDING && !nobodyIsInACall(s)) {
       boolean allowed = config.leaving == Leaving.WITH_PENDING || somebodyIsTakingTheWord(s);
       return allowed ? null : "PENDING is left behind";
+    }
+    if (q.gate.get(s) != 0) {
+      return null;
     }
     if (config.hasServer() && nobodyIsInACall(s) && q.unrung(s) != 0) {
       return "nobody rings for what is left";

@@ -291,6 +291,60 @@ class SharedQueueTest {
     }
   }
 
+  static Stream<Arguments> recoveriesWhileCallersAreAtWork() {
+    return Stream.of(
+        Arguments.of("one caller", depth(1).caller("read read").live(1)),
+        Arguments.of("two recoveries", depth(1).caller("read read").live(2)),
+        Arguments.of("two callers", depth(2).callers(2, "read").live(1)),
+        Arguments.of("fewer slots", depth(1).callers(2, "read read").live(1)),
+        Arguments.of("three callers", depth(1).callers(3, "read").live(1)),
+        Arguments.of("groups", depth(2).caller("read2 read").caller("read").live(1)),
+        Arguments.of("submitters", depth(2).callers(2, "submit wait").live(1)),
+        Arguments.of("those who go", depth(2).caller("submit").caller("adopt read").live(1)),
+        Arguments.of("servers", depth(1).caller("serve").served(2, "read").live(1)),
+        Arguments.of("both", depth(2).caller("serve").served("read").caller("read").live(1)),
+        Arguments.of("fine steps", new QueueConfig(1).callers(2, "read").live(1)),
+        Arguments.of("two slots in fine steps", new QueueConfig(2).callers(2, "read").live(1)));
+  }
+
+  /** Nobody depends on a deadline: what is in flight is ended by the recovery. */
+  @ParameterizedTest(name = "{0}")
+  @MethodSource
+  void recoveriesWhileCallersAreAtWork(String what, QueueConfig config) {
+    for (int before : new int[] {0, 1, config.sqSize}) {
+      Exploration e = explore(config.wrapping(2, before));
+
+      assertThat(e.wrong()).as(e.report()).isNull();
+      for (Action each : List.of(Action.MAKE_ANEW, Action.KEEP, Action.ABORT, Action.REFUSED)) {
+        assertThat(e.saw(each)).as("%s", each).isTrue();
+      }
+      assertThat(e.saw(Action.QUARANTINE)).isFalse();
+    }
+  }
+
+  /** Lost and late commands, whose slots come back; and when the kernel ends during the pause. */
+  @Test
+  void recoveriesAmongFaultsWhileCallersAreAtWork() {
+    List<QueueConfig> configs =
+        List.of(
+            depth(1).callers(2, "read read").drops(1).early(0).live(1),
+            depth(2).callers(2, "read").drops(1).duplicates(1).early(1).live(1),
+            depth(1).caller("read read read").drops(1).early(1).live(2),
+            depth(1).callers(2, "read").deadlines(Deadlines.ANY).live(1),
+            depth(2).callers(2, "submit wait").deadlines(Deadlines.ANY).live(1),
+            depth(1).caller("serve").served("read read").drops(1).early(1).live(1),
+            depth(2).caller("submit recover wait").caller("read recover read").live(1),
+            depth(1).caller("read recover read").live(1).deadlines(Deadlines.ANY));
+    boolean back = false;
+    for (QueueConfig config : configs) {
+      Exploration e = explore(config);
+
+      assertThat(e.wrong()).as(e.report()).isNull();
+      back |= e.saw(Action.BACK);
+    }
+    assertThat(back).isTrue();
+  }
+
   // ---- what the protocol does not promise
 
   /** A holder that leaves PENDING behind: then nobody rings until the next call. */
@@ -343,6 +397,7 @@ class SharedQueueTest {
             new QueueConfig(1).callers(2, "submit wait").drops(1).duplicates(1).early(1),
             new QueueConfig(1).caller("submit recover wait").caller("recover read"),
             new QueueConfig(1).served("submit").caller("adopt").caller("serve"),
+            new QueueConfig(1).callers(2, "submit wait").drops(1).early(1).live(1),
             new QueueConfig(2).callers(2, "submit wait").rounds(1).leaving(Leaving.WITH_PENDING));
     Set<Action> missing = EnumSet.allOf(Action.class);
     for (QueueConfig config : configs) {

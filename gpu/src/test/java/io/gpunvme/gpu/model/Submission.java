@@ -9,12 +9,14 @@ final class Submission {
   private final QueueConfig config;
   private final QueueState q;
   private final Service service;
+  private final LiveRecovery live;
   private final List<Pc> order;
 
-  Submission(QueueConfig config, QueueState q, Service service) {
+  Submission(QueueConfig config, QueueState q, Service service, LiveRecovery live) {
     this.config = config;
     this.q = q;
     this.service = service;
+    this.live = live;
     this.order =
         switch (config.flaw) {
           case TICKET_BEFORE_SLOT ->
@@ -78,6 +80,7 @@ final class Submission {
   /** A turn, or the end of turns once nobody is left who depends on them. */
   void serve(long[] from, int t, Steps steps) {
     service.offer(from, t, QueueState.Back.SERVE, steps);
+    live.offer(from, t, QueueState.Back.SERVE, steps);
     if (nobodyIsLeft(from) || config.has(Flaw.SERVER_LEAVES_EARLY)) {
       long[] s = steps.begin(t);
       if (config.has(Flaw.NO_LAST_TURN)) {
@@ -169,6 +172,7 @@ final class Submission {
   private void meanwhile(long[] from, int t, Steps steps) {
     if (config.helps(t) && !config.has(Flaw.TAKER_DOES_NOT_SERVE)) {
       service.offer(from, t, QueueState.Back.TAKE, steps);
+      live.offer(from, t, QueueState.Back.TAKE, steps);
     }
     if (mayGiveUp(from)) {
       giveUp(from, t, steps);
@@ -254,7 +258,28 @@ final class Submission {
     boolean early = config.has(Flaw.TICKET_BEFORE_SLOT);
     q.base[t].set(s, q.ticket.get(s));
     q.ticket.advance(s, Integer.bitCount(early ? q.pending[t].get(s) : q.batch[t].get(s)));
-    after(s, t, Pc.TICKET);
+    if (q.gate.get(s) != 0) {
+      q.base[t].set(s, 0);
+      q.todo[t].set(s, q.batch[t].get(s));
+      q.go(s, t, Pc.REFUSED);
+    } else {
+      after(s, t, Pc.TICKET);
+    }
+  }
+
+  /** The slot of one lane is free again, and the lane tries again. */
+  void refused(long[] s, int t, Steps steps) {
+    steps.did(Action.REFUSED);
+    int lane = nextLane(s, t);
+    if (!config.has(Flaw.LIVE_REFUSED_KEEPS_SLOT)) {
+      q.setFree(s, q.commandSlot[command(s, t, lane)].get(s));
+    }
+    q.todo[t].set(s, q.todo[t].get(s) & ~(1 << lane));
+    if (q.todo[t].get(s) == 0) {
+      q.pending[t].set(s, q.pending[t].get(s) | q.batch[t].get(s));
+      q.batch[t].set(s, 0);
+      waited(s, t);
+    }
   }
 
   void sqe(long[] s, int t, Steps steps) {

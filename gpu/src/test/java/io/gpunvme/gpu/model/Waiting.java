@@ -11,12 +11,15 @@ final class Waiting {
   private final QueueState q;
   private final Service service;
   private final Submission submission;
+  private final LiveRecovery live;
 
-  Waiting(QueueConfig config, QueueState q, Service service, Submission submission) {
+  Waiting(
+      QueueConfig config, QueueState q, Service service, Submission submission, LiveRecovery live) {
     this.config = config;
     this.q = q;
     this.service = service;
     this.submission = submission;
+    this.live = live;
   }
 
   /**
@@ -31,6 +34,7 @@ final class Waiting {
     }
     if (config.helps(t) && !config.has(Flaw.WAITER_DOES_NOT_SERVE)) {
       service.offer(from, t, Back.WAIT, steps);
+      live.offer(from, t, Back.WAIT, steps);
     }
   }
 
@@ -38,7 +42,7 @@ final class Waiting {
     int c = submission.command(from, t, lane);
     int at = q.commandSlot[c].get(from);
     boolean cid = q.hasCid(from, at, c);
-    boolean done = q.is(from, at, Slot.DONE);
+    boolean done = q.is(from, at, Slot.DONE) || q.is(from, at, Slot.ABORTED);
     boolean flying = cid && q.is(from, at, Slot.IN_FLIGHT);
     boolean expired = mayExpire(from, c);
     if (done && cid && config.has(Flaw.BIT_BEFORE_STATUS)) {
@@ -80,10 +84,14 @@ final class Waiting {
     steps.did(Action.STATUS);
     int c = submission.command(s, t, q.lane[t].get(s));
     int at = q.commandSlot[c].get(s);
-    if (!q.is(s, at, Slot.DONE) || q.slotCommand[at].get(s) != c + 1) {
+    boolean aborted = q.is(s, at, Slot.ABORTED);
+    if (!aborted && !q.is(s, at, Slot.DONE) || q.slotCommand[at].get(s) != c + 1) {
       throw new Violation("command " + c + " takes a result that is not its own");
     }
-    q.tell(s, c, Outcome.DONE);
+    if (aborted && !q.is(s, c, Stage.GONE)) {
+      throw new Violation("command " + c + " is ended while the controller may carry it out");
+    }
+    q.tell(s, c, aborted ? Outcome.ABORTED : Outcome.DONE);
   }
 
   /** Too late: the slot may be somebody else's already. */

@@ -20,6 +20,7 @@ class DeviceLayoutTest {
   @Test
   void everyOffsetIsTheHeaders() {
     numbers.structure(DeviceLayout.Queue.class, "Queue", Map.of());
+    numbers.structure(DeviceLayout.Recovery.class, "Recovery", Map.of());
     numbers.structure(DeviceLayout.Buffer.class, "Buffer", Map.of("bytes", "size"));
     numbers.structure(DeviceLayout.Namespace.class, "Namespace", Map.of());
     numbers.structure(DeviceLayout.Storage.class, "Storage", Map.of());
@@ -76,6 +77,7 @@ class DeviceLayoutTest {
   }
 
   private void statuses() {
+    value("status::kAbortedByHost", DeviceStatus.ABORTED_BY_HOST);
     value("status::kPending", DeviceStatus.PENDING);
     value("status::kTimeout", DeviceStatus.TIMEOUT);
     value("status::kStopped", DeviceStatus.STOPPED);

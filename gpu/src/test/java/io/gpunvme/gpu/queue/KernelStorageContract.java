@@ -29,6 +29,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** What {@link KernelStorage} promises to those who write kernels. */
 @Timeout(300)
@@ -310,6 +311,50 @@ abstract class KernelStorageContract {
       assertThat(storage.recover()).isNotEmpty();
       storage.errors();
       assertThat(run(storage)).isEqualTo(threads() * ROUNDS);
+    }
+  }
+
+  /** Callers that wait bring the queues back; what was in flight is submitted again. */
+  @ParameterizedTest
+  @CsvSource({"HOST, false", "VRAM, false", "HOST, true"})
+  final void aControllerThatFailsIsResetWhileTheKernelGoesOn(Placement placement, boolean served) {
+    Device device = device();
+    KernelStorageOptions options = KernelStorageOptions.in(placement).with(2, 32).withRecovery();
+    try (KernelStorage storage = KernelStorage.open(device, accelerator, options)) {
+      register(storage, placement);
+      sim(device).faults().add("cfs on read nth=5");
+
+      assertThat(run(served, storage, threads(), 1)).isEqualTo(threads() * ROUNDS);
+
+      assertThat(storage.recoveries()).isEqualTo(1);
+      assertThat(storage.stats().getFirst().timeouts()).isZero();
+      assertThat(storage.recover()).isEmpty();
+      assertThat(run(served, storage, threads(), 1)).isEqualTo(threads() * ROUNDS);
+    }
+  }
+
+  /** A slot that lost its command is there again before the kernel ends. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  final void aLostCommandsSlotComesBackWhileTheKernelGoesOn(boolean served) {
+    Device device = device();
+    KernelStorageOptions options =
+        KernelStorageOptions.in(Placement.HOST).with(1, 32).withRecovery();
+    try (KernelStorage storage = KernelStorage.open(device, accelerator, options)) {
+      register(storage, Placement.HOST);
+      sim(device).faults().add("drop on read nth=3");
+      // The others last longer than the command's deadline and the host's look behind it.
+      sim(device).faults().add("late=250ms on write");
+
+      int others = Math.min(threads(), 16) - 1;
+      assertThat(run(served, storage, others + 1, 1)).isEqualTo(others * ROUNDS);
+
+      QueueCounters counters = storage.stats().getFirst();
+      assertThat(storage.recoveries()).isEqualTo(1);
+      assertThat(counters.timeouts()).isEqualTo(1);
+      assertThat(counters.recovered()).isEqualTo(1);
+      assertThat(device.controller().traffic().queues().getFirst().counts().outstanding()).isZero();
+      assertThat(storage.recover()).isEmpty();
     }
   }
 

@@ -134,7 +134,7 @@ final class TwinDevice implements AutoCloseable {
         new DeviceQueues(
             controller,
             cpu,
-            new DeviceQueueOptions(Placement.HOST, driver.shared(), queuePairs, depth));
+            new DeviceQueueOptions(Placement.HOST, driver.shared(), queuePairs, depth, false));
     long part = (long) chunks * CHUNK_BLOCKS * BLOCK;
     DeviceBuffer buffer = cpu.allocate(threads * part);
     memory = buffer.segment();

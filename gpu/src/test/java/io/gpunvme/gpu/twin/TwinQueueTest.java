@@ -51,7 +51,8 @@ class TwinQueueTest {
                 0,
                 0,
                 0,
-                c.malformed()));
+                c.malformed(),
+                0));
     assertThat(device.sim.stats().ioCommands(DoorbellWindow.PEER)).isEqualTo(c.submitted());
     assertThat(device.sim.stats().ioCommands(DoorbellWindow.CPU)).isZero();
     assertThat(device.sim.stats().duplicateCids()).isZero();

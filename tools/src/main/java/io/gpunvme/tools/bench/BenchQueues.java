@@ -215,7 +215,8 @@ final class BenchQueues implements AutoCloseable {
         getLong(queue, Queue.LATE),
         getLong(queue, Queue.STALE),
         getLong(queue, Queue.UNKNOWN),
-        getLong(queue, Queue.MALFORMED));
+        getLong(queue, Queue.MALFORMED),
+        getLong(queue, Queue.RECOVERED_SLOTS));
   }
 
   /** How many errors the kernels have logged since {@link #reset}. */
