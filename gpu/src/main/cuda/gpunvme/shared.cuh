@@ -76,7 +76,7 @@ class CallersQueue {
   GPUNVME_FN explicit CallersQueue(Queue* queue, const u32* stop = nullptr) : q(queue), own_stop(stop) {}
 
   // Runs one command of this thread and returns its status. A command that the host's recovery of the queue ends is submitted
-  // once more.
+  // once more; if it fails then, it may have been carried out all the same.
   GPUNVME_FN Status execute(const Command& c) {
     u32 group = callers();
     Status result = admit(group);
@@ -339,7 +339,7 @@ class CallersQueue {
   GPUNVME_FN bool is_stopped(u32 group) const { return heed(q, own_stop, group); }
 
   // Whether the stop word says stop. Callers that help do what else it asks for.
-  GPUNVME_NOINLINE static bool heed(Queue* q, const u32* own_stop, u32 group) {
+  GPUNVME_FN static bool heed(Queue* q, const u32* own_stop, u32 group) {
     // Callers that do not help: one load for all lanes, none of which goes its own way.
     u32 said = !kHelps || warp::lane() == warp::lowest(group) ? q->told(own_stop) : 0;
     if (kHelps) {

@@ -18,9 +18,10 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Tag;
-import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestReporter;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * Thousands of threads read and write at random while the controller drops, doubles, delays, tears
@@ -49,9 +50,14 @@ class SoakGpuTest {
   private long ended;
   private final List<DeviceError.Kind> kinds = new ArrayList<>();
 
-  @Test
+  /**
+   * @param recovering whether queues are recovered while the kernel runs; the controller fails once
+   *     in the middle, too
+   */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
   @Timeout(500)
-  void everyByteIsWhatWasWrittenLast(TestReporter reporter) {
+  void everyByteIsWhatWasWrittenLast(boolean recovering, TestReporter reporter) {
     long bytes = (long) THREADS * BLOCKS_EACH * BLOCK;
     ControllerOptions options =
         ControllerOptions.builder()
@@ -59,6 +65,7 @@ class SoakGpuTest {
             .ioTimeout(Duration.ofMillis(250))
             .recoveryTimeout(Duration.ofMillis(500))
             .build();
+    KernelStorageOptions queues = KernelStorageOptions.in(Placement.HOST).with(QUEUES, 512);
     int workers = Math.clamp(Runtime.getRuntime().availableProcessors() - 4, 1, QUEUES);
     try (GpuAccelerator accelerator = TestGpu.open();
         GpuModule module = GpuModule.compile(accelerator, "soak.cu", SoakKernel.SOURCE);
@@ -70,10 +77,9 @@ class SoakGpuTest {
                 DeviceAddress.parse(
                     "sim:latency=0,size=%d,workers=%d,queues=%d".formatted(bytes, workers, QUEUES)),
                 options,
-                FAULTS);
+                recovering ? FAULTS + ";cfs on read nth=200000" : FAULTS);
         KernelStorage storage =
-            KernelStorage.open(
-                device, accelerator, KernelStorageOptions.in(Placement.HOST).with(QUEUES, 512))) {
+            KernelStorage.open(device, accelerator, recovering ? queues.withRecovery() : queues)) {
       storage.register(data);
       CudaFunction kernel = module.function("soak");
       CudaStream stream = accelerator.context().stream();
@@ -99,8 +105,10 @@ class SoakGpuTest {
       }
       double seconds = (System.nanoTime() - start) / 1e9;
       reporter.publishEntry(
-          "%d reads and %d writes in %d rounds and %.1f s, %d refused, %d threads ended early, %s"
-              .formatted(reads, writes, round, seconds, refused, ended, counted()));
+          "%d reads and %d writes in %d rounds and %.1f s, %d refused, %d threads ended early, %d recoveries meanwhile, %s"
+              .formatted(
+                  reads, writes, round, seconds, refused, ended, storage.recoveries(), counted()));
+      assertThat(storage.recoveries() > 0).as("recovered while kernels ran").isEqualTo(recovering);
       assertThat(refused).as("the faults were on").isPositive();
       assertThat(kinds).contains(DeviceError.Kind.STATUS, DeviceError.Kind.STALE);
     }

@@ -85,6 +85,11 @@ final class SoakKernel {
           Status s = status::kSuccess;
           if (going && writing) {
             s = write(ns, queue, block, 1, buffer, offset);
+            // One that was refused may have been carried out when a recovery ended it before.
+            for (u32 tries = 0; may_retry(s) && ns.queues->recovery != nullptr && tries < 16; tries++) {
+              r.refused++;
+              s = write(ns, queue, block, 1, buffer, offset);
+            }
           } else if (going) {
             s = read(ns, queue, block, 1, buffer, offset);
           }
