@@ -76,7 +76,7 @@ class CallersQueue {
   GPUNVME_FN explicit CallersQueue(Queue* queue, const u32* stop = nullptr) : q(queue), own_stop(stop) {}
 
   // Runs one command of this thread and returns its status. A command that the host's recovery of the queue ends is submitted
-  // once more; if it fails then, it may have been carried out all the same.
+  // once more; whatever failure is returned then, it may have been carried out the first time.
   GPUNVME_FN Status execute(const Command& c) {
     u32 group = callers();
     Status result = admit(group);
@@ -95,7 +95,9 @@ class CallersQueue {
           result = s;
         }
       } else if (patience.over(group, serve(group), true)) {
-        result = needs ? patience.stopped() ? status::kStopped : status::kBusy : result;
+        // Not kBusy for a command that was submitted before.
+        bool fresh = needs && result != status::kAbortedByHost;
+        result = fresh ? patience.stopped() ? status::kStopped : status::kBusy : result;
         needs = false;
       }
     }

@@ -47,6 +47,7 @@ class SoakGpuTest {
   private long reads;
   private long writes;
   private long refused;
+  private long wrong;
   private long ended;
   private final List<DeviceError.Kind> kinds = new ArrayList<>();
 
@@ -101,6 +102,11 @@ class SoakGpuTest {
             .isTrue();
         collect(results);
         storage.errors().records().forEach(e -> kinds.add(e.kind()));
+        assertThat(wrong)
+            .as(
+                "wrong data after %d reads, %d threads ended early, %d recoveries, %s",
+                reads, ended, storage.recoveries(), counted())
+            .isZero();
         storage.recover();
       }
       double seconds = (System.nanoTime() - start) / 1e9;
@@ -131,10 +137,11 @@ class SoakGpuTest {
         long at = t * SoakKernel.RESULT_BYTES;
         reads += DeviceLayout.getLong(all, at);
         writes += DeviceLayout.getLong(all, at + 8);
-        assertThat(DeviceLayout.getLong(all, at + 16)).as("wrong data, thread %d", t).isZero();
+        wrong += DeviceLayout.getLong(all, at + 16);
         refused += DeviceLayout.getLong(all, at + 24);
         int last = DeviceLayout.getInt(all, at + 32);
-        assertThat(last).isIn(0, DeviceStatus.TIMEOUT, DeviceStatus.BUSY);
+        assertThat(last)
+            .isIn(0, DeviceStatus.TIMEOUT, DeviceStatus.BUSY, DeviceStatus.ABORTED_BY_HOST);
         ended += last == 0 ? 0 : 1;
       }
     }

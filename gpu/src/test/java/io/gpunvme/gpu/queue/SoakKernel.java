@@ -106,8 +106,8 @@ final class SoakKernel {
           } else if (going && writing && s == status::kSuccess) {
             r.writes++;
             versions[block] = next;
-          } else if (going && (s & status::kMade) != 0) {
-            // The controller may still use the thread's buffer.
+          } else if (going && ((s & status::kMade) != 0 || (writing && s == status::kAbortedByHost))) {
+            // The controller may still use the thread's buffer, or has used it.
             versions[block] = writing && s != status::kBusy ? (next - 1) | kUnsure : version;
             r.last = s;
             going = false;
