@@ -34,6 +34,9 @@ served_read_set 76 45500
 served_read_set_one 52 22300
 served_read_file 96 51400
 served_read_warp 64 0
+served_read_warp_set 64 0
+served_read_file_warp 104 0
+find_file 32 2400
 served_submit 48 0
 served_wait 32 0
 server 76 0

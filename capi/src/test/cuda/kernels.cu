@@ -17,6 +17,6 @@ extern "C" __global__ void read_blocks(
 // One thread reads bytes of a file; its scratch is the last block of the buffer, which has `end` bytes.
 extern "C" __global__ void read_bytes(
     const Storage* storage, const DeviceFile* file, u32 buffer, u64 offset, u64 from, u64 bytes, u64 end, Status* statuses) {
-  u64 scratch = (end - (1ull << file->set.block_shift)) & ~3ull;
+  u64 scratch = (end - (1ull << file->set->block_shift)) & ~3ull;
   statuses[0] = read_file(storage->queues(0), *file, from, bytes, {buffer, offset}, {buffer, scratch});
 }

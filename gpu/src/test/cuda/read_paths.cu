@@ -40,6 +40,20 @@ KERNEL(served_read_warp)(const Storage* s, u64 blocks, u32* out) {
   out[number()] = read_warp(ns, s->served_queue(ns, warp), warp * blocks, blocks, s->buffer(0, 0), warp * 4096ull);
 }
 
+KERNEL(served_read_warp_set)(const Storage* s, const DeviceSet* set, u64 blocks, u32* out) {
+  u32 warp = number() / warp::kWidth;
+  out[number()] = read_warp(s->served_queues(warp), *set, warp * blocks, blocks, {0, warp * 4096ull});
+}
+
+KERNEL(served_read_file_warp)(const Storage* s, const DeviceFile* file, u64 bytes, u32* out) {
+  u32 warp = number() / warp::kWidth;
+  out[number()] = read_file_warp(s->served_queues(warp), *file, warp * bytes, bytes, {0, warp * bytes}, {1, warp * 131072ull});
+}
+
+KERNEL(find_file)(const DeviceDirectory* directory, const char* paths, u32 bytes, const DeviceFile** out) {
+  out[number()] = directory->find(paths + number() * bytes, bytes);
+}
+
 KERNEL(served_submit)(Queue* q, const Command* c, Token* tokens, u32* out) {
   out[number()] = ServedQueue(q).submit(c[number()], tokens[number()]);
 }

@@ -193,6 +193,17 @@ struct Target {
 
   GPUNVME_FN bool inside(const Rest& rest) const { return detail::inside(ns, rest.slba, rest.blocks, buffer, rest.offset); }
 
+  // The blocks of a range that its i-th command takes where several threads share the range; 0 behind the last.
+  GPUNVME_FN Rest piece(const Rest& all, u64 i) const {
+    Rest piece = all;
+    u64 at = i * ns.max_blocks;
+    u64 left = at < all.blocks ? all.blocks - at : 0;
+    piece.slba += at;
+    piece.blocks = left < ns.max_blocks ? left : ns.max_blocks;
+    piece.offset += at << ns.block_shift;
+    return piece;
+  }
+
   // By which queue pair the next command goes, and by which one that is under way went.
   GPUNVME_FN CallersQueue<kHelps> queue(const Rest&) const { return only; }
   GPUNVME_FN CallersQueue<kHelps> queue(const Token&) const { return only; }
@@ -267,24 +278,54 @@ GPUNVME_FN Status block(const Namespace& ns, CallersQueue<kHelps> queue, u32 op,
 }
 
 // A thread's part of a range that some threads read together: every so many commands one.
-template <bool kHelps>
-GPUNVME_FN Status part(const Namespace& ns, CallersQueue<kHelps> queue, u64 slba, u64 blocks, const Buffer& buffer, u64 offset,
-                       u32 number, u32 threads) {
-  if (blocks == 0 || !inside(ns, slba, blocks, buffer, offset)) {
+template <class Where>
+GPUNVME_FN Status part(Where target, const Rest& all, u32 number, u32 threads) {
+  if (all.blocks == 0 || !target.inside(all)) {
     return status::kArgument;
   }
   GPUNVME_ROLLED
-  for (u64 at = static_cast<u64>(number) * ns.max_blocks; at < blocks; at += static_cast<u64>(threads) * ns.max_blocks) {
-    u32 n = blocks - at < ns.max_blocks ? static_cast<u32>(blocks - at) : ns.max_blocks;
+  for (u64 i = number;; i += threads) {
+    Rest piece = target.piece(all, i);
+    if (piece.blocks == 0) {
+      return status::kSuccess;
+    }
     Command c;
-    Status s = ns.describe(opcode::kRead, slba + at, n, buffer, offset + (at << ns.block_shift), c);
-    s = failed(s) ? s : queue.execute(c);
+    Status s = target.describe(opcode::kRead, piece, static_cast<u32>(piece.blocks), c);
+    s = failed(s) ? s : target.queue(piece).execute(c);
     if (failed(s)) {
       return s;
     }
   }
-  return status::kSuccess;
 }
+
+// What a whole warp makes of its lanes' parts: the same status for all. Each lane has acquired its own part before.
+GPUNVME_FN Status all_of_warp(Status s) {
+  warp::sync(warp::kFull);
+  u32 bad = warp::ballot(warp::kFull, failed(s));
+  return bad == 0 ? static_cast<Status>(status::kSuccess) : warp::shuffle(warp::kFull, s, warp::lowest(bad));
+}
+
+// The same of all threads of a block.
+GPUNVME_FN Status all_of_block(Status s) {
+  bool bad = failed(s);
+  if (block::count(bad) == 0) {
+    return status::kSuccess;
+  }
+  // The largest of the failures, a bit at a time: statuses have 16.
+  Status largest = 0;
+  GPUNVME_ROLLED
+  for (u32 bit = 1u << 15; bit != 0; bit >>= 1) {
+    if (block::count(bad && (s & bit) != 0) != 0) {
+      largest |= bit;
+      bad = bad && (s & bit) != 0;
+    }
+  }
+  return largest;
+}
+
+// A thread's number in its block, and how many there are.
+GPUNVME_FN u32 number_in_block() { return block::index() * warp::kWidth + warp::lane(); }
+GPUNVME_FN u32 threads_of_block() { return block::warps() * warp::kWidth; }
 
 }  // namespace detail
 
@@ -314,33 +355,17 @@ GPUNVME_FN Status read_one(const Namespace& ns, CallersQueue<kHelps> queue, u64 
 template <bool kHelps>
 GPUNVME_FN Status read_warp(const Namespace& ns, CallersQueue<kHelps> queue, u64 slba, u64 blocks, const Buffer& buffer,
                             u64 offset) {
-  Status s = detail::part(ns, queue, slba, blocks, buffer, offset, warp::lane(), warp::kWidth);
-  // Each lane has acquired its own part.
-  warp::sync(warp::kFull);
-  u32 bad = warp::ballot(warp::kFull, failed(s));
-  return bad == 0 ? static_cast<Status>(status::kSuccess) : warp::shuffle(warp::kFull, s, warp::lowest(bad));
+  detail::Target<kHelps> target = {ns, queue, buffer};
+  return detail::all_of_warp(detail::part(target, {slba, blocks, offset}, warp::lane(), warp::kWidth));
 }
 
 // The same by all threads of a block of whole warps, at most 32.
 template <bool kHelps>
 GPUNVME_FN Status read_block(const Namespace& ns, CallersQueue<kHelps> queue, u64 slba, u64 blocks, const Buffer& buffer,
                              u64 offset) {
-  Status s = detail::part(ns, queue, slba, blocks, buffer, offset, block::index() * warp::kWidth + warp::lane(),
-                          block::warps() * warp::kWidth);
-  bool bad = failed(s);
-  if (block::count(bad) == 0) {
-    return status::kSuccess;
-  }
-  // The largest of the failures, a bit at a time: statuses have 16.
-  Status largest = 0;
-  GPUNVME_ROLLED
-  for (u32 bit = 1u << 15; bit != 0; bit >>= 1) {
-    if (block::count(bad && (s & bit) != 0) != 0) {
-      largest |= bit;
-      bad = bad && (s & bit) != 0;
-    }
-  }
-  return largest;
+  detail::Target<kHelps> target = {ns, queue, buffer};
+  return detail::all_of_block(
+      detail::part(target, {slba, blocks, offset}, detail::number_in_block(), detail::threads_of_block()));
 }
 
 // The other direction of read(). The caller's stores to the buffer come before the command.

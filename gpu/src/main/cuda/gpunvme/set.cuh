@@ -22,7 +22,9 @@ struct alignas(64) DeviceSet {
   u32 block_shift;           // log2 of a block's bytes: the largest of the members'
   u32 unit_shift;            // log2 of the blocks on one member before the next one's turn
   u32 max_blocks;            // of one command to any of the members
-  u64 reserved[3];
+  u32 step_shift;            // log2 of the blocks that one command takes where several threads share a range: within a unit
+  u32 reserved0;
+  u64 reserved1[2];
 
   // Where a block of the set is: a member's number, and the block of that member, counted in blocks of the set.
   GPUNVME_FN u32 locate(u64 block, u64& within) const {
@@ -65,6 +67,17 @@ struct SetTarget {
   GPUNVME_FN bool inside(const Rest& rest) const {
     return rest.blocks != 0 && rest.slba < set.blocks && rest.blocks <= set.blocks - rest.slba && (rest.offset & 3) == 0 &&
            rest.blocks <= ~0ull >> set.block_shift && queues.storage.has({buffer, rest.offset}, rest.blocks << set.block_shift);
+  }
+
+  // Of a range in steps that begin at multiples of a step in the set: none crosses the end of a unit.
+  GPUNVME_FN Rest piece(const Rest& all, u64 i) const {
+    u64 end = all.slba + all.blocks;
+    u64 step = (all.slba >> set.step_shift) + i;
+    u64 from = step << set.step_shift;
+    u64 to = (step + 1) << set.step_shift;
+    from = from < all.slba ? all.slba : from;
+    to = to < end ? to : end;
+    return {from, from < to ? to - from : 0, all.offset + ((from - all.slba) << set.block_shift)};
   }
 
   GPUNVME_FN CallersQueue<kHelps> queue(const Rest& rest) const {
@@ -112,6 +125,23 @@ GPUNVME_FN Status read_one(CallersQueues<kHelps> queues, const DeviceSet& set, u
                  ? target.describe(opcode::kRead, rest, static_cast<u32>(blocks), c)
                  : static_cast<Status>(status::kArgument);
   return failed(s) ? s : target.queue(rest).execute(c);
+}
+
+// A range of any length read by a whole warp, whose lanes have its commands under way side by side, on all of the SSDs. All lanes
+// call, with the same arguments. All get the same status, a failure of any of them if there is one, and all see the data. A
+// command takes at most 1 << set.step_shift blocks.
+template <bool kHelps>
+GPUNVME_FN Status read_warp(CallersQueues<kHelps> queues, const DeviceSet& set, u64 block, u64 blocks, Place to) {
+  detail::SetTarget<kHelps> target = {queues, set, to.buffer};
+  return detail::all_of_warp(detail::part(target, {block, blocks, to.offset}, warp::lane(), warp::kWidth));
+}
+
+// The same by all threads of a block of whole warps, at most 32.
+template <bool kHelps>
+GPUNVME_FN Status read_block(CallersQueues<kHelps> queues, const DeviceSet& set, u64 block, u64 blocks, Place to) {
+  detail::SetTarget<kHelps> target = {queues, set, to.buffer};
+  return detail::all_of_block(
+      detail::part(target, {block, blocks, to.offset}, detail::number_in_block(), detail::threads_of_block()));
 }
 
 // Makes written blocks durable, on each member up to the first that fails.

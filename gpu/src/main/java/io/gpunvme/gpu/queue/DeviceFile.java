@@ -6,6 +6,7 @@ import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.queue.DeviceLayout.Extent;
 import io.gpunvme.gpu.queue.DeviceLayout.File;
+import io.gpunvme.gpu.queue.DeviceLayout.Set;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -35,25 +36,17 @@ public final class DeviceFile extends DeviceTable {
       StripeSet set,
       long bytes,
       List<DeviceExtent> extents) {
-    List<DeviceExtent> table = table(set, bytes, extents);
-    long extentsAt = File.SIZE + DeviceSet.memberBytes(set);
+    List<DeviceExtent> table = table("a file", set, bytes, extents);
+    long setAt = Set.SIZE; // where it is aligned
+    long membersAt = setAt + Set.SIZE;
+    long extentsAt = membersAt + DeviceSet.memberBytes(set);
     DeviceBuffer memory = accelerator.allocate(extentsAt + table.size() * Extent.SIZE);
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment all = arena.allocate(memory.size(), Long.BYTES);
-      DeviceLayout.setLong(all, File.BYTES, bytes);
-      DeviceLayout.setLong(all, File.EXTENTS, memory.deviceAddress() + extentsAt);
-      DeviceLayout.setInt(all, File.EXTENT_COUNT, table.size());
-      DeviceSet.describe(
-          storage,
-          set,
-          all.asSlice(File.SET),
-          File.SIZE - File.SET,
-          memory.deviceAddress() + File.SIZE);
-      for (int i = 0; i < table.size(); i++) {
-        long at = extentsAt + i * Extent.SIZE;
-        DeviceLayout.setLong(all, at + Extent.OFFSET, table.get(i).offset());
-        DeviceLayout.setLong(all, at + Extent.BLOCK, table.get(i).block());
-      }
+      long address = memory.deviceAddress();
+      describe(all, 0, bytes, table.size(), address + extentsAt, address + setAt);
+      DeviceSet.describe(storage, set, all.asSlice(setAt), Set.SIZE, address + membersAt);
+      describe(all, extentsAt, table);
       memory.copyFromHost(all, 0);
       return new DeviceFile(storage, memory, bytes);
     } catch (RuntimeException | Error e) {
@@ -62,15 +55,45 @@ public final class DeviceFile extends DeviceTable {
     }
   }
 
-  /** The file from its first byte to its last; holes are extents, and what follows is one. */
-  private static List<DeviceExtent> table(StripeSet set, long bytes, List<DeviceExtent> extents) {
+  /**
+   * Writes {@code struct DeviceFile}.
+   *
+   * @param at where it is
+   * @param extents address of so many
+   * @param set address
+   */
+  static void describe(
+      MemorySegment all, long at, long bytes, int extentCount, long extents, long set) {
+    DeviceLayout.setLong(all, at + File.BYTES, bytes);
+    DeviceLayout.setLong(all, at + File.EXTENTS, extents);
+    DeviceLayout.setLong(all, at + File.SET, set);
+    DeviceLayout.setInt(all, at + File.EXTENT_COUNT, extentCount);
+  }
+
+  /** Writes a file's extents, each {@code struct FileExtent}; returns where they end. */
+  static long describe(MemorySegment all, long at, List<DeviceExtent> extents) {
+    for (DeviceExtent one : extents) {
+      DeviceLayout.setLong(all, at + Extent.OFFSET, one.offset());
+      DeviceLayout.setLong(all, at + Extent.BLOCK, one.block());
+      at += Extent.SIZE;
+    }
+    return at;
+  }
+
+  /**
+   * The file from its first byte to its last; holes are extents, and what follows is one.
+   *
+   * @param name of the file, in messages
+   */
+  static List<DeviceExtent> table(
+      String name, StripeSet set, long bytes, List<DeviceExtent> extents) {
     if (bytes < 0) {
-      throw new InvalidRequestException("a file of %d bytes".formatted(bytes));
+      throw new InvalidRequestException("%s of %d bytes".formatted(name, bytes));
     }
     List<DeviceExtent> table = new ArrayList<>();
     long end = 0;
     for (DeviceExtent one : extents) {
-      check(set, bytes, end, one);
+      check(name, set, bytes, end, one);
       if (one.offset() > end) {
         table.add(new DeviceExtent(end, one.offset() - end, Extent.HOLE));
       }
@@ -88,7 +111,7 @@ public final class DeviceFile extends DeviceTable {
     return table;
   }
 
-  private static void check(StripeSet set, long bytes, long end, DeviceExtent one) {
+  private static void check(String name, StripeSet set, long bytes, long end, DeviceExtent one) {
     int block = set.blockSize();
     boolean there =
         one.block() >= 0
@@ -99,8 +122,8 @@ public final class DeviceFile extends DeviceTable {
         one.offset() >= end && one.offset() < bytes && one.bytes() <= bytes - one.offset();
     if (!there || !inFile || one.offset() % block != 0) {
       throw new InvalidRequestException(
-          "%s of a file of %d bytes is not behind the extent before it, inside the file and at a"
-                  .formatted(one, bytes)
+          "%s of %s of %d bytes is not behind the extent before it, inside the file and at a"
+                  .formatted(one, name, bytes)
               + " block of %d bytes of %d".formatted(block, set.blocks()));
     }
   }

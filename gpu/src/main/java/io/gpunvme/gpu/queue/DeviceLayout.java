@@ -8,7 +8,8 @@ import java.nio.ByteOrder;
 /**
  * The structures that the device library shares with the host: sizes and offsets in bytes, little
  * endian. The fields are explained where they are declared, in {@code gpunvme/queue.cuh}, {@code
- * status.cuh}, {@code io.cuh}, {@code set.cuh} and {@code file.cuh}; a test compares both sides.
+ * status.cuh}, {@code io.cuh}, {@code set.cuh}, {@code file.cuh} and {@code directory.cuh}; a test
+ * compares both sides.
  */
 public final class DeviceLayout {
   private static final ValueLayout.OfInt INT =
@@ -167,6 +168,7 @@ public final class DeviceLayout {
     public static final long BLOCK_SHIFT = 28;
     public static final long UNIT_SHIFT = 32;
     public static final long MAX_BLOCKS = 36;
+    public static final long STEP_SHIFT = 40;
 
     private Set() {}
   }
@@ -182,11 +184,11 @@ public final class DeviceLayout {
 
   /** {@code struct DeviceFile}. */
   public static final class File {
-    public static final long SIZE = 128;
+    public static final long SIZE = 32;
     public static final long BYTES = 0;
     public static final long EXTENTS = 8;
-    public static final long EXTENT_COUNT = 16;
-    public static final long SET = 64;
+    public static final long SET = 16;
+    public static final long EXTENT_COUNT = 24;
 
     private File() {}
   }
@@ -201,6 +203,34 @@ public final class DeviceLayout {
     public static final long HOLE = -1;
 
     private Extent() {}
+  }
+
+  /** {@code struct DeviceDirectory}. */
+  public static final class Directory {
+    public static final long SIZE = 64;
+    public static final long COUNT = 0;
+    public static final long LONGEST = 4;
+    public static final long SLOT_MASK = 8;
+    public static final long SEED = 12;
+    public static final long PROBES = 16;
+    public static final long FILES = 24;
+    public static final long SLOTS = 32;
+    public static final long ENDS = 40;
+    public static final long PATHS = 48;
+
+    private Directory() {}
+  }
+
+  /** {@code struct DirectorySlot}. */
+  public static final class PathSlot {
+    public static final long SIZE = 8;
+    public static final long HASH = 0;
+    public static final long FILE = 4;
+
+    /** {@code DirectorySlot::kNone}. */
+    public static final int NONE = -1;
+
+    private PathSlot() {}
   }
 
   /** {@code struct TransferArgs} of {@code kernels/transfer.cu}. */

@@ -81,11 +81,13 @@ public final class DeviceSet extends DeviceTable {
     DeviceLayout.setLong(struct, Set.INVERSE, count == 1 ? 0 : Long.divideUnsigned(-1, count) + 1);
     DeviceLayout.setInt(struct, Set.MEMBER_COUNT, count);
     DeviceLayout.setInt(struct, Set.BLOCK_SHIFT, Integer.numberOfTrailingZeros(set.blockSize()));
-    DeviceLayout.setInt(
-        struct,
-        Set.UNIT_SHIFT,
-        count == 1 ? ONE_UNIT : Long.numberOfTrailingZeros(set.unit() / set.blockSize()));
+    int unitShift =
+        count == 1 ? ONE_UNIT : Long.numberOfTrailingZeros(set.unit() / set.blockSize());
+    DeviceLayout.setInt(struct, Set.UNIT_SHIFT, unitShift);
     DeviceLayout.setInt(struct, Set.MAX_BLOCKS, (int) most);
+    // A power of two, unlike what one command takes.
+    int step = Long.SIZE - 1 - Long.numberOfLeadingZeros(most);
+    DeviceLayout.setInt(struct, Set.STEP_SHIFT, Math.min(unitShift, step));
   }
 
   /** What it describes. */

@@ -27,6 +27,7 @@ public final class GpuModule implements AutoCloseable {
   static final List<String> HEADERS =
       List.of(
           "block.cuh",
+          "directory.cuh",
           "exclusive.cuh",
           "file.cuh",
           "gpunvme.cuh",

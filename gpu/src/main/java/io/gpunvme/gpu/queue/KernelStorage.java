@@ -30,7 +30,8 @@ import org.jspecify.annotations.Nullable;
  * <p>Any thread of such a kernel may read and write at any time. {@code
  * ControllerOptions.allowWrite} does not stop a kernel from writing, because the host does not see
  * its commands. Safe for all threads while no kernel runs; while one does, only {@link #await},
- * {@link #stop}, {@link #handle}, {@link #file}, {@link #set} and {@link #register} may be called.
+ * {@link #stop}, {@link #handle}, {@link #file}, {@link #directory}, {@link #set} and {@link
+ * #register} may be called.
  *
  * <p>Several kernels may run at once. Those that are given {@link #deviceHandle} are stopped
  * together; a kernel that is given a {@link #handle} of its own is stopped alone.
@@ -364,6 +365,21 @@ public final class KernelStorage implements AutoCloseable {
   public synchronized DeviceFile file(StripeSet set, long bytes, List<DeviceExtent> extents) {
     requireOpen();
     DeviceFile made = DeviceFile.create(this, accelerator, set, bytes, List.copyOf(extents));
+    tables.add(made);
+    return made;
+  }
+
+  /**
+   * Describes files for kernels, which find them by their paths and read them with {@code
+   * read_file}. Make it before kernels are launched: on a GPU this waits for those that run. {@code
+   * GpuStorage.directoryForKernels} does it for a directory with a name.
+   *
+   * @throws InvalidRequestException if this storage does not have a member of the files' set, two
+   *     files have the same path, or the hashes of too many paths are the same
+   */
+  public synchronized DeviceDirectory directory(DirectoryFiles files) {
+    requireOpen();
+    DeviceDirectory made = DeviceDirectory.create(this, accelerator, files);
     tables.add(made);
     return made;
   }

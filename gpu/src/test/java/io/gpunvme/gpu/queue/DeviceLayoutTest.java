@@ -31,6 +31,11 @@ class DeviceLayoutTest {
     numbers.field("FileExtent", "offset", DeviceLayout.Extent.OFFSET);
     numbers.field("FileExtent", "block", DeviceLayout.Extent.BLOCK);
     numbers.value("static_cast<long>(FileExtent::kHole)", DeviceLayout.Extent.HOLE);
+    numbers.structure(DeviceLayout.Directory.class, "DeviceDirectory", Map.of());
+    numbers.size("DirectorySlot", DeviceLayout.PathSlot.SIZE);
+    numbers.field("DirectorySlot", "hash", DeviceLayout.PathSlot.HASH);
+    numbers.field("DirectorySlot", "file", DeviceLayout.PathSlot.FILE);
+    value("DirectorySlot::kNone", DeviceLayout.PathSlot.NONE);
     numbers.structure(DeviceLayout.TransferArgs.class, "TransferArgs", Map.of());
     value("queue_flags::kDoorbellsInMemory", DeviceLayout.Queue.DOORBELLS_IN_MEMORY);
     value("queue_flags::kShared", DeviceLayout.Queue.SHARED);

@@ -15,11 +15,19 @@ import io.gpunvme.sim.SimulatedController;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
 import java.util.SplittableRandom;
+import java.util.TreeMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.IntStream;
@@ -73,6 +81,17 @@ abstract class KernelStorageContract {
    * @param servers blocks that serve, one for each SSD; 0: callers help
    */
   abstract RunningKernel startCalls(int servers, long storage, long set, long calls, int count);
+
+  /** Threads of a block of {@code read_together}, and of a warp. */
+  abstract int blockThreads();
+
+  abstract int warpThreads();
+
+  /** Starts {@link UserKernel}'s {@code read_together}, a block for each read. */
+  abstract RunningKernel startTogether(long storage, long file, long reads, long seen, int count);
+
+  /** Starts {@link UserKernel}'s {@code look_up}. */
+  abstract RunningKernel startLookUps(long storage, long directory, long text, long all, int count);
 
   /** How many threads the kernel gets. */
   abstract int threads();
@@ -539,6 +558,389 @@ abstract class KernelStorageContract {
           .as("no scratch")
           .containsOnly(DeviceStatus.ARGUMENT);
       assertThat(storage.errors().total()).isZero();
+    }
+  }
+
+  /** Of a set and of a file; what the threads of a warp or block are told, and what they see. */
+  @ParameterizedTest
+  @CsvSource({"HOST, 1, 4", "VRAM_DATA, 3, 16", "VRAM, 4, 1", "HOST, 2, 32"})
+  final void aWarpAndABlockReadTogether(Placement placement, int ssds, int unit) {
+    SplittableRandom random = new SplittableRandom(seed);
+    ControllerOptions options =
+        ControllerOptions.builder().allowWrite(true).maxTransferBytes(8 * BLOCK).build();
+    StripedImage image =
+        StripedImage.of(random, members(ssds, options), unit * BLOCK, 1024 / unit / ssds);
+    int blocks = image.bytes().length / BLOCK;
+    byte[] content = new byte[300 * BLOCK + 777];
+    List<DeviceExtent> extents = scatter(random, image.bytes(), content);
+    int count = 40;
+    byte[] expected = new byte[16 << 20];
+    Arrays.fill(expected, (byte) 0x5A);
+    Together reads = new Together(count, blockThreads(), warpThreads());
+    int[] at = new int[count];
+    int[] lengths = new int[count];
+    int end = 0;
+    for (int i = 0; i < count; i++) {
+      boolean file = i % 2 == 0;
+      int most = file ? 80 * BLOCK : 80;
+      int length = i == 0 ? content.length : random.nextInt(1, i % 3 == 0 ? 20 : most);
+      int first = i % 5 == 0 ? 0 : random.nextInt((file ? content.length : blocks) - length + 1);
+      int bytes = file ? length : length * BLOCK;
+      int to = end + (file ? random.nextInt(9) : (4 - end % 4) % 4 + 4 * random.nextInt(3));
+      end = to + bytes;
+      at[i] = to;
+      lengths[i] = bytes;
+      byte[] from = file ? content : image.bytes();
+      System.arraycopy(from, file ? first : first * BLOCK, expected, to, bytes);
+      reads.set(i, first, length, to, file, i % 4 < 2);
+    }
+    try (KernelStorage storage =
+            KernelStorage.open(
+                devices, accelerator, KernelStorageOptions.in(placement).with(2, 64));
+        DeviceBuffer buffer = placement.allocate(accelerator, expected.length);
+        DeviceBuffer scratch =
+            placement.allocate(accelerator, (long) count * blockThreads() * BLOCK);
+        DeviceFile file = storage.file(image.set(), content.length, extents)) {
+      storage.register(buffer);
+      storage.register(scratch);
+      buffer.copyFromHost(MemorySegment.ofArray(expected.clone()), 0);
+      wipe(buffer, expected.length);
+
+      reads.run(storage, file);
+      for (int i = 0; i < count; i++) {
+        assertThat(reads.statuses(i)).as("read %d, seed %d", i, seed).containsOnly(0);
+        assertThat(reads.sums(i))
+            .as("read %d, seed %d", i, seed)
+            .containsOnly(Together.sum(expected, at[i], lengths[i]));
+      }
+      byte[] seen = new byte[expected.length];
+      buffer.copyToHost(0, MemorySegment.ofArray(seen));
+      assertThat(Arrays.mismatch(seen, expected)).as("seed %d", seed).isEqualTo(-1);
+
+      long before = storage.stats().stream().mapToLong(QueueCounters::submitted).sum();
+      long[][] outside = {
+        // Of the set: first, blocks, to.
+        {0, 0, 0},
+        {0, blocks + 1, 0},
+        {blocks, 1, 0},
+        {-1, 1, 0},
+        {0, 1, 2},
+        {0, 1, expected.length},
+        {0, 1L << 52, 0},
+        // Of the file.
+        {0, content.length + 1, 0},
+        {content.length + 1, 0, 0},
+        {-1, 1, 0},
+        {0, 1, expected.length},
+        {5, -5, 0},
+      };
+      Together wrong = new Together(2 * outside.length, blockThreads(), warpThreads());
+      for (int i = 0; i < 2 * outside.length; i++) {
+        long[] one = outside[i / 2];
+        wrong.set(i, one[0], one[1], one[2], i / 2 >= 7, i % 2 == 0);
+      }
+      wrong.run(storage, file);
+      for (int i = 0; i < 2 * outside.length; i++) {
+        assertThat(wrong.statuses(i)).as("wrong %d", i).containsOnly(DeviceStatus.ARGUMENT);
+      }
+      assertThat(storage.stats().stream().mapToLong(QueueCounters::submitted).sum())
+          .isEqualTo(before);
+      Together nothing = new Together(1, blockThreads(), warpThreads());
+      nothing.set(0, content.length, 0, 0, true, true);
+      nothing.run(storage, file);
+      assertThat(nothing.statuses(0)).containsOnly(0);
+
+      // The scratch of the last thread of a block is needed, too.
+      storage.unregister(1);
+      storage.register(scratch, (long) blockThreads() * BLOCK - 1);
+      Together two = new Together(2, blockThreads(), warpThreads());
+      two.set(0, 0, 1, 0, true, true);
+      two.run(storage, file);
+      assertThat(two.statuses(0)).containsOnly(DeviceStatus.ARGUMENT);
+      assertThat(storage.errors().total()).isZero();
+    }
+  }
+
+  private void wipe(DeviceBuffer buffer, int bytes) {
+    MemorySegment wiped = Arena.ofAuto().allocate(bytes);
+    wiped.fill((byte) 0x5A);
+    buffer.copyFromHost(wiped, 0);
+  }
+
+  /** One of the SSDs fails: all threads are told the same, and only when nothing moves any more. */
+  @Test
+  final void whatAWarpOrABlockReadsFailsForAllOfIt() {
+    ControllerOptions options = ControllerOptions.builder().maxTransferBytes(8 * BLOCK).build();
+    StripedImage image =
+        StripedImage.of(new SplittableRandom(seed), members(3, options), 2 * BLOCK, 20);
+    List<DeviceExtent> all = List.of(new DeviceExtent(0, 60L * BLOCK, 0));
+    Together reads = new Together(4, blockThreads(), warpThreads());
+    for (int i = 0; i < 4; i++) {
+      boolean file = i < 2;
+      reads.set(i, 0, file ? 60L * BLOCK : 60, i * 60L * BLOCK, file, i % 2 == 0);
+    }
+    try (KernelStorage storage =
+            KernelStorage.open(
+                devices, accelerator, KernelStorageOptions.in(Placement.HOST).with(1, 64));
+        DeviceBuffer buffer = Placement.HOST.allocate(accelerator, 240L * BLOCK);
+        DeviceBuffer scratch = Placement.HOST.allocate(accelerator, 4L * blockThreads() * BLOCK);
+        DeviceFile file = storage.file(image.set(), 60L * BLOCK, all)) {
+      storage.register(buffer);
+      storage.register(scratch);
+      sim(devices.get(1)).faults().add("status=media/unrecovered-read-error dnr on read lba=21");
+      reads.run(storage, file);
+      for (int i = 0; i < 4; i++) {
+        assertThat(reads.statuses(i)).allMatch(status -> (status & 0x7FF) == 641);
+        assertThat(reads.statuses(i).stream().distinct()).hasSize(1);
+      }
+      // Two fail in different ways: it is one of them, and the same for all.
+      sim(devices.get(2)).faults().add("status=media/access-denied dnr on read");
+      reads.run(storage, file);
+      for (int i = 0; i < 4; i++) {
+        assertThat(reads.statuses(i))
+            .allMatch(status -> List.of(0x281, 0x286).contains(status & 0x7FF));
+        assertThat(reads.statuses(i).stream().distinct()).hasSize(1);
+      }
+      sim(devices.get(1)).faults().clear();
+      sim(devices.get(2)).faults().clear();
+      reads.run(storage, file);
+      for (int i = 0; i < 4; i++) {
+        assertThat(reads.statuses(i)).containsOnly(0);
+      }
+    }
+  }
+
+  /** Reads of {@code read_together}. */
+  private final class Together {
+    private final MemorySegment reads;
+    private final int count;
+    private final int block;
+    private final int warp;
+    private final boolean[] whole;
+    private MemorySegment seen = MemorySegment.NULL;
+
+    Together(int count, int block, int warp) {
+      this.count = count;
+      this.block = block;
+      this.warp = warp;
+      whole = new boolean[count];
+      reads = Arena.ofAuto().allocate(count * UserKernel.TOGETHER_BYTES, Long.BYTES);
+    }
+
+    /** By a whole block, or a warp. */
+    void set(int i, long first, long length, long to, boolean file, boolean wholeBlock) {
+      long at = i * UserKernel.TOGETHER_BYTES;
+      DeviceLayout.setLong(reads, at, first);
+      DeviceLayout.setLong(reads, at + 8, length);
+      DeviceLayout.setLong(reads, at + 16, to);
+      DeviceLayout.setInt(reads, at + 24, file ? 1 : 0);
+      DeviceLayout.setInt(reads, at + 28, wholeBlock ? 1 : 0);
+      whole[i] = wholeBlock;
+    }
+
+    void run(KernelStorage storage, DeviceFile file) {
+      seen = Arena.ofAuto().allocate(count * block * UserKernel.SEEN_BYTES, Long.BYTES);
+      seen.fill((byte) -1);
+      try (DeviceBuffer asked = accelerator.allocate(reads.byteSize());
+          DeviceBuffer told = accelerator.allocate(seen.byteSize())) {
+        asked.copyFromHost(reads, 0);
+        told.copyFromHost(seen, 0);
+        storage.await(
+            startTogether(
+                storage.deviceHandle(),
+                file.deviceAddress(),
+                asked.deviceAddress(),
+                told.deviceAddress(),
+                count),
+            LIMIT);
+        told.copyToHost(0, seen);
+      }
+    }
+
+    /** What each thread that read was told. */
+    List<Integer> statuses(int i) {
+      return each(i, 0);
+    }
+
+    /** Of the bytes that each thread saw. */
+    List<Integer> sums(int i) {
+      return each(i, 4);
+    }
+
+    private List<Integer> each(int i, long field) {
+      return IntStream.range(0, whole[i] ? block : warp)
+          .mapToObj(
+              thread ->
+                  DeviceLayout.getInt(
+                      seen, ((long) i * block + thread) * UserKernel.SEEN_BYTES + field))
+          .toList();
+    }
+
+    static int sum(byte[] bytes, int from, int length) {
+      int sum = 1;
+      for (int i = from; i < from + length; i++) {
+        sum = sum * 31 + Byte.toUnsignedInt(bytes[i]);
+      }
+      return sum;
+    }
+  }
+
+  /** Many paths, with each kind that is easily taken for another; and what is read there. */
+  @ParameterizedTest
+  @CsvSource({"HOST, 1", "VRAM_DATA, 3", "VRAM, 2"})
+  final void filesOfADirectoryAreFoundByTheirPaths(Placement placement, int ssds) {
+    SplittableRandom random = new SplittableRandom(seed);
+    ControllerOptions options = ControllerOptions.builder().maxTransferBytes(8 * BLOCK).build();
+    StripedImage image = StripedImage.of(random, members(ssds, options), 4 * BLOCK, 60);
+    List<String> pair = Collisions.pair(random);
+    List<String> halfPair = Collisions.pair(random);
+    TreeMap<String, byte[]> files = new TreeMap<>(PATHS);
+    DirectoryFiles told = new DirectoryFiles(image.set());
+    for (String path : paths(random, pair, halfPair)) {
+      int size = random.nextInt(8) == 0 ? 0 : random.nextInt(1, 6 * BLOCK);
+      byte[] content = new byte[size];
+      told.add(path, size, scatter(random, image.bytes(), content));
+      files.put(path, content);
+    }
+    List<String> inOrder = List.copyOf(files.keySet());
+    assertThat(told.count()).isEqualTo(inOrder.size());
+
+    LookUps asked = new LookUps();
+    Map<Integer, String> there = new HashMap<>();
+    byte[] expected = new byte[16 << 20];
+    int end = 0;
+    for (String path : inOrder) {
+      for (String text : List.of(path, "/" + path)) {
+        byte[] content = files.get(path);
+        int length = random.nextInt(content.length + 1);
+        int offset = random.nextInt(content.length - length + 1);
+        boolean ended = random.nextBoolean();
+        there.put(asked.path(text, ended, offset, length, end), path);
+        System.arraycopy(content, offset, expected, end, length);
+        end += length;
+      }
+    }
+    Set<String> absent = new HashSet<>(List.of("", "/", ".", "..", "//", halfPair.getLast()));
+    for (String path : inOrder) {
+      absent.add(path + "x");
+      absent.add(path + "/");
+      absent.add("./" + path);
+      absent.add("//" + path);
+      absent.add(path.substring(0, path.length() - 1));
+      absent.add(path.substring(1));
+      absent.add(path.toUpperCase(Locale.ROOT));
+      absent.add(path.replace('/', '_'));
+    }
+    absent.removeIf(
+        p ->
+            files.containsKey(p.startsWith("/") ? p.substring(1) : p)
+                || p.chars().anyMatch(c -> Character.isSurrogate((char) c)));
+    List<Integer> missing = new ArrayList<>();
+    absent.forEach(path -> missing.add(asked.path(path, random.nextBoolean(), 0, 0, 0)));
+    missing.add(asked.tooLong(DirectoryFiles.MOST_PATH_BYTES + 1));
+    missing.add(asked.tooLong(Integer.MAX_VALUE));
+    missing.add(asked.number(inOrder.size()));
+    missing.add(asked.number(-1));
+    int first = asked.count();
+    IntStream.range(0, inOrder.size()).forEach(asked::number);
+
+    try (KernelStorage storage =
+            KernelStorage.open(
+                devices, accelerator, KernelStorageOptions.in(placement).with(2, 64));
+        DeviceBuffer buffer = placement.allocate(accelerator, expected.length);
+        DeviceBuffer scratch = placement.allocate(accelerator, (long) threads() * BLOCK);
+        DeviceDirectory directory = storage.directory(told)) {
+      assertThat(directory.count()).isEqualTo(inOrder.size());
+      storage.register(buffer);
+      storage.register(scratch);
+      buffer.copyFromHost(MemorySegment.ofArray(new byte[expected.length]), 0);
+
+      LookUps.Said said = lookUp(storage, directory, asked);
+
+      there.forEach(
+          (question, path) -> {
+            assertThat(said.found(question)).as(path).isEqualTo(inOrder.indexOf(path));
+            assertThat(said.status(question)).as(path).isZero();
+            assertThat(said.size(question)).as(path).isEqualTo(files.get(path).length);
+          });
+      assertThat(missing).allMatch(question -> said.found(question) == LookUps.NONE);
+      for (int i = 0; i < inOrder.size(); i++) {
+        assertThat(said.found(first + i)).isEqualTo(i);
+        assertThat(said.path(first + i)).isEqualTo(inOrder.get(i));
+        assertThat(said.size(first + i)).isEqualTo(files.get(inOrder.get(i)).length);
+      }
+      byte[] seen = new byte[expected.length];
+      buffer.copyToHost(0, MemorySegment.ofArray(seen));
+      assertThat(Arrays.mismatch(seen, expected)).as("seed %d", seed).isEqualTo(-1);
+
+      try (DeviceDirectory none = storage.directory(new DirectoryFiles(image.set()))) {
+        LookUps.Said nothing = lookUp(storage, none, asked);
+        assertThat(IntStream.range(0, asked.count()))
+            .allMatch(question -> nothing.found(question) == LookUps.NONE);
+      }
+      assertThat(storage.errors().total()).isZero();
+    }
+  }
+
+  /** As kernels count files. */
+  private static final Comparator<String> PATHS =
+      (a, b) ->
+          Arrays.compareUnsigned(
+              a.getBytes(StandardCharsets.UTF_8), b.getBytes(StandardCharsets.UTF_8));
+
+  private static Set<String> paths(
+      SplittableRandom random, List<String> pair, List<String> halfPair) {
+    Set<String> paths = new HashSet<>(Collisions.crowd(random, 30));
+    paths.addAll(pair);
+    paths.add(halfPair.getFirst());
+    paths.addAll(
+        List.of(
+            "a",
+            "aa",
+            "a/b",
+            "a/b/c",
+            "A",
+            "a b",
+            "größe/日本語.bin",
+            "größe/\uD83D\uDE00",
+            "é",
+            "e\u0301",
+            "\\x41",
+            "...",
+            ".hidden",
+            "x".repeat(DirectoryFiles.MOST_PATH_BYTES),
+            "x".repeat(DirectoryFiles.MOST_PATH_BYTES - 1)));
+    while (paths.size() < 500) {
+      StringBuilder path = new StringBuilder();
+      for (int names = random.nextInt(1, 4); names > 0; names--) {
+        path.append(path.isEmpty() ? "" : "/");
+        path.append(Integer.toString(random.nextInt(1, 1 << random.nextInt(1, 20)), 36));
+      }
+      paths.add(path.toString());
+    }
+    return paths;
+  }
+
+  private LookUps.Said lookUp(KernelStorage storage, DeviceDirectory directory, LookUps asked) {
+    MemorySegment structs = asked.structs();
+    MemorySegment text = asked.text();
+    try (DeviceBuffer questions = accelerator.allocate(structs.byteSize());
+        DeviceBuffer paths = accelerator.allocate(text.byteSize())) {
+      questions.copyFromHost(structs, 0);
+      paths.copyFromHost(text, 0);
+      assertThat(
+              storage.await(
+                  startLookUps(
+                      storage.deviceHandle(),
+                      directory.deviceAddress(),
+                      paths.deviceAddress(),
+                      questions.deviceAddress(),
+                      asked.count()),
+                  LIMIT))
+          .isTrue();
+      questions.copyToHost(0, structs);
+      paths.copyToHost(0, text);
+      return new LookUps.Said(structs, text);
     }
   }
 

@@ -21,6 +21,8 @@ class KernelStorageGpuTest extends KernelStorageContract {
   private CudaFunction readRanges;
   private CudaFunction callSet;
   private CudaFunction callSetServed;
+  private CudaFunction readTogether;
+  private CudaFunction lookUp;
   private CudaStream stream;
 
   @Override
@@ -34,6 +36,8 @@ class KernelStorageGpuTest extends KernelStorageContract {
       readRanges = module.function("read_ranges");
       callSet = module.function("call_set");
       callSetServed = module.function("call_set_served");
+      readTogether = module.function("read_together");
+      lookUp = module.function("look_up");
     } catch (CudaNotFoundException e) {
       gpu.close();
       Assumptions.abort(e.getMessage());
@@ -85,6 +89,40 @@ class KernelStorageGpuTest extends KernelStorageContract {
             .addLong(storage)
             .addLong(set)
             .addLong(calls)
+            .addInt(count)
+            .addInt(threads()));
+    return stream::isIdle;
+  }
+
+  @Override
+  int blockThreads() {
+    return 2 * BLOCK;
+  }
+
+  @Override
+  int warpThreads() {
+    return 32;
+  }
+
+  @Override
+  RunningKernel startTogether(long storage, long file, long reads, long seen, int count) {
+    stream.launch(
+        readTogether,
+        LaunchShape.of(count, blockThreads()),
+        new KernelArguments().addLong(storage).addLong(file).addLong(reads).addLong(seen));
+    return stream::isIdle;
+  }
+
+  @Override
+  RunningKernel startLookUps(long storage, long directory, long text, long all, int count) {
+    stream.launch(
+        lookUp,
+        LaunchShape.of(Math.ceilDiv(threads(), BLOCK), BLOCK),
+        new KernelArguments()
+            .addLong(storage)
+            .addLong(directory)
+            .addLong(text)
+            .addLong(all)
             .addInt(count)
             .addInt(threads()));
     return stream::isIdle;

@@ -31,14 +31,41 @@ class KernelStorageTwinTest extends KernelStorageContract {
         blockDim.x = 1;
         (served != 0 ? call_set_served : call_set)(s, set, c, count, threads);
       }
+
+      extern "C" void twin_together(const Storage* s, const DeviceFile* f, const Together* r, Seen* seen, unsigned warps,
+                                    unsigned b) {
+        block::Twin twin(warps);
+        std::vector<std::thread> threads;
+        for (u32 i = 0; i < warps; i++) {
+          threads.emplace_back([=, &twin] {
+            block::Member member(twin, i);
+            blockIdx.x = b;
+            read_together(s, f, r, seen);
+          });
+        }
+        for (std::thread& thread : threads) {
+          thread.join();
+        }
+      }
+
+      extern "C" void twin_look_up(const Storage* s, const DeviceDirectory* d, char* text, LookUp* all, unsigned count,
+                                   unsigned threads, unsigned i) {
+        blockIdx.x = i;
+        blockDim.x = 1;
+        look_up(s, d, text, all, count, threads);
+      }
       """;
 
   private final CLibrary library =
       new CLibrary(
           NativeCompiler.CPP.library(
               "user",
-              DeviceSources.CUDA_WORDS + UserKernel.SOURCE + ENTRY,
+              "#include <thread>\n#include <vector>\n"
+                  + DeviceSources.CUDA_WORDS
+                  + UserKernel.SOURCE
+                  + ENTRY,
               "-O1",
+              "-pthread",
               DeviceSources.INCLUDE));
   private final MethodHandle copy =
       library.function(
@@ -70,6 +97,29 @@ class KernelStorageTwinTest extends KernelStorageContract {
           long.class,
           long.class,
           int.class,
+          int.class,
+          int.class,
+          int.class);
+
+  private final MethodHandle together =
+      library.function(
+          "twin_together",
+          void.class,
+          long.class,
+          long.class,
+          long.class,
+          long.class,
+          int.class,
+          int.class);
+
+  private final MethodHandle lookUp =
+      library.function(
+          "twin_look_up",
+          void.class,
+          long.class,
+          long.class,
+          long.class,
+          long.class,
           int.class,
           int.class,
           int.class);
@@ -113,6 +163,34 @@ class KernelStorageTwinTest extends KernelStorageContract {
         threads() + servers,
         i -> {
           callSet.invokeExact(storage, set, calls, count, threads(), i, servers);
+        });
+  }
+
+  @Override
+  int blockThreads() {
+    return 3;
+  }
+
+  @Override
+  int warpThreads() {
+    return 1;
+  }
+
+  @Override
+  RunningKernel startTogether(long storage, long file, long reads, long seen, int count) {
+    return onThreads(
+        count,
+        i -> {
+          together.invokeExact(storage, file, reads, seen, blockThreads(), i);
+        });
+  }
+
+  @Override
+  RunningKernel startLookUps(long storage, long directory, long text, long all, int count) {
+    return onThreads(
+        threads(),
+        i -> {
+          lookUp.invokeExact(storage, directory, text, all, count, threads(), i);
         });
   }
 

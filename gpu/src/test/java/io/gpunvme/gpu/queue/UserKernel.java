@@ -13,6 +13,11 @@ final class UserKernel {
    * each thread. {@code call_set} does reads, writes and flushes of a set; {@code call_set_served}
    * does the same, with a block for each SSD before the others that serves it; behind the calls is
    * the number of threads.
+   *
+   * <p>{@code read_together} has a block for each read of a set or file, by its first warp or all
+   * of it; each thread says its status and what it sees. {@code look_up} finds files of a directory
+   * by their paths or numbers, and reads a range of each; buffer 1 has a scratch block for each
+   * thread.
    */
   static final String SOURCE =
       """
@@ -76,7 +81,7 @@ final class UserKernel {
         for (u32 i = thread; thread < threads && i < count; i += threads) {
           FileRead r = reads[i];
           reads[i].status = read_file(storage->queues(thread), *file, r.offset, r.bytes, {r.buffer, r.to},
-                                      {1, static_cast<u64>(thread) << file->set.block_shift});
+                                      {1, static_cast<u64>(thread) << file->set->block_shift});
         }
       }
 
@@ -126,6 +131,91 @@ final class UserKernel {
         }
       }
 
+      struct Together {
+        u64 first;
+        u64 count;
+        u64 to;
+        u32 file;
+        u32 whole_block;
+      };
+
+      struct Seen {
+        Status status;
+        u32 sum;
+      };
+
+      // Of all blocks, or bytes, that the thread was told are there.
+      __device__ u32 sum_of(const char* at, u64 bytes) {
+        u32 sum = 1;
+        for (u64 i = 0; i < bytes; i++) {
+          sum = sum * 31 + static_cast<u8>(at[i]);
+        }
+        return sum;
+      }
+
+      extern "C" __global__ void read_together(const Storage* storage, const DeviceFile* file, const Together* reads, Seen* seen) {
+        Together r = reads[blockIdx.x];
+        u32 thread = block::index() * warp::kWidth + warp::lane();
+        u32 threads = block::warps() * warp::kWidth;
+        if (r.whole_block == 0 && block::index() != 0) {
+          return;
+        }
+        // Each block has scratch of its own.
+        Place scratch = {1, static_cast<u64>(blockIdx.x) * threads << file->set->block_shift};
+        Place to = {0, r.to};
+        SharedQueues queues = storage->queues(blockIdx.x);
+        Status s = r.file != 0 ? (r.whole_block != 0 ? read_file_block(queues, *file, r.first, r.count, to, scratch)
+                                                     : read_file_warp(queues, *file, r.first, r.count, to, scratch))
+                               : (r.whole_block != 0 ? read_block(queues, *file->set, r.first, r.count, to)
+                                                     : read_warp(queues, *file->set, r.first, r.count, to));
+        u64 bytes = r.file != 0 ? r.count : r.count << file->set->block_shift;
+        const char* at = static_cast<const char*>(storage->buffer(0, 0).memory) + r.to;
+        seen[blockIdx.x * threads + thread] = {s, failed(s) ? 0 : sum_of(at, bytes)};
+      }
+
+      struct LookUp {
+        u64 path;    // where it is in the text; for a number: where it goes
+        u32 bytes;   // of the path; kNumber: by the number in `file`; kEnded: a byte 0 ends the path
+        u32 file;    // the number, ~0 for none
+        u64 offset;  // in the file, of the bytes that are read
+        u64 length;
+        u64 to;
+        u64 size;    // of the file
+        Status status;
+        u32 reserved;
+
+        static constexpr u32 kNumber = ~0u;
+        static constexpr u32 kEnded = ~1u;
+      };
+
+      extern "C" __global__ void look_up(const Storage* storage, const DeviceDirectory* directory, char* text, LookUp* all,
+                                         u32 count, u32 threads) {
+        u32 thread = blockIdx.x * blockDim.x + threadIdx.x;
+        for (u32 i = thread; thread < threads && i < count; i += threads) {
+          LookUp l = all[i];
+          const DeviceFile* file;
+          if (l.bytes == LookUp::kNumber) {
+            file = l.file < directory->count ? directory->files + l.file : nullptr;
+            u32 bytes = 0;
+            const char* path = file == nullptr ? nullptr : directory->path(l.file, bytes);
+            for (u32 b = 0; b < bytes; b++) {
+              text[l.path + b] = path[b];
+            }
+            l.bytes = bytes;
+          } else {
+            file = l.bytes == LookUp::kEnded ? directory->find(text + l.path) : directory->find(text + l.path, l.bytes);
+          }
+          l.file = file == nullptr ? ~0u : static_cast<u32>(file - directory->files);
+          l.status = status::kSuccess;
+          if (file != nullptr) {
+            l.size = file->size;
+            l.status = read_file(storage->queues(thread), *file, l.offset, l.length, {0, l.to},
+                                 {1, static_cast<u64>(thread) << file->set->block_shift});
+          }
+          all[i] = l;
+        }
+      }
+
       extern "C" __global__ void copy_blocks_served(const Storage* storage, Result* results, u32 threads, u32 rounds,
                                                     u32 span) {
         const Namespace& ns = storage->namespaces[0];
@@ -147,6 +237,15 @@ final class UserKernel {
 
   /** Bytes of a {@code SetCall}. */
   static final long SET_CALL_BYTES = 40;
+
+  /** Bytes of a {@code Together}. */
+  static final long TOGETHER_BYTES = 32;
+
+  /** Bytes of a {@code Seen}. */
+  static final long SEEN_BYTES = 8;
+
+  /** Bytes of a {@code LookUp}. */
+  static final long LOOK_UP_BYTES = 56;
 
   /** Bytes of a {@code Result}. */
   static final long RESULT_BYTES = 16;

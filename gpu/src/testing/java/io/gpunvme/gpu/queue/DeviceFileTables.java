@@ -12,7 +12,12 @@ public final class DeviceFileTables {
 
   /** Its extents, holes included. */
   public static List<DeviceExtent> read(DeviceFile file) {
-    MemorySegment head = at(file.deviceAddress(), File.SIZE);
+    return read(file.deviceAddress());
+  }
+
+  /** The same of {@code struct DeviceFile} at an address. */
+  public static List<DeviceExtent> read(long address) {
+    MemorySegment head = at(address, File.SIZE);
     int count = DeviceLayout.getInt(head, File.EXTENT_COUNT);
     MemorySegment table = at(DeviceLayout.getLong(head, File.EXTENTS), count * Extent.SIZE);
     List<DeviceExtent> extents = new ArrayList<>();
