@@ -70,7 +70,7 @@ final class ExtentSource implements Source {
 
   @Override
   public List<DeviceExtent> extents() {
-    return SsdExtents.of(this, device, extents);
+    return new SsdExtents(device).of(name, extents);
   }
 
   @Override

@@ -5,6 +5,7 @@ import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.base.SharedLock.Seat;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.queue.DeviceDirectory;
 import io.gpunvme.gpu.queue.DeviceExtent;
 import io.gpunvme.gpu.queue.DeviceFile;
 import io.gpunvme.gpu.queue.DeviceSet;
@@ -34,6 +35,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.function.BiConsumer;
 import java.util.function.BooleanSupplier;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -231,6 +233,45 @@ public final class GpuStorage implements AutoCloseable {
    */
   public DeviceSet setForKernels(KernelStorage kernels) {
     return use.during(() -> kernels.set(source.set()));
+  }
+
+  /**
+   * Tells kernels where the files below a directory are, of the ext4 or FAT32 file system on this:
+   * an SSD, a stripe set, a partition of one, or an image that is a file there. Kernels find them
+   * by their paths from the directory on, or count through them, and read them with {@code
+   * read_file}. A symbolic link to a file counts as a file. Nobody changes the file system
+   * meanwhile.
+   *
+   * @param kernels as for {@link #fileForKernels}
+   * @param directory its path, {@code /} for all of the file system; a symbolic link is followed
+   * @return to be closed before {@code kernels}, which closes it otherwise
+   * @throws StorageException as {@link #forKernels}, or for the first name below the directory that
+   *     kernels cannot be told of: data in an inode, encrypted or compressed data, pieces that
+   *     begin with no block of the SSD, a symbolic link to something else than a file, a device, a
+   *     socket, a pipe, or a folder that cannot be read
+   * @throws io.gpunvme.storage.fs.FileSystemException if there is no file system or no such
+   *     directory, it is damaged, or its journal must be replayed first
+   * @throws io.gpunvme.base.InvalidRequestException if {@code kernels} has other namespaces, there
+   *     are more files or bytes than {@link io.gpunvme.gpu.queue.DirectoryFiles} allows, or a path
+   *     is none that it allows
+   */
+  public DeviceDirectory directoryForKernels(KernelStorage kernels, String directory) {
+    return directoryForKernels(
+        kernels,
+        directory,
+        e -> {
+          throw e;
+        });
+  }
+
+  /**
+   * The same without the names that kernels cannot be told of.
+   *
+   * @param leftOut is told of each, with its path and the reason; what it throws ends the call
+   */
+  public DeviceDirectory directoryForKernels(
+      KernelStorage kernels, String directory, Consumer<StorageException> leftOut) {
+    return use.during(() -> kernels.directory(DirectoryWalk.of(this, directory, leftOut)));
   }
 
   /** As {@link Source#set}. */

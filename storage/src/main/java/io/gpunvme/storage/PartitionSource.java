@@ -72,7 +72,8 @@ final class PartitionSource implements Source {
 
   @Override
   public List<DeviceExtent> extents() {
-    return SsdExtents.of(this, device, List.of(new FileExtent(0, size(), partition.firstByte())));
+    return new SsdExtents(device)
+        .of(name, List.of(new FileExtent(0, size(), partition.firstByte())));
   }
 
   @Override

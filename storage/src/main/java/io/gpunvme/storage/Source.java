@@ -75,7 +75,12 @@ interface Source extends AutoCloseable {
 
   /** What cannot be done with it. */
   default StorageException unsupported(String why) {
-    return new StorageException(StorageException.Kind.UNSUPPORTED, name(), -1, -1, why, null);
+    return unsupported(name(), why);
+  }
+
+  /** What cannot be done with something of this name. */
+  static StorageException unsupported(String name, String why) {
+    return new StorageException(StorageException.Kind.UNSUPPORTED, name, -1, -1, why, null);
   }
 
   /**

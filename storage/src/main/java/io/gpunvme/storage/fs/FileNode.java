@@ -60,6 +60,14 @@ public interface FileNode {
   void list(Consumer<Entry> to);
 
   /**
+   * What a name in it names; a link is not followed.
+   *
+   * @param entry from {@link #list}
+   * @throws FileSystemException if it is not a folder, or corrupt
+   */
+  FileNode child(Entry entry);
+
+  /**
    * The target of a link.
    *
    * @throws FileSystemException if it is not a link

@@ -71,6 +71,11 @@ record ShiftedFileSystem(FileSystem inside, long firstByte) implements FileSyste
     }
 
     @Override
+    public FileNode child(Entry entry) {
+      return new Node(inside.child(entry), firstByte);
+    }
+
+    @Override
     public String target() {
       return inside.target();
     }

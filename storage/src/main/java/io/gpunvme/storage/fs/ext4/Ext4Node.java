@@ -125,6 +125,13 @@ final class Ext4Node implements FileNode {
   }
 
   @Override
+  public FileNode child(Entry entry) {
+    require(Kind.FOLDER);
+    String place = "name '%s' in %s".formatted(entry.name(), inode.place());
+    return new Ext4Node(volume, volume.inode(entry.id(), place));
+  }
+
+  @Override
   public String target() {
     require(Kind.LINK);
     return LinkTarget.read(volume, inode);

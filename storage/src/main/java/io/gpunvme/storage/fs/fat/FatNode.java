@@ -159,6 +159,11 @@ final class FatNode implements FileNode {
   }
 
   @Override
+  public FileNode child(Entry named) {
+    return child(named.name());
+  }
+
+  @Override
   public String target() {
     throw new FileSystemException(
         FileSystemException.Kind.WRONG_KIND, fs.at(path), "FAT32 has no links");
