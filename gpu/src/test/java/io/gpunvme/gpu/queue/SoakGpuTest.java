@@ -63,7 +63,8 @@ class SoakGpuTest {
     ControllerOptions options =
         ControllerOptions.builder()
             .allowWrite(true)
-            .ioTimeout(Duration.ofMillis(250))
+            // Longer than the recovery of a controller that has failed.
+            .ioTimeout(Duration.ofMillis(recovering ? 700 : 250))
             .recoveryTimeout(Duration.ofMillis(500))
             .build();
     KernelStorageOptions queues = KernelStorageOptions.in(Placement.HOST).with(QUEUES, 512);

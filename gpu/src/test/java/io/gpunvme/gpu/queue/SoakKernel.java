@@ -76,7 +76,7 @@ final class SoakKernel {
           u32 version = versions[block];
           u32 sure = version & ~kUnsure;
           bool unsure = (version & kUnsure) != 0;
-          bool writing = version == 0 || (random >> 20 & 1) != 0;
+          bool writing = sure == 0 || (random >> 20 & 1) != 0;
           u32 next = sure + (unsure ? 2 : 1);
           u32 writers = warp::ballot(warp::kFull, going && writing);
           fill(warp_data, writers, block, next);
