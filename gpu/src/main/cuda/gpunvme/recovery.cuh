@@ -37,6 +37,14 @@ class Recoverer {
     u32 seen = mem::load(&r->state);
     u32 phase = seen & recovery::kPhases;
     u32 next = recovery::number(seen) + 1;
+    if (phase == recovery::kPausing) {
+      // Whoever pauses needs every service word, which all who wait want, too: they stay out of the way.
+      GPUNVME_ROLLED
+      for (u32 i = 0; i < 64 && mem::load(&r->state) == seen; i++) {
+        pause(16000);
+      }
+      return;
+    }
     bool pauses = phase == recovery::kRuns && mem::load_system(&r->asked) == next;
     bool resumes = phase == recovery::kPaused && mem::load_system(&r->made) == next;
     // To the phase behind it; the two that threads work in are left by nobody else.
@@ -69,14 +77,14 @@ class Recoverer {
   // then nobody is at the rings or the marks. Holders and those with a ticket wait for nobody. False if told to stop.
   GPUNVME_FN static bool pause_queue(Queue* q, const u32* stop) {
     u64 word = mem::load(q->service_word());
-    // Acquire: what the last holder has left.
+    // Acquire: what the last holder has left. Without a pause: all who wait want the word, and it is unlocked for moments.
     GPUNVME_ROLLED
-    while ((word & service::kLocked) != 0 ||
-           mem::compare_exchange_acquire(q->service_word(), word, word | service::kLocked) != word) {
-      if (q->told_to_stop(stop)) {
+    for (u32 tries = 1; (word & service::kLocked) != 0 ||
+                        mem::compare_exchange_acquire(q->service_word(), word, word | service::kLocked) != word;
+         tries++) {
+      if (tries % 64 == 0 && q->told_to_stop(stop)) {
         return false;
       }
-      pause(40);
       word = mem::load(q->service_word());
     }
     u32 tail = static_cast<u32>(mem::fetch_or(q->ticket_word(), ticket::kClosed));

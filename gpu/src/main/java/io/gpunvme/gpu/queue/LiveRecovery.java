@@ -43,6 +43,7 @@ final class LiveRecovery implements AutoCloseable {
   private int number;
   private int recoveries;
   private long looked;
+  private long asked;
   private boolean sawQuarantined;
 
   private volatile boolean failed;
@@ -91,12 +92,17 @@ final class LiveRecovery implements AutoCloseable {
           number++;
           set(Recovery.ASKED, number);
           phase = Phase.ASKED;
+          asked = System.nanoTime();
           LOG.log(System.Logger.Level.INFO, "{0} is recovered while kernels use it", name());
           stops.forEach(s -> s.recover(true));
         }
       }
       case ASKED -> {
         if (state() == state(number - 1, PAUSED)) {
+          LOG.log(
+              System.Logger.Level.INFO,
+              "kernels have paused after {0} us",
+              (System.nanoTime() - asked) / 1000);
           makeAnew();
         }
       }
