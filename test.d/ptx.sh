@@ -35,7 +35,7 @@ served_read_set_one 52 22300
 served_read_file 96 51400
 served_read_warp 64 0
 served_read_warp_set 64 0
-served_read_file_warp 104 0
+served_read_file_warp 106 0
 find_file 32 2400
 served_submit 48 0
 served_wait 32 0
