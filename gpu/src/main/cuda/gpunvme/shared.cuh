@@ -223,16 +223,14 @@ class CallersQueue {
     return result;
   }
 
-  // How many recoveries of this SSD's queues are over. A command that ended with kTimeout or kStopped in an earlier epoch moves no
-  // more data. 0 where the host does not recover queues while kernels run.
+  // The number of the last recovery in which this queue pair was made anew while kernels ran. A command that ended with kTimeout or
+  // kStopped in an earlier epoch moves no more data. 0 where there was none. To look at it helps nobody: recoveries go on by
+  // calls that submit or wait.
   GPUNVME_FN u32 epoch() const {
-    if (q->recovery == nullptr) {
-      return 0;
-    }
-    u32 state = mem::load_system(&q->recovery->state);
-    // Acquire: all that the recovery has done.
-    mem::fence_gpu();
-    return recovery::number(state);
+    u32 number = mem::load_system(&q->recovered);
+    // Acquire: the queue pair was gone before the host wrote this.
+    mem::fence_system();
+    return number;
   }
 
   // One turn at serving, by threads that wait for something else than a command of theirs; true if it was theirs. Nothing
@@ -348,7 +346,7 @@ class CallersQueue {
       if (warp::ballot(group, said != 0) == 0) {
         return false;
       }
-      if ((said & told::kRecover) != 0) {
+      if (said == told::kRecover) {
         detail::Recoverer::step(q->recovery, own_stop);
       }
       warp::sync(group);

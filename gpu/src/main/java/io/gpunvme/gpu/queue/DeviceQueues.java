@@ -40,6 +40,7 @@ public final class DeviceQueues implements AutoCloseable {
   private final @Nullable LiveRecovery live;
 
   private boolean closed;
+  private volatile boolean abandoned;
 
   /**
    * Allocates the queues and creates them at the controller.
@@ -239,7 +240,7 @@ public final class DeviceQueues implements AutoCloseable {
 
   /** Whether waiting is pointless, and no recovery while a kernel runs may help. */
   boolean hopeless() {
-    return live == null ? troubled() : live.failed();
+    return live == null ? troubled() : live.failed() || abandoned;
   }
 
   /** What recovers these queues while kernels run; null: nothing does. */
@@ -345,6 +346,7 @@ public final class DeviceQueues implements AutoCloseable {
    * doorbells, so nobody gets these queues' identifiers any more.
    */
   public void abandon() {
+    abandoned = true;
     forget(controller::retireExternalQueuePair);
   }
 

@@ -473,11 +473,19 @@ public final class KernelStorage implements AutoCloseable {
   }
 
   private void lookAfterRecoveries() {
+    boolean wanted = false;
+    boolean looked = false;
     for (DeviceQueues set : queues) {
       LiveRecovery live = set.live();
       if (live != null) {
-        live.look(stopWords());
+        looked = true;
+        wanted |= live.look();
       }
+    }
+    if (looked) {
+      // One bit for all SSDs, and handles that were made meanwhile.
+      boolean value = wanted;
+      stopWords().forEach(s -> s.recover(value));
     }
   }
 
@@ -489,18 +497,47 @@ public final class KernelStorage implements AutoCloseable {
     if (running.decrementAndGet() != 0) {
       return;
     }
-    try {
-      for (DeviceQueues set : queues) {
-        LiveRecovery live = set.live();
-        if (live != null && live.end(stopWords())) {
-          set.queues().forEach(set::recover);
+    for (int i = 0; i < queues.size(); i++) {
+      LiveRecovery live = queues.get(i).live();
+      try {
+        if (live != null && live.end()) {
+          recoverAll(i, live);
+        }
+      } catch (RuntimeException e) {
+        // The kernel's own failure is what is to be told; recover() meets this one again.
+        LOG.log(System.Logger.Level.WARNING, "a recovery that a kernel has left", e);
+        if (live != null) {
+          live.giveUp();
         }
       }
+    }
+    try {
+      stopWords().forEach(s -> s.recover(false));
     } catch (RuntimeException e) {
-      // The kernel's own failure is what is to be told; the next call that needs the queues meets
-      // this one.
       LOG.log(System.Logger.Level.WARNING, "a recovery that a kernel has left", e);
     }
+  }
+
+  /**
+   * Every queue of an SSD whose recovery was left in the middle: a kernel holds some of them, and
+   * nothing tells which. No kernel runs.
+   */
+  private List<RecoveryOutcome> recoverAll(int ssd, LiveRecovery live) {
+    DeviceQueues set = queues.get(ssd);
+    List<RecoveryOutcome> outcomes = new ArrayList<>();
+    for (DeviceQueue queue : set.queues()) {
+      RecoveryOutcome outcome = set.recover(queue);
+      outcomes.add(outcome);
+      if (!outcome.recovered()) {
+        live.giveUp();
+        return outcomes;
+      }
+    }
+    // One queue's recovery may have reset the controller, which took those before it away again.
+    outcomes.addAll(set.recover());
+    live.recovered();
+    traffic.get(ssd).recovered();
+    return outcomes;
   }
 
   private List<StopWord> stopWords() {
@@ -511,9 +548,8 @@ public final class KernelStorage implements AutoCloseable {
   }
 
   /**
-   * How many recoveries have come to their end while kernels ran: the number that kernels see as
-   * {@code SharedQueue::epoch}, of all SSDs together. What timed out before the last one moves no
-   * more data.
+   * How many recoveries have come to their end while kernels ran, of all SSDs together. Kernels see
+   * those of a queue pair by {@code SharedQueue::epoch}.
    */
   public int recoveries() {
     requireOpen();
@@ -582,8 +618,9 @@ public final class KernelStorage implements AutoCloseable {
           "%d kernels use this storage; recover it when they are over".formatted(running.get()));
     }
     List<RecoveryOutcome> outcomes = new ArrayList<>();
-    for (DeviceQueues set : queues) {
-      outcomes.addAll(set.recover());
+    for (int i = 0; i < queues.size(); i++) {
+      LiveRecovery live = queues.get(i).live();
+      outcomes.addAll(live != null && live.end() ? recoverAll(i, live) : queues.get(i).recover());
     }
     traffic.forEach(KernelTraffic::recovered);
     for (RecoveryOutcome outcome : outcomes) {

@@ -40,10 +40,12 @@ public record KernelStorageOptions(
   /**
    * The same with recoveries while kernels run: {@link KernelStorage#await} recovers queue pairs
    * that the SSD has lost, or that have lost commands. Commands that were in flight there are
-   * submitted again by the calls that wait for them; {@code submit} and {@code read_async} return
-   * {@link DeviceStatus#ABORTED_BY_HOST} for theirs. Callers without a slot wait for the recovery,
-   * until their deadline, where they would fail at once. What was lost and timed out moves no more
-   * data once {@link KernelStorage#recoveries} has counted.
+   * submitted again, once, by calls that wait for one command; ranges of several, {@code submit}
+   * and {@code read_async} return {@link DeviceStatus#ABORTED_BY_HOST} for theirs. Callers without
+   * a slot wait for the recovery, until their deadline, where they would fail at once.
+   *
+   * <p>Each kernel that runs must be waited for all the time: queues that a kernel has left in the
+   * middle of a recovery are recovered when nobody waits for a kernel any more.
    */
   public KernelStorageOptions withRecovery() {
     return new KernelStorageOptions(nsid, placement, queuePairs, depth, buffers, true);

@@ -9,7 +9,6 @@ import io.gpunvme.nvme.driver.RecoveryOutcome;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.HashSet;
-import java.util.List;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 
@@ -24,8 +23,12 @@ final class LiveRecovery implements AutoCloseable {
   /** How often quarantined commands are looked for, by one copy. */
   private static final long EVERY_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
 
+  /** A kernel pauses within milliseconds, or not at all. */
+  private static final long PAUSE_NANOS = TimeUnit.SECONDS.toNanos(5);
+
   // Phases of a kernel, namespace recovery.
   private static final int RUNS = 0;
+  private static final int PAUSING = 1;
   private static final int PAUSED = 2;
 
   private enum Phase {
@@ -45,6 +48,9 @@ final class LiveRecovery implements AutoCloseable {
   private long looked;
   private long asked;
   private boolean sawQuarantined;
+
+  /** Of the recovery that is under way; kept if something fails in the middle. */
+  private final Set<DeviceQueue> anew = new HashSet<>();
 
   private volatile boolean failed;
 
@@ -80,25 +86,32 @@ final class LiveRecovery implements AutoCloseable {
   /**
    * Does what there is to do. Called now and then by whoever waits for a kernel.
    *
-   * @param stops the words that kernels look at
+   * @return whether kernels are to look after a recovery
    */
-  synchronized void look(List<StopWord> stops) {
+  synchronized boolean look() {
     if (failed) {
-      return;
+      return false;
     }
     switch (phase) {
       case IDLE -> {
         if (queues.troubled() || quarantinedForLong()) {
+          set(Recovery.ASKED, number + 1);
           number++;
-          set(Recovery.ASKED, number);
           phase = Phase.ASKED;
           asked = System.nanoTime();
           LOG.log(System.Logger.Level.INFO, "{0} is recovered while kernels use it", name());
-          stops.forEach(s -> s.recover(true));
         }
       }
       case ASKED -> {
-        if (state() == state(number - 1, PAUSED)) {
+        int state = state();
+        // A kernel that was told to stop has left the pause to nobody, or one that hangs is in its
+        // way.
+        boolean stuck =
+            state == state(number - 1, PAUSING) && System.nanoTime() - asked > PAUSE_NANOS;
+        if (stuck) {
+          LOG.log(System.Logger.Level.WARNING, "{0}: kernels do not pause", name());
+          failed = true;
+        } else if (state == state(number - 1, PAUSED)) {
           LOG.log(
               System.Logger.Level.INFO,
               "kernels have paused after {0} us",
@@ -108,42 +121,55 @@ final class LiveRecovery implements AutoCloseable {
       }
       case MADE -> {
         if (state() == state(number, RUNS)) {
-          over(stops);
+          phase = Phase.IDLE;
           recoveries++;
         }
       }
     }
+    return phase != Phase.IDLE && !failed;
   }
 
   /**
-   * No kernel runs any more: what was begun is ended here.
+   * No kernel runs any more. What was begun is ended by {@link #recovered}, once all queues are.
    *
-   * @return whether the queues must be recovered, as a kernel has left them in the middle
+   * @return whether all queues must be recovered, as a kernel has left them in the middle, or the
+   *     last recovery has failed
    */
-  synchronized boolean end(List<StopWord> stops) {
+  synchronized boolean end() {
     sawQuarantined = false;
-    failed = false;
     if (phase == Phase.IDLE) {
-      return false;
+      return failed;
     }
-    boolean over = phase == Phase.MADE && state() == state(number, RUNS);
-    boolean begun = !over && state() != state(number - 1, RUNS);
-    over(stops);
-    if (over) {
+    int state = state();
+    if (phase == Phase.MADE && state == state(number, RUNS)) {
+      phase = Phase.IDLE;
       recoveries++;
-    } else if (begun) {
-      set(Recovery.MADE, number);
-      set(Recovery.STATE, state(number, RUNS));
-    } else {
-      number--;
-      set(Recovery.ASKED, number);
+      return failed;
     }
-    return begun;
+    if (state != state(number - 1, RUNS)) {
+      return true;
+    }
+    set(Recovery.ASKED, number - 1);
+    number--;
+    phase = Phase.IDLE;
+    return failed;
   }
 
-  private void over(List<StopWord> stops) {
-    stops.forEach(s -> s.recover(false));
-    phase = Phase.IDLE;
+  /** All queues were recovered while no kernel ran. */
+  synchronized void recovered() {
+    if (phase != Phase.IDLE) {
+      set(Recovery.MADE, number);
+      set(Recovery.STATE, state(number, RUNS));
+      phase = Phase.IDLE;
+    }
+    anew.clear();
+    sawQuarantined = false;
+    failed = false;
+  }
+
+  /** The queues are gone: nothing recovers them. */
+  void giveUp() {
+    failed = true;
   }
 
   /** A late completion may still free what has just been quarantined. */
@@ -162,7 +188,6 @@ final class LiveRecovery implements AutoCloseable {
    * Nobody is at the rings. The recovery of one queue may reset the controller, and take others.
    */
   private void makeAnew() {
-    Set<DeviceQueue> anew = new HashSet<>();
     boolean all = controller.troubled();
     boolean again = true;
     for (int pass = 0; again && pass <= queues.queues().size(); pass++) {
@@ -182,6 +207,7 @@ final class LiveRecovery implements AutoCloseable {
       }
     }
     anew.forEach(q -> q.tellRecovered(number));
+    anew.clear();
     // Behind the empty rings and the words above: each copy is over when it returns.
     set(Recovery.MADE, number);
     sawQuarantined = false;

@@ -44,7 +44,7 @@ final class StopWord implements AutoCloseable {
 
   /** Tells kernels that look at this word to look after a recovery, or cancels that. */
   synchronized void recover(boolean value) {
-    if (!closed) {
+    if (!closed && value != ((said & RECOVER) != 0)) {
       say(RECOVER, value);
     }
   }

@@ -352,6 +352,23 @@ abstract class KernelStorageContract {
     }
   }
 
+  /** One of them is brought back before the other, which is not forgotten. */
+  @Test
+  final void twoControllersThatFailAreResetWhileTheKernelGoesOn() {
+    List<Device> both = List.of(device(), device());
+    KernelStorageOptions options =
+        KernelStorageOptions.in(Placement.HOST).with(1, 32).withRecovery();
+    try (KernelStorage storage = KernelStorage.open(both, accelerator, options)) {
+      register(storage, Placement.HOST);
+      both.forEach(device -> sim(device).faults().add("cfs on read nth=3"));
+
+      assertThat(run(storage)).isEqualTo(threads() * ROUNDS);
+
+      assertThat(storage.recoveries()).isEqualTo(2);
+      assertThat(storage.recover()).isEmpty();
+    }
+  }
+
   /** A slot that lost its command is there again before the kernel ends. */
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
