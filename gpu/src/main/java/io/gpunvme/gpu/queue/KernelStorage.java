@@ -535,6 +535,10 @@ public final class KernelStorage implements AutoCloseable {
     }
     // One queue's recovery may have reset the controller, which took those before it away again.
     outcomes.addAll(set.recover());
+    if (!outcomes.getLast().recovered()) {
+      live.giveUp();
+      return outcomes;
+    }
     live.recovered();
     traffic.get(ssd).recovered();
     return outcomes;

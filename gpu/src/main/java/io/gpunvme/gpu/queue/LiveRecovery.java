@@ -47,6 +47,10 @@ final class LiveRecovery implements AutoCloseable {
   private int recoveries;
   private long looked;
   private long asked;
+
+  /** When no caller had begun to pause yet. */
+  private long pausing;
+
   private boolean sawQuarantined;
 
   /** Of the recovery that is under way; kept if something fails in the middle. */
@@ -99,15 +103,20 @@ final class LiveRecovery implements AutoCloseable {
           number++;
           phase = Phase.ASKED;
           asked = System.nanoTime();
+          pausing = asked;
           LOG.log(System.Logger.Level.INFO, "{0} is recovered while kernels use it", name());
         }
       }
       case ASKED -> {
         int state = state();
+        // It may be long before a caller comes at all.
+        if (state == state(number - 1, RUNS)) {
+          pausing = System.nanoTime();
+        }
         // A kernel that was told to stop has left the pause to nobody, or one that hangs is in its
         // way.
         boolean stuck =
-            state == state(number - 1, PAUSING) && System.nanoTime() - asked > PAUSE_NANOS;
+            state == state(number - 1, PAUSING) && System.nanoTime() - pausing > PAUSE_NANOS;
         if (stuck) {
           LOG.log(System.Logger.Level.WARNING, "{0}: kernels do not pause", name());
           failed = true;
