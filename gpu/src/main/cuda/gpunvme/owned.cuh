@@ -81,7 +81,7 @@ class OwnedQueue {
   GPUNVME_FN u32 in_flight() const { return depth - room() - owner.quarantined; }
 
   template <class Source, class Sink>
-  GPUNVME_FN void run(Source& source, Sink& sink) {
+  GPUNVME_FN void run(Source& source, Sink& sink, u32 at_once = ~0u) {
     bool more = !q->shared();
     if (!more) {
       return;
@@ -102,8 +102,8 @@ class OwnedQueue {
         next_cids(cids);
         time = coarse(nanos());
         u32 written = 0;
-        for (u32 i = 0; i < kWindows && more && room() > 0; i++) {
-          written += submit(source, cids[i], more);
+        for (u32 i = 0; i < kWindows && more && room() > 0 && written < at_once; i++) {
+          written += submit(source, cids[i], at_once - written, more);
         }
         // One fence for both directions: the SQEs before the doorbell, and the CQEs before the data they vouch for.
         owner.sync();
@@ -205,8 +205,9 @@ class OwnedQueue {
   GPUNVME_FN u32 next_cid(u32 ahead) const { return mem::load(free_slots + ((free_head + ahead) & slot_mask)); }
 
   template <class Source>
-  GPUNVME_FN u32 submit(Source& source, u32 cid, bool& more) {
+  GPUNVME_FN u32 submit(Source& source, u32 cid, u32 most, bool& more) {
     u32 wanted = room() < owner.threads() ? room() : owner.threads();
+    wanted = most < wanted ? most : wanted;
     Command c;
     bool got = source.take(owner.thread() < wanted, c) && owner.thread() < wanted;
     // The lanes of a warp that got a command are its lowest ones.

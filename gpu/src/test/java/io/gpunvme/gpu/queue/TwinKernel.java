@@ -18,8 +18,9 @@ public final class TwinKernel implements TransferKernel {
       DeviceSources.CUDA_WORDS
           + """
           #include "kernels/transfer.cu"
-          extern "C" void twin_transfer(const TransferArgs* args, unsigned shift, unsigned block) {
+          extern "C" void twin_transfer(const TransferArgs* args, unsigned shift, unsigned block, unsigned blocks) {
             blockIdx.x = block;
+            gridDim.x = blocks;
             gpunvme_transfer(*args, shift);
           }
           """;
@@ -34,7 +35,8 @@ public final class TwinKernel implements TransferKernel {
   private TwinKernel(Path library) {
     transfer =
         new CLibrary(library)
-            .function("twin_transfer", void.class, MemorySegment.class, int.class, int.class);
+            .function(
+                "twin_transfer", void.class, MemorySegment.class, int.class, int.class, int.class);
   }
 
   /** Compiles it, once for all; the test is skipped without g++. */
@@ -54,14 +56,14 @@ public final class TwinKernel implements TransferKernel {
     List<Thread> warps = new ArrayList<>();
     for (int i = 0; i < queuePairs; i++) {
       int block = i;
-      warps.add(Thread.ofPlatform().daemon().start(() -> run(copy, blockShift, block)));
+      warps.add(Thread.ofPlatform().daemon().start(() -> run(copy, blockShift, block, queuePairs)));
     }
     return () -> warps.stream().noneMatch(Thread::isAlive);
   }
 
-  private void run(MemorySegment args, int blockShift, int block) {
+  private void run(MemorySegment args, int blockShift, int block, int blocks) {
     try {
-      transfer.invokeExact(args, blockShift, block);
+      transfer.invokeExact(args, blockShift, block, blocks);
     } catch (Throwable e) {
       throw new AssertionError(e);
     }

@@ -22,6 +22,7 @@ import java.util.SplittableRandom;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /** What {@link GpuInitiator} promises, whoever plays the GPU. */
 abstract class GpuInitiatorContract extends InitiatorContract {
@@ -125,6 +126,24 @@ abstract class GpuInitiatorContract extends InitiatorContract {
       assertThat(r.commands()).isEqualTo(reads.size());
     }
     assertThat(large.internalError()).isNull();
+  }
+
+  /** Each doorbell announces an eighth of the commands at most. */
+  @ParameterizedTest
+  @MethodSource("placements")
+  final void noQueueTakesAllOfAFewCommands(Placement placement) {
+    fill();
+    DeviceBuffer target = buffer(placement);
+    TransferPlan few =
+        TransferPlan.of(
+            Direction.READ, controller.namespace(1), BYTES / 16, List.of(new Extent(0, BLOCKS, 0)));
+    try (Initiator initiator = open(placement, 8, 64, 0)) {
+      TransferReport r = initiator.run(few, target, b -> {});
+
+      assertArrived(target);
+      assertThat(r.commands()).isEqualTo(16);
+      assertThat(r.sqDoorbells()).isBetween(8L, 16L);
+    }
   }
 
   @Test

@@ -195,7 +195,7 @@ public final class DirectPath implements DataPath {
   public long gpuBytes() {
     return COMMAND_BYTES
         + DESCRIPTION_BYTES
-        + (placement.hostData() ? 0 : StagingPool.MOST_ON_GPU * StagingPool.BYTES);
+        + (placement.hostData() ? 0 : StagingPool.MOST_ON_GPU * StagingPool.BYTES_ON_GPU);
   }
 
   @Override

@@ -23,8 +23,11 @@ final class StagingPool implements AutoCloseable {
 
   private static final int MOST_ON_HOST = 4;
 
-  /** Bytes of each. */
-  static final long BYTES = 16 << 20;
+  /** Bytes of each, of a GPU. */
+  static final long BYTES_ON_GPU = 16 << 20;
+
+  /** Bytes of each in host memory, which is cheaper: long rounds lose less between two kernels. */
+  static final long BYTES_ON_HOST = 32 << 20;
 
   private final Accelerator accelerator;
   private final Placement placement;
@@ -174,7 +177,7 @@ final class StagingPool implements AutoCloseable {
     private final BufferCopies copies;
 
     Staged(Accelerator accelerator, Placement placement) {
-      memory = placement.allocate(accelerator, BYTES);
+      memory = placement.allocate(accelerator, placement.hostData() ? BYTES_ON_HOST : BYTES_ON_GPU);
       try {
         copies = accelerator.copies();
       } catch (RuntimeException | Error e) {

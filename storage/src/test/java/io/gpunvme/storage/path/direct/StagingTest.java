@@ -70,7 +70,7 @@ class StagingTest {
         StagingPool pool = new StagingPool(cpu, Placement.HOST)) {
       Staged one = pool.take();
       MemoryInUse taken = cpu.memoryInUse();
-      assertThat(taken.device() + taken.pinned()).isEqualTo(StagingPool.BYTES);
+      assertThat(taken.device() + taken.pinned()).isEqualTo(StagingPool.BYTES_ON_HOST);
       pool.give(one);
       assertThat(pool.take()).isSameAs(one);
       pool.give(one);
@@ -86,7 +86,7 @@ class StagingTest {
   /** Several rounds: the one half is read into while the other is copied. */
   @Test
   void nothingIsOverwrittenThatIsStillToBeCopied() {
-    int bytes = 3 * (int) StagingPool.BYTES;
+    int bytes = 3 * (int) StagingPool.BYTES_ON_HOST;
     byte[] content = new byte[bytes];
     new SplittableRandom(Long.getLong("gpunvme.seed", System.nanoTime())).nextBytes(content);
     // Its copies move nothing before they are waited for.
@@ -94,7 +94,7 @@ class StagingTest {
         DeviceBuffer buffer = gpu.allocate(bytes);
         GpuStorage storage =
             GpuStorage.open(
-                StorageAddress.parse("sim:size=48MiB,latency=0"), gpu, byHostMemory())) {
+                StorageAddress.parse("sim:size=96MiB,latency=0"), gpu, byHostMemory())) {
       buffer.copyFromHost(MemorySegment.ofArray(content), 0);
       storage.write(0, buffer, 0, bytes);
       byte[] seen = new byte[bytes];
