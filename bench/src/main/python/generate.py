@@ -4,7 +4,8 @@
 
 Makes a Llama of random bfloat16 weights in FOLDER (kept there for the next run), and measures single tokens at a batch of one:
   generate.compute        all weights in memory of the device
-  generate.rate.SOURCE    the streamed layers alone: bytes a second, nothing computed
+  generate.rate.SOURCE    the streamed layers alone: bytes a second, nothing computed; of cold limited by generate.disk
+  generate.disk           the model's files read with O_DIRECT by 8 threads: what the disk gives
   generate.SOURCE.bN      with N percent of the layers resident; its limit is the larger of compute and bytes by that rate
   generate.TYPE.*         the same shapes in a GGUF file of random blocks (q6_k, q4_k): compute, rate and bN as above, from the page
                           cache; needs the package gguf
@@ -22,15 +23,18 @@ loading and the first pass, beside "device_bytes", what the plan allows; "host_b
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import datetime
 import gc
 import json
+import mmap
 import os
 import platform
 import shutil
 import statistics
 import subprocess
 import sys
+import threading
 import time
 import typing
 
@@ -161,11 +165,13 @@ class Bench:
                     seconds.append(time.perf_counter() - begin)
         return seconds
 
-    def rate(self, model):
+    def rate(self, model, before, slow):
         """Bytes a second of what is streamed, without anything that computes."""
         layers = model.gpunvme.layers
         seconds = []
-        for _ in range(4):
+        for _ in range(3 if slow else 4):
+            self.settle()
+            before()
             begin = time.perf_counter()
             for number, layer in enumerate(layers._layers):
                 loader = layers._ready(number)
@@ -178,6 +184,31 @@ class Bench:
             self.settle()
             seconds.append(time.perf_counter() - begin)
         return [layers.plan.pass_bytes / s for s in seconds[1:]]
+
+    def disk(self):
+        """Bytes a second that the disk gives: whole blocks of all files by several threads, past the page cache."""
+        piece, threads = 8 << 20, 8
+        pieces = [(path, at) for path in self.files() for at in range(0, os.path.getsize(path) // 4096 * 4096, piece)]
+        local = threading.local()
+
+        def read(one):
+            if not hasattr(local, "memory"):
+                local.memory = mmap.mmap(-1, piece)
+            path, at = one
+            fd = os.open(path, os.O_RDONLY | os.O_DIRECT)
+            try:
+                return os.preadv(fd, [local.memory], at)
+            finally:
+                os.close(fd)
+
+        samples = []
+        for _ in range(2):
+            self.cache(False)
+            begin = time.perf_counter()
+            with concurrent.futures.ThreadPoolExecutor(threads) as pool:
+                size = sum(pool.map(read, pieces))
+            samples.append(size / (time.perf_counter() - begin))
+        return self.add("generate.disk", "bytes/s", samples, self.conditions() | {"threads": threads, "piece": piece})
 
     def settle(self):
         if self.device == "cuda":
@@ -239,8 +270,8 @@ class Bench:
                 address, options = self.ssd(self.model, sum(os.path.getsize(f) for f in self.files())), {"config": self.model}
             cold = source == "cold"
             self.shares(
-                f"generate.{source}", None if cold else f"generate.rate.{source}", address, (0,) if cold else self.options.shares, compute, fixed, most,
-                self.conditions(), options, (lambda: self.cache(False)) if cold else lambda: None,
+                f"generate.{source}", f"generate.rate.{source}", address, (0,) if cold else self.options.shares, compute, fixed, most,
+                self.conditions(), options, (lambda: self.cache(False)) if cold else None, ("generate.disk", self.disk()) if cold else None,
             )
 
     def whole(self, id, address, shares, source, options, more=None):
@@ -276,9 +307,9 @@ class Bench:
         self.settle()
         return torch.cuda.mem_get_info()[0]
 
-    def shares(self, id, rate_id, address, shares, compute, fixed, most, conditions, options=None, before=lambda: None):
-        """A model of which shares are resident; the first of them without any tells the source's rate."""
-        rate = None
+    def shares(self, id, rate_id, address, shares, compute, fixed, most, conditions, options=None, before=None, most_rate=None):
+        """A model of which shares are resident; the first of them without any tells the source's rate. A source with something to do before each pass is slow."""
+        rate, slow, before = None, before is not None, before or (lambda: None)
         for share in shares:
             budget = 0 if share == 0 else fixed + (most - fixed) * share // 100
             model, told = self.load(address, budget, options)
@@ -286,17 +317,17 @@ class Bench:
             self.check(model)
             # The rings are there only now.
             told = conditions | told | self.used()
-            if rate is None and rate_id:
-                rate = self.add(rate_id, "bytes/s", self.rate(model), told)
+            if rate is None:
+                rate = self.add(rate_id, "bytes/s", self.rate(model, before, slow), told, most_rate)
             if streaming.layers.guesses is None:
                 self.dequantized(id, model, told)
-            seconds = self.tokens(model, before, rate is None)
+            seconds = self.tokens(model, before, slow)
             if streaming.layers.guesses is not None:
                 told |= {"guesses": streaming.layers.guesses._asdict()}
             told["pass_bytes"] = streaming.layers.pass_bytes
             measured = streaming.layers.measured()
             told["paths"] = measured and measured.paths
-            limit = max(compute, streaming.layers.pass_bytes / rate) if rate else compute
+            limit = max(compute, streaming.layers.pass_bytes / rate)
             self.add(f"{id}.b{share}", "s/token", seconds, told, (rate_id if limit > compute else "compute", limit))
             model.gpunvme.close()
             del model, streaming
@@ -328,7 +359,7 @@ class Bench:
         model, told = self.load(address, 0, {"dtype": torch.bfloat16, "config": path})
         self.check(model)
         told |= self.used()
-        rate = self.add("generate.70b.rate", "bytes/s", self.rate(model), conditions | told)
+        rate = self.add("generate.70b.rate", "bytes/s", self.rate(model, lambda: None, False), conditions | told)
         self.add(
             "generate.70b.q6_k.ssd.b0", "s/token", self.tokens(model, slow=True), conditions | told,
             ("generate.70b.rate", model.gpunvme.plan.pass_bytes / rate),
