@@ -45,8 +45,12 @@ public final class KernelHandle implements AutoCloseable {
     return storage.await(kernel, limit, List.of(stop));
   }
 
-  /** Tells this kernel to end its waits, or cancels that. */
+  /**
+   * Tells this kernel to end its waits, or cancels that: not after a kernel hung, as {@link
+   * KernelStorage#stop}.
+   */
   public void stop(boolean value) {
+    storage.requireOpen();
     stop.stop(value);
   }
 

@@ -30,8 +30,8 @@ import org.jspecify.annotations.Nullable;
  * <p>Any thread of such a kernel may read and write at any time. {@code
  * ControllerOptions.allowWrite} does not stop a kernel from writing, because the host does not see
  * its commands. Safe for all threads while no kernel runs; while one does, only {@link #await},
- * {@link #stop}, {@link #handle}, {@link #file}, {@link #directory}, {@link #set} and {@link
- * #register} may be called.
+ * {@link #stop}, {@link #handle}, {@link #file}, {@link #directory}, {@link #set}, {@link
+ * #register}, {@link #recoveries} and {@link #troubled} may be called.
  *
  * <p>Several kernels may run at once. Those that are given {@link #deviceHandle} are stopped
  * together; a kernel that is given a {@link #handle} of its own is stopped alone.
@@ -437,7 +437,6 @@ public final class KernelStorage implements AutoCloseable {
     KernelWait wait = new KernelWait(queues, stops);
     long end = System.nanoTime() + limit.toNanos();
     boolean[] interrupted = {false};
-    boolean[] late = {false};
     KernelRun run = accelerator.runningKernel();
     running.incrementAndGet();
     try {
@@ -448,8 +447,7 @@ public final class KernelStorage implements AutoCloseable {
             long now = System.nanoTime();
             traffic.forEach(t -> t.lookNowAndThen(now));
             lookAfterRecoveries();
-            late[0] |= interrupted[0] || now - end > 0;
-            return late[0];
+            return interrupted[0] || now - end > 0;
           });
       traffic.forEach(KernelTraffic::look);
     } catch (Throwable e) {
@@ -469,7 +467,16 @@ public final class KernelStorage implements AutoCloseable {
         Thread.currentThread().interrupt();
       }
     }
-    return !late[0] && queues.stream().noneMatch(DeviceQueues::troubled);
+    return !wait.told() && !troubled();
+  }
+
+  /**
+   * Whether an SSD is in trouble: it has lost a queue, or its controller reports a failure. Then
+   * {@link #recover} comes before the next kernel.
+   */
+  public boolean troubled() {
+    requireOpen();
+    return queues.stream().anyMatch(DeviceQueues::troubled);
   }
 
   private void lookAfterRecoveries() {

@@ -27,6 +27,7 @@ public final class KernelWait {
   private final List<DeviceQueues> queues;
   private final List<StopWord> stops;
   private final long graceNanos;
+  private boolean told;
   private boolean hung;
 
   /** For a kernel that drives these queues. */
@@ -72,7 +73,7 @@ public final class KernelWait {
 
   private void await(RunningKernel kernel, Looks looks) {
     long stopped = 0;
-    boolean stopping = false;
+    told = false;
     long start = System.nanoTime();
     while (!kernel.isOver()) {
       long now = System.nanoTime();
@@ -83,10 +84,10 @@ public final class KernelWait {
       LockSupport.parkNanos(NAP_NANOS);
       now = System.nanoTime();
       boolean wanted = looks.stopWanted(now);
-      if (stopping) {
+      if (told) {
         requireEnd(now - stopped);
       } else if (wanted) {
-        stopping = true;
+        told = true;
         stopped = now;
         stops.forEach(s -> s.stop(true));
       }
@@ -138,6 +139,11 @@ public final class KernelWait {
           "the kernel did not end within %d ms after it was told to stop; the GPU may need a new process"
               .formatted(TimeUnit.NANOSECONDS.toMillis(graceNanos)));
     }
+  }
+
+  /** Whether the last kernel was told to stop, for whatever reason. */
+  boolean told() {
+    return told;
   }
 
   /**

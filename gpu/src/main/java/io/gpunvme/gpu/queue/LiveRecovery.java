@@ -104,7 +104,7 @@ final class LiveRecovery implements AutoCloseable {
           phase = Phase.ASKED;
           asked = System.nanoTime();
           pausing = asked;
-          LOG.log(System.Logger.Level.INFO, "{0} is recovered while kernels use it", name());
+          LOG.log(System.Logger.Level.DEBUG, "{0} is recovered while kernels use it", name());
         }
       }
       case ASKED -> {
@@ -122,7 +122,7 @@ final class LiveRecovery implements AutoCloseable {
           failed = true;
         } else if (state == state(number - 1, PAUSED)) {
           LOG.log(
-              System.Logger.Level.INFO,
+              System.Logger.Level.DEBUG,
               "kernels have paused after {0} us",
               (System.nanoTime() - asked) / 1000);
           makeAnew();
@@ -205,7 +205,7 @@ final class LiveRecovery implements AutoCloseable {
         boolean lost = queue.pair().state() != State.READY;
         if (lost || !anew.contains(queue) && (all || queue.quarantined() > 0)) {
           RecoveryOutcome outcome = controller.recover(queue.pair());
-          LOG.log(System.Logger.Level.INFO, "{0} of {1}: {2}", queue.pair(), name(), outcome);
+          LOG.log(System.Logger.Level.DEBUG, "{0} of {1}: {2}", queue.pair(), name(), outcome);
           if (!outcome.recovered()) {
             failed = true;
             return;

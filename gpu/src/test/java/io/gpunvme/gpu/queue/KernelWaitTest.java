@@ -137,6 +137,9 @@ class KernelWaitTest {
   void aKernelThatStopsWhenToldIsNotHung() {
     wait.await(this::stopped, () -> true);
     assertThat(wait.hung()).isFalse();
+    assertThat(wait.told()).isTrue();
+    wait.await(() -> true, () -> true);
+    assertThat(wait.told()).as("of the last one").isFalse();
     assertThat(stopped()).as("taken back").isFalse();
   }
 
