@@ -30,7 +30,7 @@ each() {
   local name=$1 code=0
   shift
   timeout -k 5 300 "$@" >"$tmp/log" 2>&1 || code=$?
-  sed -e '/^\(PASS\|FAIL\) /y/_/-/' -e '/^\(PASS\|FAIL\) /!s/^/  /' "$tmp/log"
+  sed -e '/^\(PASS\|FAIL\|SKIP\) /y/_/-/' -e '/^\(PASS\|FAIL\|SKIP\) /!s/^/  /' "$tmp/log"
   [ $code -le 1 ] || echo "FAIL $name: ended with code $code, before its end"
 }
 
@@ -75,7 +75,7 @@ stand_in() {
     return 1
   }
   mkdir -p "$tmp/cuda" && (cd gpu && "$JDK_HOME/bin/java" -XX:+UseSerialGC -cp "target/test-classes:../cli/target/app/*:../target/tools/test/*" \
-    io.gpunvme.gpu.queue.CpuCuda "$tmp/cuda" "$tmp/cuda" ../capi/src/test/cuda/kernels.cu read_blocks read_bytes)
+    io.gpunvme.gpu.queue.CpuCuda "$tmp/cuda" "$tmp/cuda" ../capi/src/test/cuda/kernels.cu read_blocks read_bytes read_found)
 }
 
 # kernels COMMAND...: kernels_test on this library

@@ -395,13 +395,17 @@ enum gpunvme_placement {
   GPUNVME_PLACEMENT_VRAM = 2       /* in GPU memory */
 };
 
+enum gpunvme_kernel_flags {
+  GPUNVME_KERNELS_RECOVER = 1 /* recovery while kernels run: see gpunvme_kernel_storage_await */
+};
+
 typedef struct gpunvme_kernel_options {
   uint32_t placement;   /* of enum gpunvme_placement */
   uint32_t queue_pairs; /* on each SSD; 0: as many as are useful, and the SSD has */
   uint32_t depth;       /* commands in flight per queue pair, a multiple of 32; 0: as many as are useful */
   uint32_t buffers;     /* how many can be registered at a time, 1..65536; 0: 64 */
   uint32_t nsid;        /* the namespace of each SSD; 0: namespace 1 */
-  uint32_t reserved;    /* 0 */
+  uint32_t flags;       /* of enum gpunvme_kernel_flags; others are refused */
 } gpunvme_kernel_options;
 
 /* Queues for kernels on the SSDs of count storages, beside the storages' own. Kernels count SSDs in the order of the storages, each
@@ -415,8 +419,19 @@ typedef struct gpunvme_kernel_options {
 GPUNVME_API int gpunvme_kernel_storage_open(gpunvme_storage *const *storages, size_t count,
     const gpunvme_kernel_options *options, gpunvme_kernel_storage **kernels);
 
-/* Stops the kernels that are waited for, waits for them, and gives the queues back. No other kernel uses it. NULL is fine. */
+/* Stops the kernels that are waited for, waits for them, and gives the queues back, with all handles. No other kernel uses it.
+ * NULL is fine. If it fails, an SSD has not let go of its queues: nothing is freed, and nothing else can be done with kernels. Call it
+ * again then, behind gpunvme_close of the storages at the latest.
+ */
 GPUNVME_API int gpunvme_kernel_storage_close(gpunvme_kernel_storage *kernels);
+
+/* A handle for one of several kernels that run at once. gpunvme_kernel_storage_device_handle of it is another address, for that
+ * kernel; ..._await, ..._await_event and ..._stop of it are about the kernels that were given this address. So they are stopped and
+ * waited for without the others. All other calls of it are those of the storage; ..._stop of the storage stops all. Close it with
+ * gpunvme_kernel_storage_close when its kernel is over, before or behind the storage: once that is closed, no other call of it is
+ * possible. Make the handles of all kernels before the first is launched: it waits for those that run.
+ */
+GPUNVME_API int gpunvme_kernel_storage_handle(gpunvme_kernel_storage *kernels, gpunvme_kernel_storage **handle);
 
 /* The device address of the struct gpunvme::Storage that kernels are given. */
 GPUNVME_API int gpunvme_kernel_storage_device_handle(gpunvme_kernel_storage *kernels, uint64_t *address);
@@ -439,11 +454,36 @@ GPUNVME_API int gpunvme_kernel_storage_unregister(gpunvme_kernel_storage *kernel
 /* Tells kernels where the bytes of a storage are: of a file on an SSD ("vfio:0000:01:00.0#1:/data"), a partition, a whole SSD,
 * or a stripe set, whose layout is the file's member `set`.
 * It is one of those that the storage for kernels was opened on. *address becomes the device address of a struct
-* gpunvme::DeviceFile for read_file. Nobody changes the file meanwhile. It stays until it is freed, which no kernel may use it
-* for, or the storage for kernels is closed. Make it before kernels are launched: it waits for those that run.
+* gpunvme::DeviceFile for read_file. Nobody changes the file meanwhile. It stays until gpunvme_kernel_storage_free, or the storage
+* for kernels is closed. Make it before kernels are launched: it waits for those that run.
  */
 GPUNVME_API int gpunvme_kernel_storage_file(gpunvme_kernel_storage *kernels, gpunvme_storage *file, uint64_t *address);
-GPUNVME_API int gpunvme_kernel_storage_free_file(gpunvme_kernel_storage *kernels, uint64_t address);
+
+enum gpunvme_directory_flags {
+  GPUNVME_DIRECTORY_SKIP = 1 /* leave out what kernels cannot be told of, instead of refusing the directory */
+};
+
+/* The same for the files below a directory of the ext4 or FAT32 file system on a storage: an SSD, a stripe set, a partition, or an
+ * image that is a file there. Kernels find them by their paths from the directory on, or count through them. *address becomes the
+ * device address of a struct gpunvme::DeviceDirectory.
+ * path: of the directory, in UTF-8; "/" for all of the file system.
+ * flags: of enum gpunvme_directory_flags; others are refused.
+ * What kernels cannot be told of: data in an inode, encrypted or compressed data, pieces that begin with no block of the SSD, a
+ * symbolic link to something else than a file, a device, a socket, a pipe, a folder that cannot be read (docs/device-library.md).
+ * GPUNVME_ERROR_UNSUPPORTED names the first of them, unless they are left out. GPUNVME_ERROR_NOT_FOUND: no such directory.
+ * GPUNVME_ERROR_FORMAT: no file system, or a damaged one. GPUNVME_ERROR_INVALID: more than 2^24 files or 4 GiB of table, too.
+ */
+GPUNVME_API int gpunvme_kernel_storage_directory(
+    gpunvme_kernel_storage *kernels, gpunvme_storage *storage, const char *path, uint32_t flags, uint64_t *address);
+
+/* JSON of what GPUNVME_DIRECTORY_SKIP left out of the directory at this address: how many ("total"), and a line for each of the
+ * first with its path and the reason ("skipped", 1000 at most). The text is as that of gpunvme_stats.
+ */
+GPUNVME_API int gpunvme_kernel_storage_skipped(
+    gpunvme_kernel_storage *kernels, uint64_t address, char *text, size_t capacity, size_t *needed);
+
+/* Frees a file or a directory, which no kernel uses any more. */
+GPUNVME_API int gpunvme_kernel_storage_free(gpunvme_kernel_storage *kernels, uint64_t address);
 
 /* Waits for kernels that use the storage: until all work in a stream is over (NULL: CUDA's legacy default stream), or all work
 * before an event, which was recorded. Call it after each launch, and no call of CUDA that waits before it: nothing else ends a
@@ -453,6 +493,9 @@ GPUNVME_API int gpunvme_kernel_storage_free_file(gpunvme_kernel_storage *kernels
 * cancelled may be NULL. Their reads and writes then end with gpunvme::status::kStopped, and this returns when they are over. If
 * they do not end within 10 s, this fails, too (GPUNVME_ERROR_TIMEOUT), and every later call but closing with GPUNVME_ERROR_GONE.
  * After a failure call gpunvme_kernel_storage_recover before the next kernel.
+ * With GPUNVME_KERNELS_RECOVER an SSD in trouble is recovered meanwhile and the kernels go on: they are told to stop only if it cannot
+ * be brought back. Commands that were in flight are submitted again, once, by device calls that wait for one command; others end with
+ * gpunvme::status::kAbortedByHost. Each kernel that runs must be waited for all the time.
  */
 GPUNVME_API int gpunvme_kernel_storage_await(gpunvme_kernel_storage *kernels, struct CUstream_st *stream,
     uint64_t timeout_ns, gpunvme_cancelled cancelled, void *data);
@@ -468,6 +511,11 @@ GPUNVME_API int gpunvme_kernel_storage_stop(gpunvme_kernel_storage *kernels, int
 * with kTimeout or kStopped move no more data. GPUNVME_ERROR_BUSY while a kernel is waited for.
  */
 GPUNVME_API int gpunvme_kernel_storage_recover(gpunvme_kernel_storage *kernels);
+
+/* How many recoveries have come to their end while kernels ran (GPUNVME_KERNELS_RECOVER), of all SSDs together, at any time, also
+ * while kernels run.
+ */
+GPUNVME_API int gpunvme_kernel_storage_recoveries(gpunvme_kernel_storage *kernels, uint64_t *count);
 
 /* JSON of the errors that kernels have met since the storage was opened: how many ("total"), and a line for each of the first
 * ("errors", 1000 at most). No kernel runs. The text is as that of gpunvme_stats.

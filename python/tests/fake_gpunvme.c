@@ -613,11 +613,27 @@ int gpunvme_kernel_storage_open(gpunvme_storage *const *storages, size_t count, 
   }
   if (count == 0) return failed(GPUNVME_ERROR_INVALID, 0, "no storage");
   object *k = calloc(1, sizeof *k);
-  k->type = KERNELS, k->size = options->buffers;
+  k->type = KERNELS, k->size = options->buffers, k->flags = options->flags, k->fail = found(storages[0], STORAGE)->fail;
   *kernels = added(k);
   return GPUNVME_OK;
 }
-int gpunvme_kernel_storage_close(gpunvme_kernel_storage *kernels) { return removed(kernels, KERNELS); }
+// One on storages that fail does so the first time.
+int gpunvme_kernel_storage_close(gpunvme_kernel_storage *kernels) {
+  object *k = found(kernels, KERNELS);
+  if (k != NULL && k->fail != 0) {
+    int code = k->fail;
+    k->fail = 0;
+    return failed(code, 0, "the SSD keeps its queues");
+  }
+  return removed(kernels, KERNELS);
+}
+int gpunvme_kernel_storage_handle(gpunvme_kernel_storage *kernels, gpunvme_kernel_storage **handle) {
+  FIND(k, kernels, KERNELS);
+  object *one = calloc(1, sizeof *one);
+  one->type = KERNELS, one->size = k->size;
+  *handle = added(one);
+  return GPUNVME_OK;
+}
 int gpunvme_kernel_storage_device_handle(gpunvme_kernel_storage *kernels, uint64_t *address) {
   FIND(k, kernels, KERNELS);
   *address = 64 * (uint64_t)kernels;
@@ -643,7 +659,20 @@ int gpunvme_kernel_storage_file(gpunvme_kernel_storage *kernels, gpunvme_storage
   *address = 64 * (uint64_t)file;
   return GPUNVME_OK;
 }
-int gpunvme_kernel_storage_free_file(gpunvme_kernel_storage *kernels, uint64_t address) {
+// Leaves one file out, or fails for it.
+int gpunvme_kernel_storage_directory(gpunvme_kernel_storage *kernels, gpunvme_storage *storage, const char *path, uint32_t flags, uint64_t *address) {
+  FIND(k, kernels, KERNELS);
+  FIND(o, storage, STORAGE);
+  if (!(flags & GPUNVME_DIRECTORY_SKIP)) return failed(GPUNVME_ERROR_UNSUPPORTED, 0, "%s/link", path);
+  *address = 64 * (uint64_t)storage;
+  return GPUNVME_OK;
+}
+int gpunvme_kernel_storage_skipped(gpunvme_kernel_storage *kernels, uint64_t address, char *text, size_t capacity, size_t *needed) {
+  FIND(k, kernels, KERNELS);
+  if (address % 64 != 0) return failed(GPUNVME_ERROR_INVALID, 0, "no directory is there");
+  return say("{\"total\":1,\"skipped\":[\"/link: why\"]}", text, capacity, needed);
+}
+int gpunvme_kernel_storage_free(gpunvme_kernel_storage *kernels, uint64_t address) {
   FIND(k, kernels, KERNELS);
   return address % 64 == 0 ? GPUNVME_OK : failed(GPUNVME_ERROR_INVALID, 0, "no file is there");
 }
@@ -673,6 +702,12 @@ int gpunvme_kernel_storage_stop(gpunvme_kernel_storage *kernels, int stop) {
 int gpunvme_kernel_storage_recover(gpunvme_kernel_storage *kernels) {
   FIND(k, kernels, KERNELS);
   k->next = 0;
+  return GPUNVME_OK;
+}
+// One, where it was opened for that.
+int gpunvme_kernel_storage_recoveries(gpunvme_kernel_storage *kernels, uint64_t *count) {
+  FIND(k, kernels, KERNELS);
+  *count = k->flags & GPUNVME_KERNELS_RECOVER;
   return GPUNVME_OK;
 }
 int gpunvme_kernel_storage_errors(gpunvme_kernel_storage *kernels, char *text, size_t capacity, size_t *needed) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
 import threading
 import time
 import types
@@ -114,9 +115,67 @@ class KernelsTest(Case):
         storage = self.device()
         with gpunvme.KernelStorage(storage) as kernels:
             address = kernels.file(storage)
-            kernels.free_file(address)
+            kernels.free(address)
             with self.assertRaises(gpunvme.InvalidError):
-                kernels.free_file(address + 1)
+                kernels.free(address + 1)
+
+    def test_directories(self) -> None:
+        storage = self.device() if FAKE else self.file_system()
+        with gpunvme.KernelStorage(storage) as kernels:
+            with self.assertRaisesRegex(gpunvme.UnsupportedError, "/set/link"):
+                kernels.directory(storage, "/set")
+            address = kernels.directory(storage, "/set", skip=True)
+            self.assertTrue(address > 0 and address % 64 == 0)
+            skipped = kernels.skipped(address)
+            self.assertEqual(len(skipped), 1)
+            self.assertIn("/link", skipped[0])
+            with self.assertRaises(gpunvme.InvalidError):
+                kernels.skipped(address + 1)
+            with self.assertRaises(ValueError):
+                kernels.directory(storage, "/s\0et")
+            kernels.free(address)
+
+    def file_system(self) -> gpunvme.Storage:
+        """A storage with /set/one.bin, and a link to nothing beside that."""
+        folder, disk = self.folder(), self.folder() / "disk"
+        (folder / "set").mkdir()
+        (folder / "set" / "one.bin").write_bytes(bytes(5000))
+        (folder / "set" / "link").symlink_to("nothing")
+        subprocess.run(["mke2fs", "-q", "-t", "ext4", "-d", folder, disk, "8M"], check=True, capture_output=True)
+        storage = gpunvme.Storage(f"sim:file={disk}", ACCELERATOR)
+        self.addCleanup(storage.close)
+        return storage
+
+    def test_handles_of_kernels(self) -> None:
+        kernels = self.kernels()
+        with kernels.handle() as one, kernels.handle() as other:
+            addresses = {kernels.device_handle, one.device_handle, other.device_handle}
+            self.assertEqual(len(addresses), 3)
+            one.stop()
+            one.stop(False)
+        self.assertTrue(one.closed)
+        for call in (one.stop, lambda: one.device_handle, lambda: one.wait(0), lambda: one.wait_event(5)):
+            with self.assertRaises(gpunvme.ClosedError):
+                call()
+        self.assertGreater(kernels.device_handle, 0)
+
+    def test_a_handle_keeps_its_storage(self) -> None:
+        kernels = gpunvme.KernelStorage(self.device())
+        alive = weakref.ref(kernels)
+        handle = kernels.handle()
+        del kernels
+        gc.collect()
+        self.assertIsNotNone(alive())
+        self.assertGreater(handle.device_handle, 0)
+        handle.close()
+        del handle
+        gc.collect()
+        self.assertIsNone(alive())
+
+    def test_recovery_is_asked_for(self) -> None:
+        self.assertEqual(self.kernels().recoveries, 0)
+        # The fake has had one; the real library's need kernels.
+        self.assertEqual(self.kernels(recovery=True).recoveries, 1 if FAKE else 0)
 
     def test_closed(self) -> None:
         kernels = self.kernels()
@@ -127,7 +186,16 @@ class KernelsTest(Case):
         kernels.close()
         kernels.close()
         self.assertTrue(kernels.closed)
-        for call in (kernels.recover, kernels.errors, lambda: kernels.device_handle, lambda: kernels.wait(0), kernels.stop):
+        for call in (
+            kernels.recover,
+            kernels.errors,
+            kernels.handle,
+            kernels.stop,
+            lambda: kernels.device_handle,
+            lambda: kernels.recoveries,
+            lambda: kernels.wait(0),
+            lambda: kernels.skipped(64),
+        ):
             with self.assertRaises(gpunvme.ClosedError):
                 call()
 
@@ -135,10 +203,14 @@ class KernelsTest(Case):
     def test_closing_the_storage_closes_it(self) -> None:
         storage = self.device()
         kernels = gpunvme.KernelStorage(storage)
+        handle = kernels.handle()
         storage.close()
         with self.assertRaises(gpunvme.ClosedError):
             kernels.recover()
-        kernels._handle.close()
+        with self.assertRaises(gpunvme.ClosedError):
+            handle.stop()
+        kernels.close()
+        handle.close()
 
     # ---- kernels of the fake never end
 
@@ -155,6 +227,31 @@ class KernelsTest(Case):
             kernels.unregister(0)
         kernels.recover()
         kernels.unregister(0)
+
+    @needs_fake
+    def test_closing_that_failed_is_tried_again(self) -> None:
+        kernels = gpunvme.KernelStorage(gpunvme.Storage("fake:size=1MiB,fail=-4", ACCELERATOR))
+        memory = self.device().allocate(4096)
+        alive = weakref.ref(memory)
+        kernels.register(memory)
+        del memory
+        with self.assertRaisesRegex(gpunvme.TransferError, "keeps its queues"):
+            kernels.close()
+        gc.collect()
+        self.assertTrue(kernels.closed)
+        self.assertIsNotNone(alive(), "an SSD may write to it")
+        kernels.close()
+        gc.collect()
+        self.assertIsNone(alive())
+
+    @needs_fake
+    def test_a_handle_is_stopped_alone(self) -> None:
+        kernels = self.kernels()
+        with kernels.handle() as one:
+            one.stop()
+            with self.assertRaises(TimeoutError):
+                kernels.wait(0, timeout=0.1)
+            one.wait(0)
 
     @needs_fake
     def test_events_of_others(self) -> None:

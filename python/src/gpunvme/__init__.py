@@ -28,7 +28,7 @@ from .errors import (
     UnsupportedError,
 )
 from .gpu import NVMeGPU
-from .kernels import KernelStorage, RegisteredBuffer, include_dir
+from .kernels import KernelHandle, KernelStorage, RegisteredBuffer, include_dir
 from .kinds import Kinds
 from .layers import LayerLoader, TensorLayer, TensorPlace
 from .memory import DeviceArray
@@ -52,6 +52,7 @@ __all__ = [
     "InternalError",
     "InvalidError",
     "JavaError",
+    "KernelHandle",
     "KernelStorage",
     "Kinds",
     "LayerLoader",

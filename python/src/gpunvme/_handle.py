@@ -12,10 +12,12 @@ from .errors import ClosedError
 class Handle:
     """A native handle. Safe for all threads: the library knows one that was closed, and gives no number twice."""
 
-    def __init__(self, native: int, free: Callable[[int], int], what: str) -> None:
+    def __init__(self, native: int, free: Callable[[int], int], what: str, *, again: bool = False) -> None:
+        """``again``: where closing fails the library keeps it, and it can be tried again."""
         self.native = native
         self._free = free
         self._what = what
+        self._again = again
         self._closed = False
         self._freed = False
         self._shown: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -42,13 +44,14 @@ class Handle:
     def close(self) -> int:
         """It waits for what is under way. One that was interrupted can be called again.
 
-        The library's code: less than 0 if it had a failure to tell, 0 when called again.
+        The library's code: less than 0 if it had a failure to tell, 0 when there is nothing left to close.
         """
         self._closed = True
         if self._freed:
             return 0
         code = self._free(self.native)
-        self._freed = True
+        if code >= 0 or not self._again:
+            self._freed = True
         return code
 
     def _dropped(self) -> None:

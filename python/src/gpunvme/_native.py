@@ -109,7 +109,7 @@ class KernelOptions(Structure):
         ("depth", c_uint32),
         ("buffers", c_uint32),
         ("nsid", c_uint32),
-        ("reserved", c_uint32),
+        ("flags", c_uint32),
     ]
 
 
@@ -188,15 +188,19 @@ FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "gpunvme_include_dir": (c_int, _text[1:]),
     "gpunvme_kernel_storage_open": (c_int, (_handle_out, c_size_t, POINTER(KernelOptions), _handle_out)),
     "gpunvme_kernel_storage_close": (c_int, (_handle,)),
+    "gpunvme_kernel_storage_handle": (c_int, (_handle, _handle_out)),
     "gpunvme_kernel_storage_device_handle": (c_int, (_handle, _u64_out)),
     "gpunvme_kernel_storage_register": (c_int, (_handle, c_uint64, c_uint64, POINTER(c_uint32), _u64_out)),
     "gpunvme_kernel_storage_unregister": (c_int, (_handle, c_uint32)),
     "gpunvme_kernel_storage_file": (c_int, (_handle, _handle, _u64_out)),
-    "gpunvme_kernel_storage_free_file": (c_int, (_handle, c_uint64)),
+    "gpunvme_kernel_storage_directory": (c_int, (_handle, _handle, c_char_p, c_uint32, _u64_out)),
+    "gpunvme_kernel_storage_skipped": (c_int, (_handle, c_uint64, *_text[1:])),
+    "gpunvme_kernel_storage_free": (c_int, (_handle, c_uint64)),
     "gpunvme_kernel_storage_await": (c_int, (_handle, c_void_p, c_uint64, Cancelled, c_void_p)),
     "gpunvme_kernel_storage_await_event": (c_int, (_handle, c_void_p, c_uint64, Cancelled, c_void_p)),
     "gpunvme_kernel_storage_stop": (c_int, (_handle, c_int)),
     "gpunvme_kernel_storage_recover": (c_int, (_handle,)),
+    "gpunvme_kernel_storage_recoveries": (c_int, (_handle, _u64_out)),
     "gpunvme_kernel_storage_errors": (c_int, _text),
     "nvme_gpu_init": (_handle, (c_char_p,)),
     "nvme_gpu_read": (c_int, (_handle, c_uint64, c_uint64, c_void_p)),
@@ -309,10 +313,10 @@ def encoded(text: str | os.PathLike[str]) -> bytes:
 
 def accelerator(name: str | None) -> bytes | None:
     """The name of an accelerator as the C library takes it."""
-    return None if name is None else _without_null(name, "an accelerator")
+    return None if name is None else without_null(name, "an accelerator")
 
 
-def _without_null(text: str, what: str) -> bytes:
+def without_null(text: str, what: str) -> bytes:
     plain = text.encode()
     if b"\0" in plain:
         raise ValueError(f"{what} has no null characters in it: {text!r}")
@@ -321,9 +325,9 @@ def _without_null(text: str, what: str) -> bytes:
 
 def start(java_home: str | None = None, options: list[str] | None = None) -> None:
     """Starts the Java virtual machine. Other calls start it by themselves; this chooses the Java or its options."""
-    given = [_without_null(o, "an option") for o in options or []]
+    given = [without_null(o, "an option") for o in options or []]
     array = (c_char_p * len(given))(*given) if given else None
-    home = _without_null(java_home, "a folder") if java_home else None
+    home = without_null(java_home, "a folder") if java_home else None
     check(lib().gpunvme_start(home, array, len(given)))
 
 

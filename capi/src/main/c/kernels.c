@@ -44,13 +44,25 @@ int gpunvme_kernel_storage_open(gpunvme_storage *const *storages, size_t count, 
   return GPUNVME_OK;
 }
 
+int gpunvme_kernel_storage_handle(gpunvme_kernel_storage *kernels, gpunvme_kernel_storage **handle) {
+  failure *f = shim_failure();
+  const table *t;
+  uint64_t number = 0;
+  REQUIRE(f, handle);
+  *handle = NULL;
+  USE(t, f, kernels);
+  CHECK(CALL(t, kernels_handle, f, NUMBER(kernels), &number));
+  *handle = (gpunvme_kernel_storage *)(uintptr_t)number;
+  return GPUNVME_OK;
+}
+
 int gpunvme_kernel_storage_device_handle(gpunvme_kernel_storage *kernels, uint64_t *address) {
   failure *f = shim_failure();
   const table *t;
   REQUIRE(f, address);
   *address = 0;
   USE(t, f, kernels);
-  return CALL(t, kernels_handle, f, NUMBER(kernels), address);
+  return CALL(t, kernels_device_handle, f, NUMBER(kernels), address);
 }
 
 int gpunvme_kernel_storage_register(
@@ -83,11 +95,38 @@ int gpunvme_kernel_storage_file(gpunvme_kernel_storage *kernels, gpunvme_storage
   return CALL(t, kernels_file, f, NUMBER(kernels), NUMBER(file), address);
 }
 
-int gpunvme_kernel_storage_free_file(gpunvme_kernel_storage *kernels, uint64_t address) {
+int gpunvme_kernel_storage_directory(
+    gpunvme_kernel_storage *kernels, gpunvme_storage *storage, const char *path, uint32_t flags, uint64_t *address) {
+  failure *f = shim_failure();
+  const table *t;
+  REQUIRE(f, address);
+  *address = 0;
+  REQUIRE(f, storage);
+  REQUIRE(f, path);
+  USE(t, f, kernels);
+  return CALL(t, kernels_directory, f, NUMBER(kernels), NUMBER(storage), path, flags, address);
+}
+
+int gpunvme_kernel_storage_skipped(
+    gpunvme_kernel_storage *kernels, uint64_t address, char *text, size_t capacity, size_t *needed) {
+  failure *f = shim_failure();
+  const table *t;
+  uint64_t length = 0;
+  api_clear(text, capacity, needed);
+  USE(t, f, kernels);
+  CHECK(api_array(f, __func__, "text", text, capacity, 1));
+  CHECK(CALL(t, kernels_skipped, f, NUMBER(kernels), address, text, capacity, &length));
+  if (needed != NULL) {
+    *needed = (size_t)length;
+  }
+  return GPUNVME_OK;
+}
+
+int gpunvme_kernel_storage_free(gpunvme_kernel_storage *kernels, uint64_t address) {
   failure *f = shim_failure();
   const table *t;
   USE(t, f, kernels);
-  return CALL(t, kernels_free_file, f, NUMBER(kernels), address);
+  return CALL(t, kernels_free, f, NUMBER(kernels), address);
 }
 
 int gpunvme_kernel_storage_await(gpunvme_kernel_storage *kernels, struct CUstream_st *stream, uint64_t timeout_ns,
@@ -119,6 +158,15 @@ int gpunvme_kernel_storage_recover(gpunvme_kernel_storage *kernels) {
   const table *t;
   USE(t, f, kernels);
   return CALL(t, kernels_recover, f, NUMBER(kernels));
+}
+
+int gpunvme_kernel_storage_recoveries(gpunvme_kernel_storage *kernels, uint64_t *count) {
+  failure *f = shim_failure();
+  const table *t;
+  REQUIRE(f, count);
+  *count = 0;
+  USE(t, f, kernels);
+  return CALL(t, kernels_recoveries, f, NUMBER(kernels), count);
 }
 
 int gpunvme_kernel_storage_close(gpunvme_kernel_storage *kernels) {

@@ -12,7 +12,7 @@
 #include "gpunvme.h"
 
 // Changes with the table.
-#define GPUNVME_TABLE_VERSION 7
+#define GPUNVME_TABLE_VERSION 8
 
 typedef struct failure {
   int32_t error;    // errno, or 0
@@ -94,12 +94,16 @@ typedef struct table {
   // handles of storages; options may be NULL
   int32_t (*kernels_open)(const uint64_t *storages, uint64_t count, const gpunvme_kernel_options *options,
       uint64_t *kernels, failure *f);
-  int32_t (*kernels_handle)(uint64_t kernels, uint64_t *address, failure *f);
+  int32_t (*kernels_handle)(uint64_t kernels, uint64_t *handle, failure *f);
+  int32_t (*kernels_device_handle)(uint64_t kernels, uint64_t *address, failure *f);
   int32_t (*kernels_register)(uint64_t kernels, uint64_t address, uint64_t bytes, uint32_t *number, uint64_t *offset,
       failure *f);
   int32_t (*kernels_unregister)(uint64_t kernels, uint32_t number, failure *f);
   int32_t (*kernels_file)(uint64_t kernels, uint64_t storage, uint64_t *address, failure *f);
-  int32_t (*kernels_free_file)(uint64_t kernels, uint64_t address, failure *f);
+  int32_t (*kernels_directory)(uint64_t kernels, uint64_t storage, const char *path, uint32_t flags, uint64_t *address,
+      failure *f);
+  int32_t (*kernels_skipped)(uint64_t kernels, uint64_t address, char *text, uint64_t capacity, uint64_t *needed, failure *f);
+  int32_t (*kernels_free)(uint64_t kernels, uint64_t address, failure *f);
   // cancelled may be NULL
   int32_t (*kernels_await)(uint64_t kernels, uint64_t stream, uint64_t timeout_ns, gpunvme_cancelled cancelled, void *data,
       failure *f);
@@ -107,6 +111,7 @@ typedef struct table {
       void *data, failure *f);
   int32_t (*kernels_stop)(uint64_t kernels, int32_t value, failure *f);
   int32_t (*kernels_recover)(uint64_t kernels, failure *f);
+  int32_t (*kernels_recoveries)(uint64_t kernels, uint64_t *count, failure *f);
 } table;
 
 #endif

@@ -270,7 +270,12 @@ static int32_t fake_kernels_open(const uint64_t *storages, uint64_t count, const
   return made(kernels, f);
 }
 
-static int32_t fake_kernels_handle(uint64_t kernels, uint64_t *address, failure *f) {
+static int32_t fake_kernels_handle(uint64_t kernels, uint64_t *handle, failure *f) {
+  CALLED(kernels);
+  return made(handle, f);
+}
+
+static int32_t fake_kernels_device_handle(uint64_t kernels, uint64_t *address, failure *f) {
   CALLED(kernels);
   return made(address, f);
 }
@@ -293,7 +298,22 @@ static int32_t fake_kernels_file(uint64_t kernels, uint64_t storage, uint64_t *a
   return made(address, f);
 }
 
-static int32_t fake_kernels_free_file(uint64_t kernels, uint64_t address, failure *f) {
+static int32_t fake_kernels_directory(
+    uint64_t kernels, uint64_t storage, const char *path, uint32_t flags, uint64_t *address, failure *f) {
+  CALLED(kernels, storage, flags);
+  POINTED(path);
+  return made(address, f);
+}
+
+static int32_t fake_kernels_skipped(
+    uint64_t kernels, uint64_t address, char *text, uint64_t capacity, uint64_t *needed, failure *f) {
+  CALLED(kernels, address, capacity);
+  POINTED(text);
+  *needed = 77;
+  return answer(f);
+}
+
+static int32_t fake_kernels_free(uint64_t kernels, uint64_t address, failure *f) {
   CALLED(kernels, address);
   return answer(f);
 }
@@ -319,6 +339,12 @@ static int32_t fake_kernels_stop(uint64_t kernels, int32_t value, failure *f) {
 
 static int32_t fake_kernels_recover(uint64_t kernels, failure *f) {
   CALLED(kernels);
+  return answer(f);
+}
+
+static int32_t fake_kernels_recoveries(uint64_t kernels, uint64_t *count, failure *f) {
+  CALLED(kernels);
+  *count = 11;
   return answer(f);
 }
 
@@ -376,9 +402,12 @@ int shim_fill(table *to, const start_options *options, int *ours, failure *f) {
       .layers_cancel = fake_layers_cancel, .layers_next = fake_layers_next, .layers_take = fake_layers_take, .weights_open = fake_weights_open, .weights_read = fake_weights_read,
       .gpu_open = fake_gpu_open, .gpu_transfer = fake_gpu_transfer, .gpu_start = fake_gpu_start,
       .plan_layers = fake_plan_layers, .kernels_open = fake_kernels_open, .kernels_handle = fake_kernels_handle,
+      .kernels_device_handle = fake_kernels_device_handle,
       .kernels_register = fake_kernels_register, .kernels_unregister = fake_kernels_unregister, .kernels_file = fake_kernels_file,
-      .kernels_free_file = fake_kernels_free_file, .kernels_await = fake_kernels_await,
+      .kernels_directory = fake_kernels_directory, .kernels_skipped = fake_kernels_skipped, .kernels_free = fake_kernels_free,
+      .kernels_await = fake_kernels_await,
       .kernels_await_event = fake_kernels_await_event, .kernels_stop = fake_kernels_stop, .kernels_recover = fake_kernels_recover,
+      .kernels_recoveries = fake_kernels_recoveries,
       .make = fake_next_start == FAKE_LEAVES_IT_EMPTY ? NULL : fake_make};
   filled = to;
   return GPUNVME_OK;

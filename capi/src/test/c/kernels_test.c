@@ -82,17 +82,17 @@ typedef struct rig {
   uint32_t number;
 } rig;
 
-static gpunvme_kernel_storage *open_kernels(gpunvme_storage *storage) {
+static gpunvme_kernel_storage *open_kernels(gpunvme_storage *storage, uint32_t flags) {
   gpunvme_kernel_storage *kernels = NULL;
-  const gpunvme_kernel_options options = {.queue_pairs = 1, .depth = 32};
+  const gpunvme_kernel_options options = {.queue_pairs = 1, .depth = 32, .flags = flags};
   EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_open(&storage, 1, &options, &kernels));
   return kernels;
 }
 
-static rig rig_of(const char *uri) {
+static rig rig_with(const char *uri, uint32_t flags) {
   rig r = {.storage = open_or_end(uri, GPUNVME_WRITE)};
   fill_device(r.storage, SEED, SIZE);
-  r.kernels = open_kernels(r.storage);
+  r.kernels = open_kernels(r.storage, flags);
   EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_device_handle(r.kernels, &r.handle));
   EXPECT_CODE(GPUNVME_OK, gpunvme_allocate(r.storage, 64 * BLOCK, &r.data));
   EXPECT_CODE(GPUNVME_OK, gpunvme_allocate(r.storage, BLOCK, &r.statuses));
@@ -102,16 +102,24 @@ static rig rig_of(const char *uri) {
   return r;
 }
 
+static rig rig_of(const char *uri) {
+  return rig_with(uri, 0);
+}
+
 static void end(rig *r) {
   EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_close(r->kernels));
   EXPECT_CODE(GPUNVME_OK, gpunvme_close(r->storage));
 }
 
-static void read_blocks(rig *r, uint64_t first, uint32_t count) {
-  uint32_t ssd = 0;
+static void poison_statuses(rig *r) {
   uint8_t poison[BLOCK];
   memset(poison, 0xee, sizeof poison);
   EXPECT_CODE(GPUNVME_OK, gpunvme_copy_from_host(r->storage, r->statuses, poison, sizeof poison));
+}
+
+static void read_blocks(rig *r, uint64_t first, uint32_t count) {
+  uint32_t ssd = 0;
+  poison_statuses(r);
   launch("read_blocks", count, (void *[]){&r->handle, &ssd, &r->number, &r->offset, &first, &count, &r->statuses});
 }
 
@@ -181,8 +189,9 @@ static void errors_say_what_where_and_why(void) {
   EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_open(&r.storage, 1, &options, &other));
   options = (gpunvme_kernel_options){.buffers = 65537};
   EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_open(&r.storage, 1, &options, &other));
-  options = (gpunvme_kernel_options){.reserved = 1};
+  options = (gpunvme_kernel_options){.flags = GPUNVME_KERNELS_RECOVER | 4};
   EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_open(&r.storage, 1, &options, &other));
+  EXPECT_ERROR("flags 5h");
   options = (gpunvme_kernel_options){.nsid = 5};
   EXPECT(gpunvme_kernel_storage_open(&r.storage, 1, &options, &other) < 0 && other == NULL);
   EXPECT_ERROR("5");
@@ -202,17 +211,123 @@ static void errors_say_what_where_and_why(void) {
   EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_file(r.kernels, stranger, &address));
   EXPECT(address == 0);
   EXPECT_CODE(GPUNVME_OK, gpunvme_close(stranger));
-  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_free_file(r.kernels, 4096));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_free(r.kernels, 4096));
   EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_close(r.kernels));
   EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_kernel_storage_close(r.kernels));
   EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_kernel_storage_recover(r.kernels));
   EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_kernel_storage_register(r.kernels, r.data, BLOCK, &number, &offset));
   // With the storage, what kernels use is closed, too.
-  gpunvme_kernel_storage *kernels = open_kernels(r.storage);
+  gpunvme_kernel_storage *kernels = open_kernels(r.storage, 0);
   EXPECT_CODE(GPUNVME_OK, gpunvme_close(r.storage));
   EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_kernel_storage_device_handle(kernels, &address));
   EXPECT_ERROR("was closed");
   EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_close(kernels));
+}
+
+static void handles_are_of_their_storage(void) {
+  rig r = rig_of(SSD);
+  gpunvme_kernel_storage *one = NULL, *other = NULL;
+  uint64_t first = 0, second = 0, recoveries = 7, offset = 7;
+  uint32_t number = 7;
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_handle(r.kernels, &one));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_handle(one, &other));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_device_handle(one, &first));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_device_handle(other, &second));
+  EXPECT(first != 0 && second != 0 && first != second && first != r.handle && second != r.handle);
+  // Calls that are not about its kernel are the storage's.
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_register(one, r.statuses, BLOCK, &number, &offset));
+  EXPECT(number == 1);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_unregister(r.kernels, 1));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_recover(one));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_recoveries(one, &recoveries));
+  EXPECT(recoveries == 0);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_stop(one, 1));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_close(one));
+  EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_kernel_storage_device_handle(one, &first));
+  EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_kernel_storage_close(one));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_device_handle(other, &second));
+  // With the storage it is closed, too, and is given back some time.
+  end(&r);
+  EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_kernel_storage_device_handle(other, &second));
+  EXPECT_ERROR("was closed");
+  EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_kernel_storage_stop(other, 0));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_close(other));
+}
+
+static void closing_that_failed_is_tried_again(void) {
+  rig r = rig_of("sim:size=4MiB,lba=4096,latency=0,faults=status=generic/internal-error on delete-sq");
+  uint64_t address = 7;
+  for (int i = 0; i < 2; i++) {
+    EXPECT_CODE(GPUNVME_ERROR_IO, gpunvme_kernel_storage_close(r.kernels));
+    EXPECT_ERROR("close the storages");
+  }
+  EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_kernel_storage_device_handle(r.kernels, &address));
+  EXPECT_CODE(GPUNVME_ERROR_IO, gpunvme_close(r.storage)); // it closes what is on it, too
+  EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_close(r.storage));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_close(r.kernels));
+  EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_kernel_storage_close(r.kernels));
+}
+
+static int file_systems_can_be_made(void) {
+  return system("PATH=$PATH:/usr/sbin:/sbin; command -v mke2fs >/dev/null") == 0;
+}
+
+// A storage on a file system that has /set/deep/a.bin, of the device's first bytes, /set/b.bin and two links to nothing.
+#define FOUND 30000
+
+static gpunvme_storage *file_system(void) {
+  char folder[300], command[2000], uri[400];
+  uint8_t *bytes = malloc(FOUND);
+  temporary(folder, sizeof folder);
+  EXPECT(mkdtemp(folder) != NULL);
+  snprintf(command, sizeof command, "cd %s && mkdir -p root/set/deep && ln -s nothing root/set/c && ln -s none root/set/deep/d && echo b >root/set/b.bin", folder);
+  EXPECT(system(command) == 0);
+  snprintf(uri, sizeof uri, "%s/root/set/deep/a.bin", folder);
+  FILE *file = fopen(uri, "wb");
+  fill(bytes, SEED, 0, FOUND);
+  EXPECT(file != NULL && fwrite(bytes, 1, FOUND, file) == FOUND && fclose(file) == 0);
+  free(bytes);
+  snprintf(command, sizeof command, "cd %s && PATH=$PATH:/usr/sbin:/sbin mke2fs -q -t ext4 -d root image 8M >/dev/null && rm -r root", folder);
+  EXPECT(system(command) == 0);
+  snprintf(uri, sizeof uri, "sim:file=%s/image,latency=0", folder);
+  gpunvme_storage *storage = open_or_end(uri, 0);
+  // It stays open.
+  snprintf(command, sizeof command, "rm -r %s", folder);
+  EXPECT(system(command) == 0);
+  return storage;
+}
+
+static void directories_are_told_to_kernels(void) {
+  gpunvme_storage *storage = file_system();
+  gpunvme_kernel_storage *kernels = open_kernels(storage, 0);
+  uint64_t address = 7, file = 7, part = 0;
+  size_t needed = 0;
+  char text[2000] = "";
+  EXPECT_CODE(GPUNVME_ERROR_UNSUPPORTED, gpunvme_kernel_storage_directory(kernels, storage, "/set", 0, &address));
+  EXPECT(address == 0);
+  EXPECT_ERROR("/set/");
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_directory(kernels, storage, "/set", 2, &address));
+  EXPECT_ERROR("flags 2h");
+  EXPECT_CODE(GPUNVME_ERROR_NOT_FOUND, gpunvme_kernel_storage_directory(kernels, storage, "/sets", 0, &address));
+  EXPECT_ERROR("/sets");
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_directory(kernels, storage, "/set", GPUNVME_DIRECTORY_SKIP, &address));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_skipped(kernels, address, NULL, 0, &needed));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_skipped(kernels, address, text, sizeof text, NULL));
+  EXPECT(needed == strlen(text) + 1 && strstr(text, "\"total\":2,") != NULL);
+  EXPECT(strstr(text, "/set/c") != NULL && strstr(text, "/set/deep/d") != NULL);
+  if (!on_gpu()) {
+    EXPECT(address != 0 && *(const uint32_t *)(uintptr_t)address == 2);
+  }
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_file(kernels, storage, &file));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_skipped(kernels, file, text, sizeof text, NULL));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_free(kernels, file));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_free(kernels, address));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_free(kernels, address));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_skipped(kernels, address, text, sizeof text, NULL));
+  EXPECT(text[0] == 0);
+  EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_kernel_storage_directory(kernels, (gpunvme_storage *)kernels, "/", 0, &part));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_close(kernels));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_close(storage));
 }
 
 static void files_of_the_system_have_no_queues(void) {
@@ -310,9 +425,31 @@ static void files_are_read_by_their_bytes(void) {
   EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_await(r.kernels, stream, 20 * SECOND, NULL, NULL));
   EXPECT(status_of(&r, 0) == 0);
   EXPECT(holds(r.storage, r.data + r.offset, SEED, from, bytes));
-  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_free_file(r.kernels, file));
-  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_free_file(r.kernels, file));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_free(r.kernels, file));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_free(r.kernels, file));
   end(&r);
+}
+
+static void files_are_found_by_their_paths(void) {
+  const char *path = "deep/a.bin";
+  gpunvme_storage *storage = file_system();
+  gpunvme_kernel_storage *kernels = open_kernels(storage, 0);
+  uint64_t handle = 0, directory = 0, data = 0, offset = 0, statuses = 0, name = 0, bytes = FOUND, size = 16 * BLOCK;
+  uint32_t number = 0, status = 7;
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_directory(kernels, storage, "set/", GPUNVME_DIRECTORY_SKIP, &directory));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_device_handle(kernels, &handle));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_allocate(storage, size, &data));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_allocate(storage, BLOCK, &statuses));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_allocate(storage, BLOCK, &name));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_copy_from_host(storage, name, path, strlen(path) + 1));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_register(kernels, data, size, &number, &offset));
+  launch("read_found", 1, (void *[]){&handle, &directory, &name, &number, &offset, &bytes, &size, &statuses});
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_await(kernels, stream, 20 * SECOND, NULL, NULL));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_copy_to_host(storage, &status, statuses, sizeof status));
+  EXPECT(status == 0);
+  EXPECT(holds(storage, data + offset, SEED, 0, bytes));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_close(kernels)); // frees the directory, too
+  EXPECT_CODE(GPUNVME_OK, gpunvme_close(storage));
 }
 
 // An SSD that never answers the third read.
@@ -328,6 +465,60 @@ static void recovers(rig *r) {
   EXPECT(holds(r->storage, r->data + r->offset, SEED, 9 * BLOCK, 32 * BLOCK));
   EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_unregister(r->kernels, r->number));
   end(r);
+}
+
+// The controller of these fails with the fifth read.
+#define FAILING "sim:size=4MiB,lba=4096,latency=0,faults=cfs on read nth=5"
+
+static void an_ssd_in_trouble_stops_the_kernel(void) {
+  rig r = rig_of(FAILING);
+  read_blocks(&r, 0, 32);
+  EXPECT_CODE(GPUNVME_ERROR_IO, gpunvme_kernel_storage_await(r.kernels, stream, 60 * SECOND, NULL, NULL));
+  EXPECT_ERROR("in trouble");
+  recovers(&r);
+}
+
+static void kernels_go_on_while_their_ssd_is_recovered(void) {
+  rig r = rig_with(FAILING, GPUNVME_KERNELS_RECOVER);
+  uint64_t recoveries = 7;
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_recoveries(r.kernels, &recoveries));
+  EXPECT(recoveries == 0);
+  read_blocks(&r, 3, 32);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_await(r.kernels, stream, 60 * SECOND, NULL, NULL));
+  EXPECT(with_status(&r, 32, 0) == 32);
+  EXPECT(holds(r.storage, r.data + r.offset, SEED, 3 * BLOCK, 32 * BLOCK));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_recoveries(r.kernels, &recoveries));
+  EXPECT(recoveries == 1);
+  end(&r);
+}
+
+// Each reads a block that comes late; the first is stopped.
+static void kernels_with_handles_are_stopped_alone(void) {
+  rig r = rig_of("sim:size=4MiB,lba=4096,latency=0,faults=late=2s on read count=2");
+  gpunvme_kernel_storage *handles[2] = {NULL, NULL};
+  struct CUstream_st *first = stream, *streams[2] = {stream, NULL};
+  uint32_t ssd = 0, count = 1;
+  EXPECT_CODE(0, driver_call("cuStreamCreateWithPriority", TO(&streams[1]), 1, 0, 0));
+  poison_statuses(&r);
+  for (uint64_t i = 0; i < 2; i++) {
+    EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_handle(r.kernels, &handles[i]));
+  }
+  for (uint64_t i = 0; i < 2; i++) {
+    uint64_t handle = 0, offset = r.offset + i * BLOCK, block = 9 + i, status = r.statuses + i * sizeof(uint32_t);
+    EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_device_handle(handles[i], &handle));
+    stream = streams[i];
+    launch("read_blocks", 1, (void *[]){&handle, &ssd, &r.number, &offset, &block, &count, &status});
+  }
+  stream = first;
+  EXPECT_CODE(GPUNVME_ERROR_TIMEOUT, gpunvme_kernel_storage_await(handles[0], streams[0], SECOND / 100, NULL, NULL));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_await(handles[1], streams[1], 60 * SECOND, NULL, NULL));
+  EXPECT(status_of(&r, 0) == STOPPED && status_of(&r, 1) == 0);
+  EXPECT(holds(r.storage, r.data + r.offset + BLOCK, SEED, 10 * BLOCK, BLOCK));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_close(handles[0]));
+  EXPECT_CODE(0, driver_call("cuStreamDestroy_v2", TO(streams[1]), 0, 0, 0));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_recover(r.kernels));
+  end(&r);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_close(handles[1]));
 }
 
 static void a_limit_stops_the_kernel(void) {
@@ -414,10 +605,37 @@ static void closing_stops_it(void) {
   EXPECT_CODE(GPUNVME_OK, gpunvme_close(r.storage));
 }
 
+// Closing a handle stops its kernel, too, and so does closing the storage below it.
+static void closing_stops_those_with_a_handle(void) {
+  for (int whole = 0; whole < 2; whole++) {
+    waits = 0;
+    rig r = rig_of(DEAF);
+    gpunvme_kernel_storage *handle = NULL;
+    pthread_t thread;
+    EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_handle(r.kernels, &handle));
+    EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_device_handle(handle, &r.handle));
+    read_blocks(&r, 0, 8);
+    EXPECT(pthread_create(&thread, NULL, close_it, whole ? r.kernels : handle) == 0);
+    EXPECT_CODE(GPUNVME_ERROR_CANCELLED, gpunvme_kernel_storage_await(handle, stream, 60 * SECOND, waiting, NULL));
+    EXPECT_ERROR("was closed");
+    pthread_join(thread, NULL);
+    EXPECT(with_status(&r, 8, STOPPED) == 1);
+    EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_close(whole ? handle : r.kernels));
+    EXPECT_CODE(GPUNVME_OK, gpunvme_close(r.storage));
+  }
+}
+
 int main(void) {
   RUN(headers_are_where_it_says);
   RUN(numbers_are_the_lowest_that_are_free);
   RUN(errors_say_what_where_and_why);
+  RUN(handles_are_of_their_storage);
+  RUN(closing_that_failed_is_tried_again);
+  if (file_systems_can_be_made()) {
+    RUN(directories_are_told_to_kernels);
+  } else {
+    puts("SKIP directories_are_told_to_kernels: no mke2fs; e2fsprogs has it");
+  }
   RUN(files_of_the_system_have_no_queues);
   if (on_gpu()) {
     load_kernels();
@@ -426,10 +644,17 @@ int main(void) {
     RUN(events_are_waited_for);
     RUN(several_ssds_are_counted_in_their_order);
     RUN(files_are_read_by_their_bytes);
+    if (file_systems_can_be_made()) {
+      RUN(files_are_found_by_their_paths);
+    }
+    RUN(an_ssd_in_trouble_stops_the_kernel);
+    RUN(kernels_go_on_while_their_ssd_is_recovered);
+    RUN(kernels_with_handles_are_stopped_alone);
     RUN(a_limit_stops_the_kernel);
     RUN(whoever_asked_for_it_is_asked);
     RUN(another_thread_may_stop_it);
     RUN(closing_stops_it);
+    RUN(closing_stops_those_with_a_handle);
   }
   return check_failed_tests != 0;
 }

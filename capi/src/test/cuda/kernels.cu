@@ -14,9 +14,22 @@ extern "C" __global__ void read_blocks(
   }
 }
 
-// One thread reads bytes of a file; its scratch is the last block of the buffer, which has `end` bytes.
+// Its scratch is the last block of the buffer, which has `end` bytes.
+__device__ Status read(const Storage* storage, const DeviceFile& file, u32 buffer, u64 offset, u64 from, u64 bytes, u64 end) {
+  u64 scratch = (end - (1ull << file.set->block_shift)) & ~3ull;
+  return read_file(storage->queues(0), file, from, bytes, {buffer, offset}, {buffer, scratch});
+}
+
+// One thread reads bytes of a file.
 extern "C" __global__ void read_bytes(
     const Storage* storage, const DeviceFile* file, u32 buffer, u64 offset, u64 from, u64 bytes, u64 end, Status* statuses) {
-  u64 scratch = (end - (1ull << file->set->block_shift)) & ~3ull;
-  statuses[0] = read_file(storage->queues(0), *file, from, bytes, {buffer, offset}, {buffer, scratch});
+  statuses[0] = read(storage, *file, buffer, offset, from, bytes, end);
+}
+
+// One thread looks a file of so many bytes up and reads it; status::kArgument if there is none.
+extern "C" __global__ void read_found(
+    const Storage* storage, const DeviceDirectory* directory, const char* path, u32 buffer, u64 offset, u64 bytes, u64 end, Status* statuses) {
+  const DeviceFile* file = directory->find(path);
+  bool found = file != nullptr && file->size == bytes;
+  statuses[0] = found ? read(storage, *file, buffer, offset, 0, bytes, end) : status::kArgument;
 }

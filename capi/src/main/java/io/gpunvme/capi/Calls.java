@@ -81,7 +81,7 @@ final class Calls {
   }
 
   int close(long handle, MemorySegment f) {
-    return call(f, () -> handles.remove(handle).close());
+    return call(f, () -> handles.close(handle));
   }
 
   // ---- storage
@@ -91,9 +91,7 @@ final class Calls {
     return call(
         f,
         () -> {
-          if ((flags & ~Structs.WRITE) != 0) {
-            throw new InvalidRequestException("flags %Xh are not known".formatted(flags));
-          }
+          Structs.requireKnown(flags, Structs.WRITE);
           boolean write = (flags & Structs.WRITE) != 0;
           Storage storage = Storage.open(CTypes.text(uri), memory(accelerator), write);
           CTypes.setLong(out, handles.add(storage));
@@ -453,8 +451,12 @@ final class Calls {
 
   // ---- kernels
 
+  private KernelGroup kernelGroup(long handle) {
+    return handles.get(handle, KernelGroup.class);
+  }
+
   private Kernels kernels(long handle) {
-    return handles.get(handle, Kernels.class);
+    return kernelGroup(handle).storage();
   }
 
   int kernelsOpen(
@@ -476,7 +478,11 @@ final class Calls {
   }
 
   int kernelsHandle(long kernels, MemorySegment out, MemorySegment f) {
-    return call(f, () -> CTypes.setLong(out, kernels(kernels).deviceHandle()));
+    return call(f, () -> CTypes.setLong(out, handles.add(kernels(kernels).handle())));
+  }
+
+  int kernelsDeviceHandle(long kernels, MemorySegment out, MemorySegment f) {
+    return call(f, () -> CTypes.setLong(out, kernelGroup(kernels).deviceHandle()));
   }
 
   int kernelsRegister(
@@ -503,8 +509,35 @@ final class Calls {
     return call(f, () -> CTypes.setLong(out, kernels(kernels).file(storage(file))));
   }
 
-  int kernelsFreeFile(long kernels, long address, MemorySegment f) {
-    return call(f, () -> kernels(kernels).freeFile(address));
+  int kernelsDirectory(
+      long kernels,
+      long storage,
+      MemorySegment path,
+      int flags,
+      MemorySegment out,
+      MemorySegment f) {
+    return call(
+        f,
+        () -> {
+          Structs.requireKnown(flags, Structs.DIRECTORY_SKIP);
+          boolean skip = (flags & Structs.DIRECTORY_SKIP) != 0;
+          long address = kernels(kernels).directory(storage(storage), CTypes.text(path), skip);
+          CTypes.setLong(out, address);
+        });
+  }
+
+  int kernelsSkipped(
+      long kernels,
+      long address,
+      MemorySegment text,
+      long capacity,
+      MemorySegment out,
+      MemorySegment f) {
+    return call(f, () -> Structs.text(kernels(kernels).skipped(address), text, capacity, out));
+  }
+
+  int kernelsFree(long kernels, long address, MemorySegment f) {
+    return call(f, () -> kernels(kernels).free(address));
   }
 
   int kernelsAwait(
@@ -514,7 +547,8 @@ final class Calls {
       MemorySegment cancelled,
       MemorySegment data,
       MemorySegment f) {
-    return call(f, () -> kernels(kernels).await(stream, nanos, CTypes.question(cancelled, data)));
+    return call(
+        f, () -> kernelGroup(kernels).await(stream, nanos, CTypes.question(cancelled, data)));
   }
 
   int kernelsAwaitEvent(
@@ -525,15 +559,19 @@ final class Calls {
       MemorySegment data,
       MemorySegment f) {
     return call(
-        f, () -> kernels(kernels).awaitEvent(event, nanos, CTypes.question(cancelled, data)));
+        f, () -> kernelGroup(kernels).awaitEvent(event, nanos, CTypes.question(cancelled, data)));
   }
 
   int kernelsStop(long kernels, int value, MemorySegment f) {
-    return call(f, () -> kernels(kernels).stop(value != 0));
+    return call(f, () -> kernelGroup(kernels).stop(value != 0));
   }
 
   int kernelsRecover(long kernels, MemorySegment f) {
     return call(f, () -> kernels(kernels).recover());
+  }
+
+  int kernelsRecoveries(long kernels, MemorySegment out, MemorySegment f) {
+    return call(f, () -> CTypes.setLong(out, kernels(kernels).recoveries()));
   }
 
   // ---- nvme_gpu

@@ -18,7 +18,7 @@ import java.util.List;
 /** The functions for the C library. */
 public final class Exports {
   /** GPUNVME_TABLE_VERSION. */
-  static final int VERSION = 7;
+  static final int VERSION = 8;
 
   private static final MemoryLayout A = ADDRESS;
   private static final MemoryLayout I = JAVA_INT;
@@ -77,14 +77,18 @@ public final class Exports {
           new Export("planLayers", A, J, J, I, A, A),
           new Export("kernelsOpen", A, J, A, A),
           new Export("kernelsHandle", J, A),
+          new Export("kernelsDeviceHandle", J, A),
           new Export("kernelsRegister", J, J, J, A, A),
           new Export("kernelsUnregister", J, I),
           new Export("kernelsFile", J, J, A),
-          new Export("kernelsFreeFile", J, J),
+          new Export("kernelsDirectory", J, J, A, I, A),
+          new Export("kernelsSkipped", J, J, A, J, A),
+          new Export("kernelsFree", J, J),
           new Export("kernelsAwait", J, J, J, A, A),
           new Export("kernelsAwaitEvent", J, J, J, A, A),
           new Export("kernelsStop", J, I),
-          new Export("kernelsRecover", J));
+          new Export("kernelsRecover", J),
+          new Export("kernelsRecoveries", J, A));
 
   private static final VarHandle PLACE = ADDRESS.varHandle();
 

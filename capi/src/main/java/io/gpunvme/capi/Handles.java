@@ -9,6 +9,9 @@ import java.util.concurrent.atomic.AtomicLong;
  * of something closed is told from all others. Safe for all threads.
  */
 final class Handles {
+  /** What stays open where closing it fails, so that it can be tried again. */
+  interface ClosedAgain extends AutoCloseable {}
+
   /** Far from addresses that could be mistaken for one. */
   private static final long FIRST = 0x6E76_0000_0001L;
 
@@ -37,13 +40,25 @@ final class Handles {
     return type.cast(object);
   }
 
-  /** Takes a handle out: only one thread gets its object. */
-  AutoCloseable remove(long handle) {
+  /**
+   * Closes the object of a handle, which ends the handle; of several threads one does it. If that
+   * fails, the handle of a {@link ClosedAgain} stays.
+   *
+   * @throws ClosedHandleException if there is none
+   */
+  void close(long handle) throws Exception {
     AutoCloseable object = open.remove(handle);
     if (object == null) {
       throw new ClosedHandleException("handle %Xh was closed, or never was one".formatted(handle));
     }
-    return object;
+    try {
+      object.close();
+    } catch (Throwable e) {
+      if (object instanceof ClosedAgain) {
+        open.put(handle, object);
+      }
+      throw e;
+    }
   }
 
   /** How many are open. */

@@ -1,17 +1,14 @@
 package io.gpunvme.capi;
 
-import com.google.gson.JsonArray;
-import com.google.gson.JsonObject;
 import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
-import io.gpunvme.cuda.CudaEvent;
-import io.gpunvme.cuda.CudaStream;
+import io.gpunvme.gpu.queue.DeviceDirectory;
 import io.gpunvme.gpu.queue.DeviceErrors;
 import io.gpunvme.gpu.queue.DeviceFile;
 import io.gpunvme.gpu.queue.KernelStorage;
 import io.gpunvme.gpu.queue.KernelStorageOptions;
 import io.gpunvme.gpu.queue.RunningKernel;
-import io.gpunvme.nvme.NvmeTimeoutException;
+import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.storage.GpuStorage;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.StorageException.Kind;
@@ -20,49 +17,34 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.ReadWriteLock;
-import java.util.concurrent.locks.ReentrantReadWriteLock;
-import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
-/**
- * A storage for kernels that C has a handle of: {@code gpunvme_kernel_storage}. Safe for all
- * threads. Closing it stops the kernels that are waited for.
- */
-final class Kernels implements AutoCloseable {
-  /** How often a caller is asked whether to end. */
-  private static final long ASK_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
-
-  /** Errors that are told, from the first on. */
-  private static final int MOST_LINES = 1000;
-
+/** A storage for kernels, and the kernels that are given its own handle. */
+final class Kernels extends KernelGroup {
   private final List<Storage> storages;
-  private final Memory memory;
-  private final String name;
   private final KernelStorage kernels;
 
   /** By their numbers; guarded by this. */
   private final Map<Integer, Place> places = new HashMap<>();
 
+  /**
+   * What kernels were told.
+   *
+   * @param skipped null for a file
+   */
+  private record Table(Runnable close, @Nullable Lines skipped) {}
+
   /** By their addresses; guarded by this. */
-  private final Map<Long, DeviceFile> files = new HashMap<>();
+  private final Map<Long, Table> tables = new HashMap<>();
 
-  /** Shared by who uses the queues, waits for kernels included; closing takes all of it. */
-  private final ReadWriteLock use = new ReentrantReadWriteLock();
-
-  /** What kernels reported, and how much of that there was; guarded by this. */
-  private final JsonArray lines = new JsonArray();
-
-  private long errors;
-
-  private volatile boolean closing;
+  /** What kernels reported; guarded by this. */
+  private final Lines errors = new Lines("errors");
 
   private Kernels(List<Storage> storages, KernelStorage kernels) {
+    super(
+        storages.getFirst().memory(), "the kernels of " + storages.getFirst().storage().address());
     this.storages = storages;
     this.kernels = kernels;
-    memory = storages.getFirst().memory();
-    name = "the kernels of " + storages.getFirst().storage().address();
   }
 
   static Kernels open(List<Storage> storages, KernelStorageOptions options) {
@@ -75,32 +57,6 @@ final class Kernels implements AutoCloseable {
       throw e;
     }
     return opened;
-  }
-
-  /** What is done while this is open. */
-  private interface Work<T> {
-    T run();
-  }
-
-  private <T> T whileOpen(Work<T> work) {
-    use.readLock().lock();
-    try {
-      requireOpen();
-      return work.run();
-    } finally {
-      use.readLock().unlock();
-    }
-  }
-
-  private void requireOpen() {
-    if (closing) {
-      throw new ClosedHandleException("this storage for kernels or what it is on was closed");
-    }
-  }
-
-  /** The device address of {@code struct Storage}. */
-  long deviceHandle() {
-    return whileOpen(kernels::deviceHandle);
   }
 
   /**
@@ -118,7 +74,7 @@ final class Kernels implements AutoCloseable {
   }
 
   private Numbered registerPlace(long address, long bytes) {
-    Place place = memory.place(address, bytes);
+    Place place = memory().place(address, bytes);
     if (place == null) {
       throw new InvalidRequestException(
           "%Xh is host memory: kernels read into memory of the GPU".formatted(address));
@@ -151,150 +107,121 @@ final class Kernels implements AutoCloseable {
         });
   }
 
+  // ---- files and directories
+
   /** Tells kernels of a file; returns the device address of {@code struct DeviceFile}. */
   long file(Storage storage) {
     return whileOpen(
         () -> {
           DeviceFile file = storage.storage().fileForKernels(kernels);
-          synchronized (this) {
-            files.put(file.deviceAddress(), file);
-          }
-          return file.deviceAddress();
+          return keep(file.deviceAddress(), new Table(file::close, null));
         });
   }
 
-  void freeFile(long address) {
+  /**
+   * Tells kernels of the files below a directory; returns the device address of {@code struct
+   * DeviceDirectory}.
+   *
+   * @param skip whether files that kernels cannot be told of are left out
+   */
+  long directory(Storage storage, String path, boolean skip) {
+    return whileOpen(
+        () -> {
+          Lines skipped = new Lines("skipped");
+          DeviceDirectory directory =
+              storage
+                  .storage()
+                  .directoryForKernels(
+                      kernels,
+                      path,
+                      e -> {
+                        if (!skip) {
+                          throw e;
+                        }
+                        skipped.add(String.valueOf(e.getMessage()));
+                      });
+          return keep(directory.deviceAddress(), new Table(directory::close, skipped));
+        });
+  }
+
+  private synchronized long keep(long address, Table table) {
+    tables.put(address, table);
+    return address;
+  }
+
+  /** JSON of the files that a directory was made without. */
+  String skipped(long address) {
+    return whileOpen(
+        () -> {
+          Table table;
+          synchronized (this) {
+            table = tables.get(address);
+          }
+          Lines skipped = table == null ? null : table.skipped();
+          if (skipped == null) {
+            throw new InvalidRequestException(
+                "no directory for kernels is at %Xh of this storage".formatted(address));
+          }
+          return skipped.json();
+        });
+  }
+
+  /** Frees what kernels were told of a file or a directory. */
+  void free(long address) {
     whileOpen(
         () -> {
-          DeviceFile file;
+          Table table;
           synchronized (this) {
-            file = files.remove(address);
+            table = tables.remove(address);
           }
-          if (file == null) {
+          if (table == null) {
             throw new InvalidRequestException(
-                "no file for kernels is at %Xh of this storage".formatted(address));
+                "no file or directory for kernels is at %Xh of this storage".formatted(address));
           }
-          file.close();
+          table.close().run();
           return address;
         });
   }
 
-  // ---- waiting
+  // ---- kernels
 
-  /**
-   * Waits until all work in a stream is over.
-   *
-   * @param nanos how long it may take, unsigned
-   * @param cancelled asked now and then whether to end; null if nobody wants that
-   * @throws NvmeTimeoutException if the time is up
-   * @throws StorageException if the kernel was told to stop for another reason, or an SSD is in
-   *     trouble
-   */
-  void await(long stream, long nanos, @Nullable BooleanSupplier cancelled) {
-    whileOpen(
-        () -> {
-          try (CudaStream of = memory.stream(stream, name)) {
-            await(of::isIdle, nanos, cancelled);
-          }
-          return stream;
-        });
+  @Override
+  Kernels storage() {
+    return this;
   }
 
-  /** The same for all work before an event. */
-  void awaitEvent(long event, long nanos, @Nullable BooleanSupplier cancelled) {
-    whileOpen(
-        () -> {
-          try (CudaEvent of = memory.event(event, name)) {
-            await(of::isDone, nanos, cancelled);
-          }
-          return event;
-        });
+  @Override
+  long address() {
+    return kernels.deviceHandle();
   }
 
-  private void await(RunningKernel work, long nanos, @Nullable BooleanSupplier cancelled) {
-    Asked kernel = new Asked(work, cancelled);
-    long limit = nanos < 0 ? Long.MAX_VALUE : nanos;
-    long start = System.nanoTime();
-    boolean over;
-    try {
-      over = kernels.await(kernel, Duration.ofNanos(limit));
-    } finally {
-      kernel.forgetInterrupt();
-    }
-    if (over) {
-      return;
-    }
-    if (kernel.told || Thread.currentThread().isInterrupted()) {
-      String why = closing ? "was stopped, as its storage was closed" : "was stopped";
-      throw new StorageException(Kind.CANCELLED, name, -1, -1, why, null);
-    }
-    if (System.nanoTime() - start >= limit) {
-      throw new NvmeTimeoutException(
-          "%s were told to stop after %d ms, and have ended"
-              .formatted(name, TimeUnit.NANOSECONDS.toMillis(limit)));
-    }
-    throw new StorageException(
-        Kind.IO,
-        name,
-        -1,
-        -1,
-        "an SSD is in trouble, so they were told to stop; they have ended: recover the storage"
-            + " before the next one",
-        null);
+  @Override
+  boolean awaitKernel(RunningKernel kernel, Duration limit) {
+    return kernels.await(kernel, limit);
   }
 
-  /** A kernel whose caller may change his mind. Told so, its wait ends as for an interrupt. */
-  private final class Asked implements RunningKernel {
-    private final RunningKernel kernel;
-    private final @Nullable BooleanSupplier cancelled;
-    private long asked = System.nanoTime();
-    private boolean told;
-
-    Asked(RunningKernel kernel, @Nullable BooleanSupplier cancelled) {
-      this.kernel = kernel;
-      this.cancelled = cancelled;
-    }
-
-    @Override
-    public boolean isOver() {
-      if (!told && isCancelled()) {
-        told = true;
-        Thread.currentThread().interrupt();
-      }
-      return kernel.isOver();
-    }
-
-    private boolean isCancelled() {
-      if (closing) {
-        return true;
-      }
-      long now = System.nanoTime();
-      BooleanSupplier ask = cancelled;
-      if (ask == null || now - asked < ASK_NANOS) {
-        return false;
-      }
-      asked = now;
-      return ask.getAsBoolean();
-    }
-
-    /** The interrupt was for the wait alone. */
-    void forgetInterrupt() {
-      if (told) {
-        Thread.interrupted();
-      }
-    }
+  @Override
+  boolean troubled() {
+    return kernels.troubled();
   }
 
-  void stop(boolean value) {
-    whileOpen(
-        () -> {
-          kernels.stop(value);
-          return value;
-        });
+  @Override
+  void tellToStop(boolean value) {
+    kernels.stop(value);
+  }
+
+  /** For a kernel that is stopped and waited for by itself. */
+  OneKernel handle() {
+    return whileOpen(() -> new OneKernel(this, kernels.handle()));
   }
 
   void recover() {
     whileOpen(kernels::recover);
+  }
+
+  /** How many recoveries came to their end while kernels ran. */
+  int recoveries() {
+    return whileOpen(kernels::recoveries);
   }
 
   /** JSON of the errors that kernels have reported so far. */
@@ -304,34 +231,35 @@ final class Kernels implements AutoCloseable {
 
   private synchronized String tellErrors() {
     DeviceErrors more = kernels.errors();
-    errors += more.total();
-    more.records().stream()
-        .limit(MOST_LINES - lines.size())
-        .forEach(one -> lines.add(one.toString()));
-    JsonObject all = new JsonObject();
-    all.addProperty("total", errors);
-    all.add("errors", lines);
-    return all.toString();
+    more.records().forEach(one -> errors.add(one.toString()));
+    errors.count(more.total() - more.records().size());
+    return errors.json();
   }
 
   @Override
-  public void close() {
-    closing = true;
-    use.writeLock().lock();
+  void giveBack() {
     try {
-      storages.forEach(s -> s.users().remove(this));
       kernels.close();
-      releasePlaces();
-    } finally {
-      use.writeLock().unlock();
+    } catch (NvmeException | InvalidRequestException e) {
+      throw new StorageException(
+          Kind.IO,
+          name(),
+          -1,
+          -1,
+          "an SSD keeps its queues, so nothing is freed; close the storages that they are on, then"
+              + " this again: "
+              + e.getMessage(),
+          e);
     }
+    storages.forEach(s -> s.users().remove(this));
+    releasePlaces();
   }
 
   private synchronized void releasePlaces() {
     List<Runnable> all = new ArrayList<>();
     places.values().forEach(place -> all.add(place.release()));
     places.clear();
-    files.clear();
+    tables.clear();
     CloseAll.each(all, Runnable::run);
   }
 }

@@ -100,7 +100,13 @@ final class Structs {
   static final long KERNEL_OPTIONS_DEPTH = 8;
   static final long KERNEL_OPTIONS_BUFFERS = 12;
   static final long KERNEL_OPTIONS_NSID = 16;
-  static final long KERNEL_OPTIONS_RESERVED = 20;
+  static final long KERNEL_OPTIONS_FLAGS = 20;
+
+  /** GPUNVME_KERNELS_RECOVER. */
+  static final int KERNELS_RECOVER = 1;
+
+  /** GPUNVME_DIRECTORY_SKIP. */
+  static final int DIRECTORY_SKIP = 1;
 
   /** {@code enum gpunvme_placement}. */
   static final List<Placement> PLACEMENTS =
@@ -125,15 +131,23 @@ final class Structs {
           "placement %s is none of enum gpunvme_placement"
               .formatted(Integer.toUnsignedString(placement)));
     }
-    if (options.get(CTypes.INT, KERNEL_OPTIONS_RESERVED) != 0) {
-      throw new InvalidRequestException("reserved of gpunvme_kernel_options is not 0");
-    }
+    int flags = options.get(CTypes.INT, KERNEL_OPTIONS_FLAGS);
+    requireKnown(flags, KERNELS_RECOVER);
     return new KernelStorageOptions(
         nsid == 0 ? usual.nsid() : nsid,
         PLACEMENTS.get(placement),
         options.get(CTypes.INT, KERNEL_OPTIONS_QUEUE_PAIRS),
         options.get(CTypes.INT, KERNEL_OPTIONS_DEPTH),
-        buffers == 0 ? usual.buffers() : buffers);
+        buffers == 0 ? usual.buffers() : buffers,
+        (flags & KERNELS_RECOVER) != 0);
+  }
+
+  /** Whether all flags are some of those that there are. */
+  static void requireKnown(int flags, int known) {
+    if ((flags & ~known) != 0) {
+      throw new InvalidRequestException(
+          "flags %Xh are not known: there are %Xh".formatted(flags, known));
+    }
   }
 
   static void info(MemorySegment out, GpuStorage storage) {

@@ -50,12 +50,14 @@ class StructsTest {
     all.put("offsetof(gpunvme_kernel_options, depth)", Structs.KERNEL_OPTIONS_DEPTH);
     all.put("offsetof(gpunvme_kernel_options, buffers)", Structs.KERNEL_OPTIONS_BUFFERS);
     all.put("offsetof(gpunvme_kernel_options, nsid)", Structs.KERNEL_OPTIONS_NSID);
-    all.put("offsetof(gpunvme_kernel_options, reserved)", Structs.KERNEL_OPTIONS_RESERVED);
+    all.put("offsetof(gpunvme_kernel_options, flags)", Structs.KERNEL_OPTIONS_FLAGS);
     for (Placement placement : Placement.values()) {
       all.put(
           "GPUNVME_PLACEMENT_" + placement.name(), (long) Structs.PLACEMENTS.indexOf(placement));
     }
     all.put("GPUNVME_WRITE", (long) Structs.WRITE);
+    all.put("GPUNVME_KERNELS_RECOVER", (long) Structs.KERNELS_RECOVER);
+    all.put("GPUNVME_DIRECTORY_SKIP", (long) Structs.DIRECTORY_SKIP);
     layers(all);
     all.put("sizeof(table) / sizeof(void *)", Exports.TABLE.size() + 1L);
     all.put("sizeof(failure)", 2048L);
