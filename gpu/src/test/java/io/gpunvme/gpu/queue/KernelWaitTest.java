@@ -123,10 +123,12 @@ class KernelWaitTest {
   void aStorageWhoseKernelHungWaitsForNoOther() {
     KernelStorageOptions options = KernelStorageOptions.in(Placement.HOST).with(1, 32);
     try (KernelStorage storage = KernelStorage.over(List.of(controller), gpu, options)) {
+      KernelHandle handle = storage.handle();
       assertThatThrownBy(() -> storage.await(() -> false, Duration.ZERO))
           .isInstanceOf(NvmeTimeoutException.class);
       // It may have gone on since then, and would see the word taken back.
       assertThatThrownBy(() -> storage.stop(false)).isInstanceOf(KernelHungException.class);
+      assertThatThrownBy(() -> handle.stop(false)).isInstanceOf(KernelHungException.class);
       assertThatThrownBy(() -> storage.await(() -> true, Duration.ofSeconds(1)))
           .isInstanceOf(KernelHungException.class);
       assertThatThrownBy(storage::recover).isInstanceOf(KernelHungException.class);
