@@ -39,7 +39,7 @@ served_read_file_warp 106 0
 find_file 32 2400
 served_submit 48 0
 served_wait 32 0
-server 76 0
+server 78 0
 helping_read_one 104 0
 helping_read 128 0
 helping_wait 96 0'

@@ -6,40 +6,6 @@
 namespace gpunvme {
 namespace detail {
 
-// When to look for the first completion after a doorbell. A look at host memory takes over a microsecond, and one that
-// comes too early delays the next: so the first waits a little, learning from whether it was too early.
-class FirstLook {
- public:
-  // A doorbell was stored; `few`: and little else is in flight.
-  GPUNVME_FN void start(bool few) {
-    due = few ? static_cast<u32>(nanos()) + delay : 0;
-    waiting = few;
-  }
-
-  GPUNVME_FN void wait() const {
-    // Left over more than kMost: the moment has passed.
-    while (waiting && due - static_cast<u32>(nanos()) - 1 < kMost) {
-    }
-  }
-
-  // The first look found something or did not.
-  GPUNVME_FN void learn(bool found) {
-    if (waiting) {
-      u32 next = found ? delay - kEarlier : delay + kLater;
-      delay = found && delay < kEarlier ? 0 : next > kMost ? kMost : next;
-      waiting = false;
-    }
-  }
-
- private:
-  static constexpr u32 kEarlier = 8;
-  static constexpr u32 kLater = 128;
-  static constexpr u32 kMost = 4000;  // slower controllers: a microsecond does not matter
-  u32 delay = 0;
-  u32 due = 0;
-  bool waiting = false;
-};
-
 // What an owner's threads got from the source in one window.
 struct Share {
   u32 total;   // all threads

@@ -132,7 +132,8 @@ struct alignas(128) Queue {
   u32 cq_head;     // CQEs consumed
   u32 cq_rung;     // CQEs given back to the controller by the doorbell
   u32 quarantined;
-  u32 reserved2[28];
+  u32 first_look;  // shared: ns from a doorbell to the first look at its completion, as lone lanes have learned
+  u32 reserved2[27];
 
   // ---- counters
   u64 submitted;
@@ -271,6 +272,45 @@ GPUNVME_FN void write_sqes(Queue* q, Sqe* sq, u32 sq_mask, u32 first, u32 count,
     }
   }
 }
+
+// When to look for the first completion after a doorbell. A look at host memory takes over a microsecond, and one that
+// comes too early delays the next: so the first waits a little, learning from whether it was too early.
+class FirstLook {
+ public:
+  GPUNVME_FN explicit FirstLook(u32 learned = 0) : delay(learned) {}
+
+  // A doorbell was stored; `few`: and little else is in flight.
+  GPUNVME_FN void start(bool few) {
+    due = few ? static_cast<u32>(nanos()) + delay : 0;
+    waiting = few;
+  }
+
+  GPUNVME_FN void wait() const {
+    // Left over more than kMost: the moment has passed.
+    while (waiting && due - static_cast<u32>(nanos()) - 1 < kMost) {
+    }
+  }
+
+  // The first look found something or did not.
+  GPUNVME_FN void learn(bool found) {
+    if (waiting) {
+      u32 next = found ? delay - kEarlier : delay + kLater;
+      delay = found && delay < kEarlier ? 0 : next > kMost ? kMost : next;
+      waiting = false;
+    }
+  }
+
+  // What was learned, for the next one.
+  GPUNVME_FN u32 learned() const { return delay; }
+
+ private:
+  static constexpr u32 kEarlier = 8;
+  static constexpr u32 kLater = 128;
+  static constexpr u32 kMost = 4000;  // slower controllers: a microsecond does not matter
+  u32 delay;
+  u32 due = 0;
+  bool waiting = false;
+};
 
 // Coarse time for SlotInfo: 2^20 ns units, 24 bits.
 GPUNVME_FN u32 coarse(u64 nanos) { return static_cast<u32>(nanos >> 20) & 0xFFFFFF; }

@@ -28,6 +28,7 @@ GPUNVME_FN void serve(const Storage& storage, const Namespace& ns, u32 first, u3
     return;
   }
   const Queue& any = ns.queues[first];
+  const bool only = ns.queue_count - first <= step;
   bool last = false;
   GPUNVME_ROLLED
   for (u32 idle = 0; !last;) {
@@ -48,7 +49,7 @@ GPUNVME_FN void serve(const Storage& storage, const Namespace& ns, u32 first, u3
     bool moved = false;
     GPUNVME_ROLLED
     for (u32 i = first; i < ns.queue_count; i += step) {
-      moved = Service::turn(ns.queues + i, warp::kFull, last) || moved;
+      moved = Service::turn(ns.queues + i, warp::kFull, last, only) || moved;
     }
     idle = moved ? 0 : idle + 1;
     if (!moved && !last) {

@@ -12,9 +12,10 @@ template <bool kAlone>
 class Holder {
  public:
   // `seen`: the service word, which was unlocked. `command`: one that this lane waits for, or 0; `mark`: of its position if this
-  // lane has just written it, else 0.
-  GPUNVME_FN Holder(Queue* queue, u32 lanes, u64 seen, u32 command, u32 mark)
+  // lane has just written it, else 0. `server`: the group does nothing but serve this queue.
+  GPUNVME_FN Holder(Queue* queue, u32 lanes, u64 seen, u32 command, u32 mark, bool server)
       : q(queue),
+        serves(server),
         own(command),
         own_mark(mark),
         word(seen),
@@ -23,7 +24,8 @@ class Holder {
         rank(kAlone ? 0 : warp::rank(lanes)),
         rung(service::rung(seen)),
         head(service::head(seen)),
-        wide((seen & service::kWide) != 0) {}
+        wide((seen & service::kWide) != 0),
+        first_look(kAlone && mark != 0 ? mem::load(&queue->first_look) : 0) {}
 
   // Takes the word. False if somebody else was faster.
   GPUNVME_FN bool take() {
@@ -36,15 +38,15 @@ class Holder {
     return taken;
   }
 
-  // Serves, and leaves. As long as a command of its own is in flight the holder stays, for some passes: to leave and to come back
-  // takes longer than a pass.
-  GPUNVME_FN void run() {
+  // Serves, and leaves. A server, and a holder as long as a command of its own is in flight, stays for some passes: to leave and to
+  // come back takes longer than a pass. Returns how a lone lane's own command ended, or kPending.
+  GPUNVME_FN Status run() {
     bool left = false;
     u32 passes = 0;
     // Travels while the marks are counted: the last holder may have handed it out.
     u32 seen = own_word();
     for (u32 round = 0; !left;) {
-      u32 taken = pass(round < kRounds);
+      u32 taken = pass(round < kRounds, serves && passes != 0);
       if (round == 0) {
         if (!kAlone && taken != 0) {
           seen = own_word();
@@ -52,7 +54,8 @@ class Holder {
         if (seen != (slot::kInFlight | (own & 0xFFFF))) {
           own = 0;
         }
-        if (any(own != 0) && ++passes < kStays) {
+        known = true;
+        if ((serves || any(own != 0)) && ++passes < (serves ? kServes : kStays)) {
           continue;
         }
       }
@@ -68,6 +71,7 @@ class Holder {
       word = next | service::kLocked;
       round++;
     }
+    return outcome;
   }
 
  private:
@@ -77,6 +81,9 @@ class Holder {
 
   // Passes that a holder makes, at most, as long as a command of its own is in flight.
   static constexpr u32 kStays = kAlone ? 16 : 4;
+
+  // Passes of a server, which then looks whether it is told to do something else.
+  static constexpr u32 kServes = 16;
 
   // A window is one entry for each lane of the group. Windows are looked at kWindows at a time, so that their loads travel
   // together: marks always, completions only if the last pass found its first window full (one lane: two entries), because
@@ -119,8 +126,9 @@ class Holder {
     return false;
   }
 
-  // Announces what is marked and, if asked to, hands out what has arrived. Returns how many completions that were.
-  GPUNVME_FN u32 pass(bool completions) {
+  // Announces what is marked and, if asked to, hands out what has arrived. Returns how many completions that were. `again`: not even
+  // a look if nothing seems to be in flight. It may be that something is: doubled completions count, too.
+  GPUNVME_FN u32 pass(bool completions, bool again) {
     u32 windows = wide ? kWindows : 1;
     Pair cqe[kWindows];
     // Loads come back in their order: one lane would wait for the completions before it saw the marks.
@@ -149,17 +157,23 @@ class Holder {
         q->submitted += marked;
       }
       told = true;
+      first_look.start(kAlone && own_rung());
     }
-    if (!completions) {
+    if (!completions || (again && service::same(rung, head))) {
       return 0;
     }
     if (!early) {
+      first_look.wait();
       look(cqe, windows);
     }
     u32 taken = arrived(cqe, windows);
+    learn(taken != 0);
     bool waited = own != 0;
     wide = taken >= (kAlone ? 2 : width);
-    if (taken != 0 && !fenced) {
+    if (kAlone && taken != 0 && windows == 1 && is_own(cqe[0])) {
+      // The look has acquired the data for this lane. If its doorbell was the last, the controller has seen that.
+      told = told && !own_rung();
+    } else if (taken != 0 && !fenced) {
       // Acquire: the data that the CQEs vouch for, on behalf of those who wait for them.
       mem::fence_system();
       told = false;
@@ -224,15 +238,36 @@ class Holder {
     }
   }
 
-  // Starts the loads of some windows of completions.
+  // Starts the loads of some windows of completions. One lane acquires what it looks at, if that is a single entry.
   GPUNVME_FN void look(Pair (&cqe)[kWindows], u32 windows) const {
+    if (kAlone && windows == 1) {
+      cqe[0] = mem::load_system_acquire(entry(head));
+      return;
+    }
     for (u32 i = 0; i < kWindows; i++) {
       if (i < windows) {
-        u32 at = (head + rank + i * width) & q->cq_mask();
-        cqe[i] = mem::load_system(reinterpret_cast<const Pair*>(&q->cq[at].dw2));
+        cqe[i] = mem::load_system(entry(head + rank + i * width));
       }
     }
   }
+
+  GPUNVME_FN const Pair* entry(u32 position) const {
+    return reinterpret_cast<const Pair*>(&q->cq[position & q->cq_mask()].dw2);
+  }
+
+  // Whether what this lane has just written is the last that was announced.
+  GPUNVME_FN bool own_rung() const { return service::mark(rung - 1) == own_mark; }
+
+  GPUNVME_FN void learn(bool found) {
+    u32 before = first_look.learned();
+    first_look.learn(found);
+    if (kAlone && first_look.learned() != before) {
+      mem::store(&q->first_look, first_look.learned());
+    }
+  }
+
+  // Whether a completion is that of the command that this lane waits for.
+  GPUNVME_FN bool is_own(const Pair& cqe) const { return own != 0 && cqe_cid(cqe.y) == (own & 0xFFFF); }
 
   // How many of the entries looked at are there, counted up to the first that is not.
   GPUNVME_FN u32 arrived(const Pair (&cqe)[kWindows], u32 windows) {
@@ -261,10 +296,7 @@ class Holder {
     u32 old[kWindows];
     for (u32 i = 0; i < kWindows; i++) {
       if (i * width + rank < taken) {
-        old[i] = complete(cqe_cid(cqe[i].y), cqe_status(cqe[i].y));
-        if (kAlone && cqe_cid(cqe[i].y) == (own & 0xFFFF)) {
-          own = 0;
-        }
+        old[i] = kAlone && is_own(cqe[i]) ? complete_own(cqe_status(cqe[i].y)) : complete(cqe_cid(cqe[i].y), cqe_status(cqe[i].y));
       }
     }
     for (u32 i = 0; i < kWindows; i++) {
@@ -272,6 +304,19 @@ class Holder {
         unexpected(q, cqe_cid(cqe[i].y), cqe_status(cqe[i].y), old[i]);
       }
     }
+  }
+
+  // The same for the command that a lone lane waits for. If it is known to be in flight nobody else can change its slot: only the
+  // holder hands out, and only the owner gives up.
+  GPUNVME_FN u32 complete_own(Status s) {
+    u32 cid = own & 0xFFFF;
+    own = 0;
+    if (!known) {
+      return complete(cid, s);
+    }
+    mem::store(q->slots + (cid & q->slot_mask()), slot::done_word(cid, s));
+    outcome = s;
+    return slot::kInFlight | cid;
   }
 
   // Gives a completion to the slot it belongs to. Returns what the slot held.
@@ -299,8 +344,11 @@ class Holder {
   }
 
   Queue* const q;
+  const bool serves;
   u32 own;  // 0 when it is over
   const u32 own_mark;
+  bool known = false;  // that `own` is in flight if it is not 0
+  Status outcome = status::kPending;
   u64 word;
   const u32 group;
   const u32 width;
@@ -308,6 +356,7 @@ class Holder {
   u32 rung;
   u32 head;
   bool wide;
+  FirstLook first_look;
   bool told = false;  // a doorbell was stored that no fence has followed
 };
 
@@ -316,25 +365,30 @@ class Holder {
 // Called by groups of lanes of one warp that act for the same queue, all lanes of the group at once.
 class Service {
  public:
+  struct Turn {
+    bool had;
+    Status own;  // how a lone lane's command ended that was handed out in this turn; else kPending
+  };
+
   // A turn at serving, if nobody else is at it. True if there was one. `own` and `own_mark`: see Holder.
-  GPUNVME_FN static bool serve(Queue* q, u32 group, u32 own, u32 own_mark) {
+  GPUNVME_FN static Turn serve(Queue* q, u32 group, u32 own, u32 own_mark) {
     u32 leader = warp::lowest(group);
     u64 word = warp::lane() == leader ? mem::load(q->service_word()) : 0;
     word = warp::shuffle(group, word, leader);
-    return (word & service::kLocked) == 0 && hold(q, group, word, own, own_mark);
+    return (word & service::kLocked) == 0 ? hold(q, group, word, own, own_mark) : Turn{false, status::kPending};
   }
 
   // The same by those that do nothing else; true if commands were announced or completions handed out meanwhile. In its `last`
   // turn a group makes sure that what is marked is announced, as a caller does that goes away: by itself, or by whoever holds
-  // the word or takes it before this group does.
-  GPUNVME_FN static bool turn(Queue* q, u32 group, bool last) {
+  // the word or takes it before this group does. `server`: this queue is the only one that the group serves, and it may stay.
+  GPUNVME_FN static bool turn(Queue* q, u32 group, bool last, bool server) {
     u32 leader = warp::lowest(group);
     u64 word = 0;
     if (warp::lane() == leader) {
       word = last ? mem::fetch_or(q->service_word(), service::kPending) | service::kPending : mem::load(q->service_word());
     }
     word = warp::shuffle(group, word, leader);
-    if ((word & service::kLocked) != 0 || !hold(q, group, word, 0, 0)) {
+    if ((word & service::kLocked) != 0 || !hold(q, group, word, 0, 0, server).had) {
       return false;
     }
     u64 after = warp::lane() == leader ? mem::load(q->service_word()) : 0;
@@ -343,15 +397,19 @@ class Service {
   }
 
   // Takes the word, which was seen unlocked, serves and leaves. False if somebody else was faster.
-  GPUNVME_FN static bool hold(Queue* q, u32 group, u64 word, u32 own, u32 own_mark) {
-    return warp::alone(group) ? hold<true>(q, group, word, own, own_mark) : hold<false>(q, group, word, own, own_mark);
+  GPUNVME_FN static Turn hold(Queue* q, u32 group, u64 word, u32 own, u32 own_mark, bool server = false) {
+    return warp::alone(group) ? hold<true>(q, group, word, own, own_mark, server)
+                              : hold<false>(q, group, word, own, own_mark, server);
   }
 
  private:
   template <bool kAlone>
-  GPUNVME_NOINLINE static bool hold(Queue* q, u32 group, u64 word, u32 own, u32 own_mark) {
-    detail::Holder<kAlone> holder(q, group, word, own, own_mark);
-    return holder.take() && (holder.run(), true);
+  GPUNVME_NOINLINE static Turn hold(Queue* q, u32 group, u64 word, u32 own, u32 own_mark, bool server) {
+    detail::Holder<kAlone> holder(q, group, word, own, own_mark, server);
+    if (!holder.take()) {
+      return {false, status::kPending};
+    }
+    return {true, holder.run()};
   }
 };
 

@@ -323,7 +323,7 @@ class CallersQueue {
   }
 
   // A turn at serving; `own` and `mark` of a command that this lane waits for and has just written.
-  GPUNVME_FN bool serve(u32 group, u32 own = 0, u32 mark = 0) const { return kHelps && Service::serve(q, group, own, mark); }
+  GPUNVME_FN bool serve(u32 group) const { return kHelps && Service::serve(q, group, 0, 0).had; }
 
   // ---- submission
 
@@ -502,6 +502,7 @@ class CallersQueue {
     u32 cid = command & 0xFFFF;
     bool waiting = has(command);
     Status result = status::kArgument;
+    bool seen = false;
     Patience patience(*this);
     GPUNVME_ROLLED
     for (;;) {
@@ -511,7 +512,16 @@ class CallersQueue {
       if (warp::ballot(group, waiting) == 0) {
         break;
       }
-      if (patience.over(group, serve(group, waiting ? command : 0, mark))) {
+      Service::Turn turn = {false, status::kPending};
+      if (kHelps) {
+        turn = Service::serve(q, group, waiting ? command : 0, mark);
+        if (turn.own != status::kPending) {
+          result = turn.own;
+          seen = true;
+          break;
+        }
+      }
+      if (patience.over(group, turn.had)) {
         if (waiting) {
           result = give_up(q, cid, patience.stopped());
         }
@@ -519,7 +529,7 @@ class CallersQueue {
       }
       mark = 0;
     }
-    finish(group, command, cid, result);
+    finish(group, command, cid, result, seen);
     return result;
   }
 
@@ -555,13 +565,15 @@ class CallersQueue {
     return s;
   }
 
-  // Frees the slots of the commands that are over; quarantined ones stay taken.
-  GPUNVME_FN void finish(u32 group, u32 command, u32 cid, Status result) {
+  // Frees the slots of the commands that are over; quarantined ones stay taken. `acquired`: this lane has seen the completion itself.
+  GPUNVME_FN void finish(u32 group, u32 command, u32 cid, Status result, bool acquired = false) {
     u32 at = cid & q->slot_mask();
     bool over = has(command) && (result & status::kMade) == 0;
     if (over) {
-      // Acquire: whoever handed the completion out had seen the data in place.
-      mem::load_acquire(q->slots + at);
+      if (!acquired) {
+        // Acquire: whoever handed the completion out had seen the data in place.
+        mem::load_acquire(q->slots + at);
+      }
       if (failed(result)) {
         note_failure(q, cid, result);
       }
