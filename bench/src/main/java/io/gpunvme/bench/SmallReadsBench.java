@@ -176,20 +176,18 @@ public final class SmallReadsBench {
       return;
     }
     Path file = Path.of("gpunvme-small-reads.bin").toAbsolutePath();
-    try {
-      // Written just now, or read whole: the page cache has it.
-      PatternFile.at(file, BYTES);
-      List<Measurement> results = new SmallReadsBench(new BindingsCommands(options)).measure(file);
-      MeasurementFile out =
-          MeasurementFile.beside(options.out(), BenchMachine.withoutGpu(), GpuBench.commit());
-      for (Measurement m : results) {
-        System.out.println(GpuBench.line(m));
-        out.add(m);
-      }
-      System.out.println("wrote " + out.path());
-    } finally {
-      Files.deleteIfExists(file);
+    // Also when the process is told to end.
+    file.toFile().deleteOnExit();
+    // Written just now, or read whole: the page cache has it.
+    PatternFile.at(file, BYTES);
+    List<Measurement> results = new SmallReadsBench(new BindingsCommands(options)).measure(file);
+    MeasurementFile out =
+        MeasurementFile.beside(options.out(), BenchMachine.withoutGpu(), GpuBench.commit());
+    for (Measurement m : results) {
+      System.out.println(GpuBench.line(m));
+      out.add(m);
     }
+    System.out.println("wrote " + out.path());
   }
 
   private List<Measurement> measure(Path file) throws IOException {
