@@ -18,7 +18,11 @@ final class NumberTexts {
     if (inMillions(m)) {
       return String.format(Locale.ROOT, "%.2f", value / MILLION);
     }
-    return String.format(Locale.ROOT, m.unit().equals("GB/s") ? "%.2f" : "%.0f", value);
+    return switch (m.unit()) {
+      case "GB/s" -> String.format(Locale.ROOT, "%.2f", value);
+      case "ratio" -> String.format(Locale.ROOT, "%.3f", value);
+      default -> String.format(Locale.ROOT, "%.0f", value);
+    };
   }
 
   static String unit(Measurement m) {

@@ -305,6 +305,15 @@ class BenchCommandTest {
     assertThat(ssd.get("read_commands").getAsLong()).isPositive();
   }
 
+  /** They are about 1: what is behind the point matters. */
+  @Test
+  void aRatioHasDecimals() throws IOException {
+    Cli.Result result =
+        Cli.run("bench", "layers", "--device", image(), "--initiator", "cpu", "--range", "1MiB");
+    assertThat(result.succeeded().out())
+        .containsPattern("layers.equal +\\d\\.\\d{3} +\\d\\.\\d{3} +\\d+\\.\\d{3} +ratio");
+  }
+
   @Test
   void whatMakesNoSenseIsRefused() throws IOException {
     String ssd = image();

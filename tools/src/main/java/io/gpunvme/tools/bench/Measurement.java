@@ -10,7 +10,8 @@ import org.jspecify.annotations.Nullable;
  * What was measured and checked: one without correct counts or data is never made.
  *
  * @param id stable name
- * @param unit of the samples: {@code commands/s}, {@code GB/s} or {@code ns}
+ * @param unit of the samples: {@code commands/s}, {@code GB/s}, {@code ns}, {@code us} or {@code
+ *     ratio}
  * @param samples in the order in which they were taken, at least one
  * @param conditions what it was measured under and beside, by name
  * @param limit what it cannot be better than, or null
