@@ -7,6 +7,9 @@ import java.util.Locale;
 final class NumberTexts {
   private static final double MILLION = 1e6;
 
+  /** From here on, whole numbers are as exact as four digits are. */
+  private static final double THOUSAND = 1e3;
+
   private NumberTexts() {}
 
   private static boolean inMillions(Measurement m) {
@@ -31,6 +34,8 @@ final class NumberTexts {
 
   /** A condition's value. */
   static String text(Object value) {
-    return value instanceof Double d ? String.format(Locale.ROOT, "%.4g", d) : value.toString();
+    return value instanceof Double d
+        ? String.format(Locale.ROOT, Math.abs(d) < THOUSAND ? "%.4g" : "%.0f", d)
+        : value.toString();
   }
 }
