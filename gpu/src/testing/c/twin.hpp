@@ -26,8 +26,9 @@ struct TwinOf<kernel, lanes> {
   static void run(void** arguments, void* block, unsigned number, unsigned blocks, unsigned thread, unsigned threads) {
     blockIdx.x = number;
     gridDim.x = blocks;
-    threadIdx.x = thread;
-    blockDim.x = threads;
+    // What one thread here plays is one to the kernel, too.
+    threadIdx.x = thread / lanes;
+    blockDim.x = (threads + lanes - 1) / lanes;
     gpunvme::block::Member member(*static_cast<gpunvme::block::Twin*>(block), thread / lanes);
     call(arguments, std::index_sequence_for<A...>());
   }

@@ -215,22 +215,83 @@ class KernelCommandsTest {
     }
   }
 
-  /** A GPU loads models by kernels that this one does not have. */
-  @Test
-  void aModelIsLoadedAsOneLikes() throws IOException {
+  /** Kernels read a layer, and a kernel works with the one before: on whatever an address names. */
+  @ParameterizedTest
+  @CsvSource({
+    "sim:file=a,host",
+    "'stripe:sim:file=a,sim:file=b;unit=8KiB',vram-data",
+    "'replica:sim:file=a,sim:file=c',vram",
+    "'sim:file=ext4:/data',vram-data"
+  })
+  void layersAreReadBesideKernels(String address, String placement) throws IOException {
+    images();
+    String line = "bench layers --device DEVICE --range 1MiB+512KiB --initiator gpu --json";
+    JsonObject json = run(line + " --placement " + placement, named(address)).succeeded().json();
+    assertThat(json.getAsJsonArray("results")).hasSize(3);
+    for (JsonElement result : json.getAsJsonArray("results")) {
+      JsonObject conditions = result.getAsJsonObject().getAsJsonObject("conditions");
+      assertThat(conditions.get("initiator").getAsString()).isEqualTo("GPU");
+      assertThat(conditions.get("placement").getAsString()).isEqualTo(placement);
+      assertThat(conditions.get("work_by").getAsString()).isEqualTo("a kernel");
+      assertThat(conditions.get("checked_against").getAsString()).isEqualTo("what the CPU reads");
+    }
+  }
+
+  private static void isLoaded(JsonObject json, String mode) {
+    JsonObject model = json.getAsJsonArray("models").get(0).getAsJsonObject();
+    assertThat(model.get("mode").getAsString()).isEqualToIgnoringCase(mode);
+    assertThat(model.get("verified").getAsInt()).isOne();
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"cpu", "gpu"})
+  void aModelIsLoadedAsOneLikes(String initiator) throws IOException {
     String line =
-        "load --device DEVICE --max-transfer 4KiB --placement host --queues 2 --depth 8 --verify"
-            + " --json --accelerator cpu --initiator cpu";
+        "load --device DEVICE --max-transfer 4KiB --placement host --queues 2 --depth 32 --verify"
+            + " --json --initiator "
+            + initiator;
     try (SimulatedController ssd = ssd(NOW_AND_THEN);
         VfioUserServer server = VfioUserServer.start(ssd, folder.resolve("socket"))) {
       String device = "vfio-user:" + server.socket();
       JsonObject json = run(line, device).succeeded().json();
-      JsonObject model = json.getAsJsonArray("models").get(0).getAsJsonObject();
-      assertThat(model.get("mode").getAsString())
-          .isEqualTo("CPU-initiated, host, 2 queue pairs of depth 8");
-      assertThat(model.get("verified").getAsInt()).isOne();
+      isLoaded(json, initiator + "-initiated, host, 2 queue pairs of depth 32");
       ssd.faults().add("gone on read nth=60");
       run(line, device).failed(ExitCode.FAILURE, "");
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"cpu,vram-data", "gpu,vram-data", "gpu,vram"})
+  void aModelIsLoadedToWhereOneLikes(String initiator, String placement) throws IOException {
+    String line =
+        "load --device DEVICE --queues 2 --depth 32 --verify --json --initiator %s --placement %s"
+            .formatted(initiator, placement);
+    JsonObject json = run(line, named("sim:file=a")).succeeded().json();
+    isLoaded(json, "%s-initiated, %s, 2 queue pairs of depth 32".formatted(initiator, placement));
+  }
+
+  /** What the pair cannot do, and what it can. */
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "demo --device DEVICE",
+        "bench random --device DEVICE",
+        "bench stream --device DEVICE",
+        "bench queue --device DEVICE",
+        "bench layers --device DEVICE",
+        "gather --rows 100 --device DEVICE",
+        "load --device DEVICE",
+      })
+  void aPlacementThatThePairCannotDoIsRefused(String line) throws IOException {
+    try (SimulatedController ssd = ssd("");
+        VfioUserServer server = VfioUserServer.start(ssd, folder.resolve("socket"))) {
+      String device = "vfio-user:" + server.socket();
+      for (String how : List.of("cpu --placement vram-data", "gpu --placement vram")) {
+        run(line + " --initiator " + how, device)
+            .failed(ExitCode.FAILURE, "host memory only; keep queues and data in host memory");
+      }
+      run(line + " --initiator cpu --placement vram", device)
+          .refused("the CPU does not reach queues in GPU memory; placement vram needs a GPU");
     }
   }
 
@@ -248,6 +309,7 @@ class KernelCommandsTest {
         "bench random --device DEVICE --blocks 512 --depth 32 --queues 2",
         "bench stream --device DEVICE --max-transfer 16KiB",
         "bench queue --device DEVICE --depth 32",
+        "bench layers --device DEVICE --max-transfer 16KiB",
         "gather --device DEVICE --rows 1000 --threads 64 --hops 8 --depth 32 --queues 2",
       })
   void anSsdThatDiesIsTold(String line) throws IOException {
@@ -271,6 +333,7 @@ class KernelCommandsTest {
         "demo --device DEVICE --read 0+513            | does not end at a multiple",
         "bench random --device DEVICE --range 4MiB+1  | is not inside",
         "bench stream --device DEVICE --range 5MiB    | is not inside",
+        "bench layers --device DEVICE --range 5MiB    | is not inside",
         "bench random --device DEVICE --blocks 768    | whole multiples of 512",
         "gather --device DEVICE --rows 100000         | at most --rows 1024",
         "demo --device DEVICE --nsid 2                | no active namespace 2",
@@ -290,6 +353,7 @@ class KernelCommandsTest {
         "demo --device DEVICE",
         "bench random --device DEVICE",
         "bench stream --device DEVICE",
+        "bench layers --device DEVICE",
         "gather --device DEVICE",
         "check-p2p DEVICE",
         "try DEVICE --yes",

@@ -23,6 +23,9 @@ public final class CpuCuda {
   private static final String WARP = "32";
   private static final String THREAD = "1";
 
+  /** All of a block: they share out words, and whoever plays them all has them all. */
+  private static final String BLOCK = "256";
+
   /** Of each file of kernels, those that can be launched, and how many threads one thread plays. */
   private static final Map<String, Map<String, String>> KERNELS = kernels();
 
@@ -39,6 +42,17 @@ public final class CpuCuda {
     all.put("transfer", Map.of("gpunvme_transfer", WARP));
     all.put("arrival", Map.of("gpunvme_arrival", THREAD));
     all.put("gather", Map.of("gpunvme_gather", THREAD));
+    all.put("reads", Map.of("gpunvme_bench_layer", BLOCK));
+    all.put("tensors", tensors());
+    return all;
+  }
+
+  private static Map<String, String> tensors() {
+    Map<String, String> all = new TreeMap<>();
+    all.put("gpunvme_crc32c", BLOCK);
+    for (int bytes = 1; bytes <= 16; bytes *= 2) {
+      all.put("gpunvme_copy_rows_" + bytes, BLOCK);
+    }
     return all;
   }
 

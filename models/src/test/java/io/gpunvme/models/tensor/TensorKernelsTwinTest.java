@@ -26,8 +26,6 @@ class TensorKernelsTwinTest {
   private static final String CUDA =
       DeviceSources.CUDA_WORDS
           + """
-          #define __shared__ static
-          static void __syncthreads() {}
           #include "kernels/tensors.cu"
           #include <cstdio>
           #include <cstdlib>
