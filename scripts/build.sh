@@ -63,7 +63,7 @@ app_command() {
   # output belongs to --json.
   java=("$JDK_HOME/bin/java" -Xshare:auto -XX:+AutoCreateSharedArchive
     "-XX:SharedArchiveFile=$1/cli/target/gpunvme.jsa" -XX:+UseSerialGC -Xlog:disable
-    "--enable-native-access=io.gpunvme.ffi,io.gpunvme.cuda" --illegal-native-access=deny -p "$1/$app")
+    "--enable-native-access=io.gpunvme.ffi,io.gpunvme.cuda" --illegal-native-access=deny "-Dgpunvme.program=$0" -p "$1/$app")
   main=(-m io.gpunvme.cli/io.gpunvme.cli.Main)
 }
 

@@ -205,6 +205,23 @@ top_ends_when_interrupted() {
   told_to_end INT '' top --json --interval 60s
 }
 
+# As somebody pastes them who is in another folder, or in this one, or has it in the PATH. SSDs of this machine are left alone.
+what_doctor_says_can_be_done_works() {
+  local called line lines
+  for called in "$gpunvme" ./gpunvme gpunvme; do
+    lines=$(cd "$root" && PATH=$PATH:$([ "$called" != gpunvme ] || echo "$root") "$called" doctor |
+      sed -e '1,/^What you can do now:/d' -e 's/^  //' -e 's/  .*//' -e '/ try /d')
+    echo "$lines"
+    [ "$(head -n 1 <<<"$lines")" = "$called demo" ] && [ "$(wc -l <<<"$lines")" -ge 2 ] || return 1
+    while IFS= read -r line; do
+      (cd "$root" && PATH=$PATH:$([ "$called" != gpunvme ] || echo "$root") bash -c "$line") >"$tmp/out" 2>&1 || {
+        cat "$tmp/out"
+        return 1
+      }
+    done <<<"$lines"
+  done
+}
+
 a_command_that_changes_nothing_says_only_that() {
   told_to_end INT '' read sim:latency=60s --lba 0 --bytes 4KiB --out -
 }
@@ -227,6 +244,7 @@ check read-cleans-up-when-told-to-end read_cleans_up_when_told_to_end
 check write-leaves-only-the-image-when-interrupted write_leaves_only_the_image_when_interrupted
 check bench-paths-cleans-up-when-told-to-end bench_paths_cleans_up_when_told_to_end TERM
 check bench-paths-cleans-up-when-interrupted bench_paths_cleans_up_when_told_to_end INT
+check what-doctor-says-can-be-done-works what_doctor_says_can_be_done_works
 check top-sees-another-process top_sees_another_process
 check top-ends-when-interrupted top_ends_when_interrupted
 check a-command-that-changes-nothing-says-only-that a_command_that_changes_nothing_says_only_that

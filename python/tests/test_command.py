@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from pathlib import Path
 from unittest import mock
 
@@ -44,6 +45,15 @@ class CommandTest(Case):
         self.assertIn("-Xmx1g", words)
         self.assertNotIn("-p", words)
         self.assertEqual(words[-3:], ["io.gpunvme.cli/io.gpunvme.cli.Main", "identify", "sim:size=1MiB"])
+
+    def test_java_is_told_how_it_was_called(self) -> None:
+        package = self.package()
+        self.java("25.0.1", package / "app" / "runtime")
+        with self.where(package):
+            for called, told in (("/venv/bin/gpunvme", ["-Dgpunvme.program=/venv/bin/gpunvme"]), ("/x/gpunvme/__main__.py", [])):
+                with mock.patch.object(sys, "argv", [called]):
+                    words = command.command([])
+                self.assertEqual([word for word in words if "program" in word], told)
 
     def test_a_java_that_is_named_is_that_one_or_none(self) -> None:
         package, old, good = self.package(), self.java("17.0.2"), self.java("25")

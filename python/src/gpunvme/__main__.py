@@ -53,6 +53,8 @@ def command(arguments: list[str]) -> list[str]:
         "-XX:-UsePerfData",
         "--enable-native-access=io.gpunvme.ffi,io.gpunvme.cuda",
         "--illegal-native-access=deny",
+        # What doctor says to call. With python -m it is a file that cannot be called.
+        *([f"-Dgpunvme.program={sys.argv[0]}"] if Path(sys.argv[0]).name == "gpunvme" else []),
         *os.environ.get("GPUNVME_JAVA_OPTS", "").split(),
         # Its own has all that is in the jars.
         *([] if home == own else ["-p", str(jars)]),

@@ -11,6 +11,7 @@ import io.gpunvme.tools.doctor.NextStep;
 import io.gpunvme.tools.doctor.Severity;
 import io.gpunvme.tools.doctor.Way;
 import io.gpunvme.tools.machine.Machine;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -57,9 +58,16 @@ final class DoctorCommand extends BaseCommand {
     CudaView cuda = noCuda ? new CudaView(false, "not asked", "", List.of()) : CudaView.look();
     Machine picture = machine.read();
     Diagnosis diagnosis = Doctor.examine(picture, cuda, FileView.look());
-    List<NextStep> now = NextStep.of(picture, cuda);
+    ProgramName program = ProgramName.here();
+    List<NextStep> now =
+        NextStep.of(picture, cuda, program.own(), program.root(), ProgramName.quoted(someFile()));
     print(() -> printText(diagnosis, now), () -> object(diagnosis, now));
     return ExitCode.OK;
+  }
+
+  /** One that every machine with this program has. */
+  private static String someFile() {
+    return Path.of(System.getProperty("java.home"), "lib", "modules").toString();
   }
 
   private void printText(Diagnosis diagnosis, List<NextStep> now) {

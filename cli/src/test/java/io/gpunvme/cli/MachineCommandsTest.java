@@ -173,7 +173,9 @@ class MachineCommandsTest {
         .containsPattern("\\n  gpunvme try " + SSD + " --no-driver +what this SSD does")
         .doesNotContain("sudo", "bench queue");
     group();
-    assertThat(now()).containsPattern("\\n  gpunvme try " + SSD + " +what this SSD does");
+    assertThat(now())
+        .containsPattern("\\n  gpunvme try " + SSD + " +what this SSD does")
+        .containsPattern("\\n  gpunvme explain /\\S+/lib/modules +which path");
     write("proc/self/status", "Uid:\t1000\t1000\t1000\t1000");
     assertThat(now()).contains("\n  sudo gpunvme try " + SSD);
     mounted();
