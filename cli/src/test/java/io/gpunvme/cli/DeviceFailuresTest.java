@@ -2,6 +2,7 @@ package io.gpunvme.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.gpunvme.cuda.Cuda;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -10,6 +11,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -131,6 +133,27 @@ class DeviceFailuresTest {
       })
   void whatIsNotOnTheSsdIsRefused(String line, String why) {
     run(line + " --device DEVICE", "sim:latency=0,file=" + image).refused(why);
+  }
+
+  /** With the reason, and what to do. */
+  @Test
+  void withoutAGpuEachSaysSo() {
+    Assumptions.assumeFalse(Cuda.isAvailable(), "there is a GPU");
+    List<String> lines = new ArrayList<>(all());
+    lines.add("load --device DEVICE");
+    for (String line : lines) {
+      for (String how : List.of("--initiator gpu", "--placement vram", "--placement vram-data")) {
+        String words = line.replace("DEVICE", "sim:file=" + image) + " " + how;
+        Cli.Result result = Cli.run((Object[]) words.split(" "));
+        assertThat(result.code()).as(words).isIn(ExitCode.FAILURE, ExitCode.USAGE);
+        assertThat(result.err())
+            .as(words)
+            .hasLineCount(1)
+            .containsPattern(
+                "install the NVIDIA driver|gpunvme doctor says what stands in the way");
+      }
+    }
+    Cli.run("check-p2p", "sim:file=" + image).failed(ExitCode.FAILURE, "the NVIDIA driver");
   }
 
   @ParameterizedTest

@@ -137,7 +137,8 @@ public record InitiatorOptions(
     Placement where = placement(controller, accelerator);
     if (!where.hostData() && !accelerator.gpu()) {
       throw new InvalidRequestException(
-          "placement " + where + " needs a GPU; " + accelerator.name() + " has host memory only");
+          "placement %s needs a GPU; %s has host memory only, so only placement host is possible (gpunvme doctor says what stands in the way of a GPU)"
+              .formatted(where, accelerator.name()));
     }
     return initiator(accelerator) == InitiatorKind.GPU
         ? openGpu(controller, accelerator, where)
@@ -146,19 +147,27 @@ public record InitiatorOptions(
 
   private GpuInitiator openGpu(
       NvmeController controller, Accelerator accelerator, Placement where) {
-    GpuAccelerator gpu =
-        accelerator
-            .cuda()
-            .orElseThrow(
-                () ->
-                    new InvalidRequestException(
-                        "a GPU as initiator needs a GPU as accelerator, not "
-                            + accelerator.name()));
+    GpuAccelerator gpu = requireGpu(accelerator);
     if (threads != 0) {
       throw new InvalidRequestException(
           "threads " + threads + ": a GPU has a warp for each queue pair; leave it out");
     }
     return GpuInitiator.open(controller, gpu, where, queuePairs, depth, retries);
+  }
+
+  /**
+   * The accelerator as a GPU, which can be an initiator.
+   *
+   * @throws InvalidRequestException if it is none
+   */
+  public static GpuAccelerator requireGpu(Accelerator accelerator) {
+    return accelerator
+        .cuda()
+        .orElseThrow(
+            () ->
+                new InvalidRequestException(
+                    "a GPU as initiator needs a GPU as accelerator, not %s: have the CPU as initiator (gpunvme doctor says what stands in the way of a GPU)"
+                        .formatted(accelerator.name())));
   }
 
   private CpuInitiator openCpu(NvmeController controller, Placement where) {

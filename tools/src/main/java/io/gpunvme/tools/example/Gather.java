@@ -135,7 +135,7 @@ public final class Gather {
     List<Walk> walks = new ArrayList<>();
     Used used =
         kind == InitiatorKind.GPU
-            ? byGpu(gpu(accelerator), queues, placement, walks)
+            ? byGpu(InitiatorOptions.requireGpu(accelerator), queues, placement, walks)
             : byCpu(accelerator, queues, placement, walks);
     long reads = check(walks);
     return new GatherReport(
@@ -155,15 +155,6 @@ public final class Gather {
 
   /** What the walks had, and how long they took. */
   private record Used(int queuePairs, int depth, long nanos, long retries) {}
-
-  private static GpuAccelerator gpu(Accelerator accelerator) {
-    return accelerator
-        .cuda()
-        .orElseThrow(
-            () ->
-                new InvalidRequestException(
-                    "a GPU as initiator needs a GPU as accelerator, not " + accelerator.name()));
-  }
 
   // ---- the table
 
