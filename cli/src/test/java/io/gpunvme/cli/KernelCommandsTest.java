@@ -187,6 +187,9 @@ class KernelCommandsTest {
         run("check-p2p DEVICE --timeout 200ms --faults @" + drop, named("sim:file=a"));
     assertThat(deaf.code()).isEqualTo(ExitCode.FAILURE);
     assertThat(deaf.out()).contains("doorbell-not-heard");
+    Path gone = Files.writeString(folder.resolve("gone"), "gone on read nth=3");
+    run("check-p2p DEVICE --faults @" + gone, named("sim:file=a"))
+        .failed(ExitCode.FAILURE, "CSTS reads all ones");
   }
 
   @ParameterizedTest

@@ -18,6 +18,7 @@ import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.gpu.transfer.TransferListener;
 import io.gpunvme.gpu.transfer.TransferPlan;
 import io.gpunvme.gpu.transfer.TransferReport;
+import io.gpunvme.nvme.DeviceGoneException;
 import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
@@ -55,6 +56,7 @@ public final class PeerCheck {
   static final String READ = "read-register";
 
   private static final int PAGE = 4096;
+  private static final int ALL_ONES = -1;
 
   private final NvmeController controller;
   private final GpuAccelerator gpu;
@@ -71,11 +73,12 @@ public final class PeerCheck {
   }
 
   /**
-   * Does all of it. What fails is in the report.
+   * Does all of it. What fails is in the report, unless the SSD has gone.
    *
    * @param read whether the GPU may load from a register, as the last thing
    * @param look how long to look for data that is later than its completion
    * @param passed is told the nanoseconds of that time that went by
+   * @throws DeviceGoneException if the SSD goes meanwhile: then nothing is known
    */
   public static PeerReport run(
       Device device, GpuAccelerator gpu, boolean read, Duration look, LongConsumer passed) {
@@ -110,8 +113,23 @@ public final class PeerCheck {
       steps.add(new PeerStep(name, Outcome.PASSED, trial.run()));
       return true;
     } catch (NvmeException | InvalidRequestException | CudaException | CheckFailedException e) {
+      requireThere(e);
       steps.add(new PeerStep(name, Outcome.FAILED, String.valueOf(e.getMessage())));
       return false;
+    }
+  }
+
+  /** What fails because the SSD has gone says nothing about the two. */
+  private void requireThere(RuntimeException failure) {
+    if (failure instanceof DeviceGoneException gone) {
+      throw gone;
+    }
+    if (controller.function().bar(0).read32(Registers.CSTS) == ALL_ONES) {
+      throw new DeviceGoneException(
+          controller.name()
+              + ": CSTS reads all ones; the device was removed, lost power or its link is down ("
+              + failure.getMessage()
+              + ")");
     }
   }
 

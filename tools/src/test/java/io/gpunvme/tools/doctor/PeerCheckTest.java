@@ -1,12 +1,14 @@
 package io.gpunvme.tools.doctor;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import io.gpunvme.cuda.FakeDriver;
 import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.gpu.device.Device;
 import io.gpunvme.gpu.device.DeviceAddress;
 import io.gpunvme.gpu.queue.CpuCuda;
+import io.gpunvme.nvme.DeviceGoneException;
 import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.sim.SimConfig;
 import io.gpunvme.sim.SimulatedController;
@@ -92,13 +94,22 @@ class PeerCheckTest {
   @CsvSource({
     "status=generic/namespace-not-ready on read after=20 every=500, PASSED, reads of 4096",
     "status=media/unrecovered-read-error dnr on read nth=30, FAILED, Unrecovered Read Error",
-    "gone on read nth=30, FAILED, in trouble",
   })
   void anSsdThatFailsMeanwhileIsSaid(String faults, PeerStep.Outcome outcome, String why)
       throws IOException {
     PeerStep seen = step(check(image(), faults), PeerCheck.ARRIVAL);
     assertThat(seen.outcome()).as("%s", seen).isEqualTo(outcome);
     assertThat(seen.detail()).contains(why);
+  }
+
+  /** It would be said that the GPU, or GPU memory, does not reach it, and that the CPU does. */
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3, 30})
+  void anSsdThatGoesMeanwhileHasNoReport(int read) throws IOException {
+    String image = image();
+    assertThatExceptionOfType(DeviceGoneException.class)
+        .isThrownBy(() -> check(image, "gone on read nth=" + read))
+        .withMessageContaining("CSTS reads all ones");
   }
 
   @ParameterizedTest
