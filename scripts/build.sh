@@ -54,15 +54,17 @@ build_app() {
   touch -d "@$started" "$next/${built##*/}"
   [ ! -e "$app" ] || mv "$app" "$old"
   mv "$next" "$app"
-  rm -rf "$old" cli/target/gpunvme.jsa
+  rm -rf "$old" cli/target/gpunvme*.jsa
 }
 
 # app_command ROOT: sets java and main, the two halves of the command that runs the application.
 app_command() {
-  # The archive has the classes that an earlier run loaded. The virtual machine logs nothing: standard
-  # output belongs to --json.
+  # The archive has the classes that an earlier run loaded, from jars in this place: in a tree that was copied or moved it
+  # would not do. The virtual machine logs nothing: standard output belongs to --json.
+  local place=${1//\//-}
+  [ ${#place} -le 200 ] || place=${place: -200}
   java=("$JDK_HOME/bin/java" -Xshare:auto -XX:+AutoCreateSharedArchive
-    "-XX:SharedArchiveFile=$1/cli/target/gpunvme.jsa" -XX:+UseSerialGC -Xlog:disable
+    "-XX:SharedArchiveFile=$1/cli/target/gpunvme$place.jsa" -XX:+UseSerialGC -Xlog:disable
     "--enable-native-access=io.gpunvme.ffi,io.gpunvme.cuda" --illegal-native-access=deny "-Dgpunvme.program=$0" -p "$1/$app")
   main=(-m io.gpunvme.cli/io.gpunvme.cli.Main)
 }

@@ -76,6 +76,11 @@ builds_again_only_after_a_change() {
   "$tmp/fresh/gpunvme" --version
 }
 
+# What an earlier run has prepared is for the place where the tree was.
+works_where_its_tree_was_moved_to() {
+  "$tmp/fresh/gpunvme" identify sim:size=16MiB && mv "$tmp/fresh" "$tmp/moved" && "$tmp/moved/gpunvme" identify sim:size=16MiB
+}
+
 # Wrongly called, it must not begin: that would be this test once more.
 test_knows_its_arguments() {
   local wrong code
@@ -98,3 +103,4 @@ check explains-a-missing-jdk explains_a_missing_jdk
 check refuses-an-old-gpunvme-java-home refuses_an_old_gpunvme_java_home
 check two-first-runs-build-once two_first_runs_build_once
 check builds-again-only-after-a-change builds_again_only_after_a_change
+check works-where-its-tree-was-moved-to works_where_its_tree_was_moved_to
