@@ -64,7 +64,7 @@ struct WarpOwner {
 // sink.done(bool valid, u32 user, u64 slba, Status status)   is called by the whole warp; `valid` lanes each have
 //     one command that is over.
 //
-// run(source, sink, n) takes n commands at most before each doorbell: owners of several queues who share a source share what is
+// run(source, sink, n), n > 0 and the same in all threads, takes n commands at most before each doorbell: owners of several queues who share a source share what is
 // in it, also if it is less than one of them could take at once.
 //
 // run() also ends, with the source not dry, when the host says stop, when every slot is quarantined, and at once if the queue

@@ -32,7 +32,6 @@ GPUNVME_FN u32 load_acquire(const u32* p) {
 }
 GPUNVME_FN u32 fetch_add(u32* p, u32 v) { return atomicAdd(p, v); }
 GPUNVME_FN u64 fetch_add(u64* p, u64 v) { return atomicAdd(p, v); }
-GPUNVME_FN u32 fetch_and(u32* p, u32 v) { return atomicAnd(p, v); }
 GPUNVME_FN u32 fetch_and_acquire(u32* p, u32 v) {
   u32 old;
   asm volatile("atom.acquire.gpu.and.b32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(v) : "memory");
@@ -104,7 +103,6 @@ GPUNVME_FN u64 load(const u64* p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE);
 GPUNVME_FN u32 load_acquire(const u32* p) { return load(p); }
 GPUNVME_FN u32 fetch_add(u32* p, u32 v) { return __atomic_fetch_add(p, v, __ATOMIC_ACQ_REL); }
 GPUNVME_FN u64 fetch_add(u64* p, u64 v) { return __atomic_fetch_add(p, v, __ATOMIC_ACQ_REL); }
-GPUNVME_FN u32 fetch_and(u32* p, u32 v) { return __atomic_fetch_and(p, v, __ATOMIC_ACQ_REL); }
 GPUNVME_FN u32 fetch_and_acquire(u32* p, u32 v) { return __atomic_fetch_and(p, v, __ATOMIC_ACQ_REL); }
 GPUNVME_FN void or_release(u32* p, u32 v) { __atomic_fetch_or(p, v, __ATOMIC_ACQ_REL); }
 GPUNVME_FN u64 fetch_or(u64* p, u64 v) { return __atomic_fetch_or(p, v, __ATOMIC_ACQ_REL); }

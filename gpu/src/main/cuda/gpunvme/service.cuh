@@ -25,7 +25,7 @@ class Holder {
         rung(service::rung(seen)),
         head(service::head(seen)),
         wide((seen & service::kWide) != 0),
-        first_look(kAlone && mark != 0 ? mem::load(&queue->first_look) : 0) {}
+        first_look(kAlone && command != 0 && mark != 0 ? mem::load(&queue->first_look) : 0) {}
 
   // Takes the word. False if somebody else was faster.
   GPUNVME_FN bool take() {
@@ -59,10 +59,9 @@ class Holder {
           continue;
         }
       }
-      if (told) {
+      if (told || given_back) {
         // The doorbells of two holders must arrive in order.
-        mem::fence_system();
-        told = false;
+        fence();
       }
       sync();
       u64 next = service::word(rung, head, wide);
@@ -92,6 +91,9 @@ class Holder {
   static constexpr u32 kWindows = 4;
   static constexpr u32 kEnough = kWindows * warp::kWidth;
 
+  // With so few commands in flight the first look may wait for one of them.
+  static constexpr u32 kQuiet = 4;
+
   // So many commands are worth a doorbell of their own; for fewer the marks are looked at again, so many times at most.
   static constexpr u32 kFew = 16;
   static constexpr u32 kLooks = 16;
@@ -102,6 +104,12 @@ class Holder {
     if (!kAlone) {
       warp::sync(group);
     }
+  }
+
+  GPUNVME_FN void fence() {
+    mem::fence_system();
+    told = false;
+    given_back = false;
   }
 
   // What the slot of this lane's command holds.
@@ -157,7 +165,7 @@ class Holder {
         q->submitted += marked;
       }
       told = true;
-      first_look.start(kAlone && own_rung());
+      first_look.start(kAlone && own != 0 && own_rung() && is_quiet());
     }
     if (!completions || (again && service::same(rung, head))) {
       return 0;
@@ -175,8 +183,7 @@ class Holder {
       told = told && !own_rung();
     } else if (taken != 0 && !fenced) {
       // Acquire: the data that the CQEs vouch for, on behalf of those who wait for them.
-      mem::fence_system();
-      told = false;
+      fence();
     }
     u32 done = taken;
     for (;; done += taken) {
@@ -193,8 +200,7 @@ class Holder {
       if (taken == 0) {
         break;
       }
-      mem::fence_system();
-      told = false;
+      fence();
     }
     wide = wide || (kAlone && done > 1);
     if (done != 0) {
@@ -205,7 +211,7 @@ class Holder {
         q->cq_doorbells++;
         q->store_doorbell(q->cq_doorbell, head & q->cq_mask());
       }
-      told = any(give_back) || told;
+      given_back = any(give_back) || given_back;
     }
     return done;
   }
@@ -254,6 +260,9 @@ class Holder {
   GPUNVME_FN const Pair* entry(u32 position) const {
     return reinterpret_cast<const Pair*>(&q->cq[position & q->cq_mask()].dw2);
   }
+
+  // Whether little is in flight beside; a hint, as doubled completions count, too.
+  GPUNVME_FN bool is_quiet() const { return ((rung - head) & service::kPositions) <= kQuiet; }
 
   // Whether what this lane has just written is the last that was announced.
   GPUNVME_FN bool own_rung() const { return service::mark(rung - 1) == own_mark; }
@@ -357,7 +366,8 @@ class Holder {
   u32 head;
   bool wide;
   FirstLook first_look;
-  bool told = false;  // a doorbell was stored that no fence has followed
+  bool told = false;        // a doorbell was stored that no fence has followed
+  bool given_back = false;  // the same of completions
 };
 
 }  // namespace detail

@@ -120,7 +120,7 @@ extern "C" __global__ void __launch_bounds__(32) gpunvme_transfer(TransferArgs a
   PlanSink sink(args);
   ExclusiveQueue queue(args.queues + blockIdx.x);
   // Not all to whoever is first: controllers that are software have a thread for each queue.
-  queue.run(source, sink, (args.commands + gridDim.x - 1) / gridDim.x);
+  queue.run(source, sink, gridDim.x == 1 ? ~0u : (args.commands + gridDim.x - 1) / gridDim.x);
   queue.close();
   if (args.ended != nullptr) {
     leave(args.queues, args.ended);
