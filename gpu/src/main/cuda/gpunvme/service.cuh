@@ -44,17 +44,16 @@ class Holder {
     bool left = false;
     u32 passes = 0;
     // Travels while the marks are counted: the last holder may have handed it out.
-    u32 seen = own_word();
+    own_slot = own_word();
     for (u32 round = 0; !left;) {
       u32 taken = pass(round < kRounds, serves && passes != 0);
       if (round == 0) {
         if (!kAlone && taken != 0) {
-          seen = own_word();
+          own_slot = own_word();
         }
-        if (seen != (slot::kInFlight | (own & 0xFFFF))) {
+        if (own_slot != (slot::kInFlight | (own & 0xFFFF))) {
           own = 0;
         }
-        known = true;
         if ((serves || any(own != 0)) && ++passes < (serves ? kServes : kStays)) {
           continue;
         }
@@ -315,12 +314,12 @@ class Holder {
     }
   }
 
-  // The same for the command that a lone lane waits for. If it is known to be in flight nobody else can change its slot: only the
-  // holder hands out, and only the owner gives up.
+  // The same for the command that a lone lane waits for. If that was in flight when the word was taken nobody else can have changed
+  // its slot: only the holder hands out, and only the owner gives up.
   GPUNVME_FN u32 complete_own(Status s) {
     u32 cid = own & 0xFFFF;
     own = 0;
-    if (!known) {
+    if (own_slot != (slot::kInFlight | cid)) {
       return complete(cid, s);
     }
     mem::store(q->slots + (cid & q->slot_mask()), slot::done_word(cid, s));
@@ -356,7 +355,7 @@ class Holder {
   const bool serves;
   u32 own;  // 0 when it is over
   const u32 own_mark;
-  bool known = false;  // that `own` is in flight if it is not 0
+  u32 own_slot = 0;  // what its slot held when the word had been taken
   Status outcome = status::kPending;
   u64 word;
   const u32 group;
