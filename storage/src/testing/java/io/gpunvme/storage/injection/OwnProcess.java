@@ -10,7 +10,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
+import java.util.concurrent.ForkJoinPool;
+import java.util.concurrent.ForkJoinWorkerThread;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
@@ -51,7 +54,15 @@ public record OwnProcess(
         named.stream().sorted().toList(),
         mappings.stream().mapToLong(OwnProcess::length).sum(),
         lines("/proc/self/status").filter(line -> line.matches("Vm(Lck|Pin):.*")).toList(),
-        Set.copyOf(Thread.getAllStackTraces().keySet()));
+        Thread.getAllStackTraces().keySet().stream()
+            .filter(thread -> !isCommon(thread))
+            .collect(Collectors.toUnmodifiableSet()));
+  }
+
+  /** Of the pool that Java keeps for everybody: with many processors it has threads for a while. */
+  private static boolean isCommon(Thread thread) {
+    return thread instanceof ForkJoinWorkerThread worker
+        && worker.getPool() == ForkJoinPool.commonPool();
   }
 
   /** The lines of {@code /proc/self/maps}. */
