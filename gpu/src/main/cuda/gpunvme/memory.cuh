@@ -40,6 +40,16 @@ GPUNVME_FN u32 fetch_and_acquire(u32* p, u32 v) {
 GPUNVME_FN void or_release(u32* p, u32 v) {
   asm volatile("red.release.gpu.or.b32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
 }
+GPUNVME_FN u64 fetch_add_acquire(u64* p, u64 v) {
+  u64 old;
+  asm volatile("atom.acquire.gpu.add.u64 %0, [%1], %2;" : "=l"(old) : "l"(p), "l"(v) : "memory");
+  return old;
+}
+GPUNVME_FN Words load(const Words* p) {
+  Words v;
+  asm volatile("ld.relaxed.gpu.v2.u64 {%0,%1}, [%2];" : "=l"(v.x), "=l"(v.y) : "l"(p) : "memory");
+  return v;
+}
 GPUNVME_FN u64 fetch_or(u64* p, u64 v) { return atomicOr(p, v); }
 GPUNVME_FN u64 exchange(u64* p, u64 v) { return atomicExch(p, v); }
 GPUNVME_FN u32 compare_exchange(u32* p, u32 expected, u32 desired) { return atomicCAS(p, expected, desired); }
@@ -105,6 +115,8 @@ GPUNVME_FN u32 fetch_add(u32* p, u32 v) { return __atomic_fetch_add(p, v, __ATOM
 GPUNVME_FN u64 fetch_add(u64* p, u64 v) { return __atomic_fetch_add(p, v, __ATOMIC_ACQ_REL); }
 GPUNVME_FN u32 fetch_and_acquire(u32* p, u32 v) { return __atomic_fetch_and(p, v, __ATOMIC_ACQ_REL); }
 GPUNVME_FN void or_release(u32* p, u32 v) { __atomic_fetch_or(p, v, __ATOMIC_ACQ_REL); }
+GPUNVME_FN u64 fetch_add_acquire(u64* p, u64 v) { return fetch_add(p, v); }
+GPUNVME_FN Words load(const Words* p) { return {load(&p->x), load(&p->y)}; }
 GPUNVME_FN u64 fetch_or(u64* p, u64 v) { return __atomic_fetch_or(p, v, __ATOMIC_ACQ_REL); }
 GPUNVME_FN u64 exchange(u64* p, u64 v) { return __atomic_exchange_n(p, v, __ATOMIC_ACQ_REL); }
 GPUNVME_FN u32 compare_exchange(u32* p, u32 expected, u32 desired) {

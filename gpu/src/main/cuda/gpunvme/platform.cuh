@@ -278,4 +278,9 @@ struct alignas(8) Pair {
   u32 x, y;
 };
 
+// Two long words that are loaded with one instruction.
+struct alignas(16) Words {
+  u64 x, y;
+};
+
 }  // namespace gpunvme

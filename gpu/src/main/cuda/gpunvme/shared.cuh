@@ -78,6 +78,13 @@ class CallersQueue {
   // Runs one command of this thread and returns its status. A command that the host's recovery of the queue ends is submitted
   // once more; whatever failure is returned then, it may have been carried out the first time.
   GPUNVME_FN Status execute(const Command& c) {
+    u32 last;
+    return execute(c, last);
+  }
+
+  // As execute(c). `last`: what is_over() takes, of the command that was submitted last; 0 if none was.
+  GPUNVME_FN Status execute(const Command& c, u32& last) {
+    last = 0;
     u32 group = callers();
     Status result = admit(group);
     bool needs = !failed(result);
@@ -93,6 +100,7 @@ class CallersQueue {
         if (has(cid)) {
           needs = s == status::kAbortedByHost && result != s;
           result = s;
+          last = cid;
         }
       } else if (patience.over(group, serve(group), true)) {
         // Not kBusy for a command that was submitted before.
@@ -102,6 +110,17 @@ class CallersQueue {
       }
     }
     return result;
+  }
+
+  GPUNVME_FN Queue* pair() const { return q; }
+
+  // Whether a command that ended with kTimeout or kStopped moves no more data: its completion has come after all, or the queue
+  // pair was made anew. `last`: of execute(), and not 0.
+  GPUNVME_FN static bool is_over(Queue* q, u32 last) {
+    bool over = mem::load(q->slots + (last & q->slot_mask())) != (slot::kQuarantined | (last & 0xFFFF));
+    // Acquire: whoever took the late completion, or the host, had seen the data in place.
+    mem::fence_system();
+    return over;
   }
 
   // Submits one command and returns when the controller has been told of it or is just being told; where others serve, they

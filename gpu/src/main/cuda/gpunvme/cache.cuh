@@ -1,0 +1,672 @@
+#pragma once
+// A cache of pages in GPU memory, shared by all threads of all kernels on a storage. What most kernels call is in array.cuh;
+// docs/page-cache.md has the protocol, names here are names there.
+#include "file.cuh"
+
+namespace gpunvme {
+
+// The word of a frame: which page it has, what is happening to it, and how many hold it. All of it changes by atomic operations,
+// so that whoever adds a reference learns in the same moment what it is a reference to.
+namespace frame {
+constexpr u64 kReferences = (1ull << 20) - 1;
+constexpr u64 kMostReferences = 1ull << 19;  // more are refused; all threads of a GPU that add one at once fit above
+constexpr u64 kUsed = 1ull << 20;            // since the clock came by
+constexpr u64 kDirty = 1ull << 21;           // stored to since the last write to the SSD began
+constexpr u32 kStateShift = 22;
+constexpr u32 kTagShift = 25;
+constexpr u64 kMostPages = (1ull << 39) - 1;
+
+constexpr u64 kFree = 0;      // never used: the whole word is 0, but for references that are about to be given back
+constexpr u64 kFilling = 1;   // its data is on the way
+constexpr u64 kValid = 2;
+constexpr u64 kCleaning = 3;  // valid, and being written to the SSD
+constexpr u64 kStuck = 4;     // valid, and a write of it timed out: the SSD may still read it
+constexpr u64 kFailed = 5;    // its data did not come; FrameInfo::end says why
+constexpr u64 kLost = 6;      // and may still come: nobody gets the frame before that is over
+
+// 0 is nobody's tag: a frame that failed or is lost has it, so that the page is looked for elsewhere at once.
+GPUNVME_FN u64 tag(u64 word) { return word >> kTagShift; }
+GPUNVME_FN u64 state(u64 word) { return word >> kStateShift & 7; }
+GPUNVME_FN u64 word(u64 tag, u64 state, u64 references) { return tag << kTagShift | state << kStateShift | references; }
+GPUNVME_FN bool held(u64 word) { return (word & kReferences) != 0; }
+GPUNVME_FN bool readable(u64 word) { return state(word) - kValid <= kStuck - kValid; }
+// What is added to a word to change its state, whatever happens to the rest of it meanwhile.
+GPUNVME_FN u64 change(u64 from, u64 to) { return (to - from) << kStateShift; }
+}  // namespace frame
+
+// Beside each frame.
+struct alignas(16) FrameInfo {
+  Queue* queue;  // of the command below
+  u32 parked;    // kFilling: the command, where nobody waits for it yet; 0: somebody does
+  u32 end;       // kFailed, kLost: the status, and above it the CID of a command that may still move data; kStuck: the same
+};
+static_assert(sizeof(FrameInfo) == 16, "layout shared with the host");
+
+constexpr u32 kWays = 16;
+
+// The frames in which a page may be: one line of memory.
+struct alignas(128) FrameSet {
+  u64 word[kWays];
+};
+
+struct alignas(16) SetSide {
+  u32 lock;      // held while a frame is chosen, never while data moves: without it a page could get two frames
+  u32 hand;      // of the clock
+  u64 acquires;  // of pages in this set, by groups of lanes
+};
+static_assert(sizeof(FrameSet) == 128 && sizeof(SetSide) == 16, "layout shared with the host");
+
+// Pages of one file, partition, namespace or set. Page p of the cache is bytes (p - first) << page_shift of it.
+struct alignas(32) PageSource {
+  u64 first;
+  u64 pages;
+  const DeviceFile* file;
+  u64 reserved0;
+};
+static_assert(sizeof(PageSource) == 32, "layout shared with the host");
+
+struct alignas(128) PageCache {
+  // ---- fixed: written by the host
+  FrameSet* sets;
+  SetSide* sides;
+  FrameInfo* infos;          // set_count * kWays
+  char* memory;              // frame f is at f << page_shift
+  const Storage* storage;
+  const PageSource* sources; // by first
+  u64 buffer_offset;         // of frame 0 in its registered buffer
+  u32 buffer;                // the number of that
+  u32 source_count;
+  u32 set_count;
+  u32 page_shift;
+  u32 counts;                // whether acquires are counted
+  u32 reserved0;
+  u64 timeout_ns;            // how long a page waits for a frame
+  u64 reserved1[5];
+
+  // ---- counters, in pages
+  u64 misses;       // frames that were given to a page
+  u64 joined;       // acquires that waited for somebody else's miss
+  u64 prefetched;
+  u64 reads;        // that succeeded
+  u64 writes;
+  u64 evictions;    // of pages that were valid
+  u64 conflicts;    // times that no frame of a set could be had
+  u64 read_failures;
+  u64 write_failures;
+  u64 lost;         // frames that became kLost or kStuck
+  u64 regained;     // that came back while a kernel ran
+  u64 reserved2[5];
+
+  GPUNVME_FN u32 set_of(u64 tag) const {
+    return static_cast<u32>(multiply_high(tag * 0x9E3779B97F4A7C15ull, set_count));
+  }
+
+  GPUNVME_FN u64* word(u32 f) const { return sets[f / kWays].word + f % kWays; }
+  GPUNVME_FN char* data(u32 f) const { return memory + (static_cast<u64>(f) << page_shift); }
+
+  // Of a page that some array has.
+  GPUNVME_FN const PageSource& source(u64 page) const {
+    u32 found = 0;
+    GPUNVME_ROLLED
+    for (u32 end = source_count; end - found > 1;) {
+      u32 middle = found + (end - found) / 2;
+      if (sources[middle].first <= page) {
+        found = middle;
+      } else {
+        end = middle;
+      }
+    }
+    return sources[found];
+  }
+};
+static_assert(sizeof(PageCache) == 256, "layout shared with the host");
+
+// The lanes of a mask that want the same page as this one.
+namespace detail {
+GPUNVME_FN u32 same_page(u32 active, u64 tag) {
+  u64 first = warp::shuffle(active, tag, warp::lowest(active));
+  return warp::ballot(active, tag == first) == active ? active : warp::match(active, tag);
+}
+
+// The way that has a page, or kWays.
+GPUNVME_FN u32 find(const u64* words, u64 tag) {
+  u32 found = kWays;
+  GPUNVME_ROLLED
+  for (u32 base = 0; base < kWays && found == kWays; base += 8) {
+    Words pairs[4];
+    GPUNVME_UNROLLED(4)
+    for (u32 i = 0; i < 4; i++) {
+      pairs[i] = mem::load(reinterpret_cast<const Words*>(words + base) + i);
+    }
+    GPUNVME_UNROLLED(4)
+    for (u32 i = 0; i < 4; i++) {
+      found = frame::tag(pairs[i].x) == tag ? base + 2 * i : found;
+      found = frame::tag(pairs[i].y) == tag ? base + 2 * i + 1 : found;
+    }
+  }
+  return found;
+}
+}  // namespace detail
+
+// What became of a page that was asked for: a failure, or success and the frame, which has a reference for each lane.
+struct Fetched {
+  Status status;
+  u32 frame;
+  bool fresh;  // an overwrite of a page that was not there: it has no contents, and the caller ends with written()
+};
+
+// How threads get at pages. kHelps: as in CallersQueue.
+template <bool kHelps>
+class CachedPages {
+ public:
+  // `storage`: a handle of its own that the kernel was given, for its stop word; null: the cache's.
+  GPUNVME_FN explicit CachedPages(PageCache* cache, const Storage* storage = nullptr)
+      : c(cache), storage_(storage != nullptr ? *storage : *cache->storage) {}
+
+  // Takes a reference for each lane of `active` to the page that it wants, where the page is in the cache; else takes none.
+  // `group`: the lanes that want the same page and so have the same result.
+  GPUNVME_FN bool touch(u64 page, u32 active, u32& group, u32& frame_number) {
+    u64 tag = page + 1;
+    u32 set = c->set_of(tag);
+    group = detail::same_page(active, tag);
+    u32 leader = warp::lowest(group);
+    u32 way = detail::find(c->sets[set].word, tag);
+    u64 seen = 0;
+    if (warp::lane() == leader && way != kWays) {
+      // Acquire: whoever published the page had seen its data in place.
+      seen = mem::fetch_add_acquire(c->sets[set].word + way, warp::popcount(group));
+    }
+    // The leader's, all of it: it may have found the page a moment earlier or later.
+    seen = warp::shuffle(active, seen, leader);
+    way = warp::shuffle(active, way, leader);
+    bool hit = way != kWays && frame::tag(seen) == tag && frame::readable(seen) &&
+               (seen & frame::kReferences) < frame::kMostReferences;
+    frame_number = set * kWays + way;
+    if (warp::lane() == leader) {
+      if (way != kWays && !hit) {
+        mem::fetch_add(c->sets[set].word + way, 0 - static_cast<u64>(warp::popcount(group)));
+      }
+      if (hit && (seen & frame::kUsed) == 0) {
+        mem::fetch_or(c->sets[set].word + way, frame::kUsed);
+      }
+      if (c->counts != 0) {
+        mem::fetch_add(&c->sides[set].acquires, 1ull);
+      }
+    }
+    return hit;
+  }
+
+  // Whether the host has told this kernel to stop.
+  GPUNVME_FN bool stopped() const { return storage_.namespaces[0].queues->told_to_stop(storage_.stop); }
+
+  // Gives back references to a frame; what was loaded from it was loaded.
+  GPUNVME_FN void release(u32 f, u32 references) {
+    // Release: the loads come before the next page's data.
+    mem::fence_gpu();
+    mem::fetch_add(c->word(f), 0 - static_cast<u64>(references));
+  }
+
+  // The same of a frame that was stored to. The mark comes after the stores, so that one who cleans either writes them or leaves
+  // the mark; and before the reference is gone, so that nobody takes the frame between.
+  GPUNVME_FN void release_dirty(u32 f, u32 references) {
+    mem::fence_gpu();
+    mem::fetch_or(c->word(f), frame::kDirty | frame::kUsed);
+    mem::fetch_add(c->word(f), 0 - static_cast<u64>(references));
+  }
+
+  // Gets the page that each lane wants, from the SSD if need be: all misses of the lanes that call together are under way at once.
+  // On success there is a reference for each lane. kBusy at once if no frame can be had: whoever tries again gives back
+  // first what it holds. `overwrite`: nothing is read, the frame has no contents, and nobody else gets the page before written().
+  GPUNVME_NOINLINE Fetched fetch(u64 page, bool overwrite) {
+    u32 active = warp::active();
+    u64 tag = page + 1;
+    u32 group = detail::same_page(active, tag);
+    u32 leader = warp::lowest(group);
+    bool leads = warp::lane() == leader;
+    u32 leaders = warp::ballot(active, leads);
+    Fetched result = {status::kPending, 0, false};
+    if (leads) {
+      result = lead(leaders, tag, warp::popcount(group), overwrite);
+    }
+    warp::sync(active);
+    result.status = warp::shuffle(active, result.status, leader);
+    result.frame = warp::shuffle(active, result.frame, leader);
+    // Of an overwrite each lane is a leader.
+    return result;
+  }
+
+  // The end of an overwrite: the page is there, and has to be written.
+  GPUNVME_FN void written(u32 f) {
+    mem::fence_gpu();
+    mem::fetch_add(c->word(f), frame::change(frame::kFilling, frame::kValid) + frame::kDirty - 1);
+  }
+
+  // Begins to read a page, if it is not in the cache and there are a frame and a slot for it. Pages that take several commands
+  // are left alone.
+  GPUNVME_NOINLINE void prefetch(u64 page) {
+    u64 tag = page + 1;
+    Claim claim = choose_frame(tag, 0);
+    if (claim.what != What::kFill) {
+      return;
+    }
+    Piece piece = this->piece(page, 0, claim.frame);
+    Token token;
+    Status s = piece.bytes == page_bytes() || piece.last ? status::kSuccess : status::kBusy;
+    if (piece.hole) {
+      s = status::kBusy;
+    } else if (!failed(s)) {
+      Command command;
+      detail::SetTarget<kHelps> target = this->target(*piece.set);
+      s = target.describe(opcode::kRead, piece.rest, piece.blocks, command);
+      s = failed(s) ? s : target.queue(piece.rest).try_submit(command, token);
+    }
+    if (failed(s)) {
+      publish(claim.frame, tag, {s, nullptr, 0});
+      return;
+    }
+    mem::fetch_add(&c->prefetched, 1ull);
+    ParkedToken parked;
+    token.park(parked);
+    c->infos[claim.frame].queue = parked.queue;
+    // Release: the queue before the command.
+    mem::fence_gpu();
+    mem::store(&c->infos[claim.frame].parked, parked.command);
+  }
+
+  // Writes what is dirty of pages first..first + pages to their sources: of every so many sets one. Called by whole warps; each
+  // lane has its own result, the first failure that it met. What was stored before the call, as far as this thread
+  // knows, is at the SSD after it; a flush of the SSD has to follow.
+  GPUNVME_NOINLINE Status clean(u64 first, u64 pages, u32 number, u32 step) {
+    Status result = status::kSuccess;
+    u32 frames = c->set_count * kWays;
+    GPUNVME_ROLLED
+    for (u32 base = number * warp::kWidth; base < frames; base += step * warp::kWidth) {
+      u32 f = base + warp::lane();
+      bool wants = f < frames;
+      GPUNVME_ROLLED
+      while (warp::ballot(warp::kFull, wants) != 0) {
+        u64 word = wants ? mem::load(c->word(f)) : 0;
+        bool in = frame::tag(word) - 1 - first < pages && frame::tag(word) != 0;
+        u64 state = frame::state(word);
+        bool dirty = (word & frame::kDirty) != 0;
+        if (in && state == frame::kStuck) {
+          result = failed(result) ? result : static_cast<Status>(status::kTimeout);
+        }
+        wants = wants && in && (state == frame::kCleaning || (state == frame::kValid && dirty));
+        u64 cleaning = word + frame::change(frame::kValid, frame::kCleaning) - frame::kDirty + 1;
+        bool got = wants && state == frame::kValid && (word & frame::kReferences) < frame::kMostReferences &&
+                   mem::compare_exchange_acquire(c->word(f), word, cleaning) == word;
+        Moved moved = {status::kSuccess, nullptr, 0};
+        if (got) {
+          moved = move(opcode::kWrite, frame::tag(word) - 1, f);
+          cleaned(f, moved);
+        } else if (wants) {
+          pause(200);
+        }
+        warp::sync(warp::kFull);
+        if (failed(moved.status)) {
+          result = failed(result) ? result : moved.status;
+          wants = false;
+        }
+      }
+    }
+    return result;
+  }
+
+ private:
+  enum class What : u32 {
+    kNothing,  // no frame can be had now
+    kHold,     // the page is there
+    kJoin,     // somebody reads it
+    kFill,     // the frame is this page's, and it is to be read
+    kClean,    // the frame could be had if it were written
+    kTake,     // the frame has a page that nobody waits for
+  };
+
+  struct Claim {
+    What what;
+    u32 frame;
+    u64 page;  // that is to be written
+  };
+
+  // What became of the commands of a page; if data may still move: of which queue pair and which command.
+  struct Moved {
+    Status status;
+    Queue* queue;
+    u32 command;
+  };
+
+  // What the next command of a page moves.
+  struct Piece {
+    detail::Rest rest;
+    const DeviceSet* set;
+    u64 bytes;
+    u32 blocks;
+    bool hole;
+    bool last;
+  };
+
+  // After so many frames that had to be written first a page waits like one that finds none.
+  static constexpr u32 kRounds = 8;
+
+  GPUNVME_FN u64 page_bytes() const { return 1ull << c->page_shift; }
+
+  GPUNVME_FN detail::SetTarget<kHelps> target(const DeviceSet& set) const {
+    // By the warp's place: the lanes of a warp have one queue pair, whatever their pages.
+    return {CallersQueues<kHelps>{storage_, warp::place()}, set, c->buffer};
+  }
+
+  // Each leader gets its page, or learns why not.
+  GPUNVME_FN Fetched lead(u32 leaders, u64 tag, u32 references, bool overwrite) {
+    Fetched result = {overwrite && references != 1 ? status::kArgument : status::kPending, 0, false};
+    u32 round = 0;
+    GPUNVME_ROLLED
+    while (warp::ballot(leaders, result.status == status::kPending) != 0) {
+      Claim claim = {What::kNothing, 0, 0};
+      bool wants = result.status == status::kPending;
+      if (wants) {
+        claim = choose_frame(tag, references);
+      }
+      bool fills = claim.what == What::kFill && !overwrite;
+      Moved moved = {status::kSuccess, nullptr, 0};
+      warp::sync(leaders);
+      // One call for both, and for all lanes.
+      if (fills || claim.what == What::kClean) {
+        moved = move(fills ? opcode::kRead : opcode::kWrite, fills ? tag - 1 : claim.page, claim.frame);
+      }
+      if (fills) {
+        publish(claim.frame, tag, moved);
+      }
+      if (wants) {
+        result = settle(claim, tag, moved, references, overwrite);
+        round++;
+        result.status = round == kRounds && result.status == status::kPending ? status::kBusy : result.status;
+      }
+      warp::sync(leaders);
+    }
+    return result;
+  }
+
+  // What a claim has come to. Behind a failure no references are left.
+  GPUNVME_FN Fetched settle(const Claim& claim, u64 tag, const Moved& moved, u32 references, bool overwrite) {
+    Fetched result = {moved.status, claim.frame, false};
+    switch (claim.what) {
+      case What::kHold:
+        return result;
+      case What::kFill:
+        result.fresh = overwrite;
+        break;
+      case What::kJoin:
+        result.status = join(claim.frame, tag);
+        break;
+      case What::kClean:
+        cleaned(claim.frame, moved);
+        result.status = failed(moved.status) ? moved.status : static_cast<Status>(status::kPending);
+        return result;
+      case What::kTake:
+        take(claim.frame);
+        result.status = status::kPending;
+        return result;
+      default:
+        result.status = status::kBusy;
+        return result;
+    }
+    if (failed(result.status)) {
+      release(claim.frame, references);
+    }
+    return result;
+  }
+
+  // Takes references to a page where it is or will be, or a frame for it. Who takes none is a prefetch, and writes nothing.
+  GPUNVME_FN Claim choose_frame(u64 tag, u32 references) {
+    u32 set = c->set_of(tag);
+    u64* words = c->sets[set].word;
+    SetSide& side = c->sides[set];
+    GPUNVME_ROLLED
+    for (u32 tries = 0; tries < 4096; tries++) {
+      u32 way = detail::find(words, tag);
+      if (way != kWays) {
+        u64 seen = mem::fetch_add_acquire(words + way, references);
+        if (frame::tag(seen) == tag && (seen & frame::kReferences) < frame::kMostReferences) {
+          bool there = frame::readable(seen);
+          return {there ? What::kHold : What::kJoin, set * kWays + way, 0};
+        }
+        mem::fetch_add(words + way, 0 - static_cast<u64>(references));
+        pause(40);
+      } else if (mem::compare_exchange(&side.lock, 0u, 1u) == 0) {
+        // Acquire, and below release: what the last holder has put into the words.
+        mem::fence_gpu();
+        bool absent = detail::find(words, tag) == kWays;
+        Claim claim = {What::kNothing, 0, 0};
+        if (absent) {
+          claim = evict(set, tag, references);
+        }
+        mem::fence_gpu();
+        mem::store(&side.lock, 0u);
+        if (absent) {
+          return claim;
+        }
+      } else {
+        pause(40);
+      }
+    }
+    return {What::kNothing, 0, 0};
+  }
+
+  // The clock: under the set's lock, a frame that nobody holds, and that was not used since the hand came by.
+  GPUNVME_FN Claim evict(u32 set, u64 tag, u32 references) {
+    u64* words = c->sets[set].word;
+    u32 hand = c->sides[set].hand;
+    Claim other = {What::kNothing, 0, 0};
+    u64 mine = frame::word(tag, frame::kFilling, references);
+    GPUNVME_ROLLED
+    for (u32 turn = 0; turn < 2 * kWays; turn++) {
+      u32 way = hand;
+      u32 f = set * kWays + way;
+      hand = (hand + 1) % kWays;
+      u64 word = mem::load(words + way);
+      u64 state = frame::state(word);
+      if ((state == frame::kStuck || state == frame::kLost) && is_over(f)) {
+        word = regain(f, word);
+        state = frame::state(word);
+      }
+      if (frame::held(word) || state == frame::kCleaning || state == frame::kStuck || state == frame::kLost) {
+        continue;
+      }
+      if (state == frame::kFilling) {
+        bool idle = mem::load(&c->infos[f].parked) != 0;
+        other = idle && other.what == What::kNothing ? Claim{What::kTake, f, 0} : other;
+        continue;
+      }
+      if ((word & frame::kUsed) != 0) {
+        mem::compare_exchange(words + way, word, word & ~frame::kUsed);
+        continue;
+      }
+      if ((word & frame::kDirty) != 0) {
+        other = other.what == What::kClean ? other : Claim{What::kClean, f, frame::tag(word) - 1};
+        continue;
+      }
+      // Acquire: all who held the page have loaded what they wanted.
+      if (mem::compare_exchange_acquire(words + way, word, mine) == word) {
+        c->sides[set].hand = hand;
+        mem::fetch_add(&c->misses, 1ull);
+        if (state == frame::kValid) {
+          mem::fetch_add(&c->evictions, 1ull);
+        }
+        return {What::kFill, f, 0};
+      }
+    }
+    c->sides[set].hand = hand;
+    if (references == 0) {
+      return {What::kNothing, 0, 0};
+    }
+    if (other.what == What::kClean) {
+      u64* place = words + other.frame % kWays;
+      u64 word = frame::word(other.page + 1, frame::kValid, 0) | frame::kDirty;
+      // Acquire: what was stored comes before the write.
+      bool got = mem::compare_exchange_acquire(
+                     place, word, frame::word(other.page + 1, frame::kCleaning, 1)) == word;
+      other.what = got ? What::kClean : What::kNothing;
+    }
+    if (other.what == What::kNothing) {
+      mem::fetch_add(&c->conflicts, 1ull);
+    }
+    return other;
+  }
+
+  // Moves a page between its source and a frame, a command at a time: most pages take one.
+  GPUNVME_FN Moved move(u32 op, u64 page, u32 f) {
+    Moved moved = {status::kSuccess, nullptr, 0};
+    GPUNVME_ROLLED
+    for (u64 done = 0;;) {
+      Piece piece = this->piece(page, done, f);
+      if (piece.hole) {
+        detail::put(c->data(f) + done, nullptr, piece.bytes);
+      } else {
+        detail::SetTarget<kHelps> target = this->target(*piece.set);
+        Command command;
+        Status s = target.describe(op, piece.rest, piece.blocks, command);
+        if (!failed(s)) {
+          CallersQueue<kHelps> queue = target.queue(piece.rest);
+          s = queue.execute(command, moved.command);
+          moved.queue = queue.pair();
+        }
+        moved.status = s;
+      }
+      done += piece.bytes;
+      if (failed(moved.status) || piece.last) {
+        return moved;
+      }
+    }
+  }
+
+  // What follows the first bytes of a page.
+  GPUNVME_FN Piece piece(u64 page, u64 done, u32 f) const {
+    const PageSource& source = c->source(page);
+    const DeviceFile& file = *source.file;
+    const DeviceSet& set = *file.set;
+    u64 block = 1ull << set.block_shift;
+    u64 at = ((page - source.first) << c->page_shift) + done;
+    u64 end = at - done + page_bytes();
+    u32 i = file.find(at);
+    u64 next = i + 1 < file.extent_count ? file.extents[i + 1].offset : (file.size + block - 1) & ~(block - 1);
+    u64 bytes = (next < end ? next : end) - at;
+    u64 first = file.extents[i].block;
+    Piece piece = {{0, 0, 0}, &set, bytes, 0, first == FileExtent::kHole, false};
+    if (!piece.hole) {
+      u64 offset = c->buffer_offset + (static_cast<u64>(f) << c->page_shift) + done;
+      u64 blocks = (bytes + block - 1) >> set.block_shift;
+      piece.rest = detail::Rest{first + ((at - file.extents[i].offset) >> set.block_shift), blocks, offset};
+      piece.blocks = target(set).next(piece.rest);
+      u64 most = static_cast<u64>(piece.blocks) << set.block_shift;
+      piece.bytes = most < bytes ? most : bytes;
+    }
+    piece.last = at + piece.bytes >= end || at + piece.bytes >= file.size;
+    return piece;
+  }
+
+  // Whether data may still move: nobody knows what became of the command.
+  GPUNVME_FN static bool may_move(const Moved& moved) {
+    return moved.command != 0 && (moved.status == status::kTimeout || moved.status == status::kStopped);
+  }
+
+  // The end of a read. References that others have taken meanwhile are kept.
+  GPUNVME_FN void publish(u32 f, u64 tag, const Moved& moved) {
+    u64 change = frame::change(frame::kFilling, frame::kValid);
+    if (failed(moved.status)) {
+      bool lost = may_move(moved);
+      end(f, moved);
+      if (moved.status != status::kBusy) {
+        mem::fetch_add(lost ? &c->lost : &c->read_failures, 1ull);
+      }
+      change = frame::change(frame::kFilling, lost ? frame::kLost : frame::kFailed) - (tag << frame::kTagShift);
+    } else {
+      mem::fetch_add(&c->reads, 1ull);
+    }
+    // Release: the data, which this thread has seen, and how it ended.
+    mem::fence_gpu();
+    mem::fetch_add(c->word(f), change);
+  }
+
+  // The end of a write, and of the reference for it.
+  GPUNVME_FN void cleaned(u32 f, const Moved& moved) {
+    u64 to = frame::kValid;
+    if (failed(moved.status)) {
+      bool stuck = may_move(moved);
+      end(f, moved);
+      mem::fetch_add(stuck ? &c->lost : &c->write_failures, 1ull);
+      to = stuck ? frame::kStuck : frame::kValid;
+      mem::fetch_or(c->word(f), frame::kDirty);
+    } else {
+      mem::fetch_add(&c->writes, 1ull);
+    }
+    mem::fence_gpu();
+    mem::fetch_add(c->word(f), frame::change(frame::kCleaning, to) - 1);
+  }
+
+  GPUNVME_FN void end(u32 f, const Moved& moved) {
+    c->infos[f].queue = moved.queue;
+    mem::store(&c->infos[f].end, moved.status | moved.command << 16);
+  }
+
+  GPUNVME_FN bool is_over(u32 f) const {
+    // Acquire: whoever ended it had said by which command.
+    mem::fence_gpu();
+    return CallersQueue<kHelps>::is_over(c->infos[f].queue, mem::load(&c->infos[f].end) >> 16);
+  }
+
+  // A frame whose data moves no more: as if the command had failed. Returns the word after it.
+  GPUNVME_FN u64 regain(u32 f, u64 word) {
+    bool stuck = frame::state(word) == frame::kStuck;
+    u64 next = word + (stuck ? frame::change(frame::kStuck, frame::kValid) : frame::change(frame::kLost, frame::kFailed));
+    bool done = mem::compare_exchange_acquire(c->word(f), word, next) == word;
+    if (done) {
+      mem::fetch_add(&c->regained, 1ull);
+    }
+    return done ? next : word;
+  }
+
+  // Waits for a page that somebody reads. A failure is that of the read; kBusy: it may be tried again.
+  GPUNVME_FN Status join(u32 f, u64 tag) {
+    mem::fetch_add(&c->joined, 1ull);
+    u64 limit = nanos() + 2 * c->timeout_ns;
+    GPUNVME_ROLLED
+    for (u32 tries = 1;; tries++) {
+      u64 word = mem::load(c->word(f));
+      if (frame::state(word) != frame::kFilling) {
+        // Acquire: the data, or how it ended.
+        mem::fence_gpu();
+        Status s = frame::tag(word) == tag ? static_cast<Status>(status::kSuccess) : mem::load(&c->infos[f].end) & 0xFFFF;
+        // Not read, through no fault of the page's.
+        return s == status::kAbortedByHost ? static_cast<Status>(status::kBusy) : s;
+      }
+      if (mem::load(&c->infos[f].parked) != 0) {
+        take(f);
+      } else {
+        pause(tries < 8 ? 100 : 400);
+      }
+      if ((tries & 31) == 0 && nanos() > limit) {
+        return status::kBusy;
+      }
+    }
+  }
+
+  // Ends the read of a page for which nobody waits, unless somebody else does now.
+  GPUNVME_FN void take(u32 f) {
+    u32 command = mem::load(&c->infos[f].parked);
+    if (command == 0 || mem::compare_exchange(&c->infos[f].parked, command, 0u) != command) {
+      return;
+    }
+    // Acquire: the queue.
+    mem::fence_gpu();
+    ParkedToken parked = {c->infos[f].queue, command};
+    Token token = Token::adopt(parked);
+    Status s = CallersQueue<kHelps>(token.queue(), storage_.stop).wait(token);
+    publish(f, frame::tag(mem::load(c->word(f))), {s, c->infos[f].queue, command});
+  }
+
+  PageCache* const c;
+  const Storage& storage_;
+};
+
+}  // namespace gpunvme
