@@ -19,16 +19,15 @@ struct alignas(64) DeviceArray {
   u64 offset;   // bytes of that page before it
   u64 bytes;
   u32 writable;
-  u32 reserved0;
-  u64 reserved1[3];
+  u32 element_bytes;  // a power of two, at most a page
+  u64 reserved0[3];
 };
 static_assert(sizeof(DeviceArray) == 64, "layout shared with the host");
 
 template <class T, bool kHelps>
 class Span;
 
-// An array as a thread uses it. T is copied as plain bytes; its size divides a page's, and the array begins at a multiple of
-// it. Any threads may call at any time. Lanes of a warp that want the same page share one look at it, and all pages that they
+// An array as a thread uses it. T is copied as plain bytes. Any threads may call at any time. Lanes of a warp that want the same page share one look at it, and all pages that they
 // miss are read at once. A call that fails returns T{} or an empty span, and status() says why from then on.
 //
 // kHelps: threads that wait for the SSD serve the queues, too. For ServedArray warps that do nothing else do (server.cuh).
@@ -39,8 +38,8 @@ class Array {
   GPUNVME_FN explicit Array(const DeviceArray* array, const Storage* storage = nullptr)
       : pages_(array->cache, storage), a_(*array) {}
 
-  // Elements.
-  GPUNVME_FN u64 size() const { return a_.bytes / sizeof(T); }
+  // Elements; none if the host made the array for elements of another size.
+  GPUNVME_FN u64 size() const { return a_.element_bytes == sizeof(T) ? a_.bytes / sizeof(T) : 0; }
 
   // The first failure of this thread's calls, or kSuccess.
   GPUNVME_FN Status status() const { return status_; }

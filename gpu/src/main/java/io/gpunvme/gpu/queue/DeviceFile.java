@@ -18,11 +18,20 @@ import java.util.List;
  * when it is made: nobody may change the file meanwhile. Safe for all threads.
  */
 public final class DeviceFile extends DeviceTable {
+  private final StripeSet set;
   private final long bytes;
+  private final List<DeviceExtent> extents;
 
-  private DeviceFile(KernelStorage storage, DeviceBuffer memory, long bytes) {
+  private DeviceFile(
+      KernelStorage storage,
+      DeviceBuffer memory,
+      StripeSet set,
+      long bytes,
+      List<DeviceExtent> extents) {
     super(storage, memory);
+    this.set = set;
     this.bytes = bytes;
+    this.extents = extents;
   }
 
   /**
@@ -48,7 +57,7 @@ public final class DeviceFile extends DeviceTable {
       DeviceSet.describe(storage, set, all.asSlice(setAt), Set.SIZE, address + membersAt);
       describe(all, extentsAt, table);
       memory.copyFromHost(all, 0);
-      return new DeviceFile(storage, memory, bytes);
+      return new DeviceFile(storage, memory, set, bytes, extents);
     } catch (RuntimeException | Error e) {
       CloseAll.after(e, memory::close);
       throw e;
@@ -138,6 +147,16 @@ public final class DeviceFile extends DeviceTable {
   /** Bytes in the file. */
   public long bytes() {
     return bytes;
+  }
+
+  /** What it is on. */
+  StripeSet set() {
+    return set;
+  }
+
+  /** Where its bytes are, without what reads as zeroes. */
+  List<DeviceExtent> extents() {
+    return extents;
   }
 
   @Override

@@ -8,8 +8,8 @@ import java.nio.ByteOrder;
 /**
  * The structures that the device library shares with the host: sizes and offsets in bytes, little
  * endian. The fields are explained where they are declared, in {@code gpunvme/queue.cuh}, {@code
- * status.cuh}, {@code io.cuh}, {@code set.cuh}, {@code file.cuh} and {@code directory.cuh}; a test
- * compares both sides.
+ * status.cuh}, {@code io.cuh}, {@code set.cuh}, {@code file.cuh}, {@code directory.cuh}, {@code
+ * cache.cuh} and {@code array.cuh}; a test compares both sides.
  */
 public final class DeviceLayout {
   private static final ValueLayout.OfInt INT =
@@ -231,6 +231,85 @@ public final class DeviceLayout {
     public static final int NONE = -1;
 
     private PathSlot() {}
+  }
+
+  /** {@code struct PageCache}. */
+  public static final class Cache {
+    public static final long SIZE = 256;
+    public static final long SETS = 0;
+    public static final long SIDES = 8;
+    public static final long INFOS = 16;
+    public static final long MEMORY = 24;
+    public static final long STORAGE = 32;
+    public static final long SOURCES = 40;
+    public static final long BUFFER_OFFSET = 48;
+    public static final long BUFFER = 56;
+    public static final long SOURCE_COUNT = 60;
+    public static final long SET_COUNT = 64;
+    public static final long PAGE_SHIFT = 68;
+    public static final long COUNTS = 72;
+    public static final long TIMEOUT_NS = 80;
+    public static final long MISSES = 128;
+    public static final long JOINED = 136;
+    public static final long PREFETCHED = 144;
+    public static final long READS = 152;
+    public static final long WRITES = 160;
+    public static final long EVICTIONS = 168;
+    public static final long CONFLICTS = 176;
+    public static final long READ_FAILURES = 184;
+    public static final long WRITE_FAILURES = 192;
+    public static final long LOST = 200;
+    public static final long REGAINED = 208;
+
+    /** {@code kWays}. */
+    public static final int WAYS = 16;
+
+    private Cache() {}
+  }
+
+  /** {@code struct FrameSet}: a word for each of its frames. */
+  public static final class FrameSet {
+    public static final long SIZE = 128;
+
+    private FrameSet() {}
+  }
+
+  /** {@code struct FrameInfo}. */
+  public static final class FrameInfo {
+    public static final long SIZE = 16;
+
+    private FrameInfo() {}
+  }
+
+  /** {@code struct SetSide}. */
+  public static final class SetSide {
+    public static final long SIZE = 16;
+    public static final long ACQUIRES = 8;
+
+    private SetSide() {}
+  }
+
+  /** {@code struct PageSource}. */
+  public static final class PageSource {
+    public static final long SIZE = 32;
+    public static final long FIRST = 0;
+    public static final long PAGES = 8;
+    public static final long FILE = 16;
+
+    private PageSource() {}
+  }
+
+  /** {@code struct DeviceArray}. */
+  public static final class Array {
+    public static final long SIZE = 64;
+    public static final long CACHE = 0;
+    public static final long FIRST = 8;
+    public static final long OFFSET = 16;
+    public static final long BYTES = 24;
+    public static final long WRITABLE = 32;
+    public static final long ELEMENT_BYTES = 36;
+
+    private Array() {}
   }
 
   /** {@code struct TransferArgs} of {@code kernels/transfer.cu}. */

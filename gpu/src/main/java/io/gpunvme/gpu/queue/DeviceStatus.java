@@ -38,6 +38,11 @@ public final class DeviceStatus {
     return (status & MADE) == 0;
   }
 
+  /** Whether it is a failure. A success may come with bits beside SC and SCT. */
+  static boolean failed(int status) {
+    return (status & (MADE | 0x7FF)) != 0;
+  }
+
   /** The status in words. */
   public static String describe(int status) {
     return switch (status) {

@@ -26,7 +26,9 @@ public final class GpuModule implements AutoCloseable {
   /** The device library, in no particular order. */
   static final List<String> HEADERS =
       List.of(
+          "array.cuh",
           "block.cuh",
+          "cache.cuh",
           "directory.cuh",
           "exclusive.cuh",
           "file.cuh",

@@ -31,7 +31,7 @@ import org.jspecify.annotations.Nullable;
  * ControllerOptions.allowWrite} does not stop a kernel from writing, because the host does not see
  * its commands. Safe for all threads while no kernel runs; while one does, only {@link #await},
  * {@link #stop}, {@link #handle}, {@link #file}, {@link #directory}, {@link #set}, {@link
- * #register}, {@link #recoveries} and {@link #troubled} may be called.
+ * #register}, {@link #recoveries}, {@link PageCache#counters} and {@link #troubled} may be called.
  *
  * <p>Several kernels may run at once. Those that are given {@link #deviceHandle} are stopped
  * together; a kernel that is given a {@link #handle} of its own is stopped alone.
@@ -45,6 +45,7 @@ public final class KernelStorage implements AutoCloseable {
   private final Accelerator accelerator;
   private final List<NvmeController> controllers;
   private final int nsid;
+  private final Placement placement;
   private final List<DeviceQueues> queues = new ArrayList<>();
   private final List<KernelTraffic> traffic = new ArrayList<>();
 
@@ -57,6 +58,7 @@ public final class KernelStorage implements AutoCloseable {
   private final List<KernelHandle> handles = new CopyOnWriteArrayList<>();
 
   private final List<DeviceTable> tables = new ArrayList<>();
+  private final List<PageCache> caches = new ArrayList<>();
 
   /** Kernels that are waited for. */
   private final AtomicInteger running = new AtomicInteger();
@@ -77,6 +79,7 @@ public final class KernelStorage implements AutoCloseable {
     this.controllers = controllers;
     this.accelerator = accelerator;
     nsid = options.nsid();
+    placement = options.placement();
     registered = new Registered[options.buffers()];
     try {
       for (NvmeController controller : controllers) {
@@ -346,9 +349,7 @@ public final class KernelStorage implements AutoCloseable {
    */
   public synchronized DeviceSet set(StripeSet set) {
     requireOpen();
-    DeviceSet made = DeviceSet.create(this, accelerator, set);
-    tables.add(made);
-    return made;
+    return add(DeviceSet.create(this, accelerator, set));
   }
 
   /**
@@ -364,9 +365,7 @@ public final class KernelStorage implements AutoCloseable {
    */
   public synchronized DeviceFile file(StripeSet set, long bytes, List<DeviceExtent> extents) {
     requireOpen();
-    DeviceFile made = DeviceFile.create(this, accelerator, set, bytes, List.copyOf(extents));
-    tables.add(made);
-    return made;
+    return add(DeviceFile.create(this, accelerator, set, bytes, List.copyOf(extents)));
   }
 
   /**
@@ -379,9 +378,27 @@ public final class KernelStorage implements AutoCloseable {
    */
   public synchronized DeviceDirectory directory(DirectoryFiles files) {
     requireOpen();
-    DeviceDirectory made = DeviceDirectory.create(this, accelerator, files);
-    tables.add(made);
+    return add(DeviceDirectory.create(this, accelerator, files));
+  }
+
+  /**
+   * Makes a cache in which kernels find pages of arrays: of GPU memory, or of pinned host memory
+   * with {@link Placement#HOST}. It takes one of the buffers' numbers. Make it before kernels are
+   * launched.
+   *
+   * @throws InvalidRequestException if there is no number, or an SSD's block is larger than a page
+   * @throws io.gpunvme.nvme.DmaMappingException if an SSD cannot reach the memory
+   */
+  public synchronized PageCache cache(PageCacheOptions options) {
+    requireOpen();
+    PageCache made = PageCache.create(this, accelerator, placement, options);
+    caches.add(made);
     return made;
+  }
+
+  /** How many SSDs kernels have. */
+  int ssds() {
+    return controllers.size();
   }
 
   /** The number of a member's namespace. */
@@ -396,9 +413,24 @@ public final class KernelStorage implements AutoCloseable {
     return ssd;
   }
 
+  /** Something else that the host describes to kernels; closed with this. */
+  synchronized <T extends DeviceTable> T add(T table) {
+    tables.add(table);
+    return table;
+  }
+
   /** Not after a kernel hung, which may read it. */
   synchronized void close(DeviceTable one) {
     if (tables.remove(one) && !hung) {
+      one.free();
+    }
+  }
+
+  /** Not after a kernel hung. */
+  synchronized void close(PageCache one) {
+    if (caches.contains(one) && !hung) {
+      unregister(one.buffer());
+      caches.remove(one);
       one.free();
     }
   }
@@ -661,6 +693,9 @@ public final class KernelStorage implements AutoCloseable {
     CloseAll.each(tables, DeviceTable::free);
     tables.clear();
     CloseAll.each(Arrays.stream(registered).filter(Objects::nonNull).toList(), Registered::close);
+    // Behind the registrations, which hold their memory.
+    CloseAll.each(caches, PageCache::free);
+    caches.clear();
     handle.close();
   }
 }

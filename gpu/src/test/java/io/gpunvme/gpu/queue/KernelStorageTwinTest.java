@@ -4,8 +4,6 @@ import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.testing.CLibrary;
 import io.gpunvme.testing.NativeCompiler;
 import java.lang.invoke.MethodHandle;
-import java.util.ArrayList;
-import java.util.List;
 
 /** {@link UserKernel} compiled for the CPU, a thread for each of its threads. */
 class KernelStorageTwinTest extends KernelStorageContract {
@@ -124,10 +122,6 @@ class KernelStorageTwinTest extends KernelStorageContract {
           int.class,
           int.class);
 
-  private interface Body {
-    void run(int thread) throws Throwable;
-  }
-
   @Override
   Accelerator openAccelerator() {
     return new FakeGpu();
@@ -141,7 +135,7 @@ class KernelStorageTwinTest extends KernelStorageContract {
   @Override
   RunningKernel start(
       boolean served, long storage, long results, int threads, int rounds, int span) {
-    return onThreads(
+    return TwinThreads.start(
         served ? threads + 1 : threads,
         i -> {
           copy.invokeExact(storage, results, threads, rounds, span, i, served ? 1 : 0);
@@ -150,7 +144,7 @@ class KernelStorageTwinTest extends KernelStorageContract {
 
   @Override
   RunningKernel startRanges(long storage, long file, long reads, int count) {
-    return onThreads(
+    return TwinThreads.start(
         threads(),
         i -> {
           readRanges.invokeExact(storage, file, reads, count, threads(), i);
@@ -159,7 +153,7 @@ class KernelStorageTwinTest extends KernelStorageContract {
 
   @Override
   RunningKernel startCalls(int servers, long storage, long set, long calls, int count) {
-    return onThreads(
+    return TwinThreads.start(
         threads() + servers,
         i -> {
           callSet.invokeExact(storage, set, calls, count, threads(), i, servers);
@@ -178,7 +172,7 @@ class KernelStorageTwinTest extends KernelStorageContract {
 
   @Override
   RunningKernel startTogether(long storage, long file, long reads, long seen, int count) {
-    return onThreads(
+    return TwinThreads.start(
         count,
         i -> {
           together.invokeExact(storage, file, reads, seen, blockThreads(), i);
@@ -187,29 +181,10 @@ class KernelStorageTwinTest extends KernelStorageContract {
 
   @Override
   RunningKernel startLookUps(long storage, long directory, long text, long all, int count) {
-    return onThreads(
+    return TwinThreads.start(
         threads(),
         i -> {
           lookUp.invokeExact(storage, directory, text, all, count, threads(), i);
         });
-  }
-
-  private static RunningKernel onThreads(int count, Body body) {
-    List<Thread> running = new ArrayList<>();
-    for (int i = 0; i < count; i++) {
-      int index = i;
-      running.add(
-          Thread.ofPlatform()
-              .daemon()
-              .start(
-                  () -> {
-                    try {
-                      body.run(index);
-                    } catch (Throwable e) {
-                      throw new AssertionError(e);
-                    }
-                  }));
-    }
-    return () -> running.stream().noneMatch(Thread::isAlive);
   }
 }

@@ -1,0 +1,345 @@
+package io.gpunvme.gpu.queue;
+
+import io.gpunvme.base.CloseAll;
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.cuda.CudaStream;
+import io.gpunvme.cuda.KernelArguments;
+import io.gpunvme.cuda.LaunchShape;
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.accel.GpuAccelerator;
+import io.gpunvme.gpu.queue.DeviceLayout.Array;
+import io.gpunvme.gpu.queue.DeviceLayout.Cache;
+import io.gpunvme.gpu.queue.DeviceLayout.FrameInfo;
+import io.gpunvme.gpu.queue.DeviceLayout.FrameSet;
+import io.gpunvme.gpu.queue.DeviceLayout.PageSource;
+import io.gpunvme.gpu.queue.DeviceLayout.SetSide;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * A cache of pages that all kernels on a {@link KernelStorage} share, for arrays that are larger
+ * than GPU memory: {@link #array} describes one, which kernels read and write by the numbers of its
+ * elements. Made by {@link KernelStorage#cache}.
+ *
+ * <p>What is stored to an array is on the SSD once its page made room for another, or after {@link
+ * #flush}. Nobody else writes the bytes of an array meanwhile, and nobody else's reads see what was
+ * not flushed. Safe for all threads; while a kernel runs, only {@link #counters} and {@link #array}
+ * may be called.
+ */
+public final class PageCache implements AutoCloseable {
+  private static final int MOST_SOURCES = 64;
+  private static final int FLUSH_BLOCKS = 64;
+  private static final int FLUSH_THREADS = 128;
+  private static final int FLUSH_WARP = 32;
+  private static final long SOURCES = Cache.SIZE;
+  private static final long SETS = SOURCES + MOST_SOURCES * PageSource.SIZE;
+
+  /** {@code frame::kMostPages}: a tag has 39 bits. */
+  private static final long MOST_PAGES = (1L << 39) - 1;
+
+  private final KernelStorage storage;
+  private final Accelerator accelerator;
+  private final PageCacheOptions options;
+  private final int sets;
+  private final DeviceBuffer frames;
+  private final DeviceBuffer state;
+  private final int buffer;
+  private final List<Origin> origins = new ArrayList<>();
+  private long pages;
+  private boolean closed;
+
+  /** What arrays are of; two of the same bytes share their pages. */
+  private record Origin(DeviceFile file, long first) {
+    boolean is(DeviceFile other) {
+      return file.bytes() == other.bytes()
+          && file.set().equals(other.set())
+          && file.extents().equals(other.extents());
+    }
+  }
+
+  private PageCache(
+      KernelStorage storage,
+      Accelerator accelerator,
+      PageCacheOptions options,
+      DeviceBuffer frames,
+      DeviceBuffer state,
+      int buffer) {
+    this.storage = storage;
+    this.accelerator = accelerator;
+    this.options = options;
+    this.sets = sets(options);
+    this.frames = frames;
+    this.state = state;
+    this.buffer = buffer;
+  }
+
+  private static int sets(PageCacheOptions options) {
+    return (int) (options.bytes() / options.pageBytes() / Cache.WAYS);
+  }
+
+  static PageCache create(
+      KernelStorage storage,
+      Accelerator accelerator,
+      Placement placement,
+      PageCacheOptions options) {
+    int sets = sets(options);
+    long bytes = (long) sets * Cache.WAYS * options.pageBytes();
+    DeviceBuffer frames = placement.allocate(accelerator, bytes);
+    try {
+      // Cleared: every frame is free.
+      DeviceBuffer state =
+          accelerator.allocate(
+              SETS + sets * (FrameSet.SIZE + SetSide.SIZE + Cache.WAYS * FrameInfo.SIZE));
+      try {
+        int buffer = storage.register(frames);
+        PageCache cache = new PageCache(storage, accelerator, options, frames, state, buffer);
+        cache.describe();
+        return cache;
+      } catch (RuntimeException | Error e) {
+        CloseAll.after(e, state::close);
+        throw e;
+      }
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, frames::close);
+      throw e;
+    }
+  }
+
+  private void describe() {
+    long address = state.deviceAddress();
+    long sides = SETS + sets * FrameSet.SIZE;
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment all = arena.allocate(Cache.SIZE, Long.BYTES);
+      DeviceLayout.setLong(all, Cache.SETS, address + SETS);
+      DeviceLayout.setLong(all, Cache.SIDES, address + sides);
+      DeviceLayout.setLong(all, Cache.INFOS, address + sides + sets * SetSide.SIZE);
+      DeviceLayout.setLong(all, Cache.MEMORY, frames.deviceAddress());
+      DeviceLayout.setLong(all, Cache.STORAGE, storage.deviceHandle());
+      DeviceLayout.setLong(all, Cache.SOURCES, address + SOURCES);
+      DeviceLayout.setInt(all, Cache.BUFFER, buffer);
+      DeviceLayout.setInt(all, Cache.SET_COUNT, sets);
+      DeviceLayout.setInt(
+          all, Cache.PAGE_SHIFT, Integer.numberOfTrailingZeros(options.pageBytes()));
+      DeviceLayout.setInt(all, Cache.COUNTS, options.counting() ? 1 : 0);
+      DeviceLayout.setLong(all, Cache.TIMEOUT_NS, options.timeout().toNanos());
+      state.copyFromHost(all, 0);
+    }
+  }
+
+  /** The number of its buffer in the storage. */
+  int buffer() {
+    return buffer;
+  }
+
+  /**
+   * Describes elements of a file, a partition, a namespace or a stripe set. Make it before kernels
+   * are launched: on a GPU this waits for those that run. {@code GpuStorage.arrayForKernels} does
+   * it for what has an address. Arrays of the same file share their pages; what lies in a file and
+   * in its namespace at once does not.
+   *
+   * @param file of the same storage; may be closed after this
+   * @param offset bytes of the file before element 0: a multiple of {@code elementBytes}
+   * @param count elements, above 0
+   * @param elementBytes {@code sizeof(T)}: a power of two, at most a page
+   * @param writable whether kernels may store elements; only if the file is all there, without
+   *     holes
+   * @return to be closed before this, which closes it otherwise
+   * @throws InvalidRequestException if a number is not as described, or the cache has arrays of 64
+   *     files already
+   */
+  public synchronized DeviceArray array(
+      DeviceFile file, long offset, long count, int elementBytes, boolean writable) {
+    requireOpen();
+    check(file, offset, count, elementBytes, writable);
+    Origin origin = origin(file);
+    long page = options.pageBytes();
+    DeviceBuffer memory = accelerator.allocate(Array.SIZE);
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment all = arena.allocate(Array.SIZE, Long.BYTES);
+      DeviceLayout.setLong(all, Array.CACHE, state.deviceAddress());
+      DeviceLayout.setLong(all, Array.FIRST, origin.first() + offset / page);
+      DeviceLayout.setLong(all, Array.OFFSET, offset % page);
+      DeviceLayout.setLong(all, Array.BYTES, count * elementBytes);
+      DeviceLayout.setInt(all, Array.WRITABLE, writable ? 1 : 0);
+      DeviceLayout.setInt(all, Array.ELEMENT_BYTES, elementBytes);
+      memory.copyFromHost(all, 0);
+      return storage.add(new DeviceArray(storage, memory, count, elementBytes));
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, memory::close);
+      throw e;
+    }
+  }
+
+  private void check(DeviceFile file, long offset, long count, int elementBytes, boolean writable) {
+    if (elementBytes < 1
+        || elementBytes > options.pageBytes()
+        || Integer.bitCount(elementBytes) != 1) {
+      throw new InvalidRequestException(
+          "elements of %d bytes: a power of two up to a page of %d bytes is wanted"
+              .formatted(elementBytes, options.pageBytes()));
+    }
+    if (offset < 0
+        || offset % elementBytes != 0
+        || offset > file.bytes()
+        || count < 1
+        || count > (file.bytes() - offset) / elementBytes) {
+      throw new InvalidRequestException(
+          "%d elements of %d bytes from byte %d on: at a multiple of an element, inside the %d bytes"
+                  .formatted(count, elementBytes, offset, file.bytes())
+              + " of the file, is what an array is");
+    }
+    int block = file.set().blockSize();
+    if (block > options.pageBytes()) {
+      throw new InvalidRequestException(
+          "pages of %d bytes are smaller than the SSD's blocks of %d: open the cache with larger pages"
+              .formatted(options.pageBytes(), block));
+    }
+    long there = file.extents().stream().mapToLong(DeviceExtent::bytes).sum();
+    if (writable && (there != file.bytes() || file.bytes() % block != 0)) {
+      throw new InvalidRequestException(
+          "a writable array of a file with holes, or that ends within a block (%d of %d bytes are on"
+                  .formatted(there, file.bytes())
+              + " the SSD, in blocks of %d)".formatted(block));
+    }
+  }
+
+  private Origin origin(DeviceFile file) {
+    for (Origin one : origins) {
+      if (one.is(file)) {
+        return one;
+      }
+    }
+    long more = Math.ceilDiv(file.bytes(), (long) options.pageBytes());
+    if (origins.size() == MOST_SOURCES || more > MOST_PAGES - pages) {
+      throw new InvalidRequestException(
+          "a cache has arrays of at most %d files, and of %d pages together"
+              .formatted(MOST_SOURCES, MOST_PAGES));
+    }
+    // Its own, because pages outlive what the caller has.
+    DeviceFile own = storage.file(file.set(), file.bytes(), file.extents());
+    Origin made = new Origin(own, pages);
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment struct = arena.allocate(PageSource.SIZE, Long.BYTES);
+      DeviceLayout.setLong(struct, PageSource.FIRST, pages);
+      DeviceLayout.setLong(struct, PageSource.PAGES, more);
+      DeviceLayout.setLong(struct, PageSource.FILE, own.deviceAddress());
+      state.copyFromHost(struct, SOURCES + origins.size() * PageSource.SIZE);
+      MemorySegment total = arena.allocate(Integer.BYTES, Integer.BYTES);
+      DeviceLayout.setInt(total, 0, origins.size() + 1);
+      state.copyFromHost(total, Cache.SOURCE_COUNT);
+    }
+    origins.add(made);
+    pages += more;
+    return made;
+  }
+
+  /**
+   * Has everything that kernels have stored written to the SSDs and made durable. No kernel runs
+   * that stores. Pages whose write fails stay in the cache, to be flushed again.
+   *
+   * @param limit how long it may take
+   * @throws DirtyPagesException if not all was written: it says why. {@link KernelStorage#errors}
+   *     has the blocks
+   * @throws InvalidRequestException if the accelerator is no GPU that kernels can be launched on
+   */
+  public synchronized void flush(Duration limit) {
+    requireOpen();
+    GpuAccelerator gpu =
+        accelerator
+            .cuda()
+            .orElseThrow(
+                () -> new InvalidRequestException("only a GPU flushes a cache of its memory"));
+    GpuModule module = GpuModule.resource(gpu, "cache");
+    int blocks = Math.clamp(sets, 1, FLUSH_BLOCKS);
+    try (CudaStream stream = gpu.betweenKernels(() -> gpu.context().stream());
+        DeviceBuffer statuses =
+            accelerator.allocate((long) blocks * FLUSH_THREADS * Integer.BYTES)) {
+      stream.launch(
+          module.function("gpunvme_cache_clean"),
+          LaunchShape.of(blocks, FLUSH_THREADS),
+          arguments(statuses));
+      await(stream, limit, statuses, blocks * FLUSH_THREADS, "write");
+      int ssds = storage.ssds();
+      stream.launch(
+          module.function("gpunvme_cache_flush"),
+          LaunchShape.of(ssds, FLUSH_WARP),
+          arguments(statuses));
+      await(stream, limit, statuses, ssds, "flush");
+    }
+  }
+
+  private KernelArguments arguments(DeviceBuffer statuses) {
+    return new KernelArguments().addLong(state.deviceAddress()).addLong(statuses.deviceAddress());
+  }
+
+  private void await(
+      CudaStream stream, Duration limit, DeviceBuffer statuses, int count, String what) {
+    storage.await(stream::isIdle, limit);
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment all = arena.allocate((long) count * Integer.BYTES, Integer.BYTES);
+      statuses.copyToHost(0, all);
+      for (int i = 0; i < count; i++) {
+        int status = DeviceLayout.getInt(all, (long) i * Integer.BYTES);
+        if (DeviceStatus.failed(status)) {
+          throw new DirtyPagesException(what, status);
+        }
+      }
+    }
+  }
+
+  /** What was counted so far. */
+  public synchronized PageCacheCounters counters() {
+    requireOpen();
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment head = arena.allocate(Cache.SIZE, Long.BYTES);
+      state.copyToHost(0, head);
+      long acquires = 0;
+      if (options.counting()) {
+        MemorySegment sides = arena.allocate(sets * SetSide.SIZE, Long.BYTES);
+        state.copyToHost(SETS + sets * FrameSet.SIZE, sides);
+        for (long i = 0; i < sets; i++) {
+          acquires += DeviceLayout.getLong(sides, i * SetSide.SIZE + SetSide.ACQUIRES);
+        }
+      }
+      return PageCacheCounters.read(head, acquires);
+    }
+  }
+
+  /** Bytes of pages that it holds. */
+  public long bytes() {
+    return (long) sets * Cache.WAYS * options.pageBytes();
+  }
+
+  /** Bytes of GPU memory that it takes besides. */
+  public long metadataBytes() {
+    return state.size();
+  }
+
+  private void requireOpen() {
+    storage.requireOpen();
+    if (closed) {
+      throw new IllegalStateException("this cache is closed");
+    }
+  }
+
+  void free() {
+    state.close();
+    frames.close();
+  }
+
+  /**
+   * No kernel uses it any more. What was stored and not flushed is lost. Closing the storage closes
+   * it, too.
+   *
+   * @throws StorageBusyException if a kernel is waited for, or commands may still move data
+   */
+  @Override
+  public synchronized void close() {
+    storage.close(this);
+    closed = true;
+  }
+}

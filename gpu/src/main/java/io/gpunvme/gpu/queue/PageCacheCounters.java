@@ -1,0 +1,56 @@
+package io.gpunvme.gpu.queue;
+
+import io.gpunvme.gpu.queue.DeviceLayout.Cache;
+import java.lang.foreign.MemorySegment;
+
+/**
+ * What a {@link PageCache} has counted so far, in pages.
+ *
+ * @param acquires of pages, by lanes of a warp that wanted the same one together; prefetches do not
+ *     count; 0 if they are not counted ({@link PageCacheOptions#counting})
+ * @param misses pages that were given a frame
+ * @param joined acquires that waited for a page that was being read already
+ * @param prefetched pages that were asked for before anybody needed them
+ * @param reads pages that came
+ * @param writes pages that were written to the SSD
+ * @param evictions pages that made room for another
+ * @param conflicts times that a page found no frame at once: all in which it may be were held
+ * @param readFailures pages that did not come
+ * @param writeFailures writes that failed; the page is still there, and dirty
+ * @param lost frames that are out of use because a command timed out, and its data may still move
+ * @param regained those that came back while a kernel ran
+ */
+public record PageCacheCounters(
+    long acquires,
+    long misses,
+    long joined,
+    long prefetched,
+    long reads,
+    long writes,
+    long evictions,
+    long conflicts,
+    long readFailures,
+    long writeFailures,
+    long lost,
+    long regained) {
+  static PageCacheCounters read(MemorySegment cache, long acquires) {
+    return new PageCacheCounters(
+        acquires,
+        DeviceLayout.getLong(cache, Cache.MISSES),
+        DeviceLayout.getLong(cache, Cache.JOINED),
+        DeviceLayout.getLong(cache, Cache.PREFETCHED),
+        DeviceLayout.getLong(cache, Cache.READS),
+        DeviceLayout.getLong(cache, Cache.WRITES),
+        DeviceLayout.getLong(cache, Cache.EVICTIONS),
+        DeviceLayout.getLong(cache, Cache.CONFLICTS),
+        DeviceLayout.getLong(cache, Cache.READ_FAILURES),
+        DeviceLayout.getLong(cache, Cache.WRITE_FAILURES),
+        DeviceLayout.getLong(cache, Cache.LOST),
+        DeviceLayout.getLong(cache, Cache.REGAINED));
+  }
+
+  /** Acquires that found their page, 0 to 1; 0 if there were none, or they are not counted. */
+  public double hitRate() {
+    return acquires == 0 ? 0 : (double) (acquires - misses + prefetched - joined) / acquires;
+  }
+}

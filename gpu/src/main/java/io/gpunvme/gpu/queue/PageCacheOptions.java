@@ -1,0 +1,61 @@
+package io.gpunvme.gpu.queue;
+
+import io.gpunvme.base.InvalidRequestException;
+import java.time.Duration;
+
+/**
+ * A {@link PageCache}.
+ *
+ * @param bytes of pages in memory: rounded down to sets of 16 pages, of which there is at least one
+ * @param pageBytes of a page, a power of two from 512 to 64 KiB: what one miss reads. A large one
+ *     suits what is read in order, a small one what is read here and there
+ * @param timeout how long a page waits for a frame while others hold all in which it may be, above
+ *     0
+ * @param counting whether acquires are counted: it costs a little of the rate of hits
+ */
+public record PageCacheOptions(long bytes, int pageBytes, Duration timeout, boolean counting) {
+  private static final int SMALLEST = 512;
+  private static final int LARGEST = 64 << 10;
+  private static final int PAGE = 4096;
+
+  /** Frames have a number of 32 bits, counted by sets. */
+  private static final long MOST_FRAMES = 1L << 31;
+
+  /** Checks. */
+  public PageCacheOptions {
+    if (pageBytes < SMALLEST || pageBytes > LARGEST || Integer.bitCount(pageBytes) != 1) {
+      throw new InvalidRequestException(
+          "pages of %d bytes: a power of two from %d to %d is wanted"
+              .formatted(pageBytes, SMALLEST, LARGEST));
+    }
+    long set = (long) pageBytes * DeviceLayout.Cache.WAYS;
+    if (bytes < set || bytes / pageBytes >= MOST_FRAMES) {
+      throw new InvalidRequestException(
+          "a cache of %d bytes: with pages of %d bytes it has at least %d, and fewer than %d"
+              .formatted(bytes, pageBytes, set, MOST_FRAMES * pageBytes));
+    }
+    if (timeout.isNegative() || timeout.isZero()) {
+      throw new InvalidRequestException("a timeout of " + timeout + " is not above 0");
+    }
+  }
+
+  /** Pages of 4 KiB, which wait 10 s for a frame; acquires are counted. */
+  public static PageCacheOptions of(long bytes) {
+    return new PageCacheOptions(bytes, PAGE, Duration.ofSeconds(10), true);
+  }
+
+  /** The same with other pages. */
+  public PageCacheOptions withPages(int ofBytes) {
+    return new PageCacheOptions(bytes, ofBytes, timeout, counting);
+  }
+
+  /** The same with another time to wait for a frame. */
+  public PageCacheOptions withTimeout(Duration atMost) {
+    return new PageCacheOptions(bytes, pageBytes, atMost, counting);
+  }
+
+  /** The same without counting acquires. */
+  public PageCacheOptions withoutCounting() {
+    return new PageCacheOptions(bytes, pageBytes, timeout, false);
+  }
+}
