@@ -36,6 +36,13 @@ class DeviceLayoutTest {
     numbers.field("DirectorySlot", "hash", DeviceLayout.PathSlot.HASH);
     numbers.field("DirectorySlot", "file", DeviceLayout.PathSlot.FILE);
     value("DirectorySlot::kNone", DeviceLayout.PathSlot.NONE);
+    numbers.structure(DeviceLayout.Cache.class, "PageCache", Map.of());
+    value("kWays", DeviceLayout.Cache.WAYS);
+    numbers.size("FrameSet", DeviceLayout.FrameSet.SIZE);
+    numbers.size("FrameInfo", DeviceLayout.FrameInfo.SIZE);
+    numbers.structure(DeviceLayout.SetSide.class, "SetSide", Map.of());
+    numbers.structure(DeviceLayout.PageSource.class, "PageSource", Map.of());
+    numbers.structure(DeviceLayout.Array.class, "DeviceArray", Map.of());
     numbers.structure(DeviceLayout.TransferArgs.class, "TransferArgs", Map.of());
     value("queue_flags::kDoorbellsInMemory", DeviceLayout.Queue.DOORBELLS_IN_MEMORY);
     value("queue_flags::kShared", DeviceLayout.Queue.SHARED);

@@ -20,6 +20,7 @@ public final class DeviceSources {
       #define __global__
       #define __device__
       #define __launch_bounds__(...)
+      #define __maxnreg__(...)
       #define __shared__ static thread_local
       [[maybe_unused]] static void __syncthreads() {}
       struct Dim { unsigned x; };

@@ -2,8 +2,8 @@ package io.gpunvme.tools.bench;
 
 /**
  * The arguments of the benchmark kernels: sizes and offsets in bytes, little endian. What the
- * fields mean is said in {@code kernels/bench.cu}, {@code reads.cu} and {@code responder.cu}; a
- * test compares both sides.
+ * fields mean is said in {@code kernels/bench.cu}, {@code reads.cu}, {@code arrays.cu} and {@code
+ * responder.cu}; a test compares both sides.
  */
 final class BenchLayout {
   private BenchLayout() {}
@@ -42,6 +42,20 @@ final class BenchLayout {
     static final long SEED = 68;
 
     private RandomArgs() {}
+  }
+
+  /** {@code struct ArrayArgs} of {@code kernels/arrays.cu}. */
+  static final class ArrayArgs {
+    static final long SIZE = 48;
+    static final long ARRAY = 0;
+    static final long WRONG = 8;
+    static final long STORAGE = 16;
+    static final long PAGE_WORDS = 24;
+    static final long ROUNDS = 28;
+    static final long SEED = 32;
+    static final long LANES = 36;
+
+    private ArrayArgs() {}
   }
 
   /** {@code struct ResponderArgs} of {@code kernels/responder.cu}. */

@@ -93,6 +93,7 @@ public final class GpuBenchmarks implements AutoCloseable {
     ids.add("random.512.host");
     ids.addAll(TensorBench.ids());
     ids.addAll(ShortReadBench.ids());
+    ids.addAll(CacheBench.ids());
     ids.add(RoundTrip.ID);
     queueCases().forEach((id, c) -> ids.add(id));
     return ids;
@@ -138,7 +139,9 @@ public final class GpuBenchmarks implements AutoCloseable {
           shortReads(id, repetitions);
       case TensorBench.LIMIT -> limit(id, () -> tensors().measure(id, repetitions));
       default ->
-          id.startsWith(TensorBench.PREFIX) ? tensors(id, repetitions) : queue(id, repetitions);
+          id.startsWith(TensorBench.PREFIX)
+              ? tensors(id, repetitions)
+              : id.startsWith(CacheBench.PREFIX) ? caches(id, repetitions) : queue(id, repetitions);
     };
   }
 
@@ -158,6 +161,13 @@ public final class GpuBenchmarks implements AutoCloseable {
   private Measurement weights(String id, Repetitions repetitions) {
     Measurement result = weights().measure(id, repetitions);
     return id.equals(WeightBench.ALL) ? besides(result, StreamBench.CEILING) : result;
+  }
+
+  private Measurement caches(String id, Repetitions repetitions) {
+    if (!CacheBench.ids().contains(id)) {
+      throw unknown(id);
+    }
+    return besides(limit(id, () -> caches().measure(id, repetitions)), CacheBench.limit(id));
   }
 
   private Measurement tensors(String id, Repetitions repetitions) {
@@ -320,6 +330,11 @@ public final class GpuBenchmarks implements AutoCloseable {
     return device(
         ShortReadBench.class,
         () -> new ShortReadBench(accelerator, SSD_BYTES, workers(STREAM_WORKERS)));
+  }
+
+  private CacheBench caches() {
+    return device(
+        CacheBench.class, () -> new CacheBench(accelerator, SSD_BYTES, workers(RANDOM_WORKERS)));
   }
 
   private TensorBench tensors() {

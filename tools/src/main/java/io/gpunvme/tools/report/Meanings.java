@@ -54,6 +54,27 @@ public final class Meanings {
     return exact == null ? byParts(id) : exact;
   }
 
+  private static String cache(String id) {
+    String lanes = id.endsWith(".lanes1") ? ", one lane of each warp" : "";
+    if (id.startsWith("cache.hits.")) {
+      String counted = id.endsWith(".uncounted") ? "; acquires are not counted" : "";
+      return (id.contains("pages")
+              ? "pages that are in the cache, one for each warp each time"
+              : id.contains("in-order")
+                  ? "words of pages that are in the cache, neighbours for neighbouring lanes"
+                  : "words of pages that are in the cache, another page for each lane")
+          + counted;
+    }
+    return switch (id.replace(".lanes1", "")) {
+          case "cache.misses" ->
+              "random pages of an array 16 times the cache, by an element of each";
+          case "cache.writes" -> "pages of an array stored whole in the cache, and written by it";
+          case "cache.raw.writes" -> "the same pages stored and written past the cache";
+          default -> "random pages read past the cache, by shared queues";
+        }
+        + lanes;
+  }
+
   private static String byParts(String id) {
     if (id.equals("ceiling.h2d")) {
       return "large copies from pinned host memory to the GPU: the limit of every stream";
@@ -83,6 +104,9 @@ public final class Meanings {
     }
     if (id.startsWith("short.")) {
       return shortReads(id);
+    }
+    if (id.startsWith("cache.")) {
+      return cache(id);
     }
     if (id.startsWith("weights.")) {
       return id.endsWith(".rank")
