@@ -153,20 +153,20 @@ class Array {
         }
         return fetched.status;
       }
-      if (!again(fetched.status, limit)) {
+      if (!again(fetched.status, tries, limit)) {
         return fetched.status;
       }
     }
   }
 
-  // Whether a page that found no frame is to try again.
-  GPUNVME_FN bool again(Status s, u64& limit) {
+  // Whether a page that found no frame is to try again, after a while that grows.
+  GPUNVME_FN bool again(Status s, u32 tries, u64& limit) {
     u64 now = nanos();
     limit = limit == 0 ? now + a_.cache->timeout_ns : limit;
     if (s != status::kBusy || now > limit || pages_.stopped()) {
       return false;
     }
-    pause(1000);
+    pause(1000u << (tries < 5 ? tries : 5));
     return true;
   }
 
@@ -197,9 +197,9 @@ class Array {
   GPUNVME_NOINLINE Fetched pinned(u64 page, bool overwrite) {
     u64 limit = 0;
     GPUNVME_ROLLED
-    for (;;) {
+    for (u32 tries = 0;; tries++) {
       Fetched fetched = pages_.fetch(page, overwrite);
-      if (!failed(fetched.status) || !again(fetched.status, limit)) {
+      if (!failed(fetched.status) || !again(fetched.status, tries, limit)) {
         return fetched;
       }
     }

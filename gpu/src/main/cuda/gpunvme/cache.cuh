@@ -10,7 +10,7 @@ namespace gpunvme {
 namespace frame {
 constexpr u64 kReferences = (1ull << 20) - 1;
 constexpr u64 kMostReferences = 1ull << 19;  // more are refused; all threads of a GPU that add one at once fit above
-constexpr u64 kUsed = 1ull << 20;            // since the clock came by
+constexpr u64 kUsed = 1ull << 20;            // since all frames of the set were
 constexpr u64 kDirty = 1ull << 21;           // stored to since the last write to the SSD began
 constexpr u32 kStateShift = 22;
 constexpr u32 kTagShift = 25;
@@ -51,7 +51,7 @@ struct alignas(128) FrameSet {
 
 struct alignas(16) SetSide {
   u32 lock;      // held while a frame is chosen, never while data moves: without it a page could get two frames
-  u32 hand;      // of the clock
+  u32 hand;      // where the next frame is looked for first
   u64 acquires;  // of pages in this set, by groups of lanes
 };
 static_assert(sizeof(FrameSet) == 128 && sizeof(SetSide) == 16, "layout shared with the host");
@@ -146,6 +146,75 @@ GPUNVME_FN u32 find(const u64* words, u64 tag) {
   }
   return found;
 }
+
+// The same by all lanes of a group of at least kWays that want the same page: each looks at one word.
+GPUNVME_FN u32 find_together(const u64* words, u64 tag, u32 group) {
+  u32 rank = warp::rank(group);
+  u64 word = rank < kWays ? mem::load(words + rank) : 0;
+  u32 lanes = warp::ballot(group, rank < kWays && frame::tag(word) == tag);
+  return lanes == 0 ? kWays : warp::popcount(group & ((1u << warp::lowest(lanes)) - 1));
+}
+
+// How gladly a frame is taken for another page, the lowest first.
+namespace choice {
+constexpr u32 kEmpty = 0;
+constexpr u32 kCold = 1;       // clean, and not used since the last time that all were
+constexpr u32 kColdDirty = 2;
+constexpr u32 kHot = 3;
+constexpr u32 kHotDirty = 4;
+constexpr u32 kOnItsWay = 5;   // nobody waits for it
+constexpr u32 kNone = 7;
+
+GPUNVME_FN u32 of(u64 word) {
+  u64 state = frame::state(word);
+  u32 valid = kCold + ((word & frame::kUsed) != 0 ? 2 : 0) + ((word & frame::kDirty) != 0 ? 1 : 0);
+  u32 any = state == frame::kValid ? valid
+            : state == frame::kFilling ? kOnItsWay
+            : state == frame::kFree || state == frame::kFailed ? kEmpty
+                                                               : kNone;
+  return frame::held(word) ? kNone : any;
+}
+}  // namespace choice
+
+// What one look at a set has found.
+struct Survey {
+  u32 match;   // the way that has the page, or kWays
+  u32 choice;  // of the best frame for it
+  u32 way;     // of that
+  u64 word;    // of that
+  bool lost;   // whether there are frames that are kLost or kStuck
+};
+
+GPUNVME_FN Survey survey(const u64* words, u64 tag, u32 hand) {
+  Survey s = {kWays, choice::kNone, 0, 0, false};
+  u32 best = choice::kNone * kWays;
+  GPUNVME_ROLLED
+  for (u32 base = 0; base < kWays; base += 4) {
+    u64 some[4];
+    GPUNVME_UNROLLED(2)
+    for (u32 i = 0; i < 4; i += 2) {
+      Words pair = mem::load(reinterpret_cast<const Words*>(words + base + i));
+      some[i] = pair.x;
+      some[i + 1] = pair.y;
+    }
+    GPUNVME_UNROLLED(4)
+    for (u32 i = 0; i < 4; i++) {
+      u32 way = base + i;
+      u64 state = frame::state(some[i]);
+      s.match = frame::tag(some[i]) == tag ? way : s.match;
+      s.lost = s.lost || state == frame::kLost || state == frame::kStuck;
+      // Of equal ones the one that the hand comes to first.
+      u32 rank = choice::of(some[i]) * kWays + (way - hand) % kWays;
+      if (rank < best) {
+        best = rank;
+        s.way = way;
+        s.word = some[i];
+      }
+    }
+  }
+  s.choice = best / kWays;
+  return s;
+}
 }  // namespace detail
 
 // What became of a page that was asked for: a failure, or success and the frame, which has a reference for each lane.
@@ -170,7 +239,9 @@ class CachedPages {
     u32 set = c->set_of(tag);
     group = detail::same_page(active, tag);
     u32 leader = warp::lowest(group);
-    u32 way = detail::find(c->sets[set].word, tag);
+    const u64* words = c->sets[set].word;
+    bool together = warp::kWidth > 1 && warp::popcount(group) >= kWays;
+    u32 way = together ? detail::find_together(words, tag, group) : detail::find(words, tag);
     u64 seen = 0;
     if (warp::lane() == leader && way != kWays) {
       // Acquire: whoever published the page had seen its data in place.
@@ -245,7 +316,7 @@ class CachedPages {
   // are left alone.
   GPUNVME_NOINLINE void prefetch(u64 page) {
     u64 tag = page + 1;
-    Claim claim = choose_frame(tag, 0);
+    Claim claim = try_claim(tag, 0);
     if (claim.what != What::kFill) {
       return;
     }
@@ -316,6 +387,7 @@ class CachedPages {
  private:
   enum class What : u32 {
     kNothing,  // no frame can be had now
+    kAgain,    // somebody else was faster
     kHold,     // the page is there
     kJoin,     // somebody reads it
     kFill,     // the frame is this page's, and it is to be read
@@ -346,8 +418,9 @@ class CachedPages {
     bool last;
   };
 
-  // After so many frames that had to be written first a page waits like one that finds none.
+  // After so many rounds, of so many tries each, a page waits like one that finds no frame.
   static constexpr u32 kRounds = 8;
+  static constexpr u32 kTries = 8;
 
   GPUNVME_FN u64 page_bytes() const { return 1ull << c->page_shift; }
 
@@ -356,27 +429,40 @@ class CachedPages {
     return {CallersQueues<kHelps>{storage_, warp::place()}, set, c->buffer};
   }
 
-  // Each leader gets its page, or learns why not.
+  // Each leader gets its page, or learns why not. All go through the same steps together, as the commands of all are to be under way
+  // side by side, and a lane that waits must not keep another one of its warp from what it waits for.
   GPUNVME_FN Fetched lead(u32 leaders, u64 tag, u32 references, bool overwrite) {
     Fetched result = {overwrite && references != 1 ? status::kArgument : status::kPending, 0, false};
     u32 round = 0;
     GPUNVME_ROLLED
     while (warp::ballot(leaders, result.status == status::kPending) != 0) {
-      Claim claim = {What::kNothing, 0, 0};
       bool wants = result.status == status::kPending;
-      if (wants) {
-        claim = choose_frame(tag, references);
+      Claim claim = {What::kAgain, 0, 0};
+      GPUNVME_ROLLED
+      for (u32 tries = 0; tries < kTries; tries++) {
+        bool tries_now = wants && claim.what == What::kAgain;
+        if (warp::ballot(leaders, tries_now) == 0) {
+          break;
+        }
+        if (tries_now) {
+          claim = try_claim(tag, references);
+        }
+        warp::sync(leaders);
       }
-      bool fills = claim.what == What::kFill && !overwrite;
+      bool fills = wants && claim.what == What::kFill && !overwrite;
+      bool cleans = wants && claim.what == What::kClean;
       Moved moved = {status::kSuccess, nullptr, 0};
-      warp::sync(leaders);
       // One call for both, and for all lanes.
-      if (fills || claim.what == What::kClean) {
+      if (fills || cleans) {
         moved = move(fills ? opcode::kRead : opcode::kWrite, fills ? tag - 1 : claim.page, claim.frame);
       }
       if (fills) {
         publish(claim.frame, tag, moved);
       }
+      if (cleans) {
+        cleaned(claim.frame, moved);
+      }
+      warp::sync(leaders);
       if (wants) {
         result = settle(claim, tag, moved, references, overwrite);
         round++;
@@ -400,11 +486,13 @@ class CachedPages {
         result.status = join(claim.frame, tag);
         break;
       case What::kClean:
-        cleaned(claim.frame, moved);
         result.status = failed(moved.status) ? moved.status : static_cast<Status>(status::kPending);
         return result;
       case What::kTake:
         take(claim.frame);
+        result.status = status::kPending;
+        return result;
+      case What::kAgain:
         result.status = status::kPending;
         return result;
       default:
@@ -417,101 +505,81 @@ class CachedPages {
     return result;
   }
 
-  // Takes references to a page where it is or will be, or a frame for it. Who takes none is a prefetch, and writes nothing.
-  GPUNVME_FN Claim choose_frame(u64 tag, u32 references) {
+  // Takes references to a page where it is or will be, or a frame for it. Who takes none is a prefetch, and writes nothing. Waits for
+  // nobody: lanes that try at once hold each other up no longer than this takes.
+  GPUNVME_FN Claim try_claim(u64 tag, u32 references) {
     u32 set = c->set_of(tag);
     u64* words = c->sets[set].word;
     SetSide& side = c->sides[set];
-    GPUNVME_ROLLED
-    for (u32 tries = 0; tries < 4096; tries++) {
-      u32 way = detail::find(words, tag);
-      if (way != kWays) {
-        u64 seen = mem::fetch_add_acquire(words + way, references);
-        if (frame::tag(seen) == tag && (seen & frame::kReferences) < frame::kMostReferences) {
-          bool there = frame::readable(seen);
-          return {there ? What::kHold : What::kJoin, set * kWays + way, 0};
-        }
-        mem::fetch_add(words + way, 0 - static_cast<u64>(references));
-        pause(40);
-      } else if (mem::compare_exchange(&side.lock, 0u, 1u) == 0) {
-        // Acquire, and below release: what the last holder has put into the words.
-        mem::fence_gpu();
-        bool absent = detail::find(words, tag) == kWays;
-        Claim claim = {What::kNothing, 0, 0};
-        if (absent) {
-          claim = evict(set, tag, references);
-        }
-        mem::fence_gpu();
-        mem::store(&side.lock, 0u);
-        if (absent) {
-          return claim;
-        }
-      } else {
-        pause(40);
+    detail::Survey s = detail::survey(words, tag, 0);
+    if (s.match != kWays) {
+      u64 seen = mem::fetch_add_acquire(words + s.match, references);
+      if (frame::tag(seen) == tag && (seen & frame::kReferences) < frame::kMostReferences) {
+        return {frame::readable(seen) ? What::kHold : What::kJoin, set * kWays + s.match, 0};
       }
+      mem::fetch_add(words + s.match, 0 - static_cast<u64>(references));
+      return {What::kAgain, 0, 0};
     }
-    return {What::kNothing, 0, 0};
-  }
-
-  // The clock: under the set's lock, a frame that nobody holds, and that was not used since the hand came by.
-  GPUNVME_FN Claim evict(u32 set, u64 tag, u32 references) {
-    u64* words = c->sets[set].word;
-    u32 hand = c->sides[set].hand;
-    Claim other = {What::kNothing, 0, 0};
-    u64 mine = frame::word(tag, frame::kFilling, references);
-    GPUNVME_ROLLED
-    for (u32 turn = 0; turn < 2 * kWays; turn++) {
-      u32 way = hand;
-      u32 f = set * kWays + way;
-      hand = (hand + 1) % kWays;
-      u64 word = mem::load(words + way);
-      u64 state = frame::state(word);
-      if ((state == frame::kStuck || state == frame::kLost) && is_over(f)) {
-        word = regain(f, word);
-        state = frame::state(word);
-      }
-      if (frame::held(word) || state == frame::kCleaning || state == frame::kStuck || state == frame::kLost) {
-        continue;
-      }
-      if (state == frame::kFilling) {
-        bool idle = mem::load(&c->infos[f].parked) != 0;
-        other = idle && other.what == What::kNothing ? Claim{What::kTake, f, 0} : other;
-        continue;
-      }
-      if ((word & frame::kUsed) != 0) {
-        mem::compare_exchange(words + way, word, word & ~frame::kUsed);
-        continue;
-      }
-      if ((word & frame::kDirty) != 0) {
-        other = other.what == What::kClean ? other : Claim{What::kClean, f, frame::tag(word) - 1};
-        continue;
-      }
-      // Acquire: all who held the page have loaded what they wanted.
-      if (mem::compare_exchange_acquire(words + way, word, mine) == word) {
-        c->sides[set].hand = hand;
-        mem::fetch_add(&c->misses, 1ull);
-        if (state == frame::kValid) {
-          mem::fetch_add(&c->evictions, 1ull);
-        }
-        return {What::kFill, f, 0};
-      }
-    }
-    c->sides[set].hand = hand;
-    if (references == 0) {
+    if (s.choice == detail::choice::kNone && !s.lost) {
+      mem::fetch_add(&c->conflicts, 1ull);
       return {What::kNothing, 0, 0};
     }
-    if (other.what == What::kClean) {
-      u64* place = words + other.frame % kWays;
-      u64 word = frame::word(other.page + 1, frame::kValid, 0) | frame::kDirty;
-      // Acquire: what was stored comes before the write.
-      bool got = mem::compare_exchange_acquire(
-                     place, word, frame::word(other.page + 1, frame::kCleaning, 1)) == word;
-      other.what = got ? What::kClean : What::kNothing;
+    if (mem::compare_exchange(&side.lock, 0u, 1u) != 0) {
+      return {What::kAgain, 0, 0};
     }
-    if (other.what == What::kNothing) {
+    // Acquire, and below release: what the last holder has put into the words.
+    mem::fence_gpu();
+    Claim claim = evict(set, tag, references);
+    mem::fence_gpu();
+    mem::store(&side.lock, 0u);
+    return claim;
+  }
+
+  // Under the set's lock: gives a frame that nobody holds to the page, or says what has to be done first.
+  GPUNVME_FN Claim evict(u32 set, u64 tag, u32 references) {
+    using namespace detail;
+    u64* words = c->sets[set].word;
+    SetSide& side = c->sides[set];
+    Survey s = survey(words, tag, side.hand);
+    if (s.lost) {
+      regain(set);
+      s = survey(words, tag, side.hand);
+    }
+    u32 f = set * kWays + s.way;
+    if (s.match != kWays) {
+      return {What::kAgain, 0, 0};
+    }
+    if (s.choice == choice::kOnItsWay) {
+      bool idle = references != 0 && mem::load(&c->infos[f].parked) != 0;
+      return {idle ? What::kTake : What::kNothing, f, 0};
+    }
+    bool dirty = s.choice == choice::kColdDirty || s.choice == choice::kHotDirty;
+    if (s.choice == choice::kNone || (dirty && references == 0)) {
       mem::fetch_add(&c->conflicts, 1ull);
+      return {What::kNothing, 0, 0};
     }
-    return other;
+    u64 page = frame::tag(s.word) - 1;
+    u64 next = dirty ? frame::word(page + 1, frame::kCleaning, 1) : frame::word(tag, frame::kFilling, references);
+    // Acquire: all who held the page have loaded what they wanted, and what they have stored comes before the write.
+    if (mem::compare_exchange_acquire(words + s.way, s.word, next) != s.word) {
+      return {What::kAgain, 0, 0};
+    }
+    side.hand = (s.way + 1) % kWays;
+    if (s.choice == choice::kHot || s.choice == choice::kHotDirty) {
+      // All were used: from now on it counts who is used again.
+      GPUNVME_ROLLED
+      for (u32 way = 0; way < kWays; way++) {
+        mem::clear_bits(words + way, frame::kUsed);
+      }
+    }
+    if (dirty) {
+      return {What::kClean, f, page};
+    }
+    mem::fetch_add(&c->misses, 1ull);
+    if (s.choice != choice::kEmpty) {
+      mem::fetch_add(&c->evictions, 1ull);
+    }
+    return {What::kFill, f, 0};
   }
 
   // Moves a page between its source and a frame, a command at a time: most pages take one.
@@ -609,21 +677,21 @@ class CachedPages {
     mem::store(&c->infos[f].end, moved.status | moved.command << 16);
   }
 
-  GPUNVME_FN bool is_over(u32 f) const {
-    // Acquire: whoever ended it had said by which command.
+  // Under the set's lock: frames whose data moves no more are as if the command had failed.
+  GPUNVME_NOINLINE void regain(u32 set) {
+    // Acquire: whoever ended a frame had said by which command.
     mem::fence_gpu();
-    return CallersQueue<kHelps>::is_over(c->infos[f].queue, mem::load(&c->infos[f].end) >> 16);
-  }
-
-  // A frame whose data moves no more: as if the command had failed. Returns the word after it.
-  GPUNVME_FN u64 regain(u32 f, u64 word) {
-    bool stuck = frame::state(word) == frame::kStuck;
-    u64 next = word + (stuck ? frame::change(frame::kStuck, frame::kValid) : frame::change(frame::kLost, frame::kFailed));
-    bool done = mem::compare_exchange_acquire(c->word(f), word, next) == word;
-    if (done) {
-      mem::fetch_add(&c->regained, 1ull);
+    GPUNVME_ROLLED
+    for (u32 way = 0; way < kWays; way++) {
+      u32 f = set * kWays + way;
+      u64 state = frame::state(mem::load(c->word(f)));
+      if ((state == frame::kStuck || state == frame::kLost) &&
+          CallersQueue<kHelps>::is_over(c->infos[f].queue, mem::load(&c->infos[f].end) >> 16)) {
+        mem::fetch_add(c->word(f), state == frame::kStuck ? frame::change(frame::kStuck, frame::kValid)
+                                                          : frame::change(frame::kLost, frame::kFailed));
+        mem::fetch_add(&c->regained, 1ull);
+      }
     }
-    return done ? next : word;
   }
 
   // Waits for a page that somebody reads. A failure is that of the read; kBusy: it may be tried again.
@@ -645,7 +713,7 @@ class CachedPages {
       } else {
         pause(tries < 8 ? 100 : 400);
       }
-      if ((tries & 31) == 0 && nanos() > limit) {
+      if ((tries & 31) == 0 && (nanos() > limit || stopped())) {
         return status::kBusy;
       }
     }

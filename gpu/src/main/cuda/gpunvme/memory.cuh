@@ -51,6 +51,7 @@ GPUNVME_FN Words load(const Words* p) {
   return v;
 }
 GPUNVME_FN u64 fetch_or(u64* p, u64 v) { return atomicOr(p, v); }
+GPUNVME_FN void clear_bits(u64* p, u64 v) { atomicAnd(p, ~v); }
 GPUNVME_FN u64 exchange(u64* p, u64 v) { return atomicExch(p, v); }
 GPUNVME_FN u32 compare_exchange(u32* p, u32 expected, u32 desired) { return atomicCAS(p, expected, desired); }
 GPUNVME_FN u64 compare_exchange(u64* p, u64 expected, u64 desired) { return atomicCAS(p, expected, desired); }
@@ -118,6 +119,7 @@ GPUNVME_FN void or_release(u32* p, u32 v) { __atomic_fetch_or(p, v, __ATOMIC_ACQ
 GPUNVME_FN u64 fetch_add_acquire(u64* p, u64 v) { return fetch_add(p, v); }
 GPUNVME_FN Words load(const Words* p) { return {load(&p->x), load(&p->y)}; }
 GPUNVME_FN u64 fetch_or(u64* p, u64 v) { return __atomic_fetch_or(p, v, __ATOMIC_ACQ_REL); }
+GPUNVME_FN void clear_bits(u64* p, u64 v) { __atomic_fetch_and(p, ~v, __ATOMIC_ACQ_REL); }
 GPUNVME_FN u64 exchange(u64* p, u64 v) { return __atomic_exchange_n(p, v, __ATOMIC_ACQ_REL); }
 GPUNVME_FN u32 compare_exchange(u32* p, u32 expected, u32 desired) {
   __atomic_compare_exchange_n(p, &expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
