@@ -36,7 +36,7 @@ class Array {
  public:
   // `storage`: a kernel's own handle (KernelHandle), else null.
   GPUNVME_FN explicit Array(const DeviceArray* array, const Storage* storage = nullptr)
-      : pages_(array->cache, storage), a_(*array) {}
+      : a_(*array), storage_(storage), pages_(array->cache, storage) {}
 
   // Elements; none if the host made the array for elements of another size.
   GPUNVME_FN u64 size() const { return a_.element_bytes == sizeof(T) ? a_.bytes / sizeof(T) : 0; }
@@ -68,7 +68,12 @@ class Array {
     if (hit && warp::lane() == warp::lowest(group)) {
       pages_.release(f, warp::popcount(group));
     }
-    return hit ? static_cast<Status>(status::kSuccess) : note(missed(at, &value, nullptr));
+    if (hit) {
+      return status::kSuccess;
+    }
+    Missed missed = get_missed(&a_, storage_, at);
+    value = missed.value;
+    return note(missed.status);
   }
 
   // Stores one element. The SSD has it once its page is evicted or flushed: flush().
@@ -89,8 +94,7 @@ class Array {
     if (hit && warp::lane() == warp::lowest(group)) {
       pages_.release_dirty(f, warp::popcount(group));
     }
-    T copy = value;
-    return hit ? static_cast<Status>(status::kSuccess) : note(missed(at, nullptr, &copy));
+    return hit ? static_cast<Status>(status::kSuccess) : note(store_missed(&a_, storage_, at, value));
   }
 
   // Elements from i on that stay in their place while the span lives: at most n, and not beyond the page. A pinned page takes one
@@ -124,8 +128,6 @@ class Array {
   }
 
  private:
-  friend class Span<T, kHelps>;
-
   GPUNVME_FN u64 page(u64 at) const { return a_.first + (at >> a_.cache->page_shift); }
 
   GPUNVME_FN T* element(u32 f, u64 at) const {
@@ -137,24 +139,59 @@ class Array {
     return s;
   }
 
-  // One element of a page that was not there. Lanes that get theirs give it back before others wait for a frame.
-  GPUNVME_NOINLINE Status missed(u64 at, T* to, const T* from) {
+  // What is called for pages that are not there has its own registers, and takes no pointer to this object, which would have to be in
+  // memory then.
+
+  struct Missed {
+    T value;
+    Status status;
+  };
+
+  // Lanes that get their page give it back before others wait for a frame.
+  GPUNVME_NOINLINE static Missed get_missed(const DeviceArray* array, const Storage* storage, u64 at) {
+    Array a(array, storage);
+    Missed missed = {T{}, status::kSuccess};
     u64 limit = 0;
     GPUNVME_ROLLED
     for (u32 tries = 0;; tries++) {
-      Fetched fetched = pages_.fetch(page(at), false);
+      Fetched fetched = a.pages_.fetch(a.page(at), false);
+      missed.status = fetched.status;
       if (!failed(fetched.status)) {
-        if (from != nullptr) {
-          *element(fetched.frame, at) = *from;
-          pages_.release_dirty(fetched.frame, 1);
-        } else {
-          *to = *element(fetched.frame, at);
-          pages_.release(fetched.frame, 1);
-        }
+        missed.value = *a.element(fetched.frame, at);
+        a.pages_.release(fetched.frame, 1);
+        return missed;
+      }
+      if (!a.again(fetched.status, tries, limit)) {
+        return missed;
+      }
+    }
+  }
+
+  GPUNVME_NOINLINE static Status store_missed(const DeviceArray* array, const Storage* storage, u64 at, T value) {
+    Array a(array, storage);
+    u64 limit = 0;
+    GPUNVME_ROLLED
+    for (u32 tries = 0;; tries++) {
+      Fetched fetched = a.pages_.fetch(a.page(at), false);
+      if (!failed(fetched.status)) {
+        *a.element(fetched.frame, at) = value;
+        a.pages_.release_dirty(fetched.frame, 1);
         return fetched.status;
       }
-      if (!again(fetched.status, tries, limit)) {
+      if (!a.again(fetched.status, tries, limit)) {
         return fetched.status;
+      }
+    }
+  }
+
+  GPUNVME_NOINLINE static Fetched pin_missed(const DeviceArray* array, const Storage* storage, u64 page, bool overwrite) {
+    Array a(array, storage);
+    u64 limit = 0;
+    GPUNVME_ROLLED
+    for (u32 tries = 0;; tries++) {
+      Fetched fetched = a.pages_.fetch(page, overwrite);
+      if (!failed(fetched.status) || !a.again(fetched.status, tries, limit)) {
+        return fetched;
       }
     }
   }
@@ -181,32 +218,20 @@ class Array {
       note(status::kArgument);
       return Span<T, kHelps>();
     }
-    n = n < left ? n : left;
     u32 group;
-    u32 f;
-    if (pages_.touch(page(at), warp::active(), group, f)) {
-      return Span<T, kHelps>(this, f, element(f, at), n, false);
-    }
-    Fetched fetched = pinned(page(at), overwrite);
-    if (failed(note(fetched.status))) {
-      return Span<T, kHelps>();
-    }
-    return Span<T, kHelps>(this, fetched.frame, element(fetched.frame, at), n, fetched.fresh);
-  }
-
-  GPUNVME_NOINLINE Fetched pinned(u64 page, bool overwrite) {
-    u64 limit = 0;
-    GPUNVME_ROLLED
-    for (u32 tries = 0;; tries++) {
-      Fetched fetched = pages_.fetch(page, overwrite);
-      if (!failed(fetched.status) || !again(fetched.status, tries, limit)) {
-        return fetched;
+    Fetched fetched = {status::kSuccess, 0, false};
+    if (!pages_.touch(page(at), warp::active(), group, fetched.frame)) {
+      fetched = pin_missed(&a_, storage_, page(at), overwrite);
+      if (failed(note(fetched.status))) {
+        return Span<T, kHelps>();
       }
     }
+    return Span<T, kHelps>(a_, storage_, fetched, element(fetched.frame, at), n < left ? n : left);
   }
 
-  CachedPages<kHelps> pages_;
   const DeviceArray& a_;
+  const Storage* const storage_;
+  CachedPages<kHelps> pages_;
   Status status_ = status::kSuccess;
 };
 
@@ -218,18 +243,10 @@ template <class T, bool kHelps = true>
 class Span {
  public:
   GPUNVME_FN Span() {}
-  GPUNVME_FN Span(Span&& from)
-      : array_(from.array_), data_(from.data_), size_(from.size_), frame_(from.frame_), state_(from.state_) {
-    from.array_ = nullptr;
-  }
+  GPUNVME_FN Span(Span&& from) { take(from); }
   GPUNVME_FN Span& operator=(Span&& from) {
     release();
-    array_ = from.array_;
-    data_ = from.data_;
-    size_ = from.size_;
-    frame_ = from.frame_;
-    state_ = from.state_;
-    from.array_ = nullptr;
+    take(from);
     return *this;
   }
   Span(const Span&) = delete;
@@ -241,12 +258,12 @@ class Span {
   GPUNVME_FN const T& operator[](u32 i) const { return data_[i]; }
   GPUNVME_FN const T* data() const { return data_; }
 
-  // For stores, and atomic operations of the caller. The array is writable, else null.
+  // For stores, and atomic operations of the caller. Null if the array is not writable, or after a failure.
   GPUNVME_FN T* mutable_data() {
-    if (array_ == nullptr || array_->a_.writable == 0) {
+    if (array_ == nullptr || array_->writable == 0) {
       return nullptr;
     }
-    state_ = state_ == kRead ? kStored : state_;
+    use_ = use_ == kRead ? kStored : use_;
     return data_;
   }
 
@@ -255,12 +272,13 @@ class Span {
     if (array_ == nullptr) {
       return;
     }
-    if (state_ == kOverwritten) {
-      array_->pages_.written(frame_);
-    } else if (state_ == kStored) {
-      array_->pages_.release_dirty(frame_, 1);
+    CachedPages<kHelps> pages(array_->cache, storage_);
+    if (use_ == kOverwritten) {
+      pages.written(frame_);
+    } else if (use_ == kStored) {
+      pages.release_dirty(frame_, 1);
     } else {
-      array_->pages_.release(frame_, 1);
+      pages.release(frame_, 1);
     }
     array_ = nullptr;
     size_ = 0;
@@ -269,16 +287,33 @@ class Span {
  private:
   friend class Array<T, kHelps>;
 
-  enum State : u32 { kRead, kStored, kOverwritten };
+  enum Use : u32 { kRead, kStored, kOverwritten };
 
-  GPUNVME_FN Span(Array<T, kHelps>* array, u32 frame, T* data, u64 size, bool overwrite)
-      : array_(array), data_(data), size_(static_cast<u32>(size)), frame_(frame), state_(overwrite ? kOverwritten : kRead) {}
+  GPUNVME_FN Span(const DeviceArray& array, const Storage* storage, const Fetched& fetched, T* data, u64 size)
+      : array_(&array),
+        storage_(storage),
+        data_(data),
+        size_(static_cast<u32>(size)),
+        frame_(fetched.frame),
+        use_(fetched.fresh ? kOverwritten : kRead) {}
 
-  Array<T, kHelps>* array_ = nullptr;
+  GPUNVME_FN void take(Span& from) {
+    array_ = from.array_;
+    storage_ = from.storage_;
+    data_ = from.data_;
+    size_ = from.size_;
+    frame_ = from.frame_;
+    use_ = from.use_;
+    from.array_ = nullptr;
+    from.size_ = 0;
+  }
+
+  const DeviceArray* array_ = nullptr;
+  const Storage* storage_ = nullptr;
   T* data_ = nullptr;
   u32 size_ = 0;
   u32 frame_ = 0;
-  State state_ = kRead;
+  Use use_ = kRead;
 };
 
 }  // namespace gpunvme

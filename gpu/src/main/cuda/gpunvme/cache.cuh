@@ -288,7 +288,7 @@ class CachedPages {
   // Gets the page that each lane wants, from the SSD if need be: all misses of the lanes that call together are under way at once.
   // On success there is a reference for each lane. kBusy at once if no frame can be had: whoever tries again gives back
   // first what it holds. `overwrite`: nothing is read, the frame has no contents, and nobody else gets the page before written().
-  GPUNVME_NOINLINE Fetched fetch(u64 page, bool overwrite) {
+  GPUNVME_FN Fetched fetch(u64 page, bool overwrite) {
     u32 active = warp::active();
     u64 tag = page + 1;
     u32 group = detail::same_page(active, tag);
