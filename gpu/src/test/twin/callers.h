@@ -6,6 +6,24 @@
 
 namespace twin {
 
+// The data of one command. Its words are plain memory on purpose: they are in order only if the queue puts them in order, and
+// ThreadSanitizer says so if not. The caller's until submission, then the controller's until the result is there.
+struct Work {
+  u64 number;      // slba of the command
+  u64 sent;        // what a write would carry: scramble(number)
+  u64 received;    // what a read would bring: ~scramble(number)
+  Status answer;   // the status that the completion carries
+  u32 fetched;     // how often the command arrived
+};
+
+// How often a command may arrive: more than once where recoveries end commands and callers submit them again.
+inline std::atomic<u32> most_fetched{1};
+
+inline u64 scramble(u64 n) {
+  n = (n ^ n >> 31) * 0x9E3779B97F4A7C15ull;
+  return n ^ n >> 29;
+}
+
 // What the callers of one queue saw; each has its own, added up in the end.
 struct Seen {
   u64 submitted = 0;
@@ -83,6 +101,25 @@ class Works {
   u64 next_;
   std::deque<Work> all_;
   std::vector<Work*> spare_;
+};
+
+// The controller's side: executes no command, but sees to it that every one arrives whole.
+class WorkExecutor : public Executor {
+ public:
+  bool arrives(const Arrived& c, Status& s) override {
+    if (c.opcode != opcode::kRead || c.nsid != 1 || c.prp2 != scramble(c.slba) || c.prp1 == 0) {
+      violation("a torn or old submission queue entry: CDW0, SLBA", c.opcode | c.cid << 16, c.slba);
+      return false;
+    }
+    Work& work = *reinterpret_cast<Work*>(c.prp1);
+    if (work.number != c.slba || work.sent != scramble(c.slba) || ++work.fetched > most_fetched) {
+      violation("a command without its data, or arrived twice: SLBA, times", c.slba, work.fetched);
+      return false;
+    }
+    work.answer = s;
+    work.received = ~scramble(c.slba);
+    return true;
+  }
 };
 
 // Where the callers of a queue leave a command for each other.

@@ -1,6 +1,7 @@
 #pragma once
-// A controller for the stress: executes no command, but sees to it that every one arrives once, whole, in a slot of its own,
-// and answers out of order, wrongly or not at all.
+// A controller for the stresses: sees to it that every command arrives once, in a slot of its own, and answers out of order,
+// wrongly or not at all. What commands do is an Executor's.
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <map>
@@ -14,23 +15,32 @@
 
 namespace twin {
 
-// The data of one command. Its words are plain memory on purpose: they are in order only if the queue puts them in order, and
-// ThreadSanitizer says so if not. The caller's until submission, then the controller's until the result is there.
-struct Work {
-  u64 number;      // slba of the command
-  u64 sent;        // what a write would carry: scramble(number)
-  u64 received;    // what a read would bring: ~scramble(number)
-  Status answer;   // the status that the completion carries
-  u32 fetched;     // how often the command arrived
+// A command as it arrives.
+struct Arrived {
+  u32 qid;
+  u32 cid;
+  u32 opcode;  // with the bits beside it
+  u32 nsid;
+  u32 blocks;
+  u64 slba;
+  u64 prp1;
+  u64 prp2;
 };
 
-// How often a command may arrive: more than once where recoveries end commands and callers submit them again.
-inline std::atomic<u32> most_fetched{1};
+// What commands do. Called by the controller's thread.
+class Executor {
+ public:
+  virtual ~Executor() = default;
 
-inline u64 scramble(u64 n) {
-  n = (n ^ n >> 31) * 0x9E3779B97F4A7C15ull;
-  return n ^ n >> 29;
-}
+  // A command has arrived that will end like this, or as the executor says. False: it is wrong, which was said, and gets no answer.
+  virtual bool arrives(const Arrived& c, Status& s) = 0;
+
+  // Its completion is posted next, perhaps long after its caller has given it up.
+  virtual void ends(const Arrived&, Status) {}
+
+  // It gets no completion, ever.
+  virtual void is_lost(const Arrived&, Status) {}
+};
 
 // Of 10,000 commands each.
 struct Faults {
@@ -40,6 +50,7 @@ struct Faults {
   u32 drop = 0;
   u32 unknown = 0;    // a completion more, with a CID that no slot has; depth must not be a power of two
   u32 malformed = 0;  // the SQID is another queue's for a moment
+  u32 most_dropped = ~0u;  // of each queue
 };
 
 // Says what went wrong and goes on; the program fails in the end.
@@ -54,8 +65,14 @@ inline void violation(const char* what, u64 a, u64 b) {
 // The controller's side of one queue; used by one thread.
 class Responder {
  public:
-  Responder(QueueMemory& memory, const Faults& faults, u64 seed)
-      : memory_(memory), q(memory.queue()), faults_(faults), random_(seed), held_(1ull << q.slot_bits), most_dropped_(q.depth / 4) {}
+  Responder(QueueMemory& memory, Executor& executor, const Faults& faults, u64 seed)
+      : memory_(memory),
+        q(memory.queue()),
+        executor_(executor),
+        faults_(faults),
+        random_(seed),
+        held_(1ull << q.slot_bits),
+        most_dropped_(std::min(q.depth / 4, faults.most_dropped)) {}
 
   // One round: fetches, answers some. False if there was nothing to do.
   bool step(bool clean) {
@@ -108,7 +125,7 @@ class Responder {
 
  private:
   struct Answer {
-    u32 cid;
+    Arrived command;
     Status status;
     bool first;      // else a completion that nobody asked for
     bool malformed;
@@ -144,36 +161,23 @@ class Responder {
   void take(const Sqe* sqe) {
     const Quad* quads = reinterpret_cast<const Quad*>(sqe);
     u32 cdw0 = mem::load_system(&quads[0].x);
-    u32 nsid = mem::load_system(&quads[0].y);
-    u64 prp1 = mem::load_system(&quads[1].z) | static_cast<u64>(mem::load_system(&quads[1].w)) << 32;
-    u64 prp2 = mem::load_system(&quads[2].x) | static_cast<u64>(mem::load_system(&quads[2].y)) << 32;
-    u64 slba = mem::load_system(&quads[2].z) | static_cast<u64>(mem::load_system(&quads[2].w)) << 32;
-    u32 cid = cdw0 >> 16;
-    u32 slot = cid & q.slot_mask();
+    Arrived c = {q.qid, cdw0 >> 16, cdw0 & 0xFFFF, mem::load_system(&quads[0].y), (mem::load_system(&quads[3].x) & 0xFFFF) + 1,
+                 wide(&quads[2].z, &quads[2].w), wide(&quads[1].z, &quads[1].w), wide(&quads[2].x, &quads[2].y)};
+    u32 slot = c.cid & q.slot_mask();
     fetched_++;
-    if ((cdw0 & 0xFFFF) != opcode::kRead || nsid != 1 || prp2 != scramble(slba) || prp1 == 0) {
-      violation("a torn or old submission queue entry: CDW0, SLBA", cdw0, slba);
-      return;
-    }
     if (slot >= q.depth || held_[slot]) {
-      violation("a command in a slot that another one still has: CID, SLBA", cid, slba);
+      violation("a command in a slot that another one still has: CID, SLBA", c.cid, c.slba);
       return;
     }
     held_[slot] = true;
-    run(cid, slba, *reinterpret_cast<Work*>(prp1));
-  }
-
-  void run(u32 cid, u64 slba, Work& work) {
-    if (work.number != slba || work.sent != scramble(slba) || ++work.fetched > most_fetched) {
-      violation("a command without its data, or arrived twice: SLBA, times", slba, work.fetched);
+    Status s = chance(faults_.status) ? 1 + c.slba % 0x7FFF : status::kSuccess;
+    if (!executor_.arrives(c, s)) {
       return;
     }
-    Status s = chance(faults_.status) ? 1 + slba % 0x7FFF : status::kSuccess;
-    work.answer = s;
-    work.received = ~scramble(slba);
-    Answer a = {cid, s, true, chance(faults_.malformed)};
+    Answer a = {c, s, true, chance(faults_.malformed)};
     if (chance(faults_.drop) && dropped_ < most_dropped_) {
       dropped_++;  // its slot is held for ever
+      executor_.is_lost(c, s);
     } else if (chance(faults_.late)) {
       late_count_++;
       // Some just when the caller gives up, some long after.
@@ -183,22 +187,29 @@ class Responder {
     }
   }
 
+  static u64 wide(const u32* low, const u32* high) {
+    return mem::load_system(low) | static_cast<u64>(mem::load_system(high)) << 32;
+  }
+
   // Whether the initiator has made room for a completion.
   bool room() const {
     return ((posted_ - mem::load_system(q.cq_doorbell)) & q.cq_mask()) != q.cq_mask();
   }
 
   void answer(const Answer& a) {
-    u32 slot = a.cid & q.slot_mask();
+    u32 cid = a.command.cid;
     if (a.first) {
-      held_[slot] = false;
+      executor_.ends(a.command, a.status);
+      held_[cid & q.slot_mask()] = false;
       outstanding_--;
       if (chance(faults_.duplicate)) {
         duplicated_++;
-        ready_.push_back({a.cid, a.status, false, false});
+        ready_.push_back({a.command, a.status, false, false});
       }
       if (q.depth < held_.size() && chance(faults_.unknown)) {
-        ready_.push_back({a.cid | q.slot_mask(), a.status, false, false});
+        Answer other = {a.command, a.status, false, false};
+        other.command.cid |= q.slot_mask();
+        ready_.push_back(other);
       }
     }
     u32 position = posted_;
@@ -207,7 +218,7 @@ class Responder {
     mem::store_system(&entry->dw0, 0u);
     mem::store_system(&entry->dw2, (q.qid << 16 | head_) ^ wrong);
     mem::fence_system();
-    mem::store_system(&entry->dw3, a.status << 17 | (~(position >> q.cq_bits) & 1) << 16 | a.cid);
+    mem::store_system(&entry->dw3, a.status << 17 | (~(position >> q.cq_bits) & 1) << 16 | cid);
     if (a.malformed) {
       std::this_thread::yield();
       mem::store_system(&entry->dw2, q.qid << 16 | head_);
@@ -217,6 +228,7 @@ class Responder {
 
   QueueMemory& memory_;
   Queue& q;
+  Executor& executor_;
   Faults faults_;
   std::mt19937_64 random_;
   std::vector<bool> held_;  // slots with a command here
@@ -237,9 +249,12 @@ class Responder {
 // A thread that plays the controller for some queues, until it is told to end.
 class Controller {
  public:
-  Controller(std::vector<std::unique_ptr<QueueMemory>>& queues, const Faults& faults, u64 seed) {
+  // `sleeps`: when it has nothing to do. One that has slept gets a processor at once, even where those that wait for it poll
+  // without a pause; else it takes its turn.
+  Controller(std::vector<std::unique_ptr<QueueMemory>>& queues, Executor& executor, const Faults& faults, u64 seed, bool sleeps)
+      : sleeps_(sleeps) {
     for (auto& q : queues) {
-      responders_.push_back(std::make_unique<Responder>(*q, faults, seed++));
+      responders_.push_back(std::make_unique<Responder>(*q, executor, faults, seed++));
     }
     anew_ = std::vector<std::atomic<bool>>(responders_.size());
     thread_ = std::thread([this] { run(); });
@@ -269,7 +284,7 @@ class Controller {
 
  private:
   void run() {
-    while (!end_) {
+    for (u32 idle = 0; !end_; idle++) {
       bool busy = false;
       for (size_t i = 0; i < responders_.size(); i++) {
         if (anew_[i]) {
@@ -278,12 +293,17 @@ class Controller {
         }
         busy |= responders_[i]->step(clean_);
       }
-      if (!busy) {
+      if (busy) {
+        idle = 0;
+      } else if (!sleeps_ || idle < 8) {
         std::this_thread::yield();
+      } else {
+        std::this_thread::sleep_for(std::chrono::microseconds(1));
       }
     }
   }
 
+  const bool sleeps_;
   std::vector<std::unique_ptr<Responder>> responders_;
   std::vector<std::atomic<bool>> anew_;  // of each
   std::atomic<bool> clean_{false};

@@ -5,18 +5,12 @@
 //   stress commands COMMANDS [SEED]  as many commands as that, without faults
 //
 // Exits with 0 if nothing was wrong. Built with sanitizers by test.d/twin.sh.
-#include <cstdlib>
-#include <cstring>
-
 #include "callers.h"
+#include "rounds.h"
 
 namespace {
 
 using namespace twin;
-
-constexpr u64 kSecond = 1000000000ull;
-// Nothing takes this long unless something hangs.
-constexpr u64 kForever = 30 * kSecond;
 
 struct Shape {
   bool shared;
@@ -34,13 +28,6 @@ struct Shape {
   Faults faults;
   const char* name;
 };
-
-bool check(const char* what, u64 is, u64 should) {
-  if (is != should) {
-    violation(what, is, should);
-  }
-  return is == should;
-}
 
 // Makes the queue look at what has arrived since its callers left. False if it cannot: an exclusive queue with nothing but
 // quarantined slots is for the host to recover.
@@ -201,7 +188,8 @@ class Round {
   void run() {
     std::vector<Seen> seen(shape_.queues);
     std::vector<bool> drained(shape_.queues);
-    Controller controller(queues_, shape_.faults, seed_);
+    WorkExecutor executor;
+    Controller controller(queues_, executor, shape_.faults, seed_, false);
     most_fetched = shape_.recover ? 2 : 1;
     if (shape_.recover) {
       call_and_recover(controller, seen);
@@ -318,11 +306,6 @@ class Round {
   std::deque<Exchange> exchanges_;  // of each queue
 };
 
-template <class T, size_t N>
-T pick(std::mt19937_64& random, const T (&values)[N]) {
-  return values[random() % N];
-}
-
 Shape random_shape(std::mt19937_64& random) {
   Shape s = {};
   s.shared = random() % 2 != 0;
@@ -388,16 +371,12 @@ void commands(u64 commands, u64 seed, Totals& totals) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 3 || (std::strcmp(argv[1], "seconds") != 0 && std::strcmp(argv[1], "commands") != 0)) {
-    std::fprintf(stderr, "usage: stress seconds|commands NUMBER [SEED]\n");
+  Arguments a;
+  if (!parse(argc, argv, "commands", a)) {
     return 2;
   }
-  u64 number = std::strtoull(argv[2], nullptr, 10);
-  u64 seed = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : nanos();
-  std::printf("seed %llu\n", seed);
-  std::fflush(stdout);
   Totals t;
-  (std::strcmp(argv[1], "seconds") == 0 ? seconds : commands)(number, seed, t);
+  (a.timed ? seconds : commands)(a.number, a.seed, t);
   std::printf(
       "%llu rounds, %llu commands, %llu doorbells seen, %llu timeouts, %llu dropped, %llu late, %llu stale, %llu unknown, "
       "%llu malformed, %llu recoveries, %llu aborted, %u violations\n",

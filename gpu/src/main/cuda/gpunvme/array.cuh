@@ -103,8 +103,8 @@ class Array {
   GPUNVME_FN Span<T, kHelps> pin(u64 i, u64 n) { return pin(i, n, false); }
 
   // The same of a whole page whose contents need not be read: the caller stores all of the span's elements before it ends. Until
-  // then nobody else gets the page, if it was not there. kArgument if i does not begin a page, if n does not fill it (the
-  // array's end fills it, too), or if two lanes that call together want the same one.
+  // then nobody else gets the page, if it was not there and has nothing behind the array's end. kArgument if i does not begin a
+  // page, if n does not fill it (the array's end fills it, too), or if two lanes that call together want the same one.
   GPUNVME_FN Span<T, kHelps> pin_to_overwrite(u64 i, u64 n) { return pin(i, n, true); }
 
   // Begins to read the pages of n elements from i on, as far as there are frames and slots at this moment.
@@ -221,7 +221,9 @@ class Array {
     u32 group;
     Fetched fetched = {status::kSuccess, 0, false};
     if (!pages_.touch(page(at), warp::active(), group, fetched.frame)) {
-      fetched = pin_missed(&a_, storage_, page(at), overwrite);
+      // What is behind the array's end in its last page is somebody else's, and is kept.
+      bool all = left * sizeof(T) == page_bytes || pages_.is_rest(page(at), left * sizeof(T));
+      fetched = pin_missed(&a_, storage_, page(at), overwrite && all);
       if (failed(note(fetched.status))) {
         return Span<T, kHelps>();
       }

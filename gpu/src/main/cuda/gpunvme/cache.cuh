@@ -95,7 +95,8 @@ struct alignas(128) PageCache {
   u64 write_failures;
   u64 lost;         // frames that became kLost or kStuck
   u64 regained;     // that came back while a kernel ran
-  u64 reserved2[5];
+  u64 parked;       // prefetched pages, at this moment, for which nobody has come: their commands keep slots
+  u64 reserved2[4];
 
   GPUNVME_FN u32 set_of(u64 tag) const {
     return static_cast<u32>(multiply_high(tag * 0x9E3779B97F4A7C15ull, set_count));
@@ -161,15 +162,14 @@ constexpr u32 kEmpty = 0;
 constexpr u32 kCold = 1;       // clean, and not used since the last time that all were
 constexpr u32 kColdDirty = 2;
 constexpr u32 kHot = 3;
-constexpr u32 kHotDirty = 4;
-constexpr u32 kOnItsWay = 5;   // nobody waits for it
-constexpr u32 kNone = 7;
+constexpr u32 kLast = 4;       // used and dirty, or on its way without anybody who waits for it
+constexpr u32 kNone = 5;
 
 GPUNVME_FN u32 of(u64 word) {
   u64 state = frame::state(word);
   u32 valid = kCold + ((word & frame::kUsed) != 0 ? 2 : 0) + ((word & frame::kDirty) != 0 ? 1 : 0);
   u32 any = state == frame::kValid ? valid
-            : state == frame::kFilling ? kOnItsWay
+            : state == frame::kFilling ? kLast
             : state == frame::kFree || state == frame::kFailed ? kEmpty
                                                                : kNone;
   return frame::held(word) ? kNone : any;
@@ -247,6 +247,8 @@ class CachedPages {
       // Acquire: whoever published the page had seen its data in place.
       seen = mem::fetch_add_acquire(c->sets[set].word + way, warp::popcount(group));
     }
+    // What the leader has acquired, for all lanes: a shuffle orders no memory.
+    warp::sync(active);
     // The leader's, all of it: it may have found the page a moment earlier or later.
     seen = warp::shuffle(active, seen, leader);
     way = warp::shuffle(active, way, leader);
@@ -306,6 +308,12 @@ class CachedPages {
     return result;
   }
 
+  // Whether the first bytes of a page, so many, are all that its source has there.
+  GPUNVME_FN bool is_rest(u64 page, u64 bytes) const {
+    const PageSource& source = c->source(page);
+    return ((page - source.first) << c->page_shift) + bytes >= source.file->size;
+  }
+
   // The end of an overwrite: the page is there, and has to be written.
   GPUNVME_FN void written(u32 f) {
     mem::fence_gpu();
@@ -313,25 +321,32 @@ class CachedPages {
   }
 
   // Begins to read a page, if it is not in the cache and there are a frame and a slot for it. Pages that take several commands
-  // are left alone.
+  // are left alone, and cost no other page its frame. Pages for which nobody has come yet leave most slots to others, who may have
+  // to come first.
   GPUNVME_NOINLINE void prefetch(u64 page) {
     u64 tag = page + 1;
-    Claim claim = try_claim(tag, 0);
-    if (claim.what != What::kFill) {
+    if (detail::find(c->sets[c->set_of(tag)].word, tag) != kWays) {
       return;
     }
-    Piece piece = this->piece(page, 0, claim.frame);
-    Token token;
-    Status s = piece.bytes == page_bytes() || piece.last ? status::kSuccess : status::kBusy;
-    if (piece.hole) {
-      s = status::kBusy;
-    } else if (!failed(s)) {
-      Command command;
-      detail::SetTarget<kHelps> target = this->target(*piece.set);
-      s = target.describe(opcode::kRead, piece.rest, piece.blocks, command);
-      s = failed(s) ? s : target.queue(piece.rest).try_submit(command, token);
+    Piece piece = this->piece(page, 0, 0);
+    if (piece.hole || (piece.bytes != page_bytes() && !piece.last)) {
+      return;
     }
+    detail::SetTarget<kHelps> target = this->target(*piece.set);
+    CallersQueue<kHelps> queue = target.queue(piece.rest);
+    bool room = mem::fetch_add(&c->parked, 1ull) < queue.pair()->depth / kParkedShare;
+    Claim claim = room ? try_claim(tag, 0) : Claim{What::kNothing, 0, 0};
+    if (claim.what != What::kFill) {
+      mem::fetch_add(&c->parked, ~0ull);
+      return;
+    }
+    piece.rest.offset += static_cast<u64>(claim.frame) << c->page_shift;
+    Command command;
+    Token token;
+    Status s = target.describe(opcode::kRead, piece.rest, piece.blocks, command);
+    s = failed(s) ? s : queue.try_submit(command, token);
     if (failed(s)) {
+      mem::fetch_add(&c->parked, ~0ull);
       publish(claim.frame, tag, {s, nullptr, 0});
       return;
     }
@@ -346,7 +361,7 @@ class CachedPages {
 
   // Writes what is dirty of pages first..first + pages to their sources: of every so many sets one. Called by whole warps; each
   // lane has its own result, the first failure that it met. What was stored before the call, as far as this thread
-  // knows, is at the SSD after it; a flush of the SSD has to follow.
+  // knows, is at the SSD after it, and perhaps what was stored meanwhile; a flush of the SSD has to follow.
   GPUNVME_NOINLINE Status clean(u64 first, u64 pages, u32 number, u32 step) {
     Status result = status::kSuccess;
     u32 frames = c->set_count * kWays;
@@ -360,10 +375,12 @@ class CachedPages {
         bool in = frame::tag(word) - 1 - first < pages && frame::tag(word) != 0;
         u64 state = frame::state(word);
         bool dirty = (word & frame::kDirty) != 0;
-        if (in && state == frame::kStuck) {
+        bool stuck = in && state == frame::kStuck;
+        if (stuck && is_stuck_for_now(f)) {
           result = failed(result) ? result : static_cast<Status>(status::kTimeout);
+          stuck = false;
         }
-        wants = wants && in && (state == frame::kCleaning || (state == frame::kValid && dirty));
+        wants = wants && in && (stuck || state == frame::kCleaning || (state == frame::kValid && dirty));
         u64 cleaning = word + frame::change(frame::kValid, frame::kCleaning) - frame::kDirty + 1;
         bool got = wants && state == frame::kValid && (word & frame::kReferences) < frame::kMostReferences &&
                    mem::compare_exchange_acquire(c->word(f), word, cleaning) == word;
@@ -375,10 +392,9 @@ class CachedPages {
           pause(200);
         }
         warp::sync(warp::kFull);
-        if (failed(moved.status)) {
-          result = failed(result) ? result : moved.status;
-          wants = false;
-        }
+        result = failed(moved.status) && !failed(result) ? moved.status : result;
+        // Once: what has been stored since then may be stored for ever.
+        wants = wants && !got;
       }
     }
     return result;
@@ -422,6 +438,9 @@ class CachedPages {
   static constexpr u32 kRounds = 8;
   static constexpr u32 kTries = 8;
 
+  // Of the slots of a queue pair parked commands have at most one in so many, even if all of them are its.
+  static constexpr u32 kParkedShare = 4;
+
   GPUNVME_FN u64 page_bytes() const { return 1ull << c->page_shift; }
 
   GPUNVME_FN detail::SetTarget<kHelps> target(const DeviceSet& set) const {
@@ -434,6 +453,7 @@ class CachedPages {
   GPUNVME_FN Fetched lead(u32 leaders, u64 tag, u32 references, bool overwrite) {
     Fetched result = {overwrite && references != 1 ? status::kArgument : status::kPending, 0, false};
     u32 round = 0;
+    u32 bad = 0;  // of them: the SSD did not write the frame that was to be had
     GPUNVME_ROLLED
     while (warp::ballot(leaders, result.status == status::kPending) != 0) {
       bool wants = result.status == status::kPending;
@@ -466,7 +486,10 @@ class CachedPages {
       if (wants) {
         result = settle(claim, tag, moved, references, overwrite);
         round++;
-        result.status = round == kRounds && result.status == status::kPending ? status::kBusy : result.status;
+        bad += failed(moved.status) ? 1 : 0;
+        if (round == kRounds && result.status == status::kPending) {
+          result.status = bad == kRounds ? moved.status : static_cast<Status>(status::kBusy);
+        }
       }
       warp::sync(leaders);
     }
@@ -486,7 +509,8 @@ class CachedPages {
         result.status = join(claim.frame, tag);
         break;
       case What::kClean:
-        result.status = failed(moved.status) ? moved.status : static_cast<Status>(status::kPending);
+        // What the SSD says of another page's write is not this page's failure: there are other frames.
+        result.status = (moved.status & status::kMade) != 0 ? moved.status : static_cast<Status>(status::kPending);
         return result;
       case What::kTake:
         take(claim.frame);
@@ -549,11 +573,15 @@ class CachedPages {
     if (s.match != kWays) {
       return {What::kAgain, 0, 0};
     }
-    if (s.choice == choice::kOnItsWay) {
+    if (s.choice != choice::kNone) {
+      // If nothing comes of it, the next look begins behind it.
+      side.hand = (s.way + 1) % kWays;
+    }
+    if (frame::state(s.word) == frame::kFilling && s.choice == choice::kLast) {
       bool idle = references != 0 && mem::load(&c->infos[f].parked) != 0;
       return {idle ? What::kTake : What::kNothing, f, 0};
     }
-    bool dirty = s.choice == choice::kColdDirty || s.choice == choice::kHotDirty;
+    bool dirty = s.choice == choice::kColdDirty || s.choice == choice::kLast;
     if (s.choice == choice::kNone || (dirty && references == 0)) {
       mem::fetch_add(&c->conflicts, 1ull);
       return {What::kNothing, 0, 0};
@@ -564,8 +592,7 @@ class CachedPages {
     if (mem::compare_exchange_acquire(words + s.way, s.word, next) != s.word) {
       return {What::kAgain, 0, 0};
     }
-    side.hand = (s.way + 1) % kWays;
-    if (s.choice == choice::kHot || s.choice == choice::kHotDirty) {
+    if (s.choice == choice::kHot || s.choice == choice::kLast) {
       // All were used: from now on it counts who is used again.
       GPUNVME_ROLLED
       for (u32 way = 0; way < kWays; way++) {
@@ -662,9 +689,12 @@ class CachedPages {
     if (failed(moved.status)) {
       bool stuck = may_move(moved);
       end(f, moved);
-      mem::fetch_add(stuck ? &c->lost : &c->write_failures, 1ull);
+      if (moved.status != status::kBusy) {
+        mem::fetch_add(stuck ? &c->lost : &c->write_failures, 1ull);
+      }
       to = stuck ? frame::kStuck : frame::kValid;
-      mem::fetch_or(c->word(f), frame::kDirty);
+      // As if used: others are tried before it is written again.
+      mem::fetch_or(c->word(f), frame::kDirty | frame::kUsed);
     } else {
       mem::fetch_add(&c->writes, 1ull);
     }
@@ -686,12 +716,36 @@ class CachedPages {
       u32 f = set * kWays + way;
       u64 state = frame::state(mem::load(c->word(f)));
       if ((state == frame::kStuck || state == frame::kLost) &&
-          CallersQueue<kHelps>::is_over(c->infos[f].queue, mem::load(&c->infos[f].end) >> 16)) {
+          is_over(c->infos[f].queue, mem::load(&c->infos[f].end) >> 16)) {
         mem::fetch_add(c->word(f), state == frame::kStuck ? frame::change(frame::kStuck, frame::kValid)
                                                           : frame::change(frame::kLost, frame::kFailed));
         mem::fetch_add(&c->regained, 1ull);
       }
     }
+  }
+
+  // Whether a command that was given up moves no more data.
+  GPUNVME_FN bool is_over(Queue* q, u32 command) const {
+    // Where nobody waits at that queue pair, nobody has looked for its completions.
+    return CallersQueue<kHelps>::is_over(q, command) ||
+           (CallersQueue<kHelps>(q, storage_.stop).poll() && CallersQueue<kHelps>::is_over(q, command));
+  }
+
+  // Whether the write that timed out may still read this frame; if not, the frame is taken back. False also if that is not known at
+  // this moment. Under the set's lock, like every look at it: the frame could be given back and be stuck again in between, and
+  // by another command.
+  GPUNVME_FN bool is_stuck_for_now(u32 f) {
+    u32 set = f / kWays;
+    u32* lock = &c->sides[set].lock;
+    if (mem::compare_exchange(lock, 0u, 1u) != 0) {
+      return false;
+    }
+    mem::fence_gpu();
+    regain(set);
+    bool stuck = frame::state(mem::load(c->word(f))) == frame::kStuck;
+    mem::fence_gpu();
+    mem::store(lock, 0u);
+    return stuck;
   }
 
   // Waits for a page that somebody reads. A failure is that of the read; kBusy: it may be tried again.
@@ -730,6 +784,9 @@ class CachedPages {
     ParkedToken parked = {c->infos[f].queue, command};
     Token token = Token::adopt(parked);
     Status s = CallersQueue<kHelps>(token.queue(), storage_.stop).wait(token);
+    mem::fetch_add(&c->parked, ~0ull);
+    // In a kernel that is to go on: the host has recovered the queue pair since, so that no data moves any more.
+    s = s == status::kStopped && !stopped() ? static_cast<Status>(status::kAbortedByHost) : s;
     publish(f, frame::tag(mem::load(c->word(f))), {s, c->infos[f].queue, command});
   }
 

@@ -362,17 +362,17 @@ abstract class PageCacheContract {
     try (KernelStorage storage = storage(Placement.VRAM);
         PageCache cache = storage.cache(PageCacheOptions.of(1L << 20))) {
       DeviceArray array = array(storage, cache, false);
-      List<Op> ops = List.of(new Op(ArrayKernel.PREFETCH, 0, 0, 20 * PER_PAGE, 0));
+      List<Op> ops = List.of(new Op(ArrayKernel.PREFETCH, 0, 0, 12 * PER_PAGE, 0));
 
       run(0, storage, array, ops, 1);
       PageCacheCounters before = cache.counters();
       List<Op> gets =
-          IntStream.range(0, 20).mapToObj(i -> Op.of(ArrayKernel.GET, i * 512L)).toList();
+          IntStream.range(0, 12).mapToObj(i -> Op.of(ArrayKernel.GET, i * 512L)).toList();
       assertRight(run(storage, array, gets));
 
-      assertThat(before.prefetched()).isEqualTo(20);
-      assertThat(cache.counters().reads()).isEqualTo(20);
-      assertThat(cache.counters().misses()).isEqualTo(20);
+      assertThat(before.prefetched()).isEqualTo(12);
+      assertThat(cache.counters().reads()).isEqualTo(12);
+      assertThat(cache.counters().misses()).isEqualTo(12);
     }
   }
 
