@@ -59,14 +59,25 @@ class Array {
     u32 active = warp::active();
     u32 group;
     u32 f;
-    bool hit = pages_.touch(page(at), active, group, f);
-    if (hit) {
-      value = *element(f, at);
-    }
-    // The other lanes' loads come before the leader's release.
-    warp::sync(active);
-    if (hit && warp::lane() == warp::lowest(group)) {
-      pages_.release(f, warp::popcount(group));
+    bool hit;
+    if constexpr (sizeof(T) <= 16) {
+      hit = pages_.template touch<false>(page(at), active, group, f);
+      u32 used = 0;
+      if (hit) {
+        value = mem::load_value(element(f, at));
+        memcpy(&used, &value, sizeof(T) < sizeof(used) ? sizeof(T) : sizeof(used));
+      }
+      pages_.release_used(active, group, hit, f, used);
+    } else {
+      hit = pages_.template touch<true>(page(at), active, group, f);
+      if (hit) {
+        value = *element(f, at);
+      }
+      // The other lanes' loads come before the leader's release.
+      warp::sync(active);
+      if (hit && warp::lane() == warp::lowest(group)) {
+        pages_.release(f, warp::popcount(group));
+      }
     }
     if (hit) {
       return status::kSuccess;
@@ -85,7 +96,7 @@ class Array {
     u32 active = warp::active();
     u32 group;
     u32 f;
-    bool hit = pages_.touch(page(at), active, group, f);
+    bool hit = pages_.template touch<false>(page(at), active, group, f);
     if (hit) {
       *element(f, at) = value;
     }
@@ -220,7 +231,7 @@ class Array {
     }
     u32 group;
     Fetched fetched = {status::kSuccess, 0, false};
-    if (!pages_.touch(page(at), warp::active(), group, fetched.frame)) {
+    if (!pages_.template touch<true>(page(at), warp::active(), group, fetched.frame)) {
       // What is behind the array's end in its last page is somebody else's, and is kept.
       bool all = left * sizeof(T) == page_bytes || pages_.is_rest(page(at), left * sizeof(T));
       fetched = pin_missed(&a_, storage_, page(at), overwrite && all);

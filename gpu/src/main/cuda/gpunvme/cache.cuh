@@ -79,7 +79,7 @@ struct alignas(128) PageCache {
   u32 set_count;
   u32 page_shift;
   u32 counts;                // whether acquires are counted
-  u32 reserved0;
+  u32 zero;                  // always, and no compiler knows it
   u64 timeout_ns;            // how long a page waits for a frame
   u64 reserved1[5];
 
@@ -99,7 +99,8 @@ struct alignas(128) PageCache {
   u64 reserved2[4];
 
   GPUNVME_FN u32 set_of(u64 tag) const {
-    return static_cast<u32>(multiply_high(tag * 0x9E3779B97F4A7C15ull, set_count));
+    u32 mixed = (static_cast<u32>(tag) + static_cast<u32>(tag >> 32) * 0x85EBCA6Bu) * 0x9E3779B1u;
+    return static_cast<u32>(static_cast<u64>(mixed) * set_count >> 32);
   }
 
   GPUNVME_FN u64* word(u32 f) const { return sets[f / kWays].word + f % kWays; }
@@ -233,7 +234,10 @@ class CachedPages {
       : c(cache), storage_(storage != nullptr ? *storage : *cache->storage) {}
 
   // Takes a reference for each lane of `active` to the page that it wants, where the page is in the cache; else takes none.
-  // `group`: the lanes that want the same page and so have the same result.
+  // `group`: the lanes that want the same page and so have the same result. kAcquires: whatever follows sees the page's data. Else
+  // mem::load_value() does, which is enough for an element, and leaves the L1 cache as it is: it is issued once the reference is there,
+  // as no load is before a branch that it depends on, and goes to the L2 cache, where the data was before the word said so.
+  template <bool kAcquires>
   GPUNVME_FN bool touch(u64 page, u32 active, u32& group, u32& frame_number) {
     u64 tag = page + 1;
     u32 set = c->set_of(tag);
@@ -245,7 +249,9 @@ class CachedPages {
     u64 seen = 0;
     if (warp::lane() == leader && way != kWays) {
       // Acquire: whoever published the page had seen its data in place.
-      seen = mem::fetch_add_acquire(c->sets[set].word + way, warp::popcount(group));
+      u64* word = c->sets[set].word + way;
+      u64 references = warp::popcount(group);
+      seen = kAcquires ? mem::fetch_add_acquire(word, references) : mem::fetch_add(word, references);
     }
     // What the leader has acquired, for all lanes: a shuffle orders no memory.
     warp::sync(active);
@@ -277,6 +283,15 @@ class CachedPages {
     // Release: the loads come before the next page's data.
     mem::fence_gpu();
     mem::fetch_add(c->word(f), 0 - static_cast<u64>(references));
+  }
+
+  // The same by all lanes of `active`, those of touch(), and without a fence: `used` is of what each lane has loaded, and what is given
+  // back depends on it, so that it has arrived.
+  GPUNVME_FN void release_used(u32 active, u32 group, bool hit, u32 f, u32 used) {
+    u32 waited = warp::ballot(active, (used & c->zero) != 0);
+    if (hit && warp::lane() == warp::lowest(group)) {
+      mem::fetch_add(c->word(f), 0 - static_cast<u64>(warp::popcount(group) + waited));
+    }
   }
 
   // The same of a frame that was stored to. The mark comes after the stores, so that one who cleans either writes them or leaves

@@ -154,5 +154,29 @@ GPUNVME_FN u32 load_mmio(const u32* p) { return load(p); }
 
 #endif
 
+// A value of 16 bytes or fewer by one load, from where all GPU threads see the same.
+template <class T>
+GPUNVME_FN T load_value(const T* p) {
+  static_assert(sizeof(T) <= 16, "loaded by one instruction");
+#if GPUNVME_GPU
+  T value;
+  if constexpr (sizeof(T) == 16) {
+    Words words = load(reinterpret_cast<const Words*>(p));
+    memcpy(&value, &words, sizeof(T));
+  } else if constexpr (sizeof(T) == 8) {
+    u64 word = load(reinterpret_cast<const u64*>(p));
+    memcpy(&value, &word, sizeof(T));
+  } else if constexpr (sizeof(T) == 4) {
+    u32 word = load(reinterpret_cast<const u32*>(p));
+    memcpy(&value, &word, sizeof(T));
+  } else {
+    value = *const_cast<const volatile T*>(p);
+  }
+  return value;
+#else
+  return *p;
+#endif
+}
+
 }  // namespace mem
 }  // namespace gpunvme

@@ -11,6 +11,7 @@
 #define GPUNVME_PRAGMA(text) _Pragma(#text)
 #else
 #include <sched.h>
+#include <string.h>
 #include <time.h>
 #define GPUNVME_GPU 0
 #define GPUNVME_FN inline

@@ -5,9 +5,12 @@ import io.gpunvme.cuda.CudaNotFoundException;
 import io.gpunvme.cuda.CudaStream;
 import io.gpunvme.cuda.KernelArguments;
 import io.gpunvme.cuda.LaunchShape;
+import io.gpunvme.cuda.Nvrtc;
+import io.gpunvme.cuda.NvrtcSource;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.gpu.accel.TestGpu;
+import java.util.List;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Tag;
 
@@ -15,6 +18,8 @@ import org.junit.jupiter.api.Tag;
 @Tag("gpu")
 class PageCacheGpuTest extends PageCacheContract {
   private static final int BLOCK = 64;
+
+  private static byte[] ptx = {};
 
   private CudaFunction use;
   private CudaFunction useServed;
@@ -24,7 +29,7 @@ class PageCacheGpuTest extends PageCacheContract {
   Accelerator openAccelerator() {
     GpuAccelerator gpu = TestGpu.open();
     try {
-      GpuModule module = GpuModule.compile(gpu, "arrays.cu", ArrayKernel.SOURCE);
+      GpuModule module = GpuModule.load(gpu, ptx());
       use = module.function("use_array");
       useServed = module.function("use_array_served");
     } catch (CudaNotFoundException e) {
@@ -33,6 +38,16 @@ class PageCacheGpuTest extends PageCacheContract {
     }
     stream = gpu.context().stream();
     return gpu;
+  }
+
+  /** Compiled once for all tests: it takes seconds. */
+  private static synchronized byte[] ptx() {
+    if (ptx.length == 0) {
+      NvrtcSource source = new NvrtcSource("arrays.cu", ArrayKernel.SOURCE, GpuModule.headers());
+      List<String> options = List.of("--gpu-architecture=compute_75", "--std=c++17");
+      ptx = Nvrtc.load().compile(source, options).ptx();
+    }
+    return ptx;
   }
 
   @Override

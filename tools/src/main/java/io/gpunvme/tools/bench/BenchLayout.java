@@ -48,12 +48,13 @@ final class BenchLayout {
   static final class ArrayArgs {
     static final long SIZE = 48;
     static final long ARRAY = 0;
-    static final long WRONG = 8;
+    static final long RESULT = 8;
     static final long STORAGE = 16;
     static final long PAGE_WORDS = 24;
     static final long ROUNDS = 28;
     static final long SEED = 32;
     static final long LANES = 36;
+    static final long CHECKS = 40;
 
     private ArrayArgs() {}
   }

@@ -48,6 +48,7 @@ final class CacheBench implements AutoCloseable {
   /** A sixteenth of the SSD, which the processors' caches hold. */
   private static final long COLD_BYTES = 64L << 20;
 
+  private static final int RESULT_BYTES = 5 * Long.BYTES;
   private static final Duration LIMIT = Duration.ofSeconds(60);
   private static final double NANOS_PER_SECOND = 1e9;
 
@@ -165,9 +166,13 @@ final class CacheBench implements AutoCloseable {
     private final PageCache cache;
     private final DeviceArray array;
     private final DeviceBuffer places;
-    private final DeviceBuffer wrong;
+    private final DeviceBuffer result;
     private final Placement placement;
     private int repetition;
+
+    /** Of all words; 0 before they were compared. */
+    private long sum;
+
     private PageCacheCounters before;
 
     Run(String id, Case c, KernelStorage storage, Placement placement, PageCacheOptions options) {
@@ -189,7 +194,7 @@ final class CacheBench implements AutoCloseable {
       try (DeviceFile file = storage.file(set, bytes, List.of(new DeviceExtent(0, bytes, 0)))) {
         array = cache.array(file, 0, words, Long.BYTES, true);
       }
-      wrong = accelerator.allocate(Long.BYTES);
+      result = accelerator.allocate(RESULT_BYTES);
       if (c.hot) {
         run("fill", 1, FEW_BLOCKS);
       }
@@ -222,23 +227,41 @@ final class CacheBench implements AutoCloseable {
 
     private long run(String kernel, int rounds, int blocks) {
       try (Arena arena = Arena.ofConfined()) {
-        MemorySegment count = arena.allocate(Long.BYTES, Long.BYTES);
-        wrong.copyFromHost(count, 0);
+        MemorySegment found = arena.allocate(RESULT_BYTES, Long.BYTES);
+        result.copyFromHost(found, 0);
         MemorySegment args = arena.allocate(ArrayArgs.SIZE, Long.BYTES);
         setLong(args, ArrayArgs.ARRAY, array.deviceAddress());
-        setLong(args, ArrayArgs.WRONG, wrong.deviceAddress());
+        setLong(args, ArrayArgs.RESULT, result.deviceAddress());
         setLong(args, ArrayArgs.STORAGE, storage.deviceHandle());
         setInt(args, ArrayArgs.PAGE_WORDS, PAGE_WORDS);
         setInt(args, ArrayArgs.ROUNDS, rounds);
-        setInt(args, ArrayArgs.SEED, ++repetition);
+        // Hits are the same ones each time: they are compared the first time, and added up each
+        // time.
+        setInt(args, ArrayArgs.SEED, c.hot ? 1 : ++repetition);
         setInt(args, ArrayArgs.LANES, c.lanes);
+        setInt(args, ArrayArgs.CHECKS, !c.hot || sum == 0 ? 1 : 0);
         LaunchedKernel launched = kernels.start(KERNEL + kernel, blocks, THREADS, args);
         storage.await(launched::isOver, LIMIT);
-        wrong.copyToHost(0, count);
-        if (getLong(count, 0) != 0) {
+        result.copyToHost(0, found);
+        if (getLong(found, 0) != 0) {
           throw new BenchException(
-              "%s: %d words or pages are wrong; %s"
-                  .formatted(id, getLong(count, 0), storage.errors()));
+              "%s: %d words or pages are wrong, of them word %d: %X, status %X; %s; %s"
+                  .formatted(
+                      id,
+                      getLong(found, 0),
+                      getLong(found, 8),
+                      getLong(found, 16),
+                      getLong(found, 24),
+                      storage.errors(),
+                      cache.counters()));
+        }
+        if (kernel.equals(c.kernel) && c.hot) {
+          long now = getLong(found, 32);
+          if (sum != 0 && now != sum) {
+            throw new BenchException(
+                "%s: the words' sum is %X, and was %X".formatted(id, now, sum));
+          }
+          sum = now;
         }
         return launched.nanos();
       }
@@ -269,7 +292,7 @@ final class CacheBench implements AutoCloseable {
     @Override
     public void close() {
       // The storage closes the rest; this memory is not registered.
-      wrong.close();
+      result.close();
       places.close();
     }
   }
