@@ -376,6 +376,49 @@ abstract class PageCacheContract {
     }
   }
 
+  /** Nobody waits for what was prefetched, so its slots stay taken. */
+  @Test
+  final void prefetchesLeaveSlotsToOthers() {
+    device();
+    try (KernelStorage storage = storage(Placement.VRAM);
+        PageCache cache = storage.cache(PageCacheOptions.of(1L << 20))) {
+      DeviceArray array = array(storage, cache, false);
+      List<Op> ops = List.of(new Op(ArrayKernel.PREFETCH, 0, 0, 100 * PER_PAGE, 0));
+
+      run(0, storage, array, ops, 1);
+
+      assertThat(cache.counters().prefetched()).as("a quarter of the slots").isEqualTo(16);
+      // By the thread of that queue pair.
+      assertRight(run(0, storage, array, List.of(Op.of(ArrayKernel.GET, 200L * PER_PAGE)), 1));
+      List<Op> gets =
+          IntStream.range(0, 100).mapToObj(i -> Op.of(ArrayKernel.GET, i * 512L)).toList();
+      assertRight(run(storage, array, gets));
+      assertThat(cache.counters().reads()).isEqualTo(101);
+      ops = List.of(new Op(ArrayKernel.PREFETCH, 128L * PER_PAGE, 0, 20 * PER_PAGE, 0));
+      run(0, storage, array, ops, 1);
+      assertThat(cache.counters().prefetched()).as("there are some again").isEqualTo(32);
+      gets = IntStream.range(128, 148).mapToObj(i -> Op.of(ArrayKernel.GET, i * 512L)).toList();
+      assertRight(run(storage, array, gets));
+    }
+  }
+
+  @Test
+  final void whatWasPrefetchedBeforeARecoveryIsReadAgain() {
+    device();
+    try (KernelStorage storage = storage(Placement.VRAM);
+        PageCache cache = storage.cache(PageCacheOptions.of(1L << 20))) {
+      DeviceArray array = array(storage, cache, false);
+      run(0, storage, array, List.of(new Op(ArrayKernel.PREFETCH, 0, 0, 4 * PER_PAGE, 0)), 1);
+
+      storage.recover();
+
+      List<Op> gets =
+          IntStream.range(0, 4).mapToObj(i -> Op.of(ArrayKernel.GET, i * 512L)).toList();
+      assertRight(run(storage, array, gets));
+      assertThat(cache.counters().lost()).isZero();
+    }
+  }
+
   @ParameterizedTest
   @CsvSource({"4096, 512", "65536, 4096", "8192, 4096"})
   final void filesHaveHolesAndEnds(int page, int block) {
@@ -525,6 +568,37 @@ abstract class PageCacheContract {
       assertThat(DeviceLayout.getLong(StripedImage.medium(device), 77 * 8)).isEqualTo(value(77));
       assertThat(run(0, storage, array, clean(), warp())).allMatch(op -> op.status == 0);
       assertThat(DeviceLayout.getLong(StripedImage.medium(device), 77 * 8)).isEqualTo(4711);
+    }
+  }
+
+  /** Nobody else waits at the queue pair, so whoever cleans has to look for the completion. */
+  @ParameterizedTest
+  @CsvSource({"drop on write nth=1, true", "late=1500ms on write nth=1, false"})
+  final void aPageWhoseWriteTimedOutIsWrittenLater(String fault, boolean recover) throws Exception {
+    Device device = device();
+    try (KernelStorage storage = storage(Placement.HOST);
+        PageCache cache = storage.cache(PageCacheOptions.of(16L * PAGE))) {
+      DeviceArray array = array(storage, cache, true);
+      run(0, storage, array, List.of(new Op(ArrayKernel.STORE, 77, 4711, 1, 0)), 1);
+      sim(device).faults().add(fault);
+
+      assertThat(run(0, storage, array, clean(), warp()))
+          .anyMatch(op -> op.status == DeviceStatus.TIMEOUT);
+      assertThat(run(0, storage, array, clean(), warp()))
+          .as("it may still be written")
+          .anyMatch(op -> op.status == DeviceStatus.TIMEOUT);
+      sim(device).faults().clear();
+      if (recover) {
+        storage.recover();
+      } else {
+        Thread.sleep(1000);
+      }
+      run(0, storage, array, List.of(new Op(ArrayKernel.STORE, 78, 4712, 1, 0)), 1);
+
+      assertThat(run(0, storage, array, clean(), warp())).allMatch(op -> op.status == 0);
+      assertThat(cache.counters().regained()).isEqualTo(1);
+      assertThat(DeviceLayout.getLong(StripedImage.medium(device), 77 * 8)).isEqualTo(4711);
+      assertThat(DeviceLayout.getLong(StripedImage.medium(device), 78 * 8)).isEqualTo(4712);
     }
   }
 
