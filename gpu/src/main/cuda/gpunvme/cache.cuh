@@ -800,8 +800,10 @@ class CachedPages {
     Token token = Token::adopt(parked);
     Status s = CallersQueue<kHelps>(token.queue(), storage_.stop).wait(token);
     mem::fetch_add(&c->parked, ~0ull);
-    // In a kernel that is to go on: the host has recovered the queue pair since, so that no data moves any more.
-    s = s == status::kStopped && !stopped() ? static_cast<Status>(status::kAbortedByHost) : s;
+    // In a kernel that is to go on: the host has recovered the queue pair since, so that no data moves any more. The slot says so,
+    // too: each SSD may have a stop word of its own, and this one's may have been written first.
+    bool gone = s == status::kStopped && !stopped() && CallersQueue<kHelps>::is_over(parked.queue, command & 0xFFFF);
+    s = gone ? static_cast<Status>(status::kAbortedByHost) : s;
     publish(f, frame::tag(mem::load(c->word(f))), {s, c->infos[f].queue, command});
   }
 
