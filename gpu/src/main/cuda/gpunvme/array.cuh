@@ -195,13 +195,31 @@ class Array {
     }
   }
 
-  GPUNVME_NOINLINE static Fetched pin_missed(const DeviceArray* array, const Storage* storage, u64 page, bool overwrite) {
+  // Pins where a lane of those that call together has no page yet. None keeps its page while another one waits for a frame: else two
+  // warps could wait for each other.
+  GPUNVME_NOINLINE static Fetched pin_missed(const DeviceArray* array, const Storage* storage, u64 page, bool overwrite, bool held,
+                                             u32 f) {
     Array a(array, storage);
+    Fetched fetched = {status::kSuccess, f, false};
     u64 limit = 0;
     GPUNVME_ROLLED
     for (u32 tries = 0;; tries++) {
-      Fetched fetched = a.pages_.fetch(page, overwrite);
-      if (!failed(fetched.status) || !a.again(fetched.status, tries, limit)) {
+      u32 lanes = warp::active();
+      if (!held) {
+        fetched = a.pages_.fetch(page, overwrite);
+      }
+      held = !failed(fetched.status);
+      if (warp::ballot(lanes, fetched.status == status::kBusy) == 0 || (!held && fetched.status != status::kBusy)) {
+        return fetched;
+      }
+      if (held && fetched.fresh) {
+        a.pages_.abandon(fetched.frame, page);
+      } else if (held) {
+        a.pages_.release(fetched.frame, 1);
+      }
+      held = false;
+      fetched.status = status::kBusy;
+      if (!a.again(status::kBusy, tries, limit)) {
         return fetched;
       }
     }
@@ -229,12 +247,21 @@ class Array {
       note(status::kArgument);
       return Span<T, kHelps>();
     }
+    u32 lanes = warp::active();
     u32 group;
     Fetched fetched = {status::kSuccess, 0, false};
-    if (!pages_.template touch<true>(page(at), warp::active(), group, fetched.frame)) {
+    bool hit = pages_.template touch<true>(page(at), lanes, group, fetched.frame);
+    if (overwrite && warp::popcount(group) != 1) {
+      if (hit) {
+        pages_.release(fetched.frame, 1);
+      }
+      note(status::kArgument);
+      return Span<T, kHelps>();
+    }
+    if (!hit || warp::ballot(lanes, !hit) != 0) {
       // What is behind the array's end in its last page is somebody else's, and is kept.
       bool all = left * sizeof(T) == page_bytes || pages_.is_rest(page(at), left * sizeof(T));
-      fetched = pin_missed(&a_, storage_, page(at), overwrite && all);
+      fetched = pin_missed(&a_, storage_, page(at), overwrite && all, hit, fetched.frame);
       if (failed(note(fetched.status))) {
         return Span<T, kHelps>();
       }

@@ -218,7 +218,7 @@ GPUNVME_FN Survey survey(const u64* words, u64 tag, u32 hand) {
 }
 }  // namespace detail
 
-// What became of a page that was asked for: a failure, or success and the frame, which has a reference for each lane.
+// What became of a page that was asked for: a failure, or success and the frame.
 struct Fetched {
   Status status;
   u32 frame;
@@ -263,13 +263,13 @@ class CachedPages {
     frame_number = set * kWays + way;
     if (warp::lane() == leader) {
       if (way != kWays && !hit) {
-        mem::fetch_add(c->sets[set].word + way, 0 - static_cast<u64>(warp::popcount(group)));
+        mem::add(c->sets[set].word + way, 0 - static_cast<u64>(warp::popcount(group)));
       }
       if (hit && (seen & frame::kUsed) == 0) {
-        mem::fetch_or(c->sets[set].word + way, frame::kUsed);
+        mem::set_bits(c->sets[set].word + way, frame::kUsed);
       }
       if (c->counts != 0) {
-        mem::fetch_add(&c->sides[set].acquires, 1ull);
+        mem::add(&c->sides[set].acquires, 1ull);
       }
     }
     return hit;
@@ -282,7 +282,7 @@ class CachedPages {
   GPUNVME_FN void release(u32 f, u32 references) {
     // Release: the loads come before the next page's data.
     mem::fence_gpu();
-    mem::fetch_add(c->word(f), 0 - static_cast<u64>(references));
+    mem::add(c->word(f), 0 - static_cast<u64>(references));
   }
 
   // The same by all lanes of `active`, those of touch(), and without a fence: `used` is of what each lane has loaded, and what is given
@@ -290,7 +290,7 @@ class CachedPages {
   GPUNVME_FN void release_used(u32 active, u32 group, bool hit, u32 f, u32 used) {
     u32 waited = warp::ballot(active, (used & c->zero) != 0);
     if (hit && warp::lane() == warp::lowest(group)) {
-      mem::fetch_add(c->word(f), 0 - static_cast<u64>(warp::popcount(group) + waited));
+      mem::add(c->word(f), 0 - static_cast<u64>(warp::popcount(group) + waited));
     }
   }
 
@@ -298,29 +298,69 @@ class CachedPages {
   // the mark; and before the reference is gone, so that nobody takes the frame between.
   GPUNVME_FN void release_dirty(u32 f, u32 references) {
     mem::fence_gpu();
-    mem::fetch_or(c->word(f), frame::kDirty | frame::kUsed);
-    mem::fetch_add(c->word(f), 0 - static_cast<u64>(references));
+    mem::set_bits(c->word(f), frame::kDirty | frame::kUsed);
+    mem::add(c->word(f), 0 - static_cast<u64>(references));
   }
 
   // Gets the page that each lane wants, from the SSD if need be: all misses of the lanes that call together are under way at once.
-  // On success there is a reference for each lane. kBusy at once if no frame can be had: whoever tries again gives back
-  // first what it holds. `overwrite`: nothing is read, the frame has no contents, and nobody else gets the page before written().
+  // On success the lane has a reference. kBusy if no frame can be had: whoever tries again gives back first what his warp holds.
+  // `overwrite`: nothing is read, the frame has no contents, and nobody else gets the page before written() or abandon(); no two
+  // lanes that call together want the same page then.
+  //
+  // Each lane goes its own way here, also where several want the same page, and none of what it does is wrong if the others of its warp
+  // are somewhere else. They are kept together only so that they read together.
   GPUNVME_FN Fetched fetch(u64 page, bool overwrite) {
-    u32 active = warp::active();
+    u32 lanes = warp::active();
     u64 tag = page + 1;
-    u32 group = detail::same_page(active, tag);
-    u32 leader = warp::lowest(group);
-    bool leads = warp::lane() == leader;
-    u32 leaders = warp::ballot(active, leads);
     Fetched result = {status::kPending, 0, false};
-    if (leads) {
-      result = lead(leaders, tag, warp::popcount(group), overwrite);
+    u32 round = 0;
+    u32 bad = 0;  // of them: the SSD did not write the frame that was to be had
+    GPUNVME_ROLLED
+    while (result.status == status::kPending || warp::ballot(lanes, result.status == status::kPending) != 0) {
+      bool wants = result.status == status::kPending;
+      Claim claim = {What::kAgain, 0, 0};
+      GPUNVME_ROLLED
+      for (u32 tries = 0; tries < kTries; tries++) {
+        bool tries_now = wants && claim.what == What::kAgain;
+        if (tries_now) {
+          claim = try_claim(tag, 1);
+        }
+        if (warp::ballot(lanes, wants && claim.what == What::kAgain) == 0) {
+          break;
+        }
+      }
+      bool fills = wants && claim.what == What::kFill && !overwrite;
+      bool cleans = wants && claim.what == What::kClean;
+      Moved moved = {status::kSuccess, nullptr, 0};
+      // One call for both, and for all lanes.
+      if (fills || cleans) {
+        moved = move(fills ? opcode::kRead : opcode::kWrite, fills ? tag - 1 : claim.page, claim.frame);
+      }
+      if (fills) {
+        publish(claim.frame, tag, moved);
+      }
+      if (cleans) {
+        cleaned(claim.frame, moved);
+      }
+      // A lane that waits for another's read does so behind its own warp's.
+      warp::sync(lanes);
+      if (wants) {
+        result = settle(claim, tag, moved, overwrite);
+        round++;
+        bad += failed(moved.status) ? 1 : 0;
+        if (round == kRounds && result.status == status::kPending) {
+          result.status = bad == kRounds ? moved.status : static_cast<Status>(status::kBusy);
+        }
+      }
+      warp::sync(lanes);
     }
-    warp::sync(active);
-    result.status = warp::shuffle(active, result.status, leader);
-    result.frame = warp::shuffle(active, result.frame, leader);
-    // Of an overwrite each lane is a leader.
     return result;
+  }
+
+  // Gives up an overwrite: the page is as it was, not here.
+  GPUNVME_FN void abandon(u32 f, u64 page) {
+    publish(f, page + 1, {status::kBusy, nullptr, 0});
+    release(f, 1);
   }
 
   // Whether the first bytes of a page, so many, are all that its source has there.
@@ -332,7 +372,7 @@ class CachedPages {
   // The end of an overwrite: the page is there, and has to be written.
   GPUNVME_FN void written(u32 f) {
     mem::fence_gpu();
-    mem::fetch_add(c->word(f), frame::change(frame::kFilling, frame::kValid) + frame::kDirty - 1);
+    mem::add(c->word(f), frame::change(frame::kFilling, frame::kValid) + frame::kDirty - 1);
   }
 
   // Begins to read a page, if it is not in the cache and there are a frame and a slot for it. Pages that take several commands
@@ -352,7 +392,7 @@ class CachedPages {
     bool room = mem::fetch_add(&c->parked, 1ull) < queue.pair()->depth / kParkedShare;
     Claim claim = room ? try_claim(tag, 0) : Claim{What::kNothing, 0, 0};
     if (claim.what != What::kFill) {
-      mem::fetch_add(&c->parked, ~0ull);
+      mem::add(&c->parked, ~0ull);
       return;
     }
     piece.rest.offset += static_cast<u64>(claim.frame) << c->page_shift;
@@ -361,11 +401,11 @@ class CachedPages {
     Status s = target.describe(opcode::kRead, piece.rest, piece.blocks, command);
     s = failed(s) ? s : queue.try_submit(command, token);
     if (failed(s)) {
-      mem::fetch_add(&c->parked, ~0ull);
+      mem::add(&c->parked, ~0ull);
       publish(claim.frame, tag, {s, nullptr, 0});
       return;
     }
-    mem::fetch_add(&c->prefetched, 1ull);
+    mem::add(&c->prefetched, 1ull);
     ParkedToken parked;
     token.park(parked);
     c->infos[claim.frame].queue = parked.queue;
@@ -463,56 +503,8 @@ class CachedPages {
     return {CallersQueues<kHelps>{storage_, warp::place()}, set, c->buffer};
   }
 
-  // Each leader gets its page, or learns why not. All go through the same steps together, as the commands of all are to be under way
-  // side by side, and a lane that waits must not keep another one of its warp from what it waits for.
-  GPUNVME_FN Fetched lead(u32 leaders, u64 tag, u32 references, bool overwrite) {
-    Fetched result = {overwrite && references != 1 ? status::kArgument : status::kPending, 0, false};
-    u32 round = 0;
-    u32 bad = 0;  // of them: the SSD did not write the frame that was to be had
-    GPUNVME_ROLLED
-    while (warp::ballot(leaders, result.status == status::kPending) != 0) {
-      bool wants = result.status == status::kPending;
-      Claim claim = {What::kAgain, 0, 0};
-      GPUNVME_ROLLED
-      for (u32 tries = 0; tries < kTries; tries++) {
-        bool tries_now = wants && claim.what == What::kAgain;
-        if (warp::ballot(leaders, tries_now) == 0) {
-          break;
-        }
-        if (tries_now) {
-          claim = try_claim(tag, references);
-        }
-        warp::sync(leaders);
-      }
-      bool fills = wants && claim.what == What::kFill && !overwrite;
-      bool cleans = wants && claim.what == What::kClean;
-      Moved moved = {status::kSuccess, nullptr, 0};
-      // One call for both, and for all lanes.
-      if (fills || cleans) {
-        moved = move(fills ? opcode::kRead : opcode::kWrite, fills ? tag - 1 : claim.page, claim.frame);
-      }
-      if (fills) {
-        publish(claim.frame, tag, moved);
-      }
-      if (cleans) {
-        cleaned(claim.frame, moved);
-      }
-      warp::sync(leaders);
-      if (wants) {
-        result = settle(claim, tag, moved, references, overwrite);
-        round++;
-        bad += failed(moved.status) ? 1 : 0;
-        if (round == kRounds && result.status == status::kPending) {
-          result.status = bad == kRounds ? moved.status : static_cast<Status>(status::kBusy);
-        }
-      }
-      warp::sync(leaders);
-    }
-    return result;
-  }
-
-  // What a claim has come to. Behind a failure no references are left.
-  GPUNVME_FN Fetched settle(const Claim& claim, u64 tag, const Moved& moved, u32 references, bool overwrite) {
+  // What a claim has come to. Behind a failure no reference is left.
+  GPUNVME_FN Fetched settle(const Claim& claim, u64 tag, const Moved& moved, bool overwrite) {
     Fetched result = {moved.status, claim.frame, false};
     switch (claim.what) {
       case What::kHold:
@@ -539,12 +531,12 @@ class CachedPages {
         return result;
     }
     if (failed(result.status)) {
-      release(claim.frame, references);
+      release(claim.frame, 1);
     }
     return result;
   }
 
-  // Takes references to a page where it is or will be, or a frame for it. Who takes none is a prefetch, and writes nothing. Waits for
+  // Takes a reference to a page where it is or will be, or a frame for it. Who takes none is a prefetch, and writes nothing. Waits for
   // nobody: lanes that try at once hold each other up no longer than this takes.
   GPUNVME_FN Claim try_claim(u64 tag, u32 references) {
     u32 set = c->set_of(tag);
@@ -556,11 +548,11 @@ class CachedPages {
       if (frame::tag(seen) == tag && (seen & frame::kReferences) < frame::kMostReferences) {
         return {frame::readable(seen) ? What::kHold : What::kJoin, set * kWays + s.match, 0};
       }
-      mem::fetch_add(words + s.match, 0 - static_cast<u64>(references));
+      mem::add(words + s.match, 0 - static_cast<u64>(references));
       return {What::kAgain, 0, 0};
     }
     if (s.choice == detail::choice::kNone && !s.lost) {
-      mem::fetch_add(&c->conflicts, 1ull);
+      mem::add(&c->conflicts, 1ull);
       return {What::kNothing, 0, 0};
     }
     if (mem::compare_exchange(&side.lock, 0u, 1u) != 0) {
@@ -598,7 +590,7 @@ class CachedPages {
     }
     bool dirty = s.choice == choice::kColdDirty || s.choice == choice::kLast;
     if (s.choice == choice::kNone || (dirty && references == 0)) {
-      mem::fetch_add(&c->conflicts, 1ull);
+      mem::add(&c->conflicts, 1ull);
       return {What::kNothing, 0, 0};
     }
     u64 page = frame::tag(s.word) - 1;
@@ -617,9 +609,9 @@ class CachedPages {
     if (dirty) {
       return {What::kClean, f, page};
     }
-    mem::fetch_add(&c->misses, 1ull);
+    mem::add(&c->misses, 1ull);
     if (s.choice != choice::kEmpty) {
-      mem::fetch_add(&c->evictions, 1ull);
+      mem::add(&c->evictions, 1ull);
     }
     return {What::kFill, f, 0};
   }
@@ -687,15 +679,15 @@ class CachedPages {
       bool lost = may_move(moved);
       end(f, moved);
       if (moved.status != status::kBusy) {
-        mem::fetch_add(lost ? &c->lost : &c->read_failures, 1ull);
+        mem::add(lost ? &c->lost : &c->read_failures, 1ull);
       }
       change = frame::change(frame::kFilling, lost ? frame::kLost : frame::kFailed) - (tag << frame::kTagShift);
     } else {
-      mem::fetch_add(&c->reads, 1ull);
+      mem::add(&c->reads, 1ull);
     }
     // Release: the data, which this thread has seen, and how it ended.
     mem::fence_gpu();
-    mem::fetch_add(c->word(f), change);
+    mem::add(c->word(f), change);
   }
 
   // The end of a write, and of the reference for it.
@@ -705,16 +697,16 @@ class CachedPages {
       bool stuck = may_move(moved);
       end(f, moved);
       if (moved.status != status::kBusy) {
-        mem::fetch_add(stuck ? &c->lost : &c->write_failures, 1ull);
+        mem::add(stuck ? &c->lost : &c->write_failures, 1ull);
       }
       to = stuck ? frame::kStuck : frame::kValid;
       // As if used: others are tried before it is written again.
-      mem::fetch_or(c->word(f), frame::kDirty | frame::kUsed);
+      mem::set_bits(c->word(f), frame::kDirty | frame::kUsed);
     } else {
-      mem::fetch_add(&c->writes, 1ull);
+      mem::add(&c->writes, 1ull);
     }
     mem::fence_gpu();
-    mem::fetch_add(c->word(f), frame::change(frame::kCleaning, to) - 1);
+    mem::add(c->word(f), frame::change(frame::kCleaning, to) - 1);
   }
 
   GPUNVME_FN void end(u32 f, const Moved& moved) {
@@ -732,9 +724,9 @@ class CachedPages {
       u64 state = frame::state(mem::load(c->word(f)));
       if ((state == frame::kStuck || state == frame::kLost) &&
           is_over(c->infos[f].queue, mem::load(&c->infos[f].end) >> 16)) {
-        mem::fetch_add(c->word(f), state == frame::kStuck ? frame::change(frame::kStuck, frame::kValid)
+        mem::add(c->word(f), state == frame::kStuck ? frame::change(frame::kStuck, frame::kValid)
                                                           : frame::change(frame::kLost, frame::kFailed));
-        mem::fetch_add(&c->regained, 1ull);
+        mem::add(&c->regained, 1ull);
       }
     }
   }
@@ -765,7 +757,7 @@ class CachedPages {
 
   // Waits for a page that somebody reads. A failure is that of the read; kBusy: it may be tried again.
   GPUNVME_FN Status join(u32 f, u64 tag) {
-    mem::fetch_add(&c->joined, 1ull);
+    mem::add(&c->joined, 1ull);
     u64 limit = nanos() + 2 * c->timeout_ns;
     GPUNVME_ROLLED
     for (u32 tries = 1;; tries++) {
@@ -799,7 +791,7 @@ class CachedPages {
     ParkedToken parked = {c->infos[f].queue, command};
     Token token = Token::adopt(parked);
     Status s = CallersQueue<kHelps>(token.queue(), storage_.stop).wait(token);
-    mem::fetch_add(&c->parked, ~0ull);
+    mem::add(&c->parked, ~0ull);
     // In a kernel that is to go on: the host has recovered the queue pair since, so that no data moves any more. The slot says so,
     // too: each SSD may have a stop word of its own, and this one's may have been written first.
     bool gone = s == status::kStopped && !stopped() && CallersQueue<kHelps>::is_over(parked.queue, command & 0xFFFF);

@@ -31,7 +31,15 @@ GPUNVME_FN u32 load_acquire(const u32* p) {
   return v;
 }
 GPUNVME_FN u32 fetch_add(u32* p, u32 v) { return atomicAdd(p, v); }
-GPUNVME_FN u64 fetch_add(u64* p, u64 v) { return atomicAdd(p, v); }
+// Words of 8 bytes are in global memory: for a pointer that may be to shared memory the compiler makes three ways of each operation.
+GPUNVME_FN u64 fetch_add(u64* p, u64 v) {
+  u64 old;
+  asm volatile("atom.relaxed.gpu.global.add.u64 %0, [%1], %2;" : "=l"(old) : "l"(__cvta_generic_to_global(p)), "l"(v) : "memory");
+  return old;
+}
+GPUNVME_FN void add(u64* p, u64 v) {
+  asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(__cvta_generic_to_global(p)), "l"(v) : "memory");
+}
 GPUNVME_FN u32 fetch_and_acquire(u32* p, u32 v) {
   u32 old;
   asm volatile("atom.acquire.gpu.and.b32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(v) : "memory");
@@ -42,7 +50,7 @@ GPUNVME_FN void or_release(u32* p, u32 v) {
 }
 GPUNVME_FN u64 fetch_add_acquire(u64* p, u64 v) {
   u64 old;
-  asm volatile("atom.acquire.gpu.add.u64 %0, [%1], %2;" : "=l"(old) : "l"(p), "l"(v) : "memory");
+  asm volatile("atom.acquire.gpu.global.add.u64 %0, [%1], %2;" : "=l"(old) : "l"(__cvta_generic_to_global(p)), "l"(v) : "memory");
   return old;
 }
 GPUNVME_FN Words load(const Words* p) {
@@ -50,14 +58,37 @@ GPUNVME_FN Words load(const Words* p) {
   asm volatile("ld.relaxed.gpu.v2.u64 {%0,%1}, [%2];" : "=l"(v.x), "=l"(v.y) : "l"(p) : "memory");
   return v;
 }
-GPUNVME_FN u64 fetch_or(u64* p, u64 v) { return atomicOr(p, v); }
-GPUNVME_FN void clear_bits(u64* p, u64 v) { atomicAnd(p, ~v); }
-GPUNVME_FN u64 exchange(u64* p, u64 v) { return atomicExch(p, v); }
+GPUNVME_FN u64 fetch_or(u64* p, u64 v) {
+  u64 old;
+  asm volatile("atom.relaxed.gpu.global.or.b64 %0, [%1], %2;" : "=l"(old) : "l"(__cvta_generic_to_global(p)), "l"(v) : "memory");
+  return old;
+}
+GPUNVME_FN void set_bits(u64* p, u64 v) {
+  asm volatile("red.relaxed.gpu.global.or.b64 [%0], %1;" ::"l"(__cvta_generic_to_global(p)), "l"(v) : "memory");
+}
+GPUNVME_FN void clear_bits(u64* p, u64 v) {
+  asm volatile("red.relaxed.gpu.global.and.b64 [%0], %1;" ::"l"(__cvta_generic_to_global(p)), "l"(~v) : "memory");
+}
+GPUNVME_FN u64 exchange(u64* p, u64 v) {
+  u64 old;
+  asm volatile("atom.relaxed.gpu.global.exch.b64 %0, [%1], %2;" : "=l"(old) : "l"(__cvta_generic_to_global(p)), "l"(v) : "memory");
+  return old;
+}
 GPUNVME_FN u32 compare_exchange(u32* p, u32 expected, u32 desired) { return atomicCAS(p, expected, desired); }
-GPUNVME_FN u64 compare_exchange(u64* p, u64 expected, u64 desired) { return atomicCAS(p, expected, desired); }
+GPUNVME_FN u64 compare_exchange(u64* p, u64 expected, u64 desired) {
+  u64 old;
+  asm volatile("atom.relaxed.gpu.global.cas.b64 %0, [%1], %2, %3;"
+               : "=l"(old)
+               : "l"(__cvta_generic_to_global(p)), "l"(expected), "l"(desired)
+               : "memory");
+  return old;
+}
 GPUNVME_FN u64 compare_exchange_acquire(u64* p, u64 expected, u64 desired) {
   u64 old;
-  asm volatile("atom.acquire.gpu.cas.b64 %0, [%1], %2, %3;" : "=l"(old) : "l"(p), "l"(expected), "l"(desired) : "memory");
+  asm volatile("atom.acquire.gpu.global.cas.b64 %0, [%1], %2, %3;"
+               : "=l"(old)
+               : "l"(__cvta_generic_to_global(p)), "l"(expected), "l"(desired)
+               : "memory");
   return old;
 }
 // Orders this thread's accesses before it with those after it, for all GPU threads.
@@ -119,6 +150,8 @@ GPUNVME_FN void or_release(u32* p, u32 v) { __atomic_fetch_or(p, v, __ATOMIC_ACQ
 GPUNVME_FN u64 fetch_add_acquire(u64* p, u64 v) { return fetch_add(p, v); }
 GPUNVME_FN Words load(const Words* p) { return {load(&p->x), load(&p->y)}; }
 GPUNVME_FN u64 fetch_or(u64* p, u64 v) { return __atomic_fetch_or(p, v, __ATOMIC_ACQ_REL); }
+GPUNVME_FN void add(u64* p, u64 v) { fetch_add(p, v); }
+GPUNVME_FN void set_bits(u64* p, u64 v) { __atomic_fetch_or(p, v, __ATOMIC_ACQ_REL); }
 GPUNVME_FN void clear_bits(u64* p, u64 v) { __atomic_fetch_and(p, ~v, __ATOMIC_ACQ_REL); }
 GPUNVME_FN u64 exchange(u64* p, u64 v) { return __atomic_exchange_n(p, v, __ATOMIC_ACQ_REL); }
 GPUNVME_FN u32 compare_exchange(u32* p, u32 expected, u32 desired) {

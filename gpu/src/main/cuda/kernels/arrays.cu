@@ -44,7 +44,7 @@ class Found {
     }
   }
 
-  __device__ ~Found() { mem::fetch_add(a.result + 4, sum); }
+  __device__ ~Found() { mem::add(a.result + 4, sum); }
 
  private:
   const ArrayArgs& a;

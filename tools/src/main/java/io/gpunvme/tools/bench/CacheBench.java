@@ -38,6 +38,10 @@ final class CacheBench implements AutoCloseable {
   private static final String HITS = PREFIX + "hits.";
   private static final int BLOCKS = 132 * 6;
   private static final int FEW_BLOCKS = 132;
+
+  /** So that half of the frames are enough for what all warps pin at once. */
+  private static final int PIN_BLOCKS = 32;
+
   private static final int THREADS = 256;
   private static final int WARP = 32;
   private static final int PAGE = 4096;
@@ -84,7 +88,7 @@ final class CacheBench implements AutoCloseable {
     all.put(PREFIX + "raw.reads.lanes1", new Case("raw_reads", 1, 400, false, FEW_BLOCKS));
     all.put(PREFIX + "misses.lanes1", new Case("misses", 1, 400, false, FEW_BLOCKS));
     all.put(PREFIX + "raw.writes", new Case("raw_writes", WARP, 1, false, FEW_BLOCKS));
-    all.put(PREFIX + "writes", new Case("writes", WARP, 1, false, FEW_BLOCKS));
+    all.put(PREFIX + "writes", new Case("writes", WARP, 1, false, PIN_BLOCKS));
     return all;
   }
 
