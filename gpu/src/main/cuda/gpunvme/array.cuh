@@ -110,7 +110,7 @@ class Array {
 
   // Elements from i on that stay in their place while the span lives: at most n, and not beyond the page. A pinned page takes one
   // of the 16 frames in which it can be. So hold few, and briefly: a page for which no frame can be had ends in kBusy after a
-  // while.
+  // while. All that threads hold at once, those of one warp too, should be a small part of the cache.
   GPUNVME_FN Span<T, kHelps> pin(u64 i, u64 n) { return pin(i, n, false); }
 
   // The same of a whole page whose contents need not be read: the caller stores all of the span's elements before it ends. Until
@@ -195,31 +195,13 @@ class Array {
     }
   }
 
-  // Pins where a lane of those that call together has no page yet. None keeps its page while another one waits for a frame: else two
-  // warps could wait for each other.
-  GPUNVME_NOINLINE static Fetched pin_missed(const DeviceArray* array, const Storage* storage, u64 page, bool overwrite, bool held,
-                                             u32 f) {
+  GPUNVME_NOINLINE static Fetched pin_missed(const DeviceArray* array, const Storage* storage, u64 page, bool overwrite) {
     Array a(array, storage);
-    Fetched fetched = {status::kSuccess, f, false};
     u64 limit = 0;
     GPUNVME_ROLLED
     for (u32 tries = 0;; tries++) {
-      u32 lanes = warp::active();
-      if (!held) {
-        fetched = a.pages_.fetch(page, overwrite);
-      }
-      held = !failed(fetched.status);
-      if (warp::ballot(lanes, fetched.status == status::kBusy) == 0 || (!held && fetched.status != status::kBusy)) {
-        return fetched;
-      }
-      if (held && fetched.fresh) {
-        a.pages_.abandon(fetched.frame, page);
-      } else if (held) {
-        a.pages_.release(fetched.frame, 1);
-      }
-      held = false;
-      fetched.status = status::kBusy;
-      if (!a.again(status::kBusy, tries, limit)) {
+      Fetched fetched = a.pages_.fetch(page, overwrite);
+      if (!failed(fetched.status) || !a.again(fetched.status, tries, limit)) {
         return fetched;
       }
     }
@@ -247,10 +229,9 @@ class Array {
       note(status::kArgument);
       return Span<T, kHelps>();
     }
-    u32 lanes = warp::active();
     u32 group;
     Fetched fetched = {status::kSuccess, 0, false};
-    bool hit = pages_.template touch<true>(page(at), lanes, group, fetched.frame);
+    bool hit = pages_.template touch<true>(page(at), warp::active(), group, fetched.frame);
     if (overwrite && warp::popcount(group) != 1) {
       if (hit) {
         pages_.release(fetched.frame, 1);
@@ -258,10 +239,10 @@ class Array {
       note(status::kArgument);
       return Span<T, kHelps>();
     }
-    if (!hit || warp::ballot(lanes, !hit) != 0) {
+    if (!hit) {
       // What is behind the array's end in its last page is somebody else's, and is kept.
       bool all = left * sizeof(T) == page_bytes || pages_.is_rest(page(at), left * sizeof(T));
-      fetched = pin_missed(&a_, storage_, page(at), overwrite && all, hit, fetched.frame);
+      fetched = pin_missed(&a_, storage_, page(at), overwrite && all);
       if (failed(note(fetched.status))) {
         return Span<T, kHelps>();
       }

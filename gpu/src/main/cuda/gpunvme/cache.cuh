@@ -244,7 +244,8 @@ class CachedPages {
     group = detail::same_page(active, tag);
     u32 leader = warp::lowest(group);
     const u64* words = c->sets[set].word;
-    bool together = warp::kWidth > 1 && warp::popcount(group) >= kWays;
+    // All lanes of those that call or none: see fetch().
+    bool together = warp::kWidth > 1 && group == active && warp::popcount(group) >= kWays;
     u32 way = together ? detail::find_together(words, tag, group) : detail::find(words, tag);
     u64 seen = 0;
     if (warp::lane() == leader && way != kWays) {
@@ -304,33 +305,25 @@ class CachedPages {
 
   // Gets the page that each lane wants, from the SSD if need be: all misses of the lanes that call together are under way at once.
   // On success the lane has a reference. kBusy if no frame can be had: whoever tries again gives back first what his warp holds.
-  // `overwrite`: nothing is read, the frame has no contents, and nobody else gets the page before written() or abandon(); no two
-  // lanes that call together want the same page then.
+  // `overwrite`: nothing is read, the frame has no contents, and nobody else gets the page before written(); no two lanes that
+  // call together want the same page then.
   //
-  // Each lane goes its own way here, also where several want the same page, and none of what it does is wrong if the others of its warp
-  // are somewhere else. They are kept together only so that they read together.
+  // Each lane goes its own way here, also where several want the same page. It exchanges nothing with the others of its warp: while some of
+  // them are in calls of queues, which do, whoever waits for all in such an operation was seen to go on without them (H100). Lanes that
+  // come to the same command together have theirs under way together.
   GPUNVME_FN Fetched fetch(u64 page, bool overwrite) {
-    u32 lanes = warp::active();
     u64 tag = page + 1;
     Fetched result = {status::kPending, 0, false};
-    u32 round = 0;
-    u32 bad = 0;  // of them: the SSD did not write the frame that was to be had
+    u32 bad = 0;  // rounds in which the SSD did not write the frame that was to be had
     GPUNVME_ROLLED
-    while (result.status == status::kPending || warp::ballot(lanes, result.status == status::kPending) != 0) {
-      bool wants = result.status == status::kPending;
+    for (u32 round = 0; round < kRounds && result.status == status::kPending; round++) {
       Claim claim = {What::kAgain, 0, 0};
       GPUNVME_ROLLED
-      for (u32 tries = 0; tries < kTries; tries++) {
-        bool tries_now = wants && claim.what == What::kAgain;
-        if (tries_now) {
-          claim = try_claim(tag, 1);
-        }
-        if (warp::ballot(lanes, wants && claim.what == What::kAgain) == 0) {
-          break;
-        }
+      for (u32 tries = 0; tries < kTries && claim.what == What::kAgain; tries++) {
+        claim = try_claim(tag, 1);
       }
-      bool fills = wants && claim.what == What::kFill && !overwrite;
-      bool cleans = wants && claim.what == What::kClean;
+      bool fills = claim.what == What::kFill && !overwrite;
+      bool cleans = claim.what == What::kClean;
       Moved moved = {status::kSuccess, nullptr, 0};
       // One call for both, and for all lanes.
       if (fills || cleans) {
@@ -342,25 +335,14 @@ class CachedPages {
       if (cleans) {
         cleaned(claim.frame, moved);
       }
-      // A lane that waits for another's read does so behind its own warp's.
-      warp::sync(lanes);
-      if (wants) {
-        result = settle(claim, tag, moved, overwrite);
-        round++;
-        bad += failed(moved.status) ? 1 : 0;
-        if (round == kRounds && result.status == status::kPending) {
-          result.status = bad == kRounds ? moved.status : static_cast<Status>(status::kBusy);
-        }
+      result = settle(claim, tag, moved, overwrite);
+      bad += failed(moved.status) ? 1 : 0;
+      if (bad == kRounds) {
+        result.status = moved.status;
       }
-      warp::sync(lanes);
     }
+    result.status = result.status == status::kPending ? static_cast<Status>(status::kBusy) : result.status;
     return result;
-  }
-
-  // Gives up an overwrite: the page is as it was, not here.
-  GPUNVME_FN void abandon(u32 f, u64 page) {
-    publish(f, page + 1, {status::kBusy, nullptr, 0});
-    release(f, 1);
   }
 
   // Whether the first bytes of a page, so many, are all that its source has there.
@@ -421,36 +403,9 @@ class CachedPages {
     Status result = status::kSuccess;
     u32 frames = c->set_count * kWays;
     GPUNVME_ROLLED
-    for (u32 base = number * warp::kWidth; base < frames; base += step * warp::kWidth) {
-      u32 f = base + warp::lane();
-      bool wants = f < frames;
-      GPUNVME_ROLLED
-      while (warp::ballot(warp::kFull, wants) != 0) {
-        u64 word = wants ? mem::load(c->word(f)) : 0;
-        bool in = frame::tag(word) - 1 - first < pages && frame::tag(word) != 0;
-        u64 state = frame::state(word);
-        bool dirty = (word & frame::kDirty) != 0;
-        bool stuck = in && state == frame::kStuck;
-        if (stuck && is_stuck_for_now(f)) {
-          result = failed(result) ? result : static_cast<Status>(status::kTimeout);
-          stuck = false;
-        }
-        wants = wants && in && (stuck || state == frame::kCleaning || (state == frame::kValid && dirty));
-        u64 cleaning = word + frame::change(frame::kValid, frame::kCleaning) - frame::kDirty + 1;
-        bool got = wants && state == frame::kValid && (word & frame::kReferences) < frame::kMostReferences &&
-                   mem::compare_exchange_acquire(c->word(f), word, cleaning) == word;
-        Moved moved = {status::kSuccess, nullptr, 0};
-        if (got) {
-          moved = move(opcode::kWrite, frame::tag(word) - 1, f);
-          cleaned(f, moved);
-        } else if (wants) {
-          pause(200);
-        }
-        warp::sync(warp::kFull);
-        result = failed(moved.status) && !failed(result) ? moved.status : result;
-        // Once: what has been stored since then may be stored for ever.
-        wants = wants && !got;
-      }
+    for (u32 f = number * warp::kWidth + warp::lane(); f < frames; f += step * warp::kWidth) {
+      Status s = clean(first, pages, f);
+      result = failed(s) && !failed(result) ? s : result;
     }
     return result;
   }
@@ -495,6 +450,32 @@ class CachedPages {
 
   // Of the slots of a queue pair parked commands have at most one in so many, even if all of them are its.
   static constexpr u32 kParkedShare = 4;
+
+  // One frame, once: what has been stored since then may be stored for ever.
+  GPUNVME_FN Status clean(u64 first, u64 pages, u32 f) {
+    GPUNVME_ROLLED
+    for (;;) {
+      u64 word = mem::load(c->word(f));
+      u64 state = frame::state(word);
+      bool dirty = state == frame::kValid && (word & frame::kDirty) != 0;
+      if (frame::tag(word) == 0 || frame::tag(word) - 1 - first >= pages ||
+          (!dirty && state != frame::kCleaning && state != frame::kStuck)) {
+        return status::kSuccess;
+      }
+      if (state == frame::kStuck && is_stuck_for_now(f)) {
+        return status::kTimeout;
+      }
+      u64 cleaning = word + frame::change(frame::kValid, frame::kCleaning) - frame::kDirty + 1;
+      // Acquire: what was stored comes before the write.
+      if (dirty && (word & frame::kReferences) < frame::kMostReferences &&
+          mem::compare_exchange_acquire(c->word(f), word, cleaning) == word) {
+        Moved moved = move(opcode::kWrite, frame::tag(word) - 1, f);
+        cleaned(f, moved);
+        return moved.status;
+      }
+      pause(200);
+    }
+  }
 
   GPUNVME_FN u64 page_bytes() const { return 1ull << c->page_shift; }
 

@@ -39,8 +39,8 @@ final class CacheBench implements AutoCloseable {
   private static final int BLOCKS = 132 * 6;
   private static final int FEW_BLOCKS = 132;
 
-  /** So that half of the frames are enough for what all warps pin at once. */
-  private static final int PIN_BLOCKS = 32;
+  /** So that a quarter of the frames is enough for what all warps pin at once. */
+  private static final int PIN_BLOCKS = 16;
 
   private static final int THREADS = 256;
   private static final int WARP = 32;
