@@ -20,11 +20,12 @@ result() {
   esac
 }
 
-# Registers that spill are stores and loads in every round, and each fence empties the L1 cache.
+# Registers that spill are stores and loads in every round, and each fence empties the L1 cache. Three kernels are kept at 40 registers on
+# purpose, for hits in a cache: what spills there is what misses need.
 spills() {
   local sizes
   sizes=$(scripts/ptx --sizes sm_90) || return
-  awk 'NR > 1 && $4 != 0 { print; spilled = 1 } END { exit spilled }' <<<"$sizes"
+  awk 'NR > 1 && $4 != 0 && $2 !~ /^gpunvme_bench_array_(pages|in_order|anywhere)$/ { print; spilled = 1 } END { exit spilled }' <<<"$sizes"
 }
 
 # What a kernel's author has to reckon with (docs/device-library.md). Limits: registers, and bytes of machine code; 0: none.
@@ -35,14 +36,19 @@ served_read_set_one 52 22300
 served_read_file 96 51400
 served_read_warp 64 0
 served_read_warp_set 64 0
-served_read_file_warp 106 0
+served_read_file_warp 108 0
 find_file 32 2400
 served_submit 48 0
 served_wait 32 0
 server 78 0
 helping_read_one 104 0
 helping_read 128 0
-helping_wait 96 0'
+helping_wait 96 0
+array_hit 40 0
+served_array_get 90 0
+served_array_store 90 0
+served_array_pin 94 0
+helping_array_get 144 0'
 small() {
   local sizes
   sizes=$(scripts/ptx --sizes sm_90 gpu/src/test/cuda/read_paths.cu) || return

@@ -75,3 +75,31 @@ KERNEL(helping_read)(const Storage* s, u64 blocks, u32* out) {
 }
 
 KERNEL(helping_wait)(Queue* q, Token* tokens, u32* out) { out[number()] = SharedQueue(q).wait(tokens[number()]); }
+
+// ---- arrays
+
+// What a page that is there takes; Array has it inlined into each call.
+KERNEL(array_hit)(PageCache* cache, const u64* pages, u32* out) {
+  CachedPages<false> cached(cache);
+  u32 lanes = warp::active();
+  u32 group;
+  u32 f;
+  bool hit = cached.touch<false>(pages[number()], lanes, group, f);
+  u32 value = hit ? mem::load_value(reinterpret_cast<const u32*>(cache->data(f))) : 0;
+  cached.release_used(lanes, group, hit, f, value);
+  out[number()] = value;
+}
+
+KERNEL(served_array_get)(const DeviceArray* array, u64* out) { out[number()] = ServedArray<u64>(array)[number()]; }
+
+KERNEL(served_array_store)(const DeviceArray* array, u64* out) {
+  out[number()] = ServedArray<u64>(array).store(number(), number());
+}
+
+KERNEL(served_array_pin)(const DeviceArray* array, u64* out) {
+  ServedArray<u64> a(array);
+  Span<u64, false> span = a.pin(number(), 32);
+  out[number()] = span.size() != 0 ? span[0] : 0;
+}
+
+KERNEL(helping_array_get)(const DeviceArray* array, u64* out) { out[number()] = Array<u64>(array)[number()]; }

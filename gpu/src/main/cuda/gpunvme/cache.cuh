@@ -85,7 +85,7 @@ struct alignas(128) PageCache {
 
   // ---- counters, in pages
   u64 misses;       // frames that were given to a page
-  u64 joined;       // acquires that waited for somebody else's miss
+  u64 joined;       // times that a lane waited for somebody else's miss
   u64 prefetched;
   u64 reads;        // that succeeded
   u64 writes;

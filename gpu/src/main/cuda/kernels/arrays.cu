@@ -108,11 +108,11 @@ extern "C" __global__ void __maxnreg__(40) gpunvme_bench_array_pages(ArrayArgs a
 extern "C" __global__ void __maxnreg__(40) gpunvme_bench_array_in_order(ArrayArgs a) { in_order<false>(a); }
 extern "C" __global__ void __maxnreg__(40) gpunvme_bench_array_anywhere(ArrayArgs a) { anywhere<false>(a); }
 
-extern "C" __global__ void __launch_bounds__(256, 2) gpunvme_bench_array_fill(ArrayArgs a) { in_order<true>(a); }
-extern "C" __global__ void __launch_bounds__(256, 2) gpunvme_bench_array_misses(ArrayArgs a) { anywhere<true>(a); }
+extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_bench_array_fill(ArrayArgs a) { in_order<true>(a); }
+extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_bench_array_misses(ArrayArgs a) { anywhere<true>(a); }
 
 // Pages in their order, written by the warps, 32 at a time, without a read.
-extern "C" __global__ void __launch_bounds__(256, 2) gpunvme_bench_array_writes(ArrayArgs a) {
+extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_bench_array_writes(ArrayArgs a) {
   Array<u64> array(a.array);
   u64 count = array.size() / a.page_words;
   Found found(a);
@@ -131,7 +131,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) gpunvme_bench_array_writes(
 }
 
 // The same reads and writes past the cache, a page for each lane, the words checked and made alike.
-extern "C" __global__ void __launch_bounds__(256, 2) gpunvme_bench_array_raw_reads(ArrayArgs a) {
+extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_bench_array_raw_reads(ArrayArgs a) {
   if (warp::lane() >= a.lanes) {
     return;
   }
@@ -152,7 +152,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) gpunvme_bench_array_raw_rea
   }
 }
 
-extern "C" __global__ void __launch_bounds__(256, 2) gpunvme_bench_array_raw_writes(ArrayArgs a) {
+extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_bench_array_raw_writes(ArrayArgs a) {
   const Storage& storage = *a.storage;
   const Namespace& ns = storage.namespaces[0];
   const Buffer& buffer = storage.buffer(0, 0);

@@ -9,7 +9,7 @@ import java.lang.foreign.MemorySegment;
  * @param acquires of pages, by lanes of a warp that wanted the same one together; prefetches do not
  *     count; 0 if they are not counted ({@link PageCacheOptions#counting})
  * @param misses pages that were given a frame
- * @param joined acquires that waited for a page that was being read already
+ * @param joined lanes that waited for a page that was being read already
  * @param prefetched pages that were asked for before anybody needed them
  * @param reads pages that came
  * @param writes pages that were written to the SSD
@@ -49,8 +49,11 @@ public record PageCacheCounters(
         DeviceLayout.getLong(cache, Cache.REGAINED));
   }
 
-  /** Acquires that found their page, 0 to 1; 0 if there were none, or they are not counted. */
+  /**
+   * Acquires that needed no read of their own, 0 to 1: the page was there, or on its way. 0 if
+   * there were none, or they are not counted.
+   */
   public double hitRate() {
-    return acquires == 0 ? 0 : (double) (acquires - misses + prefetched - joined) / acquires;
+    return acquires == 0 ? 0 : Math.clamp(1 - (double) (misses - prefetched) / acquires, 0, 1);
   }
 }
