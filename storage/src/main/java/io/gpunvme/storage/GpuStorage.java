@@ -5,12 +5,14 @@ import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.base.SharedLock.Seat;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.queue.DeviceArray;
 import io.gpunvme.gpu.queue.DeviceDirectory;
 import io.gpunvme.gpu.queue.DeviceExtent;
 import io.gpunvme.gpu.queue.DeviceFile;
 import io.gpunvme.gpu.queue.DeviceSet;
 import io.gpunvme.gpu.queue.KernelStorage;
 import io.gpunvme.gpu.queue.KernelStorageOptions;
+import io.gpunvme.gpu.queue.PageCache;
 import io.gpunvme.gpu.queue.StripeSet;
 import io.gpunvme.gpu.transfer.Direction;
 import io.gpunvme.nvme.driver.NvmeController;
@@ -233,6 +235,29 @@ public final class GpuStorage implements AutoCloseable {
    */
   public DeviceSet setForKernels(KernelStorage kernels) {
     return use.during(() -> kernels.set(source.set()));
+  }
+
+  /**
+   * Tells kernels of elements of this: of a file of an SSD or a stripe set, a partition, a
+   * namespace, or all of a set. They read them by their numbers, through a cache in their memory,
+   * and store them where writes are allowed.
+   *
+   * @param cache of a {@link KernelStorage} as for {@link #fileForKernels}
+   * @param offset bytes before element 0, a multiple of {@code elementBytes}
+   * @param count elements, above 0
+   * @param elementBytes of one: a power of two, at most a page of the cache
+   * @return to be closed before the cache, which closes it otherwise
+   * @throws StorageException as {@link #forKernels}, or if this is not at whole blocks
+   * @throws io.gpunvme.base.InvalidRequestException if a number is not as described, or the cache's
+   *     storage has other namespaces
+   */
+  public DeviceArray arrayForKernels(PageCache cache, long offset, long count, int elementBytes) {
+    return use.during(
+        () -> {
+          try (DeviceFile file = fileForKernels(cache.storage())) {
+            return cache.array(file, offset, count, elementBytes, options.allowWrite());
+          }
+        });
   }
 
   /**

@@ -130,6 +130,11 @@ public final class PageCache implements AutoCloseable {
     }
   }
 
+  /** Whose kernels it is for. */
+  public KernelStorage storage() {
+    return storage;
+  }
+
   /** The number of its buffer in the storage. */
   int buffer() {
     return buffer;

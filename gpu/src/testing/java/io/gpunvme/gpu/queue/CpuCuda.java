@@ -42,6 +42,8 @@ public final class CpuCuda {
     all.put("transfer", Map.of("gpunvme_transfer", WARP));
     all.put("arrival", Map.of("gpunvme_arrival", THREAD));
     all.put("gather", Map.of("gpunvme_gather", THREAD));
+    all.put("cache", Map.of("gpunvme_cache_clean", WARP, "gpunvme_cache_flush", WARP));
+    all.put("arrays", Map.of("gpunvme_bench_array_writes", THREAD));
     all.put("reads", Map.of("gpunvme_bench_layer", BLOCK));
     all.put("tensors", tensors());
     return all;
