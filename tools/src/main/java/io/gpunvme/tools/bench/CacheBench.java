@@ -208,12 +208,18 @@ final class CacheBench implements AutoCloseable {
     double once() {
       long reads = device.commandsByCpu();
       before = cache.counters();
+      if (c.writes()) {
+        device.medium().fill((byte) 0);
+      }
       double seconds = run(c.kernel, c.rounds, c.blocks) / NANOS_PER_SECOND;
-      device.requireNoneByCpu(id, reads);
       if (c.writes() && !c.raw()) {
         long begin = System.nanoTime();
         cache.flush(LIMIT);
         seconds += (System.nanoTime() - begin) / NANOS_PER_SECOND;
+      }
+      device.requireNoneByCpu(id, reads);
+      if (c.writes()) {
+        BlockPattern.requireWords(device.medium(), 0, id);
       }
       return amount() / seconds;
     }
