@@ -56,6 +56,10 @@ final class CuttableRegions implements AutoCloseable {
     final int fd;
     private final Mapping ours;
     private final Mapping theirs;
+
+    /** What the server has: from before the client can store anything. */
+    private final int[] known;
+
     private final Thread relay = Thread.ofPlatform().daemon().unstarted(this::relay);
     private volatile boolean stopped;
 
@@ -67,6 +71,7 @@ final class CuttableRegions implements AutoCloseable {
       Posix.ftruncate(fd, bytes);
       ours = Mapping.shared(fd, 0, bytes, prot);
       ours.segment().copyFrom(theirs.segment());
+      known = ours.segment().toArray(ValueLayout.JAVA_INT);
     }
 
     void start() {
@@ -75,12 +80,11 @@ final class CuttableRegions implements AutoCloseable {
 
     private void relay() {
       MemorySegment from = ours.segment();
-      int[] last = from.toArray(ValueLayout.JAVA_INT);
       while (!stopped) {
-        for (int i = 0; i < last.length; i++) {
+        for (int i = 0; i < known.length; i++) {
           int value = from.getAtIndex(ValueLayout.JAVA_INT, i);
-          if (value != last[i]) {
-            last[i] = value;
+          if (value != known[i]) {
+            known[i] = value;
             theirs.segment().setAtIndex(ValueLayout.JAVA_INT, i, value);
           }
         }
