@@ -384,7 +384,8 @@ class CachedPages {
     s = failed(s) ? s : queue.try_submit(command, token);
     if (failed(s)) {
       mem::add(&c->parked, ~0ull);
-      publish(claim.frame, tag, {s, nullptr, 0});
+      // Whoever waits for the page reads it then, also where this kernel is to stop.
+      publish(claim.frame, tag, {status::kBusy, nullptr, 0});
       return;
     }
     mem::add(&c->prefetched, 1ull);
@@ -472,6 +473,9 @@ class CachedPages {
         Moved moved = move(opcode::kWrite, frame::tag(word) - 1, f);
         cleaned(f, moved);
         return moved.status;
+      }
+      if (stopped()) {
+        return status::kStopped;
       }
       pause(200);
     }
@@ -747,8 +751,9 @@ class CachedPages {
         // Acquire: the data, or how it ended.
         mem::fence_gpu();
         Status s = frame::tag(word) == tag ? static_cast<Status>(status::kSuccess) : mem::load(&c->infos[f].end) & 0xFFFF;
-        // Not read, through no fault of the page's.
-        return s == status::kAbortedByHost ? static_cast<Status>(status::kBusy) : s;
+        // Not read, through no fault of the page's: the host has recovered the queue, or has stopped the other kernel.
+        bool again = s == status::kAbortedByHost || (s == status::kStopped && !stopped());
+        return again ? static_cast<Status>(status::kBusy) : s;
       }
       if (mem::load(&c->infos[f].parked) != 0) {
         take(f);

@@ -202,8 +202,13 @@ GPUNVME_FN T load_value(const T* p) {
   } else if constexpr (sizeof(T) == 4) {
     u32 word = load(reinterpret_cast<const u32*>(p));
     memcpy(&value, &word, sizeof(T));
+  } else if constexpr (sizeof(T) == 2) {
+    u16 word = *reinterpret_cast<const volatile u16*>(p);
+    memcpy(&value, &word, sizeof(T));
   } else {
-    value = *const_cast<const volatile T*>(p);
+    static_assert(sizeof(T) == 1, "a power of two");
+    u8 word = *reinterpret_cast<const volatile u8*>(p);
+    memcpy(&value, &word, sizeof(T));
   }
   return value;
 #else

@@ -240,22 +240,29 @@ public final class GpuStorage implements AutoCloseable {
   /**
    * Tells kernels of elements of this: of a file of an SSD or a stripe set, a partition, a
    * namespace, or all of a set. They read them by their numbers, through a cache in their memory,
-   * and store them where writes are allowed.
+   * and store them if they may. This stays open as long as the cache.
    *
    * @param cache of a {@link KernelStorage} as for {@link #fileForKernels}
    * @param offset bytes before element 0, a multiple of {@code elementBytes}
    * @param count elements, above 0
    * @param elementBytes of one: a power of two, at most a page of the cache
+   * @param writable whether kernels may store elements: if this was opened for writing, and is all
+   *     there, in whole blocks
    * @return to be closed before the cache, which closes it otherwise
    * @throws StorageException as {@link #forKernels}, or if this is not at whole blocks
    * @throws io.gpunvme.base.InvalidRequestException if a number is not as described, or the cache's
    *     storage has other namespaces
    */
-  public DeviceArray arrayForKernels(PageCache cache, long offset, long count, int elementBytes) {
+  public DeviceArray arrayForKernels(
+      PageCache cache, long offset, long count, int elementBytes, boolean writable) {
+    if (writable && !options.allowWrite()) {
+      throw new InvalidRequestException(
+          "%s was not opened for writing: kernels may read it only".formatted(address));
+    }
     return use.during(
         () -> {
           try (DeviceFile file = fileForKernels(cache.storage())) {
-            return cache.array(file, offset, count, elementBytes, options.allowWrite());
+            return cache.array(file, offset, count, elementBytes, writable);
           }
         });
   }

@@ -93,7 +93,7 @@ class ArraysForKernelsTest {
         GpuStorage storage = open(gpu, true, "");
         KernelStorage kernels = storage.forKernels(QUEUES);
         PageCache cache = kernels.cache(PageCacheOptions.of(16L * PAGE));
-        DeviceArray array = storage.arrayForKernels(cache, PAGE, 40L * PAGE / 8, 8)) {
+        DeviceArray array = storage.arrayForKernels(cache, PAGE, 40L * PAGE / 8, 8, true)) {
       store(gpu, kernels, array);
       cache.flush(LIMIT);
       cache.flush(LIMIT);
@@ -119,7 +119,7 @@ class ArraysForKernelsTest {
             open(gpu, true, ",faults=status=media/write-fault dnr on write nth=3");
         KernelStorage kernels = storage.forKernels(QUEUES);
         PageCache cache = kernels.cache(PageCacheOptions.of((long) PAGES * 16 * PAGE));
-        DeviceArray array = storage.arrayForKernels(cache, 0, 8L * PAGE / 8, 8)) {
+        DeviceArray array = storage.arrayForKernels(cache, 0, 8L * PAGE / 8, 8, true)) {
       store(gpu, kernels, array);
 
       assertThatExceptionOfType(DirtyPagesException.class)
@@ -138,10 +138,13 @@ class ArraysForKernelsTest {
         GpuStorage storage = open(gpu, false, "");
         KernelStorage kernels = storage.forKernels(QUEUES);
         PageCache cache = kernels.cache(PageCacheOptions.of(16L * PAGE))) {
-      assertThat(storage.arrayForKernels(cache, 0, 512, 8).count()).isEqualTo(512);
+      assertThat(storage.arrayForKernels(cache, 0, 512, 8, false).count()).isEqualTo(512);
       assertThatExceptionOfType(InvalidRequestException.class)
-          .isThrownBy(() -> storage.arrayForKernels(cache, 0, PAGES * PAGE, 8))
+          .isThrownBy(() -> storage.arrayForKernels(cache, 0, PAGES * PAGE, 8, false))
           .withMessageContaining("inside");
+      assertThatExceptionOfType(InvalidRequestException.class)
+          .isThrownBy(() -> storage.arrayForKernels(cache, 0, 512, 8, true))
+          .withMessageContaining("opened for writing");
     }
   }
 }

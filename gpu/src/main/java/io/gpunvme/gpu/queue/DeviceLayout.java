@@ -260,6 +260,7 @@ public final class DeviceLayout {
     public static final long WRITE_FAILURES = 192;
     public static final long LOST = 200;
     public static final long REGAINED = 208;
+    public static final long PARKED = 216;
 
     /** {@code kWays}. */
     public static final int WAYS = 16;
@@ -277,6 +278,8 @@ public final class DeviceLayout {
   /** {@code struct FrameInfo}. */
   public static final class FrameInfo {
     public static final long SIZE = 16;
+    public static final long QUEUE = 0;
+    public static final long PARKED = 8;
 
     private FrameInfo() {}
   }

@@ -270,6 +270,14 @@ public final class KernelStorage implements AutoCloseable {
    */
   public synchronized void unregister(int number) {
     requireOpen();
+    if (caches.stream().anyMatch(c -> c.buffer() == number)) {
+      throw new InvalidRequestException(
+          "buffer %d is a page cache's, which is closed by itself".formatted(number));
+    }
+    takeBack(number);
+  }
+
+  private void takeBack(int number) {
     Registered one = number < 0 || number >= registered.length ? null : registered[number];
     if (one == null) {
       throw new InvalidRequestException("no buffer is registered with number " + number);
@@ -386,7 +394,7 @@ public final class KernelStorage implements AutoCloseable {
    * with {@link Placement#HOST}. It takes one of the buffers' numbers. Make it before kernels are
    * launched.
    *
-   * @throws InvalidRequestException if there is no number, or an SSD's block is larger than a page
+   * @throws InvalidRequestException if there is no number
    * @throws io.gpunvme.nvme.DmaMappingException if an SSD cannot reach the memory
    */
   public synchronized PageCache cache(PageCacheOptions options) {
@@ -428,11 +436,17 @@ public final class KernelStorage implements AutoCloseable {
 
   /** Not after a kernel hung. */
   synchronized void close(PageCache one) {
-    if (caches.contains(one) && !hung) {
-      unregister(one.buffer());
+    if (!closed && !hung && caches.contains(one)) {
+      takeBack(one.buffer());
       caches.remove(one);
+      one.closeTables();
       one.free();
     }
+  }
+
+  /** Of a cache that could not be made. */
+  synchronized void giveBack(int number) {
+    takeBack(number);
   }
 
   void requireOpen() {
@@ -580,6 +594,7 @@ public final class KernelStorage implements AutoCloseable {
     }
     live.recovered();
     traffic.get(ssd).recovered();
+    caches.forEach(c -> c.recovered(set));
     return outcomes;
   }
 
@@ -671,6 +686,7 @@ public final class KernelStorage implements AutoCloseable {
         throw outcome.failure();
       }
     }
+    queues.forEach(q -> caches.forEach(c -> c.recovered(q)));
     return outcomes;
   }
 

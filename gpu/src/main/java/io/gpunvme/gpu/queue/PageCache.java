@@ -19,6 +19,7 @@ import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.IntFunction;
 
 /**
  * A cache of pages that all kernels on a {@link KernelStorage} share, for arrays that are larger
@@ -49,6 +50,10 @@ public final class PageCache implements AutoCloseable {
   private final DeviceBuffer state;
   private final int buffer;
   private final List<Origin> origins = new ArrayList<>();
+
+  /** Arrays, and the files that they are of; some are closed. */
+  private final List<DeviceTable> tables = new ArrayList<>();
+
   private long pages;
   private boolean closed;
 
@@ -97,7 +102,12 @@ public final class PageCache implements AutoCloseable {
       try {
         int buffer = storage.register(frames);
         PageCache cache = new PageCache(storage, accelerator, options, frames, state, buffer);
-        cache.describe();
+        try {
+          cache.describe();
+        } catch (RuntimeException | Error e) {
+          CloseAll.after(e, () -> storage.giveBack(buffer));
+          throw e;
+        }
         return cache;
       } catch (RuntimeException | Error e) {
         CloseAll.after(e, state::close);
@@ -172,7 +182,9 @@ public final class PageCache implements AutoCloseable {
       DeviceLayout.setInt(all, Array.WRITABLE, writable ? 1 : 0);
       DeviceLayout.setInt(all, Array.ELEMENT_BYTES, elementBytes);
       memory.copyFromHost(all, 0);
-      return storage.add(new DeviceArray(storage, memory, count, elementBytes));
+      DeviceArray made = storage.add(new DeviceArray(storage, memory, count, elementBytes));
+      tables.add(made);
+      return made;
     } catch (RuntimeException | Error e) {
       CloseAll.after(e, memory::close);
       throw e;
@@ -226,6 +238,7 @@ public final class PageCache implements AutoCloseable {
     }
     // Its own, because pages outlive what the caller has.
     DeviceFile own = storage.file(file.set(), file.bytes(), file.extents());
+    tables.add(own);
     Origin made = new Origin(own, pages);
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment struct = arena.allocate(PageSource.SIZE, Long.BYTES);
@@ -260,6 +273,7 @@ public final class PageCache implements AutoCloseable {
                 () -> new InvalidRequestException("only a GPU flushes a cache of its memory"));
     GpuModule module = GpuModule.resource(gpu, "cache");
     int blocks = Math.clamp(sets, 1, FLUSH_BLOCKS);
+    long end = System.nanoTime() + limit.toNanos();
     try (CudaStream stream = gpu.betweenKernels(() -> gpu.context().stream());
         DeviceBuffer statuses =
             accelerator.allocate((long) blocks * FLUSH_THREADS * Integer.BYTES)) {
@@ -267,13 +281,13 @@ public final class PageCache implements AutoCloseable {
           module.function("gpunvme_cache_clean"),
           LaunchShape.of(blocks, FLUSH_THREADS),
           arguments(statuses));
-      await(stream, limit, statuses, blocks * FLUSH_THREADS, "write");
+      await(stream, end, statuses, blocks * FLUSH_THREADS, DirtyPagesException::unwritten);
       int ssds = storage.ssds();
       stream.launch(
           module.function("gpunvme_cache_flush"),
           LaunchShape.of(ssds, FLUSH_WARP),
           arguments(statuses));
-      await(stream, limit, statuses, ssds, "flush");
+      await(stream, end, statuses, ssds, DirtyPagesException::notDurable);
     }
   }
 
@@ -282,15 +296,19 @@ public final class PageCache implements AutoCloseable {
   }
 
   private void await(
-      CudaStream stream, Duration limit, DeviceBuffer statuses, int count, String what) {
-    storage.await(stream::isIdle, limit);
+      CudaStream stream,
+      long end,
+      DeviceBuffer statuses,
+      int count,
+      IntFunction<DirtyPagesException> failure) {
+    storage.await(stream::isIdle, Duration.ofNanos(Math.max(0, end - System.nanoTime())));
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment all = arena.allocate((long) count * Integer.BYTES, Integer.BYTES);
       statuses.copyToHost(0, all);
       for (int i = 0; i < count; i++) {
         int status = DeviceLayout.getInt(all, (long) i * Integer.BYTES);
         if (DeviceStatus.failed(status)) {
-          throw new DirtyPagesException(what, status);
+          throw failure.apply(status);
         }
       }
     }
@@ -328,6 +346,47 @@ public final class PageCache implements AutoCloseable {
     storage.requireOpen();
     if (closed) {
       throw new IllegalStateException("this cache is closed");
+    }
+  }
+
+  /** Kernels are given none of them any more. */
+  void closeTables() {
+    CloseAll.each(tables, DeviceTable::close);
+    tables.clear();
+  }
+
+  /**
+   * The host has recovered an SSD's queues, and no kernel runs: pages that were on the way by them
+   * do not come any more. Their commands' slots are others' now.
+   */
+  void recovered(DeviceQueues queues) {
+    long first = queues.deviceAddress();
+    long end = first + queues.queues().size() * DeviceLayout.Queue.SIZE;
+    long infosAt = SETS + sets * (FrameSet.SIZE + SetSide.SIZE);
+    int frameCount = sets * Cache.WAYS;
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment words = arena.allocate(sets * FrameSet.SIZE, Long.BYTES);
+      MemorySegment infos = arena.allocate(frameCount * FrameInfo.SIZE, Long.BYTES);
+      state.copyToHost(SETS, words);
+      state.copyToHost(infosAt, infos);
+      long gone = 0;
+      for (long f = 0; f < frameCount; f++) {
+        long queue = DeviceLayout.getLong(infos, f * FrameInfo.SIZE + FrameInfo.QUEUE);
+        boolean parked = DeviceLayout.getInt(infos, f * FrameInfo.SIZE + FrameInfo.PARKED) != 0;
+        if (parked && queue >= first && queue < end) {
+          DeviceLayout.setInt(infos, f * FrameInfo.SIZE + FrameInfo.PARKED, 0);
+          DeviceLayout.setLong(words, f * Long.BYTES, 0);
+          gone++;
+        }
+      }
+      if (gone != 0) {
+        MemorySegment count = arena.allocate(Long.BYTES, Long.BYTES);
+        state.copyToHost(Cache.PARKED, count);
+        DeviceLayout.setLong(count, 0, DeviceLayout.getLong(count, 0) - gone);
+        state.copyFromHost(count, Cache.PARKED);
+        state.copyFromHost(words, SETS);
+        state.copyFromHost(infos, infosAt);
+      }
     }
   }
 

@@ -10,13 +10,14 @@ import java.time.Duration;
  * @param pageBytes of a page, a power of two from 512 to 64 KiB: what one miss reads. A large one
  *     suits what is read in order, a small one what is read here and there
  * @param timeout how long a page waits for a frame while others hold all in which it may be, above
- *     0
+ *     0 and at most an hour
  * @param counting whether acquires are counted: it costs a little of the rate of hits
  */
 public record PageCacheOptions(long bytes, int pageBytes, Duration timeout, boolean counting) {
   private static final int SMALLEST = 512;
   private static final int LARGEST = 64 << 10;
   private static final int PAGE = 4096;
+  private static final Duration LONGEST = Duration.ofHours(1);
 
   /** Frames have a number of 32 bits, counted by sets. */
   private static final long MOST_FRAMES = 1L << 31;
@@ -34,8 +35,9 @@ public record PageCacheOptions(long bytes, int pageBytes, Duration timeout, bool
           "a cache of %d bytes: with pages of %d bytes it has at least %d, and fewer than %d"
               .formatted(bytes, pageBytes, set, MOST_FRAMES * pageBytes));
     }
-    if (timeout.isNegative() || timeout.isZero()) {
-      throw new InvalidRequestException("a timeout of " + timeout + " is not above 0");
+    if (timeout.isNegative() || timeout.isZero() || timeout.compareTo(LONGEST) > 0) {
+      throw new InvalidRequestException(
+          "a timeout of %s is not above 0 and at most %s".formatted(timeout, LONGEST));
     }
   }
 

@@ -39,7 +39,7 @@ class DeviceLayoutTest {
     numbers.structure(DeviceLayout.Cache.class, "PageCache", Map.of());
     value("kWays", DeviceLayout.Cache.WAYS);
     numbers.size("FrameSet", DeviceLayout.FrameSet.SIZE);
-    numbers.size("FrameInfo", DeviceLayout.FrameInfo.SIZE);
+    numbers.structure(DeviceLayout.FrameInfo.class, "FrameInfo", Map.of());
     numbers.structure(DeviceLayout.SetSide.class, "SetSide", Map.of());
     numbers.structure(DeviceLayout.PageSource.class, "PageSource", Map.of());
     numbers.structure(DeviceLayout.Array.class, "DeviceArray", Map.of());

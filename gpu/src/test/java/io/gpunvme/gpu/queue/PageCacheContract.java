@@ -642,10 +642,17 @@ abstract class PageCacheContract {
       assertRefused(() -> PageCacheOptions.of(Long.MAX_VALUE), "fewer");
       assertRefused(() -> PageCacheOptions.of(FRAMES).withPages(5000), "power of two");
       assertRefused(() -> PageCacheOptions.of(FRAMES).withTimeout(Duration.ZERO), "above 0");
+      assertRefused(() -> PageCacheOptions.of(FRAMES).withTimeout(Duration.ofDays(1)), "at most");
       DeviceArray one = cache.array(file, 0, 8, 8, true);
       DeviceArray other = cache.array(file, 4096, 8, 8, true);
       assertThat(one.count()).isEqualTo(8);
       assertThat(one.elementBytes()).isEqualTo(8);
+      assertRefused(() -> storage.unregister(0), "page cache");
+      PageCache brief = storage.cache(PageCacheOptions.of(FRAMES));
+      DeviceArray gone = brief.array(file, 0, 8, 8, false);
+      brief.close();
+      brief.close();
+      assertThatThrownBy(gone::deviceAddress).isInstanceOf(IllegalStateException.class);
       one.close();
       assertThatThrownBy(one::deviceAddress).isInstanceOf(IllegalStateException.class);
       assertThat(other.deviceAddress()).isNotZero();

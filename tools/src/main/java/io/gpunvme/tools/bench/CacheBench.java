@@ -231,6 +231,8 @@ final class CacheBench implements AutoCloseable {
         case "pages" -> warps * c.rounds;
         case "in_order" -> (double) array.count() * c.rounds;
         case "writes", "raw_writes" -> (double) array.count() / PAGE_WORDS;
+        // Not what was there, or on its way for another.
+        case "misses" -> cache.counters().reads() - before.reads();
         default -> warps * c.lanes * c.rounds;
       };
     }
