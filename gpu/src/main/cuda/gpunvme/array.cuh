@@ -27,8 +27,8 @@ static_assert(sizeof(DeviceArray) == 64, "layout shared with the host");
 template <class T, bool kHelps>
 class Span;
 
-// An array as a thread uses it. T is copied as plain bytes. Any threads may call at any time. Lanes of a warp that want the same page share one look at it, and all pages that they
-// miss are read at once. A call that fails returns T{} or an empty span, and status() says why from then on.
+// An array as a thread uses it. T is copied as plain bytes. Any threads may call at any time. Lanes of a warp that want the same page
+// share one look at it, and all pages that they miss are read at once. A call that fails returns T{} or an empty span, and status() says why from then on.
 //
 // kHelps: threads that wait for the SSD serve the queues, too. For ServedArray warps that do nothing else do (server.cuh).
 template <class T, bool kHelps = true>
@@ -87,7 +87,7 @@ class Array {
     return note(missed.status);
   }
 
-  // Stores one element. The SSD has it once its page is evicted or flushed: flush().
+  // Stores one element. The SSD has it once its page made room for another, or was cleaned.
   GPUNVME_FN Status store(u64 i, const T& value) {
     if (i >= size() || a_.writable == 0) {
       return note(status::kArgument);

@@ -123,8 +123,9 @@ struct alignas(128) PageCache {
 };
 static_assert(sizeof(PageCache) == 256, "layout shared with the host");
 
-// The lanes of a mask that want the same page as this one.
 namespace detail {
+
+// The lanes of a mask that want the same page as this one.
 GPUNVME_FN u32 same_page(u32 active, u64 tag) {
   u64 first = warp::shuffle(active, tag, warp::lowest(active));
   return warp::ballot(active, tag == first) == active ? active : warp::match(active, tag);

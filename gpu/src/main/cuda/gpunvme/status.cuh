@@ -17,7 +17,7 @@ constexpr Status kMade = 0x8000;      // set in every status that no controller 
 constexpr Status kPending = 0x8000;   // not over yet
 constexpr Status kTimeout = 0x8001;   // no completion before the deadline; the slot is quarantined, the data may still move
 constexpr Status kStopped = 0x8002;   // the host told the kernel to stop; as above if the command was submitted
-constexpr Status kBusy = 0x8003;      // no slot became free before the deadline, or all are quarantined; this command was not
+constexpr Status kBusy = 0x8003;      // no slot, or frame of a page cache, became free before the deadline, or all slots are quarantined; this command was not
                                       // submitted
 constexpr Status kArgument = 0x8004;  // outside the namespace or the buffer, misaligned, too long, or a queue that is laid out
                                       // for the other kind of use; nothing was submitted

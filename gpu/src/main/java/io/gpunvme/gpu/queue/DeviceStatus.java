@@ -25,7 +25,7 @@ public final class DeviceStatus {
   /** The host told the kernel to stop; the data may still move if the command was submitted. */
   public static final int STOPPED = 0x8002;
 
-  /** No slot became free before the deadline; nothing was submitted. */
+  /** No slot, or frame of a page cache, became free before the deadline; nothing was submitted. */
   public static final int BUSY = 0x8003;
 
   /** Outside the namespace or the buffer, misaligned, or too long; nothing was submitted. */
@@ -49,7 +49,9 @@ public final class DeviceStatus {
       case PENDING -> "not over yet";
       case TIMEOUT -> "no completion before the deadline";
       case STOPPED -> "stopped by the host";
-      case BUSY -> "no slot became free before the deadline, or all are quarantined";
+      case BUSY ->
+          "no slot, or frame of a page cache, became free before the deadline, or all slots are"
+              + " quarantined";
       case ARGUMENT -> "outside the namespace or the buffer, misaligned, or too long";
       default -> fromController(status) ? Status.describe(status) : "status %Xh".formatted(status);
     };

@@ -262,7 +262,7 @@ public final class KernelStorage implements AutoCloseable {
    * DeviceStatus#ARGUMENT}. No kernel runs that uses the buffer.
    *
    * @param number from {@link #register}
-   * @throws InvalidRequestException if no buffer has this number
+   * @throws InvalidRequestException if no buffer has this number, or a page cache has it
    * @throws StorageBusyException if a kernel is waited for, or commands are outstanding, which may
    *     still move data: those that ended with {@link DeviceStatus#TIMEOUT} or {@link
    *     DeviceStatus#STOPPED}, or that no kernel has waited for; {@link #recover} ends them, and

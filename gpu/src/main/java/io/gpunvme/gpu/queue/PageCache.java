@@ -362,6 +362,9 @@ public final class PageCache implements AutoCloseable {
   void recovered(DeviceQueues queues) {
     long first = queues.deviceAddress();
     long end = first + queues.queues().size() * DeviceLayout.Queue.SIZE;
+    if (parked() == 0) {
+      return;
+    }
     long infosAt = SETS + sets * (FrameSet.SIZE + SetSide.SIZE);
     int frameCount = sets * Cache.WAYS;
     try (Arena arena = Arena.ofConfined()) {
@@ -381,12 +384,20 @@ public final class PageCache implements AutoCloseable {
       }
       if (gone != 0) {
         MemorySegment count = arena.allocate(Long.BYTES, Long.BYTES);
-        state.copyToHost(Cache.PARKED, count);
-        DeviceLayout.setLong(count, 0, DeviceLayout.getLong(count, 0) - gone);
+        DeviceLayout.setLong(count, 0, parked() - gone);
         state.copyFromHost(count, Cache.PARKED);
         state.copyFromHost(words, SETS);
         state.copyFromHost(infos, infosAt);
       }
+    }
+  }
+
+  /** Pages on the way for which nobody waits. */
+  private long parked() {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment count = arena.allocate(Long.BYTES, Long.BYTES);
+      state.copyToHost(Cache.PARKED, count);
+      return DeviceLayout.getLong(count, 0);
     }
   }
 

@@ -206,7 +206,7 @@ final class CacheBench implements AutoCloseable {
     }
 
     double once() {
-      long reads = device.commandsByCpu();
+      long byCpu = device.commandsByCpu();
       before = cache.counters();
       if (c.writes()) {
         device.medium().fill((byte) 0);
@@ -217,7 +217,7 @@ final class CacheBench implements AutoCloseable {
         cache.flush(LIMIT);
         seconds += (System.nanoTime() - begin) / NANOS_PER_SECOND;
       }
-      device.requireNoneByCpu(id, reads);
+      device.requireNoneByCpu(id, byCpu);
       if (c.writes()) {
         BlockPattern.requireWords(device.medium(), 0, id);
       }
@@ -303,7 +303,7 @@ final class CacheBench implements AutoCloseable {
 
     @Override
     public void close() {
-      // The storage closes the rest; this memory is not registered.
+      // The storage closes the rest, and frees what is registered.
       result.close();
       places.close();
     }
