@@ -9,6 +9,7 @@ import io.gpunvme.gpu.queue.DeviceArray;
 import io.gpunvme.gpu.queue.DeviceDirectory;
 import io.gpunvme.gpu.queue.DeviceExtent;
 import io.gpunvme.gpu.queue.DeviceFile;
+import io.gpunvme.gpu.queue.DeviceRows;
 import io.gpunvme.gpu.queue.DeviceSet;
 import io.gpunvme.gpu.queue.KernelStorage;
 import io.gpunvme.gpu.queue.KernelStorageOptions;
@@ -38,6 +39,7 @@ import java.util.concurrent.RejectedExecutionException;
 import java.util.function.BiConsumer;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -255,6 +257,30 @@ public final class GpuStorage implements AutoCloseable {
    */
   public DeviceArray arrayForKernels(
       PageCache cache, long offset, long count, int elementBytes, boolean writable) {
+    return forCache(
+        cache, writable, file -> cache.array(file, offset, count, elementBytes, writable));
+  }
+
+  /**
+   * Tells the GPU of a matrix whose rows lie one behind the other in this, as {@link
+   * #arrayForKernels}: it gathers and updates rows by their numbers, through a cache in its memory.
+   *
+   * @param cache of a {@link KernelStorage} as for {@link #fileForKernels}
+   * @param offset bytes before row 0
+   * @param rows above 0
+   * @param rowBytes above 0
+   * @param writable whether rows may be updated, as for {@link #arrayForKernels}
+   * @return to be closed before the cache, which closes it otherwise
+   * @throws StorageException as {@link #arrayForKernels}
+   * @throws io.gpunvme.base.InvalidRequestException as {@link #arrayForKernels}, or if the
+   *     accelerator is no GPU that kernels can be launched on
+   */
+  public DeviceRows rowsForKernels(
+      PageCache cache, long offset, long rows, long rowBytes, boolean writable) {
+    return forCache(cache, writable, file -> cache.rows(file, offset, rows, rowBytes, writable));
+  }
+
+  private <T> T forCache(PageCache cache, boolean writable, Function<DeviceFile, T> make) {
     if (writable && !options.allowWrite()) {
       throw new InvalidRequestException(
           "%s was not opened for writing: kernels may read it only".formatted(address));
@@ -262,7 +288,7 @@ public final class GpuStorage implements AutoCloseable {
     return use.during(
         () -> {
           try (DeviceFile file = fileForKernels(cache.storage())) {
-            return cache.array(file, offset, count, elementBytes, writable);
+            return make.apply(file);
           }
         });
   }

@@ -690,9 +690,21 @@ public final class KernelStorage implements AutoCloseable {
     return outcomes;
   }
 
-  /** Deletes the queues at the SSDs and frees everything. No kernel uses it any more. */
+  /**
+   * Deletes the queues at the SSDs and frees everything. No kernel uses it any more, but those of
+   * {@link DeviceRows}, for which this waits.
+   */
   @Override
-  public synchronized void close() {
+  public void close() {
+    List<PageCache> all;
+    synchronized (this) {
+      all = List.copyOf(caches);
+    }
+    all.forEach(PageCache::awaitRows);
+    closeQueues();
+  }
+
+  private synchronized void closeQueues() {
     if (!closed) {
       if (!hung) {
         free();

@@ -20,6 +20,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.IntFunction;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A cache of pages that all kernels on a {@link KernelStorage} share, for arrays that are larger
@@ -53,6 +54,9 @@ public final class PageCache implements AutoCloseable {
 
   /** Arrays, and the files that they are of; some are closed. */
   private final List<DeviceTable> tables = new ArrayList<>();
+
+  /** Made for the first rows. */
+  private @Nullable RowKernels rowKernels;
 
   private long pages;
   private boolean closed;
@@ -191,6 +195,35 @@ public final class PageCache implements AutoCloseable {
     }
   }
 
+  /**
+   * Describes a matrix of a file, a partition, a namespace or a stripe set, whose rows lie one
+   * behind the other. Make it before kernels are launched. {@code GpuStorage.rowsForKernels} does
+   * it for what has an address.
+   *
+   * @param file as for {@link #array}
+   * @param offset bytes of the file before row 0
+   * @param rows above 0
+   * @param rowBytes above 0
+   * @param writable as for {@link #array}
+   * @return to be closed before this, which closes it otherwise
+   * @throws InvalidRequestException as {@link #array}, or if the accelerator is no GPU that kernels
+   *     can be launched on
+   */
+  public synchronized DeviceRows rows(
+      DeviceFile file, long offset, long rows, long rowBytes, boolean writable) {
+    requireOpen();
+    if (rows < 1 || rowBytes < 1 || rows > Long.MAX_VALUE / rowBytes) {
+      throw new InvalidRequestException(
+          "%d rows of %d bytes: at least one of each, and fewer than 2^63 bytes, is what a matrix has"
+              .formatted(rows, rowBytes));
+    }
+    if (rowKernels == null) {
+      rowKernels = new RowKernels(storage, accelerator, (long) sets * Cache.WAYS);
+    }
+    DeviceArray array = array(file, offset, rows * rowBytes, 1, writable);
+    return new DeviceRows(rowKernels, array, rows, rowBytes, writable);
+  }
+
   private void check(DeviceFile file, long offset, long count, int elementBytes, boolean writable) {
     if (elementBytes < 1
         || elementBytes > options.pageBytes()
@@ -257,14 +290,20 @@ public final class PageCache implements AutoCloseable {
 
   /**
    * Has everything that kernels have stored written to the SSDs and made durable. No kernel runs
-   * that stores. Pages whose write fails stay in the cache, to be flushed again.
+   * that stores, but those that update rows, for which this waits. Pages whose write fails stay in
+   * the cache, to be flushed again.
    *
    * @param limit how long it may take
    * @throws DirtyPagesException if not all was written: it says why. {@link KernelStorage#errors}
    *     has the blocks
    * @throws InvalidRequestException if the accelerator is no GPU that kernels can be launched on
    */
-  public synchronized void flush(Duration limit) {
+  public void flush(Duration limit) {
+    awaitRows();
+    flushStored(limit);
+  }
+
+  private synchronized void flushStored(Duration limit) {
     requireOpen();
     GpuAccelerator gpu =
         accelerator
@@ -401,20 +440,37 @@ public final class PageCache implements AutoCloseable {
     }
   }
 
+  /** Waits for kernels that move rows. Without the locks of a storage, which their ends take. */
+  void awaitRows() {
+    RowKernels kernels;
+    synchronized (this) {
+      kernels = rowKernels;
+    }
+    if (kernels != null) {
+      kernels.awaitAll();
+    }
+  }
+
   void free() {
+    if (rowKernels != null) {
+      rowKernels.close();
+    }
     state.close();
     frames.close();
   }
 
   /**
-   * No kernel uses it any more. What was stored and not flushed is lost. Closing the storage closes
-   * it, too.
+   * No kernel uses it any more, but those that move rows, for which this waits. What was stored and
+   * not flushed is lost. Closing the storage closes it, too.
    *
    * @throws StorageBusyException if a kernel is waited for, or commands may still move data
    */
   @Override
-  public synchronized void close() {
-    storage.close(this);
-    closed = true;
+  public void close() {
+    awaitRows();
+    synchronized (this) {
+      storage.close(this);
+      closed = true;
+    }
   }
 }

@@ -44,8 +44,15 @@ public final class CpuCuda {
     all.put("gather", Map.of("gpunvme_gather", THREAD));
     all.put("cache", Map.of("gpunvme_cache_clean", WARP, "gpunvme_cache_flush", WARP));
     all.put("arrays", Map.of("gpunvme_bench_array_writes", THREAD));
+    all.put("rows", rows());
     all.put("reads", Map.of("gpunvme_bench_layer", BLOCK));
     all.put("tensors", tensors());
+    return all;
+  }
+
+  private static Map<String, String> rows() {
+    Map<String, String> all = new TreeMap<>();
+    List.of("gather", "fetch", "update").forEach(name -> all.put("gpunvme_rows_" + name, WARP));
     return all;
   }
 

@@ -1,0 +1,340 @@
+package io.gpunvme.gpu.queue;
+
+import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.cuda.CudaAttribute;
+import io.gpunvme.cuda.CudaEvent;
+import io.gpunvme.cuda.CudaFunction;
+import io.gpunvme.cuda.CudaStream;
+import io.gpunvme.cuda.KernelArguments;
+import io.gpunvme.cuda.LaunchShape;
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.accel.GpuAccelerator;
+import io.gpunvme.gpu.accel.KernelRun;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Locale;
+import java.util.function.Predicate;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The kernels of {@link DeviceRows} of one cache ({@code kernels/rows.cu}). They run in streams of
+ * the callers', who go on at once; a thread waits for them here, because nothing else ends a kernel
+ * whose SSD does not answer. Safe for all threads.
+ */
+final class RowKernels implements AutoCloseable {
+  private static final int BLOCK_THREADS = 256;
+  private static final int WARP = 32;
+
+  /** What a lane copies at a time. */
+  private static final int VECTOR = 16;
+
+  /** Frames for each that a thread may hold at a time, so that nobody waits for one for long. */
+  private static final int FRAMES_PER_PIN = 4;
+
+  private static final long IDLE_MILLIS = 1000;
+
+  // struct RowTrouble of the kernels: one for each launch that is not over.
+  private static final int TROUBLE_SIZE = 16;
+  private static final int TROUBLE_COUNT = 0;
+  private static final int TROUBLE_STATUS = 4;
+  private static final int TROUBLE_ID = 8;
+  private static final int LAUNCHES = 256;
+
+  // struct RowArgs of the kernels.
+  private static final long ARGS = 64;
+  private static final long ARGS_ARRAY = 0;
+  private static final long ARGS_IDS = 8;
+  private static final long ARGS_COUNT = 16;
+  private static final long ARGS_ROWS = 24;
+  private static final long ARGS_ROW_BYTES = 32;
+  private static final long ARGS_MEMORY = 40;
+  private static final long ARGS_TROUBLE = 48;
+  private static final long ARGS_AHEAD = 56;
+  private static final long ARGS_LANES = 60;
+
+  enum Kernel {
+    GATHER,
+    FETCH,
+    UPDATE
+  }
+
+  private final KernelStorage storage;
+  private final GpuAccelerator gpu;
+
+  /** In the order of {@link Kernel}. */
+  private final List<CudaFunction> functions = new ArrayList<>();
+
+  private final DeviceBuffer troubles;
+  private final long frames;
+  private final int mostWarps;
+
+  // All below is guarded by this.
+
+  private final ArrayDeque<Integer> freeTroubles = new ArrayDeque<>();
+  private final ArrayDeque<CudaEvent> freeEvents = new ArrayDeque<>();
+  private final List<Launch> launches = new ArrayList<>();
+  private @Nullable Thread watcher;
+
+  /** The watcher waits, so that the storage has a kernel that is waited for. */
+  private boolean watching;
+
+  private boolean closed;
+
+  /** A kernel hung, or the GPU failed: nothing can be started any more. */
+  private @Nullable RuntimeException end;
+
+  /** A kernel that is not known to be over. */
+  private record Launch(DeviceRows rows, int trouble, CudaEvent event, KernelRun run) {}
+
+  /**
+   * Loads the kernels.
+   *
+   * @param frames of the cache
+   * @throws InvalidRequestException if the accelerator is no GPU that kernels can be launched on
+   */
+  RowKernels(KernelStorage storage, Accelerator accelerator, long frames) {
+    this.storage = storage;
+    this.frames = frames;
+    gpu =
+        accelerator
+            .cuda()
+            .orElseThrow(
+                () ->
+                    new InvalidRequestException(
+                        "rows are gathered by kernels of a GPU, and this is "
+                            + accelerator.name()));
+    GpuModule module = GpuModule.resource(gpu, "rows");
+    for (Kernel kernel : Kernel.values()) {
+      String name = "gpunvme_rows_" + kernel.name().toLowerCase(Locale.ROOT);
+      functions.add(module.function(name));
+    }
+    int sms = gpu.context().device().attribute(CudaAttribute.MULTIPROCESSOR_COUNT);
+    mostWarps = sms * BLOCK_THREADS / WARP;
+    troubles = gpu.allocatePinned((long) LAUNCHES * TROUBLE_SIZE);
+    for (int i = 0; i < LAUNCHES; i++) {
+      freeTroubles.add(i);
+    }
+  }
+
+  /** Puts a kernel into a stream; the rows are told how it went. */
+  void launch(
+      DeviceRows rows, Kernel kernel, CudaStream stream, long ids, long count, long memory) {
+    if (stream.isCapturing()) {
+      throw new InvalidRequestException(
+          "rows cannot be moved in a stream that is being captured: a graph would wait for SSDs,"
+              + " and nobody for the graph");
+    }
+    CudaEvent event = takeEvent();
+    // Not under the lock: it may wait until kernels are over, and they are not before that is told.
+    KernelRun run = gpu.kernelRun(event::isDone);
+    try {
+      start(rows, kernel, stream, shape(ids, count, memory), event, run);
+    } catch (RuntimeException | Error e) {
+      run.close();
+      throw e;
+    }
+  }
+
+  private synchronized CudaEvent takeEvent() {
+    requireUsable();
+    return freeEvents.isEmpty() ? gpu.context().event() : freeEvents.remove();
+  }
+
+  /** A kernel's grid and its arguments, without the place for what goes wrong. */
+  private record Shape(long warps, int ahead, long ids, long count, long memory) {}
+
+  private Shape shape(long ids, long count, long memory) {
+    long pins = Math.max(1, frames / FRAMES_PER_PIN);
+    long warps = Math.min(count, Math.min(mostWarps, pins));
+    long each = Math.min(Math.ceilDiv(count, warps), pins / warps);
+    return new Shape(warps, Math.clamp(each, 1, WARP), ids, count, memory);
+  }
+
+  private synchronized void start(
+      DeviceRows rows,
+      Kernel kernel,
+      CudaStream stream,
+      Shape shape,
+      CudaEvent event,
+      KernelRun run) {
+    awaitUntil(all -> !freeTroubles.isEmpty());
+    requireUsable();
+    int trouble = freeTroubles.element();
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment args = arena.allocate(ARGS, Long.BYTES);
+      DeviceLayout.setLong(args, ARGS_ARRAY, rows.array());
+      DeviceLayout.setLong(args, ARGS_IDS, shape.ids);
+      DeviceLayout.setLong(args, ARGS_COUNT, shape.count);
+      DeviceLayout.setLong(args, ARGS_ROWS, rows.count());
+      DeviceLayout.setLong(args, ARGS_ROW_BYTES, rows.rowBytes());
+      DeviceLayout.setLong(args, ARGS_MEMORY, shape.memory);
+      DeviceLayout.setLong(args, ARGS_TROUBLE, troubles.deviceAddress() + at(trouble));
+      DeviceLayout.setInt(args, ARGS_AHEAD, shape.ahead);
+      DeviceLayout.setInt(args, ARGS_LANES, lanes(rows.rowBytes()));
+      int threads = (int) Math.min(shape.warps * WARP, BLOCK_THREADS);
+      stream.launch(
+          functions.get(kernel.ordinal()),
+          LaunchShape.of((int) Math.ceilDiv(shape.warps * WARP, (long) threads), threads),
+          new KernelArguments().addStruct(args));
+    }
+    freeTroubles.remove();
+    launches.add(new Launch(rows, trouble, event, run));
+    stream.record(event);
+    if (watcher == null) {
+      watcher = Thread.ofPlatform().daemon().name("gpunvme-rows").start(this::watch);
+    }
+    notifyAll();
+  }
+
+  private static long at(int trouble) {
+    return (long) trouble * TROUBLE_SIZE;
+  }
+
+  /** So many lanes that each has something to copy of a row: a power of two. */
+  private static int lanes(long rowBytes) {
+    int vectors = Math.clamp(Math.ceilDiv(rowBytes, VECTOR), 1, WARP);
+    return vectors == 1 ? 1 : 2 * Integer.highestOneBit(vectors - 1);
+  }
+
+  private void requireUsable() {
+    storage.requireOpen();
+    if (end != null) {
+      throw end;
+    }
+    if (closed) {
+      throw new IllegalStateException("this cache is closed");
+    }
+  }
+
+  // ---- waiting
+
+  private void watch() {
+    while (somethingRuns()) {
+      try {
+        storage.await(this::allOver, Duration.ofNanos(Long.MAX_VALUE));
+      } catch (RuntimeException e) {
+        giveUp(e);
+        return;
+      } catch (Error e) {
+        giveUp(new IllegalStateException("the wait for kernels that move rows failed", e));
+        throw e;
+      }
+      endOfWait();
+    }
+  }
+
+  private synchronized void endOfWait() {
+    watching = false;
+    notifyAll();
+  }
+
+  /** False ends the watcher: nothing was started for a while. */
+  private synchronized boolean somethingRuns() {
+    long limit = System.nanoTime() + IDLE_MILLIS * 1_000_000;
+    try {
+      for (long left = IDLE_MILLIS; launches.isEmpty() && left > 0 && !closed; ) {
+        wait(left);
+        left = (limit - System.nanoTime()) / 1_000_000;
+      }
+    } catch (InterruptedException e) {
+      // Nobody interrupts it.
+      Thread.currentThread().interrupt();
+    }
+    if (launches.isEmpty()) {
+      watcher = null;
+      return false;
+    }
+    watching = true;
+    return true;
+  }
+
+  private synchronized boolean allOver() {
+    boolean some = false;
+    for (Iterator<Launch> i = launches.iterator(); i.hasNext(); ) {
+      Launch launch = i.next();
+      if (launch.event.isDone()) {
+        i.remove();
+        over(launch);
+        some = true;
+      }
+    }
+    if (some) {
+      notifyAll();
+    }
+    return launches.isEmpty();
+  }
+
+  private void over(Launch launch) {
+    launch.run.close();
+    freeEvents.add(launch.event);
+    MemorySegment trouble = troubles.segment().asSlice(at(launch.trouble), TROUBLE_SIZE);
+    int count = DeviceLayout.getInt(trouble, TROUBLE_COUNT);
+    if (count != 0) {
+      int status = DeviceLayout.getInt(trouble, TROUBLE_STATUS);
+      long id = DeviceLayout.getLong(trouble, TROUBLE_ID);
+      launch.rows.failed(new RowsFailedException(status, id, count, launch.rows.count()));
+      DeviceLayout.setInt(trouble, TROUBLE_COUNT, 0);
+    }
+    freeTroubles.add(launch.trouble);
+  }
+
+  /** A kernel that does not end, or a GPU that failed. What it uses is never freed. */
+  private synchronized void giveUp(RuntimeException e) {
+    end = e;
+    launches.forEach(launch -> launch.rows.failed(e));
+    launches.clear();
+    watcher = null;
+    watching = false;
+    notifyAll();
+  }
+
+  /** Returns when no kernel of these rows runs. */
+  synchronized void awaitAll(DeviceRows rows) {
+    awaitUntil(all -> all.stream().noneMatch(launch -> launch.rows == rows) && isWatcherOut());
+  }
+
+  /** Returns when no kernel runs. */
+  synchronized void awaitAll() {
+    awaitUntil(all -> all.isEmpty() && isWatcherOut());
+  }
+
+  /** Or stays there for others. */
+  private boolean isWatcherOut() {
+    return !watching || !launches.isEmpty();
+  }
+
+  /** Kernels end by themselves, or are stopped; so this ends. */
+  private void awaitUntil(Predicate<List<Launch>> condition) {
+    boolean interrupted = false;
+    while (!condition.test(launches) && end == null) {
+      try {
+        wait();
+      } catch (InterruptedException e) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  /** Waits for all kernels. */
+  @Override
+  public synchronized void close() {
+    awaitAll();
+    if (!closed) {
+      closed = true;
+      notifyAll();
+      if (end == null) {
+        freeEvents.forEach(CudaEvent::close);
+        troubles.close();
+      }
+    }
+  }
+}
