@@ -482,7 +482,7 @@ GPUNVME_API int gpunvme_kernel_storage_directory(
 GPUNVME_API int gpunvme_kernel_storage_skipped(
     gpunvme_kernel_storage *kernels, uint64_t address, char *text, size_t capacity, size_t *needed);
 
-/* Frees a file or a directory, which no kernel uses any more. */
+/* Frees a file, a directory or an array (gpunvme_cache_array), which no kernel uses any more. */
 GPUNVME_API int gpunvme_kernel_storage_free(gpunvme_kernel_storage *kernels, uint64_t address);
 
 /* Waits for kernels that use the storage: until all work in a stream is over (NULL: CUDA's legacy default stream), or all work
@@ -522,6 +522,87 @@ GPUNVME_API int gpunvme_kernel_storage_recoveries(gpunvme_kernel_storage *kernel
  */
 GPUNVME_API int gpunvme_kernel_storage_errors(
     gpunvme_kernel_storage *kernels, char *text, size_t capacity, size_t *needed);
+
+/* ---- arrays and matrices on SSDs that are larger than the GPU's memory, through a cache of pages: docs/page-cache.md */
+
+typedef struct gpunvme_cache gpunvme_cache;
+
+enum gpunvme_cache_flags {
+  GPUNVME_CACHE_UNCOUNTED = 1 /* acquires of pages are not counted, and hits a little faster */
+};
+
+typedef struct gpunvme_cache_options {
+  uint64_t bytes;      /* of pages in GPU memory (GPUNVME_PLACEMENT_HOST: in pinned host memory): at least 16 pages */
+  uint64_t timeout_ns; /* how long a page waits for a frame while others hold all in which it may be, up to an hour; 0: 10 s */
+  uint32_t page_bytes; /* what one miss reads: a power of two from 512 to 64 KiB; 0: 4 KiB */
+  uint32_t flags;      /* of enum gpunvme_cache_flags; others are refused */
+} gpunvme_cache_options;
+
+/* A cache for arrays of kernels, and for rows. It takes one of the buffers of the storage for kernels. Make it, its arrays and its
+ * rows before kernels are launched. What kernels store is on the SSD once its page made room for another, or after
+ * gpunvme_cache_flush; nobody else writes the bytes of an array meanwhile.
+ */
+GPUNVME_API int gpunvme_cache_open(
+    gpunvme_kernel_storage *kernels, const gpunvme_cache_options *options, gpunvme_cache **cache);
+
+/* Frees it with its arrays and rows; waits for kernels that move rows, and no other kernel uses it. NULL is fine. What was not flushed
+ * is lost. Closing the storage for kernels closes it, too; the handle is freed by this call before or behind that.
+ * GPUNVME_ERROR_BUSY while a kernel is waited for, or commands may still move data: gpunvme_kernel_storage_recover ends these.
+ */
+GPUNVME_API int gpunvme_cache_close(gpunvme_cache *cache);
+
+/* Tells kernels of elements of a storage: of a file on an SSD, a partition, a whole SSD, a stripe set. *address becomes the device
+ * address of a struct gpunvme::DeviceArray, which gpunvme_kernel_storage_free frees.
+ * storage: one of those that the storage for kernels was opened on; it stays open as long as the cache.
+ * offset: bytes before element 0, a multiple of element_bytes. count: elements, above 0.
+ * element_bytes: a power of two, at most a page.
+ * flags: GPUNVME_WRITE if kernels may store elements: the storage was opened with it, and is all there, in whole blocks.
+ */
+GPUNVME_API int gpunvme_cache_array(gpunvme_cache *cache, gpunvme_storage *storage, uint64_t offset, uint64_t count,
+    uint32_t element_bytes, uint32_t flags, uint64_t *address);
+
+/* Has everything that was stored written to the SSDs and made durable; waits for kernels that update rows, and no other kernel runs
+ * that stores. Pages whose write fails stay in the cache, to be flushed again.
+ * timeout_ns: how long it may take; UINT64_MAX: no limit.
+ */
+GPUNVME_API int gpunvme_cache_flush(gpunvme_cache *cache, uint64_t timeout_ns);
+
+/* JSON of what the cache has counted, in pages, also while kernels run: "acquires", "hit_rate", "misses", "reads", "writes", and
+ * more. The text is as that of gpunvme_stats.
+ */
+GPUNVME_API int gpunvme_cache_counters(gpunvme_cache *cache, char *text, size_t capacity, size_t *needed);
+
+typedef struct gpunvme_rows gpunvme_rows;
+
+/* A matrix of a storage whose rows lie one behind the other from offset on, which the GPU moves by their numbers through the cache.
+ * storage and flags: as for gpunvme_cache_array. rows and row_bytes: any, above 0.
+ */
+GPUNVME_API int gpunvme_rows_open(gpunvme_cache *cache, gpunvme_storage *storage, uint64_t offset, uint64_t rows,
+    uint64_t row_bytes, uint32_t flags, gpunvme_rows **matrix);
+
+/* Waits for what was started. NULL is fine. Closing the cache closes it, too; the handle is freed by this call before or behind that. */
+GPUNVME_API int gpunvme_rows_close(gpunvme_rows *matrix);
+
+/* Copies rows to target, which is memory of the GPU: count times row_bytes bytes, those that the cache does not have from the SSD.
+ * ids: device address of count signed 64-bit numbers of rows, in any order, some perhaps more than once; a multiple of 8.
+ * It returns at once: a kernel is in the stream (NULL: CUDA's legacy default stream) behind the work that is in it, and the memory
+ * stays until it is over. A row that does not come is filled with bytes FFh. That is told by the next call, which starts nothing then,
+ * or by gpunvme_rows_synchronize: GPUNVME_ERROR_INVALID if there is no row of that number, else GPUNVME_ERROR_IO or _TIMEOUT. Streams
+ * that are being captured are refused.
+ */
+GPUNVME_API int gpunvme_rows_gather(
+    gpunvme_rows *matrix, uint64_t ids, uint64_t count, uint64_t target, struct CUstream_st *stream);
+
+/* Has rows read into the cache, without copying them. */
+GPUNVME_API int gpunvme_rows_fetch(gpunvme_rows *matrix, uint64_t ids, uint64_t count, struct CUstream_st *stream);
+
+/* Overwrites rows in the cache from memory of the GPU; gpunvme_cache_flush writes them to the SSD. Of a row that is named more than
+ * once any of its values may be kept, or parts of several. */
+GPUNVME_API int gpunvme_rows_update(
+    gpunvme_rows *matrix, uint64_t ids, uint64_t count, uint64_t source, struct CUstream_st *stream);
+
+/* Waits until all that was started is over, and tells what failed. */
+GPUNVME_API int gpunvme_rows_synchronize(gpunvme_rows *matrix);
 
 /*
  * ---- the same under the names of the first proposals: one device, counted in logical blocks

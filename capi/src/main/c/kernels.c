@@ -172,3 +172,90 @@ int gpunvme_kernel_storage_recoveries(gpunvme_kernel_storage *kernels, uint64_t 
 int gpunvme_kernel_storage_close(gpunvme_kernel_storage *kernels) {
   return api_close(__func__, kernels);
 }
+
+// ---- caches
+
+int gpunvme_cache_open(gpunvme_kernel_storage *kernels, const gpunvme_cache_options *options, gpunvme_cache **cache) {
+  failure *f = shim_failure();
+  const table *t;
+  uint64_t number = 0;
+  REQUIRE(f, cache);
+  *cache = NULL;
+  REQUIRE(f, options);
+  USE(t, f, kernels);
+  CHECK(CALL(t, cache_open, f, NUMBER(kernels), options, &number));
+  *cache = (gpunvme_cache *)(uintptr_t)number;
+  return GPUNVME_OK;
+}
+
+int gpunvme_cache_close(gpunvme_cache *cache) {
+  return api_close(__func__, cache);
+}
+
+int gpunvme_cache_array(gpunvme_cache *cache, gpunvme_storage *storage, uint64_t offset, uint64_t count,
+    uint32_t element_bytes, uint32_t flags, uint64_t *address) {
+  failure *f = shim_failure();
+  const table *t;
+  REQUIRE(f, address);
+  *address = 0;
+  REQUIRE(f, storage);
+  USE(t, f, cache);
+  return CALL(t, cache_array, f, NUMBER(cache), NUMBER(storage), offset, count, element_bytes, flags, address);
+}
+
+int gpunvme_cache_flush(gpunvme_cache *cache, uint64_t timeout_ns) {
+  failure *f = shim_failure();
+  const table *t;
+  USE(t, f, cache);
+  return CALL(t, cache_flush, f, NUMBER(cache), timeout_ns);
+}
+
+// ---- rows
+
+int gpunvme_rows_open(gpunvme_cache *cache, gpunvme_storage *storage, uint64_t offset, uint64_t rows, uint64_t row_bytes,
+    uint32_t flags, gpunvme_rows **matrix) {
+  failure *f = shim_failure();
+  const table *t;
+  uint64_t number = 0;
+  REQUIRE(f, matrix);
+  *matrix = NULL;
+  REQUIRE(f, storage);
+  USE(t, f, cache);
+  CHECK(CALL(t, rows_open, f, NUMBER(cache), NUMBER(storage), offset, rows, row_bytes, flags, &number));
+  *matrix = (gpunvme_rows *)(uintptr_t)number;
+  return GPUNVME_OK;
+}
+
+int gpunvme_rows_close(gpunvme_rows *matrix) {
+  return api_close(__func__, matrix);
+}
+
+int gpunvme_rows_gather(
+    gpunvme_rows *matrix, uint64_t ids, uint64_t count, uint64_t target, struct CUstream_st *stream) {
+  failure *f = shim_failure();
+  const table *t;
+  USE(t, f, matrix);
+  return CALL(t, rows_gather, f, NUMBER(matrix), ids, count, target, NUMBER(stream));
+}
+
+int gpunvme_rows_fetch(gpunvme_rows *matrix, uint64_t ids, uint64_t count, struct CUstream_st *stream) {
+  failure *f = shim_failure();
+  const table *t;
+  USE(t, f, matrix);
+  return CALL(t, rows_fetch, f, NUMBER(matrix), ids, count, NUMBER(stream));
+}
+
+int gpunvme_rows_update(
+    gpunvme_rows *matrix, uint64_t ids, uint64_t count, uint64_t source, struct CUstream_st *stream) {
+  failure *f = shim_failure();
+  const table *t;
+  USE(t, f, matrix);
+  return CALL(t, rows_update, f, NUMBER(matrix), ids, count, source, NUMBER(stream));
+}
+
+int gpunvme_rows_synchronize(gpunvme_rows *matrix) {
+  failure *f = shim_failure();
+  const table *t;
+  USE(t, f, matrix);
+  return CALL(t, rows_synchronize, f, NUMBER(matrix));
+}

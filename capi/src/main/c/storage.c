@@ -201,6 +201,10 @@ int gpunvme_kernel_storage_errors(gpunvme_kernel_storage *kernels, char *text, s
   return text_of(__func__, "kernels", kernels, 4, text, capacity, needed);
 }
 
+int gpunvme_cache_counters(gpunvme_cache *cache, char *text, size_t capacity, size_t *needed) {
+  return text_of(__func__, "cache", cache, 5, text, capacity, needed);
+}
+
 // ---- memory
 
 int gpunvme_allocate(gpunvme_storage *storage, uint64_t bytes, uint64_t *address) {

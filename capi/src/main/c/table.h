@@ -12,7 +12,7 @@
 #include "gpunvme.h"
 
 // Changes with the table.
-#define GPUNVME_TABLE_VERSION 8
+#define GPUNVME_TABLE_VERSION 9
 
 typedef struct failure {
   int32_t error;    // errno, or 0
@@ -24,7 +24,7 @@ typedef struct table {
   // Makes the function of this place in the table, counted from 0; of several threads' only one. Only this one is always there.
   int32_t (*make)(uint64_t place, failure *f);
 
-  // handles of all kinds: storages, requests, kinds, layer loaders, weights, gpus, kernels
+  // handles of all kinds: storages, requests, kinds, layer loaders, weights, gpus, kernels, caches, rows
   int32_t (*close)(uint64_t handle, failure *f);
 
   int32_t (*open)(const char *uri, const char *accelerator, uint32_t flags, uint64_t *storage, failure *f);
@@ -41,7 +41,7 @@ typedef struct table {
   int32_t (*cancel)(uint64_t request, failure *f);
   int32_t (*plan)(uint64_t storage, const gpunvme_range *ranges, uint64_t count, gpunvme_plan_info *plan, failure *f);
 
-  // storages: 0 stats, 1 explain; weights: 2 describe; layer loaders: 3 stats; kernels: 4 errors. *needed counts the terminating 0.
+  // storages: 0 stats, 1 explain; weights: 2 describe; layer loaders: 3 stats; kernels: 4 errors; caches: 5 counters. *needed counts the terminating 0.
   int32_t (*text)(uint64_t handle, int32_t which, char *text, uint64_t capacity, uint64_t *needed, failure *f);
 
   int32_t (*allocate)(uint64_t storage, uint64_t bytes, uint64_t *address, failure *f);
@@ -112,6 +112,17 @@ typedef struct table {
   int32_t (*kernels_stop)(uint64_t kernels, int32_t value, failure *f);
   int32_t (*kernels_recover)(uint64_t kernels, failure *f);
   int32_t (*kernels_recoveries)(uint64_t kernels, uint64_t *count, failure *f);
+
+  int32_t (*cache_open)(uint64_t kernels, const gpunvme_cache_options *options, uint64_t *cache, failure *f);
+  int32_t (*cache_array)(uint64_t cache, uint64_t storage, uint64_t offset, uint64_t count, uint32_t element_bytes,
+      uint32_t flags, uint64_t *address, failure *f);
+  int32_t (*cache_flush)(uint64_t cache, uint64_t timeout_ns, failure *f);
+  int32_t (*rows_open)(uint64_t cache, uint64_t storage, uint64_t offset, uint64_t rows, uint64_t row_bytes, uint32_t flags,
+      uint64_t *matrix, failure *f);
+  int32_t (*rows_gather)(uint64_t matrix, uint64_t ids, uint64_t count, uint64_t target, uint64_t stream, failure *f);
+  int32_t (*rows_fetch)(uint64_t matrix, uint64_t ids, uint64_t count, uint64_t stream, failure *f);
+  int32_t (*rows_update)(uint64_t matrix, uint64_t ids, uint64_t count, uint64_t source, uint64_t stream, failure *f);
+  int32_t (*rows_synchronize)(uint64_t matrix, failure *f);
 } table;
 
 #endif

@@ -348,6 +348,48 @@ static int32_t fake_kernels_recoveries(uint64_t kernels, uint64_t *count, failur
   return answer(f);
 }
 
+static int32_t fake_cache_open(uint64_t kernels, const gpunvme_cache_options *options, uint64_t *cache, failure *f) {
+  CALLED(kernels, options->bytes, options->page_bytes);
+  return made(cache, f);
+}
+
+static int32_t fake_cache_array(uint64_t cache, uint64_t storage, uint64_t offset, uint64_t count, uint32_t element_bytes,
+    uint32_t flags, uint64_t *address, failure *f) {
+  CALLED(cache, storage, offset, count, element_bytes, flags);
+  return made(address, f);
+}
+
+static int32_t fake_cache_flush(uint64_t cache, uint64_t timeout_ns, failure *f) {
+  CALLED(cache, timeout_ns);
+  return answer(f);
+}
+
+static int32_t fake_rows_open(uint64_t cache, uint64_t storage, uint64_t offset, uint64_t rows, uint64_t row_bytes,
+    uint32_t flags, uint64_t *matrix, failure *f) {
+  CALLED(cache, storage, offset, rows, row_bytes, flags);
+  return made(matrix, f);
+}
+
+static int32_t fake_rows_gather(uint64_t matrix, uint64_t ids, uint64_t count, uint64_t target, uint64_t stream, failure *f) {
+  CALLED(matrix, ids, count, target, stream);
+  return answer(f);
+}
+
+static int32_t fake_rows_fetch(uint64_t matrix, uint64_t ids, uint64_t count, uint64_t stream, failure *f) {
+  CALLED(matrix, ids, count, stream);
+  return answer(f);
+}
+
+static int32_t fake_rows_update(uint64_t matrix, uint64_t ids, uint64_t count, uint64_t source, uint64_t stream, failure *f) {
+  CALLED(matrix, ids, count, source, stream);
+  return answer(f);
+}
+
+static int32_t fake_rows_synchronize(uint64_t matrix, failure *f) {
+  CALLED(matrix);
+  return answer(f);
+}
+
 static void look_around(const start_options *options) {
   pthread_attr_t attributes;
   size_t bytes = 0;
@@ -407,7 +449,9 @@ int shim_fill(table *to, const start_options *options, int *ours, failure *f) {
       .kernels_directory = fake_kernels_directory, .kernels_skipped = fake_kernels_skipped, .kernels_free = fake_kernels_free,
       .kernels_await = fake_kernels_await,
       .kernels_await_event = fake_kernels_await_event, .kernels_stop = fake_kernels_stop, .kernels_recover = fake_kernels_recover,
-      .kernels_recoveries = fake_kernels_recoveries,
+      .kernels_recoveries = fake_kernels_recoveries, .cache_open = fake_cache_open, .cache_array = fake_cache_array,
+      .cache_flush = fake_cache_flush, .rows_open = fake_rows_open, .rows_gather = fake_rows_gather,
+      .rows_fetch = fake_rows_fetch, .rows_update = fake_rows_update, .rows_synchronize = fake_rows_synchronize,
       .make = fake_next_start == FAKE_LEAVES_IT_EMPTY ? NULL : fake_make};
   filled = to;
   return GPUNVME_OK;

@@ -558,6 +558,143 @@ static int waiting(void *data) {
   return 0;
 }
 
+// ---- caches and rows
+
+#define ROW 1000u
+#define ROWS (SIZE / ROW)
+
+typedef struct matrix {
+  rig r;
+  gpunvme_cache *cache;
+  gpunvme_rows *rows;
+  uint64_t ids, memory;
+} matrix;
+
+static matrix matrix_of(const char *uri) {
+  matrix m = {.r = rig_of(uri)};
+  const gpunvme_cache_options options = {.bytes = 64 * BLOCK};
+  EXPECT_CODE(GPUNVME_OK, gpunvme_cache_open(m.r.kernels, &options, &m.cache));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_rows_open(m.cache, m.r.storage, 0, ROWS, ROW, GPUNVME_WRITE, &m.rows));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_allocate(m.r.storage, BLOCK, &m.ids));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_allocate(m.r.storage, 64 * BLOCK, &m.memory));
+  return m;
+}
+
+static void set_ids(matrix *m, const int64_t *ids, size_t count) {
+  EXPECT_CODE(GPUNVME_OK, gpunvme_copy_from_host(m->r.storage, m->ids, ids, count * sizeof *ids));
+}
+
+static void expect_rows(matrix *m, const int64_t *ids, size_t count, int changed) {
+  uint8_t got[8 * ROW], expected[ROW];
+  EXPECT_CODE(GPUNVME_OK, gpunvme_rows_synchronize(m->rows));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_copy_to_host(m->r.storage, got, m->memory, count * ROW));
+  for (size_t i = 0; i < count; i++) {
+    fill(expected, SEED, (uint64_t)ids[i] * ROW, ROW);
+    for (size_t k = 0; changed && k < ROW; k++) {
+      expected[k] ^= 0x55;
+    }
+    EXPECT(memcmp(got + i * ROW, expected, ROW) == 0);
+  }
+}
+
+static void rows_are_gathered_and_updated(void) {
+  matrix m = matrix_of(SSD);
+  const int64_t ids[5] = {0, 4000, 17, (int64_t)ROWS - 1, 17};
+  uint8_t all[4 * ROW];
+  char text[1000];
+  set_ids(&m, ids, 5);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_rows_fetch(m.rows, m.ids, 5, stream));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_rows_gather(m.rows, m.ids, 5, m.memory, stream));
+  expect_rows(&m, ids, 5, 0);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_copy_to_host(m.r.storage, all, m.memory, sizeof all));
+  for (size_t k = 0; k < sizeof all; k++) {
+    all[k] ^= 0x55;
+  }
+  EXPECT_CODE(GPUNVME_OK, gpunvme_copy_from_host(m.r.storage, m.memory, all, sizeof all));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_rows_update(m.rows, m.ids, 4, m.memory, stream));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_rows_gather(m.rows, m.ids, 5, m.memory, stream));
+  expect_rows(&m, ids, 5, 1);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_cache_flush(m.cache, 60 * SECOND));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_cache_counters(m.cache, text, sizeof text, NULL));
+  EXPECT(strstr(text, "\"write_failures\":0") != NULL && strstr(text, "\"writes\":0,") == NULL);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_rows_close(m.rows));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_cache_close(m.cache));
+  EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_rows_synchronize(m.rows));
+  uint8_t row[ROW];
+  gpunvme_range range = {.offset = 4000 * ROW, .address = TO(row), .bytes = ROW};
+  EXPECT_CODE(GPUNVME_OK, gpunvme_read_ranges(m.r.storage, &range, 1));
+  EXPECT(memcmp(row, all + ROW, ROW) == 0);
+  end(&m.r);
+}
+
+static void rows_that_fail_are_told(void) {
+  matrix m = matrix_of(SSD ",faults=status=media/unrecovered-read-error dnr on read lba=100");
+  const int64_t there = 3, wrong = (int64_t)ROWS, damaged = 100 * BLOCK / ROW + 1;
+  set_ids(&m, &wrong, 1);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_rows_gather(m.rows, m.ids, 1, m.memory, stream));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_rows_synchronize(m.rows));
+  EXPECT_ERROR("row 4194 (of 1 that failed): there are rows 0 to 4193");
+  set_ids(&m, &damaged, 1);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_rows_gather(m.rows, m.ids, 1, m.memory, stream));
+  EXPECT_CODE(GPUNVME_ERROR_IO, gpunvme_rows_synchronize(m.rows));
+  EXPECT_ERROR("Unrecovered Read Error");
+  set_ids(&m, &there, 1);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_rows_gather(m.rows, m.ids, 1, m.memory, stream));
+  expect_rows(&m, &there, 1, 0);
+
+  uint8_t host[ROW];
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_rows_gather(m.rows, m.ids + 4, 1, m.memory, stream));
+  EXPECT_ERROR("a multiple of 8");
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_rows_gather(m.rows, m.ids, 1, TO(host), stream));
+  EXPECT_ERROR("is not memory of the GPU");
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_rows_gather(m.rows, m.ids, UINT64_MAX / 8, m.memory, stream));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_rows_fetch(m.rows, m.ids, BLOCK, stream));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_rows_gather(m.rows, 0, 0, 0, stream));
+  // The storage for kernels closes all of it.
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_close(m.r.kernels));
+  EXPECT_CODE(GPUNVME_ERROR_CLOSED, gpunvme_rows_synchronize(m.rows));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_rows_close(m.rows));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_cache_close(m.cache));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_close(m.r.storage));
+}
+
+static void caches_are_as_they_are_asked_for(void) {
+  rig r = rig_of(SSD);
+  gpunvme_cache *cache = NULL;
+  gpunvme_cache_options options = {.bytes = 64 * BLOCK, .flags = 2};
+  uint64_t address = 0;
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_cache_open(r.kernels, &options, &cache));
+  EXPECT_ERROR("flags 2h");
+  options.flags = GPUNVME_CACHE_UNCOUNTED;
+  options.bytes = BLOCK;
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_cache_open(r.kernels, &options, &cache));
+  EXPECT_ERROR("it has at least 65536");
+  options.bytes = 64 * BLOCK;
+  options.page_bytes = 3000;
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_cache_open(r.kernels, &options, &cache));
+  options.page_bytes = 65536;
+  options.bytes = UINT64_MAX;
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_cache_open(r.kernels, &options, &cache));
+  options.page_bytes = 8192;
+  options.bytes = 64 * BLOCK;
+  EXPECT_CODE(GPUNVME_OK, gpunvme_cache_open(r.kernels, &options, &cache));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_cache_array(cache, r.storage, 16, 100, 8, 0, &address));
+  EXPECT(address != 0);
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_cache_array(cache, r.storage, 16, 100, 12, 0, &address));
+  EXPECT_ERROR("elements of 12 bytes");
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_cache_array(cache, r.storage, 16, SIZE, 8, 0, &address));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_cache_array(cache, r.storage, 16, 100, 8, 0, &address));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_free(r.kernels, address));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_free(r.kernels, address));
+  if (!on_gpu()) {
+    gpunvme_rows *rows = NULL;
+    EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_rows_open(cache, r.storage, 0, 10, 10, 0, &rows));
+    EXPECT_ERROR("rows are gathered by kernels of a GPU");
+  }
+  EXPECT_CODE(GPUNVME_OK, gpunvme_cache_close(cache));
+  end(&r);
+}
+
 // Until the main thread waits, and some time longer: the reads that are answered are over then.
 static void until_it_waits(void) {
   while (!__atomic_load_n(&waits, __ATOMIC_ACQUIRE)) {
@@ -637,8 +774,11 @@ int main(void) {
     puts("SKIP directories_are_told_to_kernels: no mke2fs; e2fsprogs has it");
   }
   RUN(files_of_the_system_have_no_queues);
+  RUN(caches_are_as_they_are_asked_for);
   if (on_gpu()) {
     load_kernels();
+    RUN(rows_are_gathered_and_updated);
+    RUN(rows_that_fail_are_told);
     RUN(kernels_read);
     RUN(memory_may_be_the_programs_own);
     RUN(events_are_waited_for);

@@ -495,6 +495,53 @@ static void arguments_of_kernels(void) {
   EXPECT_CALL("close", 7);
 }
 
+static void arguments_of_caches_and_rows(void) {
+  gpunvme_kernel_storage *kernels = HANDLE(gpunvme_kernel_storage);
+  gpunvme_storage *storage = (gpunvme_storage *)(uintptr_t)5;
+  gpunvme_cache *cache = HANDLE(gpunvme_cache), *made = cache;
+  gpunvme_rows *matrix = HANDLE(gpunvme_rows), *opened = matrix;
+  struct CUstream_st *stream = (struct CUstream_st *)(uintptr_t)99;
+  const gpunvme_cache_options options = {.bytes = 70, .page_bytes = 80};
+  uint64_t address = 1;
+  EXPECT_CODE(GPUNVME_OK, gpunvme_cache_open(kernels, &options, &made));
+  EXPECT(made != NULL && made != cache);
+  EXPECT_CALL("cache_open", 7, 70, 80);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_cache_array(cache, storage, 20, 30, 40, 1, &address));
+  EXPECT(address > 1);
+  EXPECT_CALL("cache_array", 7, 5, 20, 30, 40, 1);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_cache_flush(cache, UINT64_MAX));
+  EXPECT_CALL("cache_flush", 7, UINT64_MAX);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_cache_counters(cache, NULL, 0, NULL));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_rows_open(cache, storage, 20, 30, 40, 1, &opened));
+  EXPECT(opened != NULL && opened != matrix);
+  EXPECT_CALL("rows_open", 7, 5, 20, 30, 40, 1);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_rows_gather(matrix, 20, 30, 40, stream));
+  EXPECT_CALL("rows_gather", 7, 20, 30, 40, 99);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_rows_fetch(matrix, 20, 30, NULL));
+  EXPECT_CALL("rows_fetch", 7, 20, 30, 0);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_rows_update(matrix, 20, 30, 40, stream));
+  EXPECT_CALL("rows_update", 7, 20, 30, 40, 99);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_rows_synchronize(matrix));
+  EXPECT_CALL("rows_synchronize", 7);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_rows_close(matrix));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_cache_close(cache));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_rows_close(NULL));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_cache_close(NULL));
+
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_cache_open(kernels, NULL, &made));
+  EXPECT_ERROR("gpunvme_cache_open: options is NULL");
+  EXPECT(made == NULL);
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_cache_open(kernels, &options, NULL));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_cache_array(cache, NULL, 0, 1, 1, 0, &address));
+  EXPECT(address == 0);
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_cache_array(cache, storage, 0, 1, 1, 0, NULL));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_rows_open(cache, NULL, 0, 1, 1, 0, &opened));
+  EXPECT(opened == NULL);
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_rows_open(cache, storage, 0, 1, 1, 0, NULL));
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_rows_synchronize(NULL));
+  EXPECT_ERROR("gpunvme_rows_synchronize: matrix is NULL");
+}
+
 static void arguments_of_kernels_are_looked_at(void) {
   gpunvme_kernel_storage *kernels = HANDLE(gpunvme_kernel_storage), *made = kernels;
   gpunvme_storage *storages[2] = {HANDLE(gpunvme_storage), NULL};
@@ -637,6 +684,7 @@ int main(void) {
   RUN(arguments_of_plans);
   RUN(arguments_of_kernels);
   RUN(arguments_of_kernels_are_looked_at);
+  RUN(arguments_of_caches_and_rows);
   RUN(arguments_of_the_first_names);
   RUN(addresses_and_arrays_are_looked_at);
   RUN(failures_belong_to_threads);

@@ -173,10 +173,10 @@ __device__ void move_all(const RowArgs& a) {
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_rows_gather(RowArgs a) { move_all<Use::kGather>(a); }
-extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_rows_update(RowArgs a) { move_all<Use::kUpdate>(a); }
+extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_gather_rows(RowArgs a) { move_all<Use::kGather>(a); }
+extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_update_rows(RowArgs a) { move_all<Use::kUpdate>(a); }
 
-extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_rows_fetch(RowArgs a) {
+extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_fetch_rows(RowArgs a) {
   Rows rows(a);
   each(a, [&](u64 first, u32 count) {
     GPUNVME_ROLLED

@@ -23,6 +23,7 @@ final class Calls {
   private static final int DESCRIBE = 2;
   private static final int LAYER_STATS = 3;
   private static final int KERNEL_ERRORS = 4;
+  private static final int CACHE_COUNTERS = 5;
   private static final int EXPLAIN = 1;
 
   private final Handles handles = new Handles();
@@ -189,6 +190,7 @@ final class Calls {
                 case DESCRIBE -> handles.get(handle, Model.class).describe();
                 case LAYER_STATS -> handles.get(handle, Layers.class).stats();
                 case KERNEL_ERRORS -> kernels(handle).errors();
+                case CACHE_COUNTERS -> cache(handle).counters();
                 default -> storage(handle).stats();
               };
           Structs.text(all, text, capacity, out);
@@ -572,6 +574,94 @@ final class Calls {
 
   int kernelsRecoveries(long kernels, MemorySegment out, MemorySegment f) {
     return call(f, () -> CTypes.setLong(out, kernels(kernels).recoveries()));
+  }
+
+  // ---- caches and rows
+
+  private Cache cache(long handle) {
+    return handles.get(handle, Cache.class);
+  }
+
+  private Rows rows(long handle) {
+    return handles.get(handle, Rows.class);
+  }
+
+  int cacheOpen(long kernels, MemorySegment options, MemorySegment out, MemorySegment f) {
+    return call(
+        f,
+        () ->
+            CTypes.setLong(
+                out, handles.add(kernels(kernels).cache(Structs.cacheOptions(options)))));
+  }
+
+  int cacheArray(
+      long cache,
+      long storage,
+      long offset,
+      long count,
+      int elementBytes,
+      int flags,
+      MemorySegment out,
+      MemorySegment f) {
+    return call(
+        f,
+        () -> {
+          Structs.requireKnown(flags, Structs.WRITE);
+          long address =
+              cache(cache)
+                  .array(
+                      storage(storage),
+                      CTypes.count(offset, "offset"),
+                      CTypes.count(count, "number of elements"),
+                      elementBytes,
+                      flags != 0);
+          CTypes.setLong(out, address);
+        });
+  }
+
+  int cacheFlush(long cache, long nanos, MemorySegment f) {
+    return call(f, () -> cache(cache).flush(nanos));
+  }
+
+  int rowsOpen(
+      long cache,
+      long storage,
+      long offset,
+      long count,
+      long rowBytes,
+      int flags,
+      MemorySegment out,
+      MemorySegment f) {
+    return call(
+        f,
+        () -> {
+          Structs.requireKnown(flags, Structs.WRITE);
+          Rows rows =
+              cache(cache)
+                  .rows(
+                      storage(storage),
+                      CTypes.count(offset, "offset"),
+                      CTypes.count(count, "number of rows"),
+                      CTypes.count(rowBytes, "length of a row"),
+                      flags != 0);
+          CTypes.setLong(out, handles.add(rows));
+        });
+  }
+
+  int rowsGather(long rows, long ids, long count, long target, long stream, MemorySegment f) {
+    return call(f, () -> rows(rows).gather(ids, count, target, stream));
+  }
+
+  int rowsFetch(long rows, long ids, long count, long stream, MemorySegment f) {
+    return call(f, () -> rows(rows).fetch(ids, count, stream));
+  }
+
+  int rowsUpdate(long rows, long ids, long count, long source, long stream, MemorySegment f) {
+    return call(f, () -> rows(rows).update(ids, count, source, stream));
+  }
+
+  int rowsSynchronize(long rows, MemorySegment f) {
+    return call(f, () -> rows(rows).synchronize());
   }
 
   // ---- nvme_gpu

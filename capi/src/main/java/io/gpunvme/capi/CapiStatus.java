@@ -5,7 +5,10 @@ import io.gpunvme.cuda.CudaNotFoundException;
 import io.gpunvme.ffi.AddressSpace;
 import io.gpunvme.ffi.Errno;
 import io.gpunvme.ffi.PosixException;
+import io.gpunvme.gpu.queue.DeviceStatus;
+import io.gpunvme.gpu.queue.DirtyPagesException;
 import io.gpunvme.gpu.queue.KernelHungException;
+import io.gpunvme.gpu.queue.RowsFailedException;
 import io.gpunvme.gpu.queue.StorageBusyException;
 import io.gpunvme.models.format.FormatException;
 import io.gpunvme.models.tensor.UnsupportedTypeException;
@@ -124,6 +127,8 @@ final class CapiStatus {
       case StorageException storage when errno(storage) == ENOENT -> NOT_FOUND;
       case StorageException storage -> code(storage.kind());
       case NvmeTimeoutException _ -> TIMEOUT;
+      case RowsFailedException rows -> ofDevice(rows.status());
+      case DirtyPagesException dirty -> ofDevice(dirty.status());
       case LayerException layer -> code(layer);
       case FormatException format ->
           format.kind() == FormatException.Kind.MISSING ? NOT_FOUND : FORMAT;
@@ -141,6 +146,17 @@ final class CapiStatus {
       case RejectedExecutionException _ -> MEMORY;
       case RuntimeException other -> lower(other);
       default -> INTERNAL;
+    };
+  }
+
+  /** What a device call ended with. */
+  private static int ofDevice(int status) {
+    return switch (status) {
+      case DeviceStatus.ARGUMENT -> INVALID;
+      case DeviceStatus.TIMEOUT -> TIMEOUT;
+      case DeviceStatus.STOPPED -> CANCELLED;
+      case DeviceStatus.BUSY -> BUSY;
+      default -> IO;
     };
   }
 

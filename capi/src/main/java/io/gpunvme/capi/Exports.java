@@ -18,7 +18,7 @@ import java.util.List;
 /** The functions for the C library. */
 public final class Exports {
   /** GPUNVME_TABLE_VERSION. */
-  static final int VERSION = 8;
+  static final int VERSION = 9;
 
   private static final MemoryLayout A = ADDRESS;
   private static final MemoryLayout I = JAVA_INT;
@@ -88,7 +88,15 @@ public final class Exports {
           new Export("kernelsAwaitEvent", J, J, J, A, A),
           new Export("kernelsStop", J, I),
           new Export("kernelsRecover", J),
-          new Export("kernelsRecoveries", J, A));
+          new Export("kernelsRecoveries", J, A),
+          new Export("cacheOpen", J, A, A),
+          new Export("cacheArray", J, J, J, J, I, I, A),
+          new Export("cacheFlush", J, J),
+          new Export("rowsOpen", J, J, J, J, J, I, A),
+          new Export("rowsGather", J, J, J, J, J),
+          new Export("rowsFetch", J, J, J, J),
+          new Export("rowsUpdate", J, J, J, J, J),
+          new Export("rowsSynchronize", J));
 
   private static final VarHandle PLACE = ADDRESS.varHandle();
 

@@ -79,6 +79,18 @@ abstract class KernelGroup implements Handles.ClosedAgain {
     }
   }
 
+  /** Closes something of it, unless this is closed, which has done that. */
+  final void beforeItCloses(Runnable close) {
+    use.readLock().lock();
+    try {
+      if (!closing()) {
+        close.run();
+      }
+    } finally {
+      use.readLock().unlock();
+    }
+  }
+
   boolean closing() {
     return closing;
   }

@@ -2,11 +2,13 @@ package io.gpunvme.capi;
 
 import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.gpu.queue.DeviceArray;
 import io.gpunvme.gpu.queue.DeviceDirectory;
 import io.gpunvme.gpu.queue.DeviceErrors;
 import io.gpunvme.gpu.queue.DeviceFile;
 import io.gpunvme.gpu.queue.KernelStorage;
 import io.gpunvme.gpu.queue.KernelStorageOptions;
+import io.gpunvme.gpu.queue.PageCacheOptions;
 import io.gpunvme.gpu.queue.RunningKernel;
 import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.storage.GpuStorage;
@@ -17,6 +19,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /** A storage for kernels, and the kernels that are given its own handle. */
@@ -166,7 +169,21 @@ final class Kernels extends KernelGroup {
         });
   }
 
-  /** Frees what kernels were told of a file or a directory. */
+  /** Tells kernels of an array; returns the device address of {@code struct DeviceArray}. */
+  long array(Supplier<DeviceArray> make) {
+    return whileOpen(
+        () -> {
+          DeviceArray array = make.get();
+          return keep(array.deviceAddress(), new Table(array::close, null));
+        });
+  }
+
+  /** A cache for arrays and rows. */
+  Cache cache(PageCacheOptions options) {
+    return whileOpen(() -> new Cache(this, kernels.cache(options)));
+  }
+
+  /** Frees what kernels were told of a file, a directory or an array. */
   void free(long address) {
     whileOpen(
         () -> {
@@ -176,7 +193,8 @@ final class Kernels extends KernelGroup {
           }
           if (table == null) {
             throw new InvalidRequestException(
-                "no file or directory for kernels is at %Xh of this storage".formatted(address));
+                "no file, directory or array for kernels is at %Xh of this storage"
+                    .formatted(address));
           }
           table.close().run();
           return address;

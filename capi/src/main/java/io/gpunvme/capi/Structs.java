@@ -2,6 +2,7 @@ package io.gpunvme.capi;
 
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.queue.KernelStorageOptions;
+import io.gpunvme.gpu.queue.PageCacheOptions;
 import io.gpunvme.gpu.queue.Placement;
 import io.gpunvme.models.LayerSize;
 import io.gpunvme.models.StreamPlan;
@@ -11,6 +12,7 @@ import io.gpunvme.storage.GpuStorage;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -108,6 +110,17 @@ final class Structs {
   /** GPUNVME_DIRECTORY_SKIP. */
   static final int DIRECTORY_SKIP = 1;
 
+  /** {@code gpunvme_cache_options}. */
+  static final long CACHE_OPTIONS = 24;
+
+  static final long CACHE_OPTIONS_BYTES = 0;
+  static final long CACHE_OPTIONS_TIMEOUT_NS = 8;
+  static final long CACHE_OPTIONS_PAGE_BYTES = 16;
+  static final long CACHE_OPTIONS_FLAGS = 20;
+
+  /** GPUNVME_CACHE_UNCOUNTED. */
+  static final int CACHE_UNCOUNTED = 1;
+
   /** {@code enum gpunvme_placement}. */
   static final List<Placement> PLACEMENTS =
       List.of(Placement.VRAM_DATA, Placement.HOST, Placement.VRAM);
@@ -140,6 +153,23 @@ final class Structs {
         options.get(CTypes.INT, KERNEL_OPTIONS_DEPTH),
         buffers == 0 ? usual.buffers() : buffers,
         (flags & KERNELS_RECOVER) != 0);
+  }
+
+  static PageCacheOptions cacheOptions(MemorySegment pointer) {
+    MemorySegment options = CTypes.at(pointer, CACHE_OPTIONS);
+    int flags = options.get(CTypes.INT, CACHE_OPTIONS_FLAGS);
+    requireKnown(flags, CACHE_UNCOUNTED);
+    PageCacheOptions usual =
+        PageCacheOptions.of(
+            CTypes.count(options.get(CTypes.LONG, CACHE_OPTIONS_BYTES), "size of a cache"));
+    int page = options.get(CTypes.INT, CACHE_OPTIONS_PAGE_BYTES);
+    PageCacheOptions paged = page == 0 ? usual : usual.withPages(page);
+    long nanos = options.get(CTypes.LONG, CACHE_OPTIONS_TIMEOUT_NS);
+    PageCacheOptions timed =
+        nanos == 0
+            ? paged
+            : paged.withTimeout(Duration.ofNanos(nanos < 0 ? Long.MAX_VALUE : nanos));
+    return (flags & CACHE_UNCOUNTED) == 0 ? timed : timed.withoutCounting();
   }
 
   /** Whether all flags are some of those that there are. */

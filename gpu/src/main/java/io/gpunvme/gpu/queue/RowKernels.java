@@ -111,7 +111,7 @@ final class RowKernels implements AutoCloseable {
                             + accelerator.name()));
     GpuModule module = GpuModule.resource(gpu, "rows");
     for (Kernel kernel : Kernel.values()) {
-      String name = "gpunvme_rows_" + kernel.name().toLowerCase(Locale.ROOT);
+      String name = "gpunvme_%s_rows".formatted(kernel.name().toLowerCase(Locale.ROOT));
       functions.add(module.function(name));
     }
     int sms = gpu.context().device().attribute(CudaAttribute.MULTIPROCESSOR_COUNT);

@@ -52,7 +52,8 @@ public final class CpuCuda {
 
   private static Map<String, String> rows() {
     Map<String, String> all = new TreeMap<>();
-    List.of("gather", "fetch", "update").forEach(name -> all.put("gpunvme_rows_" + name, WARP));
+    List.of("gather", "fetch", "update")
+        .forEach(name -> all.put("gpunvme_%s_rows".formatted(name), WARP));
     return all;
   }
 
