@@ -70,12 +70,7 @@ stress() {
 
 # A library in the place of libcuda.so.1 that runs the kernels of kernels_test on the CPU.
 stand_in() {
-  [ -e target/tools/test/junit-console.jar ] || {
-    echo 'no target/tools/test: mvn -N dependency:copy@test-tools fills it'
-    return 1
-  }
-  mkdir -p "$tmp/cuda" && (cd gpu && "$JDK_HOME/bin/java" -XX:+UseSerialGC -cp "target/test-classes:../cli/target/app/*:../target/tools/test/*" \
-    io.gpunvme.gpu.queue.CpuCuda "$tmp/cuda" "$tmp/cuda" ../capi/src/test/cuda/kernels.cu read_blocks read_bytes read_found)
+  scripts/cpu-cuda "$tmp/cuda" capi/src/test/cuda/kernels.cu read_blocks read_bytes read_found
 }
 
 # kernels COMMAND...: kernels_test on this library

@@ -17,6 +17,7 @@ check() { # NAME COMMAND...: passes if the command does
   else
     sed 's/^/  /' "$tmp/check.log" | tail -n 20
     echo "FAIL $name"
+    return 1
   fi
 }
 
@@ -81,6 +82,11 @@ if [ -f capi/target/libgpunvme.so ] && [ -d capi/target/app ]; then
   find_jdk && export GPUNVME_JAVA_HOME=$JDK_HOME
   # Many tests start a process, and so Java, of their own: over before the optimising compiler pays.
   (unset GPUNVME_LIBRARY && GPUNVME_JAVA_OPTS=-XX:TieredStopAtLevel=1 "$python" python/tests/report.py python) || echo 'FAIL python: no test ran, or the process died'
+  # Rows that kernels move: on a GPU, and where there is none, on the CPU.
+  if [ ! -e /dev/nvidiactl ] && has "$python" torch && check python-kernels-stand-in scripts/cpu-cuda "$tmp/cuda"; then
+    GPUNVME_LIBCUDA=$tmp/cuda/libcuda.so.1 GPUNVME_TEST_ACCELERATOR=gpu "$python" python/tests/report.py python-kernels test_disk.py ||
+      echo 'FAIL python-kernels: no test ran, or the process died'
+  fi
   if [ -e /dev/nvidiactl ]; then
     for tests in gpu_test.py 'test_*.py'; do
       GPUNVME_TEST_ACCELERATOR=gpu "$python" python/tests/report.py python-gpu "$tests" ||

@@ -715,6 +715,19 @@ int gpunvme_kernel_storage_errors(gpunvme_kernel_storage *kernels, char *text, s
   return say("{\"total\":2,\"errors\":[\"one\",\"two\"]}", text, capacity, needed);
 }
 
+// Rows are moved by kernels, which it has none of.
+int gpunvme_cache_open(gpunvme_kernel_storage *k, const gpunvme_cache_options *o, gpunvme_cache **c) { (void)k, (void)o, (void)c; return failed(GPUNVME_ERROR_UNSUPPORTED, 0, "no caches"); }
+int gpunvme_cache_close(gpunvme_cache *c) { (void)c; return GPUNVME_OK; }
+int gpunvme_cache_array(gpunvme_cache *c, gpunvme_storage *s, uint64_t o, uint64_t n, uint32_t e, uint32_t f, uint64_t *a) { (void)c, (void)s, (void)o, (void)n, (void)e, (void)f, (void)a; return GPUNVME_ERROR_UNSUPPORTED; }
+int gpunvme_cache_flush(gpunvme_cache *c, uint64_t t) { (void)c, (void)t; return GPUNVME_ERROR_UNSUPPORTED; }
+int gpunvme_cache_counters(gpunvme_cache *c, char *t, size_t n, size_t *l) { (void)c, (void)t, (void)n, (void)l; return GPUNVME_ERROR_UNSUPPORTED; }
+int gpunvme_rows_open(gpunvme_cache *c, gpunvme_storage *s, uint64_t o, uint64_t n, uint64_t b, uint32_t f, gpunvme_rows **m) { (void)c, (void)s, (void)o, (void)n, (void)b, (void)f, (void)m; return GPUNVME_ERROR_UNSUPPORTED; }
+int gpunvme_rows_close(gpunvme_rows *m) { (void)m; return GPUNVME_OK; }
+int gpunvme_rows_gather(gpunvme_rows *m, uint64_t i, uint64_t n, uint64_t t, struct CUstream_st *s) { (void)m, (void)i, (void)n, (void)t, (void)s; return GPUNVME_ERROR_UNSUPPORTED; }
+int gpunvme_rows_fetch(gpunvme_rows *m, uint64_t i, uint64_t n, struct CUstream_st *s) { (void)m, (void)i, (void)n, (void)s; return GPUNVME_ERROR_UNSUPPORTED; }
+int gpunvme_rows_update(gpunvme_rows *m, uint64_t i, uint64_t n, uint64_t t, struct CUstream_st *s) { (void)m, (void)i, (void)n, (void)t, (void)s; return GPUNVME_ERROR_UNSUPPORTED; }
+int gpunvme_rows_synchronize(gpunvme_rows *m) { (void)m; return GPUNVME_ERROR_UNSUPPORTED; }
+
 // The Python package has no use for these, and declares them.
 nvme_gpu *nvme_gpu_init(const char *device) { (void)device; return NULL; }
 int nvme_gpu_read(nvme_gpu *g, uint64_t l, uint64_t b, void *a) { (void)g, (void)l, (void)b, (void)a; return GPUNVME_ERROR_UNSUPPORTED; }

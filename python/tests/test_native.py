@@ -50,6 +50,7 @@ STRUCTURES = {
     "gpunvme_layer_plan": _native.LayerPlan,
     "gpunvme_quantized": _native.Quantized,
     "gpunvme_kernel_options": _native.KernelOptions,
+    "gpunvme_cache_options": _native.CacheOptions,
 }
 
 

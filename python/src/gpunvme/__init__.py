@@ -7,6 +7,7 @@ The C library, NumPy and PyTorch are loaded only when they are used.
 """
 
 from ._native import start, version
+from .cache import PageCache, Rows
 from .errors import (
     AcceleratorError,
     BusyError,
@@ -60,9 +61,11 @@ __all__ = [
     "NoSpaceError",
     "NotFoundError",
     "OutOfMemoryError",
+    "PageCache",
     "Plan",
     "RegisteredBuffer",
     "Request",
+    "Rows",
     "Slice",
     "Storage",
     "TensorInfo",

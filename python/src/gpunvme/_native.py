@@ -113,6 +113,15 @@ class KernelOptions(Structure):
     ]
 
 
+class CacheOptions(Structure):
+    _fields_ = [
+        ("bytes", c_uint64),
+        ("timeout_ns", c_uint64),
+        ("page_bytes", c_uint32),
+        ("flags", c_uint32),
+    ]
+
+
 Cancelled = CFUNCTYPE(c_int, c_void_p)
 
 _handle = c_void_p
@@ -202,6 +211,17 @@ FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "gpunvme_kernel_storage_recover": (c_int, (_handle,)),
     "gpunvme_kernel_storage_recoveries": (c_int, (_handle, _u64_out)),
     "gpunvme_kernel_storage_errors": (c_int, _text),
+    "gpunvme_cache_open": (c_int, (_handle, POINTER(CacheOptions), _handle_out)),
+    "gpunvme_cache_close": (c_int, (_handle,)),
+    "gpunvme_cache_array": (c_int, (_handle, _handle, c_uint64, c_uint64, c_uint32, c_uint32, _u64_out)),
+    "gpunvme_cache_flush": (c_int, (_handle, c_uint64)),
+    "gpunvme_cache_counters": (c_int, _text),
+    "gpunvme_rows_open": (c_int, (_handle, _handle, c_uint64, c_uint64, c_uint64, c_uint32, _handle_out)),
+    "gpunvme_rows_close": (c_int, (_handle,)),
+    "gpunvme_rows_gather": (c_int, (_handle, c_uint64, c_uint64, c_uint64, c_void_p)),
+    "gpunvme_rows_fetch": (c_int, (_handle, c_uint64, c_uint64, c_void_p)),
+    "gpunvme_rows_update": (c_int, (_handle, c_uint64, c_uint64, c_uint64, c_void_p)),
+    "gpunvme_rows_synchronize": (c_int, (_handle,)),
     "nvme_gpu_init": (_handle, (c_char_p,)),
     "nvme_gpu_read": (c_int, (_handle, c_uint64, c_uint64, c_void_p)),
     "nvme_gpu_read_async": (c_int, (_handle, c_uint64, c_uint64, c_void_p, c_void_p)),

@@ -1,4 +1,4 @@
-"""PyTorch: tensors filled from storage, models, and datasets that stream samples."""
+"""PyTorch: tensors filled from storage, or left there; models, and datasets that stream samples."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from ._checks import unsigned, whole
+from ._disk import DiskTensor
+from ._embedding import EmbeddingTable, SparseAdagrad, SparseSGD
 from ._quantised import dequantize
 from ._recipe import Piece, Recipe
 from ._streamed import StreamedLayers
@@ -23,9 +25,13 @@ from .storage import Storage
 from .weights import Slice, TensorInfo, Weights
 
 __all__ = [
+    "DiskTensor",
+    "EmbeddingTable",
     "Piece",
     "Recipe",
     "SampleDataset",
+    "SparseAdagrad",
+    "SparseSGD",
     "StreamedLayers",
     "TensorSlice",
     "dequantize",

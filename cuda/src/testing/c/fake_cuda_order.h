@@ -42,6 +42,15 @@ static struct stream *new_stream(void) {
   return s;
 }
 
+// What a handle is of: 0 and 1 are CUDA's names for the default stream. Under the lock.
+static struct stream *stream_of(CUstream handle) {
+  static struct stream *first;
+  if (first == NULL) {
+    first = new_stream();
+  }
+  return (uintptr_t)handle > DEFAULT_STREAM ? (struct stream *)handle : first;
+}
+
 static struct event *new_event(void) {
   struct event *e = calloc(1, sizeof *e);
   e->users = 1;
@@ -101,8 +110,8 @@ static void *work_off(void *argument) {
 }
 
 static int put(CUstream stream, struct work w) {
-  struct stream *s = (struct stream *)stream;
   pthread_mutex_lock(&lock);
+  struct stream *s = stream_of(stream);
   if (w.event != NULL) {
     w.event->users++;
     w.turn = w.kind == RECORD ? ++w.event->recorded : w.event->recorded;
@@ -126,8 +135,8 @@ static int put(CUstream stream, struct work w) {
 }
 
 static int stream_state(CUstream stream, int waits) {
-  struct stream *s = (struct stream *)stream;
   pthread_mutex_lock(&lock);
+  struct stream *s = stream_of(stream);
   while (waits && s->first != NULL) {
     pthread_cond_wait(&changed, &lock);
   }

@@ -110,9 +110,11 @@ static void *add(int kind, void *handle, void *block) {
   return handle;
 }
 
+enum { DEFAULT_STREAM = 1 };
+
 static int is_live(int kind, const void *handle) {
   pthread_mutex_lock(&lock);
-  int found = 0;
+  int found = kind == STREAM && (uintptr_t)handle <= DEFAULT_STREAM;
   for (int i = 0; i < used; i++) {
     found |= live[i].kind == kind && live[i].handle == handle;
   }
