@@ -36,6 +36,7 @@ POINTED = {
     "uint8_t": POINTER(c_uint8),
     "gpunvme_quantized": POINTER(_native.Quantized),
     "gpunvme_kernel_options": POINTER(_native.KernelOptions),
+    "gpunvme_cache_options": POINTER(_native.CacheOptions),
     "uint32_t": POINTER(c_uint32),
     "uint64_t": POINTER(c_uint64),
     "int32_t": POINTER(c_int32),
