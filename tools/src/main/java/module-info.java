@@ -19,6 +19,8 @@ module io.gpunvme.tools {
       io.gpunvme.cli;
   exports io.gpunvme.tools.report to
       io.gpunvme.cli;
+  exports io.gpunvme.tools.rows to
+      io.gpunvme.cli;
   exports io.gpunvme.tools.ssd to
       io.gpunvme.cli;
   exports io.gpunvme.tools.top to

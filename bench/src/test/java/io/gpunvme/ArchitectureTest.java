@@ -115,6 +115,7 @@ final class ArchitectureTest {
         tools.example        | cuda gpu.accel gpu.queue gpu.transfer nvme nvme.driver nvme.pci nvme.spec storage tools.ssd
         tools.machine        | ffi nvme.pci nvme.pci.host storage.path.file
         tools.report         | -
+        tools.rows           | cuda gpu.accel gpu.queue storage storage.path
         tools.sample         | -
         tools.ssd            | gpu.accel gpu.device gpu.queue gpu.transfer nvme nvme.driver nvme.pci \
                                nvme.spec storage storage.fs tools.machine
@@ -126,7 +127,7 @@ final class ArchitectureTest {
                                nvme.pci nvme.spec sim sim.serve storage storage.fs \
                                storage.fs.partition storage.kind storage.path storage.plan \
                                tools.bench tools.demo tools.doctor tools.example tools.machine \
-                               tools.report tools.ssd tools.top
+                               tools.report tools.rows tools.ssd tools.top
         cli.output           | ffi nvme.spec
 
         capi                 | cuda ffi gpu.accel gpu.device gpu.queue models models.format models.tensor nvme \

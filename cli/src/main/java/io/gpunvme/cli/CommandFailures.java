@@ -8,6 +8,8 @@ import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cuda.CudaException;
 import io.gpunvme.cuda.CudaNotFoundException;
 import io.gpunvme.ffi.PosixException;
+import io.gpunvme.gpu.queue.DirtyPagesException;
+import io.gpunvme.gpu.queue.RowsFailedException;
 import io.gpunvme.models.format.FormatException;
 import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.storage.layer.LayerException;
@@ -93,6 +95,8 @@ final class CommandFailures {
       case io.gpunvme.storage.fs.FileSystemException fs -> text(fs);
       case FormatException format -> text(format);
       case BenchException bench -> text(bench);
+      case RowsFailedException rows -> text(rows);
+      case DirtyPagesException dirty -> text(dirty);
       case PosixException posix -> text(posix);
       case CudaException cuda -> text(cuda);
       case CudaNotFoundException missing -> text(missing);

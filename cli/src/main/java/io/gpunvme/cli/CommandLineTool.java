@@ -99,6 +99,8 @@ final class CommandLineTool {
     CommandLine bench = tool.getSubcommands().get("bench");
     if (bench != null) {
       bench.addSubcommand(new BenchPathsCommand(streams));
+      bench.addSubcommand(new BenchFeaturesCommand(streams));
+      bench.addSubcommand(new BenchEmbeddingCommand(streams));
       bench.addSubcommand(new BenchReportCommand(streams));
     }
     CommandLine weights = tool.getSubcommands().get("weights");

@@ -371,4 +371,67 @@ class KernelCommandsTest {
       assertThat(result.err() + result.out()).contains("one client at a time: end the other one");
     }
   }
+
+  /** Of a file of ours, which an embedded SSD serves, and of what has an SSD's address. */
+  @ParameterizedTest
+  @ValueSource(strings = {"FILE", "sim:file=a", "stripe:sim:file=a,sim:file=b;unit=8KiB"})
+  void featuresAreGathered(String address) throws IOException {
+    boolean file = address.equals("FILE");
+    String device = file ? folder.resolve("a").toString() : named(address);
+    JsonObject json =
+        run(
+                "bench features DEVICE --row-bytes 1000 --batch 300 --batches 2 --cache 1MiB"
+                    + " --json",
+                device)
+            .succeeded()
+            .json();
+    assertThat(json.get("initiator").getAsString()).isEqualTo("GPU");
+    assertThat(json.get("benchmark").getAsString()).isEqualTo("features");
+    assertThat(json.get("device").getAsString())
+        .isEqualTo(file ? FileAsSsd.of(folder.resolve("a"), false).toString() : device);
+    assertThat(json.get("placement").getAsString()).isEqualToIgnoringCase("host");
+    assertThat(json.get("verified_rows").getAsInt()).isEqualTo(300);
+    assertThat(json.get("reads").getAsLong()).isBetween(300L, 1300L);
+    assertThat(json.get("read_bytes").getAsLong()).isEqualTo(4096 * json.get("reads").getAsLong());
+    assertThat(json.get("hit_rate").getAsDouble()).isBetween(0.0, 0.99);
+    assertThat(json.get("rows_per_second").getAsDouble()).isPositive();
+    String text = run("bench features DEVICE --batch 10 --batches 1", device).succeeded().out();
+    assertThat(text).contains("GPU, to ", "verified", "10 rows of the last batch");
+    assertThat(text.contains("read through an embedded SSD")).isEqualTo(file);
+  }
+
+  @Test
+  void rowsWrittenBackStayWhatTheyAre() throws IOException {
+    Path copy = Files.copy(folder.resolve("a"), folder.resolve("copy"));
+    String line =
+        "bench embedding DEVICE --row-bytes 600 --batch 100 --batches 3 --cache 64KiB --json";
+    assertThat(run(line, copy.toString()).code()).isEqualTo(ExitCode.USAGE);
+    JsonObject json = run(line + " --allow-write", copy.toString()).succeeded().json();
+    assertThat(json.get("initiator").getAsString()).isEqualTo("GPU");
+    assertThat(json.get("writes").getAsLong()).isPositive();
+    assertThat(json.get("write_failures").getAsLong()).isZero();
+    assertThat(Files.mismatch(copy, folder.resolve("a"))).isEqualTo(-1);
+    json = run(line + " --allow-write --initiator cpu", copy.toString()).succeeded().json();
+    assertThat(json.get("initiator").getAsString()).isEqualTo("CPU");
+    assertThat(json.has("reads")).isFalse();
+    assertThat(Files.mismatch(copy, folder.resolve("a"))).isEqualTo(-1);
+  }
+
+  @Test
+  void rowsThatFailAreTold() throws IOException {
+    String device =
+        named("sim:faults=status=media/unrecovered-read-error dnr on read every=7,file=a");
+    Cli.Result result = run("bench features DEVICE --batch 500 --batches 1", device);
+    assertThat(result.code()).isEqualTo(ExitCode.FAILURE);
+    assertThat(result.err()).contains("that failed", "Unrecovered Read Error");
+  }
+
+  @Test
+  void numbersOfRowsAreLookedAt() throws IOException {
+    for (String wrong : List.of("--skew 0.5", "--row-bytes 8MiB", "--page 3000", "--cache 4KiB")) {
+      Cli.Result result = run("bench features DEVICE " + wrong, named("sim:file=a"));
+      assertThat(result.code()).as(wrong).isEqualTo(ExitCode.USAGE);
+    }
+    assertThat(run("bench features DEVICE", "/nowhere").code()).isNotEqualTo(ExitCode.OK);
+  }
 }

@@ -49,6 +49,23 @@ public record PageCacheCounters(
         DeviceLayout.getLong(cache, Cache.REGAINED));
   }
 
+  /** What was counted since an earlier look. */
+  public PageCacheCounters since(PageCacheCounters earlier) {
+    return new PageCacheCounters(
+        acquires - earlier.acquires,
+        misses - earlier.misses,
+        joined - earlier.joined,
+        prefetched - earlier.prefetched,
+        reads - earlier.reads,
+        writes - earlier.writes,
+        evictions - earlier.evictions,
+        conflicts - earlier.conflicts,
+        readFailures - earlier.readFailures,
+        writeFailures - earlier.writeFailures,
+        lost - earlier.lost,
+        regained - earlier.regained);
+  }
+
   /**
    * Acquires that needed no read of their own, 0 to 1: the page was there, or on its way. 0 if
    * there were none, or they are not counted.
