@@ -173,9 +173,11 @@ __device__ void move_all(const RowArgs& a) {
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_gather_rows(RowArgs a) { move_all<Use::kGather>(a); }
-extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_update_rows(RowArgs a) { move_all<Use::kUpdate>(a); }
+// 64 registers, and so many warps: what misses need beyond that is in memory, which takes no time beside an SSD's.
+extern "C" __global__ void __launch_bounds__(256, 4) gpunvme_gather_rows(RowArgs a) { move_all<Use::kGather>(a); }
+extern "C" __global__ void __launch_bounds__(256, 4) gpunvme_update_rows(RowArgs a) { move_all<Use::kUpdate>(a); }
 
+// Beside other kernels: few blocks, for it copies nothing.
 extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_fetch_rows(RowArgs a) {
   Rows rows(a);
   each(a, [&](u64 first, u32 count) {

@@ -52,9 +52,9 @@ abstract class BenchRowsCommand extends BaseCommand {
   @Option(
       names = "--batch",
       paramLabel = "N",
-      converter = Converters.Count.class,
+      converter = Converters.Whole.class,
       description = "Rows at a time (4096).")
-  private int batch = 4096;
+  private long batch = 4096;
 
   @Option(
       names = "--batches",
@@ -126,7 +126,7 @@ abstract class BenchRowsCommand extends BaseCommand {
     RowOptions options =
         new RowOptions(
             rowBytes,
-            batch,
+            (int) Math.min(batch, Integer.MAX_VALUE),
             batches,
             skew,
             updates(),

@@ -662,14 +662,19 @@ public final class KernelStorage implements AutoCloseable {
 
   /**
    * Makes queues usable again that an SSD has lost or that have quarantined commands. No kernel
-   * runs. After this, reads and writes that ended with {@link DeviceStatus#TIMEOUT} or {@link
-   * DeviceStatus#STOPPED} move no more data.
+   * runs, but those of {@link DeviceRows}, for which this waits. After this, reads and writes that
+   * ended with {@link DeviceStatus#TIMEOUT} or {@link DeviceStatus#STOPPED} move no more data.
    *
    * @return the outcome for each queue that needed recovery
    * @throws io.gpunvme.nvme.NvmeException if an SSD could not be brought back
    * @throws StorageBusyException if a kernel is waited for
    */
-  public synchronized List<RecoveryOutcome> recover() {
+  public List<RecoveryOutcome> recover() {
+    awaitRows();
+    return recoverQueues();
+  }
+
+  private synchronized List<RecoveryOutcome> recoverQueues() {
     requireOpen();
     if (running.get() != 0) {
       throw new StorageBusyException(
@@ -696,12 +701,17 @@ public final class KernelStorage implements AutoCloseable {
    */
   @Override
   public void close() {
+    awaitRows();
+    closeQueues();
+  }
+
+  /** Without the lock, which the ends of kernels take. */
+  private void awaitRows() {
     List<PageCache> all;
     synchronized (this) {
       all = List.copyOf(caches);
     }
     all.forEach(PageCache::awaitRows);
-    closeQueues();
   }
 
   private synchronized void closeQueues() {

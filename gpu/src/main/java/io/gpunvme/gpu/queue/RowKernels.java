@@ -19,6 +19,7 @@ import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Locale;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
@@ -36,6 +37,12 @@ final class RowKernels implements AutoCloseable {
 
   /** Frames for each that a thread may hold at a time, so that nobody waits for one for long. */
   private static final int FRAMES_PER_PIN = 4;
+
+  /** Of the multiprocessors, one in so many fetches, to leave the others to kernels beside it. */
+  private static final int FETCH_SHARE = 4;
+
+  private static final long SPIN_NANOS = 200_000;
+  private static final long NAP_NANOS = 50_000;
 
   private static final long IDLE_MILLIS = 1000;
 
@@ -73,6 +80,7 @@ final class RowKernels implements AutoCloseable {
   private final DeviceBuffer troubles;
   private final long frames;
   private final int mostWarps;
+  private final int mostFetchingWarps;
 
   // All below is guarded by this.
 
@@ -115,7 +123,9 @@ final class RowKernels implements AutoCloseable {
       functions.add(module.function(name));
     }
     int sms = gpu.context().device().attribute(CudaAttribute.MULTIPROCESSOR_COUNT);
-    mostWarps = sms * BLOCK_THREADS / WARP;
+    int blocks = functions.getFirst().maxActiveBlocks(BLOCK_THREADS, 0);
+    mostWarps = sms * Math.max(1, blocks) * BLOCK_THREADS / WARP;
+    mostFetchingWarps = Math.max(1, sms / FETCH_SHARE) * BLOCK_THREADS / WARP;
     troubles = gpu.allocatePinned((long) LAUNCHES * TROUBLE_SIZE);
     for (int i = 0; i < LAUNCHES; i++) {
       freeTroubles.add(i);
@@ -134,7 +144,7 @@ final class RowKernels implements AutoCloseable {
     // Not under the lock: it may wait until kernels are over, and they are not before that is told.
     KernelRun run = gpu.kernelRun(event::isDone);
     try {
-      start(rows, kernel, stream, shape(ids, count, memory), event, run);
+      start(rows, kernel, stream, shape(kernel, ids, count, memory), event, run);
     } catch (RuntimeException | Error e) {
       run.close();
       throw e;
@@ -149,9 +159,10 @@ final class RowKernels implements AutoCloseable {
   /** A kernel's grid and its arguments, without the place for what goes wrong. */
   private record Shape(long warps, int ahead, long ids, long count, long memory) {}
 
-  private Shape shape(long ids, long count, long memory) {
+  private Shape shape(Kernel kernel, long ids, long count, long memory) {
+    int most = kernel == Kernel.FETCH ? mostFetchingWarps : mostWarps;
     long pins = Math.max(1, frames / FRAMES_PER_PIN);
-    long warps = Math.min(count, Math.min(mostWarps, pins));
+    long warps = Math.min(count, Math.min(most, pins));
     long each = Math.min(Math.ceilDiv(count, warps), pins / warps);
     return new Shape(warps, Math.clamp(each, 1, WARP), ids, count, memory);
   }
@@ -294,19 +305,25 @@ final class RowKernels implements AutoCloseable {
     notifyAll();
   }
 
-  /** Returns when no kernel of these rows runs. */
-  synchronized void awaitAll(DeviceRows rows) {
-    awaitUntil(all -> all.stream().noneMatch(launch -> launch.rows == rows) && isWatcherOut());
+  /** Returns when no kernel of these rows runs: it looks by itself, to know at once. */
+  void awaitAll(DeviceRows rows) {
+    long start = System.nanoTime();
+    while (isRunning(rows)) {
+      if (System.nanoTime() - start < SPIN_NANOS) {
+        Thread.onSpinWait();
+      } else {
+        LockSupport.parkNanos(NAP_NANOS);
+      }
+    }
   }
 
-  /** Returns when no kernel runs. */
+  private synchronized boolean isRunning(DeviceRows rows) {
+    return end == null && !allOver() && launches.stream().anyMatch(launch -> launch.rows == rows);
+  }
+
+  /** Returns when no kernel runs, and the storage has none that is waited for. */
   synchronized void awaitAll() {
-    awaitUntil(all -> all.isEmpty() && isWatcherOut());
-  }
-
-  /** Or stays there for others. */
-  private boolean isWatcherOut() {
-    return !watching || !launches.isEmpty();
+    awaitUntil(all -> all.isEmpty() && !watching);
   }
 
   /** Kernels end by themselves, or are stopped; so this ends. */
