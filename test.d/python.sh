@@ -82,6 +82,12 @@ if [ -f capi/target/libgpunvme.so ] && [ -d capi/target/app ]; then
   find_jdk && export GPUNVME_JAVA_HOME=$JDK_HOME
   # Many tests start a process, and so Java, of their own: over before the optimising compiler pays.
   (unset GPUNVME_LIBRARY && GPUNVME_JAVA_OPTS=-XX:TieredStopAtLevel=1 "$python" python/tests/report.py python) || echo 'FAIL python: no test ran, or the process died'
+  if has "$python" torch; then
+    check python-example-gnn env PYTHONPATH=python/src "$python" examples/python/gnn.py --device cpu \
+      --features "$tmp/features.bin" --nodes 2000 --dim 64 --batch 32 --steps 15
+    check python-example-embedding env PYTHONPATH=python/src "$python" examples/python/embedding.py --device cpu \
+      --rows 200 --batch 256 --steps 40 --check
+  fi
   # Rows that kernels move: on a GPU, and where there is none, on the CPU.
   if [ ! -e /dev/nvidiactl ] && has "$python" torch && check python-kernels-stand-in scripts/cpu-cuda "$tmp/cuda"; then
     GPUNVME_LIBCUDA=$tmp/cuda/libcuda.so.1 GPUNVME_TEST_ACCELERATOR=gpu "$python" python/tests/report.py python-kernels test_disk.py ||

@@ -160,8 +160,7 @@ class DiskTensor:
             self._rows.gather(ids, into, self._stream())
         elif ids.numel():
             self._check_host(ids)
-            flat = into.view(-1).view(torch.uint8).view(ids.numel(), self.row_bytes)
-            self.storage.read_ranges((self._at(i), flat[k]) for k, i in enumerate(ids.view(-1).tolist()))
+            self.storage.read_ranges(self._range(i, k, into) for k, i in enumerate(ids.view(-1).tolist()))
         return into
 
     def update(self, ids: torch.Tensor, rows: torch.Tensor) -> None:
@@ -179,10 +178,9 @@ class DiskTensor:
             self._rows.update(ids, rows, self._stream())
         elif ids.numel():
             self._check_host(ids)
-            flat = rows.view(-1).view(torch.uint8).view(ids.numel(), self.row_bytes)
             # A row that is named twice would be written twice at once.
             last = dict(zip(ids.view(-1).tolist(), range(ids.numel()), strict=True))
-            self.storage.write_ranges((self._at(i), flat[k]) for i, k in last.items())
+            self.storage.write_ranges(self._range(i, k, rows) for i, k in last.items())
 
     def prefetch(self, ids: torch.Tensor) -> None:
         """Has rows read into the cache beside what the current stream does: :meth:`gather` waits less for them, or not at all.
@@ -231,8 +229,9 @@ class DiskTensor:
         if low < 0 or high >= len(self):
             raise IndexError(f"row {low if low < 0 else high}: there are rows 0 to {len(self) - 1}")
 
-    def _at(self, row: int) -> int:
-        return self.offset + row * self.row_bytes
+    def _range(self, row: int, k: int, rows: torch.Tensor) -> tuple[int, int, int]:
+        """A row on the SSD, and its place in memory, number k, which the caller keeps."""
+        return self.offset + row * self.row_bytes, rows.data_ptr() + k * self.row_bytes, self.row_bytes
 
     def _empty(self, shape: Sequence[int]) -> torch.Tensor:
         return torch.empty(tuple(shape), dtype=self.dtype, device=self.device)
