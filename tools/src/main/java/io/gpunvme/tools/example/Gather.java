@@ -15,7 +15,6 @@ import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.gpu.queue.DeviceError;
 import io.gpunvme.gpu.queue.DeviceErrors;
-import io.gpunvme.gpu.queue.DeviceStatus;
 import io.gpunvme.gpu.queue.GpuModule;
 import io.gpunvme.gpu.queue.KernelStorage;
 import io.gpunvme.gpu.queue.KernelStorageOptions;
@@ -26,13 +25,10 @@ import io.gpunvme.gpu.transfer.InitiatorKind;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.gpu.transfer.TransferListener;
 import io.gpunvme.gpu.transfer.TransferPlan;
-import io.gpunvme.nvme.ControllerFatalException;
-import io.gpunvme.nvme.NvmeStatusException;
-import io.gpunvme.nvme.NvmeTimeoutException;
 import io.gpunvme.nvme.driver.Namespace;
 import io.gpunvme.nvme.driver.NvmeController;
-import io.gpunvme.nvme.spec.IoOpcode;
 import io.gpunvme.storage.BlockRun;
+import io.gpunvme.tools.ssd.KernelFailures;
 import io.gpunvme.tools.ssd.Places;
 import io.gpunvme.tools.ssd.Ssds;
 import java.lang.foreign.Arena;
@@ -57,9 +53,6 @@ public final class Gather {
   private static final int NEIGHBOURS = 8;
   private static final int FIRST_ROW = 0x9E3779B1; // 2654435761, as in the kernel
   private static final Duration LIMIT = Duration.ofSeconds(60);
-
-  /** Of a queue or a command, as in error log entries. */
-  private static final int NOT_KNOWN = 0xFFFF;
 
   // struct Run of the kernel.
   private static final int RUN_BYTES = 24;
@@ -323,25 +316,11 @@ public final class Gather {
   private RuntimeException failure(int thread, int row, int status, DeviceErrors told) {
     BlockRun run = rows.runs().get(rows.run(row));
     long slba = rows.slba(row);
-    if (DeviceStatus.fromController(status)) {
-      Optional<DeviceError> error =
-          told.records().stream().filter(e -> e.status() == status && e.slba() == slba).findFirst();
-      int qid = error.map(DeviceError::qid).orElse(NOT_KNOWN);
-      int cid = error.map(DeviceError::cid).orElse(NOT_KNOWN);
-      return new NvmeStatusException(status, IoOpcode.READ, qid, cid, nsid, slba);
-    }
+    Optional<DeviceError> error =
+        told.records().stream().filter(e -> e.status() == status && e.slba() == slba).findFirst();
     String what =
-        "thread %d's read of LBA %d of %s: %s"
-            .formatted(thread, slba, run.controller().name(), DeviceStatus.describe(status));
-    return switch (status) {
-      case DeviceStatus.TIMEOUT, DeviceStatus.BUSY -> new NvmeTimeoutException(what);
-      case DeviceStatus.STOPPED ->
-          run.controller().troubled()
-              ? new ControllerFatalException(what + ", for the SSD is in trouble")
-              : new NvmeTimeoutException(
-                  what + ", after %d s or because it was interrupted".formatted(LIMIT.toSeconds()));
-      default -> new IllegalStateException(what);
-    };
+        "thread %d's read of LBA %d of %s".formatted(thread, slba, run.controller().name());
+    return KernelFailures.read(status, what, error, nsid, slba, run.controller().troubled(), LIMIT);
   }
 
   /** All walks at once: the reads of a hop are one transfer of each SSD. */
