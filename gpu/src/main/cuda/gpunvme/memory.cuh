@@ -74,6 +74,11 @@ GPUNVME_FN u64 exchange(u64* p, u64 v) {
   asm volatile("atom.relaxed.gpu.global.exch.b64 %0, [%1], %2;" : "=l"(old) : "l"(__cvta_generic_to_global(p)), "l"(v) : "memory");
   return old;
 }
+GPUNVME_FN u32 exchange(u32* p, u32 v) { return atomicExch(p, v); }
+GPUNVME_FN u32 fetch_min(u32* p, u32 v) { return atomicMin(p, v); }
+GPUNVME_FN void add(double* p, double v) {
+  asm volatile("red.relaxed.gpu.global.add.f64 [%0], %1;" ::"l"(__cvta_generic_to_global(p)), "d"(v) : "memory");
+}
 GPUNVME_FN u32 compare_exchange(u32* p, u32 expected, u32 desired) { return atomicCAS(p, expected, desired); }
 GPUNVME_FN u64 compare_exchange(u64* p, u64 expected, u64 desired) {
   u64 old;
@@ -163,6 +168,21 @@ GPUNVME_FN u64 compare_exchange(u64* p, u64 expected, u64 desired) {
   return expected;
 }
 GPUNVME_FN u64 compare_exchange_acquire(u64* p, u64 expected, u64 desired) { return compare_exchange(p, expected, desired); }
+GPUNVME_FN u32 exchange(u32* p, u32 v) { return __atomic_exchange_n(p, v, __ATOMIC_ACQ_REL); }
+GPUNVME_FN u32 fetch_min(u32* p, u32 v) {
+  u32 is = __atomic_load_n(p, __ATOMIC_ACQUIRE);
+  while (v < is && !__atomic_compare_exchange_n(p, &is, v, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+  }
+  return is;
+}
+GPUNVME_FN void add(double* p, double v) {
+  double is;
+  __atomic_load(p, &is, __ATOMIC_ACQUIRE);
+  double sum = is + v;
+  while (!__atomic_compare_exchange(p, &is, &sum, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    sum = is + v;
+  }
+}
 // The loads acquire and the stores release already.
 GPUNVME_FN void fence_gpu() {}
 

@@ -113,6 +113,7 @@ final class ArchitectureTest {
                                nvme nvme.driver nvme.pci nvme.spec sim storage.path \
                                storage.path.cufile tools.machine
         tools.example        | cuda gpu.accel gpu.queue gpu.transfer nvme nvme.driver nvme.pci nvme.spec storage tools.ssd
+        tools.graph          | cuda gpu.accel gpu.queue gpu.transfer nvme nvme.driver storage tools.ssd
         tools.machine        | ffi nvme.pci nvme.pci.host storage.path.file
         tools.report         | -
         tools.rows           | cuda gpu.accel gpu.queue storage storage.path
@@ -126,8 +127,8 @@ final class ArchitectureTest {
                                gpu.watch models models.format models.raw nvme nvme.driver nvme.memory \
                                nvme.pci nvme.spec sim sim.serve storage storage.fs \
                                storage.fs.partition storage.kind storage.path storage.plan \
-                               tools.bench tools.demo tools.doctor tools.example tools.machine \
-                               tools.report tools.rows tools.ssd tools.top
+                               tools.bench tools.demo tools.doctor tools.example tools.graph \
+                               tools.machine tools.report tools.rows tools.ssd tools.top
         cli.output           | ffi nvme.spec
 
         capi                 | cuda ffi gpu.accel gpu.device gpu.queue models models.format models.tensor nvme \

@@ -40,6 +40,7 @@ import picocli.CommandLine.Parameters;
       "SSDs of yours are only read, unless --mix and --allow-write let them be written, too.",
       "Every count and every block is checked. If one is wrong, the command fails.",
       "paths: the same file by every storage path (gpunvme bench paths --help).",
+      "graph: programs over a graph whose edges are on an SSD (gpunvme bench graph --help).",
       "features, embedding: random rows of a matrix, gathered through a page cache, and written",
       "back (gpunvme bench features --help).",
       "report: a page with plots from result files (gpunvme bench report --help)."
@@ -59,6 +60,7 @@ import picocli.CommandLine.Parameters;
       "  gpunvme bench queue --placement vram --queues 4 --warps 64",
       "  gpunvme bench stream --placement vram-data --seconds 5 --json",
       "  gpunvme bench paths /data --size 4GiB",
+      "  gpunvme bench graph kron20.graph --algorithm bfs",
       "  gpunvme bench features --row-bytes 512 --skew 4",
       "  gpunvme bench report bench/results"
     })
@@ -129,7 +131,8 @@ final class BenchCommand extends BaseCommand {
   int run() throws IOException {
     if (wanted == null) {
       throw new UsageException(
-          "WHAT is missing: queue, random, stream, layers, paths, features, embedding, or report");
+          "WHAT is missing: queue, random, stream, layers, paths, graph, features, embedding, or"
+              + " report");
     }
     what = wanted;
     check();

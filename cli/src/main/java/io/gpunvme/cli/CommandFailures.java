@@ -15,6 +15,7 @@ import io.gpunvme.nvme.NvmeException;
 import io.gpunvme.storage.layer.LayerException;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.tools.bench.BenchException;
+import io.gpunvme.tools.graph.GraphException;
 import java.io.IOException;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.FileAlreadyExistsException;
@@ -97,6 +98,7 @@ final class CommandFailures {
       case BenchException bench -> text(bench);
       case RowsFailedException rows -> text(rows);
       case DirtyPagesException dirty -> text(dirty);
+      case GraphException graph -> text(graph);
       case PosixException posix -> text(posix);
       case CudaException cuda -> text(cuda);
       case CudaNotFoundException missing -> text(missing);

@@ -2,6 +2,8 @@ package io.gpunvme.cli;
 
 import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.storage.plan.IoOrder;
+import io.gpunvme.tools.graph.GapEdges;
+import io.gpunvme.tools.graph.GraphAlgorithm;
 import java.io.PrintStream;
 import java.io.PrintWriter;
 import java.util.LinkedHashMap;
@@ -27,6 +29,7 @@ final class CommandLineTool {
     all.put("demo", DemoCommand::new);
     all.put("gather", GatherCommand::new);
     all.put("bench", BenchCommand::new);
+    all.put("graph", GraphCommandGroup::new);
     all.put("explain", ExplainCommand::new);
     all.put("plan", PlanCommand::new);
     all.put("inspect", InspectCommand::new);
@@ -102,6 +105,13 @@ final class CommandLineTool {
       bench.addSubcommand(new BenchFeaturesCommand(streams));
       bench.addSubcommand(new BenchEmbeddingCommand(streams));
       bench.addSubcommand(new BenchReportCommand(streams));
+      bench.addSubcommand(new BenchGraphCommand(streams));
+    }
+    CommandLine graph = tool.getSubcommands().get("graph");
+    if (graph != null) {
+      graph.addSubcommand(new GraphGenerateCommand(streams));
+      graph.addSubcommand(new GraphConvertCommand(streams));
+      graph.addSubcommand(new GraphInfoCommand(streams));
     }
     CommandLine weights = tool.getSubcommands().get("weights");
     if (weights != null) {
@@ -118,6 +128,8 @@ final class CommandLineTool {
         BenchCommand.Benchmark.class, Converters.choice(BenchCommand.Benchmark.class));
     tool.registerConverter(
         BenchReportCommand.Open.class, Converters.choice(BenchReportCommand.Open.class));
+    tool.registerConverter(GapEdges.Kind.class, Converters.choice(GapEdges.Kind.class));
+    tool.registerConverter(GraphAlgorithm.class, Converters.choice(GraphAlgorithm.class));
     tool.registerConverter(LogCommand.Page.class, Converters.choice(LogCommand.Page.class));
     tool.registerConverter(
         FeatureCommand.Action.class, Converters.choice(FeatureCommand.Action.class));

@@ -27,6 +27,8 @@ import picocli.CommandLine.Spec;
       "  gpunvme demo model.safetensors --queues 8        your own file",
       "  gpunvme bench random                             how fast this machine is",
       "  gpunvme gather                                   a kernel decides what to read",
+      "  gpunvme graph generate kron --scale 20 --output kron20.graph",
+      "  gpunvme bench graph kron20.graph --algorithm bfs  its edges read from an SSD",
       "  gpunvme explain model.safetensors                which path a file would take, and why",
       "  gpunvme inspect /models/llama --layers           tensors of a model, or sums of its"
           + " layers",

@@ -4,6 +4,8 @@ import io.gpunvme.base.Reason;
 import java.io.FilterOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
+import java.nio.channels.Channels;
+import java.nio.channels.FileChannel;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.FileSystemException;
 import java.nio.file.Files;
@@ -21,11 +23,14 @@ import org.jspecify.annotations.Nullable;
 final class OutputFile implements AutoCloseable {
   private final Path target;
   private final @Nullable Path part;
+  private final @Nullable FileChannel channel;
   private final OutputStream stream;
 
-  private OutputFile(Path target, @Nullable Path part, OutputStream stream) {
+  private OutputFile(
+      Path target, @Nullable Path part, @Nullable FileChannel channel, OutputStream stream) {
     this.target = target;
     this.part = part;
+    this.channel = channel;
     this.stream = stream;
   }
 
@@ -35,14 +40,15 @@ final class OutputFile implements AutoCloseable {
       throw new UsageException(wanted + " is a folder");
     }
     if (Files.exists(target) && !Files.isRegularFile(target)) {
-      return new OutputFile(target, null, Files.newOutputStream(target));
+      return new OutputFile(target, null, null, Files.newOutputStream(target));
     }
     Path name = target.toAbsolutePath().getFileName();
     Path part = target.resolveSibling("." + name + "." + ProcessHandle.current().pid() + ".part");
     Leftovers.add(part);
     try {
-      return new OutputFile(
-          target, part, Files.newOutputStream(part, StandardOpenOption.CREATE_NEW));
+      FileChannel channel =
+          FileChannel.open(part, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
+      return new OutputFile(target, part, channel, Channels.newOutputStream(channel));
     } catch (IOException e) {
       Leftovers.delete(part);
       throw about(wanted, e);
@@ -77,6 +83,19 @@ final class OutputFile implements AutoCloseable {
         stream.flush();
       }
     };
+  }
+
+  /**
+   * The file, to be written here and there instead; the caller does not close it.
+   *
+   * @throws UsageException if it is not a regular one
+   */
+  FileChannel channel() {
+    if (channel == null) {
+      throw new UsageException(
+          target + " is not a regular file: this is not written from its beginning to its end");
+    }
+    return channel;
   }
 
   /** Everything is written: the file gets its name. */

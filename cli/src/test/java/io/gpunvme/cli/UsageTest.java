@@ -22,6 +22,7 @@ class UsageTest {
           "demo",
           "gather",
           "bench",
+          "graph",
           "explain",
           "plan",
           "inspect",
@@ -65,6 +66,7 @@ class UsageTest {
         "demo",
         "gather",
         "bench",
+        "graph",
         "explain",
         "plan",
         "inspect",
@@ -101,6 +103,26 @@ class UsageTest {
         .containsPattern("Examples?:\n  gpunvme " + command);
     assertThat(Cli.run("help", command).succeeded().out())
         .isEqualToNormalizingNewlines(result.out());
+    assertThat(result.out().lines()).allMatch(line -> line.length() <= 100);
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "bench paths",
+        "bench report",
+        "bench graph",
+        "graph generate",
+        "graph convert",
+        "graph info"
+      })
+  void everySubcommandHasHelpWithExamples(String command) {
+    Cli.Result result = Cli.run((Object[]) (command + " --help").split(" ")).succeeded();
+
+    assertThat(result.out())
+        .startsWith("Usage: gpunvme " + command)
+        .contains("--json")
+        .contains("Examples:\n  gpunvme " + command);
     assertThat(result.out().lines()).allMatch(line -> line.length() <= 100);
   }
 

@@ -47,6 +47,28 @@ public final class CpuCuda {
     all.put("rows", rows());
     all.put("reads", Map.of("gpunvme_bench_layer", BLOCK));
     all.put("tensors", tensors());
+    all.put("graph", graph());
+    return all;
+  }
+
+  private static Map<String, String> graph() {
+    Map<String, String> all = new TreeMap<>();
+    for (String kernel :
+        List.of(
+            "source",
+            "levels_sweep",
+            "levels_follow",
+            "distances_sweep",
+            "distances_follow",
+            "distances_next",
+            "components_begin",
+            "components_sweep",
+            "components_end",
+            "ranks_begin",
+            "ranks_sweep",
+            "ranks_end")) {
+      all.put("gpunvme_graph_" + kernel, WARP);
+    }
     return all;
   }
 
