@@ -1,5 +1,6 @@
 // Programs over graphs that are larger than GPU memory: offsets and what belongs to vertices are in GPU memory, edges and weights in
-// arrays on SSDs. The host launches a kernel for each round (GraphKernels.java).
+// arrays on SSDs. The host launches a kernel for each round (GraphKernels.java). For comparison, the same kernels load edges and
+// weights from plain memory; their names end in _plain.
 //
 // Edges are visited in two ways. A sweep goes through all pages of edges in their order, and leaves out the edges of vertices that
 // are not wanted: a page is read once, and a page without a wanted edge is not read. A frontier names pieces, each the edges of one
@@ -12,9 +13,9 @@ using namespace gpunvme;
 
 // Layout in GraphLayout.java.
 struct GraphArgs {
-  const DeviceArray* edges;    // u32 each, the vertex that it leads to
-  const DeviceArray* weights;  // u8 each, above 0; null without
-  const u64* offsets;          // of each vertex its first edge, and one more
+  const void* edges;    // u32 each, the vertex that it leads to: a DeviceArray, or plain memory
+  const void* weights;  // u8 each, above 0; null without
+  const u64* offsets;   // of each vertex its first edge, and one more
   struct GraphOutcome* outcome;
   u32* values;          // of each vertex its level, component or distance
   u32* marks;           // of each vertex the round in which it is next, or kFar
@@ -118,7 +119,7 @@ class Found {
 template <class T>
 class Stored {
  public:
-  __device__ explicit Stored(const DeviceArray* array) : array_(array) {}
+  __device__ explicit Stored(const void* array) : array_(static_cast<const DeviceArray*>(array)) {}
 
   __device__ bool get(u64 i, T& value, Found& found) {
     Status s = array_.get(i, value);
@@ -137,6 +138,22 @@ class Stored {
   Array<T> array_;
 };
 
+// The same in memory.
+template <class T>
+class Plain {
+ public:
+  __device__ explicit Plain(const void* elements) : elements_(static_cast<const T*>(elements)) {}
+
+  __device__ bool get(u64 i, T& value, Found&) {
+    value = elements_[i];
+    return true;
+  }
+
+ private:
+  const T* const elements_;
+};
+
+template <template <class> class Elements>
 class Edges {
  public:
   __device__ Edges(const GraphArgs& args, Found& found) : a(args), found_(found), array_(args.edges) {}
@@ -157,7 +174,7 @@ class Edges {
  private:
   const GraphArgs& a;
   Found& found_;
-  Stored<u32> array_;
+  Elements<u32> array_;
 };
 
 // The vertex that has edge e: the last whose offset is not above it. It is not before `from`.
@@ -231,7 +248,9 @@ __device__ void follow(const GraphArgs& a, Found& found, Worker& worker) {
 }
 
 template <bool kSweeps, class Worker>
-__device__ void visit(const GraphArgs& a, Found& found, Worker& worker) {
+__device__ void visit(const GraphArgs& a) {
+  Found found(a);
+  Worker worker(a, found);
   if (kSweeps) {
     sweep(a, found, worker);
   } else {
@@ -242,6 +261,7 @@ __device__ void visit(const GraphArgs& a, Found& found, Worker& worker) {
 
 // ---- breadth-first search: values are levels
 
+template <template <class> class Elements>
 class Levels {
  public:
   __device__ Levels(const GraphArgs& args, Found& found) : a(args), found_(found), edges_(args, found) {}
@@ -263,18 +283,12 @@ class Levels {
  private:
   const GraphArgs& a;
   Found& found_;
-  Edges edges_;
+  Edges<Elements> edges_;
 };
-
-template <bool kSweeps>
-__device__ void levels(const GraphArgs& a) {
-  Found found(a);
-  Levels worker(a, found);
-  visit<kSweeps>(a, found, worker);
-}
 
 // ---- shortest paths: values are distances, which only fall
 
+template <template <class> class Elements>
 class Distances {
  public:
   __device__ Distances(const GraphArgs& args, Found& found)
@@ -329,16 +343,9 @@ class Distances {
 
   const GraphArgs& a;
   Found& found_;
-  Edges edges_;
-  Stored<u8> weights_;
+  Edges<Elements> edges_;
+  Elements<u8> weights_;
 };
-
-template <bool kSweeps>
-__device__ void distances(const GraphArgs& a) {
-  Found found(a);
-  Distances worker(a, found);
-  visit<kSweeps>(a, found, worker);
-}
 
 // ---- connected components: values are a forest in which no parent has a higher number than its child
 
@@ -358,6 +365,7 @@ __device__ u32 root(u32* parents, u32 v) {
   return v;
 }
 
+template <template <class> class Elements>
 class Components {
  public:
   __device__ Components(const GraphArgs& args, Found& found) : a(args), edges_(args, found) {}
@@ -385,11 +393,12 @@ class Components {
 
  private:
   const GraphArgs& a;
-  Edges edges_;
+  Edges<Elements> edges_;
 };
 
 // ---- PageRank: a vertex gives its share to each vertex that an edge leads to
 
+template <template <class> class Elements>
 class Ranks {
  public:
   __device__ Ranks(const GraphArgs& args, Found& found) : a(args), edges_(args, found) {}
@@ -405,7 +414,7 @@ class Ranks {
 
  private:
   const GraphArgs& a;
-  Edges edges_;
+  Edges<Elements> edges_;
 };
 
 }  // namespace
@@ -422,10 +431,18 @@ extern "C" __global__ void gpunvme_graph_source(GraphArgs a) {
   }
 }
 
-extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_graph_levels_sweep(GraphArgs a) { levels<true>(a); }
-extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_graph_levels_follow(GraphArgs a) { levels<false>(a); }
-extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_graph_distances_sweep(GraphArgs a) { distances<true>(a); }
-extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_graph_distances_follow(GraphArgs a) { distances<false>(a); }
+#define GRAPH_KERNEL(name, sweeps, Worker)                                                  \
+  extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_graph_##name(GraphArgs a) { \
+    visit<sweeps, Worker<Stored>>(a);                                                       \
+  }                                                                                         \
+  extern "C" __global__ void gpunvme_graph_##name##_plain(GraphArgs a) { visit<sweeps, Worker<Plain>>(a); }
+
+GRAPH_KERNEL(levels_sweep, true, Levels)
+GRAPH_KERNEL(levels_follow, false, Levels)
+GRAPH_KERNEL(distances_sweep, true, Distances)
+GRAPH_KERNEL(distances_follow, false, Distances)
+GRAPH_KERNEL(components_sweep, true, Components)
+GRAPH_KERNEL(ranks_sweep, true, Ranks)
 
 // The next frontier: those that were to wait until `near` is above their distance.
 extern "C" __global__ void gpunvme_graph_distances_next(GraphArgs a) {
@@ -453,12 +470,6 @@ extern "C" __global__ void gpunvme_graph_components_begin(GraphArgs a) {
   }
 }
 
-extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_graph_components_sweep(GraphArgs a) {
-  Found found(a);
-  Components worker(a, found);
-  visit<true>(a, found, worker);
-}
-
 // A component's number is its lowest vertex.
 extern "C" __global__ void gpunvme_graph_components_end(GraphArgs a) {
   for (u64 v = this_thread(); v < a.vertices; v += threads()) {
@@ -476,12 +487,6 @@ extern "C" __global__ void gpunvme_graph_ranks_begin(GraphArgs a) {
     a.shares[v] = degree == 0 ? 0 : a.damping * a.ranks[v] / static_cast<double>(degree);
     a.next_ranks[v] = a.base;
   }
-}
-
-extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_graph_ranks_sweep(GraphArgs a) {
-  Found found(a);
-  Ranks worker(a, found);
-  visit<true>(a, found, worker);
 }
 
 extern "C" __global__ void gpunvme_graph_ranks_end(GraphArgs a) {

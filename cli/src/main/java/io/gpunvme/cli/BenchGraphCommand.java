@@ -17,6 +17,7 @@ import io.gpunvme.gpu.transfer.InitiatorOptions;
 import io.gpunvme.storage.GpuStorage;
 import io.gpunvme.storage.StorageAddress;
 import io.gpunvme.storage.StorageOptions;
+import io.gpunvme.tools.graph.EdgePlace;
 import io.gpunvme.tools.graph.GraphAlgorithm;
 import io.gpunvme.tools.graph.GraphListener;
 import io.gpunvme.tools.graph.GraphOptions;
@@ -53,6 +54,8 @@ import picocli.CommandLine.Parameters;
       "  gpunvme bench graph kron20.graph --algorithm bfs --verify",
       "  gpunvme bench graph vfio:0000:01:00.0 --algorithm cc --cache 4GiB --placement vram --json",
       "  gpunvme bench graph kron20.graph --algorithm pagerank --results ranks.f64",
+      "  gpunvme bench graph kron20.graph --algorithm bfs --edges vram           the same in"
+          + " memory",
       "  gpunvme bench graph kron20.graph --algorithm bfs --source 17 --initiator cpu"
     })
 final class BenchGraphCommand extends BaseCommand {
@@ -80,6 +83,15 @@ final class BenchGraphCommand extends BaseCommand {
       converter = Converters.Whole.class,
       description = "bfs, sssp: the vertex to begin at (the first that has an edge).")
   private @Nullable Long source;
+
+  @Option(
+      names = "--edges",
+      paramLabel = "WHERE",
+      description = {
+        "For comparison, where edges and weights are: ssd, or read into memory before the time",
+        "begins, vram (all in GPU memory) or host (pinned, loaded by kernels over PCIe) (ssd)."
+      })
+  private EdgePlace edges = EdgePlace.SSD;
 
   @Option(
       names = "--cache",
@@ -151,9 +163,13 @@ final class BenchGraphCommand extends BaseCommand {
     if (source != null && !algorithm.hasSource()) {
       throw new UsageException("--source is for bfs and sssp; " + algorithm + " begins everywhere");
     }
-    StorageAddress named = ModelPlace.existing(ModelPlace.parse(image));
     boolean byCpu = initiator.kind() == InitiatorKind.CPU;
-    Path file = byCpu ? null : named.file();
+    if (edges != EdgePlace.SSD && (byCpu || cache != 0)) {
+      throw new UsageException(
+          "--edges " + edges + " is for a GPU, and without --cache: all edges are in memory");
+    }
+    StorageAddress named = ModelPlace.existing(ModelPlace.parse(image));
+    Path file = byCpu || edges != EdgePlace.SSD ? null : named.file();
     StorageAddress opened = file == null ? named : embedded(file);
     try (Accelerator accelerator = byCpu ? CpuAccelerator.open() : gpu();
         GpuStorage storage = GpuStorage.open(opened, accelerator, readByCpu());
@@ -182,6 +198,7 @@ final class BenchGraphCommand extends BaseCommand {
     }
     GraphOptions options =
         new GraphOptions(
+            edges,
             cache,
             (int) Math.min(page, Integer.MAX_VALUE),
             placement,
@@ -252,6 +269,14 @@ final class BenchGraphCommand extends BaseCommand {
     };
   }
 
+  private static String edgesIn(GraphReport report) {
+    return switch (report.place()) {
+      case SSD -> "the SSD";
+      case VRAM -> "GPU memory";
+      case HOST -> "host memory";
+    };
+  }
+
   private void printText(StorageAddress opened, boolean throughEmbedded, GraphReport report) {
     GraphResult result = report.result();
     out().println(image + ": " + GraphImageCommand.text(report.header()));
@@ -267,7 +292,8 @@ final class BenchGraphCommand extends BaseCommand {
             .row("time", "%.3f s".formatted(seconds(report)))
             .row("edges visited", Long.toString(result.edges()))
             .row("edges/s", "%.3g M".formatted(result.edges() / seconds(report) / 1e6))
-            .row("by", report.accelerator());
+            .row("by", report.accelerator())
+            .row("edges in", edgesIn(report));
     GraphReport.Reads reads = report.reads();
     if (reads != null) {
       PageCacheCounters counters = reads.counters();
@@ -279,7 +305,7 @@ final class BenchGraphCommand extends BaseCommand {
           .row("placement", reads.placement().toString())
           .row("queues", reads.queuePairs() + " of depth " + reads.depth());
     }
-    table.row("verified", verify ? reads == null ? "it is the CPU's" : "as the CPU's" : "no");
+    table.row("verified", verify ? report.byGpu() ? "as the CPU's" : "it is the CPU's" : "no");
     table.print(out());
   }
 
@@ -292,8 +318,9 @@ final class BenchGraphCommand extends BaseCommand {
     all.put("image", image);
     all.put("device", opened.toString());
     GraphImageCommand.describe(report.header(), all);
-    all.put("initiator", reads == null ? "CPU" : "GPU");
+    all.put("initiator", report.byGpu() ? "GPU" : "CPU");
     all.put("accelerator", report.accelerator());
+    all.put("edges_in", report.place().toString());
     all.put("source", result.source() < 0 ? null : result.source());
     all.put(counted(), result.amount());
     all.put("rounds", result.rounds());
@@ -313,7 +340,7 @@ final class BenchGraphCommand extends BaseCommand {
       all.put("read_bytes", counters.reads() * reads.pageBytes());
       all.put("read_failures", counters.readFailures());
     }
-    all.put("verified", verify && reads != null);
+    all.put("verified", verify && report.byGpu());
     all.put("results", results == null ? null : results.toString());
     return all;
   }

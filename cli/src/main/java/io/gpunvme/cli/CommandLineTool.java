@@ -2,6 +2,7 @@ package io.gpunvme.cli;
 
 import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.storage.plan.IoOrder;
+import io.gpunvme.tools.graph.EdgePlace;
 import io.gpunvme.tools.graph.GapEdges;
 import io.gpunvme.tools.graph.GraphAlgorithm;
 import java.io.PrintStream;
@@ -129,6 +130,7 @@ final class CommandLineTool {
     tool.registerConverter(
         BenchReportCommand.Open.class, Converters.choice(BenchReportCommand.Open.class));
     tool.registerConverter(GapEdges.Kind.class, Converters.choice(GapEdges.Kind.class));
+    tool.registerConverter(EdgePlace.class, Converters.choice(EdgePlace.class));
     tool.registerConverter(GraphAlgorithm.class, Converters.choice(GraphAlgorithm.class));
     tool.registerConverter(LogCommand.Page.class, Converters.choice(LogCommand.Page.class));
     tool.registerConverter(

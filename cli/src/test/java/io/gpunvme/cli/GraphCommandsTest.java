@@ -98,6 +98,17 @@ class GraphCommandsTest {
     }
   }
 
+  @ParameterizedTest
+  @CsvSource({"bfs,vram", "cc,host", "sssp,host", "pagerank,vram"})
+  void theSameInMemoryIsForComparison(String algorithm, String place) throws IOException {
+    String line = "bench graph --threads 512 --verify --json --edges %s --algorithm %s";
+    JsonObject json = run(line.formatted(place, algorithm), image).succeeded().json();
+    assertThat(json.get("verified").getAsBoolean()).isTrue();
+    assertThat(json.get("initiator").getAsString()).isEqualTo("GPU");
+    assertThat(json.get("edges_in").getAsString()).isEqualTo(place);
+    assertThat(json.has("reads")).isFalse();
+  }
+
   @Test
   void resultsAreForOthersToRead() throws IOException {
     Path edges = Files.writeString(folder.resolve("edges"), "0 1 5\n1 2 7\n4 3 1\n");
@@ -117,9 +128,9 @@ class GraphCommandsTest {
   @Test
   void textSaysHowItWasRead() throws IOException {
     assertThat(run("bench graph --threads 256 --algorithm cc", image).succeeded().out())
-        .contains("read through an embedded SSD: sim:file=", "components", "hit rate", "verified");
+        .contains("read through an embedded SSD: sim:file=", "components", "the SSD", "hit rate");
     assertThat(run("bench graph --initiator cpu --algorithm cc", image).succeeded().out())
-        .contains("CPU, 1 thread, graph in memory")
+        .contains("CPU, 1 thread", "host memory")
         .doesNotContain("embedded");
     assertThat(Cli.run("graph", "info", image).succeeded().out())
         .contains("256 vertices", "symmetric, with weights", "offsets", "from byte 65536 on");
@@ -138,6 +149,12 @@ class GraphCommandsTest {
         "bench graph IMAGE --algorithm bfs --source 256             | vertices 0 to 255",
         "bench graph IMAGE --algorithm bfs --page 3000B             | a power of two from 512",
         "bench graph IMAGE --algorithm bfs --cache 1KiB             | a cache of 1024 bytes",
+        "bench graph IMAGE --algorithm bfs --edges vram --cache 1MiB | without --cache",
+        "bench graph IMAGE --algorithm bfs --edges host --initiator cpu | --edges host is for a"
+            + " GPU",
+        "bench graph IMAGE --algorithm bfs --edges tape             | 'tape' is not one of ssd,"
+            + " vram",
+        "bench graph IMAGE --algorithm bfs --edges vram --page 3000B | a power of two from 512",
         "bench graph /nonexistent --algorithm bfs                   | no such file",
         "graph generate kron --scale 40 --output FOLDER/x           | outside 1..31",
         "graph generate kron --output FOLDER/x                      | --scale",

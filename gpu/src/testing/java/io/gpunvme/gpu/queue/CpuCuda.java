@@ -53,21 +53,26 @@ public final class CpuCuda {
 
   private static Map<String, String> graph() {
     Map<String, String> all = new TreeMap<>();
-    for (String kernel :
+    for (String name :
         List.of(
             "source",
+            "distances_next",
+            "components_begin",
+            "components_end",
+            "ranks_begin",
+            "ranks_end")) {
+      all.put("gpunvme_graph_" + name, WARP);
+    }
+    for (String name :
+        List.of(
             "levels_sweep",
             "levels_follow",
             "distances_sweep",
             "distances_follow",
-            "distances_next",
-            "components_begin",
             "components_sweep",
-            "components_end",
-            "ranks_begin",
-            "ranks_sweep",
-            "ranks_end")) {
-      all.put("gpunvme_graph_" + kernel, WARP);
+            "ranks_sweep")) {
+      all.put("gpunvme_graph_" + name, WARP);
+      all.put("gpunvme_graph_" + name + "_plain", WARP);
     }
     return all;
   }

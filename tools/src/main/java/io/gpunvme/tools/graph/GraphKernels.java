@@ -12,40 +12,22 @@ import io.gpunvme.cuda.KernelArguments;
 import io.gpunvme.cuda.LaunchShape;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.accel.GpuAccelerator;
-import io.gpunvme.gpu.queue.DeviceArray;
-import io.gpunvme.gpu.queue.DeviceError;
-import io.gpunvme.gpu.queue.DeviceErrors;
 import io.gpunvme.gpu.queue.GpuModule;
-import io.gpunvme.gpu.queue.KernelStorage;
-import io.gpunvme.gpu.queue.KernelStorageOptions;
-import io.gpunvme.gpu.queue.PageCache;
-import io.gpunvme.gpu.queue.PageCacheCounters;
-import io.gpunvme.gpu.queue.PageCacheOptions;
-import io.gpunvme.storage.GpuStorage;
 import io.gpunvme.tools.graph.GraphLayout.GraphArgs;
 import io.gpunvme.tools.graph.GraphLayout.GraphOutcome;
-import io.gpunvme.tools.ssd.KernelFailures;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 
 /**
- * The kernels of {@code graph.cu} on a graph whose offsets are in GPU memory and whose edges are on
- * an SSD: one after the other, with the arguments that were set. For one thread.
+ * The kernels of {@code graph.cu} on a graph whose offsets are in GPU memory, and whose edges may
+ * be on an SSD: one after the other, with the arguments that were set. For one thread.
  */
 final class GraphKernels implements AutoCloseable {
   private static final String KERNEL = "gpunvme_graph_";
   private static final int BLOCK = 256;
-
-  /** Of one kernel, which may read all edges of a disk. */
-  private static final Duration LIMIT = Duration.ofMinutes(30);
-
-  /** For a page while others hold all frames in which it can be. */
-  private static final Duration FRAME_LIMIT = Duration.ofSeconds(10);
-
   private static final long LOOK_NANOS = 250_000_000;
 
   // The same in graph.cu.
@@ -62,8 +44,7 @@ final class GraphKernels implements AutoCloseable {
   private final Arena arena = Arena.ofConfined();
   private final MemorySegment args = arena.allocate(GraphArgs.SIZE, Long.BYTES);
   private final MemorySegment outcome = arena.allocate(GraphOutcome.SIZE, Long.BYTES);
-  private final KernelStorage storage;
-  private final PageCache cache;
+  private final EdgeMemory memory;
   private final DeviceBuffer outcomeBuffer;
   private final GpuModule module;
   private final CudaStream stream;
@@ -86,49 +67,38 @@ final class GraphKernels implements AutoCloseable {
     this.options = options;
     this.listener = listener;
     try {
-      int processors = gpu.context().device().attribute(CudaAttribute.MULTIPROCESSOR_COUNT);
-      blocks = options.threads() == 0 ? processors : Math.ceilDiv(options.threads(), BLOCK);
       // Before anything of theirs runs: to load kernels waits for others.
       module = GpuModule.resource(gpu, "graph");
       stream = keep(gpu.betweenKernels(() -> gpu.context().stream()));
       GraphHeader header = graph.header();
-      GpuStorage source = graph.storage();
-      storage =
-          keep(
-              source.forKernels(
-                  KernelStorageOptions.in(options.placement())
-                      .with(options.queuePairs(), options.depth())));
-      cache = storage.cache(cacheOptions(weights));
-      DeviceArray edgeArray =
-          source.arrayForKernels(cache, header.edgesAt(), header.edges(), Integer.BYTES, false);
-      setLong(args, GraphArgs.EDGES, edgeArray.deviceAddress());
-      if (weights) {
-        DeviceArray weightArray =
-            source.arrayForKernels(cache, header.weightsAt(), header.edges(), Byte.BYTES, false);
-        setLong(args, GraphArgs.WEIGHTS, weightArray.deviceAddress());
-      }
+      memory = keep(memory(weights));
+      int processors = gpu.context().device().attribute(CudaAttribute.MULTIPROCESSOR_COUNT);
+      blocks =
+          options.threads() == 0
+              ? processors * memory.blocks()
+              : Math.ceilDiv(options.threads(), BLOCK);
       DeviceBuffer offsets = buffer((header.vertices() + 1) * Long.BYTES);
       graph.offsets(listener, offsets::copyFromHost);
       outcomeBuffer = buffer(GraphOutcome.SIZE);
+      set(GraphArgs.EDGES, memory.edges());
+      set(GraphArgs.WEIGHTS, memory.weights());
       set(GraphArgs.OFFSETS, offsets);
       set(GraphArgs.OUTCOME, outcomeBuffer);
       set(GraphArgs.VERTICES, header.vertices());
       set(GraphArgs.EDGE_COUNT, header.edges());
-      setInt(
-          args,
-          GraphArgs.PAGE_SHIFT,
-          Integer.numberOfTrailingZeros(options.pageBytes() / Integer.BYTES));
+      set(GraphArgs.PAGE_SHIFT, Long.numberOfTrailingZeros(pageEdges()));
     } catch (RuntimeException | Error e) {
       CloseAll.after(e, this::close);
       throw e;
     }
   }
 
-  private PageCacheOptions cacheOptions(boolean weights) {
-    long all = graph.header().edges() * (Integer.BYTES + (weights ? Byte.BYTES : 0));
-    long least = 16L * options.pageBytes();
-    long bytes = options.cacheBytes() == 0 ? Math.max(least, all / 4) : options.cacheBytes();
-    return new PageCacheOptions(bytes, options.pageBytes(), FRAME_LIMIT, true);
+  private EdgeMemory memory(boolean weights) {
+    if (options.place() == EdgePlace.SSD) {
+      return new SsdEdges(graph, options, weights);
+    }
+    boolean host = options.place() == EdgePlace.HOST;
+    return new LoadedEdges(gpu, graph, host, options.pageBytes(), weights, listener);
   }
 
   private <T extends AutoCloseable> T keep(T made) {
@@ -171,12 +141,14 @@ final class GraphKernels implements AutoCloseable {
     return options.pageBytes() / Integer.BYTES;
   }
 
-  /**
-   * Whether a frontier's edges are better visited by a sweep. A frontier whose pages all fit into
-   * the cache reads none of them twice, in whichever order.
-   */
+  /** Whether a frontier's edges are better visited by a sweep. */
   boolean sweeps(long pieces) {
-    return pieces > cache.bytes() / options.pageBytes() / 2;
+    return pieces > memory.mostPieces();
+  }
+
+  /** Runs a kernel that visits edges; as {@link #run}. */
+  void visit(String kernel) {
+    run(kernel + memory.suffix());
   }
 
   /**
@@ -189,12 +161,11 @@ final class GraphKernels implements AutoCloseable {
     outcome.fill((byte) 0);
     setInt(outcome, GraphOutcome.NEAREST, -1);
     outcomeBuffer.copyFromHost(outcome, 0);
-    told = 0;
     stream.launch(
         module.function(KERNEL + kernel),
         LaunchShape.of(blocks, BLOCK),
         new KernelArguments().addStruct(args));
-    storage.await(this::isOver, LIMIT);
+    memory.await(this::isOver);
     tell();
     outcomeBuffer.copyToHost(0, outcome);
     int failure = getInt(outcome, GraphOutcome.FAILURE);
@@ -206,7 +177,7 @@ final class GraphKernels implements AutoCloseable {
 
   private boolean isOver() {
     long now = System.nanoTime();
-    if (listener != GraphListener.NONE && now - looked > LOOK_NANOS) {
+    if (now - looked > LOOK_NANOS) {
       looked = now;
       tell();
     }
@@ -215,7 +186,7 @@ final class GraphKernels implements AutoCloseable {
 
   private void tell() {
     if (listener != GraphListener.NONE) {
-      long read = cache.counters().reads() * options.pageBytes();
+      long read = memory.bytesRead();
       listener.moved(read - told);
       told = read;
     }
@@ -240,24 +211,8 @@ final class GraphKernels implements AutoCloseable {
               "a distance of %d and more: distances have 32 bits".formatted(value));
       case NO_ROOM ->
           new IllegalStateException("a frontier of more than %d pieces".formatted(mostPieces()));
-      default -> readFailed(edge);
+      default -> memory.readFailed(edge, getInt(outcome, GraphOutcome.STATUS));
     };
-  }
-
-  private RuntimeException readFailed(long edge) {
-    int status = getInt(outcome, GraphOutcome.STATUS);
-    DeviceErrors errors = storage.errors();
-    Optional<DeviceError> error =
-        errors.records().stream().filter(e -> e.status() == status).findFirst();
-    String what = "edge %d of %s".formatted(edge, graph.name());
-    return KernelFailures.read(
-        status,
-        what,
-        error,
-        1,
-        error.map(DeviceError::slba).orElse(-1L),
-        storage.troubled(),
-        LIMIT);
   }
 
   /** Pieces of the next frontier, as the last kernel left it. */
@@ -280,20 +235,9 @@ final class GraphKernels implements AutoCloseable {
     return edges;
   }
 
-  PageCacheCounters counters() {
-    return cache.counters();
-  }
-
-  long cacheBytes() {
-    return cache.bytes();
-  }
-
-  int queuePairs() {
-    return storage.queuePairs();
-  }
-
-  int depth() {
-    return storage.depth();
+  /** What they have read from the SSD. */
+  GraphReport.@Nullable Reads reads() {
+    return memory.reads();
   }
 
   @Override

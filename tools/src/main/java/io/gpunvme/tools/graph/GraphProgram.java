@@ -8,7 +8,7 @@ import java.lang.foreign.MemorySegment;
 
 /**
  * Programs over a graph whose edges are on an SSD: a GPU reads those that it visits, through a page
- * cache in its memory. The CPU does the same with all of the graph in memory.
+ * cache in its memory. For comparison, a GPU with all edges in memory, and the CPU, do the same.
  */
 public final class GraphProgram {
   /**
@@ -58,16 +58,7 @@ public final class GraphProgram {
       long begin = graph.source(algorithm, source);
       GraphProgram program = new GraphProgram(kernels, algorithm, graph.header(), begin);
       return new GraphReport(
-          graph.header(),
-          program.run(),
-          gpu.name(),
-          new GraphReport.Reads(
-              options.placement(),
-              kernels.counters(),
-              kernels.cacheBytes(),
-              options.pageBytes(),
-              kernels.queuePairs(),
-              kernels.depth()));
+          graph.header(), program.run(), gpu.name(), true, options.place(), kernels.reads());
     }
   }
 
@@ -87,7 +78,7 @@ public final class GraphProgram {
       listener.begins(algorithm + " by the CPU", graph.header().edges() * Integer.BYTES);
       long begin = graph.source(algorithm, source);
       GraphResult result = CpuPrograms.run(algorithm, begin, all, Arena.ofAuto());
-      return new GraphReport(graph.header(), result, "CPU, 1 thread, graph in memory", null);
+      return new GraphReport(graph.header(), result, "CPU, 1 thread", false, EdgePlace.HOST, null);
     }
   }
 
@@ -141,10 +132,14 @@ public final class GraphProgram {
 
     /** Runs a kernel that makes the next one. */
     void make(String kernel) {
+      make(() -> kernels.run(kernel));
+    }
+
+    private void make(Runnable run) {
       kernels.set(GraphArgs.NEXT_FRONTIER, buffers[next]);
       kernels.set(GraphArgs.FRONTIER, buffers[1 - next]);
       kernels.set(GraphArgs.FRONTIER_COUNT, count);
-      kernels.run(kernel);
+      run.run();
       count = kernels.nextCount();
       next = 1 - next;
     }
@@ -152,7 +147,8 @@ public final class GraphProgram {
     /** Visits its edges, in the order that reads fewer pages. */
     void visit(String kernel) {
       kernels.begins(algorithm + " round " + ++rounds);
-      make(kernel + (kernels.sweeps(count) ? "_sweep" : "_follow"));
+      String how = kernels.sweeps(count) ? "_sweep" : "_follow";
+      make(() -> kernels.visit(kernel + how));
     }
   }
 
@@ -201,7 +197,7 @@ public final class GraphProgram {
     DeviceBuffer components = values();
     kernels.run("components_begin");
     kernels.begins("cc");
-    kernels.run("components_sweep");
+    kernels.visit("components_sweep");
     kernels.run("components_end");
     rounds = 1;
     return components;
@@ -221,7 +217,7 @@ public final class GraphProgram {
       kernels.set(GraphArgs.NEXT_RANKS, next);
       kernels.run("ranks_begin");
       kernels.begins("pagerank iteration " + ++rounds);
-      kernels.run("ranks_sweep");
+      kernels.visit("ranks_sweep");
       kernels.run("ranks_end");
       change = kernels.change();
       DeviceBuffer before = now;

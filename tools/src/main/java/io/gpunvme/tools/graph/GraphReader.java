@@ -138,10 +138,24 @@ public final class GraphReader implements AutoCloseable {
     MemorySegment offsets = arena.allocate((header.vertices() + 1) * Long.BYTES, Long.BYTES);
     offsets(listener, (bytes, at) -> copy(bytes, offsets, at));
     MemorySegment edges = arena.allocate(header.edges() * Integer.BYTES, Long.BYTES);
+    edges(listener, (bytes, at) -> copy(bytes, edges, at));
+    MemorySegment all = arena.allocate(weights ? header.edges() : 0);
+    if (weights) {
+      weights(listener, (bytes, at) -> copy(bytes, all, at));
+    }
+    return new MemoryGraph(name, offsets, new IntWords(edges), all);
+  }
+
+  /**
+   * Reads all edges in their order.
+   *
+   * @throws GraphException if one leads to no vertex
+   */
+  void edges(GraphListener listener, Sink sink) {
     part(
         "read edges",
         header.edgesAt(),
-        edges.byteSize(),
+        header.edges() * Integer.BYTES,
         listener,
         (bytes, at) -> {
           IntWords words = new IntWords(bytes);
@@ -150,18 +164,13 @@ public final class GraphReader implements AutoCloseable {
               throw noVertex(at / Integer.BYTES + i, words.get(i));
             }
           }
-          copy(bytes, edges, at);
+          sink.take(bytes, at);
         });
-    MemorySegment all = arena.allocate(weights ? header.edges() : 0);
-    if (weights) {
-      part(
-          "read weights",
-          header.weightsAt(),
-          header.edges(),
-          listener,
-          (b, at) -> copy(b, all, at));
-    }
-    return new MemoryGraph(name, offsets, new IntWords(edges), all);
+  }
+
+  /** Reads all weights in their order; whoever uses one looks whether it is 0. */
+  void weights(GraphListener listener, Sink sink) {
+    part("read weights", header.weightsAt(), header.edges(), listener, sink);
   }
 
   private static void copy(MemorySegment bytes, MemorySegment to, long at) {

@@ -10,10 +10,17 @@ import org.jspecify.annotations.Nullable;
  * @param header of the graph
  * @param result what was found
  * @param accelerator on which
- * @param reads by the GPU; null: the CPU had all of the graph in memory
+ * @param byGpu whether a GPU did it, else the CPU
+ * @param place of edges
+ * @param reads of edges on an SSD; null: all of them were in memory before it began
  */
 public record GraphReport(
-    GraphHeader header, GraphResult result, String accelerator, @Nullable Reads reads) {
+    GraphHeader header,
+    GraphResult result,
+    String accelerator,
+    boolean byGpu,
+    EdgePlace place,
+    @Nullable Reads reads) {
   /**
    * How a GPU read edges and weights.
    *

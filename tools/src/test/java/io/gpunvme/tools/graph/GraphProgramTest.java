@@ -113,13 +113,19 @@ class GraphProgramTest {
         image(edges, symmetric),
         "",
         graph -> {
-          for (GraphOptions options : List.of(SMALL, LARGE)) {
+          for (GraphOptions options :
+              List.of(SMALL, LARGE, LARGE.with(EdgePlace.VRAM), LARGE.with(EdgePlace.HOST))) {
             GraphReport report = run(algorithm, -1, graph, options);
             GraphProgram.verify(report, graph, GraphListener.NONE);
             GraphReport.Reads reads = report.reads();
-            assertThat(reads).isNotNull();
-            assertThat(reads.cacheBytes()).isEqualTo(options.cacheBytes());
-            assertThat(reads.counters().reads()).isPositive();
+            if (options.place() == EdgePlace.SSD) {
+              assertThat(reads).isNotNull();
+              assertThat(reads.cacheBytes()).isEqualTo(options.cacheBytes());
+              assertThat(reads.counters().reads()).isPositive();
+            } else {
+              assertThat(reads).isNull();
+            }
+            assertThat(report.place()).isEqualTo(options.place());
             assertThat(report.result().edges()).isPositive();
             assertThat(report.result().rounds()).isPositive();
           }
@@ -219,7 +225,7 @@ class GraphProgramTest {
         image,
         "",
         graph -> {
-          for (GraphOptions options : List.of(SMALL, LARGE)) {
+          for (GraphOptions options : List.of(SMALL, LARGE, LARGE.with(EdgePlace.VRAM))) {
             assertThatExceptionOfType(GraphException.class)
                 .isThrownBy(() -> run(algorithm, 0, graph, options))
                 .withMessageContaining("is damaged")
