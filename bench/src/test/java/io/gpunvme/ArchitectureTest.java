@@ -106,14 +106,14 @@ final class ArchitectureTest {
         tools.bench          | cuda ffi gpu.accel gpu.queue gpu.transfer models models.format \
                                models.tensor nvme nvme.driver nvme.pci nvme.pci.vfiouser nvme.spec \
                                sim sim.serve storage storage.fs storage.layer storage.path \
-                               storage.path.file storage.plan tools.ssd
+                               storage.path.file storage.plan tools.graph tools.ssd
         tools.demo           | gpu.accel gpu.device gpu.queue gpu.transfer nvme nvme.driver nvme.pci \
                                nvme.spec sim storage tools.sample tools.ssd
         tools.doctor         | cuda cuda.cufile ffi gpu.accel gpu.device gpu.queue gpu.transfer \
                                nvme nvme.driver nvme.pci nvme.spec sim storage.path \
                                storage.path.cufile tools.machine
         tools.example        | cuda gpu.accel gpu.queue gpu.transfer nvme nvme.driver nvme.pci nvme.spec storage tools.ssd
-        tools.graph          | cuda gpu.accel gpu.queue gpu.transfer nvme nvme.driver storage tools.ssd
+        tools.graph          | cuda gpu.accel gpu.queue storage tools.ssd
         tools.machine        | ffi nvme.pci nvme.pci.host storage.path.file
         tools.report         | -
         tools.rows           | cuda gpu.accel gpu.queue storage storage.path

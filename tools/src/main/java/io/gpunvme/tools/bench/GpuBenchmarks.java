@@ -28,6 +28,7 @@ public final class GpuBenchmarks implements AutoCloseable {
   private static final long SSD_BYTES = 1L << 30;
   private static final long STREAM_BYTES = 2L << 30;
   private static final long TENSOR_BYTES = 1L << 30;
+  private static final int GRAPH_SCALE = 22;
   private static final int RANDOM_QUEUES = 48;
 
   /** Commands in flight for 20 million a second, and a buffer that the processors' caches hold. */
@@ -94,6 +95,7 @@ public final class GpuBenchmarks implements AutoCloseable {
     ids.addAll(TensorBench.ids());
     ids.addAll(ShortReadBench.ids());
     ids.addAll(CacheBench.ids());
+    ids.addAll(GraphBench.ids());
     ids.add(RoundTrip.ID);
     queueCases().forEach((id, c) -> ids.add(id));
     return ids;
@@ -138,11 +140,19 @@ public final class GpuBenchmarks implements AutoCloseable {
       case ShortReadBench.ALONE, ShortReadBench.BESIDE, ShortReadBench.CROWD ->
           shortReads(id, repetitions);
       case TensorBench.LIMIT -> limit(id, () -> tensors().measure(id, repetitions));
-      default ->
-          id.startsWith(TensorBench.PREFIX)
-              ? tensors(id, repetitions)
-              : id.startsWith(CacheBench.PREFIX) ? caches(id, repetitions) : queue(id, repetitions);
+      default -> ofMany(id, repetitions);
     };
+  }
+
+  /** Of those that have many results. */
+  private Measurement ofMany(String id, Repetitions repetitions) {
+    if (id.startsWith(TensorBench.PREFIX)) {
+      return tensors(id, repetitions);
+    }
+    if (id.startsWith(CacheBench.PREFIX)) {
+      return caches(id, repetitions);
+    }
+    return id.startsWith(GraphBench.PREFIX) ? graphs(id, repetitions) : queue(id, repetitions);
   }
 
   private Measurement queue(String id, Repetitions repetitions) {
@@ -168,6 +178,13 @@ public final class GpuBenchmarks implements AutoCloseable {
       throw unknown(id);
     }
     return besides(limit(id, () -> caches().measure(id, repetitions)), CacheBench.limit(id));
+  }
+
+  private Measurement graphs(String id, Repetitions repetitions) {
+    if (!GraphBench.ids().contains(id)) {
+      throw unknown(id);
+    }
+    return besides(limit(id, () -> graphs().measure(id, repetitions)), GraphBench.limit(id));
   }
 
   private Measurement tensors(String id, Repetitions repetitions) {
@@ -335,6 +352,12 @@ public final class GpuBenchmarks implements AutoCloseable {
   private CacheBench caches() {
     return device(
         CacheBench.class, () -> new CacheBench(accelerator, SSD_BYTES, workers(RANDOM_WORKERS)));
+  }
+
+  private GraphBench graphs() {
+    return device(
+        GraphBench.class,
+        () -> new GraphBench(accelerator, GRAPH_SCALE, workers(RANDOM_WORKERS), 0));
   }
 
   private TensorBench tensors() {

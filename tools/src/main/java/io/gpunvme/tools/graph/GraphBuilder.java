@@ -1,5 +1,6 @@
 package io.gpunvme.tools.graph;
 
+import io.gpunvme.base.Reason;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
@@ -195,8 +196,12 @@ public final class GraphBuilder {
   }
 
   private void put(ByteBuffer bytes, long at) throws IOException {
-    while (bytes.hasRemaining()) {
-      at += out.write(bytes, at);
+    try {
+      while (bytes.hasRemaining()) {
+        at += out.write(bytes, at);
+      }
+    } catch (IOException e) {
+      throw new IOException("the image cannot be written: " + Reason.of(e), e);
     }
   }
 

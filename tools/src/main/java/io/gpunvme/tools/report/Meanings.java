@@ -75,6 +75,18 @@ public final class Meanings {
         + lanes;
   }
 
+  private static String graph(String id) {
+    String where =
+        id.endsWith(".cpu")
+            ? ", by one thread of the CPU with all of it in memory"
+            : id.endsWith(".vram")
+                ? ", all edges in GPU memory"
+                : id.endsWith(".host")
+                    ? ", all edges in pinned host memory"
+                    : ", edges read from an embedded SSD through a cache of a quarter of them";
+    return id.split("\\.")[1] + " on a Kronecker graph, edges that are visited" + where;
+  }
+
   private static String byParts(String id) {
     if (id.equals("ceiling.h2d")) {
       return "large copies from pinned host memory to the GPU: the limit of every stream";
@@ -107,6 +119,9 @@ public final class Meanings {
     }
     if (id.startsWith("cache.")) {
       return cache(id);
+    }
+    if (id.startsWith("graph.")) {
+      return graph(id);
     }
     if (id.startsWith("weights.")) {
       return id.endsWith(".rank")
