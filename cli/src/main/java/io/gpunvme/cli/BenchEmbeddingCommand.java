@@ -1,8 +1,6 @@
 package io.gpunvme.cli;
 
 import io.gpunvme.cli.output.OutputStreams;
-import io.gpunvme.gpu.device.DeviceAddress;
-import io.gpunvme.storage.StorageAddress;
 import java.io.IOException;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
@@ -38,9 +36,7 @@ final class BenchEmbeddingCommand extends BenchRowsCommand {
 
   @Override
   int run() throws IOException {
-    DeviceAddress device = StorageAddress.parse(address()).device();
-    boolean own = device != null && device.isEmbedded() && !device.has("file");
-    if (!own && !allowWrite) {
+    if (!isOwn() && !allowWrite) {
       throw new UsageException(
           "rows of %s are written back, with the bytes that they have; allow that by --allow-write"
               .formatted(address()));

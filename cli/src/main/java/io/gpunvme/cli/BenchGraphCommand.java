@@ -8,8 +8,6 @@ import io.gpunvme.cuda.CudaNotFoundException;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.accel.GpuAccelerator;
-import io.gpunvme.gpu.device.DeviceAddress;
-import io.gpunvme.gpu.device.Transport;
 import io.gpunvme.gpu.queue.PageCacheCounters;
 import io.gpunvme.gpu.queue.Placement;
 import io.gpunvme.gpu.transfer.InitiatorKind;
@@ -170,7 +168,7 @@ final class BenchGraphCommand extends BaseCommand {
     }
     StorageAddress named = ModelPlace.existing(ModelPlace.parse(image));
     Path file = byCpu || edges != EdgePlace.SSD ? null : named.file();
-    StorageAddress opened = file == null ? named : embedded(file);
+    StorageAddress opened = file == null ? named : FileAsSsd.of(file, false);
     try (Accelerator accelerator = byCpu ? CpuAccelerator.open() : gpu();
         GpuStorage storage = GpuStorage.open(opened, accelerator, readByCpu());
         GraphReader graph = GraphReader.open(storage)) {
@@ -225,18 +223,6 @@ final class BenchGraphCommand extends BaseCommand {
     return StorageOptions.defaults()
         .with(limits.controller(false))
         .with(InitiatorOptions.defaults().with(InitiatorKind.CPU, Placement.HOST));
-  }
-
-  /** A file as the blocks of an SSD in this process, which nobody writes. */
-  private static StorageAddress embedded(Path file) {
-    int workers = Math.max(1, Runtime.getRuntime().availableProcessors() / 2);
-    DeviceAddress device =
-        DeviceAddress.parse(Transport.SIM + ":")
-            .with("file", file.toString())
-            .with("latency", "0")
-            .with("readonly", "on")
-            .with("workers", Integer.toString(workers));
-    return StorageAddress.parse(device.toString());
   }
 
   private static void keep(GraphResult result, Path to) throws IOException {

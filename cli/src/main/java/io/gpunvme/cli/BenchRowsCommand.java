@@ -7,6 +7,7 @@ import io.gpunvme.cli.output.Table;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.Accelerators;
 import io.gpunvme.gpu.accel.CpuAccelerator;
+import io.gpunvme.gpu.device.DeviceAddress;
 import io.gpunvme.gpu.queue.PageCacheCounters;
 import io.gpunvme.gpu.queue.Placement;
 import io.gpunvme.gpu.transfer.InitiatorKind;
@@ -37,8 +38,9 @@ abstract class BenchRowsCommand extends BaseCommand {
       description = {
         "SSDs of yours: vfio:, kmod:, sysfs:, vfio-user:, sim:…, stripe:…, a partition or a file"
             + " on",
-        "one of them; or an ordinary file, which an embedded SSD serves",
-        "(sim:size=256MiB,latency=0)."
+        "one of them; or an ordinary file, which an embedded SSD serves. One in memory is filled"
+            + " with",
+        "random bytes (sim:size=256MiB,latency=0)."
       })
   private String address = "sim:size=256MiB,latency=0";
 
@@ -140,6 +142,9 @@ abstract class BenchRowsCommand extends BaseCommand {
       Path file = accelerator.gpu() ? named.file() : null;
       StorageAddress opened = file == null ? named : FileAsSsd.of(file, updates());
       try (GpuStorage storage = GpuStorage.open(opened, accelerator, storageOptions())) {
+        if (isOwn()) {
+          RowBench.fill(storage, accelerator);
+        }
         RowReport report;
         try (Progress progress = Progress.always(streams())) {
           long bytes = batch * rowBytes;
@@ -163,6 +168,12 @@ abstract class BenchRowsCommand extends BaseCommand {
     return address;
   }
 
+  /** Whether it is an SSD in memory that nobody else has seen. */
+  final boolean isOwn() {
+    DeviceAddress device = StorageAddress.parse(address).device();
+    return device != null && device.isEmbedded() && !device.has("file");
+  }
+
   private Accelerator accelerator() {
     return switch (initiator.kind()) {
       case CPU -> CpuAccelerator.open();
@@ -174,7 +185,7 @@ abstract class BenchRowsCommand extends BaseCommand {
   /** What is compared is read by the CPU. */
   private StorageOptions storageOptions() {
     return StorageOptions.defaults()
-        .with(limits.controller(updates()))
+        .with(limits.controller(updates() || isOwn()))
         .with(InitiatorOptions.defaults().with(InitiatorKind.CPU, Placement.HOST));
   }
 

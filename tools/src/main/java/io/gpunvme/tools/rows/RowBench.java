@@ -29,6 +29,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class RowBench {
   private static final int CHECKED = 4096;
+  private static final int CHUNK = 16 << 20;
   private static final Duration FLUSH_LIMIT = Duration.ofMinutes(10);
 
   private final GpuStorage storage;
@@ -113,6 +114,23 @@ public final class RowBench {
             }
           };
       return bench.run(accelerator, "CPU", mover, target, null, listener);
+    }
+  }
+
+  /**
+   * Fills a storage that nobody else has, so that no two rows are the same.
+   *
+   * @param accelerator the storage's
+   */
+  public static void fill(GpuStorage storage, Accelerator accelerator) {
+    byte[] bytes = new byte[CHUNK];
+    Random random = new Random(2);
+    try (DeviceBuffer chunk = accelerator.allocatePinned(CHUNK)) {
+      for (long at = 0; at < storage.size(); at += CHUNK) {
+        random.nextBytes(bytes);
+        chunk.copyFromHost(MemorySegment.ofArray(bytes), 0);
+        storage.write(at, chunk, 0, Math.min(CHUNK, storage.size() - at));
+      }
     }
   }
 
