@@ -166,7 +166,6 @@ final class GraphKernels implements AutoCloseable {
         LaunchShape.of(blocks, BLOCK),
         new KernelArguments().addStruct(args));
     memory.await(this::isOver);
-    tell();
     outcomeBuffer.copyToHost(0, outcome);
     int failure = getInt(outcome, GraphOutcome.FAILURE);
     if (failure != 0) {
@@ -175,21 +174,16 @@ final class GraphKernels implements AutoCloseable {
     edges += getLong(outcome, GraphOutcome.EDGES);
   }
 
+  /** Now and then tells how far it is, which takes time. */
   private boolean isOver() {
     long now = System.nanoTime();
-    if (now - looked > LOOK_NANOS) {
+    if (listener != GraphListener.NONE && now - looked > LOOK_NANOS) {
       looked = now;
-      tell();
-    }
-    return stream.isIdle();
-  }
-
-  private void tell() {
-    if (listener != GraphListener.NONE) {
       long read = memory.bytesRead();
       listener.moved(read - told);
       told = read;
     }
+    return stream.isIdle();
   }
 
   /** A sweep or a round begins. */

