@@ -13,16 +13,18 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /**
- * Makes an image of edges, in memory that does not grow with them: vertices are taken in groups
- * whose edges fit into memory together, and for each group all edges are asked for once more. Edges
+ * Makes an image of edges, in memory that does not grow with them: as many vertices are taken at a
+ * time as have edges that fit into memory together, and each time all edges are asked for. Edges
  * from a vertex to itself are left out. Of edges between the same vertices one stays, with the
  * least weight. The edges of a vertex are in the order of those that they lead to.
  */
 public final class GraphBuilder {
-  /** Of Java's heap, what holds a group's edges. */
+  /** Of Java's heap, what holds edges. */
   private static final int HEAP_SHARE = 2;
 
-  private static final long MOST_GROUP = 1L << 30;
+  /** Edges of a group, which are in an array. */
+  private static final int MOST_GROUP = 1 << 30;
+
   private static final int OUTPUT_BYTES = 1 << 20;
   private static final int WEIGHT_BITS = 8;
   private static final int WEIGHT = (1 << WEIGHT_BITS) - 1;
@@ -31,33 +33,31 @@ public final class GraphBuilder {
   private final boolean symmetric;
   private final FileChannel out;
   private final GraphListener listener;
-  private final int room;
+  private final long room;
+  private final int most;
 
-  /** Of each vertex the edges; of those of the group, the end of its edges in {@link #group}. */
+  /** Of each vertex the edges; of those of a group, the end of its edges there. */
   private final IntWords counts;
 
   private final GraphHeader plan;
-
-  /** Each is the vertex that it leads to, and its weight. */
-  private final long[] group;
 
   private GraphBuilder(
       EdgeSource source,
       boolean symmetric,
       FileChannel out,
       GraphListener listener,
-      int room,
+      long room,
+      int most,
       IntWords counts,
-      long[] group,
-      long most) {
+      long all) {
     this.source = source;
     this.symmetric = symmetric;
     this.out = out;
     this.listener = listener;
     this.room = room;
+    this.most = most;
     this.counts = counts;
-    this.group = group;
-    plan = GraphHeader.plan(source.vertices(), most, symmetric, source.weighted());
+    plan = GraphHeader.plan(source.vertices(), all, symmetric, source.weighted());
   }
 
   /**
@@ -73,26 +73,31 @@ public final class GraphBuilder {
       EdgeSource source, boolean symmetric, FileChannel out, GraphListener listener)
       throws IOException {
     long heap = Runtime.getRuntime().maxMemory() / HEAP_SHARE / Long.BYTES;
-    return build(source, symmetric, out, listener, (int) Math.min(heap, MOST_GROUP));
+    return build(source, symmetric, out, listener, heap, MOST_GROUP);
   }
 
   /**
-   * @param room for edges of a group
+   * @param room for edges in memory
+   * @param most edges of a group
    */
   static GraphHeader build(
-      EdgeSource source, boolean symmetric, FileChannel out, GraphListener listener, int room)
+      EdgeSource source,
+      boolean symmetric,
+      FileChannel out,
+      GraphListener listener,
+      long room,
+      int most)
       throws IOException {
     try (Arena arena = Arena.ofShared()) {
       IntWords counts = IntWords.allocate(arena, source.vertices());
-      long most = count(source, symmetric, counts, listener);
-      if (most == 0) {
+      long all = count(source, symmetric, counts, listener);
+      if (all == 0) {
         throw new GraphException(
             GraphException.Kind.INPUT,
             source.name(),
             "has no edge from a vertex to another: an image has at least one");
       }
-      long[] group = new long[(int) Math.min(room, most)];
-      return new GraphBuilder(source, symmetric, out, listener, room, counts, group, most).write();
+      return new GraphBuilder(source, symmetric, out, listener, room, most, counts, all).write();
     } catch (UncheckedIOException e) {
       throw e.getCause();
     }
@@ -139,33 +144,47 @@ public final class GraphBuilder {
     long edges = 0;
     long first = 0;
     while (first < source.vertices()) {
-      long end = first;
-      long sum = 0;
-      while (end < source.vertices() && sum + counts.get(end) <= room) {
-        sum += counts.get(end++);
+      List<Group> groups = groups(first);
+      fill(groups);
+      for (Group group : groups) {
+        edges += group.write(edges);
       }
-      if (end == first) {
-        throw new GraphException(
-            GraphException.Kind.TOO_LARGE,
-            source.name(),
-            "vertex %d has %d edges, and Java's heap has room for %d at a time; GPUNVME_JAVA_OPTS=-Xmx8g gives it 8 GiB"
-                .formatted(first, counts.get(first), room));
-      }
-      fill(first, end);
-      edges += new Group(first, end).write(edges);
-      first = end;
+      first = groups.getLast().end;
     }
     return finish(edges);
   }
 
-  /** Brings together the edges of a group of vertices. */
-  private void fill(long first, long end) {
-    long all = 0;
-    for (long v = first; v < end; v++) {
-      long count = counts.get(v);
-      counts.set(v, all);
-      all += count;
+  /** Those from a vertex on that fit into memory together. */
+  private List<Group> groups(long first) {
+    List<Group> groups = new ArrayList<>();
+    long left = room;
+    long end = first;
+    while (end < source.vertices()) {
+      long begin = end;
+      long sum = 0;
+      while (end < source.vertices() && sum + counts.get(end) <= Math.min(left, most)) {
+        sum += counts.get(end++);
+      }
+      if (end == begin) {
+        break;
+      }
+      groups.add(new Group(begin, end, (int) sum));
+      left -= sum;
     }
+    if (groups.isEmpty()) {
+      throw new GraphException(
+          GraphException.Kind.TOO_LARGE,
+          source.name(),
+          "vertex %d has %d edges, and Java's heap has room for %d at a time; GPUNVME_JAVA_OPTS=-Xmx8g gives it 8 GiB"
+              .formatted(first, counts.get(first), Math.min(room, most)));
+    }
+    return groups;
+  }
+
+  /** Brings together the edges of groups of vertices that follow each other. */
+  private void fill(List<Group> groups) {
+    long first = groups.getFirst().first;
+    long end = groups.getLast().end;
     listener.begins(
         "edges of vertices %d to %d".formatted(first, end - 1), source.edges() * Integer.BYTES);
     each(
@@ -176,12 +195,22 @@ public final class GraphBuilder {
             return;
           }
           if (from >= first && from < end) {
-            group[(int) counts.getAndAdd(from, 1)] = to << WEIGHT_BITS | weight & WEIGHT;
+            add(groups, from, to, weight);
           }
           if (symmetric && to >= first && to < end) {
-            group[(int) counts.getAndAdd(to, 1)] = from << WEIGHT_BITS | weight & WEIGHT;
+            add(groups, to, from, weight);
           }
         });
+    groups.forEach(Group::share);
+  }
+
+  private void add(List<Group> groups, long from, long to, int weight) {
+    int i = 0;
+    while (from >= groups.get(i).end) {
+      i++;
+    }
+    int at = (int) counts.getAndAdd(from, 1);
+    groups.get(i).edges[at] = to << WEIGHT_BITS | weight & WEIGHT;
   }
 
   private GraphHeader finish(long edges) throws IOException {
@@ -205,12 +234,30 @@ public final class GraphBuilder {
     }
   }
 
-  /** Vertices whose edges are in memory. */
+  /** Vertices whose edges are in memory, in an array. */
   private final class Group {
+    private final long first;
+    private final long end;
+
+    /** Each is the vertex that it leads to, and its weight. */
+    private final long[] edges;
+
     private final List<Share> shares = new ArrayList<>();
 
-    /** About as many edges for each thread. */
-    Group(long first, long end) {
+    Group(long first, long end, int count) {
+      this.first = first;
+      this.end = end;
+      edges = new long[count];
+      long all = 0;
+      for (long v = first; v < end; v++) {
+        long own = counts.get(v);
+        counts.set(v, all);
+        all += own;
+      }
+    }
+
+    /** All are there: about as many for each thread. */
+    void share() {
       int parts = 4 * Runtime.getRuntime().availableProcessors();
       long each = counts.get(end - 1) / parts + 1;
       long from = first;
@@ -218,7 +265,7 @@ public final class GraphBuilder {
       for (long v = first; v < end; v++) {
         long to = counts.get(v);
         if (to - begin >= each || v == end - 1) {
-          shares.add(new Share(from, v + 1, begin));
+          shares.add(new Share(edges, from, v + 1, begin));
           from = v + 1;
           begin = (int) to;
         }
@@ -228,18 +275,19 @@ public final class GraphBuilder {
     /** Returns how many edges were written, after those of other groups. */
     long write(long before) {
       shares.parallelStream().forEach(Share::order);
-      long edges = 0;
+      long kept = 0;
       for (Share share : shares) {
-        share.at = before + edges;
-        edges += share.kept;
+        share.at = before + kept;
+        kept += share.kept;
       }
       shares.parallelStream().forEach(Share::write);
-      return edges;
+      return kept;
     }
   }
 
   /** A thread's share of a group. */
   private final class Share {
+    private final long[] group;
     private final long first;
     private final long end;
     private final int begin;
@@ -248,7 +296,8 @@ public final class GraphBuilder {
     /** The number of its first edge. */
     private long at;
 
-    Share(long first, long end, int begin) {
+    Share(long[] group, long first, long end, int begin) {
+      this.group = group;
       this.first = first;
       this.end = end;
       this.begin = begin;

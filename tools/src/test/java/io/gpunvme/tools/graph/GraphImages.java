@@ -54,12 +54,12 @@ final class GraphImages {
     }
   }
 
-  /** Writes an image; few edges are in memory at a time. */
+  /** Writes an image; three times so many edges are in memory at a time. */
   static GraphHeader write(Path image, EdgeSource source, boolean symmetric, int room)
       throws IOException {
     try (FileChannel out =
         FileChannel.open(image, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)) {
-      return GraphBuilder.build(source, symmetric, out, GraphListener.NONE, room);
+      return GraphBuilder.build(source, symmetric, out, GraphListener.NONE, 3L * room, room);
     }
   }
 
