@@ -71,6 +71,7 @@ class Responder {
         executor_(executor),
         faults_(faults),
         random_(seed),
+        timeout_ns_(q.timeout_ns),
         held_(1ull << q.slot_bits),
         most_dropped_(std::min(q.depth / 4, faults.most_dropped)) {}
 
@@ -181,7 +182,7 @@ class Responder {
     } else if (chance(faults_.late)) {
       late_count_++;
       // Some just when the caller gives up, some long after.
-      late_.emplace(nanos() + q.timeout_ns + q.timeout_ns * (random_() % 5) / 8, a);
+      late_.emplace(nanos() + timeout_ns_ + timeout_ns_ * (random_() % 5) / 8, a);
     } else {
       ready_.push_back(a);
     }
@@ -231,6 +232,7 @@ class Responder {
   Executor& executor_;
   Faults faults_;
   std::mt19937_64 random_;
+  const u64 timeout_ns_;  // of the callers, before the test is over and they have for ever
   std::vector<bool> held_;  // slots with a command here
   std::vector<Answer> ready_;
   std::multimap<u64, Answer> late_;  // by the time at which they are due
