@@ -38,6 +38,10 @@ struct Shape {
   Faults faults;
   bool bad;          // one page cannot be written
   u32 unsettled;     // see mem::unsettled
+  u32 tier_sets;     // of the host tier; 0: none. Then one source can be stored to only after a while, as if by a second kernel
+  u32 tier_words;    // of counters there: where there are few, and ages are short, chance decides what is kept
+  u32 tier_age;      // log2 of misses in one
+  u32 tier_margin;   // 0: nearly everything is kept there, and soon replaced
 
   bool faulty() const { return faults.drop != 0; }
   u32 frames() const { return sets * kWays; }
@@ -87,13 +91,46 @@ struct Totals {
   u64 writes = 0;
   u64 lost = 0;
   u64 regained = 0;
+  u64 tier_hits = 0;
+  u64 tier_inserts = 0;
+  u64 tier_evictions = 0;
+};
+
+// A host tier and its memory.
+class Tier {
+ public:
+  Tier(const Shape& shape)
+      : tier{}, sets_(shape.tier_sets), hands_(shape.tier_sets), uses_(shape.tier_words),
+        memory_(shape.tier_sets * kWays << shape.page_shift) {
+    tier.sets = sets_.data();
+    tier.hands = hands_.data();
+    tier.uses = uses_.data();
+    tier.memory = memory_.data();
+    tier.set_count = shape.tier_sets;
+    tier.use_mask = shape.tier_words - 1;
+    tier.age_shift = shape.tier_age;
+    tier.page_shift = shape.page_shift;
+    tier.margin = shape.tier_margin;
+  }
+
+  u32 frames() const { return static_cast<u32>(sets_.size()) * kWays; }
+  u64 word(u32 f) const { return mem::load(sets_[f / kWays].word + f % kWays); }
+  const char* data(u32 f) const { return tier.memory + (static_cast<u64>(f) << tier.page_shift); }
+
+  HostTier tier;
+
+ private:
+  std::vector<FrameSet> sets_;
+  std::vector<u32> hands_;
+  std::vector<u64> uses_;
+  std::vector<char> memory_;
 };
 
 // Two SSDs, sources on them, a cache and arrays.
 class Machine {
  public:
   Machine(const Shape& shape, u64 seed)
-      : shape(shape), page_bytes(1ull << shape.page_shift), random_(seed), bus_(kUnused + shape.frames() * page_bytes / kBusPage + kUnused),
+      : shape(shape), page_bytes(1ull << shape.page_shift), tier(shape), random_(seed), bus_(kUnused + shape.frames() * page_bytes / kBusPage + kUnused),
         frame_sets_(shape.sets), sides_(shape.sets), infos_(shape.frames()) {
     lay_out();
     for (u32 i = 0; i < 2; i++) {
@@ -138,6 +175,15 @@ class Machine {
     return *sources[0];
   }
 
+  // Has stores to a source allowed that was read only: the host makes another array of it.
+  void open_source(u32 number) {
+    sources[number]->writable = true;
+    described_[number].tiered = 0;
+    for (View& v : views) {
+      v.array.writable = v.source->writable;
+    }
+  }
+
   void check_unused() {
     for (u32 d = 0; d < 2; d++) {
       for (u64 i = 0; i < taken_[d].size(); i++) {
@@ -157,6 +203,7 @@ class Machine {
   std::deque<View> views;
   Storage storage;
   PageCache cache;
+  Tier tier;
   u64 pages = 0;
   std::atomic<u32> cleaners{0};  // that have not ended
   std::atomic<u64> stores{0};    // of those who kStoresOn, in bursts
@@ -234,6 +281,7 @@ class Machine {
     std::vector<Plan> plans;
     plans.push_back(plan(0, all / 16 * 5 * page_bytes));
     plans.push_back(plan(2, all / 16 * 5 * page_bytes));
+    plans.back().writable = shape.tier_sets == 0;
     u64 file = all / 16 * 3 * page_bytes;
     // Behind the last extent's begin there is room for its length.
     plans.push_back(plan(2, file + 5 * page_bytes));
@@ -249,6 +297,7 @@ class Machine {
     for (Plan& p : plans) {
       sources.push_back(std::make_unique<Source>(std::vector<Disk*>{disks[0].get(), disks[1].get()}, p.members, p.block_shift,
                                                  p.unit_shift, shape.max_blocks, p.size, p.extents, p.writable));
+      sources.back()->tiered = shape.tier_sets != 0 && !p.writable;
       sources.back()->begin(pages, shape.page_shift, taken_);
       pages += sources.back()->pages;
     }
@@ -283,6 +332,7 @@ class Machine {
     cache.page_shift = shape.page_shift;
     // Where they are not counted nothing orders the threads that share a page but what has to.
     cache.counts = random_() % 2;
+    cache.tier = shape.tier_sets != 0 ? &tier.tier : nullptr;
     cache.timeout_ns = shape.faulty() ? 2 * shape.timeout_ns : kForever;
   }
 
@@ -360,9 +410,9 @@ class Worker {
 
   template <class T>
   void turn(View& v) {
-    // A few pages are wanted often.
+    // Some pages are wanted often: a few, or more than there are frames, which are in the tier.
     u64 pages = (v.array.offset + v.array.bytes + m_.page_bytes - 1) >> m_.shape.page_shift;
-    u64 hot = std::max<u64>(1, m_.shape.frames() / 10);
+    u64 hot = v.source->tiered ? m_.shape.frames() * 3ull / 2 : std::max<u64>(1, m_.shape.frames() / 10);
     u64 page = random_() % 4 != 0 ? random_() % std::min(hot, pages) : random_() % pages;
     Range<T> r = range<T>(v, page);
     if (r.count == 0) {
@@ -639,6 +689,10 @@ class Round {
       m_.disks[0]->spoil(m_.sources[0]->members()[0].slba * kGrain + kGrain);
     }
     call(counts);
+    if (shape_.tier_sets != 0) {
+      m_.open_source(1);
+      call(counts);
+    }
     take_parked();
     for (auto& c : controllers) {
       c->clean();
@@ -663,6 +717,7 @@ class Round {
     m_.disks[0]->settle(true);
     m_.disks[1]->settle(true);
     check_frames(dropped, cleaned);
+    check_tier();
     check_counters(counts);
     m_.check_unused();
     sum(counts);
@@ -807,6 +862,33 @@ class Round {
     }
   }
 
+  void check_tier() {
+    u64 valid = 0;
+    for (u32 f = 0; f < m_.tier.frames(); f++) {
+      u64 word = m_.tier.word(f);
+      u64 tag = frame::tag(word);
+      if (word == 0) {
+        continue;
+      }
+      valid++;
+      if (frame::state(word) != frame::kValid || frame::held(word) || tag - 1 >= m_.pages ||
+          detail::set_of(tag, shape_.tier_sets) != f / kWays) {
+        violation("a frame of the tier that never ends, or is in a wrong set: frame, word", f, word);
+        continue;
+      }
+      Source& s = m_.source_of(tag - 1);
+      u64 at = (tag - 1 - s.first) * m_.page_bytes;
+      // What became writable later is not looked for any more.
+      if (!s.writable && std::memcmp(m_.tier.data(f), &s.model[at], std::min(m_.page_bytes, s.size - at)) != 0) {
+        violation("a page of the tier that is not the SSD's: frame, page", f, tag - 1);
+      }
+    }
+    check("pages that came to the tier, and where they went", m_.tier.tier.inserts, m_.tier.tier.evictions + valid);
+    if (m_.tier.tier.hits > m_.tier.tier.misses) {
+      violation("hits in the tier, and misses", m_.tier.tier.hits, m_.tier.tier.misses);
+    }
+  }
+
   void check_frame(u32 f, u64 page) {
     Source& s = m_.source_of(page);
     u64 at = (page - s.first) * m_.page_bytes;
@@ -830,7 +912,8 @@ class Round {
     }
     check("frames that were lost, and commands that expired", c.lost, timeouts);
     check("prefetched pages for which nobody came", c.parked, 0);
-    u64 ended = c.reads + c.read_failures + counts.overwrites;
+    u64 came = c.reads + m_.tier.tier.hits + counts.overwrites;
+    u64 ended = came + c.read_failures;
     // A lost frame was read or written. A prefetch that got no slot counts as nothing; so does any read where commands expire.
     if (c.misses < ended || (!shape_.faulty() && c.misses - ended > counts.prefetches)) {
       violation("misses, and how they ended", c.misses, ended);
@@ -843,7 +926,7 @@ class Round {
     for (u32 f = 0; f < shape_.frames(); f++) {
       valid += frame::readable(m_.word(f));
     }
-    check("pages that came, and where they went", c.reads + counts.overwrites, c.evictions + valid);
+    check("pages that came, and where they went", came, c.evictions + valid);
     if (!shape_.faulty()) {
       check("failures without a fault", c.read_failures + (shape_.bad ? 0 : c.write_failures) + c.lost, 0);
     }
@@ -862,6 +945,9 @@ class Round {
     totals_.writes += c.writes;
     totals_.lost += c.lost;
     totals_.regained += c.regained;
+    totals_.tier_hits += m_.tier.tier.hits;
+    totals_.tier_inserts += m_.tier.tier.inserts;
+    totals_.tier_evictions += m_.tier.tier.evictions;
   }
 
   const Shape& shape_;
@@ -887,6 +973,10 @@ Shape random_shape(std::mt19937_64& random) {
   s.watched = random() % 2 == 0;
   s.unsettled = pick(random, {0u, 3u, 20u, 200u});
   s.lasts = kSecond / 4;
+  s.tier_sets = pick(random, {0u, 1u, 1u, 2u, 16u});
+  s.tier_words = pick(random, {1u, 1u, 8u, 256u});
+  s.tier_margin = pick(random, {0u, 0u, 2u});
+  s.tier_age = pick(random, {3u, 4u, 5u, 10u});
   s.depth = pick(random, {32u, 96u, 160u});
   s.timeout_ns = kForever;
   s.bad = random() % 3 == 0;
@@ -899,9 +989,9 @@ Shape random_shape(std::mt19937_64& random) {
 }
 
 void explain(const Shape& s) {
-  std::fprintf(stderr, "in a round %s, %s: %u sets, pages of %u, %u queues of depth %u, %u servers, units of %u, blocks of %u, commands of %u, bursts of %u, unsettled %u, roles",
+  std::fprintf(stderr, "in a round %s, %s: %u sets, pages of %u, %u queues of depth %u, %u servers, units of %u, blocks of %u, commands of %u, bursts of %u, unsettled %u, tier of %u sets, %u words, ages of %u and a margin of %u, roles",
                s.faulty() ? "with faults" : s.bad ? "with a bad block" : "without faults", s.watched ? "watched" : "unwatched", s.sets, 1u << s.page_shift, s.queues, s.depth, s.servers,
-               1u << s.unit_shift, 1u << s.other_shift, s.max_blocks, s.burst, s.unsettled);
+               1u << s.unit_shift, 1u << s.other_shift, s.max_blocks, s.burst, s.unsettled, s.tier_sets, s.tier_words, 1u << s.tier_age, s.tier_margin);
   for (Role r : s.roles) {
     std::fprintf(stderr, " %u", r);
   }
@@ -945,6 +1035,7 @@ void begin_anew(Shape shape, u64 seed, Totals& totals) {
   shape.sets = 8;
   shape.page_shift = 12;
   shape.max_blocks = 65536;
+  shape.tier_sets = 0;
   shape.queues = 1;
   shape.depth = 32;
   shape.timeout_ns = 2 * kSecond;
@@ -995,6 +1086,7 @@ void seconds(u64 seconds, u64 seed, Totals& totals, Watchdog& watchdog) {
   on.roles = {kStoresOn, kCleansOn, kCleansOn};
   on.watched = false;
   on.bad = false;
+  on.tier_sets = 0;
   on.faults = {};
   on.timeout_ns = kForever;
   play(on, random(), totals, watchdog, 60);
@@ -1017,6 +1109,7 @@ void accesses(u64 accesses, u64 seed, Totals& totals, Watchdog& watchdog) {
   s.max_blocks = 65536;
   s.burst = 400;
   s.unsettled = 200;
+  s.tier_words = 1;
   s.timeout_ns = kForever;
   s.accesses = (accesses + 199) / 200;
   play(s, seed, totals, watchdog, 100000);
@@ -1040,8 +1133,9 @@ int main(int argc, char** argv) {
   }
   std::printf(
       "%llu rounds, %llu accesses, %llu elements compared, %llu hits, %llu misses, %llu joined, %llu prefetched, %llu overwritten, "
-      "%llu evictions, %llu writes, %llu failures, %llu lost, %llu regained, %u violations\n",
+      "%llu evictions, %llu writes, %llu failures, %llu lost, %llu regained, %llu hits in tiers, %llu inserts, %llu evictions there, "
+      "%u violations\n",
       t.rounds, t.calls.accesses, t.calls.elements, t.hits, t.misses, t.joined, t.prefetched, t.calls.overwrites, t.evictions,
-      t.writes, t.calls.failures, t.lost, t.regained, violations.load());
+      t.writes, t.calls.failures, t.lost, t.regained, t.tier_hits, t.tier_inserts, t.tier_evictions, violations.load());
   return violations == 0 && t.calls.accesses != 0 ? 0 : 1;
 }

@@ -66,7 +66,7 @@ class Source {
   }
 
   const std::vector<SetMember>& members() const { return members_; }
-  PageSource described() const { return {first, pages, &file_, 0}; }
+  PageSource described() const { return {first, pages, &file_, tiered, 0, {}}; }
 
   // Whether the SSDs have what they should; else where not.
   bool is_written(u64 from, u64 bytes, u64& wrong) {
@@ -81,7 +81,8 @@ class Source {
     return true;
   }
 
-  const bool writable;
+  bool writable;
+  bool tiered = false;  // whether its pages may be in the host tier
   const u64 size;
   u64 first = 0;  // page of the cache
   u64 pages = 0;

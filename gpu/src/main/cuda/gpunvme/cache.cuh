@@ -2,37 +2,9 @@
 // A cache of pages in GPU memory, shared by all threads of all kernels on a storage. What most kernels call is in array.cuh;
 // docs/page-cache.md has the protocol, names here are names there.
 #include "file.cuh"
+#include "tier.cuh"
 
 namespace gpunvme {
-
-// The word of a frame: which page it has, what is happening to it, and how many hold it. All of it changes by atomic operations,
-// so that whoever adds a reference learns in the same moment what it is a reference to.
-namespace frame {
-constexpr u64 kReferences = (1ull << 20) - 1;
-constexpr u64 kMostReferences = 1ull << 19;  // more are refused; all threads of a GPU that add one at once fit above
-constexpr u64 kUsed = 1ull << 20;            // since all frames of the set were
-constexpr u64 kDirty = 1ull << 21;           // stored to since the last write to the SSD began
-constexpr u32 kStateShift = 22;
-constexpr u32 kTagShift = 25;
-constexpr u64 kMostPages = (1ull << 39) - 1;
-
-constexpr u64 kFree = 0;      // never used: the whole word is 0, but for references that are about to be given back
-constexpr u64 kFilling = 1;   // its data is on the way
-constexpr u64 kValid = 2;
-constexpr u64 kCleaning = 3;  // valid, and being written to the SSD
-constexpr u64 kStuck = 4;     // valid, and a write of it timed out: the SSD may still read it
-constexpr u64 kFailed = 5;    // its data did not come; FrameInfo::end says why
-constexpr u64 kLost = 6;      // and may still come: nobody gets the frame before that is over
-
-// 0 is nobody's tag: a frame that failed or is lost has it, so that the page is looked for elsewhere at once.
-GPUNVME_FN u64 tag(u64 word) { return word >> kTagShift; }
-GPUNVME_FN u64 state(u64 word) { return word >> kStateShift & 7; }
-GPUNVME_FN u64 word(u64 tag, u64 state, u64 references) { return tag << kTagShift | state << kStateShift | references; }
-GPUNVME_FN bool held(u64 word) { return (word & kReferences) != 0; }
-GPUNVME_FN bool readable(u64 word) { return state(word) - kValid <= kStuck - kValid; }
-// What is added to a word to change its state, whatever happens to the rest of it meanwhile.
-GPUNVME_FN u64 change(u64 from, u64 to) { return (to - from) << kStateShift; }
-}  // namespace frame
 
 // Beside each frame.
 struct alignas(16) FrameInfo {
@@ -42,28 +14,23 @@ struct alignas(16) FrameInfo {
 };
 static_assert(sizeof(FrameInfo) == 16, "layout shared with the host");
 
-constexpr u32 kWays = 16;
-
-// The frames in which a page may be: one line of memory.
-struct alignas(128) FrameSet {
-  u64 word[kWays];
-};
-
 struct alignas(16) SetSide {
   u32 lock;      // held while a frame is chosen, never while data moves: without it a page could get two frames
   u32 hand;      // where the next frame is looked for first
   u64 acquires;  // of pages in this set, by groups of lanes
 };
-static_assert(sizeof(FrameSet) == 128 && sizeof(SetSide) == 16, "layout shared with the host");
+static_assert(sizeof(SetSide) == 16, "layout shared with the host");
 
 // Pages of one file, partition, namespace or set. Page p of the cache is bytes (p - first) << page_shift of it.
-struct alignas(32) PageSource {
+struct alignas(64) PageSource {
   u64 first;
   u64 pages;
   const DeviceFile* file;
-  u64 reserved0;
+  u32 tiered;     // whether they may be in the host tier: no array of them is, or ever was, writable
+  u32 reserved0;
+  u64 reserved1[4];
 };
-static_assert(sizeof(PageSource) == 32, "layout shared with the host");
+static_assert(sizeof(PageSource) == 64, "layout shared with the host");
 
 struct alignas(128) PageCache {
   // ---- fixed: written by the host
@@ -81,13 +48,14 @@ struct alignas(128) PageCache {
   u32 counts;                // whether acquires are counted
   u32 zero;                  // always, and no compiler knows it
   u64 timeout_ns;            // how long a page waits for a frame
-  u64 reserved1[5];
+  HostTier* tier;            // or null
+  u64 reserved1[4];
 
   // ---- counters, in pages
   u64 misses;       // frames that were given to a page
   u64 joined;       // times that a lane waited for somebody else's miss
   u64 prefetched;
-  u64 reads;        // that succeeded
+  u64 reads;        // from the SSD, that succeeded
   u64 writes;
   u64 evictions;    // of pages that were valid
   u64 conflicts;    // times that no frame of a set could be had
@@ -98,10 +66,7 @@ struct alignas(128) PageCache {
   u64 parked;       // prefetched pages, at this moment, for which nobody has come: their commands keep slots
   u64 reserved2[4];
 
-  GPUNVME_FN u32 set_of(u64 tag) const {
-    u32 mixed = (static_cast<u32>(tag) + static_cast<u32>(tag >> 32) * 0x85EBCA6Bu) * 0x9E3779B1u;
-    return static_cast<u32>(static_cast<u64>(mixed) * set_count >> 32);
-  }
+  GPUNVME_FN u32 set_of(u64 tag) const { return detail::set_of(tag, set_count); }
 
   GPUNVME_FN u64* word(u32 f) const { return sets[f / kWays].word + f % kWays; }
   GPUNVME_FN char* data(u32 f) const { return memory + (static_cast<u64>(f) << page_shift); }
@@ -131,25 +96,6 @@ GPUNVME_FN u32 same_page(u32 active, u64 tag) {
   return warp::ballot(active, tag == first) == active ? active : warp::match(active, tag);
 }
 
-// The way that has a page, or kWays.
-GPUNVME_FN u32 find(const u64* words, u64 tag) {
-  u32 found = kWays;
-  GPUNVME_ROLLED
-  for (u32 base = 0; base < kWays && found == kWays; base += 8) {
-    Words pairs[4];
-    GPUNVME_UNROLLED(4)
-    for (u32 i = 0; i < 4; i++) {
-      pairs[i] = mem::load(reinterpret_cast<const Words*>(words + base) + i);
-    }
-    GPUNVME_UNROLLED(4)
-    for (u32 i = 0; i < 4; i++) {
-      found = frame::tag(pairs[i].x) == tag ? base + 2 * i : found;
-      found = frame::tag(pairs[i].y) == tag ? base + 2 * i + 1 : found;
-    }
-  }
-  return found;
-}
-
 // The same by all lanes of a group of at least kWays that want the same page: each looks at one word.
 GPUNVME_FN u32 find_together(const u64* words, u64 tag, u32 group) {
   u32 rank = warp::rank(group);
@@ -158,65 +104,31 @@ GPUNVME_FN u32 find_together(const u64* words, u64 tag, u32 group) {
   return lanes == 0 ? kWays : warp::popcount(group & ((1u << warp::lowest(lanes)) - 1));
 }
 
-// How gladly a frame is taken for another page, the lowest first.
-namespace choice {
-constexpr u32 kEmpty = 0;
-constexpr u32 kCold = 1;       // clean, and not used since the last time that all were
-constexpr u32 kColdDirty = 2;
-constexpr u32 kHot = 3;
-constexpr u32 kLast = 4;       // used and dirty, or on its way without anybody who waits for it
-constexpr u32 kNone = 5;
+// What a miss does before it turns to the SSD, with a frame that is its own. Both have their own registers, as few as can be.
 
-GPUNVME_FN u32 of(u64 word) {
-  u64 state = frame::state(word);
-  u32 valid = kCold + ((word & frame::kUsed) != 0 ? 2 : 0) + ((word & frame::kDirty) != 0 ? 1 : 0);
-  u32 any = state == frame::kValid ? valid
-            : state == frame::kFilling ? kLast
-            : state == frame::kFree || state == frame::kFailed ? kEmpty
-                                                               : kNone;
-  return frame::held(word) ? kNone : any;
-}
-}  // namespace choice
-
-// What one look at a set has found.
-struct Survey {
-  u32 match;   // the way that has the page, or kWays
-  u32 choice;  // of the best frame for it
-  u32 way;     // of that
-  u64 word;    // of that
-  bool lost;   // whether there are frames that are kLost or kStuck
-};
-
-GPUNVME_FN Survey survey(const u64* words, u64 tag, u32 hand) {
-  Survey s = {kWays, choice::kNone, 0, 0, false};
-  u32 best = choice::kNone * kWays;
-  GPUNVME_ROLLED
-  for (u32 base = 0; base < kWays; base += 4) {
-    u64 some[4];
-    GPUNVME_UNROLLED(2)
-    for (u32 i = 0; i < 4; i += 2) {
-      Words pair = mem::load(reinterpret_cast<const Words*>(words + base + i));
-      some[i] = pair.x;
-      some[i + 1] = pair.y;
-    }
-    GPUNVME_UNROLLED(4)
-    for (u32 i = 0; i < 4; i++) {
-      u32 way = base + i;
-      u64 state = frame::state(some[i]);
-      s.match = frame::tag(some[i]) == tag ? way : s.match;
-      s.lost = s.lost || state == frame::kLost || state == frame::kStuck;
-      // Of equal ones the one that the hand comes to first.
-      u32 rank = choice::of(some[i]) * kWays + (way - hand) % kWays;
-      if (rank < best) {
-        best = rank;
-        s.way = way;
-        s.word = some[i];
-      }
-    }
+// The page that was in the frame goes to the host tier, if it is wanted there. ~0: there was none.
+GPUNVME_NOINLINE void keep_in_tier(PageCache* c, u64 page, u32 f) {
+  if (page != ~0ull && mem::load(&c->source(page).tiered) != 0) {
+    c->tier->keep(page + 1, c->data(f));
   }
-  s.choice = best / kWays;
-  return s;
 }
+
+// Whether the page came from the host tier; it is valid then. Looks at its source only now that the frame is the page's: if no array
+// of it was writable before this, nobody has stored to it.
+GPUNVME_NOINLINE bool take_from_tier(PageCache* c, u64 page, u32 f) {
+  if (mem::load(&c->source(page).tiered) == 0) {
+    return false;
+  }
+  c->tier->note(page + 1);
+  if (!c->tier->take(page + 1, c->data(f))) {
+    return false;
+  }
+  // Release: the data.
+  mem::fence_gpu();
+  mem::add(c->word(f), frame::change(frame::kFilling, frame::kValid));
+  return true;
+}
+
 }  // namespace detail
 
 // What became of a page that was asked for: a failure, or success and the frame.
@@ -323,6 +235,9 @@ class CachedPages {
       for (u32 tries = 0; tries < kTries && claim.what == What::kAgain; tries++) {
         claim = try_claim(tag, 1);
       }
+      if (claim.what == What::kFill && by_tier(claim, tag)) {
+        claim.what = What::kHold;
+      }
       bool fills = claim.what == What::kFill && !overwrite;
       bool cleans = claim.what == What::kClean;
       Moved moved = {status::kSuccess, nullptr, 0};
@@ -378,6 +293,11 @@ class CachedPages {
       mem::add(&c->parked, ~0ull);
       return;
     }
+    if (by_tier(claim, tag)) {
+      mem::add(&c->parked, ~0ull);
+      mem::add(&c->prefetched, 1ull);
+      return;
+    }
     piece.rest.offset += static_cast<u64>(claim.frame) << c->page_shift;
     Command command;
     Token token;
@@ -426,7 +346,7 @@ class CachedPages {
   struct Claim {
     What what;
     u32 frame;
-    u64 page;  // that is to be written
+    u64 page;  // kClean: that is to be written; kFill: that was in the frame, or ~0
   };
 
   // What became of the commands of a page; if data may still move: of which queue pair and which command.
@@ -586,11 +506,7 @@ class CachedPages {
       return {What::kAgain, 0, 0};
     }
     if (s.choice == choice::kHot || s.choice == choice::kLast) {
-      // All were used: from now on it counts who is used again.
-      GPUNVME_ROLLED
-      for (u32 way = 0; way < kWays; way++) {
-        mem::clear_bits(words + way, frame::kUsed);
-      }
+      all_unused(words);
     }
     if (dirty) {
       return {What::kClean, f, page};
@@ -599,7 +515,16 @@ class CachedPages {
     if (s.choice != choice::kEmpty) {
       mem::add(&c->evictions, 1ull);
     }
-    return {What::kFill, f, 0};
+    return {What::kFill, f, page};
+  }
+
+  // Whether a page has come from the host tier, to which goes what was in its frame.
+  GPUNVME_FN bool by_tier(const Claim& claim, u64 tag) {
+    if (c->tier == nullptr) {
+      return false;
+    }
+    detail::keep_in_tier(c, claim.page, claim.frame);
+    return detail::take_from_tier(c, tag - 1, claim.frame);
   }
 
   // Moves a page between its source and a frame, a command at a time: most pages take one.

@@ -86,8 +86,9 @@ __device__ void in_order(const ArrayArgs& a) {
   }
 }
 
-// A word of a page of its own for each lane.
-template <bool kHelps>
+// A word of a page of its own for each lane. kSkewed: of `count` pages, a power of two, rank r is wanted as often as r to the power of
+// -3/4 says, and the ranks are scattered.
+template <bool kHelps, bool kSkewed = false>
 __device__ void anywhere(const ArrayArgs& a) {
   if (warp::lane() >= a.lanes) {
     return;
@@ -95,7 +96,15 @@ __device__ void anywhere(const ArrayArgs& a) {
   Array<u64, kHelps> array(a.array);
   Found found(a);
   for (u32 round = 0; round < a.rounds; round++) {
-    u64 i = below(array.size(), a, round, this_warp() * warp::kWidth + warp::lane());
+    u32 who = this_warp() * warp::kWidth + warp::lane();
+    u64 i = below(array.size(), a, round, who);
+    if constexpr (kSkewed) {
+      u64 count = array.size() / a.page_words;
+      u64 square = below(1ull << 32, a, round, who);
+      square = square * square >> 32;
+      u64 rank = multiply_high(square * square, count);
+      i = (rank * 0x9E3779B1u & (count - 1)) * a.page_words + i % a.page_words;
+    }
     u64 value = array[i];
     found.word(i, value, array.status());
   }
@@ -110,6 +119,7 @@ extern "C" __global__ void __maxnreg__(40) gpunvme_bench_array_anywhere(ArrayArg
 
 extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_bench_array_fill(ArrayArgs a) { in_order<true>(a); }
 extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_bench_array_misses(ArrayArgs a) { anywhere<true>(a); }
+extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_bench_array_skewed(ArrayArgs a) { anywhere<true, true>(a); }
 
 // Pages in their order, written by the warps, 32 at a time, without a read.
 extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_bench_array_writes(ArrayArgs a) {

@@ -9,7 +9,7 @@ import java.nio.ByteOrder;
  * The structures that the device library shares with the host: sizes and offsets in bytes, little
  * endian. The fields are explained where they are declared, in {@code gpunvme/queue.cuh}, {@code
  * status.cuh}, {@code io.cuh}, {@code set.cuh}, {@code file.cuh}, {@code directory.cuh}, {@code
- * cache.cuh} and {@code array.cuh}; a test compares both sides.
+ * tier.cuh}, {@code cache.cuh} and {@code array.cuh}; a test compares both sides.
  */
 public final class DeviceLayout {
   private static final ValueLayout.OfInt INT =
@@ -249,6 +249,7 @@ public final class DeviceLayout {
     public static final long PAGE_SHIFT = 68;
     public static final long COUNTS = 72;
     public static final long TIMEOUT_NS = 80;
+    public static final long TIER = 88;
     public static final long MISSES = 128;
     public static final long JOINED = 136;
     public static final long PREFETCHED = 144;
@@ -292,12 +293,33 @@ public final class DeviceLayout {
     private SetSide() {}
   }
 
+  /** {@code struct HostTier}. */
+  public static final class Tier {
+    public static final long SIZE = 128;
+    public static final long SETS = 0;
+    public static final long HANDS = 8;
+    public static final long USES = 16;
+    public static final long MEMORY = 24;
+    public static final long SET_COUNT = 32;
+    public static final long USE_MASK = 36;
+    public static final long AGE_SHIFT = 40;
+    public static final long PAGE_SHIFT = 44;
+    public static final long MARGIN = 48;
+    public static final long HITS = 72;
+    public static final long INSERTS = 80;
+    public static final long EVICTIONS = 88;
+    public static final long REFUSALS = 96;
+
+    private Tier() {}
+  }
+
   /** {@code struct PageSource}. */
   public static final class PageSource {
-    public static final long SIZE = 32;
+    public static final long SIZE = 64;
     public static final long FIRST = 0;
     public static final long PAGES = 8;
     public static final long FILE = 16;
+    public static final long TIERED = 24;
 
     private PageSource() {}
   }

@@ -32,6 +32,7 @@ public final class GpuModule implements AutoCloseable {
           "directory.cuh",
           "exclusive.cuh",
           "file.cuh",
+          "frames.cuh",
           "gpunvme.cuh",
           "io.cuh",
           "memory.cuh",
@@ -44,7 +45,8 @@ public final class GpuModule implements AutoCloseable {
           "set.cuh",
           "shared.cuh",
           "spec.cuh",
-          "status.cuh");
+          "status.cuh",
+          "tier.cuh");
 
   private final CudaModule module;
   private final Runnable closing;

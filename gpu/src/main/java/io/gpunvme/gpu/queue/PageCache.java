@@ -14,6 +14,7 @@ import io.gpunvme.gpu.queue.DeviceLayout.FrameInfo;
 import io.gpunvme.gpu.queue.DeviceLayout.FrameSet;
 import io.gpunvme.gpu.queue.DeviceLayout.PageSource;
 import io.gpunvme.gpu.queue.DeviceLayout.SetSide;
+import io.gpunvme.gpu.queue.DeviceLayout.Tier;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
@@ -50,6 +51,7 @@ public final class PageCache implements AutoCloseable {
   private final DeviceBuffer frames;
   private final DeviceBuffer state;
   private final int buffer;
+  private final @Nullable HostTier tier;
   private final List<Origin> origins = new ArrayList<>();
 
   /** Arrays, and the files that they are of; some are closed. */
@@ -76,7 +78,8 @@ public final class PageCache implements AutoCloseable {
       PageCacheOptions options,
       DeviceBuffer frames,
       DeviceBuffer state,
-      int buffer) {
+      int buffer,
+      @Nullable HostTier tier) {
     this.storage = storage;
     this.accelerator = accelerator;
     this.options = options;
@@ -84,6 +87,7 @@ public final class PageCache implements AutoCloseable {
     this.frames = frames;
     this.state = state;
     this.buffer = buffer;
+    this.tier = tier;
   }
 
   private static int sets(PageCacheOptions options) {
@@ -104,15 +108,27 @@ public final class PageCache implements AutoCloseable {
           accelerator.allocate(
               SETS + sets * (FrameSet.SIZE + SetSide.SIZE + Cache.WAYS * FrameInfo.SIZE));
       try {
-        int buffer = storage.register(frames);
-        PageCache cache = new PageCache(storage, accelerator, options, frames, state, buffer);
+        HostTier tier =
+            options.hostTierBytes() == 0
+                ? null
+                : HostTier.create(accelerator, options.hostTierBytes(), options.pageBytes());
         try {
-          cache.describe();
+          int buffer = storage.register(frames);
+          PageCache cache =
+              new PageCache(storage, accelerator, options, frames, state, buffer, tier);
+          try {
+            cache.describe();
+          } catch (RuntimeException | Error e) {
+            CloseAll.after(e, () -> storage.giveBack(buffer));
+            throw e;
+          }
+          return cache;
         } catch (RuntimeException | Error e) {
-          CloseAll.after(e, () -> storage.giveBack(buffer));
+          if (tier != null) {
+            CloseAll.after(e, tier::free);
+          }
           throw e;
         }
-        return cache;
       } catch (RuntimeException | Error e) {
         CloseAll.after(e, state::close);
         throw e;
@@ -140,6 +156,7 @@ public final class PageCache implements AutoCloseable {
           all, Cache.PAGE_SHIFT, Integer.numberOfTrailingZeros(options.pageBytes()));
       DeviceLayout.setInt(all, Cache.COUNTS, options.counting() ? 1 : 0);
       DeviceLayout.setLong(all, Cache.TIMEOUT_NS, options.timeout().toNanos());
+      DeviceLayout.setLong(all, Cache.TIER, tier == null ? 0 : tier.deviceAddress());
       state.copyFromHost(all, 0);
     }
   }
@@ -165,7 +182,8 @@ public final class PageCache implements AutoCloseable {
    * @param count elements, above 0
    * @param elementBytes {@code sizeof(T)}: a power of two, at most a page
    * @param writable whether kernels may store elements; only if the file is all there, without
-   *     holes
+   *     holes. From then on no page of the file is taken from the host tier or put there, whether
+   *     or not this array is closed
    * @return to be closed before this, which closes it otherwise
    * @throws InvalidRequestException if a number is not as described, or the cache has arrays of 64
    *     files already
@@ -174,7 +192,7 @@ public final class PageCache implements AutoCloseable {
       DeviceFile file, long offset, long count, int elementBytes, boolean writable) {
     requireOpen();
     check(file, offset, count, elementBytes, writable);
-    Origin origin = origin(file);
+    Origin origin = origin(file, writable);
     long page = options.pageBytes();
     DeviceBuffer memory = accelerator.allocate(Array.SIZE);
     try (Arena arena = Arena.ofConfined()) {
@@ -257,10 +275,13 @@ public final class PageCache implements AutoCloseable {
     }
   }
 
-  private Origin origin(DeviceFile file) {
-    for (Origin one : origins) {
-      if (one.is(file)) {
-        return one;
+  private Origin origin(DeviceFile file, boolean writable) {
+    for (int i = 0; i < origins.size(); i++) {
+      if (origins.get(i).is(file)) {
+        if (writable) {
+          leaveTier(i);
+        }
+        return origins.get(i);
       }
     }
     long more = Math.ceilDiv(file.bytes(), (long) options.pageBytes());
@@ -278,6 +299,7 @@ public final class PageCache implements AutoCloseable {
       DeviceLayout.setLong(struct, PageSource.FIRST, pages);
       DeviceLayout.setLong(struct, PageSource.PAGES, more);
       DeviceLayout.setLong(struct, PageSource.FILE, own.deviceAddress());
+      DeviceLayout.setInt(struct, PageSource.TIERED, tier != null && !writable ? 1 : 0);
       state.copyFromHost(struct, SOURCES + origins.size() * PageSource.SIZE);
       MemorySegment total = arena.allocate(Integer.BYTES, Integer.BYTES);
       DeviceLayout.setInt(total, 0, origins.size() + 1);
@@ -286,6 +308,17 @@ public final class PageCache implements AutoCloseable {
     origins.add(made);
     pages += more;
     return made;
+  }
+
+  /**
+   * For good: kernels that store are launched after this, and see it. What is in the tier of it is
+   * never looked for again, and makes room in time.
+   */
+  private void leaveTier(int origin) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment none = arena.allocate(Integer.BYTES, Integer.BYTES);
+      state.copyFromHost(none, SOURCES + origin * PageSource.SIZE + PageSource.TIERED);
+    }
   }
 
   /**
@@ -367,7 +400,11 @@ public final class PageCache implements AutoCloseable {
           acquires += DeviceLayout.getLong(sides, i * SetSide.SIZE + SetSide.ACQUIRES);
         }
       }
-      return PageCacheCounters.read(head, acquires);
+      MemorySegment tiers = arena.allocate(Tier.SIZE, Long.BYTES);
+      if (tier != null) {
+        tier.copyToHost(tiers);
+      }
+      return PageCacheCounters.read(head, acquires, tiers);
     }
   }
 
@@ -376,9 +413,14 @@ public final class PageCache implements AutoCloseable {
     return (long) sets * Cache.WAYS * options.pageBytes();
   }
 
-  /** Bytes of GPU memory that it takes besides. */
+  /** Bytes of pages that its host tier holds; 0 without one. */
+  public long hostTierBytes() {
+    return tier == null ? 0 : tier.bytes();
+  }
+
+  /** Bytes of GPU memory that it takes besides {@link #bytes}. */
   public long metadataBytes() {
-    return state.size();
+    return state.size() + (tier == null ? 0 : tier.metadataBytes());
   }
 
   private void requireOpen() {
@@ -457,6 +499,9 @@ public final class PageCache implements AutoCloseable {
     }
     state.close();
     frames.close();
+    if (tier != null) {
+      tier.free();
+    }
   }
 
   /**

@@ -1,6 +1,7 @@
 package io.gpunvme.gpu.queue;
 
 import io.gpunvme.gpu.queue.DeviceLayout.Cache;
+import io.gpunvme.gpu.queue.DeviceLayout.Tier;
 import java.lang.foreign.MemorySegment;
 
 /**
@@ -11,7 +12,7 @@ import java.lang.foreign.MemorySegment;
  * @param misses pages that were given a frame
  * @param joined lanes that waited for a page that was being read already
  * @param prefetched pages that were asked for before anybody needed them
- * @param reads pages that came
+ * @param reads pages that came from the SSDs
  * @param writes pages that were written to the SSD
  * @param evictions pages that made room for another
  * @param conflicts times that a page found no frame at once: all in which it may be were held
@@ -19,6 +20,12 @@ import java.lang.foreign.MemorySegment;
  * @param writeFailures writes that failed; the page is still there, and dirty
  * @param lost frames that are out of use because a command timed out, and its data may still move
  * @param regained those that came back while a kernel ran
+ * @param tierHits misses that were found in the host tier, and not read; like all that follows 0
+ *     without one ({@link PageCacheOptions#withHostTier})
+ * @param tierInserts pages that left the cache and were kept there
+ * @param tierEvictions pages that made room for another there
+ * @param tierRefusals pages that left the cache and were not kept: missed once only, or no more
+ *     often than the page that they would have replaced
  */
 public record PageCacheCounters(
     long acquires,
@@ -32,8 +39,12 @@ public record PageCacheCounters(
     long readFailures,
     long writeFailures,
     long lost,
-    long regained) {
-  static PageCacheCounters read(MemorySegment cache, long acquires) {
+    long regained,
+    long tierHits,
+    long tierInserts,
+    long tierEvictions,
+    long tierRefusals) {
+  static PageCacheCounters read(MemorySegment cache, long acquires, MemorySegment tier) {
     return new PageCacheCounters(
         acquires,
         DeviceLayout.getLong(cache, Cache.MISSES),
@@ -46,7 +57,11 @@ public record PageCacheCounters(
         DeviceLayout.getLong(cache, Cache.READ_FAILURES),
         DeviceLayout.getLong(cache, Cache.WRITE_FAILURES),
         DeviceLayout.getLong(cache, Cache.LOST),
-        DeviceLayout.getLong(cache, Cache.REGAINED));
+        DeviceLayout.getLong(cache, Cache.REGAINED),
+        DeviceLayout.getLong(tier, Tier.HITS),
+        DeviceLayout.getLong(tier, Tier.INSERTS),
+        DeviceLayout.getLong(tier, Tier.EVICTIONS),
+        DeviceLayout.getLong(tier, Tier.REFUSALS));
   }
 
   /** What was counted since an earlier look. */
@@ -67,8 +82,8 @@ public record PageCacheCounters(
   }
 
   /**
-   * Acquires that needed no read of their own, 0 to 1: the page was there, or on its way. 0 if
-   * there were none, or they are not counted.
+   * Acquires that needed neither a read nor the host tier, 0 to 1: the page was there, or on its
+   * way. 0 if there were none, or they are not counted.
    */
   public double hitRate() {
     return acquires == 0 ? 0 : Math.clamp(1 - (double) (misses - prefetched) / acquires, 0, 1);

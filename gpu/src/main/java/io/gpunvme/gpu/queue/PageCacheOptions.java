@@ -12,8 +12,11 @@ import java.time.Duration;
  * @param timeout how long a page waits for a frame while others hold all in which it may be, above
  *     0 and at most an hour
  * @param counting whether acquires are counted: it costs a little of the rate of hits
+ * @param hostTierBytes of pages in pinned host memory, for those that leave the cache and are
+ *     missed often: rounded down to sets of 16 pages; 0: none. See {@link #withHostTier}
  */
-public record PageCacheOptions(long bytes, int pageBytes, Duration timeout, boolean counting) {
+public record PageCacheOptions(
+    long bytes, int pageBytes, Duration timeout, boolean counting, long hostTierBytes) {
   private static final int SMALLEST = 512;
   private static final int LARGEST = 64 << 10;
   private static final int PAGE = 4096;
@@ -35,29 +38,48 @@ public record PageCacheOptions(long bytes, int pageBytes, Duration timeout, bool
           "a cache of %d bytes: with pages of %d bytes it has at least %d, and fewer than %d"
               .formatted(bytes, pageBytes, set, MOST_FRAMES * pageBytes));
     }
+    if (hostTierBytes != 0 && (hostTierBytes < set || hostTierBytes / pageBytes >= MOST_FRAMES)) {
+      throw new InvalidRequestException(
+          "a host tier of %d bytes: 0 is none; with pages of %d bytes it has at least %d, and fewer than %d"
+              .formatted(hostTierBytes, pageBytes, set, MOST_FRAMES * pageBytes));
+    }
     if (timeout.isNegative() || timeout.isZero() || timeout.compareTo(LONGEST) > 0) {
       throw new InvalidRequestException(
           "a timeout of %s is not above 0 and at most %s".formatted(timeout, LONGEST));
     }
   }
 
-  /** Pages of 4 KiB, which wait 10 s for a frame; acquires are counted. */
+  /** Pages of 4 KiB, which wait 10 s for a frame; acquires are counted; no host tier. */
   public static PageCacheOptions of(long bytes) {
-    return new PageCacheOptions(bytes, PAGE, Duration.ofSeconds(10), true);
+    return new PageCacheOptions(bytes, PAGE, Duration.ofSeconds(10), true, 0);
   }
 
   /** The same with other pages. */
   public PageCacheOptions withPages(int ofBytes) {
-    return new PageCacheOptions(bytes, ofBytes, timeout, counting);
+    return new PageCacheOptions(bytes, ofBytes, timeout, counting, hostTierBytes);
   }
 
   /** The same with another time to wait for a frame. */
   public PageCacheOptions withTimeout(Duration atMost) {
-    return new PageCacheOptions(bytes, pageBytes, atMost, counting);
+    return new PageCacheOptions(bytes, pageBytes, atMost, counting, hostTierBytes);
   }
 
   /** The same without counting acquires. */
   public PageCacheOptions withoutCounting() {
-    return new PageCacheOptions(bytes, pageBytes, timeout, false);
+    return new PageCacheOptions(bytes, pageBytes, timeout, false, hostTierBytes);
+  }
+
+  /**
+   * The same with pinned host memory between the cache and the SSDs. A page that makes room in the
+   * cache is kept there if it was missed several times of late, and more often than the one that it
+   * would replace: what is read once pushes nothing out. Pages of a file with a writable array are
+   * never there ({@link PageCache#array}). It takes 16 to 24 bytes of GPU memory a page. With
+   * {@link Placement#HOST} the cache is in host memory itself, and a larger cache does the same
+   * better.
+   *
+   * @param tierBytes 0, or at least 16 pages
+   */
+  public PageCacheOptions withHostTier(long tierBytes) {
+    return new PageCacheOptions(bytes, pageBytes, timeout, counting, tierBytes);
   }
 }

@@ -18,6 +18,7 @@ final class CacheCalls {
   private final CacheChoice choice;
   private final CacheTransfer transfer;
   private final CacheCleaning cleaning;
+  private final CacheTier tier;
 
   CacheCalls(CacheConfig config, CacheState q) {
     this.config = config;
@@ -25,6 +26,7 @@ final class CacheCalls {
     this.transfer = new CacheTransfer(config, q, this);
     this.choice = new CacheChoice(config, q, this, transfer);
     this.cleaning = new CacheCleaning(config, q, this, transfer);
+    this.tier = new CacheTier(config, q, this);
   }
 
   void start(long[] s, int t) {
@@ -35,6 +37,8 @@ final class CacheCalls {
     CachePc pc = q.pc(from, t);
     if (pc.transfers()) {
       transfer.steps(from, t, steps);
+    } else if (pc.tiers()) {
+      tier.steps(from, t, steps);
     } else if (pc == CachePc.JOIN) {
       join(from, t, steps);
     } else if (pc == CachePc.BUSY) {
@@ -53,6 +57,11 @@ final class CacheCalls {
       case MARK -> mark(s, t, steps);
       case DROP -> drop(s, t, steps);
       case WRITTEN -> written(s, t, steps);
+      case OPEN -> {
+        steps.did(CacheAction.OPEN);
+        q.tiered[page(s, t)].set(s, 0);
+        end(s, t);
+      }
       default -> {
         if (q.pc(s, t).cleans()) {
           cleaning.step(s, t, steps);
@@ -110,6 +119,7 @@ final class CacheCalls {
     switch (op(s, t).kind()) {
       case UNPIN, UNPIN_OVERWRITTEN -> unpin(s, t);
       case PREFETCH -> q.go(s, t, CachePc.FIND);
+      case OPEN -> q.go(s, t, CachePc.OPEN);
       case CLEAN -> {
         q.before[t].set(s, q.over.get(s));
         q.go(s, t, CachePc.CLEAN_LOAD);
@@ -164,11 +174,10 @@ final class CacheCalls {
         }
       }
       case FILL -> {
-        if (overwrites(s, t)) {
-          q.fresh[t].set(s, 1);
-          access(s, t);
+        if (config.tier) {
+          tier.begin(s, t);
         } else {
-          transfer.move(s, t, prefetches(s, t) ? Why.PREFETCH : Why.FILL);
+          filled(s, t);
         }
       }
       case CLEAN -> {
@@ -179,6 +188,16 @@ final class CacheCalls {
         q.why[t].set(s, Why.TAKE.ordinal());
         q.go(s, t, CachePc.TAKE);
       }
+    }
+  }
+
+  /** A frame is the page's, and has not got its data elsewhere. */
+  void filled(long[] s, int t) {
+    if (overwrites(s, t)) {
+      q.fresh[t].set(s, 1);
+      access(s, t);
+    } else {
+      transfer.move(s, t, prefetches(s, t) ? Why.PREFETCH : Why.FILL);
     }
   }
 

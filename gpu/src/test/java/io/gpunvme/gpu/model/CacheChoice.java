@@ -116,6 +116,9 @@ final class CacheChoice {
    */
   private void find(long[] s, int t, Steps steps) {
     int f = q.find(s, calls.page(s, t));
+    if (config.has(CacheFlaw.TIER_ASKED_BEFORE_CLAIM)) {
+      q.mayTake[t].set(s, q.tiered[calls.page(s, t)].get(s));
+    }
     steps.did(f >= 0 ? CacheAction.FIND : CacheAction.ABSENT);
     if (calls.prefetches(s, t) && q.why(s, t) != Why.PREFETCH) {
       transfer.beginPrefetch(s, t, f >= 0);
@@ -299,6 +302,9 @@ final class CacheChoice {
       q.otherPage[t].set(s, q.tag[f].get(s));
     } else {
       boolean early = config.has(CacheFlaw.OVERWRITE_VALID_AT_ONCE) && calls.overwrites(s, t);
+      if (config.tier) {
+        q.last[t].set(s, q.tag[f].get(s));
+      }
       q.tag[f].set(s, calls.page(s, t));
       q.put(s, f, early ? Frame.VALID : Frame.FILLING);
       q.dirty[f].set(s, 0);

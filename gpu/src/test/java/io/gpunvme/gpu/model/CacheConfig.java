@@ -22,6 +22,7 @@ final class CacheConfig {
   int late;
   int failures;
   boolean usedBit;
+  boolean tier;
   CacheFlaw flaw = CacheFlaw.NONE;
 
   /**
@@ -29,8 +30,9 @@ final class CacheConfig {
    *
    * @param program calls: {@code get}, {@code store}, {@code pin}, {@code over} (a pin to
    *     overwrite, and its end at once), {@code hold} (a pin to overwrite) and {@code pre}
-   *     (prefetch), with the number of a page behind; {@code unpin} (the last pin) and {@code
-   *     clean}. A caller has one pin at a time.
+   *     (prefetch), with the number of a page behind; {@code unpin} (the last pin) {@code clean};
+   *     and {@code open} (stores to a page are allowed from now on; it was in the tier before). A
+   *     caller has one pin at a time.
    */
   CacheConfig caller(String program) {
     List<CacheOp> ops = new ArrayList<>();
@@ -47,6 +49,7 @@ final class CacheConfig {
         }
         case "unpin" -> ops.add(unpin(ops));
         case "pre" -> ops.add(new CacheOp(CacheOp.Kind.PREFETCH, page, 0));
+        case "open" -> ops.add(new CacheOp(CacheOp.Kind.OPEN, page, 0));
         case "clean" -> ops.add(new CacheOp(CacheOp.Kind.CLEAN, 0, 0));
         default -> throw new IllegalArgumentException(word);
       }
@@ -83,6 +86,21 @@ final class CacheConfig {
   CacheConfig usedBit() {
     usedBit = true;
     return this;
+  }
+
+  /** With a host tier, of one frame. */
+  CacheConfig tier() {
+    tier = true;
+    return this;
+  }
+
+  /** Whether a page may be in the tier at first: nobody may store to it. */
+  boolean isTiered(int page) {
+    boolean opened =
+        programs.stream()
+            .flatMap(List::stream)
+            .anyMatch(op -> op.kind() == CacheOp.Kind.OPEN && op.page() == page);
+    return storesTo(page) == 0 || opened || has(CacheFlaw.TIER_KEEPS_WRITABLE);
   }
 
   CacheConfig flaw(CacheFlaw rule) {

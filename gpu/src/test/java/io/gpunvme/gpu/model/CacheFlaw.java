@@ -76,6 +76,28 @@ enum CacheFlaw {
   /** Who cleans takes a STUCK frame back without the set's lock. */
   CLEAN_REGAINS_UNLOCKED,
 
+  // ---- the host tier
+  /** The tag of a frame of the tier is not looked at again. */
+  TIER_WITHOUT_SECOND_LOOK,
+  /** A page is copied from the tier without a reference. */
+  TIER_WITHOUT_REFERENCE,
+  /** A page is copied from the tier that is still on its way to there. */
+  TIER_TAKES_FILLING,
+  /** A frame of the tier is given away whoever copies from it. */
+  TIER_EVICTS_HELD,
+  /** A frame of the tier is given away by a store. */
+  TIER_CLAIM_BY_STORE,
+  /** A frame of the tier is VALID before its data is there. */
+  TIER_VALID_BEFORE_DATA,
+  /** What was in a frame is copied to the tier when the next page's read has begun. */
+  TIER_COPIES_LATE,
+  /** Pages that may be stored to are in the tier. */
+  TIER_KEEPS_WRITABLE,
+  /** Whether a page may be in the tier is asked before there is a frame for it. */
+  TIER_ASKED_BEFORE_CLAIM,
+  /** A frame is VALID before its data was copied from the tier. */
+  TAKEN_BEFORE_DATA,
+
   // ---- ends
   /** Whoever finds no frame waits for ever, with what it has pinned. */
   WAIT_WITHOUT_END,

@@ -23,7 +23,9 @@ record CacheOp(Kind kind, int page, int store) {
     /** Has the page read and leaves. */
     PREFETCH,
     /** Writes what is dirty. */
-    CLEAN
+    CLEAN,
+    /** Has stores to a page allowed, as the host does: it is kept out of the tier. */
+    OPEN
   }
 
   boolean pins() {

@@ -21,6 +21,19 @@ enum CachePc {
   CLAIM,
   UNUSE,
   UNLOCK,
+  // The host tier
+  TIER_MAY_KEEP,
+  TIER_KEEP,
+  TIER_CLAIM,
+  TIER_COPY_OUT,
+  TIER_PUBLISH,
+  TIER_MAY_TAKE,
+  TIER_FIND,
+  TIER_ADD,
+  TIER_BACK,
+  TIER_COPY_IN,
+  TIER_DROP,
+  TIER_VALID,
   // A command
   COUNT,
   UNCOUNT,
@@ -46,6 +59,8 @@ enum CachePc {
   DROP,
   OVERWRITE_DATA,
   WRITTEN,
+  /** The host has made a page's array writable. */
+  OPEN,
   // All that is dirty
   CLEAN_LOAD,
   CLEAN_CAS,
@@ -72,6 +87,15 @@ enum CachePc {
     return (compareTo(COUNT) >= 0 && compareTo(WRITE_OVER) <= 0)
         || this == TAKE
         || this == TAKE_STORE;
+  }
+
+  boolean tiers() {
+    return compareTo(TIER_MAY_KEEP) >= 0 && compareTo(TIER_VALID) <= 0;
+  }
+
+  /** Whether a caller relies on the tier's frame having its page. */
+  boolean copies() {
+    return this == TIER_COPY_IN || this == TIER_DROP;
   }
 
   boolean cleans() {

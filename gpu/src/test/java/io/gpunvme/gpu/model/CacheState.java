@@ -99,6 +99,14 @@ final class CacheState {
   final Field[] dataPage;
   final Field[] data;
 
+  // ---- the host tier's frame, and by page which may be there
+  final Field tierTag;
+  final Field tierState;
+  final Field tierReferences;
+  final Field tierDataPage;
+  final Field tierData;
+  final Field[] tiered;
+
   final Field lock;
   final Field hand;
 
@@ -144,6 +152,15 @@ final class CacheState {
   final Field[] claim;
   final Field[] otherPage;
 
+  /** The page that was in the frame before. */
+  final Field[] last;
+
+  /** The word of the tier's frame, for a compare-and-swap. */
+  final Field[] tierSeen;
+
+  /** Too early: see {@link CacheFlaw#TIER_ASKED_BEFORE_CLAIM}. */
+  final Field[] mayTake;
+
   /** The command + 1. */
   final Field[] command;
 
@@ -179,6 +196,16 @@ final class CacheState {
     ended = layout.fields("end", ways, Outcome.values());
     dataPage = layout.fields("data page", ways, CacheConfig.PAGES);
     data = layout.fields("data", ways, stores);
+    Layout tiers = c.tier ? layout : new Layout();
+    tierTag = tiers.field("tier tag", CacheConfig.PAGES);
+    tierState = tiers.field("tier state", Frame.values());
+    tierReferences = tiers.field("tier references", MOST_REFERENCES);
+    tierDataPage = tiers.field("tier data page", CacheConfig.PAGES);
+    tierData = tiers.field("tier data", stores);
+    tiered = tiers.fields("tiered", CacheConfig.PAGES + 1, 1);
+    last = tiers.fields("last page", callers, CacheConfig.PAGES);
+    tierSeen = tiers.fields("tier seen", callers, WORDS - 1);
+    mayTake = tiers.fields("may take", callers, 1);
     lock = layout.field("lock", 1);
     hand = layout.field("hand", ways - 1);
     parkedCount = layout.field("all parked", c.slots + callers);
@@ -275,6 +302,24 @@ final class CacheState {
 
   static boolean isHeld(int word) {
     return word >> 7 != 0;
+  }
+
+  // ---- the tier
+
+  Frame tierFrame(long[] s) {
+    return Frame.ALL[tierState.get(s)];
+  }
+
+  void addTierReferences(long[] s, int change) {
+    int now = tierReferences.get(s) + change;
+    if (now < 0 || now > MOST_REFERENCES) {
+      throw new Violation("the references of the tier's frame become " + now);
+    }
+    tierReferences.set(s, now);
+  }
+
+  int tierWord(long[] s) {
+    return tierTag.get(s) | tierState.get(s) << 2 | tierReferences.get(s) << 5;
   }
 
   // ---- data

@@ -153,6 +153,9 @@ final class CacheTransfer {
     } else {
       q.go(s, t, why == Why.PREFETCH ? CachePc.PARK : CachePc.AWAIT);
     }
+    if (config.has(CacheFlaw.TIER_COPIES_LATE) && q.last[t].get(s) != 0) {
+      q.go(s, t, CachePc.TIER_COPY_OUT);
+    }
   }
 
   private void await(long[] from, int t, Steps steps) {

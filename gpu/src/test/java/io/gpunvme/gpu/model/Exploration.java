@@ -1,5 +1,6 @@
 package io.gpunvme.gpu.model;
 
+import java.util.BitSet;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -11,9 +12,9 @@ import org.jspecify.annotations.Nullable;
  * @param trace the shortest way there, a line a step
  */
 record Exploration(
-    int states, int transitions, long seen, @Nullable String wrong, List<String> trace) {
+    int states, int transitions, BitSet seen, @Nullable String wrong, List<String> trace) {
   boolean saw(Enum<?> action) {
-    return (seen >> action.ordinal() & 1) != 0;
+    return seen.get(action.ordinal());
   }
 
   /** The result in words, with the trace if there is one. */

@@ -12,6 +12,7 @@ class PageCacheFlawTest {
   private static final String GIVEN_AWAY = "holds is another page's";
   private static final String MAY_MOVE = "is used although a command of it may move data";
   private static final String NOTHING_READ = "a caller gets the data of page 0";
+  private static final String ANOTHERS = "copies from the tier is another page's";
   private static final String TOO_EARLY = "can be read before its data is there";
 
   /** A cache and callers small enough to show what a flaw leads to. */
@@ -56,6 +57,26 @@ class PageCacheFlawTest {
     };
   }
 
+  private static Case tiered(CacheFlaw flaw) {
+    return switch (flaw) {
+      case TIER_WITHOUT_SECOND_LOOK, TIER_WITHOUT_REFERENCE, TIER_EVICTS_HELD ->
+          new Case(cache("get1 get2 get3 get1", "get2 get3").tier(), ANOTHERS);
+      case TIER_TAKES_FILLING -> new Case(cache("get1 get2 get3", "get1").tier(), ANOTHERS);
+      case TIER_CLAIM_BY_STORE ->
+          new Case(cache("get1 get2 get3 get1", "get2 get3").tier(), "before its data is there");
+      case TIER_VALID_BEFORE_DATA, TIER_COPIES_LATE ->
+          new Case(cache("get1 get2 get3").tier(), "before its data is there");
+      case TIER_KEEPS_WRITABLE ->
+          new Case(cache("get1 get2 get3 store1 clean get2 get3 get1").tier(), "before a store");
+      case TIER_ASKED_BEFORE_CLAIM ->
+          new Case(
+              cache("get1 get2 get3 get1", "open1 store1 clean get2 get3").tier(),
+              "before a store");
+      case TAKEN_BEFORE_DATA -> new Case(cache("get1 get2 get3 get1").tier(), TOO_EARLY);
+      default -> throw new AssertionError("no case for " + flaw);
+    };
+  }
+
   private static Case prefetching(CacheFlaw flaw) {
     return switch (flaw) {
       case WAITER_DOES_NOT_TAKE -> new Case(cache("pre1 get1"), STUCK);
@@ -86,7 +107,7 @@ class PageCacheFlawTest {
       case CLEAN_REGAINS_UNLOCKED ->
           new Case(
               cache("store1 clean", "clean", "get2 get3").late(2), "a frame is taken back twice");
-      default -> throw new AssertionError("no case for " + flaw);
+      default -> tiered(flaw);
     };
   }
 

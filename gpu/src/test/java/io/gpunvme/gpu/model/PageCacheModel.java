@@ -33,6 +33,9 @@ final class PageCacheModel implements Model {
     q.drops.set(state, config.drops);
     q.late.set(state, config.late);
     q.failures.set(state, config.failures);
+    for (int p = 1; config.tier && p <= CacheConfig.PAGES; p++) {
+      q.tiered[p].set(state, config.isTiered(p) ? 1 : 0);
+    }
     for (int t = 0; t < callers; t++) {
       calls.start(state, t);
     }
@@ -61,6 +64,7 @@ final class PageCacheModel implements Model {
     String wrong = frames(s);
     wrong = wrong == null ? commands(s) : wrong;
     wrong = wrong == null ? holders(s) : wrong;
+    wrong = wrong == null && config.tier ? tier(s) : wrong;
     wrong = wrong == null ? stores(s) : wrong;
     return wrong == null && isOver(s) ? leak(s) : wrong;
   }
@@ -119,6 +123,23 @@ final class PageCacheModel implements Model {
     boolean locked =
         !config.has(CacheFlaw.NO_LOCK) && !config.has(CacheFlaw.CLEAN_REGAINS_UNLOCKED);
     return locks > 1 && locked ? "two have the set's lock" : null;
+  }
+
+  private @Nullable String tier(long[] s) {
+    int page = q.tierTag.get(s);
+    if (q.tierFrame(s) == Frame.VALID && q.tierDataPage.get(s) != page) {
+      return "the tier has page " + page + " before its data is there";
+    }
+    for (int t = 0; t < callers; t++) {
+      if (q.pc(s, t).copies() && (page != calls.page(s, t) || q.tierFrame(s) != Frame.VALID)) {
+        return "what caller " + t + " copies from the tier is another page's";
+      }
+    }
+    boolean over = isOver(s);
+    if (over && (q.tierReferences.get(s) != 0 || q.tierFrame(s) == Frame.FILLING)) {
+      return "the tier's frame stays " + q.tierFrame(s);
+    }
+    return null;
   }
 
   /** A store that is over is on the SSD, or in a frame from which it will get there. */

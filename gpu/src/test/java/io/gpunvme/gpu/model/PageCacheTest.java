@@ -130,6 +130,30 @@ class PageCacheTest {
     assertThat(e.saw(CacheAction.FAIL)).isEqualTo(config.failures > 0);
   }
 
+  static Stream<Arguments> withAHostTier() {
+    return Stream.of(
+        Arguments.of("one that reads", cache("get1 get2 get3 get1 get2 get3").tier()),
+        Arguments.of("two that read", cache("get1 get2 get3 get1", "get2 get3").tier()),
+        Arguments.of("three that read", cache("get1 get2 get3", "get3 get1", "get1").tier()),
+        Arguments.of("a store beside", cache("get1 get2 get1", "store3 get2").tier()),
+        Arguments.of("an overwrite beside", cache("get1 get2 get1", "over3 get2").tier()),
+        Arguments.of("a prefetch", cache("get1 get2 pre1 get1", "get3 pre2").slots(2).tier()),
+        Arguments.of(
+            "stores later", cache("get1 get2 get3 get1", "open1 store1 clean get2 get3").tier()),
+        Arguments.of("a late read", cache("get1 get2 get3 get1", "get2").late(1).tier()),
+        Arguments.of("failures", cache("get1 get2 get3 get1", "get2").failures(1).drops(1).tier()));
+  }
+
+  @ParameterizedTest(name = "{0}")
+  @MethodSource
+  void withAHostTier(String what, CacheConfig config) {
+    Exploration e = explore(config);
+
+    assertThat(e.wrong()).as(e.report()).isNull();
+    assertThat(e.saw(CacheAction.TIER_COPY_OUT)).isTrue();
+    assertThat(e.saw(CacheAction.TIER_COPY_IN)).isTrue();
+  }
+
   /** Frames that were used are left alone as long as there are others. */
   @Test
   void withTheUsedBit() {
@@ -171,7 +195,8 @@ class PageCacheTest {
             cache("over1 get2", "get1 get1 get3").usedBit().drops(1).failures(1),
             cache("pre1 pre2 get3 get1", "get1 get2").late(1).drops(1),
             cache("pin1 get3 unpin", "pin2 get3 unpin"),
-            cache("get1 get2", "get3").slots(1).drops(1).late(1));
+            cache("get1 get2", "get3").slots(1).drops(1).late(1),
+            cache("get1 get2 get3 get1", "open1 store1").tier());
     Set<CacheAction> missing = EnumSet.allOf(CacheAction.class);
     for (CacheConfig config : configs) {
       Exploration e = explore(config);

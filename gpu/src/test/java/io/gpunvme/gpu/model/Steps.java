@@ -1,5 +1,6 @@
 package io.gpunvme.gpu.model;
 
+import java.util.BitSet;
 import java.util.StringJoiner;
 import java.util.function.Consumer;
 
@@ -12,7 +13,7 @@ final class Steps {
   private long[] from = {};
   private int count;
   private int actor;
-  private long seen;
+  private final BitSet seen = new BitSet();
 
   Steps(Model model, Consumer<long[]> sink) {
     this.model = model;
@@ -38,7 +39,7 @@ final class Steps {
     if (count < actions.length) {
       actions[count++] = action;
     }
-    seen |= 1L << action.ordinal();
+    seen.set(action.ordinal());
   }
 
   /** Ends the step. */
@@ -48,7 +49,7 @@ final class Steps {
   }
 
   /** All actions so far, by ordinal number. */
-  long seen() {
+  BitSet seen() {
     return seen;
   }
 

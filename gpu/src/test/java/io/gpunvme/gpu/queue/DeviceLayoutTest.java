@@ -41,6 +41,7 @@ class DeviceLayoutTest {
     numbers.size("FrameSet", DeviceLayout.FrameSet.SIZE);
     numbers.structure(DeviceLayout.FrameInfo.class, "FrameInfo", Map.of());
     numbers.structure(DeviceLayout.SetSide.class, "SetSide", Map.of());
+    numbers.structure(DeviceLayout.Tier.class, "HostTier", Map.of());
     numbers.structure(DeviceLayout.PageSource.class, "PageSource", Map.of());
     numbers.structure(DeviceLayout.Array.class, "DeviceArray", Map.of());
     numbers.structure(DeviceLayout.TransferArgs.class, "TransferArgs", Map.of());

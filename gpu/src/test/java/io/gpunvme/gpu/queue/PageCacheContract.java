@@ -191,6 +191,9 @@ abstract class PageCacheContract {
     assertThat(counters.hitRate()).isBetween(0.0, 1.0);
     assertThat(counters.readFailures()).isZero();
     assertThat(counters.lost()).isZero();
+    assertThat(counters.tierHits() + counters.tierInserts() + counters.tierRefusals())
+        .as("without a host tier")
+        .isZero();
   }
 
   @ParameterizedTest
@@ -236,6 +239,7 @@ abstract class PageCacheContract {
       assertThat(sim(devices.getFirst()).stats().ioCommands(io.gpunvme.sim.DoorbellWindow.PEER))
           .isEqualTo(4);
       assertThat((double) cache.metadataBytes() / cache.bytes()).isLessThan(0.016);
+      assertThat(cache.hostTierBytes()).isZero();
     }
   }
 
@@ -416,6 +420,122 @@ abstract class PageCacheContract {
           IntStream.range(0, 4).mapToObj(i -> Op.of(ArrayKernel.GET, i * 512L)).toList();
       assertRight(run(storage, array, gets));
       assertThat(cache.counters().lost()).isZero();
+    }
+  }
+
+  // ---- the host tier
+
+  /** More than the cache has frames, and fewer than the tier has. */
+  private static final int OFTEN = 96;
+
+  private static PageCacheOptions tiered() {
+    return PageCacheOptions.of(FRAMES).withHostTier(256L * PAGE);
+  }
+
+  /** An element of each of some pages. */
+  private static List<Op> touch(long first, int pages) {
+    return LongStream.range(first, first + pages)
+        .mapToObj(page -> Op.of(ArrayKernel.GET, page * PER_PAGE + page % PER_PAGE))
+        .toList();
+  }
+
+  /** So often that all are in the tier. */
+  private void touchOften(KernelStorage storage, DeviceArray array) {
+    for (int i = 0; i < 16; i++) {
+      assertRight(run(storage, array, touch(0, OFTEN)));
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"VRAM, 0", "VRAM, 1", "HOST, 0"})
+  final void whatIsMissedOftenIsInTheHostTier(Placement placement, int servers) {
+    device();
+    try (KernelStorage storage = storage(placement);
+        PageCache cache = storage.cache(tiered())) {
+      DeviceArray array = array(storage, cache, false);
+      touchOften(storage, array);
+      PageCacheCounters before = cache.counters();
+
+      assertRight(run(servers, storage, array, touch(0, OFTEN), threads()));
+      assertRight(run(servers, storage, array, gets(threads() * 20), threads()));
+      PageCacheCounters after = cache.counters();
+
+      assertThat(before.tierInserts()).isBetween(OFTEN / 2L, before.evictions());
+      assertThat(before.tierRefusals()).isPositive();
+      assertThat(after.tierHits()).isGreaterThan(before.tierHits() + OFTEN / 3);
+      assertThat(after.tierHits() + after.reads()).isEqualTo(after.misses());
+      assertThat(sim(devices.getFirst()).stats().ioCommands(io.gpunvme.sim.DoorbellWindow.PEER))
+          .isEqualTo(after.reads());
+      assertThat(cache.hostTierBytes()).isEqualTo(256L * PAGE);
+    }
+  }
+
+  /** The tier is full of what is wanted often. */
+  @Test
+  final void whatIsReadOncePushesNothingOutOfTheHostTier() {
+    device();
+    try (KernelStorage storage = storage(Placement.VRAM);
+        PageCache cache = storage.cache(tiered().withHostTier(64L * PAGE))) {
+      DeviceArray array = array(storage, cache, false);
+      touchOften(storage, array);
+
+      PageCacheCounters before = cache.counters();
+      assertRight(run(storage, array, touch(OFTEN, 1000)));
+      PageCacheCounters between = cache.counters();
+      assertRight(run(storage, array, touch(0, OFTEN)));
+      PageCacheCounters after = cache.counters();
+
+      assertThat(before.tierInserts() - before.tierEvictions()).as("full").isEqualTo(64);
+      assertThat(between.tierEvictions() - before.tierEvictions()).isLessThan(16);
+      assertThat(after.tierHits() - between.tierHits()).isBetween(48L, 64L);
+    }
+  }
+
+  @Test
+  final void whatIsPrefetchedMayComeFromTheHostTier() {
+    device();
+    try (KernelStorage storage = storage(Placement.VRAM);
+        PageCache cache = storage.cache(tiered())) {
+      DeviceArray array = array(storage, cache, false);
+      touchOften(storage, array);
+      assertRight(run(storage, array, touch(1000, 200)));
+      PageCacheCounters before = cache.counters();
+
+      run(0, storage, array, List.of(new Op(ArrayKernel.PREFETCH, 0, 0, 8 * PER_PAGE, 0)), 1);
+      PageCacheCounters after = cache.counters();
+      assertRight(run(0, storage, array, touch(0, 8), 1));
+
+      // A few may be in the cache still.
+      long prefetched = after.prefetched() - before.prefetched();
+      assertThat(prefetched).isBetween(4L, 8L);
+      assertThat(after.tierHits() - before.tierHits()).isBetween(prefetched - 1, prefetched);
+      assertThat(cache.counters().misses()).isEqualTo(after.misses());
+      assertThat(cache.counters().tierHits() + cache.counters().reads()).isEqualTo(after.misses());
+    }
+  }
+
+  /** What is stored to is never taken from a copy, whatever was in the tier before. */
+  @Test
+  final void aWritableArrayKeepsItsFileOutOfTheHostTier() {
+    device();
+    try (KernelStorage storage = storage(Placement.VRAM);
+        PageCache cache = storage.cache(tiered())) {
+      touchOften(storage, array(storage, cache, false));
+      PageCacheCounters before = cache.counters();
+      DeviceArray array = array(storage, cache, true);
+      List<Op> stores =
+          touch(0, OFTEN).stream()
+              .map(op -> new Op(ArrayKernel.STORE, op.index, ~value(op.index), 1, 0))
+              .toList();
+
+      run(storage, array, stores);
+      run(storage, array, touch(500, 300));
+      List<Op> read = run(storage, array, touch(0, OFTEN));
+
+      assertThat(read).allMatch(op -> op.status == 0 && op.value == ~value(op.index));
+      assertThat(before.tierHits()).isPositive();
+      assertThat(cache.counters().tierHits()).isEqualTo(before.tierHits());
+      assertThat(cache.counters().tierInserts()).isEqualTo(before.tierInserts());
     }
   }
 
@@ -640,6 +760,9 @@ abstract class PageCacheContract {
       assertRefused(() -> small.array(file, 0, 8, 8, false), "larger pages");
       assertRefused(() -> PageCacheOptions.of(100), "at least");
       assertRefused(() -> PageCacheOptions.of(Long.MAX_VALUE), "fewer");
+      assertRefused(() -> PageCacheOptions.of(FRAMES).withHostTier(100), "host tier of 100 bytes");
+      assertRefused(() -> PageCacheOptions.of(FRAMES).withHostTier(-1), "0 is none");
+      assertRefused(() -> PageCacheOptions.of(FRAMES).withHostTier(Long.MAX_VALUE), "fewer");
       assertRefused(() -> PageCacheOptions.of(FRAMES).withPages(5000), "power of two");
       assertRefused(() -> PageCacheOptions.of(FRAMES).withTimeout(Duration.ZERO), "above 0");
       assertRefused(() -> PageCacheOptions.of(FRAMES).withTimeout(Duration.ofDays(1)), "at most");

@@ -52,6 +52,14 @@ final class CacheBench implements AutoCloseable {
   /** A sixteenth of the SSD, which the processors' caches hold. */
   private static final long COLD_BYTES = 64L << 20;
 
+  /** With the cache a quarter of the SSD. */
+  private static final long TIER_BYTES = 3 * COLD_BYTES;
+
+  /** Kernels until what is wanted often is in the tier. */
+  private static final int WARM_UPS = 4;
+
+  private static final String TIERED = PREFIX + "tier";
+
   private static final int RESULT_BYTES = 5 * Long.BYTES;
   private static final Duration LIMIT = Duration.ofSeconds(60);
   private static final double NANOS_PER_SECOND = 1e9;
@@ -67,6 +75,15 @@ final class CacheBench implements AutoCloseable {
   private record Case(String kernel, int lanes, int rounds, boolean hot, int blocks) {
     boolean raw() {
       return kernel.startsWith("raw_");
+    }
+
+    /** Some pages are wanted more often than others. */
+    boolean skewed() {
+      return kernel.equals("skewed");
+    }
+
+    Placement placement() {
+      return skewed() ? Placement.VRAM_DATA : hot ? Placement.VRAM : Placement.HOST;
     }
 
     boolean writes() {
@@ -87,6 +104,8 @@ final class CacheBench implements AutoCloseable {
     all.put(PREFIX + "misses", new Case("misses", WARP, 40, false, FEW_BLOCKS));
     all.put(PREFIX + "raw.reads.lanes1", new Case("raw_reads", 1, 400, false, FEW_BLOCKS));
     all.put(PREFIX + "misses.lanes1", new Case("misses", 1, 400, false, FEW_BLOCKS));
+    all.put(TIERED + ".off", new Case("skewed", WARP, 40, false, FEW_BLOCKS));
+    all.put(TIERED, new Case("skewed", WARP, 40, false, FEW_BLOCKS));
     all.put(PREFIX + "raw.writes", new Case("raw_writes", WARP, 1, false, FEW_BLOCKS));
     all.put(PREFIX + "writes", new Case("writes", WARP, 1, false, PIN_BLOCKS));
     return all;
@@ -139,10 +158,13 @@ final class CacheBench implements AutoCloseable {
    */
   Measurement measure(String id, Repetitions repetitions) {
     Case c = Objects.requireNonNull(CASES.get(id));
-    Placement placement = c.hot ? Placement.VRAM : Placement.HOST;
+    Placement placement = c.placement();
     PageCacheOptions options = PageCacheOptions.of(c.hot ? HOT_BYTES : COLD_BYTES);
     if (id.endsWith(".uncounted")) {
       options = options.withoutCounting();
+    }
+    if (id.equals(TIERED)) {
+      options = options.withHostTier(TIER_BYTES);
     }
     try (KernelStorage storage =
             KernelStorage.over(
@@ -196,11 +218,14 @@ final class CacheBench implements AutoCloseable {
       // Hits: a quarter of the frames, so that no set has more pages than frames.
       long words = (c.hot ? HOT_BYTES / 4 : bytes) / Long.BYTES;
       try (DeviceFile file = storage.file(set, bytes, List.of(new DeviceExtent(0, bytes, 0)))) {
-        array = cache.array(file, 0, words, Long.BYTES, true);
+        array = cache.array(file, 0, words, Long.BYTES, c.writes());
       }
       result = accelerator.allocate(RESULT_BYTES);
       if (c.hot) {
         run("fill", 1, FEW_BLOCKS);
+      }
+      for (int i = 0; c.skewed() && i < WARM_UPS; i++) {
+        run(c.kernel, c.rounds, c.blocks);
       }
       before = cache.counters();
     }
@@ -297,6 +322,13 @@ final class CacheBench implements AutoCloseable {
         all.put("joined", now.joined() - before.joined());
         all.put("conflicts", now.conflicts() - before.conflicts());
         all.put("writes", now.writes() - before.writes());
+        if (c.skewed()) {
+          all.put("acquires", now.acquires() - before.acquires());
+          all.put("misses", now.misses() - before.misses());
+          all.put("tier_bytes", cache.hostTierBytes());
+          all.put("tier_hits", now.tierHits() - before.tierHits());
+          all.put("tier_inserts", now.tierInserts() - before.tierInserts());
+        }
       }
       return all;
     }

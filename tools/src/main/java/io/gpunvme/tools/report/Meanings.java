@@ -54,6 +54,9 @@ public final class Meanings {
     return exact == null ? byParts(id) : exact;
   }
 
+  private static final String SKEWED =
+      "elements of an array 16 times the cache, half of them of a sixteenth of its pages,";
+
   private static String cache(String id) {
     String lanes = id.endsWith(".lanes1") ? ", one lane of each warp" : "";
     if (id.startsWith("cache.hits.")) {
@@ -68,6 +71,8 @@ public final class Meanings {
     return switch (id.replace(".lanes1", "")) {
           case "cache.misses" ->
               "random pages of an array 16 times the cache, by an element of each";
+          case "cache.tier" -> SKEWED + " through a host tier 3 times the cache";
+          case "cache.tier.off" -> SKEWED + " without a host tier";
           case "cache.writes" -> "pages of an array stored whole in the cache, and written by it";
           case "cache.raw.writes" -> "the same pages stored and written past the cache";
           default -> "random pages read past the cache, by shared queues";
