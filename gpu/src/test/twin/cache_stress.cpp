@@ -38,6 +38,7 @@ struct Shape {
   Faults faults;
   bool bad;          // one page cannot be written
   u32 unsettled;     // see mem::unsettled
+  bool verifies;     // only where it is watched: nobody stores to a page whose sum is made
   u32 tier_sets;     // of the host tier; 0: none. Then one source can be stored to only after a while, as if by a second kernel
   u32 tier_words;    // of counters there: where there are few, and ages are short, chance decides what is kept
   u32 tier_age;      // log2 of misses in one
@@ -94,6 +95,7 @@ struct Totals {
   u64 tier_hits = 0;
   u64 tier_inserts = 0;
   u64 tier_evictions = 0;
+  u64 corrupt = 0;  // because the test had damaged them
 };
 
 // A host tier and its memory.
@@ -115,7 +117,7 @@ class Tier {
 
   u32 frames() const { return static_cast<u32>(sets_.size()) * kWays; }
   u64 word(u32 f) const { return mem::load(sets_[f / kWays].word + f % kWays); }
-  const char* data(u32 f) const { return tier.memory + (static_cast<u64>(f) << tier.page_shift); }
+  char* data(u32 f) const { return tier.memory + (static_cast<u64>(f) << tier.page_shift); }
 
   HostTier tier;
 
@@ -333,6 +335,7 @@ class Machine {
     // Where they are not counted nothing orders the threads that share a page but what has to.
     cache.counts = random_() % 2;
     cache.tier = shape.tier_sets != 0 ? &tier.tier : nullptr;
+    cache.verifies = shape.verifies;
     cache.timeout_ns = shape.faulty() ? 2 * shape.timeout_ns : kForever;
   }
 
@@ -711,6 +714,8 @@ class Round {
     Status cleaned = CachedPages<true>(&m_.cache).clean(0, m_.pages, 0, 1);
     check_stuck();
     regain();
+    check("pages that are not what they were", m_.cache.corrupt, 0);
+    damage();
     for (auto& c : controllers) {
       c->end();
     }
@@ -719,6 +724,7 @@ class Round {
     check_frames(dropped, cleaned);
     check_tier();
     check_counters(counts);
+    check_sums();
     m_.check_unused();
     sum(counts);
   }
@@ -806,6 +812,31 @@ class Round {
     }
   }
 
+  // A page of the tier that is not in the cache has another bit.
+  void damage() {
+    for (u32 f = 0; shape_.verifies && f < m_.tier.frames(); f++) {
+      u64 tag = frame::tag(m_.tier.word(f));
+      if (tag == 0 || m_.source_of(tag - 1).writable ||
+          detail::find(m_.cache.sets[m_.cache.set_of(tag)].word, tag) != kWays) {
+        continue;
+      }
+      CachedPages<true> pages(&m_.cache);
+      m_.tier.data(f)[5] ^= 4;
+      Fetched got = pages.fetch(tag - 1, false);
+      if (got.status == status::kBusy) {
+        return;  // all frames of the set are gone
+      }
+      check("what becomes of a damaged page", got.status, status::kCorrupt);
+      check("damaged pages", m_.cache.corrupt, 1);
+      got = pages.fetch(tag - 1, false);
+      if (check("what becomes of it then", got.status, status::kSuccess)) {
+        check_frame(got.frame, tag - 1);
+        pages.release(got.frame, 1);
+      }
+      return;
+    }
+  }
+
   // What was cleaned has come back before, if it could.
   void check_stuck() {
     for (u32 f = 0; f < shape_.frames(); f++) {
@@ -883,7 +914,8 @@ class Round {
         violation("a page of the tier that is not the SSD's: frame, page", f, tag - 1);
       }
     }
-    check("pages that came to the tier, and where they went", m_.tier.tier.inserts, m_.tier.tier.evictions + valid);
+    check("pages that came to the tier, and where they went", m_.tier.tier.inserts,
+          m_.tier.tier.evictions + valid + m_.cache.corrupt);
     if (m_.tier.tier.hits > m_.tier.tier.misses) {
       violation("hits in the tier, and misses", m_.tier.tier.hits, m_.tier.tier.misses);
     }
@@ -894,6 +926,22 @@ class Round {
     u64 at = (page - s.first) * m_.page_bytes;
     if (std::memcmp(m_.cache.data(f), &s.model[at], std::min(m_.page_bytes, s.size - at)) != 0) {
       violation("a page that is not what was stored: frame, page", f, page);
+    }
+  }
+
+  // What was recorded is what is there.
+  void check_sums() {
+    for (auto& s : m_.sources) {
+      for (u64 page = 0; shape_.verifies && page < s->pages; page++) {
+        u64 tag = s->first + page + 1;
+        const u64* words = m_.cache.sets[m_.cache.set_of(tag)].word;
+        u32 way = detail::find(words, tag);
+        // A page whose write timed out may be on the SSD, and is written again before it is read.
+        bool stuck = way != kWays && frame::state(words[way]) == frame::kStuck;
+        if (!stuck && s->sums[page] != 0 && s->sums[page] != s->sum(page, shape_.page_shift)) {
+          violation("a sum that is not the page's: page, sum", tag - 1, s->sums[page]);
+        }
+      }
     }
   }
 
@@ -912,8 +960,8 @@ class Round {
     }
     check("frames that were lost, and commands that expired", c.lost, timeouts);
     check("prefetched pages for which nobody came", c.parked, 0);
-    u64 came = c.reads + m_.tier.tier.hits + counts.overwrites;
-    u64 ended = came + c.read_failures;
+    u64 came = c.reads + m_.tier.tier.hits - c.corrupt + counts.overwrites;
+    u64 ended = came + c.read_failures + c.corrupt;
     // A lost frame was read or written. A prefetch that got no slot counts as nothing; so does any read where commands expire.
     if (c.misses < ended || (!shape_.faulty() && c.misses - ended > counts.prefetches)) {
       violation("misses, and how they ended", c.misses, ended);
@@ -948,6 +996,7 @@ class Round {
     totals_.tier_hits += m_.tier.tier.hits;
     totals_.tier_inserts += m_.tier.tier.inserts;
     totals_.tier_evictions += m_.tier.tier.evictions;
+    totals_.corrupt += c.corrupt;
   }
 
   const Shape& shape_;
@@ -973,6 +1022,7 @@ Shape random_shape(std::mt19937_64& random) {
   s.watched = random() % 2 == 0;
   s.unsettled = pick(random, {0u, 3u, 20u, 200u});
   s.lasts = kSecond / 4;
+  s.verifies = s.watched && random() % 2 == 0;
   s.tier_sets = pick(random, {0u, 1u, 1u, 2u, 16u});
   s.tier_words = pick(random, {1u, 1u, 8u, 256u});
   s.tier_margin = pick(random, {0u, 0u, 2u});
@@ -989,8 +1039,9 @@ Shape random_shape(std::mt19937_64& random) {
 }
 
 void explain(const Shape& s) {
-  std::fprintf(stderr, "in a round %s, %s: %u sets, pages of %u, %u queues of depth %u, %u servers, units of %u, blocks of %u, commands of %u, bursts of %u, unsettled %u, tier of %u sets, %u words, ages of %u and a margin of %u, roles",
-               s.faulty() ? "with faults" : s.bad ? "with a bad block" : "without faults", s.watched ? "watched" : "unwatched", s.sets, 1u << s.page_shift, s.queues, s.depth, s.servers,
+  std::fprintf(stderr, "in a round %s, %s, %s: %u sets, pages of %u, %u queues of depth %u, %u servers, units of %u, blocks of %u, commands of %u, bursts of %u, unsettled %u, tier of %u sets, %u words, ages of %u and a margin of %u, roles",
+               s.faulty() ? "with faults" : s.bad ? "with a bad block" : "without faults", s.watched ? "watched" : "unwatched",
+               s.verifies ? "verified" : "not verified", s.sets, 1u << s.page_shift, s.queues, s.depth, s.servers,
                1u << s.unit_shift, 1u << s.other_shift, s.max_blocks, s.burst, s.unsettled, s.tier_sets, s.tier_words, 1u << s.tier_age, s.tier_margin);
   for (Role r : s.roles) {
     std::fprintf(stderr, " %u", r);
@@ -1087,6 +1138,7 @@ void seconds(u64 seconds, u64 seed, Totals& totals, Watchdog& watchdog) {
   on.watched = false;
   on.bad = false;
   on.tier_sets = 0;
+  on.verifies = false;
   on.faults = {};
   on.timeout_ns = kForever;
   play(on, random(), totals, watchdog, 60);
@@ -1134,8 +1186,8 @@ int main(int argc, char** argv) {
   std::printf(
       "%llu rounds, %llu accesses, %llu elements compared, %llu hits, %llu misses, %llu joined, %llu prefetched, %llu overwritten, "
       "%llu evictions, %llu writes, %llu failures, %llu lost, %llu regained, %llu hits in tiers, %llu inserts, %llu evictions there, "
-      "%u violations\n",
+      "%llu damaged, %u violations\n",
       t.rounds, t.calls.accesses, t.calls.elements, t.hits, t.misses, t.joined, t.prefetched, t.calls.overwrites, t.evictions,
-      t.writes, t.calls.failures, t.lost, t.regained, t.tier_hits, t.tier_inserts, t.tier_evictions, violations.load());
+      t.writes, t.calls.failures, t.lost, t.regained, t.tier_hits, t.tier_inserts, t.tier_evictions, t.corrupt, violations.load());
   return violations == 0 && t.calls.accesses != 0 ? 0 : 1;
 }

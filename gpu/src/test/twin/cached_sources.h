@@ -56,6 +56,7 @@ class Source {
     stripe_shift_ = page_shift - 3;
     pages = (size + (1ull << page_shift) - 1) >> page_shift;
     model.resize(pages << page_shift);
+    sums.resize(pages);
     stripes_ = std::vector<Stripe>(model.size() >> stripe_shift_);
     for (u64 at = 0; at < size; at += kGrain) {
       char* place = find(at, &taken);
@@ -66,7 +67,7 @@ class Source {
   }
 
   const std::vector<SetMember>& members() const { return members_; }
-  PageSource described() const { return {first, pages, &file_, tiered, 0, {}}; }
+  PageSource described() { return {first, pages, &file_, tiered, 0, sums.data(), {}}; }
 
   // Whether the SSDs have what they should; else where not.
   bool is_written(u64 from, u64 bytes, u64& wrong) {
@@ -87,6 +88,20 @@ class Source {
   u64 first = 0;  // page of the cache
   u64 pages = 0;
   std::vector<char> model;
+  std::vector<u32> sums;  // as the cache has recorded them
+
+  // The CRC-32C of what a page must be; 1 instead of 0.
+  u32 sum(u64 page, u32 page_shift) const {
+    u64 end = std::min((page + 1) << page_shift, size);
+    u32 crc = ~0u;
+    for (u64 at = page << page_shift; at < end; at++) {
+      crc ^= static_cast<u8>(model[at]);
+      for (u32 i = 0; i < 8; i++) {
+        crc = crc & 1 ? crc >> 1 ^ 0x82F63B78u : crc >> 1;
+      }
+    }
+    return crc == ~0u ? 1 : ~crc;
+  }
 
  private:
   friend class Locked;

@@ -35,6 +35,10 @@ inline u64 unsettled_compare_exchange_acquire(u64* p, u64 expected, u64 desired)
   unsettle();
   return compare_exchange_acquire(p, expected, desired);
 }
+inline void unsettled_set_bits(u64* p, u64 v) {
+  unsettle();
+  set_bits(p, v);
+}
 template <class T>
 T unsettled_compare_exchange(T* p, T expected, T desired) {
   unsettle();
@@ -48,8 +52,10 @@ T unsettled_compare_exchange(T* p, T expected, T desired) {
 #define fetch_add_acquire unsettled_fetch_add_acquire
 #define compare_exchange_acquire unsettled_compare_exchange_acquire
 #define compare_exchange unsettled_compare_exchange
+#define set_bits unsettled_set_bits
 #include "gpunvme/gpunvme.cuh"
 #undef fetch_or
 #undef fetch_add_acquire
 #undef compare_exchange_acquire
 #undef compare_exchange
+#undef set_bits

@@ -28,7 +28,8 @@ struct alignas(64) PageSource {
   const DeviceFile* file;
   u32 tiered;     // whether they may be in the host tier: no array of them is, or ever was, writable
   u32 reserved0;
-  u64 reserved1[4];
+  u32* sums;      // of a cache that verifies: of each page the CRC-32C that it must have, or 0 where that is not known
+  u64 reserved1[3];
 };
 static_assert(sizeof(PageSource) == 64, "layout shared with the host");
 
@@ -49,7 +50,9 @@ struct alignas(128) PageCache {
   u32 zero;                  // always, and no compiler knows it
   u64 timeout_ns;            // how long a page waits for a frame
   HostTier* tier;            // or null
-  u64 reserved1[4];
+  u32 verifies;              // whether each page that arrives is compared with what it was
+  u32 reserved0;
+  u64 reserved1[3];
 
   // ---- counters, in pages
   u64 misses;       // frames that were given to a page
@@ -64,7 +67,8 @@ struct alignas(128) PageCache {
   u64 lost;         // frames that became kLost or kStuck
   u64 regained;     // that came back while a kernel ran
   u64 parked;       // prefetched pages, at this moment, for which nobody has come: their commands keep slots
-  u64 reserved2[4];
+  u64 corrupt;      // that arrived with other bytes than they had before
+  u64 reserved2[3];
 
   GPUNVME_FN u32 set_of(u64 tag) const { return detail::set_of(tag, set_count); }
 
@@ -104,6 +108,57 @@ GPUNVME_FN u32 find_together(const u64* words, u64 tag, u32 group) {
   return lanes == 0 ? kWays : warp::popcount(group & ((1u << warp::lowest(lanes)) - 1));
 }
 
+// The CRC-32C of bytes before which it was `crc`: little code rather than fast.
+GPUNVME_FN u32 add_crc(u32 crc, u32 value, u32 bits) {
+  crc ^= value;
+  GPUNVME_ROLLED
+  for (u32 i = 0; i < bits; i++) {
+    crc = crc >> 1 ^ (0x82F63B78u & (0 - (crc & 1)));
+  }
+  return crc;
+}
+
+// Of a cache that verifies: the CRC-32C of what a frame has of a page, up to the end of its source. 0 says that one is not known, so it is 1 then.
+GPUNVME_FN u32 crc_of(const PageCache* c, const PageSource& source, u64 page, u32 f) {
+  u64 left = source.file->size - ((page - source.first) << c->page_shift);
+  u32 bytes = left >> c->page_shift != 0 ? 1u << c->page_shift : static_cast<u32>(left);
+  const char* data = c->data(f);
+  u32 crc = ~0u;
+  GPUNVME_ROLLED
+  for (u32 at = 0; at < bytes;) {
+    bool word = bytes - at >= 4;
+    crc = add_crc(crc, word ? *reinterpret_cast<const u32*>(data + at) : static_cast<u8>(data[at]), word ? 32 : 8);
+    at += word ? 4 : 1;
+  }
+  return ~crc != 0 ? ~crc : 1;
+}
+
+// Of such a cache: a page was written to the SSD, and is what it must be from now on.
+GPUNVME_NOINLINE void note_written(PageCache* c, u32 f) {
+  u64 page = frame::tag(mem::load(c->word(f))) - 1;
+  const PageSource& source = c->source(page);
+  mem::store(source.sums + (page - source.first), crc_of(c, source, page, f));
+}
+
+// Of such a cache: kCorrupt if a page that has arrived is not what it was when it was read for the first time, or written last. Whoever wants
+// it next gets it from the SSD.
+GPUNVME_NOINLINE Status verify(PageCache* c, u64 page, u32 f) {
+  const PageSource& source = c->source(page);
+  u32* sum = source.sums + (page - source.first);
+  u32 is = crc_of(c, source, page, f);
+  u32 should = mem::load(sum);
+  if (should == 0) {
+    mem::store(sum, is);
+  } else if (is != should) {
+    mem::count(&c->corrupt);
+    if (c->tier != nullptr) {
+      c->tier->drop(page + 1);
+    }
+    return status::kCorrupt;
+  }
+  return status::kSuccess;
+}
+
 // What a miss does before it turns to the SSD, with a frame that is its own. Both have their own registers, as few as can be.
 
 // The page that was in the frame goes to the host tier, if it is wanted there. ~0: there was none.
@@ -113,20 +168,26 @@ GPUNVME_NOINLINE void keep_in_tier(PageCache* c, u64 page, u32 f) {
   }
 }
 
-// Whether the page came from the host tier; it is valid then. Looks at its source only now that the frame is the page's: if no array
-// of it was writable before this, nobody has stored to it.
-GPUNVME_NOINLINE bool take_from_tier(PageCache* c, u64 page, u32 f) {
+// What became of the page if it came from the host tier, and so of the frame; kPending: it did not. Looks at its source only now that
+// the frame is the page's: if no array of it was writable before this, nobody has stored to it.
+GPUNVME_NOINLINE Status take_from_tier(PageCache* c, u64 page, u32 f) {
   if (mem::load(&c->source(page).tiered) == 0) {
-    return false;
+    return status::kPending;
   }
   c->tier->note(page + 1);
   if (!c->tier->take(page + 1, c->data(f))) {
-    return false;
+    return status::kPending;
   }
-  // Release: the data.
+  Status s = c->verifies == 0 ? static_cast<Status>(status::kSuccess) : verify(c, page, f);
+  u64 change = frame::change(frame::kFilling, frame::kValid);
+  if (failed(s)) {
+    mem::store(&c->infos[f].end, s);
+    change = frame::change(frame::kFilling, frame::kFailed) - ((page + 1) << frame::kTagShift);
+  }
+  // Release: the data, or how it ended.
   mem::fence_gpu();
-  mem::add(c->word(f), frame::change(frame::kFilling, frame::kValid));
-  return true;
+  mem::add(c->word(f), change);
+  return s;
 }
 
 }  // namespace detail
@@ -183,7 +244,7 @@ class CachedPages {
         mem::set_bits(c->sets[set].word + way, frame::kUsed);
       }
       if (c->counts != 0) {
-        mem::add(&c->sides[set].acquires, 1ull);
+        mem::count(&c->sides[set].acquires);
       }
     }
     return hit;
@@ -235,8 +296,10 @@ class CachedPages {
       for (u32 tries = 0; tries < kTries && claim.what == What::kAgain; tries++) {
         claim = try_claim(tag, 1);
       }
-      if (claim.what == What::kFill && by_tier(claim, tag)) {
-        claim.what = What::kHold;
+      if (claim.what == What::kFill) {
+        Status came = by_tier(claim, tag);
+        // As if somebody else had ended it, who says how.
+        claim.what = came == status::kPending ? What::kFill : came == status::kSuccess ? What::kHold : What::kJoin;
       }
       bool fills = claim.what == What::kFill && !overwrite;
       bool cleans = claim.what == What::kClean;
@@ -293,9 +356,9 @@ class CachedPages {
       mem::add(&c->parked, ~0ull);
       return;
     }
-    if (by_tier(claim, tag)) {
+    if (by_tier(claim, tag) != status::kPending) {
       mem::add(&c->parked, ~0ull);
-      mem::add(&c->prefetched, 1ull);
+      mem::count(&c->prefetched);
       return;
     }
     piece.rest.offset += static_cast<u64>(claim.frame) << c->page_shift;
@@ -306,10 +369,11 @@ class CachedPages {
     if (failed(s)) {
       mem::add(&c->parked, ~0ull);
       // Whoever waits for the page reads it then, also where this kernel is to stop.
-      publish(claim.frame, tag, {status::kBusy, nullptr, 0});
+      Moved none = {status::kBusy, nullptr, 0};
+      publish(claim.frame, tag, none);
       return;
     }
-    mem::add(&c->prefetched, 1ull);
+    mem::count(&c->prefetched);
     ParkedToken parked;
     token.park(parked);
     c->infos[claim.frame].queue = parked.queue;
@@ -458,7 +522,7 @@ class CachedPages {
       return {What::kAgain, 0, 0};
     }
     if (s.choice == detail::choice::kNone && !s.lost) {
-      mem::add(&c->conflicts, 1ull);
+      mem::count(&c->conflicts);
       return {What::kNothing, 0, 0};
     }
     if (mem::compare_exchange(&side.lock, 0u, 1u) != 0) {
@@ -496,7 +560,7 @@ class CachedPages {
     }
     bool dirty = s.choice == choice::kColdDirty || s.choice == choice::kLast;
     if (s.choice == choice::kNone || (dirty && references == 0)) {
-      mem::add(&c->conflicts, 1ull);
+      mem::count(&c->conflicts);
       return {What::kNothing, 0, 0};
     }
     u64 page = frame::tag(s.word) - 1;
@@ -511,17 +575,17 @@ class CachedPages {
     if (dirty) {
       return {What::kClean, f, page};
     }
-    mem::add(&c->misses, 1ull);
+    mem::count(&c->misses);
     if (s.choice != choice::kEmpty) {
-      mem::add(&c->evictions, 1ull);
+      mem::count(&c->evictions);
     }
     return {What::kFill, f, page};
   }
 
-  // Whether a page has come from the host tier, to which goes what was in its frame.
-  GPUNVME_FN bool by_tier(const Claim& claim, u64 tag) {
+  // What became of a page that came from the host tier, else kPending. What was in its frame goes there.
+  GPUNVME_FN Status by_tier(const Claim& claim, u64 tag) {
     if (c->tier == nullptr) {
-      return false;
+      return status::kPending;
     }
     detail::keep_in_tier(c, claim.page, claim.frame);
     return detail::take_from_tier(c, tag - 1, claim.frame);
@@ -583,18 +647,21 @@ class CachedPages {
     return moved.command != 0 && (moved.status == status::kTimeout || moved.status == status::kStopped);
   }
 
-  // The end of a read. References that others have taken meanwhile are kept.
-  GPUNVME_FN void publish(u32 f, u64 tag, const Moved& moved) {
+  // The end of a read, which is a failure if the page is not what it was. References that others have taken meanwhile are kept.
+  GPUNVME_FN void publish(u32 f, u64 tag, Moved& moved) {
+    if (c->verifies != 0 && !failed(moved.status)) {
+      moved.status = detail::verify(c, tag - 1, f);
+    }
     u64 change = frame::change(frame::kFilling, frame::kValid);
     if (failed(moved.status)) {
       bool lost = may_move(moved);
       end(f, moved);
-      if (moved.status != status::kBusy) {
-        mem::add(lost ? &c->lost : &c->read_failures, 1ull);
+      if (moved.status != status::kBusy && moved.status != status::kCorrupt) {
+        mem::count(lost ? &c->lost : &c->read_failures);
       }
       change = frame::change(frame::kFilling, lost ? frame::kLost : frame::kFailed) - (tag << frame::kTagShift);
     } else {
-      mem::add(&c->reads, 1ull);
+      mem::count(&c->reads);
     }
     // Release: the data, which this thread has seen, and how it ended.
     mem::fence_gpu();
@@ -608,13 +675,17 @@ class CachedPages {
       bool stuck = may_move(moved);
       end(f, moved);
       if (moved.status != status::kBusy) {
-        mem::add(stuck ? &c->lost : &c->write_failures, 1ull);
+        mem::count(stuck ? &c->lost : &c->write_failures);
       }
       to = stuck ? frame::kStuck : frame::kValid;
       // As if used: others are tried before it is written again.
       mem::set_bits(c->word(f), frame::kDirty | frame::kUsed);
     } else {
-      mem::add(&c->writes, 1ull);
+      mem::count(&c->writes);
+      if (c->verifies != 0) {
+        // What is stored meanwhile is written, and told, once more before the page goes.
+        detail::note_written(c, f);
+      }
     }
     mem::fence_gpu();
     mem::add(c->word(f), frame::change(frame::kCleaning, to) - 1);
@@ -637,7 +708,7 @@ class CachedPages {
           is_over(c->infos[f].queue, mem::load(&c->infos[f].end) >> 16)) {
         mem::add(c->word(f), state == frame::kStuck ? frame::change(frame::kStuck, frame::kValid)
                                                           : frame::change(frame::kLost, frame::kFailed));
-        mem::add(&c->regained, 1ull);
+        mem::count(&c->regained);
       }
     }
   }
@@ -668,7 +739,7 @@ class CachedPages {
 
   // Waits for a page that somebody reads. A failure is that of the read; kBusy: it may be tried again.
   GPUNVME_FN Status join(u32 f, u64 tag) {
-    mem::add(&c->joined, 1ull);
+    mem::count(&c->joined);
     u64 limit = nanos() + 2 * c->timeout_ns;
     GPUNVME_ROLLED
     for (u32 tries = 1;; tries++) {
@@ -708,7 +779,8 @@ class CachedPages {
     // too: each SSD may have a stop word of its own, and this one's may have been written first.
     bool gone = s == status::kStopped && !stopped() && CallersQueue<kHelps>::is_over(parked.queue, command & 0xFFFF);
     s = gone ? static_cast<Status>(status::kAbortedByHost) : s;
-    publish(f, frame::tag(mem::load(c->word(f))), {s, c->infos[f].queue, command});
+    Moved moved = {s, c->infos[f].queue, command};
+    publish(f, frame::tag(mem::load(c->word(f))), moved);
   }
 
   PageCache* const c;

@@ -21,6 +21,7 @@ constexpr Status kBusy = 0x8003;      // no slot, or frame of a page cache, beca
                                       // submitted
 constexpr Status kArgument = 0x8004;  // outside the namespace or the buffer, misaligned, too long, or a queue that is laid out
                                       // for the other kind of use; nothing was submitted
+constexpr Status kCorrupt = 0x8005;   // a page cache that verifies got a page with other bytes than it had before
 }  // namespace status
 
 // Only SCT and SC say so: a success may come with CRD, M or DNR set (Base 2.0, "Status Field").

@@ -29,7 +29,7 @@ struct alignas(128) HostTier {
 
   // Counts a miss.
   GPUNVME_FN void note(u64 tag) {
-    mem::add(&misses, 1ull);
+    mem::count(&misses);
     u32 least = uses_of(tag);
     GPUNVME_ROLLED
     for (u32 i = 0; i < kPlaces; i++) {
@@ -54,7 +54,7 @@ struct alignas(128) HostTier {
     bool here = frame::tag(seen) == tag && frame::state(seen) == frame::kValid;
     if (here) {
       mem::set_bits(words + way, frame::kUsed);
-      mem::add(&hits, 1ull);
+      mem::count(&hits);
       copy(to, data(set, way));
     }
     // Release: the loads come before the next page's data.
@@ -76,16 +76,16 @@ struct alignas(128) HostTier {
     mem::store(hands + set, (s.way + 1) % kWays);
     u32 used = uses_of(tag);
     if (used < margin || (!empty && used < uses_of(frame::tag(s.word)) + margin)) {
-      mem::add(&refusals, 1ull);
+      mem::count(&refusals);
       return;
     }
     // Acquire: all who have copied the last page from here have done so.
     if (mem::compare_exchange_acquire(words + s.way, s.word, frame::word(tag, frame::kFilling, 1)) != s.word) {
       return;
     }
-    mem::add(&inserts, 1ull);
+    mem::count(&inserts);
     if (!empty) {
-      mem::add(&evictions, 1ull);
+      mem::count(&evictions);
     }
     if (s.choice == detail::choice::kHot) {
       detail::all_unused(words);

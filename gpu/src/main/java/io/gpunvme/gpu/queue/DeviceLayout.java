@@ -250,6 +250,7 @@ public final class DeviceLayout {
     public static final long COUNTS = 72;
     public static final long TIMEOUT_NS = 80;
     public static final long TIER = 88;
+    public static final long VERIFIES = 96;
     public static final long MISSES = 128;
     public static final long JOINED = 136;
     public static final long PREFETCHED = 144;
@@ -262,6 +263,7 @@ public final class DeviceLayout {
     public static final long LOST = 200;
     public static final long REGAINED = 208;
     public static final long PARKED = 216;
+    public static final long CORRUPT = 224;
 
     /** {@code kWays}. */
     public static final int WAYS = 16;
@@ -320,6 +322,7 @@ public final class DeviceLayout {
     public static final long PAGES = 8;
     public static final long FILE = 16;
     public static final long TIERED = 24;
+    public static final long SUMS = 32;
 
     private PageSource() {}
   }

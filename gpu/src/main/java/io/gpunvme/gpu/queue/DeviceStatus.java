@@ -31,6 +31,12 @@ public final class DeviceStatus {
   /** Outside the namespace or the buffer, misaligned, or too long; nothing was submitted. */
   public static final int ARGUMENT = 0x8004;
 
+  /**
+   * A page cache that verifies ({@link PageCacheOptions#withVerify}) got a page with other bytes
+   * than it had before.
+   */
+  public static final int CORRUPT = 0x8005;
+
   private DeviceStatus() {}
 
   /** Whether the controller gave this status. */
@@ -53,6 +59,7 @@ public final class DeviceStatus {
           "no slot, or frame of a page cache, became free before the deadline, or all slots are"
               + " quarantined";
       case ARGUMENT -> "outside the namespace or the buffer, misaligned, or too long";
+      case CORRUPT -> "a page has other bytes than it had before";
       default -> fromController(status) ? Status.describe(status) : "status %Xh".formatted(status);
     };
   }

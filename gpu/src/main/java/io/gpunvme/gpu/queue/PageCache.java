@@ -60,6 +60,9 @@ public final class PageCache implements AutoCloseable {
   /** Made for the first rows. */
   private @Nullable RowKernels rowKernels;
 
+  /** What each page of an origin must be, where they are compared. */
+  private final List<DeviceBuffer> sums = new ArrayList<>();
+
   private long pages;
   private boolean closed;
 
@@ -157,6 +160,7 @@ public final class PageCache implements AutoCloseable {
       DeviceLayout.setInt(all, Cache.COUNTS, options.counting() ? 1 : 0);
       DeviceLayout.setLong(all, Cache.TIMEOUT_NS, options.timeout().toNanos());
       DeviceLayout.setLong(all, Cache.TIER, tier == null ? 0 : tier.deviceAddress());
+      DeviceLayout.setInt(all, Cache.VERIFIES, options.verifying() ? 1 : 0);
       state.copyFromHost(all, 0);
     }
   }
@@ -242,6 +246,40 @@ public final class PageCache implements AutoCloseable {
     return new DeviceRows(rowKernels, array, rows, rowBytes, writable);
   }
 
+  /**
+   * Has pages compared with what they must be from their first read on. No kernel runs. For a cache
+   * that verifies ({@link PageCacheOptions#withVerify}).
+   *
+   * @param file of the same storage, with or without arrays yet
+   * @param first the first page, counted in pages of this cache from the file's begin
+   * @param crcs the CRC-32C of each page from there on; the last page of the file ends with the
+   *     file
+   * @throws InvalidRequestException if the cache does not verify, or the pages are not inside the
+   *     file
+   */
+  public synchronized void expect(DeviceFile file, long first, int[] crcs) {
+    requireOpen();
+    if (!options.verifying()) {
+      throw new InvalidRequestException(
+          "this cache compares nothing: open it with PageCacheOptions.withVerify");
+    }
+    long count = Math.ceilDiv(file.bytes(), (long) options.pageBytes());
+    if (first < 0 || first > count || crcs.length > count - first) {
+      throw new InvalidRequestException(
+          "%d pages from page %d on are not inside a file of %d"
+              .formatted(crcs.length, first, count));
+    }
+    int origin = origins.indexOf(origin(file, false));
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment all = arena.allocate((long) crcs.length * Integer.BYTES, Integer.BYTES);
+      for (int i = 0; i < crcs.length; i++) {
+        // 0 says that it is not known.
+        DeviceLayout.setInt(all, (long) i * Integer.BYTES, crcs[i] == 0 ? 1 : crcs[i]);
+      }
+      sums.get(origin).copyFromHost(all, first * Integer.BYTES);
+    }
+  }
+
   private void check(DeviceFile file, long offset, long count, int elementBytes, boolean writable) {
     if (elementBytes < 1
         || elementBytes > options.pageBytes()
@@ -293,12 +331,18 @@ public final class PageCache implements AutoCloseable {
     // Its own, because pages outlive what the caller has.
     DeviceFile own = storage.file(file.set(), file.bytes(), file.extents());
     tables.add(own);
+    if (options.verifying()) {
+      // Cleared: nothing is known yet.
+      sums.add(accelerator.allocate(more * Integer.BYTES));
+    }
     Origin made = new Origin(own, pages);
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment struct = arena.allocate(PageSource.SIZE, Long.BYTES);
       DeviceLayout.setLong(struct, PageSource.FIRST, pages);
       DeviceLayout.setLong(struct, PageSource.PAGES, more);
       DeviceLayout.setLong(struct, PageSource.FILE, own.deviceAddress());
+      DeviceLayout.setLong(
+          struct, PageSource.SUMS, sums.isEmpty() ? 0 : sums.getLast().deviceAddress());
       DeviceLayout.setInt(struct, PageSource.TIERED, tier != null && !writable ? 1 : 0);
       state.copyFromHost(struct, SOURCES + origins.size() * PageSource.SIZE);
       MemorySegment total = arena.allocate(Integer.BYTES, Integer.BYTES);
@@ -419,8 +463,10 @@ public final class PageCache implements AutoCloseable {
   }
 
   /** Bytes of GPU memory that it takes besides {@link #bytes}. */
-  public long metadataBytes() {
-    return state.size() + (tier == null ? 0 : tier.metadataBytes());
+  public synchronized long metadataBytes() {
+    return state.size()
+        + (tier == null ? 0 : tier.metadataBytes())
+        + sums.stream().mapToLong(DeviceBuffer::size).sum();
   }
 
   private void requireOpen() {
@@ -497,6 +543,7 @@ public final class PageCache implements AutoCloseable {
     if (rowKernels != null) {
       rowKernels.close();
     }
+    CloseAll.each(sums, DeviceBuffer::close);
     state.close();
     frames.close();
     if (tier != null) {

@@ -20,6 +20,8 @@ import java.lang.foreign.MemorySegment;
  * @param writeFailures writes that failed; the page is still there, and dirty
  * @param lost frames that are out of use because a command timed out, and its data may still move
  * @param regained those that came back while a kernel ran
+ * @param corrupt pages that arrived with other bytes than they had before; 0 where they are not
+ *     compared ({@link PageCacheOptions#withVerify})
  * @param tierHits misses that were found in the host tier, and not read; like all that follows 0
  *     without one ({@link PageCacheOptions#withHostTier})
  * @param tierInserts pages that left the cache and were kept there
@@ -40,6 +42,7 @@ public record PageCacheCounters(
     long writeFailures,
     long lost,
     long regained,
+    long corrupt,
     long tierHits,
     long tierInserts,
     long tierEvictions,
@@ -58,6 +61,7 @@ public record PageCacheCounters(
         DeviceLayout.getLong(cache, Cache.WRITE_FAILURES),
         DeviceLayout.getLong(cache, Cache.LOST),
         DeviceLayout.getLong(cache, Cache.REGAINED),
+        DeviceLayout.getLong(cache, Cache.CORRUPT),
         DeviceLayout.getLong(tier, Tier.HITS),
         DeviceLayout.getLong(tier, Tier.INSERTS),
         DeviceLayout.getLong(tier, Tier.EVICTIONS),

@@ -12,11 +12,18 @@ import java.time.Duration;
  * @param timeout how long a page waits for a frame while others hold all in which it may be, above
  *     0 and at most an hour
  * @param counting whether acquires are counted: it costs a little of the rate of hits
+ * @param verifying whether each page that arrives is compared with what it was before: see {@link
+ *     #withVerify}
  * @param hostTierBytes of pages in pinned host memory, for those that leave the cache and are
  *     missed often: rounded down to sets of 16 pages; 0: none. See {@link #withHostTier}
  */
 public record PageCacheOptions(
-    long bytes, int pageBytes, Duration timeout, boolean counting, long hostTierBytes) {
+    long bytes,
+    int pageBytes,
+    Duration timeout,
+    boolean counting,
+    boolean verifying,
+    long hostTierBytes) {
   private static final int SMALLEST = 512;
   private static final int LARGEST = 64 << 10;
   private static final int PAGE = 4096;
@@ -49,24 +56,27 @@ public record PageCacheOptions(
     }
   }
 
-  /** Pages of 4 KiB, which wait 10 s for a frame; acquires are counted; no host tier. */
+  /**
+   * Pages of 4 KiB, which wait 10 s for a frame; acquires are counted; no host tier, and not
+   * verified.
+   */
   public static PageCacheOptions of(long bytes) {
-    return new PageCacheOptions(bytes, PAGE, Duration.ofSeconds(10), true, 0);
+    return new PageCacheOptions(bytes, PAGE, Duration.ofSeconds(10), true, false, 0);
   }
 
   /** The same with other pages. */
   public PageCacheOptions withPages(int ofBytes) {
-    return new PageCacheOptions(bytes, ofBytes, timeout, counting, hostTierBytes);
+    return new PageCacheOptions(bytes, ofBytes, timeout, counting, verifying, hostTierBytes);
   }
 
   /** The same with another time to wait for a frame. */
   public PageCacheOptions withTimeout(Duration atMost) {
-    return new PageCacheOptions(bytes, pageBytes, atMost, counting, hostTierBytes);
+    return new PageCacheOptions(bytes, pageBytes, atMost, counting, verifying, hostTierBytes);
   }
 
   /** The same without counting acquires. */
   public PageCacheOptions withoutCounting() {
-    return new PageCacheOptions(bytes, pageBytes, timeout, false, hostTierBytes);
+    return new PageCacheOptions(bytes, pageBytes, timeout, false, verifying, hostTierBytes);
   }
 
   /**
@@ -80,6 +90,18 @@ public record PageCacheOptions(
    * @param tierBytes 0, or at least 16 pages
    */
   public PageCacheOptions withHostTier(long tierBytes) {
-    return new PageCacheOptions(bytes, pageBytes, timeout, counting, tierBytes);
+    return new PageCacheOptions(bytes, pageBytes, timeout, counting, verifying, tierBytes);
+  }
+
+  /**
+   * The same for finding corrupt data: the CRC-32C of each page is recorded when it is read for the
+   * first time, and when it is written, and each later arrival from the SSD or the host tier is
+   * compared with it. A page that differs ends in {@link DeviceStatus#CORRUPT}, is counted, and is
+   * read again by whoever wants it next. It is slow, and takes 4 bytes of GPU memory for each page
+   * of each file of which there are arrays. What was read for the first time is taken as right, if
+   * {@link PageCache#expect} has not said what it must be; what others write is taken as corrupt.
+   */
+  public PageCacheOptions withVerify() {
+    return new PageCacheOptions(bytes, pageBytes, timeout, counting, true, hostTierBytes);
   }
 }

@@ -96,5 +96,6 @@ class DeviceLayoutTest {
     value("status::kStopped", DeviceStatus.STOPPED);
     value("status::kBusy", DeviceStatus.BUSY);
     value("status::kArgument", DeviceStatus.ARGUMENT);
+    value("status::kCorrupt", DeviceStatus.CORRUPT);
   }
 }

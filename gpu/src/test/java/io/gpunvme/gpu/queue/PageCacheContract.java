@@ -16,10 +16,12 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.SplittableRandom;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
+import java.util.zip.CRC32C;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -194,6 +196,7 @@ abstract class PageCacheContract {
     assertThat(counters.tierHits() + counters.tierInserts() + counters.tierRefusals())
         .as("without a host tier")
         .isZero();
+    assertThat(counters.corrupt()).isZero();
   }
 
   @ParameterizedTest
@@ -539,6 +542,119 @@ abstract class PageCacheContract {
     }
   }
 
+  // ---- verifying
+
+  /** Bits are flipped in the buffer: what is read the second time differs. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  final void aPageThatIsNotWhatItWasIsCorrupt(boolean prefetched) {
+    Device device = device();
+    PageCacheOptions options = PageCacheOptions.of(FRAMES).withVerify();
+    try (KernelStorage storage = storage(Placement.VRAM);
+        PageCache cache = storage.cache(options)) {
+      DeviceArray array = array(storage, cache, false);
+      assertRight(run(0, storage, array, touch(0, 100), 1));
+      sim(device).faults().add("corrupt=3 on read lba=7");
+      if (prefetched) {
+        run(0, storage, array, List.of(new Op(ArrayKernel.PREFETCH, 7 * PER_PAGE, 0, 1, 0)), 1);
+      }
+
+      List<Op> done = run(0, storage, array, touch(0, 10), 1);
+
+      assertThat(done.get(7).status).isEqualTo(DeviceStatus.CORRUPT);
+      assertThat(DeviceStatus.describe(DeviceStatus.CORRUPT)).contains("other bytes");
+      assertRight(done.stream().filter(op -> op.status == 0).toList());
+      assertThat(cache.counters().corrupt()).isEqualTo(1);
+      assertThat(cache.counters().readFailures()).isZero();
+      sim(device).faults().clear();
+      assertRight(run(0, storage, array, touch(0, 10), 1));
+      assertThat(cache.counters().corrupt()).isEqualTo(1);
+    }
+  }
+
+  /** What was written is what is read; with a bit flipped on the medium it is not. */
+  @Test
+  final void whatIsWrittenIsWhatAPageMustBe() {
+    Device device = device();
+    PageCacheOptions options = PageCacheOptions.of(FRAMES).withVerify();
+    try (KernelStorage storage = storage(Placement.HOST);
+        PageCache cache = storage.cache(options)) {
+      DeviceArray array = array(storage, cache, true);
+      List<Op> stores =
+          touch(0, 100).stream()
+              .map(op -> new Op(ArrayKernel.STORE, op.index, ~value(op.index), 1, 0))
+              .toList();
+
+      run(storage, array, stores);
+      List<Op> read = run(storage, array, touch(0, 100));
+      run(0, storage, array, clean(), warp());
+      assertThat(read).allMatch(op -> op.status == 0 && op.value == ~value(op.index));
+      assertThat(cache.counters().corrupt()).isZero();
+
+      run(0, storage, array, touch(1000, 100), 1);
+      long at = 7L * PAGE + 9;
+      MemorySegment medium = StripedImage.medium(device);
+      medium.set(
+          java.lang.foreign.ValueLayout.JAVA_BYTE,
+          at,
+          (byte) ~medium.get(java.lang.foreign.ValueLayout.JAVA_BYTE, at));
+      List<Op> done = run(0, storage, array, touch(0, 10), 1);
+      assertThat(done.get(7).status).isEqualTo(DeviceStatus.CORRUPT);
+      assertThat(done).filteredOn(op -> op.status == 0).hasSize(9);
+    }
+  }
+
+  @Test
+  final void whatTheHostExpectsIsComparedFromTheFirstReadOn() {
+    Device device = device();
+    MemorySegment medium = StripedImage.medium(device);
+    int[] crcs = new int[10];
+    for (int page = 0; page < crcs.length; page++) {
+      CRC32C crc = new CRC32C();
+      crc.update(medium.asSlice((long) page * PAGE, PAGE).asByteBuffer());
+      crcs[page] = (int) crc.getValue();
+    }
+    crcs[4]++;
+    try (KernelStorage storage = storage(Placement.VRAM);
+        DeviceFile file = whole(storage);
+        PageCache cache = storage.cache(PageCacheOptions.of(FRAMES).withVerify());
+        PageCache plain = storage.cache(PageCacheOptions.of(FRAMES))) {
+      cache.expect(file, 2, Arrays.copyOfRange(crcs, 2, 10));
+      List<Op> done = run(0, storage, array(storage, cache, false), touch(0, 20), 1);
+
+      assertThat(done.get(4).status).isEqualTo(DeviceStatus.CORRUPT);
+      assertThat(done).filteredOn(op -> op.status == 0).hasSize(19);
+      assertThat(cache.metadataBytes() - plain.metadataBytes()).isEqualTo(SIZE / PAGE * 4);
+      assertRefused(() -> cache.expect(file, SIZE / PAGE - 9, crcs), "not inside");
+      assertRefused(() -> cache.expect(file, -1, crcs), "not inside");
+      assertRefused(() -> plain.expect(file, 0, crcs), "withVerify");
+    }
+  }
+
+  /** Where many want the page at once all are told. */
+  @Test
+  final void allWhoWaitForACorruptPageAreTold() {
+    Device device = device();
+    PageCacheOptions options = tiered().withVerify();
+    try (KernelStorage storage = storage(Placement.VRAM);
+        PageCache cache = storage.cache(options)) {
+      DeviceArray array = array(storage, cache, false);
+      touchOften(storage, array);
+      assertThat(cache.counters().tierHits()).isPositive();
+      assertThat(cache.counters().corrupt()).isZero();
+      run(storage, array, touch(500, 300));
+      run(storage, array, touch(900, 100));
+      sim(device).faults().add("corrupt on read lba=600");
+      List<Op> ops = IntStream.range(0, threads()).mapToObj(i -> touch(600, 1).getFirst()).toList();
+
+      List<Op> done = run(storage, array, ops);
+
+      assertThat(done).allMatch(op -> op.status == DeviceStatus.CORRUPT || op.status == 0);
+      assertThat(done).anyMatch(op -> op.status == DeviceStatus.CORRUPT);
+      assertRight(done.stream().filter(op -> op.status == 0).toList());
+    }
+  }
+
   @ParameterizedTest
   @CsvSource({"4096, 512", "65536, 4096", "8192, 4096"})
   final void filesHaveHolesAndEnds(int page, int block) {
@@ -563,7 +679,7 @@ abstract class PageCacheContract {
       }
       at += bytes;
     }
-    PageCacheOptions options = PageCacheOptions.of(16L * page).withPages(page);
+    PageCacheOptions options = PageCacheOptions.of(16L * page).withPages(page).withVerify();
     StripeSet set =
         new StripeSet(
             List.of(new StripeSet.Member(device.controller(), device.controller().namespace(1), 0)),

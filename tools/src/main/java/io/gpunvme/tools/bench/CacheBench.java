@@ -178,7 +178,7 @@ final class CacheBench implements AutoCloseable {
   }
 
   private static String unit(String id) {
-    if (id.contains("in-order") || id.endsWith("anywhere")) {
+    if (id.contains("in-order") || id.endsWith("anywhere") || id.startsWith(TIERED)) {
       return "words/s";
     }
     return "pages/s";

@@ -4,6 +4,9 @@ import java.util.Map;
 
 /** What the results of this project's benchmarks mean, by their ids. */
 public final class Meanings {
+  private static final String SKEWED =
+      "elements of an array 16 times the cache, half of them of a sixteenth of its pages,";
+
   private static final String HOST_COPY = "ceiling.memcpy";
 
   private static final Map<String, String> EXACT =
@@ -53,9 +56,6 @@ public final class Meanings {
     String exact = EXACT.get(id);
     return exact == null ? byParts(id) : exact;
   }
-
-  private static final String SKEWED =
-      "elements of an array 16 times the cache, half of them of a sixteenth of its pages,";
 
   private static String cache(String id) {
     String lanes = id.endsWith(".lanes1") ? ", one lane of each warp" : "";
