@@ -43,6 +43,7 @@ struct Shape {
   u32 tier_words;    // of counters there: where there are few, and ages are short, chance decides what is kept
   u32 tier_age;      // log2 of misses in one
   u32 tier_margin;   // 0: nearly everything is kept there, and soon replaced
+  bool tier_only;    // pages that may be there, and no others
 
   bool faulty() const { return faults.drop != 0; }
   u32 frames() const { return sets * kWays; }
@@ -368,6 +369,9 @@ class Worker {
     u64 end = nanos() + m_.shape.lasts;
     while (violations == 0 && (m_.shape.accesses != 0 ? counts_.accesses < m_.shape.accesses : nanos() < end)) {
       View& v = m_.views[random_() % m_.views.size()];
+      if (m_.shape.tier_only && !v.source->tiered) {
+        continue;
+      }
       if (v.element == 4) {
         turn<u32>(v);
       } else if (v.element == 8) {
@@ -1143,6 +1147,19 @@ void seconds(u64 seconds, u64 seed, Totals& totals, Watchdog& watchdog) {
   on.timeout_ns = kForever;
   play(on, random(), totals, watchdog, 60);
   begin_anew(on, random(), totals);
+  // Somebody always copies a page from the tier, and somebody another one to its frame.
+  Shape churn = on;
+  churn.roles = {kReads, kReads, kReads, kReads, kPrefetches, kReads};
+  churn.sets = churn.tier_sets = 1;
+  churn.servers = 0;
+  churn.tier_words = 8;
+  churn.tier_age = 3;
+  churn.tier_margin = 0;
+  churn.tier_only = true;
+  churn.burst = 1;
+  churn.unsettled = 3;
+  churn.lasts = kSecond;
+  play(churn, random(), totals, watchdog, 60);
   while (nanos() < end && violations == 0) {
     Shape shape = random_shape(random);
     play(shape, random(), totals, watchdog, 60);

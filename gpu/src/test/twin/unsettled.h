@@ -1,6 +1,6 @@
 #pragma once
 // The device library with threads that lose the processor now and then just before they change a word, so after they have looked at
-// it. Such moments are too short to be met by chance. Included before anything else of the library.
+// it, and while they copy a page. Such moments are too short to be met by chance. Included before anything else of the library.
 #include "gpunvme/memory.cuh"
 
 namespace gpunvme {
@@ -39,6 +39,12 @@ inline void unsettled_set_bits(u64* p, u64 v) {
   unsettle();
   set_bits(p, v);
 }
+inline void unsettled_copy_page(char* to, const char* from, u32 bytes) {
+  unsettle();
+  copy_page(to, from, bytes / 2);
+  unsettle();
+  copy_page(to + bytes / 2, from + bytes / 2, bytes / 2);
+}
 template <class T>
 T unsettled_compare_exchange(T* p, T expected, T desired) {
   unsettle();
@@ -53,9 +59,11 @@ T unsettled_compare_exchange(T* p, T expected, T desired) {
 #define compare_exchange_acquire unsettled_compare_exchange_acquire
 #define compare_exchange unsettled_compare_exchange
 #define set_bits unsettled_set_bits
+#define copy_page unsettled_copy_page
 #include "gpunvme/gpunvme.cuh"
 #undef fetch_or
 #undef fetch_add_acquire
 #undef compare_exchange_acquire
 #undef compare_exchange
 #undef set_bits
+#undef copy_page

@@ -55,7 +55,7 @@ struct alignas(128) HostTier {
     if (here) {
       mem::set_bits(words + way, frame::kUsed);
       mem::count(&hits);
-      copy(to, data(set, way));
+      mem::copy_page(to, data(set, way), 1u << page_shift);
     }
     // Release: the loads come before the next page's data.
     mem::fence_gpu();
@@ -90,7 +90,7 @@ struct alignas(128) HostTier {
     if (s.choice == detail::choice::kHot) {
       detail::all_unused(words);
     }
-    copy(data(set, s.way), from);
+    mem::copy_page(data(set, s.way), from, 1u << page_shift);
     // Release: the data.
     mem::fence_gpu();
     mem::add(words + s.way, frame::change(frame::kFilling, frame::kValid) - 1);
@@ -148,24 +148,6 @@ struct alignas(128) HostTier {
 
   GPUNVME_FN char* data(u32 set, u32 way) const {
     return memory + ((static_cast<u64>(set) * kWays + way) << page_shift);
-  }
-
-  // Eight loads under way at a time: each takes a microsecond.
-  GPUNVME_FN void copy(char* to, const char* from) const {
-    GPUNVME_ROLLED
-    for (u32 left = 1u << page_shift; left != 0; left -= 8 * sizeof(Words)) {
-      Words some[8];
-      GPUNVME_UNROLLED(8)
-      for (u32 i = 0; i < 8; i++) {
-        some[i] = reinterpret_cast<const Words*>(from)[i];
-      }
-      GPUNVME_UNROLLED(8)
-      for (u32 i = 0; i < 8; i++) {
-        reinterpret_cast<Words*>(to)[i] = some[i];
-      }
-      from += sizeof some;
-      to += sizeof some;
-    }
   }
 };
 static_assert(sizeof(HostTier) == 128, "layout shared with the host");
