@@ -528,11 +528,13 @@ GPUNVME_API int gpunvme_kernel_storage_errors(
 typedef struct gpunvme_cache gpunvme_cache;
 
 enum gpunvme_cache_flags {
-  GPUNVME_CACHE_UNCOUNTED = 1 /* acquires of pages are not counted, and hits a little faster */
+  GPUNVME_CACHE_UNCOUNTED = 1, /* acquires of pages are not counted, and hits a little faster */
+  GPUNVME_CACHE_VERIFY = 2     /* a page that comes again is compared with what it was, by a CRC-32C: for finding damage, and slow */
 };
 
 typedef struct gpunvme_cache_options {
   uint64_t bytes;      /* of pages in GPU memory (GPUNVME_PLACEMENT_HOST: in pinned host memory): at least 16 pages */
+  uint64_t host_bytes; /* of pinned host memory between cache and SSD, for pages that are missed often: 0, or at least 16 pages */
   uint64_t timeout_ns; /* how long a page waits for a frame while others hold all in which it may be, up to an hour; 0: 10 s */
   uint32_t page_bytes; /* what one miss reads: a power of two from 512 to 64 KiB; 0: 4 KiB */
   uint32_t flags;      /* of enum gpunvme_cache_flags; others are refused */

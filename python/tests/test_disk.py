@@ -198,6 +198,17 @@ class RowsTest(DiskCase):
             disk.gather(torch.tensor([400]))
             disk.synchronize()
 
+    def test_what_is_wanted_often_comes_from_host_memory(self) -> None:
+        data = self.numbers(2000, 128)
+        disk = self.disk(data, cache_bytes="64KiB", host_bytes="1MiB")
+        for _ in range(8):
+            ids = torch.randint(0, 500, (400,))
+            got = disk.gather(ids)
+            disk.synchronize()
+            self.same(got, data[ids])
+        if ACCELERATOR == "gpu":
+            self.assertGreater(disk.stats()["host_hits"], 0)
+
     def test_it_says_who_reads(self) -> None:
         disk = self.disk(self.numbers(100, 16))
         disk.gather(torch.arange(100))
@@ -366,14 +377,14 @@ class CacheTest(DiskCase):
         return cache, storage
 
     def test_arrays_have_an_address(self) -> None:
-        cache, storage = self.cache(page_bytes=512, timeout=1.5, counting=False)
+        cache, storage = self.cache(page_bytes=512, timeout=1.5, counting=False, host_bytes="64KiB", verify=True)
         address = cache.array(storage, 8)
         self.assertTrue(address > 0 and address % 64 == 0)
         cache.kernels.free(address)
         with self.assertRaises(gpunvme.InvalidError):
             cache.array(storage, 12)
         counters = cache.counters()
-        self.assertEqual((counters["bytes"], counters["acquires"], counters["reads"]), (131072, 0, 0))
+        self.assertEqual((counters["bytes"], counters["host_bytes"], counters["acquires"], counters["reads"]), (131072, 65536, 0, 0))
         cache.close()
         self.assertTrue(cache.closed)
         with self.assertRaises(gpunvme.ClosedError):

@@ -37,6 +37,7 @@ class DiskTensor:
     :param dtype: of the elements
     :param offset: bytes of the storage before row 0
     :param cache_bytes: of pages in the GPU's memory (with placement ``"host"`` in pinned host memory), or a text such as ``"8GiB"``
+    :param host_bytes: of pinned host memory behind that, for pages that are missed often, of tensors that are not written; 0: none
     :param page_bytes: what one miss reads, from 512 to 65536: the length of a row, or about that
     :param write: whether rows may be updated; an open storage was opened for writing then
     :param placement: of the queues, as :class:`KernelStorage` has it
@@ -54,6 +55,7 @@ class DiskTensor:
         offset: int = 0,
         *,
         cache_bytes: int | str = _QUARTER_GIB,
+        host_bytes: int | str = 0,
         page_bytes: int = 4096,
         write: bool = False,
         placement: str = "vram-data",
@@ -82,7 +84,7 @@ class DiskTensor:
             self._rows: Rows | None = None
             self.cache: PageCache | None = None
             if self.storage.on_gpu:
-                self.cache = cache or self._new_cache(cache_bytes, page_bytes, placement)
+                self.cache = cache or self._new_cache(cache_bytes, host_bytes, page_bytes, placement)
                 self._rows = self.cache.rows(self.storage, self.row_bytes, self.shape[0], self.offset, write)
                 self._closing.append(self._rows)
             elif cache is not None:
@@ -105,7 +107,7 @@ class DiskTensor:
         self._closing.append(opened)
         return opened
 
-    def _new_cache(self, cache_bytes: int | str, page_bytes: int, placement: str) -> PageCache:
+    def _new_cache(self, cache_bytes: int | str, host_bytes: int | str, page_bytes: int, placement: str) -> PageCache:
         try:
             kernels = KernelStorage(self.storage, placement)
         except UnsupportedError as e:
@@ -113,7 +115,7 @@ class DiskTensor:
                 f"{e}. A file that the system has opened is read by kernels as sim:file={self.storage.uri}"
             ) from e
         self._closing.append(kernels)
-        made = PageCache(kernels, size(cache_bytes, "cache_bytes"), page_bytes)
+        made = PageCache(kernels, size(cache_bytes, "cache_bytes"), page_bytes, host_bytes=host_bytes)
         self._closing.append(made)
         return made
 

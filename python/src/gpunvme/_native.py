@@ -116,6 +116,7 @@ class KernelOptions(Structure):
 class CacheOptions(Structure):
     _fields_ = [
         ("bytes", c_uint64),
+        ("host_bytes", c_uint64),
         ("timeout_ns", c_uint64),
         ("page_bytes", c_uint32),
         ("flags", c_uint32),

@@ -14,6 +14,7 @@ from .memory import region, stream_handle
 from .storage import Storage
 
 _UNCOUNTED: Final = 1
+_VERIFY: Final = 2
 _ID_BYTES: Final = 8
 
 
@@ -25,6 +26,9 @@ class PageCache:
     :param page_bytes: what one miss reads, a power of two from 512 to 65536: a large one suits what is read in order
     :param timeout: seconds that a page waits for a frame while others hold all in which it may be, above 0 and up to 3600
     :param counting: whether acquires are counted, which hits pay a little for
+    :param host_bytes: of pinned host memory between cache and SSD, for pages that are missed often and that no kernel may store to;
+        0: none
+    :param verify: whether each page that comes again is compared with what it was, by a CRC-32C: for finding damage, and slow
 
     Make it, its arrays and its rows before kernels are launched. Safe for all threads.
     """
@@ -36,6 +40,8 @@ class PageCache:
         page_bytes: int = 4096,
         timeout: float = 10.0,
         counting: bool = True,
+        host_bytes: int | str = 0,
+        verify: bool = False,
     ) -> None:
         if not 0 < timeout <= 3600:
             raise ValueError(f"timeout is a number of seconds above 0 and up to 3600: {timeout!r}")
@@ -44,7 +50,11 @@ class PageCache:
         if unsigned(page_bytes, "page_bytes", 32) == 0:
             raise ValueError("page_bytes is a power of two from 512 to 65536, not 0")
         options = _native.CacheOptions(
-            size(bytes, "bytes"), max(1, int(timeout * 1e9)), page_bytes, 0 if counting else _UNCOUNTED
+            size(bytes, "bytes"),
+            size(host_bytes, "host_bytes"),
+            max(1, int(timeout * 1e9)),
+            page_bytes,
+            (0 if counting else _UNCOUNTED) | (_VERIFY if verify else 0),
         )
         native = c_void_p()
         _native.check(library.gpunvme_cache_open(kernels._handle.open, byref(options), byref(native)))

@@ -307,7 +307,7 @@ static void directories_are_told_to_kernels(void) {
   EXPECT(address == 0);
   EXPECT_ERROR("/set/");
   EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_directory(kernels, storage, "/set", 2, &address));
-  EXPECT_ERROR("flags 2h");
+  EXPECT_ERROR("flags 4h");
   EXPECT_CODE(GPUNVME_ERROR_NOT_FOUND, gpunvme_kernel_storage_directory(kernels, storage, "/sets", 0, &address));
   EXPECT_ERROR("/sets");
   EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_directory(kernels, storage, "/set", GPUNVME_DIRECTORY_SKIP, &address));
@@ -661,7 +661,7 @@ static void rows_that_fail_are_told(void) {
 static void caches_are_as_they_are_asked_for(void) {
   rig r = rig_of(SSD);
   gpunvme_cache *cache = NULL;
-  gpunvme_cache_options options = {.bytes = 64 * BLOCK, .flags = 2};
+  gpunvme_cache_options options = {.bytes = 64 * BLOCK, .flags = 4};
   uint64_t address = 0;
   EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_cache_open(r.kernels, &options, &cache));
   EXPECT_ERROR("flags 2h");
@@ -677,6 +677,10 @@ static void caches_are_as_they_are_asked_for(void) {
   EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_cache_open(r.kernels, &options, &cache));
   options.page_bytes = 8192;
   options.bytes = 64 * BLOCK;
+  options.host_bytes = 1;
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_cache_open(r.kernels, &options, &cache));
+  options.host_bytes = 64 * BLOCK;
+  options.flags |= GPUNVME_CACHE_VERIFY;
   EXPECT_CODE(GPUNVME_OK, gpunvme_cache_open(r.kernels, &options, &cache));
   EXPECT_CODE(GPUNVME_OK, gpunvme_cache_array(cache, r.storage, 16, 100, 8, 0, &address));
   EXPECT(address != 0);

@@ -69,6 +69,12 @@ final class Cache implements Handles.ClosedAgain {
     all.addProperty("write_failures", counters.writeFailures());
     all.addProperty("lost", counters.lost());
     all.addProperty("regained", counters.regained());
+    all.addProperty("corrupt", counters.corrupt());
+    all.addProperty("host_bytes", cache.hostTierBytes());
+    all.addProperty("host_hits", counters.tierHits());
+    all.addProperty("host_inserts", counters.tierInserts());
+    all.addProperty("host_evictions", counters.tierEvictions());
+    all.addProperty("host_refusals", counters.tierRefusals());
     return all.toString();
   }
 

@@ -111,15 +111,19 @@ final class Structs {
   static final int DIRECTORY_SKIP = 1;
 
   /** {@code gpunvme_cache_options}. */
-  static final long CACHE_OPTIONS = 24;
+  static final long CACHE_OPTIONS = 32;
 
   static final long CACHE_OPTIONS_BYTES = 0;
-  static final long CACHE_OPTIONS_TIMEOUT_NS = 8;
-  static final long CACHE_OPTIONS_PAGE_BYTES = 16;
-  static final long CACHE_OPTIONS_FLAGS = 20;
+  static final long CACHE_OPTIONS_HOST_BYTES = 8;
+  static final long CACHE_OPTIONS_TIMEOUT_NS = 16;
+  static final long CACHE_OPTIONS_PAGE_BYTES = 24;
+  static final long CACHE_OPTIONS_FLAGS = 28;
 
   /** GPUNVME_CACHE_UNCOUNTED. */
   static final int CACHE_UNCOUNTED = 1;
+
+  /** GPUNVME_CACHE_VERIFY. */
+  static final int CACHE_VERIFY = 2;
 
   /** {@code enum gpunvme_placement}. */
   static final List<Placement> PLACEMENTS =
@@ -158,18 +162,21 @@ final class Structs {
   static PageCacheOptions cacheOptions(MemorySegment pointer) {
     MemorySegment options = CTypes.at(pointer, CACHE_OPTIONS);
     int flags = options.get(CTypes.INT, CACHE_OPTIONS_FLAGS);
-    requireKnown(flags, CACHE_UNCOUNTED);
-    PageCacheOptions usual =
-        PageCacheOptions.of(
-            CTypes.count(options.get(CTypes.LONG, CACHE_OPTIONS_BYTES), "size of a cache"));
+    requireKnown(flags, CACHE_UNCOUNTED | CACHE_VERIFY);
+    long bytes = CTypes.count(options.get(CTypes.LONG, CACHE_OPTIONS_BYTES), "size of a cache");
     int page = options.get(CTypes.INT, CACHE_OPTIONS_PAGE_BYTES);
-    PageCacheOptions paged = page == 0 ? usual : usual.withPages(page);
+    PageCacheOptions paged =
+        page == 0 ? PageCacheOptions.of(bytes) : PageCacheOptions.of(bytes, page);
     long nanos = options.get(CTypes.LONG, CACHE_OPTIONS_TIMEOUT_NS);
-    PageCacheOptions timed =
-        nanos == 0
-            ? paged
-            : paged.withTimeout(Duration.ofNanos(nanos < 0 ? Long.MAX_VALUE : nanos));
-    return (flags & CACHE_UNCOUNTED) == 0 ? timed : timed.withoutCounting();
+    long tier = CTypes.count(options.get(CTypes.LONG, CACHE_OPTIONS_HOST_BYTES), "size of a tier");
+    PageCacheOptions all = tier == 0 ? paged : paged.withHostTier(tier);
+    if (nanos != 0) {
+      all = all.withTimeout(Duration.ofNanos(nanos < 0 ? Long.MAX_VALUE : nanos));
+    }
+    if ((flags & CACHE_VERIFY) != 0) {
+      all = all.withVerify();
+    }
+    return (flags & CACHE_UNCOUNTED) == 0 ? all : all.withoutCounting();
   }
 
   /** Whether all flags are some of those that there are. */

@@ -53,10 +53,12 @@ class StructsTest {
     all.put("offsetof(gpunvme_kernel_options, flags)", Structs.KERNEL_OPTIONS_FLAGS);
     all.put("sizeof(gpunvme_cache_options)", Structs.CACHE_OPTIONS);
     all.put("offsetof(gpunvme_cache_options, bytes)", Structs.CACHE_OPTIONS_BYTES);
+    all.put("offsetof(gpunvme_cache_options, host_bytes)", Structs.CACHE_OPTIONS_HOST_BYTES);
     all.put("offsetof(gpunvme_cache_options, timeout_ns)", Structs.CACHE_OPTIONS_TIMEOUT_NS);
     all.put("offsetof(gpunvme_cache_options, page_bytes)", Structs.CACHE_OPTIONS_PAGE_BYTES);
     all.put("offsetof(gpunvme_cache_options, flags)", Structs.CACHE_OPTIONS_FLAGS);
     all.put("GPUNVME_CACHE_UNCOUNTED", (long) Structs.CACHE_UNCOUNTED);
+    all.put("GPUNVME_CACHE_VERIFY", (long) Structs.CACHE_VERIFY);
     for (Placement placement : Placement.values()) {
       all.put(
           "GPUNVME_PLACEMENT_" + placement.name(), (long) Structs.PLACEMENTS.indexOf(placement));

@@ -82,7 +82,12 @@ public record PageCacheCounters(
         readFailures - earlier.readFailures,
         writeFailures - earlier.writeFailures,
         lost - earlier.lost,
-        regained - earlier.regained);
+        regained - earlier.regained,
+        corrupt - earlier.corrupt,
+        tierHits - earlier.tierHits,
+        tierInserts - earlier.tierInserts,
+        tierEvictions - earlier.tierEvictions,
+        tierRefusals - earlier.tierRefusals);
   }
 
   /**

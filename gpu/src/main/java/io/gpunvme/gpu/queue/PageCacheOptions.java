@@ -61,12 +61,12 @@ public record PageCacheOptions(
    * verified.
    */
   public static PageCacheOptions of(long bytes) {
-    return new PageCacheOptions(bytes, PAGE, Duration.ofSeconds(10), true, false, 0);
+    return of(bytes, PAGE);
   }
 
   /** The same with other pages. */
-  public PageCacheOptions withPages(int ofBytes) {
-    return new PageCacheOptions(bytes, ofBytes, timeout, counting, verifying, hostTierBytes);
+  public static PageCacheOptions of(long bytes, int pageBytes) {
+    return new PageCacheOptions(bytes, pageBytes, Duration.ofSeconds(10), true, false, 0);
   }
 
   /** The same with another time to wait for a frame. */

@@ -210,7 +210,7 @@ abstract class PageCacheContract {
   })
   final void everyElementIsRight(Placement placement, int servers, int page) {
     device();
-    PageCacheOptions options = PageCacheOptions.of(2L * 16 * page).withPages(page);
+    PageCacheOptions options = PageCacheOptions.of(2L * 16 * page, page);
     try (KernelStorage storage = storage(placement);
         PageCache cache = storage.cache(options)) {
       int count = threads() * 40;
@@ -679,7 +679,7 @@ abstract class PageCacheContract {
       }
       at += bytes;
     }
-    PageCacheOptions options = PageCacheOptions.of(16L * page).withPages(page).withVerify();
+    PageCacheOptions options = PageCacheOptions.of(16L * page, page).withVerify();
     StripeSet set =
         new StripeSet(
             List.of(new StripeSet.Member(device.controller(), device.controller().namespace(1), 0)),
@@ -715,7 +715,7 @@ abstract class PageCacheContract {
     StripedImage image = StripedImage.of(random, devices, unit, (1 << 20) / unit);
     long count = image.bytes().length / Long.BYTES;
     ByteBuffer bytes = ByteBuffer.wrap(image.bytes()).order(ByteOrder.LITTLE_ENDIAN);
-    PageCacheOptions options = PageCacheOptions.of(2L * 16 * page).withPages(page);
+    PageCacheOptions options = PageCacheOptions.of(2L * 16 * page, page);
     try (KernelStorage storage = storage(Placement.VRAM);
         DeviceFile file =
             storage.file(
@@ -866,7 +866,7 @@ abstract class PageCacheContract {
     try (KernelStorage storage = storage(Placement.HOST);
         DeviceFile file = whole(storage);
         PageCache cache = storage.cache(PageCacheOptions.of(FRAMES));
-        PageCache small = storage.cache(PageCacheOptions.of(FRAMES).withPages(512))) {
+        PageCache small = storage.cache(PageCacheOptions.of(FRAMES, 512))) {
       assertRefused(() -> cache.array(file, 0, 8, 24, false), "power of two");
       assertRefused(() -> cache.array(file, 0, 8, 8192, false), "power of two");
       assertRefused(() -> cache.array(file, 4, 8, 8, false), "multiple");
@@ -879,7 +879,7 @@ abstract class PageCacheContract {
       assertRefused(() -> PageCacheOptions.of(FRAMES).withHostTier(100), "host tier of 100 bytes");
       assertRefused(() -> PageCacheOptions.of(FRAMES).withHostTier(-1), "0 is none");
       assertRefused(() -> PageCacheOptions.of(FRAMES).withHostTier(Long.MAX_VALUE), "fewer");
-      assertRefused(() -> PageCacheOptions.of(FRAMES).withPages(5000), "power of two");
+      assertRefused(() -> PageCacheOptions.of(FRAMES, 5000), "power of two");
       assertRefused(() -> PageCacheOptions.of(FRAMES).withTimeout(Duration.ZERO), "above 0");
       assertRefused(() -> PageCacheOptions.of(FRAMES).withTimeout(Duration.ofDays(1)), "at most");
       DeviceArray one = cache.array(file, 0, 8, 8, true);

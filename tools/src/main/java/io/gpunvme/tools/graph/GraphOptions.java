@@ -27,7 +27,7 @@ public record GraphOptions(
 
   /** Checks the size of pages. */
   public GraphOptions {
-    PageCacheOptions.of(1 << 30).withPages(pageBytes);
+    PageCacheOptions.of(1 << 30, pageBytes);
   }
 
   /** Pages of 4 KiB in a cache of a quarter of the edges; everything else is chosen. */

@@ -52,7 +52,7 @@ final class SsdEdges implements EdgeMemory {
     long all = header.edges() * (Integer.BYTES + (weighted ? Byte.BYTES : 0));
     long least = 16L * options.pageBytes();
     long bytes = options.cacheBytes() == 0 ? Math.max(least, all / 4) : options.cacheBytes();
-    return new PageCacheOptions(bytes, options.pageBytes(), FRAME_LIMIT, true);
+    return PageCacheOptions.of(bytes, options.pageBytes()).withTimeout(FRAME_LIMIT);
   }
 
   private DeviceArray array(long at, int elementBytes) {

@@ -75,8 +75,7 @@ public final class RowBench {
                 KernelStorageOptions.in(options.placement())
                     .with(options.queues(), options.depth()));
         PageCache cache =
-            kernels.cache(
-                PageCacheOptions.of(options.cacheBytes()).withPages(options.pageBytes()));
+            kernels.cache(PageCacheOptions.of(options.cacheBytes(), options.pageBytes()));
         DeviceRows matrix =
             storage.rowsForKernels(cache, 0, bench.rows, options.rowBytes(), options.update());
         DeviceBuffer named = gpu.allocate((long) options.batch() * Long.BYTES);
