@@ -98,37 +98,9 @@ final class BenchGraphCommand extends BaseCommand {
       description = "Bytes of the page cache (a quarter of the edges).")
   private long cache;
 
-  @Option(
-      names = "--page",
-      paramLabel = "SIZE",
-      converter = Converters.Size.class,
-      description = "Bytes of a page, a power of two from 512B to 64KiB (4KiB).")
-  private long page = 4096;
-
   @Mixin private final InitiatorOption initiator = new InitiatorOption();
 
-  @Option(
-      names = "--placement",
-      paramLabel = "WHERE",
-      converter = Converters.Where.class,
-      description =
-          "Place of queues and cache: host, vram-data (cache in GPU memory), or vram (both)"
-              + " (host).")
-  private Placement placement = Placement.HOST;
-
-  @Option(
-      names = "--queues",
-      paramLabel = "N",
-      converter = Converters.Count.class,
-      description = "I/O queue pairs of each SSD (chosen).")
-  private int queues;
-
-  @Option(
-      names = "--depth",
-      paramLabel = "N",
-      converter = Converters.Count.class,
-      description = "Commands in flight per queue pair, a multiple of 32 (chosen).")
-  private int depth;
+  @Mixin private final PageCacheOption pages = new PageCacheOption();
 
   @Option(
       names = "--threads",
@@ -198,10 +170,10 @@ final class BenchGraphCommand extends BaseCommand {
         new GraphOptions(
             edges,
             cache,
-            (int) Math.min(page, Integer.MAX_VALUE),
-            placement,
-            queues,
-            depth,
+            pages.page(),
+            pages.placement(),
+            pages.queues(),
+            pages.depth(),
             (int) Math.min(threads, Integer.MAX_VALUE / 2));
     return GraphProgram.run(
         algorithm, from, graph, InitiatorOptions.requireGpu(accelerator), options, listener);

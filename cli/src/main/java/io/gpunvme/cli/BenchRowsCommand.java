@@ -79,37 +79,9 @@ abstract class BenchRowsCommand extends BaseCommand {
       description = "Bytes of the GPU's page cache (64MiB).")
   private long cache = 64 << 20;
 
-  @Option(
-      names = "--page",
-      paramLabel = "SIZE",
-      converter = Converters.Size.class,
-      description = "Bytes of a page, a power of two from 512B to 64KiB (4KiB).")
-  private long page = 4096;
-
   @Mixin private final InitiatorOption initiator = new InitiatorOption();
 
-  @Option(
-      names = "--placement",
-      paramLabel = "WHERE",
-      converter = Converters.Where.class,
-      description =
-          "Place of queues and cache: host, vram-data (cache in GPU memory), or vram (both)"
-              + " (host).")
-  private Placement placement = Placement.HOST;
-
-  @Option(
-      names = "--queues",
-      paramLabel = "N",
-      converter = Converters.Count.class,
-      description = "I/O queue pairs of each SSD (chosen).")
-  private int queues;
-
-  @Option(
-      names = "--depth",
-      paramLabel = "N",
-      converter = Converters.Count.class,
-      description = "Commands in flight per queue pair, a multiple of 32 (chosen).")
-  private int depth;
+  @Mixin private final PageCacheOption pages = new PageCacheOption();
 
   @Mixin private final CommandLimits limits = new CommandLimits();
 
@@ -133,10 +105,10 @@ abstract class BenchRowsCommand extends BaseCommand {
             skew,
             updates(),
             cache,
-            (int) Math.min(page, Integer.MAX_VALUE),
-            placement,
-            queues,
-            depth);
+            pages.page(),
+            pages.placement(),
+            pages.queues(),
+            pages.depth());
     StorageAddress named = ModelPlace.existing(ModelPlace.parse(address));
     try (Accelerator accelerator = accelerator()) {
       Path file = accelerator.gpu() ? named.file() : null;
@@ -221,10 +193,10 @@ abstract class BenchRowsCommand extends BaseCommand {
     PageCacheCounters counters = report.counters();
     if (counters != null) {
       table
-          .row("reads", counters.reads() + " of " + Sizes.format(page))
+          .row("reads", counters.reads() + " of " + Sizes.format(pages.page()))
           .row("hit rate", "%.1f %%".formatted(100 * counters.hitRate()))
           .row("cache", Sizes.format(cache))
-          .row("placement", placement.toString());
+          .row("placement", pages.placement().toString());
     }
     table.row("verified", report.checkedRows() + " rows of the last batch");
     table.print(out());
@@ -252,11 +224,11 @@ abstract class BenchRowsCommand extends BaseCommand {
     if (counters != null) {
       all.put("placement", options.placement().toString());
       all.put("cache_bytes", cache);
-      all.put("page_bytes", page);
+      all.put("page_bytes", pages.page());
       all.put("acquires", counters.acquires());
       all.put("hit_rate", counters.hitRate());
       all.put("reads", counters.reads());
-      all.put("read_bytes", counters.reads() * page);
+      all.put("read_bytes", counters.reads() * pages.page());
       all.put("writes", counters.writes());
       all.put("read_failures", counters.readFailures());
       all.put("write_failures", counters.writeFailures());

@@ -17,7 +17,7 @@ import picocli.CommandLine.Parameters;
       "Make an image of a graph from a file.",
       "FILE.npz is a CSR matrix of scipy.sparse.save_npz: row i has an edge from i to each of its",
       "columns. Any other file is an edge list: lines 'FROM TO' or 'FROM TO WEIGHT', numbers from",
-      "0 on, apart by spaces, tabs or commas; lines that begin with # or % are comments.",
+      "0 on, apart by spaces, tabs or commas; lines that begin with # or %% are comments.",
       "Edges to their own vertex are left out. Of several between the same vertices one stays,",
       "with the least weight."
     },
