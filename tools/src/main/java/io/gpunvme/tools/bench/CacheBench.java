@@ -47,13 +47,22 @@ final class CacheBench implements AutoCloseable {
   private static final int PAGE = 4096;
   private static final int PAGE_WORDS = PAGE / Long.BYTES;
   private static final int QUEUE_PAIRS = 48;
+  private static final int FEW_QUEUE_PAIRS = 4;
   private static final long HOT_BYTES = 1L << 30;
 
   /** A sixteenth of the SSD, which the processors' caches hold. */
   private static final long COLD_BYTES = 64L << 20;
 
-  /** With the cache a quarter of the SSD. */
-  private static final long TIER_BYTES = 3 * COLD_BYTES;
+  /** What is wanted more or less often is read through so much. */
+  private static final long SKEWED_CACHE_BYTES = 8L << 20;
+
+  private static final long TIER_BYTES = 3 * SKEWED_CACHE_BYTES;
+
+  /** Four times as large as both. Small, because CUDA copies move each page of an embedded SSD. */
+  static final long SKEWED_BYTES = 4 * (SKEWED_CACHE_BYTES + TIER_BYTES);
+
+  /** So that the frames are enough for all lanes. */
+  private static final int SKEWED_BLOCKS = 8;
 
   /** Kernels until what is wanted often is in the tier. */
   private static final int WARM_UPS = 4;
@@ -89,6 +98,15 @@ final class CacheBench implements AutoCloseable {
     boolean writes() {
       return kernel.endsWith("writes");
     }
+
+    /** Few where CUDA copies move the data: they are made for all commands of a pair at once. */
+    int queuePairs() {
+      return hot || skewed() ? FEW_QUEUE_PAIRS : QUEUE_PAIRS;
+    }
+
+    long cacheBytes() {
+      return hot ? HOT_BYTES : skewed() ? SKEWED_CACHE_BYTES : COLD_BYTES;
+    }
   }
 
   private static final Map<String, Case> CASES = cases();
@@ -104,8 +122,8 @@ final class CacheBench implements AutoCloseable {
     all.put(PREFIX + "misses", new Case("misses", WARP, 40, false, FEW_BLOCKS));
     all.put(PREFIX + "raw.reads.lanes1", new Case("raw_reads", 1, 400, false, FEW_BLOCKS));
     all.put(PREFIX + "misses.lanes1", new Case("misses", 1, 400, false, FEW_BLOCKS));
-    all.put(TIERED + ".off", new Case("skewed", WARP, 40, false, FEW_BLOCKS));
-    all.put(TIERED, new Case("skewed", WARP, 40, false, FEW_BLOCKS));
+    all.put(TIERED + ".off", new Case("skewed", WARP, 40, false, SKEWED_BLOCKS));
+    all.put(TIERED, new Case("skewed", WARP, 40, false, SKEWED_BLOCKS));
     all.put(PREFIX + "raw.writes", new Case("raw_writes", WARP, 1, false, FEW_BLOCKS));
     all.put(PREFIX + "writes", new Case("writes", WARP, 1, false, PIN_BLOCKS));
     return all;
@@ -140,6 +158,11 @@ final class CacheBench implements AutoCloseable {
     return List.copyOf(CASES.keySet());
   }
 
+  /** Whether it is a result of {@link TierBench}. */
+  static boolean isTiered(String id) {
+    return id.startsWith(TIERED);
+  }
+
   /** What a result cannot be better than: the same past the cache. */
   static String limit(String id) {
     return switch (id.substring(PREFIX.length())) {
@@ -159,7 +182,7 @@ final class CacheBench implements AutoCloseable {
   Measurement measure(String id, Repetitions repetitions) {
     Case c = Objects.requireNonNull(CASES.get(id));
     Placement placement = c.placement();
-    PageCacheOptions options = PageCacheOptions.of(c.hot ? HOT_BYTES : COLD_BYTES);
+    PageCacheOptions options = PageCacheOptions.of(c.cacheBytes());
     if (id.endsWith(".uncounted")) {
       options = options.withoutCounting();
     }
@@ -170,7 +193,7 @@ final class CacheBench implements AutoCloseable {
             KernelStorage.over(
                 List.of(device.controller()),
                 accelerator,
-                KernelStorageOptions.in(placement).with(c.hot ? 4 : QUEUE_PAIRS, 0));
+                KernelStorageOptions.in(placement).with(c.queuePairs(), 0));
         Run run = new Run(id, c, storage, placement, options)) {
       double[] samples = repetitions.samples(run::once);
       return Measurement.of(id, unit(id), samples, run.conditions());
@@ -216,7 +239,8 @@ final class CacheBench implements AutoCloseable {
               PAGE,
               bytes);
       // Hits: a quarter of the frames, so that no set has more pages than frames.
-      long words = (c.hot ? HOT_BYTES / 4 : bytes) / Long.BYTES;
+      long used = c.hot ? HOT_BYTES / 4 : c.skewed() ? SKEWED_BYTES : bytes;
+      long words = used / Long.BYTES;
       try (DeviceFile file = storage.file(set, bytes, List.of(new DeviceExtent(0, bytes, 0)))) {
         array = cache.array(file, 0, words, Long.BYTES, c.writes());
       }

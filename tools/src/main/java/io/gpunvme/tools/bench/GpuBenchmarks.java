@@ -177,7 +177,14 @@ public final class GpuBenchmarks implements AutoCloseable {
     if (!CacheBench.ids().contains(id)) {
       throw unknown(id);
     }
-    return besides(limit(id, () -> caches().measure(id, repetitions)), CacheBench.limit(id));
+    return besides(
+        limit(
+            id,
+            () ->
+                CacheBench.isTiered(id)
+                    ? tiers().measure(id, repetitions)
+                    : caches().measure(id, repetitions)),
+        CacheBench.limit(id));
   }
 
   private Measurement graphs(String id, Repetitions repetitions) {
@@ -347,6 +354,10 @@ public final class GpuBenchmarks implements AutoCloseable {
     return device(
         ShortReadBench.class,
         () -> new ShortReadBench(accelerator, SSD_BYTES, workers(STREAM_WORKERS)));
+  }
+
+  private TierBench tiers() {
+    return device(TierBench.class, () -> new TierBench(accelerator, workers(STREAM_WORKERS)));
   }
 
   private CacheBench caches() {
