@@ -589,7 +589,7 @@ GPUNVME_API int gpunvme_rows_close(gpunvme_rows *matrix);
  * ids: device address of count signed 64-bit numbers of rows, in any order, some perhaps more than once; a multiple of 8.
  * It returns at once: a kernel is in the stream (NULL: CUDA's legacy default stream) behind the work that is in it, and the memory
  * stays until it is over. A row that does not come is filled with bytes FFh. That is told by the next call, which starts nothing then,
- * or by gpunvme_rows_synchronize: GPUNVME_ERROR_INVALID if there is no row of that number, else GPUNVME_ERROR_IO or _TIMEOUT. Streams
+ * or by gpunvme_rows_synchronize: GPUNVME_ERROR_INVALID if there is no row of that number, else GPUNVME_ERROR_IO, _TIMEOUT, _BUSY (no frame) or _CANCELLED (stopped). Streams
  * that are being captured are refused.
  */
 GPUNVME_API int gpunvme_rows_gather(

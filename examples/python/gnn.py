@@ -124,12 +124,14 @@ def opened(options: argparse.Namespace, graph: Graph, shape: tuple[int, int]) ->
     address, path = options.features, None
     if ":" not in address:
         path = address
-        fresh = not os.path.exists(path) or os.path.getsize(path) < shape[0] * shape[1] * 4
-        if fresh:
-            with open(path, "wb") as file:
-                file.truncate(-(-shape[0] * shape[1] * 4 // 4096) * 4096)
-            with Storage(path, "cpu", write=True) as storage:
+        size = -(-shape[0] * shape[1] * 4 // 4096) * 4096
+        if not os.path.exists(path) or os.path.getsize(path) != size:
+            new = path + ".new"
+            with open(new, "wb") as file:
+                file.truncate(size)
+            with Storage(new, "cpu", write=True) as storage:
                 fill(storage, graph.label, shape[1])
+            os.replace(new, path)
     elif options.write:
         with Storage(address, "cpu", write=True) as storage:
             fill(storage, graph.label, shape[1])

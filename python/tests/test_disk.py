@@ -169,6 +169,11 @@ class RowsTest(DiskCase):
             Tensor(disk.storage, (10, 16), torch.float32, write=True)
         with self.assertRaisesRegex(ValueError, "gradient"):
             disk.gather(torch.tensor([1]), disk._empty((1, 16)), requires_grad=True)
+        if ACCELERATOR == "cpu":
+            with self.assertRaisesRegex(ValueError, "CPU stand-in"):
+                Tensor(disk.storage, (10, 16), torch.float32, device="cuda")
+            with self.assertRaisesRegex(ValueError, "plain memory"):
+                disk.gather(torch.tensor([1]), torch.empty(1, 16, device="meta"))
         with self.assertRaisesRegex(ValueError, "'cuda' or 'cpu'"):
             Tensor("sim:size=1MiB", (10, 16), torch.float32, device="meta")
         with self.assertRaises(TypeError):

@@ -40,7 +40,8 @@ class DiskTensor:
     :param host_bytes: of pinned host memory behind that, for pages that are missed often, of tensors that are not written; 0: none
     :param page_bytes: what one miss reads, from 512 to 65536: the length of a row, or about that
     :param write: whether rows may be updated; an open storage was opened for writing then
-    :param placement: of the queues, as :class:`KernelStorage` has it
+    :param placement: of the queues, as :class:`KernelStorage` has it; None: ``"vram-data"``, but ``"host"`` with an embedded SSD, which
+        would need the driver to copy into GPU memory while PyTorch may wait in it
     :param cache: that of another tensor on the same storages, instead of one of its own: ``other.cache``
     :param device: ``"cuda"`` or ``"cpu"``, the stand-in; None: the GPU if there is one, or where an open storage is
 
@@ -58,7 +59,7 @@ class DiskTensor:
         host_bytes: int | str = 0,
         page_bytes: int = 4096,
         write: bool = False,
-        placement: str = "vram-data",
+        placement: str | None = None,
         cache: PageCache | None = None,
         device: torch.device | str | None = None,
     ) -> None:
@@ -76,6 +77,8 @@ class DiskTensor:
         try:
             self.storage = self._opened(storage, device)
             self.device = torch.device(device if device is not None else "cuda" if self.storage.on_gpu else "cpu")
+            if self.device.type == "cuda" and not self.storage.on_gpu:
+                raise ValueError(f"{self.storage.uri} was opened on the CPU stand-in: its tensors are on the CPU, not on {device}")
             if self.offset + self.nbytes > self.storage.size:
                 raise ValueError(
                     f"{tuple(self.shape)} of {dtype} from byte {offset} on needs {self.offset + self.nbytes} bytes, and"
@@ -107,9 +110,9 @@ class DiskTensor:
         self._closing.append(opened)
         return opened
 
-    def _new_cache(self, cache_bytes: int | str, host_bytes: int | str, page_bytes: int, placement: str) -> PageCache:
+    def _new_cache(self, cache_bytes: int | str, host_bytes: int | str, page_bytes: int, placement: str | None) -> PageCache:
         try:
-            kernels = KernelStorage(self.storage, placement)
+            kernels = KernelStorage(self.storage, placement or ("host" if "sim:" in self.storage.uri else "vram-data"))
         except UnsupportedError as e:
             raise UnsupportedError.of(
                 f"{e}. A file that the system has opened is read by kernels as sim:file={self.storage.uri}"
@@ -175,7 +178,7 @@ class DiskTensor:
         if not self.write_allowed:
             raise ValueError("this tensor was opened for reading only: open it with write=True")
         ids = self._ids(ids)
-        rows = self._rows_of(ids, rows.detach().to(self.device).contiguous(), "rows")
+        rows = self._rows_of(ids, rows.detach().resolve_conj().resolve_neg().to(self.device).contiguous(), "rows")
         if self._rows is not None:
             self._rows.update(ids, rows, self._stream())
         elif ids.numel():
@@ -220,6 +223,8 @@ class DiskTensor:
 
     def _rows_of(self, ids: torch.Tensor, rows: torch.Tensor, what: str) -> torch.Tensor:
         wanted = (*ids.shape, *self.row_shape)
+        if rows.device.type != self.device.type or rows.is_conj() or rows.is_neg():
+            raise ValueError(f"{what} is plain memory of the {self.device.type}; not of {rows.device}, or a conjugated or negated view")
         if tuple(rows.shape) != wanted or rows.dtype is not self.dtype or not rows.is_contiguous():
             raise ValueError(
                 f"{what} is contiguous, of shape {wanted} and {self.dtype}; not of {tuple(rows.shape)} and {rows.dtype}"

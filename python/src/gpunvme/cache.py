@@ -153,7 +153,7 @@ class Rows:
 
     :meth:`gather`, :meth:`fetch` and :meth:`update` put a kernel into a stream and return at once. Their memory stays until it is
     over. What failed is raised by the next of them, which starts nothing then, or by :meth:`synchronize`: InvalidError for a number
-    that no row has, else TransferError or TimedOutError. A row that does not come is filled with bytes FFh, which are no number in
+    that no row has, else TransferError, TimedOutError, BusyError (no frame) or CancelledError (stopped). A row that does not come is filled with bytes FFh, which are no number in
     floating point.
     """
 
@@ -195,6 +195,8 @@ class Rows:
     def fetch(self, ids: Any, stream: Any = None) -> None:
         """Has rows read into the cache, without copying them: :meth:`gather` is faster then."""
         found = region(ids, writable=False)
+        if stream is None:
+            found.settle()
         count = self._count(found.nbytes)
         handle = 0 if stream is None else stream_handle(stream)
         _native.check(_native.lib().gpunvme_rows_fetch(self._handle.open, found.address, count, handle))
@@ -202,6 +204,9 @@ class Rows:
     def _move(self, function: Any, ids: Any, memory: Any, stream: Any) -> None:
         named = region(ids, writable=False)
         moved = region(memory, writable=function is _native.lib().gpunvme_rows_gather)
+        if stream is None:
+            named.settle()
+            moved.settle()
         count = self._count(named.nbytes)
         if moved.nbytes != count * self.row_bytes:
             raise ValueError(f"{count} rows of {self.row_bytes} bytes are not the {moved.nbytes} bytes of the memory")

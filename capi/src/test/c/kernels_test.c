@@ -307,7 +307,7 @@ static void directories_are_told_to_kernels(void) {
   EXPECT(address == 0);
   EXPECT_ERROR("/set/");
   EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_kernel_storage_directory(kernels, storage, "/set", 2, &address));
-  EXPECT_ERROR("flags 4h");
+  EXPECT_ERROR("flags 2h");
   EXPECT_CODE(GPUNVME_ERROR_NOT_FOUND, gpunvme_kernel_storage_directory(kernels, storage, "/sets", 0, &address));
   EXPECT_ERROR("/sets");
   EXPECT_CODE(GPUNVME_OK, gpunvme_kernel_storage_directory(kernels, storage, "/set", GPUNVME_DIRECTORY_SKIP, &address));
@@ -664,7 +664,7 @@ static void caches_are_as_they_are_asked_for(void) {
   gpunvme_cache_options options = {.bytes = 64 * BLOCK, .flags = 4};
   uint64_t address = 0;
   EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_cache_open(r.kernels, &options, &cache));
-  EXPECT_ERROR("flags 2h");
+  EXPECT_ERROR("flags 4h");
   options.flags = GPUNVME_CACHE_UNCOUNTED;
   options.bytes = BLOCK;
   EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_cache_open(r.kernels, &options, &cache));

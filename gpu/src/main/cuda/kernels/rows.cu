@@ -7,7 +7,7 @@ using i64 = long long;
 
 // What went wrong, of all launches since the host looked. Layout in RowKernels.java.
 struct alignas(16) RowTrouble {
-  u32 count;   // rows
+  u32 count;   // rows, or lanes' parts of them
   u32 status;  // of the first
   i64 id;      // of the first
 };
@@ -70,7 +70,7 @@ __device__ void copy(char* to, const char* from, u32 bytes, u32 lane, u32 lanes)
 
 class Rows {
  public:
-  __device__ explicit Rows(const RowArgs& args) : a(args), array_(args.array) {}
+  __device__ explicit Rows(const RowArgs& args) : a(args) {}
 
   // Each lane gets the pages of its own row into the cache: those of a warp are read side by side.
   __device__ void fetch(u64 i) {
@@ -78,10 +78,11 @@ class Rows {
     if (static_cast<u64>(id) >= a.rows) {
       return;  // whoever wants the row says so
     }
+    Array<u8> array(a.array);
     u64 end = (static_cast<u64>(id) + 1) * a.row_bytes;
     GPUNVME_ROLLED
     for (u64 at = static_cast<u64>(id) * a.row_bytes; at < end;) {
-      Span<u8> part = array_.pin(at, end - at);
+      Span<u8> part = array.pin(at, end - at);
       if (part.size() == 0) {
         return;  // the same
       }
@@ -89,22 +90,25 @@ class Rows {
     }
   }
 
-  // A lane's part of a row that a.lanes lanes have in common. They all go the same way.
+  // A lane's part of a row that several lanes have in common. Each gets the row's pages for itself, so that some may fail and others not.
   template <Use use>
   __device__ void move(u64 i, u32 lane, u32 lanes) {
     i64 id = a.ids[i];
     char* memory = a.memory + i * a.row_bytes;
     if (static_cast<u64>(id) >= a.rows) {
-      fail<use>(id, status::kArgument, memory, a.row_bytes, lane, lanes);
+      if (lane == 0) {
+        fail<use>(id, status::kArgument, memory);
+      }
       return;
     }
+    Array<u8> array(a.array);
     u64 first = static_cast<u64>(id) * a.row_bytes;
     GPUNVME_ROLLED
     for (u64 done = 0; done < a.row_bytes;) {
-      Span<u8> part = array_.pin(first + done, a.row_bytes - done);
+      Span<u8> part = array.pin(first + done, a.row_bytes - done);
       u32 size = part.size();
       if (size == 0) {
-        fail<use>(id, array_.status(), memory + done, a.row_bytes - done, lane, lanes);
+        fail<use>(id, array.status(), memory);
         return;
       }
       if (use == Use::kGather) {
@@ -124,20 +128,18 @@ class Rows {
     }
   }
 
-  // What did not come is no number that anybody takes for a row's: NaN in floating point, -1 else.
+  // What did not come is no number that anybody takes for a row's: NaN in floating point, -1 else. Other lanes may copy their parts
+  // over it; this one's stays.
   template <Use use>
-  __device__ void fail(i64 id, Status s, char* memory, u64 bytes, u32 lane, u32 lanes) {
-    if (lane == 0) {
-      note(id, s);
-    }
+  __device__ void fail(i64 id, Status s, char* memory) {
+    note(id, s);
     GPUNVME_ROLLED
-    for (u64 at = lane; use == Use::kGather && at < bytes; at += lanes) {
+    for (u64 at = 0; use == Use::kGather && at < a.row_bytes; at++) {
       memory[at] = static_cast<char>(0xFF);
     }
   }
 
   const RowArgs& a;
-  Array<u8> array_;
 };
 
 // The rows that this warp has at a time, one time after the other.

@@ -13,6 +13,7 @@ import java.time.Duration;
 final class Cache implements Handles.ClosedAgain {
   private final Kernels kernels;
   private final PageCache cache;
+  private volatile boolean closed;
 
   Cache(Kernels kernels, PageCache cache) {
     this.kernels = kernels;
@@ -30,7 +31,7 @@ final class Cache implements Handles.ClosedAgain {
         () -> {
           DeviceRows rows =
               storage.storage().rowsForKernels(cache, offset, count, rowBytes, writable);
-          return new Rows(kernels, rows);
+          return new Rows(kernels, this, rows);
         });
   }
 
@@ -81,5 +82,12 @@ final class Cache implements Handles.ClosedAgain {
   @Override
   public void close() {
     kernels.beforeItCloses(cache::close);
+    closed = true;
+  }
+
+  void requireOpen() {
+    if (closed) {
+      throw new ClosedHandleException("the cache of these rows was closed");
+    }
   }
 }

@@ -11,10 +11,12 @@ import java.util.function.Consumer;
  */
 final class Rows implements AutoCloseable {
   private final Kernels kernels;
+  private final Cache cache;
   private final DeviceRows rows;
 
-  Rows(Kernels kernels, DeviceRows rows) {
+  Rows(Kernels kernels, Cache cache, DeviceRows rows) {
     this.kernels = kernels;
+    this.cache = cache;
     this.rows = rows;
   }
 
@@ -44,6 +46,7 @@ final class Rows implements AutoCloseable {
       long ids, long count, long memory, long rowBytes, long handle, Consumer<CudaStream> work) {
     kernels.whileOpen(
         () -> {
+          cache.requireOpen();
           if (count < 0 || count > Long.MAX_VALUE / Math.max(rowBytes, Long.BYTES)) {
             throw new InvalidRequestException(
                 "%s rows are more than there can be".formatted(Long.toUnsignedString(count)));
@@ -79,6 +82,7 @@ final class Rows implements AutoCloseable {
   void synchronize() {
     kernels.whileOpen(
         () -> {
+          cache.requireOpen();
           rows.synchronize();
           return rows;
         });

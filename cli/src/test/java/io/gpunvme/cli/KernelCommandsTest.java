@@ -10,6 +10,7 @@ import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.sim.SimConfig;
 import io.gpunvme.sim.SimulatedController;
 import io.gpunvme.sim.serve.VfioUserServer;
+import io.gpunvme.storage.StorageAddress;
 import io.gpunvme.testing.Images;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -388,7 +389,9 @@ class KernelCommandsTest {
     assertThat(json.get("initiator").getAsString()).isEqualTo("GPU");
     assertThat(json.get("benchmark").getAsString()).isEqualTo("features");
     assertThat(json.get("device").getAsString())
-        .isEqualTo(file ? FileAsSsd.of(folder.resolve("a"), false).toString() : device);
+        .isEqualTo(
+            (file ? FileAsSsd.of(folder.resolve("a"), false) : StorageAddress.parse(device))
+                .toString());
     assertThat(json.get("placement").getAsString()).isEqualToIgnoringCase("host");
     assertThat(json.get("verified_rows").getAsInt()).isEqualTo(300);
     assertThat(json.get("reads").getAsLong()).isBetween(300L, 1300L);

@@ -221,7 +221,13 @@ public final class KernelStorage implements AutoCloseable {
    *
    * @param bytes 1 to the buffer's size
    */
-  public synchronized int register(DeviceBuffer buffer, long bytes) {
+  public int register(DeviceBuffer buffer, long bytes) {
+    settleRows();
+    return registerNow(buffer, bytes);
+  }
+
+  /** For whoever holds the lock, which the ends of kernels take. */
+  synchronized int registerNow(DeviceBuffer buffer, long bytes) {
     requireOpen();
     if (bytes <= 0 || bytes > buffer.size()) {
       throw new InvalidRequestException(
@@ -268,7 +274,12 @@ public final class KernelStorage implements AutoCloseable {
    *     DeviceStatus#STOPPED}, or that no kernel has waited for; {@link #recover} ends them, and
    *     where it cannot, only {@link #close} takes buffers back
    */
-  public synchronized void unregister(int number) {
+  public void unregister(int number) {
+    settleRows();
+    unregisterNow(number);
+  }
+
+  private synchronized void unregisterNow(int number) {
     requireOpen();
     if (caches.stream().anyMatch(c -> c.buffer() == number)) {
       throw new InvalidRequestException(
@@ -670,7 +681,7 @@ public final class KernelStorage implements AutoCloseable {
    * @throws StorageBusyException if a kernel is waited for
    */
   public List<RecoveryOutcome> recover() {
-    awaitRows();
+    caches().forEach(PageCache::awaitRows);
     return recoverQueues();
   }
 
@@ -701,17 +712,17 @@ public final class KernelStorage implements AutoCloseable {
    */
   @Override
   public void close() {
-    awaitRows();
+    caches().forEach(PageCache::shutRows);
     closeQueues();
   }
 
+  private synchronized List<PageCache> caches() {
+    return List.copyOf(caches);
+  }
+
   /** Without the lock, which the ends of kernels take. */
-  private void awaitRows() {
-    List<PageCache> all;
-    synchronized (this) {
-      all = List.copyOf(caches);
-    }
-    all.forEach(PageCache::awaitRows);
+  void settleRows() {
+    caches().forEach(PageCache::settleRows);
   }
 
   private synchronized void closeQueues() {

@@ -116,7 +116,7 @@ public final class PageCache implements AutoCloseable {
                 ? null
                 : HostTier.create(accelerator, options.hostTierBytes(), options.pageBytes());
         try {
-          int buffer = storage.register(frames);
+          int buffer = storage.registerNow(frames, frames.size());
           PageCache cache =
               new PageCache(storage, accelerator, options, frames, state, buffer, tier);
           try {
@@ -371,12 +371,16 @@ public final class PageCache implements AutoCloseable {
    * the cache, to be flushed again.
    *
    * @param limit how long it may take
+   * @throws RowsFailedException if rows were not updated, so that they are not what was stored
    * @throws DirtyPagesException if not all was written: it says why. {@link KernelStorage#errors}
    *     has the blocks
    * @throws InvalidRequestException if the accelerator is no GPU that kernels can be launched on
    */
   public void flush(Duration limit) {
-    awaitRows();
+    RowKernels kernels = rowKernels();
+    if (kernels != null) {
+      kernels.awaitUpdates();
+    }
     flushStored(limit);
   }
 
@@ -528,14 +532,34 @@ public final class PageCache implements AutoCloseable {
     }
   }
 
-  /** Waits for kernels that move rows. Without the locks of a storage, which their ends take. */
+  private synchronized @Nullable RowKernels rowKernels() {
+    return rowKernels;
+  }
+
+  // Those that follow wait without the locks of a storage, which the ends of kernels take.
+
+  /** Waits for kernels that move rows, as many as were started. */
   void awaitRows() {
-    RowKernels kernels;
-    synchronized (this) {
-      kernels = rowKernels;
-    }
+    RowKernels kernels = rowKernels();
     if (kernels != null) {
-      kernels.awaitAll();
+      kernels.awaitStarted();
+      kernels.settle();
+    }
+  }
+
+  /** If none of these kernels runs, the storage has none that is waited for either. */
+  void settleRows() {
+    RowKernels kernels = rowKernels();
+    if (kernels != null) {
+      kernels.settle();
+    }
+  }
+
+  /** Ends the moving of rows for good. */
+  void shutRows() {
+    RowKernels kernels = rowKernels();
+    if (kernels != null) {
+      kernels.shut();
     }
   }
 
@@ -559,10 +583,19 @@ public final class PageCache implements AutoCloseable {
    */
   @Override
   public void close() {
-    awaitRows();
-    synchronized (this) {
-      storage.close(this);
-      closed = true;
+    storage.settleRows();
+    shutRows();
+    try {
+      synchronized (this) {
+        storage.close(this);
+        closed = true;
+      }
+    } catch (StorageBusyException e) {
+      RowKernels kernels = rowKernels();
+      if (kernels != null) {
+        kernels.reopen();
+      }
+      throw e;
     }
   }
 }

@@ -83,7 +83,7 @@ public record PageCacheOptions(
    * The same with pinned host memory between the cache and the SSDs. A page that makes room in the
    * cache is kept there if it was missed several times of late, and more often than the one that it
    * would replace: what is read once pushes nothing out. Pages of a file with a writable array are
-   * never there ({@link PageCache#array}). It takes 16 to 24 bytes of GPU memory a page. With
+   * never there ({@link PageCache#array}). It takes 24 to 40 bytes of GPU memory a page. With
    * {@link Placement#HOST} the cache is in host memory itself, and a larger cache does the same
    * better.
    *

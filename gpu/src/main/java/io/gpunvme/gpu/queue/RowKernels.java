@@ -92,13 +92,21 @@ final class RowKernels implements AutoCloseable {
   /** The watcher waits, so that the storage has a kernel that is waited for. */
   private boolean watching;
 
+  /** Nothing is started any more. */
   private boolean closed;
+
+  /** Of the last launch. */
+  private long number;
+
+  /** Of an update that nobody who flushes was told of. */
+  private @Nullable RuntimeException updateFailure;
 
   /** A kernel hung, or the GPU failed: nothing can be started any more. */
   private @Nullable RuntimeException end;
 
   /** A kernel that is not known to be over. */
-  private record Launch(DeviceRows rows, int trouble, CudaEvent event, KernelRun run) {}
+  private record Launch(
+      DeviceRows rows, Kernel kernel, long number, int trouble, CudaEvent event, KernelRun run) {}
 
   /**
    * Loads the kernels.
@@ -147,8 +155,13 @@ final class RowKernels implements AutoCloseable {
       start(rows, kernel, stream, shape(kernel, ids, count, memory), event, run);
     } catch (RuntimeException | Error e) {
       run.close();
+      giveBack(event);
       throw e;
     }
+  }
+
+  private synchronized void giveBack(CudaEvent event) {
+    freeEvents.add(event);
   }
 
   private synchronized CudaEvent takeEvent() {
@@ -176,6 +189,10 @@ final class RowKernels implements AutoCloseable {
       KernelRun run) {
     awaitUntil(all -> !freeTroubles.isEmpty());
     requireUsable();
+    // Before the kernel: without it nobody would end that.
+    if (watcher == null) {
+      watcher = Thread.ofPlatform().daemon().name("gpunvme-rows").start(this::watch);
+    }
     int trouble = freeTroubles.element();
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment args = arena.allocate(ARGS, Long.BYTES);
@@ -195,12 +212,14 @@ final class RowKernels implements AutoCloseable {
           new KernelArguments().addStruct(args));
     }
     freeTroubles.remove();
-    launches.add(new Launch(rows, trouble, event, run));
-    stream.record(event);
-    if (watcher == null) {
-      watcher = Thread.ofPlatform().daemon().name("gpunvme-rows").start(this::watch);
-    }
+    launches.add(new Launch(rows, kernel, ++number, trouble, event, run));
     notifyAll();
+    try {
+      stream.record(event);
+    } catch (RuntimeException e) {
+      // It runs, and nobody will know when it is over.
+      giveUp(e);
+    }
   }
 
   private static long at(int trouble) {
@@ -289,7 +308,11 @@ final class RowKernels implements AutoCloseable {
     if (count != 0) {
       int status = DeviceLayout.getInt(trouble, TROUBLE_STATUS);
       long id = DeviceLayout.getLong(trouble, TROUBLE_ID);
-      launch.rows.failed(new RowsFailedException(status, id, count, launch.rows.count()));
+      RowsFailedException failure = new RowsFailedException(status, id, count, launch.rows.count());
+      launch.rows.failed(failure);
+      if (launch.kernel == Kernel.UPDATE && updateFailure == null) {
+        updateFailure = failure;
+      }
       DeviceLayout.setInt(trouble, TROUBLE_COUNT, 0);
     }
     freeTroubles.add(launch.trouble);
@@ -321,9 +344,41 @@ final class RowKernels implements AutoCloseable {
     return end == null && !allOver() && launches.stream().anyMatch(launch -> launch.rows == rows);
   }
 
-  /** Returns when no kernel runs, and the storage has none that is waited for. */
-  synchronized void awaitAll() {
+  /**
+   * Returns when all that was started before is over.
+   *
+   * @throws RowsFailedException once, if rows were not updated
+   */
+  synchronized void awaitUpdates() {
+    awaitStarted();
+    RuntimeException told = updateFailure;
+    updateFailure = null;
+    if (told != null) {
+      throw told;
+    }
+  }
+
+  /** Returns when all that was started before is over. */
+  synchronized void awaitStarted() {
+    long last = number;
+    awaitUntil(all -> all.stream().noneMatch(launch -> launch.number <= last));
+  }
+
+  /** Where nothing runs, returns once the storage has no kernel of these that is waited for. */
+  synchronized void settle() {
+    awaitUntil(all -> !all.isEmpty() || !watching);
+  }
+
+  /** From now on nothing can be started, until {@link #reopen}; returns when nothing runs. */
+  synchronized void shut() {
+    closed = true;
+    notifyAll();
     awaitUntil(all -> all.isEmpty() && !watching);
+  }
+
+  /** It stays open after all. */
+  synchronized void reopen() {
+    closed = false;
   }
 
   /** Kernels end by themselves, or are stopped; so this ends. */
@@ -341,17 +396,13 @@ final class RowKernels implements AutoCloseable {
     }
   }
 
-  /** Waits for all kernels. */
+  /** Frees what it has. It was shut. */
   @Override
   public synchronized void close() {
-    awaitAll();
-    if (!closed) {
-      closed = true;
-      notifyAll();
-      if (end == null) {
-        freeEvents.forEach(CudaEvent::close);
-        troubles.close();
-      }
+    if (end == null) {
+      freeEvents.forEach(CudaEvent::close);
+      freeEvents.clear();
+      troubles.close();
     }
   }
 }

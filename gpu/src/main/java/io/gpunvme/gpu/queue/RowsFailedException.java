@@ -38,7 +38,7 @@ public final class RowsFailedException extends RuntimeException {
     return id;
   }
 
-  /** How many failed, counted as often as they were asked for. */
+  /** How many failed, or parts of rows, counted as often as they were asked for. */
   public int rows() {
     return rows;
   }
