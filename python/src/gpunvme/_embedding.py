@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
@@ -108,7 +109,7 @@ def _aligned(nbytes: int) -> int:
     return -(-nbytes // _ALIGNMENT) * _ALIGNMENT
 
 
-class _SparseOptimizer:
+class _SparseOptimizer(ABC):
     def __init__(self, tables: Iterable[EmbeddingTable], lr: float) -> None:
         self.tables = list(tables)
         if not self.tables or lr < 0:
@@ -128,8 +129,9 @@ class _SparseOptimizer:
                 grad = table.weight.grad.coalesce()
                 self._train(table, grad.indices()[0], grad.values())
 
+    @abstractmethod
     def _train(self, table: EmbeddingTable, ids: torch.Tensor, grad: torch.Tensor) -> None:
-        raise NotImplementedError
+        """Trains rows, each of which is named once."""
 
 
 class SparseSGD(_SparseOptimizer):

@@ -4,6 +4,7 @@ import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Progress;
 import io.gpunvme.cli.output.Sizes;
 import io.gpunvme.cli.output.Table;
+import io.gpunvme.cuda.CudaException;
 import io.gpunvme.cuda.CudaNotFoundException;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.CpuAccelerator;
@@ -43,7 +44,8 @@ import picocli.CommandLine.Parameters;
       "Offsets and what belongs to vertices are in GPU memory. bfs: the level of each vertex.",
       "cc: connected components. sssp: shortest paths by weights. pagerank: ranks.",
       "An image in an ordinary file is read through an embedded SSD, and the output says so.",
-      "With --initiator cpu one thread of the CPU does it, with all of the graph in memory.",
+      "Without a GPU, --initiator cpu is to be said: one thread of the CPU does it, with all of the"
+          + " graph in memory.",
       "gpunvme graph makes images."
     },
     footer = {
@@ -63,7 +65,7 @@ final class BenchGraphCommand extends BaseCommand {
       index = "0",
       paramLabel = "IMAGE",
       description = {
-        "SSDs with the image: vfio:, kmod:, sysfs:, vfio-user:, sim:file=…, stripe:…, replica:…, a",
+        "SSDs with the image: vfio:, kmod:, sysfs:, vfio-user:, sim:file=…, stripe:…, a",
         "partition or a file on one of them; or an ordinary file."
       })
   private String image = "";
@@ -144,17 +146,20 @@ final class BenchGraphCommand extends BaseCommand {
     try (Accelerator accelerator = byCpu ? CpuAccelerator.open() : gpu();
         GpuStorage storage = GpuStorage.open(opened, accelerator, readByCpu());
         GraphReader graph = GraphReader.open(storage)) {
+      if (verify && !byCpu) {
+        GraphProgram.requireVerifiable(algorithm, graph);
+      }
       GraphReport report;
-      try (Progress progress = Progress.always(streams())) {
+      try (OutputFile kept = results == null ? null : OutputFile.create(results);
+          Progress progress = Progress.always(streams())) {
         GraphListener listener = GraphImageCommand.shown(progress);
         report = run(graph, accelerator, listener);
         if (verify && !byCpu) {
           GraphProgram.verify(report, graph, listener);
         }
-      }
-      Path kept = results;
-      if (kept != null) {
-        keep(report.result(), kept);
+        if (kept != null) {
+          keep(report.result(), kept);
+        }
       }
       print(() -> printText(opened, file != null, report), () -> object(opened, report));
     }
@@ -182,9 +187,10 @@ final class BenchGraphCommand extends BaseCommand {
   private static GpuAccelerator gpu() {
     try {
       return GpuAccelerator.open();
-    } catch (CudaNotFoundException e) {
+    } catch (CudaNotFoundException | CudaException e) {
+      String why = e instanceof CudaNotFoundException missing ? missing.summary() : e.getMessage();
       throw new CudaNotFoundException(
-          e.summary()
+          why
               + ": --initiator cpu has the CPU do it, with all of the graph in memory (gpunvme"
               + " doctor says what stands in the way of a GPU)");
     }
@@ -197,19 +203,17 @@ final class BenchGraphCommand extends BaseCommand {
         .with(InitiatorOptions.defaults().with(InitiatorKind.CPU, Placement.HOST));
   }
 
-  private static void keep(GraphResult result, Path to) throws IOException {
-    try (OutputFile file = OutputFile.create(to)) {
-      try (WritableByteChannel channel = Channels.newChannel(file.stream())) {
-        long left = result.values().byteSize();
-        for (long at = 0; left > 0; ) {
-          long bytes = Math.min(left, 1 << 20);
-          channel.write(result.values().asSlice(at, bytes).asByteBuffer());
-          at += bytes;
-          left -= bytes;
-        }
+  private static void keep(GraphResult result, OutputFile file) throws IOException {
+    try (WritableByteChannel channel = Channels.newChannel(file.stream())) {
+      long left = result.values().byteSize();
+      for (long at = 0; left > 0; ) {
+        long bytes = Math.min(left, 1 << 20);
+        channel.write(result.values().asSlice(at, bytes).asByteBuffer());
+        at += bytes;
+        left -= bytes;
       }
-      file.commit();
     }
+    file.commit();
   }
 
   // ---- output

@@ -126,6 +126,15 @@ class GraphCommandsTest {
   }
 
   @Test
+  void aPlaceForResultsIsAskedForBeforeTheyAreMade() throws IOException {
+    Path nowhere = folder.resolve("none").resolve("results");
+    Cli.Result result =
+        run("bench graph --algorithm bfs --source 4294967290 --results", nowhere, image);
+    assertThat(result.code()).isNotEqualTo(ExitCode.OK);
+    assertThat(result.err()).contains("none");
+  }
+
+  @Test
   void textSaysHowItWasRead() throws IOException {
     assertThat(run("bench graph --threads 256 --algorithm cc", image).succeeded().out())
         .contains("read through an embedded SSD: sim:file=", "components", "the SSD", "hit rate");

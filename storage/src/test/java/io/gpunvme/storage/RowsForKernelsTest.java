@@ -32,6 +32,7 @@ import java.util.Random;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -231,6 +232,61 @@ class RowsForKernelsTest {
               })
           .matches(e -> (e.status() & 0x7FF) == 0x281 && e.id() == 0);
       assertThat(rig.kernels.errors().total()).isPositive();
+    }
+  }
+
+  @Test
+  void aFlushTellsOfUpdatesThatFailed() throws IOException {
+    String fault = ",faults=status=media/unrecovered-read-error dnr on read lba=8";
+    byte[] values = new byte[2 * 4096];
+    random.nextBytes(values);
+    try (Rig rig = new Rig(4096, true, 32, fault);
+        DeviceBuffer device = gpu.allocatePinned(16);
+        DeviceBuffer source = gpu.allocatePinned(values.length)) {
+      device.copyFromHost(MemorySegment.ofArray(new long[] {0, 7}), 0);
+      source.copyFromHost(MemorySegment.ofArray(values), 0);
+      rig.rows.update(rig.stream, device.deviceAddress(), 2, source.deviceAddress());
+      assertThatExceptionOfType(RowsFailedException.class)
+          .isThrownBy(() -> rig.cache.flush(LIMIT))
+          .matches(e -> e.id() == 0);
+      rig.cache.flush(LIMIT);
+      // Told once more, to whoever has the rows; then it is over.
+      assertThatExceptionOfType(RowsFailedException.class).isThrownBy(rig.rows::synchronize);
+      rig.rows.synchronize();
+    }
+    // The other row was written by the flush that said so.
+    byte[] there = Files.readAllBytes(folder.resolve("file"));
+    int at = Rig.OFFSET + 7 * 4096;
+    assertThat(Arrays.copyOfRange(there, at, at + 4096))
+        .isEqualTo(Arrays.copyOfRange(values, 4096, 8192));
+  }
+
+  @Test
+  void kernelsThatFollowEachOtherLeaveRoomForOthersToEnd() throws Exception {
+    try (Rig rig = new Rig(512, false, 64, "");
+        DeviceBuffer device = gpu.allocatePinned(80);
+        ExecutorService other = Executors.newSingleThreadExecutor()) {
+      device.copyFromHost(MemorySegment.ofArray(rig.ids(10)), 0);
+      AtomicBoolean over = new AtomicBoolean();
+      Future<?> busy =
+          other.submit(
+              () -> {
+                while (!over.get()) {
+                  rig.rows.fetch(rig.stream, device.deviceAddress(), 10);
+                }
+              });
+      long end = System.nanoTime() + Duration.ofMillis(2500).toNanos();
+      int times = 0;
+      while (System.nanoTime() < end) {
+        rig.rows.synchronize();
+        rig.cache.flush(LIMIT);
+        times++;
+      }
+      over.set(true);
+      busy.get();
+      assertThat(times).isPositive();
+      rig.rows.synchronize();
+      rig.kernels.recover();
     }
   }
 

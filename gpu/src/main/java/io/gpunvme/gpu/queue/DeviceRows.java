@@ -105,12 +105,18 @@ public final class DeviceRows implements AutoCloseable {
   }
 
   /** Tells once what failed. */
-  private synchronized void check() {
-    RuntimeException told = failure;
-    failure = null;
+  private void check() {
+    RuntimeException told = takeFailure();
     if (told != null) {
+      kernels.told(told);
       throw told;
     }
+  }
+
+  private synchronized @Nullable RuntimeException takeFailure() {
+    RuntimeException told = failure;
+    failure = null;
+    return told;
   }
 
   // ---- for RowKernels

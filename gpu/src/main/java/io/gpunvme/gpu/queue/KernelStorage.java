@@ -460,6 +460,18 @@ public final class KernelStorage implements AutoCloseable {
     takeBack(number);
   }
 
+  /**
+   * A kernel runs whose end nobody will know: its queues are kept from it, and nothing is freed.
+   */
+  void abandon() {
+    hung = true;
+    CloseAll.each(queues, DeviceQueues::abandon);
+  }
+
+  boolean isHung() {
+    return hung;
+  }
+
   void requireOpen() {
     if (closed) {
       throw new IllegalStateException("this storage is closed");
@@ -554,10 +566,19 @@ public final class KernelStorage implements AutoCloseable {
   }
 
   /**
+   * A kernel is about to be launched that somebody will wait for: until {@link #endOfKernel} queues
+   * are not recovered as if no kernel ran, nor buffers taken back. Waits for what does that.
+   */
+  synchronized void beginKernel() {
+    requireOpen();
+    running.incrementAndGet();
+  }
+
+  /**
    * Whoever waits for the last kernel ends what recoveries have begun and no kernel will go on
    * with.
    */
-  private synchronized void endOfKernel() {
+  synchronized void endOfKernel() {
     if (running.decrementAndGet() != 0) {
       return;
     }
@@ -712,7 +733,7 @@ public final class KernelStorage implements AutoCloseable {
    */
   @Override
   public void close() {
-    caches().forEach(PageCache::shutRows);
+    caches().forEach(cache -> cache.shutRows(true));
     closeQueues();
   }
 

@@ -58,7 +58,7 @@ public final class PageCache implements AutoCloseable {
   private final List<DeviceTable> tables = new ArrayList<>();
 
   /** Made for the first rows. */
-  private @Nullable RowKernels rowKernels;
+  private volatile @Nullable RowKernels rowKernels;
 
   /** What each page of an origin must be, where they are compared. */
   private final List<DeviceBuffer> sums = new ArrayList<>();
@@ -239,11 +239,13 @@ public final class PageCache implements AutoCloseable {
           "%d rows of %d bytes: at least one of each, and fewer than 2^63 bytes, is what a matrix has"
               .formatted(rows, rowBytes));
     }
-    if (rowKernels == null) {
-      rowKernels = new RowKernels(storage, accelerator, (long) sets * Cache.WAYS);
+    RowKernels kernels = rowKernels;
+    if (kernels == null) {
+      kernels = new RowKernels(storage, accelerator, (long) sets * Cache.WAYS);
+      rowKernels = kernels;
     }
     DeviceArray array = array(file, offset, rows * rowBytes, 1, writable);
-    return new DeviceRows(rowKernels, array, rows, rowBytes, writable);
+    return new DeviceRows(kernels, array, rows, rowBytes, writable);
   }
 
   /**
@@ -371,20 +373,25 @@ public final class PageCache implements AutoCloseable {
    * the cache, to be flushed again.
    *
    * @param limit how long it may take
-   * @throws RowsFailedException if rows were not updated, so that they are not what was stored
+   * @throws RowsFailedException if rows were not updated, of which nobody was told yet: all else is
+   *     written
    * @throws DirtyPagesException if not all was written: it says why. {@link KernelStorage#errors}
    *     has the blocks
    * @throws InvalidRequestException if the accelerator is no GPU that kernels can be launched on
    */
   public void flush(Duration limit) {
-    RowKernels kernels = rowKernels();
+    long end = System.nanoTime() + limit.toNanos();
+    RowKernels kernels = rowKernels;
     if (kernels != null) {
-      kernels.awaitUpdates();
+      kernels.awaitUpdates(end);
     }
-    flushStored(limit);
+    flushStored(end);
+    if (kernels != null) {
+      kernels.checkUpdates();
+    }
   }
 
-  private synchronized void flushStored(Duration limit) {
+  private synchronized void flushStored(long end) {
     requireOpen();
     GpuAccelerator gpu =
         accelerator
@@ -393,7 +400,6 @@ public final class PageCache implements AutoCloseable {
                 () -> new InvalidRequestException("only a GPU flushes a cache of its memory"));
     GpuModule module = GpuModule.resource(gpu, "cache");
     int blocks = Math.clamp(sets, 1, FLUSH_BLOCKS);
-    long end = System.nanoTime() + limit.toNanos();
     try (CudaStream stream = gpu.betweenKernels(() -> gpu.context().stream());
         DeviceBuffer statuses =
             accelerator.allocate((long) blocks * FLUSH_THREADS * Integer.BYTES)) {
@@ -532,15 +538,11 @@ public final class PageCache implements AutoCloseable {
     }
   }
 
-  private synchronized @Nullable RowKernels rowKernels() {
-    return rowKernels;
-  }
-
   // Those that follow wait without the locks of a storage, which the ends of kernels take.
 
   /** Waits for kernels that move rows, as many as were started. */
   void awaitRows() {
-    RowKernels kernels = rowKernels();
+    RowKernels kernels = rowKernels;
     if (kernels != null) {
       kernels.awaitStarted();
       kernels.settle();
@@ -549,23 +551,24 @@ public final class PageCache implements AutoCloseable {
 
   /** If none of these kernels runs, the storage has none that is waited for either. */
   void settleRows() {
-    RowKernels kernels = rowKernels();
+    RowKernels kernels = rowKernels;
     if (kernels != null) {
       kernels.settle();
     }
   }
 
   /** Ends the moving of rows for good. */
-  void shutRows() {
-    RowKernels kernels = rowKernels();
+  void shutRows(boolean forGood) {
+    RowKernels kernels = rowKernels;
     if (kernels != null) {
-      kernels.shut();
+      kernels.shut(forGood);
     }
   }
 
   void free() {
-    if (rowKernels != null) {
-      rowKernels.close();
+    RowKernels kernels = rowKernels;
+    if (kernels != null) {
+      kernels.close();
     }
     CloseAll.each(sums, DeviceBuffer::close);
     state.close();
@@ -584,14 +587,14 @@ public final class PageCache implements AutoCloseable {
   @Override
   public void close() {
     storage.settleRows();
-    shutRows();
+    shutRows(false);
     try {
       synchronized (this) {
         storage.close(this);
         closed = true;
       }
     } catch (StorageBusyException e) {
-      RowKernels kernels = rowKernels();
+      RowKernels kernels = rowKernels;
       if (kernels != null) {
         kernels.reopen();
       }

@@ -11,6 +11,7 @@ import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.gpu.accel.KernelRun;
+import io.gpunvme.nvme.NvmeTimeoutException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
@@ -19,6 +20,7 @@ import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Locale;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
@@ -29,6 +31,8 @@ import org.jspecify.annotations.Nullable;
  * whose SSD does not answer. Safe for all threads.
  */
 final class RowKernels implements AutoCloseable {
+  private static final System.Logger LOG = System.getLogger("io.gpunvme.gpu.queue");
+
   private static final int BLOCK_THREADS = 256;
   private static final int WARP = 32;
 
@@ -43,8 +47,12 @@ final class RowKernels implements AutoCloseable {
 
   private static final long SPIN_NANOS = 200_000;
   private static final long NAP_NANOS = 50_000;
+  private static final long MILLI = 1_000_000;
 
   private static final long IDLE_MILLIS = 1000;
+
+  /** How long the storage sees one kernel in all that follow each other. */
+  private static final long DRAIN_NANOS = 1_000_000_000;
 
   // struct RowTrouble of the kernels: one for each launch that is not over.
   private static final int TROUBLE_SIZE = 16;
@@ -92,8 +100,23 @@ final class RowKernels implements AutoCloseable {
   /** The watcher waits, so that the storage has a kernel that is waited for. */
   private boolean watching;
 
-  /** Nothing is started any more. */
+  /** Since when it does. */
+  private long watchingSince;
+
+  /**
+   * Nothing is started until all is over. Otherwise kernels that always follow each other would be
+   * one that never ends: to a storage that has told them to stop, a hung one.
+   */
+  private boolean draining;
+
+  /** Kernels that are over, which the storage still counts: the watcher tells it. */
+  private int untold;
+
+  /** Nothing is started any more, unless {@link #ended} is false. */
   private boolean closed;
+
+  /** It is not opened again. */
+  private boolean ended;
 
   /** Of the last launch. */
   private long number;
@@ -148,14 +171,21 @@ final class RowKernels implements AutoCloseable {
           "rows cannot be moved in a stream that is being captured: a graph would wait for SSDs,"
               + " and nobody for the graph");
     }
-    CudaEvent event = takeEvent();
-    // Not under the lock: it may wait until kernels are over, and they are not before that is told.
-    KernelRun run = gpu.kernelRun(event::isDone);
+    // Not under the lock: both may wait until kernels are over, and they are not before that is
+    // told.
+    storage.beginKernel();
     try {
-      start(rows, kernel, stream, shape(kernel, ids, count, memory), event, run);
+      CudaEvent event = takeEvent();
+      KernelRun run = gpu.kernelRun(event::isDone);
+      try {
+        start(rows, kernel, stream, shape(kernel, ids, count, memory), event, run);
+      } catch (RuntimeException | Error e) {
+        run.close();
+        giveBack(event);
+        throw e;
+      }
     } catch (RuntimeException | Error e) {
-      run.close();
-      giveBack(event);
+      storage.endOfKernel();
       throw e;
     }
   }
@@ -187,7 +217,7 @@ final class RowKernels implements AutoCloseable {
       Shape shape,
       CudaEvent event,
       KernelRun run) {
-    awaitUntil(all -> !freeTroubles.isEmpty());
+    awaitUntil(all -> !freeTroubles.isEmpty() && !draining);
     requireUsable();
     // Before the kernel: without it nobody would end that.
     if (watcher == null) {
@@ -217,9 +247,16 @@ final class RowKernels implements AutoCloseable {
     try {
       stream.record(event);
     } catch (RuntimeException e) {
-      // It runs, and nobody will know when it is over.
-      giveUp(e);
+      loseSight(e);
+    } catch (Error e) {
+      loseSight(new IllegalStateException("the end of a kernel that moves rows is not known", e));
     }
+  }
+
+  /** A kernel runs, and nobody will know when it is over: as if it hung. */
+  private void loseSight(RuntimeException e) {
+    storage.abandon();
+    giveUp(e);
   }
 
   private static long at(int trouble) {
@@ -249,8 +286,12 @@ final class RowKernels implements AutoCloseable {
       try {
         storage.await(this::allOver, Duration.ofNanos(Long.MAX_VALUE));
       } catch (RuntimeException e) {
-        giveUp(e);
-        return;
+        if (runs() || storage.isHung()) {
+          giveUp(e);
+          return;
+        }
+        // What was looked at beside them has failed, and they have ended.
+        LOG.log(System.Logger.Level.WARNING, "beside kernels that move rows", e);
       } catch (Error e) {
         giveUp(new IllegalStateException("the wait for kernels that move rows failed", e));
         throw e;
@@ -259,16 +300,31 @@ final class RowKernels implements AutoCloseable {
     }
   }
 
-  private synchronized void endOfWait() {
-    watching = false;
-    notifyAll();
+  private synchronized boolean runs() {
+    return !launches.isEmpty();
+  }
+
+  /** The storage's lock comes before this one's. */
+  private void endOfWait() {
+    int over;
+    synchronized (this) {
+      over = untold;
+      untold = 0;
+    }
+    for (int i = 0; i < over; i++) {
+      storage.endOfKernel();
+    }
+    synchronized (this) {
+      watching = false;
+      notifyAll();
+    }
   }
 
   /** False ends the watcher: nothing was started for a while. */
   private synchronized boolean somethingRuns() {
     long limit = System.nanoTime() + IDLE_MILLIS * 1_000_000;
     try {
-      for (long left = IDLE_MILLIS; launches.isEmpty() && left > 0 && !closed; ) {
+      for (long left = IDLE_MILLIS; isIdle() && left > 0 && !closed; ) {
         wait(left);
         left = (limit - System.nanoTime()) / 1_000_000;
       }
@@ -276,12 +332,17 @@ final class RowKernels implements AutoCloseable {
       // Nobody interrupts it.
       Thread.currentThread().interrupt();
     }
-    if (launches.isEmpty()) {
+    if (isIdle()) {
       watcher = null;
       return false;
     }
     watching = true;
+    watchingSince = System.nanoTime();
     return true;
+  }
+
+  private boolean isIdle() {
+    return launches.isEmpty() && untold == 0;
   }
 
   private synchronized boolean allOver() {
@@ -294,6 +355,9 @@ final class RowKernels implements AutoCloseable {
         some = true;
       }
     }
+    draining =
+        !launches.isEmpty()
+            && (draining || (watching && System.nanoTime() - watchingSince > DRAIN_NANOS));
     if (some) {
       notifyAll();
     }
@@ -301,6 +365,7 @@ final class RowKernels implements AutoCloseable {
   }
 
   private void over(Launch launch) {
+    untold++;
     launch.run.close();
     freeEvents.add(launch.event);
     MemorySegment trouble = troubles.segment().asSlice(at(launch.trouble), TROUBLE_SIZE);
@@ -325,13 +390,18 @@ final class RowKernels implements AutoCloseable {
     launches.clear();
     watcher = null;
     watching = false;
+    draining = false;
     notifyAll();
   }
 
-  /** Returns when no kernel of these rows runs: it looks by itself, to know at once. */
+  /**
+   * Returns when all kernels of these rows are over that were started before: it looks by itself,
+   * to know at once.
+   */
   void awaitAll(DeviceRows rows) {
+    long last = lastNumber();
     long start = System.nanoTime();
-    while (isRunning(rows)) {
+    while (isRunning(rows, last)) {
       if (System.nanoTime() - start < SPIN_NANOS) {
         Thread.onSpinWait();
       } else {
@@ -340,21 +410,53 @@ final class RowKernels implements AutoCloseable {
     }
   }
 
-  private synchronized boolean isRunning(DeviceRows rows) {
-    return end == null && !allOver() && launches.stream().anyMatch(launch -> launch.rows == rows);
+  private synchronized long lastNumber() {
+    return number;
+  }
+
+  private synchronized boolean isRunning(DeviceRows rows, long last) {
+    return end == null
+        && !allOver()
+        && launches.stream().anyMatch(launch -> launch.rows == rows && launch.number <= last);
   }
 
   /**
-   * Returns when all that was started before is over.
+   * Returns when all updates are over that were started before.
    *
-   * @throws RowsFailedException once, if rows were not updated
+   * @param deadline of {@link System#nanoTime}
+   * @throws NvmeTimeoutException if they are not in time
    */
-  synchronized void awaitUpdates() {
-    awaitStarted();
+  synchronized void awaitUpdates(long deadline) {
+    long last = number;
+    boolean over =
+        awaitUntil(
+            all -> all.stream().noneMatch(l -> l.kernel == Kernel.UPDATE && l.number <= last),
+            deadline);
+    if (!over) {
+      throw new NvmeTimeoutException("rows are being updated still; flush again");
+    }
+    if (end != null) {
+      throw end;
+    }
+  }
+
+  /**
+   * Tells once of updates that have failed.
+   *
+   * @throws RowsFailedException if there are any, of which their callers were not told either
+   */
+  synchronized void checkUpdates() {
     RuntimeException told = updateFailure;
     updateFailure = null;
     if (told != null) {
       throw told;
+    }
+  }
+
+  /** A caller knows of this. */
+  synchronized void told(RuntimeException failure) {
+    if (updateFailure == failure) {
+      updateFailure = null;
     }
   }
 
@@ -366,34 +468,52 @@ final class RowKernels implements AutoCloseable {
 
   /** Where nothing runs, returns once the storage has no kernel of these that is waited for. */
   synchronized void settle() {
-    awaitUntil(all -> !all.isEmpty() || !watching);
+    awaitUntil(all -> !all.isEmpty() || isSettled());
   }
 
-  /** From now on nothing can be started, until {@link #reopen}; returns when nothing runs. */
-  synchronized void shut() {
+  private boolean isSettled() {
+    return isIdle() && !watching;
+  }
+
+  /**
+   * From now on nothing can be started; returns when nothing runs.
+   *
+   * @param forGood whether {@link #reopen} changes nothing
+   */
+  synchronized void shut(boolean forGood) {
     closed = true;
+    ended |= forGood;
     notifyAll();
-    awaitUntil(all -> all.isEmpty() && !watching);
+    awaitUntil(all -> isSettled());
   }
 
   /** It stays open after all. */
   synchronized void reopen() {
-    closed = false;
+    closed = ended;
   }
 
   /** Kernels end by themselves, or are stopped; so this ends. */
   private void awaitUntil(Predicate<List<Launch>> condition) {
+    awaitUntil(condition, System.nanoTime() + Long.MAX_VALUE);
+  }
+
+  /** False if it is not so at the deadline, and nothing has ended all. */
+  private boolean awaitUntil(Predicate<List<Launch>> condition, long deadline) {
     boolean interrupted = false;
-    while (!condition.test(launches) && end == null) {
+    boolean met = condition.test(launches);
+    for (long left = deadline - System.nanoTime(); !met && end == null && left > 0; ) {
       try {
-        wait();
+        TimeUnit.NANOSECONDS.timedWait(this, Math.max(left, MILLI));
       } catch (InterruptedException e) {
         interrupted = true;
       }
+      met = condition.test(launches);
+      left = deadline - System.nanoTime();
     }
     if (interrupted) {
       Thread.currentThread().interrupt();
     }
+    return met || end != null;
   }
 
   /** Frees what it has. It was shut. */

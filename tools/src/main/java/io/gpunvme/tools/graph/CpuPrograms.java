@@ -12,6 +12,7 @@ import java.util.Arrays;
  */
 final class CpuPrograms {
   private static final int NOT_REACHED = -1;
+  private static final long FARTHEST = (1L << 32) - 2;
   private static final int MOST_WEIGHT = 255;
   private static final ValueLayout.OfDouble RANK =
       ValueLayout.JAVA_DOUBLE.withOrder(ByteOrder.LITTLE_ENDIAN);
@@ -148,6 +149,12 @@ final class CpuPrograms {
       long to = graph.edges().get(e);
       long distance = near + graph.weight(e);
       visited++;
+      if (distance > FARTHEST && distances.getInt(to) == NOT_REACHED) {
+        throw new GraphException(
+            GraphException.Kind.TOO_LARGE,
+            graph.name(),
+            "vertex %d is %d away, which is more than 4294967294".formatted(to, distance));
+      }
       if (distance < distances.get(to)) {
         distances.set(to, distance);
         buckets[(int) (distance % buckets.length)].add(to);

@@ -3,6 +3,7 @@ package io.gpunvme.tools.graph;
 import java.io.BufferedInputStream;
 import java.io.IOException;
 import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
@@ -16,6 +17,7 @@ public final class EdgeListFile implements EdgeSource {
   private static final long MOST_VERTEX = (1L << 32) - 2;
   private static final int MOST_WEIGHT = 255;
   private static final int NEWLINE = '\n';
+  private static final String MATRIX_MARKET = "%%MatrixMarket";
 
   private final Path file;
   private final boolean weighted;
@@ -36,6 +38,22 @@ public final class EdgeListFile implements EdgeSource {
    */
   public static EdgeListFile open(Path file, boolean weighted) throws IOException {
     EdgeListFile list = new EdgeListFile(file, weighted);
+    if (Files.exists(file) && !Files.isRegularFile(file)) {
+      throw new GraphException(
+          GraphException.Kind.INPUT,
+          list.name(),
+          "is no regular file, and it is read several times: write it to a file first");
+    }
+    try (InputStream stream = Files.newInputStream(file)) {
+      byte[] begin = stream.readNBytes(MATRIX_MARKET.length());
+      if (MATRIX_MARKET.equals(new String(begin, StandardCharsets.ISO_8859_1))) {
+        throw new GraphException(
+            GraphException.Kind.INPUT,
+            list.name(),
+            "is a Matrix Market file: scipy.sparse.save_npz(\"graph.npz\","
+                + " scipy.io.mmread(FILE).tocsr()) makes a file that can be converted");
+      }
+    }
     list.part(
         0,
         (from, to, weight) -> {

@@ -175,8 +175,12 @@ public final class GraphBuilder {
       throw new GraphException(
           GraphException.Kind.TOO_LARGE,
           source.name(),
-          "vertex %d has %d edges, and Java's heap has room for %d at a time; GPUNVME_JAVA_OPTS=-Xmx8g gives it 8 GiB"
-              .formatted(first, counts.get(first), Math.min(room, most)));
+          counts.get(first) > MOST_GROUP
+              ? "vertex %d has %d edges, doubled ones included: an image is made of at most %d of a vertex"
+                  .formatted(first, counts.get(first), MOST_GROUP)
+              : "vertex %d has %d edges, and Java's heap has room for %d at a time; more is given by"
+                      .formatted(first, counts.get(first), Math.min(room, most))
+                  + " GPUNVME_JAVA_OPTS=-Xmx%dg".formatted((counts.get(first) * 16 >> 30) + 1));
     }
     return groups;
   }

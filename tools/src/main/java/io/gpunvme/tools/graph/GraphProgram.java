@@ -83,6 +83,15 @@ public final class GraphProgram {
   }
 
   /**
+   * Refuses a graph that {@link #verify} has no room for, before a program runs for nothing.
+   *
+   * @throws GraphException if the host's memory is too small
+   */
+  public static void requireVerifiable(GraphAlgorithm algorithm, GraphReader graph) {
+    graph.requireRoom(algorithm == GraphAlgorithm.SSSP);
+  }
+
+  /**
    * Has the CPU do the same, and compares.
    *
    * @throws GraphException if there is a difference, or the image is damaged
@@ -94,6 +103,9 @@ public final class GraphProgram {
   }
 
   private GraphResult run() {
+    // Before the run: for want of it no result is lost.
+    MemorySegment all =
+        Arena.ofAuto().allocate(header.vertices() * algorithm.resultBytes(), Long.BYTES);
     long start = System.nanoTime();
     DeviceBuffer values =
         switch (algorithm) {
@@ -103,8 +115,6 @@ public final class GraphProgram {
           case PAGERANK -> ranks();
         };
     long nanos = System.nanoTime() - start;
-    MemorySegment all =
-        Arena.ofAuto().allocate(header.vertices() * algorithm.resultBytes(), Long.BYTES);
     values.copyToHost(0, all);
     return new GraphResult(algorithm, source, all, rounds, kernels.edges(), nanos);
   }

@@ -2,6 +2,7 @@ package io.gpunvme.tools.graph;
 
 import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.storage.GpuStorage;
 import java.lang.foreign.Arena;
@@ -135,6 +136,7 @@ public final class GraphReader implements AutoCloseable {
    * @throws GraphException if something in it is not possible
    */
   MemoryGraph load(Arena arena, boolean weights, GraphListener listener) {
+    requireRoom(weights);
     MemorySegment offsets = arena.allocate((header.vertices() + 1) * Long.BYTES, Long.BYTES);
     offsets(listener, (bytes, at) -> copy(bytes, offsets, at));
     MemorySegment edges = arena.allocate(header.edges() * Integer.BYTES, Long.BYTES);
@@ -144,6 +146,26 @@ public final class GraphReader implements AutoCloseable {
       weights(listener, (bytes, at) -> copy(bytes, all, at));
     }
     return new MemoryGraph(name, offsets, new IntWords(edges), all);
+  }
+
+  /**
+   * Refuses what the host's memory has no room for, before somebody waits for it.
+   *
+   * @throws GraphException if {@link #load} would take more than there is
+   */
+  void requireRoom(boolean weights) {
+    long bytes =
+        (header.vertices() + 1) * Long.BYTES
+            + header.edges() * (Integer.BYTES + (weights ? Byte.BYTES : 0));
+    try (CpuAccelerator host = CpuAccelerator.open()) {
+      if (bytes > host.availableBytes()) {
+        throw new GraphException(
+            GraphException.Kind.TOO_LARGE,
+            name,
+            "the CPU's program has all of it in memory: %d bytes, and %d can be had"
+                .formatted(bytes, host.availableBytes()));
+      }
+    }
   }
 
   /**

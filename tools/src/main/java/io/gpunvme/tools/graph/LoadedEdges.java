@@ -37,7 +37,8 @@ final class LoadedEdges implements EdgeMemory {
     this.gpu = gpu;
     this.host = host;
     GraphHeader header = graph.header();
-    mostPieces = header.edges() * Integer.BYTES / pageBytes / SWEEP_SHARE;
+    mostPieces =
+        header.edges() * (Integer.BYTES + (weighted ? Byte.BYTES : 0)) / pageBytes / SWEEP_SHARE;
     try {
       DeviceBuffer edges = allocate(header.edges() * Integer.BYTES);
       graph.edges(listener, edges::copyFromHost);

@@ -75,6 +75,17 @@ class GraphInputTest {
         .matches(e -> e.kind() == GraphException.Kind.INPUT);
   }
 
+  @Test
+  void whatIsNoEdgeListIsSaid() throws IOException {
+    Path market = list("%%MatrixMarket matrix coordinate pattern general\n3 3 1\n1 2\n");
+    assertThatExceptionOfType(GraphException.class)
+        .isThrownBy(() -> EdgeListFile.open(market, false))
+        .withMessageContaining("Matrix Market");
+    assertThatExceptionOfType(GraphException.class)
+        .isThrownBy(() -> EdgeListFile.open(Path.of("/dev/zero"), false))
+        .withMessageContaining("no regular file");
+  }
+
   /** The arrays of a matrix: of each the type, the shape, and the elements' bytes. */
   private static Map<String, Object[]> matrix() {
     Map<String, Object[]> all = new LinkedHashMap<>();
