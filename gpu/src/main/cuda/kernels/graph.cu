@@ -1,6 +1,6 @@
 // Programs over graphs that are larger than GPU memory: offsets and what belongs to vertices are in GPU memory, edges and weights in
 // arrays on SSDs. The host launches a kernel for each round (GraphKernels.java). For comparison, the same kernels load edges and
-// weights from plain memory; their names end in _plain.
+// weights from plain memory; their names end in _plain. Those that end in _traced also note which pages they want.
 //
 // Edges are visited in two ways. A sweep goes through all pages of edges in their order, and leaves out the edges of vertices that
 // are not wanted: a page is read once, and a page without a wanted edge is not read. A frontier names pieces, each the edges of one
@@ -34,6 +34,8 @@ struct GraphArgs {
   u32 source;
   double base;     // what a vertex has without any edge to it
   double damping;  // the share of its rank that a vertex gives away
+  u32* seen;       // of each page the last round, plus 1, in which it was wanted; kernels whose names end in _traced
+  u32* trace;      // room for each page
 };
 
 // Cleared by the host, but for `nearest`, before each kernel.
@@ -46,7 +48,8 @@ struct GraphOutcome {
   u64 value;       // that is not allowed
   double change;   // of all ranks
   u32 nearest;     // distance of those that are looked after later
-  u32 reserved[3];
+  u32 reserved;
+  u64 traced;      // pages that were noted
 };
 
 namespace {
@@ -62,6 +65,7 @@ constexpr u32 kNone = ~0u;  // no level or distance yet
 constexpr u32 kFar = ~0u;   // a mark: to be looked after once `near` is above its distance
 constexpr u32 kRetries = 8;
 
+__device__ u64 edge_pages(const GraphArgs& a) { return (a.edge_count + (1ull << a.page_shift) - 1) >> a.page_shift; }
 __device__ u64 warps() { return static_cast<u64>(gridDim.x) * block::warps(); }
 __device__ u64 this_warp() { return static_cast<u64>(blockIdx.x) * block::warps() + block::index(); }
 __device__ u64 threads() { return warps() * warp::kWidth; }
@@ -119,7 +123,7 @@ class Found {
 template <class T>
 class Stored {
  public:
-  __device__ explicit Stored(const void* array) : array_(static_cast<const DeviceArray*>(array)) {}
+  __device__ Stored(const GraphArgs&, const void* array, u64) : array_(static_cast<const DeviceArray*>(array)) {}
 
   __device__ bool get(u64 i, T& value, Found& found) {
     Status s = array_.get(i, value);
@@ -138,11 +142,36 @@ class Stored {
   Array<T> array_;
 };
 
+// The same, and notes the pages that are wanted in this round, in the order in which they are first wanted.
+template <class T>
+class Traced {
+ public:
+  __device__ Traced(const GraphArgs& args, const void* array, u64 first_page)
+      : a(args), first_page_(first_page), stored_(args, array, first_page) {}
+
+  __device__ bool get(u64 i, T& value, Found& found) {
+    u64 page = first_page_ + (i >> (a.page_shift + kShift));
+    u32 stamp = a.round + 1;
+    if (mem::load(a.seen + page) != stamp && mem::exchange(a.seen + page, stamp) != stamp) {
+      a.trace[mem::fetch_add(&a.outcome->traced, 1ull)] = static_cast<u32>(page);
+    }
+    return stored_.get(i, value, found);
+  }
+
+ private:
+  // A page has this many times as many as it has edges, as a power of two.
+  static constexpr u32 kShift = sizeof(T) == 1 ? 2 : 0;
+
+  const GraphArgs& a;
+  const u64 first_page_;
+  Stored<T> stored_;
+};
+
 // The same in memory.
 template <class T>
 class Plain {
  public:
-  __device__ explicit Plain(const void* elements) : elements_(static_cast<const T*>(elements)) {}
+  __device__ Plain(const GraphArgs&, const void* elements, u64) : elements_(static_cast<const T*>(elements)) {}
 
   __device__ bool get(u64 i, T& value, Found&) {
     value = elements_[i];
@@ -156,7 +185,7 @@ class Plain {
 template <template <class> class Elements>
 class Edges {
  public:
-  __device__ Edges(const GraphArgs& args, Found& found) : a(args), found_(found), array_(args.edges) {}
+  __device__ Edges(const GraphArgs& args, Found& found) : a(args), found_(found), array_(args, args.edges, 0) {}
 
   // Where an edge leads to; false after a failure.
   __device__ bool get(u64 e, u32& to) {
@@ -203,7 +232,7 @@ __device__ u64 source_of(const GraphArgs& a, u64 e, u64 from) {
 // from the last page to the first: the cache has those that the round before came to last.
 template <class Worker>
 __device__ void sweep(const GraphArgs& a, Found& found, Worker& worker) {
-  u64 pages = (a.edge_count + (1ull << a.page_shift) - 1) >> a.page_shift;
+  u64 pages = edge_pages(a);
   GPUNVME_ROLLED
   for (u64 i = this_warp(); i < pages && !found.over(); i += warps()) {
     u64 page = (a.round & 1) == 0 ? i : pages - 1 - i;
@@ -292,7 +321,7 @@ template <template <class> class Elements>
 class Distances {
  public:
   __device__ Distances(const GraphArgs& args, Found& found)
-      : a(args), found_(found), edges_(args, found), weights_(args.weights) {}
+      : a(args), found_(found), edges_(args, found), weights_(args, args.weights, edge_pages(args)) {}
 
   __device__ bool operator()(u32 v, u64 e) {
     u32 to;
@@ -431,10 +460,13 @@ extern "C" __global__ void gpunvme_graph_source(GraphArgs a) {
   }
 }
 
-#define GRAPH_KERNEL(name, sweeps, Worker)                                                  \
-  extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_graph_##name(GraphArgs a) { \
-    visit<sweeps, Worker<Stored>>(a);                                                       \
-  }                                                                                         \
+#define GRAPH_KERNEL(name, sweeps, Worker)                                                           \
+  extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_graph_##name(GraphArgs a) {           \
+    visit<sweeps, Worker<Stored>>(a);                                                                \
+  }                                                                                                  \
+  extern "C" __global__ void __launch_bounds__(256, 1) gpunvme_graph_##name##_traced(GraphArgs a) {  \
+    visit<sweeps, Worker<Traced>>(a);                                                                \
+  }                                                                                                  \
   extern "C" __global__ void gpunvme_graph_##name##_plain(GraphArgs a) { visit<sweeps, Worker<Plain>>(a); }
 
 GRAPH_KERNEL(levels_sweep, true, Levels)

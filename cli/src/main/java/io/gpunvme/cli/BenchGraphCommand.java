@@ -112,6 +112,14 @@ final class BenchGraphCommand extends BaseCommand {
   private long threads;
 
   @Option(
+      names = "--least",
+      description = {
+        "Also compute the fewest reads with which a cache of this size could do, whatever it keeps",
+        "(Belady's choice). Kernels then note the pages that they want, which costs time."
+      })
+  private boolean least;
+
+  @Option(
       names = "--verify",
       description = "Have the CPU do the same with the graph in memory, and compare.")
   private boolean verify;
@@ -139,6 +147,9 @@ final class BenchGraphCommand extends BaseCommand {
     if (edges != EdgePlace.SSD && (byCpu || cache != 0)) {
       throw new UsageException(
           "--edges " + edges + " is for a GPU, and without --cache: all edges are in memory");
+    }
+    if (least && (byCpu || edges != EdgePlace.SSD)) {
+      throw new UsageException("--least is for a GPU that reads edges from the SSD");
     }
     StorageAddress named = ModelPlace.existing(ModelPlace.parse(image));
     Path file = byCpu || edges != EdgePlace.SSD ? null : named.file();
@@ -179,7 +190,8 @@ final class BenchGraphCommand extends BaseCommand {
             pages.placement(),
             pages.queues(),
             pages.depth(),
-            (int) Math.min(threads, Integer.MAX_VALUE / 2));
+            (int) Math.min(threads, Integer.MAX_VALUE / 2),
+            least);
     return GraphProgram.run(
         algorithm, from, graph, InitiatorOptions.requireGpu(accelerator), options, listener);
   }
@@ -231,6 +243,10 @@ final class BenchGraphCommand extends BaseCommand {
     };
   }
 
+  private static double overLeast(GraphReport.Reads reads) {
+    return (double) reads.counters().reads() / reads.least();
+  }
+
   private static String edgesIn(GraphReport report) {
     return switch (report.place()) {
       case SSD -> "the SSD";
@@ -261,6 +277,11 @@ final class BenchGraphCommand extends BaseCommand {
       PageCacheCounters counters = reads.counters();
       table
           .row("reads", counters.reads() + " of " + Sizes.format(reads.pageBytes()))
+          .row(
+              "least reads",
+              least
+                  ? "%d (%.3f times)".formatted(reads.least(), overLeast(reads))
+                  : "not asked for")
           .row("bytes read", Sizes.format(counters.reads() * reads.pageBytes()))
           .row("hit rate", "%.1f %%".formatted(100 * counters.hitRate()))
           .row("cache", Sizes.format(reads.cacheBytes()))
@@ -299,6 +320,8 @@ final class BenchGraphCommand extends BaseCommand {
       all.put("acquires", counters.acquires());
       all.put("hit_rate", counters.hitRate());
       all.put("reads", counters.reads());
+      all.put("least_reads", least ? reads.least() : null);
+      all.put("reads_over_least", least ? overLeast(reads) : null);
       all.put("read_bytes", counters.reads() * reads.pageBytes());
       all.put("read_failures", counters.readFailures());
     }

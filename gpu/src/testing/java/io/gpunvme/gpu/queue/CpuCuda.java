@@ -73,6 +73,7 @@ public final class CpuCuda {
             "ranks_sweep")) {
       all.put("gpunvme_graph_" + name, WARP);
       all.put("gpunvme_graph_" + name + "_plain", WARP);
+      all.put("gpunvme_graph_" + name + "_traced", WARP);
     }
     return all;
   }

@@ -49,6 +49,8 @@ final class GraphKernels implements AutoCloseable {
   private final GpuModule module;
   private final CudaStream stream;
   private final int blocks;
+  private final @Nullable PageTrace trace;
+  private final @Nullable DeviceBuffer traced;
   private long edges;
   private long looked;
   private long told;
@@ -87,6 +89,12 @@ final class GraphKernels implements AutoCloseable {
       set(GraphArgs.VERTICES, header.vertices());
       set(GraphArgs.EDGE_COUNT, header.edges());
       set(GraphArgs.PAGE_SHIFT, Long.numberOfTrailingZeros(pageEdges()));
+      trace = options.least() ? new PageTrace(header, options.pageBytes(), weights) : null;
+      traced = trace == null ? null : buffer(trace.pages() * (long) Integer.BYTES);
+      if (trace != null && traced != null) {
+        set(GraphArgs.SEEN, buffer(traced.size()));
+        set(GraphArgs.TRACE, traced);
+      }
     } catch (RuntimeException | Error e) {
       CloseAll.after(e, this::close);
       throw e;
@@ -149,6 +157,9 @@ final class GraphKernels implements AutoCloseable {
   /** Runs a kernel that visits edges; as {@link #run}. */
   void visit(String kernel) {
     run(kernel + memory.suffix());
+    if (trace != null && traced != null) {
+      trace.add(getLong(outcome, GraphOutcome.TRACED), traced::copyToHost);
+    }
   }
 
   /**
@@ -231,7 +242,10 @@ final class GraphKernels implements AutoCloseable {
 
   /** What they have read from the SSD. */
   GraphReport.@Nullable Reads reads() {
-    return memory.reads();
+    GraphReport.Reads reads = memory.reads();
+    return reads == null || trace == null
+        ? reads
+        : reads.withLeast(trace.leastReads(reads.cacheBytes() / reads.pageBytes()));
   }
 
   @Override

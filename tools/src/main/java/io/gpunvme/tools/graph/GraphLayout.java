@@ -9,7 +9,7 @@ final class GraphLayout {
 
   /** {@code struct GraphArgs}. */
   static final class GraphArgs {
-    static final long SIZE = 152;
+    static final long SIZE = 168;
     static final long EDGES = 0;
     static final long WEIGHTS = 8;
     static final long OFFSETS = 16;
@@ -31,6 +31,8 @@ final class GraphLayout {
     static final long SOURCE = 132;
     static final long BASE = 136;
     static final long DAMPING = 144;
+    static final long SEEN = 152;
+    static final long TRACE = 160;
 
     private GraphArgs() {}
   }
@@ -46,6 +48,7 @@ final class GraphLayout {
     static final long VALUE = 32;
     static final long CHANGE = 40;
     static final long NEAREST = 48;
+    static final long TRACED = 56;
 
     private GraphOutcome() {}
   }

@@ -14,6 +14,8 @@ import io.gpunvme.gpu.queue.Placement;
  * @param queuePairs of each SSD; 0: chosen
  * @param depth commands in flight of each; 0: chosen
  * @param threads of the GPU; 0: 256 for each multiprocessor. Rounded up to blocks of 256
+ * @param least whether the fewest reads are computed with which a cache of this size could do;
+ *     kernels then note which pages they want, which costs time
  */
 public record GraphOptions(
     EdgePlace place,
@@ -22,7 +24,8 @@ public record GraphOptions(
     Placement placement,
     int queuePairs,
     int depth,
-    int threads) {
+    int threads,
+    boolean least) {
   private static final int PAGE = 4096;
 
   /** Checks the size of pages. */
@@ -32,21 +35,28 @@ public record GraphOptions(
 
   /** Pages of 4 KiB in a cache of a quarter of the edges; everything else is chosen. */
   public static GraphOptions in(Placement placement) {
-    return new GraphOptions(EdgePlace.SSD, 0, PAGE, placement, 0, 0, 0);
+    return new GraphOptions(EdgePlace.SSD, 0, PAGE, placement, 0, 0, 0, false);
   }
 
   /** The same with another cache. */
   public GraphOptions withCache(long bytes, int ofPages) {
-    return new GraphOptions(place, bytes, ofPages, placement, queuePairs, depth, threads);
+    return new GraphOptions(place, bytes, ofPages, placement, queuePairs, depth, threads, least);
   }
 
   /** The same with edges elsewhere. */
   public GraphOptions with(EdgePlace other) {
-    return new GraphOptions(other, cacheBytes, pageBytes, placement, queuePairs, depth, threads);
+    return new GraphOptions(
+        other, cacheBytes, pageBytes, placement, queuePairs, depth, threads, least);
   }
 
   /** The same with other queues and threads. */
   public GraphOptions with(int pairs, int perQueue, int ofGpu) {
-    return new GraphOptions(place, cacheBytes, pageBytes, placement, pairs, perQueue, ofGpu);
+    return new GraphOptions(place, cacheBytes, pageBytes, placement, pairs, perQueue, ofGpu, least);
+  }
+
+  /** The same, and the fewest reads are computed. */
+  public GraphOptions withLeast() {
+    return new GraphOptions(
+        place, cacheBytes, pageBytes, placement, queuePairs, depth, threads, true);
   }
 }

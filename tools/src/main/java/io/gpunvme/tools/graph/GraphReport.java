@@ -30,6 +30,8 @@ public record GraphReport(
    * @param pageBytes of a page
    * @param queuePairs of each SSD
    * @param depth commands in flight of each
+   * @param least the fewest reads with which a cache of this size could do, whatever it keeps; -1:
+   *     nobody has asked
    */
   public record Reads(
       Placement placement,
@@ -37,5 +39,10 @@ public record GraphReport(
       long cacheBytes,
       int pageBytes,
       int queuePairs,
-      int depth) {}
+      int depth,
+      long least) {
+    Reads withLeast(long reads) {
+      return new Reads(placement, counters, cacheBytes, pageBytes, queuePairs, depth, reads);
+    }
+  }
 }

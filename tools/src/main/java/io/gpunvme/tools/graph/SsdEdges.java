@@ -61,7 +61,7 @@ final class SsdEdges implements EdgeMemory {
 
   @Override
   public String suffix() {
-    return "";
+    return options.least() ? "_traced" : "";
   }
 
   @Override
@@ -122,7 +122,8 @@ final class SsdEdges implements EdgeMemory {
         cache.bytes(),
         options.pageBytes(),
         storage.queuePairs(),
-        storage.depth());
+        storage.depth(),
+        -1);
   }
 
   @Override

@@ -170,6 +170,36 @@ class GraphProgramTest {
         });
   }
 
+  /** Small caches sweep and large ones follow; with either, kernels note what they want. */
+  @ParameterizedTest
+  @EnumSource(GraphAlgorithm.class)
+  void tellsTheFewestReads(GraphAlgorithm algorithm) throws IOException {
+    Edges edges = Edges.random(2000, 12000, new Random(16));
+    use(
+        image(edges, true),
+        "",
+        graph -> {
+          long pages = Math.ceilDiv(graph.header().edges() * 4, (long) PAGE);
+          boolean weighted = algorithm == GraphAlgorithm.SSSP;
+          long all = pages + (weighted ? Math.ceilDiv(graph.header().edges(), (long) PAGE) : 0);
+          for (GraphOptions options : List.of(SMALL, LARGE)) {
+            GraphReport report = run(algorithm, -1, graph, options.withLeast());
+            GraphProgram.verify(report, graph, GraphListener.NONE);
+            GraphReport.Reads reads = report.reads();
+            assertThat(reads).isNotNull();
+            assertThat(reads.least()).isLessThanOrEqualTo(reads.counters().reads());
+            if (options == LARGE) {
+              // Everything fits: what was wanted at all.
+              assertThat(reads.least()).isEqualTo(reads.counters().reads()).isBetween(2L, all);
+            } else if (algorithm == GraphAlgorithm.CC) {
+              assertThat(reads.least()).isEqualTo(pages);
+            } else {
+              assertThat(reads.least()).isGreaterThan(all);
+            }
+          }
+        });
+  }
+
   /** A chain with a shortcut, a vertex by itself, and two that only a direction joins. */
   private static Edges small() {
     List<Edge> all = new ArrayList<>();
