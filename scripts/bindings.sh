@@ -8,6 +8,9 @@ compile_bindings() {
     "${CC:-gcc}" -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -I capi/include "bench/src/main/c/$name.c" \
       -L capi/target -Wl,-rpath,"\$ORIGIN" -lgpunvme -o "$1/$name" || return 1
   done
+  # Linked with no library: it loads the one that it is told.
+  "${CC:-gcc}" -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -I capi/src/main/cufile bench/src/main/c/cufile.c \
+    -ldl -pthread -o "$1/cufile-bench" || return 1
 }
 
 # Sets python to the first interpreter that has PyTorch; without one to python3, which will say what it lacks.
