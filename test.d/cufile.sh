@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # environment: any machine
-# Our libcufile.so.0: its ABI against NVIDIA's header.
+# Our libcufile.so.0: its ABI against NVIDIA's header, what it exports, and what it does, watched by sanitizers.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 tmp=$(mktemp -d)
@@ -35,8 +35,47 @@ abi_of() {
 # The types, values and functions are those of NVIDIA's header, and none of its functions is left out.
 same_abi() { # FOLDER of NVIDIA's header
   abi_of '"cufile_abi.h"' -I $sources >"$tmp/ours" && abi_of '<cufile.h>' -isystem "$1" >"$tmp/theirs" && diff "$tmp/ours" "$tmp/theirs" &&
-    grep -oE '\bcuFile[A-Z][A-Za-z0-9_]* *\(' "$1/cufile.h" | tr -d ' (' | sort -u >"$tmp/declared" && [ "$(wc -l <"$tmp/declared")" -ge 45 ] &&
+    grep -oE '\bcuFile[A-Z][A-Za-z0-9_]* *\(' "$1/cufile.h" | tr -d ' (' | sort -u >"$tmp/declared" && [ "$(wc -l <"$tmp/declared")" -ge 40 ] &&
     sed -n 's/^function \(cuFile.*\)/\1/p' "$tmp/ours" | sort -u >"$tmp/compared" && ! comm -23 "$tmp/declared" "$tmp/compared" | grep .
+}
+
+only_cufile_is_exported() {
+  nm -D --defined-only capi/target/cufile/libcufile.so.0 | awk '$2 != "A" { print $3 }' | sort >"$tmp/exported"
+  {
+    sed -n 's/^[A-Za-z].*\b\(cuFile[A-Z][A-Za-z0-9_]*\)(.*/\1/p' $sources/cufile_abi.h
+    printf '%s\n' cuFileDriverClose_v2 gpunvme_cufile_version
+  } | sort -u >"$tmp/declared"
+  diff "$tmp/declared" "$tmp/exported" && readelf -d capi/target/cufile/libcufile.so.0 | grep -F '[libcufile.so.0]' &&
+    [ "$(readlink capi/target/cufile/libcufile.so)" = libcufile.so.0 ]
+}
+
+# each NAME COMMAND...: a program that prints a line for each of its tests
+each() {
+  local name=$1 code=0
+  shift
+  timeout -k 5 300 "$@" >"$tmp/log" 2>&1 || code=$?
+  sed -e "/^\(PASS\|FAIL\|SKIP\) /s/ / $name-/" -e '/^\(PASS\|FAIL\|SKIP\) /y/_/-/' -e '/^\(PASS\|FAIL\|SKIP\) /!s/^/  /' "$tmp/log"
+  [ $code = 0 ] || grep -q '^FAIL ' "$tmp/log" || echo "FAIL $name: ended with code $code, before its end"
+}
+
+# group NAME OPTION...: the groups of functions, with the sources compiled so
+group() {
+  local name=$1
+  shift
+  mkdir -p "$tmp/$name"
+  if check "$name-compiles" scripts/capi cufile-test cufile_test "$tmp/$name/test" "$@"; then
+    (cd "$tmp/$name" && each "$name" ./test "$tmp/$name")
+  fi
+}
+
+# sanitized NAME OPTIONS
+sanitized() {
+  echo 'int main(void) { return 0; }' >"$tmp/empty.c"
+  if ! { gcc "$2" "$tmp/empty.c" -o "$tmp/empty" && "$tmp/empty"; } >"$tmp/log" 2>&1; then
+    echo "SKIP $1: gcc has no $2 here"
+  else
+    group "$1" -fno-sanitize-recover=undefined "$2"
+  fi
 }
 
 for tool in gcc g++; do
@@ -53,3 +92,11 @@ if [ -z "$theirs" ]; then
 else
   check cufile-abi same_abi "$(dirname "$theirs")"
 fi
+check cufile-library-compiles scripts/capi build || exit 0
+check cufile-only-cufile-is-exported only_cufile_is_exported
+export TSAN_OPTIONS=halt_on_error=1 UBSAN_OPTIONS=print_stacktrace=1
+unset GPUNVME_LIBCUDA GPUNVME_CUFILE_MAP
+for name in $(compgen -v CUFILE_); do unset "$name"; done
+group cufile
+sanitized cufile-memory -fsanitize=address,undefined
+sanitized cufile-threads -fsanitize=thread

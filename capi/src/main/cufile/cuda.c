@@ -1,0 +1,292 @@
+// CUDA's driver library, looked up when the driver opens: one library serves every version of it, and machines without.
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "parts.h"
+
+#define CUFILE_PART "cuda"
+
+enum { NOT_INITIALIZED = 3, INVALID_CONTEXT = 201, INVALID_VALUE = 1, NOT_SUPPORTED = 801 };
+enum { ATTRIBUTE_CONTEXT = 1, ATTRIBUTE_TYPE = 2, ATTRIBUTE_ORDINAL = 9, ATTRIBUTE_BEGIN = 11, ATTRIBUTE_BYTES = 12 };
+enum { TYPE_DEVICE = 2, HOST_PORTABLE = 1, STREAM_NON_BLOCKING = 1 };
+enum { MOST_GPUS = 16 };
+
+typedef struct CUfunc_st *function;
+typedef struct CUmod_st *module;
+
+// X(result, name, arguments): what must be there.
+#define NEEDED(X)                                                                                                     \
+  X(cuInit, (unsigned))                                                                                               \
+  X(cuDeviceGetCount, (int *))                                                                                        \
+  X(cuDeviceGet, (int *, int))                                                                                        \
+  X(cuDeviceGetPCIBusId, (char *, int, int))                                                                          \
+  X(cuDevicePrimaryCtxRetain, (cuda_context *, int))                                                                  \
+  X(cuCtxGetCurrent, (cuda_context *))                                                                                \
+  X(cuCtxSetCurrent, (cuda_context))                                                                                  \
+  X(cuPointerGetAttribute, (void *, int, device_address))                                                             \
+  X(cuMemHostAlloc, (void **, size_t, unsigned))                                                                      \
+  X(cuMemFreeHost, (void *))                                                                                          \
+  X(cuMemcpyHtoDAsync_v2, (device_address, const void *, size_t, CUstream))                                           \
+  X(cuMemcpyDtoHAsync_v2, (void *, device_address, size_t, CUstream))                                                 \
+  X(cuStreamCreateWithPriority, (CUstream *, unsigned, int))                                                          \
+  X(cuStreamDestroy_v2, (CUstream))                                                                                   \
+  X(cuStreamSynchronize, (CUstream))                                                                                  \
+  X(cuStreamIsCapturing, (CUstream, int *))                                                                           \
+  X(cuModuleLoadDataEx, (module *, const void *, unsigned, int *, void **))                                           \
+  X(cuModuleGetFunction, (function *, module, const char *))                                                          \
+  X(cuLaunchKernel, (function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **))
+
+// What does without.
+#define WANTED(X)                                                       \
+  X(cuPointerGetAttributes, (unsigned, int *, void **, device_address)) \
+  X(cuDeviceGetUuid_v2, (char *, int))                                  \
+  X(cuCtxGetDevice, (int *))                                            \
+  X(cuStreamGetCtx, (CUstream, cuda_context *))                         \
+  X(cuLaunchHostFunc, (CUstream, void (*)(void *), void *))             \
+  X(cuGetErrorName, (CUresult, const char **))
+
+static struct {
+#define MEMBER(name, arguments) CUresult(*name) arguments;
+  NEEDED(MEMBER) WANTED(MEMBER)
+#undef MEMBER
+} cuda;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static atomic_bool there;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static cuda_context primary[MOST_GPUS]; // guarded by lock
+
+typedef void *__attribute__((may_alias)) any_pointer;
+
+static bool find(void *library, const char *name, void *place) {
+  *(any_pointer *)place = dlsym(library, name);
+  return *(any_pointer *)place != NULL;
+}
+
+static void load(void) {
+  const char *named = getenv("GPUNVME_LIBCUDA");
+  const char *name = named != NULL && *named != 0 ? named : "libcuda.so.1";
+  void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (library == NULL) {
+    LOG(LOG_NOTICE, "there is no CUDA driver, so all memory is the host's: %s", dlerror());
+    return;
+  }
+  bool good = true;
+#define FIND(symbol, arguments) good &= find(library, #symbol, &cuda.symbol);
+  NEEDED(FIND)
+  if (!good) {
+    LOG(LOG_ERROR, "%s lacks functions of CUDA 11, so all memory is taken for the host's", name);
+    return;
+  }
+  WANTED(FIND)
+#undef FIND
+  atomic_store_explicit(&there, true, memory_order_release);
+}
+
+void cuda_load(void) {
+  pthread_once(&once, load);
+}
+
+bool cuda_is_there(void) {
+  return atomic_load_explicit(&there, memory_order_acquire);
+}
+
+const char *cuda_error(CUresult code) {
+  const char *name = NULL;
+  if (cuda_is_there() && cuda.cuGetErrorName != NULL) {
+    cuda.cuGetErrorName(code, &name);
+  }
+  return name != NULL ? name : "an error of CUDA";
+}
+
+// Memory of pools and of virtual addresses has no context, but a GPU, whose primary context reaches it.
+static CUresult primary_context(int gpu, cuda_context *context) {
+  CUresult code = 0;
+  if (gpu < 0 || gpu >= MOST_GPUS) {
+    return INVALID_VALUE;
+  }
+  pthread_mutex_lock(&lock);
+  if (primary[gpu] == NULL) {
+    int device;
+    code = cuda.cuDeviceGet(&device, gpu);
+    code = code != 0 ? code : cuda.cuDevicePrimaryCtxRetain(&primary[gpu], device);
+  }
+  *context = primary[gpu];
+  pthread_mutex_unlock(&lock);
+  return code;
+}
+
+// Some drivers want a context for any question, and a thread of the program need not have one.
+static CUresult ask(device_address address, unsigned *type, memory *m) {
+  int which[] = {ATTRIBUTE_TYPE, ATTRIBUTE_CONTEXT, ATTRIBUTE_ORDINAL, ATTRIBUTE_BEGIN, ATTRIBUTE_BYTES};
+  void *to[] = {type, &m->context, &m->gpu, &m->begin, &m->bytes};
+  if (cuda.cuPointerGetAttributes != NULL) {
+    return cuda.cuPointerGetAttributes(COUNT(which), which, to, address);
+  }
+  CUresult code = cuda.cuPointerGetAttribute(type, ATTRIBUTE_TYPE, address);
+  for (size_t i = 1; i < COUNT(which) && code == 0 && *type == TYPE_DEVICE; i++) {
+    CUresult one = cuda.cuPointerGetAttribute(to[i], which[i], address);
+    code = which[i] == ATTRIBUTE_CONTEXT ? 0 : one;
+  }
+  return code;
+}
+
+CUresult cuda_memory(const void *address, memory *m) {
+  unsigned type = 0;
+  *m = (memory){.gpu = -1};
+  if (!cuda_is_there()) {
+    return 0;
+  }
+  CUresult code = ask((device_address)(uintptr_t)address, &type, m);
+  if (code == INVALID_CONTEXT) {
+    cuda_context context, before;
+    code = primary_context(0, &context);
+    code = code != 0 ? code : cuda_enter(context, &before);
+    if (code == 0) {
+      code = ask((device_address)(uintptr_t)address, &type, m);
+      cuda_leave(before);
+    }
+  }
+  if (code == NOT_INITIALIZED || code == INVALID_VALUE || (code == 0 && type != TYPE_DEVICE)) {
+    *m = (memory){.gpu = -1};
+    return 0;
+  }
+  if (code == 0) {
+    m->device = true;
+    if (m->context == NULL) {
+      code = primary_context(m->gpu, &m->context);
+    }
+  }
+  return code;
+}
+
+int cuda_gpus(void) {
+  int count = 0;
+  return cuda_is_there() && cuda.cuInit(0) == 0 && cuda.cuDeviceGetCount(&count) == 0 ? count : 0;
+}
+
+void cuda_uuid(int gpu, char uuid[CUFILE_GPU_UUID_LEN]) {
+  int device;
+  memset(uuid, 0, CUFILE_GPU_UUID_LEN);
+  if (cuda.cuDeviceGetUuid_v2 != NULL && cuda.cuDeviceGet(&device, gpu) == 0) {
+    cuda.cuDeviceGetUuid_v2(uuid, device);
+  }
+}
+
+bool cuda_bus_id(int gpu, char *id, int length) {
+  int device;
+  return cuda.cuDeviceGet(&device, gpu) == 0 && cuda.cuDeviceGetPCIBusId(id, length, device) == 0;
+}
+
+CUresult cuda_enter(cuda_context context, cuda_context *before) {
+  CUresult code = cuda.cuCtxGetCurrent(before);
+  return code != 0 || *before == context ? code : cuda.cuCtxSetCurrent(context);
+}
+
+void cuda_leave(cuda_context before) {
+  cuda_context now;
+  if (cuda.cuCtxGetCurrent(&now) == 0 && now != before) {
+    cuda.cuCtxSetCurrent(before);
+  }
+}
+
+CUresult cuda_pinned(void **address, size_t bytes) {
+  return cuda.cuMemHostAlloc(address, bytes, HOST_PORTABLE);
+}
+
+void cuda_unpin(void *address) {
+  cuda.cuMemFreeHost(address);
+}
+
+CUresult cuda_stream(CUstream *stream) {
+  return cuda.cuStreamCreateWithPriority(stream, STREAM_NON_BLOCKING, 0);
+}
+
+void cuda_stream_end(CUstream stream) {
+  cuda.cuStreamDestroy_v2(stream);
+}
+
+CUresult cuda_to_device(device_address to, const void *from, size_t bytes, CUstream stream) {
+  return cuda.cuMemcpyHtoDAsync_v2(to, from, bytes, stream);
+}
+
+CUresult cuda_to_host(void *to, device_address from, size_t bytes, CUstream stream) {
+  return cuda.cuMemcpyDtoHAsync_v2(to, from, bytes, stream);
+}
+
+CUresult cuda_wait(CUstream stream) {
+  return cuda.cuStreamSynchronize(stream);
+}
+
+// ---- streams of the program
+
+CUresult cuda_stream_context(CUstream stream, cuda_context *context) {
+  if (!cuda_is_there() || cuda.cuLaunchHostFunc == NULL) {
+    return NOT_SUPPORTED;
+  }
+  // The default stream is that of the current context.
+  if (cuda.cuStreamGetCtx != NULL && (uintptr_t)stream > 2) {
+    return cuda.cuStreamGetCtx(stream, context);
+  }
+  CUresult code = cuda.cuCtxGetCurrent(context);
+  return code == 0 && *context == NULL ? INVALID_CONTEXT : code;
+}
+
+bool cuda_is_captured(CUstream stream) {
+  int status = 0;
+  return cuda.cuStreamIsCapturing(stream, &status) != 0 || status != 0;
+}
+
+CUresult cuda_call(CUstream stream, void (*call)(void *), void *data) {
+  return cuda.cuLaunchHostFunc(stream, call, data);
+}
+
+// The kernel, compiled from copy.cu.
+extern const char copy_ptx[];
+__asm__(".section .rodata\n"
+        ".global copy_ptx\n"
+        "copy_ptx:\n"
+        ".incbin \"" CUFILE_PTX "\"\n"
+        ".byte 0\n"
+        ".previous\n");
+
+// The kernel of a context. Contexts are few, and what is loaded stays.
+static CUresult kernel_of(cuda_context context, function *kernel) {
+  static struct {
+    cuda_context context;
+    function kernel;
+  } known[MOST_GPUS];
+  CUresult code = 0;
+  size_t i = 0;
+  pthread_mutex_lock(&lock);
+  while (i < COUNT(known) && known[i].context != NULL && known[i].context != context) {
+    i++;
+  }
+  if (i == COUNT(known)) {
+    code = INVALID_CONTEXT;
+  } else if (known[i].context == NULL) {
+    module m;
+    code = cuda.cuModuleLoadDataEx(&m, copy_ptx, 0, NULL, NULL);
+    code = code != 0 ? code : cuda.cuModuleGetFunction(&known[i].kernel, m, "gpunvme_cufile_copy");
+    known[i].context = code == 0 ? context : NULL;
+  }
+  *kernel = i < COUNT(known) ? known[i].kernel : NULL;
+  pthread_mutex_unlock(&lock);
+  return code;
+}
+
+CUresult cuda_launch_copy(cuda_context context, const copy *descriptor, size_t most, CUstream stream) {
+  enum { THREADS = 256, BYTES = 16 * THREADS, MOST_BLOCKS = 32 };
+  function kernel;
+  CUresult code = kernel_of(context, &kernel);
+  if (code != 0) {
+    return code;
+  }
+  unsigned blocks = most / BYTES < MOST_BLOCKS ? (unsigned)(most / BYTES) + 1 : MOST_BLOCKS;
+  device_address at = (device_address)(uintptr_t)descriptor;
+  void *arguments[] = {&at};
+  return cuda.cuLaunchKernel(kernel, blocks, 1, 1, THREADS, 1, 1, 0, stream, arguments, NULL);
+}

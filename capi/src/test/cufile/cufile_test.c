@@ -1,0 +1,574 @@
+// What a program sees of libcufile.so.0: each group of functions on memory of the host, and, if GPUNVME_LIBCUDA names a stand-in for
+// CUDA's driver, on memory of its GPU. It is linked with the sources, so that sanitizers see them.
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+
+#include "check.h"
+#include "cufile_abi.h"
+
+#define MIB ((size_t)1 << 20)
+#define BYTES (10 * MIB + 777)
+
+static char path[4096];
+static unsigned char *content, *memory;
+
+static unsigned char byte_at(size_t i) {
+  return (unsigned char)(i * 7 + i / 251 + i / 65536);
+}
+
+#define IS(code, call)                                                                             \
+  do {                                                                                             \
+    CUfileError_t is_ = (call);                                                                    \
+    if (is_.err != (code)) {                                                                       \
+      printf("  %s:%d: %d, not %d, from %s\n", __FILE__, __LINE__, is_.err, (int)(code), #call);   \
+      check_failures++;                                                                            \
+    }                                                                                              \
+  } while (0)
+
+#define GIVES(should, call)                                                                                      \
+  do {                                                                                                           \
+    errno = 0;                                                                                                   \
+    ssize_t is_ = (call), should_ = (ssize_t)(should);                                                           \
+    if (is_ != should_) {                                                                                        \
+      printf("  %s:%d: %zd (errno %d), not %zd, from %s\n", __FILE__, __LINE__, is_, errno, should_, #call);     \
+      check_failures++;                                                                                          \
+    }                                                                                                            \
+  } while (0)
+
+static int open_file(int flags) {
+  int fd = open(path, flags | O_CLOEXEC, 0600);
+  if (fd < 0) {
+    perror(path);
+    exit(2);
+  }
+  return fd;
+}
+
+static CUfileHandle_t register_file(int fd) {
+  CUfileHandle_t fh = NULL;
+  CUfileDescr_t d = {.type = CU_FILE_HANDLE_TYPE_OPAQUE_FD, .handle.fd = fd};
+  IS(CU_FILE_SUCCESS, cuFileHandleRegister(&fh, &d));
+  return fh;
+}
+
+static void renew_file(void) {
+  int fd = open_file(O_RDWR | O_CREAT | O_TRUNC);
+  for (size_t i = 0; i < BYTES; i++) {
+    content[i] = byte_at(i);
+  }
+  EXPECT(pwrite(fd, content, BYTES, 0) == (ssize_t)BYTES);
+  close(fd);
+}
+
+// ---- the driver
+
+static void driver(void) {
+  CUfileDrvProps_t props;
+  int version = 0;
+  EXPECT(cuFileUseCount() == 0);
+  IS(CU_FILE_DRIVER_NOT_INITIALIZED, cuFileDriverClose());
+  IS(CU_FILE_SUCCESS, cuFileDriverOpen());
+  IS(CU_FILE_SUCCESS, cuFileDriverOpen());
+  EXPECT(cuFileUseCount() == 2);
+  IS(CU_FILE_SUCCESS, cuFileDriverGetProperties(&props));
+  EXPECT(props.nvfs.dcontrolflags >> CU_FILE_ALLOW_COMPAT_MODE & 1);
+  EXPECT(props.max_batch_io_size == 128);
+  IS(CU_FILE_INVALID_VALUE, cuFileDriverGetProperties(NULL));
+  IS(CU_FILE_SUCCESS, cuFileDriverSetPollMode(true, 8));
+  IS(CU_FILE_DRIVER_UNSUPPORTED_LIMIT, cuFileDriverSetPollMode(true, 3));
+  IS(CU_FILE_SUCCESS, cuFileDriverSetMaxDirectIOSize(1024));
+  IS(CU_FILE_DRIVER_UNSUPPORTED_LIMIT, cuFileDriverSetMaxDirectIOSize(1000));
+  IS(CU_FILE_SUCCESS, cuFileDriverSetMaxCacheSize(65536));
+  IS(CU_FILE_SUCCESS, cuFileDriverSetMaxPinnedMemSize(65536));
+  IS(CU_FILE_SUCCESS, cuFileDriverGetProperties(&props));
+  EXPECT(props.nvfs.poll_thresh_size == 8 && props.nvfs.max_direct_io_size == 1024 && props.nvfs.dcontrolflags & 1);
+  IS(CU_FILE_SUCCESS, cuFileDriverClose());
+  IS(CU_FILE_SUCCESS, cuFileDriverClose());
+  EXPECT(cuFileUseCount() == 0);
+  IS(CU_FILE_SUCCESS, cuFileGetVersion(&version));
+  EXPECT(version == 1150);
+  IS(CU_FILE_INVALID_VALUE, cuFileGetVersion(NULL));
+}
+
+static void parameters(void) {
+  size_t size = 0, least = 0, most = 0, sizes[3], counts[3] = {1, 2, 3};
+  bool yes = true;
+  char text[300];
+  IS(CU_FILE_SUCCESS, cuFileGetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, &size));
+  EXPECT(size == 128);
+  IS(CU_FILE_SUCCESS, cuFileGetParameterMinMaxValue(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, &least, &most));
+  EXPECT(least == 1 && most == 256);
+  IS(CU_FILE_SUCCESS, cuFileSetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, 64));
+  IS(CU_FILE_SUCCESS, cuFileSetParameterSizeT(CUFILE_PARAM_EXECUTION_MAX_IO_QUEUE_DEPTH, 1000)); // refused when the driver opens
+  IS(CU_FILE_SUCCESS, cuFileSetParameterBool(CUFILE_PARAM_PROFILE_NVTX, true));
+  IS(CU_FILE_SUCCESS, cuFileSetParameterString(CUFILE_PARAM_LOGGING_LEVEL, "ERROR"));
+  IS(CU_FILE_INVALID_VALUE, cuFileSetParameterString(CUFILE_PARAM_LOGGING_LEVEL, NULL));
+  IS(CU_FILE_INVALID_VALUE, cuFileSetParameterSizeT((CUFileSizeTConfigParameter_t)99, 1));
+  IS(CU_FILE_INVALID_VALUE, cuFileGetParameterString(CUFILE_PARAM_LOGGING_LEVEL, text, 3));
+  IS(CU_FILE_SUCCESS, cuFileGetParameterPosixPoolSlabArray(sizes, counts, 3));
+  EXPECT(sizes[1] == 1024 && counts[0] == 128);
+  IS(CU_FILE_INVALID_VALUE, cuFileGetParameterPosixPoolSlabArray(sizes, counts, 2));
+  IS(CU_FILE_SUCCESS, cuFileSetParameterPosixPoolSlabArray(sizes, counts, 2));
+  IS(CU_FILE_SUCCESS, cuFileDriverOpen());
+  IS(CU_FILE_DRIVER_ALREADY_OPEN, cuFileSetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, 32));
+  IS(CU_FILE_DRIVER_ALREADY_OPEN, cuFileSetParameterBool(CUFILE_PARAM_PROFILE_NVTX, false));
+  IS(CU_FILE_SUCCESS, cuFileGetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, &size));
+  EXPECT(size == 64);
+  IS(CU_FILE_SUCCESS, cuFileGetParameterSizeT(CUFILE_PARAM_EXECUTION_MAX_IO_QUEUE_DEPTH, &size));
+  EXPECT(size == 128);
+  IS(CU_FILE_SUCCESS, cuFileGetParameterBool(CUFILE_PARAM_PROFILE_NVTX, &yes));
+  EXPECT(yes);
+  IS(CU_FILE_SUCCESS, cuFileGetParameterString(CUFILE_PARAM_LOGGING_LEVEL, text, sizeof text));
+  EXPECT(strcmp(text, "ERROR") == 0);
+  IS(CU_FILE_SUCCESS, cuFileGetParameterPosixPoolSlabArray(sizes, counts, 2));
+  IS(CU_FILE_SUCCESS, cuFileDriverClose());
+  // What was set is forgotten with the driver that opened with it.
+  IS(CU_FILE_SUCCESS, cuFileGetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, &size));
+  EXPECT(size == 128);
+}
+
+static void write_text(const char *name, const char *text) {
+  FILE *file = fopen(name, "w");
+  EXPECT(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+// cufile.json with comments; the environment comes before it, a setter before both. The log is where it says.
+static void file_and_environment(void) {
+  char json[4200], text[8300], line[600] = "";
+  size_t size = 0;
+  bool yes = true;
+  struct stat status;
+  snprintf(json, sizeof json, "%s.json", path);
+  snprintf(text, sizeof text,
+      "{ // a comment with \"quotes\"\n \"logging\": {\"dir\": \"%s.d\", \"level\": \"INFO\"}, /* more */\n"
+      "\"properties\": {\"io_batchsize\": 32, \"allow_compat_mode\": false, \"use_poll_mode\": true,\n"
+      "\"posix_pool_slab_size_kb\": [4, 64], \"posix_pool_slab_count\": [10, 20], \"rdma_dev_addr_list\": [ ]},\n"
+      "\"execution\": {\"max_io_threads\": 3, \"parallel_io\": true},\n"
+      "\"profile\": {\"cufile_stats\": 2}, \"fs\": {\"generic\": {\"posix_unaligned_writes\": false}} }\n",
+      path);
+  write_text(json, text);
+  snprintf(text, sizeof text, "%s.d", path);
+  mkdir(text, 0700);
+  setenv("CUFILE_ENV_PATH_JSON", json, 1);
+  setenv("CUFILE_ALLOW_COMPAT_MODE", "true", 1);
+  IS(CU_FILE_SUCCESS, cuFileSetParameterSizeT(CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, 2));
+  IS(CU_FILE_SUCCESS, cuFileDriverOpen());
+  IS(CU_FILE_SUCCESS, cuFileGetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, &size));
+  EXPECT(size == 32);
+  IS(CU_FILE_SUCCESS, cuFileGetParameterSizeT(CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, &size));
+  EXPECT(size == 2);
+  IS(CU_FILE_SUCCESS, cuFileGetParameterBool(CUFILE_PARAM_PROPERTIES_ALLOW_COMPAT_MODE, &yes));
+  EXPECT(yes);
+  size_t sizes[2], counts[2];
+  IS(CU_FILE_SUCCESS, cuFileGetParameterPosixPoolSlabArray(sizes, counts, 2));
+  EXPECT(sizes[1] == 64 && counts[1] == 20);
+  CUfileStatsLevel1_t stats;
+  IS(CU_FILE_SUCCESS, cuFileGetStatsL1(&stats)); // started by cufile_stats
+  IS(CU_FILE_SUCCESS, cuFileStatsStop());
+  IS(CU_FILE_SUCCESS, cuFileSetStatsLevel(0));
+  IS(CU_FILE_SUCCESS, cuFileDriverClose());
+  unsetenv("CUFILE_ENV_PATH_JSON");
+  unsetenv("CUFILE_ALLOW_COMPAT_MODE");
+  strcat(text, "/cufile.log");
+  FILE *log = fopen(text, "r");
+  bool told = false;
+  while (log != NULL && fgets(line, sizeof line, log) != NULL) {
+    int day, pid;
+    EXPECT(sscanf(line, " %d-%*d-%*d %*d:%*d:%*d:%*d [pid=%d tid=%*d]", &day, &pid) == 2 && pid == getpid());
+    told |= strstr(line, "posix_unaligned_writes") != NULL && strstr(line, "INFO") != NULL;
+  }
+  EXPECT(told);
+  EXPECT(log != NULL && fclose(log) == 0);
+  EXPECT(stat("cufile.log", &status) != 0);
+}
+
+// ---- handles and buffers
+
+static void handles(void) {
+  CUfileHandle_t fh = NULL, other = NULL;
+  CUfileFSOps_t ops = {0};
+  int fd = open_file(O_RDWR);
+  CUfileDescr_t d = {.type = CU_FILE_HANDLE_TYPE_OPAQUE_FD, .handle.fd = fd};
+  IS(CU_FILE_INVALID_VALUE, cuFileHandleRegister(NULL, &d));
+  IS(CU_FILE_INVALID_VALUE, cuFileHandleRegister(&fh, NULL));
+  IS(CU_FILE_SUCCESS, cuFileHandleRegister(&fh, &d));
+  EXPECT(cuFileUseCount() == 1);
+  IS(CU_FILE_HANDLE_ALREADY_REGISTERED, cuFileHandleRegister(&other, &d));
+  d.handle.fd = dup(fd);
+  IS(CU_FILE_SUCCESS, cuFileHandleRegister(&other, &d));
+  cuFileHandleDeregister(other);
+  GIVES(-1, cuFileRead(other, memory, 10, 0, 0));
+  EXPECT(errno == EINVAL);
+  close(d.handle.fd);
+  IS(CU_FILE_INVALID_VALUE, cuFileHandleRegister(&other, &d));
+  d.handle.fd = -1;
+  IS(CU_FILE_INVALID_VALUE, cuFileHandleRegister(&other, &d));
+  d = (CUfileDescr_t){.type = CU_FILE_HANDLE_TYPE_OPAQUE_WIN32, .handle.fd = fd};
+  IS(CU_FILE_IO_NOT_SUPPORTED, cuFileHandleRegister(&other, &d));
+  d = (CUfileDescr_t){.type = CU_FILE_HANDLE_TYPE_USERSPACE_FS, .handle.fd = fd, .fs_ops = &ops};
+  IS(CU_FILE_IO_NOT_SUPPORTED, cuFileHandleRegister(&other, &d));
+  d = (CUfileDescr_t){.type = CU_FILE_HANDLE_TYPE_OPAQUE_FD, .handle.fd = open("/dev/null", O_RDWR | O_CLOEXEC)};
+  IS(CU_FILE_INVALID_FILE_TYPE, cuFileHandleRegister(&other, &d));
+  close(d.handle.fd);
+  d.handle.fd = open_file(O_RDWR | O_APPEND);
+  IS(CU_FILE_INVALID_FILE_OPEN_FLAG, cuFileHandleRegister(&other, &d));
+  close(d.handle.fd);
+  cuFileHandleDeregister(fh);
+  cuFileHandleDeregister(fh);
+  cuFileHandleDeregister(NULL);
+  cuFileHandleDeregister((void *)content);
+  close(fd);
+  IS(CU_FILE_SUCCESS, cuFileDriverClose());
+}
+
+static void buffers(void) {
+  IS(CU_FILE_DRIVER_CLOSING, cuFileBufDeregister(memory));
+  IS(CU_FILE_SUCCESS, cuFileBufRegister(memory, 65536, 0));
+  IS(CU_FILE_MEMORY_ALREADY_REGISTERED, cuFileBufRegister(memory, 65536, 0));
+  IS(CU_FILE_SUCCESS, cuFileBufRegister(memory + 4096, 4096, CU_FILE_RDMA_REGISTER));
+  IS(CU_FILE_INVALID_VALUE, cuFileBufRegister(NULL, 4096, 0));
+  IS(CU_FILE_INVALID_VALUE, cuFileBufRegister(memory + 65536, 0, 0));
+  IS(CU_FILE_MEMORY_NOT_REGISTERED, cuFileBufDeregister(memory + 1));
+  int fd = open_file(O_RDONLY);
+  CUfileHandle_t fh = register_file(fd);
+  GIVES(65536, cuFileRead(fh, memory, 65536, 5, 0));
+  EXPECT(memcmp(memory, content + 5, 65536) == 0);
+  GIVES(100, cuFileRead(fh, memory, 100, 7, 65436));
+  EXPECT(memcmp(memory + 65436, content + 7, 100) == 0);
+  GIVES(-CU_FILE_INVALID_MAPPING_RANGE, cuFileRead(fh, memory, 101, 7, 65436));
+  GIVES(-CU_FILE_INVALID_MAPPING_RANGE, cuFileRead(fh, memory, 1, 0, 65536));
+  IS(CU_FILE_SUCCESS, cuFileBufDeregister(memory));
+  IS(CU_FILE_SUCCESS, cuFileBufDeregister(memory + 4096));
+  IS(CU_FILE_MEMORY_NOT_REGISTERED, cuFileBufDeregister(memory));
+  IS(CU_FILE_INVALID_VALUE, cuFileBufDeregister(NULL));
+  cuFileHandleDeregister(fh);
+  close(fd);
+  IS(CU_FILE_SUCCESS, cuFileDriverClose());
+}
+
+// ---- transfers
+
+static void transfers_of(int flags) {
+  int fd = open_file(O_RDWR | flags);
+  CUfileHandle_t fh = register_file(fd);
+  static const size_t sizes[] = {1, 511, 512, 4096, 5000, 65536, MIB - 1, MIB, 3 * MIB + 5, 8 * MIB};
+  static const off_t offsets[] = {0, 1, 4096, 4097, MIB + 3};
+  for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+    for (size_t o = 0; o < sizeof offsets / sizeof *offsets; o++) {
+      for (off_t at = 0; at < 8192; at += 4095) {
+        memset(memory, 0, BYTES);
+        GIVES(sizes[s], cuFileRead(fh, memory, sizes[s], offsets[o], at));
+        EXPECT(memcmp(memory + at, content + offsets[o], sizes[s]) == 0);
+        EXPECT(memory[at + (off_t)sizes[s]] == 0);
+      }
+    }
+  }
+  GIVES(0, cuFileRead(fh, memory, 0, 0, 0));
+  GIVES(777, cuFileRead(fh, memory, MIB, BYTES - 777, 0));
+  GIVES(777 + 8 * MIB, cuFileRead(fh, memory, 9 * MIB, BYTES - 777 - 8 * MIB, 0));
+  GIVES(0, cuFileRead(fh, memory, 10, BYTES, 0));
+  GIVES(0, cuFileRead(fh, memory, 10, 2 * BYTES, 0));
+  GIVES(-1, cuFileRead(fh, memory, 10, -1, 0));
+  EXPECT(errno == EINVAL);
+  GIVES(-CU_FILE_INVALID_VALUE, cuFileRead(fh, memory, 10, 0, -1));
+  GIVES(-CU_FILE_INVALID_VALUE, cuFileRead(fh, NULL, 10, 0, 0));
+  GIVES(-1, cuFileRead(fh, (void *)8, 10, 0, 0));
+  EXPECT(errno == EFAULT);
+  GIVES(-1, cuFileRead(NULL, memory, 10, 0, 0));
+  EXPECT(errno == EINVAL);
+  GIVES(-1, cuFileRead((CUfileHandle_t)memory, memory, 10, 0, 0));
+  static const size_t written[] = {1, 4096, 70000, 3 * MIB + 1};
+  for (size_t s = 0; s < sizeof written / sizeof *written; s++) {
+    for (size_t i = 0; i < written[s]; i++) {
+      memory[3 + i] = content[4097 + i] = (unsigned char)(i * 13 + s);
+    }
+    GIVES(written[s], cuFileWrite(fh, memory, written[s], 4097, 3));
+    GIVES(BYTES, cuFileRead(fh, memory, BYTES, 0, 0));
+    EXPECT(memcmp(memory, content, BYTES) == 0);
+  }
+  GIVES(100, cuFileWrite(fh, memory, 100, BYTES + 1000, 0));
+  EXPECT(lseek(fd, 0, SEEK_END) == BYTES + 1100);
+  EXPECT(ftruncate(fd, BYTES) == 0);
+  cuFileHandleDeregister(fh);
+  close(fd);
+  int reader = open_file(O_RDONLY | flags);
+  fh = register_file(reader);
+  GIVES(-1, cuFileWrite(fh, memory, 4096, 0, 0));
+  EXPECT(errno == EBADF);
+  cuFileHandleDeregister(fh);
+  close(reader);
+  IS(CU_FILE_SUCCESS, cuFileDriverClose());
+  renew_file();
+}
+
+static void through_the_page_cache(void) {
+  transfers_of(0);
+}
+
+static void past_the_page_cache(void) {
+  int fd = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
+  if (fd < 0) {
+    printf("  no O_DIRECT here\n");
+    return;
+  }
+  close(fd);
+  transfers_of(O_DIRECT);
+}
+
+// ---- batches
+
+static CUfileIOParams_t request(CUfileHandle_t fh, void *base, off_t offset, off_t at, size_t bytes, long cookie) {
+  CUfileIOParams_t p = {.mode = CUFILE_BATCH, .fh = fh, .opcode = CUFILE_READ, .cookie = (void *)cookie};
+  p.u.batch.devPtr_base = base;
+  p.u.batch.file_offset = offset;
+  p.u.batch.devPtr_offset = at;
+  p.u.batch.size = bytes;
+  return p;
+}
+
+enum { MANY = 100 };
+
+static void batch_of(CUfileHandle_t fh, void *base) {
+  CUfileBatchHandle_t id;
+  CUfileIOParams_t params[MANY + 1];
+  CUfileIOEvents_t events[MANY];
+  bool seen[MANY] = {false};
+  struct timespec second = {.tv_sec = 1};
+  unsigned nr = MANY, got = 0;
+  IS(CU_FILE_SUCCESS, cuFileBatchIOSetUp(&id, MANY));
+  IS(CU_FILE_SUCCESS, cuFileBatchIOGetStatus(id, 0, &nr, events, &second));
+  EXPECT(nr == 0);
+  for (int i = 0; i <= MANY; i++) {
+    params[i] = request(fh, base, i * 70001, i * 70000, i % 3 == 0 ? 4096 : 70000, i);
+  }
+  IS(CU_FILE_BATCH_FULL, cuFileBatchIOSubmit(id, MANY + 1, params, 0));
+  IS(CU_FILE_SUCCESS, cuFileBatchIOSubmit(id, MANY, params, 0));
+  IS(CU_FILE_BATCH_FULL, cuFileBatchIOSubmit(id, 1, params, 0));
+  while (got < MANY && check_failures == 0) {
+    nr = 7;
+    IS(CU_FILE_SUCCESS, cuFileBatchIOGetStatus(id, 1, &nr, events, NULL));
+    EXPECT(nr >= 1 && nr <= 7);
+    for (unsigned i = 0; i < nr; i++) {
+      long cookie = (long)events[i].cookie;
+      EXPECT(!seen[cookie] && events[i].status == CUFILE_COMPLETE && events[i].ret == params[cookie].u.batch.size);
+      seen[cookie] = true;
+    }
+    got += nr;
+  }
+  nr = MANY;
+  IS(CU_FILE_SUCCESS, cuFileBatchIOGetStatus(id, 1, &nr, events, NULL)); // does not wait for what is not there
+  EXPECT(nr == 0);
+  cuFileBatchIODestroy(id);
+  cuFileBatchIODestroy(id);
+}
+
+static void batches(void) {
+  CUfileBatchHandle_t id = NULL;
+  CUfileIOEvents_t events[8];
+  int fd = open_file(O_RDWR);
+  CUfileHandle_t fh = register_file(fd);
+  unsigned nr = 8;
+  memset(memory, 0, BYTES);
+  batch_of(fh, memory);
+  for (int i = 0; i < MANY; i++) {
+    EXPECT(memcmp(memory + i * 70000, content + i * 70001, i % 3 == 0 ? 4096 : 70000) == 0);
+  }
+  IS(CU_FILE_INVALID_VALUE, cuFileBatchIOSetUp(NULL, 4));
+  IS(CU_FILE_INVALID_VALUE, cuFileBatchIOSetUp(&id, 0));
+  IS(CU_FILE_INVALID_VALUE, cuFileBatchIOSetUp(&id, 129));
+  IS(CU_FILE_SUCCESS, cuFileBatchIOSetUp(&id, 8));
+  CUfileIOParams_t bad[] = {request(fh, memory, BYTES, 0, 10, 1), request(fh, memory, -1, 0, 10, 2), request(fh, memory, 0, -1, 10, 3),
+      request(fh, memory, 0, 0, 0, 4), request(fh, memory, BYTES - 5, 0, 10, 5)};
+  static const ssize_t results[] = {0, -EINVAL, -CU_FILE_INVALID_VALUE, 0, 5};
+  IS(CU_FILE_SUCCESS, cuFileBatchIOSubmit(id, 5, bad, 0));
+  IS(CU_FILE_SUCCESS, cuFileBatchIOGetStatus(id, 5, &nr, events, NULL));
+  EXPECT(nr == 5);
+  for (unsigned i = 0; i < nr; i++) {
+    const ssize_t result = results[(long)events[i].cookie - 1];
+    EXPECT((ssize_t)events[i].ret == result && events[i].status == (result < 0 ? CUFILE_FAILED : CUFILE_COMPLETE));
+  }
+  bad[0].mode = 0;
+  IS(CU_FILE_INVALID_VALUE, cuFileBatchIOSubmit(id, 1, bad, 0));
+  bad[1].fh = NULL;
+  IS(CU_FILE_INTERNAL_BATCH_SUBMIT_ERROR, cuFileBatchIOSubmit(id, 1, bad + 1, 0));
+  IS(CU_FILE_INVALID_VALUE, cuFileBatchIOSubmit(id, 0, bad, 0));
+  IS(CU_FILE_INVALID_VALUE, cuFileBatchIOSubmit(id, 1, NULL, 0));
+  nr = 1;
+  IS(CU_FILE_INVALID_VALUE, cuFileBatchIOGetStatus(id, 2, &nr, events, NULL));
+  IS(CU_FILE_INVALID_VALUE, cuFileBatchIOGetStatus(id, 0, NULL, events, NULL));
+  IS(CU_FILE_INVALID_VALUE, cuFileBatchIOGetStatus(NULL, 0, &nr, events, NULL));
+  IS(CU_FILE_SUCCESS, cuFileBatchIOCancel(id));
+  IS(CU_FILE_INVALID_VALUE, cuFileBatchIOCancel(NULL));
+  cuFileBatchIODestroy(id);
+  cuFileHandleDeregister(fh);
+  close(fd);
+  IS(CU_FILE_SUCCESS, cuFileDriverClose());
+}
+
+// What was not begun is cancelled, the rest is complete, and every request ends once.
+static void cancelled(void) {
+  CUfileBatchHandle_t id;
+  CUfileIOParams_t params[MANY];
+  CUfileIOEvents_t events[MANY];
+  int fd = open_file(O_RDWR);
+  CUfileHandle_t fh = register_file(fd);
+  for (int turn = 0; turn < 20; turn++) {
+    unsigned nr = MANY;
+    IS(CU_FILE_SUCCESS, cuFileBatchIOSetUp(&id, MANY));
+    for (int i = 0; i < MANY; i++) {
+      params[i] = request(fh, memory, 0, i * 65536, 65536, i);
+    }
+    IS(CU_FILE_SUCCESS, cuFileBatchIOSubmit(id, MANY, params, 0));
+    IS(CU_FILE_SUCCESS, cuFileBatchIOCancel(id));
+    IS(CU_FILE_SUCCESS, cuFileBatchIOGetStatus(id, MANY, &nr, events, NULL));
+    EXPECT(nr == MANY);
+    for (unsigned i = 0; i < nr; i++) {
+      EXPECT(events[i].status == CUFILE_CANCELED ? events[i].ret == 0 : events[i].status == CUFILE_COMPLETE && events[i].ret == 65536);
+    }
+    IS(CU_FILE_SUCCESS, cuFileBatchIOSubmit(id, MANY, params, 0));
+    cuFileBatchIODestroy(id);
+  }
+  cuFileHandleDeregister(fh);
+  close(fd);
+  IS(CU_FILE_SUCCESS, cuFileDriverClose());
+}
+
+// ---- statistics
+
+static void statistics(void) {
+  static CUfileStatsLevel3_t s;
+  const CUfileStatsLevel1_t *basic = &s.detailed.basic;
+  int level = 9;
+  IS(CU_FILE_DRIVER_NOT_INITIALIZED, cuFileStatsStart());
+  IS(CU_FILE_SUCCESS, cuFileDriverOpen());
+  IS(CU_FILE_INTERNAL_ERROR, cuFileStatsStart());
+  IS(CU_FILE_INVALID_VALUE, cuFileSetStatsLevel(4));
+  IS(CU_FILE_SUCCESS, cuFileSetStatsLevel(3));
+  IS(CU_FILE_SUCCESS, cuFileGetStatsLevel(&level));
+  EXPECT(level == 3);
+  IS(CU_FILE_INVALID_VALUE, cuFileGetStatsLevel(NULL));
+  IS(CU_FILE_SUCCESS, cuFileStatsStart());
+  int fd = open_file(O_RDWR);
+  CUfileHandle_t fh = register_file(fd);
+  GIVES(5000, cuFileRead(fh, memory, 5000, 1, 0));
+  GIVES(100, cuFileRead(fh, memory, 100, 1, 0));
+  GIVES(-1, cuFileRead(fh, memory, 100, -1, 0));
+  GIVES(100, cuFileWrite(fh, content, 100, 0, 0));
+  IS(CU_FILE_SUCCESS, cuFileGetStatsL3(&s));
+  EXPECT(basic->read_ops.ok == 2 && basic->read_ops.err == 1 && basic->write_ops.ok == 1);
+  EXPECT(basic->read_bytes == 5100 && basic->write_bytes == 100 && basic->hdl_register_ops.ok == 1);
+  EXPECT(s.detailed.read_size_kb_hist[0] == 1 && s.detailed.read_size_kb_hist[1] == 1 && s.detailed.write_size_kb_hist[0] == 1);
+  IS(CU_FILE_INVALID_VALUE, cuFileGetStatsL3(NULL));
+  IS(CU_FILE_SUCCESS, cuFileStatsReset());
+  CUfileStatsLevel1_t one;
+  IS(CU_FILE_SUCCESS, cuFileGetStatsL1(&one));
+  EXPECT(one.read_ops.ok == 0 && one.read_bytes == 0);
+  IS(CU_FILE_SUCCESS, cuFileStatsStop());
+  IS(CU_FILE_INVALID_VALUE, cuFileGetStatsL1(&one));
+  IS(CU_FILE_SUCCESS, cuFileSetStatsLevel(0));
+  cuFileHandleDeregister(fh);
+  close(fd);
+  IS(CU_FILE_SUCCESS, cuFileDriverClose());
+}
+
+// ---- forks, settings, threads
+
+static void in_a_fork(void) {
+  CUfileHandle_t fh = NULL;
+  CUfileDescr_t d = {.type = CU_FILE_HANDLE_TYPE_OPAQUE_FD, .handle.fd = open_file(O_RDONLY)};
+  IS(CU_FILE_DRIVER_NOT_INITIALIZED, cuFileDriverOpen());
+  IS(CU_FILE_DRIVER_NOT_INITIALIZED, cuFileHandleRegister(&fh, &d));
+  GIVES(-CU_FILE_DRIVER_NOT_INITIALIZED, cuFileRead(fh, memory, 10, 0, 0));
+  EXPECT(cuFileUseCount() == 0);
+}
+
+static void opens_by_itself(void) {
+  int fd = open_file(O_RDONLY);
+  CUfileHandle_t fh = register_file(fd);
+  GIVES(10, cuFileRead(fh, memory, 10, 0, 0));
+}
+
+static void forks(void) {
+  in_child(opens_by_itself); // the parent has opened nothing
+  IS(CU_FILE_SUCCESS, cuFileDriverOpen());
+  in_child(in_a_fork);
+  IS(CU_FILE_SUCCESS, cuFileDriverClose());
+}
+
+static void without_compatibility(void) {
+  CUfileHandle_t fh = NULL;
+  CUfileDescr_t d = {.type = CU_FILE_HANDLE_TYPE_OPAQUE_FD, .handle.fd = open_file(O_RDONLY)};
+  IS(CU_FILE_SUCCESS, cuFileSetParameterBool(CUFILE_PARAM_PROPERTIES_ALLOW_COMPAT_MODE, false));
+  IS(CU_FILE_IO_NOT_SUPPORTED, cuFileHandleRegister(&fh, &d));
+  IS(CU_FILE_SUCCESS, cuFileDriverClose());
+  close(d.handle.fd);
+}
+
+static void *mixed(void *seed) {
+  unsigned random = (unsigned)(uintptr_t)seed;
+  int fd = open_file(O_RDONLY);
+  CUfileHandle_t fh = register_file(fd);
+  unsigned char *mine = malloc(MIB);
+  for (int i = 0; i < 300; i++) {
+    random = random * 1664525 + 1013904223;
+    const size_t size = random % 3 == 0 ? MIB - random % 7 : random % 60000 + 1;
+    const off_t offset = random / 7 % (BYTES - MIB);
+    if (i % 50 == 0) {
+      cuFileHandleDeregister(fh);
+      fh = register_file(fd);
+      IS(CU_FILE_SUCCESS, cuFileBufRegister(mine, MIB, 0));
+    }
+    GIVES(size, cuFileRead(fh, mine, size, offset, 0));
+    EXPECT(memcmp(mine, content + offset, size) == 0);
+    if (i % 50 == 49) {
+      IS(CU_FILE_SUCCESS, cuFileBufDeregister(mine));
+    }
+  }
+  free(mine);
+  cuFileHandleDeregister(fh);
+  close(fd);
+  return NULL;
+}
+
+static void many_threads(void) {
+  enum { THREADS = 8 };
+  pthread_t threads[THREADS];
+  IS(CU_FILE_SUCCESS, cuFileDriverOpen());
+  for (uintptr_t i = 0; i < THREADS; i++) {
+    EXPECT(pthread_create(&threads[i], NULL, mixed, (void *)i) == 0);
+  }
+  for (int i = 0; i < THREADS; i++) {
+    pthread_join(threads[i], NULL);
+  }
+  IS(CU_FILE_SUCCESS, cuFileDriverClose());
+}
+
+int main(int count, char **arguments) {
+  if (count != 2) {
+    fprintf(stderr, "usage: %s FOLDER\n", arguments[0]);
+    return 2;
+  }
+  setenv("CUFILE_ENV_PATH_JSON", "/nowhere.json", 1); // not that of this machine
+  snprintf(path, sizeof path, "%s/file", arguments[1]);
+  content = aligned_alloc(4096, BYTES + 2 * MIB - BYTES % MIB);
+  memory = aligned_alloc(4096, BYTES + 2 * MIB - BYTES % MIB);
+  renew_file();
+  RUN(driver);
+  RUN(parameters);
+  RUN(file_and_environment);
+  setenv("CUFILE_ENV_PATH_JSON", "/nowhere.json", 1);
+  RUN(handles);
+  RUN(buffers);
+  RUN(through_the_page_cache);
+  RUN(past_the_page_cache);
+  RUN(batches);
+  RUN(cancelled);
+  RUN(statistics);
+  RUN(forks);
+  RUN(without_compatibility);
+  RUN(many_threads);
+  return check_failed_tests > 0;
+}
