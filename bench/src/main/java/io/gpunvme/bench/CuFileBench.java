@@ -17,6 +17,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 
 /**
  * One program that reads a file into GPU memory by cuFile's interface, with gpunvme's libcufile and
@@ -110,7 +111,7 @@ public final class CuFileBench {
     }
   }
 
-  private static BenchMachine machine(CuFileBenchOptions options) {
+  private static BenchMachine machine(CuFileBenchOptions options) throws IOException {
     if (!options.device()) {
       return BenchMachine.withoutGpu();
     }
@@ -133,7 +134,7 @@ public final class CuFileBench {
       }
       run();
     } finally {
-      CloseAll.newestFirst(List.copyOf(sides.values()));
+      CloseAll.newestFirst(new ArrayList<>(sides.values()));
       Files.deleteIfExists(file);
       Files.deleteIfExists(address);
     }
@@ -193,7 +194,7 @@ public final class CuFileBench {
       }
     }
     for (int i = 0; options.device() && i < options.repetitions(); i++) {
-      add(COPY.id, sides.get(OURS).ask(COPY.command)[0] * COPY.scale);
+      add(COPY.id, Objects.requireNonNull(sides.get(OURS)).ask(COPY.command)[0] * COPY.scale);
     }
   }
 
@@ -237,7 +238,10 @@ public final class CuFileBench {
     if (side.equals(MAPPED)) {
       conditions.put("file", "an address file: an embedded SSD on the same file");
     }
-    double[] values = samples.get(row.of(side)).stream().mapToDouble(Double::doubleValue).toArray();
+    double[] values =
+        samples.getOrDefault(row.of(side), List.of()).stream()
+            .mapToDouble(Double::doubleValue)
+            .toArray();
     return new Measurement(row.of(side), row.unit, values, conditions, null, null);
   }
 }
