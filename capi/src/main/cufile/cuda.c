@@ -42,7 +42,6 @@ typedef struct CUmod_st *module;
 #define WANTED(X)                                                       \
   X(cuPointerGetAttributes, (unsigned, int *, void **, device_address)) \
   X(cuDeviceGetUuid_v2, (char *, int))                                  \
-  X(cuCtxGetDevice, (int *))                                            \
   X(cuStreamGetCtx, (CUstream, cuda_context *))                         \
   X(cuLaunchHostFunc, (CUstream, void (*)(void *), void *))             \
   X(cuGetErrorName, (CUresult, const char **))
@@ -276,6 +275,11 @@ static CUresult kernel_of(cuda_context context, function *kernel) {
   *kernel = i < COUNT(known) ? known[i].kernel : NULL;
   pthread_mutex_unlock(&lock);
   return code;
+}
+
+CUresult cuda_prepare_copy(cuda_context context) {
+  function kernel;
+  return kernel_of(context, &kernel);
 }
 
 CUresult cuda_launch_copy(cuda_context context, const copy *descriptor, size_t most, CUstream stream) {

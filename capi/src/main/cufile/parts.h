@@ -118,9 +118,6 @@ int cuda_gpus(void);
 void cuda_uuid(int gpu, char uuid[CUFILE_GPU_UUID_LEN]);
 bool cuda_bus_id(int gpu, char *id, int length);
 
-// The number of the GPU of the calling thread's context, or -1.
-int cuda_current_gpu(void);
-
 // Makes a context current, and says which was.
 CUresult cuda_enter(cuda_context context, cuda_context *before);
 void cuda_leave(cuda_context before);
@@ -142,6 +139,7 @@ typedef struct copy {
 CUresult cuda_stream_context(CUstream stream, cuda_context *context);
 bool cuda_is_captured(CUstream stream);
 CUresult cuda_call(CUstream stream, void (*function)(void *), void *data);
+CUresult cuda_prepare_copy(cuda_context context);
 CUresult cuda_launch_copy(cuda_context context, const copy *descriptor, size_t most, CUstream stream);
 const char *cuda_error(CUresult code);
 

@@ -122,8 +122,38 @@ void streams_drop(void) {
   }
 }
 
+// With the lock. Pinned memory and the kernel, whose first use may wait for work of the GPU.
+static CUresult prepare(stream_state *s) {
+  CUresult code = s->pinned != NULL ? 0 : cuda_pinned((void **)&s->pinned, 2 * (PIECE + SLACK) + 2 * sizeof(copy));
+  return code != 0 ? code : cuda_prepare_copy(s->context);
+}
+
+// The state of a stream, prepared if that is needed.
+static CUfileError_t state_for(CUstream stream, cuda_context context, bool prepared, bool registers, unsigned flags, stream_state **state) {
+  CUfileError_t status = status_of(CU_FILE_SUCCESS);
+  pthread_mutex_lock(&lock);
+  stream_state *s = *find(stream, context);
+  if (s != NULL && registers && s->registered) {
+    status = status_of(CU_FILE_INVALID_VALUE);
+  } else if (s == NULL && (s = add(stream, context)) == NULL) {
+    status = status_of(CU_FILE_NOMEM_ERROR);
+  } else {
+    CUresult code = prepared ? prepare(s) : 0;
+    status = code == 0 ? status : cuda_failed(code);
+  }
+  if (status.err == CU_FILE_SUCCESS && registers) {
+    s->registered = true;
+    s->flags = flags;
+  } else if (status.err == CU_FILE_SUCCESS) {
+    atomic_fetch_add(&s->running, 1);
+    *state = s;
+  }
+  pthread_mutex_unlock(&lock);
+  return status;
+}
+
 CUfileError_t cuFileStreamRegister(CUstream stream, unsigned flags) {
-  cuda_context context;
+  cuda_context context, before;
   if (!library_is_open()) {
     return status_of(CU_FILE_DRIVER_NOT_INITIALIZED);
   }
@@ -132,19 +162,13 @@ CUfileError_t cuFileStreamRegister(CUstream stream, unsigned flags) {
     LOG(LOG_ERROR, "the stream has no context: %s", cuda_error(code));
     return status_of(cuda_is_there() ? CU_FILE_INVALID_VALUE : CU_FILE_ASYNC_NOT_SUPPORTED);
   }
-  pthread_mutex_lock(&lock);
-  stream_state *s = *find(stream, context);
-  CUfileOpError result = CU_FILE_SUCCESS;
-  if (s != NULL && s->registered) {
-    result = CU_FILE_INVALID_VALUE;
-  } else if (s == NULL && (s = add(stream, context)) == NULL) {
-    result = CU_FILE_NOMEM_ERROR;
-  } else {
-    s->registered = true;
-    s->flags = flags;
+  code = cuda_enter(context, &before);
+  if (code != 0) {
+    return cuda_failed(code);
   }
-  pthread_mutex_unlock(&lock);
-  return status_of(result);
+  CUfileError_t status = state_for(stream, context, true, true, flags, NULL);
+  cuda_leave(before);
+  return status;
 }
 
 CUfileError_t cuFileStreamDeregister(CUstream stream) {
@@ -430,28 +454,8 @@ static CUresult put_in_stream(operation *o) {
   return code == 0 && o->t.write ? call_step(o, write_step, steps) : code;
 }
 
-// The state of a stream, with pinned memory if that is needed, and counted as running.
-static CUfileError_t state_for(CUstream stream, cuda_context context, bool pinned, stream_state **state) {
-  CUfileError_t status = status_of(CU_FILE_SUCCESS);
-  pthread_mutex_lock(&lock);
-  stream_state *s = *find(stream, context);
-  s = s != NULL ? s : add(stream, context);
-  if (s == NULL) {
-    status = status_of(CU_FILE_NOMEM_ERROR);
-  } else if (pinned && s->pinned == NULL) {
-    CUresult code = cuda_pinned((void **)&s->pinned, 2 * (PIECE + SLACK) + 2 * sizeof(copy));
-    status = code == 0 ? status : cuda_failed(code);
-  }
-  if (status.err == CU_FILE_SUCCESS) {
-    atomic_fetch_add(&s->running, 1);
-    *state = s;
-  }
-  pthread_mutex_unlock(&lock);
-  return status;
-}
-
 static CUfileError_t submit(operation *o, CUstream stream, cuda_context context) {
-  CUfileError_t status = state_for(stream, context, o->m.device, &o->s);
+  CUfileError_t status = state_for(stream, context, o->m.device, false, 0, &o->s);
   if (status.err != CU_FILE_SUCCESS) {
     handle_leave(o->t.h);
     free(o);

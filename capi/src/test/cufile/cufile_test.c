@@ -151,7 +151,7 @@ static void file_and_environment(void) {
       path);
   write_text(json, text);
   snprintf(text, sizeof text, "%s.d", path);
-  mkdir(text, 0700);
+  EXPECT(mkdir(text, 0700) == 0);
   setenv("CUFILE_ENV_PATH_JSON", json, 1);
   setenv("CUFILE_ALLOW_COMPAT_MODE", "true", 1);
   IS(CU_FILE_SUCCESS, cuFileSetParameterSizeT(CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, 2));
@@ -546,6 +546,339 @@ static void many_threads(void) {
   IS(CU_FILE_SUCCESS, cuFileDriverClose());
 }
 
+// ---- memory of a GPU
+
+typedef unsigned long long device_address;
+
+// X(name, arguments): the driver's functions that these tests call.
+#define CUDA(X)                                                         \
+  X(cuInit, (unsigned))                                                 \
+  X(cuDeviceGet, (int *, int))                                          \
+  X(cuDevicePrimaryCtxRetain, (void **, int))                           \
+  X(cuCtxSetCurrent, (void *))                                          \
+  X(cuMemAlloc_v2, (device_address *, size_t))                          \
+  X(cuMemFree_v2, (device_address))                                     \
+  X(cuMemcpyHtoDAsync_v2, (device_address, const void *, size_t, CUstream)) \
+  X(cuMemcpyDtoHAsync_v2, (void *, device_address, size_t, CUstream))   \
+  X(cuStreamCreateWithPriority, (CUstream *, unsigned, int))            \
+  X(cuStreamDestroy_v2, (CUstream))                                     \
+  X(cuStreamSynchronize, (CUstream))                                    \
+  X(cuLaunchHostFunc, (CUstream, void (*)(void *), void *))
+
+static struct {
+#define MEMBER(name, arguments) CUresult(*name) arguments;
+  CUDA(MEMBER)
+#undef MEMBER
+} cuda;
+
+static void *context;
+static CUstream stream;
+static device_address gpu; // BYTES and a little more
+
+#define TRUE_OF_CUDA(call) EXPECT((call) == 0)
+
+static void have_cuda(const char *library) {
+  void *driver = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  int device;
+  if (driver == NULL) {
+    fprintf(stderr, "%s\n", dlerror());
+    exit(2);
+  }
+#define FIND(name, arguments) *(void **)&cuda.name = dlsym(driver, #name);
+  CUDA(FIND)
+#undef FIND
+  TRUE_OF_CUDA(cuda.cuInit(0));
+  TRUE_OF_CUDA(cuda.cuDeviceGet(&device, 0));
+  TRUE_OF_CUDA(cuda.cuDevicePrimaryCtxRetain(&context, device));
+  TRUE_OF_CUDA(cuda.cuCtxSetCurrent(context));
+  TRUE_OF_CUDA(cuda.cuStreamCreateWithPriority(&stream, 1, 0));
+  TRUE_OF_CUDA(cuda.cuMemAlloc_v2(&gpu, BYTES + 16384));
+}
+
+static void *at_gpu(size_t offset) {
+  return (void *)(uintptr_t)(gpu + offset);
+}
+
+static void fill_gpu(const void *from, size_t bytes) {
+  TRUE_OF_CUDA(cuda.cuMemcpyHtoDAsync_v2(gpu, from, bytes, stream));
+  TRUE_OF_CUDA(cuda.cuStreamSynchronize(stream));
+}
+
+// Into memory.
+static void look_at_gpu(size_t bytes) {
+  TRUE_OF_CUDA(cuda.cuMemcpyDtoHAsync_v2(memory, gpu, bytes, stream));
+  TRUE_OF_CUDA(cuda.cuStreamSynchronize(stream));
+}
+
+static void clear_gpu(void) {
+  memset(memory, 0, BYTES);
+  fill_gpu(memory, BYTES);
+}
+
+static void device_transfers_of(int flags) {
+  int fd = open_file(O_RDWR | flags);
+  CUfileHandle_t fh = register_file(fd);
+  static const size_t sizes[] = {1, 4096, 5000, 524288, 524289, MIB, 3 * MIB + 5, 8 * MIB};
+  static const off_t offsets[] = {0, 4097, MIB};
+  for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+    for (size_t o = 0; o < sizeof offsets / sizeof *offsets; o++) {
+      for (off_t at = 0; at < 8192; at += 4095) {
+        clear_gpu();
+        GIVES(sizes[s], cuFileRead(fh, at_gpu(0), sizes[s], offsets[o], at));
+        look_at_gpu(BYTES);
+        EXPECT(memcmp(memory + at, content + offsets[o], sizes[s]) == 0);
+        EXPECT(memory[at + (off_t)sizes[s]] == 0);
+      }
+    }
+  }
+  GIVES(777, cuFileRead(fh, at_gpu(0), MIB, BYTES - 777, 0));
+  GIVES(777 + 8 * MIB, cuFileRead(fh, at_gpu(0), 9 * MIB, BYTES - 777 - 8 * MIB, 0));
+  GIVES(0, cuFileRead(fh, at_gpu(0), 10, BYTES, 0));
+  GIVES(0, cuFileRead(fh, at_gpu(0), 0, 0, 0));
+  GIVES(-1, cuFileRead(fh, at_gpu(0), 10, -1, 0));
+  GIVES(-CU_FILE_CUDA_POINTER_RANGE_ERROR, cuFileRead(fh, at_gpu(0), 10, 0, 100 * MIB));
+  GIVES(-CU_FILE_CUDA_POINTER_RANGE_ERROR, cuFileRead(fh, at_gpu(100), 100 * MIB, 0, 0));
+  for (size_t i = 0; i < 3 * MIB + 1; i++) {
+    content[4097 + i] = (unsigned char)(i * 31);
+  }
+  fill_gpu(content + 4097 - 3, 3 * MIB + 4);
+  GIVES(3 * MIB + 1, cuFileWrite(fh, at_gpu(0), 3 * MIB + 1, 4097, 3));
+  GIVES(BYTES, cuFileRead(fh, memory, BYTES, 0, 0));
+  EXPECT(memcmp(memory, content, BYTES) == 0);
+  cuFileHandleDeregister(fh);
+  close(fd);
+  renew_file();
+}
+
+static void device_transfers(void) {
+  device_transfers_of(0);
+}
+
+static void device_transfers_past_the_page_cache(void) {
+  device_transfers_of(O_DIRECT);
+}
+
+static void device_buffers(void) {
+  int fd = open_file(O_RDWR);
+  CUfileHandle_t fh = register_file(fd);
+  IS(CU_FILE_SUCCESS, cuFileBufRegister(at_gpu(0), 65536, 0));
+  IS(CU_FILE_MEMORY_ALREADY_REGISTERED, cuFileBufRegister(at_gpu(0), 65536, 0));
+  IS(CU_FILE_SUCCESS, cuFileBufRegister(at_gpu(4096), 65536, 0));
+  IS(CU_FILE_CUDA_POINTER_RANGE_ERROR, cuFileBufRegister(at_gpu(8192), 100 * MIB, 0));
+  GIVES(65536, cuFileRead(fh, at_gpu(0), 65536, 5, 0));
+  GIVES(-CU_FILE_INVALID_MAPPING_RANGE, cuFileRead(fh, at_gpu(0), 65536, 5, 1));
+  look_at_gpu(65536);
+  EXPECT(memcmp(memory, content + 5, 65536) == 0);
+  IS(CU_FILE_SUCCESS, cuFileBufDeregister(at_gpu(0)));
+  IS(CU_FILE_SUCCESS, cuFileBufDeregister(at_gpu(4096)));
+  IS(CU_FILE_MEMORY_NOT_REGISTERED, cuFileBufDeregister(at_gpu(0)));
+  cuFileHandleDeregister(fh);
+  close(fd);
+}
+
+static void device_batches(void) {
+  int fd = open_file(O_RDWR);
+  CUfileHandle_t fh = register_file(fd);
+  clear_gpu();
+  batch_of(fh, at_gpu(0));
+  look_at_gpu(BYTES);
+  for (int i = 0; i < MANY; i++) {
+    EXPECT(memcmp(memory + i * 70000, content + i * 70001, i % 3 == 0 ? 4096 : 70000) == 0);
+  }
+  cuFileHandleDeregister(fh);
+  close(fd);
+}
+
+static void device_statistics(void) {
+  static CUfileStatsLevel3_t s;
+  IS(CU_FILE_SUCCESS, cuFileDriverOpen());
+  IS(CU_FILE_SUCCESS, cuFileSetStatsLevel(3));
+  IS(CU_FILE_SUCCESS, cuFileStatsStart());
+  int fd = open_file(O_RDWR);
+  CUfileHandle_t fh = register_file(fd);
+  GIVES(5000, cuFileRead(fh, at_gpu(0), 5000, 1, 0));
+  IS(CU_FILE_SUCCESS, cuFileBufRegister(at_gpu(0), 65536, 0));
+  IS(CU_FILE_SUCCESS, cuFileBufDeregister(at_gpu(0)));
+  IS(CU_FILE_SUCCESS, cuFileGetStatsL3(&s));
+  const CUfilePerGpuStats_t *one = &s.per_gpu_stats[0];
+  EXPECT(s.num_gpus >= 1 && one->n_total_reads == 1 && one->n_posix_reads == 1 && one->n_p2p_reads == 0 && one->n_nvfs_reads == 0);
+  EXPECT(one->n_unaligned_reads == 1 && one->read_bytes == 5000 && one->n_mmap_ok == 1 && one->n_mmap_free == 1);
+  IS(CU_FILE_SUCCESS, cuFileStatsStop());
+  IS(CU_FILE_SUCCESS, cuFileSetStatsLevel(0));
+  cuFileHandleDeregister(fh);
+  close(fd);
+  IS(CU_FILE_SUCCESS, cuFileDriverClose());
+}
+
+// ---- in the order of a stream
+
+// Holds the stream until it is opened.
+typedef struct gate {
+  atomic_int open;
+  void (*then)(void);
+} gate;
+
+static void wait_at(void *data) {
+  gate *g = data;
+  while (!atomic_load(&g->open)) {
+    usleep(1000);
+  }
+  if (g->then != NULL) {
+    g->then();
+  }
+}
+
+static size_t size;
+static off_t file_offset, base_offset;
+static ssize_t result;
+
+static void other_arguments(void) {
+  size = 5000;
+  file_offset = 4097;
+  base_offset = 3;
+}
+
+static void arguments_are(size_t bytes, off_t offset, off_t at) {
+  size = bytes;
+  file_offset = offset;
+  base_offset = at;
+  result = -77;
+}
+
+static void sync_stream(void) {
+  TRUE_OF_CUDA(cuda.cuStreamSynchronize(stream));
+}
+
+static void read_in_stream(CUfileHandle_t fh, void *base, size_t bytes, off_t offset, off_t at) {
+  arguments_are(bytes, offset, at);
+  IS(CU_FILE_SUCCESS, cuFileReadAsync(fh, base, &size, &file_offset, &base_offset, &result, stream));
+  sync_stream();
+}
+
+static void streams(void) {
+  static gate g;
+  int fd = open_file(O_RDWR);
+  CUfileHandle_t fh = register_file(fd);
+  static const size_t sizes[] = {1, 4096, 5000, MIB, 4 * MIB, 4 * MIB + 1, 10 * MIB - 8192};
+  for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+    for (off_t at = 0; at < 8192; at += 4095) {
+      clear_gpu();
+      read_in_stream(fh, at_gpu(0), sizes[s], 777, at);
+      EXPECT(result == (ssize_t)sizes[s]);
+      look_at_gpu(BYTES);
+      EXPECT(memcmp(memory + at, content + 777, sizes[s]) == 0);
+      EXPECT(at + (off_t)sizes[s] >= (off_t)BYTES || memory[at + (off_t)sizes[s]] == 0);
+    }
+  }
+  // What is behind the end of the file stays.
+  clear_gpu();
+  read_in_stream(fh, at_gpu(0), 9 * MIB, BYTES - 5 * MIB - 3, 0);
+  EXPECT(result == 5 * MIB + 3);
+  look_at_gpu(BYTES);
+  EXPECT(memcmp(memory, content + BYTES - 5 * MIB - 3, 5 * MIB + 3) == 0 && memory[5 * MIB + 3] == 0);
+  read_in_stream(fh, at_gpu(0), 10, BYTES, 0);
+  EXPECT(result == 0);
+  read_in_stream(fh, at_gpu(0), 0, 0, 0);
+  EXPECT(result == 0);
+  read_in_stream(fh, at_gpu(0), 10, -1, 0);
+  EXPECT(result == -EINVAL);
+  read_in_stream(fh, at_gpu(0), 10, 0, 100 * MIB);
+  EXPECT(result == -CU_FILE_CUDA_POINTER_RANGE_ERROR);
+  memset(memory, 0, MIB);
+  read_in_stream(fh, memory, 5000, 3, 5);
+  EXPECT(result == 5000 && memcmp(memory + 5, content + 3, 5000) == 0);
+  // The call returns before the stream has come there, and the arguments are read then.
+  clear_gpu();
+  g = (gate){.then = other_arguments};
+  TRUE_OF_CUDA(cuda.cuLaunchHostFunc(stream, wait_at, &g));
+  arguments_are(65536, 0, 0);
+  IS(CU_FILE_SUCCESS, cuFileReadAsync(fh, at_gpu(0), &size, &file_offset, &base_offset, &result, stream));
+  EXPECT(result == -77);
+  atomic_store(&g.open, 1);
+  sync_stream();
+  EXPECT(result == 5000);
+  look_at_gpu(8192);
+  EXPECT(memory[2] == 0 && memcmp(memory + 3, content + 4097, 5000) == 0 && memory[5003] == 0);
+  cuFileHandleDeregister(fh);
+  close(fd);
+}
+
+static void streams_with_fixed_arguments(void) {
+  static gate g;
+  int fd = open_file(O_RDWR);
+  CUfileHandle_t fh = register_file(fd);
+  clear_gpu();
+  IS(CU_FILE_INVALID_VALUE, cuFileStreamDeregister(stream));
+  IS(CU_FILE_SUCCESS, cuFileStreamRegister(stream, 15));
+  IS(CU_FILE_INVALID_VALUE, cuFileStreamRegister(stream, 15));
+  g = (gate){.then = other_arguments};
+  TRUE_OF_CUDA(cuda.cuLaunchHostFunc(stream, wait_at, &g));
+  arguments_are(4096, 8192, 0);
+  IS(CU_FILE_SUCCESS, cuFileReadAsync(fh, at_gpu(0), &size, &file_offset, &base_offset, &result, stream));
+  atomic_store(&g.open, 1);
+  sync_stream();
+  EXPECT(result == 4096);
+  look_at_gpu(8192);
+  EXPECT(memcmp(memory, content + 8192, 4096) == 0 && memory[4096] == 0);
+  IS(CU_FILE_SUCCESS, cuFileStreamDeregister(stream));
+  IS(CU_FILE_INVALID_VALUE, cuFileStreamDeregister(stream));
+  arguments_are(1, 0, 0);
+  IS(CU_FILE_INVALID_VALUE, cuFileReadAsync(NULL, at_gpu(0), &size, &file_offset, &base_offset, &result, stream));
+  IS(CU_FILE_INVALID_VALUE, cuFileReadAsync(fh, NULL, &size, &file_offset, &base_offset, &result, stream));
+  IS(CU_FILE_INVALID_VALUE, cuFileReadAsync(fh, at_gpu(0), NULL, &file_offset, &base_offset, &result, stream));
+  IS(CU_FILE_INVALID_VALUE, cuFileReadAsync(fh, at_gpu(0), &size, NULL, &base_offset, &result, stream));
+  IS(CU_FILE_INVALID_VALUE, cuFileReadAsync(fh, at_gpu(0), &size, &file_offset, NULL, &result, stream));
+  IS(CU_FILE_INVALID_VALUE, cuFileReadAsync(fh, at_gpu(0), &size, &file_offset, &base_offset, NULL, stream));
+  cuFileHandleDeregister(fh);
+  close(fd);
+}
+
+// A write takes what the work before it left, and a read behind it gets that. The handle may go meanwhile.
+static void writes_in_streams(void) {
+  static gate g;
+  ssize_t written = -77;
+  size_t bytes = 9 * MIB + 5;
+  off_t offset = 4097, at = 3, zero = 0;
+  int fd = open_file(O_RDWR);
+  CUfileHandle_t fh = register_file(fd);
+  for (size_t i = 0; i < bytes; i++) {
+    content[4097 + i] = (unsigned char)(i * 29);
+  }
+  IS(CU_FILE_SUCCESS, cuFileStreamRegister(stream, 0));
+  g = (gate){.then = NULL};
+  fill_gpu(content + 4094, bytes + 3);
+  TRUE_OF_CUDA(cuda.cuLaunchHostFunc(stream, wait_at, &g));
+  IS(CU_FILE_SUCCESS, cuFileWriteAsync(fh, at_gpu(0), &bytes, &offset, &at, &written, stream));
+  arguments_are(BYTES, 0, 0);
+  IS(CU_FILE_SUCCESS, cuFileReadAsync(fh, at_gpu(0), &size, &file_offset, &zero, &result, stream));
+  cuFileHandleDeregister(fh);
+  EXPECT(written == -77);
+  device_address other;
+  atomic_store(&g.open, 1);
+  // Taking memory waits for the streams, which must not wait for calls of CUDA then.
+  TRUE_OF_CUDA(cuda.cuMemAlloc_v2(&other, 4096));
+  TRUE_OF_CUDA(cuda.cuMemFree_v2(other));
+  sync_stream();
+  EXPECT(written == (ssize_t)bytes && result == (ssize_t)BYTES);
+  IS(CU_FILE_SUCCESS, cuFileStreamDeregister(stream));
+  look_at_gpu(BYTES);
+  EXPECT(memcmp(memory, content, BYTES) == 0);
+  close(fd);
+  renew_file();
+}
+
+static void device_groups(void) {
+  RUN(device_transfers);
+  RUN(device_transfers_past_the_page_cache);
+  RUN(device_buffers);
+  RUN(device_batches);
+  RUN(streams);
+  RUN(streams_with_fixed_arguments);
+  RUN(writes_in_streams);
+  IS(CU_FILE_SUCCESS, cuFileDriverClose());
+  RUN(device_statistics);
+}
+
 int main(int count, char **arguments) {
   if (count != 2) {
     fprintf(stderr, "usage: %s FOLDER\n", arguments[0]);
@@ -570,5 +903,9 @@ int main(int count, char **arguments) {
   RUN(forks);
   RUN(without_compatibility);
   RUN(many_threads);
+  if (getenv("GPUNVME_LIBCUDA") != NULL) {
+    have_cuda(getenv("GPUNVME_LIBCUDA"));
+    device_groups();
+  }
   return check_failed_tests > 0;
 }

@@ -4,6 +4,7 @@
 // FAKE_VERSION  what cuDriverGetVersion says; functions newer than it are left out
 // FAKE_DEVICES  number of devices; with 0 cuInit fails
 // FAKE_FREE     bytes of device memory that are said to be free
+// FAKE_INTERIOR 1: addresses inside allocations are known, too
 // FAKE_MAPPED   how far from where the CPU finds host memory the GPU does
 // USE_CUDA_H    take the types from NVIDIA's header, to check these signatures against it
 #include "fake_cuda_state.h"
@@ -182,6 +183,25 @@ static size_t block_bytes(int kind, const void *handle) {
   return bytes;
 }
 
+#ifndef FAKE_INTERIOR
+#define FAKE_INTERIOR 0
+#endif
+
+// The allocation that an address is of.
+static const void *allocation_of(const void *address) {
+  pthread_mutex_lock(&lock);
+  for (int i = 0; FAKE_INTERIOR && i < used; i++) {
+    const char *begin = live[i].handle;
+    if ((live[i].kind == MEMORY || live[i].kind == HOST) && (const char *)address >= begin &&
+        (const char *)address < (char *)live[i].block + malloc_usable_size(live[i].block)) {
+      address = begin;
+      break;
+    }
+  }
+  pthread_mutex_unlock(&lock);
+  return address;
+}
+
 // What the next questions about addresses are answered with.
 static struct {
   CUdeviceptr mapped; // three pieces of this many bytes begin there
@@ -211,14 +231,13 @@ static CUresult of_a_piece(void *data, int attribute, CUdeviceptr address) {
   }
 }
 
-// Knows addresses of allocations only, not those inside them.
 CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr address) {
   CALLED("%d %llx", (int)attribute, address);
   IN_CONTEXT;
   if (pretended.piece > 0 && address >= pretended.mapped && address < pretended.mapped + 3 * pretended.piece) {
     return of_a_piece(data, (int)attribute, address);
   }
-  const void *handle = (const void *)(uintptr_t)address;
+  const void *handle = allocation_of((const void *)(uintptr_t)address);
   size_t memory = block_bytes(MEMORY, handle);
   size_t host = block_bytes(HOST, handle);
   NEED(memory + host > 0, INVALID_VALUE);
@@ -229,7 +248,7 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
     case 7: *(unsigned long long *)data = address; return 0;
     case 8: *(unsigned *)data = 0; return 0;
     case 9: *(int *)data = 0; return 0;
-    case 11: *(CUdeviceptr *)data = address; return 0;
+    case 11: *(CUdeviceptr *)data = (CUdeviceptr)(uintptr_t)handle; return 0;
     case 12: *(size_t *)data = memory + host; return 0;
     default: return (CUresult)INVALID_VALUE;
   }
@@ -406,6 +425,13 @@ CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr word, unsigned valu
   IN_CONTEXT;
   NEED(is_live(STREAM, stream), INVALID_HANDLE);
   return (CUresult)put(stream, (struct work){.kind = WAIT_WORD, .to = at(word), .value = (int)value});
+}
+
+CUresult cuLaunchHostFunc(CUstream stream, void (*call)(void *), void *data) {
+  CALLED("%p", (void *)stream);
+  IN_CONTEXT;
+  NEED(is_live(STREAM, stream), INVALID_HANDLE);
+  return (CUresult)put(stream, (struct work){.kind = CALL, .call = call, .to = data});
 }
 
 CUresult cuEventCreate(CUevent *event, unsigned flags) {

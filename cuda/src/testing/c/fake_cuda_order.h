@@ -10,7 +10,7 @@
 #endif
 
 enum { NOT_READY = 600 };
-enum { COPY, FILL, WAIT_WORD, WAIT_EVENT, RECORD, KERNEL };
+enum { COPY, FILL, WAIT_WORD, WAIT_EVENT, RECORD, KERNEL, CALL };
 
 struct event {
   long recorded, done; // turns
@@ -25,6 +25,7 @@ struct work {
   int value;
   struct event *event;
   struct run *run;
+  void (*call)(void *); // with "to"
   long turn;
   struct work *next;
 };
@@ -94,6 +95,12 @@ static void *work_off(void *argument) {
       pthread_mutex_lock(&lock);
       continue;
     }
+    if (w->kind == CALL) {
+      // Functions of the program may take as long as they like, and look at what others do.
+      pthread_mutex_unlock(&lock);
+      w->call(w->to);
+      pthread_mutex_lock(&lock);
+    }
     perform(w);
     s->first = w->next;
     free(w);
@@ -116,7 +123,7 @@ static int put(CUstream stream, struct work w) {
     w.event->users++;
     w.turn = w.kind == RECORD ? ++w.event->recorded : w.event->recorded;
   }
-  if (!FAKE_IN_ORDER || (!s->working && is_due(&w))) {
+  if (w.kind != CALL && (!FAKE_IN_ORDER || (!s->working && is_due(&w)))) {
     perform(&w);
   } else {
     struct work *kept = malloc(sizeof *kept);
