@@ -109,3 +109,32 @@ check cufile-stand-in stand_in && export GPUNVME_LIBCUDA=$tmp/libcuda.so.1
 group cufile
 sanitized cufile-memory -fsanitize=address,undefined
 sanitized cufile-threads -fsanitize=thread
+
+# ---- the library as it was built
+
+# A folder with files, and an image of an SSD with other content under the same names.
+files_of() { # FOLDER
+  mkdir -p "$1"/mapped/deep "$1"/image/deep "$1"/empty
+  head -c 5000 /dev/zero | tr '\0' x >"$1/plain"
+  head -c 5000 /dev/zero | tr '\0' h >"$1/mapped/deep/file"
+  head -c 5000 /dev/zero | tr '\0' t >"$1/image/deep/file"
+  echo a >"$1/mapped/alone"
+  echo 'gpunvme:sim:size=64MiB' >"$1/address"
+  echo 'gpunvme:nonsense:' >"$1/nonsense"
+  truncate -s 16M "$1/image.ext4" && mkfs.ext4 -q -d "$1/image" "$1/image.ext4"
+}
+
+PATH=$PATH:/sbin:/usr/sbin
+unset GPUNVME_LIBCUDA
+if ! ls capi/target/app/gpunvme-capi*.jar >/dev/null 2>&1; then
+  echo "FAIL cufile-jars: none in capi/target/app; mvn package -pl capi -am builds them"
+elif ! command -v mkfs.ext4 >/dev/null; then
+  echo 'SKIP cufile-client: no mkfs.ext4'
+elif check cufile-files files_of "$tmp/files" &&
+  check cufile-client-compiles gcc "${flags[@]}" -I $sources -I capi/src/test/c $tests/client_test.c -ldl -o "$tmp/client"; then
+  library=$PWD/capi/target/cufile/libcufile.so.0
+  cd "$tmp/files/empty" || exit 1
+  CUFILE_ENV_PATH_JSON=/nowhere.json GPUNVME_CUFILE_MAP="$tmp/files/mapped/=sim:file=$tmp/files/image.ext4" \
+    each cufile-client "$tmp/client" "$library" "$tmp/files"
+  check cufile-leaves-no-files test -z "$(ls -A)"
+fi

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,10 +134,12 @@ static const char *entry(const char *map, char *folder, char *address, bool *wri
 static bool mapped(const char *path, char *address, bool *writes) {
   char folder[PATH_MAX], device[PATH_MAX];
   const char *map = getenv(VARIABLE);
+  bool may_write;
   while (map != NULL && *map != 0) {
-    map = entry(map, folder, device, writes);
+    map = entry(map, folder, device, &may_write);
     size_t length = map == NULL ? 0 : strlen(folder);
     if (map != NULL && strncmp(path, folder, length) == 0 && (path[length] == '/' || length == 1)) {
+      *writes = may_write;
       return snprintf(address, MOST_ADDRESS, "%s:%s", device, path + (length == 1 ? 0 : length)) < MOST_ADDRESS;
     }
   }
@@ -175,6 +178,17 @@ static struct place *known(const char *address, bool writes) {
   return p;
 }
 
+// Opening may start Java, and that a process that prepares its classes: Java sets SIGCHLD to its default for the first of them.
+static int open_and_keep_signals(const char *address, bool writes, gpunvme_storage **storage) {
+  struct sigaction before, after;
+  const bool known_before = sigaction(SIGCHLD, NULL, &before) == 0;
+  const int code = api.gpunvme_open(address, NULL, writes ? GPUNVME_WRITE : 0, storage);
+  if (known_before && sigaction(SIGCHLD, NULL, &after) == 0 && after.sa_handler != before.sa_handler) {
+    sigaction(SIGCHLD, &before, NULL);
+  }
+  return code;
+}
+
 static CUfileOpError open_storage(const char *address, bool writes, struct place **opened) {
   gpunvme_info info;
   pthread_once(&once, load);
@@ -186,7 +200,7 @@ static CUfileOpError open_storage(const char *address, bool writes, struct place
   if (p == NULL) {
     return CU_FILE_NOMEM_ERROR;
   }
-  if (api.gpunvme_open(address, NULL, writes ? GPUNVME_WRITE : 0, &p->storage) < 0 || api.gpunvme_get_info(p->storage, &info) < 0) {
+  if (open_and_keep_signals(address, writes, &p->storage) < 0 || api.gpunvme_get_info(p->storage, &info) < 0) {
     LOG(LOG_ERROR, "%s: %s", address, api.gpunvme_last_error());
     api.gpunvme_close(p->storage);
     free(p);

@@ -77,6 +77,19 @@ static staged stage;    // guarded by lock
 static settings forced; // of the open driver, guarded by lock
 static bool open;       // guarded by lock
 
+static void before_fork(void) {
+  pthread_mutex_lock(&lock);
+}
+
+static void after_fork(void) {
+  pthread_mutex_unlock(&lock);
+}
+
+// A child may ask for settings.
+__attribute__((constructor)) static void watch_forks(void) {
+  pthread_atfork(before_fork, after_fork, after_fork);
+}
+
 // What transfers ask of the open driver, without the lock.
 static atomic_bool quick_bools[BOOLS];
 static atomic_size_t quick_sizes[SIZES];

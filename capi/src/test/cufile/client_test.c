@@ -1,0 +1,128 @@
+// The library as it was built, from outside: it is loaded and unloaded, its storage starts Java, and the program stays as it was.
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "check.h"
+#include "cufile_abi.h"
+
+#define MIB ((size_t)1 << 20)
+
+static const char *library, *folder;
+
+// X(result, name, arguments): what these tests call.
+#define FUNCTIONS(X)                                                              \
+  X(CUfileError_t, cuFileHandleRegister, (CUfileHandle_t *, CUfileDescr_t *))     \
+  X(void, cuFileHandleDeregister, (CUfileHandle_t))                               \
+  X(ssize_t, cuFileRead, (CUfileHandle_t, void *, size_t, off_t, off_t))          \
+  X(ssize_t, cuFileWrite, (CUfileHandle_t, const void *, size_t, off_t, off_t))   \
+  X(CUfileError_t, cuFileDriverClose_v2, (void))                                  \
+  X(const char *, gpunvme_cufile_version, (void))
+
+static struct {
+#define MEMBER(result, name, arguments) result(*name) arguments;
+  FUNCTIONS(MEMBER)
+#undef MEMBER
+} cu;
+
+static void *load(void) {
+  void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  if (handle == NULL) {
+    printf("%s\n", dlerror());
+    exit(2);
+  }
+#define FIND(result, name, arguments) *(void **)&cu.name = dlsym(handle, #name);
+  FUNCTIONS(FIND)
+#undef FIND
+  return handle;
+}
+
+static CUfileHandle_t open_handle(const char *name, int flags, CUfileOpError expected) {
+  char path[4096];
+  CUfileHandle_t fh = NULL;
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  CUfileDescr_t d = {.type = CU_FILE_HANDLE_TYPE_OPAQUE_FD, .handle.fd = open(path, flags | O_CLOEXEC)};
+  EXPECT(d.handle.fd >= 0);
+  CUfileError_t status = cu.cuFileHandleRegister(&fh, &d);
+  if (status.err != expected) {
+    printf("  %s: %d, not %d\n", name, status.err, expected);
+    check_failures++;
+  }
+  return fh;
+}
+
+static void loaded_ten_times(void) {
+  unsigned char bytes[100];
+  for (int i = 0; i < 10; i++) {
+    void *handle = load();
+    CUfileHandle_t fh = open_handle("plain", O_RDONLY, CU_FILE_SUCCESS);
+    EXPECT(cu.cuFileRead(fh, bytes, sizeof bytes, 0, 0) == sizeof bytes && bytes[99] == 'x');
+    cu.cuFileHandleDeregister(fh);
+    EXPECT(cu.cuFileDriverClose_v2().err == CU_FILE_SUCCESS);
+    EXPECT(dlclose(handle) == 0);
+  }
+  load();
+  EXPECT(strchr(cu.gpunvme_cufile_version(), '.') != NULL);
+}
+
+static void handler(int signal) {
+  (void)signal;
+}
+
+// A file that begins with gpunvme: is the device that it names. Java starts, and takes none of the program's signals.
+static void an_address_file(void) {
+  static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGCHLD, SIGALRM};
+  struct sigaction wanted = {.sa_handler = handler}, is;
+  unsigned char *memory = calloc(1, 2 * MIB), *other = calloc(1, 2 * MIB);
+  for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+    sigaction(signals[i], &wanted, NULL);
+  }
+  CUfileHandle_t fh = open_handle("address", O_RDWR, CU_FILE_SUCCESS);
+  for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+    EXPECT(sigaction(signals[i], NULL, &is) == 0); if (is.sa_handler != handler) { printf("  signal %d is taken\n", signals[i]); check_failures++; }
+  }
+  memset(memory, 7, MIB);
+  EXPECT(cu.cuFileWrite(fh, memory, MIB - 1, 777, 1) == (ssize_t)MIB - 1);
+  EXPECT(cu.cuFileRead(fh, other, MIB, 777, 3) == (ssize_t)MIB);
+  EXPECT(memcmp(other + 3, memory, MIB - 1) == 0 && other[MIB + 2] == 0);
+  EXPECT(cu.cuFileRead(fh, other, MIB, 64 * MIB - 10, 0) == 10);
+  EXPECT(cu.cuFileRead(fh, other, MIB, 64 * MIB, 0) == 0);
+  EXPECT(cu.cuFileWrite(fh, other, 10, 64 * MIB, 0) == -1 && errno == ENOSPC);
+  cu.cuFileHandleDeregister(fh);
+  fh = open_handle("address", O_RDONLY, CU_FILE_SUCCESS);
+  EXPECT(cu.cuFileWrite(fh, memory, 10, 0, 0) == -1 && errno == EBADF);
+  cu.cuFileHandleDeregister(fh);
+  open_handle("nonsense", O_RDONLY, CU_FILE_IO_NOT_SUPPORTED);
+  free(memory);
+  free(other);
+}
+
+// A file below a folder of GPUNVME_CUFILE_MAP is read from the device that has it: the one here says otherwise.
+static void a_mapped_file(void) {
+  static char here[5000], there[5000];
+  CUfileHandle_t fh = open_handle("mapped/deep/file", O_RDWR, CU_FILE_SUCCESS);
+  memset(there, 't', sizeof there);
+  EXPECT(cu.cuFileRead(fh, here, 4999, 1, 1) == 4999 && memcmp(here + 1, there + 1, 4999) == 0);
+  EXPECT(cu.cuFileWrite(fh, here, 10, 0, 0) == -1 && errno == EROFS);
+  cu.cuFileHandleDeregister(fh);
+  fh = open_handle("plain", O_RDONLY, CU_FILE_SUCCESS);
+  EXPECT(cu.cuFileRead(fh, here, 1, 0, 0) == 1 && here[0] == 'x');
+  // It is not on the device: compatibility mode reads it as it is here.
+  fh = open_handle("mapped/alone", O_RDONLY, CU_FILE_SUCCESS);
+  EXPECT(cu.cuFileRead(fh, here, 1, 0, 0) == 1 && here[0] == 'a');
+}
+
+int main(int count, char **arguments) {
+  if (count != 3) {
+    fprintf(stderr, "usage: %s LIBRARY FOLDER\n", arguments[0]);
+    return 2;
+  }
+  library = arguments[1];
+  folder = arguments[2];
+  RUN(loaded_ten_times);
+  RUN(an_address_file);
+  RUN(a_mapped_file);
+  return check_failed_tests > 0;
+}
