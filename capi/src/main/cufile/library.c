@@ -23,9 +23,11 @@ const char *gpunvme_cufile_version(void) {
 
 static void before_fork(void) {
   pthread_mutex_lock(&lock);
+  settings_fork(true);
 }
 
 static void after_fork(void) {
+  settings_fork(false);
   pthread_mutex_unlock(&lock);
 }
 
@@ -34,7 +36,7 @@ static void in_child(void) {
   if (atomic_load(&opened)) {
     atomic_store(&forked, true);
   }
-  pthread_mutex_unlock(&lock);
+  after_fork();
 }
 
 __attribute__((constructor)) static void watch_forks(void) {

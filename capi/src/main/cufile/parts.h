@@ -76,6 +76,9 @@ size_t setting_size(CUFileSizeTConfigParameter_t which);
 void settings_apply(const settings *s);
 void settings_release(void);
 
+// A child of fork may ask for settings: nobody else is at them while the process is copied.
+void settings_fork(bool begins);
+
 // Changes a size while the driver is open, if it is in range.
 bool setting_change(CUFileSizeTConfigParameter_t which, size_t value);
 void setting_poll(bool poll);

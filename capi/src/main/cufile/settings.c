@@ -77,17 +77,12 @@ static staged stage;    // guarded by lock
 static settings forced; // of the open driver, guarded by lock
 static bool open;       // guarded by lock
 
-static void before_fork(void) {
-  pthread_mutex_lock(&lock);
-}
-
-static void after_fork(void) {
-  pthread_mutex_unlock(&lock);
-}
-
-// A child may ask for settings.
-__attribute__((constructor)) static void watch_forks(void) {
-  pthread_atfork(before_fork, after_fork, after_fork);
+void settings_fork(bool begins) {
+  if (begins) {
+    pthread_mutex_lock(&lock);
+  } else {
+    pthread_mutex_unlock(&lock);
+  }
 }
 
 // What transfers ask of the open driver, without the lock.

@@ -259,7 +259,7 @@ static void transfers_of(int flags) {
   for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
     for (size_t o = 0; o < sizeof offsets / sizeof *offsets; o++) {
       for (off_t at = 0; at < 8192; at += 4095) {
-        memset(memory, 0, BYTES);
+        memset(memory, 0, (size_t)at + sizes[s] + 1);
         GIVES(sizes[s], cuFileRead(fh, memory, sizes[s], offsets[o], at));
         EXPECT(memcmp(memory + at, content + offsets[o], sizes[s]) == 0);
         EXPECT(memory[at + (off_t)sizes[s]] == 0);
@@ -546,7 +546,7 @@ static void many_threads(void) {
   IS(CU_FILE_SUCCESS, cuFileDriverClose());
 }
 
-// ---- memory of a GPU
+// ---- memory of a GPU, and everything at once
 
 typedef unsigned long long device_address;
 
@@ -610,9 +610,9 @@ static void look_at_gpu(size_t bytes) {
   TRUE_OF_CUDA(cuda.cuStreamSynchronize(stream));
 }
 
-static void clear_gpu(void) {
-  memset(memory, 0, BYTES);
-  fill_gpu(memory, BYTES);
+static void clear_gpu(size_t bytes) {
+  memset(memory, 0, bytes);
+  fill_gpu(memory, bytes);
 }
 
 static void device_transfers_of(int flags) {
@@ -623,9 +623,9 @@ static void device_transfers_of(int flags) {
   for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
     for (size_t o = 0; o < sizeof offsets / sizeof *offsets; o++) {
       for (off_t at = 0; at < 8192; at += 4095) {
-        clear_gpu();
+        clear_gpu((size_t)at + sizes[s] + 1);
         GIVES(sizes[s], cuFileRead(fh, at_gpu(0), sizes[s], offsets[o], at));
-        look_at_gpu(BYTES);
+        look_at_gpu((size_t)at + sizes[s] + 1);
         EXPECT(memcmp(memory + at, content + offsets[o], sizes[s]) == 0);
         EXPECT(memory[at + (off_t)sizes[s]] == 0);
       }
@@ -679,7 +679,7 @@ static void device_buffers(void) {
 static void device_batches(void) {
   int fd = open_file(O_RDWR);
   CUfileHandle_t fh = register_file(fd);
-  clear_gpu();
+  clear_gpu(BYTES);
   batch_of(fh, at_gpu(0));
   look_at_gpu(BYTES);
   for (int i = 0; i < MANY; i++) {
@@ -762,16 +762,16 @@ static void streams(void) {
   static const size_t sizes[] = {1, 4096, 5000, MIB, 4 * MIB, 4 * MIB + 1, 10 * MIB - 8192};
   for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
     for (off_t at = 0; at < 8192; at += 4095) {
-      clear_gpu();
+      clear_gpu((size_t)at + sizes[s] + 1);
       read_in_stream(fh, at_gpu(0), sizes[s], 777, at);
       EXPECT(result == (ssize_t)sizes[s]);
-      look_at_gpu(BYTES);
+      look_at_gpu((size_t)at + sizes[s] + 1);
       EXPECT(memcmp(memory + at, content + 777, sizes[s]) == 0);
-      EXPECT(at + (off_t)sizes[s] >= (off_t)BYTES || memory[at + (off_t)sizes[s]] == 0);
+      EXPECT(memory[at + (off_t)sizes[s]] == 0);
     }
   }
   // What is behind the end of the file stays.
-  clear_gpu();
+  clear_gpu(BYTES);
   read_in_stream(fh, at_gpu(0), 9 * MIB, BYTES - 5 * MIB - 3, 0);
   EXPECT(result == 5 * MIB + 3);
   look_at_gpu(BYTES);
@@ -788,7 +788,7 @@ static void streams(void) {
   read_in_stream(fh, memory, 5000, 3, 5);
   EXPECT(result == 5000 && memcmp(memory + 5, content + 3, 5000) == 0);
   // The call returns before the stream has come there, and the arguments are read then.
-  clear_gpu();
+  clear_gpu(BYTES);
   g = (gate){.then = other_arguments};
   TRUE_OF_CUDA(cuda.cuLaunchHostFunc(stream, wait_at, &g));
   arguments_are(65536, 0, 0);
@@ -807,7 +807,7 @@ static void streams_with_fixed_arguments(void) {
   static gate g;
   int fd = open_file(O_RDWR);
   CUfileHandle_t fh = register_file(fd);
-  clear_gpu();
+  clear_gpu(BYTES);
   IS(CU_FILE_INVALID_VALUE, cuFileStreamDeregister(stream));
   IS(CU_FILE_SUCCESS, cuFileStreamRegister(stream, 15));
   IS(CU_FILE_INVALID_VALUE, cuFileStreamRegister(stream, 15));
@@ -867,6 +867,137 @@ static void writes_in_streams(void) {
   renew_file();
 }
 
+// What one of many threads has: a handle, and memory of the host or the GPU.
+typedef struct actor {
+  unsigned random;
+  int fd;
+  CUfileHandle_t fh;
+  unsigned char *host;
+  void *base; // host, or memory of the GPU
+  CUstream stream;
+} actor;
+
+enum { ACTOR_BYTES = 1 << 20 };
+
+static unsigned next(actor *a, unsigned below) {
+  a->random = a->random * 1664525 + 1013904223;
+  return (a->random >> 8) % below;
+}
+
+static void expect_bytes(actor *a, off_t offset, off_t at, size_t bytes) {
+  if (a->base != a->host) {
+    EXPECT(cuda.cuMemcpyDtoHAsync_v2(a->host + at, (device_address)(uintptr_t)a->base + (device_address)at, bytes, a->stream) == 0);
+    EXPECT(cuda.cuStreamSynchronize(a->stream) == 0);
+  }
+  EXPECT(memcmp(a->host + at, content + offset, bytes) == 0);
+}
+
+static void some_batch(actor *a) {
+  CUfileBatchHandle_t id;
+  CUfileIOParams_t params[16];
+  CUfileIOEvents_t events[16];
+  unsigned nr = 16;
+  const off_t offset = next(a, BYTES - ACTOR_BYTES);
+  IS(CU_FILE_SUCCESS, cuFileBatchIOSetUp(&id, 16));
+  for (int i = 0; i < 16; i++) {
+    params[i] = request(a->fh, a->base, offset + i * 60000, i * 60000, 60000, i);
+  }
+  IS(CU_FILE_SUCCESS, cuFileBatchIOSubmit(id, 16, params, 0));
+  if (next(a, 3) == 0) {
+    IS(CU_FILE_SUCCESS, cuFileBatchIOCancel(id));
+  }
+  if (next(a, 3) > 0) {
+    IS(CU_FILE_SUCCESS, cuFileBatchIOGetStatus(id, 16, &nr, events, NULL));
+    for (unsigned i = 0; i < nr; i++) {
+      if (events[i].status == CUFILE_COMPLETE) {
+        const long cookie = (long)events[i].cookie;
+        expect_bytes(a, offset + cookie * 60000, cookie * 60000, 60000);
+      }
+    }
+  }
+  cuFileBatchIODestroy(id);
+}
+
+static void some_stream(actor *a) {
+  size_t bytes = next(a, ACTOR_BYTES) + 1;
+  off_t offset = next(a, BYTES - ACTOR_BYTES), at = 0;
+  ssize_t got = -77;
+  IS(CU_FILE_SUCCESS, cuFileReadAsync(a->fh, a->base, &bytes, &offset, &at, &got, a->stream));
+  EXPECT(cuda.cuStreamSynchronize(a->stream) == 0);
+  EXPECT(got == (ssize_t)bytes);
+  expect_bytes(a, offset, 0, bytes);
+}
+
+static void *acts(void *argument) {
+  actor *a = argument;
+  if (context != NULL) {
+    cuda.cuCtxSetCurrent(context);
+  }
+  for (int i = 0; i < 60; i++) {
+    const size_t bytes = next(a, 2) ? next(a, 8192) + 1 : next(a, ACTOR_BYTES) + 1;
+    const off_t offset = next(a, BYTES - ACTOR_BYTES);
+    switch (next(a, 8)) {
+      case 0:
+        cuFileHandleDeregister(a->fh);
+        a->fh = register_file(a->fd);
+        break;
+      case 1:
+        IS(CU_FILE_SUCCESS, cuFileBufRegister(a->base, ACTOR_BYTES, 0));
+        GIVES(bytes, cuFileRead(a->fh, a->base, bytes, offset, 0));
+        IS(CU_FILE_SUCCESS, cuFileBufDeregister(a->base));
+        break;
+      case 2: some_batch(a); break;
+      case 3:
+        IS(CU_FILE_SUCCESS, cuFileDriverOpen());
+        IS(CU_FILE_SUCCESS, cuFileDriverClose());
+        break;
+      case 4:
+        if (a->base != a->host) {
+          some_stream(a);
+        }
+        break;
+      case 5: GIVES(bytes, cuFileWrite(a->fh, content + offset, bytes, offset, 0)); break;
+      default:
+        GIVES(bytes, cuFileRead(a->fh, a->base, bytes, offset, 0));
+        expect_bytes(a, offset, 0, bytes);
+        break;
+    }
+  }
+  return NULL;
+}
+
+static void everything_at_once(void) {
+  enum { THREADS = 24 };
+  static actor actors[THREADS];
+  pthread_t threads[THREADS];
+  IS(CU_FILE_SUCCESS, cuFileDriverOpen());
+  for (unsigned i = 0; i < THREADS; i++) {
+    actor *a = &actors[i];
+    *a = (actor){.random = i, .fd = open_file(O_RDWR | (i % 3 == 0 ? O_DIRECT : 0)), .host = aligned_alloc(4096, ACTOR_BYTES)};
+    a->fh = register_file(a->fd);
+    a->base = a->host;
+    if (context != NULL && i % 2 == 0) {
+      device_address mine = 0;
+      EXPECT(cuda.cuMemAlloc_v2(&mine, ACTOR_BYTES) == 0 && cuda.cuStreamCreateWithPriority(&a->stream, 1, 0) == 0);
+      a->base = (void *)(uintptr_t)mine;
+    }
+  }
+  for (int i = 0; i < THREADS; i++) {
+    EXPECT(pthread_create(&threads[i], NULL, acts, &actors[i]) == 0);
+  }
+  for (int i = 0; i < THREADS; i++) {
+    pthread_join(threads[i], NULL);
+  }
+  IS(CU_FILE_SUCCESS, cuFileDriverClose());
+  for (int i = 0; i < THREADS; i++) {
+    close(actors[i].fd);
+    if (actors[i].base != actors[i].host) {
+      EXPECT(cuda.cuMemFree_v2((device_address)(uintptr_t)actors[i].base) == 0 && cuda.cuStreamDestroy_v2(actors[i].stream) == 0);
+    }
+    free(actors[i].host);
+  }
+}
+
 static void device_groups(void) {
   RUN(device_transfers);
   RUN(device_transfers_past_the_page_cache);
@@ -877,6 +1008,7 @@ static void device_groups(void) {
   RUN(writes_in_streams);
   IS(CU_FILE_SUCCESS, cuFileDriverClose());
   RUN(device_statistics);
+  RUN(everything_at_once);
 }
 
 int main(int count, char **arguments) {
@@ -903,6 +1035,7 @@ int main(int count, char **arguments) {
   RUN(forks);
   RUN(without_compatibility);
   RUN(many_threads);
+  RUN(everything_at_once);
   if (getenv("GPUNVME_LIBCUDA") != NULL) {
     have_cuda(getenv("GPUNVME_LIBCUDA"));
     device_groups();
