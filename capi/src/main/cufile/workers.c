@@ -76,10 +76,14 @@ static void *work(void *unused) {
   return unused;
 }
 
-// With the lock. Signals are for the program's threads.
+// With the lock. Signals are for the program's threads, but for those that a thread brings on itself: Java uses some of them.
 static bool start(void) {
+  static const int kept[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
   sigset_t all, before;
   sigfillset(&all);
+  for (size_t i = 0; i < COUNT(kept); i++) {
+    sigdelset(&all, kept[i]);
+  }
   pthread_sigmask(SIG_SETMASK, &all, &before);
   bool good = pthread_create(&threads[alive], NULL, work, NULL) == 0;
   pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -19,6 +19,10 @@ static const char *library, *folder;
   X(ssize_t, cuFileRead, (CUfileHandle_t, void *, size_t, off_t, off_t))          \
   X(ssize_t, cuFileWrite, (CUfileHandle_t, const void *, size_t, off_t, off_t))   \
   X(CUfileError_t, cuFileDriverClose_v2, (void))                                  \
+  X(CUfileError_t, cuFileBatchIOSetUp, (CUfileBatchHandle_t *, unsigned))         \
+  X(CUfileError_t, cuFileBatchIOSubmit, (CUfileBatchHandle_t, unsigned, CUfileIOParams_t *, unsigned))                            \
+  X(CUfileError_t, cuFileBatchIOGetStatus, (CUfileBatchHandle_t, unsigned, unsigned *, CUfileIOEvents_t *, struct timespec *))    \
+  X(void, cuFileBatchIODestroy, (CUfileBatchHandle_t))                            \
   X(const char *, gpunvme_cufile_version, (void))
 
 static struct {
@@ -67,6 +71,31 @@ static void loaded_ten_times(void) {
   EXPECT(strchr(cu.gpunvme_cufile_version(), '.') != NULL);
 }
 
+// By threads of the library.
+static void a_batch(CUfileHandle_t fh, unsigned char *memory, const unsigned char *expected) {
+  enum { PARTS = 16 };
+  CUfileIOParams_t params[PARTS];
+  CUfileIOEvents_t events[PARTS];
+  CUfileBatchHandle_t id;
+  unsigned nr = PARTS;
+  const size_t bytes = MIB / PARTS;
+  memset(memory, 0, MIB);
+  for (int i = 0; i < PARTS; i++) {
+    params[i] = (CUfileIOParams_t){.mode = CUFILE_BATCH, .fh = fh, .opcode = CUFILE_READ};
+    params[i].u.batch.devPtr_base = memory;
+    params[i].u.batch.file_offset = params[i].u.batch.devPtr_offset = (off_t)(i * bytes);
+    params[i].u.batch.size = bytes;
+  }
+  EXPECT(cu.cuFileBatchIOSetUp(&id, PARTS).err == CU_FILE_SUCCESS);
+  EXPECT(cu.cuFileBatchIOSubmit(id, PARTS, params, 0).err == CU_FILE_SUCCESS);
+  EXPECT(cu.cuFileBatchIOGetStatus(id, PARTS, &nr, events, NULL).err == CU_FILE_SUCCESS && nr == PARTS);
+  for (unsigned i = 0; i < nr; i++) {
+    EXPECT(events[i].status == CUFILE_COMPLETE && events[i].ret == bytes);
+  }
+  EXPECT(memcmp(memory, expected, MIB) == 0);
+  cu.cuFileBatchIODestroy(id);
+}
+
 static void handler(int signal) {
   (void)signal;
 }
@@ -87,6 +116,8 @@ static void an_address_file(void) {
   EXPECT(cu.cuFileWrite(fh, memory, MIB - 1, 777, 1) == (ssize_t)MIB - 1);
   EXPECT(cu.cuFileRead(fh, other, MIB, 777, 3) == (ssize_t)MIB);
   EXPECT(memcmp(other + 3, memory, MIB - 1) == 0 && other[MIB + 2] == 0);
+  EXPECT(cu.cuFileRead(fh, other, MIB, 0, 0) == (ssize_t)MIB);
+  a_batch(fh, memory, other);
   EXPECT(cu.cuFileRead(fh, other, MIB, 64 * MIB - 10, 0) == 10);
   EXPECT(cu.cuFileRead(fh, other, MIB, 64 * MIB, 0) == 0);
   EXPECT(cu.cuFileWrite(fh, other, 10, 64 * MIB, 0) == -1 && errno == ENOSPC);
