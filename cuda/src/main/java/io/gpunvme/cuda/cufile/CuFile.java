@@ -93,9 +93,15 @@ public final class CuFile {
    * Opens the library that {@code GPUNVME_LIBCUFILE} names, or else the system's; later calls
    * return the same.
    *
-   * @throws CudaNotFoundException if there is none; the message says what was looked for where
+   * @throws CudaNotFoundException if there is none, or this process has gpunvme's own libcufile;
+   *     the message says what was looked for where
    */
   public static synchronized CuFile load() {
+    OwnCuFile.inProcess()
+        .ifPresent(
+            own -> {
+              throw new CudaNotFoundException(OwnCuFile.besideOwn(own));
+            });
     if (loaded == null) {
       Map<String, String> environment = System.getenv();
       Path temporary = Path.of(System.getProperty("java.io.tmpdir"));
@@ -127,7 +133,7 @@ public final class CuFile {
   }
 
   /**
-   * Looks for the library's file and opens nothing.
+   * Looks for the library's file and opens nothing. gpunvme's own libcufile is passed over.
    *
    * @param environment the process's
    * @param root what {@code usr} and {@code etc} lie in
@@ -159,7 +165,8 @@ public final class CuFile {
         "GPUNVME_LIBCUFILE",
         List.of("libcufile.so.0", "libcufile.so"),
         folders,
-        "install it (package libcufile-13-0 of NVIDIA's repository, or the CUDA toolkit)");
+        "install it (package libcufile-13-0 of NVIDIA's repository, or the CUDA toolkit)",
+        OwnCuFile.LIBRARY);
   }
 
   /** The library, as it was opened. */

@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Where a library is looked for: a file that an environment variable names and nothing else, or
@@ -21,9 +22,33 @@ import java.util.stream.Stream;
  * @param names file names, the preferred one first
  * @param folders existing or not
  * @param advice what to install
+ * @param other a library of the same names that is not meant and is passed over; null: none
  */
 public record LibrarySearch(
-    String what, String variable, List<String> names, List<Path> folders, String advice) {
+    String what,
+    String variable,
+    List<String> names,
+    List<Path> folders,
+    String advice,
+    @Nullable Other other) {
+  /**
+   * A library that has the names of another.
+   *
+   * @param name what it is
+   * @param symbol tells it: the meant one has no such function
+   */
+  public record Other(String name, String symbol) {
+    /** Whether a file is it, found without opening it as a library. */
+    public boolean is(Path file) {
+      return ElfNames.has(file, symbol);
+    }
+  }
+
+  /** Whatever has one of the names is meant. */
+  public LibrarySearch(
+      String what, String variable, List<String> names, List<Path> folders, String advice) {
+    this(what, variable, names, folders, advice, null);
+  }
 
   /**
    * Opens the first one there is; it stays open until the process ends.
@@ -33,6 +58,11 @@ public record LibrarySearch(
   public NativeLibrary open(Map<String, String> environment) {
     String chosen = environment.get(variable);
     if (chosen != null && !chosen.isEmpty()) {
+      if (other != null && isOther(Path.of(chosen))) {
+        throw new CudaNotFoundException(
+            "%s: %s names %s, which is %s; correct it or unset it"
+                .formatted(what, variable, chosen, other.name()));
+      }
       return openFile(Path.of(chosen))
           .orElseThrow(
               () ->
@@ -46,7 +76,7 @@ public record LibrarySearch(
                           + " library; correct it or unset it"));
     }
     for (String name : names) {
-      Optional<NativeLibrary> found = openName(name);
+      Optional<NativeLibrary> found = openName(name).filter(library -> !isOther(library));
       if (found.isPresent()) {
         return found.get();
       }
@@ -54,7 +84,8 @@ public record LibrarySearch(
     for (Path folder : folders) {
       for (String name : names) {
         Path file = folder.resolve(name);
-        Optional<NativeLibrary> found = Files.exists(file) ? openFile(file) : Optional.empty();
+        Optional<NativeLibrary> found =
+            Files.exists(file) && !isOther(file) ? openFile(file) : Optional.empty();
         if (found.isPresent()) {
           return found.get();
         }
@@ -80,14 +111,30 @@ public record LibrarySearch(
    * @param root what the folders lie in, {@code /}
    */
   public Optional<Path> locate(Map<String, String> environment, Path root) {
+    return files(environment, root).filter(file -> !isOther(file)).findFirst();
+  }
+
+  /** The first file that is passed over, where {@link #locate} looks. */
+  public Optional<Path> locateOther(Map<String, String> environment, Path root) {
+    return files(environment, root).filter(this::isOther).findFirst();
+  }
+
+  private Stream<Path> files(Map<String, String> environment, Path root) {
     String chosen = environment.get(variable);
-    if (chosen != null && !chosen.isEmpty()) {
-      return Optional.of(Path.of(chosen)).filter(Files::isRegularFile);
-    }
-    return Stream.concat(loaderPath(environment), folders.stream().map(f -> under(root, f)))
-        .flatMap(folder -> names.stream().map(folder::resolve))
-        .filter(Files::isRegularFile)
-        .findFirst();
+    Stream<Path> all =
+        chosen != null && !chosen.isEmpty()
+            ? Stream.of(Path.of(chosen))
+            : Stream.concat(loaderPath(environment), folders.stream().map(f -> under(root, f)))
+                .flatMap(folder -> names.stream().map(folder::resolve));
+    return all.filter(Files::isRegularFile);
+  }
+
+  private boolean isOther(Path file) {
+    return other != null && other.is(file);
+  }
+
+  private boolean isOther(NativeLibrary library) {
+    return other != null && library.find(other.symbol()).isPresent();
   }
 
   private static Stream<Path> loaderPath(Map<String, String> environment) {

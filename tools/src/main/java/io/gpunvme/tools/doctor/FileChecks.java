@@ -1,15 +1,12 @@
 package io.gpunvme.tools.doctor;
 
-import io.gpunvme.cuda.cufile.CuFile;
 import io.gpunvme.storage.path.Verdict;
 import io.gpunvme.storage.path.cufile.CuFileHost;
 import io.gpunvme.storage.path.cufile.CuFilePath;
 import io.gpunvme.tools.machine.Machine;
 import io.gpunvme.tools.machine.SoftwareFacts;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Optional;
 import java.util.Set;
 
 /** The paths that read files: cuFile, pinned memory, mmap. */
@@ -46,19 +43,19 @@ final class FileChecks {
   }
 
   private void cufile(SoftwareFacts software, CudaView cuda, CuFileHost host) {
-    Optional<Path> library = CuFile.find(host.environment(), host.root());
-    if (library.isEmpty()) {
+    Verdict library = CuFilePath.judgeLibrary(host);
+    if (!library.possible()) {
       found.add(
           Finding.note(
                   "cufile-missing",
                   CUFILE,
-                  "libcufile.so.0 is not in the usual places",
+                  library.reason(),
                   "cuFile (GPUDirect Storage) cannot read files",
-                  "install CUDA's libcufile package, or set GPUNVME_LIBCUFILE to the file")
+                  library.fix())
               .blocking(Set.of(Way.CUFILE)));
       return;
     }
-    found.add(Finding.ok(CUFILE, CUFILE, library.get().toString()));
+    found.add(Finding.ok(CUFILE, CUFILE, library.reason()));
     cuda.gpus().forEach(gpu -> gpu(gpu, host));
     nvidiaFs(software);
     if (!software.udev()) {

@@ -432,7 +432,7 @@ class DoctorTest {
     Diagnosis diagnosis =
         Doctor.examine(FakeMachines.read(server), goodGpu(), new FileView("", "", host));
     assertThat(ids(diagnosis)).doesNotContain("cufile-missing");
-    assertThat(finding(diagnosis, "cufile").cause()).isEqualTo(library.toString());
+    assertThat(finding(diagnosis, "cufile").cause()).isEqualTo("libcufile is " + library);
   }
 
   @Test

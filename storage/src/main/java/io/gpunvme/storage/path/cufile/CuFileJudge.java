@@ -2,6 +2,7 @@ package io.gpunvme.storage.path.cufile;
 
 import io.gpunvme.cuda.ComputeCapability;
 import io.gpunvme.cuda.cufile.CuFile;
+import io.gpunvme.cuda.cufile.OwnCuFile;
 import io.gpunvme.storage.path.PathKind;
 import io.gpunvme.storage.path.Verdict;
 import io.gpunvme.storage.path.file.MountPoint;
@@ -38,14 +39,32 @@ final class CuFileJudge {
     this.host = host;
   }
 
+  /** Whether NVIDIA's library is there. */
+  Verdict library() {
+    if (host.own().isPresent()) {
+      return no(
+          OwnCuFile.besideOwn(host.own().get()),
+          "start it without gpunvme cufile, and without that file or its folder in LD_PRELOAD and"
+              + " LD_LIBRARY_PATH");
+    }
+    Optional<Path> library = CuFile.find(host.environment(), host.root());
+    return library
+        .map(file -> Verdict.yes(PathKind.CUFILE, "libcufile is " + file))
+        .orElseGet(
+            () ->
+                no(
+                    OwnCuFile.find(host.environment(), host.root())
+                        .map(own -> "the libcufile found is gpunvme's own at " + own)
+                        .orElse("libcufile.so.0 is not in the usual places"),
+                    "install NVIDIA's (package libcufile-13-0 of its repository), or set"
+                        + " GPUNVME_LIBCUFILE to the file"));
+  }
+
   /** The machine, whatever file. */
   Verdict machine(String gpu, ComputeCapability capability) {
-    Optional<Path> library = CuFile.find(host.environment(), host.root());
-    if (library.isEmpty()) {
-      return no(
-          "libcufile.so.0 is not in the usual places",
-          "install it (package libcufile-13-0 of NVIDIA's repository), or set GPUNVME_LIBCUFILE to"
-              + " the file");
+    Verdict library = library();
+    if (!library.possible()) {
+      return library;
     }
     if (capability.major() < OLDEST_MAJOR) {
       return no(
@@ -58,7 +77,7 @@ final class CuFileJudge {
           "cuFile does not support " + gpu + ": it is for data-centre and workstation GPUs",
           ANOTHER_PATH);
     }
-    return Verdict.yes(PathKind.CUFILE, "libcufile is " + library.get());
+    return library;
   }
 
   /** A file, too. */

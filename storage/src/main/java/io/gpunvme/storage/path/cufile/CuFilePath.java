@@ -113,6 +113,11 @@ public final class CuFilePath implements DataPath {
     return new CuFileJudge(host).file(Path.of(file), gpu, capability);
   }
 
+  /** Whether NVIDIA's library is there, leaving GPUs and files aside. */
+  public static Verdict judgeLibrary(CuFileHost host) {
+    return new CuFileJudge(host).library();
+  }
+
   /** Whether cuFile can work on a machine with a GPU, leaving files aside. */
   public static Verdict judgeMachine(String gpu, ComputeCapability capability, CuFileHost host) {
     return new CuFileJudge(host).machine(gpu, capability);

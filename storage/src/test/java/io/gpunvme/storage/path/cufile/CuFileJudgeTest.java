@@ -7,12 +7,14 @@ import io.gpunvme.storage.Explanation;
 import io.gpunvme.storage.path.PathKind;
 import io.gpunvme.storage.path.Verdict;
 import io.gpunvme.testing.FakeMachine;
+import io.gpunvme.testing.NativeCompiler;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.function.Predicate;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
@@ -28,6 +30,8 @@ final class CuFileJudgeTest {
   private FakeMachine machine;
   private Path file;
   private Predicate<Path> readable = Files::isReadable;
+  private Map<String, String> environment = Map.of();
+  private Optional<String> own = Optional.empty();
 
   @BeforeEach
   void everythingIsThere() throws IOException {
@@ -50,7 +54,7 @@ final class CuFileJudgeTest {
         file.toString(),
         gpu,
         capability,
-        new CuFileHost(machine.paths(), machine.root(), Map.of(), readable));
+        new CuFileHost(machine.paths(), machine.root(), environment, readable, own));
   }
 
   private void mount(String number, String type) {
@@ -88,6 +92,30 @@ final class CuFileJudgeTest {
   void theLibraryIsMissing() throws IOException {
     Files.delete(machine.root().resolve(LIBRARY));
     assertNo(judge(), "libcufile.so.0 is not in the usual places", "libcufile-13-0");
+  }
+
+  @Test
+  void gpunvmesOwnLibraryIsNotMeant() throws IOException {
+    Path ours =
+        NativeCompiler.C.library(
+            "own", "const char *gpunvme_cufile_version(void) { return \"0\"; }");
+    Path found = folder.toRealPath().resolve("libcufile.so.0");
+    Files.copy(ours, found);
+    environment = Map.of("LD_LIBRARY_PATH", found.getParent().toString());
+    assertThat(judge().reason()).as("NVIDIA's is behind it").contains(LIBRARY);
+    Files.delete(machine.root().resolve(LIBRARY));
+    assertNo(
+        judge(), "the libcufile found is gpunvme's own at " + found, "install NVIDIA's (package");
+  }
+
+  @Test
+  void besideGpunvmesOwnLibraryNvidiasDoesNotWork() {
+    own = Optional.of("/opt/ours.so");
+    assertNo(
+        judge(),
+        "this process has loaded gpunvme's own libcufile (/opt/ours.so), and NVIDIA's does not work"
+            + " beside it",
+        "start it without gpunvme cufile");
   }
 
   @Test
