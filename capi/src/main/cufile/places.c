@@ -60,15 +60,15 @@ static bool find(void *library, const char *name, void *to) {
   return *(any_pointer *)to != NULL;
 }
 
-// libgpunvme.so.0 beside this library, in the folder above (as it is built), or where the system looks.
+// libgpunvme.so.0 beside this library, above it (as it is built, installed, and in a wheel), or where the system looks.
 static void *open_api(void) {
-  static const char *const beside[] = {"/", "/../"};
+  static const char *const beside[] = {"libgpunvme.so.0", "../libgpunvme.so.0", "../../libgpunvme.so.0", "../../libgpunvme.so"};
   char path[PATH_MAX], folder[PATH_MAX];
   Dl_info self;
   if (dladdr((const void *)&place_open, &self) != 0 && realpath(self.dli_fname, folder) != NULL) {
     *strrchr(folder, '/') = 0;
     for (size_t i = 0; i < COUNT(beside); i++) {
-      void *library = snprintf(path, sizeof path, "%s%slibgpunvme.so.0", folder, beside[i]) < (int)sizeof path && access(path, R_OK) == 0
+      void *library = snprintf(path, sizeof path, "%s/%s", folder, beside[i]) < (int)sizeof path && access(path, R_OK) == 0
                           ? dlopen(path, RTLD_NOW | RTLD_LOCAL)
                           : NULL;
       if (library != NULL) {
