@@ -65,7 +65,7 @@ app_command() {
   [ ${#place} -le 200 ] || place=${place: -200}
   java=("$JDK_HOME/bin/java" -Xshare:auto -XX:+AutoCreateSharedArchive
     "-XX:SharedArchiveFile=$1/cli/target/gpunvme$place.jsa" -XX:+UseSerialGC -Xlog:disable
-    "--enable-native-access=io.gpunvme.ffi,io.gpunvme.cuda" --illegal-native-access=deny "-Dgpunvme.program=$0" -p "$1/$app")
+    "--enable-native-access=io.gpunvme.ffi,io.gpunvme.cuda" --illegal-native-access=deny "-Dgpunvme.program=$0" "-Dgpunvme.cufile=$1/capi/target/cufile" -p "$1/$app")
   main=(-m io.gpunvme.cli/io.gpunvme.cli.Main)
 }
 

@@ -42,6 +42,7 @@ final class CommandLineTool {
     all.put("stat", StatCommand::new);
     all.put("extents", ExtentsCommand::new);
     all.put("cat", CatCommand::new);
+    all.put("cufile", CuFileCommand::new);
     all.put("list", ListCommand::new);
     all.put("top", TopCommand::new);
     all.put("doctor", DoctorCommand::new);

@@ -57,7 +57,7 @@ final class DoctorCommand extends BaseCommand {
   int run() {
     CudaView cuda = noCuda ? new CudaView(false, "not asked", "", List.of()) : CudaView.look();
     Machine picture = machine.read();
-    Diagnosis diagnosis = Doctor.examine(picture, cuda, FileView.look());
+    Diagnosis diagnosis = Doctor.examine(picture, cuda, FileView.look(OwnLibrary.folder()));
     ProgramName program = ProgramName.here();
     List<NextStep> now =
         NextStep.of(picture, cuda, program.own(), program.root(), ProgramName.quoted(someFile()));

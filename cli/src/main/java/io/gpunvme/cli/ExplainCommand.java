@@ -21,6 +21,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
@@ -75,13 +76,15 @@ final class ExplainCommand extends BaseCommand {
    * The result.
    *
    * @param refusal why the path that was asked for is not possible, or null
+   * @param cuFile what a file becomes under {@code gpunvme cufile}, or null
    */
   private record Answer(
       long bytes,
       Accelerators.Choice accelerator,
       Explanation explanation,
       Map<String, PathKind> requests,
-      @Nullable String refusal) {}
+      @Nullable String refusal,
+      @Nullable UnderCuFile cuFile) {}
 
   @Override
   int run() throws IOException {
@@ -107,7 +110,8 @@ final class ExplainCommand extends BaseCommand {
     return StorageAddress.parse(address.contains(":") ? address : "file:" + address);
   }
 
-  private static Answer answer(StorageAddress wanted, Accelerators.Choice choice) {
+  private static Answer answer(StorageAddress wanted, Accelerators.Choice choice)
+      throws IOException {
     try {
       return answer(wanted, choice, null);
     } catch (StorageException e) {
@@ -120,12 +124,20 @@ final class ExplainCommand extends BaseCommand {
   }
 
   private static Answer answer(
-      StorageAddress address, Accelerators.Choice choice, @Nullable String refusal) {
+      StorageAddress address, Accelerators.Choice choice, @Nullable String refusal)
+      throws IOException {
+    Path file = address.file();
     try (GpuStorage storage =
         GpuStorage.open(address, choice.accelerator(), StorageOptions.defaults())) {
       Map<String, PathKind> chosen = new LinkedHashMap<>();
       REQUESTS.forEach((name, shape) -> chosen.put(name, storage.pathFor(shape)));
-      return new Answer(storage.size(), choice, storage.explain(), chosen, refusal);
+      return new Answer(
+          storage.size(),
+          choice,
+          storage.explain(),
+          chosen,
+          refusal,
+          file == null ? null : UnderCuFile.of(file, System.getenv()));
     }
   }
 
@@ -158,6 +170,9 @@ final class ExplainCommand extends BaseCommand {
     chosen.print(out());
     new TreeMap<>(a.explanation().modes())
         .forEach((path, mode) -> out().println(path + ": " + mode));
+    if (a.cuFile() != null) {
+      out().println("under gpunvme cufile: " + a.cuFile().text());
+    }
   }
 
   private static Map<String, Object> object(StorageAddress wanted, Answer a) {
@@ -182,6 +197,13 @@ final class ExplainCommand extends BaseCommand {
     object.put("chosen", a.requests());
     object.put("paths", verdicts);
     object.put("modes", new TreeMap<>(a.explanation().modes()));
+    UnderCuFile cuFile = a.cuFile();
+    Map<String, Object> under = new LinkedHashMap<>();
+    if (cuFile != null) {
+      under.put("kind", cuFile.kind().toString().toLowerCase(Locale.ROOT));
+      under.put("address", cuFile.address());
+    }
+    object.put("under_cufile", cuFile == null ? null : under);
     return object;
   }
 }

@@ -38,6 +38,7 @@ import picocli.CommandLine.Spec;
       "  gpunvme plan --size 1GiB 1000:1MiB:1000          which I/Os would read these ranges",
       "  gpunvme ls -l disk.img:/models                   files without the kernel: ext4, FAT32",
       "  gpunvme extents vfio:0000:01:00.0:/model.gguf    where on the SSD a file is",
+      "  gpunvme cufile -- python train.py                a program for cuFile, on gpunvme",
       "  gpunvme list                                     SSDs and GPUs of this machine",
       "  gpunvme top                                      what controllers do at this moment",
       "  gpunvme doctor                                   what is missing here, and how to fix it",

@@ -60,6 +60,7 @@ class ExplainCommandTest {
       assertThat(path(json, name).get("fix").isJsonNull()).isTrue();
       assertThat(json.getAsJsonObject("modes").get(name).getAsString()).isNotBlank();
     }
+    assertThat(json.getAsJsonObject("under_cufile").get("kind").getAsString()).isEqualTo("file");
     assertThat(json.getAsJsonObject("chosen").keySet())
         .containsExactly("long_cold", "long_warm", "blocks_cold", "blocks_warm");
     assertThat(json.getAsJsonObject("chosen").get("blocks_cold").getAsString()).isEqualTo("pinned");
@@ -93,7 +94,8 @@ class ExplainCommandTest {
         .contains("fix: give the SSD to gpunvme")
         .containsPattern("(?m)^mmap +yes +a regular file")
         .containsPattern("(?m)^  long reads, cold +(pinned|mmap)$")
-        .contains("mmap: mapped file", "(the CPU stand-in was requested)");
+        .contains("mmap: mapped file", "(the CPU stand-in was requested)")
+        .endsWith("under gpunvme cufile: an ordinary file, through the kernel and pinned memory\n");
   }
 
   @Test
@@ -125,6 +127,7 @@ class ExplainCommandTest {
     assertThat(json.get("bytes").getAsLong()).isEqualTo(16 << 20);
     assertThat(path(json, "direct").get("possible").getAsBoolean()).isTrue();
     isNot(json, "pinned", "not a file");
+    assertThat(json.get("under_cufile").isJsonNull()).isTrue();
     assertThat(json.getAsJsonObject("modes").get("direct").getAsString()).contains("CPU-initiated");
   }
 

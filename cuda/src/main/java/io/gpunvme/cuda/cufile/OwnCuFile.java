@@ -94,6 +94,14 @@ public final class OwnCuFile {
     return LIBRARY.is(file);
   }
 
+  /**
+   * The file, ours or another's, that programs started from here find by the name libcufile.so.0;
+   * those that bring one of their own may have that.
+   */
+  public static Optional<Path> forPrograms(Map<String, String> environment, Path root) {
+    return CuFile.search(environment, root).locateForOthers(environment, root);
+  }
+
   /** The first file of ours where {@link CuFile#find} looks for NVIDIA's. */
   public static Optional<Path> find(Map<String, String> environment, Path root) {
     return CuFile.search(environment, root).locateOther(environment, root);

@@ -6,6 +6,7 @@ import java.lang.foreign.SymbolLookup;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -114,6 +115,19 @@ public record LibrarySearch(
     return files(environment, root).filter(file -> !isOther(file)).findFirst();
   }
 
+  /**
+   * The file that other programs find by these names, whatever it is: of what is preloaded, or
+   * where {@link #locate} looks without the variable.
+   */
+  public Optional<Path> locateForOthers(Map<String, String> environment, Path root) {
+    Stream<Path> preloaded =
+        split(environment.getOrDefault("LD_PRELOAD", ""))
+            .filter(file -> names.contains(String.valueOf(file.getFileName())));
+    Map<String, String> theirs = new HashMap<>(environment);
+    theirs.remove(variable);
+    return Stream.concat(preloaded.filter(Files::isRegularFile), files(theirs, root)).findFirst();
+  }
+
   /** The first file that is passed over, where {@link #locate} looks. */
   public Optional<Path> locateOther(Map<String, String> environment, Path root) {
     return files(environment, root).filter(this::isOther).findFirst();
@@ -138,9 +152,11 @@ public record LibrarySearch(
   }
 
   private static Stream<Path> loaderPath(Map<String, String> environment) {
-    return Arrays.stream(environment.getOrDefault("LD_LIBRARY_PATH", "").split("[:;]"))
-        .filter(folder -> !folder.isEmpty())
-        .map(Path::of);
+    return split(environment.getOrDefault("LD_LIBRARY_PATH", ""));
+  }
+
+  private static Stream<Path> split(String paths) {
+    return Arrays.stream(paths.split("[:;]")).filter(path -> !path.isEmpty()).map(Path::of);
   }
 
   private static Path under(Path root, Path folder) {

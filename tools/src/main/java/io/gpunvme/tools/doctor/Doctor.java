@@ -22,6 +22,7 @@ public final class Doctor {
     findings.addAll(GpuChecks.of(machine, cuda));
     findings.addAll(PairChecks.of(machine));
     findings.addAll(FileChecks.of(machine, cuda, files));
+    findings.addAll(OwnCuFileChecks.of(cuda, files));
     return new Diagnosis(findings);
   }
 

@@ -24,7 +24,7 @@ class CudaViewGpuTest {
     assertThat(view.problem()).isEmpty();
     assertThat(view.gpus()).isNotEmpty();
     assertThat(view.gpus().getFirst().name()).isNotEmpty();
-    Diagnosis diagnosis = Doctor.examine(Machine.read(HostPaths.host()), view, FileView.look());
+    Diagnosis diagnosis = Doctor.examine(Machine.read(HostPaths.host()), view, FileView.look(null));
     assertThat(diagnosis.obstacles(Way.EMBEDDED_GPU_VRAM)).isEmpty();
     assertThat(diagnosis.findings())
         .extracting(Finding::id)

@@ -7,13 +7,17 @@ import io.gpunvme.cuda.GpuDirect;
 import io.gpunvme.cuda.WritesOrdering;
 import io.gpunvme.storage.path.cufile.CuFileHost;
 import io.gpunvme.testing.FakeMachine;
+import io.gpunvme.testing.NativeCompiler;
 import io.gpunvme.tools.machine.FakeMachines;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -36,7 +40,8 @@ class DoctorTest {
   }
 
   private static Diagnosis examine(FakeMachine machine, CudaView cuda) {
-    return Doctor.examine(FakeMachines.read(machine), cuda, new FileView("", "", host(machine)));
+    return Doctor.examine(
+        FakeMachines.read(machine), cuda, new FileView("", "", host(machine), null));
   }
 
   private static CuFileHost host(FakeMachine machine) {
@@ -430,9 +435,89 @@ class DoctorTest {
         new CuFileHost(
             server.paths(), server.root(), Map.of("GPUNVME_LIBCUFILE", library.toString()));
     Diagnosis diagnosis =
-        Doctor.examine(FakeMachines.read(server), goodGpu(), new FileView("", "", host));
+        Doctor.examine(FakeMachines.read(server), goodGpu(), new FileView("", "", host, null));
     assertThat(ids(diagnosis)).doesNotContain("cufile-missing");
     assertThat(finding(diagnosis, "cufile").cause()).isEqualTo("libcufile is " + library);
+  }
+
+  @Test
+  void gpunvmesOwnLibcufile() throws IOException {
+    FakeMachine server = FakeMachine.server(root);
+    Path folder = root.resolve("own");
+    assertThat(ids(examine(server, goodGpu()))).as("unknown").doesNotContain("own-cufile-missing");
+
+    Finding missing =
+        finding(examineOwn(server, goodGpu(), folder, Map.of()), "own-cufile-missing");
+    assertThat(missing.severity()).isEqualTo(Severity.NOTE);
+    assertThat(missing.cause()).contains(folder.toString());
+    assertThat(missing.fix()).isEqualTo("install gpunvme again");
+    Path built = root.resolve("tree/capi/target/cufile");
+    assertThat(finding(examineOwn(server, goodGpu(), built, Map.of()), "own-cufile-missing").fix())
+        .isEqualTo(root.resolve("tree") + "/scripts/capi build");
+
+    Path own = Files.createDirectories(folder).resolve("libcufile.so.0");
+    Files.copy(
+        NativeCompiler.C.library(
+            "own", "const char *gpunvme_cufile_version(void) { return \"0\"; }"),
+        own);
+    assertThat(finding(examineOwn(server, goodGpu(), folder, Map.of()), "own-cufile").cause())
+        .contains(own.toString(), "gpunvme cufile", "memory of A GPU");
+    assertThat(finding(examineOwn(server, NO_CUDA, folder, Map.of()), "own-cufile").cause())
+        .contains("host memory only: there is no GPU");
+  }
+
+  @Test
+  void theLibcufileThatProgramsGet() throws IOException {
+    FakeMachine server = FakeMachine.server(root);
+    Path own = Files.createDirectories(root.resolve("own")).resolve("libcufile.so.0");
+    Files.copy(
+        NativeCompiler.C.library(
+            "own", "const char *gpunvme_cufile_version(void) { return \"0\"; }"),
+        own);
+    assertThat(programs(server, Map.of())).startsWith("programs find no libcufile.so.0");
+    server.write("usr/lib64/libcufile.so.0", "");
+    String another = server.root().resolve("usr/lib64/libcufile.so.0") + ", which is not gpunvme's";
+    assertThat(programs(server, Map.of())).contains(another);
+    assertThat(programs(server, Map.of("GPUNVME_LIBCUFILE", own.toString()))).contains(another);
+    String ours = own + ", which is gpunvme's";
+    assertThat(programs(server, Map.of("LD_LIBRARY_PATH", own.getParent().toString())))
+        .contains(ours);
+    assertThat(programs(server, Map.of("LD_PRELOAD", "/lib/x.so:" + own))).contains(ours);
+  }
+
+  @Test
+  void whatOwnLibcufileObeysOfAConfiguration() throws IOException {
+    FakeMachine server = FakeMachine.server(root);
+    Path folder = root.resolve("none");
+    assertThat(ids(examineOwn(server, NO_CUDA, folder, Map.of()))).doesNotContain("cufile-json");
+    server.write("etc/cufile.json", "{}");
+    String text = finding(examineOwn(server, NO_CUDA, folder, Map.of()), "cufile-json").cause();
+    assertThat(text).startsWith(server.root().resolve("etc/cufile.json").toString());
+    Path named = Files.writeString(root.resolve("my.json"), "{}");
+    Map<String, String> environment = Map.of("CUFILE_ENV_PATH_JSON", named.toString());
+    assertThat(finding(examineOwn(server, NO_CUDA, folder, environment), "cufile-json").cause())
+        .startsWith(named.toString());
+    // As the library has it.
+    String source = Files.readString(Path.of("../capi/src/main/cufile/settings.c"));
+    Matcher obeyed = Pattern.compile("\\{\"[a-z]+\\.([a-z_]+)\", .*, true},").matcher(source);
+    List<String> names = new ArrayList<>();
+    while (obeyed.find()) {
+      names.add(obeyed.group(1));
+    }
+    assertThat(names).isNotEmpty();
+    assertThat(text).contains(names);
+    assertThat(text.replaceFirst("; .*", "").split(",")).hasSize(names.size());
+  }
+
+  private String programs(FakeMachine machine, Map<String, String> environment) {
+    return finding(examineOwn(machine, NO_CUDA, root.resolve("none"), environment), "libcufile")
+        .cause();
+  }
+
+  private static Diagnosis examineOwn(
+      FakeMachine machine, CudaView cuda, Path folder, Map<String, String> environment) {
+    CuFileHost host = new CuFileHost(machine.paths(), machine.root(), environment);
+    return Doctor.examine(FakeMachines.read(machine), cuda, new FileView("", "", host, folder));
   }
 
   @Test
@@ -442,7 +527,7 @@ class DoctorTest {
         .contains("io-uring")
         .doesNotContain("io-uring-missing");
 
-    FileView none = new FileView("no io_uring: forbidden", "allow it", host(server));
+    FileView none = new FileView("no io_uring: forbidden", "allow it", host(server), null);
     Diagnosis diagnosis = Doctor.examine(FakeMachines.read(server), goodGpu(), none);
     Finding finding = finding(diagnosis, "io-uring-missing");
     assertThat(finding.severity()).isEqualTo(Severity.NOTE);
@@ -450,6 +535,6 @@ class DoctorTest {
     assertThat(finding.effect()).contains("threads");
     assertThat(finding.fix()).isEqualTo("allow it");
     assertThat(obstacles(diagnosis, Way.PINNED)).isEmpty();
-    assertThat(FileView.look().ringProblem()).doesNotContain("Exception");
+    assertThat(FileView.look(null).ringProblem()).doesNotContain("Exception");
   }
 }
