@@ -56,6 +56,14 @@ has_bindings() {
   [ -f "$tmp/else where/capi/libgpunvme.so" ] && [ -x "$tmp/else where/capi/device_test" ]
 }
 
+# In a folder whose name has no space, which LD_PRELOAD cannot have.
+has_cufile() {
+  env -i "PATH=$tmp/bin" "$root/build/gpu-kit/run" cufile --print >"$tmp/out" 2>&1 || return 1
+  cat "$tmp/out"
+  grep -qx "LD_PRELOAD=$root/build/gpu-kit/capi/cufile/libcufile.so.0" "$tmp/out" && grep -qx "GPUNVME_HOME=$root/build/gpu-kit/app" "$tmp/out" &&
+    [ -f "$tmp/else where/capi/cufile/libcufile.so" ]
+}
+
 # What needs a GPU to run: sources, headers where the library finds them, and binaries where there is a compiler.
 has_kernels() {
   local file files=(capi/include/gpunvme/gpunvme.cuh capi/kernels_test examples/kernel_read_cupy.py examples/kernel_read_numba.py)
@@ -97,6 +105,7 @@ check gpu-kit-demo-arrives demo_arrives
 check gpu-kit-has-device-code has_device_code
 check gpu-kit-has-bindings has_bindings
 check gpu-kit-has-kernels has_kernels
+check gpu-kit-has-cufile has_cufile
 check gpu-kit-examples-say-what-they-did examples_say_what_they_did
 check gpu-kit-tests-skip-without-a-gpu tests_skip
 check gpu-kit-no-such-test no_such_test

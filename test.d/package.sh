@@ -32,7 +32,7 @@ fi
 echo 'PASS package-packs'
 mkdir "$tmp/in"
 mv "$tmp"/packed/gpunvme* "$tmp/in/"
-cp capi/examples/read.c "$tmp/in/"
+cp capi/examples/read.c capi/src/main/cufile/cufile_abi.h "$tmp/in/"
 cat gpu/src/main/cuda/gpunvme/*.cuh | wc -c >"$tmp/in/headers"
 rm -r "$tmp/packed"
 
@@ -95,12 +95,51 @@ program() { # what pkg-config needs to find the library, and the compiler to mak
   gcc read.c -o /tmp/in/read $(pkg-config --cflags --libs gpunvme) "$@" && GPUNVME_JAVA_OPTS=-Xshare:on /tmp/in/read sim:size=1MiB 100 && rm /tmp/in/read
 }
 
+cat >opens.c <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include "cufile_abi.h"
+#define FIND(library, name) ((__typeof__(&name))dlsym(library, #name))
+const char *gpunvme_cufile_version(void);
+// Prints which library a name gives, and reads from a file that is the address of an SSD.
+int main(int count, char **words) {
+  Dl_info info = {0};
+  CUfileDescr_t what = {.type = CU_FILE_HANDLE_TYPE_OPAQUE_FD, .handle.fd = open(words[count - 1], O_RDONLY)};
+  CUfileHandle_t file;
+  char bytes[1000];
+  void *library = dlopen(words[1], RTLD_NOW);
+  if (library == NULL || FIND(library, gpunvme_cufile_version) == NULL) {
+    return 3;
+  }
+  return dladdr((void *)FIND(library, gpunvme_cufile_version), &info) == 0 || puts(info.dli_fname) < 0 ||
+         FIND(library, cuFileHandleRegister)(&file, &what).err != CU_FILE_SUCCESS ||
+         FIND(library, cuFileRead)(file, bytes, sizeof bytes, 5000, 0) != sizeof bytes;
+}
+C
+
+# has_cufile COMMAND FOLDER: programs that the command starts find the library in the folder by both of its names, and it is one;
+# others do not. It finds the C API
+has_cufile() {
+  local name found code=0
+  gcc opens.c -o /tmp/in/opens && echo gpunvme:sim:size=1MiB >/tmp/in/address || return 1
+  for name in libcufile.so.0 libcufile.so; do
+    found=$("$1" cufile -- /tmp/in/opens $name /tmp/in/address) && [ "$found" = "$2/libcufile.so.0" ] || return 1
+    ! /tmp/in/opens $name /tmp/in/address || return 1
+  done
+  rm /tmp/in/opens /tmp/in/address
+  "$1" cufile -- sh -c 'exit 7' || code=$?
+  [ $code = 7 ] && "$1" cufile --help | grep -q '^Usage: gpunvme cufile' && "$1" doctor | grep -F "gpunvme's own is $2/libcufile.so.0;" &&
+    ! ldconfig -p | grep -F "$2"
+}
+
 tarball() {
   mkdir /opt/try && tar -C /opt/try -xf gpunvme-*.tar.gz && set -- /opt/try/gpunvme-* &&
     demo "$1/bin/gpunvme" && PKG_CONFIG_PATH=$1/lib/pkgconfig program "-Wl,-rpath,$1/lib" && gzip -t "$1/share/man/man1/gpunvme.1.gz" &&
-    bash -c ". $1/share/bash-completion/completions/gpunvme && complete -p gpunvme" && [ -f "$1"/src/gpunvme-*/dkms.conf ] || return 1
+    has_cufile "$1/bin/gpunvme" "$(readlink -f "$1/lib/gpunvme/cufile")" && bash -c ". $1/share/bash-completion/completions/gpunvme && complete -p gpunvme" && [ -f "$1"/src/gpunvme-*/dkms.conf ] || return 1
   # Of a set of links, no end is missing.
-  [ -z "$(find -L "$1" -type l)" ] && has_headers "$1/include" || return 1
+  [ -z "$(find -L "$1" -type l)" ] && [ -z "$(find "$1" -name 'libcufile*' ! -path '*/gpunvme/cufile/*')" ] && has_headers "$1/include" || return 1
   # One that is named is that one or none. This one has the modules, and the jars do not disturb it.
   GPUNVME_JAVA_HOME=$1/lib/gpunvme/runtime "$1/bin/gpunvme" --version || return 1
   ! GPUNVME_JAVA_HOME=/nowhere "$1/bin/gpunvme" --version 2>/tmp/in/err && grep -q 'GPUNVME_JAVA_HOME is /nowhere' /tmp/in/err || return 1
@@ -109,13 +148,14 @@ tarball() {
 
 deb() {
   dpkg -i gpunvme_*.deb && demo gpunvme && program && [ -f /usr/share/bash-completion/completions/gpunvme ] &&
-    [ -f /usr/share/man/man1/gpunvme.1.gz ] && has_headers /usr/include && dpkg -V gpunvme && dpkg --purge gpunvme
+    [ -f /usr/share/man/man1/gpunvme.1.gz ] && has_headers /usr/include &&
+    has_cufile gpunvme /usr/lib/gpunvme/cufile && [ "$(dpkg -L gpunvme | grep -c '/libcufile\.so')" = 2 ] && dpkg -V gpunvme && dpkg --purge gpunvme
 }
 
 wheel() {
   local python=/usr/bin/python3
   $python -m venv /tmp/venv && /tmp/venv/bin/pip --disable-pip-version-check install -q --no-index gpunvme-*.whl &&
-    demo /tmp/venv/bin/gpunvme && /tmp/venv/bin/python -m gpunvme --version && GPUNVME_JAVA_OPTS=-Xshare:on /tmp/venv/bin/python - <<'PY' || return 1
+    demo /tmp/venv/bin/gpunvme && has_cufile /tmp/venv/bin/gpunvme "$(dirname /tmp/venv/lib/python3*/site-packages/gpunvme/app/cufile/start)" && /tmp/venv/bin/python -m gpunvme --version && GPUNVME_JAVA_OPTS=-Xshare:on /tmp/venv/bin/python - <<'PY' || return 1
 import gpunvme
 assert gpunvme.__file__.startswith("/tmp/venv/"), gpunvme.__file__
 with gpunvme.Storage("sim:size=1MiB", "cpu", write=True) as storage:

@@ -46,6 +46,17 @@ class CommandTest(Case):
         self.assertNotIn("-p", words)
         self.assertEqual(words[-3:], ["io.gpunvme.cli/io.gpunvme.cli.Main", "identify", "sim:size=1MiB"])
 
+    def test_programs_for_cufile_are_started_without_java(self) -> None:
+        package = self.package()
+        start = str(package / "app" / "cufile" / "start")
+        with self.where(package):
+            (package / "app").mkdir()
+            self.assertEqual(command.command(["cufile", "--", "ls", "--help"]), [start, "--", "ls", "--help"])
+            self.java("25.0.1", package / "app" / "runtime")
+            words = command.command(["cufile", "--log", "a", "--help"])
+            self.assertEqual(words[-5:], ["io.gpunvme.cli/io.gpunvme.cli.Main", "cufile", "--log", "a", "--help"])
+            self.assertIn(f"-Dgpunvme.cufile={package / 'app' / 'cufile'}", words)
+
     def test_java_is_told_how_it_was_called(self) -> None:
         package = self.package()
         self.java("25.0.1", package / "app" / "runtime")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from itertools import takewhile
 from pathlib import Path
 
 _MAIN = "io.gpunvme.cli/io.gpunvme.cli.Main"
@@ -39,6 +40,9 @@ def command(arguments: list[str]) -> list[str]:
         if launcher.is_file():
             return [str(launcher), *arguments]
         raise SystemExit(f"gpunvme: no {jars} and no {launcher}: the package is not complete; install its wheel")
+    if arguments[:1] == ["cufile"] and not {"-h", "--help"} & set(takewhile(lambda word: word != "--", arguments)):
+        # It starts programs, and needs no Java for that.
+        return [str(jars / "cufile" / "start"), *arguments[1:]]
     own = jars / "runtime"
     home = find_java(own)
     if home is None:
@@ -55,6 +59,7 @@ def command(arguments: list[str]) -> list[str]:
         "--illegal-native-access=deny",
         # What doctor says to call. With python -m it is a file that cannot be called.
         *([f"-Dgpunvme.program={sys.argv[0]}"] if Path(sys.argv[0]).name == "gpunvme" else []),
+        f"-Dgpunvme.cufile={jars / 'cufile'}",
         *os.environ.get("GPUNVME_JAVA_OPTS", "").split(),
         # Its own has all that is in the jars.
         *([] if home == own else ["-p", str(jars)]),
