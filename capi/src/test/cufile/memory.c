@@ -24,20 +24,18 @@ void open_cuda(void) {
   FIND(DeviceGetCount);
   FIND(DevicePrimaryCtxRetain);
   FIND(CtxSetCurrent);
-  FIND(CtxSynchronize);
   FIND(MemAlloc_v2);
   FIND(MemFree_v2);
   FIND(MemcpyHtoD_v2);
   FIND(MemcpyDtoH_v2);
   FIND(MemcpyHtoDAsync_v2);
   FIND(MemcpyDtoHAsync_v2);
-  FIND(MemsetD8_v2);
   FIND(MemHostAlloc);
   FIND(MemFreeHost);
   FIND(MemAllocManaged);
-  FIND(StreamCreate);
+  FIND(StreamCreateWithPriority);
+  FIND(StreamWaitValue32_v2);
   FIND(StreamSynchronize);
-  FIND(StreamQuery);
   FIND(StreamDestroy_v2);
   FIND(LaunchHostFunc);
 #undef FIND
@@ -76,10 +74,20 @@ void release(void *memory_) {
   }
 }
 
+// The stand-in has no copies that wait: they are made on a stream of the thread.
+static void *copies(void) {
+  static _Thread_local void *stream;
+  if (stream == NULL && cuda.StreamCreateWithPriority(&stream, 1, 0) != 0) {
+    give_up("no stream for copies");
+  }
+  return stream;
+}
+
 void put(void *to, const void *from, size_t size) {
   if (memory == HOST) {
     memcpy(to, from, size);
-  } else if (cuda.MemcpyHtoD_v2((cuda_address)to, from, size) != 0) {
+  } else if (cuda.MemcpyHtoD_v2 != NULL ? cuda.MemcpyHtoD_v2((cuda_address)to, from, size) != 0
+                                        : cuda.MemcpyHtoDAsync_v2((cuda_address)to, from, size, copies()) != 0 || cuda.StreamSynchronize(copies()) != 0) {
     give_up("a copy to the device failed");
   }
 }
@@ -87,7 +95,8 @@ void put(void *to, const void *from, size_t size) {
 void get(void *to, const void *from, size_t size) {
   if (memory == HOST) {
     memcpy(to, from, size);
-  } else if (cuda.MemcpyDtoH_v2(to, (cuda_address)from, size) != 0) {
+  } else if (cuda.MemcpyDtoH_v2 != NULL ? cuda.MemcpyDtoH_v2(to, (cuda_address)from, size) != 0
+                                        : cuda.MemcpyDtoHAsync_v2(to, (cuda_address)from, size, copies()) != 0 || cuda.StreamSynchronize(copies()) != 0) {
     give_up("a copy from the device failed");
   }
 }

@@ -5,7 +5,7 @@ enum { SIZE = 1 << 20 };
 
 static CUstream stream_of(unsigned flags) {
   void *stream = NULL;
-  if (cuda.StreamCreate == NULL || cuda.StreamCreate(&stream, flags) != 0) {
+  if (cuda.StreamCreateWithPriority == NULL || cuda.StreamCreateWithPriority(&stream, flags, 0) != 0) {
     give_up("no stream can be made");
   }
   return (CUstream)stream;
@@ -114,25 +114,10 @@ static void aligned_flag(void) {
 
 // ---- Arguments that change between the call and its execution
 
-static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t gate_changed = PTHREAD_COND_INITIALIZER;
-static int gate;
+// A word in pinned memory that a stream waits for: functions of the host would wait for each other.
+static volatile unsigned *gate;
 
-static void open_gate(void) {
-  pthread_mutex_lock(&gate_lock);
-  gate = 1;
-  pthread_cond_broadcast(&gate_changed);
-  pthread_mutex_unlock(&gate_lock);
-}
-
-static void wait_at_gate(void *unused) {
-  (void)unused;
-  pthread_mutex_lock(&gate_lock);
-  while (gate == 0) {
-    pthread_cond_wait(&gate_changed, &gate_lock);
-  }
-  pthread_mutex_unlock(&gate_lock);
-}
+static void open_gate(void) { __atomic_store_n(gate, 1, __ATOMIC_RELEASE); }
 
 // Opens it after some time, in case that a call waits for the stream.
 static void *opens_later(void *unused) {
@@ -143,10 +128,16 @@ static void *opens_later(void *unused) {
 }
 
 static void hold(CUstream stream) {
-  static pthread_t later;
-  if (cuda.LaunchHostFunc == NULL || cuda.LaunchHostFunc((void *)stream, wait_at_gate, NULL) != 0) {
-    give_up("no functions of the host in a stream");
+  void *word = NULL;
+  if (cuda.MemHostAlloc == NULL || cuda.MemHostAlloc(&word, 4096, 3) != 0) {
+    give_up("no pinned memory");
   }
+  gate = word;
+  *gate = 0;
+  if (cuda.StreamWaitValue32_v2 == NULL || cuda.StreamWaitValue32_v2((void *)stream, (cuda_address)word, 1, 0) != 0) {
+    give_up("a stream cannot wait for a word here");
+  }
+  pthread_t later;
   pthread_create(&later, NULL, opens_later, NULL);
 }
 
@@ -157,7 +148,6 @@ static void changed(const char *name, unsigned stream_flags, int which, bool jud
   SUCCEEDS(text("%s-buffer-register", name), cufile.BufRegister(buffer, SIZE, 0));
   CUstream stream = stream_of(1);
   SUCCEEDS(text("%s-register", name), cufile.StreamRegister(stream, stream_flags));
-  gate = 0;
   hold(stream);
   struct call c = {65536, 0, 0, -77};
   double began = seconds_now();
@@ -230,7 +220,6 @@ static void two_streams(void) {
   CUfileHandle_t handle = handle_of(new_file("file", O_RDWR, 1, SIZE));
   CUstream held = stream_of(1), free_one = stream_of(1);
   char *first = allocate(SIZE), *second = allocate(SIZE);
-  gate = 0;
   hold(held);
   struct call one = {SIZE, 0, 0, -77}, two = {SIZE, 0, 0, -77};
   SUCCEEDS("held", start_read(handle, first, &one, held));
