@@ -351,12 +351,30 @@ static void add_check(const char *result, const char *id, const char *expected, 
   }
   if (strcmp(result, "failed") == 0) {
     printf("FAIL %s: expected %s, got %s\n", id, expected, observed);
-  } else if (strcmp(result, "skipped") == 0) {
-    printf("skipped %s: %s\n", id, observed);
   } else if (verbose) {
     printf("%s %s: %s\n", result, id, observed);
   }
   fflush(stdout);
+}
+
+// What was skipped, by its reason.
+static void tell_skipped(void) {
+  for (struct check *c = checks; c != NULL; c = c->next) {
+    bool told = strcmp(c->result, "skipped") != 0;
+    for (struct check *before = checks; before != c && !told; before = before->next) {
+      told = strcmp(before->result, "skipped") == 0 && strcmp(before->observed, c->observed) == 0;
+    }
+    if (told) {
+      continue;
+    }
+    printf("skipped, %s:", c->observed);
+    for (struct check *same = c; same != NULL; same = same->next) {
+      if (strcmp(same->result, "skipped") == 0 && strcmp(same->observed, c->observed) == 0) {
+        printf(" %s", same->id);
+      }
+    }
+    printf("\n");
+  }
 }
 
 static void take_line(struct job *job, char *line) {
@@ -559,7 +577,7 @@ static int usage(FILE *to) {
         "  --scratch FOLDER   where the files of the checks are made (TMPDIR, else /tmp); its file system is what is tested\n"
         "  --jobs N           groups at once (1)\n"
         "  --deadline S       seconds that one group may take (60)\n"
-        "  --verbose          each check, also those that passed\n"
+        "  --verbose          each check as it is made, also those that passed\n"
         "Ends with 0 if no check failed, 1 if one did, 2 if it was called wrongly.\n",
         to);
   return 2;
@@ -665,6 +683,7 @@ int main(int count, char **arguments) {
   if (json != NULL && !write_json(json)) {
     return 2;
   }
+  tell_skipped();
   printf("%d checks (%d of them observed), %d failed, %d skipped\n", counts[0] + counts[1] + counts[2], counts[2], counts[1], counts[3]);
   return counts[1] == 0 ? 0 : 1;
 }
