@@ -111,7 +111,7 @@ extern const struct group abi_groups[], driver_groups[], parameter_groups[], con
 
 // ---- Checks. The name is the part behind the group's; it may be a format for names of a table's rows.
 
-// Text that is valid until some calls later.
+// Text that is valid until 128 calls later.
 const char *text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 void is_true(const char *id, bool ok, const char *expected, const char *observed);
