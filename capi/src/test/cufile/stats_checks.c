@@ -155,6 +155,33 @@ static void batches(void) {
   is_number("write-bytes", (long long)s.batch_write_bytes, 0);
 }
 
+static void streams(void) {
+  CUfileStatsLevel1_t s;
+  memset(&s, 0, sizeof s);
+  void *stream = NULL;
+  if (cuda.StreamCreateWithPriority == NULL || cuda.StreamCreateWithPriority(&stream, 1, 0) != 0) {
+    give_up("no stream can be made");
+  }
+  open_driver();
+  SUCCEEDS("level", cufile.SetStatsLevel(1));
+  SUCCEEDS("start", cufile.StatsStart());
+  CUfileHandle_t handle = handle_of(new_file("file", O_RDWR, 1, 65536));
+  char *buffer = allocate(65536);
+  size_t size = 8192;
+  off_t file = 0, at = 0;
+  ssize_t done = -77;
+  for (int i = 0; i < 3; i++) {
+    SUCCEEDS(text("read-%d", i), cufile.ReadAsync(handle, buffer, &size, &file, &at, &done, (CUstream)stream));
+    cuda.StreamSynchronize(stream);
+    is_number(text("bytes-%d", i), done, 8192);
+  }
+  SUCCEEDS("write", cufile.WriteAsync(handle, buffer, &size, &file, &at, &done, (CUstream)stream));
+  cuda.StreamSynchronize(stream);
+  SUCCEEDS("get", cufile.GetStatsL1(&s));
+  observe("reads", text("%llu, %llu bytes", (unsigned long long)s.read_ops.ok, (unsigned long long)s.read_bytes));
+  observe("writes", text("%llu, %llu bytes", (unsigned long long)s.write_ops.ok, (unsigned long long)s.write_bytes));
+}
+
 static void histograms(void) {
   static CUfileStatsLevel2_t s;
   open_driver();
@@ -236,6 +263,7 @@ const struct group stats_groups[] = {
     {"stats.counts", "level 1 is what was done", counts, USES_MEMORY, NULL},
     {"stats.errors", "level 1 after errors", errors_count, USES_MEMORY, NULL},
     {"stats.batches", "level 1 of a batch", batches, USES_MEMORY, NULL},
+    {"stats.streams", "level 1 of calls on a stream", streams, USES_MEMORY | USES_CUDA, NULL},
     {"stats.histograms", "level 2", histograms, USES_MEMORY, NULL},
     {"stats.per-gpu", "level 3", per_gpu, USES_MEMORY, NULL},
     {"stats.json", "profile.cufile_stats", from_json, 0, level_before},
