@@ -72,6 +72,7 @@ static unsigned collect(CUfileBatchHandle_t batch, unsigned nr, CUfileIOEvents_t
 
 static void set_up(void) {
   CUfileBatchHandle_t batch = NULL;
+  open_driver();
   SUCCEEDS("one", cufile.BatchIOSetUp(&batch, 1));
   is_true("one-handle", batch != NULL, "a handle", batch == NULL ? "null" : "a handle");
   cufile.BatchIODestroy(batch);
@@ -570,6 +571,7 @@ static void used_after_destroy(void) {
 static void many_batches(void) {
   CUfileBatchHandle_t batch = NULL;
   int failed = 0;
+  open_driver();
   for (int i = 0; i < 300; i++) {
     failed += cufile.BatchIOSetUp(&batch, 64).err != CU_FILE_SUCCESS;
     cufile.BatchIODestroy(batch);

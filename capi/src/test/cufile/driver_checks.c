@@ -71,7 +71,7 @@ static void properties(void) {
   SUCCEEDS("get", cufile.DriverGetProperties(&p));
   is_number("max-direct-io-size", (long long)p.nvfs.max_direct_io_size, 16384);
   is_number("max-device-cache-size", p.max_device_cache_size, 131072);
-  is_number("per-buffer-cache-size", p.per_buffer_cache_size, 1024);
+  observe("per-buffer-cache-size", text("%u", p.per_buffer_cache_size));
   is_number("max-device-pinned-mem-size", p.max_device_pinned_mem_size, 33554432);
   is_number("max-batch-io-size", p.max_batch_io_size, 128);
   is_number("poll-thresh-size", (long long)p.nvfs.poll_thresh_size, 4);
@@ -83,14 +83,16 @@ static void properties(void) {
   observe("fflags", text("%#x", p.fflags));
 }
 
+// Whether properties tell what a setter changed while the driver was open is left open: NVIDIA's library without nvidia-fs goes on
+// to tell what it was opened with.
 static void poll_mode(void) {
   CUfileDrvProps_t p = {0};
   observe("closed", error_text(cufile.DriverSetPollMode(true, 8)));
   open_driver();
   SUCCEEDS("on", cufile.DriverSetPollMode(true, 8));
   SUCCEEDS("get", cufile.DriverGetProperties(&p));
-  is_number("flag", p.nvfs.dcontrolflags >> CU_FILE_USE_POLL_MODE & 1, 1);
-  is_number("threshold", (long long)p.nvfs.poll_thresh_size, 8);
+  observe("flag", text("%u", p.nvfs.dcontrolflags >> CU_FILE_USE_POLL_MODE & 1));
+  observe("threshold", text("%zu", p.nvfs.poll_thresh_size));
   SUCCEEDS("off", cufile.DriverSetPollMode(false, 4));
   cufile.DriverGetProperties(&p);
   is_number("flag-off", p.nvfs.dcontrolflags >> CU_FILE_USE_POLL_MODE & 1, 0);
@@ -105,7 +107,7 @@ static void max_direct_io(void) {
   open_driver();
   SUCCEEDS("1024", cufile.DriverSetMaxDirectIOSize(1024));
   cufile.DriverGetProperties(&p);
-  is_number("is-set", (long long)p.nvfs.max_direct_io_size, 1024);
+  observe("is-set", text("%zu", p.nvfs.max_direct_io_size));
   observe("zero", error_text(cufile.DriverSetMaxDirectIOSize(0)));
   observe("not-64-kib", error_text(cufile.DriverSetMaxDirectIOSize(100)));
   observe("huge", error_text(cufile.DriverSetMaxDirectIOSize((size_t)1 << 40)));
@@ -119,7 +121,7 @@ static void max_cache(void) {
   open_driver();
   SUCCEEDS("65536", cufile.DriverSetMaxCacheSize(65536));
   cufile.DriverGetProperties(&p);
-  is_number("is-set", p.max_device_cache_size, 65536);
+  observe("is-set", text("%u", p.max_device_cache_size));
   observe("zero", error_text(cufile.DriverSetMaxCacheSize(0)));
   observe("unaligned", error_text(cufile.DriverSetMaxCacheSize(1025)));
   observe("huge", error_text(cufile.DriverSetMaxCacheSize((size_t)1 << 50)));
@@ -131,7 +133,7 @@ static void max_pinned(void) {
   open_driver();
   SUCCEEDS("1-gib", cufile.DriverSetMaxPinnedMemSize(1 << 20));
   cufile.DriverGetProperties(&p);
-  is_number("is-set", p.max_device_pinned_mem_size, 1 << 20);
+  observe("is-set", text("%u", p.max_device_pinned_mem_size));
   observe("zero", error_text(cufile.DriverSetMaxPinnedMemSize(0)));
   observe("unaligned", error_text(cufile.DriverSetMaxPinnedMemSize(1025)));
   observe("huge", error_text(cufile.DriverSetMaxPinnedMemSize((size_t)1 << 50)));

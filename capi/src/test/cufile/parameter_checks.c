@@ -69,6 +69,7 @@ static void size_limits(void) {
       continue;
     }
     SUCCEEDS(text("%s", sizes[i].name), error);
+    observe(text("%s-use-count", sizes[i].name), text("%ld", cufile.UseCount()));
     observe(text("%s-limits", sizes[i].name), text("%s, %s", low == UNWRITTEN ? "unwritten" : text("%zu", low), high == UNWRITTEN ? "unwritten" : text("%zu", high)));
   }
   is_error("null-min", cufile.GetParameterMinMaxValue(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, NULL, &high), CU_FILE_INVALID_VALUE);
@@ -81,30 +82,45 @@ static void size_limits_open(void) {
   size_limits();
 }
 
+// A call for limits may open the driver, so what is set is known beforehand.
 static void size_set(void) {
+  static const size_t values[] = {[CUFILE_PARAM_PROFILE_STATS] = 1,
+                                  [CUFILE_PARAM_EXECUTION_MAX_IO_QUEUE_DEPTH] = 64,
+                                  [CUFILE_PARAM_EXECUTION_MAX_IO_THREADS] = 2,
+                                  [CUFILE_PARAM_EXECUTION_MIN_IO_THRESHOLD_SIZE_KB] = 4096,
+                                  [CUFILE_PARAM_EXECUTION_MAX_REQUEST_PARALLELISM] = 2,
+                                  [CUFILE_PARAM_PROPERTIES_MAX_DIRECT_IO_SIZE_KB] = 1024,
+                                  [CUFILE_PARAM_PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB] = 65536,
+                                  [CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB] = 2048,
+                                  [CUFILE_PARAM_PROPERTIES_MAX_DEVICE_PINNED_MEM_SIZE_KB] = 1 << 20,
+                                  [CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE] = 32,
+                                  [CUFILE_PARAM_POLLTHRESHOLD_SIZE_KB] = 64,
+                                  [CUFILE_PARAM_PROPERTIES_BATCH_IO_TIMEOUT_MS] = 500};
   for (size_t i = 0; i < COUNT(sizes); i++) {
     const char *name = sizes[i].name;
-    size_t low = UNWRITTEN, high = UNWRITTEN, is = 0;
-    cufile.GetParameterMinMaxValue(sizes[i].param, &low, &high);
-    if (low != UNWRITTEN) {
-      SUCCEEDS(text("%s-min", name), cufile.SetParameterSizeT(sizes[i].param, low));
-      cufile.GetParameterSizeT(sizes[i].param, &is);
-      is_number(text("%s-min-got", name), (long long)is, (long long)low);
-    }
-    if (high != UNWRITTEN) {
-      SUCCEEDS(text("%s-max", name), cufile.SetParameterSizeT(sizes[i].param, high));
-      cufile.GetParameterSizeT(sizes[i].param, &is);
-      is_number(text("%s-max-got", name), (long long)is, (long long)high);
-      observe(text("%s-above-max", name), error_text(cufile.SetParameterSizeT(sizes[i].param, high + 1)));
-    }
-    if (low != UNWRITTEN && low > 0) {
-      observe(text("%s-below-min", name), error_text(cufile.SetParameterSizeT(sizes[i].param, low - 1)));
-    }
-    SUCCEEDS(text("%s-64", name), cufile.SetParameterSizeT(sizes[i].param, sizes[i].param == CUFILE_PARAM_PROFILE_STATS ? 1 : 64));
+    size_t expected = values[sizes[i].param], is = 0;
+    SUCCEEDS(text("%s", name), cufile.SetParameterSizeT(sizes[i].param, expected));
+    SUCCEEDS(text("%s-get", name), cufile.GetParameterSizeT(sizes[i].param, &is));
+    is_number(text("%s-got", name), (long long)is, (long long)expected);
+    SUCCEEDS(text("%s-again", name), cufile.SetParameterSizeT(sizes[i].param, 2 * expected));
     cufile.GetParameterSizeT(sizes[i].param, &is);
-    observe(text("%s-got", name), text("%zu", is));
+    is_number(text("%s-last-wins", name), (long long)is, (long long)(2 * expected));
   }
   is_error("unknown", cufile.SetParameterSizeT((CUFileSizeTConfigParameter_t)99, 1), CU_FILE_INVALID_VALUE);
+  is_number("driver-stays-closed", cufile.UseCount(), 0);
+}
+
+static void size_beyond(void) {
+  for (size_t i = 0; i < COUNT(sizes); i++) {
+    size_t low = UNWRITTEN, high = UNWRITTEN;
+    cufile.GetParameterMinMaxValue(sizes[i].param, &low, &high);
+    if (high != UNWRITTEN) {
+      observe(text("%s-above-max", sizes[i].name), error_text(cufile.SetParameterSizeT(sizes[i].param, high + 1)));
+    }
+    if (low != UNWRITTEN && low > 0) {
+      observe(text("%s-below-min", sizes[i].name), error_text(cufile.SetParameterSizeT(sizes[i].param, low - 1)));
+    }
+  }
 }
 
 // Values that no driver takes: the setter or the opening may say so.
@@ -191,22 +207,49 @@ static void set_while_open(void) {
   SUCCEEDS("set-after-close", cufile.SetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, 64));
 }
 
-static void applied(void) {
+// Each alone, then together: what was set is what the driver opens with.
+static void applied(CUFileSizeTConfigParameter_t param, size_t value, unsigned of_properties(const CUfileDrvProps_t *)) {
+  size_t is = 0;
+  CUfileDrvProps_t p = {0};
+  SUCCEEDS("set", cufile.SetParameterSizeT(param, value));
+  open_driver();
+  SUCCEEDS("get", cufile.GetParameterSizeT(param, &is));
+  is_number("runtime-value", (long long)is, (long long)value);
+  SUCCEEDS("properties", cufile.DriverGetProperties(&p));
+  is_number("property", of_properties(&p), (long long)value);
+}
+
+static unsigned batch_of(const CUfileDrvProps_t *p) { return p->max_batch_io_size; }
+static unsigned direct_of(const CUfileDrvProps_t *p) { return (unsigned)p->nvfs.max_direct_io_size; }
+static unsigned pinned_of(const CUfileDrvProps_t *p) { return p->max_device_pinned_mem_size; }
+static unsigned cache_of(const CUfileDrvProps_t *p) { return p->max_device_cache_size; }
+static void applied_batch(void) { applied(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, 64, batch_of); }
+static void applied_direct(void) { applied(CUFILE_PARAM_PROPERTIES_MAX_DIRECT_IO_SIZE_KB, 1024, direct_of); }
+static void applied_pinned(void) { applied(CUFILE_PARAM_PROPERTIES_MAX_DEVICE_PINNED_MEM_SIZE_KB, 1 << 20, pinned_of); }
+static void applied_cache(void) { applied(CUFILE_PARAM_PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB, 65536, cache_of); }
+
+static void applied_poll(void) {
+  SUCCEEDS("set", cufile.SetParameterBool(CUFILE_PARAM_PROPERTIES_USE_POLL_MODE, true));
+  open_driver();
+  bool is = false;
+  SUCCEEDS("get", cufile.GetParameterBool(CUFILE_PARAM_PROPERTIES_USE_POLL_MODE, &is));
+  is_number("runtime-value", is, 1);
+}
+
+static void applied_together(void) {
   SUCCEEDS("batch-size", cufile.SetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, 32));
   SUCCEEDS("batch-size-twice", cufile.SetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, 64));
   SUCCEEDS("direct-io", cufile.SetParameterSizeT(CUFILE_PARAM_PROPERTIES_MAX_DIRECT_IO_SIZE_KB, 1024));
   SUCCEEDS("pinned", cufile.SetParameterSizeT(CUFILE_PARAM_PROPERTIES_MAX_DEVICE_PINNED_MEM_SIZE_KB, 1 << 20));
   SUCCEEDS("poll", cufile.SetParameterBool(CUFILE_PARAM_PROPERTIES_USE_POLL_MODE, true));
   open_driver();
+  size_t value = 0;
+  SUCCEEDS("get", cufile.GetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, &value));
+  is_number("batch-size-last-wins", (long long)value, 64);
   CUfileDrvProps_t p = {0};
   SUCCEEDS("properties", cufile.DriverGetProperties(&p));
-  is_number("batch-size-last-wins", p.max_batch_io_size, 64);
   is_number("direct-io-is", (long long)p.nvfs.max_direct_io_size, 1024);
   is_number("pinned-is", p.max_device_pinned_mem_size, 1 << 20);
-  is_number("poll-is", p.nvfs.dcontrolflags >> CU_FILE_USE_POLL_MODE & 1, 1);
-  size_t value = 0;
-  cufile.GetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, &value);
-  is_number("runtime-value", (long long)value, 64);
   SUCCEEDS("close", cufile.DriverClose());
   cufile.GetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, &value);
   observe("value-after-close", text("%zu", value));
@@ -314,11 +357,17 @@ const struct group parameter_groups[] = {
     {"parameter.direct-io-range", "a size that is no multiple of 64 KiB", direct_io_odd, MAY_CRASH, NULL},
     {"parameter.poll-range", "a size that is no multiple of 4 KiB", poll_odd, MAY_CRASH, NULL},
     {"parameter.threads-range", "too many threads", threads_too_many, MAY_CRASH, NULL},
-    {"parameter.size-set", "cuFileSetParameterSizeT: limits, beyond them, read back", size_set, 0, NULL},
+    {"parameter.size-set", "cuFileSetParameterSizeT, read back", size_set, 0, NULL},
+    {"parameter.size-beyond", "beyond the limits", size_beyond, 0, NULL},
     {"parameter.bool", "each flag, set and read back", bool_set, 0, NULL},
     {"parameter.string", "each text, set and read back", string_set, 0, NULL},
     {"parameter.while-open", "getters work, setters are refused", set_while_open, 0, NULL},
-    {"parameter.applied", "what was set is what the driver opens with", applied, 0, NULL},
+    {"parameter.applied-batch", "what was set is what the driver opens with: io_batchsize", applied_batch, 0, NULL},
+    {"parameter.applied-direct", "max_direct_io_size_kb", applied_direct, 0, NULL},
+    {"parameter.applied-pinned", "max_device_pinned_mem_size_kb", applied_pinned, 0, NULL},
+    {"parameter.applied-cache", "max_device_cache_size_kb", applied_cache, 0, NULL},
+    {"parameter.applied-poll", "use_poll_mode", applied_poll, 0, NULL},
+    {"parameter.applied-together", "several at once", applied_together, 0, NULL},
     {"parameter.slabs", "the posix pool's slabs", slabs, 0, NULL},
     {"parameter.from-json", "the file's value", from_json, 0, batch_in_json},
     {"parameter.over-json", "a setter over the file", setter_over_json, 0, batch_in_json},

@@ -272,9 +272,9 @@ CUfileHandle_t handle_of(int fd) {
     give_up("no such file can be made here");
   }
   CUfileError_t error = register_fd(&handle, fd);
-  if (error.err != CU_FILE_SUCCESS) {
-    report("failed", "handle-register", "CU_FILE_SUCCESS", error_text(error));
-    _exit(0);
+  if (error.err != CU_FILE_SUCCESS) { // handle.regular fails for it
+    give_up(text("no file can be registered (%s)%s", error_text(error),
+                 error.err == CU_FILE_HANDLE_NOT_REGISTERED ? ", as where udev has no record of the block device (scripts/cufile-suite run --udev)" : ""));
   }
   return handle;
 }
@@ -582,7 +582,7 @@ static int usage(FILE *to) {
         "  --memory KIND      host, device or both (both). Device memory needs libcuda.so.1; GPUNVME_LIBCUDA names another\n"
         "  --json FILE        every check's id, result, expected and observed value\n"
         "  --scratch FOLDER   where the files of the checks are made (TMPDIR, else /tmp); its file system is what is tested\n"
-        "  --jobs N           groups at once (1)\n"
+        "  --jobs N           groups at once (a processor each, 8 at most)\n"
         "  --deadline S       seconds that one group may take (60)\n"
         "  --verbose          each check as it is made, also those that passed\n"
         "Ends with 0 if no check failed, 1 if one did, 2 if it was called wrongly.\n",
@@ -592,7 +592,8 @@ static int usage(FILE *to) {
 
 int main(int count, char **arguments) {
   const char *only[32] = {0}, *json = NULL, *kinds = "both";
-  int only_count = 0, at_once = 1;
+  int only_count = 0, at_once = (int)sysconf(_SC_NPROCESSORS_ONLN);
+  at_once = at_once > 8 ? 8 : at_once;
   bool list = false;
   scratch = getenv("TMPDIR") == NULL ? "/tmp" : getenv("TMPDIR");
   for (int i = 1; i < count; i++) {

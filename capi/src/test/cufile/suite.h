@@ -158,8 +158,8 @@ void pattern(void *to, uint32_t seed, size_t position, size_t size);
 int new_file(const char *name, int flags, uint32_t seed, size_t size); // opened with flags; -1 if this cannot be here
 bool file_has(const char *name, uint32_t seed, size_t position, size_t size);
 CUfileError_t register_fd(CUfileHandle_t *handle, int fd);
-CUfileHandle_t handle_of(int fd); // or ends the group with a failed check
-void open_driver(void);           // the same
+CUfileHandle_t handle_of(int fd); // or gives the group up
+void open_driver(void);           // or gives it up with a failed check
 
 // ---- Memory of the kind that the group runs for
 
