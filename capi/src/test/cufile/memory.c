@@ -117,14 +117,21 @@ void put_pattern(void *to, uint32_t seed, size_t position, size_t size) {
 
 // The place of the first byte that differs from the pattern, or from a byte if seed is 0; size if there is none.
 static size_t first_other(const void *from, uint32_t seed, size_t position, int byte, size_t size, int *is) {
-  uint8_t *bytes = malloc(size + 1);
+  uint8_t *bytes = malloc(size + 1), *expected = malloc(size + 1);
   get(bytes, from, size);
-  size_t i = 0;
-  while (i < size && bytes[i] == (seed == 0 ? byte : pattern_at(seed, position + i))) {
+  if (seed == 0) {
+    memset(expected, byte, size);
+  } else {
+    pattern(expected, seed, position, size);
+  }
+  size_t i = memcmp(bytes, expected, size) == 0 ? size : 0;
+  while (i < size && bytes[i] == expected[i]) {
     i++;
   }
+  bytes[size] = 0;
   *is = bytes[i];
   free(bytes);
+  free(expected);
   return i;
 }
 

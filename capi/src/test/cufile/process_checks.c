@@ -318,8 +318,13 @@ static void killed(void) {
   setenv("TMPDIR", text("%s/temporary", folder), 1);
   int shared = entries("/dev/shm"), left = 0;
   for (int i = 0; i < 3; i++) {
+    int ends[2];
+    if (pipe(ends) != 0) {
+      give_up("no pipe");
+    }
     pid_t child = fork();
     if (child == 0) {
+      close(ends[0]);
       open_cuda();
       if (!load_cufile()) {
         _exit(1);
@@ -329,11 +334,14 @@ static void killed(void) {
         _exit(1);
       }
       char *buffer = malloc(65536);
-      while (cufile.Read(handle, buffer, 65536, 0, 0) == 65536) {
+      for (char go = 1; cufile.Read(handle, buffer, 65536, 0, 0) == 65536 && (go == 0 || write(ends[1], &go, 1) == 1); go = 0) {
       }
       _exit(2);
     }
-    usleep(1500000);
+    close(ends[1]);
+    char go = 0;
+    is_number(text("reads-%d", i), read(ends[0], &go, 1), 1); // or it has ended
+    usleep(50000);
     kill(child, SIGKILL);
     int status = 0;
     waitpid(child, &status, 0);

@@ -207,17 +207,29 @@ bool load_cufile(void) {
 
 // ---- Files
 
-uint8_t pattern_at(uint32_t seed, size_t position) {
-  uint64_t x = (position / 8 + 1) * 0x9E3779B97F4A7C15u + seed * 0xD1B54A32D192ED03u;
+// Eight bytes of a file, none of them the zero of a hole.
+static uint64_t pattern_word(uint32_t seed, size_t word) {
+  uint64_t x = (word + 1) * 0x9E3779B97F4A7C15u + seed * 0xD1B54A32D192ED03u;
   x ^= x >> 29;
   x *= 0xBF58476D1CE4E5B9u;
   x ^= x >> 32;
-  return (uint8_t)(x >> (position % 8 * 8)) | 1; // never the zero of a hole
+  return x | 0x0101010101010101u;
 }
 
+uint8_t pattern_at(uint32_t seed, size_t position) { return (uint8_t)(pattern_word(seed, position / 8) >> (position % 8 * 8)); }
+
 void pattern(void *to, uint32_t seed, size_t position, size_t size) {
-  for (size_t i = 0; i < size; i++) {
-    ((uint8_t *)to)[i] = pattern_at(seed, position + i);
+  uint8_t *bytes = to;
+  size_t i = 0;
+  for (; i < size && (position + i) % 8 != 0; i++) {
+    bytes[i] = pattern_at(seed, position + i);
+  }
+  for (; i + 8 <= size; i += 8) {
+    uint64_t word = pattern_word(seed, (position + i) / 8);
+    memcpy(bytes + i, &word, 8);
+  }
+  for (; i < size; i++) {
+    bytes[i] = pattern_at(seed, position + i);
   }
 }
 
@@ -247,14 +259,13 @@ int new_file(const char *name, int flags, uint32_t seed, size_t size) {
 }
 
 bool file_has(const char *name, uint32_t seed, size_t position, size_t size) {
-  uint8_t *bytes = malloc(size + 1);
+  uint8_t *bytes = malloc(size + 1), *expected = malloc(size + 1);
   int fd = open(name, O_RDONLY);
-  bool same = fd >= 0 && pread(fd, bytes, size, (off_t)position) == (ssize_t)size;
-  for (size_t i = 0; same && i < size; i++) {
-    same = bytes[i] == pattern_at(seed, position + i);
-  }
+  pattern(expected, seed, position, size);
+  bool same = fd >= 0 && pread(fd, bytes, size, (off_t)position) == (ssize_t)size && memcmp(bytes, expected, size) == 0;
   close(fd);
   free(bytes);
+  free(expected);
   return same;
 }
 
@@ -574,6 +585,25 @@ static bool write_json(const char *path) {
   return fclose(to) == 0;
 }
 
+// In a process of its own, so that this one stays without it.
+static bool can_be_loaded(void) {
+  fflush(stdout);
+  pid_t child = fork();
+  if (child == 0) {
+    bool loaded = dlopen(cufile_library, RTLD_NOW | RTLD_LOCAL) != NULL;
+    if (!loaded) {
+      fprintf(stderr, "cufile-suite: %s\n", dlerror());
+    }
+    _exit(loaded ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (WIFSIGNALED(status)) {
+    fprintf(stderr, "cufile-suite: loading %s ends with signal %s\n", cufile_library, sigabbrev_np(WTERMSIG(status)));
+  }
+  return status == 0;
+}
+
 static int usage(FILE *to) {
   fputs("usage: cufile-suite [OPTION...] [LIBRARY]\n"
         "Checks the behaviour of a libcufile.so.0: LIBRARY, else the one that LD_LIBRARY_PATH leads to.\n"
@@ -591,7 +621,7 @@ static int usage(FILE *to) {
 }
 
 int main(int count, char **arguments) {
-  const char *only[32] = {0}, *json = NULL, *kinds = "both";
+  const char *only[32] = {0}, *json = NULL, *kinds = "both", *name_of_library = NULL;
   int only_count = 0, at_once = (int)sysconf(_SC_NPROCESSORS_ONLN);
   at_once = at_once > 8 ? 8 : at_once;
   bool list = false;
@@ -606,7 +636,7 @@ int main(int count, char **arguments) {
       usage(stdout);
       return 0;
     } else if (name[0] != '-') {
-      cufile_library = name;
+      cufile_library = name_of_library = name;
     } else if (value == NULL) {
       return usage(stderr);
     } else {
@@ -657,6 +687,13 @@ int main(int count, char **arguments) {
   }
   if (job_count == 0) {
     fprintf(stderr, "cufile-suite: no group is named so; --list names them\n");
+    return 2;
+  }
+  if (strchr(cufile_library, '/') != NULL && (cufile_library = realpath(name_of_library, NULL)) == NULL) {
+    perror(name_of_library);
+    return 2;
+  }
+  if (!can_be_loaded()) {
     return 2;
   }
   char folder[4096];
