@@ -28,7 +28,7 @@ check() { # NAME COMMAND...: passes if the command does
 suite() {
   local name=$1
   shift
-  check "$name" timeout -k 5 300 "$tmp/suite" --jobs 2 "$@" "$ours/libcufile.so.0" && sed 's/^/  /' "$tmp/log"
+  check "$name" timeout -k 5 300 "$tmp/suite" --jobs 4 "$@" "$ours/libcufile.so.0" && sed 's/^/  /' "$tmp/log"
 }
 
 python() { # NAME: the client's lines
@@ -44,7 +44,7 @@ linked() { # FOLDER of NVIDIA's include and lib
     -Wl,--allow-shlib-undefined -ldl -o "$tmp/linked" && LD_LIBRARY_PATH=$ours timeout 60 "$tmp/linked" "$ours" "$tmp"
 }
 
-for tool in gcc python3; do
+for tool in gcc g++ python3; do
   if ! command -v $tool >/dev/null; then
     echo "SKIP cufile-suite: no $tool"
     exit 0
@@ -64,7 +64,8 @@ else
     check cufile-suite-names "$tmp/theirs" --only names --only sizes "$ours/libcufile.so.0"
   check cufile-linked linked "$(dirname "$(dirname "$theirs")")"
 fi
-if check cufile-stand-in scripts/cpu-cuda "$tmp/cuda"; then
+mkdir "$tmp/cuda"
+if check cufile-suite-stand-in scripts/cufile-suite stand-in "$tmp/cuda"; then
   export GPUNVME_LIBCUDA=$tmp/cuda/libcuda.so.1
   suite cufile-suite-device --memory device
 fi

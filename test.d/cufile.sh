@@ -78,13 +78,6 @@ sanitized() {
   fi
 }
 
-# In the place of CUDA's driver: one GPU whose memory is the host's, and our kernel compiled for the CPU.
-stand_in() {
-  g++ -std=c++17 -O1 -shared -fPIC -Wall -Wextra -Werror $tests/copy_twin.cpp -o "$tmp/copy.so" &&
-    gcc -O1 -g -pthread -shared -fPIC -DFAKE_IN_ORDER=1 -DFAKE_INTERIOR=1 -DFAKE_MAPPED=0 '-DFAKE_FREE=(1ul<<30)' \
-      "-DFAKE_KERNELS=\"$tmp/copy.so\"" cuda/src/testing/c/fake_cuda.c -ldl -o "$tmp/libcuda.so.1"
-}
-
 for tool in gcc g++; do
   if ! command -v $tool >/dev/null; then
     echo "SKIP cufile: no $tool"
@@ -107,7 +100,7 @@ export TSAN_OPTIONS=halt_on_error=1:suppressions=$tmp/suppressions UBSAN_OPTIONS
 unset GPUNVME_LIBCUDA GPUNVME_CUFILE_MAP
 for name in $(compgen -v CUFILE_); do unset "$name"; done
 group cufile-host
-check cufile-stand-in stand_in && export GPUNVME_LIBCUDA=$tmp/libcuda.so.1
+check cufile-stand-in scripts/cufile-suite stand-in "$tmp" && export GPUNVME_LIBCUDA=$tmp/libcuda.so.1
 group cufile
 sanitized cufile-memory -fsanitize=address,undefined
 sanitized cufile-threads -fsanitize=thread

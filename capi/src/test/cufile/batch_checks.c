@@ -87,9 +87,11 @@ static void set_up(void) {
   error = cufile.BatchIOSetUp(&batch, UINT32_MAX);
   is_true("most-refused", error.err != CU_FILE_SUCCESS, "an error", error_text(error));
   observe("most", error_text(error));
-  error = cufile.BatchIOSetUp(NULL, 4);
-  is_true("null-refused", error.err != CU_FILE_SUCCESS, "an error", error_text(error));
-  observe("null", error_text(error));
+}
+
+static void set_up_null(void) {
+  open_driver();
+  observe("null", error_text(cufile.BatchIOSetUp(NULL, 4)));
 }
 
 static void set_up_closed(void) {
@@ -349,12 +351,13 @@ static void status_arguments(void) {
   SUCCEEDS("set-up", cufile.BatchIOSetUp(&batch, 2));
   unsigned n = 2;
   struct timespec none = {0, 0};
-  observe("nothing-submitted", text("%s, %u", error_text(cufile.BatchIOGetStatus(batch, 0, &n, events, &none)), n));
+  CUfileError_t error = cufile.BatchIOGetStatus(batch, 0, &n, events, &none);
+  observe("nothing-submitted", text("%s, %u", error_text(error), n));
   for (unsigned i = 0; i < 2; i++) {
     params[i] = params_of(handle, CUFILE_READ, buffer, (off_t)i * ONE, (off_t)i * ONE, ONE, i + 1);
   }
   SUCCEEDS("submit", cufile.BatchIOSubmit(batch, 2, params, 0));
-  CUfileError_t error = cufile.BatchIOGetStatus(batch, 1, NULL, events, &none);
+  error = cufile.BatchIOGetStatus(batch, 1, NULL, events, &none);
   is_true("null-nr-refused", error.err != CU_FILE_SUCCESS, "an error", error_text(error));
   observe("null-nr", error_text(error));
   n = 2;
@@ -504,9 +507,7 @@ static void cancelled(void) {
   }
   is_number("neither-cancelled-nor-complete", other, 0);
   cufile.BatchIODestroy(batch);
-  error = cufile.BatchIOCancel(NULL);
-  is_true("null-refused", error.err != CU_FILE_SUCCESS, "an error", error_text(error));
-  observe("null", error_text(error));
+  observe("null", error_text(cufile.BatchIOCancel(NULL)));
 }
 
 static void cancelled_then_used(void) {
@@ -572,15 +573,16 @@ static void many_batches(void) {
   CUfileBatchHandle_t batch = NULL;
   int failed = 0;
   open_driver();
-  for (int i = 0; i < 300; i++) {
+  for (int i = 0; i < 30; i++) {
     failed += cufile.BatchIOSetUp(&batch, 64).err != CU_FILE_SUCCESS;
     cufile.BatchIODestroy(batch);
   }
-  is_number("300-after-each-other", failed, 0);
+  is_number("30-after-each-other", failed, 0);
 }
 
 const struct group batch_groups[] = {
     {"batch.set-up", "limits", set_up, 0, NULL},
+    {"batch.set-up-null", "a null pointer", set_up_null, MAY_CRASH, NULL},
     {"batch.set-up-closed", "set up before the driver is open", set_up_closed, MAY_CRASH, NULL},
     {"batch.limit", "properties.io_batchsize", limit, 0, limit_before},
     {"batch.reads", "1 to 128 reads, states, bytes, data", reads, USES_MEMORY, NULL},
@@ -607,6 +609,6 @@ const struct group batch_groups[] = {
     {"batch.destroy", "destroyed with work under way", destroyed_under_way, USES_MEMORY, NULL},
     {"batch.destroy-null", "destruction of null", destroyed_null, MAY_CRASH, NULL},
     {"batch.destroyed", "use after destruction", used_after_destroy, MAY_CRASH, NULL},
-    {"batch.many", "300 after each other", many_batches, 0, NULL},
+    {"batch.many", "30 after each other", many_batches, 0, NULL},
     {0},
 };
