@@ -264,7 +264,7 @@ const struct group stats_groups[] = {
     {"stats.counts", "level 1 is what was done", counts, USES_MEMORY, NULL},
     {"stats.errors", "level 1 after errors", errors_count, USES_MEMORY, NULL},
     {"stats.batches", "level 1 of a batch", batches, USES_MEMORY, NULL},
-    {"stats.streams", "level 1 of calls on a stream", streams, USES_MEMORY | USES_CUDA, NULL},
+    {"stats.streams", "level 1 of calls on a stream", streams, USES_MEMORY | USES_CUDA, cufile_threads},
     {"stats.histograms", "level 2", histograms, USES_MEMORY, NULL},
     {"stats.per-gpu", "level 3", per_gpu, USES_MEMORY, NULL},
     {"stats.json", "profile.cufile_stats", from_json, 0, level_before},

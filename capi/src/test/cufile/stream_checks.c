@@ -20,6 +20,12 @@ struct call {
   ssize_t done;
 };
 
+// NVIDIA's library makes calls on streams in compatibility mode with the threads of execution.parallel_io.
+void cufile_threads(void) {
+  configure("", "\"execution\": {\"parallel_io\": true, \"max_io_threads\": 4, \"max_io_queue_depth\": 128,"
+                " \"min_io_threshold_size_kb\": 8192, \"max_request_parallelism\": 4}");
+}
+
 // A library or a machine without streams says so once.
 static CUfileError_t supported(CUfileError_t error) {
   if (error.err == CU_FILE_ASYNC_NOT_SUPPORTED) {
@@ -376,28 +382,38 @@ static void destroyed_stream(void) {
   }
 }
 
+static void no_threads(void) {
+  CUfileHandle_t handle = handle_of(new_file("file", O_RDWR, 1, 65536));
+  CUstream stream = stream_of(1);
+  struct call c = {65536, 0, 0, -77};
+  observe("read", error_text(start_read(handle, allocate(65536), &c, stream)));
+  synchronized(stream);
+  observe("bytes", transferred_text((struct transferred){c.done, 0}));
+}
+
 enum { WITH = USES_MEMORY | USES_CUDA };
 
 const struct group stream_groups[] = {
-    {"stream.reads", "reads; registered streams and memory, and not", reads, WITH, NULL},
-    {"stream.writes", "writes", writes, WITH, NULL},
-    {"stream.flags", "each of the 16 sums of flags, and others", flags, WITH, NULL},
-    {"stream.aligned-flag", "unaligned arguments on a stream whose arguments are to be aligned", aligned_flag, WITH | MAY_CRASH, NULL},
-    {"stream.late-size", "the size is read when the stream comes to it", late_size, WITH, NULL},
-    {"stream.late-file-offset", "so is the file offset", late_file, WITH, NULL},
-    {"stream.late-buffer-offset", "so is the buffer offset", late_buffer, WITH, NULL},
-    {"stream.fixed-size", "a fixed size that changes", fixed_size, WITH, NULL},
-    {"stream.fixed-file-offset", "a fixed file offset that changes", fixed_file, WITH, NULL},
-    {"stream.fixed-buffer-offset", "a fixed buffer offset that changes", fixed_buffer, WITH, NULL},
-    {"stream.held", "a call on a stream that is held does not wait", none_changed, WITH, NULL},
-    {"stream.order", "after what is before it on the stream", order, WITH, NULL},
-    {"stream.two", "one stream does not hold another", two_streams, WITH, NULL},
-    {"stream.null", "the null stream", null_stream, WITH, NULL},
-    {"stream.registration", "twice, unknown", registration, USES_CUDA, NULL},
-    {"stream.registration-closed", "a registration while the driver is closed", registration_closed, USES_CUDA, NULL},
-    {"stream.arguments", "null pointers", bad_arguments, WITH | MAY_CRASH, NULL},
-    {"stream.results", "errors and short counts in the result", results, WITH, NULL},
-    {"stream.many", "64 calls on one stream", many, WITH, NULL},
-    {"stream.destroy", "streams that are made and destroyed", destroyed_stream, WITH, NULL},
+    {"stream.reads", "reads; registered streams and memory, and not", reads, WITH, cufile_threads},
+    {"stream.writes", "writes", writes, WITH, cufile_threads},
+    {"stream.flags", "each of the 16 sums of flags, and others", flags, WITH, cufile_threads},
+    {"stream.aligned-flag", "unaligned arguments on a stream whose arguments are to be aligned", aligned_flag, WITH | MAY_CRASH, cufile_threads},
+    {"stream.late-size", "the size is read when the stream comes to it", late_size, WITH, cufile_threads},
+    {"stream.late-file-offset", "so is the file offset", late_file, WITH, cufile_threads},
+    {"stream.late-buffer-offset", "so is the buffer offset", late_buffer, WITH, cufile_threads},
+    {"stream.fixed-size", "a fixed size that changes", fixed_size, WITH, cufile_threads},
+    {"stream.fixed-file-offset", "a fixed file offset that changes", fixed_file, WITH, cufile_threads},
+    {"stream.fixed-buffer-offset", "a fixed buffer offset that changes", fixed_buffer, WITH, cufile_threads},
+    {"stream.held", "a call on a stream that is held does not wait", none_changed, WITH, cufile_threads},
+    {"stream.order", "after what is before it on the stream", order, WITH, cufile_threads},
+    {"stream.two", "one stream does not hold another", two_streams, WITH, cufile_threads},
+    {"stream.null", "the null stream", null_stream, WITH, cufile_threads},
+    {"stream.registration", "twice, unknown", registration, USES_CUDA, cufile_threads},
+    {"stream.registration-closed", "a registration while the driver is closed", registration_closed, USES_CUDA, cufile_threads},
+    {"stream.arguments", "null pointers", bad_arguments, WITH | MAY_CRASH, cufile_threads},
+    {"stream.results", "errors and short counts in the result", results, WITH, cufile_threads},
+    {"stream.many", "64 calls on one stream", many, WITH, cufile_threads},
+    {"stream.destroy", "streams that are made and destroyed", destroyed_stream, WITH, cufile_threads},
+    {"stream.no-threads", "without threads in the configuration, as it is by default", no_threads, WITH, NULL},
     {0},
 };

@@ -213,6 +213,7 @@ void open_cuda(void);           // with the device's primary context made curren
 // Writes cufile.json with the text as more of its properties ("key": value, ...), and has the library read it.
 void configure(const char *properties, const char *execution_or_other);
 void configure_text(const char *whole);
+void cufile_threads(void); // for calls on streams
 
 double seconds_now(void);
 
