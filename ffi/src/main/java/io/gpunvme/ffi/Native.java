@@ -25,6 +25,9 @@ final class Native {
   private static final ThreadLocal<MemorySegment> STATE =
       ThreadLocal.withInitial(() -> Arena.ofAuto().allocate(CALL_STATE));
 
+  /** For a thread that cannot have one and gives something back; one thread at a time. */
+  private static final MemorySegment RESERVE = Arena.global().allocate(CALL_STATE);
+
   /** One call through a handle of {@link #capturing} or {@link #variadic}; negative is failure. */
   @FunctionalInterface
   interface Call {
@@ -67,6 +70,30 @@ final class Native {
       throw new PosixException(name, subject.get(), (int) -result);
     }
     return result;
+  }
+
+  /**
+   * Runs {@code call} once, which gives something back: that must not fail for want of memory, not
+   * even in a thread that has called nothing before.
+   */
+  static void giveBack(String name, Supplier<String> subject, Call call) {
+    try {
+      STATE.get();
+    } catch (Error e) { // OutOfMemoryError, as a rule
+      giveBackWithReserve(name, subject, call);
+      return;
+    }
+    once(name, subject, call);
+  }
+
+  private static synchronized void giveBackWithReserve(
+      String name, Supplier<String> subject, Call call) {
+    STATE.set(RESERVE);
+    try {
+      once(name, subject, call);
+    } finally {
+      STATE.remove();
+    }
   }
 
   /** Runs {@code call} again for as long as signals interrupt it. */

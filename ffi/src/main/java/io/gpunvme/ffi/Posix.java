@@ -133,7 +133,7 @@ public final class Posix {
 
   /** Closes {@code fd}; it is gone even when this throws, so it is never tried twice. */
   public static void close(int fd) {
-    Native.once("close", () -> "fd " + fd, s -> (int) LibC.Close.CALL.invokeExact(s, fd));
+    Native.giveBack("close", () -> "fd " + fd, s -> (int) LibC.Close.CALL.invokeExact(s, fd));
   }
 
   /** Makes the file {@code length} bytes long; what is added reads as zeroes. */
@@ -388,7 +388,7 @@ public final class Posix {
   /** Unmaps what {@link #mmap} returned; touching it afterwards kills the process. */
   public static void munmap(MemorySegment memory) {
     long bytes = memory.byteSize();
-    Native.once(
+    Native.giveBack(
         "munmap", () -> range(memory), s -> (int) LibC.Munmap.CALL.invokeExact(s, memory, bytes));
   }
 

@@ -30,6 +30,9 @@ public final class UnixListener implements AutoCloseable {
   private static final Duration PROBE_PATIENCE = Duration.ofSeconds(1);
   private static final int SHUT_RDWR = 2;
 
+  /** Once is enough, unless the host refuses it. */
+  private static final long WAKE_MILLIS = 100;
+
   private static final MethodHandle BIND =
       Native.capturing("bind", FunctionDescriptor.of(JAVA_INT, JAVA_INT, ADDRESS, JAVA_INT));
   private static final MethodHandle LISTEN =
@@ -61,12 +64,19 @@ public final class UnixListener implements AutoCloseable {
     // Two that start at once must not take each other's new socket for an old one.
     Path parent = path.toAbsolutePath().getParent();
     int folder = lockFolder(parent == null ? path : parent);
-    try {
-      removeStale(path);
-      return bind(path);
-    } finally {
-      Posix.close(folder);
-    }
+    UnixListener listener =
+        CloseAll.orClose(
+            () -> {
+              removeStale(path);
+              return bind(path);
+            },
+            () -> Posix.close(folder));
+    return CloseAll.orClose(
+        () -> {
+          Posix.close(folder);
+          return listener;
+        },
+        listener::close);
   }
 
   private static int lockFolder(Path folder) {
@@ -186,6 +196,16 @@ public final class UnixListener implements AutoCloseable {
     throw new PosixException("accept", path.toString(), (int) -accepted);
   }
 
+  /** Has who accepts find that this is closed. */
+  private void wake() {
+    try {
+      Native.giveBack(
+          "shutdown", path::toString, s -> (int) SHUTDOWN.invokeExact(s, fd, SHUT_RDWR));
+    } catch (RuntimeException | Error e) {
+      // Whoever waits for the end of accept tries again.
+    }
+  }
+
   /** Stops listening and removes the path. Idempotent. */
   @Override
   public void close() {
@@ -199,11 +219,11 @@ public final class UnixListener implements AutoCloseable {
       } catch (IOException e) {
         // Whoever comes next finds that nobody listens, and removes it.
       }
-      Native.errnoNegated(s -> (int) SHUTDOWN.invokeExact(s, fd, SHUT_RDWR));
       boolean interrupted = false;
       while (accepting) {
+        wake();
         try {
-          wait();
+          wait(WAKE_MILLIS);
         } catch (InterruptedException e) {
           interrupted = true;
         }

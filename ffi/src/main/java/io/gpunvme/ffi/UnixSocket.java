@@ -302,7 +302,7 @@ public final class UnixSocket implements AutoCloseable {
   private synchronized void shutdown(int how) {
     if (!closed) {
       try {
-        Native.once("shutdown", () -> name, s -> (int) SHUTDOWN.invokeExact(s, fd, how));
+        Native.giveBack("shutdown", () -> name, s -> (int) SHUTDOWN.invokeExact(s, fd, how));
       } catch (PosixException e) {
         // The peer was first.
       }

@@ -1,7 +1,9 @@
 package io.gpunvme.storage.injection;
 
+import static io.gpunvme.storage.injection.Attempt.twice;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.gpunvme.ffi.UnixListener;
 import io.gpunvme.ffi.UnixSocket;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.CpuAccelerator;
@@ -14,36 +16,28 @@ import io.gpunvme.storage.GpuStorage;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
-import java.util.stream.Stream;
+import java.util.concurrent.CompletableFuture;
 
 /** What people do with a controller that a server has; the server is not the host, either. */
 public final class ServedScenarios {
   private static final int SIZE = 256 << 10;
   private static final long SOME_MILLIS = 20;
+  private static final Duration PATIENCE = Duration.ofSeconds(5);
 
   private ServedScenarios() {}
 
-  static Stream<String> names() {
-    return Stream.of("read", "drain");
-  }
-
-  /** A scenario of {@link #names}. */
+  /** {@code read}, or one of the short ones: {@code drain}, {@code listen}. */
   public static Scenario of(String name) {
     return switch (name) {
       case "read" -> ServedScenarios::read;
       case "drain" -> _ -> drain();
+      case "listen" -> ServedScenarios::listen;
       default -> throw new IllegalArgumentException(name);
     };
-  }
-
-  /** If it does not succeed, it does the second time. */
-  private static void twice(String what, Attempt.Step step) {
-    if (!Attempt.succeeds(what, step)) {
-      Attempt.succeeds(what + " again", step);
-    }
   }
 
   private static void read(Path folder) throws Exception {
@@ -103,5 +97,35 @@ public final class ServedScenarios {
     twice("the connection closes", connection::close);
     twice("the peer closes", pair.getLast()::close);
     assertThat(early).as("it ends although the peer has not").isFalse();
+  }
+
+  /** Who is there when others connect. Each step is the first that its thread does. */
+  private static void listen(Path folder) throws Exception {
+    Path socket = folder.resolve("socket");
+    List<UnixListener> listening = new ArrayList<>();
+    List<UnixSocket> clients = new ArrayList<>();
+    inThread(() -> twice("listens", () -> listening.add(UnixListener.at(socket))));
+    UnixListener listener = listening.getFirst();
+    Thread accepts = Thread.ofPlatform().start(() -> acceptAll(listener));
+    inThread(() -> twice("connects", () -> clients.add(UnixSocket.connect(socket, PATIENCE))));
+    inThread(() -> twice("the client closes", clients.getFirst()::close));
+    inThread(() -> twice("closes", listener::close));
+    accepts.join();
+    assertThat(socket).doesNotExist();
+  }
+
+  private static void acceptAll(UnixListener listener) {
+    List<UnixSocket> peer = new ArrayList<>();
+    boolean more = true;
+    while (more) {
+      twice("accepts", () -> listener.accept().ifPresent(peer::add));
+      more = !peer.isEmpty();
+      peer.forEach(p -> twice("the peer closes", p::close));
+      peer.clear();
+    }
+  }
+
+  private static void inThread(Runnable action) throws Exception {
+    CompletableFuture.runAsync(action, Thread.ofPlatform()::start).get();
   }
 }

@@ -55,15 +55,24 @@ public final class Injection {
     mappingFailure = classes.mappingFailure();
   }
 
-  /** Runs it without a fault, then with each. */
+  /** Runs it without a fault, then with some. */
   public void run(String name) throws Exception {
+    run(name, MOST);
+  }
+
+  /** Runs it without a fault, then with each. */
+  public void runAll(String name) throws Exception {
+    run(name, 0);
+  }
+
+  private void run(String name, int most) throws Exception {
     Scenario scenario = scenario(name);
     long seed = Long.getLong("gpunvme.seed", System.nanoTime());
     // What is made once and stays.
     once(scenario, name, NONE);
     int reached = once(scenario, name, NONE);
     assertThat(reached).as("places that may fail in %s", name).isPositive();
-    List<Fault> all = chosen(reached, new SplittableRandom(seed));
+    List<Fault> all = chosen(reached, most, new SplittableRandom(seed));
     int fired = 0;
     StringBuilder defects = new StringBuilder();
     for (Fault fault : all) {
@@ -94,17 +103,17 @@ public final class Injection {
     }
   }
 
-  private static List<Fault> chosen(int reached, SplittableRandom random) {
+  private static List<Fault> chosen(int reached, int most, SplittableRandom random) {
     List<Fault> all = new ArrayList<>();
     for (int n = 1; n <= reached; n++) {
       all.add(new Fault(n, Variety.USUAL));
       all.add(new Fault(n, random.nextBoolean() ? Variety.STACK_OVERFLOW : Variety.LINKAGE));
     }
-    if (MOST == 0) {
+    if (most == 0) {
       return all;
     }
     Collections.shuffle(all, new Random(random.nextLong()));
-    return all.subList(0, Math.min(MOST, all.size()));
+    return all.subList(0, Math.min(most, all.size()));
   }
 
   /** Host memory that our classes have set aside for somebody. */
