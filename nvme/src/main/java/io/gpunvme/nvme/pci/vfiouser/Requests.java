@@ -93,7 +93,11 @@ final class Requests implements AutoCloseable {
     } catch (RuntimeException | Error e) { // also without memory nobody may wait for ever
       why = String.valueOf(e.getMessage());
     }
-    exchange.end(why);
+    try {
+      exchange.end(why);
+    } catch (Error e) {
+      // Whoever closes this tells the server again; its end is to be noticed even so.
+    }
     connection.drain();
     synchronized (this) {
       over = true;
