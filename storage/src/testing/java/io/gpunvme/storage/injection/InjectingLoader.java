@@ -12,6 +12,8 @@ import java.lang.classfile.CodeBuilder;
 import java.lang.classfile.CodeElement;
 import java.lang.classfile.CodeTransform;
 import java.lang.classfile.Label;
+import java.lang.classfile.MethodModel;
+import java.lang.classfile.MethodTransform;
 import java.lang.classfile.instruction.InvokeInstruction;
 import java.lang.classfile.instruction.ReturnInstruction;
 import java.lang.constant.ClassDesc;
@@ -133,19 +135,24 @@ final class InjectingLoader extends ClassLoader {
   }
 
   private static ClassTransform transform(String name) {
-    ClassTransform calls =
-        ClassTransform.transformingMethodBodies(
-            (code, element) -> around(code, element, name.startsWith(DRIVER)));
+    CodeTransform calls = (code, element) -> around(code, element, name.startsWith(DRIVER));
     return switch (name) {
-      case NATIVE -> within(NATIVE_CALL, ERRNO_CALL).andThen(calls);
-      case CUDA -> within(CUDA_CALL, STATUS_CALL).andThen(calls);
-      default -> calls;
+      case NATIVE -> bodies(NATIVE_CALL, ERRNO_CALL, calls);
+      case CUDA -> bodies(CUDA_CALL, STATUS_CALL, calls);
+      default -> ClassTransform.transformingMethodBodies(calls);
     };
   }
 
-  private static ClassTransform within(String method, CodeTransform transform) {
-    return ClassTransform.transformingMethodBodies(
-        m -> m.methodName().equalsString(method), transform);
+  /** Two transforms of the class, one behind the other, would leave the second one out. */
+  private static ClassTransform bodies(String method, CodeTransform own, CodeTransform others) {
+    return (code, element) -> {
+      if (element instanceof MethodModel m) {
+        boolean isOwn = m.methodName().equalsString(method);
+        code.transformMethod(m, MethodTransform.transformingCode(isOwn ? own : others));
+      } else {
+        code.with(element);
+      }
+    };
   }
 
   /**

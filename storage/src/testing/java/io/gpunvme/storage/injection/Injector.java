@@ -130,13 +130,16 @@ public final class Injector {
                 .toList());
   }
 
-  private static <T extends Throwable> T firedAt(String kind, T thrown) {
-    place =
-        kind
-            + stack().stream()
-                .filter(frame -> frame.startsWith("io.gpunvme."))
-                .limit(12)
-                .reduce("", (all, frame) -> all + "\n    at " + frame);
+  private static String here(String kind) {
+    return kind
+        + stack().stream()
+            .filter(frame -> frame.startsWith("io.gpunvme."))
+            .limit(12)
+            .reduce("", (all, frame) -> all + "\n    at " + frame);
+  }
+
+  private static <T extends Throwable> T firedAt(String where, T thrown) {
+    place = where;
     fault = thrown;
     return thrown;
   }
@@ -144,7 +147,7 @@ public final class Injector {
   /** Called by product code before what may fail, and behind what fails although it was done. */
   public static void at(Kind kind) {
     if (isDue()) {
-      throw Injector.<RuntimeException>unchecked(firedAt(kind.name(), failure(kind)));
+      throw Injector.<RuntimeException>unchecked(firedAt(here(kind.name()), failure(kind)));
     }
   }
 
@@ -199,8 +202,10 @@ public final class Injector {
     if (!isDue()) {
       return false;
     }
-    firedAt(function, failure(Kind.NATIVE));
-    if (givesBack.test(place)) {
+    // Not the field: from here on others may let the next place fail.
+    String where = here(function);
+    firedAt(where, failure(Kind.NATIVE));
+    if (givesBack.test(where)) {
       FAILS_AFTER.set(true);
       return false;
     }
