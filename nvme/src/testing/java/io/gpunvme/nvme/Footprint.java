@@ -2,6 +2,7 @@ package io.gpunvme.nvme;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
@@ -13,7 +14,8 @@ import java.util.stream.Stream;
  * What a process holds that it has to give back: descriptors, mapped memory files, threads that
  * serve sockets. For tests: the same before and after.
  *
- * @param descriptors open ones by what they are, without the numbers of sockets and pipes
+ * @param descriptors open ones by what they are, without the numbers of sockets and pipes, with the
+ *     paths of sockets
  * @param sharedMappings mapped memory files by name
  * @param threads those of vfio-user
  */
@@ -69,10 +71,10 @@ public record Footprint(
   private static Map<String, Integer> descriptors(long pid) {
     Map<String, Integer> all = new TreeMap<>();
     try (Stream<Path> fds = Files.list(Path.of("/proc", Long.toString(pid), "fd"))) {
+      Map<String, String> sockets = sockets(pid);
       for (Path fd : fds.toList()) {
-        String target = target(fd);
-        // The folder that is being read, and jars, which class loading opens whenever it likes.
-        if (!target.isEmpty() && !target.startsWith("/proc/") && !target.endsWith(".jar")) {
+        String target = target(fd, sockets);
+        if (!isOfVirtualMachine(target)) {
           all.merge(target, 1, Integer::sum);
         }
       }
@@ -82,11 +84,36 @@ public record Footprint(
     return all;
   }
 
-  private static String target(Path fd) {
+  /**
+   * The folder that is being read, jars, which class loading opens whenever it likes, and the
+   * socket that stays once a tool has attached, for example {@code jstack}.
+   */
+  private static boolean isOfVirtualMachine(String target) {
+    return target.isEmpty()
+        || target.startsWith("/proc/")
+        || target.endsWith(".jar")
+        || target.contains("/.java_pid");
+  }
+
+  private static String target(Path fd, Map<String, String> sockets) {
     try {
-      return Files.readSymbolicLink(fd).toString().replaceAll("\\[\\d+\\]", "");
+      String target = Files.readSymbolicLink(fd).toString();
+      String path = sockets.get(target);
+      return target.replaceAll("\\[\\d+\\]", "") + (path == null ? "" : path);
     } catch (IOException e) {
       return "";
+    }
+  }
+
+  /** The paths of UNIX sockets, of those that listen and those that were accepted there. */
+  private static Map<String, String> sockets(long pid) throws IOException {
+    // Num RefCount Protocol Flags Type St Inode Path; abstract names may be any bytes.
+    Path file = Path.of("/proc", Long.toString(pid), "net", "unix");
+    try (Stream<String> lines = Files.lines(file, StandardCharsets.ISO_8859_1)) {
+      return lines
+          .map(l -> l.trim().split("\\s+", 8))
+          .filter(words -> words.length == 8)
+          .collect(Collectors.toMap(w -> "socket:[" + w[6] + "]", w -> w[7], (a, b) -> a));
     }
   }
 
