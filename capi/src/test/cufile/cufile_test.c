@@ -879,6 +879,17 @@ typedef struct actor {
 
 enum { ACTOR_BYTES = 1 << 20 };
 
+static long seconds; // that everything_at_once lasts; 0: as short as it can be
+static time_t until;
+
+static long resident_kib(void) {
+  long pages = 0;
+  FILE *file = fopen("/proc/self/statm", "r");
+  EXPECT(file != NULL && fscanf(file, "%*d %ld", &pages) == 1);
+  fclose(file);
+  return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
 static unsigned next(actor *a, unsigned below) {
   a->random = a->random * 1664525 + 1013904223;
   return (a->random >> 8) % below;
@@ -933,7 +944,7 @@ static void *acts(void *argument) {
   if (context != NULL) {
     cuda.cuCtxSetCurrent(context);
   }
-  for (int i = 0; i < 60; i++) {
+  for (int i = 0; i < 60 || time(NULL) < until; i++) {
     const size_t bytes = next(a, 2) ? next(a, 8192) + 1 : next(a, ACTOR_BYTES) + 1;
     const off_t offset = next(a, BYTES - ACTOR_BYTES);
     switch (next(a, 8)) {
@@ -982,11 +993,19 @@ static void everything_at_once(void) {
       a->base = (void *)(uintptr_t)mine;
     }
   }
+  until = time(NULL) + seconds;
   for (int i = 0; i < THREADS; i++) {
     EXPECT(pthread_create(&threads[i], NULL, acts, &actors[i]) == 0);
   }
+  // Threads have their stacks and lanes by then.
+  sleep((unsigned)(seconds / 3));
+  const long before = resident_kib();
   for (int i = 0; i < THREADS; i++) {
     pthread_join(threads[i], NULL);
+  }
+  if (seconds > 0) {
+    printf("%ld KiB resident after a third of %ld s, %ld at the end\n", before, seconds, resident_kib());
+    EXPECT(resident_kib() < before + 8 * 1024);
   }
   IS(CU_FILE_SUCCESS, cuFileDriverClose());
   for (int i = 0; i < THREADS; i++) {
@@ -1012,10 +1031,11 @@ static void device_groups(void) {
 }
 
 int main(int count, char **arguments) {
-  if (count != 2) {
-    fprintf(stderr, "usage: %s FOLDER\n", arguments[0]);
+  if (count != 2 && count != 3) {
+    fprintf(stderr, "usage: %s FOLDER [SECONDS]\n", arguments[0]);
     return 2;
   }
+  seconds = count == 3 ? atol(arguments[2]) : 0;
   setenv("CUFILE_ENV_PATH_JSON", "/nowhere.json", 1); // not that of this machine
   snprintf(path, sizeof path, "%s/file", arguments[1]);
   content = aligned_alloc(4096, BYTES + 2 * MIB - BYTES % MIB);
