@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <jni.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,20 +114,39 @@ static int names_collector(const option_list *list) {
   return 0;
 }
 
-// The option that makes the start quick, PATH_MAX + 64 bytes: the archive that is there, or else where Java puts one for the next
-// start if it may write there. Empty if neither. A package has one for its own Java, and none is made there for others.
-static void archive_option(char *option, const char *libjvm, const char *jars) {
+// The option that makes the start quick, PATH_MAX + 64 bytes: the archive that is there, or else, for those who build the library,
+// where Java makes one before the start ends. Empty if neither. missing, PATH_MAX bytes: the archive that is to be made for the next
+// start, empty if none is. A package has one for its own Java, and none is made there for others.
+static void archive_option(char *option, char *missing, const char *libjvm, const char *jars) {
   const char *asked = getenv(ARCHIVE);
   char archive[PATH_MAX];
-  *option = 0;
+  *option = *missing = 0;
   if ((asked != NULL && strcmp(asked, "off") == 0) || !shim_archive(libjvm, jars, archive)) {
     return;
   }
   if (access(archive, R_OK) == 0) {
     snprintf(option, PATH_MAX + 64, "-XX:SharedArchiveFile=%s", archive);
-  } else if (!shim_has_own(jars) && access(jars, W_OK) == 0) {
+  } else if (shim_has_own(jars) || access(jars, W_OK) != 0) {
+    return;
+  } else if (asked != NULL && strcmp(asked, "now") == 0) {
     snprintf(option, PATH_MAX + 64, "-Dgpunvme.archive=%s", archive);
+  } else {
+    strcpy(missing, archive);
   }
+}
+
+// Has another process make it in the background, as Python does with what it compiles.
+static void make_archive(char *archive, const char *libjvm, char *module_path) {
+  static const char under[] = "/lib/server/libjvm.so";
+  char java[PATH_MAX + 16];
+  const size_t length = strlen(libjvm), home = length - (sizeof under - 1);
+  if (length < sizeof under || strcmp(libjvm + home, under) != 0) {
+    return;
+  }
+  snprintf(java, sizeof java, "%.*s/bin/java", (int)home, libjvm);
+  char *const words[] = {java, "-XX:+UseSerialGC", "-Xlog:disable", "-XX:-UsePerfData", module_path, "-m",
+      MODULE "/io.gpunvme.capi.Archive", archive, NULL};
+  shim_in_background(words);
 }
 
 // Ours first: where two contradict each other the later one counts. False without memory.
@@ -185,11 +205,11 @@ static const char *meaning(jint code) {
 
 static int make(create_function create, const char *libjvm, const char *jars, const start_options *wanted, JavaVM **vm,
     JNIEnv **env, failure *f) {
-  char module_path[PATH_MAX + 16] = "", archive[PATH_MAX + 64] = "";
+  char module_path[PATH_MAX + 16] = "", archive[PATH_MAX + 64], missing[PATH_MAX];
   if (!shim_is_own(libjvm, jars)) {
     snprintf(module_path, sizeof module_path, "--module-path=%s", jars);
   }
-  archive_option(archive, libjvm, jars);
+  archive_option(archive, missing, libjvm, jars);
   option_list list = {0};
   if (!make_options(&list, module_path, archive, wanted)) {
     free_options(&list);
@@ -206,6 +226,9 @@ static int make(create_function create, const char *libjvm, const char *jars, co
   heard(why, sizeof why);
   hear(0);
   if (code == JNI_OK) {
+    if (*missing != 0) {
+      make_archive(missing, libjvm, module_path);
+    }
     return GPUNVME_OK;
   }
   return shim_fail(f, GPUNVME_ERROR_JAVA, "%s did not start (JNI_CreateJavaVM: %d): %s; the options are those of gpunvme_start and " JAVA_OPTIONS,
@@ -295,6 +318,22 @@ static int attach(JavaVM *vm, char *name, JNIEnv **env, failure *f) {
   return GPUNVME_OK;
 }
 
+// Java sets SIGCHLD to its default when it prepares its class for processes, which is when the environment is first asked for: later,
+// in some call of the program's. So that is done here, and the program's handler is put back at once.
+static void keep_child_signal(JNIEnv *env) {
+  struct sigaction before, after;
+  const int known = sigaction(SIGCHLD, NULL, &before) == 0;
+  jclass processes = (*env)->FindClass(env, "java/lang/ProcessImpl"); // runs its initializer
+  if (known && sigaction(SIGCHLD, NULL, &after) == 0 && after.sa_handler != before.sa_handler) {
+    sigaction(SIGCHLD, &before, NULL);
+  }
+  if (processes == NULL) {
+    (*env)->ExceptionClear(env);
+  } else {
+    (*env)->DeleteLocalRef(env, processes);
+  }
+}
+
 static JavaVM *made; // here, by a start that may have failed later
 
 int shim_fill(table *to, const start_options *wanted, int *ours, failure *f) {
@@ -315,6 +354,7 @@ int shim_fill(table *to, const start_options *wanted, int *ours, failure *f) {
     return code;
   }
   *ours = vm == made;
+  keep_child_signal(env);
   code = java_fill(env, to, f);
   (*vm)->DetachCurrentThread(vm);
   return code;

@@ -61,6 +61,12 @@ int shim_fill(table *to, const start_options *options, int *ours, failure *f);
 // Tells the virtual machine that was made here that the process ends. Called once, by a thread as the one above.
 void shim_end(void);
 
+// ---- background.c
+
+// Starts a program that the process has nothing to do with any more; words[0] is its path, and NULL ends them. Nobody is told if it
+// cannot be. All signals but crashes are blocked.
+void shim_in_background(char *const *words);
+
 // ---- places.c
 
 // Text that is cut where it gets too long.

@@ -5,7 +5,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,17 +177,6 @@ static struct place *known(const char *address, bool writes) {
   return p;
 }
 
-// Opening may start Java, and that a process that prepares its classes: Java sets SIGCHLD to its default for the first of them.
-static int open_and_keep_signals(const char *address, bool writes, gpunvme_storage **storage) {
-  struct sigaction before, after;
-  const bool known_before = sigaction(SIGCHLD, NULL, &before) == 0;
-  const int code = api.gpunvme_open(address, NULL, writes ? GPUNVME_WRITE : 0, storage);
-  if (known_before && sigaction(SIGCHLD, NULL, &after) == 0 && after.sa_handler != before.sa_handler) {
-    sigaction(SIGCHLD, &before, NULL);
-  }
-  return code;
-}
-
 static CUfileOpError open_storage(const char *address, bool writes, struct place **opened) {
   gpunvme_info info;
   pthread_once(&once, load);
@@ -200,7 +188,7 @@ static CUfileOpError open_storage(const char *address, bool writes, struct place
   if (p == NULL) {
     return CU_FILE_NOMEM_ERROR;
   }
-  if (open_and_keep_signals(address, writes, &p->storage) < 0 || api.gpunvme_get_info(p->storage, &info) < 0) {
+  if (api.gpunvme_open(address, NULL, writes ? GPUNVME_WRITE : 0, &p->storage) < 0 || api.gpunvme_get_info(p->storage, &info) < 0) {
     LOG(LOG_ERROR, "%s: %s", address, api.gpunvme_last_error());
     api.gpunvme_close(p->storage);
     free(p);

@@ -1,11 +1,13 @@
 // How a virtual machine comes to be, or not; each in a process of its own. Arguments: a folder of a Java, an empty folder.
 #include <dlfcn.h>
+#include <errno.h>
 #include <glob.h>
 #include <jni.h>
 #include <limits.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "check.h"
@@ -208,6 +210,7 @@ static void keeps_handlers(void) {
     sigaction(signals[i], &action, NULL);
   }
   EXPECT_CODE(GPUNVME_OK, gpunvme_start(java_home, NULL, 0));
+  EXPECT_CODE(GPUNVME_OK, open_device()); // Java prepares more of its classes
   for (int i = 0; i < count; i++) {
     struct sigaction now;
     sigaction(signals[i], NULL, &now);
@@ -225,6 +228,64 @@ static void keeps_handlers(void) {
 
 static void signals_stay_with_the_program(void) {
   in_child(keeps_handlers);
+}
+
+// The jars in a folder that has no archive yet: a copy, so that what is made for it lies there.
+static void jars_without_archive(char *folder, size_t capacity) {
+  glob_t jars;
+  char library[PATH_MAX], pattern[PATH_MAX + 16], to[2 * PATH_MAX];
+  Dl_info self;
+  snprintf(folder, capacity, "%s/unprepared", scratch);
+  EXPECT(dladdr((void *)gpunvme_start, &self) != 0 && realpath(self.dli_fname, library) != NULL);
+  *strrchr(library, '/') = 0;
+  snprintf(pattern, sizeof pattern, "%s/app/*.jar", library);
+  EXPECT(glob(pattern, 0, NULL, &jars) == 0 && mkdir(folder, 0755) == 0);
+  for (size_t i = 0; i < jars.gl_pathc; i++) {
+    snprintf(to, sizeof to, "%s%s", folder, strrchr(jars.gl_pathv[i], '/'));
+    EXPECT(symlink(jars.gl_pathv[i], to) == 0);
+  }
+  globfree(&jars);
+}
+
+static atomic_int ended_children;
+
+static void on_child(int signal) {
+  (void)signal;
+  ended_children++;
+}
+
+// The first start in a folder has an archive made in the background: the program does not notice.
+static void keeps_handler_while_it_prepares(void) {
+  char folder[PATH_MAX], made[PATH_MAX + 32];
+  struct sigaction action = {.sa_handler = on_child, .sa_flags = SA_RESTART}, now;
+  glob_t found = {0};
+  int held[2];
+  char byte;
+  alarm(240); // on a busy machine it takes a while
+  jars_without_archive(folder, sizeof folder);
+  setenv("GPUNVME_HOME", folder, 1);
+  unsetenv("GPUNVME_ARCHIVE");
+  sigaction(SIGCHLD, &action, NULL);
+  EXPECT(pipe(held) == 0); // without O_CLOEXEC
+  EXPECT_CODE(GPUNVME_OK, gpunvme_start(java_home, NULL, 0));
+  EXPECT_CODE(GPUNVME_OK, open_device());
+  close(held[1]);
+  EXPECT(read(held[0], &byte, 1) == 0); // nobody else has it
+  snprintf(made, sizeof made, "%s/gpunvme-*.jsa", folder);
+  for (int i = 0; i < 2000 && glob(made, 0, NULL, &found) != 0; i++) {
+    EXPECT(sigaction(SIGCHLD, NULL, &now) == 0 && now.sa_handler == on_child);
+    EXPECT(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
+    if (check_failures > 0) {
+      return;
+    }
+    usleep(100000);
+  }
+  EXPECT(found.gl_pathc == 1);
+  EXPECT(sigaction(SIGCHLD, NULL, &now) == 0 && now.sa_handler == on_child && ended_children == 0);
+}
+
+static void what_is_prepared_in_the_background_is_not_noticed(void) {
+  in_child(keeps_handler_while_it_prepares);
 }
 
 static sigjmp_buf after_crash;
@@ -491,6 +552,7 @@ int main(int count, char **arguments) {
   RUN(a_virtual_machine_of_the_parent_is_not_waited_for);
   RUN(one_that_allows_nothing_says_what_it_needs);
   RUN(signals_stay_with_the_program);
+  RUN(what_is_prepared_in_the_background_is_not_noticed);
   RUN(a_crash_handler_from_before_is_called);
   RUN(nothing_is_printed);
   RUN(exit_waits_for_no_transfer_and_crashes_nothing);

@@ -22,15 +22,15 @@ import org.jspecify.annotations.Nullable;
 /**
  * The classes of the library as a virtual machine has them when it has loaded them, in a file that
  * it maps: to load them takes a third of the time until a program's first read. The C library names
- * the file. If it is not there, another process makes it for the next start, in the background, as
- * Python does with what it compiles.
+ * the file. If it is not there, it has another process make it for the next start, in the
+ * background, by {@link #main}.
  */
 public final class Archive {
-  /** The file to make. Set by the C library if it is not there and may be made. */
+  /**
+   * The file to make before the start ends. Set by the C library if it is not there, may be made,
+   * and the start is to wait.
+   */
   private static final String WANTED = "gpunvme.archive";
-
-  /** For those who build the library: the start waits until the archive is made. */
-  private static final String WAIT = "now";
 
   private static final String MODULE = "io.gpunvme.capi";
   private static final String TRAIN = "--train";
@@ -52,21 +52,12 @@ public final class Archive {
 
   private Archive() {}
 
-  /** Starts the process that makes the archive, if one is wanted. */
+  /** Makes the archive, in another process, if the start is to wait for that. */
   static void makeIfWanted() {
     String archive = System.getProperty(WANTED);
     if (archive == null) {
       return;
     }
-    if (WAIT.equals(System.getenv("GPUNVME_ARCHIVE"))) {
-      make(archive);
-    } else {
-      // Starting a process takes a while, too.
-      Thread.ofPlatform().daemon().name("gpunvme-archive").start(() -> make(archive));
-    }
-  }
-
-  private static void make(String archive) {
     try {
       run(
           System.getProperty("jdk.module.path"),
