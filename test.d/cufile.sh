@@ -105,6 +105,62 @@ group cufile
 sanitized cufile-memory -fsanitize=address,undefined
 sanitized cufile-threads -fsanitize=thread
 
+# ---- the benchmark's program
+
+bench_program() {
+  # shellcheck source=scripts/bindings.sh
+  (. scripts/bindings.sh && compile_bindings "$tmp") && gcc -x c -D_GNU_SOURCE -o "$tmp/maps" - <<'C'
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(int count, char **words) {
+  if (count < 2 || mmap(0, 64 << 20, PROT_READ, MAP_SHARED | MAP_POPULATE, open(words[1], O_RDONLY), 0) == MAP_FAILED) {
+    return 1;
+  }
+  puts("mapped");
+  fflush(stdout);
+  return pause();
+}
+C
+}
+
+# bench_says FILE CONTENT COMMAND: the last line of what the program answers
+bench_says() {
+  printf '%s\nend\n' "$3" | GPUNVME_CUFILE_MAP='' "$tmp/cufile-bench" capi/target/cufile/libcufile.so.0 "$1" "$2" host | tail -n 1
+}
+
+# What is called a cold read is one: nothing of the file may be in the page cache, which on tmpfs is all there is.
+bench_tells_the_truth() {
+  local said
+  head -c 64M /dev/urandom >"$tmp/random" && { head -c 63M "$tmp/random" && head -c 1M /dev/zero; } >"$tmp/other" || return 1
+  for asked in 'seq 2 1048576' 'rand 1 4096' 'batch 16 4096'; do
+    said=$(bench_says "$tmp/random" "$tmp/random" "$asked") && echo "$asked: $said" && [[ $said =~ ^[0-9] ]] || return 1
+  done
+  said=$(bench_says "$tmp/random" "$tmp/other" 'seq 1 1048576')
+  echo "$said"
+  [[ $said == 'error wrong data'* ]] || return 1
+  said=$(bench_says "$tmp/random" "$tmp/random" 'cold 1 1048576')
+  echo "$said"
+  if [ "$(stat -f -c %T "$tmp")" = tmpfs ]; then
+    [[ $said == 'error the page cache keeps'* ]]
+    return
+  fi
+  [[ $said =~ ^[0-9] ]] || return 1
+  # What a program has mapped stays.
+  "$tmp/maps" "$tmp/random" >"$tmp/mapped" &
+  until grep -q mapped "$tmp/mapped"; do
+    kill -0 $! || return 1
+    sleep 0.05
+  done
+  said=$(bench_says "$tmp/random" "$tmp/random" 'cold 1 1048576')
+  kill $!
+  echo "$said"
+  [[ $said == 'error the page cache keeps'* ]]
+}
+
+check cufile-bench-compiles bench_program && check cufile-bench-tells-the-truth bench_tells_the_truth
+
 # ---- the library as it was built
 
 # A folder with files, and an image of an SSD with other content under the same names.

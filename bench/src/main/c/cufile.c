@@ -12,7 +12,7 @@
 //   stream DEPTH LENGTH       bytes a second: the file once by one thread, in order with a stream, DEPTH calls ahead
 //   copy DEPTH LENGTH         bytes a second of copies from pinned memory to the GPU: no read can be faster
 //
-// After each, some of what was read is compared. It says "missing ..." if something is not there, or "error ..." and ends.
+// After each but copy, some of what was read is compared. It says "missing ..." if something is not there, or "error ..." and ends.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -74,7 +74,6 @@ static int file, content;
 static uint64_t bytes;
 static uint64_t first_nanos;
 static CUfileHandle_t handle;
-static const uint8_t *right;
 
 __attribute__((noreturn, format(printf, 2, 3))) static void leave(const char *how, const char *format, ...) {
   va_list arguments;
@@ -180,21 +179,32 @@ static void wipe(void *memory, size_t length) {
   }
 }
 
-static void compare(const void *memory, uint64_t at, size_t length) {
-  static __thread uint8_t *copy;
-  static __thread size_t capacity;
-  const void *got = memory;
-  if (on_device) {
-    if (capacity < length) {
-      free(copy);
-      copy = malloc(capacity = length);
-    }
-    check_cuda(cuda.to_host(copy, (device_pointer)(uintptr_t)memory, length), "cuMemcpyDtoH");
-    got = copy;
+static void *host_memory(size_t length) {
+  void *memory = malloc(length);
+  if (memory == NULL) {
+    fail("no memory for %zu bytes", length);
   }
-  if (memcmp(got, right + at, length) != 0) {
+  return memory;
+}
+
+// The content is read for it, not mapped: what is mapped stays in the page cache, and no read would be cold.
+static void compare(const void *memory, uint64_t at, size_t length) {
+  uint8_t *right = host_memory(length), *copy = on_device ? host_memory(length) : NULL;
+  for (size_t have = 0; have < length;) {
+    ssize_t n = pread(content, right + have, length - have, (off_t)(at + have));
+    if (n <= 0) {
+      fail("the content ends before %" PRIu64 ": errno %d", at + length, n < 0 ? errno : 0);
+    }
+    have += (size_t)n;
+  }
+  if (on_device) {
+    check_cuda(cuda.to_host(copy, (device_pointer)(uintptr_t)memory, length), "cuMemcpyDtoH");
+  }
+  if (memcmp(on_device ? copy : memory, right, length) != 0) {
     fail("wrong data in %zu bytes at %" PRIu64, length, at);
   }
+  free(copy);
+  free(right);
 }
 
 static void read_at(void *memory, uint64_t at, size_t length) {
@@ -275,10 +285,30 @@ static double with_threads(int threads, size_t length, int random) {
   return calls * (random ? 1 : (double)length) / seconds;
 }
 
+// How many pages of the file are in the page cache.
+static size_t cached(void) {
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (size_t)((bytes + page - 1) / page);
+  unsigned char *there = host_memory(pages);
+  void *mapped = mmap(NULL, bytes, PROT_READ, MAP_SHARED, file, 0);
+  size_t count = 0;
+  if (mapped == MAP_FAILED || mincore(mapped, bytes, there) != 0 || munmap(mapped, bytes) != 0) {
+    fail("what the page cache has of the file is unknown: errno %d", errno);
+  }
+  for (size_t i = 0; i < pages; i++) {
+    count += there[i] & 1;
+  }
+  free(there);
+  return count;
+}
+
+// Some pages may be in use elsewhere for a moment, and the first block is read before the time begins.
 static void drop(void) {
-  // The first block is read before the time begins.
   if (fdatasync(file) != 0 || posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED) != 0) {
     fail("the page cache keeps the file: errno %d", errno);
+  }
+  const size_t left = cached();
+  if (left > bytes / 100 / (size_t)sysconf(_SC_PAGESIZE)) {
+    fail("the page cache keeps %zu pages of the file, so no read of it is cold: put it on a file system with a disk, and let no program map it", left);
   }
 }
 
@@ -417,10 +447,6 @@ static void prepare(const char *library, const char *name, const char *with) {
   bytes = (uint64_t)status.st_size;
   if (bytes < MOST_BYTES) {
     missing("%s has less than %zu bytes", with, MOST_BYTES);
-  }
-  right = mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, content, 0);
-  if (right == MAP_FAILED) {
-    missing("%s cannot be mapped: %s", with, strerror(errno));
   }
   if (on_device) {
     open_cuda();

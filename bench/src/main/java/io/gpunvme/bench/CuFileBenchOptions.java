@@ -32,8 +32,8 @@ record CuFileBenchOptions(
       usage: CuFileBench [--nvidia LIBRARY] [--capi FOLDER] [--folder FOLDER] [--size SIZE] [--memory device|host]
                          [--reps N] [--out FOLDER]
         --nvidia  the library to compare with, a libcufile.so.0 (none)
-        --capi    folder of cufile/libcufile.so.0 and of the program cufile (capi/target)
-        --folder  where the file is made that is read, and removed at the end (.)
+        --capi    folder of cufile/libcufile.so.0 and of the program cufile-bench (capi/target)
+        --folder  where the file is made that is read, and removed at the end (.): on a disk, since cold reads are measured, too
         --size    of it, a multiple of 1MiB, at least 64MiB (1GiB)
         --memory  read into memory of the GPU (device, the default), or the host
         --reps    repetitions of each (7); one more comes first and is not counted

@@ -31,6 +31,12 @@ class CuFileBenchTest {
   }
 
   @ParameterizedTest
+  @CsvSource({"seq 1 4096,true", "batch 64 4096,true", "cold 8 4096,false", "stream 16 4096,false"})
+  void storageOfOursIsAskedForWhatItTakes(String command, boolean can) {
+    assertThat(CuFileBench.isForStorage(command)).isEqualTo(can);
+  }
+
+  @ParameterizedTest
   @CsvSource({
     "--size,63MiB,64MiB",
     "--size,much,--size",
