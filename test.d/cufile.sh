@@ -165,14 +165,20 @@ check cufile-bench-compiles bench_program && check cufile-bench-tells-the-truth 
 
 # A folder with files, and an image of an SSD with other content under the same names.
 files_of() { # FOLDER
-  mkdir -p "$1"/mapped/deep "$1"/image/deep "$1"/empty
+  mkdir -p "$1"/{mapped,mapped-not,linked,image}/deep "$1"/{mapped,image}/more "$1"/{image2,empty} && ln -s linked "$1/link" || return 1
   head -c 5000 /dev/zero | tr '\0' x >"$1/plain"
-  head -c 5000 /dev/zero | tr '\0' h >"$1/mapped/deep/file"
-  head -c 5000 /dev/zero | tr '\0' t >"$1/image/deep/file"
+  head -c 5000 /dev/zero | tr '\0' h | tee "$1"/{mapped,mapped-not,linked}/deep/file "$1/mapped/more/file" >/dev/null
+  head -c 5000 /dev/zero | tr '\0' t | tee "$1"/image/{deep,more}/file >/dev/null
+  head -c 5000 /dev/zero | tr '\0' m >"$1/image2/file"
   echo a >"$1/mapped/alone"
   echo 'gpunvme:sim:size=64MiB' >"$1/address"
   echo 'gpunvme:nonsense:' >"$1/nonsense"
-  truncate -s 16M "$1/image.ext4" && mkfs.ext4 -q -d "$1/image" "$1/image.ext4"
+  printf 'gpunvme:sim:size=64MiB\nand more\n' >"$1/lines"
+  echo 'gpunvme: what a program said' >"$1/note"
+  printf 'gpunvme:sim:\0size=64MiB' >"$1/zero"
+  for image in image image2; do
+    truncate -s 16M "$1/$image.ext4" && mkfs.ext4 -q -d "$1/$image" "$1/$image.ext4" || return 1
+  done
 }
 
 PATH=$PATH:/sbin:/usr/sbin
@@ -185,7 +191,8 @@ elif check cufile-files files_of "$tmp/files" &&
   check cufile-client-compiles gcc "${flags[@]}" -I $sources -I capi/src/test/c $tests/client_test.c -ldl -o "$tmp/client"; then
   library=$PWD/capi/target/cufile/libcufile.so.0
   cd "$tmp/files/empty" || exit 1
-  CUFILE_ENV_PATH_JSON=/nowhere.json GPUNVME_CUFILE_MAP="$tmp/files/mapped/=sim:file=$tmp/files/image.ext4" \
-    each cufile-client "$tmp/client" "$library" "$tmp/files"
+  map=$tmp/files/mapped/=sim:file=$tmp/files/image.ext4,$tmp/files/mapped/more=sim:file=$tmp/files/image2.ext4
+  map=$map,$tmp/files/link=sim:file=$tmp/files/image.ext4
+  CUFILE_ENV_PATH_JSON=/nowhere.json GPUNVME_CUFILE_MAP=$map each cufile-client "$tmp/client" "$library" "$tmp/files"
   check cufile-leaves-no-files test -z "$(ls -A)"
 fi

@@ -66,7 +66,7 @@ static bool find(void *library, const char *name, void *place) {
 }
 
 static void load(void) {
-  const char *named = getenv("GPUNVME_LIBCUDA");
+  const char *named = secure_getenv("GPUNVME_LIBCUDA");
   const char *name = named != NULL && *named != 0 ? named : "libcuda.so.1";
   void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) {

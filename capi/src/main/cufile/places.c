@@ -2,6 +2,7 @@
 //
 // GPUNVME_CUFILE_MAP=/mnt/data=vfio:0000:01:00.0#1,/mnt/more=...:rw says on which devices the files below a folder are. A file that
 // begins with "gpunvme:" and an address is that device.
+#include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -96,7 +97,7 @@ static void load(void) {
 // ---- which file is on which device
 
 bool places_are_mapped(void) {
-  const char *map = getenv(VARIABLE);
+  const char *map = secure_getenv(VARIABLE);
   return map != NULL && *map != 0;
 }
 
@@ -129,23 +130,26 @@ static const char *entry(const char *map, char *folder, char *address, bool *wri
   return *end == ',' ? end + 1 : end;
 }
 
-// Whether the map has the file, and the address of it.
+// Whether the map has the file, and the address of it: of the folders that it is below, the longest counts. The path is the kernel's,
+// without symbolic links, so the folders are looked at without them, too.
 static bool mapped(const char *path, char *address, bool *writes) {
-  char folder[PATH_MAX], device[PATH_MAX];
-  const char *map = getenv(VARIABLE);
+  char folder[PATH_MAX], device[PATH_MAX], real[PATH_MAX];
+  const char *map = secure_getenv(VARIABLE);
+  size_t longest = 0;
   bool may_write;
-  while (map != NULL && *map != 0) {
-    map = entry(map, folder, device, &may_write);
-    size_t length = map == NULL ? 0 : strlen(folder);
-    if (map != NULL && strncmp(path, folder, length) == 0 && (path[length] == '/' || length == 1)) {
+  while (map != NULL && *map != 0 && (map = entry(map, folder, device, &may_write)) != NULL) {
+    const char *below = realpath(folder, real) != NULL ? real : folder;
+    const size_t length = strlen(below);
+    if (length > longest && strncmp(path, below, length) == 0 && (path[length] == '/' || length == 1)) {
+      longest = length;
       *writes = may_write;
-      return snprintf(address, MOST_ADDRESS, "%s:%s", device, path + (length == 1 ? 0 : length)) < MOST_ADDRESS;
+      snprintf(address, MOST_ADDRESS, "%s:%s", device, path + (length == 1 ? 0 : length));
     }
   }
-  return false;
+  return longest > 0;
 }
 
-// Whether the file is an address.
+// Whether the file is an address: the prefix, and the address behind it, in one line. Other files may begin so, too.
 static bool named(int fd, char *address) {
   struct stat status;
   if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size <= (off_t)strlen(PREFIX) || status.st_size >= PATH_MAX) {
@@ -155,15 +159,25 @@ static bool named(int fd, char *address) {
   char path[32], text[PATH_MAX];
   snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
   FILE *file = fopen(path, "re");
-  bool good = file != NULL && fgets(text, sizeof text, file) != NULL && strncmp(text, PREFIX, strlen(PREFIX)) == 0;
+  size_t length = file == NULL ? 0 : fread(text, 1, sizeof text - 1, file);
   if (file != NULL) {
     fclose(file);
   }
-  if (good) {
-    text[strcspn(text, "\r\n")] = 0;
-    strcpy(address, text + strlen(PREFIX));
+  text[length] = 0;
+  if (strncmp(text, PREFIX, strlen(PREFIX)) != 0) {
+    return false;
   }
-  return good;
+  while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == '\r')) {
+    length--;
+  }
+  const char *begin = text + strlen(PREFIX);
+  if (strcspn(text, "\r\n") != length || length == strlen(PREFIX) || isspace((unsigned char)*begin)) {
+    LOG(LOG_INFO, "file descriptor %d is read as a file: it begins with " PREFIX ", but no address in one line follows", fd);
+    return false;
+  }
+  text[length] = 0;
+  strcpy(address, begin);
+  return true;
 }
 
 // ---- storage

@@ -206,7 +206,7 @@ static void usual(settings *to) {
 }
 
 static void read_file(remarks *r) {
-  const char *named = getenv("CUFILE_ENV_PATH_JSON");
+  const char *named = secure_getenv("CUFILE_ENV_PATH_JSON");
   const char *path = named != NULL && *named != 0 ? named : "/etc/cufile.json";
   enum { MOST = 1 << 20 };
   FILE *file = fopen(path, "re");
@@ -231,19 +231,19 @@ static void read_file(remarks *r) {
 
 static void read_environment(remarks *r) {
   for (int i = 0; i < (int)SIZES; i++) {
-    const char *text = size_settings[i].variable == NULL ? NULL : getenv(size_settings[i].variable);
+    const char *text = size_settings[i].variable == NULL ? NULL : secure_getenv(size_settings[i].variable);
     if (text != NULL) {
       take_size(r, i, size_settings[i].variable, text);
     }
   }
   for (int i = 0; i < (int)BOOLS; i++) {
-    const char *text = bool_settings[i].variable == NULL ? NULL : getenv(bool_settings[i].variable);
+    const char *text = bool_settings[i].variable == NULL ? NULL : secure_getenv(bool_settings[i].variable);
     if (text != NULL) {
       take_bool(r, i, bool_settings[i].variable, text);
     }
   }
   for (int i = 0; i < (int)STRINGS; i++) {
-    const char *text = string_settings[i].variable == NULL ? NULL : getenv(string_settings[i].variable);
+    const char *text = string_settings[i].variable == NULL ? NULL : secure_getenv(string_settings[i].variable);
     if (text != NULL) {
       take_string(r, i, string_settings[i].variable, text);
     }

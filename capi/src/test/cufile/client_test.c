@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 
 #include "check.h"
@@ -145,7 +146,79 @@ static void a_mapped_file(void) {
   EXPECT(cu.cuFileRead(fh, here, 1, 0, 0) == 1 && here[0] == 'a');
 }
 
+// The bytes of a file are all this one, or it has none.
+static void is_filled_with(const char *name, char byte) {
+  static char here[5000], wanted[5000];
+  memset(wanted, byte, sizeof wanted);
+  memset(here, 0, sizeof here);
+  CUfileHandle_t fh = open_handle(name, O_RDONLY, CU_FILE_SUCCESS);
+  EXPECT(cu.cuFileRead(fh, here, sizeof here, 0, 0) == sizeof here);
+  if (memcmp(here, wanted, sizeof here) != 0) {
+    printf("  %s: %c, not %c\n", name, here[0], byte);
+    check_failures++;
+  }
+  cu.cuFileHandleDeregister(fh);
+}
+
+// Of two folders of the map that a file is below, the longer one counts, whichever is first.
+static void the_longest_folder_counts(void) {
+  is_filled_with("mapped/more/file", 'm');
+  is_filled_with("mapped/deep/file", 't');
+  is_filled_with("mapped-not/deep/file", 'h');
+}
+
+// The kernel tells paths without symbolic links, and people name folders by them.
+static void a_folder_may_be_a_symbolic_link(void) {
+  is_filled_with("link/deep/file", 't');
+  is_filled_with("linked/deep/file", 't');
+}
+
+// They begin as an address file does.
+static void ordinary_files_stay_what_they_are(void) {
+  static const char *const names[] = {"lines", "note", "zero"};
+  char byte;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    CUfileHandle_t fh = open_handle(names[i], O_RDONLY, CU_FILE_SUCCESS);
+    EXPECT(cu.cuFileRead(fh, &byte, 1, 0, 0) == 1 && byte == 'g');
+    cu.cuFileHandleDeregister(fh);
+  }
+}
+
+// In a program with rights that whoever starts it has not, by set-group-ID.
+static int takes_no_variables(void) {
+  if (getauxval(AT_SECURE) == 0) {
+    return 0; // mounted with nosuid
+  }
+  load();
+  CUfileHandle_t fh = open_handle("mapped/deep/file", O_RDONLY, CU_FILE_SUCCESS);
+  char byte = 0;
+  EXPECT(cu.cuFileRead(fh, &byte, 1, 0, 0) == 1 && byte == 'h');
+  return check_failures;
+}
+
+static void a_program_of_more_rights_takes_no_variables(void) {
+  char own[4096], copy[4096], log[4096], command[9000];
+  ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
+  EXPECT(length > 0);
+  own[length > 0 ? length : 0] = 0;
+  snprintf(copy, sizeof copy, "%s/secure", folder);
+  snprintf(log, sizeof log, "%s/secure.log", folder);
+  snprintf(command, sizeof command, "cp '%s' '%s'", own, copy);
+  if (geteuid() != 0) {
+    return; // others may not make such a program
+  }
+  EXPECT(system(command) == 0 && chown(copy, 0, 65534) == 0 && chmod(copy, 02755) == 0);
+  snprintf(command, sizeof command, "CUFILE_LOGFILE_PATH='%s' CUFILE_LOGGING_LEVEL=TRACE '%s' secure '%s' '%s'", log, copy, library, folder);
+  EXPECT(system(command) == 0);
+  EXPECT(access(log, F_OK) != 0);
+}
+
 int main(int count, char **arguments) {
+  if (count == 4 && strcmp(arguments[1], "secure") == 0) {
+    library = arguments[2];
+    folder = arguments[3];
+    return takes_no_variables();
+  }
   if (count != 3) {
     fprintf(stderr, "usage: %s LIBRARY FOLDER\n", arguments[0]);
     return 2;
@@ -155,5 +228,9 @@ int main(int count, char **arguments) {
   RUN(loaded_ten_times);
   RUN(an_address_file);
   RUN(a_mapped_file);
+  RUN(the_longest_folder_counts);
+  RUN(a_folder_may_be_a_symbolic_link);
+  RUN(ordinary_files_stay_what_they_are);
+  RUN(a_program_of_more_rights_takes_no_variables);
   return check_failed_tests > 0;
 }

@@ -33,7 +33,10 @@ record UnderCuFile(Kind kind, @Nullable String address, String text) {
 
   /** What the file becomes where the map is that of {@code environment}. */
   static UnderCuFile of(Path file, Map<String, String> environment) throws IOException {
-    String path = file.toRealPath().toString();
+    Path real = file.toRealPath();
+    // Of the folders that it is below, the longest counts.
+    Path longest = Path.of("");
+    String device = "";
     String rest = environment.getOrDefault(VARIABLE, "");
     while (!rest.isEmpty()) {
       // Addresses have commas, too: an entry ends where the next folder begins.
@@ -41,15 +44,30 @@ record UnderCuFile(Kind kind, @Nullable String address, String text) {
       String entry = comma < 0 ? rest : rest.substring(0, comma);
       int equals = entry.indexOf('=');
       if (!entry.startsWith("/") || equals < 0) {
+        if (longest.isAbsolute()) {
+          break;
+        }
         return plain("; " + VARIABLE + " has no /FOLDER=ADDRESS where it says '" + rest + "'");
       }
-      String folder = entry.substring(0, equals).replaceFirst("/+$", "");
-      if (path.startsWith(folder + "/")) {
-        return mapped(entry.substring(equals + 1), path.substring(folder.length()));
+      Path folder = real(Path.of(entry.substring(0, equals)));
+      if (real.startsWith(folder)
+          && !real.equals(folder)
+          && folder.toString().length() > longest.toString().length()) {
+        longest = folder;
+        device = entry.substring(equals + 1);
       }
       rest = comma < 0 ? "" : rest.substring(comma + 1);
     }
-    return named(file);
+    return longest.isAbsolute() ? mapped(device, "/" + longest.relativize(real)) : named(file);
+  }
+
+  /** Without symbolic links, as the kernel tells the paths of open files. */
+  private static Path real(Path folder) {
+    try {
+      return folder.toRealPath();
+    } catch (IOException e) {
+      return folder; // it is not there
+    }
   }
 
   private static UnderCuFile mapped(String device, String path) {
@@ -66,9 +84,10 @@ record UnderCuFile(Kind kind, @Nullable String address, String text) {
   private static UnderCuFile named(Path file) throws IOException {
     long bytes = Files.isRegularFile(file) ? Files.size(file) : 0;
     if (bytes > PREFIX.length() && bytes < MOST_BYTES) {
-      String text = new String(Files.readAllBytes(file), ISO_8859_1);
-      if (text.startsWith(PREFIX)) {
-        String address = text.substring(PREFIX.length()).replaceFirst("(?s)[\r\n].*", "");
+      String text = new String(Files.readAllBytes(file), ISO_8859_1).replaceFirst("[\r\n]+$", "");
+      // In one line; others are files that happen to begin so.
+      if (text.matches(PREFIX + "[^\\s\0][^\r\n\0]*")) {
+        String address = text.substring(PREFIX.length());
         return new UnderCuFile(
             Kind.ADDRESS, address, "its content is an address, so it becomes " + address);
       }

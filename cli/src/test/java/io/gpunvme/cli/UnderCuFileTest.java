@@ -6,6 +6,7 @@ import io.gpunvme.cli.UnderCuFile.Kind;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -43,6 +44,19 @@ class UnderCuFileTest {
     is("/other=sim:a=1,b=2," + folder + "=kmod:x", Kind.MAPPED, "kmod:x:/model.bin");
     is(folder + "=sim:first," + folder + "=sim:second", Kind.MAPPED, "sim:first:/model.bin");
     is(folder.toString().replaceFirst(".$", "") + "=sim:", Kind.FILE, null);
+    is(file + "=sim:", Kind.FILE, null);
+  }
+
+  @Test
+  void theLongestFolderCounts() throws IOException {
+    is(folder.getParent() + "=sim:a," + folder + "=sim:b", Kind.MAPPED, "sim:b:/model.bin");
+    is(folder + "=sim:b," + folder.getParent() + "=sim:a,/bad", Kind.MAPPED, "sim:b:/model.bin");
+  }
+
+  @Test
+  void aFolderMayBeALink() throws IOException {
+    Path link = Files.createSymbolicLink(temporary.resolve("link"), folder.getParent());
+    is(link + "=sim:", Kind.MAPPED, "sim::/data/model.bin");
   }
 
   @Test
@@ -67,12 +81,15 @@ class UnderCuFileTest {
 
   @Test
   void aSmallFileMayBeAnAddress() throws IOException {
-    Files.writeString(file, "gpunvme:sim:size=1MiB\r\nmore\n");
+    Files.writeString(file, "gpunvme:sim:size=1MiB\r\n");
     is("", Kind.ADDRESS, "sim:size=1MiB");
     is(folder + "=kmod:x", Kind.MAPPED, "kmod:x:/model.bin");
     Files.writeString(file, "gpunvme:" + "x".repeat(4096));
     is("", Kind.FILE, null);
-    Files.writeString(file, "gpunvme");
-    is("", Kind.FILE, null);
+    for (String text :
+        List.of("gpunvme", "gpunvme:a\nb", "gpunvme: a", "gpunvme:a\0", "gpunvme:\n\n")) {
+      Files.writeString(file, text);
+      is("", Kind.FILE, null);
+    }
   }
 }
