@@ -43,6 +43,57 @@ static void skip(parser *p) {
   }
 }
 
+// Four hexadecimal digits; -1 if they are not there.
+static int hex4(const char *text) {
+  int code = 0;
+  for (int i = 0; i < 4; i++) {
+    const char c = text[i];
+    if (!isxdigit((unsigned char)c)) {
+      return -1;
+    }
+    code = code * 16 + (isdigit((unsigned char)c) ? c - '0' : (c | 0x20) - 'a' + 10);
+  }
+  return code;
+}
+
+// What is behind \u, in UTF-8; p->at is at the last digit then. 0 if it is no character, or the end of a text.
+static size_t unicode(parser *p, char utf8[4]) {
+  int code = hex4(p->at + 1);
+  if (code <= 0 || (code >= 0xdc00 && code < 0xe000)) {
+    return 0;
+  }
+  p->at += 4;
+  if (code >= 0xd800 && code < 0xdc00) {
+    const int low = p->at[1] == '\\' && p->at[2] == 'u' ? hex4(p->at + 3) : -1;
+    if (low < 0xdc00 || low >= 0xe000) {
+      return 0;
+    }
+    code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+    p->at += 6;
+  }
+  const size_t length = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+  for (size_t i = length - 1; i > 0; i--, code >>= 6) {
+    utf8[i] = (char)(0x80 | (code & 0x3f));
+  }
+  static const int lead[] = {0, 0xc0, 0xe0, 0xf0};
+  utf8[0] = (char)(lead[length - 1] | code);
+  return length;
+}
+
+// What is behind a backslash, at p->at; the number of bytes, or 0 if it means nothing.
+static size_t escaped(parser *p, char bytes[4]) {
+  static const char names[] = "\"\\/bfnrt", means[] = "\"\\/\b\f\n\r\t";
+  if (*p->at == 'u') {
+    return unicode(p, bytes);
+  }
+  const char *found = *p->at == 0 ? NULL : strchr(names, *p->at);
+  if (found == NULL) {
+    return 0;
+  }
+  bytes[0] = means[found - names];
+  return 1;
+}
+
 // A string into p->value.
 static bool string(parser *p) {
   size_t used = 0;
@@ -50,13 +101,19 @@ static bool string(parser *p) {
     return fail(p, "a string is expected");
   }
   for (p->at++; *p->at != '"'; p->at++) {
+    char bytes[4] = {*p->at};
+    size_t length = 1;
     if (*p->at == '\\') {
       p->at++;
+      if ((length = escaped(p, bytes)) == 0) {
+        return fail(p, "no character is written so, behind a backslash");
+      }
     }
-    if (*p->at == 0 || used + 1 == sizeof p->value) {
+    if (*p->at == 0 || used + length >= sizeof p->value) {
       return fail(p, "a string does not end, or is too long");
     }
-    p->value[used++] = *p->at;
+    memcpy(p->value + used, bytes, length);
+    used += length;
   }
   p->at++;
   p->value[used] = 0;

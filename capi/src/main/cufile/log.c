@@ -26,6 +26,15 @@ int log_level_of(const char *name) {
   return -1;
 }
 
+// A pipe that nobody reads must not stop the program here.
+static int open_file(const char *path) {
+  const int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644);
+  if (fd >= 0) {
+    fcntl(fd, F_SETFL, O_APPEND);
+  }
+  return fd;
+}
+
 void log_open(const char *path, const char *folder, const char *level) {
   char beside[4096 + sizeof "/cufile.log"];
   int known = log_level_of(level);
@@ -34,10 +43,17 @@ void log_open(const char *path, const char *folder, const char *level) {
     snprintf(beside, sizeof beside, "%s/cufile.log", folder);
     path = beside;
   }
-  int fd = *path == 0 ? -1 : open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  int before = atomic_exchange(&file, fd);
-  if (before >= 0) {
-    close(before);
+  int fd = *path == 0 ? -1 : open_file(path);
+  const int before = atomic_load(&file);
+  if (before < 0) {
+    atomic_store(&file, fd);
+    return;
+  }
+  // The number stays: another thread may be about to write to it, and must not meet a file of the program's.
+  fd = fd >= 0 ? fd : open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (fd >= 0) {
+    dup3(fd, before, O_CLOEXEC);
+    close(fd);
   }
 }
 

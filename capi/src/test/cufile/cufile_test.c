@@ -185,6 +185,89 @@ static void file_and_environment(void) {
   EXPECT(stat("cufile.log", &status) != 0);
 }
 
+// The size of batches that a file asks for, and the folder of the log.
+static size_t asked(const char *json, const char *text, char folder[4096]) {
+  size_t size = 0;
+  write_text(json, text);
+  setenv("CUFILE_ENV_PATH_JSON", json, 1);
+  IS(CU_FILE_SUCCESS, cuFileGetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, &size));
+  IS(CU_FILE_SUCCESS, cuFileGetParameterString(CUFILE_PARAM_LOG_DIR, folder, 4096));
+  unsetenv("CUFILE_ENV_PATH_JSON");
+  return size;
+}
+
+// What comes before a mistake counts, nothing behind it does; characters may be written by their numbers, as Python's json does.
+static void odd_files(void) {
+#define FOLDER(text) "{\"properties\": {\"io_batchsize\": 32}, \"logging\": {\"dir\": \"" text "\"}}"
+  static const char *const escapes[][2] = {
+      {"/a\\/b \\\"c\\\" \\\\d", "/a/b \"c\" \\d"}, {"/\\u0061\\u00E9\\u20ac\\ud83d\\ude00!", "/a\u00e9\u20ac\U0001f600!"}, {"\\t\\n\\r\\b\\f", "\t\n\r\b\f"}};
+  static const char *const wrong[] = {FOLDER("\\x41"), FOLDER("\\u004"), FOLDER("\\u0000"), FOLDER("\\ud83d"), FOLDER("\\ud83d\\u0041"),
+      FOLDER("\\ude00"), "{\"properties\": {\"io_batchsize\": 32}, \"logging\": {\"dir\": \"/a", "{\"properties\": {\"io_batchsize\": 32}, \"logging\": {\"dir\": \"\\",
+      "{\"properties\": {\"io_batchsize\": 32}, \"logging\": {\"dir\": \"\\u", "{\"properties\": {\"io_batchsize\": 32}} /* ", "{\"properties\": {\"io_batchsize\": 32", "{\"properties\": {\"io_batchsize\": 32}, \"a\"",
+      "{\"properties\": {\"io_batchsize\": 32}, \"a\":", "{\"properties\": {\"io_batchsize\": 32, \"io_batchsize\": 99999999999999999999999}, \"a\": -"};
+  char json[4200], text[4096], folder[4096], *deep = malloc(MIB);
+  snprintf(json, sizeof json, "%s.odd.json", path);
+  for (size_t i = 0; i < sizeof escapes / sizeof *escapes; i++) {
+    snprintf(text, sizeof text, FOLDER("%s"), escapes[i][0]);
+    EXPECT(asked(json, text, folder) == 32);
+    if (strcmp(folder, escapes[i][1]) != 0) {
+      printf("  '%s' is not '%s'\n", folder, escapes[i][1]);
+      check_failures++;
+    }
+  }
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    if (asked(json, wrong[i], folder) != 32 || *folder != 0) {
+      printf("  taken: %s, '%s'\n", wrong[i], folder);
+      check_failures++;
+    }
+  }
+  for (int kind = 0; kind < 3; kind++) {
+    memset(deep, "[{ "[kind], MIB - 1);
+    deep[MIB - 1] = 0;
+    memcpy(deep, "{\"a\":", 5);
+    EXPECT(asked(json, deep, folder) == 128);
+  }
+  free(deep);
+  unlink(json);
+#undef FOLDER
+}
+
+// A log that cannot be, or is a pipe that nobody reads, keeps nothing from running. The log's number of a file stays the log's.
+static void odd_logs(void) {
+  char log[4200], target[4200];
+  snprintf(log, sizeof log, "%s.pipe", path);
+  EXPECT(mkfifo(log, 0600) == 0);
+  setenv("CUFILE_LOGGING_LEVEL", "TRACE", 1);
+  const char *const places[] = {log, "/nowhere/at/all", "/", "/dev/full"};
+  alarm(20);
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    setenv("CUFILE_LOGFILE_PATH", places[i], 1);
+    IS(CU_FILE_SUCCESS, cuFileDriverOpen());
+    IS(CU_FILE_SUCCESS, cuFileDriverClose());
+  }
+  alarm(0);
+  // Opened anew, it has no other number: a thread that has it in hand writes to no file of the program's.
+  int numbers[2] = {-1, -1};
+  for (int i = 0; i < 2; i++) {
+    snprintf(target, sizeof target, "%s.log%d", path, i);
+    setenv("CUFILE_LOGFILE_PATH", target, 1);
+    IS(CU_FILE_SUCCESS, cuFileDriverOpen());
+    for (int fd = 0; fd < 1000; fd++) {
+      struct stat a, b;
+      if (fstat(fd, &a) == 0 && stat(target, &b) == 0 && a.st_ino == b.st_ino && a.st_dev == b.st_dev) {
+        numbers[i] = fd;
+      }
+    }
+    IS(CU_FILE_SUCCESS, cuFileDriverClose());
+  }
+  EXPECT(numbers[0] >= 0 && numbers[0] == numbers[1]);
+  unsetenv("CUFILE_LOGFILE_PATH");
+  unsetenv("CUFILE_LOGGING_LEVEL");
+  IS(CU_FILE_SUCCESS, cuFileDriverOpen()); // no log
+  IS(CU_FILE_SUCCESS, cuFileDriverClose());
+  unlink(log);
+}
+
 // ---- handles and buffers
 
 static void handles(void) {
@@ -1044,6 +1127,8 @@ int main(int count, char **arguments) {
   RUN(driver);
   RUN(parameters);
   RUN(file_and_environment);
+  RUN(odd_files);
+  RUN(odd_logs);
   setenv("CUFILE_ENV_PATH_JSON", "/nowhere.json", 1);
   RUN(handles);
   RUN(buffers);
