@@ -193,7 +193,10 @@ refuses_what_is_wrong() {
     refuses 2 "$tmp/text is not executable" -- "$tmp/text" && refuses 2 "Unknown option: '--speed'" --speed -- ls &&
     refuses 2 "--log-level 'loud' is not" --log-level loud -- ls &&
     refuses 2 "--map '/mnt' is not MOUNT=ADDRESS" --map /mnt -- ls && refuses 2 '--map wants a value' --map -- ls &&
-    refuses 2 'control character' --log $'a\nb' -- ls || return 1
+    refuses 2 'control character' --log $'a\nb' -- ls && refuses 2 "$tmp is a folder" -- "$tmp" &&
+    refuses 2 "--log '/no/such.log' cannot be written" --log /no/such.log -- ls && refuses 2 "--log '$tmp' cannot" --log "$tmp" -- ls &&
+    refuses 2 "--map '/a=b,/c' is not" --map /a=b,/c -- ls && refuses 2 "--map '/a,/b=c' is not" --map /a,/b=c -- ls || return 1
+  "$gpunvme" cufile --map /a,a=b,c=d,/e=f:rw --log "$tmp/text" -- ls / || return 1
   ! "$gpunvme" cufile --map 'a"b' --json >"$tmp/out" 2>"$tmp/err" || return 1
   cat "$tmp/out"
   grep -qF -- '"error": "--map '"'a\\\"b' is not" "$tmp/out" && grep -q '"exit_code": 2$' "$tmp/out"
