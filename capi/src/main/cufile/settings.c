@@ -92,6 +92,7 @@ static atomic_size_t quick_sizes[SIZES];
 // What is to be said in the log once there is one.
 typedef struct remarks {
   size_t used;
+  int left_out; // for want of room
   char text[8192];
   settings *to;
 } remarks;
@@ -100,6 +101,9 @@ static void remark(remarks *r, const char *what, const char *name, const char *v
   int more = snprintf(r->text + r->used, sizeof r->text - r->used, "%s: %s%s%s\n", what, name, value[0] != 0 ? " = " : "", value);
   if (more > 0 && (size_t)more < sizeof r->text - r->used) {
     r->used += (size_t)more;
+  } else {
+    r->text[r->used] = 0;
+    r->left_out++;
   }
 }
 
@@ -290,6 +294,9 @@ void settings_make(settings *to) {
     if (*line != 0) {
       LOG(strncmp(line, "has no effect", 13) == 0 ? LOG_INFO : LOG_WARN, "setting %s", line);
     }
+  }
+  if (r.left_out > 0) {
+    LOG(LOG_WARN, "%d more settings are not taken or have no effect here: there is no room for their names", r.left_out);
   }
 }
 

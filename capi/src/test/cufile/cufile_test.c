@@ -261,6 +261,34 @@ static void odd_logs(void) {
     IS(CU_FILE_SUCCESS, cuFileDriverClose());
   }
   EXPECT(numbers[0] >= 0 && numbers[0] == numbers[1]);
+  // What has no room is counted.
+  char json[4200], *many = malloc(MIB), line[4200];
+  size_t used = (size_t)sprintf(many, "{");
+  for (int i = 0; i < 1000; i++) {
+    used += (size_t)sprintf(many + used, "\"unknown_setting_%04d\": %d,", i, i);
+  }
+  sprintf(many + used, "\"properties\": {\"io_batchsize\": 5000}}");
+  snprintf(json, sizeof json, "%s.many.json", path);
+  write_text(json, many);
+  setenv("CUFILE_ENV_PATH_JSON", json, 1);
+  IS(CU_FILE_SUCCESS, cuFileDriverOpen());
+  IS(CU_FILE_SUCCESS, cuFileDriverClose());
+  unsetenv("CUFILE_ENV_PATH_JSON");
+  int named = 0, more = 0;
+  FILE *file = fopen(target, "r");
+  while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+    char *count = strstr(line, " more settings");
+    named += strstr(line, "unknown_setting_") != NULL;
+    if (count != NULL) {
+      while (count > line && count[-1] != ' ') {
+        count--;
+      }
+      more = atoi(count);
+    }
+  }
+  EXPECT(file != NULL && fclose(file) == 0);
+  EXPECT(named > 50 && named + more == 1001);
+  free(many);
   unsetenv("CUFILE_LOGFILE_PATH");
   unsetenv("CUFILE_LOGGING_LEVEL");
   IS(CU_FILE_SUCCESS, cuFileDriverOpen()); // no log
