@@ -54,8 +54,7 @@ bool library_is_open(void) {
 // With the lock.
 static void open_driver(void) {
   settings s;
-  settings_make(&s);
-  settings_apply(&s);
+  settings_open(&s);
   cuda_load();
   stats_begin((int)s.sizes[CUFILE_PARAM_PROFILE_STATS]);
   LOG(LOG_INFO, "gpunvme " SHIM_VERSION " in the place of cuFile %d.%d; GPU memory: %s; compatibility mode: %s", CUFILE_VERSION / 1000,

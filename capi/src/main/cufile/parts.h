@@ -62,9 +62,6 @@ typedef struct settings {
   int slabs;
 } settings;
 
-// Those that are staged: of the file, the environment and the setters. Says in the log what it does not know or does not take.
-void settings_make(settings *to);
-
 // Those in force: of the driver while it is open, else those that are staged.
 void settings_now(settings *to);
 
@@ -72,8 +69,11 @@ void settings_now(settings *to);
 bool setting_bool(CUFileBoolConfigParameter_t which);
 size_t setting_size(CUFileSizeTConfigParameter_t which);
 
-// The driver opens with these, and forgets what setters staged; closes.
-void settings_apply(const settings *s);
+// The driver opens with those that are staged, of the file, the environment and the setters, and forgets what setters staged. Says in
+// the log what it does not know or does not take.
+void settings_open(settings *to);
+
+// It closes.
 void settings_release(void);
 
 // A child of fork may ask for settings: nobody else is at them while the process is copied.

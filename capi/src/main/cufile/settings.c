@@ -283,10 +283,19 @@ static void make(remarks *r) {
   }
 }
 
-void settings_make(settings *to) {
+void settings_open(settings *to) {
   remarks r = {.to = to};
   pthread_mutex_lock(&lock);
   make(&r);
+  forced = *to;
+  open = true;
+  memset(&stage, 0, sizeof stage);
+  for (int i = 0; i < (int)BOOLS; i++) {
+    atomic_store(&quick_bools[i], to->bools[i]);
+  }
+  for (int i = 0; i < (int)SIZES; i++) {
+    atomic_store(&quick_sizes[i], to->sizes[i]);
+  }
   pthread_mutex_unlock(&lock);
   log_open(to->strings[CUFILE_PARAM_ENV_LOGFILE_PATH], to->strings[CUFILE_PARAM_LOG_DIR], to->strings[CUFILE_PARAM_LOGGING_LEVEL]);
   char *rest = r.text;
@@ -317,20 +326,6 @@ bool setting_bool(CUFileBoolConfigParameter_t which) {
 
 size_t setting_size(CUFileSizeTConfigParameter_t which) {
   return atomic_load_explicit(&quick_sizes[which], memory_order_relaxed);
-}
-
-void settings_apply(const settings *s) {
-  pthread_mutex_lock(&lock);
-  forced = *s;
-  open = true;
-  memset(&stage, 0, sizeof stage);
-  for (int i = 0; i < (int)BOOLS; i++) {
-    atomic_store(&quick_bools[i], s->bools[i]);
-  }
-  for (int i = 0; i < (int)SIZES; i++) {
-    atomic_store(&quick_sizes[i], s->sizes[i]);
-  }
-  pthread_mutex_unlock(&lock);
 }
 
 void settings_release(void) {

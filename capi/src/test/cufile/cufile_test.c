@@ -296,6 +296,49 @@ static void odd_logs(void) {
   unlink(log);
 }
 
+static atomic_bool setting;
+
+static void *set_on(void *last) {
+  for (size_t size = 1;; size = size % 256 + 1) {
+    if (cuFileSetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, size).err != CU_FILE_SUCCESS) {
+      return NULL;
+    }
+    *(size_t *)last = size;
+    atomic_store(&setting, true);
+  }
+}
+
+// A setter that says success counts, also while another thread opens the driver.
+static void setters_while_it_opens(void) {
+  char log[4200], json[4200], many[4096] = "{";
+  snprintf(log, sizeof log, "%s.setters.log", path);
+  snprintf(json, sizeof json, "%s.setters.json", path);
+  for (int i = 0; i < 200; i++) { // it has something to say meanwhile
+    sprintf(many + strlen(many), "\"a%d\": %d,", i, i);
+  }
+  write_text(json, strcat(many, "}"));
+  setenv("CUFILE_ENV_PATH_JSON", json, 1);
+  setenv("CUFILE_LOGFILE_PATH", log, 1);
+  setenv("CUFILE_LOGGING_LEVEL", "INFO", 1);
+  for (int i = 0; i < 20; i++) {
+    size_t last = 0, size = 0;
+    pthread_t thread;
+    atomic_store(&setting, false);
+    EXPECT(pthread_create(&thread, NULL, set_on, &last) == 0);
+    while (!atomic_load(&setting)) {
+      sched_yield();
+    }
+    IS(CU_FILE_SUCCESS, cuFileDriverOpen());
+    pthread_join(thread, NULL);
+    IS(CU_FILE_SUCCESS, cuFileGetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, &size));
+    EXPECT(size == last);
+    IS(CU_FILE_SUCCESS, cuFileDriverClose());
+  }
+  unsetenv("CUFILE_ENV_PATH_JSON");
+  unsetenv("CUFILE_LOGFILE_PATH");
+  unsetenv("CUFILE_LOGGING_LEVEL");
+}
+
 // ---- handles and buffers
 
 static void handles(void) {
@@ -1157,6 +1200,7 @@ int main(int count, char **arguments) {
   RUN(file_and_environment);
   RUN(odd_files);
   RUN(odd_logs);
+  RUN(setters_while_it_opens);
   setenv("CUFILE_ENV_PATH_JSON", "/nowhere.json", 1);
   RUN(handles);
   RUN(buffers);
