@@ -18,6 +18,7 @@ typedef struct stream_state {
   struct stream_state *next;
   CUstream stream;
   cuda_context context;
+  uint64_t thread; // whose stream it is, of CUDA's per-thread default stream; else 0
   bool registered;
   unsigned flags;
   atomic_int running; // transfers that the stream has not come to the end of
@@ -49,7 +50,7 @@ typedef struct operation {
   const size_t *size;
   const off_t *file_offset, *base_offset;
   ssize_t *result;
-  size_t most;      // the size that the steps in the stream are enough for
+  size_t most;      // the size that was asked for when it was put in the stream
   atomic_int users; // steps that are still to come, and who submits
   atomic_bool broken;
   bool ended;  // no more bytes come
@@ -76,10 +77,23 @@ static copy *descriptor_of(const stream_state *s, size_t index) {
 
 // ---- states
 
+// A number of this thread that no other one ever had, if the stream is not the same for all threads.
+static uint64_t thread_of(CUstream stream) {
+  enum { PER_THREAD = 2 };
+  static atomic_uint_fast64_t threads;
+  static _Thread_local uint64_t mine;
+  if ((uintptr_t)stream != PER_THREAD) {
+    return 0;
+  }
+  mine = mine != 0 ? mine : atomic_fetch_add(&threads, 1) + 1;
+  return mine;
+}
+
 // With the lock.
 static stream_state **find(CUstream stream, cuda_context context) {
+  const uint64_t thread = thread_of(stream);
   stream_state **at = &all;
-  while (*at != NULL && ((*at)->stream != stream || (*at)->context != context)) {
+  while (*at != NULL && ((*at)->stream != stream || (*at)->context != context || (*at)->thread != thread)) {
     at = &(*at)->next;
   }
   return at;
@@ -91,6 +105,7 @@ static stream_state *add(CUstream stream, cuda_context context) {
   if (s != NULL) {
     s->stream = stream;
     s->context = context;
+    s->thread = thread_of(stream);
     s->next = all;
     all = s;
   }
@@ -133,7 +148,9 @@ static CUfileError_t state_for(CUstream stream, cuda_context context, bool prepa
   CUfileError_t status = status_of(CU_FILE_SUCCESS);
   pthread_mutex_lock(&lock);
   stream_state *s = *find(stream, context);
-  if (s != NULL && registers && s->registered) {
+  if (!library_is_open()) { // what comes behind streams_drop would stay
+    status = status_of(CU_FILE_DRIVER_CLOSING);
+  } else if (s != NULL && registers && s->registered) {
     status = status_of(CU_FILE_INVALID_VALUE);
   } else if (s == NULL && (s = add(stream, context)) == NULL) {
     status = status_of(CU_FILE_NOMEM_ERROR);
@@ -340,8 +357,14 @@ static void begin(operation *o) {
   }
 }
 
-static size_t steps_for(size_t most) {
-  return most == 0 ? 1 : (most + PIECE - 1) / PIECE;
+// The bytes that the steps in the stream are enough for: a transfer that is larger than its memory is refused when it begins.
+static size_t most_bytes(const operation *o) {
+  return o->m.bytes > 0 && o->m.bytes < o->most ? o->m.bytes : o->most;
+}
+
+static size_t steps_for(const operation *o) {
+  const size_t most = most_bytes(o);
+  return most == 0 ? 1 : (most - 1) / PIECE + 1;
 }
 
 static void end(operation *o) {
@@ -381,7 +404,7 @@ static void read_step(void *data) {
       post_ahead(o, p->index + 1);
       *d = (copy){.to = device_place(o, p->index), .from = (uint64_t)(uintptr_t)host_place(o, p->index), .bytes = n > 0 ? (uint64_t)n : 0};
     }
-    if (p->index + 1 == steps_for(o->most)) {
+    if (p->index + 1 == steps_for(o)) {
       end(o);
     }
   }
@@ -394,7 +417,7 @@ static void write_step(void *data) {
   step *p = data;
   operation *o = p->o;
   if (!atomic_load(&o->broken)) {
-    const size_t last = steps_for(o->most);
+    const size_t last = steps_for(o);
     if (p->index == 0) {
       begin(o);
     } else {
@@ -437,12 +460,12 @@ static CUresult call_step(operation *o, void (*run)(void *), size_t index) {
 }
 
 static CUresult call_copy(operation *o, size_t index) {
-  const size_t left = o->most - index * PIECE;
+  const size_t left = most_bytes(o) - index * PIECE;
   return cuda_launch_copy(o->s->context, descriptor_of(o->s, index), left < PIECE ? left : PIECE, o->s->stream);
 }
 
 static CUresult put_in_stream(operation *o) {
-  const size_t steps = steps_for(o->most);
+  const size_t steps = steps_for(o);
   CUresult code = 0;
   if (!o->m.device) {
     return call_step(o, host_step, 0);

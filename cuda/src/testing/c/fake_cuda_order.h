@@ -43,13 +43,21 @@ static struct stream *new_stream(void) {
   return s;
 }
 
-// What a handle is of: 0 and 1 are CUDA's names for the default stream. Under the lock.
+// What a handle is of: 0 and 1 are CUDA's names for the default stream, 2 is the thread's own. Under the lock.
 static struct stream *stream_of(CUstream handle) {
-  static struct stream *first;
-  if (first == NULL) {
-    first = new_stream();
+  enum { MOST_THREADS = 64 };
+  static struct stream *named[1 + MOST_THREADS];
+  static int threads;
+  static __thread int own;
+  if ((uintptr_t)handle > PER_THREAD_STREAM) {
+    return (struct stream *)handle;
   }
-  return (uintptr_t)handle > DEFAULT_STREAM ? (struct stream *)handle : first;
+  if ((uintptr_t)handle == PER_THREAD_STREAM && own == 0 && (own = ++threads) > MOST_THREADS) {
+    abort();
+  }
+  struct stream **s = &named[(uintptr_t)handle == PER_THREAD_STREAM ? own : 0];
+  *s = *s != NULL ? *s : new_stream();
+  return *s;
 }
 
 static struct event *new_event(void) {

@@ -110,11 +110,11 @@ static void *add(int kind, void *handle, void *block) {
   return handle;
 }
 
-enum { DEFAULT_STREAM = 1 };
+enum { DEFAULT_STREAM = 1, PER_THREAD_STREAM = 2 };
 
 static int is_live(int kind, const void *handle) {
   pthread_mutex_lock(&lock);
-  int found = kind == STREAM && (uintptr_t)handle <= DEFAULT_STREAM;
+  int found = kind == STREAM && (uintptr_t)handle <= PER_THREAD_STREAM;
   for (int i = 0; i < used; i++) {
     found |= live[i].kind == kind && live[i].handle == handle;
   }
