@@ -63,12 +63,13 @@ static CUfileError_t look_at(const void *base, size_t length, memory *m) {
 }
 
 static CUfileOpError add(uintptr_t base, size_t length, const memory *m) {
-  CUfileOpError code = CU_FILE_SUCCESS;
   pthread_rwlock_wrlock(&lock);
+  // What comes behind buffers_drop would stay for ever.
+  CUfileOpError code = library_is_open() ? CU_FILE_SUCCESS : CU_FILE_DRIVER_CLOSING;
   size_t at = find(base);
-  if (at < count && all[at].base == base) {
+  if (code == CU_FILE_SUCCESS && at < count && all[at].base == base) {
     code = CU_FILE_MEMORY_ALREADY_REGISTERED;
-  } else if (count == capacity) {
+  } else if (code == CU_FILE_SUCCESS && count == capacity) {
     buffer *more = realloc(all, (2 * capacity + 64) * sizeof *more);
     if (more == NULL) {
       code = CU_FILE_NOMEM_ERROR;

@@ -87,10 +87,11 @@ static CUfileOpError look_at(int fd, handle *h) {
   const int mode = flags & O_ACCMODE;
   *h = (handle){.fd = fd, .buffered = fd, .direct = (flags & O_DIRECT) != 0, .reads = mode != O_WRONLY, .writes = mode != O_RDONLY, .users = 1};
   if (h->direct) {
-    // What is not aligned goes through the page cache, which the kernel keeps coherent with O_DIRECT.
+    // What is not aligned goes through the page cache, which the kernel keeps coherent with O_DIRECT. It is as durable as the program
+    // wants it.
     char path[32];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    h->buffered = open(path, mode | O_CLOEXEC);
+    h->buffered = open(path, mode | (flags & (O_SYNC | O_DSYNC)) | O_CLOEXEC);
     if (h->buffered < 0) {
       LOG(LOG_WARN, "file descriptor %d: no second one without O_DIRECT, so all transfers must be aligned to 4 KiB", fd);
     }
@@ -130,6 +131,8 @@ static CUfileOpError add(CUfileHandle_t *fh, int fd) {
     code = CU_FILE_IO_NOT_SUPPORTED;
   }
   pthread_mutex_lock(&lock);
+  // What comes behind handles_drop would stay for ever.
+  code = code == CU_FILE_SUCCESS && !library_is_open() ? CU_FILE_DRIVER_CLOSING : code;
   code = code != CU_FILE_SUCCESS ? code : find_place(fd, &place);
   if (code == CU_FILE_SUCCESS) {
     h->magic = ++turns * MOST_HANDLES + place;

@@ -92,19 +92,18 @@ static bool start(void) {
 }
 
 bool workers_post(task *t) {
-  bool good = true;
   pthread_mutex_lock(&lock);
-  if (idle <= atomic_load(&posted) && alive < workers_limit() && alive < MOST_WORKERS) {
+  bool good = !ending; // nobody joins a thread that starts from here on
+  if (good && idle <= atomic_load(&posted) && alive < workers_limit() && alive < MOST_WORKERS) {
     good = start() || alive > 0;
   }
-  if (good && !ending) {
+  if (good) {
     t->next = NULL;
     *last = t;
     last = &t->next;
     atomic_fetch_add(&posted, 1);
     pthread_cond_signal(&changed);
   }
-  good = good && !ending;
   pthread_mutex_unlock(&lock);
   if (!good) {
     LOG(LOG_WARN, "no thread could be started");
