@@ -280,8 +280,10 @@ CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t batch_idp, unsigned nr, CU
 
 // With the lock of the batch. Waits until so many are finished, or nothing more will be, or until the time.
 static void wait_for(batch *b, unsigned least, const struct timespec *timeout) {
+  enum { YEAR = 365 * 24 * 3600 };
   struct timespec limit;
   int error = 0;
+  timeout = timeout != NULL && timeout->tv_sec > 100L * YEAR ? NULL : timeout; // no clock gets there
   clock_gettime(CLOCK_MONOTONIC, &limit);
   if (timeout != NULL) {
     limit.tv_sec += timeout->tv_sec;

@@ -152,9 +152,10 @@ static void device_pieces(job *j) {
   enum { QUARTERS = LANE_BYTES / PIECE };
   cuda_context before;
   lane *l = NULL;
-  size_t mine = 0, index;
-  CUresult code = lane_take(j->m.context, &l, &before);
-  while ((index = atomic_fetch_add(&j->next, 1)) < j->pieces) {
+  size_t mine = 0, index = atomic_fetch_add(&j->next, 1);
+  // Who comes too late leaves CUDA alone: the caller may have returned, and ended the context.
+  CUresult code = index < j->pieces ? lane_take(j->m.context, &l, &before) : 0;
+  for (; index < j->pieces; index = atomic_fetch_add(&j->next, 1)) {
     if (code != 0) {
       job_stops(j, index * PIECE, cuda_refused(code, "pinned memory and a stream for copies"), 0);
       pieces_done(j, 1);
@@ -330,6 +331,12 @@ ssize_t transfer_check(const transfer *t, const memory *m) {
 
 // ---- many by one thread
 
+// Where the next read of a transfer begins in the lane: O_DIRECT wants it aligned.
+static size_t gather_begin(size_t used, const transfer *t) {
+  const size_t align = t->h->direct ? PAGE : 16;
+  return (used + align - 1) / align * align;
+}
+
 // Reads into GPU memory that share a lane: what lies side by side on both sides is one copy, and all are waited for together.
 typedef struct gather {
   lane *l;
@@ -371,6 +378,7 @@ static bool gathers(const transfer *t, const memory *m) {
 }
 
 static ssize_t gather_one(gather *g, const transfer *t) {
+  g->used = gather_begin(g->used, t);
   char *pinned = g->l->pinned + g->used;
   const device_address to = (device_address)(uintptr_t)t->base + (device_address)t->base_offset;
   ssize_t n = host_alone(t->h, false, pinned, t->size, t->file_offset);
@@ -383,8 +391,7 @@ static ssize_t gather_one(gather *g, const transfer *t) {
     g->from = pinned;
   }
   g->bytes += (size_t)n;
-  const size_t align = t->h->direct ? PAGE : 16;
-  g->used += ((size_t)n + align - 1) / align * align;
+  g->used += (size_t)n;
   return n;
 }
 
@@ -394,7 +401,7 @@ void transfers_run(const transfer *all, const memory *of, ssize_t *results, size
   for (size_t i = 0; i < count; i++) {
     const transfer *t = &all[i];
     gathered[i] = gathers(t, &of[i]);
-    if (g.l != NULL && (!gathered[i] || g.l->context != of[i].context || g.used + t->size > LANE_BYTES)) {
+    if (g.l != NULL && (!gathered[i] || g.l->context != of[i].context || gather_begin(g.used, t) + t->size > LANE_BYTES)) {
       gather_end(&g, results, gathered, i);
     }
     if (gathered[i] && g.l == NULL) {
