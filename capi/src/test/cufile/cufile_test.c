@@ -1,9 +1,12 @@
 // What a program sees of libcufile.so.0: each group of functions on memory of the host, and, if GPUNVME_LIBCUDA names a stand-in for
 // CUDA's driver, on memory of its GPU. It is linked with the sources, so that sanitizers see them.
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "check.h"
@@ -472,6 +475,29 @@ static void past_the_page_cache(void) {
   transfers_of(O_DIRECT);
 }
 
+// What a program wants on the disk when a write returns is there, aligned or not: both descriptors have the flag.
+static void synchronous_writes(void) {
+  struct stat mine, other;
+  int fd = open(path, O_RDWR | O_DIRECT | O_DSYNC | O_CLOEXEC), found = 0;
+  if (fd < 0) {
+    printf("  no O_DIRECT here\n");
+    return;
+  }
+  CUfileHandle_t fh = register_file(fd);
+  EXPECT(fstat(fd, &mine) == 0);
+  for (int i = 0; i < 64; i++) {
+    if (i != fd && fstat(i, &other) == 0 && other.st_ino == mine.st_ino && other.st_dev == mine.st_dev) {
+      found++;
+      EXPECT((fcntl(i, F_GETFL) & (O_DSYNC | O_DIRECT)) == O_DSYNC);
+    }
+  }
+  EXPECT(found == 1);
+  GIVES(5, cuFileWrite(fh, content + 3, 5, 3, 0));
+  cuFileHandleDeregister(fh);
+  close(fd);
+  IS(CU_FILE_SUCCESS, cuFileDriverClose());
+}
+
 // ---- batches
 
 static CUfileIOParams_t request(CUfileHandle_t fh, void *base, off_t offset, off_t at, size_t bytes, long cookie) {
@@ -544,6 +570,13 @@ static void batches(void) {
     const ssize_t result = results[(long)events[i].cookie - 1];
     EXPECT((ssize_t)events[i].ret == result && events[i].status == (result < 0 ? CUFILE_FAILED : CUFILE_COMPLETE));
   }
+  // A time that never comes is waited for.
+  struct timespec never = {.tv_sec = INT64_MAX, .tv_nsec = 999999999};
+  CUfileIOParams_t whole = request(fh, memory, 0, 0, BYTES, 6);
+  IS(CU_FILE_SUCCESS, cuFileBatchIOSubmit(id, 1, &whole, 0));
+  nr = 1;
+  IS(CU_FILE_SUCCESS, cuFileBatchIOGetStatus(id, 1, &nr, events, &never));
+  EXPECT(nr == 1 && events[0].ret == BYTES);
   bad[0].mode = 0;
   IS(CU_FILE_INVALID_VALUE, cuFileBatchIOSubmit(id, 1, bad, 0));
   bad[1].fh = NULL;
@@ -685,6 +718,62 @@ static void *mixed(void *seed) {
   cuFileHandleDeregister(fh);
   close(fd);
   return NULL;
+}
+
+static atomic_bool enough;
+
+static void *reads_whatever_closes(void *unused) {
+  unsigned char *mine = malloc(8 * MIB);
+  int fd = open_file(O_RDONLY);
+  while (!atomic_load(&enough)) {
+    CUfileHandle_t fh = NULL;
+    CUfileDescr_t d = {.type = CU_FILE_HANDLE_TYPE_OPAQUE_FD, .handle.fd = fd};
+    if (cuFileHandleRegister(&fh, &d).err == CU_FILE_SUCCESS) {
+      for (int i = 0; i < 3; i++) {
+        ssize_t n = cuFileRead(fh, mine, 8 * MIB, 5, 0);
+        EXPECT(n == 8 * MIB ? memcmp(mine, content + 5, 8 * MIB) == 0 : n == -1 && errno == EINVAL);
+      }
+      cuFileHandleDeregister(fh);
+    }
+  }
+  close(fd);
+  free(mine);
+  return unused;
+}
+
+static int threads_here(void) {
+  int count = 0;
+  DIR *tasks = opendir("/proc/self/task");
+  while (readdir(tasks) != NULL) {
+    count++;
+  }
+  closedir(tasks);
+  return count;
+}
+
+// The driver closes while others read: who reads goes on or is refused, and no thread of the library stays.
+static void closes_beside_reads(void) {
+  pthread_t readers[3];
+  const int before = threads_here();
+  atomic_store(&enough, false);
+  write_text("cufile.json", "{\"execution\": {\"max_io_threads\": 16}}");
+  for (int i = 0; i < 3; i++) {
+    pthread_create(&readers[i], NULL, reads_whatever_closes, NULL);
+  }
+  for (int i = 0; i < 150; i++) {
+    cuFileDriverOpen();
+    usleep(500);
+    while (cuFileDriverClose().err == CU_FILE_SUCCESS) {
+    }
+  }
+  atomic_store(&enough, true);
+  for (int i = 0; i < 3; i++) {
+    pthread_join(readers[i], NULL);
+  }
+  while (cuFileDriverClose().err == CU_FILE_SUCCESS) {
+  }
+  EXPECT(threads_here() == before);
+  setenv("CUFILE_ENV_PATH_JSON", "/nowhere.json", 1);
 }
 
 static void many_threads(void) {
@@ -843,6 +932,45 @@ static void device_batches(void) {
   close(fd);
 }
 
+// A read that must be aligned stays so beside one that is not: there is no way through the page cache here.
+static void batches_of_two_kinds(void) {
+  struct rlimit files, few;
+  CUfileBatchHandle_t id;
+  CUfileIOParams_t params[16];
+  CUfileIOEvents_t events[16];
+  unsigned nr = 16;
+  int fd = open_file(O_RDWR), direct = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
+  if (direct < 0) {
+    close(fd);
+    printf("  no O_DIRECT here\n");
+    return;
+  }
+  CUfileHandle_t fh = register_file(fd);
+  EXPECT(getrlimit(RLIMIT_NOFILE, &files) == 0);
+  few = (struct rlimit){.rlim_cur = (rlim_t)direct + 1, .rlim_max = files.rlim_max};
+  EXPECT(setrlimit(RLIMIT_NOFILE, &few) == 0);
+  CUfileHandle_t aligned = register_file(direct);
+  EXPECT(setrlimit(RLIMIT_NOFILE, &files) == 0);
+  clear_gpu(16384);
+  for (int i = 0; i < 16; i++) { // more than there are threads, so that some are together
+    params[i] = i % 2 == 0 ? request(fh, at_gpu(0), 3, 0, 100, i) : request(aligned, at_gpu(0), 4096, 100, 4096, i);
+  }
+  IS(CU_FILE_SUCCESS, cuFileBatchIOSetUp(&id, 16));
+  IS(CU_FILE_SUCCESS, cuFileBatchIOSubmit(id, 16, params, 0));
+  IS(CU_FILE_SUCCESS, cuFileBatchIOGetStatus(id, 16, &nr, events, NULL));
+  EXPECT(nr == 16);
+  for (unsigned i = 0; i < nr; i++) {
+    EXPECT(events[i].status == CUFILE_COMPLETE);
+  }
+  look_at_gpu(4196);
+  EXPECT(memcmp(memory, content + 3, 100) == 0 && memcmp(memory + 100, content + 4096, 4096) == 0);
+  cuFileBatchIODestroy(id);
+  cuFileHandleDeregister(fh);
+  cuFileHandleDeregister(aligned);
+  close(fd);
+  close(direct);
+}
+
 static void device_statistics(void) {
   static CUfileStatsLevel3_t s;
   IS(CU_FILE_SUCCESS, cuFileDriverOpen());
@@ -938,6 +1066,11 @@ static void streams(void) {
   EXPECT(result == -EINVAL);
   read_in_stream(fh, at_gpu(0), 10, 0, 100 * MIB);
   EXPECT(result == -CU_FILE_CUDA_POINTER_RANGE_ERROR);
+  // Sizes that no memory has put no more into the stream than the memory takes.
+  for (size_t most = SIZE_MAX; most > 100 * MIB; most >>= 3) {
+    read_in_stream(fh, at_gpu(0), most, 0, 0);
+    EXPECT(result == (most > SSIZE_MAX ? -CU_FILE_INVALID_VALUE : -CU_FILE_CUDA_POINTER_RANGE_ERROR));
+  }
   memset(memory, 0, MIB);
   read_in_stream(fh, memory, 5000, 3, 5);
   EXPECT(result == 5000 && memcmp(memory + 5, content + 3, 5000) == 0);
@@ -985,6 +1118,39 @@ static void streams_with_fixed_arguments(void) {
   IS(CU_FILE_INVALID_VALUE, cuFileReadAsync(fh, at_gpu(0), &size, &file_offset, &base_offset, NULL, stream));
   cuFileHandleDeregister(fh);
   close(fd);
+}
+
+// What a thread has in its own stream, which has the same name for all threads.
+static void *reads_in_its_own_stream(void *number) {
+  const CUstream own = (CUstream)(uintptr_t)2;
+  const size_t index = (size_t)(uintptr_t)number;
+  size_t bytes = 2 * MIB;
+  off_t offset = (off_t)(index * MIB), at = (off_t)(index * bytes);
+  unsigned char *mine = malloc(bytes);
+  int fd = open_file(O_RDONLY);
+  CUfileHandle_t fh = register_file(fd);
+  TRUE_OF_CUDA(cuda.cuCtxSetCurrent(context));
+  for (int turn = 0; turn < 20; turn++) {
+    ssize_t got = -77;
+    IS(CU_FILE_SUCCESS, cuFileReadAsync(fh, at_gpu(0), &bytes, &offset, &at, &got, own));
+    TRUE_OF_CUDA(cuda.cuMemcpyDtoHAsync_v2(mine, gpu + (device_address)at, bytes, own));
+    TRUE_OF_CUDA(cuda.cuStreamSynchronize(own));
+    EXPECT(got == (ssize_t)bytes && memcmp(mine, content + offset, bytes) == 0);
+  }
+  cuFileHandleDeregister(fh);
+  close(fd);
+  free(mine);
+  return NULL;
+}
+
+static void streams_of_threads(void) {
+  pthread_t threads[4];
+  for (uintptr_t i = 0; i < 4; i++) {
+    EXPECT(pthread_create(&threads[i], NULL, reads_in_its_own_stream, (void *)i) == 0);
+  }
+  for (int i = 0; i < 4; i++) {
+    pthread_join(threads[i], NULL);
+  }
 }
 
 // A write takes what the work before it left, and a read behind it gets that. The handle may go meanwhile.
@@ -1176,8 +1342,10 @@ static void device_groups(void) {
   RUN(device_transfers_past_the_page_cache);
   RUN(device_buffers);
   RUN(device_batches);
+  RUN(batches_of_two_kinds);
   RUN(streams);
   RUN(streams_with_fixed_arguments);
+  RUN(streams_of_threads);
   RUN(writes_in_streams);
   IS(CU_FILE_SUCCESS, cuFileDriverClose());
   RUN(device_statistics);
@@ -1206,12 +1374,14 @@ int main(int count, char **arguments) {
   RUN(buffers);
   RUN(through_the_page_cache);
   RUN(past_the_page_cache);
+  RUN(synchronous_writes);
   RUN(batches);
   RUN(cancelled);
   RUN(statistics);
   RUN(forks);
   RUN(without_compatibility);
   RUN(many_threads);
+  RUN(closes_beside_reads);
   RUN(everything_at_once);
   if (getenv("GPUNVME_LIBCUDA") != NULL) {
     have_cuda(getenv("GPUNVME_LIBCUDA"));
