@@ -9,8 +9,8 @@
 #define CUFILE_PART "cuda"
 
 enum { NOT_INITIALIZED = 3, INVALID_CONTEXT = 201, INVALID_VALUE = 1, NOT_SUPPORTED = 801 };
-enum { ATTRIBUTE_CONTEXT = 1, ATTRIBUTE_TYPE = 2, ATTRIBUTE_ORDINAL = 9, ATTRIBUTE_BEGIN = 11, ATTRIBUTE_BYTES = 12 };
-enum { TYPE_DEVICE = 2, HOST_PORTABLE = 1, STREAM_NON_BLOCKING = 1 };
+enum { ATTRIBUTE_CONTEXT = 1, ATTRIBUTE_TYPE = 2, ATTRIBUTE_REACHED = 3, ATTRIBUTE_ORDINAL = 9, ATTRIBUTE_BEGIN = 11, ATTRIBUTE_BYTES = 12 };
+enum { TYPE_DEVICE = 2, HOST_PORTABLE = 1, STREAM_NON_BLOCKING = 1, CAPTURE_RELAXED = 2 };
 enum { MOST_GPUS = 16 };
 
 typedef struct CUfunc_st *function;
@@ -44,6 +44,7 @@ typedef struct CUmod_st *module;
   X(cuDeviceGetUuid_v2, (char *, int))                                  \
   X(cuStreamGetCtx, (CUstream, cuda_context *))                         \
   X(cuLaunchHostFunc, (CUstream, void (*)(void *), void *))             \
+  X(cuThreadExchangeStreamCaptureMode, (int *))                         \
   X(cuGetErrorName, (CUresult, const char **))
 
 static struct {
@@ -141,7 +142,8 @@ CUresult cuda_memory(const void *address, memory *m) {
   }
   CUresult code = ask((device_address)(uintptr_t)address, &type, m);
   if (code == INVALID_CONTEXT) {
-    cuda_context context, before;
+    cuda_context context;
+    caller before;
     code = primary_context(0, &context);
     code = code != 0 ? code : cuda_enter(context, &before);
     if (code == 0) {
@@ -162,6 +164,11 @@ CUresult cuda_memory(const void *address, memory *m) {
   return code;
 }
 
+bool cuda_reaches(const void *address) {
+  device_address there;
+  return cuda.cuPointerGetAttribute(&there, ATTRIBUTE_REACHED, (device_address)(uintptr_t)address) == 0;
+}
+
 int cuda_gpus(void) {
   int count = 0;
   return cuda_is_there() && cuda.cuInit(0) == 0 && cuda.cuDeviceGetCount(&count) == 0 ? count : 0;
@@ -180,15 +187,28 @@ bool cuda_bus_id(int gpu, char *id, int length) {
   return cuda.cuDeviceGet(&device, gpu) == 0 && cuda.cuDeviceGetPCIBusId(id, length, device) == 0;
 }
 
-CUresult cuda_enter(cuda_context context, cuda_context *before) {
-  CUresult code = cuda.cuCtxGetCurrent(before);
-  return code != 0 || *before == context ? code : cuda.cuCtxSetCurrent(context);
+// Sets the mode, and gives what was.
+static int exchange_capture_mode(int mode) {
+  if (cuda.cuThreadExchangeStreamCaptureMode != NULL) {
+    cuda.cuThreadExchangeStreamCaptureMode(&mode);
+  }
+  return mode;
 }
 
-void cuda_leave(cuda_context before) {
+CUresult cuda_enter(cuda_context context, caller *before) {
+  CUresult code = cuda.cuCtxGetCurrent(&before->context);
+  code = code != 0 || before->context == context ? code : cuda.cuCtxSetCurrent(context);
+  if (code == 0) {
+    before->capture_mode = exchange_capture_mode(CAPTURE_RELAXED);
+  }
+  return code;
+}
+
+void cuda_leave(caller before) {
   cuda_context now;
-  if (cuda.cuCtxGetCurrent(&now) == 0 && now != before) {
-    cuda.cuCtxSetCurrent(before);
+  exchange_capture_mode(before.capture_mode);
+  if (cuda.cuCtxGetCurrent(&now) == 0 && now != before.context) {
+    cuda.cuCtxSetCurrent(before.context);
   }
 }
 

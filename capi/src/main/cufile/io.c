@@ -150,7 +150,7 @@ static void device_piece(job *j, size_t begin, lane *l, char *pinned) {
 
 static void device_pieces(job *j) {
   enum { QUARTERS = LANE_BYTES / PIECE };
-  cuda_context before;
+  caller before;
   lane *l = NULL;
   size_t mine = 0, index = atomic_fetch_add(&j->next, 1);
   // Who comes too late leaves CUDA alone: the caller may have returned, and ended the context.
@@ -263,7 +263,7 @@ static ssize_t device_read(const transfer *t, lane *l) {
 }
 
 static ssize_t through_lane(const transfer *t, const memory *m) {
-  cuda_context before;
+  caller before;
   lane *l;
   CUresult code = lane_take(m->context, &l, &before);
   if (code != 0) {
@@ -340,7 +340,7 @@ static size_t gather_begin(size_t used, const transfer *t) {
 // Reads into GPU memory that share a lane: what lies side by side on both sides is one copy, and all are waited for together.
 typedef struct gather {
   lane *l;
-  cuda_context before;
+  caller before;
   size_t used;         // of the lane
   size_t first;        // the transfers from here on wait for their copies
   device_address to;   // the copy that may grow

@@ -43,7 +43,7 @@ static CUresult make(cuda_context context, lane **made) {
   return 0;
 }
 
-CUresult lane_take(cuda_context context, lane **taken, cuda_context *before) {
+CUresult lane_take(cuda_context context, lane **taken, caller *before) {
   CUresult code = cuda_enter(context, before);
   if (code != 0) {
     return code;
@@ -58,7 +58,7 @@ CUresult lane_take(cuda_context context, lane **taken, cuda_context *before) {
   return code;
 }
 
-void lane_give(lane *l, cuda_context before) {
+void lane_give(lane *l, caller before) {
   cuda_leave(before);
   pthread_mutex_lock(&lock);
   l->next = spare;
@@ -73,7 +73,7 @@ void lanes_drop(void) {
   pthread_mutex_unlock(&lock);
   while (l != NULL) {
     lane *next = l->next;
-    cuda_context before;
+    caller before;
     // A program may have ended its context, and all that was in it.
     if (cuda_enter(l->context, &before) == 0) {
       cuda_stream_end(l->stream);

@@ -116,14 +116,23 @@ bool cuda_is_there(void);
 // What an address is. Memory that CUDA does not know is the host's.
 CUresult cuda_memory(const void *address, memory *m);
 
+// Whether kernels of the current context may use an address.
+bool cuda_reaches(const void *address);
+
 // How many GPUs there are, and what they are called; starts CUDA if the program has not.
 int cuda_gpus(void);
 void cuda_uuid(int gpu, char uuid[CUFILE_GPU_UUID_LEN]);
 bool cuda_bus_id(int gpu, char *id, int length);
 
-// Makes a context current, and says which was.
-CUresult cuda_enter(cuda_context context, cuda_context *before);
-void cuda_leave(cuda_context before);
+// What a thread of the program had before: its context, and what calls a capture of streams keeps it from.
+typedef struct caller {
+  cuda_context context;
+  int capture_mode;
+} caller;
+
+// Makes a context current, and says what was. Between the two nothing breaks the captures of the program's streams, none of which is ours.
+CUresult cuda_enter(cuda_context context, caller *before);
+void cuda_leave(caller before);
 
 CUresult cuda_pinned(void **address, size_t bytes);
 void cuda_unpin(void *address);
@@ -158,8 +167,8 @@ typedef struct lane {
 } lane;
 
 // A lane of a context, which is current when this returns; *before was.
-CUresult lane_take(cuda_context context, lane **taken, cuda_context *before);
-void lane_give(lane *l, cuda_context before);
+CUresult lane_take(cuda_context context, lane **taken, caller *before);
+void lane_give(lane *l, caller before);
 
 // All that are free are freed.
 void lanes_drop(void);

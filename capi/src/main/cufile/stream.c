@@ -113,7 +113,7 @@ static stream_state *add(CUstream stream, cuda_context context) {
 }
 
 static void drop(stream_state *s) {
-  cuda_context before;
+  caller before;
   if (s->pinned != NULL && cuda_enter(s->context, &before) == 0) {
     cuda_unpin(s->pinned);
     cuda_leave(before);
@@ -170,7 +170,8 @@ static CUfileError_t state_for(CUstream stream, cuda_context context, bool prepa
 }
 
 CUfileError_t cuFileStreamRegister(CUstream stream, unsigned flags) {
-  cuda_context context, before;
+  cuda_context context;
+  caller before;
   if (!library_is_open()) {
     return status_of(CU_FILE_DRIVER_NOT_INITIALIZED);
   }
@@ -189,7 +190,8 @@ CUfileError_t cuFileStreamRegister(CUstream stream, unsigned flags) {
 }
 
 CUfileError_t cuFileStreamDeregister(CUstream stream) {
-  cuda_context context, before;
+  cuda_context context;
+  caller before;
   if (!library_is_open()) {
     return status_of(CU_FILE_DRIVER_NOT_INITIALIZED);
   }
@@ -477,8 +479,16 @@ static CUresult put_in_stream(operation *o) {
   return code == 0 && o->t.write ? call_step(o, write_step, steps) : code;
 }
 
+// With the context current.
 static CUfileError_t submit(operation *o, CUstream stream, cuda_context context) {
-  CUfileError_t status = state_for(stream, context, o->m.device, false, 0, &o->s);
+  CUfileError_t status = status_of(CU_FILE_SUCCESS);
+  if (o->m.device && o->m.context != context && !cuda_reaches(o->t.base)) {
+    // The kernel would fail there, and all that comes after it in the context.
+    LOG(LOG_ERROR, "%p is memory of GPU %d, which the stream's context does not reach", o->t.base, o->m.gpu);
+    status = status_of(CU_FILE_CUDA_CONTEXT_MISMATCH);
+  } else {
+    status = state_for(stream, context, o->m.device, false, 0, &o->s);
+  }
   if (status.err != CU_FILE_SUCCESS) {
     handle_leave(o->t.h);
     free(o);
@@ -495,7 +505,8 @@ static CUfileError_t submit(operation *o, CUstream stream, cuda_context context)
 }
 
 static CUfileError_t start(const operation *wanted, CUfileHandle_t fh, CUstream stream) {
-  cuda_context context, before;
+  cuda_context context;
+  caller before;
   CUresult code = cuda_stream_context(stream, &context);
   if (code != 0) {
     LOG(LOG_ERROR, "the stream has no context: %s", cuda_error(code));

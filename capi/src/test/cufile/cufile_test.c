@@ -806,13 +806,20 @@ typedef unsigned long long device_address;
   X(cuStreamCreateWithPriority, (CUstream *, unsigned, int))            \
   X(cuStreamDestroy_v2, (CUstream))                                     \
   X(cuStreamSynchronize, (CUstream))                                    \
-  X(cuLaunchHostFunc, (CUstream, void (*)(void *), void *))
+  X(cuLaunchHostFunc, (CUstream, void (*)(void *), void *))             \
+  X(cuThreadExchangeStreamCaptureMode, (int *))
 
 static struct {
 #define MEMBER(name, arguments) CUresult(*name) arguments;
   CUDA(MEMBER)
 #undef MEMBER
 } cuda;
+
+// Of the stand-in only.
+static struct {
+  void (*capture_elsewhere)(int begun);
+  void (*pretend)(device_address mapped, size_t piece, int other_context);
+} fake;
 
 static void *context;
 static CUstream stream;
@@ -830,6 +837,8 @@ static void have_cuda(const char *library) {
 #define FIND(name, arguments) *(void **)&cuda.name = dlsym(driver, #name);
   CUDA(FIND)
 #undef FIND
+  *(void **)&fake.capture_elsewhere = dlsym(driver, "fake_capture_elsewhere");
+  *(void **)&fake.pretend = dlsym(driver, "fake_pretend");
   TRUE_OF_CUDA(cuda.cuInit(0));
   TRUE_OF_CUDA(cuda.cuDeviceGet(&device, 0));
   TRUE_OF_CUDA(cuda.cuDevicePrimaryCtxRetain(&context, device));
@@ -1153,6 +1162,41 @@ static void streams_of_threads(void) {
   }
 }
 
+// Memory that the stream's kernels would fail on is refused before they run; a transfer in no stream goes there by its context.
+static void memory_out_of_reach(void) {
+  int fd = open_file(O_RDWR);
+  CUfileHandle_t fh = register_file(fd);
+  fake.pretend(0, 0, 1);
+  arguments_are(4096, 0, 0);
+  IS(CU_FILE_CUDA_CONTEXT_MISMATCH, cuFileReadAsync(fh, at_gpu(0), &size, &file_offset, &base_offset, &result, stream));
+  IS(CU_FILE_CUDA_CONTEXT_MISMATCH, cuFileWriteAsync(fh, at_gpu(0), &size, &file_offset, &base_offset, &result, stream));
+  IS(CU_FILE_SUCCESS, cuFileReadAsync(fh, memory, &size, &file_offset, &base_offset, &result, stream));
+  sync_stream();
+  EXPECT(result == 4096);
+  fake.pretend(0, 0, 0);
+  cuFileHandleDeregister(fh);
+  close(fd);
+}
+
+// Somebody captures a stream in CUDA's global mode, which keeps all threads from calls that the library makes.
+static void captures_elsewhere(void) {
+  IS(CU_FILE_SUCCESS, cuFileDriverClose());
+  int fd = open_file(O_RDWR), mode = 1;
+  CUfileHandle_t fh = register_file(fd);
+  fake.capture_elsewhere(1);
+  TRUE_OF_CUDA(cuda.cuThreadExchangeStreamCaptureMode(&mode));
+  GIVES(9 * MIB, cuFileRead(fh, at_gpu(0), 9 * MIB, 0, 0));
+  GIVES(4096, cuFileWrite(fh, at_gpu(0), 4096, 0, 0));
+  read_in_stream(fh, at_gpu(0), 4096, 0, 0);
+  EXPECT(result == 4096);
+  mode = 0;
+  TRUE_OF_CUDA(cuda.cuThreadExchangeStreamCaptureMode(&mode));
+  EXPECT(mode == 1); // is as it was
+  fake.capture_elsewhere(0);
+  cuFileHandleDeregister(fh);
+  close(fd);
+}
+
 // A write takes what the work before it left, and a read behind it gets that. The handle may go meanwhile.
 static void writes_in_streams(void) {
   static gate g;
@@ -1346,6 +1390,10 @@ static void device_groups(void) {
   RUN(streams);
   RUN(streams_with_fixed_arguments);
   RUN(streams_of_threads);
+  if (fake.pretend != NULL) {
+    RUN(memory_out_of_reach);
+    RUN(captures_elsewhere);
+  }
   RUN(writes_in_streams);
   IS(CU_FILE_SUCCESS, cuFileDriverClose());
   RUN(device_statistics);

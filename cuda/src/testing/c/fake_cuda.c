@@ -258,6 +258,7 @@ CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
   settle(1);
   CALLED("%zu %u", bytes, flags);
   IN_CONTEXT;
+  NEED(!captured_elsewhere || capture_mode == RELAXED, CAPTURE_UNSUPPORTED);
   char *block = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
   *address = add(HOST, block, block);
   return 0;
@@ -411,6 +412,14 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
   IN_CONTEXT;
   *status = (CUstreamCaptureStatus)capture;
   return is_live(STREAM, stream) ? 0 : (CUresult)INVALID_HANDLE;
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
+  CALLED("%d", (int)*mode);
+  int before = capture_mode;
+  capture_mode = (int)*mode;
+  *mode = (CUstreamCaptureMode)before;
+  return 0;
 }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {

@@ -24,7 +24,7 @@
 #else
 typedef int CUresult, CUdevice, CUdevice_attribute, CUjit_option, CUfunction_attribute;
 typedef int CUpointer_attribute, CUmemRangeHandleType, CUflushGPUDirectRDMAWritesTarget;
-typedef int CUflushGPUDirectRDMAWritesScope, CUstreamCaptureStatus;
+typedef int CUflushGPUDirectRDMAWritesScope, CUstreamCaptureStatus, CUstreamCaptureMode;
 typedef unsigned long long CUdeviceptr;
 typedef void *CUcontext, *CUstream, *CUevent, *CUmodule, *CUfunction;
 typedef struct {
@@ -34,7 +34,8 @@ typedef struct {
 #endif
 
 enum { INVALID_VALUE = 1, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_CONTEXT = 201 };
-enum { INVALID_PTX = 218, INVALID_HANDLE = 400, NOT_FOUND = 500 };
+enum { INVALID_PTX = 218, INVALID_HANDLE = 400, NOT_FOUND = 500, CAPTURE_UNSUPPORTED = 900 };
+enum { RELAXED = 2 };
 enum { MAX_LIVE = 16384, MAX_NAMES = 128, TEXT = 512 };
 enum { MEMORY = 1, HOST, REGISTERED, STREAM, EVENT, MODULE, RETAIN };
 
@@ -54,6 +55,8 @@ static char fail_name[64], block_name[64];
 static int fail_at, fail_code, waiting, misuses;
 static int settling; // Calls that wait for all work; others wait behind them.
 static int capture; // What streams say of their capture.
+static int captured_elsewhere; // A capture in global mode, of a stream that nobody asks about.
+static __thread int capture_mode;
 static __thread int current;
 static char context;
 
@@ -182,6 +185,7 @@ void fake_on_free(void (*hook)(const void *block, size_t bytes));
 void fake_fail(const char *name, int nth, int code);
 void fake_block(const char *name);
 void fake_capture(int status);
+void fake_capture_elsewhere(int begun);
 void fake_await_waiting(int count);
 int fake_misuses(void);
 int fake_live(void);
@@ -196,7 +200,7 @@ void fake_reset(void) {
   used = 0;
   memset(names, 0, sizeof names);
   fail_name[0] = block_name[0] = 0;
-  misuses = capture = settling = 0;
+  misuses = capture = captured_elsewhere = settling = 0;
   freed = NULL;
   pthread_mutex_unlock(&lock);
 }
@@ -212,6 +216,9 @@ void fake_fail(const char *name, int nth, int code) {
 }
 
 void fake_capture(int status) { capture = status; }
+
+// Threads in any but the relaxed mode must not take memory meanwhile.
+void fake_capture_elsewhere(int begun) { captured_elsewhere = begun; }
 
 // Calls of this name wait from now on, until it is called with "".
 void fake_block(const char *name) {
