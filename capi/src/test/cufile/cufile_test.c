@@ -757,6 +757,7 @@ static void closes_beside_reads(void) {
   const int before = threads_here();
   atomic_store(&enough, false);
   write_text("cufile.json", "{\"execution\": {\"max_io_threads\": 16}}");
+  setenv("CUFILE_ENV_PATH_JSON", "cufile.json", 1);
   for (int i = 0; i < 3; i++) {
     pthread_create(&readers[i], NULL, reads_whatever_closes, NULL);
   }
