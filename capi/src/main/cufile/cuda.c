@@ -36,6 +36,7 @@ typedef struct CUmod_st *module;
   X(cuStreamIsCapturing, (CUstream, int *))                                                                           \
   X(cuModuleLoadDataEx, (module *, const void *, unsigned, int *, void **))                                           \
   X(cuModuleGetFunction, (function *, module, const char *))                                                          \
+  X(cuModuleUnload, (module))                                                                                         \
   X(cuLaunchKernel, (function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **))
 
 // What does without.
@@ -272,12 +273,14 @@ __asm__(".section .rodata\n"
         ".byte 0\n"
         ".previous\n");
 
-// The kernel of a context. Contexts are few, and what is loaded stays.
+// What is loaded, of the contexts that have stream-ordered transfers, which are few.
+static struct {
+  cuda_context context;
+  module loaded;
+  function kernel;
+} known[MOST_GPUS]; // guarded by lock
+
 static CUresult kernel_of(cuda_context context, function *kernel) {
-  static struct {
-    cuda_context context;
-    function kernel;
-  } known[MOST_GPUS];
   CUresult code = 0;
   size_t i = 0;
   pthread_mutex_lock(&lock);
@@ -287,14 +290,26 @@ static CUresult kernel_of(cuda_context context, function *kernel) {
   if (i == COUNT(known)) {
     code = INVALID_CONTEXT;
   } else if (known[i].context == NULL) {
-    module m;
-    code = cuda.cuModuleLoadDataEx(&m, copy_ptx, 0, NULL, NULL);
-    code = code != 0 ? code : cuda.cuModuleGetFunction(&known[i].kernel, m, "gpunvme_cufile_copy");
+    code = cuda.cuModuleLoadDataEx(&known[i].loaded, copy_ptx, 0, NULL, NULL);
+    code = code != 0 ? code : cuda.cuModuleGetFunction(&known[i].kernel, known[i].loaded, "gpunvme_cufile_copy");
     known[i].context = code == 0 ? context : NULL;
   }
   *kernel = i < COUNT(known) ? known[i].kernel : NULL;
   pthread_mutex_unlock(&lock);
   return code;
+}
+
+void cuda_drop_kernels(void) {
+  pthread_mutex_lock(&lock);
+  for (size_t i = 0; i < COUNT(known); i++) {
+    caller before;
+    if (known[i].context != NULL && cuda_enter(known[i].context, &before) == 0) {
+      cuda.cuModuleUnload(known[i].loaded);
+      cuda_leave(before);
+    }
+    known[i].context = NULL;
+  }
+  pthread_mutex_unlock(&lock);
 }
 
 CUresult cuda_prepare_copy(cuda_context context) {

@@ -153,6 +153,9 @@ bool cuda_is_captured(CUstream stream);
 CUresult cuda_call(CUstream stream, void (*function)(void *), void *data);
 CUresult cuda_prepare_copy(cuda_context context);
 CUresult cuda_launch_copy(cuda_context context, const copy *descriptor, size_t most, CUstream stream);
+
+// All kernels are unloaded. A context that the program makes after the driver closed may have the address of one that was.
+void cuda_drop_kernels(void);
 const char *cuda_error(CUresult code);
 
 // ---- lanes.c: pinned memory with a stream of its own

@@ -126,14 +126,19 @@ void streams_drop(void) {
   stream_state *s = all;
   all = NULL;
   pthread_mutex_unlock(&lock);
+  bool idle = true;
   while (s != NULL) {
     stream_state *next = s->next;
     if (atomic_load(&s->running) > 0) {
       LOG(LOG_WARN, "a stream has transfers to do still; its memory is kept");
+      idle = false;
     } else {
       drop(s);
     }
     s = next;
+  }
+  if (idle) {
+    cuda_drop_kernels();
   }
 }
 

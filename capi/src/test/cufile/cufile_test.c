@@ -820,6 +820,7 @@ static struct {
 static struct {
   void (*capture_elsewhere)(int begun);
   void (*pretend)(device_address mapped, size_t piece, int other_context);
+  int (*calls)(const char *name);
 } fake;
 
 static void *context;
@@ -840,6 +841,7 @@ static void have_cuda(const char *library) {
 #undef FIND
   *(void **)&fake.capture_elsewhere = dlsym(driver, "fake_capture_elsewhere");
   *(void **)&fake.pretend = dlsym(driver, "fake_pretend");
+  *(void **)&fake.calls = dlsym(driver, "fake_calls");
   TRUE_OF_CUDA(cuda.cuInit(0));
   TRUE_OF_CUDA(cuda.cuDeviceGet(&device, 0));
   TRUE_OF_CUDA(cuda.cuDevicePrimaryCtxRetain(&context, device));
@@ -1198,6 +1200,19 @@ static void captures_elsewhere(void) {
   close(fd);
 }
 
+// Kernels go when the driver closes, and the next one has its own: the contexts may be others then.
+static void kernels_of_each_driver(void) {
+  IS(CU_FILE_SUCCESS, cuFileDriverClose());
+  const int loaded = fake.calls("cuModuleLoadDataEx");
+  EXPECT(fake.calls("cuModuleUnload") == loaded);
+  int fd = open_file(O_RDWR);
+  CUfileHandle_t fh = register_file(fd);
+  read_in_stream(fh, at_gpu(0), 4096, 0, 0);
+  EXPECT(result == 4096 && fake.calls("cuModuleLoadDataEx") == loaded + 1);
+  cuFileHandleDeregister(fh);
+  close(fd);
+}
+
 // A write takes what the work before it left, and a read behind it gets that. The handle may go meanwhile.
 static void writes_in_streams(void) {
   static gate g;
@@ -1394,6 +1409,7 @@ static void device_groups(void) {
   if (fake.pretend != NULL) {
     RUN(memory_out_of_reach);
     RUN(captures_elsewhere);
+    RUN(kernels_of_each_driver);
   }
   RUN(writes_in_streams);
   IS(CU_FILE_SUCCESS, cuFileDriverClose());
