@@ -291,7 +291,12 @@ static CUresult kernel_of(cuda_context context, function *kernel) {
     code = INVALID_CONTEXT;
   } else if (known[i].context == NULL) {
     code = cuda.cuModuleLoadDataEx(&known[i].loaded, copy_ptx, 0, NULL, NULL);
-    code = code != 0 ? code : cuda.cuModuleGetFunction(&known[i].kernel, known[i].loaded, "gpunvme_cufile_copy");
+    if (code == 0) {
+      code = cuda.cuModuleGetFunction(&known[i].kernel, known[i].loaded, "gpunvme_cufile_copy");
+      if (code != 0) {
+        cuda.cuModuleUnload(known[i].loaded);
+      }
+    }
     known[i].context = code == 0 ? context : NULL;
   }
   *kernel = i < COUNT(known) ? known[i].kernel : NULL;
