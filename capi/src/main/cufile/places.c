@@ -225,8 +225,7 @@ CUfileOpError place_open(int fd, bool writes, struct place **found) {
   ssize_t length = readlink(link, path, sizeof path - 1);
   path[length > 0 ? length : 0] = 0;
   *found = NULL;
-  const bool by_map = mapped(path, address, &may_write);
-  if (!by_map && !named(fd, address)) {
+  if (!mapped(path, address, &may_write) && !named(fd, address)) {
     return CU_FILE_SUCCESS;
   }
   CUfileOpError code = CU_FILE_SUCCESS;
@@ -239,11 +238,8 @@ CUfileOpError place_open(int fd, bool writes, struct place **found) {
     p->users++;
   }
   pthread_mutex_unlock(&lock);
+  // Never the file as it is here instead: its bytes may be others, and nobody would know.
   *found = p;
-  if (code != CU_FILE_SUCCESS && by_map && setting_bool(CUFILE_PARAM_PROPERTIES_ALLOW_COMPAT_MODE)) {
-    LOG(LOG_WARN, "%s is read through the kernel, since compatibility mode is allowed", path);
-    return CU_FILE_SUCCESS;
-  }
   return code;
 }
 
