@@ -16,6 +16,9 @@ final class PageTrace {
   private static final ValueLayout.OfInt PAGE =
       ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN);
 
+  /** What an array of Java can have. */
+  private static final int MOST = Integer.MAX_VALUE - 8;
+
   /** Of a page that is not wanted again. */
   private static final int NEVER = -1;
 
@@ -25,7 +28,7 @@ final class PageTrace {
 
   /**
    * @param weighted whether weights are wanted too; their pages come after those of edges
-   * @throws GraphException if there are more pages than can be counted here, 2^31 - 1
+   * @throws GraphException if there are more pages than can be counted here, about 2^31
    */
   PageTrace(GraphHeader header, int pageBytes, boolean weighted) {
     long all = Math.ceilDiv(header.edges() * Integer.BYTES, (long) pageBytes);
@@ -41,12 +44,12 @@ final class PageTrace {
   }
 
   private static int requireCountable(long number) {
-    if (number > Integer.MAX_VALUE) {
+    if (number > MOST) {
       throw new GraphException(
           GraphException.Kind.TOO_LARGE,
           "the fewest reads",
           "%d pages were wanted, and %d can be looked at: use larger pages, or leave out --least"
-              .formatted(number, Integer.MAX_VALUE));
+              .formatted(number, MOST));
     }
     return (int) number;
   }
@@ -88,7 +91,7 @@ final class PageTrace {
    * (Belady 1966). One that is wanted later than all that are kept is read and not kept.
    *
    * @param frames pages that the cache has
-   * @throws GraphException if more were wanted than can be looked at here, 2^31 - 1
+   * @throws GraphException if more were wanted than can be looked at here, about 2^31
    */
   long leastReads(long frames) {
     int length = requireCountable(count);
