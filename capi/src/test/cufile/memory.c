@@ -26,8 +26,6 @@ void open_cuda(void) {
   FIND(CtxSetCurrent);
   FIND(MemAlloc_v2);
   FIND(MemFree_v2);
-  FIND(MemcpyHtoD_v2);
-  FIND(MemcpyDtoH_v2);
   FIND(MemcpyHtoDAsync_v2);
   FIND(MemcpyDtoHAsync_v2);
   FIND(MemHostAlloc);
@@ -74,7 +72,8 @@ void release(void *memory_) {
   }
 }
 
-// The stand-in has no copies that wait: they are made on a stream of the thread.
+// Copies of CUDA that wait may return before the bytes are in the GPU's memory, and other streams come first. So they are made on a
+// stream of the thread, and waited for there.
 static void *copies(void) {
   static _Thread_local void *stream;
   if (stream == NULL && cuda.StreamCreateWithPriority(&stream, 1, 0) != 0) {
@@ -86,8 +85,7 @@ static void *copies(void) {
 void put(void *to, const void *from, size_t size) {
   if (memory == HOST) {
     memcpy(to, from, size);
-  } else if (cuda.MemcpyHtoD_v2 != NULL ? cuda.MemcpyHtoD_v2((cuda_address)to, from, size) != 0
-                                        : cuda.MemcpyHtoDAsync_v2((cuda_address)to, from, size, copies()) != 0 || cuda.StreamSynchronize(copies()) != 0) {
+  } else if (cuda.MemcpyHtoDAsync_v2((cuda_address)to, from, size, copies()) != 0 || cuda.StreamSynchronize(copies()) != 0) {
     give_up("a copy to the device failed");
   }
 }
@@ -95,8 +93,7 @@ void put(void *to, const void *from, size_t size) {
 void get(void *to, const void *from, size_t size) {
   if (memory == HOST) {
     memcpy(to, from, size);
-  } else if (cuda.MemcpyDtoH_v2 != NULL ? cuda.MemcpyDtoH_v2(to, (cuda_address)from, size) != 0
-                                        : cuda.MemcpyDtoHAsync_v2(to, (cuda_address)from, size, copies()) != 0 || cuda.StreamSynchronize(copies()) != 0) {
+  } else if (cuda.MemcpyDtoHAsync_v2(to, (cuda_address)from, size, copies()) != 0 || cuda.StreamSynchronize(copies()) != 0) {
     give_up("a copy from the device failed");
   }
 }

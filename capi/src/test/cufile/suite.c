@@ -413,7 +413,14 @@ static const char *name_with_kind(const struct job *job) {
   return text("%s%s", job->group->name, !(job->group->flags & USES_MEMORY) ? "" : job->memory == HOST ? "@host" : "@device");
 }
 
+static volatile sig_atomic_t stopping; // no group begins any more, and those under way are ended
+
+static void stop(int signal) { stopping = signal; }
+
 static void ended(struct job *job, int status) {
+  if (stopping) {
+    return;
+  }
   const char *how = "its end";
   bool well = false;
   if (job->timed_out) {
@@ -445,6 +452,8 @@ static double deadline = 60;
 
 static void run_group(struct job *job, int to) {
   setpgid(0, 0);
+  signal(SIGINT, SIG_DFL);
+  signal(SIGTERM, SIG_DFL);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   reports = to;
   running = job->group;
@@ -615,7 +624,7 @@ static int usage(FILE *to) {
         "  --jobs N           groups at once (a processor each, 8 at most)\n"
         "  --deadline S       seconds that one group may take (60)\n"
         "  --verbose          each check as it is made, also those that passed\n"
-        "Ends with 0 if no check failed, 1 if one did, 2 if it was called wrongly.\n",
+        "Ends with 0 if no check failed, 1 if one did, 2 if it was called wrongly, 3 if a signal ended it before all checks were made.\n",
         to);
   return 2;
 }
@@ -705,8 +714,10 @@ int main(int count, char **arguments) {
   char *whole = realpath(folder, NULL);
   scratch = whole;
   int next = 0, under_way = 0;
-  while (next < job_count || under_way > 0) {
-    while (next < job_count && under_way < at_once) {
+  signal(SIGINT, stop);
+  signal(SIGTERM, stop);
+  while ((next < job_count && !stopping) || under_way > 0) {
+    while (next < job_count && under_way < at_once && !stopping) {
       if (!start(&jobs[next])) {
         perror("cufile-suite");
         return 2;
@@ -715,6 +726,9 @@ int main(int count, char **arguments) {
       under_way++;
     }
     for (int i = 0; i < next; i++) {
+      if (jobs[i].process > 0 && stopping) {
+        kill(-jobs[i].process, SIGKILL);
+      }
       if (jobs[i].process > 0 && !follow(&jobs[i])) {
         jobs[i].process = 0;
         under_way--;
@@ -730,5 +744,9 @@ int main(int count, char **arguments) {
   }
   tell_skipped();
   printf("%d checks (%d of them observed), %d failed, %d skipped\n", counts[0] + counts[1] + counts[2], counts[2], counts[1], counts[3]);
+  if (stopping) {
+    fprintf(stderr, "cufile-suite: ended by a signal; %d of %d groups were begun\n", next, job_count);
+    return 3;
+  }
   return counts[1] == 0 ? 0 : 1;
 }

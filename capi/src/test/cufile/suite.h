@@ -191,8 +191,6 @@ struct cuda_table {
   cuda_result (*CtxSetCurrent)(void *);
   cuda_result (*MemAlloc_v2)(cuda_address *, size_t);
   cuda_result (*MemFree_v2)(cuda_address);
-  cuda_result (*MemcpyHtoD_v2)(cuda_address, const void *, size_t);
-  cuda_result (*MemcpyDtoH_v2)(void *, cuda_address, size_t);
   cuda_result (*MemcpyHtoDAsync_v2)(cuda_address, const void *, size_t, void *);
   cuda_result (*MemcpyDtoHAsync_v2)(void *, cuda_address, size_t, void *);
   cuda_result (*MemHostAlloc)(void **, size_t, unsigned);
