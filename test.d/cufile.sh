@@ -74,7 +74,7 @@ sanitized() {
   if ! { gcc "$2" "$tmp/empty.c" -o "$tmp/empty" && "$tmp/empty"; } >"$tmp/log" 2>&1; then
     echo "SKIP $1: gcc has no $2 here"
   else
-    group "$1" -fno-sanitize-recover=undefined "$2"
+    group "$1" -fno-sanitize-recover=undefined -DSETTLED_SECONDS=0 "$2"
   fi
 }
 

@@ -8,7 +8,7 @@
 
 #define CUFILE_PART "batch"
 
-enum { GROUP = 16 }; // requests that one worker takes at a time
+enum { GROUP = 16, COPIED_GROUP = MOST_COPIES }; // requests that one worker takes at a time: that it reads; that a kernel only copies
 
 enum entry_state { FREE, WAITING, RUNNING, DONE };
 
@@ -30,6 +30,7 @@ typedef struct batch {
   unsigned capacity;  // entries
   unsigned unfinished, finished;
   unsigned first_done, last_done; // the finished ones in their order; capacity is none
+  atomic_uint ends;               // how often some finished
   entry entries[];
 } batch;
 
@@ -37,7 +38,7 @@ typedef struct group {
   task t;
   batch *b;
   unsigned count;
-  unsigned entries[GROUP];
+  unsigned entries[COPIED_GROUP];
 } group;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -132,10 +133,10 @@ static void finish(batch *b, unsigned at, CUfileStatus_t status, ssize_t result)
 
 static void do_group(const group *g) {
   batch *b = g->b;
-  transfer transfers[GROUP];
-  memory memories[GROUP];
-  ssize_t results[GROUP];
-  unsigned mine[GROUP], count = 0;
+  transfer transfers[COPIED_GROUP];
+  memory memories[COPIED_GROUP];
+  ssize_t results[COPIED_GROUP];
+  unsigned mine[COPIED_GROUP], count = 0;
   pthread_mutex_lock(&b->lock);
   for (unsigned i = 0; i < g->count; i++) {
     entry *e = &b->entries[g->entries[i]];
@@ -159,6 +160,7 @@ static void do_group(const group *g) {
   for (unsigned i = 0; i < count; i++) {
     finish(b, mine[i], results[i] < 0 ? CUFILE_FAILED : CUFILE_COMPLETE, results[i]);
   }
+  atomic_fetch_add(&b->ends, 1);
   pthread_cond_broadcast(&b->changed);
   pthread_mutex_unlock(&b->lock);
   batch_leave(b);
@@ -228,11 +230,26 @@ static void look_at(batch *b, unsigned at) {
   finish(b, at, result < 0 ? CUFILE_FAILED : CUFILE_COMPLETE, result);
 }
 
+// With the lock of the batch. Whether all wait for bytes of one file that windows have.
+static bool are_in_windows(const batch *b, const unsigned *places, unsigned nr) {
+  windows *w = NULL;
+  bool all = true;
+  for (unsigned i = 0; all && i < nr; i++) {
+    const entry *e = &b->entries[places[i]];
+    w = i == 0 && e->state == WAITING ? windows_take(e->t.h) : w;
+    all = w != NULL && e->state == WAITING && e->t.h == b->entries[places[0]].t.h && !e->t.write &&
+          windows_view(w, e->t.file_offset, e->t.size).bytes == e->t.size;
+  }
+  windows_leave(w);
+  return all;
+}
+
 // Groups of requests, for a worker each; the caller does what nobody takes.
-static void start(batch *b, const unsigned *places, unsigned nr) {
+static void start(batch *b, const unsigned *places, unsigned nr, bool copied) {
   const unsigned workers = (unsigned)workers_limit();
   unsigned each = (nr + workers - 1) / workers;
   each = each < GROUP ? each : GROUP;
+  each = copied ? COPIED_GROUP : each;
   for (unsigned at = 0; at < nr; at += each) {
     group *g = malloc(sizeof *g), here;
     const unsigned count = nr - at < each ? nr - at : each;
@@ -255,12 +272,14 @@ CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t batch_idp, unsigned nr, CU
   }
   unsigned *places = malloc(nr <= b->capacity ? nr * sizeof *places : sizeof *places);
   CUfileOpError code = places == NULL ? CU_FILE_NOMEM_ERROR : CU_FILE_SUCCESS;
+  bool copied = false;
   if (code == CU_FILE_SUCCESS) {
     pthread_mutex_lock(&b->lock);
     code = fill(b, nr, iocbp, places);
     for (unsigned i = 0; code == CU_FILE_SUCCESS && i < nr; i++) {
       look_at(b, places[i]);
     }
+    copied = code == CU_FILE_SUCCESS && are_in_windows(b, places, nr);
     pthread_cond_broadcast(&b->changed);
     pthread_mutex_unlock(&b->lock);
   }
@@ -269,7 +288,7 @@ CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t batch_idp, unsigned nr, CU
     for (unsigned i = 0; i < nr; i++) {
       stats_count(COUNT_BATCH_ENQUEUED, true);
     }
-    start(b, places, nr);
+    start(b, places, nr, copied);
   }
   free(places);
   batch_leave(b);
@@ -290,6 +309,12 @@ static void wait_for(batch *b, unsigned least, const struct timespec *timeout) {
     limit.tv_nsec += timeout->tv_nsec;
     limit.tv_sec += limit.tv_nsec / 1000000000;
     limit.tv_nsec %= 1000000000;
+  }
+  if (b->finished < least && b->unfinished > 0) {
+    const unsigned ends = atomic_load(&b->ends);
+    pthread_mutex_unlock(&b->lock);
+    workers_look(&b->ends, ends);
+    pthread_mutex_lock(&b->lock);
   }
   while (b->finished < least && b->unfinished > 0 && error == 0) {
     error = timeout == NULL ? pthread_cond_wait(&b->changed, &b->lock) : pthread_cond_timedwait(&b->changed, &b->lock, &limit);

@@ -1,14 +1,15 @@
-// Copies what a descriptor says, which a function in the order of the stream fills before this runs: so amounts and places need not be
-// known when it is launched. One of the two sides is pinned memory of the host.
+// Copies what descriptors say, by so many blocks each. A function in the order of the stream may fill them before this runs: so amounts and
+// places need not be known when it is launched. One of the two sides is pinned memory of the host.
 #include <stdint.h>
 
 struct GpunvmeCuFileCopy {
   uint64_t to, from, bytes;
 };
 
-extern "C" __global__ void gpunvme_cufile_copy(const GpunvmeCuFileCopy *descriptor) {
+extern "C" __global__ void gpunvme_cufile_copy(const GpunvmeCuFileCopy *descriptors, uint32_t blocks) {
+  const GpunvmeCuFileCopy *descriptor = descriptors + blockIdx.x / blocks;
   const uint64_t to = descriptor->to, from = descriptor->from, bytes = descriptor->bytes;
-  const uint64_t first = uint64_t(blockIdx.x) * blockDim.x + threadIdx.x, step = uint64_t(gridDim.x) * blockDim.x;
+  const uint64_t first = uint64_t(blockIdx.x % blocks) * blockDim.x + threadIdx.x, step = uint64_t(blocks) * blockDim.x;
   uint64_t head = 0, middle = 0;
   // The library lays its side out so that both are off by the same.
   if ((to - from) % 16 == 0) {

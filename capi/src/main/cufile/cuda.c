@@ -10,7 +10,7 @@
 
 enum { NOT_INITIALIZED = 3, INVALID_CONTEXT = 201, INVALID_VALUE = 1, NOT_SUPPORTED = 801 };
 enum { ATTRIBUTE_CONTEXT = 1, ATTRIBUTE_TYPE = 2, ATTRIBUTE_REACHED = 3, ATTRIBUTE_ORDINAL = 9, ATTRIBUTE_BEGIN = 11, ATTRIBUTE_BYTES = 12 };
-enum { TYPE_DEVICE = 2, HOST_PORTABLE = 1, STREAM_NON_BLOCKING = 1, CAPTURE_RELAXED = 2 };
+enum { TYPE_DEVICE = 2, HOST_PORTABLE = 1, HOST_READ_ONLY = 8, STREAM_NON_BLOCKING = 1, CAPTURE_RELAXED = 2 };
 enum { MOST_GPUS = 16 };
 
 typedef struct CUfunc_st *function;
@@ -45,6 +45,9 @@ typedef struct CUmod_st *module;
   X(cuDeviceGetUuid_v2, (char *, int))                                  \
   X(cuStreamGetCtx, (CUstream, cuda_context *))                         \
   X(cuLaunchHostFunc, (CUstream, void (*)(void *), void *))             \
+  X(cuMemHostRegister_v2, (void *, size_t, unsigned))                   \
+  X(cuMemHostUnregister, (void *))                                      \
+  X(cuMemHostGetDevicePointer_v2, (device_address *, void *, unsigned)) \
   X(cuThreadExchangeStreamCaptureMode, (int *))                         \
   X(cuGetErrorName, (CUresult, const char **))
 
@@ -221,6 +224,25 @@ void cuda_unpin(void *address) {
   cuda.cuMemFreeHost(address);
 }
 
+bool cuda_pins_files(void) {
+  return cuda_is_there() && cuda.cuMemHostRegister_v2 != NULL && cuda.cuMemHostUnregister != NULL && cuda.cuMemHostGetDevicePointer_v2 != NULL;
+}
+
+CUresult cuda_pin_file(void *address, size_t bytes, device_address *device) {
+  CUresult code = cuda.cuMemHostRegister_v2(address, bytes, HOST_PORTABLE | HOST_READ_ONLY);
+  if (code == 0) {
+    code = cuda.cuMemHostGetDevicePointer_v2(device, address, 0);
+    if (code != 0) {
+      cuda.cuMemHostUnregister(address);
+    }
+  }
+  return code;
+}
+
+void cuda_unpin_file(void *address) {
+  cuda.cuMemHostUnregister(address);
+}
+
 CUresult cuda_stream(CUstream *stream) {
   return cuda.cuStreamCreateWithPriority(stream, STREAM_NON_BLOCKING, 0);
 }
@@ -276,6 +298,7 @@ __asm__(".section .rodata\n"
 // What is loaded, of the contexts that have stream-ordered transfers, which are few.
 static struct {
   cuda_context context;
+  CUresult code; // of loading it, which is tried once
   module loaded;
   function kernel;
 } known[MOST_GPUS]; // guarded by lock
@@ -297,9 +320,14 @@ static CUresult kernel_of(cuda_context context, function *kernel) {
         cuda.cuModuleUnload(known[i].loaded);
       }
     }
-    known[i].context = code == 0 ? context : NULL;
+    if (code != 0) {
+      LOG(LOG_WARN, "the kernel that copies cannot be loaded: no transfers in streams, and slower batches: %s", cuda_error(code));
+    }
+    known[i].context = context;
+    known[i].code = code;
   }
-  *kernel = i < COUNT(known) ? known[i].kernel : NULL;
+  code = i < COUNT(known) ? known[i].code : code;
+  *kernel = code == 0 ? known[i].kernel : NULL;
   pthread_mutex_unlock(&lock);
   return code;
 }
@@ -308,7 +336,7 @@ void cuda_drop_kernels(void) {
   pthread_mutex_lock(&lock);
   for (size_t i = 0; i < COUNT(known); i++) {
     caller before;
-    if (known[i].context != NULL && cuda_enter(known[i].context, &before) == 0) {
+    if (known[i].context != NULL && known[i].code == 0 && cuda_enter(known[i].context, &before) == 0) {
       cuda.cuModuleUnload(known[i].loaded);
       cuda_leave(before);
     }
@@ -322,15 +350,16 @@ CUresult cuda_prepare_copy(cuda_context context) {
   return kernel_of(context, &kernel);
 }
 
-CUresult cuda_launch_copy(cuda_context context, const copy *descriptor, size_t most, CUstream stream) {
+CUresult cuda_launch_copies(cuda_context context, const copy *descriptors, unsigned count, size_t most, CUstream stream) {
   enum { THREADS = 256, BYTES = 16 * THREADS, MOST_BLOCKS = 32 };
   function kernel;
   CUresult code = kernel_of(context, &kernel);
   if (code != 0) {
     return code;
   }
-  unsigned blocks = most / BYTES < MOST_BLOCKS ? (unsigned)(most / BYTES) + 1 : MOST_BLOCKS;
-  device_address at = (device_address)(uintptr_t)descriptor;
-  void *arguments[] = {&at};
-  return cuda.cuLaunchKernel(kernel, blocks, 1, 1, THREADS, 1, 1, 0, stream, arguments, NULL);
+  unsigned each = most / BYTES < MOST_BLOCKS ? (unsigned)((most + BYTES - 1) / BYTES) : MOST_BLOCKS;
+  each = each > 0 ? each : 1;
+  device_address at = (device_address)(uintptr_t)descriptors;
+  void *arguments[] = {&at, &each};
+  return cuda.cuLaunchKernel(kernel, count * each, 1, 1, THREADS, 1, 1, 0, stream, arguments, NULL);
 }

@@ -54,6 +54,8 @@ void handle_leave(handle *h) {
     if (h->place != NULL) {
       place_close(h->place);
     }
+    windows_leave(h->windows);
+    pthread_mutex_destroy(&h->lock);
     free(h);
   }
 }
@@ -86,6 +88,7 @@ static CUfileOpError look_at(int fd, handle *h) {
   }
   const int mode = flags & O_ACCMODE;
   *h = (handle){.fd = fd, .buffered = fd, .direct = (flags & O_DIRECT) != 0, .reads = mode != O_WRONLY, .writes = mode != O_RDONLY, .users = 1};
+  pthread_mutex_init(&h->lock, NULL);
   if (h->direct) {
     // What is not aligned goes through the page cache, which the kernel keeps coherent with O_DIRECT. It is as durable as the program
     // wants it.
@@ -130,6 +133,7 @@ static CUfileOpError add(CUfileHandle_t *fh, int fd) {
     LOG(LOG_ERROR, "file descriptor %d is on no SSD of ours (GPUNVME_CUFILE_MAP), and allow_compat_mode is false", fd);
     code = CU_FILE_IO_NOT_SUPPORTED;
   }
+  h->windowed = h->place == NULL && windows_may_be(fd, h->reads, h->direct);
   pthread_mutex_lock(&lock);
   // What comes behind handles_drop would stay for ever.
   code = code == CU_FILE_SUCCESS && !library_is_open() ? CU_FILE_DRIVER_CLOSING : code;

@@ -276,16 +276,68 @@ static ssize_t through_lane(const transfer *t, const memory *m) {
   return result;
 }
 
+// Copies what windows have of a read, from its start on.
+static ssize_t from_windows(const transfer *t, const memory *m, const windows *w) {
+  const device_address to = (device_address)(uintptr_t)t->base + (device_address)t->base_offset;
+  view v = windows_view(w, t->file_offset, t->size);
+  size_t done = 0;
+  caller before;
+  lane *l;
+  if (v.bytes == 0) {
+    return 0;
+  }
+  CUresult code = lane_take(m->context, &l, &before);
+  if (code != 0) {
+    return cuda_refused(code, "pinned memory and a stream for copies");
+  }
+  for (; v.bytes > 0 && code == 0; v = windows_view(w, t->file_offset + (off_t)done, t->size - done)) {
+    code = cuda_to_device(to + done, v.host, v.bytes, l->stream);
+    done += v.bytes;
+  }
+  CUresult end = cuda_wait(l->stream);
+  code = code != 0 ? code : end;
+  lane_give(l, before);
+  return code != 0 ? cuda_refused(code, "a copy from the page cache to the GPU") : (ssize_t)done;
+}
+
+// Threads that read for the GPU. Where there are many, none of them needs help, which costs more calls of CUDA.
+static atomic_int reading;
+
+static ssize_t by_reading(const transfer *t, const memory *m, bool alone) {
+  const bool busy = 2 * (atomic_fetch_add(&reading, 1) + 1) >= workers_limit();
+  ssize_t n = t->size > LANE_BYTES || (t->size > 2 * PIECE && !alone && !busy) ? in_pieces(t, m, alone || busy) : through_lane(t, m);
+  atomic_fetch_sub(&reading, 1);
+  return n;
+}
+
+static ssize_t read_to_device(const transfer *t, const memory *m, bool alone) {
+  windows *w = windows_take(t->h);
+  ssize_t result = from_windows(t, m, w);
+  if (result >= 0 && (size_t)result < t->size) {
+    transfer rest = *t;
+    rest.size -= (size_t)result;
+    rest.file_offset += result;
+    rest.base_offset += result;
+    ssize_t n = by_reading(&rest, m, alone);
+    windows_count(w, rest.file_offset, n > 0 ? (size_t)n : 0, m->context);
+    result = n > 0 || result == 0 ? result + n : result;
+  }
+  int error = errno;
+  windows_leave(w);
+  errno = error;
+  return result;
+}
+
 static ssize_t move(const transfer *t, const memory *m, bool alone) {
   if (t->h->place != NULL) {
     uint64_t address = (uint64_t)(uintptr_t)t->base + (uint64_t)t->base_offset;
     return place_transfer(t->h->place, t->write, (uint64_t)t->file_offset, address, t->size);
   }
-  if (!t->write && (t->size > 2 * PIECE || (m->device && t->size > LANE_BYTES))) {
-    return in_pieces(t, m, alone);
-  }
   if (m->device) {
-    return through_lane(t, m);
+    return t->write ? through_lane(t, m) : read_to_device(t, m, alone);
+  }
+  if (!t->write && t->size > 2 * PIECE) {
+    return in_pieces(t, m, alone);
   }
   return host_alone(t->h, t->write, (char *)t->base + t->base_offset, t->size, t->file_offset);
 }
@@ -331,45 +383,69 @@ ssize_t transfer_check(const transfer *t, const memory *m) {
 
 // ---- many by one thread
 
+// Reads into GPU memory that share a lane: what lies side by side on both sides is one copy, one kernel does all copies, and all are waited
+// for together.
+typedef struct gather {
+  lane *l;
+  caller before;
+  size_t used;   // of the lane
+  size_t first;  // the transfers from here on wait for their copies
+  size_t copies; // in the lane
+  const char *from[MOST_COPIES]; // of each, for CUDA's copies
+  const handle *of;              // whose windows were looked at last
+  windows *w;
+  windows *held[MOST_COPIES];
+  size_t holds;
+} gather;
+
 // Where the next read of a transfer begins in the lane: O_DIRECT wants it aligned.
 static size_t gather_begin(size_t used, const transfer *t) {
   const size_t align = t->h->direct ? PAGE : 16;
   return (used + align - 1) / align * align;
 }
 
-// Reads into GPU memory that share a lane: what lies side by side on both sides is one copy, and all are waited for together.
-typedef struct gather {
-  lane *l;
-  caller before;
-  size_t used;         // of the lane
-  size_t first;        // the transfers from here on wait for their copies
-  device_address to;   // the copy that may grow
-  const char *from;
-  size_t bytes;
-  CUresult code;
-} gather;
-
-static void gather_copy(gather *g) {
-  if (g->bytes > 0 && g->code == 0) {
-    g->code = cuda_to_device(g->to, g->from, g->bytes, g->l->stream);
+// What was read lies side by side in the lane. Windows are pinned each by itself, and no copy of CUDA's may be from two.
+static void gather_copy(gather *g, device_address to, device_address from, const char *host, size_t bytes, bool was_read) {
+  copy *last = g->l->copies + g->copies;
+  if (was_read && g->copies > 0 && to == last[-1].to + last[-1].bytes && host == g->from[g->copies - 1] + last[-1].bytes) {
+    last[-1].bytes += bytes;
+    return;
   }
-  g->bytes = 0;
+  g->from[g->copies++] = host;
+  *last = (copy){.to = to, .from = from, .bytes = bytes};
+}
+
+static CUresult gather_start(const gather *g) {
+  const copy *c = g->l->copies;
+  CUresult code = 0;
+  size_t most = 0;
+  for (size_t i = 0; i < g->copies; i++) {
+    most = c[i].bytes > most ? c[i].bytes : most;
+  }
+  if (g->copies > 1 && cuda_prepare_copy(g->l->context) == 0) {
+    return cuda_launch_copies(g->l->context, c, (unsigned)g->copies, most, g->l->stream);
+  }
+  for (size_t i = 0; i < g->copies && code == 0; i++) {
+    code = cuda_to_device(c[i].to, g->from[i], c[i].bytes, g->l->stream);
+  }
+  return code;
 }
 
 // All copies are over; transfers whose copy failed say so.
 static void gather_end(gather *g, ssize_t *results, const bool *gathered, size_t count) {
-  if (g->l == NULL) {
-    return;
-  }
-  gather_copy(g);
-  CUresult code = cuda_wait(g->l->stream);
-  code = g->code != 0 ? g->code : code;
-  for (size_t i = g->first; code != 0 && i < count; i++) {
-    if (gathered[i] && results[i] > 0) {
-      results[i] = cuda_refused(code, "copies to the GPU");
+  if (g->l != NULL) {
+    CUresult code = gather_start(g), end = cuda_wait(g->l->stream);
+    code = code != 0 ? code : end;
+    for (size_t i = g->first; code != 0 && i < count; i++) {
+      if (gathered[i] && results[i] > 0) {
+        results[i] = cuda_refused(code, "copies to the GPU");
+      }
     }
+    lane_give(g->l, g->before);
   }
-  lane_give(g->l, g->before);
+  for (size_t i = 0; i < g->holds; i++) {
+    windows_leave(g->held[i]);
+  }
   *g = (gather){.first = count};
 }
 
@@ -377,20 +453,33 @@ static bool gathers(const transfer *t, const memory *m) {
   return m->device && !t->write && t->h->place == NULL && t->size <= PIECE;
 }
 
-static ssize_t gather_one(gather *g, const transfer *t) {
+// Looks for the windows of the transfer's file, and whether they have all that it reads.
+static view gather_view(gather *g, const transfer *t) {
+  if (g->of != t->h) {
+    g->of = t->h;
+    g->w = windows_take(t->h);
+    if (g->w != NULL) {
+      g->held[g->holds++] = g->w;
+    }
+  }
+  view v = windows_view(g->w, t->file_offset, t->size);
+  return v.bytes == t->size ? v : (view){.bytes = 0};
+}
+
+static ssize_t gather_one(gather *g, const transfer *t, const view *v) {
+  const device_address to = (device_address)(uintptr_t)t->base + (device_address)t->base_offset;
+  if (v->bytes > 0) {
+    gather_copy(g, to, v->device, v->host, v->bytes, false);
+    return (ssize_t)v->bytes;
+  }
   g->used = gather_begin(g->used, t);
   char *pinned = g->l->pinned + g->used;
-  const device_address to = (device_address)(uintptr_t)t->base + (device_address)t->base_offset;
   ssize_t n = host_alone(t->h, false, pinned, t->size, t->file_offset);
   if (n <= 0) {
     return n < 0 && n == -1 ? -errno : n;
   }
-  if (to != g->to + g->bytes || pinned != g->from + g->bytes) {
-    gather_copy(g);
-    g->to = to;
-    g->from = pinned;
-  }
-  g->bytes += (size_t)n;
+  windows_count(g->w, t->file_offset, (size_t)n, g->l->context);
+  gather_copy(g, to, (device_address)(uintptr_t)pinned, pinned, (size_t)n, true);
   g->used += (size_t)n;
   return n;
 }
@@ -401,23 +490,29 @@ void transfers_run(const transfer *all, const memory *of, ssize_t *results, size
   for (size_t i = 0; i < count; i++) {
     const transfer *t = &all[i];
     gathered[i] = gathers(t, &of[i]);
-    if (g.l != NULL && (!gathered[i] || g.l->context != of[i].context || gather_begin(g.used, t) + t->size > LANE_BYTES)) {
+    if (!gathered[i] || (g.l != NULL && g.l->context != of[i].context)) {
       gather_end(&g, results, gathered, i);
     }
-    if (gathered[i] && g.l == NULL) {
-      CUresult code = lane_take(of[i].context, &g.l, &g.before);
-      g.first = i;
-      if (code != 0) {
-        g.l = NULL;
-        results[i] = cuda_refused(code, "pinned memory and a stream for copies");
-        continue;
-      }
-    }
-    if (gathered[i]) {
-      results[i] = gather_one(&g, t);
-    } else {
+    if (!gathered[i]) {
       results[i] = move(t, &of[i], true);
       results[i] = results[i] == -1 ? -errno : results[i];
+      continue;
+    }
+    view v = gather_view(&g, t);
+    if (g.l != NULL && v.bytes == 0 && gather_begin(g.used, t) + t->size > LANE_BYTES) {
+      gather_end(&g, results, gathered, i);
+      gather_view(&g, t);
+    }
+    CUresult code = 0;
+    if (g.l == NULL) {
+      code = lane_take(of[i].context, &g.l, &g.before);
+      g.first = i;
+    }
+    if (code != 0) {
+      g.l = NULL;
+      results[i] = cuda_refused(code, "pinned memory and a stream for copies");
+    } else {
+      results[i] = gather_one(&g, t, &v);
     }
   }
   gather_end(&g, results, gathered, count);

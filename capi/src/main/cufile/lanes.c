@@ -28,7 +28,7 @@ static CUresult make(cuda_context context, lane **made) {
     return OUT_OF_MEMORY;
   }
   l->context = context;
-  CUresult code = cuda_pinned((void **)&l->pinned, LANE_BYTES);
+  CUresult code = cuda_pinned((void **)&l->pinned, LANE_BYTES + MOST_COPIES * sizeof *l->copies);
   if (code == 0) {
     code = cuda_stream(&l->stream);
     if (code != 0) {
@@ -39,6 +39,7 @@ static CUresult make(cuda_context context, lane **made) {
     free(l);
     return code;
   }
+  l->copies = (copy *)(l->pinned + LANE_BYTES);
   *made = l;
   return 0;
 }

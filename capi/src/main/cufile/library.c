@@ -62,6 +62,7 @@ static void open_driver(void) {
       s.bools[CUFILE_PARAM_FORCE_COMPAT_MODE]              ? "always"
       : s.bools[CUFILE_PARAM_PROPERTIES_ALLOW_COMPAT_MODE] ? "where nothing else is"
                                                            : "never");
+  windows_open();
   atomic_store_explicit(&opened, true, memory_order_release);
 }
 
@@ -101,6 +102,7 @@ static CUfileError_t end(void) {
     streams_drop();
     buffers_drop();
     handles_drop();
+    workers_end(); // what handles had the last of
     lanes_drop();
     stats_end();
     settings_release();

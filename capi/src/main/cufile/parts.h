@@ -136,6 +136,11 @@ void cuda_leave(caller before);
 
 CUresult cuda_pinned(void **address, size_t bytes);
 void cuda_unpin(void *address);
+
+// Pins pages of a file that are mapped read-only, for all contexts, and says where GPUs find them.
+bool cuda_pins_files(void);
+CUresult cuda_pin_file(void *address, size_t bytes, device_address *device);
+void cuda_unpin_file(void *address);
 CUresult cuda_stream(CUstream *stream);
 void cuda_stream_end(CUstream stream);
 CUresult cuda_to_device(device_address to, const void *from, size_t bytes, CUstream stream);
@@ -143,7 +148,7 @@ CUresult cuda_to_host(void *to, device_address from, size_t bytes, CUstream stre
 CUresult cuda_wait(CUstream stream);
 
 // For streams of the program: the context of a stream, whether it is captured, a function in its order, and a launch of the kernel
-// that copies what a descriptor in pinned memory says.
+// that copies what descriptors in pinned memory say, none of which has more bytes than most.
 typedef struct copy {
   uint64_t to, from, bytes;
 } copy;
@@ -152,7 +157,7 @@ CUresult cuda_stream_context(CUstream stream, cuda_context *context);
 bool cuda_is_captured(CUstream stream);
 CUresult cuda_call(CUstream stream, void (*function)(void *), void *data);
 CUresult cuda_prepare_copy(cuda_context context);
-CUresult cuda_launch_copy(cuda_context context, const copy *descriptor, size_t most, CUstream stream);
+CUresult cuda_launch_copies(cuda_context context, const copy *descriptors, unsigned count, size_t most, CUstream stream);
 
 // All kernels are unloaded. A context that the program makes after the driver closed may have the address of one that was.
 void cuda_drop_kernels(void);
@@ -161,12 +166,14 @@ const char *cuda_error(CUresult code);
 // ---- lanes.c: pinned memory with a stream of its own
 
 #define LANE_BYTES ((size_t)1 << 20)
+enum { MOST_COPIES = 64 };
 
 typedef struct lane {
   struct lane *next;
   cuda_context context;
   CUstream stream;
   char *pinned; // LANE_BYTES
+  copy *copies; // MOST_COPIES behind them
 } lane;
 
 // A lane of a context, which is current when this returns; *before was.
@@ -189,12 +196,16 @@ bool workers_post(task *t);
 // How many there may be.
 int workers_limit(void);
 
+// Looks for a short time whether a number is another one by now: that saves the time that waking a thread takes.
+void workers_look(atomic_uint *number, unsigned is);
+
 // Waits until nothing is posted and nothing runs, and ends the threads.
 void workers_end(void);
 
 // ---- handles.c
 
 struct place;
+typedef struct windows windows;
 
 typedef struct handle {
   uint64_t magic;
@@ -203,6 +214,9 @@ typedef struct handle {
   bool direct;  // O_DIRECT
   bool reads, writes;
   struct place *place; // what takes the place of the file, or NULL
+  bool windowed;       // it may have windows
+  pthread_mutex_t lock;
+  windows *windows; // guarded by lock
   atomic_int users; // transfers, and 1 for the program
 } handle;
 
@@ -211,6 +225,33 @@ handle *handle_use(CUfileHandle_t fh);
 void handle_leave(handle *h);
 void handle_hold(handle *h);
 void handles_drop(void);
+
+// ---- windows.c: parts of files that are in the page cache, pinned there for the GPU
+
+// Where bytes of a file are, for CUDA's copies and for kernels; bytes is 0 if no window has the first of them.
+typedef struct view {
+  const char *host;
+  device_address device;
+  size_t bytes;
+} view;
+
+// Reads how much may be pinned, when the driver opens.
+void windows_open(void);
+
+// Whether a file may have windows at all.
+bool windows_may_be(int fd, bool reads, bool direct);
+
+// Those of the file as it is now, which stay until windows_leave; NULL if there are none.
+windows *windows_take(handle *h);
+
+// NULL is nothing. Calls nothing of CUDA.
+void windows_leave(windows *w);
+
+// Where the bytes from an offset are, up to size of them, fewer at the end of a window and of the file.
+view windows_view(const windows *w, off_t offset, size_t size);
+
+// So many bytes from there on were read into a GPU's memory without windows. A worker pins what is read again and again.
+void windows_count(windows *w, off_t offset, size_t bytes, cuda_context context);
 
 // ---- places.c: files that are storage of ours
 
@@ -252,7 +293,8 @@ ssize_t transfer_check(const transfer *t, const memory *m);
 // What it is counted as; started is of stats_clock.
 void transfer_count(const transfer *t, const memory *m, ssize_t result, uint64_t started);
 
-// Moves many by one thread, those that are in order, and counts nothing. Results are bytes, minus errno, or minus a code.
+// Moves many, MOST_COPIES at most, by one thread, those that are in order, and counts nothing. Results are bytes, minus errno, or minus a
+// code.
 void transfers_run(const transfer *all, const memory *of, ssize_t *results, size_t count);
 
 // Moves host memory by as many threads as are worth it.

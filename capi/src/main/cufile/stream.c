@@ -23,6 +23,7 @@ typedef struct stream_state {
   unsigned flags;
   atomic_int running; // transfers that the stream has not come to the end of
   char *pinned;       // two pieces with slack, and a descriptor for each
+  windows *held;      // what the last kernel copies from; of the stream's functions
 } stream_state;
 
 // What a worker reads ahead, unless the stream comes first: then the step reads it, so that no step waits for workers that have other
@@ -57,6 +58,7 @@ typedef struct operation {
   size_t done; // bytes
   uint64_t started;
   ahead *next; // or NULL
+  windows *w;  // of the file, of a read into memory of the GPU
 } operation;
 
 typedef struct step {
@@ -118,6 +120,7 @@ static void drop(stream_state *s) {
     cuda_unpin(s->pinned);
     cuda_leave(before);
   }
+  windows_leave(s->held);
   free(s);
 }
 
@@ -270,6 +273,9 @@ static void operation_leave(operation *o) {
       ahead_finish(o->next, true);
       ahead_leave(o->next);
     }
+    if (o->w != NULL) { // kernels that the stream did take may copy from them still
+      LOG(LOG_WARN, "the pinned part of a file is kept: its stream has failed");
+    }
     handle_leave(o->t.h);
     atomic_fetch_sub(&o->s->running, 1);
     free(o);
@@ -310,6 +316,13 @@ static void post_ahead(operation *o, size_t index) {
     ahead_leave(a);
   }
   o->next = a;
+}
+
+// Whether windows have the piece, and as far off alignment as its place in GPU memory is.
+static bool is_in_window(const operation *o, size_t index, view *v) {
+  const size_t bytes = o->ended ? 0 : bytes_of(o, index);
+  *v = windows_view(o->w, o->t.file_offset + (off_t)(index * PIECE), bytes);
+  return bytes > 0 && v->bytes == bytes && (device_place(o, index) - v->device) % 16 == 0;
 }
 
 // Bytes of the piece that are in pinned memory, as a transfer returns.
@@ -401,18 +414,30 @@ static void read_step(void *data) {
   copy *d = descriptor_of(o->s, p->index);
   d->bytes = 0;
   if (!atomic_load(&o->broken)) {
+    view v;
     if (p->index == 0) {
       begin(o);
+      o->w = windows_take(o->t.h);
     }
     const size_t bytes = o->ended ? 0 : bytes_of(o, p->index);
-    if (bytes > 0) {
+    if (o->next == NULL && is_in_window(o, p->index, &v)) {
+      piece_done(o, bytes, (ssize_t)bytes);
+      *d = (copy){.to = device_place(o, p->index), .from = v.device, .bytes = bytes};
+    } else if (bytes > 0) {
       const ssize_t n = read_piece(o, p->index);
       piece_done(o, bytes, n);
-      post_ahead(o, p->index + 1);
+      windows_count(o->w, o->t.file_offset + (off_t)(p->index * PIECE), n > 0 ? (size_t)n : 0, o->s->context);
+      if (!is_in_window(o, p->index + 1, &v)) {
+        post_ahead(o, p->index + 1);
+      }
       *d = (copy){.to = device_place(o, p->index), .from = (uint64_t)(uintptr_t)host_place(o, p->index), .bytes = n > 0 ? (uint64_t)n : 0};
     }
     if (p->index + 1 == steps_for(o)) {
       end(o);
+      // All kernels before this function are over.
+      windows_leave(o->s->held);
+      o->s->held = o->w;
+      o->w = NULL;
     }
   }
   free(p);
@@ -468,7 +493,7 @@ static CUresult call_step(operation *o, void (*run)(void *), size_t index) {
 
 static CUresult call_copy(operation *o, size_t index) {
   const size_t left = most_bytes(o) - index * PIECE;
-  return cuda_launch_copy(o->s->context, descriptor_of(o->s, index), left < PIECE ? left : PIECE, o->s->stream);
+  return cuda_launch_copies(o->s->context, descriptor_of(o->s, index), 1, left < PIECE ? left : PIECE, o->s->stream);
 }
 
 static CUresult put_in_stream(operation *o) {

@@ -15,7 +15,7 @@ static task *first, **last = &first; // guarded by lock
 static pthread_t threads[MOST_WORKERS];
 static int alive, idle; // guarded by lock
 static bool ending;     // guarded by lock
-static atomic_int posted;
+static atomic_uint posted;
 
 static int processors(void) {
   static atomic_int cores;
@@ -34,21 +34,20 @@ int workers_limit(void) {
   return wanted > 0 ? (int)wanted : known < USUAL_WORKERS ? known : USUAL_WORKERS;
 }
 
-// A short look for more work saves the time that waking a thread takes.
-static void look_around(void) {
+void workers_look(atomic_uint *number, unsigned is) {
   struct timespec begin, now;
   if (processors() < 4) {
     return;
   }
   clock_gettime(CLOCK_MONOTONIC, &begin);
   do {
-    for (int i = 0; i < 64 && atomic_load_explicit(&posted, memory_order_relaxed) == 0; i++) {
+    for (int i = 0; i < 64 && atomic_load_explicit(number, memory_order_relaxed) == is; i++) {
 #if defined(__x86_64__)
       __builtin_ia32_pause();
 #endif
     }
     clock_gettime(CLOCK_MONOTONIC, &now);
-  } while (atomic_load_explicit(&posted, memory_order_relaxed) == 0 &&
+  } while (atomic_load_explicit(number, memory_order_relaxed) == is &&
            (now.tv_sec - begin.tv_sec) * 1000000000L + now.tv_nsec - begin.tv_nsec < 30000);
 }
 
@@ -62,7 +61,7 @@ static void *work(void *unused) {
       atomic_fetch_sub(&posted, 1);
       pthread_mutex_unlock(&lock);
       t->run(t);
-      look_around();
+      workers_look(&posted, 0);
       pthread_mutex_lock(&lock);
     } else if (ending) {
       break;
@@ -94,7 +93,7 @@ static bool start(void) {
 bool workers_post(task *t) {
   pthread_mutex_lock(&lock);
   bool good = !ending; // nobody joins a thread that starts from here on
-  if (good && idle <= atomic_load(&posted) && alive < workers_limit() && alive < MOST_WORKERS) {
+  if (good && idle <= (int)atomic_load(&posted) && alive < workers_limit() && alive < MOST_WORKERS) {
     good = start() || alive > 0;
   }
   if (good) {

@@ -11,7 +11,7 @@ struct Dim {
 struct alignas(16) uint4 {
   unsigned x, y, z, w;
 };
-static thread_local Dim blockIdx, threadIdx, blockDim = {1}, gridDim;
+static thread_local Dim blockIdx, threadIdx, blockDim = {1};
 
 #include "../../main/cufile/copy.cu"
 
@@ -28,10 +28,9 @@ static void *make(unsigned) { return new char; }
 
 static void drop(void *block) { delete static_cast<char *>(block); }
 
-static void run(void **arguments, void *, unsigned number, unsigned blocks, unsigned, unsigned) {
+static void run(void **arguments, void *, unsigned number, unsigned, unsigned, unsigned) {
   blockIdx.x = number;
-  gridDim.x = blocks;
-  gpunvme_cufile_copy(*static_cast<const GpunvmeCuFileCopy **>(arguments[0]));
+  gpunvme_cufile_copy(*static_cast<const GpunvmeCuFileCopy **>(arguments[0]), *static_cast<uint32_t *>(arguments[1]));
 }
 
-extern "C" const TwinKernel twin_gpunvme_cufile_copy = {1, {8}, 256, make, drop, run};
+extern "C" const TwinKernel twin_gpunvme_cufile_copy = {2, {8, 4}, 256, make, drop, run};

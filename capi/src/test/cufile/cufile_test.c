@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "check.h"
 #include "cufile_abi.h"
@@ -1401,7 +1402,225 @@ static void everything_at_once(void) {
   }
 }
 
+// ---- files that are read again and again
+
+#define LONG_BYTES (40 * MIB + 777) // of two windows
+
+static char long_path[4200], windows_log[4200];
+static unsigned char change; // what the content of the long file differs by from byte_at
+
+static void write_long_file(void) {
+  static unsigned char piece[MIB];
+  int fd = open(long_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  for (size_t at = 0; at < LONG_BYTES; at += MIB) {
+    const size_t bytes = LONG_BYTES - at < MIB ? LONG_BYTES - at : MIB;
+    for (size_t i = 0; i < bytes; i++) {
+      piece[i] = byte_at(at + i) ^ change;
+    }
+    EXPECT(pwrite(fd, piece, bytes, (off_t)at) == (ssize_t)bytes);
+  }
+  close(fd);
+}
+
+static bool is_long(const unsigned char *is, size_t at, size_t bytes) {
+  size_t i = 0;
+  while (i < bytes && is[i] == (byte_at(at + i) ^ change)) {
+    i++;
+  }
+  return i == bytes;
+}
+
+// How often the log has a text.
+static int logged(const char *text) {
+  char line[1024];
+  int count = 0;
+  FILE *log = fopen(windows_log, "re");
+  while (log != NULL && fgets(line, sizeof line, log) != NULL) {
+    count += strstr(line, text) != NULL;
+  }
+  if (log != NULL) {
+    fclose(log);
+  }
+  return count;
+}
+
+static int pins(void) {
+  return logged("are pinned in the page cache");
+}
+
+static void read_long(CUfileHandle_t fh, size_t at, size_t bytes, off_t to) {
+  GIVES(bytes, cuFileRead(fh, at_gpu(0), bytes, (off_t)at, to));
+  look_at_gpu((size_t)to + bytes);
+  EXPECT(is_long(memory + to, at, bytes));
+}
+
+// Reads it as a whole until so many windows were pinned in all, or for some seconds.
+static void read_until_pinned(CUfileHandle_t fh, int count, int most_seconds) {
+  const time_t end = time(NULL) + most_seconds;
+  do {
+    for (size_t at = 0; at < LONG_BYTES; at += MIB) {
+      read_long(fh, at, LONG_BYTES - at < MIB ? LONG_BYTES - at : MIB, 0);
+    }
+    usleep(10000); // a worker pins
+  } while (pins() < count && time(NULL) < end);
+}
+
+static void read_long_anyhow(CUfileHandle_t fh) {
+  enum { REQUESTS = 60 };
+  static const size_t sizes[] = {1, 4096, 5000, MIB, 3 * MIB + 5, 8 * MIB}, places[] = {0, 4097, 32 * MIB - 4096, 32 * MIB, LONG_BYTES - 9 * MIB};
+  for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+    for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
+      read_long(fh, places[p], sizes[s], p % 2 == 0 ? 0 : 4095);
+      clear_gpu(sizes[s] + 16);
+      for (off_t to = 0; to < 16; to += 3) {
+        read_in_stream(fh, at_gpu(0), sizes[s], (off_t)places[p] + to % 2, to);
+        EXPECT(result == (ssize_t)sizes[s]);
+        look_at_gpu((size_t)to + sizes[s]);
+        EXPECT(is_long(memory + to, places[p] + (size_t)to % 2, sizes[s]));
+      }
+    }
+  }
+  GIVES(777, cuFileRead(fh, at_gpu(0), MIB, LONG_BYTES - 777, 0));
+  GIVES(0, cuFileRead(fh, at_gpu(0), MIB, LONG_BYTES, 0));
+  CUfileBatchHandle_t id;
+  CUfileIOParams_t params[REQUESTS];
+  CUfileIOEvents_t events[REQUESTS];
+  unsigned nr = REQUESTS;
+  size_t from[REQUESTS];
+  clear_gpu(REQUESTS * 8192);
+  for (int i = 0; i < REQUESTS; i++) {
+    from[i] = i == 30 ? 32 * MIB - 100 : (size_t)i * 600000 + (size_t)i % 3;
+    params[i] = request(fh, at_gpu(0), (off_t)from[i], i * 8192, 4096 + (size_t)i, i);
+  }
+  IS(CU_FILE_SUCCESS, cuFileBatchIOSetUp(&id, REQUESTS));
+  IS(CU_FILE_SUCCESS, cuFileBatchIOSubmit(id, REQUESTS, params, 0));
+  IS(CU_FILE_SUCCESS, cuFileBatchIOGetStatus(id, REQUESTS, &nr, events, NULL));
+  EXPECT(nr == REQUESTS);
+  for (unsigned i = 0; i < nr; i++) {
+    EXPECT(events[i].status == CUFILE_COMPLETE && events[i].ret == 4096 + (size_t)(uintptr_t)events[i].cookie);
+  }
+  look_at_gpu(REQUESTS * 8192);
+  for (size_t i = 0; i < REQUESTS; i++) {
+    EXPECT(is_long(memory + i * 8192, from[i], 4096 + i) && memory[i * 8192 + 4096 + i] == 0);
+  }
+  cuFileBatchIODestroy(id);
+}
+
+static atomic_bool readers_end;
+
+static void *read_long_for_ever(void *fh) {
+  device_address mine;
+  unsigned char *back = malloc(MIB);
+  uint32_t random = (uint32_t)(uintptr_t)&mine | 1;
+  TRUE_OF_CUDA(cuda.cuCtxSetCurrent(context));
+  TRUE_OF_CUDA(cuda.cuMemAlloc_v2(&mine, MIB));
+  while (!atomic_load(&readers_end)) {
+    random = random * 1664525 + 1013904223;
+    const size_t at = random % (LONG_BYTES - MIB), bytes = 1 + random / 7 % MIB;
+    GIVES(bytes, cuFileRead(fh, (void *)(uintptr_t)mine, bytes, (off_t)at, 0));
+    TRUE_OF_CUDA(cuda.cuMemcpyDtoHAsync_v2(back, mine, bytes, stream));
+    TRUE_OF_CUDA(cuda.cuStreamSynchronize(stream));
+    EXPECT(is_long(back, at, bytes));
+  }
+  TRUE_OF_CUDA(cuda.cuMemFree_v2(mine));
+  free(back);
+  return NULL;
+}
+
+// Lets go of the windows while threads copy from them.
+static void change_beside_readers(CUfileHandle_t fh, int fd) {
+  enum { READERS = 4 };
+  pthread_t threads[READERS];
+  atomic_store(&readers_end, false);
+  for (int i = 0; i < READERS; i++) {
+    EXPECT(pthread_create(&threads[i], NULL, read_long_for_ever, fh) == 0);
+  }
+  usleep(200000);
+  EXPECT(fchmod(fd, 0640) == 0);
+  usleep(200000);
+  atomic_store(&readers_end, true);
+  for (int i = 0; i < READERS; i++) {
+    pthread_join(threads[i], NULL);
+  }
+}
+
+static CUfileHandle_t open_long_file(int *fd, const char *most) {
+  setenv("GPUNVME_CUFILE_PIN", most, 1);
+  IS(CU_FILE_SUCCESS, cuFileDriverOpen());
+  *fd = open(long_path, O_RDWR | O_CLOEXEC);
+  return register_file(*fd);
+}
+
+static void close_long_file(CUfileHandle_t fh, int fd) {
+  cuFileHandleDeregister(fh);
+  close(fd);
+  IS(CU_FILE_SUCCESS, cuFileDriverClose());
+  EXPECT(fake.calls == NULL || fake.calls("cuMemHostRegister_v2") == fake.calls("cuMemHostUnregister"));
+}
+
+static void pinned_windows(void) {
+  int fd;
+  setenv("CUFILE_LOGFILE_PATH", windows_log, 1);
+  setenv("CUFILE_LOGGING_LEVEL", "DEBUG", 1);
+  CUfileHandle_t fh = open_long_file(&fd, "");
+  read_until_pinned(fh, 2, 10);
+  EXPECT(pins() == 2);
+  read_long_anyhow(fh);
+  // What is written is read, and so is what takes the place of the whole content, at once.
+  const unsigned char other = (unsigned char)(byte_at(5000) ^ 0xFF);
+  EXPECT(pwrite(fd, &other, 1, 5000) == 1);
+  GIVES(1, cuFileRead(fh, at_gpu(0), 1, 5000, 0));
+  look_at_gpu(1);
+  EXPECT(memory[0] == other);
+  change = 0x5A;
+  write_long_file();
+#ifndef SETTLED_SECONDS
+  // A file that was changed just now is read.
+  read_until_pinned(fh, 3, 0);
+  EXPECT(pins() == 2);
+#endif
+  read_long_anyhow(fh);
+  read_until_pinned(fh, 4, 10);
+  EXPECT(pins() == 4);
+  change = 0xA5;
+  write_long_file();
+  read_long_anyhow(fh);
+  read_until_pinned(fh, 6, 10);
+  EXPECT(pins() == 6);
+  change_beside_readers(fh, fd);
+  close_long_file(fh, fd);
+}
+
+static void limited_windows(void) {
+  int fd;
+  CUfileHandle_t fh = open_long_file(&fd, "33MiB");
+  usleep(100000);
+  read_until_pinned(fh, 7, 10);
+  read_until_pinned(fh, 8, 0);
+  EXPECT(pins() == 7);
+  read_long_anyhow(fh);
+  close_long_file(fh, fd);
+  fh = open_long_file(&fd, "0");
+  read_until_pinned(fh, 8, 0);
+  EXPECT(pins() == 7);
+  close_long_file(fh, fd);
+  EXPECT(logged("GPUNVME_CUFILE_PIN is not a size") == 0);
+  close_long_file(open_long_file(&fd, "-1"), fd);
+  EXPECT(logged("GPUNVME_CUFILE_PIN is not a size") == 1);
+  unsetenv("GPUNVME_CUFILE_PIN");
+  unsetenv("CUFILE_LOGFILE_PATH");
+  unsetenv("CUFILE_LOGGING_LEVEL");
+}
+
+static bool has_windows(void) {
+  struct statfs system;
+  return statfs(long_path, &system) == 0 && (system.f_type == 0xEF53 || system.f_type == 0x58465342);
+}
+
 static void device_groups(void) {
+  snprintf(long_path, sizeof long_path, "%s.long", path);
+  snprintf(windows_log, sizeof windows_log, "%s.log", path);
+  write_long_file();
   RUN(device_transfers);
   RUN(device_transfers_past_the_page_cache);
   RUN(device_buffers);
@@ -1418,6 +1637,12 @@ static void device_groups(void) {
   RUN(writes_in_streams);
   IS(CU_FILE_SUCCESS, cuFileDriverClose());
   RUN(device_statistics);
+  if (has_windows()) {
+    RUN(pinned_windows);
+    RUN(limited_windows);
+  } else {
+    puts("SKIP pinned_windows: files are neither on ext4 nor on XFS");
+  }
   RUN(everything_at_once);
 }
 
