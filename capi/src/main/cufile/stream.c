@@ -23,7 +23,6 @@ typedef struct stream_state {
   unsigned flags;
   atomic_int running; // transfers that the stream has not come to the end of
   char *pinned;       // two pieces with slack, and a descriptor for each
-  windows *held;      // what the last kernel copies from; of the stream's functions
 } stream_state;
 
 // What a worker reads ahead, unless the stream comes first: then the step reads it, so that no step waits for workers that have other
@@ -59,6 +58,7 @@ typedef struct operation {
   uint64_t started;
   ahead *next; // or NULL
   windows *w;  // of the file, of a read into memory of the GPU
+  bool copies; // from windows, if they have the bytes when the stream comes to it: the stream says when it has
 } operation;
 
 typedef struct step {
@@ -120,7 +120,6 @@ static void drop(stream_state *s) {
     cuda_unpin(s->pinned);
     cuda_leave(before);
   }
-  windows_leave(s->held);
   free(s);
 }
 
@@ -320,7 +319,7 @@ static void post_ahead(operation *o, size_t index) {
 
 // Whether windows have the piece, and as far off alignment as its place in GPU memory is.
 static bool is_in_window(const operation *o, size_t index, view *v) {
-  const size_t bytes = o->ended ? 0 : bytes_of(o, index);
+  const size_t bytes = o->ended || !o->copies ? 0 : bytes_of(o, index);
   *v = windows_view(o->w, o->t.file_offset + (off_t)(index * PIECE), bytes);
   return bytes > 0 && v->bytes == bytes && (device_place(o, index) - v->device) % 16 == 0;
 }
@@ -408,6 +407,20 @@ static void host_step(void *data) {
   operation_leave(o);
 }
 
+static void leave_windows(operation *o) {
+  windows_leave(o->w);
+  o->w = NULL;
+}
+
+// All kernels of the transfer are over.
+static void copied_step(void *data) {
+  step *p = data;
+  operation *o = p->o;
+  leave_windows(o);
+  free(p);
+  operation_leave(o);
+}
+
 static void read_step(void *data) {
   step *p = data;
   operation *o = p->o;
@@ -434,10 +447,9 @@ static void read_step(void *data) {
     }
     if (p->index + 1 == steps_for(o)) {
       end(o);
-      // All kernels before this function are over.
-      windows_leave(o->s->held);
-      o->s->held = o->w;
-      o->w = NULL;
+      if (!o->copies) {
+        leave_windows(o);
+      }
     }
   }
   free(p);
@@ -506,7 +518,7 @@ static CUresult put_in_stream(operation *o) {
     code = call_step(o, o->t.write ? write_step : read_step, i);
     code = code != 0 ? code : call_copy(o, i);
   }
-  return code == 0 && o->t.write ? call_step(o, write_step, steps) : code;
+  return code != 0 ? code : o->t.write ? call_step(o, write_step, steps) : o->copies ? call_step(o, copied_step, steps) : 0;
 }
 
 // With the context current.
@@ -525,6 +537,11 @@ static CUfileError_t submit(operation *o, CUstream stream, cuda_context context)
     return status;
   }
   o->fixed = o->s->registered ? o->s->flags : 0;
+  if (o->m.device && !o->t.write) {
+    windows *w = windows_take(o->t.h);
+    o->copies = windows_view(w, o->t.file_offset, 1).bytes > 0;
+    windows_leave(w);
+  }
   CUresult code = put_in_stream(o);
   if (code != 0) {
     LOG(LOG_ERROR, "the stream does not take the transfer: %s", cuda_error(code));

@@ -36,7 +36,7 @@ typedef struct window {
 
 struct windows {
   task ends;
-  atomic_int users; // transfers, streams, and 1 for the handle
+  atomic_int users; // transfers, and 1 for the handle
   struct timespec changed;
   size_t bytes; // of the file
   char *file;   // mapped as a whole, read-only
@@ -176,7 +176,7 @@ static size_t pages_of(const windows *w, size_t number) {
 
 view windows_view(const windows *w, off_t offset, size_t size) {
   const size_t number = (size_t)offset / WINDOW, at = (size_t)offset % WINDOW;
-  if (w == NULL || (size_t)offset >= w->bytes || atomic_load_explicit(&w->all[number].state, memory_order_acquire) != PINNED) {
+  if (w == NULL || offset < 0 || (size_t)offset >= w->bytes || atomic_load_explicit(&w->all[number].state, memory_order_acquire) != PINNED) {
     return (view){.bytes = 0};
   }
   const size_t left = bytes_of(w, number) - at;
