@@ -18,6 +18,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 
 /**
  * One program that reads a file into GPU memory by cuFile's interface, with gpunvme's libcufile and
@@ -59,6 +60,9 @@ public final class CuFileBench {
   private final Map<String, BindingsChild> sides = new LinkedHashMap<>();
   private final Map<String, List<Double>> samples = new LinkedHashMap<>();
 
+  /** What ended the measurements early; those that were whole before it are kept. */
+  private @Nullable BenchException failure;
+
   private CuFileBench(CuFileBenchOptions options) {
     this.options = options;
   }
@@ -98,13 +102,17 @@ public final class CuFileBench {
     }
     try {
       BenchMachine machine = machine(options);
-      List<Measurement> results = new CuFileBench(options).measure();
+      CuFileBench bench = new CuFileBench(options);
+      List<Measurement> results = bench.measure();
       MeasurementFile out = MeasurementFile.beside(options.out(), machine, GpuBench.commit());
       for (Measurement m : results) {
         System.out.println(GpuBench.line(m));
         out.add(m);
       }
       System.out.println("wrote " + out.path());
+      if (bench.failure != null) {
+        throw bench.failure;
+      }
     } catch (BenchException | CudaNotFoundException | CudaException e) {
       System.err.println(e.getMessage());
       System.exit(1);
@@ -133,6 +141,8 @@ public final class CuFileBench {
         start(MAPPED, options.ours(), address, file);
       }
       run();
+    } catch (BenchException e) {
+      failure = e;
     } finally {
       CloseAll.newestFirst(new ArrayList<>(sides.values()));
       Files.deleteIfExists(file);
@@ -179,6 +189,9 @@ public final class CuFileBench {
   }
 
   private void run() {
+    for (int i = 0; options.device() && i < options.repetitions(); i++) {
+      add(COPY.id, Objects.requireNonNull(sides.get(OURS)).ask(COPY.command)[0] * COPY.scale);
+    }
     for (Row row : rows(options.device())) {
       // One more, which makes ready what is made once.
       for (int i = -1; i < options.repetitions(); i++) {
@@ -192,9 +205,6 @@ public final class CuFileBench {
           }
         }
       }
-    }
-    for (int i = 0; options.device() && i < options.repetitions(); i++) {
-      add(COPY.id, Objects.requireNonNull(sides.get(OURS)).ask(COPY.command)[0] * COPY.scale);
     }
   }
 
@@ -211,14 +221,17 @@ public final class CuFileBench {
 
   private List<Measurement> results() {
     List<Measurement> results = new ArrayList<>();
-    if (options.device()) {
+    if (options.device() && samples.containsKey(COPY.id)) {
       results.add(measurement(COPY, OURS));
     }
     List<Row> all = new ArrayList<>(List.of(startRow()));
     all.addAll(rows(options.device()));
     for (Row row : all) {
+      if (!isWhole(row)) {
+        continue;
+      }
       Measurement ours = measurement(row, OURS);
-      if (row.limited && options.device()) {
+      if (row.limited && !results.isEmpty() && results.getFirst().id().equals(COPY.id)) {
         ours = ours.limitedBy(results.getFirst());
       }
       if (samples.containsKey(row.of(NVIDIA))) {
@@ -232,6 +245,13 @@ public final class CuFileBench {
       }
     }
     return results;
+  }
+
+  private boolean isWhole(Row row) {
+    int wanted = options.repetitions();
+    return samples.getOrDefault(row.of(OURS), List.of()).size() == wanted
+        && (options.nvidia().isEmpty()
+            || samples.getOrDefault(row.of(NVIDIA), List.of()).size() == wanted);
   }
 
   private Measurement measurement(Row row, String side) {
