@@ -6,6 +6,7 @@
 //
 //   start                     nanoseconds from the loading of the library to the end of the first read, of 4 KiB
 //   seq THREADS LENGTH        bytes a second: the file once, LENGTH bytes a call
+//   once THREADS LENGTH       the same, by a handle that nothing was read by before
 //   cold THREADS LENGTH       the same, after the page cache was told to drop the file
 //   rand THREADS LENGTH       calls a second, at random places
 //   batch ENTRIES LENGTH      the same, ENTRIES in a batch
@@ -308,6 +309,12 @@ static void register_file(void) {
   check(file_api.cuFileHandleRegister(&handle, &described), "cuFileHandleRegister");
 }
 
+static void renew(void) {
+  file_api.cuFileHandleDeregister(handle);
+  usleep(50000); // what the library tidies up is not timed
+  register_file();
+}
+
 // Some pages may be in use elsewhere for a moment, and the first block is read before the time begins. A library may have pinned what was
 // read often, until it knows the file no more, and for a moment after it.
 static void drop(void) {
@@ -486,13 +493,15 @@ static double answer(const char *what, int number, size_t length) {
   if (strcmp(what, "start") == 0) {
     return (double)first_nanos;
   }
-  int threads = strcmp(what, "seq") == 0 || strcmp(what, "cold") == 0 || strcmp(what, "rand") == 0;
+  int threads = strcmp(what, "seq") == 0 || strcmp(what, "once") == 0 || strcmp(what, "cold") == 0 || strcmp(what, "rand") == 0;
   if (number < 1 || number > (threads ? MOST_THREADS : MOST_DEPTH) || length < 512 || length * (size_t)number > MOST_BYTES) {
     fail("cannot do %s %d %zu", what, number, length);
   }
   const int cold = strcmp(what, "cold") == 0;
   if (cold) {
     drop();
+  } else if (strcmp(what, "once") == 0) {
+    renew(); // nothing is known of a file that nobody has read by this handle
   }
   if (threads) {
     const double rate = with_threads(number, length, what[0] == 'r');

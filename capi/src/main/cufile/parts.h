@@ -250,6 +250,12 @@ void windows_leave(windows *w);
 // Where the bytes from an offset are, up to size of them, fewer at the end of a window and of the file.
 view windows_view(const windows *w, off_t offset, size_t size);
 
+// Whether the file ends there.
+bool windows_end(const windows *w, off_t offset);
+
+// Whether they have the whole file, or all these bytes, no more than two have.
+bool windows_have(const windows *w, off_t offset, size_t size);
+
 // So many bytes from there on were read into a GPU's memory without windows. A worker pins what is read again and again.
 void windows_count(windows *w, off_t offset, size_t bytes, cuda_context context);
 

@@ -2,7 +2,7 @@
 //
 // The stream calls functions of ours (which may call nothing of CUDA) and runs a kernel that copies between pinned memory and the GPU.
 // For a read: a function reads the arguments and a piece of the file, and fills the kernel's descriptor; the kernel copies; and so on.
-// Meanwhile a worker reads the next piece. So nothing of a transfer depends on calls of CUDA that another thread may keep waiting.
+// Meanwhile a worker reads the next piece. What windows have when the call is made is copied from there, in longer pieces. So nothing of a transfer depends on calls of CUDA that another thread may keep waiting.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +12,7 @@
 #define CUFILE_PART "stream"
 
 #define PIECE ((size_t)4 << 20)
+#define COPIED_PIECE ((size_t)16 << 20) // of what windows have
 #define SLACK ((size_t)64) // so that both sides of a copy are off alignment by the same
 
 typedef struct stream_state {
@@ -22,7 +23,7 @@ typedef struct stream_state {
   bool registered;
   unsigned flags;
   atomic_int running; // transfers that the stream has not come to the end of
-  char *pinned;       // two pieces with slack, and a descriptor for each
+  char *pinned;       // two pieces with slack, and two descriptors for each
 } stream_state;
 
 // What a worker reads ahead, unless the stream comes first: then the step reads it, so that no step waits for workers that have other
@@ -58,7 +59,7 @@ typedef struct operation {
   uint64_t started;
   ahead *next; // or NULL
   windows *w;  // of the file, of a read into memory of the GPU
-  bool copies; // from windows, if they have the bytes when the stream comes to it: the stream says when it has
+  bool copies; // from windows, if they have the bytes still when the stream comes to it
 } operation;
 
 typedef struct step {
@@ -73,8 +74,9 @@ static char *piece_of(const stream_state *s, size_t index) {
   return s->pinned + index % 2 * (PIECE + SLACK);
 }
 
+// The first of two, of which only copies from windows use the second.
 static copy *descriptor_of(const stream_state *s, size_t index) {
-  return (copy *)(s->pinned + 2 * (PIECE + SLACK)) + index % 2;
+  return (copy *)(s->pinned + 2 * (PIECE + SLACK)) + index % 2 * 2;
 }
 
 // ---- states
@@ -146,7 +148,7 @@ void streams_drop(void) {
 
 // With the lock. Pinned memory and the kernel, whose first use may wait for work of the GPU.
 static CUresult prepare(stream_state *s) {
-  CUresult code = s->pinned != NULL ? 0 : cuda_pinned((void **)&s->pinned, 2 * (PIECE + SLACK) + 2 * sizeof(copy));
+  CUresult code = s->pinned != NULL ? 0 : cuda_pinned((void **)&s->pinned, 2 * (PIECE + SLACK) + 4 * sizeof(copy));
   return code != 0 ? code : cuda_prepare_copy(s->context);
 }
 
@@ -281,14 +283,18 @@ static void operation_leave(operation *o) {
   }
 }
 
+static size_t piece_bytes(const operation *o) {
+  return o->copies ? COPIED_PIECE : PIECE;
+}
+
 // The bytes of a piece of the transfer, once its size is known.
 static size_t bytes_of(const operation *o, size_t index) {
-  const size_t begin = index * PIECE;
-  return begin >= o->t.size ? 0 : o->t.size - begin < PIECE ? o->t.size - begin : PIECE;
+  const size_t piece = piece_bytes(o), begin = index * piece;
+  return begin >= o->t.size ? 0 : o->t.size - begin < piece ? o->t.size - begin : piece;
 }
 
 static uint64_t device_place(const operation *o, size_t index) {
-  return (uint64_t)(uintptr_t)o->t.base + (uint64_t)o->t.base_offset + index * PIECE;
+  return (uint64_t)(uintptr_t)o->t.base + (uint64_t)o->t.base_offset + index * piece_bytes(o);
 }
 
 static char *host_place(const operation *o, size_t index) {
@@ -315,13 +321,6 @@ static void post_ahead(operation *o, size_t index) {
     ahead_leave(a);
   }
   o->next = a;
-}
-
-// Whether windows have the piece, and as far off alignment as its place in GPU memory is.
-static bool is_in_window(const operation *o, size_t index, view *v) {
-  const size_t bytes = o->ended || !o->copies ? 0 : bytes_of(o, index);
-  *v = windows_view(o->w, o->t.file_offset + (off_t)(index * PIECE), bytes);
-  return bytes > 0 && v->bytes == bytes && (device_place(o, index) - v->device) % 16 == 0;
 }
 
 // Bytes of the piece that are in pinned memory, as a transfer returns.
@@ -383,7 +382,7 @@ static size_t most_bytes(const operation *o) {
 
 static size_t steps_for(const operation *o) {
   const size_t most = most_bytes(o);
-  return most == 0 ? 1 : (most - 1) / PIECE + 1;
+  return most == 0 ? 1 : (most - 1) / piece_bytes(o) + 1;
 }
 
 static void end(operation *o) {
@@ -407,51 +406,82 @@ static void host_step(void *data) {
   operation_leave(o);
 }
 
-static void leave_windows(operation *o) {
-  windows_leave(o->w);
-  o->w = NULL;
-}
-
-// All kernels of the transfer are over.
-static void copied_step(void *data) {
-  step *p = data;
-  operation *o = p->o;
-  leave_windows(o);
-  free(p);
-  operation_leave(o);
-}
-
 static void read_step(void *data) {
   step *p = data;
   operation *o = p->o;
   copy *d = descriptor_of(o->s, p->index);
   d->bytes = 0;
   if (!atomic_load(&o->broken)) {
-    view v;
     if (p->index == 0) {
       begin(o);
       o->w = windows_take(o->t.h);
     }
     const size_t bytes = o->ended ? 0 : bytes_of(o, p->index);
-    if (o->next == NULL && is_in_window(o, p->index, &v)) {
-      piece_done(o, bytes, (ssize_t)bytes);
-      *d = (copy){.to = device_place(o, p->index), .from = v.device, .bytes = bytes};
-    } else if (bytes > 0) {
+    if (bytes > 0) {
       const ssize_t n = read_piece(o, p->index);
       piece_done(o, bytes, n);
       windows_count(o->w, o->t.file_offset + (off_t)(p->index * PIECE), n > 0 ? (size_t)n : 0, o->s->context);
-      if (!is_in_window(o, p->index + 1, &v)) {
-        post_ahead(o, p->index + 1);
-      }
+      post_ahead(o, p->index + 1);
       *d = (copy){.to = device_place(o, p->index), .from = (uint64_t)(uintptr_t)host_place(o, p->index), .bytes = n > 0 ? (uint64_t)n : 0};
     }
     if (p->index + 1 == steps_for(o)) {
       end(o);
-      if (!o->copies) {
-        leave_windows(o);
-      }
+      windows_leave(o->w);
+      o->w = NULL;
     }
   }
+  free(p);
+  operation_leave(o);
+}
+
+// Descriptors for a piece, of which two windows may have a part each: bytes, fewer at the end of the file; 0 if they do not have it all.
+static size_t copy_from_windows(const operation *o, size_t index, copy d[2]) {
+  const size_t bytes = bytes_of(o, index);
+  const off_t offset = o->t.file_offset + (off_t)(index * COPIED_PIECE);
+  size_t done = 0;
+  for (int i = 0; i < 2; i++) {
+    const view v = windows_view(o->w, offset + (off_t)done, bytes - done);
+    d[i] = (copy){.to = device_place(o, index) + done, .from = v.device, .bytes = v.bytes};
+    done += v.bytes;
+  }
+  return done == bytes || windows_end(o->w, offset + (off_t)done) ? done : 0;
+}
+
+// If the file was changed since the call, there is one more piece as short as pinned memory is. A read may be short.
+static void copied_read_step(void *data) {
+  step *p = data;
+  operation *o = p->o;
+  copy *d = descriptor_of(o->s, p->index);
+  d[0].bytes = d[1].bytes = 0;
+  if (!atomic_load(&o->broken)) {
+    if (p->index == 0) {
+      begin(o);
+      o->w = windows_take(o->t.h);
+    }
+    const size_t bytes = o->ended ? 0 : bytes_of(o, p->index), copied = bytes > 0 ? copy_from_windows(o, p->index, d) : 0;
+    if (copied > 0) {
+      piece_done(o, bytes, (ssize_t)copied);
+    } else if (bytes > 0) {
+      const off_t offset = o->t.file_offset + (off_t)(p->index * COPIED_PIECE);
+      const ssize_t n = transfer_shared_host(o->t.h, false, host_place(o, p->index), bytes < PIECE ? bytes : PIECE, offset);
+      piece_done(o, bytes, n);
+      d[0] = (copy){.to = device_place(o, p->index), .from = (uint64_t)(uintptr_t)host_place(o, p->index), .bytes = n > 0 ? (uint64_t)n : 0};
+      d[1].bytes = 0;
+    }
+    if (p->index + 1 == steps_for(o)) {
+      end(o);
+    }
+  }
+  free(p);
+  operation_leave(o);
+}
+
+// All kernels of the transfer are over.
+static void copied_step(void *data) {
+  step *p = data;
+  operation *o = p->o;
+  windows_leave(o->w);
+  o->w = NULL;
   free(p);
   operation_leave(o);
 }
@@ -504,8 +534,8 @@ static CUresult call_step(operation *o, void (*run)(void *), size_t index) {
 }
 
 static CUresult call_copy(operation *o, size_t index) {
-  const size_t left = most_bytes(o) - index * PIECE;
-  return cuda_launch_copies(o->s->context, descriptor_of(o->s, index), 1, left < PIECE ? left : PIECE, o->s->stream);
+  const size_t piece = piece_bytes(o), left = most_bytes(o) - index * piece;
+  return cuda_launch_copies(o->s->context, descriptor_of(o->s, index), o->copies ? 2 : 1, left < piece ? left : piece, o->s->stream);
 }
 
 static CUresult put_in_stream(operation *o) {
@@ -515,7 +545,7 @@ static CUresult put_in_stream(operation *o) {
     return call_step(o, host_step, 0);
   }
   for (size_t i = 0; i < steps && code == 0; i++) {
-    code = call_step(o, o->t.write ? write_step : read_step, i);
+    code = call_step(o, o->t.write ? write_step : o->copies ? copied_read_step : read_step, i);
     code = code != 0 ? code : call_copy(o, i);
   }
   return code != 0 ? code : o->t.write ? call_step(o, write_step, steps) : o->copies ? call_step(o, copied_step, steps) : 0;
@@ -539,7 +569,9 @@ static CUfileError_t submit(operation *o, CUstream stream, cuda_context context)
   o->fixed = o->s->registered ? o->s->flags : 0;
   if (o->m.device && !o->t.write) {
     windows *w = windows_take(o->t.h);
-    o->copies = windows_view(w, o->t.file_offset, 1).bytes > 0;
+    // The place may be another one when the stream comes to it. What is longer than pinned memory is copied if any place is in windows.
+    // The kernel is quick where both sides are off alignment by the same, which pinned memory can be made for.
+    o->copies = windows_have(w, o->t.file_offset, o->t.size <= PIECE ? o->t.size : SIZE_MAX) && ((off_t)(uintptr_t)o->t.base + o->t.base_offset - o->t.file_offset) % 16 == 0;
     windows_leave(w);
   }
   CUresult code = put_in_stream(o);

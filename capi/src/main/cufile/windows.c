@@ -41,6 +41,7 @@ struct windows {
   size_t bytes; // of the file
   char *file;   // mapped as a whole, read-only
   size_t count;
+  atomic_size_t pinned; // of them
   atomic_bool never; // CUDA does not take it
   window all[];
 };
@@ -183,6 +184,18 @@ view windows_view(const windows *w, off_t offset, size_t size) {
   return (view){.host = w->file + offset, .device = w->all[number].device + at, .bytes = size < left ? size : left};
 }
 
+bool windows_end(const windows *w, off_t offset) {
+  return w != NULL && (size_t)offset >= w->bytes;
+}
+
+bool windows_have(const windows *w, off_t offset, size_t size) {
+  if (w != NULL && atomic_load(&w->pinned) == w->count) {
+    return true;
+  }
+  const view first = windows_view(w, offset, size), second = windows_view(w, offset + (off_t)first.bytes, size - first.bytes);
+  return first.bytes + second.bytes == size;
+}
+
 static bool is_in_page_cache(char *begin, size_t bytes) {
   unsigned char there[WINDOW / LEAST_PAGE];
   const size_t pages = bytes / (size_t)sysconf(_SC_PAGESIZE);
@@ -232,6 +245,7 @@ static void run_pin(task *t) {
   const bool good = pin_window(p->w, p->number, p->context);
   atomic_store(&one->read, 0);
   atomic_store_explicit(&one->state, good ? PINNED : READ, memory_order_release);
+  atomic_fetch_add(&p->w->pinned, good);
   windows_leave(p->w);
   free(p);
 }

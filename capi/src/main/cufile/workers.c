@@ -16,6 +16,7 @@ static pthread_t threads[MOST_WORKERS];
 static int alive, idle; // guarded by lock
 static bool ending;     // guarded by lock
 static atomic_uint posted;
+static atomic_int looking; // threads that look for work without the lock, and come to it soon
 
 static int processors(void) {
   static atomic_int cores;
@@ -61,7 +62,9 @@ static void *work(void *unused) {
       atomic_fetch_sub(&posted, 1);
       pthread_mutex_unlock(&lock);
       t->run(t);
+      atomic_fetch_add(&looking, 1);
       workers_look(&posted, 0);
+      atomic_fetch_sub(&looking, 1);
       pthread_mutex_lock(&lock);
     } else if (ending) {
       break;
@@ -93,7 +96,10 @@ static bool start(void) {
 bool workers_post(task *t) {
   pthread_mutex_lock(&lock);
   bool good = !ending; // nobody joins a thread that starts from here on
-  if (good && idle <= (int)atomic_load(&posted) && alive < workers_limit() && alive < MOST_WORKERS) {
+  const int waiting = (int)atomic_load(&posted);
+  // A thread that looks around finds the task: it takes the lock before it sleeps.
+  const bool found = atomic_load(&looking) > waiting;
+  if (good && !found && idle <= waiting && alive < workers_limit() && alive < MOST_WORKERS) {
     good = start() || alive > 0;
   }
   if (good) {
@@ -101,7 +107,9 @@ bool workers_post(task *t) {
     *last = t;
     last = &t->next;
     atomic_fetch_add(&posted, 1);
-    pthread_cond_signal(&changed);
+    if (!found) {
+      pthread_cond_signal(&changed);
+    }
   }
   pthread_mutex_unlock(&lock);
   if (!good) {

@@ -69,14 +69,17 @@ public final class CuFileBench {
 
   private static List<Row> rows(boolean device) {
     List<Row> rows = new ArrayList<>();
-    for (int threads : new int[] {1, 4, 8}) {
-      rows.add(bytes("cufile.seq.1m.t" + threads, "seq %d %d".formatted(threads, MIB)));
+    for (String kind : List.of("once", "seq")) {
+      for (int threads : new int[] {1, 4, 8}) {
+        rows.add(bytes("cufile.%s.1m.t%d".formatted(kind, threads), kind + " %d %d".formatted(threads, MIB)));
+      }
     }
     rows.add(calls("cufile.rand.4k.t1", "rand 1 4096"));
     rows.add(calls("cufile.rand.4k.t8", "rand 8 4096"));
     rows.add(calls("cufile.batch.4k", "batch 64 4096"));
     if (device) {
       rows.add(bytes("cufile.stream.1m", "stream 16 " + MIB));
+      rows.add(bytes("cufile.stream.16m", "stream 4 " + 16 * MIB));
     }
     rows.add(bytes("cufile.cold.1m.t8", "cold 8 " + MIB));
     return rows;
@@ -210,7 +213,7 @@ public final class CuFileBench {
 
   /** Storage of ours has no page cache, and takes no transfers in streams. */
   static boolean isForStorage(String command) {
-    return !command.startsWith("cold") && !command.startsWith("stream");
+    return !command.startsWith("cold") && !command.startsWith("once") && !command.startsWith("stream");
   }
 
   private void add(String id, double sample) {
