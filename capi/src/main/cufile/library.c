@@ -190,11 +190,22 @@ CUfileError_t cuFileDriverSetMaxPinnedMemSize(size_t max_pinned_size) {
   return change(CUFILE_PARAM_PROPERTIES_MAX_DEVICE_PINNED_MEM_SIZE_KB, max_pinned_size);
 }
 
-// BAR1 of a GPU as the kernel lists it: PCI's second memory region, which is in the line of the region with a 64-bit number.
+size_t bar1_bytes(FILE *resource) {
+  enum { MEMORY_64 = 0x100000 }; // IORESOURCE_MEM_64 of the kernel: the region has the next line, too, which says nothing
+  unsigned long long begin = 0, last = 0, flags = 0;
+  int wanted = 1;
+  for (int line = 0; line <= wanted; line++) {
+    if (fscanf(resource, "%llx %llx %llx", &begin, &last, &flags) != 3) {
+      return 0;
+    }
+    wanted = line == 0 && flags & MEMORY_64 ? 2 : wanted;
+  }
+  return last > begin ? (size_t)(last - begin + 1) : 0;
+}
+
 CUfileError_t cuFileGetBARSizeInKB(int gpuIndex, size_t *barSize) {
-  enum { BAR1 = 1 };
   char id[32], path[96];
-  unsigned long long begin = 0, last = 0;
+  size_t bytes = 0;
   CUfileOpError code = barSize == NULL ? CU_FILE_INVALID_VALUE : library_begin();
   if (code != CU_FILE_SUCCESS) {
     return status_of(code);
@@ -208,18 +219,14 @@ CUfileError_t cuFileGetBARSizeInKB(int gpuIndex, size_t *barSize) {
   // CUDA may say eight digits of the domain, where the kernel has four.
   snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/resource", strlen(id) > 12 ? id + strlen(id) - 12 : id);
   FILE *file = fopen(path, "re");
-  for (int line = 0; file != NULL && line <= BAR1; line++) {
-    if (fscanf(file, "%llx %llx %*x", &begin, &last) != 2) {
-      begin = last = 0;
-    }
-  }
   if (file != NULL) {
+    bytes = bar1_bytes(file);
     fclose(file);
   }
-  if (last <= begin) {
+  if (bytes == 0) {
     LOG(LOG_WARN, "the size of the BAR of GPU %d is unknown: %s says nothing", gpuIndex, path);
     return status_of(CU_FILE_PLATFORM_NOT_SUPPORTED);
   }
-  *barSize = (size_t)((last - begin + 1) / KIB);
+  *barSize = bytes / KIB;
   return status_of(CU_FILE_SUCCESS);
 }

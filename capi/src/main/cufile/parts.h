@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "cufile_abi.h"
@@ -93,6 +94,9 @@ bool library_is_open(void);
 
 // Whether this is a fork of a process that had opened the driver.
 bool library_forked(void);
+
+// The size of BAR1, which is a GPU's second region of memory, by the kernel's list of the regions of a PCI device; 0 if it is not told.
+size_t bar1_bytes(FILE *resource);
 
 // ---- cuda.c
 

@@ -97,6 +97,30 @@ static void driver(void) {
   IS(CU_FILE_INVALID_VALUE, cuFileGetVersion(NULL));
 }
 
+// Of library.c: what cuFileGetBARSizeInKB reads in sysfs.
+size_t bar1_bytes(FILE *resource);
+
+static size_t bar1_of(const char *lines) {
+  FILE *file = fmemopen((void *)(uintptr_t)lines, strlen(lines), "r");
+  const size_t bytes = bar1_bytes(file);
+  fclose(file);
+  return bytes;
+}
+
+// The second region of memory is on the second line behind a region with a 32-bit number, on the third behind one with a 64-bit number.
+static void regions_of_gpus(void) {
+  static const char none[] = "0x0000000000000000 0x0000000000000000 0x0000000000000000\n";
+  char lines[1024];
+  snprintf(lines, sizeof lines, "0x00000000f6000000 0x00000000f6ffffff 0x0000000000040200\n0x00000000e0000000 0x00000000efffffff 0x000000000014220c\n%s", none);
+  EXPECT(bar1_of(lines) == 256 * MIB);
+  snprintf(lines, sizeof lines, "0x0000228042000000 0x0000228042ffffff 0x000000000014220c\n%s0x0000226000000000 0x0000227fffffffff 0x000000000014220c\n%s", none, none);
+  EXPECT(bar1_of(lines) == 131072 * MIB);
+  snprintf(lines, sizeof lines, "0x00000000f6000000 0x00000000f6ffffff 0x0000000000040200\n%s0x00000000f0000000 0x00000000f1ffffff 0x000000000014220c\n", none);
+  EXPECT(bar1_of(lines) == 0);
+  EXPECT(bar1_of(none) == 0);
+  EXPECT(bar1_of("no numbers") == 0);
+}
+
 static void parameters(void) {
   size_t size = 0, least = 0, most = 0, sizes[3], counts[3] = {1, 2, 3};
   bool yes = true;
@@ -1668,6 +1692,7 @@ int main(int count, char **arguments) {
   memory = aligned_alloc(4096, BYTES + 2 * MIB - BYTES % MIB);
   renew_file();
   RUN(driver);
+  RUN(regions_of_gpus);
   RUN(parameters);
   RUN(file_and_environment);
   RUN(odd_files);
