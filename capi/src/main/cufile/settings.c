@@ -120,8 +120,9 @@ static bool parse_bool(const char *text, bool *value) {
 
 static bool fits(int which, size_t value) {
   const size_setting *s = &size_settings[which];
-  bool pages = which == CUFILE_PARAM_PROPERTIES_MAX_DIRECT_IO_SIZE_KB || which == CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB;
-  return value >= s->least && value <= s->most && (!pages || value % 64 == 0);
+  const bool parts = which == CUFILE_PARAM_PROPERTIES_MAX_DIRECT_IO_SIZE_KB || which == CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB;
+  const size_t unit = parts ? 64 : which == CUFILE_PARAM_POLLTHRESHOLD_SIZE_KB ? 4 : 1;
+  return value >= s->least && value <= s->most && value % unit == 0;
 }
 
 static void take_size(remarks *r, int which, const char *name, const char *text) {

@@ -83,6 +83,7 @@ static void driver(void) {
   IS(CU_FILE_INVALID_VALUE, cuFileDriverGetProperties(NULL));
   IS(CU_FILE_SUCCESS, cuFileDriverSetPollMode(true, 8));
   IS(CU_FILE_DRIVER_UNSUPPORTED_LIMIT, cuFileDriverSetPollMode(true, 3));
+  IS(CU_FILE_DRIVER_UNSUPPORTED_LIMIT, cuFileDriverSetPollMode(true, 10));
   IS(CU_FILE_SUCCESS, cuFileDriverSetMaxDirectIOSize(1024));
   IS(CU_FILE_DRIVER_UNSUPPORTED_LIMIT, cuFileDriverSetMaxDirectIOSize(1000));
   IS(CU_FILE_SUCCESS, cuFileDriverSetMaxCacheSize(65536));
