@@ -29,6 +29,7 @@ typedef struct batch {
   int users;          // guarded by the lock of the list
   unsigned capacity;  // entries
   unsigned unfinished, finished;
+  bool cancelled; // since the last submission
   unsigned first_done, last_done; // the finished ones in their order; capacity is none
   atomic_uint ends;               // how often some finished
   entry entries[];
@@ -264,8 +265,30 @@ static void start(batch *b, const unsigned *places, unsigned nr, bool copied) {
   }
 }
 
+// With the lock of the batch, of which some are finished: the first of them, whose entry is free then.
+static CUfileIOEvents_t fetch(batch *b) {
+  entry *e = &b->entries[b->first_done];
+  b->first_done = e->next_done;
+  b->finished--;
+  e->state = FREE;
+  return e->event;
+}
+
+// With the lock of the batch. Programs cancel a batch and submit to it again, and fetch no events between: what was cancelled has no
+// events then, and nothing of it uses memory any more.
+static void renew(batch *b) {
+  while (b->cancelled && b->unfinished > 0) {
+    pthread_cond_wait(&b->changed, &b->lock);
+  }
+  while (b->cancelled && b->finished > 0) {
+    fetch(b);
+  }
+  b->cancelled = false;
+}
+
 CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t batch_idp, unsigned nr, CUfileIOParams_t *iocbp, unsigned int flags) {
-  batch *b = library_is_open() && iocbp != NULL && nr > 0 && flags == 0 ? batch_use(batch_idp, false) : NULL;
+  (void)flags; // nothing says what they would mean
+  batch *b = library_is_open() && iocbp != NULL && nr > 0 ? batch_use(batch_idp, false) : NULL;
   if (b == NULL) {
     stats_count(COUNT_BATCH_SUBMIT, false);
     return status_of(library_is_open() ? CU_FILE_INVALID_VALUE : CU_FILE_DRIVER_NOT_INITIALIZED);
@@ -275,6 +298,7 @@ CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t batch_idp, unsigned nr, CU
   bool copied = false;
   if (code == CU_FILE_SUCCESS) {
     pthread_mutex_lock(&b->lock);
+    renew(b);
     code = fill(b, nr, iocbp, places);
     for (unsigned i = 0; code == CU_FILE_SUCCESS && i < nr; i++) {
       look_at(b, places[i]);
@@ -333,12 +357,8 @@ CUfileError_t cuFileBatchIOGetStatus(
   wait_for(b, min_nr, timeout);
   unsigned count = 0;
   while (count < *nr && b->finished > 0) {
-    entry *e = &b->entries[b->first_done];
-    stats_count(COUNT_BATCH_COMPLETE, e->event.status == CUFILE_COMPLETE);
-    iocbp[count++] = e->event;
-    b->first_done = e->next_done;
-    b->finished--;
-    e->state = FREE;
+    iocbp[count] = fetch(b);
+    stats_count(COUNT_BATCH_COMPLETE, iocbp[count++].status == CUFILE_COMPLETE);
   }
   *nr = count;
   pthread_mutex_unlock(&b->lock);
@@ -354,6 +374,7 @@ static void cancel(batch *b) {
       finish(b, i, CUFILE_CANCELED, 0);
     }
   }
+  b->cancelled = true;
   pthread_cond_broadcast(&b->changed);
 }
 

@@ -599,7 +599,7 @@ static void batches(void) {
   // A time that never comes is waited for.
   struct timespec never = {.tv_sec = INT64_MAX, .tv_nsec = 999999999};
   CUfileIOParams_t whole = request(fh, memory, 0, 0, BYTES, 6);
-  IS(CU_FILE_SUCCESS, cuFileBatchIOSubmit(id, 1, &whole, 0));
+  IS(CU_FILE_SUCCESS, cuFileBatchIOSubmit(id, 1, &whole, 77)); // flags mean nothing
   nr = 1;
   IS(CU_FILE_SUCCESS, cuFileBatchIOGetStatus(id, 1, &nr, events, &never));
   EXPECT(nr == 1 && events[0].ret == BYTES);
@@ -642,6 +642,20 @@ static void cancelled(void) {
       EXPECT(events[i].status == CUFILE_CANCELED ? events[i].ret == 0 : events[i].status == CUFILE_COMPLETE && events[i].ret == 65536);
     }
     IS(CU_FILE_SUCCESS, cuFileBatchIOSubmit(id, MANY, params, 0));
+    // Submitted again without a look at what was cancelled: only the new ones are told.
+    IS(CU_FILE_SUCCESS, cuFileBatchIOCancel(id));
+    for (int i = 0; i < MANY; i++) {
+      params[i].cookie = (void *)(long)(MANY + i);
+    }
+    IS(CU_FILE_SUCCESS, cuFileBatchIOSubmit(id, MANY - 1, params, 0));
+    nr = MANY;
+    IS(CU_FILE_SUCCESS, cuFileBatchIOGetStatus(id, MANY - 1, &nr, events, NULL));
+    EXPECT(nr == MANY - 1);
+    for (unsigned i = 0; i < nr; i++) {
+      EXPECT((long)events[i].cookie >= MANY && events[i].status == CUFILE_COMPLETE && events[i].ret == 65536);
+    }
+    IS(CU_FILE_SUCCESS, cuFileBatchIOSubmit(id, MANY, params, 0));
+    IS(CU_FILE_BATCH_FULL, cuFileBatchIOSubmit(id, 1, params, 0));
     cuFileBatchIODestroy(id);
   }
   cuFileHandleDeregister(fh);
