@@ -225,7 +225,7 @@ static void fill_basic(CUfileStatsLevel1_t *s) {
   // All requests of batches are done by threads with pread and pwrite.
   s->batch_enqueued_ops = s->batch_posix_enqueued_ops = counter(COUNT_BATCH_ENQUEUED);
   s->batch_processed_ops = s->batch_posix_processed_ops = counter(COUNT_BATCH_PROCESSED);
-  s->batch_total_submit_ops = s->batch_submit_ops;
+  s->batch_total_submit_ops = s->batch_enqueued_ops; // requests, where batch_submit_ops has calls
   s->batch_read_bytes = get(&r->batch_bytes);
   s->batch_write_bytes = get(&w->batch_bytes);
   s->batch_read_bw_bytes = rate(s->batch_read_bytes, elapsed);

@@ -693,6 +693,16 @@ static void statistics(void) {
   CUfileStatsLevel1_t one;
   IS(CU_FILE_SUCCESS, cuFileGetStatsL1(&one));
   EXPECT(one.read_ops.ok == 0 && one.read_bytes == 0);
+  CUfileBatchHandle_t id;
+  CUfileIOParams_t params[] = {request(fh, memory, 0, 0, 10, 1), request(fh, memory, 0, 10, 10, 2), request(fh, memory, 0, 20, 10, 3)};
+  CUfileIOEvents_t events[3];
+  unsigned nr = 3;
+  IS(CU_FILE_SUCCESS, cuFileBatchIOSetUp(&id, 3));
+  IS(CU_FILE_SUCCESS, cuFileBatchIOSubmit(id, 3, params, 0));
+  IS(CU_FILE_SUCCESS, cuFileBatchIOGetStatus(id, 3, &nr, events, NULL));
+  cuFileBatchIODestroy(id);
+  IS(CU_FILE_SUCCESS, cuFileGetStatsL1(&one));
+  EXPECT(one.batch_submit_ops.ok == 1 && one.batch_total_submit_ops.ok == 3 && one.batch_processed_ops.ok == 3);
   IS(CU_FILE_SUCCESS, cuFileStatsStop());
   IS(CU_FILE_INVALID_VALUE, cuFileGetStatsL1(&one));
   IS(CU_FILE_SUCCESS, cuFileSetStatsLevel(0));
