@@ -135,12 +135,17 @@ static void reads(void) {
       memset(events, 0, sizeof events);
       is_number(text("%s-%u-events", kind, nr), collect(batch, nr, events), nr);
       unsigned complete = 0, whole = 0, right = 0;
+      const char *wrong = "none";
       for (unsigned i = 0; i < nr; i++) {
+        if (events[i].status != CUFILE_COMPLETE && complete == i) {
+          wrong = text("number %u of %u: %s", i, nr, events[i].cookie == NULL ? "it was never told" : event_text(&events[i]));
+        }
         complete += events[i].status == CUFILE_COMPLETE;
         whole += events[i].ret == ONE;
         right += has_pattern(buffer + i * ONE, 1, (size_t)((i * 37 + 5) % MOST) * ONE, ONE);
       }
       is_number(text("%s-%u-complete", kind, nr), complete, nr);
+      observe(text("%s-%u-first-not-complete", kind, nr), wrong);
       is_number(text("%s-%u-bytes", kind, nr), whole, nr);
       is_number(text("%s-%u-data", kind, nr), right, nr);
       cufile.BatchIODestroy(batch);

@@ -360,10 +360,15 @@ static void many(void) {
   }
   is_number("64-submitted", failed, 0);
   is_number("synchronize", synchronized(stream), 1);
+  const char *first = "none";
   for (int i = 0; i < COUNT; i++) {
+    if (calls[i].done != 65536 && wrong == 0) {
+      first = text("number %d: %s", i, transferred_text((struct transferred){calls[i].done, 0}));
+    }
     wrong += calls[i].done != 65536 || !has_pattern(buffer + i * 65536L, 1, (size_t)((i * 29 + 3) % COUNT) * 65536, 65536);
   }
   is_number("64-right", wrong, 0);
+  observe("64-first-not-whole", first);
   SUCCEEDS("deregister", cufile.StreamDeregister(stream));
 }
 
