@@ -190,6 +190,7 @@ def asynchronous(library, memory, folder):
     stream = memory.new_stream()
     assert library.cuFileStreamRegister(stream, 0).err == 0
     target = memory.allocate(SIZE)
+    assert library.cuFileBufRegister(target, SIZE, 0).err == 0
     part = SIZE // 8
     with File(library, path, os.O_RDWR) as file:
 
@@ -209,6 +210,7 @@ def asynchronous(library, memory, folder):
         assert memory.get(target, SIZE) == DATA
         memory.put(target, DATA[::-1])
         assert calls(library.cuFileWriteAsync) == [part] * 8
+    assert library.cuFileBufDeregister(target).err == 0
     assert library.cuFileStreamDeregister(stream).err == 0
     with open(path, "rb") as plain:
         assert plain.read() == DATA[::-1]

