@@ -26,8 +26,17 @@ import java.util.concurrent.TimeUnit;
  * of blocks ({@link ShortTransfer}). Safe for all threads.
  */
 public final class CpuInitiator implements Initiator {
-  /** Queue pairs for short transfers, one for each thread that reads at the same time. */
+  /** Lanes for short transfers, one for each thread that reads at the same time. */
   private static final int MOST_SHORT_LANES = 16;
+
+  /**
+   * Queue pairs of such a lane, if the controller is software: each of its threads serves some
+   * queues, so the parts of one transfer are moved by several.
+   */
+  private static final int QUEUES_OF_SHORT = 4;
+
+  /** Lanes that there are queue pairs for before any lane has more than one. */
+  private static final int LEAST_SHORT_LANES = 8;
 
   private static final long IDLE_SECONDS = 60;
 
@@ -102,13 +111,27 @@ public final class CpuInitiator implements Initiator {
       lanes.add(new QueueLane(controller, own, retries, false));
     }
     // One is left for a flush.
-    int most = Math.clamp(controller.maxQueuePairs() - queuePairs - 1, 0, MOST_SHORT_LANES);
-    pool = new LanePool(lanes, () -> shortLane(retries), most);
+    int left = Math.max(0, controller.freeQueuePairs() - 1);
+    int each =
+        controller.function().polled()
+            ? Math.clamp(left / LEAST_SHORT_LANES, 1, QUEUES_OF_SHORT)
+            : 1;
+    pool =
+        new LanePool(
+            lanes, () -> shortLane(each, retries), Math.min(left / each, MOST_SHORT_LANES));
   }
 
-  private QueueLane shortLane(int retries) {
-    QueuePair pair = controller.createQueuePair(Math.min(depth, ShortTransfer.COMMANDS));
-    return new QueueLane(controller, List.of(pair), retries, true);
+  private QueueLane shortLane(int pairs, int retries) {
+    List<QueuePair> own = new ArrayList<>(pairs);
+    try {
+      for (int i = 0; i < pairs; i++) {
+        own.add(controller.createQueuePair(Math.min(depth, ShortTransfer.COMMANDS / pairs)));
+      }
+      return new QueueLane(controller, own, retries, true);
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, () -> CloseAll.each(own, controller::deleteQueuePair));
+      throw e;
+    }
   }
 
   private static void range(String what, int value, int low, int high) {
@@ -135,6 +158,11 @@ public final class CpuInitiator implements Initiator {
   @Override
   public long maxTransferBytes() {
     return controller.maxTransferBytes();
+  }
+
+  @Override
+  public long pieceBytes() {
+    return ShortTransfer.BYTES;
   }
 
   @Override
@@ -262,7 +290,13 @@ public final class CpuInitiator implements Initiator {
     ShortTransfer transfer = lane.shortTransfer();
     try {
       transfer.begin(namespace.nsid(), block, listener);
-      transfer.addRun(TransferPlan.opcode(direction), slba, blocks, most, mapped, bufferOffset);
+      transfer.addRun(
+          TransferPlan.opcode(direction),
+          slba,
+          blocks,
+          lane.queues().size() > 1 ? Math.min(most, ShortTransfer.part(blocks, block)) : most,
+          mapped,
+          bufferOffset);
       transfer.run();
       return transfer.retries();
     } finally {

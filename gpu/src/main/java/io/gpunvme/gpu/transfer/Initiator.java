@@ -21,6 +21,20 @@ public interface Initiator extends AutoCloseable {
   /** Commands in flight per queue pair. */
   int depth();
 
+  /** Who carries out a request of so many bytes: nothing else decides that. */
+  default Initiator of(long bytes) {
+    return this;
+  }
+
+  /**
+   * The most bytes that {@link #move} has the calling thread move by itself, side by side with
+   * other threads. Of a long read such pieces can be copied on, one while the next is moved. 0:
+   * each call is for a kernel, and better long.
+   */
+  default long pieceBytes() {
+    return 0;
+  }
+
   /** Longest transfer of one command that {@link #run} accepts in a plan, bytes. */
   long maxTransferBytes();
 

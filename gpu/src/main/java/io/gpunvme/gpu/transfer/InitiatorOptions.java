@@ -1,5 +1,6 @@
 package io.gpunvme.gpu.transfer;
 
+import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.Accelerators;
@@ -140,9 +141,19 @@ public record InitiatorOptions(
           "placement %s needs a GPU; %s has host memory only, so only placement host is possible (gpunvme doctor says what stands in the way of a GPU)"
               .formatted(where, accelerator.name()));
     }
-    return initiator(accelerator) == InitiatorKind.GPU
-        ? openGpu(controller, accelerator, where)
-        : openCpu(controller, where);
+    if (initiator(accelerator) == InitiatorKind.CPU) {
+      return openCpu(controller, where);
+    }
+    GpuInitiator gpu = openGpu(controller, accelerator, where);
+    // One is left for a flush.
+    int pairs = Math.min(controller.freeQueuePairs() - 1, QUEUE_PAIRS);
+    if (initiator != InitiatorKind.AUTO
+        || !avoidsCudaCopies(controller, accelerator)
+        || pairs < 1) {
+      return gpu;
+    }
+    return CloseAll.orClose(
+        () -> new InitiatorByLength(gpu, with(pairs, 0, 0).openCpu(controller, where)), gpu::close);
   }
 
   private GpuInitiator openGpu(

@@ -16,7 +16,10 @@ final class ShortTransfer extends EarlyEnd implements CommandLoop.Source {
   /** A transfer of no more than this is short. */
   static final int COMMANDS = 8;
 
-  private static final long BYTES = 256 << 10;
+  static final long BYTES = 256 << 10;
+
+  /** What is shorter is not cut for the sake of several queues. */
+  private static final int LEAST_PART = 16 << 10;
 
   private final CommandLoop loop;
   private final long[] slba = new long[COMMANDS];
@@ -40,6 +43,11 @@ final class ShortTransfer extends EarlyEnd implements CommandLoop.Source {
   /** Whether such a transfer is short. */
   static boolean holds(long commands, long bytes) {
     return commands <= COMMANDS && bytes <= BYTES;
+  }
+
+  /** Blocks of each command of a run that several queues are to carry out. */
+  static long part(long blocks, int block) {
+    return Math.max(Math.ceilDiv(blocks, COMMANDS), Math.max(1, LEAST_PART / block));
   }
 
   /** Starts anew, without commands. */

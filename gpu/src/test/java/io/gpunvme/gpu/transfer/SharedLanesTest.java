@@ -265,6 +265,48 @@ class SharedLanesTest {
     }
   }
 
+  /** A thread of an embedded controller serves each queue: four move the parts of one transfer. */
+  @Test
+  void aShortTransferIsCutForSeveralQueuePairs() {
+    try (CpuInitiator initiator = open(64, 2)) {
+      // The long ones have 1 and 2.
+      for (int qid = 3; qid <= 6; qid++) {
+        device.faults().add("delay=1us on read qid=" + qid);
+      }
+      move(initiator, 64 << 10);
+      assertThat(fired()).as("parts are not too short").containsExactly(2L, 2L, 0L, 0L);
+      move(initiator, 256 << 10);
+      assertThat(fired().stream().mapToLong(i -> i).sum()).isEqualTo(4 + 8);
+      assertThat(fired()).doesNotContain(0L);
+    }
+  }
+
+  private List<Long> fired() {
+    return device.faults().rules().stream().map(device.faults()::fired).toList();
+  }
+
+  private void move(CpuInitiator initiator, int bytes) {
+    initiator.move(
+        Direction.READ, controller.namespace(1), 0, bytes / 512, other, 0, TransferListener.NONE);
+    assertThat(bytes(other, 0, bytes)).isEqualTo(bytes(0, bytes));
+  }
+
+  /** Who flushes needs no queue pair of somebody's. */
+  @Test
+  void oneQueuePairIsLeftHoweverManyThreadsThereAre() throws Exception {
+    try (CpuInitiator initiator = open(20, 2)) {
+      device.faults().add("delay=50ms on read");
+      List<Future<?>> all = new ArrayList<>();
+      for (int i = 0; i < 24; i++) {
+        all.add(threads.submit(() -> moveBlock(initiator, 7, other, 0)));
+      }
+      for (Future<?> one : all) {
+        one.get();
+      }
+      assertThat(controller.freeQueuePairs()).isEqualTo(2);
+    }
+  }
+
   /** A listener that waits keeps the only lane busy. */
   private CompletableFuture<Void> hold(CpuInitiator initiator, CountDownLatch release)
       throws InterruptedException {

@@ -52,8 +52,13 @@ public final class DirectPath implements DataPath {
   /** Bus address and list of each page of 4 KiB, 16 bytes, of ten buffers of 1 GiB. */
   private static final long DESCRIPTION_BYTES = 40 << 20;
 
-  /** The longest range that is read by way of staging memory in one piece. */
+  /** The longest range that is always read by way of staging memory in one piece. */
   private static final long SHORT_STAGED = 64 << 10;
+
+  /** The longest that the calling thread reads piece by piece, if it needs nobody else for that. */
+  private static final long MOST_IN_PIECES = 16 << 20;
+
+  private static final String SHORT_BY_CPU = "; up to 16 MiB CPU-initiated";
 
   private static final String FOREIGN_CUDA =
       "; an embedded controller's data goes by way of host memory, because other code uses CUDA in"
@@ -70,6 +75,9 @@ public final class DirectPath implements DataPath {
   private final Supplier<Initiator> initiators;
 
   private final StagingPool staging;
+
+  /** For single reads: two pieces each. */
+  private final StagingPool pieces;
 
   /**
    * Writes of whole blocks share it; one that writes blocks in part, and reads them first, is
@@ -108,7 +116,8 @@ public final class DirectPath implements DataPath {
     this.namespace = namespace;
     this.initiators = initiators;
     placement = options.placement(controller, accelerator);
-    staging = new StagingPool(accelerator, placement);
+    staging = StagingPool.forRounds(accelerator, placement);
+    pieces = placement.hostData() ? StagingPool.forPieces(accelerator) : staging;
     reason = options.avoidsCudaCopies(controller, accelerator) ? FOREIGN_CUDA : "";
     mode = options.initiator(accelerator) + "-initiated, " + placement + reason;
   }
@@ -153,8 +162,14 @@ public final class DirectPath implements DataPath {
     if (there == null) {
       there = initiators.get();
       mode =
-          "%s-initiated, %s, %d queue pairs of depth %d%s"
-              .formatted(there.name(), placement, there.queuePairs(), there.depth(), reason);
+          "%s-initiated, %s, %d queue pairs of depth %d%s%s"
+              .formatted(
+                  there.name(),
+                  placement,
+                  there.queuePairs(),
+                  there.depth(),
+                  there.of(0) == there ? "" : SHORT_BY_CPU,
+                  reason);
       initiator = there;
     }
     return there;
@@ -200,29 +215,30 @@ public final class DirectPath implements DataPath {
 
   @Override
   public void transfer(Direction direction, List<Range> ranges, PathCall call) {
+    if (ranges.size() == 1) {
+      Range r = ranges.getFirst();
+      transfer(direction, r.offset(), r.buffer(), r.bufferOffset(), r.length(), call);
+      return;
+    }
     long bytes = 0;
     for (Range r : ranges) {
       call.throwIfCancelled(r.offset(), r.length());
       bytes += r.length();
     }
-    Failed failed = attempt(direction, ranges, call);
+    Failed failed = attempt(direction, ranges, bytes, call);
     while (failed != null) {
       requireAnother(failed, ranges.getFirst().offset(), ranges.getFirst().length(), call);
-      failed = attempt(direction, ranges, call);
+      failed = attempt(direction, ranges, bytes, call);
     }
     call.counters().moved(direction, bytes);
   }
 
-  private @Nullable Failed attempt(Direction direction, List<Range> ranges, PathCall call) {
+  private @Nullable Failed attempt(
+      Direction direction, List<Range> ranges, long bytes, PathCall call) {
     Seat<Boolean> seat = service.enter();
-    try (StagingPool.Loan staged = staging.loan()) {
+    try {
       requireOpen();
-      Commands commands = new Commands(call);
-      if (direction == Direction.READ) {
-        new ReadJob(namespace, staged, commands).run(ranges);
-      } else {
-        write(new WriteJob(namespace, staged, commands), ranges);
-      }
+      carryOut(direction, ranges, bytes, call);
       return null;
     } catch (RuntimeException e) {
       return new Failed(e, initiator);
@@ -231,9 +247,20 @@ public final class DirectPath implements DataPath {
     }
   }
 
+  private void carryOut(Direction direction, List<Range> ranges, long bytes, PathCall call) {
+    try (StagingPool.Loan staged = staging.loan()) {
+      Commands commands = new Commands(initiator().of(bytes), call);
+      if (direction == Direction.READ) {
+        new ReadJob(namespace, staged, commands).run(ranges);
+      } else {
+        write(new WriteJob(namespace, staged, commands), ranges);
+      }
+    }
+  }
+
   /**
    * Whole blocks, and a buffer that the controller reaches, need neither a plan nor a list; nor
-   * does a short read by way of staging memory.
+   * does a read by way of staging memory that is short, or that this thread can do by itself.
    */
   @Override
   public void transfer(
@@ -243,17 +270,11 @@ public final class DirectPath implements DataPath {
       long bufferOffset,
       long length,
       PathCall call) {
-    boolean straight = isStraight(offset, length, buffer, bufferOffset);
-    boolean simple = straight || (direction == Direction.READ && length <= SHORT_STAGED);
-    if (length == 0 || !simple) {
-      DataPath.super.transfer(direction, offset, buffer, bufferOffset, length, call);
-      return;
-    }
     call.throwIfCancelled(offset, length);
-    Failed failed = attempt(direction, offset, buffer, bufferOffset, length, straight, call);
+    Failed failed = attempt(direction, offset, buffer, bufferOffset, length, call);
     while (failed != null) {
       requireAnother(failed, offset, length, call);
-      failed = attempt(direction, offset, buffer, bufferOffset, length, straight, call);
+      failed = attempt(direction, offset, buffer, bufferOffset, length, call);
     }
     call.counters().moved(direction, length);
   }
@@ -264,32 +285,58 @@ public final class DirectPath implements DataPath {
       DeviceBuffer buffer,
       long bufferOffset,
       long length,
-      boolean straight,
       PathCall call) {
     Seat<Boolean> seat = service.enter();
-    Lock writing = direction == Direction.READ ? null : writes.readLock();
-    if (writing != null) {
-      writing.lock();
-    }
     try {
       requireOpen();
-      if (straight) {
-        move(direction, offset, buffer, bufferOffset, length, call);
+      Initiator by = initiator().of(length);
+      if (length > 0 && isStraight(offset, length, buffer, bufferOffset)) {
+        moveStraight(by, direction, offset, buffer, bufferOffset, length, call);
+      } else if (direction == Direction.READ && length > 0 && isInPieces(by, buffer, length)) {
+        readStaged(by, offset, buffer, bufferOffset, length, call);
       } else {
-        readStaged(offset, buffer, bufferOffset, length, call);
+        Range range = new Range(offset, buffer, bufferOffset, length);
+        carryOut(direction, List.of(range), length, call);
       }
       return null;
     } catch (RuntimeException e) {
       return new Failed(e, initiator);
     } finally {
-      if (writing != null) {
-        writing.unlock();
-      }
       service.leave(seat);
     }
   }
 
+  /**
+   * Whether a read that is not straight needs no plan: nothing of it goes straight to its place.
+   */
+  private boolean isInPieces(Initiator by, DeviceBuffer buffer, long length) {
+    return length <= SHORT_STAGED
+        || (length <= MOST_IN_PIECES && by.pieceBytes() > 0 && !isReached(buffer));
+  }
+
+  private void moveStraight(
+      Initiator by,
+      Direction direction,
+      long offset,
+      DeviceBuffer buffer,
+      long bufferOffset,
+      long length,
+      PathCall call) {
+    Lock writing = direction == Direction.READ ? null : writes.readLock();
+    if (writing != null) {
+      writing.lock();
+    }
+    try {
+      move(by, direction, offset, buffer, bufferOffset, length, call);
+    } finally {
+      if (writing != null) {
+        writing.unlock();
+      }
+    }
+  }
+
   private void move(
+      Initiator by,
       Direction direction,
       long offset,
       DeviceBuffer buffer,
@@ -298,27 +345,51 @@ public final class DirectPath implements DataPath {
       PathCall call) {
     int block = namespace.blockSize();
     long retries =
-        initiator()
-            .move(direction, namespace, offset / block, length / block, buffer, bufferOffset, call);
+        by.move(direction, namespace, offset / block, length / block, buffer, bufferOffset, call);
     call.counters().retried(retries);
   }
 
-  /** Reads the blocks in which a short range lies to staging memory, and copies it from there. */
+  /**
+   * Reads the blocks in which a range lies to staging memory, and copies it from there: each piece
+   * while the next one is read.
+   */
   private void readStaged(
-      long offset, DeviceBuffer buffer, long bufferOffset, long length, PathCall call) {
+      Initiator by,
+      long offset,
+      DeviceBuffer buffer,
+      long bufferOffset,
+      long length,
+      PathCall call) {
     int block = namespace.blockSize();
     long first = offset & -block;
-    long bytes = (offset + length - first + block - 1) & -block;
-    Staged staged = staging.take();
+    long end = (offset + length + block - 1) & -block;
+    long piece = by.pieceBytes() > 0 ? by.pieceBytes() : end - first;
+    Staged staged = pieces.take();
     try {
-      move(Direction.READ, first, staged.memory(), 0, bytes, call);
-      staged.copies().add(staged.memory(), offset - first, buffer, bufferOffset, length);
+      long half = 0;
+      for (long at = first; at < end; at += piece) {
+        long bytes = Math.min(piece, end - at);
+        if (at > first) {
+          call.throwIfCancelled(at, bytes);
+        }
+        move(by, Direction.READ, at, staged.memory(), half, bytes, call);
+        if (at > first) {
+          staged.copies().await();
+        }
+        long from = Math.max(at, offset);
+        long n = Math.min(at + bytes, offset + length) - from;
+        staged
+            .copies()
+            .add(staged.memory(), half + from - at, buffer, bufferOffset + from - offset, n);
+        staged.copies().start();
+        half = piece - half;
+      }
       staged.copies().await();
     } finally {
-      staging.give(staged);
+      pieces.give(staged);
     }
     call.counters().staged(length);
-    call.counters().overread(bytes - length);
+    call.counters().overread(end - first - length);
   }
 
   /** Whether commands can move a range: whole blocks, to a place that data pointers can name. */
@@ -466,10 +537,11 @@ public final class DirectPath implements DataPath {
 
   /** Runs the commands of one call by an initiator. */
   final class Commands {
+    private final Initiator by;
     private final PathCall call;
-    private final Initiator by = initiator();
 
-    Commands(PathCall call) {
+    Commands(Initiator by, PathCall call) {
+      this.by = by;
       this.call = call;
     }
 
@@ -507,7 +579,7 @@ public final class DirectPath implements DataPath {
       try {
         if (!closed) {
           closed = true;
-          CloseAll.all(staging, initiator, cache);
+          CloseAll.all(staging, pieces, initiator, cache);
         }
       } finally {
         service.leaveAlone();

@@ -23,6 +23,11 @@ final class StagingPool implements AutoCloseable {
 
   private static final int MOST_ON_HOST = 4;
 
+  /** Single reads that threads stage at the same time, and bytes for each: two pieces. */
+  private static final int MOST_FOR_PIECES = 16;
+
+  static final long BYTES_FOR_PIECES = 512 << 10;
+
   /** Bytes of each, of a GPU. */
   static final long BYTES_ON_GPU = 16 << 20;
 
@@ -32,6 +37,7 @@ final class StagingPool implements AutoCloseable {
   private final Accelerator accelerator;
   private final Placement placement;
   private final int most;
+  private final long bytes;
   private final Semaphore turns;
   private final Deque<Staged> free = new ArrayDeque<>();
 
@@ -41,11 +47,24 @@ final class StagingPool implements AutoCloseable {
   /** Held by who makes some; never while a kernel runs for the thread. */
   private final Lock making = new ReentrantLock();
 
-  StagingPool(Accelerator accelerator, Placement placement) {
+  private StagingPool(Accelerator accelerator, Placement placement, int most, long bytes) {
     this.accelerator = accelerator;
     this.placement = placement;
-    most = placement.hostData() ? MOST_ON_HOST : MOST_ON_GPU;
+    this.most = most;
+    this.bytes = bytes;
     turns = new Semaphore(most, true);
+  }
+
+  /** For transfers that read or write as much as they can at a time. */
+  static StagingPool forRounds(Accelerator accelerator, Placement placement) {
+    return placement.hostData()
+        ? new StagingPool(accelerator, placement, MOST_ON_HOST, BYTES_ON_HOST)
+        : new StagingPool(accelerator, placement, MOST_ON_GPU, BYTES_ON_GPU);
+  }
+
+  /** For many threads that read piece by piece, in host memory. */
+  static StagingPool forPieces(Accelerator accelerator) {
+    return new StagingPool(accelerator, Placement.HOST, MOST_FOR_PIECES, BYTES_FOR_PIECES);
   }
 
   /** For one transfer, which gets memory if it asks, and has it until it ends. */
@@ -80,7 +99,7 @@ final class StagingPool implements AutoCloseable {
     try {
       Staged there = poll();
       while (there == null) {
-        add(new Staged(accelerator, placement));
+        add(new Staged(accelerator, placement, bytes));
         addOthers();
         there = poll();
       }
@@ -94,7 +113,7 @@ final class StagingPool implements AutoCloseable {
   private void addOthers() {
     try {
       while (accelerator.gpu() && isMissing()) {
-        add(new Staged(accelerator, placement));
+        add(new Staged(accelerator, placement, bytes));
       }
     } catch (RuntimeException e) {
       // Whoever needs another one tries again, and is told.
@@ -176,8 +195,8 @@ final class StagingPool implements AutoCloseable {
     private final DeviceBuffer memory;
     private final BufferCopies copies;
 
-    Staged(Accelerator accelerator, Placement placement) {
-      memory = placement.allocate(accelerator, placement.hostData() ? BYTES_ON_HOST : BYTES_ON_GPU);
+    Staged(Accelerator accelerator, Placement placement, long bytes) {
+      memory = placement.allocate(accelerator, bytes);
       try {
         copies = accelerator.copies();
       } catch (RuntimeException | Error e) {

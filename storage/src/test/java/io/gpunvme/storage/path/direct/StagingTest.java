@@ -23,6 +23,8 @@ import java.util.List;
 import java.util.SplittableRandom;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Memory for what cannot go straight to its buffer. */
 @Timeout(120)
@@ -40,7 +42,7 @@ class StagingTest {
   @Test
   void onAGpuAllOfItIsTakenWithTheFirst() {
     try (GpuAccelerator gpu = GpuAccelerator.open(fake.load().device(0));
-        StagingPool pool = new StagingPool(gpu, Placement.HOST)) {
+        StagingPool pool = StagingPool.forRounds(gpu, Placement.HOST)) {
       List<Staged> some = new ArrayList<>(List.of(pool.take()));
       int first = taken();
       while (some.size() < ALL) {
@@ -67,7 +69,7 @@ class StagingTest {
   @Test
   void elsewhereItIsTakenAsItIsNeeded() {
     try (CpuAccelerator cpu = CpuAccelerator.open();
-        StagingPool pool = new StagingPool(cpu, Placement.HOST)) {
+        StagingPool pool = StagingPool.forRounds(cpu, Placement.HOST)) {
       Staged one = pool.take();
       MemoryInUse taken = cpu.memoryInUse();
       assertThat(taken.device() + taken.pinned()).isEqualTo(StagingPool.BYTES_ON_HOST);
@@ -83,10 +85,11 @@ class StagingTest {
         .with(InitiatorOptions.defaults().with(InitiatorKind.CPU, Placement.HOST));
   }
 
-  /** Several rounds: the one half is read into while the other is copied. */
-  @Test
-  void nothingIsOverwrittenThatIsStillToBeCopied() {
-    int bytes = 3 * (int) StagingPool.BYTES_ON_HOST;
+  /** Several rounds or pieces: the one half is read into while the other is copied. */
+  @ParameterizedTest
+  @ValueSource(longs = {3 * StagingPool.BYTES_ON_HOST, 4 * StagingPool.BYTES_FOR_PIECES})
+  void nothingIsOverwrittenThatIsStillToBeCopied(long length) {
+    int bytes = (int) length;
     byte[] content = new byte[bytes];
     new SplittableRandom(Long.getLong("gpunvme.seed", System.nanoTime())).nextBytes(content);
     // Its copies move nothing before they are waited for.
