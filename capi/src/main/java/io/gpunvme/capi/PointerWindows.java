@@ -109,6 +109,9 @@ final class PointerWindows {
 
   private synchronized void release(Window window) {
     window.users--;
+    if (windows.size() <= MOST) {
+      return;
+    }
     long unused = windows.values().stream().filter(w -> w.users == 0).count();
     Iterator<Window> eldest = windows.values().iterator();
     while (unused > MOST) {

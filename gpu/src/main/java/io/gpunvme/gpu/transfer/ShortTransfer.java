@@ -16,7 +16,7 @@ final class ShortTransfer extends EarlyEnd implements CommandLoop.Source {
   /** A transfer of no more than this is short. */
   static final int COMMANDS = 8;
 
-  static final long BYTES = 256 << 10;
+  static final long BYTES = 512 << 10;
 
   /** What is shorter is not cut for the sake of several queues. */
   private static final int LEAST_PART = 16 << 10;

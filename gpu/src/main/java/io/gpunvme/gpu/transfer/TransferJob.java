@@ -15,6 +15,8 @@ import org.HdrHistogram.Histogram;
  * what they did.
  */
 final class TransferJob extends EarlyEnd {
+  private static final long SHORT_BYTES = 256 << 10;
+
   private final TransferPlan plan;
   private final List<BusRange> buffers;
   private final TransferListener listener;
@@ -115,9 +117,9 @@ final class TransferJob extends EarlyEnd {
     }
   }
 
-  /** Whether one queue pair carries it out. */
+  /** Whether one queue pair carries it out, driven by a kernel. */
   boolean isShort() {
-    return ShortTransfer.holds(plan.commands(), plan.bytes());
+    return plan.commands() <= ShortTransfer.COMMANDS && plan.bytes() <= SHORT_BYTES;
   }
 
   /** What a lane did; by its thread, when it is over. */

@@ -26,7 +26,7 @@ final class StagingPool implements AutoCloseable {
   /** Single reads that threads stage at the same time, and bytes for each: two pieces. */
   private static final int MOST_FOR_PIECES = 16;
 
-  static final long BYTES_FOR_PIECES = 512 << 10;
+  static final long BYTES_FOR_PIECES = 1 << 20;
 
   /** Bytes of each, of a GPU. */
   static final long BYTES_ON_GPU = 16 << 20;
