@@ -181,8 +181,9 @@ static CUfileError_t state_for(CUstream stream, cuda_context context, bool prepa
 CUfileError_t cuFileStreamRegister(CUstream stream, unsigned flags) {
   cuda_context context;
   caller before;
-  if (!library_is_open()) {
-    return status_of(CU_FILE_DRIVER_NOT_INITIALIZED);
+  const CUfileOpError opened = library_begin();
+  if (opened != CU_FILE_SUCCESS) {
+    return status_of(opened);
   }
   CUresult code = cuda_stream_context(stream, &context);
   if (code != 0) {
