@@ -71,7 +71,10 @@ public final class CuFileBench {
     List<Row> rows = new ArrayList<>();
     for (String kind : List.of("once", "seq")) {
       for (int threads : new int[] {1, 4, 8}) {
-        rows.add(bytes("cufile.%s.1m.t%d".formatted(kind, threads), kind + " %d %d".formatted(threads, MIB)));
+        rows.add(
+            bytes(
+                "cufile.%s.1m.t%d".formatted(kind, threads),
+                kind + " %d %d".formatted(threads, MIB)));
       }
     }
     rows.add(calls("cufile.rand.4k.t1", "rand 1 4096"));
@@ -213,7 +216,9 @@ public final class CuFileBench {
 
   /** Storage of ours has no page cache, and takes no transfers in streams. */
   static boolean isForStorage(String command) {
-    return !command.startsWith("cold") && !command.startsWith("once") && !command.startsWith("stream");
+    return !command.startsWith("cold")
+        && !command.startsWith("once")
+        && !command.startsWith("stream");
   }
 
   private void add(String id, double sample) {
