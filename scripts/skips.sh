@@ -20,6 +20,7 @@ machine_is() {
     # The disk of temporary files cannot be read past the page cache.
     no-disk) ! dd if="$(df --output=source "${TMPDIR:-/tmp}" | tail -n 1)" of=/dev/null bs=4096 count=1 iflag=direct 2>/dev/null ;;
     tmpfs) [ "$(df --output=fstype "${TMPDIR:-/tmp}" | tail -n 1)" = tmpfs ] ;;
+    no-ext4-nor-xfs) ! df --output=fstype "${TMPDIR:-/tmp}" | tail -n 1 | grep -qxE 'ext[234]|xfs' ;;
     # Interrupts are ignored, as in a job in the background: bit 1.
     no-interrupts) (((0x$(sed -n 's/^SigIgn:\s*//p' "/proc/$$/status") >> 1) & 1)) ;;
     no-iommufd-headers) ! grep -qs VFIO_DEVICE_BIND_IOMMUFD /usr/include/linux/vfio.h ;;

@@ -11,4 +11,5 @@ fi
 scripts/gpu-kit || exit 1
 code=0
 build/gpu-kit/run test || code=$?
+build/gpu-kit/run cufile-tests
 [ $code -le 1 ] # a failed test has its line already

@@ -225,16 +225,19 @@ def main():
         tests += [(test, "device", device) for test in (bindings, tasks, asynchronous)]
     except OSError as missing:
         print(f"SKIP cufile-python-device: {missing}")
+    failed = False
     for test, kind, memory in tests:
         name = f"cufile-python-{test.__name__}-{kind}"
         try:
             test(library, memory, folder)
             print(f"PASS {name}")
         except AssertionError as wrong:
+            failed = True
             line = wrong.__traceback__
             while line.tb_next:
                 line = line.tb_next
             print(f"FAIL {name}: line {line.tb_lineno}: {wrong}")
+    return failed
 
 
-main()
+sys.exit(main())

@@ -98,6 +98,7 @@ def bindings(folder):
 
 
 def main():
+    failed = False
     for test in (torch_storages, torch_checkpoint, bindings):
         name = "cufile-" + test.__name__.replace("_", "-")
         try:
@@ -106,8 +107,10 @@ def main():
         except ImportError as missing:
             print(f"SKIP {name}: {missing}", flush=True)
         except Exception:
+            failed = True
             print(f"FAIL {name}: {traceback.format_exc(limit=-2)}", flush=True)
     print("library " + " ".join(library()))
+    return failed
 
 
-main()
+sys.exit(main())
