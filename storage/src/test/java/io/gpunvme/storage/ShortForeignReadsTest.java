@@ -44,6 +44,9 @@ class ShortForeignReadsTest {
   /** The longest that is the CPU's. */
   private static final int SHORT = 16 << 20;
 
+  /** Bytes behind a read that stay. */
+  private static final int GUARD = 64;
+
   private static final String DEVICE = "sim:size=24MiB,lba=4096,latency=0";
   private static final String BY_CPU = "; up to 16 MiB CPU-initiated";
 
@@ -142,15 +145,19 @@ class ShortForeignReadsTest {
   private Future<?> start(GpuStorage storage, SplittableRandom random, int reads) {
     return threads.submit(
         () -> {
-          try (DeviceBuffer buffer = gpu.allocate(BYTES)) {
+          try (DeviceBuffer buffer = gpu.allocate(BYTES + GUARD)) {
             for (int i = 0; i < reads; i++) {
               // Now and then so long that kernels read it.
               int most = random.nextInt(10) == 0 ? BYTES : 3 << 20;
               int length = 1 + random.nextInt(random.nextBoolean() ? 10_000 : most - 8);
               int at = random.nextInt(8);
               int offset = random.nextInt(BYTES - length + 1);
+              buffer.copyFromHost(MemorySegment.ofArray(new byte[GUARD]), at + length);
               storage.read(offset, buffer, at, length);
               requireContent(buffer, at, offset, length);
+              byte[] after = new byte[GUARD];
+              buffer.copyToHost(at + length, MemorySegment.ofArray(after));
+              assertThat(after).as("seed %d: what is behind a read", seed).containsOnly(0);
             }
           }
         });
