@@ -15,6 +15,7 @@ import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * Drives queue pairs from Java threads.
@@ -30,13 +31,13 @@ public final class CpuInitiator implements Initiator {
   private static final int MOST_SHORT_LANES = 16;
 
   /**
-   * Queue pairs of such a lane, if the controller is software: each of its threads serves some
-   * queues, so the parts of one transfer are moved by several.
+   * So many of these lanes have several queue pairs if the controller is software: each of its
+   * threads serves some queues, so several move the parts of one transfer. Where more threads read,
+   * they keep it busy together.
    */
-  private static final int QUEUES_OF_SHORT = 4;
+  private static final int MOST_WIDE_LANES = 4;
 
-  /** Lanes that there are queue pairs for before any lane has more than one. */
-  private static final int LEAST_SHORT_LANES = 8;
+  private static final int QUEUES_OF_WIDE = 4;
 
   private static final long IDLE_SECONDS = 60;
 
@@ -44,6 +45,9 @@ public final class CpuInitiator implements Initiator {
   private final int queuePairs;
   private final int depth;
   private final LanePool pool;
+
+  /** Wide lanes that may still be made, if above 0. */
+  private final AtomicInteger wideLeft = new AtomicInteger();
 
   /** Of long transfers beside the caller's own; those that have nothing to do end. */
   private final ThreadPoolExecutor threads;
@@ -112,13 +116,24 @@ public final class CpuInitiator implements Initiator {
     }
     // One is left for a flush.
     int left = Math.max(0, controller.freeQueuePairs() - 1);
-    int each =
-        controller.function().polled()
-            ? Math.clamp(left / LEAST_SHORT_LANES, 1, QUEUES_OF_SHORT)
-            : 1;
-    pool =
-        new LanePool(
-            lanes, () -> shortLane(each, retries), Math.min(left / each, MOST_SHORT_LANES));
+    if (controller.function().polled()) {
+      int more = (left - MOST_SHORT_LANES) / (QUEUES_OF_WIDE - 1);
+      wideLeft.set(Math.clamp(more, 0, MOST_WIDE_LANES));
+    }
+    pool = new LanePool(lanes, () -> shortLane(retries), Math.min(left, MOST_SHORT_LANES));
+  }
+
+  private QueueLane shortLane(int retries) {
+    if (wideLeft.getAndDecrement() <= 0) {
+      return shortLane(1, retries);
+    }
+    try {
+      // Others may have taken some.
+      return shortLane(Math.clamp(controller.freeQueuePairs() - 1, 1, QUEUES_OF_WIDE), retries);
+    } catch (RuntimeException | Error e) {
+      wideLeft.incrementAndGet();
+      throw e;
+    }
   }
 
   private QueueLane shortLane(int pairs, int retries) {
@@ -294,7 +309,7 @@ public final class CpuInitiator implements Initiator {
           TransferPlan.opcode(direction),
           slba,
           blocks,
-          lane.queues().size() > 1 ? Math.min(most, ShortTransfer.part(blocks, block)) : most,
+          lane.isWide() ? Math.min(most, ShortTransfer.part(blocks, block)) : most,
           mapped,
           bufferOffset);
       transfer.run();

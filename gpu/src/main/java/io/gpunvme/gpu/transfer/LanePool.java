@@ -109,13 +109,19 @@ final class LanePool {
     }
   }
 
-  /** A free short lane, or null. Threads begin to look at different ones. */
+  /** A free short lane, or null: a wide one if there is any. */
   private @Nullable QueueLane claim() {
     List<QueueLane> lanes = made;
+    QueueLane lane = claim(lanes, true);
+    return lane == null ? claim(lanes, false) : lane;
+  }
+
+  /** Threads begin to look at different ones. */
+  private @Nullable QueueLane claim(List<QueueLane> lanes, boolean wide) {
     int at = lanes.isEmpty() ? 0 : (int) (Thread.currentThread().threadId() % lanes.size());
     for (int i = 0; i < lanes.size(); i++) {
       QueueLane lane = lanes.get(at);
-      if (lane.claim().take()) {
+      if (lane.isWide() == wide && lane.claim().take()) {
         // Closing says so before it looks at the lanes, so one of the two sees the other.
         if (closed) {
           give(lane, false);

@@ -18,6 +18,7 @@ final class QueueLane {
   private final ShortTransfer shortTransfer;
   private final Claim claim = new Claim();
   private final boolean forShort;
+  private final boolean wide;
   private final int slots;
   private @Nullable Histogram latency;
 
@@ -27,6 +28,7 @@ final class QueueLane {
   QueueLane(NvmeController controller, List<QueuePair> queues, int retries, boolean forShort) {
     this.queues = List.copyOf(queues);
     this.forShort = forShort;
+    wide = forShort && queues.size() > 1;
     loop = new CommandLoop(controller, queues, retries);
     shortTransfer = new ShortTransfer(loop);
     slots = queues.stream().mapToInt(QueuePair::depth).sum();
@@ -47,6 +49,11 @@ final class QueueLane {
 
   boolean isForShort() {
     return forShort;
+  }
+
+  /** Whether a short transfer is to be cut for several queue pairs. */
+  boolean isWide() {
+    return wide;
   }
 
   /** Who has it, if it is for short transfers; the pool keeps account of the others. */

@@ -26,6 +26,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -291,19 +292,44 @@ class SharedLanesTest {
     assertThat(bytes(other, 0, bytes)).isEqualTo(bytes(0, bytes));
   }
 
+  private void moveBlocks(CpuInitiator initiator, int readers) throws Exception {
+    device.faults().add("delay=50ms on read");
+    List<Future<?>> all = new ArrayList<>();
+    for (int i = 0; i < readers; i++) {
+      all.add(threads.submit(() -> moveBlock(initiator, 7, other, 0)));
+    }
+    for (Future<?> one : all) {
+      one.get();
+    }
+    device.faults().clear();
+  }
+
+  /** However many have lanes by then, most of them with one queue pair. */
+  @Test
+  void whoeverReadsAloneHasSeveralQueuePairs() throws Exception {
+    try (CpuInitiator initiator = open(64, 2)) {
+      moveBlocks(initiator, 30);
+      assertThat(controller.freeQueuePairs()).isEqualTo(64 - 2 - 4 * 4 - 12);
+      for (int qid = 1; qid <= 64; qid++) {
+        device.faults().add("delay=1us on read qid=" + qid);
+      }
+      for (int i = 0; i < 20; i++) {
+        List<Long> before = fired();
+        Thread reader = Thread.ofPlatform().start(() -> move(initiator, 256 << 10));
+        reader.join();
+        List<Long> after = fired();
+        assertThat(IntStream.range(0, 64).filter(q -> after.get(q) > before.get(q)).count())
+            .isEqualTo(4);
+      }
+    }
+  }
+
   /** Who flushes needs no queue pair of somebody's. */
   @Test
   void oneQueuePairIsLeftHoweverManyThreadsThereAre() throws Exception {
-    try (CpuInitiator initiator = open(20, 2)) {
-      device.faults().add("delay=50ms on read");
-      List<Future<?>> all = new ArrayList<>();
-      for (int i = 0; i < 24; i++) {
-        all.add(threads.submit(() -> moveBlock(initiator, 7, other, 0)));
-      }
-      for (Future<?> one : all) {
-        one.get();
-      }
-      assertThat(controller.freeQueuePairs()).isEqualTo(2);
+    try (CpuInitiator initiator = open(12, 2)) {
+      moveBlocks(initiator, 24);
+      assertThat(controller.freeQueuePairs()).isEqualTo(1);
     }
   }
 
