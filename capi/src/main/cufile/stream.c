@@ -2,7 +2,8 @@
 //
 // The stream calls functions of ours (which may call nothing of CUDA) and runs a kernel that copies between pinned memory and the GPU.
 // For a read: a function reads the arguments and a piece of the file, and fills the kernel's descriptor; the kernel copies; and so on.
-// Meanwhile a worker reads the next piece. What windows have when the call is made is copied from there, in longer pieces. So nothing of a transfer depends on calls of CUDA that another thread may keep waiting.
+// Meanwhile a worker reads the next piece. What windows have when the call is made is copied from there, in longer pieces. So nothing of
+// a transfer depends on calls of CUDA that another thread may keep waiting.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 #define CUFILE_PART "stream"
 
 #define PIECE ((size_t)4 << 20)
-#define COPIED_PIECE ((size_t)16 << 20) // of what windows have
+#define COPIED_PIECE (2 * PIECE) // of what windows have: as much as pinned memory takes, if they do not have it any more
 #define SLACK ((size_t)64) // so that both sides of a copy are off alignment by the same
 
 typedef struct stream_state {
@@ -448,7 +449,28 @@ static size_t copy_from_windows(const operation *o, size_t index, copy d[2]) {
   return done == bytes || windows_end(o->w, offset + (off_t)done) ? done : 0;
 }
 
-// If the file was changed since the call, there is one more piece as short as pinned memory is. A read may be short.
+// The same by reading, each part to one of the two pieces of pinned memory, which no kernel uses now. As a transfer returns.
+static ssize_t read_to_both(const operation *o, size_t index, copy d[2]) {
+  const size_t bytes = bytes_of(o, index);
+  const off_t offset = o->t.file_offset + (off_t)(index * COPIED_PIECE);
+  size_t done = 0;
+  for (int i = 0; i < 2; i++) {
+    const size_t part = bytes - done < PIECE ? bytes - done : PIECE;
+    char *to = piece_of(o->s, (size_t)i) + device_place(o, index) % 16;
+    const ssize_t n = part > 0 ? transfer_shared_host(o->t.h, false, to, part, offset + (off_t)done) : 0;
+    d[i] = (copy){.to = device_place(o, index) + done, .from = (uint64_t)(uintptr_t)to, .bytes = n > 0 ? (uint64_t)n : 0};
+    if (n < 0 && done == 0) {
+      return n;
+    }
+    done += n > 0 ? (size_t)n : 0;
+    if (n < (ssize_t)part) {
+      break;
+    }
+  }
+  return (ssize_t)done;
+}
+
+// The file may have been changed since the call, by a write in this stream, too.
 static void copied_read_step(void *data) {
   step *p = data;
   operation *o = p->o;
@@ -460,14 +482,11 @@ static void copied_read_step(void *data) {
       o->w = windows_take(o->t.h);
     }
     const size_t bytes = o->ended ? 0 : bytes_of(o, p->index), copied = bytes > 0 ? copy_from_windows(o, p->index, d) : 0;
-    if (copied > 0) {
-      piece_done(o, bytes, (ssize_t)copied);
+    if (bytes > 0 && copied == 0) {
+      d[0].bytes = d[1].bytes = 0;
+      piece_done(o, bytes, read_to_both(o, p->index, d));
     } else if (bytes > 0) {
-      const off_t offset = o->t.file_offset + (off_t)(p->index * COPIED_PIECE);
-      const ssize_t n = transfer_shared_host(o->t.h, false, host_place(o, p->index), bytes < PIECE ? bytes : PIECE, offset);
-      piece_done(o, bytes, n);
-      d[0] = (copy){.to = device_place(o, p->index), .from = (uint64_t)(uintptr_t)host_place(o, p->index), .bytes = n > 0 ? (uint64_t)n : 0};
-      d[1].bytes = 0;
+      piece_done(o, bytes, (ssize_t)copied);
     }
     if (p->index + 1 == steps_for(o)) {
       end(o);

@@ -1555,6 +1555,32 @@ static void read_long_anyhow(CUfileHandle_t fh) {
   cuFileBatchIODestroy(id);
 }
 
+// What windows had when a stream was asked for it is read as a whole if they do not have it when the stream comes there.
+static void change_before_stream_reads(CUfileHandle_t fh, bool in_stream) {
+  static gate g;
+  size_t bytes = 4096;
+  off_t zero = 0;
+  ssize_t written = 4096;
+  read_long(fh, 0, 4096, 0);
+  g = (gate){.then = NULL};
+  TRUE_OF_CUDA(cuda.cuLaunchHostFunc(stream, wait_at, &g));
+  if (in_stream) {
+    IS(CU_FILE_SUCCESS, cuFileWriteAsync(fh, at_gpu(0), &bytes, &zero, &zero, &written, stream));
+  }
+  arguments_are(BYTES - 1, 3 * MIB, 0);
+  IS(CU_FILE_SUCCESS, cuFileReadAsync(fh, at_gpu(0), &size, &file_offset, &zero, &result, stream));
+  if (!in_stream) {
+    change ^= 0x77;
+    write_long_file();
+  }
+  atomic_store(&g.open, 1);
+  sync_stream();
+  EXPECT(written == 4096);
+  GIVES(BYTES - 1, result);
+  look_at_gpu(BYTES - 1);
+  EXPECT(is_long(memory, 3 * MIB, BYTES - 1));
+}
+
 static atomic_bool readers_end;
 
 static void *read_long_for_ever(void *fh) {
@@ -1645,6 +1671,10 @@ static void pinned_windows(void) {
   read_until_pinned(fh, 6, 10);
   EXPECT(pins() == 6);
   read_long_anyhow(fh);
+  change_before_stream_reads(fh, true);
+  read_until_pinned(fh, 8, 10);
+  EXPECT(pins() == 8);
+  change_before_stream_reads(fh, false);
   change_beside_readers(fh, fd);
   close_long_file(fh, fd);
 }
