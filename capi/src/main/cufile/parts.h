@@ -242,6 +242,9 @@ typedef struct view {
 // Reads how much may be pinned, when the driver opens.
 void windows_open(void);
 
+// How much memory a process may have that is in these control groups (/proc/self/cgroup), whose files are below root; at most most.
+size_t memory_of_groups(FILE *list, const char *root, size_t most);
+
 // Whether a file may have windows at all.
 bool windows_may_be(int fd, bool reads, bool direct);
 

@@ -67,10 +67,43 @@ static size_t from_file(const char *path, size_t other) {
   return good && number < other ? (size_t)number : other;
 }
 
+size_t memory_of_groups(FILE *list, const char *root, size_t most) {
+  static const char *const limits[] = {"memory.max", "memory.high", "memory.limit_in_bytes"};
+  char line[4200], folder[4400], file[4500];
+  while (list != NULL && fgets(line, sizeof line, list) != NULL) {
+    // Its number, its controllers, its path. Version 2 has all controllers in one tree, and names none.
+    char *controllers = strchr(line, ':'), *path = controllers == NULL ? NULL : strchr(controllers + 1, ':');
+    if (path == NULL) {
+      continue;
+    }
+    *path++ = 0;
+    path[strcspn(path, "\n")] = 0;
+    const bool second = controllers[1] == 0;
+    if (!second && strstr(controllers, "memory") == NULL) {
+      continue;
+    }
+    // The groups above it count, too. In a container the path may be that of the host, and the group is at the root.
+    for (char *end = path + strlen(path); end != NULL; end = strrchr(path, '/')) {
+      *end = 0;
+      snprintf(folder, sizeof folder, "%s%s%s", root, second ? "" : "/memory", path);
+      for (size_t i = 0; i < COUNT(limits); i++) {
+        snprintf(file, sizeof file, "%s/%s", folder, limits[i]);
+        most = from_file(file, most);
+      }
+    }
+  }
+  return most;
+}
+
 // A quarter of the machine's memory, or of what its control group may have.
 static size_t usual_limit(void) {
   const size_t memory = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
-  return from_file("/sys/fs/cgroup/memory.max", memory) / 4;
+  FILE *list = fopen("/proc/self/cgroup", "re");
+  const size_t most = memory_of_groups(list, "/sys/fs/cgroup", memory);
+  if (list != NULL) {
+    fclose(list);
+  }
+  return most / 4;
 }
 
 // Bytes, with KiB, MiB, GiB or TiB behind the number.

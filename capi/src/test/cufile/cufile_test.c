@@ -122,6 +122,51 @@ static void regions_of_gpus(void) {
   EXPECT(bar1_of("no numbers") == 0);
 }
 
+// Of windows.c: what /proc/self/cgroup and the files of the groups say.
+size_t memory_of_groups(FILE *list, const char *root, size_t most);
+
+static char groups_root[4200];
+
+static void group_file(const char *folder, const char *name, const char *text) {
+  char whole[4400];
+  snprintf(whole, sizeof whole, "%s%s", groups_root, folder);
+  mkdir(whole, 0700);
+  snprintf(whole, sizeof whole, "%s%s/%s", groups_root, folder, name);
+  FILE *file = fopen(whole, "we");
+  fputs(text, file);
+  fclose(file);
+}
+
+static size_t memory_of(const char *lines) {
+  FILE *file = fmemopen((void *)(uintptr_t)lines, strlen(lines), "r");
+  const size_t bytes = memory_of_groups(file, groups_root, 1 << 30);
+  fclose(file);
+  return bytes;
+}
+
+// The least of a process's group and those above it counts, of both versions of control groups.
+static void memory_of_a_group(void) {
+  snprintf(groups_root, sizeof groups_root, "%s.groups", path);
+  group_file("", "cgroup.procs", "1\n");
+  group_file("/memory", "memory.limit_in_bytes", "9223372036854771712\n");
+  group_file("/memory/job", "memory.limit_in_bytes", "5000000\n");
+  group_file("/a.slice", "memory.max", "7000000\n");
+  group_file("/a.slice", "memory.high", "6000000\n");
+  group_file("/a.slice/b", "memory.max", "max\n");
+  group_file("/c", "memory.max", "99999999999999999\n");
+  EXPECT(memory_of("0::/a.slice/b\n") == 6000000);
+  EXPECT(memory_of("0::/a.slice/b/none\n") == 6000000);
+  EXPECT(memory_of("0::/c\n") == 1 << 30);
+  EXPECT(memory_of("0::/\n") == 1 << 30);
+  EXPECT(memory_of("12:cpu:/job\n5:memory:/job/step\n1:name=systemd:/\n0::/\n") == 5000000);
+  EXPECT(memory_of("12:cpu:/job\n5:memory:/other\n") == 1 << 30);
+  EXPECT(memory_of("no list") == 1 << 30);
+  group_file("", "memory.max", "4000000\n"); // a container's own
+  EXPECT(memory_of("0::/\n") == 4000000);
+  EXPECT(memory_of("0::/docker/of-the-host\n") == 4000000);
+  EXPECT(memory_of_groups(NULL, groups_root, 77) == 77);
+}
+
 static void parameters(void) {
   size_t size = 0, least = 0, most = 0, sizes[3], counts[3] = {1, 2, 3};
   bool yes = true;
@@ -1748,6 +1793,7 @@ int main(int count, char **arguments) {
   renew_file();
   RUN(driver);
   RUN(regions_of_gpus);
+  RUN(memory_of_a_group);
   RUN(parameters);
   RUN(file_and_environment);
   RUN(odd_files);
