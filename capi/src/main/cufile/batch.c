@@ -231,15 +231,15 @@ static void look_at(batch *b, unsigned at) {
   finish(b, at, result < 0 ? CUFILE_FAILED : CUFILE_COMPLETE, result);
 }
 
-// With the lock of the batch. Whether all wait for bytes of one file that windows have.
+// With the lock of the batch. Whether all are short and wait for bytes of one file that windows have, for the memory of GPUs.
 static bool are_in_windows(const batch *b, const unsigned *places, unsigned nr) {
   windows *w = NULL;
   bool all = true;
   for (unsigned i = 0; all && i < nr; i++) {
     const entry *e = &b->entries[places[i]];
-    w = i == 0 && e->state == WAITING ? windows_take(e->t.h) : w;
-    all = w != NULL && e->state == WAITING && e->t.h == b->entries[places[0]].t.h && !e->t.write &&
-          windows_view(w, e->t.file_offset, e->t.size).bytes == e->t.size;
+    all = e->state == WAITING && transfer_gathers(&e->t, &e->m);
+    w = i == 0 && all ? windows_take(e->t.h) : w;
+    all = all && w != NULL && e->t.h == b->entries[places[0]].t.h && windows_view(w, e->t.file_offset, e->t.size).bytes == e->t.size;
   }
   windows_leave(w);
   return all;

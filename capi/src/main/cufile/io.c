@@ -449,7 +449,7 @@ static void gather_end(gather *g, ssize_t *results, const bool *gathered, size_t
   *g = (gather){.first = count};
 }
 
-static bool gathers(const transfer *t, const memory *m) {
+bool transfer_gathers(const transfer *t, const memory *m) {
   return m->device && !t->write && t->h->place == NULL && t->size <= PIECE;
 }
 
@@ -489,7 +489,7 @@ void transfers_run(const transfer *all, const memory *of, ssize_t *results, size
   bool gathered[count + 1];
   for (size_t i = 0; i < count; i++) {
     const transfer *t = &all[i];
-    gathered[i] = gathers(t, &of[i]);
+    gathered[i] = transfer_gathers(t, &of[i]);
     if (!gathered[i] || (g.l != NULL && g.l->context != of[i].context)) {
       gather_end(&g, results, gathered, i);
     }

@@ -310,6 +310,9 @@ void transfer_count(const transfer *t, const memory *m, ssize_t result, uint64_t
 // code.
 void transfers_run(const transfer *all, const memory *of, ssize_t *results, size_t count);
 
+// Whether that has one wait for it and others.
+bool transfer_gathers(const transfer *t, const memory *m);
+
 // Moves host memory by as many threads as are worth it.
 ssize_t transfer_shared_host(handle *h, bool write, char *address, size_t size, off_t offset);
 

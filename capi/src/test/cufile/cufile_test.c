@@ -920,6 +920,7 @@ static struct {
   void (*capture_elsewhere)(int begun);
   void (*pretend)(device_address mapped, size_t piece, int other_context);
   int (*calls)(const char *name);
+  void (*block)(const char *name);
 } fake;
 
 static void *context;
@@ -941,6 +942,7 @@ static void have_cuda(const char *library) {
   *(void **)&fake.capture_elsewhere = dlsym(driver, "fake_capture_elsewhere");
   *(void **)&fake.pretend = dlsym(driver, "fake_pretend");
   *(void **)&fake.calls = dlsym(driver, "fake_calls");
+  *(void **)&fake.block = dlsym(driver, "fake_block");
   TRUE_OF_CUDA(cuda.cuInit(0));
   TRUE_OF_CUDA(cuda.cuDeviceGet(&device, 0));
   TRUE_OF_CUDA(cuda.cuDevicePrimaryCtxRetain(&context, device));
@@ -1626,6 +1628,36 @@ static void change_before_stream_reads(CUfileHandle_t fh, bool in_stream) {
   EXPECT(is_long(memory, 3 * MIB, BYTES - 1));
 }
 
+// Requests that are too long for one kernel are copied by several threads, though windows have them.
+static void long_requests_of_a_batch(CUfileHandle_t fh) {
+  enum { REQUESTS = 4 };
+  const char *copy = "cuMemcpyHtoDAsync_v2";
+  CUfileBatchHandle_t id;
+  CUfileIOParams_t params[REQUESTS];
+  CUfileIOEvents_t events[REQUESTS];
+  unsigned nr = REQUESTS;
+  if (fake.block == NULL || sysconf(_SC_NPROCESSORS_ONLN) < 2) {
+    return;
+  }
+  for (int i = 0; i < REQUESTS; i++) {
+    params[i] = request(fh, at_gpu(0), i * MIB, i * MIB, MIB, i);
+  }
+  IS(CU_FILE_SUCCESS, cuFileBatchIOSetUp(&id, REQUESTS));
+  fake.block(copy);
+  const int before = fake.calls(copy);
+  IS(CU_FILE_SUCCESS, cuFileBatchIOSubmit(id, REQUESTS, params, 0));
+  for (int i = 0; i < 500 && fake.calls(copy) < before + 2; i++) {
+    usleep(10000);
+  }
+  EXPECT(fake.calls(copy) >= before + 2);
+  fake.block("");
+  IS(CU_FILE_SUCCESS, cuFileBatchIOGetStatus(id, REQUESTS, &nr, events, NULL));
+  EXPECT(nr == REQUESTS);
+  look_at_gpu(REQUESTS * MIB);
+  EXPECT(is_long(memory, 0, REQUESTS * MIB));
+  cuFileBatchIODestroy(id);
+}
+
 static atomic_bool readers_end;
 
 static void *read_long_for_ever(void *fh) {
@@ -1716,6 +1748,7 @@ static void pinned_windows(void) {
   read_until_pinned(fh, 6, 10);
   EXPECT(pins() == 6);
   read_long_anyhow(fh);
+  long_requests_of_a_batch(fh);
   change_before_stream_reads(fh, true);
   read_until_pinned(fh, 8, 10);
   EXPECT(pins() == 8);
