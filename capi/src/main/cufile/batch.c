@@ -153,7 +153,7 @@ static void do_group(const group *g) {
   for (unsigned i = 0; i < count; i++) {
     entry *e = &b->entries[mine[i]];
     transfer_count(&e->t, &e->m, results[i], e->started);
-    stats_count(COUNT_BATCH_PROCESSED, results[i] >= 0);
+    stats_count(e->t.h->place != NULL ? COUNT_BATCH_PROCESSED : COUNT_BATCH_POSIX_PROCESSED, results[i] >= 0);
     stats_batch(e->t.write, results[i] > 0 ? (size_t)results[i] : 0, e->started == 0 ? 0 : stats_clock() - e->started);
     handle_leave(transfers[i].h);
   }
@@ -219,6 +219,7 @@ static CUfileOpError fill(batch *b, unsigned nr, const CUfileIOParams_t *params,
 // With the lock of the batch: what is out of range ends at once.
 static void look_at(batch *b, unsigned at) {
   entry *e = &b->entries[at];
+  stats_count(e->t.h->place != NULL ? COUNT_BATCH_ENQUEUED : COUNT_BATCH_POSIX_ENQUEUED, true);
   ssize_t result = transfer_memory(e->t.base, &e->m);
   result = result != 0 ? result : transfer_check(&e->t, &e->m);
   if (result == 0 && e->t.size > 0) {
@@ -226,7 +227,7 @@ static void look_at(batch *b, unsigned at) {
   }
   result = result == -1 ? -errno : result;
   transfer_count(&e->t, &e->m, result, e->started);
-  stats_count(COUNT_BATCH_PROCESSED, result >= 0);
+  stats_count(e->t.h->place != NULL ? COUNT_BATCH_PROCESSED : COUNT_BATCH_POSIX_PROCESSED, result >= 0);
   handle_leave(e->t.h);
   finish(b, at, result < 0 ? CUFILE_FAILED : CUFILE_COMPLETE, result);
 }
@@ -309,9 +310,6 @@ CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t batch_idp, unsigned nr, CU
   }
   stats_count(COUNT_BATCH_SUBMIT, code == CU_FILE_SUCCESS);
   if (code == CU_FILE_SUCCESS) {
-    for (unsigned i = 0; i < nr; i++) {
-      stats_count(COUNT_BATCH_ENQUEUED, true);
-    }
     start(b, places, nr, copied);
   }
   free(places);

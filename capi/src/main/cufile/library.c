@@ -102,7 +102,6 @@ static CUfileError_t end(void) {
     streams_drop();
     buffers_drop();
     handles_drop();
-    workers_end(); // what handles had the last of
     lanes_drop();
     stats_end();
     settings_release();

@@ -194,7 +194,7 @@ typedef struct task {
   void (*run)(struct task *);
 } task;
 
-// Has a worker run it, in the order of these calls. False if there is no thread.
+// Has a worker run it, in the order of these calls. False if there is no thread, or the driver is closed.
 bool workers_post(task *t);
 
 // How many there may be.
@@ -330,8 +330,10 @@ enum counter {
   COUNT_BATCH_SETUP,
   COUNT_BATCH_CANCEL,
   COUNT_BATCH_DESTROY,
-  COUNT_BATCH_ENQUEUED,
+  COUNT_BATCH_ENQUEUED, // of storage of ours, as the next
   COUNT_BATCH_PROCESSED,
+  COUNT_BATCH_POSIX_ENQUEUED, // of other files, as the next
+  COUNT_BATCH_POSIX_PROCESSED,
   COUNTERS
 };
 

@@ -222,16 +222,18 @@ static void fill_basic(CUfileStatsLevel1_t *s) {
   s->batch_setup_ops = counter(COUNT_BATCH_SETUP);
   s->batch_cancel_ops = counter(COUNT_BATCH_CANCEL);
   s->batch_destroy_ops = counter(COUNT_BATCH_DESTROY);
-  // All requests of batches are done by threads with pread and pwrite.
-  s->batch_enqueued_ops = s->batch_posix_enqueued_ops = counter(COUNT_BATCH_ENQUEUED);
-  s->batch_processed_ops = s->batch_posix_processed_ops = counter(COUNT_BATCH_PROCESSED);
-  s->batch_total_submit_ops = s->batch_enqueued_ops; // requests, where batch_submit_ops has calls
+  s->batch_enqueued_ops = counter(COUNT_BATCH_ENQUEUED);
+  s->batch_processed_ops = counter(COUNT_BATCH_PROCESSED);
+  s->batch_posix_enqueued_ops = counter(COUNT_BATCH_POSIX_ENQUEUED);
+  s->batch_posix_processed_ops = counter(COUNT_BATCH_POSIX_PROCESSED);
+  // Requests, where batch_submit_ops has calls.
+  s->batch_total_submit_ops.ok = s->batch_enqueued_ops.ok + s->batch_posix_enqueued_ops.ok;
   s->batch_read_bytes = get(&r->batch_bytes);
   s->batch_write_bytes = get(&w->batch_bytes);
   s->batch_read_bw_bytes = rate(s->batch_read_bytes, elapsed);
   s->batch_write_bw_bytes = rate(s->batch_write_bytes, elapsed);
   s->batch_completion_lat_sum_us = get(&r->batch_microseconds) + get(&w->batch_microseconds);
-  s->batch_completion_lat_avg_us = average(s->batch_completion_lat_sum_us, s->batch_processed_ops.ok);
+  s->batch_completion_lat_avg_us = average(s->batch_completion_lat_sum_us, s->batch_processed_ops.ok + s->batch_posix_processed_ops.ok);
   s->batch_submit_ops_per_sec = rate(s->batch_submit_ops.ok, elapsed);
   s->batch_complete_ops_per_sec = rate(s->batch_complete_ops.ok, elapsed);
   s->last_batch_read_bytes = get(&r->last_batch_bytes);

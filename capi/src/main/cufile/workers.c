@@ -95,7 +95,7 @@ static bool start(void) {
 
 bool workers_post(task *t) {
   pthread_mutex_lock(&lock);
-  bool good = !ending; // nobody joins a thread that starts from here on
+  bool good = !ending && library_is_open(); // nobody joins a thread that starts from the end on
   const int waiting = (int)atomic_load(&posted);
   // A thread that looks around finds the task: it takes the lock before it sleeps.
   const bool found = atomic_load(&looking) > waiting;
@@ -112,7 +112,7 @@ bool workers_post(task *t) {
     }
   }
   pthread_mutex_unlock(&lock);
-  if (!good) {
+  if (!good && library_is_open()) {
     LOG(LOG_WARN, "no thread could be started");
   }
   return good;

@@ -747,7 +747,8 @@ static void statistics(void) {
   IS(CU_FILE_SUCCESS, cuFileBatchIOGetStatus(id, 3, &nr, events, NULL));
   cuFileBatchIODestroy(id);
   IS(CU_FILE_SUCCESS, cuFileGetStatsL1(&one));
-  EXPECT(one.batch_submit_ops.ok == 1 && one.batch_total_submit_ops.ok == 3 && one.batch_processed_ops.ok == 3);
+  EXPECT(one.batch_submit_ops.ok == 1 && one.batch_total_submit_ops.ok == 3 && one.batch_processed_ops.ok == 0);
+  EXPECT(one.batch_posix_enqueued_ops.ok == 3 && one.batch_posix_processed_ops.ok == 3 && one.batch_enqueued_ops.ok == 0);
   IS(CU_FILE_SUCCESS, cuFileStatsStop());
   IS(CU_FILE_INVALID_VALUE, cuFileGetStatsL1(&one));
   IS(CU_FILE_SUCCESS, cuFileSetStatsLevel(0));
@@ -872,7 +873,7 @@ static void closes_beside_reads(void) {
   for (int i = 0; i < 1000 && threads_here() > before; i++) {
     usleep(1000);
   }
-  EXPECT(threads_here() == before);
+  EXPECT(threads_here() <= before); // some of an earlier test may have been listed still
   setenv("CUFILE_ENV_PATH_JSON", "/nowhere.json", 1);
 }
 
