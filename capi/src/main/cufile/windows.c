@@ -39,10 +39,11 @@ struct windows {
   atomic_int users; // transfers, and 1 for the handle
   struct timespec changed;
   size_t bytes; // of the file
-  char *file;   // mapped as a whole, read-only
+  int fd;       // the handle's, for as long as that has a transfer
+  char *_Atomic file; // mapped as a whole, read-only, once there is something to pin: programs read many files but once
   size_t count;
   atomic_size_t pinned; // of them
-  atomic_bool never; // CUDA does not take it
+  atomic_bool never; // CUDA does not take it, or it cannot be mapped
   window all[];
 };
 
@@ -158,13 +159,8 @@ static windows *make(int fd, const struct stat *status) {
   if (w == NULL) {
     return NULL;
   }
-  w->file = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
-  if (w->file == MAP_FAILED) {
-    free(w);
-    return NULL;
-  }
-  madvise(w->file, bytes, MADV_DONTFORK);
   w->users = 1;
+  w->fd = fd;
   w->changed = status->st_ctim;
   w->bytes = bytes;
   w->count = count;
@@ -283,6 +279,24 @@ static void run_pin(task *t) {
   free(p);
 }
 
+// By a transfer of the handle.
+static bool map(windows *w) {
+  char *other = NULL;
+  if (atomic_load(&w->file) != NULL) {
+    return true;
+  }
+  char *file = mmap(NULL, w->bytes, PROT_READ, MAP_SHARED, w->fd, 0);
+  if (file == MAP_FAILED) {
+    atomic_store(&w->never, true);
+    return false;
+  }
+  madvise(file, w->bytes, MADV_DONTFORK);
+  if (!atomic_compare_exchange_strong(&w->file, &other, file)) {
+    munmap(file, w->bytes);
+  }
+  return true;
+}
+
 static void post_pin(windows *w, size_t number, cuda_context context) {
   window *one = &w->all[number];
   int expected = READ;
@@ -313,7 +327,7 @@ void windows_count(windows *w, off_t offset, size_t bytes, cuda_context context)
       continue;
     }
     const size_t least = bytes_of(w, number) / 4 * 5 < LEAST_READ ? LEAST_READ : bytes_of(w, number) / 4 * 5; // more than once
-    if (atomic_fetch_add_explicit(&one->read, part, memory_order_relaxed) + part >= least) {
+    if (atomic_fetch_add_explicit(&one->read, part, memory_order_relaxed) + part >= least && map(w)) {
       post_pin(w, number, context);
     }
   }
@@ -345,6 +359,10 @@ static void run_end(task *t) {
 
 void windows_leave(windows *w) {
   if (w == NULL || atomic_fetch_sub(&w->users, 1) != 1) {
+    return;
+  }
+  if (atomic_load(&w->file) == NULL) {
+    free(w);
     return;
   }
   // Not by a caller, who may be a function of a stream, which may call nothing of CUDA.

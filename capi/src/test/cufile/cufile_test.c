@@ -1541,6 +1541,18 @@ static int logged(const char *text) {
   return count;
 }
 
+// How often the long file is mapped.
+static int mapped(void) {
+  char line[4400];
+  int count = 0;
+  FILE *maps = fopen("/proc/self/maps", "re");
+  while (fgets(line, sizeof line, maps) != NULL) {
+    count += strstr(line, long_path) != NULL;
+  }
+  fclose(maps);
+  return count;
+}
+
 static int pins(void) {
   return logged("are pinned in the page cache");
 }
@@ -1724,8 +1736,10 @@ static void pinned_windows(void) {
   setenv("CUFILE_LOGFILE_PATH", windows_log, 1);
   setenv("CUFILE_LOGGING_LEVEL", "DEBUG", 1);
   CUfileHandle_t fh = open_long_file(&fd, "");
+  read_until_pinned(fh, 2, 0);
+  EXPECT(mapped() == 0); // what is read once costs no mapping, of which a process may have no more than 65530
   read_until_pinned(fh, 2, 10);
-  EXPECT(pins() == 2);
+  EXPECT(pins() == 2 && mapped() == 1);
   read_long_anyhow(fh);
   // What is written is read, and so is what takes the place of the whole content, at once.
   const unsigned char other = (unsigned char)(byte_at(5000) ^ 0xFF);
