@@ -276,8 +276,10 @@ static void operation_leave(operation *o) {
       ahead_finish(o->next, true);
       ahead_leave(o->next);
     }
-    if (o->w != NULL) { // kernels that the stream did take may copy from them still
+    if (o->w != NULL && o->copies) { // kernels that the stream did take may copy from them still
       LOG(LOG_WARN, "the pinned part of a file is kept: its stream has failed");
+    } else {
+      windows_leave(o->w);
     }
     handle_leave(o->t.h);
     atomic_fetch_sub(&o->s->running, 1);
@@ -591,7 +593,8 @@ static CUfileError_t submit(operation *o, CUstream stream, cuda_context context)
     windows *w = windows_take(o->t.h);
     // The place may be another one when the stream comes to it. What is longer than pinned memory is copied if any place is in windows.
     // The kernel is quick where both sides are off alignment by the same, which pinned memory can be made for.
-    o->copies = windows_have(w, o->t.file_offset, o->t.size <= PIECE ? o->t.size : SIZE_MAX) && ((off_t)(uintptr_t)o->t.base + o->t.base_offset - o->t.file_offset) % 16 == 0;
+    o->copies = windows_have(w, o->t.file_offset, o->t.size <= PIECE ? o->t.size : SIZE_MAX) &&
+                (device_place(o, 0) - (uint64_t)o->t.file_offset) % 16 == 0;
     windows_leave(w);
   }
   CUresult code = put_in_stream(o);

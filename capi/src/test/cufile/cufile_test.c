@@ -922,6 +922,7 @@ static struct {
   void (*pretend)(device_address mapped, size_t piece, int other_context);
   int (*calls)(const char *name);
   void (*block)(const char *name);
+  void (*fail)(const char *name, int nth, int code);
 } fake;
 
 static void *context;
@@ -944,6 +945,7 @@ static void have_cuda(const char *library) {
   *(void **)&fake.pretend = dlsym(driver, "fake_pretend");
   *(void **)&fake.calls = dlsym(driver, "fake_calls");
   *(void **)&fake.block = dlsym(driver, "fake_block");
+  *(void **)&fake.fail = dlsym(driver, "fake_fail");
   TRUE_OF_CUDA(cuda.cuInit(0));
   TRUE_OF_CUDA(cuda.cuDeviceGet(&device, 0));
   TRUE_OF_CUDA(cuda.cuDevicePrimaryCtxRetain(&context, device));
@@ -1671,6 +1673,27 @@ static void long_requests_of_a_batch(CUfileHandle_t fh) {
   cuFileBatchIODestroy(id);
 }
 
+static void *unblock_soon(void *unused) {
+  usleep(200000);
+  fake.block("");
+  return unused;
+}
+
+// A stream that takes a transfer only in part: what its first step has seen of windows is let go, as the end of the caller shows.
+static void stream_that_breaks(CUfileHandle_t fh) {
+  pthread_t thread;
+  if (fake.block == NULL) {
+    return;
+  }
+  fake.fail("cuLaunchKernel", fake.calls("cuLaunchKernel") + 1, 700);
+  fake.block("cuLaunchKernel");
+  EXPECT(pthread_create(&thread, NULL, unblock_soon, NULL) == 0);
+  arguments_are(9 * MIB, 1, 0); // off alignment, so it is read
+  EXPECT(cuFileReadAsync(fh, at_gpu(0), &size, &file_offset, &base_offset, &result, stream).err == CU_FILE_CUDA_DRIVER_ERROR);
+  pthread_join(thread, NULL);
+  sync_stream();
+}
+
 static atomic_bool readers_end;
 
 static void *read_long_for_ever(void *fh) {
@@ -1741,6 +1764,15 @@ static void pinned_windows(void) {
   read_until_pinned(fh, 2, 10);
   EXPECT(pins() == 2 && mapped() == 1);
   read_long_anyhow(fh);
+  // Places that no file and no memory has are refused as ever.
+  static const off_t far[] = {INT64_MIN, -1, INT64_MAX - 10, INT64_MAX};
+  for (size_t i = 0; i < sizeof far / sizeof *far; i++) {
+    read_in_stream(fh, at_gpu(0), 10, far[i], 0);
+    EXPECT(i == 2 ? result == 0 : result == -EINVAL);
+    GIVES(i == 2 ? 0 : -1, cuFileRead(fh, at_gpu(0), 10, far[i], 0));
+    read_in_stream(fh, at_gpu(0), 10, 0, far[i]);
+    EXPECT(result == (i < 2 ? -CU_FILE_INVALID_VALUE : -CU_FILE_CUDA_POINTER_RANGE_ERROR));
+  }
   // What is written is read, and so is what takes the place of the whole content, at once.
   const unsigned char other = (unsigned char)(byte_at(5000) ^ 0xFF);
   EXPECT(pwrite(fd, &other, 1, 5000) == 1);
@@ -1764,6 +1796,7 @@ static void pinned_windows(void) {
   EXPECT(pins() == 6);
   read_long_anyhow(fh);
   long_requests_of_a_batch(fh);
+  stream_that_breaks(fh);
   change_before_stream_reads(fh, true);
   read_until_pinned(fh, 8, 10);
   EXPECT(pins() == 8);
