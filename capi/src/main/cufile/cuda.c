@@ -298,12 +298,13 @@ __asm__(".section .rodata\n"
 // What is loaded, of the contexts that have stream-ordered transfers, which are few.
 static struct {
   cuda_context context;
-  CUresult code; // of loading it, which is tried once
+  CUresult code; // of loading it
   module loaded;
   function kernel;
 } known[MOST_GPUS]; // guarded by lock
 
-static CUresult kernel_of(cuda_context context, function *kernel) {
+// Loads it where that has not been tried yet, or has failed, if it is to be tried again.
+static CUresult kernel_of(cuda_context context, bool again, function *kernel) {
   CUresult code = 0;
   size_t i = 0;
   pthread_mutex_lock(&lock);
@@ -312,7 +313,7 @@ static CUresult kernel_of(cuda_context context, function *kernel) {
   }
   if (i == COUNT(known)) {
     code = INVALID_CONTEXT;
-  } else if (known[i].context == NULL) {
+  } else if (known[i].context == NULL || (again && known[i].code != 0)) {
     code = cuda.cuModuleLoadDataEx(&known[i].loaded, copy_ptx, 0, NULL, NULL);
     if (code == 0) {
       code = cuda.cuModuleGetFunction(&known[i].kernel, known[i].loaded, "gpunvme_cufile_copy");
@@ -345,15 +346,15 @@ void cuda_drop_kernels(void) {
   pthread_mutex_unlock(&lock);
 }
 
-CUresult cuda_prepare_copy(cuda_context context) {
+CUresult cuda_prepare_copy(cuda_context context, bool again) {
   function kernel;
-  return kernel_of(context, &kernel);
+  return kernel_of(context, again, &kernel);
 }
 
 CUresult cuda_launch_copies(cuda_context context, const copy *descriptors, unsigned count, size_t most, CUstream stream) {
   enum { THREADS = 256, BYTES = 16 * THREADS, MOST_BLOCKS = 32 };
   function kernel;
-  CUresult code = kernel_of(context, &kernel);
+  CUresult code = kernel_of(context, false, &kernel);
   if (code != 0) {
     return code;
   }

@@ -422,7 +422,7 @@ static CUresult gather_start(const gather *g) {
   for (size_t i = 0; i < g->copies; i++) {
     most = c[i].bytes > most ? c[i].bytes : most;
   }
-  if (g->copies > 1 && cuda_prepare_copy(g->l->context) == 0) {
+  if (g->copies > 1 && cuda_prepare_copy(g->l->context, false) == 0) {
     return cuda_launch_copies(g->l->context, c, (unsigned)g->copies, most, g->l->stream);
   }
   for (size_t i = 0; i < g->copies && code == 0; i++) {

@@ -160,7 +160,7 @@ typedef struct copy {
 CUresult cuda_stream_context(CUstream stream, cuda_context *context);
 bool cuda_is_captured(CUstream stream);
 CUresult cuda_call(CUstream stream, void (*function)(void *), void *data);
-CUresult cuda_prepare_copy(cuda_context context);
+CUresult cuda_prepare_copy(cuda_context context, bool again); // also if it failed before: there may be more memory now
 CUresult cuda_launch_copies(cuda_context context, const copy *descriptors, unsigned count, size_t most, CUstream stream);
 
 // All kernels are unloaded. A context that the program makes after the driver closed may have the address of one that was.

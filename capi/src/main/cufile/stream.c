@@ -150,7 +150,7 @@ void streams_drop(void) {
 // With the lock. Pinned memory and the kernel, whose first use may wait for work of the GPU.
 static CUresult prepare(stream_state *s) {
   CUresult code = s->pinned != NULL ? 0 : cuda_pinned((void **)&s->pinned, 2 * (PIECE + SLACK) + 4 * sizeof(copy));
-  return code != 0 ? code : cuda_prepare_copy(s->context);
+  return code != 0 ? code : cuda_prepare_copy(s->context, true);
 }
 
 // The state of a stream, prepared if that is needed.

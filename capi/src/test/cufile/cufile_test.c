@@ -1304,6 +1304,20 @@ static void captures_elsewhere(void) {
   close(fd);
 }
 
+static void read_small_batch(CUfileHandle_t fh) {
+  CUfileBatchHandle_t id;
+  CUfileIOParams_t params[] = {request(fh, at_gpu(0), 4096, 0, 4096, 0), request(fh, at_gpu(0), 0, 4096, 4096, 1)};
+  CUfileIOEvents_t events[2];
+  unsigned nr = 2;
+  IS(CU_FILE_SUCCESS, cuFileBatchIOSetUp(&id, 2));
+  IS(CU_FILE_SUCCESS, cuFileBatchIOSubmit(id, 2, params, 0));
+  IS(CU_FILE_SUCCESS, cuFileBatchIOGetStatus(id, 2, &nr, events, NULL));
+  EXPECT(nr == 2 && events[0].ret == 4096 && events[1].ret == 4096);
+  cuFileBatchIODestroy(id);
+  look_at_gpu(8192);
+  EXPECT(memcmp(memory, content + 4096, 4096) == 0 && memcmp(memory + 4096, content, 4096) == 0);
+}
+
 // Kernels go when the driver closes, and the next one has its own: the contexts may be others then.
 static void kernels_of_each_driver(void) {
   IS(CU_FILE_SUCCESS, cuFileDriverClose());
@@ -1313,6 +1327,15 @@ static void kernels_of_each_driver(void) {
   CUfileHandle_t fh = register_file(fd);
   read_in_stream(fh, at_gpu(0), 4096, 0, 0);
   EXPECT(result == 4096 && fake.calls("cuModuleLoadDataEx") == loaded + 1);
+  // Streams try again what has failed for want of memory; batches do without meanwhile.
+  IS(CU_FILE_SUCCESS, cuFileDriverClose());
+  fh = register_file(fd);
+  fake.fail("cuModuleLoadDataEx", loaded + 2, 2);
+  IS(CU_FILE_CUDA_DRIVER_ERROR, cuFileStreamRegister(stream, 0));
+  read_small_batch(fh);
+  EXPECT(fake.calls("cuModuleLoadDataEx") == loaded + 2);
+  read_in_stream(fh, at_gpu(0), 4096, 0, 0);
+  EXPECT(result == 4096 && fake.calls("cuModuleLoadDataEx") == loaded + 3);
   cuFileHandleDeregister(fh);
   close(fd);
 }
