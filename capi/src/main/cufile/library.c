@@ -102,6 +102,7 @@ static CUfileError_t end(void) {
     streams_drop();
     buffers_drop();
     handles_drop();
+    windows_close();
     lanes_drop();
     stats_end();
     settings_release();

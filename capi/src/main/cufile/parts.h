@@ -251,8 +251,11 @@ bool windows_may_be(int fd, bool reads, bool direct);
 // Those of the file as it is now, which stay until windows_leave; NULL if there are none.
 windows *windows_take(handle *h);
 
-// NULL is nothing. Calls nothing of CUDA.
+// NULL is nothing. Calls nothing of CUDA: a worker does, or windows_close.
 void windows_leave(windows *w);
+
+// The driver closes: what no worker took, since they end, is let go.
+void windows_close(void);
 
 // Where the bytes from an offset are, up to size of them, fewer at the end of a window and of the file.
 view windows_view(const windows *w, off_t offset, size_t size);

@@ -357,6 +357,21 @@ static void run_end(task *t) {
   unpin_all((windows *)t);
 }
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static task *left; // guarded by lock: ends that no worker took
+
+void windows_close(void) {
+  pthread_mutex_lock(&lock);
+  task *t = left;
+  left = NULL;
+  pthread_mutex_unlock(&lock);
+  while (t != NULL) {
+    task *next = t->next;
+    run_end(t);
+    t = next;
+  }
+}
+
 void windows_leave(windows *w) {
   if (w == NULL || atomic_fetch_sub(&w->users, 1) != 1) {
     return;
@@ -368,6 +383,9 @@ void windows_leave(windows *w) {
   // Not by a caller, who may be a function of a stream, which may call nothing of CUDA.
   w->ends.run = run_end;
   if (!workers_post(&w->ends)) {
-    unpin_all(w);
+    pthread_mutex_lock(&lock);
+    w->ends.next = left;
+    left = &w->ends;
+    pthread_mutex_unlock(&lock);
   }
 }

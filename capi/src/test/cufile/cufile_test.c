@@ -1828,6 +1828,41 @@ static void pinned_windows(void) {
   close_long_file(fh, fd);
 }
 
+static void *close_driver(void *unused) {
+  IS(CU_FILE_SUCCESS, cuFileDriverClose());
+  return unused;
+}
+
+// A function of a stream has the last of a file's windows while the workers end, one of which waits for the stream. The function may call
+// nothing of CUDA, so the close does.
+static void closed_beside_a_stream(void) {
+  static gate g;
+  pthread_t thread;
+  int fd, other;
+  const int before = pins();
+  CUfileHandle_t fh = open_long_file(&fd, ""), busy;
+  read_until_pinned(fh, before + 2, 10);
+  other = open(long_path, O_RDWR | O_CLOEXEC);
+  busy = register_file(other);
+  read_until_pinned(busy, before + 4, 10);
+  read_in_stream(fh, at_gpu(0), MIB, 0, 0); // takes the memory of the stream
+  g = (gate){.then = NULL};
+  TRUE_OF_CUDA(cuda.cuLaunchHostFunc(stream, wait_at, &g));
+  arguments_are(MIB, 0, 0);
+  IS(CU_FILE_SUCCESS, cuFileReadAsync(fh, at_gpu(0), &size, &file_offset, &base_offset, &result, stream));
+  cuFileHandleDeregister(fh);
+  cuFileHandleDeregister(busy);
+  usleep(100000); // a worker lets its windows go
+  EXPECT(pthread_create(&thread, NULL, close_driver, NULL) == 0);
+  usleep(100000); // and is waited for
+  atomic_store(&g.open, 1);
+  pthread_join(thread, NULL);
+  sync_stream();
+  EXPECT(result == MIB && nothing_is_pinned() && mapped() == 0);
+  close(fd);
+  close(other);
+}
+
 static void limited_windows(void) {
   const int before = pins(); // also what readers beside a change pinned again
   int fd;
@@ -1877,6 +1912,7 @@ static void device_groups(void) {
   RUN(device_statistics);
   if (has_windows()) {
     RUN(pinned_windows);
+    RUN(closed_beside_a_stream);
     RUN(limited_windows);
   } else {
     puts("SKIP pinned_windows: files are neither on ext4 nor on XFS");
