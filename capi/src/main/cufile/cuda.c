@@ -10,7 +10,7 @@
 
 enum { NOT_INITIALIZED = 3, INVALID_CONTEXT = 201, INVALID_VALUE = 1, NOT_SUPPORTED = 801 };
 enum { ATTRIBUTE_CONTEXT = 1, ATTRIBUTE_TYPE = 2, ATTRIBUTE_REACHED = 3, ATTRIBUTE_ORDINAL = 9, ATTRIBUTE_BEGIN = 11, ATTRIBUTE_BYTES = 12 };
-enum { TYPE_DEVICE = 2, HOST_PORTABLE = 1, HOST_READ_ONLY = 8, STREAM_NON_BLOCKING = 1, CAPTURE_RELAXED = 2 };
+enum { TYPE_DEVICE = 2, HOST_PORTABLE = 1, HOST_READ_ONLY = 8, STREAM_NON_BLOCKING = 1, HIGHEST_PRIORITY = -1000, CAPTURE_RELAXED = 2 };
 enum { MOST_GPUS = 16 };
 
 typedef struct CUfunc_st *function;
@@ -244,7 +244,8 @@ void cuda_unpin_file(void *address) {
 }
 
 CUresult cuda_stream(CUstream *stream) {
-  return cuda.cuStreamCreateWithPriority(stream, STREAM_NON_BLOCKING, 0);
+  // CUDA takes the highest there is. Kernels that copy then come before blocks of the program's that wait for a place.
+  return cuda.cuStreamCreateWithPriority(stream, STREAM_NON_BLOCKING, HIGHEST_PRIORITY);
 }
 
 void cuda_stream_end(CUstream stream) {

@@ -4,6 +4,7 @@
 // What is pinned stays the file's until the file is cut: then the pages are the file's no more. So each transfer looks whether the file was
 // changed, and lets go of all windows if it was. A file that was changed just now gets none: the kernel's times are coarse, and the next
 // change could leave no trace in them.
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,7 +97,22 @@ size_t memory_of_groups(FILE *list, const char *root, size_t most) {
   return most;
 }
 
-// A quarter of the machine's memory, or of what its control group may have.
+// As the driver lists them: CUDA is not started for that.
+static size_t gpus(void) {
+  size_t count = 0;
+  DIR *folder = opendir("/proc/driver/nvidia/gpus");
+  const struct dirent *one;
+  while (folder != NULL && (one = readdir(folder)) != NULL) {
+    count += one->d_name[0] != '.';
+  }
+  if (folder != NULL) {
+    closedir(folder);
+  }
+  return count;
+}
+
+// A quarter of the machine's memory, or of what its control group may have. Where there may be a process for each of many GPUs, all of
+// them have half.
 static size_t usual_limit(void) {
   const size_t memory = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
   FILE *list = fopen("/proc/self/cgroup", "re");
@@ -104,7 +120,8 @@ static size_t usual_limit(void) {
   if (list != NULL) {
     fclose(list);
   }
-  return most / 4;
+  const size_t processes = gpus();
+  return most / (processes > 2 ? 2 * processes : 4);
 }
 
 // Bytes, with KiB, MiB, GiB or TiB behind the number.
