@@ -116,11 +116,20 @@ public final class CpuInitiator implements Initiator {
     }
     // One is left for a flush.
     int left = Math.max(0, controller.freeQueuePairs() - 1);
+    pool = new LanePool(lanes, () -> shortLane(retries), Math.min(left, MOST_SHORT_LANES));
+  }
+
+  /**
+   * Has short transfers cut into commands for several queue pairs, where the controller is software
+   * and has enough. Before the first transfer. Without this a short transfer is as few commands as
+   * the controller takes.
+   */
+  void cutShortTransfers() {
+    int left = Math.max(0, controller.freeQueuePairs() - 1);
     if (controller.function().polled()) {
       int more = (left - MOST_SHORT_LANES) / (QUEUES_OF_WIDE - 1);
       wideLeft.set(Math.clamp(more, 0, MOST_WIDE_LANES));
     }
-    pool = new LanePool(lanes, () -> shortLane(retries), Math.min(left, MOST_SHORT_LANES));
   }
 
   private QueueLane shortLane(int retries) {

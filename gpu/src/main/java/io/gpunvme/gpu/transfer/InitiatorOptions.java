@@ -153,7 +153,12 @@ public record InitiatorOptions(
       return gpu;
     }
     return CloseAll.orClose(
-        () -> new InitiatorByLength(gpu, with(pairs, 0, 0).openCpu(controller, where)), gpu::close);
+        () -> {
+          CpuInitiator cpu = with(pairs, 0, 0).openCpu(controller, where);
+          cpu.cutShortTransfers();
+          return new InitiatorByLength(gpu, cpu);
+        },
+        gpu::close);
   }
 
   private GpuInitiator openGpu(

@@ -270,6 +270,7 @@ class SharedLanesTest {
   @Test
   void aShortTransferIsCutForSeveralQueuePairs() {
     try (CpuInitiator initiator = open(64, 2)) {
+      initiator.cutShortTransfers();
       // The long ones have 1 and 2.
       for (int qid = 3; qid <= 6; qid++) {
         device.faults().add("delay=1us on read qid=" + qid);
@@ -279,6 +280,16 @@ class SharedLanesTest {
       move(initiator, 256 << 10);
       assertThat(fired().stream().mapToLong(i -> i).sum()).isEqualTo(4 + 8);
       assertThat(fired()).doesNotContain(0L);
+    }
+  }
+
+  /** Who does not ask for more gets as few commands as there can be. */
+  @Test
+  void otherwiseAShortTransferIsOneCommand() {
+    try (CpuInitiator initiator = open(64, 2)) {
+      device.faults().add("delay=1us on read");
+      move(initiator, 64 << 10);
+      assertThat(fired()).containsExactly(1L);
     }
   }
 
@@ -308,6 +319,7 @@ class SharedLanesTest {
   @Test
   void whoeverReadsAloneHasSeveralQueuePairs() throws Exception {
     try (CpuInitiator initiator = open(64, 2)) {
+      initiator.cutShortTransfers();
       moveBlocks(initiator, 30);
       assertThat(controller.freeQueuePairs()).isEqualTo(64 - 2 - 4 * 4 - 12);
       for (int qid = 1; qid <= 64; qid++) {
@@ -328,6 +340,7 @@ class SharedLanesTest {
   @Test
   void oneQueuePairIsLeftHoweverManyThreadsThereAre() throws Exception {
     try (CpuInitiator initiator = open(12, 2)) {
+      initiator.cutShortTransfers();
       moveBlocks(initiator, 24);
       assertThat(controller.freeQueuePairs()).isEqualTo(1);
     }
