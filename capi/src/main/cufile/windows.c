@@ -143,9 +143,11 @@ static atomic_size_t limit;
 
 void windows_open(void) {
   const char *text = secure_getenv("GPUNVME_CUFILE_PIN");
-  size_t wanted = usual_limit();
-  if (text != NULL && *text != 0 && !size_of(text, &wanted)) {
-    LOG(LOG_WARN, "GPUNVME_CUFILE_PIN is not a size such as 4GiB, or 0: '%s'; %zu bytes are taken", text, wanted);
+  size_t wanted = 0; // letting go waits for all work of the GPU, and calls of CUDA wait meanwhile: the program has to agree
+  if (text != NULL && strcmp(text, "auto") == 0) {
+    wanted = usual_limit();
+  } else if (text != NULL && *text != 0 && !size_of(text, &wanted)) {
+    LOG(LOG_WARN, "GPUNVME_CUFILE_PIN is not auto, 0, or a size such as 4GiB: '%s'; nothing is pinned", text);
   }
   atomic_store(&limit, wanted);
 }

@@ -1781,7 +1781,7 @@ static void pinned_windows(void) {
   int fd;
   setenv("CUFILE_LOGFILE_PATH", windows_log, 1);
   setenv("CUFILE_LOGGING_LEVEL", "DEBUG", 1);
-  CUfileHandle_t fh = open_long_file(&fd, "");
+  CUfileHandle_t fh = open_long_file(&fd, "auto");
   read_until_pinned(fh, 2, 0);
   EXPECT(mapped() == 0); // what is read once costs no mapping, of which a process may have no more than 65530
   read_until_pinned(fh, 2, 10);
@@ -1840,7 +1840,7 @@ static void closed_beside_a_stream(void) {
   pthread_t thread;
   int fd, other;
   const int before = pins();
-  CUfileHandle_t fh = open_long_file(&fd, ""), busy;
+  CUfileHandle_t fh = open_long_file(&fd, "auto"), busy;
   read_until_pinned(fh, before + 2, 10);
   other = open(long_path, O_RDWR | O_CLOEXEC);
   busy = register_file(other);
@@ -1877,9 +1877,13 @@ static void limited_windows(void) {
   read_until_pinned(fh, before + 2, 0);
   EXPECT(pins() == before + 1);
   close_long_file(fh, fd);
-  EXPECT(logged("GPUNVME_CUFILE_PIN is not a size") == 0);
+  EXPECT(logged("GPUNVME_CUFILE_PIN is not auto") == 0);
+  fh = open_long_file(&fd, ""); // the usual
+  read_until_pinned(fh, before + 2, 0);
+  EXPECT(pins() == before + 1);
+  close_long_file(fh, fd);
   close_long_file(open_long_file(&fd, "-1"), fd);
-  EXPECT(logged("GPUNVME_CUFILE_PIN is not a size") == 1);
+  EXPECT(logged("GPUNVME_CUFILE_PIN is not auto") == 1);
   unsetenv("GPUNVME_CUFILE_PIN");
   unsetenv("CUFILE_LOGFILE_PATH");
   unsetenv("CUFILE_LOGGING_LEVEL");

@@ -188,7 +188,8 @@ public final class CuFileBench {
             content.toString(),
             options.device() ? "device" : "host");
     try {
-      return BindingsChild.start(side, command, Map.of(), PATIENCE);
+      // Another library does not know it.
+      return BindingsChild.start(side, command, Map.of("GPUNVME_CUFILE_PIN", "auto"), PATIENCE);
     } catch (MissingException e) {
       throw new BenchException(side + ": " + e.getMessage());
     }
@@ -268,6 +269,9 @@ public final class CuFileBench {
     conditions.put("asked", row.command);
     conditions.put("file_bytes", options.bytes());
     conditions.put("memory", options.device() ? "GPU" : "host");
+    if (!side.equals(NVIDIA)) {
+      conditions.put("GPUNVME_CUFILE_PIN", "auto");
+    }
     if (side.equals(MAPPED)) {
       conditions.put("file", "an address file: an embedded SSD on the same file");
     }
