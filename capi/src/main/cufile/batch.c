@@ -332,7 +332,8 @@ static void wait_for(batch *b, unsigned least, const struct timespec *timeout) {
     limit.tv_sec += limit.tv_nsec / 1000000000;
     limit.tv_nsec %= 1000000000;
   }
-  if (b->finished < least && b->unfinished > 0) {
+  const bool looks = timeout == NULL || timeout->tv_sec > 0 || timeout->tv_nsec >= LOOK_NANOSECONDS;
+  if (looks && b->finished < least && b->unfinished > 0) {
     const unsigned ends = atomic_load(&b->ends);
     pthread_mutex_unlock(&b->lock);
     workers_look(&b->ends, ends);

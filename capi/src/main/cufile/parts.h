@@ -200,7 +200,8 @@ bool workers_post(task *t);
 // How many there may be.
 int workers_limit(void);
 
-// Looks for a short time whether a number is another one by now: that saves the time that waking a thread takes.
+// Looks for LOOK_NANOSECONDS at most whether a number is another one by now: that saves the time that waking a thread takes.
+enum { LOOK_NANOSECONDS = 30000 };
 void workers_look(atomic_uint *number, unsigned is);
 
 // Waits until nothing is posted and nothing runs, and ends the threads.
@@ -245,7 +246,7 @@ void windows_open(void);
 // How much memory a process may have that is in these control groups (/proc/self/cgroup), whose files are below root; at most most.
 size_t memory_of_groups(FILE *list, const char *root, size_t most);
 
-// Whether a file may have windows at all.
+// Whether a file may have windows at all; the driver is open, or opens.
 bool windows_may_be(int fd, bool reads, bool direct);
 
 // Those of the file as it is now, which stay until windows_leave; NULL if there are none.
@@ -313,7 +314,7 @@ void transfer_count(const transfer *t, const memory *m, ssize_t result, uint64_t
 // code.
 void transfers_run(const transfer *all, const memory *of, ssize_t *results, size_t count);
 
-// Whether that has one wait for it and others.
+// Whether that has it copied together with others.
 bool transfer_gathers(const transfer *t, const memory *m);
 
 // Moves host memory by as many threads as are worth it.

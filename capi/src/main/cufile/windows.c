@@ -1,5 +1,5 @@
 // Windows: parts of a file that are in the page cache, mapped and pinned there for the GPU, which then copies them without the CPU. A file
-// gets them where it is read again and again.
+// gets them where it is read again and again, if GPUNVME_CUFILE_PIN lets it.
 //
 // What is pinned stays the file's until the file is cut: then the pages are the file's no more. So each transfer looks whether the file was
 // changed, and lets go of all windows if it was. A file that was changed just now gets none: the kernel's times are coarse, and the next
@@ -159,7 +159,7 @@ bool windows_may_be(int fd, bool reads, bool direct) {
   struct statfs system;
   struct stat status;
   // Of other file systems it is not known that a change of the file shows in its times.
-  return reads && !direct && cuda_pins_files() && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && fstatfs(fd, &system) == 0 &&
+  return atomic_load(&limit) > 0 && reads && !direct && cuda_pins_files() && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && fstatfs(fd, &system) == 0 &&
          (system.f_type == EXT4 || system.f_type == XFS);
 }
 
@@ -188,7 +188,7 @@ static windows *make(int fd, const struct stat *status) {
 
 windows *windows_take(handle *h) {
   struct stat now;
-  if (!h->windowed || atomic_load_explicit(&limit, memory_order_relaxed) == 0 || fstat(h->fd, &now) != 0) {
+  if (!h->windowed || fstat(h->fd, &now) != 0) {
     return NULL;
   }
   windows *old = NULL;

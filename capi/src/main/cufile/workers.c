@@ -49,7 +49,7 @@ void workers_look(atomic_uint *number, unsigned is) {
     }
     clock_gettime(CLOCK_MONOTONIC, &now);
   } while (atomic_load_explicit(number, memory_order_relaxed) == is &&
-           (now.tv_sec - begin.tv_sec) * 1000000000L + now.tv_nsec - begin.tv_nsec < 30000);
+           (now.tv_sec - begin.tv_sec) * 1000000000L + now.tv_nsec - begin.tv_nsec < LOOK_NANOSECONDS);
 }
 
 static void *work(void *unused) {

@@ -115,7 +115,9 @@ public final class CuFileBench {
         System.out.println(GpuBench.line(m));
         out.add(m);
       }
-      System.out.println("wrote " + out.path());
+      if (!results.isEmpty()) {
+        System.out.println("wrote " + out.path());
+      }
       if (bench.failure != null) {
         throw bench.failure;
       }
