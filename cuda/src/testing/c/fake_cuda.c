@@ -1,8 +1,9 @@
-// A stand-in for libcuda.so: one device without a GPU. It keeps device memory in host memory, writes
+// A stand-in for libcuda.so: devices without a GPU. It keeps device memory in host memory, writes
 // down the calls, and fails or waits where a test tells it to.
 //
 // FAKE_VERSION  what cuDriverGetVersion says; functions newer than it are left out
-// FAKE_DEVICES  number of devices; with 0 cuInit fails
+// FAKE_DEVICES  number of devices, 8 at most; with 0 cuInit fails. The environment's FAKE_CUDA_DEVICES takes its place
+// FAKE_MIG      1: the devices are parts of GPUs
 // FAKE_FREE     bytes of device memory that are said to be free
 // FAKE_INTERIOR 1: addresses inside allocations are known, too
 // FAKE_MAPPED   how far from where the CPU finds host memory the GPU does
@@ -41,21 +42,26 @@ CUresult cuDriverGetVersion(int *version) {
   return 0;
 }
 
+static int devices(void) {
+  const char *other = getenv("FAKE_CUDA_DEVICES");
+  return other != NULL ? atoi(other) : FAKE_DEVICES;
+}
+
 CUresult cuInit(unsigned flags) {
   CALLED("%u", flags);
-  return FAKE_DEVICES > 0 ? 0 : (CUresult)NO_DEVICE;
+  return devices() > 0 ? 0 : (CUresult)NO_DEVICE;
 }
 
 CUresult cuDeviceGetCount(int *count) {
   CALLED("");
-  *count = FAKE_DEVICES;
+  *count = devices();
   return 0;
 }
 
 CUresult cuDeviceGet(CUdevice *device, int ordinal) {
   CALLED("%d", ordinal);
-  NEED(ordinal >= 0 && ordinal < FAKE_DEVICES, INVALID_DEVICE);
-  *device = 40 + ordinal; // Not the ordinal, so that the two cannot be mixed up.
+  NEED(ordinal >= 0 && ordinal < devices(), INVALID_DEVICE);
+  *device = FIRST_DEVICE + ordinal; // Not the ordinal, so that the two cannot be mixed up.
   return 0;
 }
 
@@ -67,8 +73,30 @@ CUresult cuDeviceGetName(char *name, int length, CUdevice device) {
 
 CUresult cuDeviceGetPCIBusId(char *id, int length, CUdevice device) {
   CALLED("%d", device);
-  snprintf(id, (size_t)length, "0000:3B:00.0");
+  snprintf(id, (size_t)length, "0000:%02X:00.0", 0x3B + device - FIRST_DEVICE);
   return 0;
+}
+
+// The bytes of the second device begin with 41. With FAKE_MIG it is a part of a GPU, whose own bytes begin with C1.
+static CUresult uuid_of(unsigned char *bytes, int device, int part) {
+  for (int i = 0; i < 16; i++) {
+    bytes[i] = (unsigned char)(16 * i);
+  }
+  bytes[0] = (unsigned char)(0x40 + device - FIRST_DEVICE + (part ? 0 : 0x80 * FAKE_MIG));
+  return 0;
+}
+
+// The header has the newer one only.
+#ifndef USE_CUDA_H
+CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device) {
+  CALLED("%d", device);
+  return uuid_of((unsigned char *)uuid->bytes, device, 0);
+}
+#endif
+
+CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) {
+  CALLED("%d", device);
+  return uuid_of((unsigned char *)uuid->bytes, device, 1);
 }
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
@@ -88,19 +116,19 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *result, CUdevice device) {
   CALLED("%d", device);
-  *result = (CUcontext)add(RETAIN, &context, NULL);
+  *result = (CUcontext)add(RETAIN, &contexts[device - FIRST_DEVICE], NULL);
   return 0;
 }
 
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
   int code = called(__func__, "%d", device);
-  int taken = take(RETAIN, &context);
+  int taken = take(RETAIN, &contexts[device - FIRST_DEVICE]);
   return (CUresult)(code != 0 ? code : taken);
 }
 
 CUresult cuCtxGetCurrent(CUcontext *c) {
   CALLED("%s", "");
-  *c = current ? (CUcontext)&context : NULL;
+  *c = current > 0 ? (CUcontext)&contexts[current - 1] : NULL;
   return 0;
 }
 
@@ -111,7 +139,7 @@ CUresult cuCtxSetCurrent(CUcontext c) {
     return 0;
   }
   NEED(is_live(RETAIN, c), 709);
-  current = 1;
+  current = (int)((char *)c - contexts) + 1;
   return 0;
 }
 
@@ -202,6 +230,15 @@ static const void *allocation_of(const void *address) {
   return address;
 }
 
+// The number of the device that memory is of, or was pinned for; 0 if nobody knows the memory.
+static int owner_of(const void *handle) {
+  pthread_mutex_lock(&lock);
+  int memory = device_of(MEMORY, handle);
+  int host = device_of(HOST, handle);
+  pthread_mutex_unlock(&lock);
+  return memory >= 0 ? memory : host >= 0 ? host : 0;
+}
+
 // What the next questions about addresses are answered with.
 static struct {
   CUdeviceptr mapped; // three pieces of this many bytes begin there
@@ -238,16 +275,17 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
     return of_a_piece(data, (int)attribute, address);
   }
   const void *handle = allocation_of((const void *)(uintptr_t)address);
+  int device = owner_of(handle);
   size_t memory = block_bytes(MEMORY, handle);
   size_t host = block_bytes(HOST, handle);
   NEED(memory + host > 0, INVALID_VALUE);
   switch ((int)attribute) {
-    case 1: *(void **)data = pretended.other_context ? &pretended : (void *)&context; return 0;
+    case 1: *(void **)data = pretended.other_context ? &pretended : (void *)&contexts[device]; return 0;
     case 10: *(unsigned *)data = 1; return 0;
     case 2: *(unsigned *)data = memory > 0 ? 2 : 1; return 0;
     case 7: *(unsigned long long *)data = address; return 0;
     case 8: *(unsigned *)data = 0; return 0;
-    case 9: *(int *)data = 0; return 0;
+    case 9: *(int *)data = device; return 0;
     case 11: *(CUdeviceptr *)data = (CUdeviceptr)(uintptr_t)handle; return 0;
     case 12: *(size_t *)data = memory + host; return 0;
     default: return (CUresult)INVALID_VALUE;
@@ -276,9 +314,17 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsigned 
   return 0;
 }
 
+static int is_registered(const void *address) {
+  pthread_mutex_lock(&lock);
+  int found = device_of(REGISTERED, address) >= 0;
+  pthread_mutex_unlock(&lock);
+  return found;
+}
+
 CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned flags) {
   CALLED("%p %zu %u", address, bytes, flags);
   IN_CONTEXT;
+  NEED(!is_registered(address), ALREADY_REGISTERED);
   add(REGISTERED, address, NULL);
   return 0;
 }
@@ -320,28 +366,28 @@ static CUresult copy(CUstream stream, void *to, const void *from, const void *ho
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
   CALLED("%llx %p %zu %p", to, from, bytes, (void *)stream);
   IN_CONTEXT;
-  NEED(is_live(STREAM, stream), INVALID_HANDLE);
+  NEED(is_live(STREAM, stream) && in_its_context(stream), INVALID_HANDLE);
   return copy(stream, at(to), from, from, bytes);
 }
 
 CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
   CALLED("%p %llx %zu %p", to, from, bytes, (void *)stream);
   IN_CONTEXT;
-  NEED(is_live(STREAM, stream), INVALID_HANDLE);
+  NEED(is_live(STREAM, stream) && in_its_context(stream), INVALID_HANDLE);
   return copy(stream, to, at(from), to, bytes);
 }
 
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
   CALLED("%llx %llx %zu %p", to, from, bytes, (void *)stream);
   IN_CONTEXT;
-  NEED(is_live(STREAM, stream), INVALID_HANDLE);
+  NEED(is_live(STREAM, stream) && in_its_context(stream), INVALID_HANDLE);
   return copy(stream, at(to), at(from), NULL, bytes);
 }
 
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream) {
   CALLED("%llx %u %zu %p", to, value, bytes, (void *)stream);
   IN_CONTEXT;
-  NEED(is_live(STREAM, stream), INVALID_HANDLE);
+  NEED(is_live(STREAM, stream) && in_its_context(stream), INVALID_HANDLE);
   return (CUresult)put(stream, (struct work){.kind = FILL, .to = at(to), .value = value, .bytes = bytes});
 }
 
@@ -362,7 +408,7 @@ CUresult cuMemcpyBatchAsync_v2(
   CALLED("%zu copies, order %d, flags %u, groups %zu from %zu, %p", count,
       (int)attributes->srcAccessOrder, attributes->flags, groups, *first, (void *)stream);
   IN_CONTEXT;
-  NEED(is_live(STREAM, stream), INVALID_HANDLE);
+  NEED(is_live(STREAM, stream) && in_its_context(stream), INVALID_HANDLE);
   copy_all(stream, to, from, sizes, count);
   return 0;
 }
@@ -378,7 +424,7 @@ CUresult cuMemcpyBatchAsync(
   CALLED("%zu copies, order %d, flags %u, groups %zu from %zu, %p", count,
       attributes->srcAccessOrder, attributes->flags, groups, *first, (void *)stream);
   IN_CONTEXT;
-  NEED(is_live(STREAM, stream), INVALID_HANDLE);
+  NEED(is_live(STREAM, stream) && in_its_context(stream), INVALID_HANDLE);
   copy_all(stream, to, from, sizes, count);
   return 0;
 }
@@ -432,14 +478,14 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
 CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr word, unsigned value, unsigned flags) {
   CALLED("%p %llx %u %u", (void *)stream, (unsigned long long)word, value, flags);
   IN_CONTEXT;
-  NEED(is_live(STREAM, stream), INVALID_HANDLE);
+  NEED(is_live(STREAM, stream) && in_its_context(stream), INVALID_HANDLE);
   return (CUresult)put(stream, (struct work){.kind = WAIT_WORD, .to = at(word), .value = (int)value});
 }
 
 CUresult cuLaunchHostFunc(CUstream stream, void (*call)(void *), void *data) {
   CALLED("%p", (void *)stream);
   IN_CONTEXT;
-  NEED(is_live(STREAM, stream), INVALID_HANDLE);
+  NEED(is_live(STREAM, stream) && in_its_context(stream), INVALID_HANDLE);
   return (CUresult)put(stream, (struct work){.kind = CALL, .call = call, .to = data});
 }
 
@@ -455,7 +501,7 @@ CUresult cuEventDestroy_v2(CUevent event) { FREES_BY(end_event, EVENT, event); }
 CUresult cuEventRecord(CUevent event, CUstream stream) {
   CALLED("%p %p", (void *)event, (void *)stream);
   IN_CONTEXT;
-  NEED(is_live(STREAM, stream) && is_live(EVENT, event), INVALID_HANDLE);
+  NEED(is_live(STREAM, stream) && in_its_context(stream) && is_live(EVENT, event), INVALID_HANDLE);
   return (CUresult)put(stream, (struct work){.kind = RECORD, .event = (struct event *)event});
 }
 
@@ -608,7 +654,7 @@ static CUresult launch(const char *name, CUfunction function, const unsigned *sh
   int code = called(name, "%s", text);
   NEED(code == 0, code);
   IN_CONTEXT;
-  NEED(is_live(STREAM, stream), INVALID_HANDLE);
+  NEED(is_live(STREAM, stream) && in_its_context(stream), INVALID_HANDLE);
   return (CUresult)(twin->run == NULL ? 0
                                       : put(stream, (struct work){.kind = KERNEL, .run = new_run(twin, shape, arguments)}));
 }

@@ -15,6 +15,9 @@
 #ifndef FAKE_DEVICES
 #define FAKE_DEVICES 1
 #endif
+#ifndef FAKE_MIG
+#define FAKE_MIG 0
+#endif
 #ifndef FAKE_FREE
 #define FAKE_FREE 1000
 #endif
@@ -28,13 +31,18 @@ typedef int CUflushGPUDirectRDMAWritesScope, CUstreamCaptureStatus, CUstreamCapt
 typedef unsigned long long CUdeviceptr;
 typedef void *CUcontext, *CUstream, *CUevent, *CUmodule, *CUfunction;
 typedef struct {
+  char bytes[16];
+} CUuuid;
+typedef struct {
   int srcAccessOrder, srcType, srcId, dstType, dstId;
   unsigned flags;
 } CUmemcpyAttributes;
 #endif
 
+enum { MOST_DEVICES = 8, FIRST_DEVICE = 40 };
 enum { INVALID_VALUE = 1, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_CONTEXT = 201 };
-enum { INVALID_PTX = 218, INVALID_HANDLE = 400, NOT_FOUND = 500, CAPTURE_UNSUPPORTED = 900 };
+enum { INVALID_PTX = 218, INVALID_HANDLE = 400, NOT_FOUND = 500, ALREADY_REGISTERED = 712 };
+enum { CAPTURE_UNSUPPORTED = 900 };
 enum { RELAXED = 2 };
 enum { MAX_LIVE = 16384, MAX_NAMES = 128, TEXT = 512 };
 enum { MEMORY = 1, HOST, REGISTERED, STREAM, EVENT, MODULE, RETAIN };
@@ -42,7 +50,7 @@ enum { MEMORY = 1, HOST, REGISTERED, STREAM, EVENT, MODULE, RETAIN };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct {
-  int kind;
+  int kind, device; // the number of the device in whose context it was made
   void *handle, *block;
 } live[MAX_LIVE];
 static int used; // Behind the last slot that ever was.
@@ -57,8 +65,8 @@ static int settling; // Calls that wait for all work; others wait behind them.
 static int capture; // What streams say of their capture.
 static int captured_elsewhere; // A capture in global mode, of a stream that nobody asks about.
 static __thread int capture_mode;
-static __thread int current;
-static char context;
+static __thread int current;           // The number of the device whose context it is, counted from 1; 0: none.
+static char contexts[MOST_DEVICES];    // Their addresses are the handles of the primary contexts.
 
 static int slot_of(const char *name) {
   for (int i = 0; i < MAX_NAMES; i++) {
@@ -107,6 +115,7 @@ static void *add(int kind, void *handle, void *block) {
   }
   used = i < used ? used : i + 1;
   live[i].kind = kind;
+  live[i].device = kind == RETAIN ? (int)((char *)handle - contexts) : current - 1;
   live[i].handle = handle;
   live[i].block = block;
   pthread_mutex_unlock(&lock);
@@ -124,6 +133,16 @@ static int is_live(int kind, const void *handle) {
   misuses += !found;
   pthread_mutex_unlock(&lock);
   return found;
+}
+
+// The device of something that is open; -1 if it is not. Under the lock.
+static int device_of(int kind, const void *handle) {
+  for (int i = 0; i < used; i++) {
+    if (live[i].kind == kind && live[i].handle == handle) {
+      return live[i].device;
+    }
+  }
+  return -1;
 }
 
 // Told of every block of device memory that is freed, before it is.
@@ -147,15 +166,24 @@ static int take(int kind, const void *handle) {
   return found ? 0 : INVALID_HANDLE;
 }
 
-// Calls without the context, or with a handle that is not open, are mistakes of the caller.
-static int in_context(void) {
-  int good = current && is_live(RETAIN, &context);
+static int misuse_unless(int good) {
   if (!good) {
     pthread_mutex_lock(&lock);
     misuses++;
     pthread_mutex_unlock(&lock);
   }
   return good;
+}
+
+// Calls without the context, or with a handle that is not open, are mistakes of the caller.
+static int in_context(void) { return misuse_unless(current > 0) && is_live(RETAIN, &contexts[current - 1]); }
+
+// So is work in the stream of a device whose context is not the current one; the driver's own streams are of every one.
+static int in_its_context(const void *stream) {
+  pthread_mutex_lock(&lock);
+  int device = device_of(STREAM, stream);
+  pthread_mutex_unlock(&lock);
+  return misuse_unless(device < 0 || device == current - 1);
 }
 
 #define CALLED(...)                          \

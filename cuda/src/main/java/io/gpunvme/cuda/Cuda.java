@@ -4,6 +4,7 @@ import io.gpunvme.cuda.library.LibrarySearch;
 import io.gpunvme.cuda.library.NativeLibrary;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -86,6 +87,11 @@ public final class Cuda {
   /** The number of GPUs for this process. */
   public int deviceCount() {
     return api.devices().count();
+  }
+
+  /** All GPUs for this process, in the order of their ordinals. */
+  public List<CudaDevice> devices() {
+    return IntStream.range(0, deviceCount()).mapToObj(this::device).toList();
   }
 
   /**

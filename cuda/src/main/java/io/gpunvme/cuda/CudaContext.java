@@ -141,6 +141,16 @@ public final class CudaContext implements AutoCloseable {
     return make(() -> RegisteredMemory.register(this, memory, flags));
   }
 
+  /**
+   * Where this device finds memory that is pinned already, by this context or, with {@link
+   * RegisterFlag#PORTABLE}, by that of another device.
+   *
+   * @throws CudaException if it is not pinned for this context
+   */
+  public long deviceAddressOf(MemorySegment pinned) {
+    return getInside(() -> api.memory().devicePointer(pinned));
+  }
+
   /** A stream that is independent of the default stream. */
   public CudaStream stream() {
     return stream(StreamPriority.NORMAL);

@@ -1,6 +1,7 @@
 package io.gpunvme.cuda;
 
 import java.util.Locale;
+import java.util.UUID;
 
 /** A GPU. Safe for all threads; nothing here allocates on it. */
 public final class CudaDevice {
@@ -17,6 +18,11 @@ public final class CudaDevice {
   /** Its number, counted from 0 among those that CUDA_VISIBLE_DEVICES leaves. */
   public int ordinal() {
     return ordinal;
+  }
+
+  /** Whether it is the only GPU for this process. */
+  public boolean only() {
+    return api.devices().count() == 1;
   }
 
   /** The product's name, as in {@code NVIDIA H200}. */
@@ -60,6 +66,20 @@ public final class CudaDevice {
     return api.devices().pciBusId(handle).toLowerCase(Locale.ROOT);
   }
 
+  /**
+   * Its UUID as {@code nvidia-smi -L} writes it: {@code GPU-} and 36 characters, of a MIG instance
+   * {@code MIG-} and those of its own.
+   */
+  public String uuid() {
+    UUID own = api.devices().uuid(handle);
+    return (own.equals(api.devices().gpuUuid(handle)) ? "GPU-" : "MIG-") + own;
+  }
+
+  /** The UUID of the whole GPU, which differs from {@link #uuid} for a MIG instance. */
+  public String gpuUuid() {
+    return "GPU-" + api.devices().gpuUuid(handle);
+  }
+
   /** Its architecture. */
   public ComputeCapability computeCapability() {
     return new ComputeCapability(
@@ -83,6 +103,22 @@ public final class CudaDevice {
    */
   public CudaContext openPrimary() {
     return CudaContext.open(api, this, handle);
+  }
+
+  /** Whether both are the same device of the same driver library. */
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof CudaDevice that && api == that.api && ordinal == that.ordinal;
+  }
+
+  @Override
+  public int hashCode() {
+    return 31 * System.identityHashCode(api) + ordinal;
+  }
+
+  /** The same for all devices of one driver library, and different for others. */
+  public Object driver() {
+    return api;
   }
 
   @Override

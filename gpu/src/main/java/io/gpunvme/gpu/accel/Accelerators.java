@@ -1,11 +1,18 @@
 package io.gpunvme.gpu.accel;
 
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.cuda.Cuda;
+import io.gpunvme.cuda.CudaDevice;
 import io.gpunvme.cuda.CudaException;
 import io.gpunvme.cuda.CudaNotFoundException;
+import java.util.Map;
+import java.util.Optional;
+import java.util.function.Supplier;
 
 /** The accelerators of this machine. */
 public final class Accelerators {
+  private static final String FIRST = "the first GPU that CUDA lists";
+
   private Accelerators() {}
 
   /**
@@ -16,10 +23,73 @@ public final class Accelerators {
    */
   public record Choice(Accelerator accelerator, String reason) {}
 
-  /** The first GPU, or the CPU stand-in if no GPU works, with the reason. */
+  /**
+   * The accelerator that {@code GPUNVME_ACCELERATOR} names; without it the first GPU, or the CPU
+   * stand-in if no GPU works, with the reason.
+   *
+   * @throws InvalidRequestException if the variable names none
+   * @throws CudaNotFoundException if it names a GPU and there is no driver
+   * @throws CudaException if it names a GPU and that does not work
+   */
   public static Choice best() {
+    return open("auto");
+  }
+
+  /**
+   * Opens an accelerator by its name.
+   *
+   * @param name as {@link AcceleratorName} reads it. {@code auto} is {@link #best}; {@code gpu} is
+   *     the GPU that {@code GPUNVME_ACCELERATOR} names, or else the first
+   * @throws InvalidRequestException if it is no name, or CUDA lists no such GPU
+   * @throws CudaNotFoundException if a GPU is asked for and there is no driver
+   * @throws CudaException if a GPU is asked for and there is none that works
+   */
+  public static Choice open(String name) {
+    return open(name, System.getenv(), Cuda::load);
+  }
+
+  static Choice open(String name, Map<String, String> environment, Supplier<Cuda> cuda) {
+    AcceleratorName asked = AcceleratorName.parse(name);
+    Optional<AcceleratorName> usual = usual(environment);
+    return switch (asked.kind()) {
+      case CPU -> new Choice(CpuAccelerator.open(), "the CPU stand-in was requested");
+      case AUTO -> usual.map(u -> named(u, cuda)).orElseGet(() -> firstOrStandIn(cuda));
+      case GPU ->
+          usual
+              .filter(AcceleratorName::gpu)
+              .map(u -> named(u, cuda))
+              .orElseGet(() -> gpu(asked, cuda, "a GPU was requested"));
+      case THIS_GPU -> gpu(asked, cuda, asked + " was requested");
+    };
+  }
+
+  /** The one of those who name none; empty if the environment does not say. */
+  private static Optional<AcceleratorName> usual(Map<String, String> environment) {
+    String name = environment.getOrDefault(AcceleratorName.VARIABLE, "");
+    if (name.isEmpty()) {
+      return Optional.empty();
+    }
     try {
-      return new Choice(GpuAccelerator.open(), "the first GPU that CUDA lists");
+      return Optional.of(AcceleratorName.parse(name))
+          .filter(n -> n.kind() != AcceleratorName.Kind.AUTO);
+    } catch (InvalidRequestException e) {
+      throw new InvalidRequestException(AcceleratorName.VARIABLE + ": " + e.getMessage());
+    }
+  }
+
+  private static Choice named(AcceleratorName usual, Supplier<Cuda> cuda) {
+    String reason = AcceleratorName.VARIABLE + "=" + usual;
+    return usual.gpu() ? gpu(usual, cuda, reason) : new Choice(CpuAccelerator.open(), reason);
+  }
+
+  private static Choice gpu(AcceleratorName name, Supplier<Cuda> cuda, String reason) {
+    CudaDevice device = name.device(cuda.get());
+    return new Choice(GpuAccelerator.open(device), reason);
+  }
+
+  private static Choice firstOrStandIn(Supplier<Cuda> cuda) {
+    try {
+      return new Choice(GpuAccelerator.open(cuda.get().device(0)), FIRST);
     } catch (CudaNotFoundException e) {
       // Where it was looked for fills lines, and many machines have none.
       return new Choice(
@@ -27,24 +97,5 @@ public final class Accelerators {
     } catch (CudaException e) {
       return new Choice(CpuAccelerator.open(), "no GPU: " + e.getMessage());
     }
-  }
-
-  /**
-   * Opens an accelerator by its kind.
-   *
-   * @param kind {@code gpu}, {@code cpu}, or {@code auto} for {@link #best}
-   * @throws InvalidRequestException for another kind
-   * @throws CudaNotFoundException if a GPU is asked for and there is no driver
-   * @throws CudaException if a GPU is asked for and there is none that works
-   */
-  public static Choice open(String kind) {
-    return switch (kind) {
-      case "auto" -> best();
-      case "gpu" -> new Choice(GpuAccelerator.open(), "a GPU was requested");
-      case "cpu" -> new Choice(CpuAccelerator.open(), "the CPU stand-in was requested");
-      default ->
-          throw new InvalidRequestException(
-              "no accelerator '" + kind + "': must be auto, gpu or cpu");
-    };
   }
 }

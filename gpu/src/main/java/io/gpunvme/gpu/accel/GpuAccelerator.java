@@ -2,7 +2,6 @@ package io.gpunvme.gpu.accel;
 
 import io.gpunvme.base.CloseAll;
 import io.gpunvme.cuda.ContextMemory;
-import io.gpunvme.cuda.Cuda;
 import io.gpunvme.cuda.CudaContext;
 import io.gpunvme.cuda.CudaDevice;
 import io.gpunvme.cuda.CudaException;
@@ -17,6 +16,7 @@ import io.gpunvme.nvme.memory.BusMapper;
 import io.gpunvme.nvme.memory.BusRange;
 import java.lang.foreign.MemorySegment;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
@@ -47,35 +47,38 @@ public final class GpuAccelerator implements Accelerator {
   private final String name;
   private final Set<DeviceBuffer> buffers = ConcurrentHashMap.newKeySet();
 
-  /** By address; guarded by itself. CUDA refuses to register a range twice. */
+  /** Those of this accelerator, by address; guarded by itself. */
   private final Map<Long, Registration> registrations = new HashMap<>();
 
   /** Guarded by itself. */
   private final Map<String, Object> shared = new HashMap<>();
 
-  private final KernelPauses pauses = new KernelPauses();
+  private final KernelPauses pauses;
   private final CopyStock stock;
   private volatile boolean closed;
+
+  /** Guarded by this. */
+  private boolean gone;
 
   // Only ever set; who allocates for such a controller has set it before.
   private volatile boolean pinDescriptors;
 
   private GpuAccelerator(CudaContext context) {
     this.context = context;
-    this.name = context.device().name();
+    this.name = name(context.device());
     this.staging = new Staging(context);
+    this.pauses = DevicePauses.take(context.device());
     this.stock = new CopyStock(context, pauses);
   }
 
-  /**
-   * Opens the first GPU that CUDA lists.
-   *
-   * @throws io.gpunvme.cuda.CudaNotFoundException if there is no driver; the message says where it
-   *     was looked for
-   * @throws CudaException if there is no GPU, or it does not work
-   */
+  /** Where there are several, it says which. */
+  private static String name(CudaDevice device) {
+    return device.only() ? device.name() : AcceleratorName.of(device) + " " + device.name();
+  }
+
+  /** Opens the GPU that {@link Accelerators#open} calls {@code gpu}; fails as that does. */
   public static GpuAccelerator open() {
-    return open(Cuda.load().device(0));
+    return (GpuAccelerator) Accelerators.open("gpu").accelerator();
   }
 
   /** Opens a GPU. */
@@ -118,7 +121,10 @@ public final class GpuAccelerator implements Accelerator {
   @Override
   public MemoryInUse memoryInUse() {
     ContextMemory memory = context.memoryInUse();
-    return new MemoryInUse(memory.device(), memory.pinned());
+    synchronized (registrations) {
+      long registered = registrations.values().stream().mapToLong(r -> r.memory.bytes()).sum();
+      return new MemoryInUse(memory.device(), memory.pinned() + registered);
+    }
   }
 
   @Override
@@ -172,7 +178,12 @@ public final class GpuAccelerator implements Accelerator {
     SharedMemory memory = SharedMemory.allocate("gpunvme-pinned", size);
     try {
       RegisteredMemory registered =
-          pauses.take(() -> register(memory.segment(), HostMemoryKind.MEMORY));
+          pauses.take(
+              () ->
+                  pinning(
+                      size,
+                      HostMemoryKind.MEMORY,
+                      () -> context.register(memory.segment(), flags(HostMemoryKind.MEMORY))));
       return keep(new SharedBuffer(memory, registered));
     } catch (RuntimeException | Error e) {
       CloseAll.after(e, memory::close);
@@ -295,58 +306,73 @@ public final class GpuAccelerator implements Accelerator {
     synchronized (registrations) {
       Registration there = registrations.get(memory.address());
       if (there == null) {
-        there = new Registration(pauses.take(() -> register(memory, kind)));
+        there = pauses.take(() -> new Registration(memory, kind));
         registrations.put(memory.address(), there);
-      } else if (there.memory.segment().byteSize() < memory.byteSize()) {
-        throw new DmaMappingException(
-            "%d bytes at %Xh are mapped for %s already, but only %d of them"
-                .formatted(
-                    memory.byteSize(), memory.address(), name, there.memory.segment().byteSize()));
+      } else {
+        there.requireBytes(memory.byteSize());
       }
       there.users++;
-      return new Window(there);
+      return new Window(memory.address(), there);
     }
   }
 
-  private RegisteredMemory register(MemorySegment memory, HostMemoryKind kind) {
+  private <T> T pinning(long bytes, HostMemoryKind kind, Supplier<T> pin) {
     try {
-      return kind == HostMemoryKind.REGISTERS
-          ? context.register(
-              memory, RegisterFlag.PORTABLE, RegisterFlag.DEVICEMAP, RegisterFlag.IOMEMORY)
-          : context.register(memory, RegisterFlag.PORTABLE, RegisterFlag.DEVICEMAP);
+      return pin.get();
     } catch (CudaException e) {
       throw new DmaMappingException(
           "%s cannot be given %d bytes of %s: %s"
               .formatted(
                   name,
-                  memory.byteSize(),
+                  bytes,
                   kind == HostMemoryKind.REGISTERS ? "a BAR" : "host memory",
                   e.getMessage()),
           e);
     }
   }
 
-  /** A registered range and how many windows show it. */
-  private static final class Registration {
-    private final RegisteredMemory memory;
+  private static RegisterFlag[] flags(HostMemoryKind kind) {
+    return kind == HostMemoryKind.REGISTERS
+        ? new RegisterFlag[] {RegisterFlag.PORTABLE, RegisterFlag.DEVICEMAP, RegisterFlag.IOMEMORY}
+        : new RegisterFlag[] {RegisterFlag.PORTABLE, RegisterFlag.DEVICEMAP};
+  }
+
+  /** A registered range, where this GPU finds it, and how many windows show it. */
+  private final class Registration {
+    private final HostRegistration memory;
+    private final long address;
     private int users;
 
-    Registration(RegisteredMemory memory) {
-      this.memory = memory;
+    Registration(MemorySegment range, HostMemoryKind kind) {
+      memory =
+          pinning(
+              range.byteSize(),
+              kind,
+              () -> HostRegistration.of(context.device(), range, flags(kind)));
+      address =
+          CloseAll.orClose(
+              () -> pinning(range.byteSize(), kind, () -> memory.addressIn(context)),
+              memory::release);
+    }
+
+    void requireBytes(long bytes) {
+      memory.requireBytes(bytes);
     }
   }
 
   private final class Window implements HostWindow {
+    private final long key;
     private final Registration registration;
     private boolean closed;
 
-    Window(Registration registration) {
+    Window(long key, Registration registration) {
+      this.key = key;
       this.registration = registration;
     }
 
     @Override
     public long deviceAddress() {
-      return registration.memory.deviceAddress();
+      return registration.address;
     }
 
     @Override
@@ -355,9 +381,8 @@ public final class GpuAccelerator implements Accelerator {
         if (!closed) {
           closed = true;
           registration.users--;
-          if (registration.users == 0) {
-            registrations.remove(registration.memory.segment().address(), registration);
-            pauses.now(registration.memory::close);
+          if (registration.users == 0 && registrations.remove(key, registration)) {
+            pauses.now(registration.memory::release);
           }
         }
       }
@@ -383,10 +408,24 @@ public final class GpuAccelerator implements Accelerator {
   }
 
   @Override
-  public void close() {
+  public synchronized void close() {
     closed = true;
     DeviceBuffer.closeAll(buffers);
+    releaseRegistrations();
     context.close();
+    if (!gone) {
+      gone = true;
+      DevicePauses.giveBack(context.device());
+    }
+  }
+
+  /** Windows that are open still show nothing any more; closing them does nothing. */
+  private void releaseRegistrations() {
+    synchronized (registrations) {
+      List<Registration> left = List.copyOf(registrations.values());
+      registrations.clear();
+      CloseAll.each(left, r -> r.memory.release());
+    }
   }
 
   // ---- buffers

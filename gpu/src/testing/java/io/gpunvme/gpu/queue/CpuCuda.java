@@ -106,8 +106,9 @@ public final class CpuCuda {
     return text.toString();
   }
 
-  private static String[] standIn(List<String> kernels) {
+  private static String[] standIn(int gpus, List<String> kernels) {
     return new String[] {
+      "-DFAKE_DEVICES=" + gpus,
       "-DFAKE_IN_ORDER=1",
       "-DFAKE_MAPPED=0",
       "-DFAKE_FREE=(1ul<<30)",
@@ -117,7 +118,12 @@ public final class CpuCuda {
 
   /** Compiles it, once for all; the test is skipped without compilers. */
   public static Path library() {
-    return library(KERNELS, OPTIONS);
+    return library(1);
+  }
+
+  /** The same with several GPUs, all of them the CPU. */
+  public static Path library(int gpus) {
+    return library(gpus, KERNELS, OPTIONS);
   }
 
   /**
@@ -130,11 +136,12 @@ public final class CpuCuda {
     Map<String, String> threads = new TreeMap<>();
     kernels.forEach(kernel -> threads.put(kernel, THREAD));
     return library(
+        1,
         Map.of(file, threads),
         Stream.concat(Arrays.stream(OPTIONS), Arrays.stream(options)).toArray(String[]::new));
   }
 
-  private static Path library(Map<String, Map<String, String>> files, String... options) {
+  private static Path library(int gpus, Map<String, Map<String, String>> files, String... options) {
     List<String> libraries = new ArrayList<>();
     files.forEach(
         (file, kernels) ->
@@ -142,7 +149,7 @@ public final class CpuCuda {
                 NativeCompiler.CPP
                     .library("kernels-" + file, source(file, kernels), options)
                     .toString()));
-    return StandIn.compile("cuda", standIn(libraries));
+    return StandIn.compile("cuda", standIn(gpus, libraries));
   }
 
   /**
@@ -167,6 +174,6 @@ public final class CpuCuda {
       NativeCompiler.CPP.compile(folder, source.getKey() + ".so", source.getValue(), options);
       kernels.add(arguments[1] + "/" + source.getKey() + ".so");
     }
-    Files.copy(StandIn.compile("cuda", standIn(kernels)), folder.resolve("libcuda.so.1"));
+    Files.copy(StandIn.compile("cuda", standIn(1, kernels)), folder.resolve("libcuda.so.1"));
   }
 }
