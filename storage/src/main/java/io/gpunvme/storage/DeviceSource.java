@@ -19,6 +19,8 @@ import io.gpunvme.storage.path.Verdict;
 import io.gpunvme.storage.path.direct.DirectPath;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.concurrent.locks.ReadWriteLock;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
 import org.jspecify.annotations.Nullable;
 
 /** A namespace of a controller that this process drives. */
@@ -31,39 +33,70 @@ final class DeviceSource implements Source {
   /** What is closed with this; null: the controller stays somebody else's. */
   private final @Nullable Device device;
 
-  /** The namespace's memory as the GPU has it pinned; null: it is not. */
+  /** The namespace's memory, for GPUs to pin; null: they do not. */
+  private final @Nullable MemorySegment medium;
+
+  /** How a GPU has that; null: not at all. */
   private final @Nullable HostWindow pinned;
+
+  /** Of writes to the namespace, for whichever accelerator. */
+  private final ReadWriteLock writes;
 
   /** Null before it is opened. */
   private volatile @Nullable DirectPath path;
 
-  /** A controller that stays the caller's. */
-  DeviceSource(NvmeController controller, Accelerator accelerator, StorageOptions options) {
+  private DeviceSource(
+      NvmeController controller,
+      String name,
+      Accelerator accelerator,
+      StorageOptions options,
+      @Nullable Device device,
+      @Nullable MemorySegment medium,
+      ReadWriteLock writes) {
     this.accelerator = accelerator;
     this.options = options;
     this.controller = controller;
-    name = controller.name();
-    device = null;
-    pinned = null;
+    this.name = name;
+    this.device = device;
+    this.medium = medium;
+    this.writes = writes;
     controller.namespace(options.nsid());
     serve();
+    // Copies between pinned memory and a GPU are several times as fast.
+    pinned =
+        medium != null && accelerator.gpu()
+            ? accelerator.mapHost(medium, HostMemoryKind.MEMORY)
+            : null;
   }
 
-  DeviceSource(DeviceAddress address, Accelerator accelerator, StorageOptions options) {
-    this.accelerator = accelerator;
-    this.options = options;
-    Device opened = Device.open(address, options.controller(), "");
-    device = opened;
-    controller = opened.controller();
-    name = address.toString();
-    try {
-      controller.namespace(options.nsid());
-      serve();
-      pinned = address.pinned() && accelerator.gpu() ? pin(opened) : null;
-    } catch (RuntimeException | Error e) {
-      CloseAll.after(e, opened::close);
-      throw e;
-    }
+  /** A controller that stays the caller's. */
+  DeviceSource(NvmeController controller, Accelerator accelerator, StorageOptions options) {
+    this(controller, controller.name(), accelerator, options, null, null, newLock());
+  }
+
+  static DeviceSource open(DeviceAddress address, Accelerator accelerator, StorageOptions options) {
+    Device device = Device.open(address, options.controller(), "");
+    return CloseAll.orClose(
+        () ->
+            new DeviceSource(
+                device.controller(),
+                address.toString(),
+                accelerator,
+                options,
+                device,
+                address.pinned() ? medium(device, options) : null,
+                newLock()),
+        device::close);
+  }
+
+  /** Queue pairs of its own for each accelerator, at one controller. */
+  @Override
+  public DeviceSource on(Accelerator other) {
+    return new DeviceSource(controller, name, other, options, null, medium, writes);
+  }
+
+  private static ReadWriteLock newLock() {
+    return new ReentrantReadWriteLock(true);
   }
 
   /** From now on: callers allocate memory before the path is opened, which is when it is used. */
@@ -71,16 +104,13 @@ final class DeviceSource implements Source {
     accelerator.servePinned(controller.function());
   }
 
-  /** Copies between pinned memory and a GPU are several times as fast. */
-  private HostWindow pin(Device ssd) {
-    MemorySegment medium =
-        ssd.memory(options.nsid())
-            .orElseThrow(
-                () ->
-                    new InvalidRequestException(
-                        name
-                            + ": pinned=true needs a namespace in memory, and this one is a file"));
-    return accelerator.mapHost(medium, HostMemoryKind.MEMORY);
+  private static MemorySegment medium(Device ssd, StorageOptions options) {
+    return ssd.memory(options.nsid())
+        .orElseThrow(
+            () ->
+                new InvalidRequestException(
+                    ssd.address()
+                        + ": pinned=true needs a namespace in memory, and this one is a file"));
   }
 
   @Override
@@ -132,7 +162,7 @@ final class DeviceSource implements Source {
     // CUDA.
     InitiatorOptions initiator =
         pinned != null ? options.initiator().withForeignCuda(false) : options.initiator();
-    DirectPath opened = DirectPath.open(controller, options.nsid(), accelerator, initiator);
+    DirectPath opened = DirectPath.open(controller, options.nsid(), accelerator, initiator, writes);
     path = opened;
     return opened;
   }

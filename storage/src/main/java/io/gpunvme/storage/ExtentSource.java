@@ -102,6 +102,12 @@ final class ExtentSource implements Source {
   }
 
   @Override
+  public ExtentSource on(Accelerator other) {
+    GpuStorage theirs = device.on(other);
+    return new ExtentSource(theirs, name, extents, theirs::close);
+  }
+
+  @Override
   public void close() {
     closing.run();
   }

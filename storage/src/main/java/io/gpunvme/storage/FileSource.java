@@ -23,14 +23,36 @@ final class FileSource implements Source {
   private final StorageOptions options;
   private final FileOptions own;
 
+  /** Whether somebody else closes the file. */
+  private final boolean borrowed;
+
   /** The size when it was last asked for. */
   private volatile long lastSize;
 
-  FileSource(Path name, StorageAddress address, Accelerator accelerator, StorageOptions options) {
-    own = FileOptions.of(address.options());
+  private FileSource(
+      SourceFile file,
+      FileOptions own,
+      Accelerator accelerator,
+      StorageOptions options,
+      boolean borrowed) {
+    this.file = file;
+    this.own = own;
     this.accelerator = accelerator;
     this.options = options;
-    file = SourceFile.open(name.toString(), options.allowWrite());
+    this.borrowed = borrowed;
+  }
+
+  static FileSource open(
+      Path name, StorageAddress address, Accelerator accelerator, StorageOptions options) {
+    FileOptions own = FileOptions.of(address.options());
+    SourceFile file = SourceFile.open(name.toString(), options.allowWrite());
+    return new FileSource(file, own, accelerator, options, false);
+  }
+
+  /** The same file, even if its name is another one's by now. */
+  @Override
+  public FileSource on(Accelerator other) {
+    return new FileSource(file, own, other, options, true);
   }
 
   @Override
@@ -111,6 +133,8 @@ final class FileSource implements Source {
 
   @Override
   public void close() {
-    file.close();
+    if (!borrowed) {
+      file.close();
+    }
   }
 }

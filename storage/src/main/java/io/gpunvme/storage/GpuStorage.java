@@ -62,8 +62,24 @@ public final class GpuStorage implements AutoCloseable {
   private final SharedUse use;
   private @Nullable StreamTransfers streams;
 
+  /** Those of {@link #on} that are not closed; guarded by itself. */
+  private final List<GpuStorage> others = new ArrayList<>();
+
+  /** Run when this has been closed. */
+  private final Consumer<GpuStorage> forget;
+
   GpuStorage(
       StorageAddress address, Accelerator accelerator, StorageOptions options, Source source) {
+    this(address, accelerator, options, source, _ -> {});
+  }
+
+  private GpuStorage(
+      StorageAddress address,
+      Accelerator accelerator,
+      StorageOptions options,
+      Source source,
+      Consumer<GpuStorage> forget) {
+    this.forget = forget;
     this.address = address;
     this.accelerator = accelerator;
     this.options = options;
@@ -146,6 +162,40 @@ public final class GpuStorage implements AutoCloseable {
         device.accelerator,
         StorageOptions.defaults(),
         new ExtentSource(device, name, extents, () -> {}));
+  }
+
+  /**
+   * The same bytes for another accelerator: over the same open file or SSDs, with paths, queue
+   * pairs, threads and counters of its own. Both can be used at the same time, by kernels too. A
+   * write that fills a block in part is alone among the writes of both.
+   *
+   * @param other the caller closes it after this; another GPU, or another accelerator on the same
+   * @return to be closed before this, which closes it otherwise
+   */
+  public GpuStorage on(Accelerator other) {
+    return use.during(
+        () -> {
+          GpuStorage theirs =
+              new GpuStorage(address, other, options, source.on(other), this::forget);
+          synchronized (others) {
+            others.add(theirs);
+          }
+          return theirs;
+        });
+  }
+
+  private void forget(GpuStorage closed) {
+    synchronized (others) {
+      others.remove(closed);
+    }
+  }
+
+  private void closeOthers() {
+    List<GpuStorage> open;
+    synchronized (others) {
+      open = List.copyOf(others);
+    }
+    CloseAll.each(open, GpuStorage::close);
   }
 
   /**
@@ -793,12 +843,13 @@ public final class GpuStorage implements AutoCloseable {
   public void close() {
     use.cancel();
     threads.end();
-    try {
-      // Its threads come into this storage to learn that it is closed.
-      closeStreams();
-    } finally {
-      use.close(this::free);
-    }
+    CloseAll steps = new CloseAll();
+    // Its threads come into this storage to learn that it is closed.
+    steps.run(this::closeStreams);
+    steps.run(this::closeOthers);
+    steps.run(() -> use.close(this::free));
+    steps.run(() -> forget.accept(this));
+    steps.<RuntimeException>end();
   }
 
   private void closeStreams() {
@@ -812,10 +863,7 @@ public final class GpuStorage implements AutoCloseable {
   }
 
   private void free() {
-    try {
-      planned.close();
-    } finally {
-      paths.close();
-    }
+    // Those that were being opened when this began to close.
+    CloseAll.all(this::closeOthers, planned, paths);
   }
 }

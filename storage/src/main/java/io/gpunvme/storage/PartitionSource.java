@@ -99,6 +99,11 @@ final class PartitionSource implements Source {
   }
 
   @Override
+  public PartitionSource on(Accelerator other) {
+    return new PartitionSource(device.on(other), name, partition);
+  }
+
+  @Override
   public void close() {
     device.close();
   }

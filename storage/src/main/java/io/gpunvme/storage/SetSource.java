@@ -1,6 +1,7 @@
 package io.gpunvme.storage;
 
 import io.gpunvme.base.CloseAll;
+import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.queue.DeviceExtent;
 import io.gpunvme.gpu.queue.StripeSet;
 import io.gpunvme.storage.path.DataPath;
@@ -153,6 +154,18 @@ final class SetSource implements Source {
     } catch (RuntimeException e) {
       // Which one of them is what whoever mends it wants to know.
       throw StorageFailures.of(e, member.name(), -1, -1);
+    }
+  }
+
+  @Override
+  public SetSource on(Accelerator other) {
+    List<Source> theirs = new ArrayList<>();
+    try {
+      members.forEach(m -> theirs.add(m.on(other)));
+      return new SetSource(theirs, shape);
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, theirs, Source::close);
+      throw e;
     }
   }
 

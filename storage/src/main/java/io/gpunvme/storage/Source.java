@@ -1,5 +1,6 @@
 package io.gpunvme.storage;
 
+import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.queue.DeviceExtent;
 import io.gpunvme.gpu.queue.StripeSet;
 import io.gpunvme.storage.path.DataPath;
@@ -82,6 +83,13 @@ interface Source extends AutoCloseable {
   static StorageException unsupported(String name, String why) {
     return new StorageException(StorageException.Kind.UNSUPPORTED, name, -1, -1, why, null);
   }
+
+  /**
+   * The same bytes for another accelerator, by paths of its own over what this has open.
+   *
+   * @return to be closed before this
+   */
+  Source on(Accelerator other);
 
   /**
    * Returns when everything whose writing is over is on stable storage.

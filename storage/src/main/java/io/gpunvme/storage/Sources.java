@@ -30,12 +30,12 @@ final class Sources {
     DeviceAddress device = address.device();
     Path file = address.file();
     if (file != null) {
-      return new FileSource(file, address, accelerator, options);
+      return FileSource.open(file, address, accelerator, options);
     }
     if (device == null) {
       throw new IllegalStateException(address + " is neither a file nor a device");
     }
-    return new DeviceSource(device, accelerator, options);
+    return DeviceSource.open(device, accelerator, options);
   }
 
   private static Source inside(

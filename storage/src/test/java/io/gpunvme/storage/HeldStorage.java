@@ -55,6 +55,11 @@ public record HeldStorage(byte[] content, Consumer<Range> before) implements Dat
   }
 
   @Override
+  public Source on(Accelerator other) {
+    return this;
+  }
+
+  @Override
   public double resident(List<Range> ranges) {
     return 0;
   }

@@ -51,6 +51,11 @@ class LeaksIT {
    */
   private record OfThatTime(Source source, long size) implements Source {
     @Override
+    public Source on(Accelerator other) {
+      throw new UnsupportedOperationException();
+    }
+
+    @Override
     public String name() {
       return source.name();
     }

@@ -182,6 +182,11 @@ class StagedReadsTest {
   /** A source with one path. */
   private record OnePath(DataPath path) implements Source {
     @Override
+    public Source on(Accelerator other) {
+      throw new UnsupportedOperationException();
+    }
+
+    @Override
     public String name() {
       return "data";
     }

@@ -29,7 +29,6 @@ import java.util.List;
 import java.util.concurrent.locks.Lock;
 import java.util.concurrent.locks.ReadWriteLock;
 import java.util.concurrent.locks.ReentrantLock;
-import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -83,7 +82,7 @@ public final class DirectPath implements DataPath {
    * Writes of whole blocks share it; one that writes blocks in part, and reads them first, is
    * alone.
    */
-  private final ReadWriteLock writes = new ReentrantReadWriteLock(true);
+  private final ReadWriteLock writes;
 
   /** Transfers share it; who takes the queues away is alone. */
   private final SharedLock<Boolean> service = new SharedLock<>(() -> true);
@@ -111,7 +110,9 @@ public final class DirectPath implements DataPath {
       Namespace namespace,
       Accelerator accelerator,
       InitiatorOptions options,
-      Supplier<Initiator> initiators) {
+      Supplier<Initiator> initiators,
+      ReadWriteLock writes) {
+    this.writes = writes;
     this.controller = controller;
     this.namespace = namespace;
     this.initiators = initiators;
@@ -126,13 +127,24 @@ public final class DirectPath implements DataPath {
    * Creates the queues.
    *
    * @param controller stays open longer than this
+   * @param writes held by the writes of all who write to the namespace and do not want to lose what
+   *     others write to the same block; fair
    * @throws InvalidRequestException if the options, the namespace or the accelerator do not fit
    *     together
    */
   public static DirectPath open(
-      NvmeController controller, int nsid, Accelerator accelerator, InitiatorOptions options) {
+      NvmeController controller,
+      int nsid,
+      Accelerator accelerator,
+      InitiatorOptions options,
+      ReadWriteLock writes) {
     return open(
-        controller, nsid, accelerator, options, () -> options.open(controller, accelerator));
+        controller,
+        nsid,
+        accelerator,
+        options,
+        () -> options.open(controller, accelerator),
+        writes);
   }
 
   /**
@@ -145,9 +157,11 @@ public final class DirectPath implements DataPath {
       int nsid,
       Accelerator accelerator,
       InitiatorOptions options,
-      Supplier<Initiator> initiators) {
+      Supplier<Initiator> initiators,
+      ReadWriteLock writes) {
     DirectPath path =
-        new DirectPath(controller, controller.namespace(nsid), accelerator, options, initiators);
+        new DirectPath(
+            controller, controller.namespace(nsid), accelerator, options, initiators, writes);
     path.initiator();
     return path;
   }

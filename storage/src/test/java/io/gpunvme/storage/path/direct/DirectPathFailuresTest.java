@@ -30,6 +30,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -200,7 +201,8 @@ class DirectPathFailuresTest {
                 () -> {
                   opened.add(new Fragile(options.open(device.controller(), cpu)));
                   return opened.getLast();
-                })) {
+                },
+                new ReentrantReadWriteLock(true))) {
       List<Thread> threads = new ArrayList<>();
       for (int t = 0; t < 4; t++) {
         threads.add(

@@ -11,6 +11,7 @@ import io.gpunvme.storage.path.ClosingPath;
 import io.gpunvme.storage.path.DataPath;
 import io.gpunvme.storage.path.DataPathContract;
 import java.nio.file.Path;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
@@ -56,7 +57,9 @@ class DirectPathGpuTest {
               ControllerOptions.builder().allowWrite(true).build());
       InitiatorOptions options = InitiatorOptions.defaults().with(initiator, placement);
       return new ClosingPath(
-          DirectPath.open(device.controller(), 1, accelerator, options), device::close);
+          DirectPath.open(
+              device.controller(), 1, accelerator, options, new ReentrantReadWriteLock(true)),
+          device::close);
     }
   }
 

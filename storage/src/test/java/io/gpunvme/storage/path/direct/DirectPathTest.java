@@ -12,6 +12,7 @@ import io.gpunvme.storage.path.ClosingPath;
 import io.gpunvme.storage.path.DataPath;
 import io.gpunvme.storage.path.DataPathContract;
 import java.nio.file.Path;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
 import org.junit.jupiter.api.Nested;
 
 /** Commands of our own to an embedded controller that serves the file, issued by the CPU. */
@@ -44,7 +45,9 @@ class DirectPathTest {
               ControllerOptions.builder().allowWrite(true).build());
       InitiatorOptions options = InitiatorOptions.defaults().with(InitiatorKind.CPU, placement);
       return new ClosingPath(
-          DirectPath.open(device.controller(), 1, accelerator, options), device::close);
+          DirectPath.open(
+              device.controller(), 1, accelerator, options, new ReentrantReadWriteLock(true)),
+          device::close);
     }
   }
 

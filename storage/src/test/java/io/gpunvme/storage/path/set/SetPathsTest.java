@@ -20,6 +20,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
 import org.junit.jupiter.api.Nested;
 
 /** Sets do what every path does, over SSDs and over files. */
@@ -81,7 +82,9 @@ class SetPathsTest {
               "sim:file=" + image + ",lba=512",
               ControllerOptions.builder().allowWrite(true).build());
       InitiatorOptions options = InitiatorOptions.defaults().with(InitiatorKind.CPU, placement);
-      DataPath path = DirectPath.open(device.controller(), 1, accelerator, options);
+      DataPath path =
+          DirectPath.open(
+              device.controller(), 1, accelerator, options, new ReentrantReadWriteLock(true));
       return new Member(image.getFileName().toString(), new ClosingPath(path, device::close));
     }
   }
