@@ -96,6 +96,10 @@ if [ -f capi/target/libgpunvme.so ] && [ -d capi/target/app ]; then
     GPUNVME_LIBCUDA=$GPUNVME_TEST_CPU_CUDA GPUNVME_TEST_ACCELERATOR=gpu "$python" python/tests/report.py python-kernels test_disk.py ||
       echo 'FAIL python-kernels: no test ran, or the process died'
   fi
+  if [ -n "${GPUNVME_TEST_CPU_CUDA:-}" ]; then
+    FAKE_CUDA_DEVICES=2 GPUNVME_LIBCUDA=$GPUNVME_TEST_CPU_CUDA GPUNVME_TEST_ACCELERATOR=gpu \
+      "$python" python/tests/report.py python-gpus test_gpus.py || echo 'FAIL python-gpus: no test ran, or the process died'
+  fi
   if [ -e /dev/nvidiactl ]; then
     for tests in gpu_test.py 'test_*.py'; do
       GPUNVME_TEST_ACCELERATOR=gpu "$python" python/tests/report.py python-gpu "$tests" ||

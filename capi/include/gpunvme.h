@@ -94,7 +94,10 @@ enum gpunvme_open_flags { GPUNVME_WRITE = 1 };
  * Opens a file, an SSD, or a set of them: "/data/model.bin?path=pinned", "sim:size=64MiB", "vfio:0000:01:00.0",
  * "stripe:uri,uri;unit=1MiB"; docs/paths.md has them all.
  *
- * accelerator: "gpu", "cpu" (the stand-in), "auto" or NULL (the first GPU; the stand-in where there is none).
+ * accelerator: "gpu" (the first), "gpu:1" (as CUDA counts), the PCI address of a GPU ("0000:3b:00.0") or its UUID as nvidia-smi -L
+ * writes it, "cpu" (the stand-in), "auto" or NULL: what the environment's GPUNVME_ACCELERATOR names, or else the first GPU, or else
+ * the stand-in. Memory of other GPUs of this process is read into and written from, too: the storage is then opened for them as
+ * well, over the same file or SSD.
  * flags: of enum gpunvme_open_flags.
  */
 GPUNVME_API int gpunvme_open(const char *uri, const char *accelerator, uint32_t flags, gpunvme_storage **storage);
@@ -102,13 +105,19 @@ GPUNVME_API int gpunvme_open(const char *uri, const char *accelerator, uint32_t 
 /* Ends running requests, which fail as cancelled, and closes the storage. NULL is fine. */
 GPUNVME_API int gpunvme_close(gpunvme_storage *storage);
 
+/*
+ * The same storage for another accelerator, over the same open file or SSD, with queues of its own: for kernels, layers and memory of
+ * that one. accelerator: as for gpunvme_open. Closing it leaves the first one open; closing the first one closes it.
+ */
+GPUNVME_API int gpunvme_storage_on(gpunvme_storage *storage, const char *accelerator, gpunvme_storage **other);
+
 typedef struct gpunvme_info {
   uint64_t size;        /* bytes */
   uint64_t gpu_bytes;   /* accelerator memory that transfers may take, besides the caller's */
   uint32_t alignment;   /* offsets and lengths that are multiples of this need no staging; any alignment works */
   uint32_t block_bytes; /* bytes of a logical block of the device, the unit of LBAs; 512 for files, which have none */
   uint32_t gpu;         /* 1: addresses are device addresses; 0: the stand-in */
-  uint32_t reserved;    /* 0 */
+  uint32_t device;      /* CUDA's number of the GPU; 0 of the stand-in */
 } gpunvme_info;
 
 GPUNVME_API int gpunvme_get_info(gpunvme_storage *storage, gpunvme_info *info);

@@ -155,7 +155,7 @@ static int open_file(const char *uri, object *o) {
 
 int gpunvme_open(const char *uri, const char *accelerator, uint32_t flags, gpunvme_storage **storage) {
   if (start() != GPUNVME_OK) return GPUNVME_ERROR_FORKED;
-  if (accelerator && strcmp(accelerator, "gpu") == 0) return failed(GPUNVME_ERROR_ACCELERATOR, 0, "no GPU here");
+  if (accelerator && strncmp(accelerator, "gpu", 3) == 0) return failed(GPUNVME_ERROR_ACCELERATOR, 0, "no GPU here");
   object *o = calloc(1, sizeof *o);
   o->type = STORAGE, o->flags = flags, o->fd = -1;
   int code = GPUNVME_OK;
@@ -180,6 +180,11 @@ int gpunvme_open(const char *uri, const char *accelerator, uint32_t flags, gpunv
     free(o);
   }
   return code;
+}
+
+int gpunvme_storage_on(gpunvme_storage *storage, const char *accelerator, gpunvme_storage **other) {
+  (void)storage, (void)other;
+  return failed(GPUNVME_ERROR_ACCELERATOR, 0, "no %s here", accelerator);
 }
 
 int gpunvme_close(gpunvme_storage *storage) {

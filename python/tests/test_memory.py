@@ -394,7 +394,7 @@ class DeviceArrayTest(Case):
         self.assertEqual((imported.address, imported.nbytes, imported.on_gpu), (array.address, 4096, False))
 
     def test_a_gpus_memory_shows_itself_as_such(self) -> None:
-        array = gpunvme.DeviceArray(0x7F0000000000, 4096, True, (2, 512), "<f4")
+        array = gpunvme.DeviceArray(0x7F0000000000, 4096, "gpu:1", (2, 512), "<f4")
         self.assertEqual(
             array.__cuda_array_interface__,
             {
@@ -406,7 +406,7 @@ class DeviceArrayTest(Case):
                 "stream": None,
             },
         )
-        self.assertEqual(array.__dlpack_device__(), (2, 0))
+        self.assertEqual(array.__dlpack_device__(), (2, 1))
         self.assertFalse(hasattr(array, "__array_interface__"))
         with self.assertRaises(BufferError):
             array.__buffer__(0)

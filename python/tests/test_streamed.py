@@ -798,8 +798,8 @@ class FailureTest(Failing):
         memory = transformers.LlamaModel.from_pretrained(folder).to(DEVICE).eval()
         with torch.no_grad():
             self.assertTrue(torch.equal(body(self.tokens())[0], memory(self.tokens())[0]))
-        with self.assertRaisesRegex((gpunvme.UnsupportedError, ValueError), "cuda:1|first GPU"):
-            gpunvme.transformers.load(folder, device="cuda:1")
+        with self.assertRaisesRegex(gpunvme.GpuNvmeError, "gpu:99|no GPU|driver"):
+            gpunvme.transformers.load(folder, device="cuda:99")
 
     def test_nothing_is_kept_alive(self) -> None:
         folder = self.saved(ARCHITECTURES["llama"]())

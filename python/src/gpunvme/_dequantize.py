@@ -35,11 +35,11 @@ def quantized(
     return _native.Quantized(type.encode(), source, target_type.encode(), target, rows, columns, scales, *block)
 
 
-def dequantize(on_gpu: bool, tensors: Sequence[_native.Quantized] | ctypes.Array[Any], stream: int = 0) -> None:
+def dequantize(accelerator: str, tensors: Sequence[_native.Quantized] | ctypes.Array[Any], stream: int = 0) -> None:
     """Makes the floats of all of them: on a GPU in the order of the stream, without waiting.
 
     :param tensors: an array of ctypes spares a copy
     :param stream: a ``cudaStream_t``; 0: CUDA's legacy default stream, and on the CPU none
     """
     many = tensors if isinstance(tensors, ctypes.Array) else (_native.Quantized * len(tensors))(*tensors)
-    _native.check(_native.lib().gpunvme_dequantize(b"gpu" if on_gpu else b"cpu", many, len(many), stream or None))
+    _native.check(_native.lib().gpunvme_dequantize(accelerator.encode(), many, len(many), stream or None))

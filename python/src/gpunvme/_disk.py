@@ -10,6 +10,7 @@ from typing import Any, Self
 import torch
 
 from ._checks import size, unsigned
+from ._device import accelerator, device_of, torch_device
 from .cache import PageCache, Rows
 from .errors import UnsupportedError
 from .kernels import KernelStorage
@@ -76,9 +77,7 @@ class DiskTensor:
         self._closing: list[Any] = []
         try:
             self.storage = self._opened(storage, device)
-            self.device = torch.device(device if device is not None else "cuda" if self.storage.on_gpu else "cpu")
-            if self.device.type == "cuda" and not self.storage.on_gpu:
-                raise ValueError(f"{self.storage.uri} was opened on the CPU stand-in: its tensors are on the CPU, not on {device}")
+            self.device = device_of(self.storage.accelerator)
             if self.offset + self.nbytes > self.storage.size:
                 raise ValueError(
                     f"{tuple(self.shape)} of {dtype} from byte {offset} on needs {self.offset + self.nbytes} bytes, and"
@@ -98,15 +97,17 @@ class DiskTensor:
         self._side: Any = None
 
     def _opened(self, storage: Storage | str | os.PathLike[str], device: torch.device | str | None) -> Storage:
+        wanted = None if device is None else accelerator(torch_device(device))
         if isinstance(storage, Storage):
             if self.write_allowed and not storage.write_allowed:
                 raise ValueError(f"{storage.uri} was opened for reading only: open it with write=True")
-            return storage
-        kind = None if device is None else torch.device(device).type
-        accelerator = {None: None, "cuda": "gpu", "cpu": "cpu"}.get(kind, "")
-        if accelerator == "":
-            raise ValueError(f"a device is 'cuda' or 'cpu', not {str(device)!r}")
-        opened = Storage(storage, accelerator, self.write_allowed)
+            if wanted is None or wanted == storage.accelerator:
+                return storage
+            if not storage.on_gpu or wanted == "cpu":
+                raise ValueError(f"{storage.uri} was opened for {storage.accelerator}: its tensors are there, not on {device}")
+            opened = storage.on(wanted)
+        else:
+            opened = Storage(storage, wanted, self.write_allowed)
         self._closing.append(opened)
         return opened
 

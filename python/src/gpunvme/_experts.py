@@ -244,7 +244,7 @@ class ExpertRing:
             self._name_only(loader, number, chosen)
             slot = self._take(loader)
         memory: torch.Tensor = torch.utils.dlpack.from_dlpack(
-            DeviceArray(slot.address, self._slot_bytes, slot._on_gpu, keep=slot._keep)
+            DeviceArray(slot.address, self._slot_bytes, slot.accelerator, keep=slot._keep)
         )
         missing = [i for i in chosen if guessed and i not in guessed]
         if missing:

@@ -32,7 +32,7 @@ class Info(Structure):
         ("alignment", c_uint32),
         ("block_bytes", c_uint32),
         ("gpu", c_uint32),
-        ("reserved", c_uint32),
+        ("device", c_uint32),
     ]
 
 
@@ -141,6 +141,7 @@ FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "gpunvme_start": (c_int, (c_char_p, POINTER(c_char_p), c_size_t)),
     "gpunvme_open": (c_int, (c_char_p, c_char_p, c_uint32, _handle_out)),
     "gpunvme_close": (c_int, (_handle,)),
+    "gpunvme_storage_on": (c_int, (_handle, c_char_p, _handle_out)),
     "gpunvme_get_info": (c_int, (_handle, POINTER(Info))),
     "gpunvme_read": (c_int, _one),
     "gpunvme_write": (c_int, _one),

@@ -11,6 +11,7 @@ import torch
 
 from . import _dequantize, _native
 from ._checks import whole
+from ._device import accelerator
 from .errors import UnsupportedError
 
 _MOST = 2**63 - 1
@@ -75,7 +76,7 @@ def dequantize_all(tensors: Sequence[_native.Quantized] | ctypes.Array[Any], dev
     """Makes the floats of all of them at once, on a GPU in its current stream."""
     on_gpu = device.type == "cuda"
     stream = torch.cuda.current_stream(device).cuda_stream if on_gpu else 0
-    _dequantize.dequantize(on_gpu, tensors, stream)
+    _dequantize.dequantize(accelerator(device), tensors, stream)
 
 
 def _unpacked(shape: Sequence[int], elements: int, stored: int) -> tuple[int, ...]:

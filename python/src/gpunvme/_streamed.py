@@ -16,6 +16,7 @@ from torch import nn
 
 from . import _native
 from ._checks import unsigned
+from ._device import accelerator, device_of, torch_device
 from ._experts import ExpertRing, Experts, Guesses, LayerExperts, find_experts
 from ._quantised import dequantize_all
 from ._recipe import Recipe, aligned, fitted, frozen, owner_of
@@ -295,8 +296,8 @@ class StreamedLayers:
         loading: Loading | None = None,
     ) -> None:
         self._weights = weights
-        self.device = torch.device(device or ("cuda" if weights.on_gpu else "cpu"))
-        if (self.device.type == "cuda") != weights.on_gpu:
+        self.device = device_of(weights.accelerator) if device is None else torch_device(device)
+        if accelerator(self.device) != weights.accelerator:
             raise InvalidError.of(f"layers on {self.device} need weights that were opened for it, not {weights!r}")
         if recipes is None:
             of = names if callable(names) else (lambda i, name, prefix=names: f"{prefix}.{i}.{name}")

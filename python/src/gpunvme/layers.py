@@ -155,7 +155,7 @@ class LayerLoader:
                 _native.check(call(byref(address), byref(nbytes)))
         except NotFoundError:
             return None
-        return DeviceArray(address.value, nbytes.value, self._source.on_gpu, keep=_Lent(self))
+        return DeviceArray(address.value, nbytes.value, self._source.accelerator, keep=_Lent(self))
 
     def __iter__(self) -> Iterator[DeviceArray]:
         """The layers that were named, each valid until the next one."""

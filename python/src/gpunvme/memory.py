@@ -209,11 +209,6 @@ def _stream_handle(stream: Any) -> Any:
 
 # ---- memory of the accelerator
 
-def _kind(on_gpu: bool) -> bytes:
-    """Whose memory it is."""
-    return b"gpu" if on_gpu else b"cpu"
-
-
 class Keeper:
     """What keeps a piece of memory."""
 
@@ -226,8 +221,8 @@ class Keeper:
 class _Owned(Keeper):
     """Frees a piece of memory, but not when the interpreter ends: something may still use it."""
 
-    def __init__(self, kind: bytes, address: int) -> None:
-        weakref.finalize(self, _native.lib().gpunvme_memory_free, kind, address).atexit = False
+    def __init__(self, accelerator: bytes, address: int) -> None:
+        weakref.finalize(self, _native.lib().gpunvme_memory_free, accelerator, address).atexit = False
 
 
 class DeviceArray:
@@ -241,13 +236,14 @@ class DeviceArray:
         self,
         address: int,
         nbytes: int,
-        on_gpu: bool,
+        accelerator: str,
         shape: Sequence[int] | None = None,
         dtype: str = "|u1",
         keep: Keeper | None = None,
     ) -> None:
         self._keep = keep
-        self._on_gpu = on_gpu
+        self.accelerator = accelerator
+        """Whose memory it is: ``"gpu:1"``, as CUDA counts, or ``"cpu"``."""
         self.address = address
         self.nbytes = nbytes
         self.dtype = dtype
@@ -264,21 +260,25 @@ class DeviceArray:
 
     @classmethod
     def allocate(
-        cls, nbytes: int, on_gpu: bool, shape: Sequence[int] | None = None, dtype: str = "|u1"
+        cls, nbytes: int, accelerator: str, shape: Sequence[int] | None = None, dtype: str = "|u1"
     ) -> DeviceArray:
         """Takes zeroed memory; of 0 bytes none, at the address 0."""
-        array = cls(0, unsigned(nbytes, "bytes"), on_gpu, shape, dtype)
+        array = cls(0, unsigned(nbytes, "bytes"), accelerator, shape, dtype)
         if array.nbytes:
-            kind = _kind(on_gpu)
+            kind = accelerator.encode()
             address = c_uint64()
             _native.check(_native.lib().gpunvme_memory_allocate(kind, array.nbytes, ctypes.byref(address)))
             array.address = address.value
             array._keep = _Owned(kind, address.value)
         return array
 
+    @property
+    def _on_gpu(self) -> bool:
+        return self.accelerator != "cpu"
+
     def view(self, dtype: str, shape: Sequence[int] | None = None) -> DeviceArray:
         """The same memory as another type ("<f2", "<f4", "|u1") or shape."""
-        return DeviceArray(self.address, self.nbytes, self._on_gpu, shape, dtype, self._keep)
+        return DeviceArray(self.address, self.nbytes, self.accelerator, shape, dtype, self._keep)
 
     def tobytes(self) -> bytes:
         """A copy in host memory."""
@@ -288,14 +288,14 @@ class DeviceArray:
                 self._keep.require()
             host = (ctypes.c_char * self.nbytes).from_buffer(text)
             copy = _native.lib().gpunvme_memory_copy_to_host
-            _native.check(copy(_kind(self._on_gpu), ctypes.addressof(host), self.address, self.nbytes))
+            _native.check(copy(self.accelerator.encode(), ctypes.addressof(host), self.address, self.nbytes))
         return bytes(text)
 
     def __len__(self) -> int:
         return self.shape[0] if self.shape else 1
 
     def __repr__(self) -> str:
-        where = "GPU" if self._on_gpu else "host"
+        where = self.accelerator if self._on_gpu else "host"
         return f"DeviceArray({self.nbytes} bytes of {where} memory at {self.address:#x}, {self.shape} {self.dtype})"
 
     @property
@@ -325,7 +325,7 @@ class DeviceArray:
         return memoryview(host).cast("B")
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (_dlpack.CUDA if self._on_gpu else _dlpack.CPU, 0)
+        return (_dlpack.CUDA, int(self.accelerator.removeprefix("gpu:"))) if self._on_gpu else (_dlpack.CPU, 0)
 
     def __dlpack__(
         self,

@@ -63,7 +63,9 @@ class Storage:
     """A file, an SSD, or a set of them.
 
     :param uri: ``/data/model.bin?path=pinned``, ``sim:size=64MiB``, ``vfio:0000:01:00.0``; docs/paths.md has all
-    :param accelerator: ``"gpu"``, ``"cpu"`` (the stand-in), ``"auto"`` or None: the first GPU, or the stand-in
+    :param accelerator: ``"gpu"`` (the first), ``"gpu:1"`` as CUDA counts, the PCI address or UUID of a GPU, ``"cpu"`` (the
+        stand-in), ``"auto"`` or None: what GPUNVME_ACCELERATOR names, or else the first GPU, or else the stand-in. Memory
+        of the other GPUs is read into and written from, too
     :param write: whether it may be written
 
     Safe for all threads. Offsets and lengths are bytes of any alignment. Where memory is taken, ``into`` and ``source``
@@ -71,13 +73,17 @@ class Storage:
     """
 
     def __init__(self, uri: str | os.PathLike[str], accelerator: str | None = None, write: bool = False) -> None:
-        library = _native.lib()
-        self.uri = os.fspath(uri)
         native = c_void_p()
         kind = _native.accelerator(accelerator)
         flags = _native.WRITE if write else 0
-        _native.check(library.gpunvme_open(_native.encoded(uri), kind, flags, byref(native)))
+        _native.check(_native.lib().gpunvme_open(_native.encoded(uri), kind, flags, byref(native)))
+        self._begin(native, os.fspath(uri), write)
+
+    def _begin(self, native: c_void_p, uri: str, write: bool) -> None:
+        """With what the library has opened."""
         assert native.value is not None
+        library = _native.lib()
+        self.uri = uri
         self._handle = Handle(native.value, library.gpunvme_close, self.uri)
         self._handle.own(self)
         self._requests: weakref.WeakSet[Request] = weakref.WeakSet()
@@ -92,7 +98,22 @@ class Storage:
         self.alignment: int = info.alignment
         self.block_bytes: int = info.block_bytes
         self.on_gpu: bool = bool(info.gpu)
+        self.accelerator: str = f"gpu:{info.device}" if info.gpu else "cpu"
+        """``"gpu:1"``, as CUDA counts, or ``"cpu"``."""
         self.write_allowed = write
+
+    def on(self, accelerator: str) -> Storage:
+        """The same storage for another accelerator, over the same open file or SSD, with queues of its own.
+
+        For kernels, layers and memory of that one; reads and writes find the GPU by their memory. Closing it leaves this
+        one open; closing this one closes it.
+        """
+        native = c_void_p()
+        name = _native.accelerator(accelerator)
+        _native.check(_native.lib().gpunvme_storage_on(self._handle.open, name, byref(native)))
+        other = Storage.__new__(Storage)
+        other._begin(native, self.uri, self.write_allowed)
+        return other
 
     # ---- moving bytes
 
@@ -172,7 +193,7 @@ class Storage:
     def allocate(self, bytes: int, dtype: str = "|u1", shape: Sequence[int] | None = None) -> DeviceArray:
         """Zeroed, page-aligned memory of the accelerator, which outlives the storage."""
         self._handle.open
-        return DeviceArray.allocate(bytes, self.on_gpu, shape, dtype)
+        return DeviceArray.allocate(bytes, self.accelerator, shape, dtype)
 
     # ---- the end
 

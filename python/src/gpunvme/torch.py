@@ -14,6 +14,7 @@ import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from ._checks import unsigned, whole
+from ._device import accelerator, torch_device
 from ._disk import DiskTensor
 from ._embedding import EmbeddingTable, SparseAdagrad, SparseSGD
 from ._quantised import dequantize
@@ -62,20 +63,6 @@ _TYPES = {
     "F8_E4M3FNUZ": "float8_e4m3fnuz",
     "F8_E5M2FNUZ": "float8_e5m2fnuz",
 }
-
-
-def _accelerator(device: torch.device) -> str:
-    if device.type == "cuda":
-        return "gpu"
-    if device.type == "cpu":
-        return "cpu"
-    raise ValueError(f"a device is 'cuda' or 'cpu', not {str(device)!r}")
-
-
-def _device(device: torch.device | str | int | None) -> torch.device:
-    if device is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
 
 
 # ---- one tensor
@@ -140,7 +127,7 @@ def load_file(
 ) -> dict[str, torch.Tensor]:
     """Reads a model (safetensors, GGUF; a file, a folder, an address) to tensors that own their memory.
 
-    :param device: None: the GPU if there is one, else the CPU
+    :param device: ``"cuda:1"``, ``"cpu"``; None: the current GPU if there is one, else the CPU
     """
     with safe_open(filename, "pt", device) as model:
         return model.get_tensors(model.keys())
@@ -162,8 +149,8 @@ class safe_open:  # the name and shape of safetensors' own
     ) -> None:
         if framework not in ("pt", "torch", "pytorch"):
             raise ValueError(f"framework must be 'pt', not {framework!r}")
-        self._device = _device(device)
-        self._weights = Weights(filename, _accelerator(self._device))
+        self._device = torch_device(device)
+        self._weights = Weights(filename, accelerator(self._device))
 
     def keys(self) -> list[str]:
         """The names of the tensors, in the model's order."""
@@ -361,7 +348,7 @@ class SampleDataset(IterableDataset[Any]):
 
     def __iter__(self) -> Iterator[Any]:
         worker = get_worker_info()
-        device = torch.device("cpu") if self.device is None and worker is not None else _device(self.device)
+        device = torch.device("cpu") if self.device is None and worker is not None else torch_device(self.device)
         storage = self._open(device)
         # At once, not by the first sample: the copies of workers count epochs alike.
         order = self._order(storage, worker)
@@ -402,7 +389,7 @@ class SampleDataset(IterableDataset[Any]):
 
     def _open(self, device: torch.device) -> Storage:
         if self._storage is None or self._storage_pid != os.getpid() or self._storage.closed:
-            self._storage = Storage(self.uri, _accelerator(device))
+            self._storage = Storage(self.uri, accelerator(device))
             self._storage_pid = os.getpid()
         return self._storage
 

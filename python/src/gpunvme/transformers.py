@@ -27,6 +27,7 @@ from torch import nn
 
 from . import _gguf
 from ._checks import size
+from ._device import accelerator, torch_device
 from ._stored import Stored
 from ._experts import Experts, find_experts
 from ._recipe import QUANTISED, STORED, Piece, Recipe, stored_type
@@ -93,7 +94,7 @@ def load(
         compute with come on top
     :param dtype: of the parameters; "auto": what the configuration says, or what most elements are stored in, of which
         quantised ones count as bfloat16
-    :param device: None: the GPU if there is one, else the CPU. Of several GPUs only the first
+    :param device: ``"cuda:1"``, ``"cpu"``; None: the current GPU if there is one, else the CPU
     :param config: the model's configuration, its folder, or a GGUF file that has it; None: ``source``
     :param model_class: of transformers; None: ``AutoModelForCausalLM``
     :param slots: of the ring, 2 or more; None: 4, or fewer where the budget has no room or layers that stay save more
@@ -103,13 +104,13 @@ def load(
     :raises FormatError: if the files do not have what the model needs, with the names
     :raises UnsupportedError: if the model has no list of layers, or its parameters are made in ways that are not known
     """
-    target = _device(device)
+    target = torch_device(device)
     if dtype != "auto":
         dtype = _float(dtype)
     budget = None if gpu_budget is None else size(gpu_budget, "gpu_budget")
     # The configuration comes first: it may be on the SSD that the weights will have.
     with _settings(source if config is None else config, options.get("trust_remote_code")) as settings:
-        weights = Weights(source, "gpu" if target.type == "cuda" else "cpu")
+        weights = Weights(source, accelerator(target))
         try:
             model = _described(weights, settings, dtype, model_class, options)
             model.gpunvme = Streaming(model, weights, target, budget, slots, progress)
@@ -135,7 +136,7 @@ def _to(streaming: Streaming, *arguments: Any, **named: Any) -> Any:
     """Takes the place of the model's ``to``: pipelines call it with the device that the model is on."""
     device, dtype, _, _ = torch._C._nn._parse_to(*arguments, **named)
     model = streaming.model
-    if dtype in (None, model.dtype) and device is not None and _first(device) == streaming.device:
+    if dtype in (None, model.dtype) and device is not None and torch_device(device) == streaming.device:
         return model
     return _apply(streaming)
 
@@ -144,22 +145,6 @@ def _apply(streaming: Streaming, *_: Any, **__: Any) -> Any:
     raise UnsupportedError.of(
         f"the layers of this model are streamed to {streaming.device}: choose device and dtype in load()"
     )
-
-
-def _first(device: torch.device) -> torch.device:
-    """The GPU by its number: only the first is used."""
-    return torch.device("cuda", 0) if device.type == "cuda" and device.index is None else device
-
-
-def _device(device: torch.device | str | None) -> torch.device:
-    if device is None:
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    found = torch.device(device)
-    if found.type not in ("cuda", "cpu"):
-        raise ValueError(f"a device is 'cuda' or 'cpu', not {str(device)!r}")
-    if found.index:
-        raise UnsupportedError.of(f"layers are streamed to the first GPU, not to {found}; CUDA_VISIBLE_DEVICES chooses it")
-    return _first(found)
 
 
 class _Settings(NamedTuple):

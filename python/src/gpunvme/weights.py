@@ -54,6 +54,8 @@ class Weights:
         told = json.loads(_native.read_text(library.gpunvme_weights_describe, native.value))
         self.format: str = told["format"]
         self.on_gpu: bool = told.get("gpu", False)
+        self.accelerator: str = told.get("accelerator", "cpu")
+        """``"gpu:1"``, as CUDA counts, or ``"cpu"``."""
         self.files: tuple[str, ...] = tuple(told.get("files", ()))
         """Names; the first one has the metadata."""
         self.metadata: Mapping[str, Any] = told.get("metadata") or {}

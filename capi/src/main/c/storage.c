@@ -18,6 +18,19 @@ int gpunvme_close(gpunvme_storage *storage) {
   return api_close(__func__, storage);
 }
 
+int gpunvme_storage_on(gpunvme_storage *storage, const char *accelerator, gpunvme_storage **other) {
+  failure *f = shim_failure();
+  const table *t;
+  uint64_t number = 0;
+  REQUIRE(f, other);
+  *other = NULL;
+  REQUIRE(f, accelerator);
+  USE(t, f, storage);
+  CHECK(CALL(t, on, f, NUMBER(storage), accelerator, &number));
+  *other = (gpunvme_storage *)(uintptr_t)number;
+  return GPUNVME_OK;
+}
+
 int gpunvme_get_info(gpunvme_storage *storage, gpunvme_info *info) {
   failure *f = shim_failure();
   const table *t;

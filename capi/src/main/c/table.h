@@ -12,7 +12,7 @@
 #include "gpunvme.h"
 
 // Changes with the table.
-#define GPUNVME_TABLE_VERSION 9
+#define GPUNVME_TABLE_VERSION 10
 
 typedef struct failure {
   int32_t error;    // errno, or 0
@@ -28,6 +28,7 @@ typedef struct table {
   int32_t (*close)(uint64_t handle, failure *f);
 
   int32_t (*open)(const char *uri, const char *accelerator, uint32_t flags, uint64_t *storage, failure *f);
+  int32_t (*on)(uint64_t storage, const char *accelerator, uint64_t *other, failure *f);
   int32_t (*info)(uint64_t storage, gpunvme_info *info, failure *f);
   // cancelled may be NULL
   int32_t (*transfer)(uint64_t storage, int32_t write, const gpunvme_range *ranges, uint64_t count,

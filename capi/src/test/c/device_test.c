@@ -13,7 +13,7 @@ static void bytes_come_back_from_anywhere(void) {
   gpunvme_info info = {0};
   uint64_t address = 0, random = SEED;
   EXPECT_CODE(GPUNVME_OK, gpunvme_get_info(storage, &info));
-  EXPECT(info.size == SIZE && info.alignment >= 512 && info.block_bytes == 512 && info.reserved == 0 && info.gpu == (strcmp(accelerator(), "cpu") != 0));
+  EXPECT(info.size == SIZE && info.alignment >= 512 && info.block_bytes == 512 && info.device == 0 && info.gpu == (strcmp(accelerator(), "cpu") != 0));
   fill_device(storage, SEED, SIZE);
   EXPECT_CODE(GPUNVME_OK, gpunvme_flush(storage));
   EXPECT_CODE(GPUNVME_OK, gpunvme_allocate(storage, SIZE, &address));

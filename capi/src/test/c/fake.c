@@ -54,6 +54,12 @@ static int32_t fake_open(const char *uri, const char *accelerator, uint32_t flag
   return made(storage, f);
 }
 
+static int32_t fake_on(uint64_t storage, const char *accelerator, uint64_t *other, failure *f) {
+  CALLED(storage);
+  POINTED(accelerator);
+  return made(other, f);
+}
+
 static int32_t fake_info(uint64_t storage, gpunvme_info *info, failure *f) {
   CALLED(storage);
   POINTED(info);
@@ -434,7 +440,7 @@ int shim_fill(table *to, const start_options *options, int *ours, failure *f) {
       pause();
     }
   }
-  *to = (table){.close = fake_close, .open = fake_open, .info = fake_info, .transfer = fake_transfer, .flush = fake_flush,
+  *to = (table){.close = fake_close, .open = fake_open, .on = fake_on, .info = fake_info, .transfer = fake_transfer, .flush = fake_flush,
       .submit = fake_submit, .submit_on_stream = fake_submit_on_stream, .wait = fake_wait, .cancel = fake_cancel,
       .plan = fake_plan, .text = fake_text, .allocate = fake_allocate, .release = fake_release, .copy = fake_copy,
       .memory_allocate = fake_memory_allocate, .memory_free = fake_memory_free, .memory_copy = fake_memory_copy, .dequantize = fake_dequantize,

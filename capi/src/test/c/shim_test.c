@@ -35,6 +35,11 @@ static void null_arguments(void) {
   const gpunvme_range range = {0, 0, 1};
   EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_open("x", NULL, 0, NULL));
   EXPECT_ERROR("gpunvme_open: storage is NULL");
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_storage_on(storage, "gpu:1", NULL));
+  EXPECT_ERROR("gpunvme_storage_on: other is NULL");
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_storage_on(storage, NULL, &storage));
+  EXPECT_ERROR("gpunvme_storage_on: accelerator is NULL");
+  storage = HANDLE(gpunvme_storage);
   EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_open(NULL, NULL, 0, &storage));
   EXPECT_ERROR("gpunvme_open: uri is NULL");
   EXPECT(storage == NULL);
@@ -275,6 +280,10 @@ static void arguments_of_storage(void) {
   EXPECT_CALL("transfer", 7, 0, 0);
   EXPECT_CODE(GPUNVME_OK, gpunvme_flush(storage));
   EXPECT_CALL("flush", 7);
+  gpunvme_storage *other = NULL;
+  EXPECT_CODE(GPUNVME_OK, gpunvme_storage_on(storage, "gpu:1", &other));
+  EXPECT_CALL("on", 7);
+  EXPECT(other != NULL && strcmp(fake_last.pointers[0], "gpu:1") == 0);
   EXPECT_CODE(GPUNVME_OK, gpunvme_close(storage));
   EXPECT_CALL("close", 7);
 }

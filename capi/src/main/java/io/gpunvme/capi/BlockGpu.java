@@ -55,7 +55,7 @@ final class BlockGpu implements AutoCloseable {
     return new Storage.Item(lba * blockSize, address, blocks * blockSize);
   }
 
-  void transfer(boolean write, long lba, long blocks, long address) {
+  void transfer(boolean write, long lba, long blocks, long address) throws Throwable {
     storage.transfer(write, List.of(item(lba, blocks, address)), null);
   }
 

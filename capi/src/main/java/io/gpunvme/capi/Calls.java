@@ -99,6 +99,10 @@ final class Calls {
         });
   }
 
+  int on(long handle, MemorySegment accelerator, MemorySegment out, MemorySegment f) {
+    return call(f, () -> CTypes.setLong(out, handles.add(storage(handle).on(memory(accelerator)))));
+  }
+
   int info(long handle, MemorySegment out, MemorySegment f) {
     return call(f, () -> Structs.info(out, storage(handle).storage()));
   }

@@ -18,7 +18,7 @@ import java.util.List;
 /** The functions for the C library. */
 public final class Exports {
   /** GPUNVME_TABLE_VERSION. */
-  static final int VERSION = 9;
+  static final int VERSION = 10;
 
   private static final MemoryLayout A = ADDRESS;
   private static final MemoryLayout I = JAVA_INT;
@@ -41,6 +41,7 @@ public final class Exports {
       List.of(
           new Export("close", J),
           new Export("open", A, A, I, A),
+          new Export("on", J, A, A),
           new Export("info", J, A),
           new Export("transfer", J, I, A, J, A, A),
           new Export("flush", J),

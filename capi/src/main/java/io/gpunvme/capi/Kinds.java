@@ -47,7 +47,8 @@ final class Kinds implements AutoCloseable {
   }
 
   /** Reads, one behind the other in memory. */
-  void read(int[] numbers, long[] indexes, long[] elements, long address, long capacity) {
+  void read(int[] numbers, long[] indexes, long[] elements, long address, long capacity)
+      throws Throwable {
     ReadRequest known = request();
     for (int number : numbers) {
       requireThere(known, number);

@@ -5,6 +5,7 @@ import io.gpunvme.cuda.Cuda;
 import io.gpunvme.cuda.CudaException;
 import io.gpunvme.cuda.CudaNotFoundException;
 import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.AcceleratorName;
 import io.gpunvme.gpu.accel.Accelerators;
 import java.util.HashMap;
 import java.util.Map;
@@ -23,7 +24,7 @@ final class LibraryMachine {
   /**
    * The memory of an accelerator.
    *
-   * @param kind {@code gpu}, {@code cpu} or {@code auto}
+   * @param kind a name, as {@link AcceleratorName} reads it
    */
   synchronized Memory memory(String kind) {
     Memory there = memories.get(kind);
@@ -60,14 +61,15 @@ final class LibraryMachine {
 
   private Memory memoryOf(String kind) {
     Accelerator opened = Accelerators.open(kind).accelerator();
-    // What auto has chosen is the same for those who say so.
-    String chosen = opened.gpu() ? "gpu" : "cpu";
+    // Whatever name it was given, there is one for each device.
+    String chosen =
+        opened.cuda().map(gpu -> AcceleratorName.of(gpu.context().device())).orElse("cpu");
     Memory there = memories.get(chosen);
     if (there != null) {
       opened.close();
       return there;
     }
-    Memory memory = new Memory(opened);
+    Memory memory = new Memory(chosen, opened, ordinal -> memory(AcceleratorName.of(ordinal)));
     memories.put(chosen, memory);
     return memory;
   }

@@ -8,7 +8,6 @@ import io.gpunvme.cuda.CudaStream;
 import io.gpunvme.cuda.PointerInfo;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
-import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.models.tensor.Dequantizer;
 import io.gpunvme.storage.StorageOptions;
 import io.gpunvme.storage.path.StorageException;
@@ -17,6 +16,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentSkipListMap;
+import java.util.function.IntFunction;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -32,7 +32,12 @@ final class Memory {
 
   private static final int MOST_PIECES = 16;
 
+  private final String name;
   private final Accelerator accelerator;
+
+  /** The memory of other GPUs of this process, by their ordinals. */
+  private final IntFunction<Memory> ofGpu;
+
   private final @Nullable PointerWindows windows;
 
   /** What {@link #allocate} gave, by address. */
@@ -46,14 +51,21 @@ final class Memory {
   /** Null until somebody asks; set by who holds this. */
   private volatile @Nullable Dequantizer dequantizer;
 
-  Memory(Accelerator accelerator) {
+  Memory(String name, Accelerator accelerator, IntFunction<Memory> ofGpu) {
+    this.name = name;
     this.accelerator = accelerator;
+    this.ofGpu = ofGpu;
     pieces = new HostPieces(accelerator, PIECE, MOST_PIECES);
     windows = accelerator.cuda().map(PointerWindows::new).orElse(null);
   }
 
   Accelerator accelerator() {
     return accelerator;
+  }
+
+  /** {@code gpu:1} or {@code cpu}. */
+  String name() {
+    return name;
   }
 
   /**
@@ -130,40 +142,74 @@ final class Memory {
   /**
    * Where an address is; null if it is host memory that transfers do not reach.
    *
-   * @throws InvalidRequestException if the range leaves memory that is known
+   * @throws InvalidRequestException if the range leaves memory that is known, or is memory of
+   *     another GPU
    */
   @Nullable Place place(long address, long bytes) {
+    Place place = find(address, bytes);
+    if (place != null && place.memory() != this) {
+      throw new InvalidRequestException(
+          "%Xh is memory of %s, and this was opened for %s: open it for the one that has the memory"
+              .formatted(address, place.memory().accelerator.name(), accelerator.name()));
+    }
+    return place;
+  }
+
+  /**
+   * The same, of whichever GPU of this process.
+   *
+   * @throws InvalidRequestException if the range leaves memory that is known
+   */
+  @Nullable Place find(long address, long bytes) {
     if (address == 0) {
       throw new InvalidRequestException("the address is 0");
     }
     CTypes.requireAddress(address, bytes);
-    Map.Entry<Long, DeviceBuffer> there = own.floorEntry(address);
+    Place there = allocated(address, bytes);
     if (there != null) {
-      long start = there.getKey();
-      DeviceBuffer buffer = there.getValue();
-      if (address - start < buffer.size()) {
-        if (bytes > buffer.size() - (address - start)) {
-          throw new InvalidRequestException(
-              "%d bytes at %Xh are not inside the %d bytes that were allocated there"
-                  .formatted(bytes, address, buffer.size()));
-        }
-        return new Place(buffer, start, start, start + buffer.size(), () -> {});
-      }
+      return there;
     }
     PointerWindows gpu = windows;
     if (gpu == null) {
       // Whoever frees host memory tells nobody: it is mapped for one transfer only.
       var foreign = accelerator.foreign(address, bytes);
       return new Place(
-          foreign.buffer(), address - foreign.offset(), address, address + bytes, foreign::close);
+          this,
+          foreign.buffer(),
+          address - foreign.offset(),
+          address,
+          address + bytes,
+          foreign::close);
     }
-    PointerInfo info = info((GpuAccelerator) accelerator, address, bytes);
-    return info == null ? null : gpu.place(info, address, bytes);
+    PointerInfo info = info(gpu.context(), address, bytes);
+    if (info == null) {
+      return null;
+    }
+    if (info.device() != gpu.context().device().ordinal()) {
+      return ofGpu.apply(info.device()).find(address, bytes);
+    }
+    return gpu.place(this, info, address, bytes);
   }
 
-  private static @Nullable PointerInfo info(GpuAccelerator gpu, long address, long bytes) {
+  /** In what {@link #allocate} gave; null if it is not. */
+  private @Nullable Place allocated(long address, long bytes) {
+    Map.Entry<Long, DeviceBuffer> there = own.floorEntry(address);
+    if (there == null || address - there.getKey() >= there.getValue().size()) {
+      return null;
+    }
+    long start = there.getKey();
+    DeviceBuffer buffer = there.getValue();
+    if (bytes > buffer.size() - (address - start)) {
+      throw new InvalidRequestException(
+          "%d bytes at %Xh are not inside the %d bytes that were allocated there"
+              .formatted(bytes, address, buffer.size()));
+    }
+    return new Place(this, buffer, start, start, start + buffer.size(), () -> {});
+  }
+
+  private static @Nullable PointerInfo info(CudaContext gpu, long address, long bytes) {
     try {
-      PointerInfo info = gpu.context().pointerInfo(address, bytes);
+      PointerInfo info = gpu.pointerInfo(address, bytes);
       return info.kind() == PointerInfo.Kind.DEVICE ? info : null;
     } catch (CudaException e) {
       if (e.code() == CudaException.INVALID_VALUE) {

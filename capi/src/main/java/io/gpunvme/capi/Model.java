@@ -76,6 +76,7 @@ final class Model implements AutoCloseable {
     all.addProperty("format", weights.format());
     all.addProperty("bytes", weights.bytes());
     all.addProperty("gpu", memory.accelerator().gpu());
+    all.addProperty("accelerator", memory.name());
     JsonObject metadata = new JsonObject();
     weights.metadata().forEach((key, value) -> metadata.addProperty(key, value.toString()));
     all.add("metadata", metadata);

@@ -1,6 +1,7 @@
 package io.gpunvme.capi;
 
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.cuda.CudaContext;
 import io.gpunvme.cuda.PointerInfo;
 import io.gpunvme.gpu.accel.ForeignMemory;
 import io.gpunvme.gpu.accel.GpuAccelerator;
@@ -46,12 +47,18 @@ final class PointerWindows {
     }
   }
 
+  /** Of the GPU that has the memory. */
+  CudaContext context() {
+    return gpu.context();
+  }
+
   /**
    * A range of an allocation.
    *
+   * @param memory of the GPU
    * @throws InvalidRequestException if it leaves the allocation
    */
-  Place place(PointerInfo info, long address, long bytes) {
+  Place place(Memory memory, PointerInfo info, long address, long bytes) {
     if (!gpu.context().reaches(info)) {
       throw new InvalidRequestException(
           ("%Xh is memory of GPU %d in CUDA context %Xh; transfers reach the primary context of GPU"
@@ -64,11 +71,12 @@ final class PointerWindows {
               .formatted(bytes, address, info.size(), info.start()));
     }
     if (info.mapped()) {
-      return passing(info);
+      return passing(memory, info);
     }
     Key key = key(info, address, bytes);
     Window window = use(key);
     return new Place(
+        memory,
         window.memory.buffer(),
         key.start - window.memory.offset(),
         key.start,
@@ -77,14 +85,15 @@ final class PointerWindows {
   }
 
   /** Of memory whose addresses can become those of other memory: for one transfer. */
-  private Place passing(PointerInfo info) {
-    ForeignMemory memory = gpu.foreign(info.start(), info.size());
+  private Place passing(Memory memory, PointerInfo info) {
+    ForeignMemory foreign = gpu.foreign(info.start(), info.size());
     return new Place(
-        memory.buffer(),
-        info.start() - memory.offset(),
+        memory,
+        foreign.buffer(),
+        info.start() - foreign.offset(),
         info.start(),
         info.start() + info.size(),
-        memory::close);
+        foreign::close);
   }
 
   private static Key key(PointerInfo info, long address, long bytes) {

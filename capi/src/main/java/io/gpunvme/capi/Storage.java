@@ -17,11 +17,16 @@ import io.gpunvme.storage.plan.PlanOptions;
 import io.gpunvme.storage.plan.Planner;
 import io.gpunvme.storage.plan.Ranges;
 import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /** A storage that C has a handle of. Safe for all threads. */
@@ -31,6 +36,9 @@ final class Storage implements AutoCloseable {
 
   private static final long LONGEST_IO = 1 << 20;
 
+  /** How often it is asked whether a transfer is to end. */
+  private static final long ASKS_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
+
   private final GpuStorage storage;
   private final Memory memory;
 
@@ -39,9 +47,16 @@ final class Storage implements AutoCloseable {
 
   private final Users users;
 
-  private Storage(GpuStorage storage, Memory memory) {
+  /** The same storage for memory of other GPUs, as it came; closed with this. */
+  private final Map<Memory, Storage> others = new ConcurrentHashMap<>();
+
+  /** What else is to be done when this is closed. */
+  private final Consumer<Storage> forget;
+
+  private Storage(GpuStorage storage, Memory memory, Consumer<Storage> forget) {
     this.storage = storage;
     this.memory = memory;
+    this.forget = forget;
     users = new Users("the storage " + storage.address());
   }
 
@@ -49,7 +64,29 @@ final class Storage implements AutoCloseable {
     return new Storage(
         GpuStorage.open(
             StorageAddress.parse(uri), memory.accelerator(), Memory.OPTIONS.withWrite(write)),
-        memory);
+        memory,
+        _ -> {});
+  }
+
+  /**
+   * The same for another accelerator.
+   *
+   * @return closed with this, if not before
+   * @throws ClosedHandleException if this is closed
+   */
+  Storage on(Memory other) {
+    Storage theirs = new Storage(storage.on(other.accelerator()), other, users::remove);
+    return CloseAll.orClose(
+        () -> {
+          users.add(theirs);
+          return theirs;
+        },
+        theirs.storage::close);
+  }
+
+  /** The one that reaches memory of an accelerator. */
+  private Storage side(Memory of) {
+    return of == memory ? this : others.computeIfAbsent(of, this::on);
   }
 
   GpuStorage storage() {
@@ -75,7 +112,9 @@ final class Storage implements AutoCloseable {
 
   /** What becomes of items: ranges for transfers, and those that have to be staged. */
   private final class Job {
-    private final List<Range> ranges = new ArrayList<>();
+    /** By the storage that reaches their memory: of several GPUs, or mostly of one. */
+    private final Map<Storage, List<Range>> ranges = new LinkedHashMap<>();
+
     private final List<Item> staged = new ArrayList<>();
     private final List<Place> places = new ArrayList<>();
 
@@ -101,21 +140,68 @@ final class Storage implements AutoCloseable {
       // Many ranges of one tensor: what CUDA knows of it is asked for once.
       Place place = places.isEmpty() ? null : places.getLast();
       if (place == null || !place.contains(item.address, item.bytes)) {
-        place = memory.place(item.address, item.bytes);
+        place = memory.find(item.address, item.bytes);
         if (place == null) {
           staged.add(item);
           return;
         }
         places.add(place);
       }
-      ranges.add(new Range(item.offset, place.buffer(), place.offset(item.address), item.bytes));
+      ranges
+          .computeIfAbsent(side(place.memory()), _ -> new ArrayList<>())
+          .add(new Range(item.offset, place.buffer(), place.offset(item.address), item.bytes));
     }
 
-    /** What moves all of it, if some of it has to be staged; else null. */
-    @Nullable HostTransfer hostTransfer(boolean write) {
+    /** The storage that all of it is for; null if several GPUs have some. */
+    @Nullable Storage only() {
+      Set<Storage> all = new HashSet<>(ranges.keySet());
+      if (!staged.isEmpty() || all.isEmpty()) {
+        all.add(Storage.this);
+      }
+      return all.size() == 1 ? all.iterator().next() : null;
+    }
+
+    private List<Range> of(Storage one) {
+      return ranges.getOrDefault(one, List.of());
+    }
+
+    /** What moves the part of this storage, if some of it has to be staged; else null. */
+    private @Nullable HostTransfer hostTransfer(boolean write) {
       return staged.isEmpty()
           ? null
-          : new HostTransfer(storage, memory.pieces(), write, ranges, staged);
+          : new HostTransfer(storage, memory.pieces(), write, of(Storage.this), staged);
+    }
+
+    /** Carries out, and waits; only if all of it is for one storage. */
+    void carryOut(Storage one, boolean write, @Nullable BooleanSupplier cancelled) {
+      HostTransfer host = hostTransfer(write);
+      if (host == null) {
+        move(one.storage, write, of(one), cancelled);
+      } else {
+        host.carryOut(cancelled);
+      }
+    }
+
+    /** Begins all of it: each GPU's part at the same time. */
+    CompletableFuture<?> begin(boolean write) {
+      List<CompletableFuture<?>> begun = new ArrayList<>();
+      try {
+        HostTransfer host = hostTransfer(write);
+        if (host != null) {
+          HostTransfer.startThread(host);
+          begun.add(host);
+          ranges.remove(Storage.this);
+        } else if (ranges.isEmpty()) {
+          ranges.put(Storage.this, List.of());
+        }
+        ranges.forEach(
+            (one, theirs) ->
+                begun.add(write ? one.storage.writeAsync(theirs) : one.storage.readAsync(theirs)));
+      } catch (RuntimeException | Error e) {
+        CloseAll.after(e, new SeveralTransfers(begun)::end);
+        throw e;
+      }
+      return begun.size() == 1 ? begun.getFirst() : new SeveralTransfers(begun);
     }
 
     void release() {
@@ -128,20 +214,31 @@ final class Storage implements AutoCloseable {
    *
    * @param cancelled asked now and then whether to end early; null if nobody wants that
    */
-  void transfer(boolean write, List<Item> items, @Nullable BooleanSupplier cancelled) {
+  void transfer(boolean write, List<Item> items, @Nullable BooleanSupplier cancelled)
+      throws Throwable {
     if (cancelled == null && items.size() == 1 && transferOne(write, items.getFirst())) {
       return;
     }
     Job job = new Job(items);
+    Storage only = CloseAll.orClose(job::only, job::release);
+    if (only == null) {
+      await(begin(job, write), cancelled);
+      return;
+    }
     try {
-      HostTransfer host = job.hostTransfer(write);
-      if (host == null) {
-        move(storage, write, job.ranges, cancelled);
-      } else {
-        host.carryOut(cancelled);
-      }
+      job.carryOut(only, write, cancelled);
     } finally {
       job.release();
+    }
+  }
+
+  private static void await(Request request, @Nullable BooleanSupplier cancelled) throws Throwable {
+    boolean over = cancelled == null && request.await(-1);
+    while (!over) {
+      over = request.await(ASKS_NANOS);
+      if (cancelled != null && cancelled.getAsBoolean()) {
+        request.cancel();
+      }
     }
   }
 
@@ -151,16 +248,17 @@ final class Storage implements AutoCloseable {
    * @return whether it went that way; not what has to be staged
    */
   private boolean transferOne(boolean write, Item item) {
-    Place place = item.bytes == 0 ? null : memory.place(item.address, item.bytes);
+    Place place = item.bytes == 0 ? null : memory.find(item.address, item.bytes);
     if (place == null) {
       return false;
     }
     try {
+      GpuStorage reaching = side(place.memory()).storage;
       long at = place.offset(item.address);
       if (write) {
-        storage.write(item.offset, place.buffer(), at, item.bytes);
+        reaching.write(item.offset, place.buffer(), at, item.bytes);
       } else {
-        storage.read(item.offset, place.buffer(), at, item.bytes);
+        reaching.read(item.offset, place.buffer(), at, item.bytes);
       }
     } finally {
       place.release().run();
@@ -186,19 +284,13 @@ final class Storage implements AutoCloseable {
 
   /** Begins to carry out. */
   Request submit(boolean write, List<Item> items) {
-    Job job = new Job(items);
-    // Once it has begun, only its end may let go of the memory.
-    CompletableFuture<?> begun = CloseAll.orClose(() -> begin(job, write), job::release);
-    return new Request(begun, job::release, users::closed);
+    return begin(new Job(items), write);
   }
 
-  private CompletableFuture<?> begin(Job job, boolean write) {
-    HostTransfer host = job.hostTransfer(write);
-    if (host == null) {
-      return write ? storage.writeAsync(job.ranges) : storage.readAsync(job.ranges);
-    }
-    HostTransfer.startThread(host);
-    return host;
+  private Request begin(Job job, boolean write) {
+    // Once it has begun, only its end may let go of the memory.
+    CompletableFuture<?> begun = CloseAll.orClose(() -> job.begin(write), job::release);
+    return new Request(begun, job::release, users::closed);
   }
 
   /**
@@ -207,8 +299,7 @@ final class Storage implements AutoCloseable {
    * @throws StorageException if the accelerator has no streams
    */
   Request submit(boolean write, Item item, long streamHandle) {
-    StreamTransfers streams = storage.streams();
-    Place place = memory.place(item.address, item.bytes);
+    Place place = memory.find(item.address, item.bytes);
     if (place == null) {
       throw new InvalidRequestException(
           "%Xh is host memory: transfers in the order of a stream need memory of the GPU"
@@ -217,7 +308,9 @@ final class Storage implements AutoCloseable {
     Runnable release = place.release();
     CompletableFuture<Void> future;
     try {
-      CudaStream stream = memory.stream(streamHandle, storage.address().toString());
+      // The stream is one of the GPU that has the memory.
+      StreamTransfers streams = side(place.memory()).storage.streams();
+      CudaStream stream = place.memory().stream(streamHandle, storage.address().toString());
       release =
           () -> {
             place.release().run();
@@ -312,6 +405,7 @@ final class Storage implements AutoCloseable {
   @Override
   public void close() throws Exception {
     List<AutoCloseable> all = users.end();
+    all.add(() -> forget.accept(this));
     all.add(storage);
     for (long address : allocated) {
       all.add(() -> freeIfAllocated(address));

@@ -29,6 +29,7 @@ final class Structs {
   static final long INFO_ALIGNMENT = 16;
   static final long INFO_BLOCK_BYTES = 20;
   static final long INFO_GPU = 24;
+  static final long INFO_DEVICE = 28;
 
   /** {@code gpunvme_range}. */
   static final long RANGE = 24;
@@ -195,6 +196,10 @@ final class Structs {
     info.set(CTypes.INT, INFO_ALIGNMENT, storage.alignment());
     info.set(CTypes.INT, INFO_BLOCK_BYTES, storage.blockSize());
     info.set(CTypes.INT, INFO_GPU, storage.accelerator().gpu() ? 1 : 0);
+    storage
+        .accelerator()
+        .cuda()
+        .ifPresent(gpu -> info.set(CTypes.INT, INFO_DEVICE, gpu.context().device().ordinal()));
   }
 
   static List<Storage.Item> items(MemorySegment ranges, long count) {

@@ -37,7 +37,7 @@ class ForeignCudaTest {
 
   private final GpuAccelerator gpu =
       GpuAccelerator.open(FakeDriver.load(CpuCuda.library()).device(0));
-  private final Memory memory = new Memory(gpu);
+  private final Memory memory = new Memory("gpu:0", gpu, _ -> null);
 
   @AfterEach
   void close() {
@@ -51,7 +51,7 @@ class ForeignCudaTest {
   }
 
   @Test
-  void storagesSayThatTheirDataGoesByHostMemory() throws Exception {
+  void storagesSayThatTheirDataGoesByHostMemory() throws Throwable {
     try (Storage storage = Storage.open("sim:size=1MiB", memory, false)) {
       storage.transfer(
           false, List.of(new Storage.Item(0, storage.allocate(4096), 4096)), () -> false);

@@ -34,7 +34,7 @@ class KernelGroupTest {
     private boolean troubled;
 
     Group(int looksUntilTrouble, Duration lasting) {
-      super(new Memory(accelerator), "the kernels of a test");
+      super(new Memory("cpu", accelerator, _ -> null), "the kernels of a test");
       this.looksUntilTrouble = looksUntilTrouble;
       this.lasting = lasting;
     }

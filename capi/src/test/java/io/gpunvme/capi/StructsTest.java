@@ -17,6 +17,7 @@ class StructsTest {
     all.put("offsetof(gpunvme_info, alignment)", Structs.INFO_ALIGNMENT);
     all.put("offsetof(gpunvme_info, block_bytes)", Structs.INFO_BLOCK_BYTES);
     all.put("offsetof(gpunvme_info, gpu)", Structs.INFO_GPU);
+    all.put("offsetof(gpunvme_info, device)", Structs.INFO_DEVICE);
     all.put("offsetof(gpunvme_info, gpu_bytes)", Structs.INFO_GPU_BYTES);
     all.put("sizeof(gpunvme_range)", Structs.RANGE);
     all.put("offsetof(gpunvme_range, offset)", Structs.RANGE_OFFSET);
