@@ -58,6 +58,7 @@ final class ArchitectureTest {
         cuda                 | cuda.library ffi
         cuda.cufile          | cuda cuda.library ffi
         cuda.library         | cuda
+        cuda.nvml            | cuda.library
 
         sim                  | ffi nvme nvme.memory nvme.pci nvme.spec sim.media
         sim.media            | ffi
