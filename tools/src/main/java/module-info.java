@@ -27,4 +27,6 @@ module io.gpunvme.tools {
       io.gpunvme.cli;
   exports io.gpunvme.tools.top to
       io.gpunvme.cli;
+  exports io.gpunvme.tools.topology to
+      io.gpunvme.cli;
 }

@@ -58,6 +58,7 @@ final class ArchitectureTest {
         cuda                 | cuda.library ffi
         cuda.cufile          | cuda cuda.library ffi
         cuda.library         | cuda
+        cuda.nvml            | cuda.library
 
         sim                  | ffi nvme nvme.memory nvme.pci nvme.spec sim.media
         sim.media            | ffi
@@ -122,13 +123,15 @@ final class ArchitectureTest {
                                nvme.spec storage storage.fs tools.machine
 
         tools.top            | gpu.device gpu.watch nvme.pci storage
+        tools.topology       | cuda cuda.nvml gpu.queue nvme.pci tools.doctor tools.machine \
+                               tools.report
 
         cli                  | cli.output cuda ffi gpu.accel gpu.device gpu.queue gpu.transfer \
                                gpu.watch models models.format models.raw nvme nvme.driver nvme.memory \
                                nvme.pci nvme.spec sim sim.serve storage storage.fs \
                                storage.fs.partition storage.kind storage.path storage.plan \
                                tools.bench tools.demo tools.doctor tools.example tools.graph \
-                               tools.machine tools.report tools.rows tools.ssd tools.top
+                               tools.machine tools.report tools.rows tools.ssd tools.top tools.topology
         cli.output           | ffi nvme.spec
 
         capi                 | cuda ffi gpu.accel gpu.device gpu.queue models models.format models.tensor nvme \

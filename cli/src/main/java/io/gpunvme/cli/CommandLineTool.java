@@ -44,6 +44,7 @@ final class CommandLineTool {
     all.put("cat", CatCommand::new);
     all.put("cufile", CuFileCommand::new);
     all.put("list", ListCommand::new);
+    all.put("topology", TopologyCommand::new);
     all.put("top", TopCommand::new);
     all.put("doctor", DoctorCommand::new);
     all.put("try", TryCommand::new);

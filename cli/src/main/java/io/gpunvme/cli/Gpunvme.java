@@ -40,6 +40,7 @@ import picocli.CommandLine.Spec;
       "  gpunvme extents vfio:0000:01:00.0:/model.gguf    where on the SSD a file is",
       "  gpunvme cufile -- python train.py                a program for cuFile, on gpunvme",
       "  gpunvme list                                     SSDs and GPUs of this machine",
+      "  gpunvme topology --svg machine.svg               how they are connected, as a picture",
       "  gpunvme top                                      what controllers do at this moment",
       "  gpunvme doctor                                   what is missing here, and how to fix it",
       "  gpunvme try 0000:01:00.0                         what an SSD does here, and give it back",

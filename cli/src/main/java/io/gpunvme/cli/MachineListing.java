@@ -11,6 +11,7 @@ import io.gpunvme.tools.machine.MachineDisk;
 import io.gpunvme.tools.machine.MachineFunction;
 import io.gpunvme.tools.machine.PciBar;
 import io.gpunvme.tools.machine.PciLink;
+import io.gpunvme.tools.machine.PciWay;
 import java.io.PrintStream;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -93,13 +94,14 @@ final class MachineListing {
     out.println("Between GPUs and SSDs (GB/s: the highest rate of the slowest link on the way):");
     Table table = new Table(INDENT).row("GPU", "SSD", "GB/s", "SLOWEST ABOVE", "MEET AT");
     for (GpuSsdPair pair : machine.pairs()) {
-      PciAddress slowest = pair.bottleneck();
+      PciWay way = pair.way();
+      PciAddress slowest = way.bottleneck();
       table.row(
           pair.gpu().address(),
           pair.ssd().address(),
-          slowest == null ? NONE : String.format(Locale.ROOT, "%.1f", pair.gigabytesPerSecond()),
+          slowest == null ? NONE : String.format(Locale.ROOT, "%.1f", way.gigabytesPerSecond()),
           slowest == null ? NONE : slowest,
-          pair.route() + pair.meeting().map(at -> " " + at).orElse(""));
+          way.route() + way.meeting().map(at -> " " + at).orElse(""));
     }
     table.print(out);
   }
@@ -116,6 +118,7 @@ final class MachineListing {
       one.put("driver", orNull(f.driver()));
       one.put("driver_override", orNull(f.driverOverride()));
       one.put("model", f.model());
+      one.put("uuid", orNull(f.uuid()));
       one.put("iommu_group", group(f.group()));
       one.put("link", link(f.link()));
       one.put("numa_node", f.numaNode() < 0 ? null : f.numaNode());
@@ -135,14 +138,15 @@ final class MachineListing {
     List<Object> all = new ArrayList<>();
     for (GpuSsdPair pair : machine.pairs()) {
       Map<String, Object> one = new LinkedHashMap<>();
+      PciWay way = pair.way();
       one.put("gpu", pair.gpu().address());
       one.put("ssd", pair.ssd().address());
-      one.put("meet", pair.route().name().toLowerCase(Locale.ROOT));
-      one.put("common_port", pair.common());
-      PciAddress slowest = pair.bottleneck();
-      one.put("gb_per_s", slowest == null ? null : pair.gigabytesPerSecond());
+      one.put("meet", way.route().name().toLowerCase(Locale.ROOT));
+      one.put("common_port", way.common());
+      PciAddress slowest = way.bottleneck();
+      one.put("gb_per_s", slowest == null ? null : way.gigabytesPerSecond());
       one.put("slowest_link_above", slowest);
-      one.put("acs_redirects", pair.redirected());
+      one.put("acs_redirects", way.redirected());
       all.add(one);
     }
     return all;

@@ -130,6 +130,91 @@ class MachineCommandsTest {
     assertThat(Cli.run("list", "--json").succeeded().json().has("pci")).isTrue();
   }
 
+  // ---- topology
+
+  @Test
+  void topologyShowsTreePairsAndChoices() throws IOException {
+    group();
+    String out = run("topology", "--no-cuda").succeeded().out();
+
+    assertThat(out)
+        .startsWith("host: 1 GPU, 1 SSD\n└─ NUMA node not known\n   └─ host bridge 0000:00\n")
+        .contains("├─ SSD " + SSD + ": 16GT/s x4, 7.9 GB/s; Some SSD 1TB; nvme0n1; driver nvme\n")
+        .containsPattern(
+            GPU + " +" + SSD + " +7.9 +7.9 +7.9 +- +- +- +the same root port 0000:00:01.0\n")
+        .contains("  direct: from the SSD into GPU memory")
+        .containsPattern(SSD + " +" + GPU + " +- +- +- +the same root port 0000:00:01.0; the")
+        .doesNotContain("numactl", "Stripe sets");
+  }
+
+  @Test
+  void topologySaysWhatIsInTheWayOfAPlacement() throws IOException {
+    mounted();
+
+    assertThat(run("topology").succeeded().out())
+        .containsPattern("7.9 +no +no +no +the same root port")
+        .contains("  no host, vram-data, vram: /dev/nvme0n1 is mounted at /data\n");
+  }
+
+  @Test
+  void topologyAsJson() {
+    JsonObject json =
+        run("topology", "--json", "--no-cuda", "--request", "64KiB,8MiB").succeeded().json();
+
+    assertThat(json.keySet())
+        .containsExactly(
+            "nodes", "pci", "tree", "pairs", "shared_links", "nvlink", "gpu_pairs", "choices");
+    JsonObject pair = json.getAsJsonArray("pairs").get(0).getAsJsonObject();
+    assertThat(pair.get("meet").getAsString()).isEqualTo("root_port");
+    assertThat(pair.getAsJsonObject("direct").get("gb_per_s").getAsDouble()).isBetween(7.8, 7.9);
+    assertThat(json.getAsJsonObject("nvlink").get("problem").getAsString()).isEqualTo("not asked");
+    JsonObject bridge =
+        json.getAsJsonObject("tree")
+            .getAsJsonArray("below")
+            .get(0)
+            .getAsJsonObject()
+            .getAsJsonArray("below")
+            .get(0)
+            .getAsJsonObject();
+    assertThat(bridge.get("kind").getAsString()).isEqualTo("bridge");
+    assertThat(bridge.get("name").getAsString()).isEqualTo("0000:00");
+    JsonObject choice =
+        json.getAsJsonObject("choices").getAsJsonArray("ssds").get(0).getAsJsonObject();
+    assertThat(choice.get("gpu").getAsString()).isEqualTo(GPU);
+    assertThat(choice.get("queues_node").isJsonNull()).isTrue();
+  }
+
+  @Test
+  void topologyIsDrawnIntoAFileOrOnStandardOutput() throws IOException {
+    Path file = root.resolve("machine.svg");
+    run("topology", "--no-cuda", "--svg", file, "--json").succeeded().json();
+    String drawn = Files.readString(file);
+
+    assertThat(drawn).startsWith("<svg xmlns=").contains("GPU " + GPU, "SSD " + SSD);
+    assertThat(run("topology", "--no-cuda", "--svg", "-").succeeded().out()).isEqualTo(drawn);
+  }
+
+  @Test
+  void topologyRefusesWhatItCannotDo() {
+    run("topology", "--svg", "-", "--json").refused("name a file");
+    run("topology", "--request", "0").refused("at least one byte");
+    run("topology", "--request", "many").failed(ExitCode.USAGE, "'many' is not a size");
+    run("topology", "--no-cuda", "--svg", root.resolve("nowhere/a.svg"))
+        .failed(ExitCode.USAGE, "nowhere/a.svg");
+  }
+
+  @Test
+  void topologySaysSoWhereThereIsNothing() {
+    root = root.resolve("empty");
+
+    assertThat(run("topology", "--no-cuda").succeeded().out()).isEqualTo("host: no GPU, no SSD\n");
+  }
+
+  @Test
+  void topologyWorksOnThisMachine() {
+    assertThat(Cli.run("topology", "--json").succeeded().json().has("tree")).isTrue();
+  }
+
   // ---- doctor
 
   @Test

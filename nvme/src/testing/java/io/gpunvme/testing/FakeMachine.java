@@ -23,6 +23,7 @@ public final class FakeMachine {
 
   private final Path root;
   private final Set<Path> denied = new HashSet<>();
+  private String hostBridge = "0000:00";
 
   public FakeMachine(Path root) {
     this.root = root;
@@ -97,7 +98,25 @@ public final class FakeMachine {
     }
   }
 
+  // ---- processors
+
+  /** A NUMA node with its processors, memory and socket. */
+  public FakeMachine node(int number, String cpus, long kib, int socket) {
+    String place = "sys/devices/system/node/node" + number;
+    write(place + "/cpulist", cpus + "\n");
+    write(place + "/meminfo", "Node %d MemTotal:  %d kB\n".formatted(number, kib));
+    return write(
+        "sys/devices/system/cpu/cpu" + cpus.split("[-,]", -1)[0] + "/topology/physical_package_id",
+        socket + "\n");
+  }
+
   // ---- PCI
+
+  /** The functions that are added from now on are below this host bridge: {@code 0000:00}. */
+  public FakeMachine hostBridge(String domainAndBus) {
+    hostBridge = domainAndBus;
+    return this;
+  }
 
   /**
    * A function below {@code parents}, the root port first: {@code 0000:00:01.0/0000:01:00.0}.
@@ -105,7 +124,8 @@ public final class FakeMachine {
    * @param parents empty for a function of the root complex
    */
   public FakeMachine function(String parents, String address, int classCode, int vendor) {
-    String place = "sys/devices/pci0000:00/" + (parents.isEmpty() ? "" : parents + "/") + address;
+    String place =
+        "sys/devices/pci" + hostBridge + "/" + (parents.isEmpty() ? "" : parents + "/") + address;
     write(place + "/class", "0x%06x\n".formatted(classCode));
     write(place + "/vendor", "0x%04x\n".formatted(vendor));
     write(place + "/device", "0xa80c\n");

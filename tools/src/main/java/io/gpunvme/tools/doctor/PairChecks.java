@@ -2,9 +2,9 @@ package io.gpunvme.tools.doctor;
 
 import io.gpunvme.nvme.pci.PciAddress;
 import io.gpunvme.tools.machine.GpuSsdPair;
-import io.gpunvme.tools.machine.GpuSsdPair.Route;
 import io.gpunvme.tools.machine.Machine;
 import io.gpunvme.tools.machine.MachineFunction;
+import io.gpunvme.tools.machine.PciWay.Route;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.TreeSet;
@@ -34,7 +34,7 @@ final class PairChecks {
     List<GpuSsdPair> near =
         pairs.stream()
             .filter(p -> p.gpu().address().equals(gpu.address()))
-            .filter(p -> p.route() != Route.ROOT_COMPLEX)
+            .filter(p -> p.way().meeting().isPresent())
             .toList();
     if (near.isEmpty()) {
       found.add(
@@ -59,8 +59,8 @@ final class PairChecks {
   private static void accessControl(List<GpuSsdPair> pairs, List<Finding> found) {
     TreeSet<PciAddress> ports = new TreeSet<>();
     pairs.stream()
-        .filter(p -> p.route() == Route.SWITCH)
-        .forEach(p -> ports.addAll(p.redirected()));
+        .filter(p -> p.way().route() == Route.SWITCH)
+        .forEach(p -> ports.addAll(p.way().redirected()));
     if (!ports.isEmpty()) {
       found.add(
           Finding.note(

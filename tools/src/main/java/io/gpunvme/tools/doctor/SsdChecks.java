@@ -51,7 +51,8 @@ final class SsdChecks {
     return finding.blocking(rest);
   }
 
-  private static List<Finding> of(Machine machine, MachineFunction ssd) {
+  /** Those about one SSD. */
+  static List<Finding> of(Machine machine, MachineFunction ssd) {
     List<Finding> found = new ArrayList<>();
     found.add(state(machine, ssd));
     nodes(machine, ssd, found);

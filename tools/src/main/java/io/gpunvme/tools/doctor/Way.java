@@ -80,6 +80,14 @@ public enum Way {
     return ways;
   }
 
+  /** The one in which a GPU issues commands to a kind of storage in a placement. */
+  static Way byGpu(String storage, String placement) {
+    return byGpu().stream()
+        .filter(way -> way.storage.equals(storage) && way.placement.equals(placement))
+        .findFirst()
+        .orElseThrow();
+  }
+
   /** Those that end in GPU memory. */
   static Set<Way> toGpuMemory() {
     Set<Way> ways = EnumSet.noneOf(Way.class);

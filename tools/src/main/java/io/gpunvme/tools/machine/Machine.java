@@ -23,6 +23,7 @@ import java.util.stream.Stream;
  */
 public final class Machine {
   private final Map<PciAddress, MachineFunction> functions;
+  private final List<NumaNode> nodes;
   private final Map<PciAddress, List<String>> disks;
   private final Map<PciAddress, List<String>> driverNodes;
   private final Map<PciAddress, List<DeviceNode>> opened;
@@ -36,6 +37,7 @@ public final class Machine {
 
   private Machine(HostPaths paths, Path root, Predicate<Path> mayOpen) {
     functions = Collections.unmodifiableMap(PciScan.read(paths));
+    nodes = NumaNode.read(paths);
     disks = new TreeMap<>();
     driverNodes = new TreeMap<>();
     opened = new TreeMap<>();
@@ -116,9 +118,34 @@ public final class Machine {
   public List<GpuSsdPair> pairs() {
     List<GpuSsdPair> pairs = new ArrayList<>();
     for (MachineFunction gpu : gpus()) {
-      ssds().forEach(ssd -> pairs.add(GpuSsdPair.of(this, gpu, ssd)));
+      ssds().forEach(ssd -> pairs.add(new GpuSsdPair(gpu, ssd, way(gpu, ssd))));
     }
     return pairs;
+  }
+
+  /** The way between two functions. */
+  public PciWay way(MachineFunction a, MachineFunction b) {
+    return PciWay.between(this, a, b);
+  }
+
+  /**
+   * What the slowest link between a function and the root complex carries in one direction, GB/s
+   * before the headers of packets; 0 if a link does not say.
+   */
+  public double toMemory(MachineFunction function) {
+    return PciWay.toMemory(this, function);
+  }
+
+  /** The link above a function. */
+  public LinkAbove linkAbove(MachineFunction function) {
+    return LinkAbove.of(this, function);
+  }
+
+  // ---- processors
+
+  /** NUMA nodes, by number; none if the kernel knows nothing of them. */
+  public List<NumaNode> nodes() {
+    return nodes;
   }
 
   // ---- disks

@@ -14,10 +14,13 @@ import org.jspecify.annotations.Nullable;
  * @param driver the kernel driver that has it, empty for none
  * @param driverOverride the only driver that may take it, empty for any
  * @param model what the kernel's NVMe driver or NVIDIA's says it is, empty when neither has it
+ * @param uuid of a GPU, as NVIDIA's driver says: {@code GPU-…}; empty when it does not have it
  * @param group its IOMMU group, null without an IOMMU
  * @param link the link above it
  * @param numaNode -1 if the machine does not say
  * @param bars those with an address
+ * @param hostBridge domain and bus of the bridge between it and the processor, {@code 0000:00};
+ *     empty if the kernel does not say
  * @param parents the ports above it, the root port first; empty for a function of the root complex
  * @param accessControl what it does to traffic below it, if it is a port
  */
@@ -29,10 +32,12 @@ public record MachineFunction(
     String driver,
     String driverOverride,
     String model,
+    String uuid,
     @Nullable IommuGroup group,
     PciLink link,
     int numaNode,
     List<PciBar> bars,
+    String hostBridge,
     List<PciAddress> parents,
     AccessControl accessControl) {
   /** The driver that gives a function to a user-space driver behind an IOMMU. */

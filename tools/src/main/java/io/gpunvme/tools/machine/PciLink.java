@@ -58,15 +58,17 @@ public record PciLink(double speed, int width, double maxSpeed, int maxWidth) {
   /** {@code 16GT/s x4 of 32GT/s x4}, or {@code 16GT/s x4} if that is its best; {@code -}. */
   @Override
   public String toString() {
-    if (!known()) {
-      return "-";
-    }
     String now = text(speed, width);
     String most = text(maxSpeed, maxWidth);
-    return now.equals(most) || maxSpeed == 0 || maxWidth == 0 ? now : now + " of " + most;
+    return !known() || now.equals(most) || maxSpeed == 0 || maxWidth == 0
+        ? now
+        : now + " of " + most;
   }
 
-  private static String text(double speed, int width) {
+  static String text(double speed, int width) {
+    if (speed <= 0 || width <= 0) {
+      return "-";
+    }
     return (speed == Math.rint(speed)
             ? "%.0fGT/s x%d".formatted(speed, width)
             : String.format(Locale.ROOT, "%.1fGT/s x%d", speed, width))

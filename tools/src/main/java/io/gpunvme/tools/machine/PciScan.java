@@ -10,16 +10,23 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
-import java.util.stream.Stream;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /** Reads the functions below {@code /sys/bus/pci/devices}. */
 final class PciScan {
   private static final String GPU_MODEL = "Model:";
+  private static final String GPU_UUID = "GPU UUID:";
   private static final int BARS = 6;
   private static final int HEX = 16;
   private static final long MEMORY = 0x200;
   private static final long PREFETCH = 0x2000;
+  private static final int MOST_NODES = 1 << 16;
+
+  /** {@code pci0000:00}, a host bridge's folder. */
+  private static final Pattern HOST_BRIDGE =
+      Pattern.compile("pci(?<bus>\\p{XDigit}{4,8}:\\p{XDigit}{2})");
 
   private PciScan() {}
 
@@ -45,25 +52,37 @@ final class PciScan {
         SysFiles.linkName(folder.resolve("driver")),
         override.equals("(null)") ? "" : override,
         model(address, folder, paths),
+        ofDriver(address, paths, GPU_UUID),
         group(folder.resolve("iommu_group")),
         link(folder),
-        (int) SysFiles.number(folder.resolve("numa_node"), -1),
+        node(SysFiles.number(folder.resolve("numa_node"), -1)),
         bars(folder),
+        hostBridge(folder),
         parents(address, folder),
         AccessControl.of(SysFiles.bytes(folder.resolve("config"))));
   }
 
   /** As the driver that has it says; the kernel itself knows numbers only. */
   private static String model(PciAddress address, Path folder, HostPaths paths) {
+    return SysFiles.children(folder.resolve("nvme")).stream()
+        .map(controller -> SysFiles.text(controller.resolve("model")))
+        .filter(model -> !model.isEmpty())
+        .findFirst()
+        .orElseGet(() -> ofDriver(address, paths, GPU_MODEL));
+  }
+
+  /** What NVIDIA's driver says about a GPU under a name; empty without it. */
+  private static String ofDriver(PciAddress address, HostPaths paths, String name) {
     Path gpu = paths.proc().resolve("driver/nvidia/gpus").resolve(address.toString());
-    Stream<String> ssds =
-        SysFiles.children(folder.resolve("nvme")).stream()
-            .map(controller -> SysFiles.text(controller.resolve("model")));
-    Stream<String> gpus =
-        SysFiles.lines(gpu.resolve("information")).stream()
-            .filter(line -> line.startsWith(GPU_MODEL))
-            .map(line -> line.substring(GPU_MODEL.length()).strip());
-    return Stream.concat(ssds, gpus).filter(model -> !model.isEmpty()).findFirst().orElse("");
+    return SysFiles.lines(gpu.resolve("information")).stream()
+        .filter(line -> line.startsWith(name))
+        .map(line -> line.substring(name.length()).strip())
+        .findFirst()
+        .orElse("");
+  }
+
+  private static int node(long number) {
+    return number < 0 || number >= MOST_NODES ? -1 : (int) number;
   }
 
   private static @Nullable IommuGroup group(Path link) {
@@ -128,8 +147,21 @@ final class PciScan {
   private static List<PciAddress> parents(PciAddress own, Path folder) {
     List<PciAddress> parents = new ArrayList<>();
     for (Path name : SysFiles.real(folder)) {
-      PciAddress.find(name.toString()).filter(a -> !a.equals(own)).ifPresent(parents::add);
+      PciAddress.find(name.toString())
+          .filter(a -> !a.equals(own) && !parents.contains(a))
+          .ifPresent(parents::add);
     }
     return parents;
+  }
+
+  /** The first on the real path: a second one is made up by a function below it. */
+  private static String hostBridge(Path folder) {
+    for (Path name : SysFiles.real(folder)) {
+      Matcher bridge = HOST_BRIDGE.matcher(name.toString());
+      if (bridge.matches()) {
+        return bridge.group("bus");
+      }
+    }
+    return "";
   }
 }

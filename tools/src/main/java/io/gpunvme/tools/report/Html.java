@@ -1,14 +1,14 @@
 package io.gpunvme.tools.report;
 
 /**
- * Markup that is safe to put into the page: text comes in through {@link #text} only, which escapes
- * it.
+ * Markup that is safe to put into a page or a picture: text comes in through {@link #text} only,
+ * which escapes it.
  */
-record Html(String markup) {
+public record Html(String markup) {
   static final Html EMPTY = new Html("");
 
   /** The text itself, whatever it contains. */
-  static Html text(String text) {
+  public static Html text(String text) {
     StringBuilder out = new StringBuilder(text.length() + 16);
     text.codePoints().forEach(c -> escape(out, c));
     return new Html(out.toString());

@@ -8,9 +8,9 @@ import static org.assertj.core.api.Assertions.within;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.nvme.pci.HostPaths;
 import io.gpunvme.testing.FakeMachine;
-import io.gpunvme.tools.machine.GpuSsdPair.Route;
 import io.gpunvme.tools.machine.KernelFacts.HugePages;
 import io.gpunvme.tools.machine.KernelFacts.SecureBoot;
+import io.gpunvme.tools.machine.PciWay.Route;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -156,15 +156,15 @@ class MachineTest {
   void anSsdBelowTheSwitchOfAGpuMeetsItThere() {
     Machine machine = FakeMachines.read(FakeMachine.server(root));
 
-    GpuSsdPair near = pair(machine, "0000:13:00.0", "0000:14:00.0");
+    PciWay near = pair(machine, "0000:13:00.0", "0000:14:00.0");
     assertThat(near.route()).isEqualTo(Route.SWITCH);
     assertThat(near.common()).isEqualTo(pci("0000:11:00.0"));
     assertThat(near.gigabytesPerSecond()).isCloseTo(7.877, within(0.001));
     assertThat(near.bottleneck()).isEqualTo(pci("0000:14:00.0"));
     assertThat(near.redirected()).isEmpty();
 
-    GpuSsdPair far = pair(machine, "0000:13:00.0", "0000:24:00.0");
-    assertThat(far.route()).isEqualTo(Route.ROOT_COMPLEX);
+    PciWay far = pair(machine, "0000:13:00.0", "0000:24:00.0");
+    assertThat(far.route()).isEqualTo(Route.NODES);
     assertThat(far.meeting()).isEmpty();
     assertThat(machine.pairs()).hasSize(8);
   }
@@ -184,7 +184,7 @@ class MachineTest {
     // Between the switch and the root port of the second half.
     fake.speed("0000:21:00.0", "8.0", 4, "32.0", 16);
 
-    GpuSsdPair far = pair(FakeMachines.read(fake), "0000:13:00.0", "0000:24:00.0");
+    PciWay far = pair(FakeMachines.read(fake), "0000:13:00.0", "0000:24:00.0");
     assertThat(far.gigabytesPerSecond()).isCloseTo(7.877, within(0.001));
     fake.speed("0000:21:00.0", "8.0", 1, "8.0", 16);
     assertThat(pair(FakeMachines.read(fake), "0000:13:00.0", "0000:24:00.0").bottleneck())
@@ -196,7 +196,7 @@ class MachineTest {
     Machine machine =
         FakeMachines.read(new FakeMachine(root).ssd("", "0000:00:04.0", 0).gpu("", "0000:00:05.0"));
 
-    GpuSsdPair pair = machine.pairs().getFirst();
+    PciWay pair = machine.pairs().getFirst().way();
     assertThat(pair.gigabytesPerSecond()).isZero();
     assertThat(pair.bottleneck()).isNull();
   }
@@ -224,9 +224,10 @@ class MachineTest {
     assertThat(AccessControl.of(config)).isEqualTo(AccessControl.DIRECT);
   }
 
-  private static GpuSsdPair pair(Machine machine, String gpu, String ssd) {
+  private static PciWay pair(Machine machine, String gpu, String ssd) {
     return machine.pairs().stream()
         .filter(p -> p.gpu().address().equals(pci(gpu)) && p.ssd().address().equals(pci(ssd)))
+        .map(GpuSsdPair::way)
         .findFirst()
         .orElseThrow();
   }
