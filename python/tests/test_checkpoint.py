@@ -22,8 +22,8 @@ try:
     import torch
 except ImportError:
     raise unittest.SkipTest("torch is not installed") from None
-if not torch.distributed.is_available():
-    raise unittest.SkipTest("this PyTorch has no torch.distributed")
+if not torch.distributed.is_available() or tuple(map(int, torch.__version__.split(".")[:2])) < (2, 4):
+    raise unittest.SkipTest("torch.distributed of PyTorch 2.4 or newer is not installed")
 
 import torch.distributed.checkpoint as dcp  # noqa: E402
 from torch.distributed.checkpoint.default_planner import DefaultSavePlanner  # noqa: E402

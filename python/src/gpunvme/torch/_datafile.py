@@ -81,29 +81,35 @@ def failure(path: Path, error: OSError) -> TransferError | NoSpaceError | Denied
     return TransferError(number, f"{text}; the checkpoint before is whole still")
 
 
+def cuda_in_use() -> bool:
+    """Whether there can be tensors on a GPU, whose copies want pinned memory. Does not make CUDA begin."""
+    return bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
+
+
 class Memory:
     """Staging memory that saves have used, kept for the next."""
 
     def __init__(self) -> None:
-        self._free: dict[int, list[torch.Tensor]] = {}
+        self._free: dict[tuple[int, bool], list[torch.Tensor]] = {}
         self._lock = threading.Lock()
 
     @contextlib.contextmanager
     def take(self, nbytes: int) -> Iterator[list[torch.Tensor]]:
+        pinned = cuda_in_use()
         with self._lock:
-            kept = self._free.setdefault(nbytes, [])
+            kept = self._free.setdefault((nbytes, pinned), [])
             taken = [kept.pop() for _ in range(min(SLABS, len(kept)))]
         try:
             while len(taken) < SLABS:
-                taken.append(_slab(nbytes))
+                taken.append(_slab(nbytes, pinned))
             yield taken
         finally:
             with self._lock:
-                self._free.setdefault(nbytes, []).extend(taken)
+                kept.extend(taken)
 
 
-def _slab(nbytes: int) -> torch.Tensor:
-    whole = torch.empty(nbytes + BLOCK, dtype=torch.uint8, pin_memory=torch.cuda.is_available())
+def _slab(nbytes: int, pinned: bool) -> torch.Tensor:
+    whole = torch.empty(nbytes + BLOCK, dtype=torch.uint8, pin_memory=pinned)
     start = -whole.data_ptr() % BLOCK
     return whole[start : start + nbytes]
 
@@ -362,11 +368,13 @@ class _Streams:
 
 
 def ready() -> dict[int, torch.cuda.Event]:
-    """For each GPU, when the work is done that the caller has given it."""
-    if not torch.cuda.is_available() or not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+    """For each GPU in use, when the work is done that the caller has given it."""
+    if not cuda_in_use():
         return {}
     events = {}
     for device in range(torch.cuda.device_count()):
-        events[device] = torch.cuda.Event()  # type: ignore[no-untyped-call]
-        events[device].record(torch.cuda.current_stream(device))
+        # Others stay untouched: a context takes hundreds of MiB.
+        if device == torch.cuda.current_device() or torch.cuda.memory_allocated(device):
+            events[device] = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            events[device].record(torch.cuda.current_stream(device))
     return events

@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import dataclasses
+import inspect
 import os
 import threading
 import time
@@ -24,7 +25,7 @@ from torch.futures import Future
 
 from .._checks import size, whole
 from ..errors import DeniedError, InvalidError
-from ._datafile import BLOCK, SLABS, DataFile, Memory, WriteOptions, WriteReport, failure, ready, write_file
+from ._datafile import BLOCK, SLABS, DataFile, Memory, WriteOptions, WriteReport, cuda_in_use, failure, ready, write_file
 from ._metadata import SUFFIX, metadata_path, publish, remove_leftovers, sync_folder
 
 
@@ -175,9 +176,11 @@ class StorageWriter(storage.StorageWriter, BlockingAsyncStager):
         looks = _looks(state_dict)
         if self._staged is None or self._staged[0] != looks or self._staged_in_use:
             # What another save is still reading stays its own.
-            self._staged = looks, _create_cpu_state_dict(state_dict, pin_memory=torch.cuda.is_available())
+            self._staged = looks, _create_cpu_state_dict(state_dict, pin_memory=cuda_in_use())
         self._staged_in_use = True
-        staged: dict[str, Any] = _copy_state_dict(state_dict, self._staged[1], type_check=False)
+        # PyTorch 2.4 does not check types.
+        options = {"type_check": False} if "type_check" in inspect.signature(_copy_state_dict).parameters else {}
+        staged: dict[str, Any] = _copy_state_dict(state_dict, self._staged[1], **options)
         return staged
 
     def synchronize_staging(self) -> None:
