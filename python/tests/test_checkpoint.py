@@ -394,6 +394,7 @@ class ReaderTest(CheckpointCase):
         self.assertTrue(torch.equal(target, source))
         self.assertEqual((report.bytes_direct, report.bytes_staged), (480_000, 0))
 
+    @needs_real
     def test_folders_with_odd_names(self) -> None:
         folder = self.folder() / "what?path=mmap#1: a name"
         dcp.save(small_state(1), storage_writer=StorageWriter(folder), no_dist=True)
