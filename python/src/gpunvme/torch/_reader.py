@@ -192,6 +192,7 @@ class StorageReader(storage.StorageReader):
 
     def _by_file(self, requests: Iterable[ReadItem]) -> dict[str, list[_Item]]:
         files: dict[str, dict[Any, _Item]] = {}
+        folder = str(self.path)
         for request in requests:
             index = request.storage_index
             info = self._storage_data.get(index)
@@ -202,7 +203,7 @@ class StorageReader(storage.StorageReader):
                     + "; the checkpoint is not whole, or a planner asks for what it does not have"
                 )
             name, at, length = info.relative_path, info.offset, info.length
-            if not isinstance(name, str) or os.path.isabs(name) or ".." in Path(name).parts or "\0" in name:
+            if not isinstance(name, str) or (name not in files and not _inside(name)):
                 raise FormatError.of(f"{self.path}: the metadata has {index.fqn!r} in a file outside the folder: {name!r}")
             if type(at) is not int or type(length) is not int or at < 0 or length < 0:
                 raise FormatError.of(f"{self.path}: the metadata has {index.fqn!r} at {at!r} with {length!r} bytes")
@@ -211,7 +212,7 @@ class StorageReader(storage.StorageReader):
             if key in items:
                 items[key].requests.append(request)
             else:
-                items[key] = _Item(str(self.path / name), info, request)
+                items[key] = _Item(f"{folder}/{name}", info, request)
         return {name: list(items.values()) for name, items in files.items()}
 
     def _read_files(self, files: list[tuple[str, list[_Item]]], planner: LoadPlanner) -> None:
@@ -254,6 +255,11 @@ class StorageReader(storage.StorageReader):
                 assert isinstance(item.found, _records.Stored)
                 for request in item.requests:
                     yield _piece(load, item, item.found, request, targets)
+
+
+def _inside(name: str) -> bool:
+    """Whether a name is of a file in the folder or below it."""
+    return not os.path.isabs(name) and ".." not in Path(name).parts and "\0" not in name
 
 
 def _groups(values: list[Any], length: int) -> Iterator[list[Any]]:
