@@ -31,7 +31,7 @@ import sys
 import time
 import warnings
 
-PIECE = 8 << 20
+PIECE = 32 << 20
 
 
 def options():
@@ -184,14 +184,15 @@ class Bench:
         """Writes this rank's share of the bytes from host memory."""
         memory = mmap.mmap(-1, PIECE)
         memory.write(os.urandom(PIECE))
-        share = self.nbytes // RANKS // OPTIONS.threads // PIECE * PIECE or PIECE
+        share = self.nbytes // RANKS // OPTIONS.threads // 4096 * 4096
 
         def one(number):
             fd = os.open(os.path.join(folder, f"{RANK}-{number}"), os.O_WRONLY | os.O_CREAT | (os.O_DIRECT if direct else 0))
             try:
                 with memoryview(memory) as view:
                     for at in range(0, share, PIECE):
-                        if os.pwrite(fd, view, at) != PIECE:
+                        piece = min(PIECE, share - at)
+                        if os.pwrite(fd, view[:piece], at) != piece:
                             raise OSError("a short write")
                 os.fsync(fd)
             finally:
