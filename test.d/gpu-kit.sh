@@ -99,6 +99,14 @@ no_such_test() {
   [ $code = 2 ]
 }
 
+# Where there is no Python; the benchmark itself runs in test.d/python-bench.sh.
+has_checkpoints() {
+  local code=0
+  kit bench-checkpoint --size 1GiB >"$tmp/out" 2>&1 || code=$?
+  cat "$tmp/out"
+  [ $code = 2 ] && grep -q 'the number of ranks' "$tmp/out" && [ -f "$tmp/else where/bench/checkpoint.py" ] && [ -f "$tmp/else where/bench/machine.py" ]
+}
+
 check gpu-kit-packs packs
 check gpu-kit-fits-64-mb fits
 check gpu-kit-demo-arrives demo_arrives
@@ -106,6 +114,7 @@ check gpu-kit-has-device-code has_device_code
 check gpu-kit-has-bindings has_bindings
 check gpu-kit-has-kernels has_kernels
 check gpu-kit-has-cufile has_cufile
+check gpu-kit-has-checkpoints has_checkpoints
 check gpu-kit-examples-say-what-they-did examples_say_what_they_did
 check gpu-kit-tests-skip-without-a-gpu tests_skip
 check gpu-kit-no-such-test no_such_test

@@ -80,6 +80,49 @@ sees_wrong_data() {
   [ $code = 1 ] && grep -q '^ready$' "$tmp/out" && grep -q '^error .*wrong data' "$tmp/out"
 }
 
+# Two ranks: what each side has saved the other loads, and a load of wrong bytes is no result.
+checkpoints() {
+  timeout -k 5 200 "$python" -m torch.distributed.run --standalone --nproc-per-node 2 bench/src/main/python/checkpoint.py --folder "$tmp/checkpoints" \
+    --size 32MiB --reps 2 --device cpu --threads 2 --out "$tmp/checkpoints.json" && "$python" - "$tmp/checkpoints.json" <<'PY'
+import json
+import sys
+
+with open(sys.argv[1]) as file:
+    results = {r["id"]: r for r in json.load(file)["results"]}
+ids = [f"dcp.{kind}.2ranks" for kind in ("write.limit", "write.direct", "save.ours", "save.torch", "read.limit", "load.ours", "load.torch")]
+assert list(results) == ids, list(results)
+for r in results.values():
+    assert r["unit"] == "GB/s" and r["samples"] == 2 and 0 < r["min"] <= r["median"] <= r["max"] and r["verified"], r
+    assert r["conditions"]["bytes"] == (4096 * 4096 + 4096) * 2 and r["conditions"]["ranks"] == 2, r
+for name in "save.ours", "save.torch", "load.ours", "load.torch":
+    assert results[f"dcp.{name}.2ranks"]["limit"]["ratio"] > 0
+assert results["dcp.load.ours.2ranks"]["conditions"]["bytes_direct"] == (4096 * 4096 + 4096)
+PY
+}
+
+# The program's own comparison, with a tensor of which one element differs.
+checkpoints_see_wrong_data() {
+  "$python" - "$tmp/wrong" <<'PY'
+import sys
+
+sys.argv = ["checkpoint.py", "--folder", sys.argv[1], "--size", "32MiB", "--reps", "1", "--device", "cpu"]
+sys.path.insert(0, "bench/src/main/python")
+import checkpoint
+
+checkpoint.dist.init_process_group("gloo", store=checkpoint.dist.HashStore(), rank=0, world_size=1)
+bench = checkpoint.Bench()
+for name, tensor in bench.state.items():
+    bench.target[name].to_local().copy_(tensor.to_local())
+bench.check("a copy")
+bench.target["layers.0.weight"].to_local().view(checkpoint.torch.int16)[77, 99] += 1
+try:
+    bench.check("a copy")
+except ValueError as e:
+    sys.exit("layers.0.weight is wrong" not in str(e))
+sys.exit("the difference was not seen")
+PY
+}
+
 if ! find_jdk; then
   echo 'SKIP bench-bindings: no JDK 25 or newer'
   exit 0
@@ -127,3 +170,10 @@ check bench-bindings-without-torch no_torch
 GPUNVME_LIBRARY=$tmp/capi/libgpunvme.so PYTHONPATH=python/src check bench-bindings-python-sees-wrong-data sees_wrong_data \
   "$python" bench/src/main/python/bindings.py
 check bench-bindings results
+export GPUNVME_LIBRARY=$tmp/capi/libgpunvme.so PYTHONPATH=python/src
+if "$python" -c 'import torch.distributed.tensor' >/dev/null 2>&1; then
+  check bench-checkpoint checkpoints
+  check bench-checkpoint-sees-wrong-data checkpoints_see_wrong_data
+else
+  echo "SKIP bench-checkpoint: no PyTorch 2.5 or newer; $(scripts/test-python --why torch)"
+fi

@@ -11,6 +11,7 @@ import os
 import threading
 import time
 import unittest
+import warnings
 from typing import Any
 
 from support import Case, make_model, run, seeded
@@ -28,9 +29,12 @@ try:
 except ImportError:
     cupy = None
 
+import torch.distributed.checkpoint as dcp  # noqa: E402
+
 import gpunvme.torch as gt  # noqa: E402
 import pycuda_nvme  # noqa: E402
 import torch_nvme  # noqa: E402
+from gpunvme.torch.checkpoint import StorageReader, StorageWriter  # noqa: E402
 
 SIZE = 64 << 20
 DEVICE = os.environ.get("GPUNVME_TEST_DEVICE", f"sim:size={SIZE}")
@@ -314,6 +318,110 @@ class GpuModelTest(Case):
         self.assertTrue(seen.is_cuda)
         self.assertTrue(bool((seen == seen[:, :1]).all()))
         self.assertEqual(sorted(seen[:, 0].tolist()), list(range(500)))
+
+
+class GpuCheckpointTest(Case):
+    """What python/tests/test_checkpoint.py does with tensors in host memory."""
+
+    def setUp(self) -> None:
+        quiet = warnings.catch_warnings()
+        quiet.__enter__()
+        self.addCleanup(quiet.__exit__, None, None, None)
+        warnings.simplefilter("ignore")
+
+    def state(self, seed: int, device: str = "cuda") -> dict[str, Any]:
+        g = torch.Generator(device).manual_seed(seed)
+        integers = {n: torch.randint(-9999, 9999, n, dtype=torch.int16, device=device, generator=g) for n in ((50_000_000,), (700, 5000), (3,))}
+        rows = integers[700, 5000]
+        return {
+            "large": integers[50_000_000,].view(torch.bfloat16),
+            "rows": rows,
+            "turned": rows.t(),
+            "part": rows[:, 100:4000],
+            "small": integers[3,],
+            "scalar": torch.tensor(float(seed), device=device),
+            "host": rows.cpu() + seed,
+            "object": {"epoch": seed},
+        }
+
+    def assert_same(self, a: dict[str, Any], b: dict[str, Any]) -> None:
+        for name, tensor in a.items():
+            if not isinstance(tensor, torch.Tensor):
+                self.assertEqual(tensor, b[name])
+                continue
+            self.assertEqual((tensor.device, tensor.dtype, tensor.shape), (b[name].device, b[name].dtype, b[name].shape), name)
+            x, y = (t.contiguous().view(-1).view(torch.uint8) for t in (tensor, b[name]))
+            self.assertTrue(torch.equal(x, y), name)
+
+    def test_round_trips(self) -> None:
+        state = self.state(1)
+        ours: list[dict[str, Any]] = [{}, {"direct": False, "threads": 1}, {"staging_bytes": "1MiB", "threads": 2, "checksums": True}]
+        writers = [(lambda f: dcp.FileSystemWriter(f), StorageReader)]
+        writers += [(lambda f, o=o: StorageWriter(f, **o), reader) for o in ours for reader in (StorageReader, dcp.FileSystemReader)]
+        for write, read in writers:
+            folder = self.folder()
+            writer, reader, loaded = write(folder), read(folder), self.state(2)
+            dcp.save(state, storage_writer=writer, no_dist=True)
+            dcp.load(loaded, storage_reader=reader, no_dist=True)
+            with self.subTest(writer=type(writer).__name__, reader=read.__name__):
+                self.assert_same(state, loaded)
+                if isinstance(writer, StorageWriter):
+                    self.assertGreater(writer.report.bytes_from_gpu, 100_000_000)
+                if isinstance(reader, StorageReader):
+                    self.assertGreater(reader.report.bytes_direct, 100_000_000)
+                    self.assertIn("pieces shorter than 4096 bytes", reader.report.staged_why)
+
+    def test_work_of_the_callers_stream_is_waited_for(self) -> None:
+        folder = self.folder()
+        tensor = torch.zeros(30_000_000, device="cuda")
+        torch.cuda.synchronize()
+        with torch.cuda.stream(torch.cuda.Stream()):
+            torch.cuda._sleep(200_000_000)
+            tensor.fill_(7)
+            dcp.save({"t": tensor}, storage_writer=StorageWriter(folder), no_dist=True)
+            torch.cuda._sleep(200_000_000)
+            tensor.fill_(1)
+            dcp.load({"t": tensor}, storage_reader=StorageReader(folder), no_dist=True)
+        self.assertTrue(bool((tensor == 7).all()))
+
+    def test_other_types(self) -> None:
+        folder = self.folder()
+        source = torch.randn(1000, 3000, device="cuda")
+        dcp.save({"t": source}, storage_writer=StorageWriter(folder), no_dist=True)
+        target = torch.zeros(1000, 3000, device="cuda", dtype=torch.bfloat16)
+        reader = StorageReader(folder)
+        dcp.load({"t": target}, storage_reader=reader, no_dist=True)
+        self.assertTrue(torch.equal(target, source.bfloat16()))
+        self.assertEqual(reader.report.bytes_staged, 12_000_000)
+
+    def test_asynchronous_saves(self) -> None:
+        state, folders = self.state(1), [self.folder(), self.folder()]
+        writer = StorageWriter(folders[0])
+        for number, folder in enumerate(folders):
+            future = dcp.async_save(state, storage_writer=writer, checkpoint_id=folder, no_dist=True)
+            state["small"].add_(1)
+            state["large"].zero_()
+            future.result()
+            self.assertEqual(writer.report.bytes_from_gpu, 0, number)
+        for number, folder in enumerate(folders):
+            loaded = self.state(2)
+            dcp.load(loaded, storage_reader=StorageReader(folder), no_dist=True)
+            expected = self.state(1)
+            expected["small"].add_(number)
+            if number:
+                expected["large"].zero_()
+            self.assert_same(expected, loaded)
+        self.assertTrue(writer.stage(state)["large"].is_pinned())
+
+    def test_other_gpus(self) -> None:
+        if torch.cuda.device_count() < 2:
+            self.skipTest("there is one GPU")
+        folder, state = self.folder(), self.state(1, "cuda:1")
+        dcp.save(state, storage_writer=StorageWriter(folder), no_dist=True)
+        loaded, reader = self.state(2, "cuda:1"), StorageReader(folder)
+        dcp.load(loaded, storage_reader=reader, no_dist=True)
+        self.assert_same(state, loaded)
+        self.assertIn("a target on cuda:1: gpunvme uses the first GPU of a process", reader.report.staged_why)
 
 
 class GpuLayerTest(Case):

@@ -1,4 +1,4 @@
-"""The examples of docs/python.md run as they are printed."""
+"""The examples of docs/python.md and docs/checkpoint.md run as they are printed."""
 
 from __future__ import annotations
 
@@ -10,9 +10,17 @@ from support import PYTHON, Case, make_model, run, seeded
 
 class DocsTest(Case):
     def test_examples(self) -> None:
-        text = (PYTHON.parent / "docs" / "python.md").read_text()
+        self.run_examples("python.md", 5, GPUNVME_DEVICE="sim:size=8MiB")
+
+    def test_examples_of_checkpoints(self) -> None:
+        # As torchrun tells a process that it is the only one.
+        alone = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
+        self.run_examples("checkpoint.md", 3, **alone)
+
+    def run_examples(self, page: str, least: int, **environment: str) -> None:
+        text = (PYTHON.parent / "docs" / page).read_text()
         examples = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-        self.assertGreater(len(examples), 4)
+        self.assertGreaterEqual(len(examples), least)
         folder = self.folder()
         random = seeded(self)
         (folder / "model.bin").write_bytes(random.randbytes(8 << 20))
@@ -29,5 +37,5 @@ class DocsTest(Case):
                     continue
                 script = folder / f"example{number}.py"
                 script.write_text(example)
-                done = run(f"import os, runpy; os.chdir({str(folder)!r}); runpy.run_path({str(script)!r}, run_name='__main__')", GPUNVME_DEVICE="sim:size=8MiB")
+                done = run(f"import os, runpy; os.chdir({str(folder)!r}); runpy.run_path({str(script)!r}, run_name='__main__')", **environment)
                 self.assertEqual(done.returncode, 0, done.stderr)

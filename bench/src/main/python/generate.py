@@ -29,7 +29,6 @@ import gc
 import json
 import mmap
 import os
-import platform
 import shutil
 import statistics
 import subprocess
@@ -44,6 +43,7 @@ import transformers
 import gpunvme
 import gpunvme.transformers
 from gpunvme._quantised import dequantize_all
+from machine import machine
 
 HIDDEN, WIDE, HEADS, KEYS, VOCABULARY = 4096, 14336, 32, 8, 32000
 PROMPT = 16
@@ -491,21 +491,6 @@ class Bench:
                 self.empty()
 
 
-def machine():
-    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else "none"
-    driver = "none"
-    if gpu != "none":
-        driver = subprocess.run(
-            ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], capture_output=True, text=True, check=True
-        ).stdout.split()[0]
-    with open("/proc/cpuinfo") as told:
-        cpu = next((line.split(":", 1)[1].strip() for line in told if line.startswith("model name")), "unknown")
-    return {
-        "gpu": gpu, "driver": f"{driver} (CUDA {torch.version.cuda})", "cpu": cpu, "cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version(),
-        "torch": torch.__version__, "transformers": transformers.__version__,
-    }
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", required=True)
@@ -528,7 +513,7 @@ def main():
         for image in bench.images:
             os.remove(image)
         text = json.dumps(
-            {"machine": machine(), "commit": options.commit, "date": str(datetime.date.today()), "results": bench.rows}, indent=1
+            {"machine": machine() | {"transformers": transformers.__version__}, "commit": options.commit, "date": str(datetime.date.today()), "results": bench.rows}, indent=1
         )
         print(text)
         if options.out:

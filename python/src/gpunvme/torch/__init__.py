@@ -13,17 +13,17 @@ from typing import Any
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
-from ._checks import unsigned, whole
-from ._device import accelerator, torch_device
-from ._disk import DiskTensor
-from ._embedding import EmbeddingTable, SparseAdagrad, SparseSGD
-from ._quantised import dequantize
-from ._recipe import Piece, Recipe
-from ._streamed import StreamedLayers
-from .errors import UnsupportedError
-from .request import Request
-from .storage import Storage
-from .weights import Slice, TensorInfo, Weights
+from .._checks import unsigned, whole
+from .._device import accelerator, torch_device
+from .._disk import DiskTensor
+from .._embedding import EmbeddingTable, SparseAdagrad, SparseSGD
+from .._quantised import dequantize
+from .._recipe import Piece, Recipe
+from .._streamed import StreamedLayers
+from ..errors import UnsupportedError
+from ..request import Request
+from ..storage import Storage
+from ..weights import Slice, TensorInfo, Weights
 
 __all__ = [
     "DiskTensor",
