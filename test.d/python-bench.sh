@@ -100,6 +100,22 @@ assert results["dcp.load.ours.2ranks"]["conditions"]["bytes_direct"] == (4096 * 
 PY
 }
 
+# Two threads in the places of two GPUs.
+gpus() {
+  timeout -k 5 60 "$python" bench/src/main/python/gpus.py --folder "$tmp/gpus" --size 32MiB --reps 2 --device cpu --out "$tmp/gpus.json" &&
+    "$python" - "$tmp/gpus.json" <<'PY'
+import json
+import sys
+
+with open(sys.argv[1]) as file:
+    results = {r["id"]: r for r in json.load(file)["results"]}
+assert list(results) == [f"gpus.{kind}.{way}" for kind in ("copy.limit", "read.file", "read.ssd") for way in ("0", "1", "both")], list(results)
+for r in results.values():
+    assert r["samples"] == 2 and 0 < r["min"] <= r["median"] <= r["max"] and r["verified"], r
+    assert r["id"].startswith("gpus.copy") or r["limit"]["ratio"] > 0
+PY
+}
+
 # The program's own comparison, with a tensor of which one element differs.
 checkpoints_see_wrong_data() {
   "$python" - "$tmp/wrong" <<'PY'
@@ -174,6 +190,7 @@ export GPUNVME_LIBRARY=$tmp/capi/libgpunvme.so PYTHONPATH=python/src
 if "$python" -c 'import torch.distributed.tensor' >/dev/null 2>&1; then
   check bench-checkpoint checkpoints
   check bench-checkpoint-sees-wrong-data checkpoints_see_wrong_data
+  check bench-gpus gpus
 else
   echo "SKIP bench-checkpoint: no PyTorch 2.5 or newer; $(scripts/test-python --why torch)"
 fi

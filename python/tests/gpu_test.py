@@ -421,7 +421,8 @@ class GpuCheckpointTest(Case):
         loaded, reader = self.state(2, "cuda:1"), StorageReader(folder)
         dcp.load(loaded, storage_reader=reader, no_dist=True)
         self.assert_same(state, loaded)
-        self.assertIn("a target on cuda:1: gpunvme uses the first GPU of a process", reader.report.staged_why)
+        self.assertGreater(reader.report.bytes_direct, 0)
+        self.assertNotIn("cuda:1", str(reader.report.staged_why))
 
 
 class GpuLayerTest(Case):

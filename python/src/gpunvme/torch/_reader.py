@@ -21,6 +21,7 @@ from torch.distributed.checkpoint.planner import LoadItemType, LoadPlan, LoadPla
 from torch.futures import Future
 
 from .._checks import size, whole
+from .._device import accelerator, torch_device
 from ..errors import FormatError, GpuNvmeError, NotFoundError, UnsupportedError
 from ..request import Request
 from ..storage import Storage
@@ -100,7 +101,7 @@ class StorageReader(storage.StorageReader):
 
     It reads what torch's ``FileSystemWriter`` and :class:`StorageWriter` write, on any number of ranks. All reads of up to
     ``open_files`` files go in one batch each. Bytes of tensors that are stored as their target wants them go to the target,
-    in host memory or on the first GPU that this process sees; others are staged (:attr:`report` says how many, and why).
+    in host memory or on any GPU; others are staged (:attr:`report` says how many, and why).
 
     One load at a time, by one thread. Objects that are no tensors are unpickled by the planner, as torch's own reader has
     it: load only checkpoints that you trust.
@@ -297,7 +298,7 @@ class _Targets:
             if request.type != LoadItemType.BYTE_IO:
                 tensor = planner.resolve_tensor(request)
                 self._known[id(request)] = tensor
-                self.accelerator = "gpu" if _on_first_gpu(tensor.device) else "cpu"
+                self.accelerator = accelerator(torch_device(tensor.device))
                 break
 
     def resolve(self, request: ReadItem) -> Any:
@@ -313,18 +314,14 @@ class _Targets:
 
     def staging_device(self, target: torch.Tensor) -> torch.device:
         """Where bytes are read to before they are copied to the target."""
-        direct = target.device.type == "cpu" or (self.accelerator == "gpu" and _on_first_gpu(target.device))
+        # What is open for one GPU reaches the others, too.
+        direct = target.device.type == "cpu" or self.accelerator != "cpu"
         return target.device if direct else torch.device("cpu")
 
     def settle(self) -> None:
         """Copies out of memory that is freed have been done."""
         for device in self._devices:
             torch.cuda.current_stream(device).synchronize()
-
-
-def _on_first_gpu(device: torch.device) -> bool:
-    # The one that the library uses, too.
-    return device.type == "cuda" and device.index in (0, None)
 
 
 class _FileLoad:
@@ -434,7 +431,7 @@ def _not_direct(stored: _records.Stored, target: torch.Tensor, lengths: Sequence
     if target.layout is not torch.strided or target.is_conj() or target.is_neg() or target.is_quantized:
         return "the target shows no memory"
     if targets.staging_device(target) != target.device:
-        return f"a target on {target.device}: gpunvme uses the first GPU of a process"
+        return f"a target on {target.device} of a load whose first one is on the CPU"
     return ""
 
 

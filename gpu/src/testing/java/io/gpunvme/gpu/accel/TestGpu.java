@@ -1,5 +1,6 @@
 package io.gpunvme.gpu.accel;
 
+import io.gpunvme.cuda.Cuda;
 import io.gpunvme.cuda.CudaException;
 import io.gpunvme.cuda.CudaNotFoundException;
 import org.junit.jupiter.api.Assumptions;
@@ -15,6 +16,12 @@ public final class TestGpu {
     } catch (CudaNotFoundException | CudaException e) {
       return Assumptions.abort("no GPU: " + e.getMessage());
     }
+  }
+
+  /** The last one of those that there are; the same one if there is no other. */
+  public static GpuAccelerator openLast() {
+    require();
+    return GpuAccelerator.open(Cuda.load().devices().getLast());
   }
 
   /** For tests that open it by other ways. */
