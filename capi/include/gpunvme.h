@@ -619,7 +619,7 @@ GPUNVME_API int gpunvme_rows_synchronize(gpunvme_rows *matrix);
  * ---- the same under the names of the first proposals: one device, counted in logical blocks
  * nvme_gpu_init opens a URI, or a block device such as "/dev/nvme0n1", for reading. It opens it for writing, too, if it is an
 * embedded controller that loses its data when it is closed ("sim:..." without file=), or if the environment has
-* GPUNVME_ALLOW_WRITE=1. The environment's GPUNVME_ACCELERATOR is gpu, cpu or auto (the default). nvme_gpu_init returns NULL if
+* GPUNVME_ALLOW_WRITE=1. The environment's GPUNVME_ACCELERATOR names the accelerator, as for gpunvme_open. nvme_gpu_init returns NULL if
 * it fails (gpunvme_last_error). stream may be NULL: then neither the call nor any stream waits, and nvme_gpu_synchronize waits
 * for everything that was started.
  */

@@ -292,14 +292,15 @@ class _Targets:
         self.planner = planner
         self._known: dict[int, Any] = {}
         self._devices: set[torch.device] = set()
-        # The first tensor says for which accelerator the files are opened.
+        # The first tensor on a GPU says for which one the files are opened: then they are read to all GPUs and to the host.
         self.accelerator = "cpu"
         for request in requests:
             if request.type != LoadItemType.BYTE_IO:
                 tensor = planner.resolve_tensor(request)
                 self._known[id(request)] = tensor
-                self.accelerator = accelerator(torch_device(tensor.device))
-                break
+                if tensor.device.type == "cuda":
+                    self.accelerator = accelerator(torch_device(tensor.device))
+                    break
 
     def resolve(self, request: ReadItem) -> Any:
         """The whole target, to be committed, and what is to be written."""
@@ -311,12 +312,6 @@ class _Targets:
             self._devices.add(view.device)
             torch.cuda.current_stream(view.device).synchronize()
         return view
-
-    def staging_device(self, target: torch.Tensor) -> torch.device:
-        """Where bytes are read to before they are copied to the target."""
-        # What is open for one GPU reaches the others, too.
-        direct = target.device.type == "cpu" or self.accelerator != "cpu"
-        return target.device if direct else torch.device("cpu")
 
     def settle(self) -> None:
         """Copies out of memory that is freed have been done."""
@@ -414,7 +409,7 @@ def _piece(load: _FileLoad, item: _Item, stored: _records.Stored, request: ReadI
     if tuple(target.shape) != lengths:
         raise FormatError.of(f"{item}: a target of shape {tuple(target.shape)} for a part of shape {lengths}; is the planner right?")
     nothing = math.prod(lengths) == 0
-    why = "" if nothing else _not_direct(stored, target, lengths, targets)
+    why = "" if nothing else _not_direct(stored, target, lengths)
     first = item.at + stored.at + (stored.offset + sum(o * s for o, s in zip(offsets, stored.strides, strict=True))) * stored.dtype.itemsize
     if not why:
         ranges = [] if nothing else _runs(stored, target, lengths, first)
@@ -424,14 +419,12 @@ def _piece(load: _FileLoad, item: _Item, stored: _records.Stored, request: ReadI
     return _Staged(load, stored, first, lengths, request, target, targets, why)
 
 
-def _not_direct(stored: _records.Stored, target: torch.Tensor, lengths: Sequence[int], targets: _Targets) -> str:
+def _not_direct(stored: _records.Stored, target: torch.Tensor, lengths: Sequence[int]) -> str:
     """Why a target cannot take the file's bytes as they are; "" if it can."""
     if target.dtype != stored.dtype:
         return f"{stored.dtype} becomes {target.dtype}"
     if target.layout is not torch.strided or target.is_conj() or target.is_neg() or target.is_quantized:
         return "the target shows no memory"
-    if targets.staging_device(target) != target.device:
-        return f"a target on {target.device} of a load whose first one is on the CPU"
     return ""
 
 
@@ -473,15 +466,13 @@ class _Staged(_Piece):
     ) -> None:  # fmt: skip
         elements = 1 + sum((n - 1) * s for n, s in zip(lengths, stored.strides, strict=True))
         nbytes = elements * stored.dtype.itemsize
-        device = targets.staging_device(target)
-        pinned = device.type == "cpu" and target.device.type == "cuda"
-        self._bytes = torch.empty(nbytes, dtype=torch.uint8, device=device, pin_memory=pinned)
+        self._bytes = torch.empty(nbytes, dtype=torch.uint8, device=target.device)
         super().__init__(load, [(first, self._bytes, nbytes)], nbytes)
         self._view = self._bytes.view(stored.dtype).as_strided(tuple(lengths), stored.strides)
         self._request, self._target, self._targets, self._why = request, target, targets, why
 
     def finish(self) -> None:
-        self._target.copy_(self._view, non_blocking=self._bytes.is_pinned())
+        self._target.copy_(self._view)
         report = self.load.report
         report.bytes_staged += self._bytes.numel()
         report.staged_why[self._why] = report.staged_why.get(self._why, 0) + 1

@@ -674,7 +674,7 @@ final class Calls {
     return call(
         f,
         () -> {
-          Memory memory = machine.memory(System.getenv().getOrDefault("GPUNVME_ACCELERATOR", AUTO));
+          Memory memory = machine.memory(AUTO);
           BlockGpu gpu = BlockGpu.open(CTypes.text(device), memory, System.getenv());
           CTypes.setLong(out, handles.add(gpu));
         });
