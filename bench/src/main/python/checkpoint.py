@@ -4,7 +4,7 @@
         [--threads N] [--options path=auto] [--cold] [--only save|load] [--out FILE] [--commit C]
 
 Without torchrun it is one rank. The state is a model's: matrices of 32 MiB and vectors, in bfloat16, --size of them together, sharded by
-rows over the ranks as DTensor. With cuda, each rank has a GPU of its own, and gloo carries the plans. Results:
+rows over the ranks as DTensor. With cuda, each rank has a GPU of its own. Results:
   dcp.save.<ours|torch>.<N>ranks   dcp.save until it returns: all is on stable storage, in a new folder
   dcp.load.<ours|torch>.<N>ranks   dcp.load of one checkpoint, which torch wrote, into tensors that are there already; the files are in the
                                    page cache, or with --cold not in it
@@ -31,6 +31,17 @@ import sys
 import time
 import warnings
 
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+from machine import machine
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor, Shard
+
+from gpunvme._checks import size
+from gpunvme.torch.checkpoint import StorageReader, StorageWriter
+
+COLUMNS = 4096
 PIECE = 32 << 20
 
 
@@ -52,27 +63,17 @@ def options():
 
 OPTIONS = options()
 RANK, RANKS, LOCAL = (int(os.environ.get(name, default)) for name, default in (("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_RANK", 0)))
-if OPTIONS.device != "cpu" and (RANKS > 1 or "CUDA_VISIBLE_DEVICES" in os.environ):
-    # The library uses the first GPU that its process sees.
-    seen = os.environ.get("CUDA_VISIBLE_DEVICES")
-    os.environ["CUDA_VISIBLE_DEVICES"] = seen.split(",")[LOCAL] if seen else str(LOCAL)
 
-import torch  # noqa: E402
-import torch.distributed as dist  # noqa: E402
-import torch.distributed.checkpoint as dcp  # noqa: E402
-from torch.distributed.device_mesh import init_device_mesh  # noqa: E402
-from torch.distributed.tensor import DTensor, Shard  # noqa: E402
 
-from gpunvme._checks import size  # noqa: E402
-from gpunvme.torch.checkpoint import StorageReader, StorageWriter  # noqa: E402
-from machine import machine  # noqa: E402
-
-COLUMNS = 4096
+def device():
+    """The GPU of this rank, or the CPU."""
+    cuda = torch.cuda.is_available() if OPTIONS.device is None else OPTIONS.device == "cuda"
+    return torch.device("cuda", LOCAL) if cuda else torch.device("cpu")
 
 
 class Bench:
     def __init__(self):
-        self.device = torch.device(OPTIONS.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self.device = device()
         self.mesh = init_device_mesh(self.device.type, (RANKS,))
         self.rows = []
         self.state = self.make(1)
@@ -288,8 +289,12 @@ class Bench:
 def main():
     warnings.simplefilter("ignore")
     os.makedirs(OPTIONS.folder, exist_ok=True)
+    if device().type == "cuda":
+        torch.cuda.set_device(device())
     if RANKS > 1:
-        dist.init_process_group("gloo", timeout=datetime.timedelta(minutes=10))
+        # DTensor's meshes of GPUs have NCCL; plans travel by gloo.
+        backend = "cpu:gloo,cuda:nccl" if device().type == "cuda" else "gloo"
+        dist.init_process_group(backend, timeout=datetime.timedelta(minutes=10))
     else:
         dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     bench = Bench()
