@@ -7,7 +7,7 @@ Without torchrun it is one rank. The state is a model's: matrices of 32 MiB and 
 rows over the ranks as DTensor. With cuda, each rank has a GPU of its own. Results:
   dcp.save.<ours|torch>.<N>ranks   dcp.save until it returns: all is on stable storage, in a new folder
   dcp.load.<ours|torch>.<N>ranks   dcp.load of one checkpoint, which torch wrote, into tensors that are there already; the files are in the
-                                   page cache, or with --cold not in it
+                                   page cache, or with --cold (dcp.load.cold.…) not in it
   dcp.write.limit.<N>ranks         plain pwrite of as many bytes to new files, by --threads threads a rank, and fsync
   dcp.write.direct.<N>ranks        the same past the page cache (O_DIRECT)
   dcp.read.limit.<N>ranks          a copy of as many bytes within host memory, or from pinned host memory to the GPU
@@ -236,8 +236,9 @@ class Bench:
         if OPTIONS.cold:
             limit = min(limit, self.add("dcp.read.disk", seconds["disk"], around), key=lambda row: row["median"])
         told = {"paths": report.paths, "bytes_direct": report.bytes_direct, "bytes_staged": report.bytes_staged, "batches": report.batches}
-        self.add("dcp.load.ours", seconds["ours"], around | {"options": OPTIONS.options} | told, limit)
-        self.add("dcp.load.torch", seconds["torch"], around, limit)
+        kind = "dcp.load.cold" if OPTIONS.cold else "dcp.load"
+        self.add(f"{kind}.ours", seconds["ours"], around | {"options": OPTIONS.options} | told, limit)
+        self.add(f"{kind}.torch", seconds["torch"], around, limit)
         self.remove(folder)
 
     def copy(self):
