@@ -358,7 +358,8 @@ static int say(const char *said, char *text, size_t capacity, size_t *needed) {
 }
 int gpunvme_stats(gpunvme_storage *storage, char *text, size_t capacity, size_t *needed) {
   FIND(o, storage, STORAGE);
-  return o ? say("{\"paths\": {}, \"memory\": {\"accelerator_bytes\": 0, \"pinned_bytes\": 0}}", text, capacity, needed) : GPUNVME_OK;
+  return o ? say("{\"paths\": {}, \"memory\": {\"accelerator_bytes\": 0, \"pinned_bytes\": 0}, \"members\": [], \"slowest\": null}", text,
+              capacity, needed) : GPUNVME_OK;
 }
 int gpunvme_explain(gpunvme_storage *storage, char *text, size_t capacity, size_t *needed) {
   FIND(o, storage, STORAGE);

@@ -36,7 +36,7 @@ class StorageTest(Case):
         self.assertEqual((storage.size, storage.on_gpu, storage.closed), (2 << 20, ACCELERATOR == "gpu", False))
         self.assertEqual((storage.alignment, storage.block_bytes), (512, 512))
         self.assertIn("2097152 bytes", repr(storage))
-        self.assertEqual(set(storage.stats()), {"paths", "memory"})
+        self.assertEqual(set(storage.stats()), {"paths", "memory", "members", "slowest"})
         self.assertGreaterEqual(storage.stats()["memory"]["pinned_bytes"], 0)
         self.assertTrue(storage.explain())
         plan = storage.plan([(0, 4096, 512), (8192, 65536, 512)])

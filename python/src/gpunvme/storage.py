@@ -180,7 +180,8 @@ class Storage:
         return Plan(info.ios, info.bytes, info.bytes_overread, info.bytes_staged)
 
     def stats(self) -> dict[str, Any]:
-        """The counts of each path."""
+        """The counts of each path ("paths") and of each member of a set ("members"), and the slowest of these ("slowest": its
+        "name" and "why"; None if it is not a set)."""
         told: dict[str, Any] = json.loads(_native.read_text(_native.lib().gpunvme_stats, self._handle.open))
         return told
 

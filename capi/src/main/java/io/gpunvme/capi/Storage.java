@@ -8,6 +8,7 @@ import io.gpunvme.gpu.accel.MemoryInUse;
 import io.gpunvme.storage.GpuStorage;
 import io.gpunvme.storage.StorageAddress;
 import io.gpunvme.storage.StreamTransfers;
+import io.gpunvme.storage.path.MemberStats;
 import io.gpunvme.storage.path.PathStats;
 import io.gpunvme.storage.path.Range;
 import io.gpunvme.storage.path.RangeChecks;
@@ -378,6 +379,7 @@ final class Storage implements AutoCloseable {
     JsonObject all = new JsonObject();
     all.add("paths", paths);
     all.add("memory", json(memory.accelerator().memoryInUse()));
+    MemberStats.addTo(all, storage.members());
     return all.toString();
   }
 

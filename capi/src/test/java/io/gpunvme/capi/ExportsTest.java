@@ -209,6 +209,23 @@ class ExportsTest {
   }
 
   @Test
+  void statsOfASetHaveItsMembers() {
+    long set = open("stripe:sim:size=1MiB,lba=512,sim:size=1MiB,lba=4096;unit=4096", 0);
+    assertThat(transfer(set, 0, table.ranges(0, target.address(), 16384), 1L)).isZero();
+    JsonObject stats = JsonParser.parseString(text(set, 0)).getAsJsonObject();
+    assertThat(stats.getAsJsonArray("members")).hasSize(2);
+    JsonObject second = stats.getAsJsonArray("members").get(1).getAsJsonObject();
+    assertThat(second.get("name").getAsString()).contains("lba=4096");
+    assertThat(second.get("read_bytes").getAsLong()).isEqualTo(8192);
+    assertThat(second.get("requests").getAsLong()).isEqualTo(1);
+    assertThat(second.get("operations").getAsLong()).isPositive();
+    assertThat(second.get("slow").isJsonNull()).isTrue();
+    assertThat(stats.getAsJsonObject("slowest").get("name").getAsString()).contains("sim:");
+    assertThat(stats.getAsJsonObject("slowest").get("why").getAsString()).contains("GB/s");
+    assertThat(table.call("close", set)).isZero();
+  }
+
+  @Test
   void textsSayWhatHappened() {
     assertThat(read(0, 0, 4096)).isZero();
     MemorySegment address = table.arena().allocate(8, 8);
@@ -217,6 +234,8 @@ class ExportsTest {
     JsonObject direct = stats.getAsJsonObject("paths").getAsJsonObject("direct");
     assertThat(direct.get("read_bytes").getAsLong()).isEqualTo(4096);
     assertThat(stats.getAsJsonObject("memory").get("accelerator_bytes").getAsLong()).isPositive();
+    assertThat(stats.getAsJsonArray("members")).isEmpty();
+    assertThat(stats.get("slowest").isJsonNull()).isTrue();
     assertThat(text(storage, 1)).contains("direct");
     MemorySegment info = table.arena().allocate(Structs.INFO, 8);
     assertThat(table.call("info", storage, info)).isZero();

@@ -1,5 +1,6 @@
 package io.gpunvme.cli;
 
+import com.google.gson.JsonObject;
 import io.gpunvme.cli.output.OutputStreams;
 import io.gpunvme.cli.output.Sizes;
 import io.gpunvme.cli.output.Table;
@@ -10,6 +11,7 @@ import io.gpunvme.storage.Explanation;
 import io.gpunvme.storage.GpuStorage;
 import io.gpunvme.storage.StorageAddress;
 import io.gpunvme.storage.StorageOptions;
+import io.gpunvme.storage.path.MemberStats;
 import io.gpunvme.storage.path.PathKind;
 import io.gpunvme.storage.path.RequestShape;
 import io.gpunvme.storage.path.StorageException;
@@ -82,6 +84,7 @@ final class ExplainCommand extends BaseCommand {
       long bytes,
       Accelerators.Choice accelerator,
       Explanation explanation,
+      List<MemberStats> members,
       Map<String, PathKind> requests,
       @Nullable String refusal,
       @Nullable UnderCuFile cuFile) {}
@@ -135,6 +138,7 @@ final class ExplainCommand extends BaseCommand {
           storage.size(),
           choice,
           storage.explain(),
+          storage.members(),
           chosen,
           refusal,
           file == null ? null : UnderCuFile.of(file, System.getenv()));
@@ -197,6 +201,9 @@ final class ExplainCommand extends BaseCommand {
     object.put("chosen", a.requests());
     object.put("paths", verdicts);
     object.put("modes", new TreeMap<>(a.explanation().modes()));
+    JsonObject members = new JsonObject();
+    MemberStats.addTo(members, a.members());
+    object.putAll(members.asMap());
     UnderCuFile cuFile = a.cuFile();
     Map<String, Object> under = new LinkedHashMap<>();
     if (cuFile != null) {

@@ -146,7 +146,10 @@ final class LoadTexts {
       table.row(
           m.name(),
           "%s, %.2f GB/s %s"
-              .formatted(Sizes.format(m.bytes()), m.gigabytesPerSecond(), m.failure()));
+              .formatted(
+                  Sizes.format(m.bytes()),
+                  m.gigabytesPerSecond(),
+                  m.failure().isEmpty() ? m.slow() : m.failure()));
     }
     table.print(out);
   }
@@ -165,7 +168,7 @@ final class LoadTexts {
     all.put("accelerator_reason", choice.reason());
     all.put("models", list);
     Map<String, Object> total = new LinkedHashMap<>(total(loaded).toJson().asMap());
-    List.of("path", "mode", "members").forEach(total::remove);
+    List.of("path", "mode", "members", "slowest").forEach(total::remove);
     all.put("total", total);
     return all;
   }

@@ -121,6 +121,17 @@ class ExplainCommandTest {
   }
 
   @Test
+  void aSetHasItsMembers() {
+    JsonObject json = explain("stripe:sim:size=1MiB,sim:size=1MiB");
+
+    assertThat(json.getAsJsonArray("members")).hasSize(2);
+    assertThat(json.getAsJsonArray("members").get(0).getAsJsonObject().get("name").getAsString())
+        .isEqualTo("sim:size=1MiB");
+    assertThat(json.get("slowest").isJsonNull()).isTrue();
+    assertThat(explain("sim:size=1MiB").getAsJsonArray("members")).isEmpty();
+  }
+
+  @Test
   void aDevice() {
     JsonObject json = explain("sim:size=16MiB");
 

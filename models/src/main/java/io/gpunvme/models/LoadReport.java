@@ -1,6 +1,5 @@
 package io.gpunvme.models;
 
-import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
 import io.gpunvme.storage.path.MemberStats;
 import java.util.List;
@@ -62,16 +61,7 @@ public record LoadReport(
     json.addProperty("tensor_bytes", tensorBytes);
     json.addProperty("ring_bytes", ringBytes);
     json.addProperty("verified", verified);
-    JsonArray list = new JsonArray();
-    for (MemberStats m : members) {
-      JsonObject one = new JsonObject();
-      one.addProperty("name", m.name());
-      one.addProperty("bytes", m.bytes());
-      one.addProperty("gigabytes_per_second", m.gigabytesPerSecond());
-      one.addProperty("failure", m.failure().isEmpty() ? null : m.failure());
-      list.add(one);
-    }
-    json.add("members", list);
+    MemberStats.addTo(json, members);
     return json;
   }
 }

@@ -142,8 +142,10 @@ public final class GpuStorage implements AutoCloseable {
       SetShape shape,
       Accelerator accelerator,
       StorageOptions options) {
+    StorageOptions each =
+        options.with(options.initiator().forEachOf(controllers.size(), accelerator));
     List<Source> members =
-        controllers.stream().<Source>map(c -> new DeviceSource(c, accelerator, options)).toList();
+        controllers.stream().<Source>map(c -> new DeviceSource(c, accelerator, each)).toList();
     StorageAddress address =
         StorageAddress.of(controllers.stream().map(NvmeController::name).toList(), shape);
     return new GpuStorage(address, accelerator, options, new SetSource(members, shape));

@@ -63,9 +63,10 @@ final class Sources {
   private static List<Source> openAll(
       List<StorageAddress> members, Accelerator accelerator, StorageOptions options) {
     List<Source> open = new ArrayList<>();
+    StorageOptions each = options.with(options.initiator().forEachOf(members.size(), accelerator));
     try {
       for (StorageAddress m : members) {
-        open.add(open(m, accelerator, options));
+        open.add(open(m, accelerator, each));
       }
       return open;
     } catch (RuntimeException | Error e) {

@@ -72,6 +72,26 @@ public record InitiatorOptions(
   }
 
   /**
+   * The same for each SSD of a set whose SSDs all work at once: one thread drives each where the
+   * usual number would be more threads than the machine has processors.
+   *
+   * @param ssds how many, at least 1
+   */
+  public InitiatorOptions forEachOf(int ssds, Accelerator accelerator) {
+    int processors = Runtime.getRuntime().availableProcessors();
+    return initiator(accelerator) == InitiatorKind.CPU
+            && threads == 0
+            && areTooMany(ssds, suitableThreads(), processors)
+        ? with(queuePairs, depth, 1)
+        : this;
+  }
+
+  /** Whether one side of a set's transfers would take all processors from the other. */
+  static boolean areTooMany(int ssds, int threads, int processors) {
+    return (long) ssds * threads > processors;
+  }
+
+  /**
    * Opens the accelerator for these options: a GPU if it is named or the placement needs one, the
    * CPU stand-in if the CPU is named and the placement needs no GPU, else the best one.
    *

@@ -159,4 +159,29 @@ class InitiatorOptionsTest {
     assertThat(first.latency().getTotalCount()).as("not changed").isEqualTo(4);
     assertThat(sum.queuePairs()).isEqualTo(first.queuePairs());
   }
+
+  @ParameterizedTest
+  @CsvSource({
+    "2, 4, 8, false",
+    "4, 4, 16, false",
+    "8, 4, 16, true",
+    "3, 2, 4, true",
+    "2, 1, 2, false"
+  })
+  void theSsdsOfASetDoNotTakeMoreThreadsThanThereAreProcessors(
+      int ssds, int threads, int processors, boolean tooMany) {
+    assertThat(InitiatorOptions.areTooMany(ssds, threads, processors)).isEqualTo(tooMany);
+  }
+
+  @Test
+  void whatIsNamedStaysInASet() {
+    try (CpuAccelerator cpu = CpuAccelerator.open()) {
+      InitiatorOptions many = InitiatorOptions.defaults().forEachOf(1000, cpu);
+      assertThat(many.threads()).isEqualTo(1);
+      InitiatorOptions named = InitiatorOptions.defaults().with(4, 8, 3);
+      assertThat(named.forEachOf(1000, cpu)).isSameAs(named);
+      InitiatorOptions gpu = InitiatorOptions.defaults().with(InitiatorKind.GPU, null);
+      assertThat(gpu.forEachOf(1000, cpu)).isSameAs(gpu);
+    }
+  }
 }

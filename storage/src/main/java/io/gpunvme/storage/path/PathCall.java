@@ -16,6 +16,7 @@ public final class PathCall implements TransferListener {
   private final String source;
   private final @Nullable PathCall whole;
   private final @Nullable Caller caller;
+  private final @Nullable PartListener listener;
 
   /** Null until it is known or needed: many transfers wait. */
   private volatile @Nullable PathCounters counters;
@@ -28,18 +29,20 @@ public final class PathCall implements TransferListener {
    * @param source its name in messages, e.g. the file
    */
   public PathCall(String source, PathCounters counters) {
-    this(source, counters, null, null);
+    this(source, counters, null, null, null);
   }
 
   private PathCall(
       String source,
       @Nullable PathCounters counters,
       @Nullable PathCall whole,
-      @Nullable Caller caller) {
+      @Nullable Caller caller,
+      @Nullable PartListener listener) {
     this.source = source;
     this.counters = counters;
     this.whole = whole;
     this.caller = caller;
+    this.listener = listener;
   }
 
   /**
@@ -48,7 +51,7 @@ public final class PathCall implements TransferListener {
    * @param source its name in messages
    */
   public PathCall(String source) {
-    this(source, null, null, null);
+    this(source, null, null, null, null);
   }
 
   /**
@@ -57,7 +60,7 @@ public final class PathCall implements TransferListener {
    * @param cancelled asked by this thread every {@link #ASKS_NANOS} or so
    */
   public PathCall(String source, BooleanSupplier cancelled) {
-    this(source, null, null, new Caller(cancelled));
+    this(source, null, null, new Caller(cancelled), null);
   }
 
   /** Who waits for the transfer, and what it is asked. */
@@ -93,7 +96,16 @@ public final class PathCall implements TransferListener {
    * @param of the part's source, by its name in messages
    */
   public PathCall part(String of) {
-    return new PathCall(of, null, this, null);
+    return new PathCall(of, null, this, null, null);
+  }
+
+  /**
+   * As {@link #part(String)}, and somebody is told what its path does.
+   *
+   * @param of the part's source, by its name in messages
+   */
+  public PathCall part(String of, PartListener told) {
+    return new PathCall(of, null, this, null, told);
   }
 
   /** From now on, makes the path count elsewhere. */
@@ -128,6 +140,39 @@ public final class PathCall implements TransferListener {
       counters = known;
     }
     return known;
+  }
+
+  /** Counts an operation of a path that records no latencies by itself: it is over. */
+  public void operation(long nanos) {
+    counters().operation(nanos);
+    tell(nanos);
+  }
+
+  /** Counts operations that were repeated after a failure that may pass. */
+  public void retried(long times) {
+    if (times == 0) {
+      return;
+    }
+    counters().retried(times);
+    for (PathCall call = this; call != null; call = call.whole) {
+      if (call.listener != null) {
+        call.listener.retried(times);
+      }
+    }
+  }
+
+  private void tell(long nanos) {
+    for (PathCall call = this; call != null; call = call.whole) {
+      if (call.listener != null) {
+        call.listener.operation(nanos);
+      }
+    }
+  }
+
+  /** A command of an initiator, which records its latency by itself. */
+  @Override
+  public void completed(int command, long nanos) {
+    tell(nanos);
   }
 
   /** Asks the transfer to end early. Any thread. */

@@ -4,6 +4,7 @@ import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.gpu.queue.Placement;
+import io.gpunvme.gpu.transfer.InitiatorKind;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -28,6 +29,10 @@ public final class GpuBenchmarks implements AutoCloseable {
   private static final long SSD_BYTES = 1L << 30;
   private static final long STREAM_BYTES = 2L << 30;
   private static final long TENSOR_BYTES = 1L << 30;
+
+  /** Of each set, and of each of its copies. */
+  private static final long SET_BYTES = 512L << 20;
+
   private static final int GRAPH_SCALE = 22;
   private static final int RANDOM_QUEUES = 48;
 
@@ -94,6 +99,7 @@ public final class GpuBenchmarks implements AutoCloseable {
     ids.add("random.512.host");
     ids.addAll(TensorBench.ids());
     ids.addAll(ShortReadBench.ids());
+    ids.addAll(SetBench.ids());
     ids.addAll(CacheBench.ids());
     ids.addAll(GraphBench.ids());
     ids.add(RoundTrip.ID);
@@ -149,6 +155,9 @@ public final class GpuBenchmarks implements AutoCloseable {
     if (id.startsWith(TensorBench.PREFIX)) {
       return tensors(id, repetitions);
     }
+    if (id.startsWith(SetBench.PREFIX)) {
+      return sets(id, repetitions);
+    }
     if (id.startsWith(CacheBench.PREFIX)) {
       return caches(id, repetitions);
     }
@@ -171,6 +180,15 @@ public final class GpuBenchmarks implements AutoCloseable {
   private Measurement weights(String id, Repetitions repetitions) {
     Measurement result = weights().measure(id, repetitions);
     return id.equals(WeightBench.ALL) ? besides(result, StreamBench.CEILING) : result;
+  }
+
+  private Measurement sets(String id, Repetitions repetitions) {
+    if (!SetBench.ids().contains(id)) {
+      throw unknown(id);
+    }
+    return id.equals(SetBench.LIMIT)
+        ? limit(id, () -> sets().limit(accelerator, repetitions))
+        : besides(sets().measure(id, repetitions), SetBench.LIMIT);
   }
 
   private Measurement caches(String id, Repetitions repetitions) {
@@ -354,6 +372,14 @@ public final class GpuBenchmarks implements AutoCloseable {
     return device(
         ShortReadBench.class,
         () -> new ShortReadBench(accelerator, SSD_BYTES, workers(STREAM_WORKERS)));
+  }
+
+  private SetBench sets() {
+    return device(
+        SetBench.class,
+        () ->
+            new SetBench(
+                accelerator, new GpuWords(accelerator, reads), InitiatorKind.GPU, SET_BYTES));
   }
 
   private TierBench tiers() {

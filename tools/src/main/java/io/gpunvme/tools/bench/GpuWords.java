@@ -15,27 +15,23 @@ import java.lang.foreign.MemorySegment;
  *
  * @param kernels of {@code reads.cu}; stay the caller's
  */
-record GpuWords(GpuAccelerator accelerator, BenchKernels kernels) {
+record GpuWords(GpuAccelerator accelerator, BenchKernels kernels) implements SetBench.Words {
   /** In {@code reads.cu}. */
   static final String CHECK = "gpunvme_bench_check";
 
   private static final int CHECK_BLOCKS = 1024;
   private static final int CHECK_THREADS = 256;
 
-  /** So that what an earlier repetition has brought is not taken for this one's. */
-  void clear(DeviceBuffer target) {
+  @Override
+  public void clear(DeviceBuffer target) {
     try (CudaStream stream = accelerator.context().stream()) {
       stream.fillAsync(target.deviceAddress(), (byte) 0, target.size());
       stream.synchronize();
     }
   }
 
-  /**
-   * Looks at all words.
-   *
-   * @throws BenchException if some are others
-   */
-  void check(String id, DeviceBuffer target) {
+  @Override
+  public void check(String id, DeviceBuffer target) {
     long words = target.size() / Long.BYTES;
     try (DeviceBuffer wrong = accelerator.allocate(Long.BYTES);
         Arena arena = Arena.ofConfined()) {

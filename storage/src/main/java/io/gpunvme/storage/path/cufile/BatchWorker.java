@@ -76,7 +76,7 @@ final class BatchWorker implements Runnable {
     batch.submit(requests);
     while (batch.outstanding() > 0) {
       for (CuFileCompletion ended : batch.await(1, WAIT_MILLIS, TimeUnit.MILLISECONDS)) {
-        job.call().counters().operation(System.nanoTime() - start);
+        job.call().operation(System.nanoTime() - start);
         end(round.get((int) ended.cookie()), ended);
       }
       // A cancelled or failed transfer ends here; closing the batch waits for its rest.

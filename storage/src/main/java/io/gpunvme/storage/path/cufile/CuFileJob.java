@@ -108,11 +108,11 @@ final class CuFileJob implements Runnable {
           throw CuFileFailures.of(e, call.source(), rest.offset(), rest.length());
         }
         failures++;
-        call.counters().retried(1);
+        call.retried(1);
         LockSupport.parkNanos(RETRY_NANOS);
         continue;
       }
-      call.counters().operation(System.nanoTime() - start);
+      call.operation(System.nanoTime() - start);
       rest = after(rest, count);
     }
   }
@@ -133,7 +133,7 @@ final class CuFileJob implements Runnable {
     }
     call.counters().moved(writing ? Direction.WRITE : Direction.READ, count);
     if (count < piece.length()) {
-      call.counters().retried(1);
+      call.retried(1);
     }
     return piece.after(count);
   }

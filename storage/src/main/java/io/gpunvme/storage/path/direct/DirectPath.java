@@ -360,7 +360,7 @@ public final class DirectPath implements DataPath {
     int block = namespace.blockSize();
     long retries =
         by.move(direction, namespace, offset / block, length / block, buffer, bufferOffset, call);
-    call.counters().retried(retries);
+    call.retried(retries);
   }
 
   /**
@@ -580,7 +580,7 @@ public final class DirectPath implements DataPath {
     /** Moves whole blocks between the namespace and buffers of this path's placement. */
     void run(TransferPlan.Builder plan, List<DeviceBuffer> buffers) {
       if (!plan.isEmpty()) {
-        call.counters().retried(by.run(plan.build(), buffers, call).retries());
+        call.retried(by.run(plan.build(), buffers, call).retries());
       }
     }
   }

@@ -197,7 +197,7 @@ public final class MmapPath implements DataPath {
         throw new StorageException(
             Kind.IO, call.source(), at, n, "the kernel could not read the mapped pages", e);
       }
-      call.counters().operation(System.nanoTime() - start);
+      call.operation(System.nanoTime() - start);
       call.counters().moved(direction, n);
       if (!buffer.isHost()) {
         call.counters().staged(n);

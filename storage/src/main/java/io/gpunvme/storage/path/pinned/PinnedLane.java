@@ -315,7 +315,7 @@ final class PinnedLane {
     inFlight--;
     Job job = jobs[(int) (token >>> JOB_SHIFT)];
     int i = (int) token;
-    counters.operation(System.nanoTime() - job.started[i - list.first(job.load)]);
+    transfer.call().operation(System.nanoTime() - job.started[i - list.first(job.load)]);
     if (result == -Errno.EINTR || result == -Errno.EAGAIN) {
       repeat(token);
     } else if (result < 0) {
@@ -329,7 +329,7 @@ final class PinnedLane {
   }
 
   private void repeat(long token) {
-    counters.retried(1);
+    transfer.call().retried(1);
     repeats.addLast(token);
   }
 

@@ -300,7 +300,7 @@ public final class PinnedPath implements DataPath {
     if (Posix.tryPread(file.fd(), target, offset) != target.byteSize()) {
       return false;
     }
-    call.counters().operation(System.nanoTime() - start);
+    call.operation(System.nanoTime() - start);
     call.counters().read(target.byteSize());
     Mode last = mode;
     if (!last.is(0, 1, SHORT)) {

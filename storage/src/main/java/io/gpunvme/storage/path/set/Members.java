@@ -2,34 +2,45 @@ package io.gpunvme.storage.path.set;
 
 import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.WorkScope;
+import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.transfer.Direction;
 import io.gpunvme.storage.path.MemberStats;
 import io.gpunvme.storage.path.PathCall;
 import io.gpunvme.storage.path.Range;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.StorageException.Kind;
+import java.lang.System.Logger.Level;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReferenceArray;
-import java.util.concurrent.atomic.LongAdder;
-import java.util.stream.Collectors;
+import java.util.function.LongSupplier;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/** The members of a set: runs them side by side and keeps account of each. Safe for all threads. */
+/**
+ * The members of a set: runs them side by side, keeps account of each, and tells which have become
+ * slow. Safe for all threads.
+ */
 final class Members implements AutoCloseable {
-  /** One that reaches less than this share of what the others do is called slow. */
-  private static final double SLOW = 0.5;
-
-  /** Before so much was moved nobody is called slow. */
-  private static final long ENOUGH = 64 << 20;
+  private static final System.Logger LOG = System.getLogger("io.gpunvme.storage.path.set");
+  private static final double MICRO = 1e3;
 
   private final List<Member> members;
-  private final LongAdder[] bytes;
-  private final LongAdder[] nanos;
+  private final MemberCounts[] counts;
+  private final SlowMembers slow;
+  private final LongSupplier clock;
   private final AtomicReferenceArray<@Nullable StorageException> failures;
+
+  /** What was told of slow members last; empty for others. */
+  private final AtomicReferenceArray<String> told;
+
+  /** Grows with every verdict and every failure. */
+  private final AtomicInteger changes = new AtomicInteger();
+
   private final ExecutorService threads =
       Executors.newCachedThreadPool(
           Thread.ofPlatform().daemon().name("gpunvme-member-", 1).factory());
@@ -40,17 +51,35 @@ final class Members implements AutoCloseable {
     void run(int member);
   }
 
-  Members(List<Member> members) {
+  /**
+   * @param clock ns, as {@link System#nanoTime}
+   * @param slowNanos how long a member must take too much before it is told slow
+   */
+  Members(List<Member> members, LongSupplier clock, long slowNanos) {
     this.members = List.copyOf(members);
-    bytes = adders();
-    nanos = adders();
+    this.clock = clock;
+    long now = clock.getAsLong();
+    counts =
+        members.stream().map(m -> new MemberCounts(m.name(), now)).toArray(MemberCounts[]::new);
+    slow = new SlowMembers(members.size(), slowNanos, this::changed);
     failures = new AtomicReferenceArray<>(members.size());
+    String[] nothing = new String[members.size()];
+    Arrays.fill(nothing, "");
+    told = new AtomicReferenceArray<>(nothing);
   }
 
-  private LongAdder[] adders() {
-    return IntStream.range(0, members.size())
-        .mapToObj(_ -> new LongAdder())
-        .toArray(LongAdder[]::new);
+  private void changed(int member, boolean isSlow, double times, long nanos, long others) {
+    String text =
+        "%.1f times as long as the other members of the set take for such a request (%.0f us, not %.0f)"
+            .formatted(times, nanos / MICRO, others / MICRO);
+    told.set(member, slow.isSlow(member) ? text : "");
+    changes.incrementAndGet();
+    String name = members.get(member).name();
+    if (isSlow) {
+      LOG.log(Level.WARNING, name + " has become slow: it takes " + text);
+    } else {
+      LOG.log(Level.INFO, name + " is no longer slow: it takes " + text);
+    }
   }
 
   int size() {
@@ -63,15 +92,76 @@ final class Members implements AutoCloseable {
 
   /** Moves ranges of one member, and counts them for it. */
   void transfer(int member, Direction direction, List<Range> ranges, PathCall call) {
-    long start = System.nanoTime();
-    members.get(member).path().transfer(direction, ranges, call);
-    nanos[member].add(System.nanoTime() - start);
-    bytes[member].add(ranges.stream().mapToLong(Range::length).sum());
+    long bytes = 0;
+    for (Range r : ranges) {
+      bytes += r.length();
+    }
+    long start = begin(member, bytes);
+    try {
+      members.get(member).path().transfer(direction, ranges, call);
+    } catch (RuntimeException | Error e) {
+      failed(member, bytes, start, e);
+      throw e;
+    }
+    succeeded(member, direction, bytes, start);
+  }
+
+  /** The same for one range. */
+  void transfer(
+      int member,
+      Direction direction,
+      long offset,
+      DeviceBuffer buffer,
+      long bufferOffset,
+      long length,
+      PathCall call) {
+    long start = begin(member, length);
+    try {
+      members.get(member).path().transfer(direction, offset, buffer, bufferOffset, length, call);
+    } catch (RuntimeException | Error e) {
+      failed(member, length, start, e);
+      throw e;
+    }
+    succeeded(member, direction, length, start);
+  }
+
+  private long begin(int member, long bytes) {
+    counts[member].begun(bytes);
+    return clock.getAsLong();
+  }
+
+  private void failed(int member, long bytes, long start, Throwable why) {
+    counts[member].over(bytes, clock.getAsLong() - start);
+    if (!isCancelled(why)) {
+      counts[member].failed();
+    }
+  }
+
+  private void succeeded(int member, Direction direction, long bytes, long start) {
+    long now = clock.getAsLong();
+    counts[member].over(bytes, now - start);
+    counts[member].moved(direction, bytes, now - start, now);
+    slow.ended(member, direction, bytes, now - start, now);
   }
 
   /** A call of one member's, which ends with the whole one. */
   PathCall part(PathCall call, int member) {
-    return call.part(members.get(member).name());
+    return call.part(members.get(member).name(), counts[member]);
+  }
+
+  /** Which members are slow, and what requests take. */
+  SlowMembers slow() {
+    return slow;
+  }
+
+  /** Another member is given what this one might have had. */
+  void avoid(int member) {
+    counts[member].avoided();
+  }
+
+  /** Bytes of requests that have begun and are not over. */
+  long outstandingBytes(int member) {
+    return counts[member].outstandingBytes();
   }
 
   /**
@@ -101,13 +191,17 @@ final class Members implements AutoCloseable {
     return first;
   }
 
-  static boolean isCancelled(RuntimeException e) {
+  static boolean isCancelled(Throwable e) {
     return e instanceof StorageException s && s.kind() == Kind.CANCELLED;
   }
 
   /** Takes a member out of use. */
   void fail(int member, StorageException why) {
-    failures.compareAndSet(member, null, why);
+    if (failures.compareAndSet(member, null, why)) {
+      changes.incrementAndGet();
+      LOG.log(
+          Level.WARNING, "a copy is out of use, the others are read instead: " + why.getMessage());
+    }
   }
 
   @Nullable StorageException failure(int member) {
@@ -124,39 +218,32 @@ final class Members implements AutoCloseable {
   }
 
   private MemberStats stats(int member) {
+    return counts[member].stats(clock.getAsLong(), told.get(member), why(member));
+  }
+
+  private String why(int member) {
     StorageException failure = failures.get(member);
-    return new MemberStats(
-        members.get(member).name(),
-        bytes[member].sum(),
-        nanos[member].sum(),
-        failure == null ? "" : String.valueOf(failure.getMessage()));
+    return failure == null ? "" : String.valueOf(failure.getMessage());
+  }
+
+  /** A number that changes with what {@link #remarks} says. */
+  int changes() {
+    return changes.get();
   }
 
   /** What is to be said of single members: those that failed, and those that are slow. */
   String remarks() {
-    List<MemberStats> all = stats();
-    double[] rates =
-        all.stream()
-            .filter(m -> m.failure().isEmpty() && m.bytes() >= ENOUGH)
-            .mapToDouble(MemberStats::gigabytesPerSecond)
-            .sorted()
-            .toArray();
-    double median = rates.length < 2 ? 0 : rates[rates.length / 2];
-    return all.stream()
-        .map(m -> remark(m, median))
-        .filter(r -> !r.isEmpty())
-        .collect(Collectors.joining());
-  }
-
-  private static String remark(MemberStats m, double median) {
-    if (!m.failure().isEmpty()) {
-      return "; out of use: " + m.failure();
+    StringBuilder text = new StringBuilder();
+    for (int m = 0; m < members.size(); m++) {
+      String failure = why(m);
+      String isSlow = told.get(m);
+      if (!failure.isEmpty()) {
+        text.append("; out of use: ").append(failure);
+      } else if (!isSlow.isEmpty()) {
+        text.append("; slow: ").append(members.get(m).name()).append(", ").append(isSlow);
+      }
     }
-    boolean slow = m.bytes() >= ENOUGH && m.gigabytesPerSecond() < SLOW * median;
-    return slow
-        ? "; slow: %s, %.2f GB/s where the median is %.2f"
-            .formatted(m.name(), m.gigabytesPerSecond(), median)
-        : "";
+    return text.toString();
   }
 
   @Override

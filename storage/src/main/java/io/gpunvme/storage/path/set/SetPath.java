@@ -6,17 +6,27 @@ import io.gpunvme.storage.path.MemberStats;
 import io.gpunvme.storage.path.PathKind;
 import io.gpunvme.storage.path.RequestShape;
 import java.util.List;
+import java.util.function.LongSupplier;
+import org.jspecify.annotations.Nullable;
 
 /** What sets have in common. */
 abstract class SetPath implements DataPath, MemberPath {
   final Members members;
 
+  /** The last mode, which every short read asks for. */
+  private volatile @Nullable Mode mode;
+
   /**
    * @param all of one kind, at least one
+   * @param clock ns, as {@link System#nanoTime}
+   * @param slowNanos how long a member must take too much before it is told slow
    */
-  SetPath(List<Member> all) {
-    members = new Members(all);
+  SetPath(List<Member> all, LongSupplier clock, long slowNanos) {
+    members = new Members(all, clock, slowNanos);
   }
+
+  /** A text, and what it was made of. */
+  private record Mode(String first, int changes, String text) {}
 
   @Override
   public PathKind kind() {
@@ -33,7 +43,14 @@ abstract class SetPath implements DataPath, MemberPath {
 
   @Override
   public String mode() {
-    return shape() + ": " + members.all().getFirst().path().mode() + members.remarks();
+    String first = members.all().getFirst().path().mode();
+    int changes = members.changes();
+    Mode known = mode;
+    if (known == null || known.changes != changes || !known.first.equals(first)) {
+      known = new Mode(first, changes, shape() + ": " + first + members.remarks());
+      mode = known;
+    }
+    return known.text;
   }
 
   @Override

@@ -2,12 +2,14 @@ package io.gpunvme.storage.path.set;
 
 import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.transfer.Direction;
 import io.gpunvme.storage.path.PathCall;
 import io.gpunvme.storage.path.Range;
 import io.gpunvme.storage.plan.Stripes;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.LongSupplier;
 import java.util.stream.IntStream;
 
 /**
@@ -26,7 +28,12 @@ public final class StripedPath extends SetPath {
    * @throws InvalidRequestException if it is not that, or a member holds less than one unit
    */
   public StripedPath(List<Member> members, long unit) {
-    super(members);
+    this(members, unit, System::nanoTime, SlowMembers.CONFIRMED_NANOS);
+  }
+
+  /** The same with another clock. */
+  StripedPath(List<Member> members, long unit, LongSupplier clock, long slowNanos) {
+    super(members, clock, slowNanos);
     int alignment = alignment();
     if (Long.bitCount(unit) != 1 || unit < alignment) {
       throw new InvalidRequestException(
@@ -86,6 +93,25 @@ public final class StripedPath extends SetPath {
     if (!failed.isEmpty()) {
       throw Members.first(failed);
     }
+  }
+
+  /** What lies on one member is carried out by this thread, without a list. */
+  @Override
+  public void transfer(
+      Direction direction,
+      long offset,
+      DeviceBuffer buffer,
+      long bufferOffset,
+      long length,
+      PathCall call) {
+    if (length > stripes.unit() - (offset & (stripes.unit() - 1))) {
+      transfer(direction, List.of(new Range(offset, buffer, bufferOffset, length)), call);
+      return;
+    }
+    int member = stripes.member(offset);
+    PathCall part = members.part(call, member);
+    long there = stripes.memberOffset(offset);
+    members.transfer(member, direction, there, buffer, bufferOffset, length, part);
   }
 
   /** Each member's share, in its own offsets. */
