@@ -203,7 +203,7 @@ final class ExplainCommand extends BaseCommand {
     object.put("modes", new TreeMap<>(a.explanation().modes()));
     JsonObject members = new JsonObject();
     MemberStats.addTo(members, a.members());
-    object.putAll(members.asMap());
+    members.asMap().forEach((name, one) -> object.put(name, one.isJsonNull() ? null : one));
     UnderCuFile cuFile = a.cuFile();
     Map<String, Object> under = new LinkedHashMap<>();
     if (cuFile != null) {
