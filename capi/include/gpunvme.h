@@ -297,16 +297,36 @@ GPUNVME_API int gpunvme_weights_open(const char *uri, const char *accelerator, g
 /* JSON: format, metadata, the names of the files, and tensors with name, dtype, shape, bytes and file, always in the same order. */
 GPUNVME_API int gpunvme_weights_describe(gpunvme_weights *weights, char *text, size_t capacity, size_t *needed);
 
+/* JSON: for each accelerator ("accelerators") by which paths ("paths") the model was read since it was opened, without its
+ * headers: "read_bytes" that were asked for, and "overread_bytes" that lay in the same blocks or between them. The text is as
+ * that of gpunvme_stats.
+ */
+GPUNVME_API int gpunvme_weights_stats(gpunvme_weights *weights, char *text, size_t capacity, size_t *needed);
+
+/* How tensors are divided evenly into `parts`, as gpunvme load --rank does: the dimension of each tensor, or -1 if it stays whole.
+ * rules: "rows" (dimension 0 where that is even), "megatron" (by the names of LLaMA-like models), or PATTERN=DIMENSION and
+ * PATTERN=whole, one a line, of which the first whose pattern is found in a name counts. NULL: `dimensions` has what is wanted.
+ * dimensions: `count` of them, one for each tensor, in the order of gpunvme_weights_describe.
+ * GPUNVME_ERROR_INVALID if a tensor cannot be divided evenly along the dimension that a pattern or the caller names.
+ */
+GPUNVME_API int gpunvme_weights_shards(
+    gpunvme_weights *weights, const char *rules, uint32_t parts, int32_t *dimensions, size_t count);
+
+/* In place of a dimension: start and stop count bytes of the tensor as it is stored, of any type. */
+#define GPUNVME_TENSOR_BYTES (-2)
+
 typedef struct gpunvme_tensor_read {
   uint32_t tensor;    /* as counted by gpunvme_weights_describe, from 0 */
-  int32_t dimension;  /* of the slice; -1: the whole tensor */
+  int32_t dimension;  /* of the slice; -1: the whole tensor; or GPUNVME_TENSOR_BYTES */
   uint64_t start;     /* of the slice, elements of that dimension */
   uint64_t stop;      /* the first element after the slice */
   uint64_t address;   /* the target, contiguous */
   uint64_t capacity;  /* bytes of the target, at least those of the slice */
 } gpunvme_tensor_read;
 
-/* Reads tensors, or slices of them, straight to memory of the caller, and waits. */
+/* Reads tensors, or slices of them, straight to memory of the caller, and waits. Memory of several GPUs is filled at the same
+ * time, whichever the model was opened for.
+ */
 GPUNVME_API int gpunvme_weights_read(gpunvme_weights *weights, const gpunvme_tensor_read *reads, size_t count);
 
 /* A ring for layers that are made of tensors, whichever files of the model they are in. gpunvme_next_layer,

@@ -557,6 +557,10 @@ int gpunvme_weights_describe(gpunvme_weights *weights, char *text, size_t capaci
   FIND(w, weights, WEIGHTS);
   return say(w->description, text, capacity, needed);
 }
+int gpunvme_weights_stats(gpunvme_weights *weights, char *text, size_t capacity, size_t *needed) {
+  FIND(w, weights, WEIGHTS);
+  return say("{}", text, capacity, needed);
+}
 int gpunvme_weights_read(gpunvme_weights *weights, const gpunvme_tensor_read *reads, size_t count) {
   FIND(w, weights, WEIGHTS);
   uint64_t due = now() + w->latency_ns;
@@ -597,6 +601,7 @@ void fake_keep(void *managed, void (**deleter)(void *)) {
 
 // Of the real library only.
 int gpunvme_weights_layer_loader_init(gpunvme_weights *w, uint64_t m, uint32_t d, gpunvme_layer_loader **l) { (void)w, (void)m, (void)d, (void)l; return failed(GPUNVME_ERROR_UNSUPPORTED, 0, "no layers of tensors"); }
+int gpunvme_weights_shards(gpunvme_weights *w, const char *r, uint32_t p, int32_t *d, size_t c) { (void)w, (void)r, (void)p, (void)d, (void)c; return failed(GPUNVME_ERROR_UNSUPPORTED, 0, "no shards"); }
 int gpunvme_prefetch_tensors(gpunvme_layer_loader *l, const char *n, const gpunvme_tensor_read *t, size_t c) { (void)l, (void)n, (void)t, (void)c; return GPUNVME_ERROR_UNSUPPORTED; }
 int gpunvme_take_layer(gpunvme_layer_loader *l, struct CUstream_st *s, uint64_t *a, uint64_t *b) { (void)l, (void)s, (void)a, (void)b; return GPUNVME_ERROR_UNSUPPORTED; }
 int gpunvme_cancel_layers(gpunvme_layer_loader *l) { (void)l; return GPUNVME_ERROR_UNSUPPORTED; }

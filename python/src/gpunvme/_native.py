@@ -189,6 +189,8 @@ FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "gpunvme_layer_loader_stats": (c_int, _text),
     "gpunvme_weights_open": (c_int, (c_char_p, c_char_p, _handle_out)),
     "gpunvme_weights_describe": (c_int, _text),
+    "gpunvme_weights_stats": (c_int, _text),
+    "gpunvme_weights_shards": (c_int, (_handle, c_char_p, c_uint32, POINTER(c_int32), c_size_t)),
     "gpunvme_weights_read": (c_int, (_handle, POINTER(TensorRead), c_size_t)),
     "gpunvme_weights_close": (c_int, (_handle,)),
     "gpunvme_plan_layers": (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
-from ctypes import byref, c_void_p
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from ctypes import byref, c_int32, c_void_p
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from . import _native
 from ._checks import whole
@@ -28,12 +28,20 @@ class TensorInfo(NamedTuple):
     """The name of the file that it is in, or of the device."""
 
 
+BYTES: Final = -2
+"""In place of a dimension: a slice counts bytes of the tensor as it is stored, of any type."""
+
+
 class Slice(NamedTuple):
     """A part of a tensor along one dimension."""
 
     dimension: int
+    """Or :data:`BYTES`."""
     start: int
     stop: int
+
+
+ShardRules: TypeAlias = "str | Iterable[str] | Mapping[str, int | None] | Callable[[str], int | None]"
 
 
 class Weights:
@@ -86,8 +94,39 @@ class Weights:
         _native.interruptible(call, self.close)
         return total
 
+    def shard_dimensions(self, rules: ShardRules, parts: int) -> dict[str, int | None]:
+        """The dimension along which each tensor is divided evenly into parts; None: every part has all of it.
+
+        :param rules: as those of ``gpunvme load --rank`` (docs/weights.md): ``"rows"``, ``"megatron"``, or ``PATTERN=DIMENSION``
+            and ``PATTERN=whole``, one a line or in a list; or a dimension or None for each name, as a dict or a callable. Names
+            that a dict does not have stay whole
+        :param parts: 1 to 65,536
+        :raises InvalidError: a rule is none, or a tensor cannot be divided evenly as a pattern, the dict or the callable says
+        :raises NotFoundError: a dict has a name that the model does not have
+        """
+        parts = whole(parts, "parts", 1, 1 << 16)
+        dimensions = (c_int32 * len(self.tensors))(*[-1] * len(self.tensors))
+        text = None
+        if isinstance(rules, Mapping):
+            for name, dimension in rules.items():
+                self.info(name)
+                if dimension is not None:
+                    dimensions[self._numbers[name]] = whole(dimension, f"the dimension of {name!r}", 0, 63)
+        elif callable(rules):
+            return self.shard_dimensions({name: rules(name) for name in self.tensors}, parts)
+        else:
+            text = _native.without_null(rules if isinstance(rules, str) else "\n".join(rules), "a rule")
+        native = self._handle.open
+        _native.check(_native.lib().gpunvme_weights_shards(native, text, parts, dimensions, len(dimensions)))
+        return {name: None if d < 0 else d for name, d in zip(self.tensors, dimensions, strict=True)}
+
+    def stats(self) -> dict[str, Any]:
+        """The bytes that each path has read, by accelerator; without the headers."""
+        told: dict[str, Any] = json.loads(_native.read_text(_native.lib().gpunvme_weights_stats, self._handle.open))
+        return told
+
     def _read_to_the_end(self, reads: Iterable[tuple[str, Any, Slice | None]]) -> int:
-        """The same for a short read: Ctrl-C takes effect when it is over, and closes nothing."""
+        """The same, which Ctrl-C neither ends nor closes: for short reads, and for threads that signals do not come to."""
         array, keep, total = self._natives(reads)
         if total:
             _native.check(_native.lib().gpunvme_weights_read(self._handle.open, array, len(array)))
@@ -130,6 +169,10 @@ class Weights:
 
 def _part(info: TensorInfo, piece: Slice) -> tuple[int, int, int]:
     dimension, start, stop = (whole(number, "a slice's number", -(2**63), 2**63 - 1) for number in piece)
-    if not (0 <= dimension < len(info.shape) and 0 <= start < stop <= info.shape[dimension]):
+    if dimension == BYTES:
+        length = info.nbytes
+    else:
+        length = info.shape[dimension] if 0 <= dimension < len(info.shape) else 0
+    if not 0 <= start < stop <= length:
         raise IndexError(f"{piece} is not a part of {info.name!r}, which has shape {info.shape}")
     return dimension, start, stop

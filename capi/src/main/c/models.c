@@ -187,6 +187,15 @@ int gpunvme_weights_open(const char *uri, const char *accelerator, gpunvme_weigh
   return GPUNVME_OK;
 }
 
+int gpunvme_weights_shards(
+    gpunvme_weights *weights, const char *rules, uint32_t parts, int32_t *dimensions, size_t count) {
+  failure *f = shim_failure();
+  const table *t;
+  USE(t, f, weights);
+  CHECK(api_array(f, __func__, "dimensions", dimensions, count, sizeof *dimensions));
+  return CALL(t, weights_shards, f, NUMBER(weights), rules, parts, dimensions, count);
+}
+
 int gpunvme_weights_read(gpunvme_weights *weights, const gpunvme_tensor_read *reads, size_t count) {
   failure *f = shim_failure();
   const table *t;

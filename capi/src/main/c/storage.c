@@ -206,6 +206,10 @@ int gpunvme_weights_describe(gpunvme_weights *weights, char *text, size_t capaci
   return text_of(__func__, "weights", weights, 2, text, capacity, needed);
 }
 
+int gpunvme_weights_stats(gpunvme_weights *weights, char *text, size_t capacity, size_t *needed) {
+  return text_of(__func__, "weights", weights, 6, text, capacity, needed);
+}
+
 int gpunvme_layer_loader_stats(gpunvme_layer_loader *loader, char *text, size_t capacity, size_t *needed) {
   return text_of(__func__, "loader", loader, 3, text, capacity, needed);
 }

@@ -12,7 +12,7 @@
 #include "gpunvme.h"
 
 // Changes with the table.
-#define GPUNVME_TABLE_VERSION 10
+#define GPUNVME_TABLE_VERSION 11
 
 typedef struct failure {
   int32_t error;    // errno, or 0
@@ -42,7 +42,7 @@ typedef struct table {
   int32_t (*cancel)(uint64_t request, failure *f);
   int32_t (*plan)(uint64_t storage, const gpunvme_range *ranges, uint64_t count, gpunvme_plan_info *plan, failure *f);
 
-  // storages: 0 stats, 1 explain; weights: 2 describe; layer loaders: 3 stats; kernels: 4 errors; caches: 5 counters. *needed counts the terminating 0.
+  // storages: 0 stats, 1 explain; weights: 2 describe; layer loaders: 3 stats; kernels: 4 errors; caches: 5 counters; weights: 6 stats. *needed counts the terminating 0.
   int32_t (*text)(uint64_t handle, int32_t which, char *text, uint64_t capacity, uint64_t *needed, failure *f);
 
   int32_t (*allocate)(uint64_t storage, uint64_t bytes, uint64_t *address, failure *f);
@@ -80,6 +80,8 @@ typedef struct table {
   int32_t (*layers_take)(uint64_t loader, uint64_t stream, uint64_t *address, uint64_t *bytes, failure *f);
 
   int32_t (*weights_open)(const char *uri, const char *accelerator, uint64_t *weights, failure *f);
+  // rules may be NULL
+  int32_t (*weights_shards)(uint64_t weights, const char *rules, uint32_t parts, int32_t *dimensions, uint64_t count, failure *f);
   int32_t (*weights_read)(uint64_t weights, const gpunvme_tensor_read *reads, uint64_t count, failure *f);
 
   int32_t (*gpu_open)(const char *device, uint64_t *gpu, failure *f);

@@ -233,6 +233,13 @@ static int32_t fake_weights_open(const char *uri, const char *accelerator, uint6
   return made(weights, f);
 }
 
+static int32_t fake_weights_shards(
+    uint64_t weights, const char *rules, uint32_t parts, int32_t *dimensions, uint64_t count, failure *f) {
+  CALLED(weights, parts, count);
+  POINTED(rules, dimensions);
+  return answer(f);
+}
+
 static int32_t fake_weights_read(uint64_t weights, const gpunvme_tensor_read *reads, uint64_t count, failure *f) {
   CALLED(weights, count);
   POINTED(reads);
@@ -447,7 +454,7 @@ int shim_fill(table *to, const start_options *options, int *ours, failure *f) {
       .kinds_open = fake_kinds_open, .kinds_add = fake_kinds_add, .kinds_read = fake_kinds_read,
       .layers_open = fake_layers_open, .layers_load = fake_layers_load, .layers_prefetch = fake_layers_prefetch,
       .layers_open_model = fake_layers_open_model, .layers_prefetch_tensors = fake_layers_prefetch_tensors,
-      .layers_cancel = fake_layers_cancel, .layers_next = fake_layers_next, .layers_take = fake_layers_take, .weights_open = fake_weights_open, .weights_read = fake_weights_read,
+      .layers_cancel = fake_layers_cancel, .layers_next = fake_layers_next, .layers_take = fake_layers_take, .weights_open = fake_weights_open, .weights_shards = fake_weights_shards, .weights_read = fake_weights_read,
       .gpu_open = fake_gpu_open, .gpu_transfer = fake_gpu_transfer, .gpu_start = fake_gpu_start,
       .plan_layers = fake_plan_layers, .kernels_open = fake_kernels_open, .kernels_handle = fake_kernels_handle,
       .kernels_device_handle = fake_kernels_device_handle,

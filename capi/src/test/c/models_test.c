@@ -109,6 +109,19 @@ static void weights_are_read_and_sliced(void) {
   for (uint64_t row = 0; row < 4; row++) {
     EXPECT(first_wrong(columns + row * 12, SEED, row * 24 + 8, 12) == 12);
   }
+  const gpunvme_tensor_read middle = {.tensor = number_a, .dimension = GPUNVME_TENSOR_BYTES, .start = 5, .stop = 42, .address = (uintptr_t)b, .capacity = 37};
+  EXPECT_CODE(GPUNVME_OK, gpunvme_weights_read(weights, &middle, 1));
+  EXPECT(first_wrong(b, SEED, 5, 37) == 37);
+  int32_t dimensions[2] = {-9, -9};
+  EXPECT_CODE(GPUNVME_OK, gpunvme_weights_shards(weights, "a=1", 2, dimensions, 2));
+  EXPECT(dimensions[number_a] == 1 && dimensions[number_b] == -1);
+  dimensions[number_a] = 0;
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_weights_shards(weights, NULL, 3, dimensions, 2));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_weights_shards(weights, "rows", 3, dimensions, 2));
+  EXPECT(dimensions[number_a] == -1 && dimensions[number_b] == -1);
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_weights_shards(weights, "rows", 3, dimensions, 1));
+  EXPECT_CODE(GPUNVME_OK, gpunvme_weights_stats(weights, text, sizeof text, NULL));
+  EXPECT(strstr(text, "\"read_bytes\"") != NULL);
   gpunvme_tensor_read wrong = reads[0];
   wrong.capacity = 95;
   EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_weights_read(weights, &wrong, 1));

@@ -333,6 +333,8 @@ static void arguments_of_texts_and_memory(void) {
   EXPECT_CALL("text", 7, 2, 0);
   EXPECT_CODE(GPUNVME_OK, gpunvme_layer_loader_stats(HANDLE(gpunvme_layer_loader), text, sizeof text, &needed));
   EXPECT_CALL("text", 7, 3, 8);
+  EXPECT_CODE(GPUNVME_OK, gpunvme_weights_stats(HANDLE(gpunvme_weights), text, sizeof text, &needed));
+  EXPECT_CALL("text", 7, 6, 8);
   EXPECT_CODE(GPUNVME_OK, gpunvme_allocate(storage, 4096, &address));
   EXPECT(address >= 1000);
   EXPECT_CALL("allocate", 7, 4096);
@@ -417,6 +419,11 @@ static void arguments_of_layers_and_weights(void) {
   EXPECT_CODE(GPUNVME_OK, gpunvme_weights_read(weights, &read, 1));
   EXPECT(fake_last.pointers[0] == &read);
   EXPECT_CALL("weights_read", 7, 1);
+  int32_t dimensions[2];
+  EXPECT_CODE(GPUNVME_OK, gpunvme_weights_shards(weights, "rows", 3, dimensions, 2));
+  EXPECT(strcmp(fake_last.pointers[0], "rows") == 0 && fake_last.pointers[1] == dimensions);
+  EXPECT_CALL("weights_shards", 7, 3, 2);
+  EXPECT_CODE(GPUNVME_ERROR_INVALID, gpunvme_weights_shards(weights, "rows", 3, NULL, 2));
   EXPECT_CODE(GPUNVME_OK, gpunvme_weights_layer_loader_init(weights, 10, 20, &made));
   EXPECT((uintptr_t)made >= 1000);
   EXPECT_CALL("layers_open_model", 7, 10, 20);

@@ -24,6 +24,7 @@ final class Calls {
   private static final int LAYER_STATS = 3;
   private static final int KERNEL_ERRORS = 4;
   private static final int CACHE_COUNTERS = 5;
+  private static final int WEIGHTS_STATS = 6;
   private static final int EXPLAIN = 1;
 
   private final Handles handles = new Handles();
@@ -195,6 +196,7 @@ final class Calls {
                 case LAYER_STATS -> handles.get(handle, Layers.class).stats();
                 case KERNEL_ERRORS -> kernels(handle).errors();
                 case CACHE_COUNTERS -> cache(handle).counters();
+                case WEIGHTS_STATS -> handles.get(handle, Model.class).stats();
                 default -> storage(handle).stats();
               };
           Structs.text(all, text, capacity, out);
@@ -424,6 +426,28 @@ final class Calls {
     return call(
         f,
         () -> CTypes.setLong(out, handles.add(Model.open(CTypes.text(uri), memory(accelerator)))));
+  }
+
+  int weightsShards(
+      long weights,
+      MemorySegment rules,
+      int parts,
+      MemorySegment dimensions,
+      long count,
+      MemorySegment f) {
+    return call(
+        f,
+        () -> {
+          MemorySegment all = CTypes.array(dimensions, count, Integer.BYTES);
+          int[] found =
+              handles
+                  .get(weights, Model.class)
+                  .shards(
+                      rules.address() == 0 ? null : CTypes.text(rules),
+                      all.toArray(CTypes.INT),
+                      parts);
+          MemorySegment.copy(found, 0, all, CTypes.INT, 0, found.length);
+        });
   }
 
   int weightsRead(long weights, MemorySegment reads, long count, MemorySegment f) {

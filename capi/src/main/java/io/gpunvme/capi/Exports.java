@@ -18,7 +18,7 @@ import java.util.List;
 /** The functions for the C library. */
 public final class Exports {
   /** GPUNVME_TABLE_VERSION. */
-  static final int VERSION = 10;
+  static final int VERSION = 11;
 
   private static final MemoryLayout A = ADDRESS;
   private static final MemoryLayout I = JAVA_INT;
@@ -70,6 +70,7 @@ public final class Exports {
           new Export("layersNext", J, I, J, A, A),
           new Export("layersTake", J, J, A, A),
           new Export("weightsOpen", A, A, A),
+          new Export("weightsShards", J, A, I, A, J),
           new Export("weightsRead", J, A, J),
           new Export("gpuOpen", A, A),
           new Export("gpuTransfer", J, I, J, J, J),

@@ -4,7 +4,9 @@ import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
 import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.InvalidRequestException;
+import io.gpunvme.base.WorkScope;
 import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.models.ShardRules;
 import io.gpunvme.models.TensorPlace;
 import io.gpunvme.models.TensorSlice;
 import io.gpunvme.models.TensorTarget;
@@ -15,8 +17,13 @@ import io.gpunvme.storage.layer.Layer;
 import io.gpunvme.storage.layer.LayerLoader;
 import io.gpunvme.storage.layer.LayerOptions;
 import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.NoSuchElementException;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
 /** A model that C has a handle of. Safe for all threads. */
@@ -31,6 +38,9 @@ final class Model implements AutoCloseable {
   private final List<String> names;
   private final Users users;
 
+  /** The same model for memory of other GPUs, as it came; closed with this. */
+  private final Map<Memory, Weights> others = new ConcurrentHashMap<>();
+
   private Model(Weights weights, Memory memory) {
     this.weights = weights;
     this.memory = memory;
@@ -41,6 +51,21 @@ final class Model implements AutoCloseable {
   static Model open(String uri, Memory memory) {
     return new Model(
         Weights.open(StorageAddress.parse(uri), memory.accelerator(), Memory.OPTIONS), memory);
+  }
+
+  /** The weights that reach memory of an accelerator. */
+  private Weights side(Memory of) {
+    return of == memory ? weights : others.computeIfAbsent(of, this::on);
+  }
+
+  private Weights on(Memory other) {
+    Weights theirs = weights.on(other.accelerator());
+    return CloseAll.orClose(
+        () -> {
+          users.add(theirs);
+          return theirs;
+        },
+        theirs::close);
   }
 
   String name() {
@@ -89,6 +114,57 @@ final class Model implements AutoCloseable {
     return all.toString();
   }
 
+  /** JSON: what was read for each accelerator, by each path. */
+  String stats() {
+    JsonObject accelerators = new JsonObject();
+    accelerators.add(memory.name(), stats(weights));
+    others.forEach((of, theirs) -> accelerators.add(of.name(), stats(theirs)));
+    JsonObject all = new JsonObject();
+    all.add("accelerators", accelerators);
+    return all.toString();
+  }
+
+  private static JsonObject stats(Weights side) {
+    JsonObject paths = new JsonObject();
+    side.readBytes()
+        .forEach(
+            (path, bytes) -> {
+              JsonObject json = new JsonObject();
+              json.addProperty("read_bytes", bytes.bytes());
+              json.addProperty("overread_bytes", bytes.overread());
+              paths.add(path.toString(), json);
+            });
+    JsonObject all = new JsonObject();
+    all.add("paths", paths);
+    return all;
+  }
+
+  /**
+   * The dimension along which each tensor is divided into parts, in the order of their numbers;
+   * {@link ShardRules#WHOLE} for those that are not.
+   *
+   * @param rules one a line, as {@link ShardRules#parse} reads them; null: {@code wanted}, checked
+   * @param parts above 0
+   */
+  int[] shards(@Nullable String rules, int[] wanted, int parts) {
+    if (wanted.length != names.size() || parts < 1) {
+      throw new InvalidRequestException(
+          "%s has %d tensors to divide into 1 part at least, and this is for %d tensors and %d"
+              .formatted(weights.name(), names.size(), wanted.length, parts));
+    }
+    ShardRules all;
+    if (rules == null) {
+      Map<String, Integer> given = new HashMap<>();
+      for (int i = 0; i < wanted.length; i++) {
+        given.put(names.get(i), Math.max(ShardRules.WHOLE, wanted[i]));
+      }
+      all = ShardRules.of(given);
+    } else {
+      all = ShardRules.parse(rules.lines().toList());
+    }
+    return weights.tensors().values().stream().mapToInt(t -> all.dimension(t, parts)).toArray();
+  }
+
   private JsonObject describe(TensorInfo t) {
     JsonObject json = new JsonObject();
     json.addProperty("name", t.name());
@@ -117,23 +193,25 @@ final class Model implements AutoCloseable {
     }
   }
 
-  /** Reads all of them, and waits. */
+  /** Reads all of them, those of several GPUs at the same time, and waits. */
   void read(List<Read> reads) {
-    List<TensorTarget> targets = new ArrayList<>();
+    Map<Memory, List<TensorTarget>> targets = new LinkedHashMap<>();
     List<Staged> staged = new ArrayList<>();
     List<Runnable> release = new ArrayList<>();
     try {
       for (Read r : reads) {
         long bytes = bytes(r);
-        Place place = bytes == 0 ? null : memory.place(r.address, bytes);
+        Place place = bytes == 0 ? null : memory.find(r.address, bytes);
         if (place != null) {
           release.add(place.release());
-          targets.add(target(r, place.buffer(), place.offset(r.address)));
+          targets
+              .computeIfAbsent(place.memory(), _ -> new ArrayList<>())
+              .add(target(r, place.buffer(), place.offset(r.address)));
         } else if (bytes > 0) {
           staged.add(new Staged(r, bytes));
         }
       }
-      weights.read(targets);
+      read(targets);
     } finally {
       release.forEach(Runnable::run);
     }
@@ -148,6 +226,30 @@ final class Model implements AutoCloseable {
       read(staged.subList(done, end), room);
       done = end;
     }
+  }
+
+  /** Each GPU's by a thread of its own. The first failure ends all. */
+  private void read(Map<Memory, List<TensorTarget>> targets) {
+    if (targets.size() <= 1) {
+      targets.forEach((of, theirs) -> side(of).read(theirs));
+      return;
+    }
+    AtomicBoolean ends = new AtomicBoolean();
+    List<Runnable> parts = new ArrayList<>();
+    targets.forEach(
+        (of, theirs) -> {
+          Weights side = side(of);
+          parts.add(
+              () -> {
+                try {
+                  side.read(theirs, ends::get);
+                } catch (RuntimeException | Error e) {
+                  ends.set(true);
+                  throw e;
+                }
+              });
+        });
+    WorkScope.rethrow(WorkScope.all(HostTransfer::startThread, parts, () -> {}));
   }
 
   private TensorTarget target(Read r, DeviceBuffer buffer, long offset) {

@@ -15,6 +15,7 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /** The structures of {@code gpunvme.h}, by hand; a test compares them with the header. */
 final class Structs {
@@ -48,6 +49,9 @@ final class Structs {
 
   /** {@code gpunvme_tensor_read}. */
   static final long READ = 40;
+
+  /** GPUNVME_TENSOR_BYTES. */
+  static final int TENSOR_BYTES = -2;
 
   static final long READ_TENSOR = 0;
   static final long READ_DIMENSION = 4;
@@ -233,11 +237,18 @@ final class Structs {
       list.add(
           new Model.Read(
               all.get(CTypes.INT, at + READ_TENSOR),
-              dimension < 0 ? null : new TensorSlice(dimension, start, stop),
+              slice(dimension, start, stop),
               all.get(CTypes.LONG, at + READ_ADDRESS),
               CTypes.count(all.get(CTypes.LONG, at + READ_CAPACITY), "capacity")));
     }
     return list;
+  }
+
+  private static @Nullable TensorSlice slice(int dimension, long start, long stop) {
+    if (dimension == TENSOR_BYTES) {
+      return new TensorSlice(TensorSlice.BYTES, start, stop);
+    }
+    return dimension < 0 ? null : new TensorSlice(dimension, start, stop);
   }
 
   static List<LayerSize> layerSizes(MemorySegment layers, long count) {

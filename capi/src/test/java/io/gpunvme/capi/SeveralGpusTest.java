@@ -1,12 +1,18 @@
 package io.gpunvme.capi;
 
+import static java.nio.file.StandardOpenOption.WRITE;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParser;
 import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.cuda.Cuda;
 import io.gpunvme.cuda.FakeDriver;
 import io.gpunvme.gpu.accel.GpuAccelerator;
+import io.gpunvme.models.TensorSlice;
+import io.gpunvme.models.format.ElementType;
+import io.gpunvme.models.format.SafetensorsWriter;
 import io.gpunvme.storage.path.StorageException;
 import java.io.IOException;
 import java.lang.foreign.Arena;
@@ -189,6 +195,102 @@ class SeveralGpusTest {
         .isInstanceOf(IllegalStateException.class);
     assertThatThrownBy(() -> storage.on(second)).isInstanceOf(IllegalStateException.class);
     theirs.close();
+  }
+
+  // ---- models
+
+  /** Of one tensor "t", the data, in rows of 1024 bytes, and a second "u" in a file of its own. */
+  private String model() throws IOException {
+    for (String name : List.of("t", "u")) {
+      byte[] head =
+          new SafetensorsWriter().tensor(name, ElementType.U8, 1024, 1024).layout(4096).head();
+      byte[] file = Arrays.copyOf(head, head.length + BYTES);
+      System.arraycopy(data, 0, file, head.length, BYTES);
+      Files.write(folder.resolve(name + ".safetensors"), file);
+    }
+    Files.writeString(
+        folder.resolve("model.safetensors.index.json"),
+        "{\"weight_map\": {\"t\": \"t.safetensors\", \"u\": \"u.safetensors\"}}");
+    return folder.resolve("model.safetensors.index.json").toString();
+  }
+
+  private static Model.Read read(int tensor, int dimension, int start, int stop, long address) {
+    return new Model.Read(tensor, new TensorSlice(dimension, start, stop), address, BYTES);
+  }
+
+  @Test
+  void tensorsGoToTheGpusThatHaveTheMemory() throws Exception {
+    try (Arena arena = Arena.ofConfined();
+        Model model = Model.open(model(), first)) {
+      long one = first.allocateForItself(BYTES);
+      long other = second.allocateForItself(BYTES);
+      MemorySegment host = arena.allocate(BYTES);
+      model.read(
+          List.of(
+              read(0, 0, 0, 512, one),
+              read(0, 0, 512, 1024, other),
+              read(1, TensorSlice.BYTES, 7, 2000, other + (600 << 10)),
+              read(1, 0, 100, 110, host.address())));
+      assertThat(bytesAt(first, one, 512 << 10)).isEqualTo(part(0, 512 << 10));
+      assertThat(bytesAt(second, other, 512 << 10)).isEqualTo(part(512 << 10, 512 << 10));
+      assertThat(bytesAt(second, other + (600 << 10), 1993)).isEqualTo(part(7, 1993));
+      assertThat(host.asSlice(0, 10 << 10).toArray(ValueLayout.JAVA_BYTE))
+          .isEqualTo(part(100 << 10, 10 << 10));
+      JsonObject read =
+          JsonParser.parseString(model.stats()).getAsJsonObject().getAsJsonObject("accelerators");
+      assertThat(read.keySet()).containsExactlyInAnyOrder("gpu:0", "gpu:1");
+      assertThat(readBytes(read, "gpu:0")).isEqualTo((512 << 10) + (10 << 10));
+      assertThat(readBytes(read, "gpu:1")).isEqualTo((512 << 10) + 1993);
+      first.freeForItself(one);
+      second.freeForItself(other);
+    }
+  }
+
+  private static long readBytes(JsonObject accelerators, String name) {
+    return accelerators.getAsJsonObject(name).getAsJsonObject("paths").asMap().values().stream()
+        .mapToLong(path -> path.getAsJsonObject().get("read_bytes").getAsLong())
+        .sum();
+  }
+
+  @Test
+  void whatFailsForOneGpuEndsTheReadOfAModel() throws Exception {
+    try (Model model = Model.open(model(), first)) {
+      long one = first.allocateForItself(BYTES);
+      long other = second.allocateForItself(BYTES);
+      try (var cut = Files.newByteChannel(folder.resolve("u.safetensors"), WRITE)) {
+        cut.truncate(BYTES / 2);
+      }
+      assertThatThrownBy(
+              () -> model.read(List.of(read(0, 0, 0, 512, one), read(1, 0, 512, 1024, other))))
+          .isInstanceOf(RuntimeException.class)
+          .hasMessageContaining("u.safetensors");
+      // What is left does what it is asked to.
+      model.read(List.of(read(0, 0, 0, 512, other)));
+      assertThat(bytesAt(second, other, 512 << 10)).isEqualTo(part(0, 512 << 10));
+      first.freeForItself(one);
+      second.freeForItself(other);
+    }
+  }
+
+  @Test
+  void rulesDivideTensors() throws Exception {
+    try (Model model = Model.open(model(), first)) {
+      int[] whole = {-1, -1};
+      assertThat(model.shards("rows", whole, 2)).containsExactly(0, 0);
+      assertThat(model.shards("rows", whole, 3)).containsExactly(-1, -1);
+      assertThat(model.shards("^t$=1\n.=whole", whole, 4)).containsExactly(1, -1);
+      assertThat(model.shards(null, new int[] {1, -7}, 4)).containsExactly(1, -1);
+      for (int[] uneven : List.of(new int[] {0, -1}, new int[] {2, -1})) {
+        assertThatThrownBy(() -> model.shards(null, uneven, 3))
+            .isInstanceOf(InvalidRequestException.class)
+            .hasMessageContaining("tensor 't' cannot be divided into 3 parts");
+      }
+      assertThatThrownBy(() -> model.shards("rows", new int[1], 2))
+          .isInstanceOf(InvalidRequestException.class)
+          .hasMessageContaining("has 2 tensors");
+      assertThatThrownBy(() -> model.shards("rows", whole, 0))
+          .isInstanceOf(InvalidRequestException.class);
+    }
   }
 
   @Test

@@ -65,6 +65,7 @@ class StructsTest {
           "GPUNVME_PLACEMENT_" + placement.name(), (long) Structs.PLACEMENTS.indexOf(placement));
     }
     all.put("GPUNVME_WRITE", (long) Structs.WRITE);
+    all.put("GPUNVME_TENSOR_BYTES", (long) Structs.TENSOR_BYTES);
     all.put("GPUNVME_KERNELS_RECOVER", (long) Structs.KERNELS_RECOVER);
     all.put("GPUNVME_DIRECTORY_SKIP", (long) Structs.DIRECTORY_SKIP);
     layers(all);

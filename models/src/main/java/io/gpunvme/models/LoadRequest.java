@@ -120,6 +120,10 @@ public record LoadRequest(
 
   /** Only a part of a tensor. */
   public LoadRequest slice(String tensor, TensorSlice slice) {
+    if (slice.isBytes()) {
+      throw new InvalidRequestException(
+          "%s of tensor '%s' are no tensor: slice a dimension".formatted(slice, tensor));
+    }
     Map<String, TensorSlice> more = new LinkedHashMap<>(slices);
     more.put(tensor, slice);
     return new LoadRequest(

@@ -33,6 +33,9 @@ record Part(
     if (slice == null || isAll(t, slice)) {
       return new Part(placed.file(), t, null, t.offset(), t.bytes(), t.bytes(), 1);
     }
+    if (slice.isBytes()) {
+      return ofBytes(placed, slice);
+    }
     int d = slice.dimension();
     if (d >= t.rank() || slice.stop() > t.dimension(d)) {
       throw new InvalidRequestException(
@@ -51,8 +54,20 @@ record Part(
         : new Part(placed.file(), t, slice, t.offset() + first, width, pitch, rows);
   }
 
+  private static Part ofBytes(Placed placed, TensorSlice slice) {
+    TensorInfo t = placed.tensor();
+    if (slice.stop() > t.bytes()) {
+      throw new InvalidRequestException("tensor '%s' has no %s: %s".formatted(t.name(), slice, t));
+    }
+    long width = slice.stop() - slice.start();
+    return new Part(placed.file(), t, slice, t.offset() + slice.start(), width, width, 1);
+  }
+
   private static boolean isAll(TensorInfo t, TensorSlice s) {
-    return s.dimension() < t.rank() && s.start() == 0 && s.stop() == t.dimension(s.dimension());
+    return !s.isBytes()
+        && s.dimension() < t.rank()
+        && s.start() == 0
+        && s.stop() == t.dimension(s.dimension());
   }
 
   /** Fits a long: of the whole shape it does. */
@@ -93,7 +108,7 @@ record Part(
     return (rows - 1) * pitch + width;
   }
 
-  /** Of the part. */
+  /** Of the part, which has whole elements. */
   long[] shape() {
     long[] shape = tensor.shape();
     if (slice != null) {

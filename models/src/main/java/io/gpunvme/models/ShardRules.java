@@ -4,6 +4,9 @@ import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.models.format.TensorInfo;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.function.Function;
 import java.util.regex.Pattern;
 import java.util.regex.PatternSyntaxException;
 import org.jspecify.annotations.Nullable;
@@ -47,11 +50,19 @@ public final class ShardRules {
                   true)));
 
   private final String name;
-  private final List<Rule> rules;
+
+  /** The rule of a tensor, by its name. */
+  private final Function<String, Optional<Rule>> rules;
 
   private ShardRules(String name, List<Rule> rules) {
+    this(
+        name,
+        tensor -> rules.stream().filter(rule -> rule.names.matcher(tensor).find()).findFirst());
+  }
+
+  private ShardRules(String name, Function<String, Optional<Rule>> rules) {
     this.name = name;
-    this.rules = List.copyOf(rules);
+    this.rules = rules;
   }
 
   /** Every tensor along its first dimension if that divides evenly. */
@@ -65,6 +76,20 @@ public final class ShardRules {
    */
   public static ShardRules megatron() {
     return MEGATRON;
+  }
+
+  /**
+   * A dimension, or {@link #WHOLE}, for each tensor by its name. A tensor that cannot be divided
+   * evenly along its dimension is an error.
+   *
+   * @param dimensions those that are not in it stay whole
+   */
+  public static ShardRules of(Map<String, Integer> dimensions) {
+    Pattern any = Pattern.compile("");
+    Map<String, Integer> all = Map.copyOf(dimensions);
+    return new ShardRules(
+        all.size() + " tensors by name",
+        tensor -> Optional.ofNullable(all.get(tensor)).map(d -> new Rule(any, d, true)));
   }
 
   /**
@@ -115,32 +140,42 @@ public final class ShardRules {
    * @throws InvalidRequestException if a rule wants it divided, and that is not possible evenly
    */
   @Nullable TensorSlice slice(TensorInfo tensor, int rank, int ranks) {
-    for (Rule rule : rules) {
-      if (rule.names.matcher(tensor.name()).find()) {
-        return slice(rule, tensor, rank, ranks);
-      }
-    }
-    return null;
-  }
-
-  private static @Nullable TensorSlice slice(Rule rule, TensorInfo tensor, int rank, int ranks) {
-    int d = rule.dimension;
+    int d = dimension(tensor, ranks);
     if (d == WHOLE) {
       return null;
+    }
+    long each = tensor.dimension(d) / ranks;
+    return new TensorSlice(d, rank * each, (rank + 1) * each);
+  }
+
+  /**
+   * The dimension along which a tensor is divided.
+   *
+   * @param ranks above 0; each has as much of it
+   * @return {@link #WHOLE}: it is not, every rank has all of it
+   * @throws InvalidRequestException if a rule wants it divided, and that is not possible evenly
+   */
+  public int dimension(TensorInfo tensor, int ranks) {
+    return rules.apply(tensor.name()).map(rule -> dimension(rule, tensor, ranks)).orElse(WHOLE);
+  }
+
+  private static int dimension(Rule rule, TensorInfo tensor, int ranks) {
+    int d = rule.dimension;
+    if (d == WHOLE) {
+      return WHOLE;
     }
     long length = d < tensor.rank() ? tensor.dimension(d) : 0;
     boolean last = d == tensor.rank() - 1;
     long unit = last ? (long) ranks * tensor.type().blockElements() : ranks;
-    if (length == 0 || length % unit != 0) {
-      if (rule.strict) {
-        throw new InvalidRequestException(
-            "tensor '%s' cannot be divided into %d parts along dimension %d: %s"
-                .formatted(tensor.name(), ranks, d, tensor));
-      }
-      return null;
+    if (length != 0 && length % unit == 0) {
+      return d;
     }
-    long each = length / ranks;
-    return new TensorSlice(d, rank * each, (rank + 1) * each);
+    if (rule.strict) {
+      throw new InvalidRequestException(
+          "tensor '%s' cannot be divided into %d parts along dimension %d: %s"
+              .formatted(tensor.name(), ranks, d, tensor));
+    }
+    return WHOLE;
   }
 
   @Override

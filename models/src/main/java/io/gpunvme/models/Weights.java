@@ -20,16 +20,19 @@ import io.gpunvme.storage.fs.FileNode;
 import io.gpunvme.storage.layer.Layer;
 import io.gpunvme.storage.layer.LayerLoader;
 import io.gpunvme.storage.layer.LayerOptions;
+import io.gpunvme.storage.path.PathKind;
 import io.gpunvme.storage.plan.Ranges;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.EnumMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.TreeMap;
+import java.util.function.BooleanSupplier;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -125,6 +128,17 @@ public final class Weights implements AutoCloseable {
     ModelFiles model = ModelFiles.open(all, ModelFiles.find(all));
     return new Weights(
         new FileWeights(folder, model, f -> all.storage(f.name()), () -> {}), device.accelerator());
+  }
+
+  /**
+   * The same model for another accelerator: over the same open files or SSDs, with queue pairs of
+   * its own, as {@link GpuStorage#on}. Both can read at the same time.
+   *
+   * @param other the caller closes it after this
+   * @return to be closed before this; otherwise what it reads is closed with this
+   */
+  public Weights on(Accelerator other) {
+    return new Weights(new WeightsOn(source, other), other);
   }
 
   /** Its name in messages. */
@@ -227,6 +241,19 @@ public final class Weights implements AutoCloseable {
    *     read
    */
   public void read(List<TensorTarget> targets) {
+    read(targets, GpuStorage::read);
+  }
+
+  /**
+   * The same, which ends early if it is told to.
+   *
+   * @param cancelled asked by this thread every 10 ms or so while it reads
+   */
+  public void read(List<TensorTarget> targets, BooleanSupplier cancelled) {
+    read(targets, (storage, ranges, buffers) -> storage.read(ranges, buffers, cancelled));
+  }
+
+  private void read(List<TensorTarget> targets, Reader reader) {
     Map<Integer, FileReads> files = new TreeMap<>();
     for (TensorTarget t : targets) {
       Part part = part(t.tensor(), t.slice());
@@ -237,7 +264,12 @@ public final class Weights implements AutoCloseable {
       }
       files.computeIfAbsent(part.file(), _ -> new FileReads()).add(part, t);
     }
-    files.forEach((file, reads) -> reads.carryOut(source.storage(file)));
+    files.forEach((file, reads) -> reads.carryOut(source.storage(file), reader));
+  }
+
+  /** How a file is read. */
+  private interface Reader {
+    void read(GpuStorage storage, Ranges ranges, List<DeviceBuffer> buffers);
   }
 
   /** What is read from one file. */
@@ -258,11 +290,38 @@ public final class Weights implements AutoCloseable {
       }
     }
 
-    void carryOut(GpuStorage storage) {
+    void carryOut(GpuStorage storage, Reader reader) {
       if (any) {
-        storage.read(ranges.build(), buffers);
+        reader.read(storage, ranges.build(), buffers);
       }
     }
+  }
+
+  /**
+   * What a path has read.
+   *
+   * @param bytes that were asked for
+   * @param overread bytes that were read with them and not asked for
+   */
+  public record ReadBytes(long bytes, long overread) {
+    private ReadBytes plus(ReadBytes more) {
+      return new ReadBytes(bytes + more.bytes, overread + more.overread);
+    }
+  }
+
+  /** What was read for this accelerator since it was opened, by anybody; without the headers. */
+  public Map<PathKind, ReadBytes> readBytes() {
+    Map<PathKind, ReadBytes> all = new EnumMap<>(PathKind.class);
+    for (int file = 0; file < source.files().size(); file++) {
+      source
+          .storage(file)
+          .stats()
+          .forEach(
+              (path, s) ->
+                  all.merge(
+                      path, new ReadBytes(s.readBytes(), s.overreadBytes()), ReadBytes::plus));
+    }
+    return all;
   }
 
   /**

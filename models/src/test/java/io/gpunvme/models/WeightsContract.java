@@ -29,6 +29,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -303,6 +304,23 @@ abstract class WeightsContract {
             .isEqualTo(Arrays.copyOfRange(content.get(layer), 3 * 96 * 2, 17 * 96 * 2));
         assertThat(bytes(one, 24 << 20, 256_000)).isEqualTo(content.get("embed"));
 
+        // Bytes, which may cut elements, and stop at the end.
+        TensorSlice middle = new TensorSlice(TensorSlice.BYTES, 1001, 250_003);
+        assertThat(weights.bytes("embed", middle)).isEqualTo(249_002);
+        weights.read(List.of(new TensorTarget("embed", middle, one, 5), target("scalar", 4, one)));
+        assertThat(bytes(one, 5, 249_002))
+            .isEqualTo(Arrays.copyOfRange(content.get("embed"), 1001, 250_003));
+        assertThat(bytes(one, 1 << 20, 3))
+            .isEqualTo(Arrays.copyOfRange(content.get("scalar"), 1, 4));
+        assertThatExceptionOfType(InvalidRequestException.class)
+            .isThrownBy(
+                () ->
+                    weights.read(List.of(target("scalar", content.get("scalar").length + 1L, one))))
+            .withMessageContaining("'scalar' has no bytes 1:");
+        assertThatExceptionOfType(InvalidRequestException.class)
+            .isThrownBy(() -> LoadRequest.all().slice("embed", middle))
+            .withMessageContaining("slice a dimension");
+
         assertThatExceptionOfType(InvalidRequestException.class)
             .isThrownBy(() -> weights.read(List.of(new TensorTarget("none", null, one, 0))))
             .withMessageContaining("no tensor 'none'");
@@ -312,6 +330,40 @@ abstract class WeightsContract {
             .withMessageContaining("not inside a buffer");
       }
     }
+  }
+
+  /** Bytes of a tensor from the second one on. */
+  private static TensorTarget target(String name, long stop, DeviceBuffer buffer) {
+    return new TensorTarget(name, new TensorSlice(TensorSlice.BYTES, 1, stop), buffer, 1 << 20);
+  }
+
+  @Test
+  void anotherAcceleratorReadsTheSameFiles() {
+    for (String how : paths()) {
+      Weights weights = open(how);
+      try (Weights theirs = weights.on(accelerator);
+          DeviceBuffer buffer = accelerator.allocate(1 << 20)) {
+        assertThat(theirs.tensors()).isEqualTo(weights.tensors());
+        AtomicBoolean ends = new AtomicBoolean();
+        theirs.read(List.of(new TensorTarget("embed", null, buffer, 100)), ends::get);
+        assertThat(bytes(buffer, 100, 256_000)).isEqualTo(content.get("embed"));
+        assertThat(sum(theirs)).isEqualTo(256_000);
+        assertThat(sum(weights)).isZero();
+        try (Weights closedBefore = weights.on(accelerator)) {
+          assertThat(closedBefore.name()).isEqualTo(weights.name());
+        }
+        weights.close();
+        // What it reads is closed with the first.
+        assertThatExceptionOfType(IllegalStateException.class)
+            .isThrownBy(() -> theirs.read(List.of(new TensorTarget("embed", null, buffer, 100))));
+      } finally {
+        weights.close();
+      }
+    }
+  }
+
+  private static long sum(Weights weights) {
+    return weights.readBytes().values().stream().mapToLong(Weights.ReadBytes::bytes).sum();
   }
 
   private static byte[] bytes(DeviceBuffer buffer, long offset, long length) {

@@ -518,11 +518,24 @@ public final class GpuStorage implements AutoCloseable {
    * @throws StorageException if it fails; nothing uses the buffers any more
    */
   public TransferResult read(Ranges ranges, List<DeviceBuffer> targets) {
+    return read(ranges, targets, (PathCall) null);
+  }
+
+  /**
+   * The same, which ends early if it is told to.
+   *
+   * @param cancelled as for {@link #read(List, BooleanSupplier)}
+   */
+  public TransferResult read(Ranges ranges, List<DeviceBuffer> targets, BooleanSupplier cancelled) {
+    return read(ranges, targets, new PathCall(source.name(), cancelled));
+  }
+
+  private TransferResult read(Ranges ranges, List<DeviceBuffer> targets, @Nullable PathCall given) {
     return transfer(
         Direction.READ,
         new RangeList(ranges, targets),
         targets,
-        null,
+        given,
         (path, call) -> planned.read(path, ranges, targets, source.size(), call));
   }
 
