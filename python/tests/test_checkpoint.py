@@ -29,9 +29,10 @@ import torch.distributed.checkpoint as dcp  # noqa: E402
 from torch.distributed.checkpoint.default_planner import DefaultSavePlanner  # noqa: E402
 
 import gpunvme  # noqa: E402
-from checkpoint_ranks import Ranks, differences, filled, plain_state, small_state  # noqa: E402
+from checkpoint_ranks import differences, filled, plain_state, small_state  # noqa: E402
 from gpunvme.torch import _datafile, _records  # noqa: E402
 from gpunvme.torch.checkpoint import StorageReader, StorageWriter  # noqa: E402
+from ranks import Ranks  # noqa: E402
 
 # Of ranks and of single processes, where the disk is fast.
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
@@ -74,7 +75,7 @@ class RanksTest(CheckpointCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        cls.ranks = Ranks()
+        cls.ranks = Ranks("checkpoint_ranks")
         cls.addClassCleanup(cls.ranks.close)
 
     def same(self, ranks: int, folder: Path, kind: str, side: str, seed: int) -> list[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import random
 import threading
@@ -24,46 +23,27 @@ from ..errors import UnsupportedError
 from ..request import Request
 from ..storage import Storage
 from ..weights import Slice, TensorInfo, Weights
+from ._shards import LoadedShards, ShardReport, load_sharded
+from ._types import layout
 
 __all__ = [
     "DiskTensor",
     "EmbeddingTable",
+    "LoadedShards",
     "Piece",
     "Recipe",
     "SampleDataset",
+    "ShardReport",
     "SparseAdagrad",
     "SparseSGD",
     "StreamedLayers",
     "TensorSlice",
     "dequantize",
     "load_file",
+    "load_sharded",
     "read_into_tensor",
     "safe_open",
 ]
-
-# Types of safetensors and GGUF that PyTorch has, some only in later versions.
-_TYPES = {
-    "BOOL": "bool",
-    "U8": "uint8",
-    "I8": "int8",
-    "I16": "int16",
-    "U16": "uint16",
-    "I32": "int32",
-    "U32": "uint32",
-    "I64": "int64",
-    "U64": "uint64",
-    "F16": "float16",
-    "BF16": "bfloat16",
-    "F32": "float32",
-    "F64": "float64",
-    "C64": "complex64",
-    "F8_E4M3": "float8_e4m3fn",
-    "F8_E5M2": "float8_e5m2",
-    "F8_E8M0": "float8_e8m0fnu",
-    "F8_E4M3FNUZ": "float8_e4m3fnuz",
-    "F8_E5M2FNUZ": "float8_e5m2fnuz",
-}
-
 
 # ---- one tensor
 
@@ -104,22 +84,6 @@ def read_into_tensor(
 
 
 # ---- models
-
-
-def _layout(info: TensorInfo) -> tuple[torch.dtype, tuple[int, ...]]:
-    """The type and shape of a tensor. Quantised ones are bytes: their rows as they are stored."""
-    name = _TYPES.get(info.dtype)
-    if name is None:
-        rows = math.prod(info.shape[:-1])
-        if len(info.shape) == 0 or rows == 0 or info.nbytes % rows != 0:
-            return torch.uint8, (info.nbytes,)
-        return torch.uint8, (*info.shape[:-1], info.nbytes // rows)
-    dtype = getattr(torch, name, None)
-    if dtype is None:
-        raise UnsupportedError.of(
-            f"tensor {info.name!r} is of type {info.dtype}, which PyTorch {torch.__version__} does not have"
-        )
-    return dtype, info.shape
 
 
 def load_file(
@@ -185,11 +149,11 @@ class safe_open:  # the name and shape of safetensors' own
         self.close()
 
     def _empty(self, info: TensorInfo) -> torch.Tensor:
-        dtype, shape = _layout(info)
+        dtype, shape = layout(info)
         return torch.empty(shape, dtype=dtype, device=self._device)
 
     def _read_part(self, info: TensorInfo, part: Slice) -> torch.Tensor:
-        dtype, shape = _layout(info)
+        dtype, shape = layout(info)
         if shape != info.shape and part.dimension == len(shape) - 1:
             raise UnsupportedError.of(
                 f"rows of {info.name!r} are quantised ({info.dtype}) and cannot be cut; slice another dimension"
@@ -226,7 +190,7 @@ class TensorSlice:
         if best < 0:
             tensor = self._model.get_tensor(self._info.name)
         elif window[0] == window[1]:
-            dtype, full = _layout(self._info)
+            dtype, full = layout(self._info)
             size = (*full[:best], 0, *full[best + 1 :])
             tensor = torch.empty(size, dtype=dtype, device=self._model._device)
         else:
