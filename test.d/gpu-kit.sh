@@ -104,7 +104,8 @@ has_checkpoints() {
   local code=0
   kit bench-checkpoint --size 1GiB >"$tmp/out" 2>&1 || code=$?
   cat "$tmp/out"
-  [ $code = 2 ] && grep -q 'the number of ranks' "$tmp/out" && [ -f "$tmp/else where/bench/checkpoint.py" ] && [ -f "$tmp/else where/bench/machine.py" ]
+  [ $code = 2 ] && grep -q 'the number of ranks' "$tmp/out" && [ -f "$tmp/else where/bench/checkpoint.py" ] && [ -f "$tmp/else where/bench/machine.py" ] &&
+    [ -f "$tmp/else where/bench/shards.py" ]
 }
 
 check gpu-kit-packs packs

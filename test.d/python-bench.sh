@@ -123,6 +123,50 @@ sys.exit("the difference was not seen")
 PY
 }
 
+# Two parts on the CPU, in one process and on two ranks; a tensor of which one element differs is no result.
+shards() {
+  timeout -k 5 200 "$python" bench/src/main/python/shards.py --folder "$tmp/shards" --size 4MiB --reps 1 --device cpu --bucket 1MiB \
+    --out "$tmp/shards.json" && [ ! -e "$tmp/shards/model" ] && "$python" - "$tmp/shards.json" <<'PY'
+import json
+import sys
+
+with open(sys.argv[1]) as file:
+    results = {r["id"].removeprefix("shards."): r for r in json.load(file)["results"]}
+halves, wholes = ["half.2gpus", "half.2ranks"], ["replicated.2gpus", "replicated.2ranks"]
+assert set(results) == {*halves, *wholes, "half.1gpu", "replicated.twice", "limit.peer", *(f"limit.h2d.{k}" for k in (0, 1, "both"))}, list(results)
+for name, r in results.items():
+    assert r["unit"] == "GB/s" and r["samples"] == 1 and r["median"] > 0 and r["verified"] != name.startswith("limit."), r
+for name in halves + wholes:
+    told = results[name]["conditions"]
+    assert sum(told["bytes_read"]) == told["bytes"] and len(told["bytes_read"]) == 2, told
+    assert told["exchange"] == ("gloo" if "ranks" in name else "host" if name in wholes else "none"), told
+    assert told["bytes_copied"] == (told["bytes"] if name in wholes else 0), told
+assert all(results[n]["conditions"]["time_of_1gpu"] > 0 for n in halves)
+assert all(results[n]["conditions"]["times_as_fast_as_twice"] > 0 for n in wholes)
+PY
+}
+
+shards_see_wrong_data() {
+  "$python" - <<'PY'
+import sys
+
+sys.path.insert(0, "bench/src/main/python")
+import shards
+import torch
+
+model = {"a": torch.zeros(40, 3, dtype=torch.int16), "b": torch.ones(8, dtype=torch.int16)}
+expected = shards.expected_sums(model, {"a": 0}, 2)
+halves = [{"a": a.clone(), "b": model["b"].clone()} for a in model["a"].chunk(2)]
+shards.check(halves, expected, [0, 1])
+halves[1]["a"][7, 1] += 1
+try:
+    shards.check(halves, expected, [0, 1])
+except ValueError as e:
+    sys.exit("a of part 1 is wrong" not in str(e))
+sys.exit("the difference was not seen")
+PY
+}
+
 if ! find_jdk; then
   echo 'SKIP bench-bindings: no JDK 25 or newer'
   exit 0
@@ -174,6 +218,8 @@ export GPUNVME_LIBRARY=$tmp/capi/libgpunvme.so PYTHONPATH=python/src
 if "$python" -c 'import torch.distributed.tensor' >/dev/null 2>&1; then
   check bench-checkpoint checkpoints
   check bench-checkpoint-sees-wrong-data checkpoints_see_wrong_data
+  check bench-shards shards
+  check bench-shards-sees-wrong-data shards_see_wrong_data
 else
   echo "SKIP bench-checkpoint: no PyTorch 2.5 or newer; $(scripts/test-python --why torch)"
 fi

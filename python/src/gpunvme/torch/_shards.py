@@ -23,7 +23,7 @@ from ..weights import BYTES, ShardRules, Slice, TensorInfo, Weights
 from ._types import layout
 
 _BLOCK: Final = 4096
-"""What the devices' shares of common bytes are multiples of, so that no two of them read the same block of an SSD."""
+"""What the devices' shares of common bytes are multiples of: in files whose data begins at a page no two of them read a block of an SSD."""
 
 _Read = tuple[str, Any, Slice | None]
 
@@ -411,6 +411,8 @@ class _Rank:
         import torch.distributed as dist
 
         self._dist = dist
+        # Its newer name, where PyTorch has that.
+        self._all_gather = getattr(dist, "all_gather_single", dist.all_gather_into_tensor)
         self._group = group
         self._rank, self._ranks = dist.get_rank(group), dist.get_world_size(group)
         if self._rank < 0:
@@ -557,9 +559,7 @@ class _Rank:
         """Fills it with the shares of all ranks; that of this one is in its place."""
         share = memory.numel() // self._ranks
         with _on(streams):
-            self._dist.all_gather_into_tensor(
-                memory, memory[self._rank * share : (self._rank + 1) * share], group=self._group
-            )
+            self._all_gather(memory, memory[self._rank * share : (self._rank + 1) * share], group=self._group)
 
     def _read(
         self, weights: Weights, plan: _Plan, flat: dict[str, torch.Tensor], buckets: list[_Bucket], readers: _Readers, read: list[int]

@@ -8,7 +8,7 @@ import org.jspecify.annotations.Nullable;
  *
  * @param tensor its name
  * @param slice null: all of it
- * @param buffer of the accelerator that the weights were opened with
+ * @param buffer of the accelerator that the weights are for
  * @param offset of the first byte in the buffer; the bytes follow without gaps
  */
 public record TensorTarget(
