@@ -313,8 +313,10 @@ abstract class WeightsContract {
         assertThat(bytes(one, 1 << 20, 3))
             .isEqualTo(Arrays.copyOfRange(content.get("scalar"), 1, 4));
         assertThatExceptionOfType(InvalidRequestException.class)
-            .isThrownBy(() -> weights.read(List.of(target("scalar", 5, one))))
-            .withMessageContaining("'scalar' has no bytes 1:5");
+            .isThrownBy(
+                () ->
+                    weights.read(List.of(target("scalar", content.get("scalar").length + 1L, one))))
+            .withMessageContaining("'scalar' has no bytes 1:");
         assertThatExceptionOfType(InvalidRequestException.class)
             .isThrownBy(() -> LoadRequest.all().slice("embed", middle))
             .withMessageContaining("slice a dimension");

@@ -24,9 +24,13 @@ public record BenchMachine(
   private static final Path DRIVER_VERSION = Path.of("/sys/module/nvidia/version");
   private static final Path CPUINFO = Path.of("/proc/cpuinfo");
 
-  /** This machine with this accelerator. */
+  /** This machine with this accelerator; which of several GPUs it is does not matter. */
   public static BenchMachine read(Accelerator accelerator) throws IOException {
-    return accelerator.gpu() ? with(accelerator.name(), driverText()) : withoutGpu();
+    return accelerator.gpu() ? with(product(accelerator), driverText()) : withoutGpu();
+  }
+
+  private static String product(Accelerator gpu) {
+    return gpu.cuda().map(cuda -> cuda.context().device().name()).orElseGet(gpu::name);
   }
 
   /** This machine without its GPUs. */
