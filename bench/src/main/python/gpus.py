@@ -141,7 +141,7 @@ class Bench:
     def reads(self, id, storage, limits):
         self.measure(
             id, self.nbytes / 1e9, "GB/s", lambda i: storage.read(0, self.targets[i]), self.check,
-            lambda: {"paths": sorted(storage.stats()["paths"])}, limits,
+            lambda: {"paths": " ".join(sorted(storage.stats()["paths"]))}, limits,
         )  # fmt: skip
 
     def gathers(self, storage):

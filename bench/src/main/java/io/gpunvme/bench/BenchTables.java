@@ -1,6 +1,8 @@
 package io.gpunvme.bench;
 
+import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
+import com.google.gson.JsonNull;
 import com.google.gson.JsonObject;
 import io.gpunvme.bench.BenchResults.Result;
 import io.gpunvme.bench.BenchResults.Run;
@@ -89,12 +91,18 @@ final class BenchTables {
 
   /** A condition's value; one that has parts, part by part. */
   private static String text(JsonElement value) {
-    if (!(value instanceof JsonObject parts)) {
-      return value.getAsString();
-    }
-    return parts.entrySet().stream()
-        .map(e -> e.getKey() + " " + text(e.getValue()))
-        .collect(Collectors.joining(", ", "(", ")"));
+    return switch (value) {
+      case JsonObject parts ->
+          parts.entrySet().stream()
+              .map(e -> e.getKey() + " " + text(e.getValue()))
+              .collect(Collectors.joining(", ", "(", ")"));
+      case JsonArray parts ->
+          parts.asList().stream()
+              .map(BenchTables::text)
+              .collect(Collectors.joining(", ", "(", ")"));
+      case JsonNull _ -> "none";
+      default -> value.getAsString();
+    };
   }
 
   /** The peer's number and whose it is. */

@@ -92,6 +92,14 @@ public final class Meanings {
     return id.split("\\.")[1] + " on a Kronecker graph, edges that are visited" + where;
   }
 
+  private static String gpus(String id) {
+    String who =
+        id.endsWith(".both")
+            ? "both of two GPUs at the same time"
+            : id.endsWith(".0") ? "the first of two GPUs alone" : "the second of two GPUs alone";
+    return who + ", one storage for both, every byte checked";
+  }
+
   private static String byParts(String id) {
     if (id.equals("ceiling.h2d")) {
       return "large copies from pinned host memory to the GPU: the limit of every stream";
@@ -127,6 +135,15 @@ public final class Meanings {
     }
     if (id.startsWith("graph.")) {
       return graph(id);
+    }
+    if (id.startsWith("gpus.")) {
+      return gpus(id);
+    }
+    if (id.startsWith("shards.")) {
+      return "a model to two GPUs by load_sharded, memory and opening of its files included";
+    }
+    if (id.startsWith("dcp.")) {
+      return "a sharded state by torch.distributed.checkpoint, all ranks together";
     }
     if (id.startsWith("weights.")) {
       return id.endsWith(".rank")
