@@ -282,8 +282,8 @@ static void arguments_of_storage(void) {
   EXPECT_CALL("flush", 7);
   gpunvme_storage *other = NULL;
   EXPECT_CODE(GPUNVME_OK, gpunvme_storage_on(storage, "gpu:1", &other));
-  EXPECT_CALL("on", 7);
   EXPECT(other != NULL && strcmp(fake_last.pointers[0], "gpu:1") == 0);
+  EXPECT_CALL("on", 7);
   EXPECT_CODE(GPUNVME_OK, gpunvme_close(storage));
   EXPECT_CALL("close", 7);
 }
@@ -619,7 +619,7 @@ static void arguments_of_the_first_names(void) {
   EXPECT_CALL("gpu_start", 7, 1, 10, 20, 30, 0);
   fake_make_fails = 1;
   EXPECT_CODE(GPUNVME_ERROR_MEMORY, nvme_gpu_synchronize(gpu));
-  EXPECT_ERROR("fake function 35 cannot be made");
+  EXPECT_ERROR("fake function 37 cannot be made");
   fake_make_fails = 0;
   EXPECT_CODE(GPUNVME_OK, nvme_gpu_synchronize(gpu));
   EXPECT_CALL("gpu_synchronize", 7);
