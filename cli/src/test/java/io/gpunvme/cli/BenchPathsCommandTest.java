@@ -155,7 +155,8 @@ class BenchPathsCommandTest {
     Cli.run("bench", "paths", folder, "--blocks", "3MiB").refused("a power of two");
     Cli.run("bench", "paths", folder, "--threads", "300").refused("1 to 256");
     Cli.run("bench", "paths", folder, "--reads", "1").refused("64 or more");
-    Cli.run("bench", "paths", folder, "--accelerator", "tpu").refused("auto, gpu, cpu");
+    Cli.run("bench", "paths", folder, "--accelerator", "tpu")
+        .refused("no accelerator 'tpu': must be auto,");
     Cli.run("bench", "paths", folder, "--gdsio", "--json").refused("standard output");
   }
 
