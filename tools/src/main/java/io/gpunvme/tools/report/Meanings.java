@@ -139,6 +139,12 @@ public final class Meanings {
     if (id.startsWith("gpus.")) {
       return gpus(id);
     }
+    if (id.equals("set.copy")) {
+      return "plain copies from pinned memory to the GPU: the limit of the sets";
+    }
+    if (id.startsWith("set.")) {
+      return "long reads of a set of embedded SSDs in memory, every byte compared";
+    }
     if (id.startsWith("shards.")) {
       return "a model to two GPUs by load_sharded, memory and opening of its files included";
     }
