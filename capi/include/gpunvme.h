@@ -195,7 +195,8 @@ GPUNVME_API int gpunvme_plan(
 /* Texts: the call writes as much of the text as fits, with a terminating 0, and sets *needed to the bytes of the whole text
 * with the 0. text may be NULL if capacity is 0; needed may be NULL.
  * stats: JSON. "paths" has the counts of each path. "memory" has the bytes that all of this process's storages on the same
-* accelerator hold now: of the accelerator ("accelerator_bytes") and of pinned host memory ("pinned_bytes"). Of a set,
+* accelerator hold now: of the accelerator ("accelerator_bytes") and of pinned host memory ("pinned_bytes"). Memory of
+* other GPUs counts with the paths, and not with "memory". Of a set,
 * "members" has the counts of each member, and "slowest" the "name" of the slowest and "why"; else they are empty and null.
 * explain: the path in use, why no better path is, and how to change that.
  */

@@ -34,7 +34,7 @@ import warnings
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
-from machine import machine
+from machine import tell
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Shard
 
@@ -304,12 +304,7 @@ def main():
     if OPTIONS.only != "save":
         bench.load()
     if RANK == 0:
-        found = {"machine": machine(), "commit": OPTIONS.commit, "date": str(datetime.date.today()), "results": bench.rows}
-        text = json.dumps(found, indent=1)
-        print(text)
-        if OPTIONS.out:
-            with open(OPTIONS.out, "w") as out:
-                out.write(text + "\n")
+        tell(bench.rows, OPTIONS.commit, OPTIONS.out)
     dist.destroy_process_group()
 
 

@@ -15,7 +15,6 @@ What was read is compared with what was written before a number counts. "ratio_o
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import os
 import statistics
@@ -24,7 +23,7 @@ import threading
 import time
 
 import torch
-from machine import machine
+from machine import tell
 
 import gpunvme
 from gpunvme._checks import size
@@ -198,12 +197,7 @@ def main():
     try:
         bench.run()
     finally:
-        found = {"machine": machine(), "commit": told.commit, "date": str(datetime.date.today()), "results": bench.rows}
-        text = json.dumps(found, indent=1)
-        print(text)
-        if told.out:
-            with open(told.out, "w") as out:
-                out.write(text + "\n")
+        tell(bench.rows, told.commit, told.out)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
-"""What a result file says about the machine."""
+"""What a result file says about the machine, and the file."""
 
+import datetime
+import json
 import os
 import platform
 import subprocess
@@ -21,3 +23,13 @@ def machine():
         "gpu": gpu, "driver": driver, "cpu": cpu, "cores": os.cpu_count(), "kernel": platform.release(),
         "python": platform.python_version(), "torch": torch.__version__,
     }
+
+
+def tell(rows, commit, out):
+    """Prints the results, and writes them to a file if there is one."""
+    found = {"machine": machine(), "commit": commit, "date": str(datetime.date.today()), "results": rows}
+    text = json.dumps(found, indent=1)
+    print(text)
+    if out:
+        with open(out, "w") as file:
+            file.write(text + "\n")

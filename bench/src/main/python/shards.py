@@ -41,7 +41,7 @@ import torch.distributed as dist
 
 from gpunvme._checks import size
 from gpunvme.torch import load_sharded
-from machine import machine
+from machine import tell
 
 FILES = 4
 CHUNK = 1 << 22
@@ -371,12 +371,7 @@ def main():
     finally:
         if not chosen.keep:
             shutil.rmtree(os.path.join(chosen.folder, "model"), ignore_errors=True)
-    found = {"machine": machine(), "commit": chosen.commit, "date": str(datetime.date.today()), "results": bench.rows}
-    text = json.dumps(found, indent=1)
-    print(text)
-    if chosen.out:
-        with open(chosen.out, "w") as out:
-            out.write(text + "\n")
+    tell(bench.rows, chosen.commit, chosen.out)
 
 
 if __name__ == "__main__":

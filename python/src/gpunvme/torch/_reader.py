@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import dataclasses
 import io
@@ -369,7 +370,7 @@ class _FileLoad:
 # ---- pieces: what is read, and what is done with it then
 
 
-class _Piece:
+class _Piece(abc.ABC):
     """Reads of one request, or of one item that is decoded."""
 
     def __init__(self, load: _FileLoad, ranges: list[tuple[int, Any, int]], staged: int) -> None:
@@ -378,8 +379,9 @@ class _Piece:
         self.staged = staged
         """Bytes of memory that it takes until it is finished."""
 
+    @abc.abstractmethod
     def finish(self) -> None:
-        raise NotImplementedError
+        """Does what is to be done once all of it has been read."""
 
 
 def _rounds(pieces: Iterator[_Piece], most: int) -> Iterator[list[_Piece]]:

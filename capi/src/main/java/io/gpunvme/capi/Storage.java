@@ -9,6 +9,7 @@ import io.gpunvme.storage.GpuStorage;
 import io.gpunvme.storage.StorageAddress;
 import io.gpunvme.storage.StreamTransfers;
 import io.gpunvme.storage.path.MemberStats;
+import io.gpunvme.storage.path.PathKind;
 import io.gpunvme.storage.path.PathStats;
 import io.gpunvme.storage.path.Range;
 import io.gpunvme.storage.path.RangeChecks;
@@ -18,6 +19,7 @@ import io.gpunvme.storage.plan.PlanOptions;
 import io.gpunvme.storage.plan.Planner;
 import io.gpunvme.storage.plan.Ranges;
 import java.util.ArrayList;
+import java.util.EnumMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -375,7 +377,12 @@ final class Storage implements AutoCloseable {
 
   String stats() {
     JsonObject paths = new JsonObject();
-    storage.stats().forEach((path, s) -> paths.add(path.toString(), json(s)));
+    Map<PathKind, PathStats> counts = new EnumMap<>(PathKind.class);
+    counts.putAll(storage.stats());
+    others
+        .values()
+        .forEach(o -> o.storage.stats().forEach((p, s) -> counts.merge(p, s, PathStats::plus)));
+    counts.forEach((path, s) -> paths.add(path.toString(), json(s)));
     JsonObject all = new JsonObject();
     all.add("paths", paths);
     all.add("memory", json(memory.accelerator().memoryInUse()));

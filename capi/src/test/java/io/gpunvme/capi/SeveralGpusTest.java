@@ -93,6 +93,8 @@ class SeveralGpusTest {
       assertThat(bytesAt(second, there + 7, 5000)).isEqualTo(part(100, 5000));
       // Nothing of the first GPU was used on the way.
       assertThat(storage.storage().stats().values()).allMatch(s -> s.readBytes() == 0);
+      // Who asks for the counts hears of all of it.
+      assertThat(storage.stats()).contains("\"read_bytes\":5000");
       second.freeForItself(there);
     }
   }

@@ -50,12 +50,12 @@ public final class Accelerators {
 
   static Choice open(String name, Map<String, String> environment, Supplier<Cuda> cuda) {
     AcceleratorName asked = AcceleratorName.parse(name);
-    Optional<AcceleratorName> usual = usual(environment);
     return switch (asked.kind()) {
       case CPU -> new Choice(CpuAccelerator.open(), "the CPU stand-in was requested");
-      case AUTO -> usual.map(u -> named(u, cuda)).orElseGet(() -> firstOrStandIn(cuda));
+      case AUTO ->
+          usual(environment).map(u -> named(u, cuda)).orElseGet(() -> firstOrStandIn(cuda));
       case GPU ->
-          usual
+          usual(environment)
               .filter(AcceleratorName::gpu)
               .map(u -> named(u, cuda))
               .orElseGet(() -> gpu(asked, cuda, "a GPU was requested"));

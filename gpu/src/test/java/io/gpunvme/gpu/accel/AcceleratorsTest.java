@@ -134,6 +134,8 @@ class AcceleratorsTest {
     assertThatThrownBy(() -> opened("auto", Map.of("GPUNVME_ACCELERATOR", "tpu")))
         .isInstanceOf(InvalidRequestException.class)
         .hasMessageStartingWith("GPUNVME_ACCELERATOR: no accelerator 'tpu'");
+    // Who names one does not need the variable.
+    assertThat(opened("gpu:1", Map.of("GPUNVME_ACCELERATOR", "tpu"))).startsWith("gpu:1 ");
     // Who asks for the second GPU does not want another one because that is not there.
     assertThatThrownBy(() -> opened("auto", second, "-DFAKE_DEVICES=1"))
         .isInstanceOf(InvalidRequestException.class)

@@ -24,6 +24,20 @@ public record PathStats(
   private static final double MEDIAN = 50;
   private static final double TAIL = 99;
 
+  /** Both together. */
+  public PathStats plus(PathStats other) {
+    Histogram both = latency.copy();
+    both.add(other.latency);
+    return new PathStats(
+        readBytes + other.readBytes,
+        writtenBytes + other.writtenBytes,
+        operations + other.operations,
+        retries + other.retries,
+        stagedBytes + other.stagedBytes,
+        overreadBytes + other.overreadBytes,
+        both);
+  }
+
   /** One line; of the latency only how many, median, 99th percentile and largest. */
   @Override
   public String toString() {
