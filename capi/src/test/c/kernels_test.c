@@ -50,6 +50,7 @@ static void *file_bytes(const char *path) {
 
 static void load_kernels(void) {
   void *context = NULL;
+  int device = 0;
   const char *library = getenv("GPUNVME_LIBCUDA"), *ptx = getenv("GPUNVME_TEST_PTX");
   driver = dlopen(library == NULL ? "libcuda.so.1" : library, RTLD_NOW);
   if (driver == NULL || ptx == NULL) {
@@ -58,7 +59,8 @@ static void load_kernels(void) {
   }
   void *image = file_bytes(ptx);
   EXPECT_CODE(0, driver_call("cuInit", 0, 0, 0, 0));
-  EXPECT_CODE(0, driver_call("cuDevicePrimaryCtxRetain", TO(&context), 0, 0, 0));
+  EXPECT_CODE(0, driver_call("cuDeviceGet", TO(&device), 0, 0, 0));
+  EXPECT_CODE(0, driver_call("cuDevicePrimaryCtxRetain", TO(&context), (uint64_t)device, 0, 0));
   EXPECT_CODE(0, driver_call("cuCtxSetCurrent", TO(context), 0, 0, 0));
   EXPECT_CODE(0, driver_call("cuModuleLoadDataEx", TO(&module), TO(image), 0, 0));
   EXPECT_CODE(0, driver_call("cuStreamCreateWithPriority", TO(&stream), 1, 0, 0));

@@ -76,7 +76,9 @@ class DeviceMemory:
         self.cuda = library
         self.context = ctypes.c_void_p()
         self.good(library.cuInit(0))
-        self.good(library.cuDevicePrimaryCtxRetain(ctypes.byref(self.context), 0))
+        device = ctypes.c_int()
+        self.good(library.cuDeviceGet(ctypes.byref(device), 0))
+        self.good(library.cuDevicePrimaryCtxRetain(ctypes.byref(self.context), device))
         self.use()
         self.stream = self.new_stream()
 
