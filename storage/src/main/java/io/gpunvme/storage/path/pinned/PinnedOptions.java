@@ -11,7 +11,7 @@ import io.gpunvme.base.InvalidRequestException;
  *     threads, at most 64 of these
  * @param chunk longest read or write in bytes, a power of two from 64 KiB to 256 MiB; each has that
  *     much pinned memory
- * @param ringBytes most pinned memory in all, at least one chunk; taken when first needed
+ * @param ringBytes most pinned memory in use at a time, at least one chunk
  * @param threads most threads that go through the page cache for one transfer, 1 to 256
  * @param streams CUDA streams for the copies, 1 to 64
  */

@@ -40,9 +40,9 @@ import org.jspecify.annotations.Nullable;
  * through it, so that a read by either way sees them. Writes may make the file longer. What is
  * written is on stable storage after {@link #flush}.
  *
- * <p>Pinned memory and threads are taken when first needed and kept; allocating pinned memory may
- * wait for kernels that run, so the first transfer should not be one that a running kernel waits
- * for.
+ * <p>Threads are taken when first needed and kept; pinned memory is kept by the accelerator, for
+ * all paths on it. Allocating pinned memory may wait for kernels that run, so the first transfer
+ * should not be one that a running kernel waits for.
  */
 public final class PinnedPath implements DataPath {
   /** Bytes of the longest short read: one load. */
@@ -210,9 +210,9 @@ public final class PinnedPath implements DataPath {
     return file;
   }
 
-  /** Bytes of pinned memory that the path has taken. */
+  /** Bytes of pinned memory that transfers have had in use at the same time, at most. */
   public long pinnedBytes() {
-    return pool.bytes();
+    return pool.peakBytes();
   }
 
   /** Pinned memory that is in use by transfers, in chunks; 0 while there are none. */

@@ -1,42 +1,37 @@
 package io.gpunvme.storage.path.pinned;
 
-import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.ScopedLock;
-import io.gpunvme.cuda.CudaEvent;
 import io.gpunvme.cuda.CudaException;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.gpu.accel.Accelerator;
-import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.StorageException.Kind;
-import java.util.ArrayDeque;
-import java.util.ArrayList;
-import java.util.Deque;
-import java.util.List;
 import java.util.concurrent.locks.Condition;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The pinned memory of a path: slots are allocated when one is asked for and none is free, up to
- * the most there may be, and then kept. The last given back is the next taken, since the caches may
- * still hold it. Safe for all threads.
+ * The part of the pinned memory that a path may use: slots are taken from the {@link SlotStock}, up
+ * to the most there may be, and given back to it as soon as a load is done with them. Safe for all
+ * threads.
  */
 final class SlotPool implements AutoCloseable {
   private final String source;
-  private final Accelerator accelerator;
+  private final SlotStock stock;
+  private final boolean ownsStock;
   private final int chunk;
   private final ScopedLock lock = new ScopedLock();
   private final Condition given = lock.newCondition();
 
   // Guarded by the lock.
-  private final List<PinnedSlot> all = new ArrayList<>();
-  private final Deque<PinnedSlot> free = new ArrayDeque<>();
+  private int inUse;
+  private int peak;
   private int most;
   private int waiting;
 
   SlotPool(String source, Accelerator accelerator, int chunk, long ringBytes) {
     this.source = source;
-    this.accelerator = accelerator;
+    stock = accelerator.cuda().map(SlotStock::of).orElseGet(() -> new SlotStock(accelerator));
+    ownsStock = accelerator.cuda().isEmpty();
     this.chunk = chunk;
     most = Math.toIntExact(Math.min(ringBytes / chunk, Integer.MAX_VALUE));
   }
@@ -70,74 +65,57 @@ final class SlotPool implements AutoCloseable {
   }
 
   private @Nullable PinnedSlot next() {
-    PinnedSlot slot = free.pollLast();
-    if (slot != null || all.size() >= most) {
-      return slot;
+    if (inUse >= most) {
+      return null;
     }
     try {
-      PinnedSlot added = allocate();
-      all.add(added);
-      return added;
+      PinnedSlot slot = stock.take(chunk);
+      inUse++;
+      peak = Math.max(peak, inUse);
+      return slot;
     } catch (CudaException | PosixException e) {
-      if (all.isEmpty()) {
+      if (inUse == 0) {
         String what = "%d bytes of pinned memory: %s".formatted(chunk, e.getMessage());
         throw new StorageException(Kind.ACCELERATOR_MEMORY, source, -1, -1, what, e);
       }
       // There is no room for more: what there is must do.
-      most = all.size();
+      most = inUse;
       return null;
-    }
-  }
-
-  private PinnedSlot allocate() {
-    DeviceBuffer memory = accelerator.allocatePinned(chunk);
-    try {
-      CudaEvent copied = accelerator.cuda().map(gpu -> gpu.context().event()).orElse(null);
-      return new PinnedSlot(memory, memory.segment().asSlice(0, chunk), copied);
-    } catch (RuntimeException | Error e) {
-      CloseAll.after(e, memory::close);
-      throw e;
     }
   }
 
   /** Gives a slot back; nothing is at work in it. */
   void release(PinnedSlot slot) {
-    try (var _ = lock.hold()) {
-      free.addLast(slot);
-      given.signal();
+    try {
+      stock.give(slot);
+    } finally {
+      // After it, so that whoever waits finds this one.
+      try (var _ = lock.hold()) {
+        inUse--;
+        given.signal();
+      }
     }
   }
 
   /** Slots that are in use. */
   int inUse() {
     try (var _ = lock.hold()) {
-      return all.size() - free.size();
+      return inUse;
     }
   }
 
-  /** The most slots there may be. */
-  int capacity() {
+  /** Bytes of pinned memory that were in use at the same time, at most. */
+  long peakBytes() {
     try (var _ = lock.hold()) {
-      return most;
+      return (long) peak * chunk;
     }
   }
 
-  /** Bytes of pinned memory allocated. */
-  long bytes() {
-    try (var _ = lock.hold()) {
-      return (long) all.size() * chunk;
-    }
-  }
-
-  /** Frees all; none is in use. */
+  /** Frees what belongs to this path alone; no slot is in use. */
   @Override
   public void close() {
-    try (var _ = lock.hold()) {
-      most = 0;
-      free.clear();
-      List<PinnedSlot> slots = List.copyOf(all);
-      all.clear();
-      CloseAll.each(slots, slot -> CloseAll.all(slot.copied(), slot.memory()));
+    if (ownsStock) {
+      stock.close();
     }
   }
 }

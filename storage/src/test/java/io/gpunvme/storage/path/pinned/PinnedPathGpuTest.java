@@ -205,7 +205,7 @@ class PinnedPathGpuTest {
     gpu.close();
     path.close();
     buffer.close();
-    assertThat(path.pinnedBytes()).isZero();
+    assertThat(path.chunksInUse()).isZero();
     assertThat(OwnProcess.openOn()).hasSizeLessThanOrEqualTo(before.size());
   }
 }

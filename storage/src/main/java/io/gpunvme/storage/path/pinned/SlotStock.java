@@ -1,0 +1,126 @@
+package io.gpunvme.storage.path.pinned;
+
+import io.gpunvme.base.CloseAll;
+import io.gpunvme.base.ScopedLock;
+import io.gpunvme.cuda.CudaEvent;
+import io.gpunvme.cuda.CudaException;
+import io.gpunvme.ffi.PosixException;
+import io.gpunvme.gpu.accel.Accelerator;
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.accel.GpuAccelerator;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The pinned memory that nobody uses just now. All paths on a GPU share a stock, which lives as
+ * long as the accelerator: the driver takes longer to pin memory (cuMemHostAlloc: 1.7 ms for 2 MiB,
+ * one caller at a time) and to let it go than a file takes to fill it, so a file that is opened
+ * after another, or beside it, is to find some. The last given back is the next taken, since the
+ * caches may still hold it. Safe for all threads.
+ */
+final class SlotStock implements AutoCloseable {
+  /** Bytes kept that nobody uses; four rings of the usual size. */
+  private static final long MOST_KEPT = 256L << 20;
+
+  private final Accelerator accelerator;
+  private final long mostKept;
+  private final ScopedLock lock = new ScopedLock();
+
+  /** By the size of a slot. Guarded by the lock. */
+  private final Map<Integer, Deque<PinnedSlot>> free = new HashMap<>();
+
+  /** Bytes of them. Guarded by the lock. */
+  private long kept;
+
+  /** An empty one of its owner's. */
+  SlotStock(Accelerator accelerator) {
+    this(accelerator, MOST_KEPT);
+  }
+
+  SlotStock(Accelerator accelerator, long mostKept) {
+    this.accelerator = accelerator;
+    this.mostKept = mostKept;
+  }
+
+  /** The one that all paths on a GPU share; it is gone with the accelerator. */
+  static SlotStock of(GpuAccelerator gpu) {
+    return gpu.shared(SlotStock.class, "pinned slots", () -> new SlotStock(gpu));
+  }
+
+  /**
+   * A slot of these bytes, of what is kept if there is one.
+   *
+   * @throws CudaException if there is no pinned memory, though all that is kept was freed for it
+   * @throws PosixException the same, on the stand-in
+   */
+  PinnedSlot take(int chunk) {
+    PinnedSlot slot = poll(chunk);
+    if (slot != null) {
+      return slot;
+    }
+    try {
+      return allocate(chunk);
+    } catch (CudaException | PosixException e) {
+      if (!clear()) {
+        throw e;
+      }
+      return allocate(chunk);
+    }
+  }
+
+  private @Nullable PinnedSlot poll(int chunk) {
+    try (var _ = lock.hold()) {
+      Deque<PinnedSlot> some = free.get(chunk);
+      PinnedSlot slot = some == null ? null : some.pollLast();
+      kept -= slot == null ? 0 : chunk;
+      return slot;
+    }
+  }
+
+  private PinnedSlot allocate(int chunk) {
+    DeviceBuffer memory = accelerator.allocatePinned(chunk);
+    try {
+      CudaEvent copied = accelerator.cuda().map(gpu -> gpu.context().event()).orElse(null);
+      return new PinnedSlot(memory, memory.segment().asSlice(0, chunk), copied);
+    } catch (RuntimeException | Error e) {
+      CloseAll.after(e, memory::close);
+      throw e;
+    }
+  }
+
+  /** Takes a slot back in which nothing is at work; frees it if enough are kept. */
+  void give(PinnedSlot slot) {
+    int chunk = Math.toIntExact(slot.segment().byteSize());
+    try (var _ = lock.hold()) {
+      if (kept + chunk <= mostKept) {
+        free.computeIfAbsent(chunk, _ -> new ArrayDeque<>()).addLast(slot);
+        kept += chunk;
+        return;
+      }
+    }
+    slot.close();
+  }
+
+  /** Frees what is kept; whether that was anything. */
+  private boolean clear() {
+    List<PinnedSlot> all = new ArrayList<>();
+    try (var _ = lock.hold()) {
+      free.values().forEach(all::addAll);
+      free.clear();
+      kept = 0;
+    }
+    CloseAll.each(all, PinnedSlot::close);
+    return !all.isEmpty();
+  }
+
+  /** Frees what is kept. For the owner of a stock that is not shared, when no slot is in use. */
+  @Override
+  public void close() {
+    clear();
+  }
+}

@@ -1,0 +1,123 @@
+package io.gpunvme.storage.path.pinned;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.gpunvme.cuda.CudaException;
+import io.gpunvme.cuda.FakeDriver;
+import io.gpunvme.gpu.accel.CpuAccelerator;
+import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.accel.GpuAccelerator;
+import io.gpunvme.gpu.transfer.Direction;
+import io.gpunvme.storage.path.Range;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Pinned memory outlives the files that are read through it, and not the accelerator. */
+@Timeout(120)
+class SlotStockTest {
+  private static final int CHUNK = 1 << 20;
+  private static final int FILE_BYTES = 6 * CHUNK;
+
+  private final FakeDriver fake = FakeDriver.fresh();
+
+  @TempDir Path folder;
+
+  private String file(String name) throws IOException {
+    return Files.write(folder.resolve(name), new byte[FILE_BYTES]).toString();
+  }
+
+  private int pinned() {
+    return fake.calls("cuMemHostAlloc");
+  }
+
+  private static PinnedPath open(String file, GpuAccelerator gpu) {
+    return PinnedPath.open(
+        file, false, gpu, PinnedOptions.defaults().withMemory(CHUNK, 4L * CHUNK));
+  }
+
+  private static void read(PinnedPath path, DeviceBuffer buffer) {
+    path.transfer(
+        Direction.READ, List.of(new Range(0, buffer, 0, FILE_BYTES)), PinnedFixture.call());
+    assertThat(path.chunksInUse()).isZero();
+  }
+
+  @Test
+  void aFileFindsWhatThoseBeforeAndBesideItTook() throws IOException {
+    try (GpuAccelerator gpu = GpuAccelerator.open(fake.load().device(0));
+        DeviceBuffer buffer = gpu.allocate(FILE_BYTES);
+        PinnedPath beside = open(file("beside"), gpu)) {
+      int before = pinned();
+      try (PinnedPath first = open(file("first"), gpu)) {
+        read(first, buffer);
+      }
+      // How many were in use together is the threads' affair.
+      for (int i = 0; i < 20; i++) {
+        try (PinnedPath next = open(file("next" + i), gpu)) {
+          read(next, buffer);
+        }
+        read(beside, buffer);
+      }
+      assertThat(pinned() - before).isBetween(1, 4);
+      assertThat(fake.calls("cuMemFreeHost")).isZero();
+    }
+    fake.assertClean("the accelerator was closed");
+  }
+
+  @Test
+  void noMoreIsKeptThanTheMost() {
+    try (GpuAccelerator gpu = GpuAccelerator.open(fake.load().device(0));
+        SlotStock stock = new SlotStock(gpu, 3L * CHUNK)) {
+      List<PinnedSlot> slots = new ArrayList<>();
+      for (int i = 0; i < 5; i++) {
+        slots.add(stock.take(CHUNK));
+      }
+      slots.forEach(stock::give);
+      assertThat(fake.calls("cuMemFreeHost")).isEqualTo(2);
+      assertThat(stock.take(CHUNK)).isSameAs(slots.get(2));
+      stock.give(slots.get(2));
+      stock.close();
+      assertThat(fake.calls("cuMemFreeHost")).isEqualTo(5);
+    }
+    fake.assertClean("the stock was closed");
+  }
+
+  @Test
+  void whatIsKeptMakesRoomForAnotherSize() {
+    try (GpuAccelerator gpu = GpuAccelerator.open(fake.load().device(0));
+        SlotStock stock = new SlotStock(gpu)) {
+      stock.give(stock.take(CHUNK));
+      fake.fail("cuMemHostAlloc", pinned() + 1, CudaException.OUT_OF_MEMORY);
+      PinnedSlot other = stock.take(2 * CHUNK);
+      assertThat(fake.calls("cuMemFreeHost")).isOne();
+
+      // With nothing left to be freed, there is none.
+      fake.fail("cuMemHostAlloc", pinned() + 1, CudaException.OUT_OF_MEMORY);
+      assertThatThrownBy(() -> stock.take(2 * CHUNK)).isInstanceOf(CudaException.class);
+      stock.give(other);
+    }
+    fake.assertClean("the stock was closed");
+  }
+
+  @Test
+  void withoutAGpuAPathHasItsOwn() throws IOException {
+    try (CpuAccelerator cpu = CpuAccelerator.open();
+        PinnedPath path =
+            PinnedPath.open(
+                file("own"), false, cpu, PinnedOptions.defaults().withDirect(DirectIo.TRUE));
+        DeviceBuffer buffer = cpu.allocate(FILE_BYTES)) {
+      long before = cpu.memoryInUse().device();
+      path.transfer(
+          Direction.READ, List.of(new Range(5, buffer, 0, 100_000)), PinnedFixture.call());
+      assertThat(cpu.memoryInUse().device()).isGreaterThan(before);
+      path.close();
+      assertThat(cpu.memoryInUse().device()).isEqualTo(before);
+    }
+  }
+}
