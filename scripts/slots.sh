@@ -34,6 +34,7 @@ take_slot() {
 
 give_slot() {
   exec {slot}>&-
+  slot=
 }
 
 # take_processor_time: sets processor to the seconds that the programs that this shell has waited for have used so far.
