@@ -148,8 +148,10 @@ public final class PinnedPath implements DataPath {
         .cuda()
         .ifPresent(
             gpu -> {
+              // Of the GPU, for all paths on it: the driver takes long to make one and to close it.
               for (int i = 0; i < options.streams(); i++) {
-                streams.add(gpu.betweenKernels(gpu.context()::stream));
+                streams.add(
+                    gpu.shared(CudaStream.class, "copies in stream " + i, gpu.context()::stream));
               }
             });
     return this;
@@ -396,14 +398,6 @@ public final class PinnedPath implements DataPath {
   }
 
   private void closeOwn() {
-    CloseAll.all(workers, lanes, this::closeOnAccelerator);
-  }
-
-  private void closeOnAccelerator() {
-    try {
-      CloseAll.all(pool, () -> CloseAll.each(streams, CudaStream::close));
-    } catch (CudaException e) {
-      // A context that failed has nothing left to free.
-    }
+    CloseAll.all(workers, lanes, pool);
   }
 }

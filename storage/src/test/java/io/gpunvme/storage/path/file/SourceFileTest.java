@@ -112,7 +112,8 @@ final class SourceFileTest {
       try (RandomAccessFile reader = new RandomAccessFile(path.toFile(), "r")) {
         reader.readFully(window);
       }
-      assertThat(file.residency(0, large)).isBetween(0.9 / Residency.WINDOWS, 3.5 / 256);
+      assertThat(file.residency(0, large))
+          .isBetween(0.9 / Residency.WINDOWS, 3.5 / Residency.WINDOWS);
     }
   }
 
