@@ -10,7 +10,7 @@ import io.gpunvme.models.tensor.TensorKernels;
 import io.gpunvme.storage.GpuStorage;
 import io.gpunvme.storage.TransferResult;
 import io.gpunvme.storage.path.MemberStats;
-import io.gpunvme.storage.path.PathStats;
+import io.gpunvme.storage.path.ReadBytes;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.StorageException.Kind;
 import io.gpunvme.storage.path.StorageFailures;
@@ -375,8 +375,8 @@ public final class Load implements AutoCloseable {
   private long readBytes() {
     long bytes = 0;
     for (int file = 0; file < source.files().size(); file++) {
-      for (PathStats s : source.storage(file).stats().values()) {
-        bytes += s.readBytes() + s.overreadBytes();
+      for (ReadBytes read : source.storage(file).readBytes().values()) {
+        bytes += read.bytes() + read.overread();
       }
     }
     return bytes;

@@ -21,6 +21,7 @@ import io.gpunvme.storage.layer.Layer;
 import io.gpunvme.storage.layer.LayerLoader;
 import io.gpunvme.storage.layer.LayerOptions;
 import io.gpunvme.storage.path.PathKind;
+import io.gpunvme.storage.path.ReadBytes;
 import io.gpunvme.storage.plan.Ranges;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -297,29 +298,14 @@ public final class Weights implements AutoCloseable {
     }
   }
 
-  /**
-   * What a path has read.
-   *
-   * @param bytes that were asked for
-   * @param overread bytes that were read with them and not asked for
-   */
-  public record ReadBytes(long bytes, long overread) {
-    private ReadBytes plus(ReadBytes more) {
-      return new ReadBytes(bytes + more.bytes, overread + more.overread);
-    }
-  }
-
   /** What was read for this accelerator since it was opened, by anybody; without the headers. */
   public Map<PathKind, ReadBytes> readBytes() {
     Map<PathKind, ReadBytes> all = new EnumMap<>(PathKind.class);
     for (int file = 0; file < source.files().size(); file++) {
       source
           .storage(file)
-          .stats()
-          .forEach(
-              (path, s) ->
-                  all.merge(
-                      path, new ReadBytes(s.readBytes(), s.overreadBytes()), ReadBytes::plus));
+          .readBytes()
+          .forEach((path, read) -> all.merge(path, read, ReadBytes::plus));
     }
     return all;
   }

@@ -16,6 +16,7 @@ import io.gpunvme.storage.layer.Layer;
 import io.gpunvme.storage.layer.LayerLoader;
 import io.gpunvme.storage.layer.LayerOptions;
 import io.gpunvme.storage.layer.LoadedLayer;
+import io.gpunvme.storage.path.ReadBytes;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.StorageException.Kind;
 import java.io.IOException;
@@ -363,7 +364,7 @@ abstract class WeightsContract {
   }
 
   private static long sum(Weights weights) {
-    return weights.readBytes().values().stream().mapToLong(Weights.ReadBytes::bytes).sum();
+    return weights.readBytes().values().stream().mapToLong(ReadBytes::bytes).sum();
   }
 
   private static byte[] bytes(DeviceBuffer buffer, long offset, long length) {

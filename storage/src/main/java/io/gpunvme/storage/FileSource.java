@@ -15,8 +15,14 @@ import java.util.List;
 
 /** A file of a mounted file system. */
 final class FileSource implements Source {
-  /** Ranges whose residency stands for that of all, if there are more. */
+  /**
+   * Ranges whose residency stands for that of all, if there are more; about as many places are
+   * looked at.
+   */
   private static final int SAMPLES = 64;
+
+  /** In each of several ranges. */
+  private static final int LEAST_WINDOWS = 4;
 
   private final SourceFile file;
   private final Accelerator accelerator;
@@ -113,12 +119,13 @@ final class FileSource implements Source {
       return 0;
     }
     int step = Math.max(1, ranges.size() / SAMPLES);
+    int windows = Math.max(LEAST_WINDOWS, SAMPLES / Math.max(1, ranges.size()));
     double resident = 0;
     long bytes = 0;
     for (int i = 0; i < ranges.size(); i += step) {
       Range r = ranges.get(i);
       if (r.length() > 0) {
-        resident += r.length() * file.residency(r.offset(), r.length());
+        resident += r.length() * file.residency(r.offset(), r.length(), windows);
         bytes += r.length();
       }
     }

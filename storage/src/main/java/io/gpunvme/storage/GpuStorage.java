@@ -27,6 +27,7 @@ import io.gpunvme.storage.path.PathKind;
 import io.gpunvme.storage.path.PathStats;
 import io.gpunvme.storage.path.Range;
 import io.gpunvme.storage.path.RangeChecks;
+import io.gpunvme.storage.path.ReadBytes;
 import io.gpunvme.storage.path.RequestShape;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.plan.Ranges;
@@ -827,7 +828,15 @@ public final class GpuStorage implements AutoCloseable {
     paths.deregister(buffer);
   }
 
-  /** The counts so far, path by path. */
+  /** What was read so far, path by path. */
+  public Map<PathKind, ReadBytes> readBytes() {
+    return paths.readBytes();
+  }
+
+  /**
+   * The counts so far, path by path. Adding the latencies up takes milliseconds: {@link #readBytes}
+   * is for those who want to know what was read.
+   */
   public Map<PathKind, PathStats> stats() {
     return paths.stats();
   }

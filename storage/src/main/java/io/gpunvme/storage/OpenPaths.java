@@ -9,6 +9,7 @@ import io.gpunvme.storage.path.PathCounters;
 import io.gpunvme.storage.path.PathKind;
 import io.gpunvme.storage.path.PathStats;
 import io.gpunvme.storage.path.Range;
+import io.gpunvme.storage.path.ReadBytes;
 import io.gpunvme.storage.path.RequestShape;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.StorageException.Kind;
@@ -218,6 +219,12 @@ final class OpenPaths implements Registrar, AutoCloseable {
   synchronized Map<PathKind, PathStats> stats() {
     Map<PathKind, PathStats> all = new EnumMap<>(PathKind.class);
     counters.forEach((kind, c) -> all.put(kind, c.snapshot()));
+    return all;
+  }
+
+  synchronized Map<PathKind, ReadBytes> readBytes() {
+    Map<PathKind, ReadBytes> all = new EnumMap<>(PathKind.class);
+    counters.forEach((kind, c) -> all.put(kind, c.bytes()));
     return all;
   }
 

@@ -46,7 +46,7 @@ final class LayerSource {
   Map<PathKind, Long> readBytes() {
     Map<PathKind, Long> bytes = new EnumMap<>(PathKind.class);
     for (GpuStorage storage : storages) {
-      storage.stats().forEach((path, s) -> bytes.merge(path, s.readBytes(), Long::sum));
+      storage.readBytes().forEach((path, read) -> bytes.merge(path, read.bytes(), Long::sum));
     }
     return bytes;
   }

@@ -18,15 +18,10 @@ import java.util.function.LongSupplier;
  */
 final class Residency implements AutoCloseable {
   /**
-   * Up to here every page is looked at. The kernel looks each one up: 32 ms for 1 GiB were seen,
-   * longer than reading that much from the cache by several threads takes.
+   * Bytes of a window, in which every page is looked at. The kernel looks each one up: 32 ms for 1
+   * GiB were seen, longer than reading that much from the cache by several threads takes.
    */
-  static final long EXACT = 4L << 20;
-
-  /** Above it these many windows, evenly spread from the range's start to its end. */
-  static final int WINDOWS = 64;
-
-  static final long WINDOW = EXACT / WINDOWS;
+  static final long WINDOW = 64L << 10;
 
   private static final ThreadLocal<MemorySegment> FLAG =
       ThreadLocal.withInitial(() -> Arena.ofAuto().allocate(1));
@@ -50,18 +45,21 @@ final class Residency implements AutoCloseable {
 
   /**
    * Share of the pages from {@code from} to {@code to} that are resident; none past the file's end.
+   *
+   * @param windows of a longer range these many are looked at, from its start to its end; at least
+   *     2
    */
-  double share(long from, long to) {
+  double share(long from, long to, int windows) {
     long start = from - from % page;
     MemorySegment file = covering(to);
     long bytes = to - start;
     Count count = new Count();
-    if (bytes <= EXACT) {
+    if (bytes <= windows * WINDOW) {
       add(file, start, bytes, count);
     } else {
       long last = (bytes - WINDOW) / page * page;
-      for (int i = 0; i < WINDOWS; i++) {
-        long at = (long) ((double) last * i / (WINDOWS - 1));
+      for (int i = 0; i < windows; i++) {
+        long at = (long) ((double) last * i / (windows - 1));
         add(file, start + at - at % page, WINDOW, count);
       }
     }

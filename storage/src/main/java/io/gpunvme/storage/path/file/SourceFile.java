@@ -21,6 +21,9 @@ import org.jspecify.annotations.Nullable;
  * file system can. Safe for all threads; nobody uses a descriptor of it after {@link #close}.
  */
 public final class SourceFile implements AutoCloseable {
+  /** Of a range, to know whether it is in the page cache. */
+  static final int WINDOWS = 64;
+
   /** What O_DIRECT is taken to need where the kernel does not say. */
   private static final int USUAL_ALIGNMENT = 4096;
 
@@ -251,13 +254,20 @@ public final class SourceFile implements AutoCloseable {
   }
 
   /**
-   * Share of a range that the page cache holds, 0 to 1, by pages. Exact up to 256 MiB; of longer
-   * ranges 256 windows of 1 MiB are looked at, evenly spread. What lies past the end counts for
+   * Share of a range that the page cache holds, 0 to 1, by pages. Of ranges longer than all the
+   * windows together only these are looked at, evenly spread. What lies past the end counts for
    * nothing; 0 where it is not known ({@link #residencyKnown}).
+   *
+   * @param windows of 64 KiB, at least 2
    */
-  public double residency(long offset, long length) {
+  public double residency(long offset, long length, int windows) {
     long end = Math.min(size(), offset + length);
-    return residencyKnown && offset >= 0 && end > offset ? share(offset, end) : 0;
+    return residencyKnown && offset >= 0 && end > offset ? share(offset, end, windows) : 0;
+  }
+
+  /** The same with as many windows as one range needs. */
+  public double residency(long offset, long length) {
+    return residency(offset, length, WINDOWS);
   }
 
   /**
@@ -276,9 +286,9 @@ public final class SourceFile implements AutoCloseable {
     }
   }
 
-  private double share(long from, long to) {
+  private double share(long from, long to, int windows) {
     try {
-      return residency.share(from, to);
+      return residency.share(from, to, windows);
     } catch (PosixException e) {
       throw FileErrors.of(name, e);
     }

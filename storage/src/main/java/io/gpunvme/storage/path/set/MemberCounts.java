@@ -6,7 +6,7 @@ import io.gpunvme.storage.path.MemberStats;
 import io.gpunvme.storage.path.PartListener;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.LongAdder;
-import org.HdrHistogram.ConcurrentHistogram;
+import org.HdrHistogram.AtomicHistogram;
 import org.HdrHistogram.Histogram;
 
 /** The counts of one member. Safe for all threads; counting allocates nothing. */
@@ -26,8 +26,7 @@ final class MemberCounts implements PartListener {
   private final LongAdder failures = new LongAdder();
   private final LongAdder avoided = new LongAdder();
   private final AtomicLong outstandingBytes = new AtomicLong();
-  private final Histogram latencies =
-      new ConcurrentHistogram(TransferListener.LONGEST_NANOS, DIGITS);
+  private final Histogram latencies = new AtomicHistogram(TransferListener.LONGEST_NANOS, DIGITS);
   private final RecentRate recent;
 
   /**

@@ -113,7 +113,7 @@ final class SourceFileTest {
         reader.readFully(window);
       }
       assertThat(file.residency(0, large))
-          .isBetween(0.9 / Residency.WINDOWS, 3.5 / Residency.WINDOWS);
+          .isBetween(0.9 / SourceFile.WINDOWS, 3.5 / SourceFile.WINDOWS);
     }
   }
 
