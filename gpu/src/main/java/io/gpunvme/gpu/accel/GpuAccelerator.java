@@ -206,6 +206,7 @@ public final class GpuAccelerator implements Accelerator {
    * @param name distinguishes it from others
    */
   public <T> T shared(Class<T> type, String name, Supplier<T> maker) {
+    requireOpen();
     synchronized (shared) {
       Object there = shared.get(name);
       if (there == null) {
