@@ -296,7 +296,9 @@ typedef struct gpunvme_weights gpunvme_weights;
 /* A model: a file or folder (safetensors, GGUF), or a device that holds one; docs/weights.md. */
 GPUNVME_API int gpunvme_weights_open(const char *uri, const char *accelerator, gpunvme_weights **weights);
 
-/* JSON: format, metadata, the names of the files, and tensors with name, dtype, shape, bytes and file, always in the same order. */
+/* JSON: format, metadata, the names of the files, and tensors with name, dtype, shape, bytes, file and the offset of their first byte
+ * in it, always in the same order.
+ */
 GPUNVME_API int gpunvme_weights_describe(gpunvme_weights *weights, char *text, size_t capacity, size_t *needed);
 
 /* JSON: for each accelerator ("accelerators") by which paths ("paths") the model was read since it was opened, without its

@@ -92,7 +92,7 @@ def make_model(path: Path, tensors: dict[str, tuple[str, tuple[int, ...], bytes]
     table, described = [], []
     for name, (dtype, shape, data) in tensors.items():
         table.append(" ".join(map(str, (start, ITEM[dtype], len(shape), *shape))))
-        described.append({"name": name, "dtype": dtype, "shape": list(shape), "bytes": len(data), "file": path.name})
+        described.append({"name": name, "dtype": dtype, "shape": list(shape), "bytes": len(data), "file": path.name, "offset": start})
         start += len(data)
     if FAKE:
         told = {"format": "safetensors", "metadata": metadata, "files": [path.name], "tensors": described}

@@ -26,7 +26,32 @@ class TensorInfo(NamedTuple):
     nbytes: int
     file: str = ""
     """The name of the file that it is in, or of the device."""
+    offset: int = 0
+    """Of its first byte in the file."""
 
+
+NAMES_OF_TYPES: Final = {
+    "BOOL": "bool",
+    "U8": "uint8",
+    "I8": "int8",
+    "I16": "int16",
+    "U16": "uint16",
+    "I32": "int32",
+    "U32": "uint32",
+    "I64": "int64",
+    "U64": "uint64",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "F32": "float32",
+    "F64": "float64",
+    "C64": "complex64",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E5M2": "float8_e5m2",
+    "F8_E8M0": "float8_e8m0fnu",
+    "F8_E4M3FNUZ": "float8_e4m3fnuz",
+    "F8_E5M2FNUZ": "float8_e5m2fnuz",
+}
+"""What PyTorch calls the types of safetensors and GGUF, some only in later versions; those that NumPy has are called the same there."""
 
 BYTES: Final = -2
 """In place of a dimension: a slice counts bytes of the tensor as it is stored, of any type."""
@@ -70,7 +95,7 @@ class Weights:
         self.tensors: dict[str, TensorInfo] = {}
         self._numbers: dict[str, int] = {}
         for number, t in enumerate(told["tensors"]):
-            self.tensors[t["name"]] = TensorInfo(t["name"], t["dtype"], tuple(t["shape"]), t["bytes"], t.get("file", ""))
+            self.tensors[t["name"]] = TensorInfo(t["name"], t["dtype"], tuple(t["shape"]), t["bytes"], t.get("file", ""), t.get("offset", 0))
             self._numbers[t["name"]] = number
 
     def info(self, name: str) -> TensorInfo:

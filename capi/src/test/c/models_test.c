@@ -1,4 +1,6 @@
 // Kinds, layers, weights and the names of the first proposals on an embedded device, with the real library.
+#include <sys/stat.h>
+
 #include "device.h"
 
 #define SIZE ((uint64_t)16 << 20)
@@ -97,6 +99,13 @@ static void weights_are_read_and_sliced(void) {
   EXPECT_CODE(GPUNVME_OK, gpunvme_weights_describe(weights, text, sizeof text, NULL));
   const char *at_a = strstr(text, "\"a\""), *at_b = strstr(text, "\"b\"");
   EXPECT(at_a != NULL && at_b != NULL && strstr(text, "F32") != NULL);
+  // Their 196 bytes are the file's last.
+  struct stat info;
+  char offsets[2][40];
+  EXPECT(stat(file, &info) == 0);
+  snprintf(offsets[0], sizeof offsets[0], "\"offset\":%lld,", (long long)info.st_size - 196);
+  snprintf(offsets[1], sizeof offsets[1], "\"offset\":%lld,", (long long)info.st_size - 100);
+  EXPECT(strstr(at_a, offsets[0]) != NULL && strstr(at_b, offsets[1]) != NULL);
   uint32_t number_a = at_a > at_b, number_b = !number_a;
   const gpunvme_tensor_read reads[] = {
       {.tensor = number_a, .dimension = -1, .address = (uintptr_t)a, .capacity = sizeof a},

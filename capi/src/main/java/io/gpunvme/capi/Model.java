@@ -174,6 +174,7 @@ final class Model implements AutoCloseable {
       shape.add(d);
     }
     json.add("shape", shape);
+    json.addProperty("offset", t.offset());
     json.addProperty("bytes", t.bytes());
     json.addProperty("file", weights.file(t.name()));
     return json;
