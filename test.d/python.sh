@@ -86,6 +86,8 @@ if [ -f capi/target/libgpunvme.so ] && [ -d capi/target/app ]; then
   fi
   # Many tests start a process, and so Java, of their own: over before the optimising compiler pays.
   (unset GPUNVME_LIBRARY && GPUNVME_JAVA_OPTS=-XX:TieredStopAtLevel=1 "$python" python/tests/report.py python) || echo 'FAIL python: no test ran, or the process died'
+  # In a process that has no virtual machine yet.
+  (unset GPUNVME_LIBRARY && GPUNVME_JAVA_OPTS=-XX:TieredStopAtLevel=1 "$python" python/tests/report.py python-ray ray_test.py) || echo 'FAIL python-ray: no test ran, or the process died'
   if has "$python" torch; then
     check python-example-gnn env PYTHONPATH=python/src "$python" examples/python/gnn.py --device cpu \
       --features "$tmp/features.bin" --nodes 2000 --dim 64 --batch 32 --steps 15

@@ -61,6 +61,7 @@ def _metadata(project: dict[str, Any], folder: str, tag: str) -> Iterator[tuple[
         f"Version: {project['version']}",
         f"Summary: {project['description']}",
         f"Requires-Python: {project['requires-python']}",
+        *_extras(project),
         "License-File: LICENSE",
     ]
     wheel = ["Wheel-Version: 1.0", "Generator: gpunvme_build", "Root-Is-Purelib: false", f"Tag: {tag}"]
@@ -68,6 +69,13 @@ def _metadata(project: dict[str, Any], folder: str, tag: str) -> Iterator[tuple[
     yield f"{folder}/WHEEL", "\n".join([*wheel, ""]).encode(), False
     yield f"{folder}/entry_points.txt", b"[console_scripts]\ngpunvme = gpunvme.__main__:main\n", False
     yield f"{folder}/licenses/LICENSE", (ROOT / "LICENSE").read_bytes(), False
+
+
+def _extras(project: dict[str, Any]) -> Iterator[str]:
+    for extra, requirements in project.get("optional-dependencies", {}).items():
+        yield f"Provides-Extra: {extra}"
+        for requirement in requirements:
+            yield f"Requires-Dist: {requirement}; extra == '{extra}'"
 
 
 def _platform(files: list[tuple[str, bytes, bool]]) -> str:

@@ -69,7 +69,10 @@ def _has_references(memory: Any) -> bool:
 
 
 class Region:
-    """A piece of memory: address, length, the object that keeps it alive, and how to wait for work in it."""
+    """A piece of memory: address, length, the object that keeps it alive, and how to wait for work in it.
+
+    It is memory for :func:`region`, too: of a caller who knows the address, and that no work is in it.
+    """
 
     __slots__ = ("address", "nbytes", "keep", "settle")
 
@@ -107,6 +110,8 @@ def _find(memory: Any, writable: bool) -> Region | None:
         return Region(memory.address, memory.nbytes, memory)
     if type(memory) is bytearray:
         return _buffer(memory, writable)  # nothing else that is asked below can be true of it
+    if isinstance(memory, Region):
+        return Region(memory.address, memory.nbytes, memory.keep, memory.settle)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(memory, torch.Tensor):
         return _tensor(torch, memory)
