@@ -17,18 +17,22 @@ make_slots() {
   export GPUNVME_SLOTS=$1
 }
 
-# take_slot: waits until one is free. It is held by this shell and by what it starts, until all of them have ended or closed it
-# (give_slot).
+# take_slot: waits until one is free; who came first is first. It is held by this shell and by what it starts, until all of them have
+# ended or closed it (give_slot).
 take_slot() {
-  local one
+  local one turn
+  exec {turn}>>"$GPUNVME_SLOTS.turn"
+  flock "$turn"
   while :; do
     for one in "$GPUNVME_SLOTS"/*; do
       exec {slot}>>"$one"
-      ! flock --nonblock "$slot" || return 0
+      if flock --nonblock "$slot"; then
+        exec {turn}>&-
+        return
+      fi
       exec {slot}>&-
     done
-    # Many may wait, and each look starts programs.
-    sleep 1
+    sleep 0.2
   done
 }
 
