@@ -4,7 +4,8 @@
  *
  * <p>In: reading result files, which are outside input; what is plotted from which result ids; the
  * page. The plots themselves are Chart.js, unpacked into this package by the build. Out: measuring
- * ({@code core.bench}); nothing but {@code cli} may use this package, and it uses none of ours.
+ * ({@code tools.bench}); it uses no package of ours. Others may use its markup of pages and
+ * pictures.
  */
 @NullMarked
 package io.gpunvme.tools.report;

@@ -1,9 +1,14 @@
 package io.gpunvme.tools.topology;
 
+import static io.gpunvme.tools.report.Svg.escaped;
+import static io.gpunvme.tools.report.Svg.number;
+import static io.gpunvme.tools.report.Svg.rect;
+import static io.gpunvme.tools.report.Svg.text;
+
 import io.gpunvme.nvme.pci.PciAddress;
 import io.gpunvme.tools.machine.LinkAbove;
 import io.gpunvme.tools.machine.MachineFunction;
-import io.gpunvme.tools.report.Html;
+import io.gpunvme.tools.report.Svg;
 import io.gpunvme.tools.topology.Spot.Kind;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -398,25 +403,9 @@ public final class TopologySvg {
     String name = topology.tree().title().replaceFirst("^host: ", "");
     int nodes = topology.machine().nodes().size();
     String title = name + (nodes > 0 ? ", " + TreeBuilder.count(nodes, "NUMA node") : "");
-    StringBuilder out = new StringBuilder();
-    out.append(
-        """
-        <svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%s" viewBox="0 0 %d %s" \
-        role="img" aria-labelledby="title desc">
-        <title id="title">%s</title>
-        <desc id="desc">%s</desc>
-        <style>
-        %s</style>
-        """
-            .formatted(
-                width,
-                number(height),
-                width,
-                number(height),
-                escaped("Topology: " + title),
-                escaped(String.join("\n", topology.lines())),
-                STYLE));
-    out.append("<rect width=\"100%\" height=\"100%\" rx=\"10\" class=\"page\"/>\n");
+    StringBuilder out =
+        Svg.document(
+            width, height, "Topology: " + title, String.join("\n", topology.lines()), STYLE);
     text(out, MARGIN, 36, "h", title);
     text(
         out,
@@ -450,33 +439,5 @@ public final class TopologySvg {
             .formatted(style, number(thickness), x, number(y)));
     text(out, x + 44, y + 4, "s d", text);
     return x + 44 + (int) (text.length() * 11 * CHARACTER) + 22;
-  }
-
-  private static String rect(
-      String style, double x, double y, double width, double height, int round) {
-    return "<rect class=\"%s\" x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" rx=\"%d\"/>\n"
-        .formatted(style, number(x), number(y), number(width), number(height), round);
-  }
-
-  private static void text(StringBuilder out, double x, double y, String style, String text) {
-    if (!text.isEmpty()) {
-      out.append(
-          "<text%s x=\"%s\" y=\"%s\">%s</text>\n"
-              .formatted(
-                  style.isEmpty() ? "" : " class=\"" + style + "\"",
-                  number(x),
-                  number(y),
-                  escaped(text)));
-    }
-  }
-
-  private static String escaped(String text) {
-    return Html.text(text).markup();
-  }
-
-  private static String number(double value) {
-    return value == Math.rint(value)
-        ? Long.toString((long) value)
-        : String.format(Locale.ROOT, "%.1f", value);
   }
 }
