@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The page of bench report, made by the real launcher, and the pictures of topologies that unit tests
-# left behind; both in a browser where there is one.
+# The page of bench report, made by the real launcher, and the pictures of topologies and fleets that
+# unit tests left behind; all in a browser where there is one.
 set -u
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 tmp=$(mktemp -d)
@@ -64,14 +64,14 @@ else
   echo 'FAIL report: plots in a browser'
 fi
 shopt -s nullglob
-svgs=("$root"/tools/target/topology/*.svg)
+svgs=("$root"/tools/target/{topology,fleet}/*.svg)
 if [ ${#svgs[@]} = 0 ]; then
-  echo 'SKIP report: topologies in a browser: unit tests of tools have not run here'
+  echo 'SKIP report: pictures in a browser: unit tests of tools have not run here'
 elif [ -z "$browser" ]; then
-  echo 'SKIP report: topologies in a browser: no chromium'
+  echo 'SKIP report: pictures in a browser: no chromium'
 elif pictures "${svgs[@]}"; then
-  echo 'PASS report: topologies in a browser'
+  echo 'PASS report: pictures in a browser'
 else
   sed 's/^/  /' "$tmp/log"
-  echo 'FAIL report: topologies in a browser'
+  echo 'FAIL report: pictures in a browser'
 fi

@@ -15,6 +15,8 @@ module io.gpunvme.tools {
       io.gpunvme.cli;
   exports io.gpunvme.tools.example to
       io.gpunvme.cli;
+  exports io.gpunvme.tools.fleet to
+      io.gpunvme.cli;
   exports io.gpunvme.tools.graph to
       io.gpunvme.cli;
   exports io.gpunvme.tools.machine to

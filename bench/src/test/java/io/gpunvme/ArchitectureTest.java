@@ -114,6 +114,7 @@ final class ArchitectureTest {
                                nvme nvme.driver nvme.pci nvme.spec sim storage.path \
                                storage.path.cufile tools.machine
         tools.example        | cuda gpu.accel gpu.queue gpu.transfer nvme nvme.driver nvme.pci nvme.spec storage tools.ssd
+        tools.fleet          | tools.report
         tools.graph          | cuda gpu.accel gpu.queue storage tools.ssd
         tools.machine        | ffi nvme.pci nvme.pci.host storage.path.file
         tools.report         | -
@@ -130,7 +131,7 @@ final class ArchitectureTest {
                                gpu.watch models models.format models.raw nvme nvme.driver nvme.memory \
                                nvme.pci nvme.spec sim sim.serve storage storage.fs \
                                storage.fs.partition storage.kind storage.path storage.plan \
-                               tools.bench tools.demo tools.doctor tools.example tools.graph \
+                               tools.bench tools.demo tools.doctor tools.example tools.fleet tools.graph \
                                tools.machine tools.report tools.rows tools.ssd tools.top tools.topology
         cli.output           | ffi nvme.spec
 

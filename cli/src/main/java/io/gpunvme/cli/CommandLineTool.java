@@ -35,6 +35,7 @@ final class CommandLineTool {
     all.put("plan", PlanCommand::new);
     all.put("inspect", InspectCommand::new);
     all.put("plan-model", PlanModelCommand::new);
+    all.put("plan-fleet", PlanFleetCommand::new);
     all.put("load", LoadCommand::new);
     all.put("write-model", WriteModelCommand::new);
     all.put("weights", WeightsCommand::new);

@@ -33,6 +33,7 @@ import picocli.CommandLine.Spec;
       "  gpunvme inspect /models/llama --layers           tensors of a model, or sums of its"
           + " layers",
       "  gpunvme plan-model a.gguf --gpu-budget 8GiB      what stays there, and what is streamed",
+      "  gpunvme plan-fleet --machines 1000 --model 140GiB",
       "  gpunvme load /models/llama --verify              its weights into accelerator memory",
       "  gpunvme write-model a.gguf --device vfio:0000:01:00.0 --allow-write",
       "  gpunvme plan --size 1GiB 1000:1MiB:1000          which I/Os would read these ranges",
