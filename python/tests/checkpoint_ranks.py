@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -299,21 +300,29 @@ def check_small(folder: Path, ranks: int, seed: int) -> list[str]:
 STEPS = ("open", "pwrite", "ftruncate", "fsync", "replace", "unlink", "close")
 
 
-def kill_each_step(folder: Path) -> list[str]:
-    """A save that is killed before its first call of the kernel, one before its second, and so on; returns the calls."""
+def kill_each_step(folder: Path) -> list[list[str]]:
+    """A save that is killed before its first call of the kernel, one before its second, and so on, and one that is not.
+
+    Returns the calls of each. Its last one was not made, except of the last save. What is found in the folder is the new state exactly
+    if the call was made that publishes it.
+    """
     killed = Killed(folder, 1)
-    steps: list[str] = []
+    saves: list[list[str]] = []
     while True:
         readable, begun = os.pipe()
 
-        def prepare(left: int = len(steps), told: int = begun) -> None:
+        def prepare(left: int = len(saves), told: int = begun) -> None:
+            lock = threading.Lock()
+
             def counted(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
                 def step(*arguments: Any, **named: Any) -> Any:
                     nonlocal left
-                    if left == 0:
-                        os.write(told, name.encode())
-                        os.kill(os.getpid(), signal.SIGKILL)
-                    left -= 1
+                    # One thread is killed before its call, and no other begins one meanwhile.
+                    with lock:
+                        os.write(told, name.encode() + b" ")
+                        if left == 0:
+                            os.kill(os.getpid(), signal.SIGKILL)
+                        left -= 1
                     return call(*arguments, **named)
 
                 return step
@@ -324,14 +333,17 @@ def kill_each_step(folder: Path) -> list[str]:
         pid = killed.child(0, "", begun, prepare)
         os.close(begun)
         told = b""
-        while some := os.read(readable, 100):
+        while some := os.read(readable, 4096):
             told += some
         os.close(readable)
         code = os.waitpid(pid, 0)[1]
+        saves.append(told[1:].decode().split())
         new = killed.look("torch")
-        if os.WIFEXITED(code):
-            if os.WEXITSTATUS(code) or not new:
-                raise AssertionError(f"the save that was not killed failed: {code}")
-            return steps
-        steps.append(told[1:].decode() + (" (new)" if new else ""))
+        over = os.WIFEXITED(code)
+        if over and os.WEXITSTATUS(code):
+            raise AssertionError(f"the save that was not killed failed: {code}")
+        if new != ("replace" in (saves[-1] if over else saves[-1][:-1])):
+            raise AssertionError(f"the folder has the {'new' if new else 'old'} state, and these were the calls: {saves[-1]}")
+        if over:
+            return saves
         killed.seed += new

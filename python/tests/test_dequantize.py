@@ -189,12 +189,11 @@ class DequantizeTest(Case):
             expected.append(gt.dequantize(data, name, torch.float16).cpu())
             keep.append(data)
             tensors.append(_dequantize.quantized(name, data.data_ptr(), "F16", targets[-1].data_ptr(), 1, columns))
-        on_gpu = DEVICE == "cuda"
-        stream = torch.cuda.current_stream().cuda_stream if on_gpu else 0
+        stream = torch.cuda.current_stream().cuda_stream if DEVICE == "cuda" else 0
         for many in (tensors, (_native.Quantized * len(tensors))(*tensors), []):
             for target in targets:
                 target.fill_(7)
-            _dequantize.dequantize(on_gpu, many, stream)
+            _dequantize.dequantize(ACCELERATOR, many, stream)
             for target, floats in zip(targets, expected):
                 self.same(target, floats if len(many) else torch.full_like(floats, 7))
 
@@ -227,7 +226,6 @@ class DequantizeTest(Case):
         data = torch.zeros(1024, dtype=torch.uint8, device=DEVICE)
         target = torch.zeros(1024, dtype=torch.float32, device=DEVICE)
         at, to = data.data_ptr(), target.data_ptr()
-        on_gpu = DEVICE == "cuda"
         for wrong, kind in (
             (_dequantize.quantized("Q4_K", at + 8, "F32", to, 1, 256), gpunvme.InvalidError),
             (_dequantize.quantized("Q4_K", at, "F32", to + 4, 1, 256), gpunvme.InvalidError),
@@ -242,7 +240,7 @@ class DequantizeTest(Case):
             (_dequantize.quantized("Q4_K", at, "I32", to, 1, 256), gpunvme.UnsupportedError),
         ):
             with self.assertRaises(kind):
-                _dequantize.dequantize(on_gpu, [_dequantize.quantized("I8", at, "F32", to, 1, 16), wrong])
+                _dequantize.dequantize(ACCELERATOR, [_dequantize.quantized("I8", at, "F32", to, 1, 16), wrong])
         self.assertEqual(int(target.count_nonzero()), 0)
 
     @on_a_gpu
