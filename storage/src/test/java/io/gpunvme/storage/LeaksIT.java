@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.CpuAccelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
+import io.gpunvme.gpu.accel.GpuAccelerator;
 import io.gpunvme.gpu.queue.Placement;
 import io.gpunvme.gpu.transfer.InitiatorKind;
 import io.gpunvme.gpu.transfer.InitiatorOptions;
@@ -125,9 +126,11 @@ class LeaksIT {
     FakeGpuDirect fake = FakeGpuDirect.fresh();
     try (Accelerator gpu = fake.accelerator()) {
       repeat(FIRST, path, file, gpu);
+      gpu.cuda().ifPresent(GpuAccelerator::freeKept);
       OwnProcess before = OwnProcess.now(file);
       int live = fake.liveCuda();
       repeat(TIMES, path, file, gpu);
+      gpu.cuda().ifPresent(GpuAccelerator::freeKept);
       assertThat(fake.liveCuda()).as("memory, streams, events").isEqualTo(live);
       before.assertUnchanged(file);
     }

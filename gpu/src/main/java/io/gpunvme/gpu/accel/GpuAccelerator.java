@@ -217,6 +217,26 @@ public final class GpuAccelerator implements Accelerator {
     }
   }
 
+  /** Something shared that keeps resources which nobody uses just now. */
+  public interface Keeper {
+    /** Closes what is kept. */
+    void freeKept();
+  }
+
+  /**
+   * Gives back what this keeps for the next user, such as pinned memory of files that were closed.
+   * What is in use stays as it is.
+   */
+  public void freeKept() {
+    List<Object> all;
+    synchronized (shared) {
+      all = List.copyOf(shared.values());
+    }
+    CloseAll.each(
+        all.stream().filter(Keeper.class::isInstance).map(Keeper.class::cast).toList(),
+        Keeper::freeKept);
+  }
+
   /**
    * Closes a resource for which the driver may wait for kernels, once no kernel runs: perhaps
    * later.

@@ -53,6 +53,7 @@ public final class PinnedPath implements DataPath {
   private final Accelerator accelerator;
   private final PinnedOptions options;
   private final Lanes lanes;
+  private final SlotStock stock;
   private final SlotPool pool;
   private final List<CudaStream> streams = new ArrayList<>();
   private final AtomicInteger nextStream = new AtomicInteger();
@@ -73,7 +74,8 @@ public final class PinnedPath implements DataPath {
     this.options = options;
     requireDirect(file, options);
     lanes = lanes(file, options, wrapper);
-    pool = new SlotPool(file.name(), accelerator, options.chunk(), options.ringBytes());
+    stock = accelerator.cuda().map(SlotStock::of).orElseGet(() -> new SlotStock(accelerator));
+    pool = new SlotPool(file.name(), stock, options.chunk(), options.ringBytes());
     workers = new CopyWorkers(Math.max(options.threads(), lanes.most(true, 1)));
     rates = new Rates(file.device() + " to " + accelerator.name(), options.threads());
     boolean direct = options.direct() != DirectIo.FALSE && file.hasDirect();
@@ -148,10 +150,8 @@ public final class PinnedPath implements DataPath {
         .cuda()
         .ifPresent(
             gpu -> {
-              // Of the GPU, for all paths on it: the driver takes long to make one and to close it.
               for (int i = 0; i < options.streams(); i++) {
-                streams.add(
-                    gpu.shared(CudaStream.class, "copies in stream " + i, gpu.context()::stream));
+                streams.add(stock.takeStream(gpu));
               }
             });
     return this;
@@ -398,6 +398,15 @@ public final class PinnedPath implements DataPath {
   }
 
   private void closeOwn() {
-    CloseAll.all(workers, lanes, pool);
+    CloseAll.all(workers, lanes, this::closeStock);
+  }
+
+  private void closeStock() {
+    streams.forEach(stock::giveStream);
+    streams.clear();
+    if (accelerator.cuda().isEmpty()) {
+      // It is of this path alone.
+      stock.close();
+    }
   }
 }

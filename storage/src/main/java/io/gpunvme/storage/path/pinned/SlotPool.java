@@ -3,7 +3,6 @@ package io.gpunvme.storage.path.pinned;
 import io.gpunvme.base.ScopedLock;
 import io.gpunvme.cuda.CudaException;
 import io.gpunvme.ffi.PosixException;
-import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.storage.path.StorageException;
 import io.gpunvme.storage.path.StorageException.Kind;
 import java.util.concurrent.locks.Condition;
@@ -14,10 +13,9 @@ import org.jspecify.annotations.Nullable;
  * to the most there may be, and given back to it as soon as a load is done with them. Safe for all
  * threads.
  */
-final class SlotPool implements AutoCloseable {
+final class SlotPool {
   private final String source;
   private final SlotStock stock;
-  private final boolean ownsStock;
   private final int chunk;
   private final ScopedLock lock = new ScopedLock();
   private final Condition given = lock.newCondition();
@@ -28,10 +26,9 @@ final class SlotPool implements AutoCloseable {
   private int most;
   private int waiting;
 
-  SlotPool(String source, Accelerator accelerator, int chunk, long ringBytes) {
+  SlotPool(String source, SlotStock stock, int chunk, long ringBytes) {
     this.source = source;
-    stock = accelerator.cuda().map(SlotStock::of).orElseGet(() -> new SlotStock(accelerator));
-    ownsStock = accelerator.cuda().isEmpty();
+    this.stock = stock;
     this.chunk = chunk;
     most = Math.toIntExact(Math.min(ringBytes / chunk, Integer.MAX_VALUE));
   }
@@ -108,14 +105,6 @@ final class SlotPool implements AutoCloseable {
   long peakBytes() {
     try (var _ = lock.hold()) {
       return (long) peak * chunk;
-    }
-  }
-
-  /** Frees what belongs to this path alone; no slot is in use. */
-  @Override
-  public void close() {
-    if (ownsStock) {
-      stock.close();
     }
   }
 }

@@ -4,6 +4,7 @@ import io.gpunvme.base.CloseAll;
 import io.gpunvme.base.ScopedLock;
 import io.gpunvme.cuda.CudaEvent;
 import io.gpunvme.cuda.CudaException;
+import io.gpunvme.cuda.CudaStream;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.gpu.accel.Accelerator;
 import io.gpunvme.gpu.accel.DeviceBuffer;
@@ -17,15 +18,17 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The pinned memory that nobody uses just now. All paths on a GPU share a stock, which lives as
- * long as the accelerator: the driver takes longer to pin memory (cuMemHostAlloc: 1.7 ms for 2 MiB,
- * one caller at a time) and to let it go than a file takes to fill it, so a file that is opened
- * after another, or beside it, is to find some. The last given back is the next taken, since the
- * caches may still hold it. Safe for all threads.
+ * The pinned memory and the streams that nobody uses just now. All paths on a GPU share a stock,
+ * which lives as long as the accelerator: the driver takes longer to pin memory (cuMemHostAlloc:
+ * 1.7 ms for 2 MiB, one caller at a time) and to let it go than a file takes to fill it, so a file
+ * that is opened after another, or beside it, is to find some. The last given back is the next
+ * taken, since the caches may still hold it. Safe for all threads.
  */
-final class SlotStock implements AutoCloseable {
+final class SlotStock implements GpuAccelerator.Keeper, AutoCloseable {
   /** Bytes kept that nobody uses; four rings of the usual size. */
   private static final long MOST_KEPT = 256L << 20;
+
+  private static final int MOST_STREAMS = 64;
 
   private final Accelerator accelerator;
   private final long mostKept;
@@ -36,6 +39,9 @@ final class SlotStock implements AutoCloseable {
 
   /** Bytes of them. Guarded by the lock. */
   private long kept;
+
+  /** Guarded by the lock. */
+  private final Deque<CudaStream> streams = new ArrayDeque<>();
 
   /** An empty one of its owner's. */
   SlotStock(Accelerator accelerator) {
@@ -66,9 +72,10 @@ final class SlotStock implements AutoCloseable {
     try {
       return allocate(chunk);
     } catch (CudaException | PosixException e) {
-      if (!clear()) {
+      if (bytes() == 0) {
         throw e;
       }
+      freeKept();
       return allocate(chunk);
     }
   }
@@ -106,21 +113,53 @@ final class SlotStock implements AutoCloseable {
     slot.close();
   }
 
-  /** Frees what is kept; whether that was anything. */
-  private boolean clear() {
-    List<PinnedSlot> all = new ArrayList<>();
+  /** A stream of the GPU, in which nothing is under way. */
+  CudaStream takeStream(GpuAccelerator gpu) {
     try (var _ = lock.hold()) {
-      free.values().forEach(all::addAll);
+      CudaStream stream = streams.pollLast();
+      if (stream != null) {
+        return stream;
+      }
+    }
+    return gpu.betweenKernels(gpu.context()::stream);
+  }
+
+  /** Takes a stream back in which nothing is under way. */
+  void giveStream(CudaStream stream) {
+    try (var _ = lock.hold()) {
+      if (streams.size() < MOST_STREAMS) {
+        streams.addLast(stream);
+        return;
+      }
+    }
+    stream.close();
+  }
+
+  private long bytes() {
+    try (var _ = lock.hold()) {
+      return kept;
+    }
+  }
+
+  @Override
+  public void freeKept() {
+    List<PinnedSlot> slots = new ArrayList<>();
+    List<CudaStream> idle;
+    try (var _ = lock.hold()) {
+      free.values().forEach(slots::addAll);
       free.clear();
       kept = 0;
+      idle = List.copyOf(streams);
+      streams.clear();
     }
-    CloseAll.each(all, PinnedSlot::close);
-    return !all.isEmpty();
+    CloseAll.all(
+        () -> CloseAll.each(slots, PinnedSlot::close),
+        () -> CloseAll.each(idle, CudaStream::close));
   }
 
   /** Frees what is kept. For the owner of a stock that is not shared, when no slot is in use. */
   @Override
   public void close() {
-    clear();
+    freeKept();
   }
 }

@@ -54,6 +54,7 @@ class SlotStockTest {
         DeviceBuffer buffer = gpu.allocate(FILE_BYTES);
         PinnedPath beside = open(file("beside"), gpu)) {
       int before = pinned();
+      int streams = fake.calls("cuStreamCreateWithPriority");
       try (PinnedPath first = open(file("first"), gpu)) {
         read(first, buffer);
       }
@@ -64,8 +65,15 @@ class SlotStockTest {
         }
         read(beside, buffer);
       }
-      assertThat(pinned() - before).isBetween(1, 4);
+      int slots = pinned() - before;
+      assertThat(slots).isBetween(1, 4);
       assertThat(fake.calls("cuMemFreeHost")).isZero();
+      // Those that the others had in turn.
+      assertThat(fake.calls("cuStreamCreateWithPriority") - streams).isEqualTo(4);
+      gpu.freeKept();
+      assertThat(fake.calls("cuMemFreeHost")).isEqualTo(slots);
+      assertThat(fake.calls("cuStreamDestroy_v2")).isEqualTo(4);
+      read(beside, buffer);
     }
     fake.assertClean("the accelerator was closed");
   }
