@@ -137,7 +137,7 @@ class ShardsTest(Case):
         for kind, text, call in refused:
             with self.subTest(text=text), self.assertRaisesRegex(kind, text):
                 call()
-        with mock.patch.dict(gpunvme.torch._types._TYPES, {"BOOL": "bool2"}), self.assertRaisesRegex(gpunvme.UnsupportedError, "'mask' is of type BOOL"):
+        with mock.patch.dict(gpunvme.weights.NAMES_OF_TYPES, {"BOOL": "bool2"}), self.assertRaisesRegex(gpunvme.UnsupportedError, "'mask' is of type BOOL"):
             self.two(None)
 
     def two(self, rules: Any) -> Any:

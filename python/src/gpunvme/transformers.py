@@ -136,7 +136,9 @@ def _to(streaming: Streaming, *arguments: Any, **named: Any) -> Any:
     """Takes the place of the model's ``to``: pipelines call it with the device that the model is on."""
     device, dtype, _, _ = torch._C._nn._parse_to(*arguments, **named)
     model = streaming.model
-    if dtype in (None, model.dtype) and device is not None and torch_device(device) == streaming.device:
+    # Other types, such as "meta", have no number that could be looked up.
+    there = device is not None and device.type == streaming.device.type and torch_device(device) == streaming.device
+    if there and dtype in (None, model.dtype):
         return model
     return _apply(streaming)
 
