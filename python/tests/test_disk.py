@@ -34,7 +34,7 @@ def of_gpu(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.cuda() if ACCELERATOR == "gpu" else tensor.clone()
     if tensor.numel() == 0:
         return tensor.clone()
-    array = memory.DeviceArray.allocate(tensor.numel() * tensor.element_size(), True)
+    array = memory.DeviceArray.allocate(tensor.numel() * tensor.element_size(), ACCELERATOR)
     host = (memory.ctypes.c_char * array.nbytes).from_address(array.address)
     host._owner = array  # type: ignore[attr-defined]
     copy = torch.frombuffer(host, dtype=tensor.dtype).view(tensor.shape)
@@ -43,6 +43,13 @@ def of_gpu(tensor: torch.Tensor) -> torch.Tensor:
 
 class Tensor(gt.DiskTensor):
     """One whose memory is where kernels find it, also where these run on the CPU: PyTorch does not know their stream then."""
+
+    def _opened(self, storage: Any, device: Any) -> Any:
+        return super()._opened(storage, None if ON_CPU_CUDA and device == DEVICE else device)
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.device = torch.device(DEVICE) if ON_CPU_CUDA else self.device
 
     def gather(self, ids: torch.Tensor, out: torch.Tensor | None = None, *, requires_grad: bool = False) -> torch.Tensor:
         rows = super().gather(ids, out, requires_grad=requires_grad)
