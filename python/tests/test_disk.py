@@ -45,7 +45,7 @@ class Tensor(gt.DiskTensor):
     """One whose memory is where kernels find it, also where these run on the CPU: PyTorch does not know their stream then."""
 
     def _opened(self, storage: Any, device: Any) -> Any:
-        return super()._opened(storage, None if ON_CPU_CUDA and device == DEVICE else device)
+        return super()._opened(storage, None if ON_CPU_CUDA and str(device) == DEVICE else device)
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
