@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import json
 import os
 import uuid
@@ -45,20 +46,23 @@ def _tell(table: pa.Table, read: str, opened: Opened) -> pa.Table:
     return table.replace_schema_metadata({TOLD: json.dumps({read: opened.stats()}).encode()})
 
 
-class TaskRanges(Datasource):  # type: ignore[misc]
+class TaskRanges(Datasource, abc.ABC):  # type: ignore[misc]
     """Rows of which each task takes those from a number to another."""
 
     _rows: int
     _schema: pa.Schema
 
+    @abc.abstractmethod
     def _bytes(self, start: int, stop: int) -> int:
-        raise NotImplementedError
+        """Of the blocks of these rows."""
 
+    @abc.abstractmethod
     def _files(self, start: int, stop: int) -> Sequence[str] | None:
-        raise NotImplementedError
+        """From which they come."""
 
+    @abc.abstractmethod
     def _reader(self, start: int, stop: int, context: DataContext | None) -> Callable[[], Iterator[Block]]:
-        raise NotImplementedError
+        """What a task runs to read them."""
 
     def estimate_inmemory_data_size(self) -> int:
         return self._bytes(0, self._rows)
