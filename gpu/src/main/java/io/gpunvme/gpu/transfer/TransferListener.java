@@ -28,7 +28,7 @@ public interface TransferListener {
 
   /**
    * The histogram that gets the transfer's latencies, ns; asked for once per transfer. By default a
-   * new one. If transfers share one, it is a {@code AtomicHistogram}.
+   * new one. If transfers share one, it is an {@code AtomicHistogram}.
    */
   default Histogram latencies() {
     return newLatencies();
