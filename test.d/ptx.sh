@@ -64,7 +64,7 @@ small() {
 
 result ptx-is-what-the-kernels-compile-to scripts/ptx --check
 for arch in sm_75 sm_90 sm_100 sm_120; do
-  result "ptx-assembles-for-$arch" scripts/ptx --sizes $arch
+  result "ptx-assembles-for-$arch" scripts/ptx --assemble $arch
 done
 result ptx-spills-no-register spills
 result ptx-read-paths-are-small small

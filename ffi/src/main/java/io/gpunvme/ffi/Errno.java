@@ -1,11 +1,6 @@
 package io.gpunvme.ffi;
 
-import static java.lang.foreign.ValueLayout.ADDRESS;
-import static java.lang.foreign.ValueLayout.JAVA_INT;
-
-import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.MemorySegment;
-import java.lang.invoke.MethodHandle;
 
 /** Linux error numbers (the same on x86-64 and arm64), their names and texts. */
 public final class Errno {
@@ -77,16 +72,10 @@ public final class Errno {
   @SuppressWarnings("restricted")
   public static String text(int errno) {
     try {
-      MemorySegment text = (MemorySegment) Strerror.HANDLE.invokeExact(errno);
-      return text.reinterpret(MAX_TEXT).getString(0);
+      long text = LibC.STRERROR.call(Native.state(), errno);
+      return MemorySegment.ofAddress(text).reinterpret(MAX_TEXT).getString(0);
     } catch (Throwable t) {
       throw Native.unexpected(t);
     }
-  }
-
-  /** Linked only once something has failed. */
-  private static final class Strerror {
-    static final MethodHandle HANDLE =
-        Native.plain("strerror", FunctionDescriptor.of(ADDRESS, JAVA_INT));
   }
 }

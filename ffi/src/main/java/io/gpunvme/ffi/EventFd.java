@@ -1,14 +1,10 @@
 package io.gpunvme.ffi;
 
-import static java.lang.foreign.ValueLayout.ADDRESS;
-import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import java.io.IOException;
 import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.MemorySegment;
-import java.lang.invoke.MethodHandle;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
@@ -23,12 +19,9 @@ public final class EventFd implements AutoCloseable {
   private static final int F_SETFL = 4;
   private static final int O_NONBLOCK = 0x800;
 
-  private static final MethodHandle EVENTFD =
-      Native.capturing("eventfd", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT));
-  private static final MethodHandle READ =
-      Native.capturing("read", FunctionDescriptor.of(JAVA_LONG, JAVA_INT, ADDRESS, JAVA_LONG));
-  private static final MethodHandle WRITE =
-      Native.capturing("write", FunctionDescriptor.of(JAVA_LONG, JAVA_INT, ADDRESS, JAVA_LONG));
+  private static final CFunction EVENTFD = CFunction.ofInt("eventfd");
+  private static final CFunction READ = CFunction.ofLong("read");
+  private static final CFunction WRITE = CFunction.ofLong("write");
 
   private final int fd;
   private boolean closed;
@@ -40,7 +33,7 @@ public final class EventFd implements AutoCloseable {
   /** A counter at 0. */
   public static EventFd create() {
     return new EventFd(
-        (int) Native.once("eventfd", () -> "0", s -> (int) EVENTFD.invokeExact(s, 0, EFD_CLOEXEC)));
+        (int) Native.once("eventfd", () -> "0", s -> EVENTFD.call(s, 0, EFD_CLOEXEC)));
   }
 
   /**
@@ -85,9 +78,7 @@ public final class EventFd implements AutoCloseable {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment value = arena.allocate(JAVA_LONG);
       Native.restarting(
-          "read",
-          () -> "event fd " + open,
-          s -> (long) READ.invokeExact(s, open, value, (long) Long.BYTES));
+          "read", () -> "event fd " + open, s -> READ.call(s, open, value, Long.BYTES));
       return value.get(JAVA_LONG, 0);
     }
   }
@@ -98,9 +89,7 @@ public final class EventFd implements AutoCloseable {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment one = arena.allocateFrom(JAVA_LONG, 1);
       Native.restarting(
-          "write",
-          () -> "event fd " + open,
-          s -> (long) WRITE.invokeExact(s, open, one, (long) Long.BYTES));
+          "write", () -> "event fd " + open, s -> WRITE.call(s, open, one, Long.BYTES));
     } catch (PosixException e) {
       if (e.errno() != Errno.EAGAIN) {
         throw e;

@@ -1,13 +1,9 @@
 package io.gpunvme.ffi;
 
-import static java.lang.foreign.ValueLayout.ADDRESS;
-import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.MemorySegment;
-import java.lang.invoke.MethodHandle;
 
 /**
  * Waiting for a word of memory to change, also between processes that share the memory (futex(2)).
@@ -20,13 +16,6 @@ public final class Futex {
   private static final int FUTEX_WAKE = 1;
   private static final long SYS_FUTEX = System.getProperty("os.arch").equals("aarch64") ? 98 : 202;
   private static final long NANOS_PER_SECOND = 1_000_000_000;
-
-  private static final MethodHandle SYSCALL =
-      Native.variadic(
-          "syscall",
-          1,
-          FunctionDescriptor.of(
-              JAVA_LONG, JAVA_LONG, ADDRESS, JAVA_INT, JAVA_INT, ADDRESS, ADDRESS, JAVA_INT));
 
   private Futex() {}
 
@@ -66,7 +55,6 @@ public final class Futex {
   private static long call(
       MemorySegment state, MemorySegment word, int operation, int value, MemorySegment time)
       throws Throwable {
-    return (long)
-        SYSCALL.invokeExact(state, SYS_FUTEX, word, operation, value, time, MemorySegment.NULL, 0);
+    return LibC.SYSCALL.call(state, SYS_FUTEX, word, operation, value, time);
   }
 }

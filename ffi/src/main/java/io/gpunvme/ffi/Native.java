@@ -1,19 +1,15 @@
 package io.gpunvme.ffi;
 
 import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemoryLayout.PathElement;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.StructLayout;
-import java.lang.invoke.MethodHandle;
 import java.lang.invoke.VarHandle;
 import java.util.function.Supplier;
 
-/** Links C library functions and runs them with their error number captured. */
+/** Runs functions of the C library with their error number captured. */
 final class Native {
-  private static final Linker LINKER = Linker.nativeLinker();
-  private static final Linker.Option CAPTURE_ERRNO = Linker.Option.captureCallState("errno");
   private static final StructLayout CALL_STATE = Linker.Option.captureStateLayout();
   private static final VarHandle ERRNO =
       CALL_STATE.varHandle(PathElement.groupElement("errno")).withInvokeExactBehavior();
@@ -28,39 +24,18 @@ final class Native {
   /** For a thread that cannot have one and gives something back; one thread at a time. */
   private static final MemorySegment RESERVE = Arena.global().allocate(CALL_STATE);
 
-  /** One call through a handle of {@link #capturing} or {@link #variadic}; negative is failure. */
+  /** One call of a {@link CFunction}; negative is failure. */
   @FunctionalInterface
   interface Call {
-    /** Runs it, with {@code state} as the handle's first argument. */
+    /** Runs it, with {@code state} as its first argument. */
     long run(MemorySegment state) throws Throwable;
   }
 
   private Native() {}
 
-  /** A function that leaves no error number. */
-  @SuppressWarnings("restricted")
-  static MethodHandle plain(String name, FunctionDescriptor type) {
-    return LINKER.downcallHandle(LINKER.defaultLookup().findOrThrow(name), type);
-  }
-
-  /** A function that leaves an error number; its handle takes the call state first. */
-  @SuppressWarnings("restricted")
-  static MethodHandle capturing(String name, FunctionDescriptor type) {
-    return LINKER.downcallHandle(LINKER.defaultLookup().findOrThrow(name), type, CAPTURE_ERRNO);
-  }
-
-  /**
-   * Like {@link #capturing}, for {@code f(a, b, ...)}.
-   *
-   * @param named how many arguments have names; those behind them are variadic
-   */
-  @SuppressWarnings("restricted")
-  static MethodHandle variadic(String name, int named, FunctionDescriptor type) {
-    return LINKER.downcallHandle(
-        LINKER.defaultLookup().findOrThrow(name),
-        type,
-        CAPTURE_ERRNO,
-        Linker.Option.firstVariadicArg(named));
+  /** Where this thread's calls leave their error number. */
+  static MemorySegment state() {
+    return STATE.get();
   }
 
   /** Runs {@code call} once. */

@@ -1,12 +1,9 @@
 package io.gpunvme.ffi;
 
-import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.MemorySegment;
-import java.lang.invoke.MethodHandle;
 
 /**
  * Linux system calls on x86-64 and arm64, named and with the arguments of their man pages.
@@ -87,12 +84,8 @@ public final class Posix {
   }
 
   private static int readPageSize() {
-    MethodHandle sysconf = Native.plain("sysconf", FunctionDescriptor.of(JAVA_LONG, JAVA_INT));
-    try {
-      return Math.toIntExact((long) sysconf.invokeExact(SC_PAGESIZE));
-    } catch (Throwable t) {
-      throw Native.unexpected(t);
-    }
+    return Math.toIntExact(
+        Native.once("sysconf", () -> "page size", s -> LibC.SYSCONF.call(s, SC_PAGESIZE)));
   }
 
   /**
@@ -104,9 +97,7 @@ public final class Posix {
   public static int open(String path, int flags, int mode) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment name = arena.allocateFrom(path);
-      return (int)
-          Native.restarting(
-              "open", () -> path, s -> (int) LibC.Open.CALL.invokeExact(s, name, flags, mode));
+      return (int) Native.restarting("open", () -> path, s -> LibC.OPEN.call(s, name, flags, mode));
     }
   }
 
@@ -120,8 +111,7 @@ public final class Posix {
   public static boolean tryLock(int fd, boolean exclusive) {
     int operation = (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB;
     try {
-      Native.restarting(
-          "flock", () -> "fd " + fd, s -> (int) LibC.Flock.CALL.invokeExact(s, fd, operation));
+      Native.restarting("flock", () -> "fd " + fd, s -> LibC.FLOCK.call(s, fd, operation));
       return true;
     } catch (PosixException e) {
       if (e.errno() == Errno.EAGAIN) {
@@ -133,15 +123,13 @@ public final class Posix {
 
   /** Closes {@code fd}; it is gone even when this throws, so it is never tried twice. */
   public static void close(int fd) {
-    Native.giveBack("close", () -> "fd " + fd, s -> (int) LibC.Close.CALL.invokeExact(s, fd));
+    Native.giveBack("close", () -> "fd " + fd, s -> LibC.CLOSE.call(s, fd));
   }
 
   /** Makes the file {@code length} bytes long; what is added reads as zeroes. */
   public static void ftruncate(int fd, long length) {
     Native.restarting(
-        "ftruncate",
-        () -> "fd " + fd + " to " + length,
-        s -> (int) LibC.Ftruncate.CALL.invokeExact(s, fd, length));
+        "ftruncate", () -> "fd " + fd + " to " + length, s -> LibC.FTRUNCATE.call(s, fd, length));
   }
 
   /** Length of a regular file in bytes (0 for a device). */
@@ -156,7 +144,7 @@ public final class Posix {
   public static long end(int fd) {
     long end;
     try {
-      end = (long) LibC.Lseek.CALL.invokeExact(fd, 0L, SEEK_END);
+      end = LibC.LSEEK.call(Native.state(), fd, 0, SEEK_END);
     } catch (Throwable t) {
       throw Native.unexpected(t);
     }
@@ -176,7 +164,7 @@ public final class Posix {
       Native.once(
           "statx",
           () -> "fd " + fd,
-          s -> (int) LibC.Statx.CALL.invokeExact(s, fd, empty, AT_EMPTY_PATH, mask, statx));
+          s -> LibC.STATX.call(s, fd, empty, AT_EMPTY_PATH, mask, statx));
       return FileStatus.of(statx);
     }
   }
@@ -203,8 +191,7 @@ public final class Posix {
 
   private static MemorySegment statfs(Arena arena, int fd) {
     MemorySegment statfs = arena.allocate(STATFS_BYTES, Long.BYTES);
-    Native.restarting(
-        "fstatfs", () -> "fd " + fd, s -> (int) LibC.Fstatfs.CALL.invokeExact(s, fd, statfs));
+    Native.restarting("fstatfs", () -> "fd " + fd, s -> LibC.FSTATFS.call(s, fd, statfs));
     return statfs;
   }
 
@@ -218,7 +205,7 @@ public final class Posix {
   public static void fadvise(int fd, long offset, long length, int advice) {
     int error;
     try {
-      error = (int) LibC.Fadvise.CALL.invokeExact(fd, offset, length, advice);
+      error = (int) LibC.POSIX_FADVISE.call(Native.state(), fd, offset, length, advice);
     } catch (Throwable t) {
       throw Native.unexpected(t);
     }
@@ -244,9 +231,7 @@ public final class Posix {
           pages.byteSize() + " bytes for the pages of " + bytes + " bytes");
     }
     Native.restarting(
-        "mincore",
-        () -> range(memory),
-        s -> (int) LibC.Mincore.CALL.invokeExact(s, memory, bytes, pages));
+        "mincore", () -> range(memory), s -> LibC.MINCORE.call(s, memory, bytes, pages));
   }
 
   /**
@@ -255,7 +240,7 @@ public final class Posix {
    * @return bytes read, less than {@code into} has only at the end of the file
    */
   public static long pread(int fd, MemorySegment into, long offset) {
-    return transfer("pread", LibC.Pread.CALL, fd, into, offset);
+    return transfer("pread", LibC.PREAD, fd, into, offset);
   }
 
   /**
@@ -264,7 +249,7 @@ public final class Posix {
    * @return bytes written: the size of {@code from}
    */
   public static long pwrite(int fd, MemorySegment from, long offset) {
-    return transfer("pwrite", LibC.Pwrite.CALL, fd, from, offset);
+    return transfer("pwrite", LibC.PWRITE, fd, from, offset);
   }
 
   /**
@@ -273,8 +258,7 @@ public final class Posix {
    * @return bytes read, or an error number negated, among them {@link Errno#EINTR}
    */
   public static long tryPread(int fd, MemorySegment into, long offset) {
-    return Native.errnoNegated(
-        s -> (long) LibC.Pread.CALL.invokeExact(s, fd, into, into.byteSize(), offset));
+    return Native.errnoNegated(s -> LibC.PREAD.call(s, fd, into, into.byteSize(), offset));
   }
 
   /**
@@ -283,12 +267,11 @@ public final class Posix {
    * @return bytes written, or an error number negated
    */
   public static long tryPwrite(int fd, MemorySegment from, long offset) {
-    return Native.errnoNegated(
-        s -> (long) LibC.Pwrite.CALL.invokeExact(s, fd, from, from.byteSize(), offset));
+    return Native.errnoNegated(s -> LibC.PWRITE.call(s, fd, from, from.byteSize(), offset));
   }
 
   private static long transfer(
-      String name, MethodHandle handle, int fd, MemorySegment memory, long offset) {
+      String name, CFunction function, int fd, MemorySegment memory, long offset) {
     long done = 0;
     while (done < memory.byteSize()) {
       MemorySegment rest = memory.asSlice(done);
@@ -297,7 +280,7 @@ public final class Posix {
           Native.restarting(
               name,
               () -> "fd " + fd + " at " + at + ", " + rest.byteSize() + " bytes",
-              s -> (long) handle.invokeExact(s, fd, rest, rest.byteSize(), at));
+              s -> function.call(s, fd, rest, rest.byteSize(), at));
       if (count == 0) {
         break;
       }
@@ -308,8 +291,7 @@ public final class Posix {
 
   /** Returns once the file's data (and what is needed to read it) is on stable storage. */
   public static void fdatasync(int fd) {
-    Native.restarting(
-        "fdatasync", () -> "fd " + fd, s -> (int) LibC.Fdatasync.CALL.invokeExact(s, fd));
+    Native.restarting("fdatasync", () -> "fd " + fd, s -> LibC.FDATASYNC.call(s, fd));
   }
 
   /**
@@ -321,7 +303,7 @@ public final class Posix {
     Native.restarting(
         "fallocate",
         () -> "fd " + fd + " mode " + mode + " at " + offset + ", " + length + " bytes",
-        s -> (int) LibC.Fallocate.CALL.invokeExact(s, fd, mode, offset, length));
+        s -> LibC.FALLOCATE.call(s, fd, mode, offset, length));
   }
 
   /** Gives the range back to the file system; it reads as zeroes and the length stays. */
@@ -351,7 +333,7 @@ public final class Posix {
         Native.once(
             "fcntl",
             () -> "fd " + fd + " command " + command,
-            s -> (int) LibC.Fcntl.CALL.invokeExact(s, fd, command, value));
+            s -> LibC.FCNTL.call(s, fd, command, value));
   }
 
   /** An unnamed file in memory; {@code name} only shows up under {@code /proc}. */
@@ -359,10 +341,7 @@ public final class Posix {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment text = arena.allocateFrom(name);
       return (int)
-          Native.once(
-              "memfd_create",
-              () -> name,
-              s -> (int) LibC.MemfdCreate.CALL.invokeExact(s, text, flags));
+          Native.once("memfd_create", () -> name, s -> LibC.MEMFD_CREATE.call(s, text, flags));
     }
   }
 
@@ -378,25 +357,20 @@ public final class Posix {
         Native.once(
             "mmap",
             () -> "fd " + fd + " at " + offset + ", " + length + " bytes",
-            s ->
-                (long)
-                    LibC.Mmap.CALL.invokeExact(
-                        s, MemorySegment.NULL, length, prot, flags, fd, offset));
+            s -> LibC.MMAP.call(s, 0, length, prot, flags, fd, offset));
     return MemorySegment.ofAddress(address).reinterpret(length);
   }
 
   /** Unmaps what {@link #mmap} returned; touching it afterwards kills the process. */
   public static void munmap(MemorySegment memory) {
     long bytes = memory.byteSize();
-    Native.giveBack(
-        "munmap", () -> range(memory), s -> (int) LibC.Munmap.CALL.invokeExact(s, memory, bytes));
+    Native.giveBack("munmap", () -> range(memory), s -> LibC.MUNMAP.call(s, memory, bytes));
   }
 
   /** Keeps the pages in memory; limited by {@code ulimit -l}. */
   public static void mlock(MemorySegment memory) {
     long bytes = memory.byteSize();
-    Native.once(
-        "mlock", () -> range(memory), s -> (int) LibC.Mlock.CALL.invokeExact(s, memory, bytes));
+    Native.once("mlock", () -> range(memory), s -> LibC.MLOCK.call(s, memory, bytes));
   }
 
   /**
@@ -410,7 +384,7 @@ public final class Posix {
     Native.restarting(
         "madvise",
         () -> range(memory) + " advice " + advice,
-        s -> (int) LibC.Madvise.CALL.invokeExact(s, memory, bytes, advice));
+        s -> LibC.MADVISE.call(s, memory, bytes, advice));
   }
 
   private static String range(MemorySegment memory) {
@@ -428,6 +402,6 @@ public final class Posix {
         Native.once(
             "ioctl",
             () -> "fd " + fd + " request 0x" + Long.toHexString(request),
-            s -> (int) LibC.Ioctl.CALL.invokeExact(s, fd, request, argument));
+            s -> LibC.IOCTL.call(s, fd, request, argument));
   }
 }

@@ -1,15 +1,10 @@
 package io.gpunvme.ffi;
 
-import static java.lang.foreign.ValueLayout.ADDRESS;
-import static java.lang.foreign.ValueLayout.JAVA_INT;
-
 import io.gpunvme.base.CloseAll;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.MemorySegment;
-import java.lang.invoke.MethodHandle;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
@@ -33,15 +28,10 @@ public final class UnixListener implements AutoCloseable {
   /** Once is enough, unless the host refuses it. */
   private static final long WAKE_MILLIS = 100;
 
-  private static final MethodHandle BIND =
-      Native.capturing("bind", FunctionDescriptor.of(JAVA_INT, JAVA_INT, ADDRESS, JAVA_INT));
-  private static final MethodHandle LISTEN =
-      Native.capturing("listen", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT));
-  private static final MethodHandle ACCEPT =
-      Native.capturing(
-          "accept4", FunctionDescriptor.of(JAVA_INT, JAVA_INT, ADDRESS, ADDRESS, JAVA_INT));
-  private static final MethodHandle SHUTDOWN =
-      Native.capturing("shutdown", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT));
+  private static final CFunction BIND = CFunction.ofInt("bind");
+  private static final CFunction LISTEN = CFunction.ofInt("listen");
+  private static final CFunction ACCEPT = CFunction.ofInt("accept4");
+  private static final CFunction SHUTDOWN = CFunction.ofInt("shutdown");
 
   private final int fd;
   private final Path path;
@@ -131,13 +121,10 @@ public final class UnixListener implements AutoCloseable {
     int fd = UnixSocket.stream();
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment address = UnixSocket.address(arena, path);
-      Native.once(
-          "bind",
-          path::toString,
-          s -> (int) BIND.invokeExact(s, fd, address, (int) address.byteSize()));
+      Native.once("bind", path::toString, s -> BIND.call(s, fd, address, address.byteSize()));
       // Nobody can connect before listen.
       Files.setPosixFilePermissions(path, PosixFilePermissions.fromString("rw-------"));
-      Native.once("listen", path::toString, s -> (int) LISTEN.invokeExact(s, fd, BACKLOG));
+      Native.once("listen", path::toString, s -> LISTEN.call(s, fd, BACKLOG));
       return new UnixListener(fd, path);
     } catch (IOException e) {
       Posix.close(fd);
@@ -166,12 +153,7 @@ public final class UnixListener implements AutoCloseable {
       accepting = true;
     }
     try {
-      long accepted =
-          Native.errnoNegated(
-              s ->
-                  (int)
-                      ACCEPT.invokeExact(
-                          s, fd, MemorySegment.NULL, MemorySegment.NULL, Posix.O_CLOEXEC));
+      long accepted = Native.errnoNegated(s -> ACCEPT.call(s, fd, 0, 0, Posix.O_CLOEXEC));
       return outcome(accepted);
     } finally {
       synchronized (this) {
@@ -199,8 +181,7 @@ public final class UnixListener implements AutoCloseable {
   /** Has who accepts find that this is closed. */
   private void wake() {
     try {
-      Native.giveBack(
-          "shutdown", path::toString, s -> (int) SHUTDOWN.invokeExact(s, fd, SHUT_RDWR));
+      Native.giveBack("shutdown", path::toString, s -> SHUTDOWN.call(s, fd, SHUT_RDWR));
     } catch (RuntimeException | Error e) {
       // Whoever waits for the end of accept tries again.
     }

@@ -8,9 +8,7 @@ import static java.lang.foreign.ValueLayout.JAVA_SHORT;
 
 import io.gpunvme.base.CloseAll;
 import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.MemorySegment;
-import java.lang.invoke.MethodHandle;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -57,21 +55,13 @@ public final class UnixSocket implements AutoCloseable {
   private static final long CMSG_LEVEL = 8;
   private static final long CMSG_TYPE = 12;
 
-  private static final MethodHandle SOCKET =
-      Native.capturing("socket", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT));
-  private static final MethodHandle SOCKETPAIR =
-      Native.capturing(
-          "socketpair", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT, ADDRESS));
-  private static final MethodHandle CONNECT =
-      Native.capturing("connect", FunctionDescriptor.of(JAVA_INT, JAVA_INT, ADDRESS, JAVA_INT));
-  private static final MethodHandle SETSOCKOPT =
-      Native.capturing(
-          "setsockopt",
-          FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT, ADDRESS, JAVA_INT));
-  private static final MethodHandle SHUTDOWN =
-      Native.capturing("shutdown", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT));
-  private static final MethodHandle SENDMSG = Native.capturing("sendmsg", message());
-  private static final MethodHandle RECVMSG = Native.capturing("recvmsg", message());
+  private static final CFunction SOCKET = CFunction.ofInt("socket");
+  private static final CFunction SOCKETPAIR = CFunction.ofInt("socketpair");
+  private static final CFunction CONNECT = CFunction.ofInt("connect");
+  private static final CFunction SETSOCKOPT = CFunction.ofInt("setsockopt");
+  private static final CFunction SHUTDOWN = CFunction.ofInt("shutdown");
+  private static final CFunction SENDMSG = CFunction.ofLong("sendmsg");
+  private static final CFunction RECVMSG = CFunction.ofLong("recvmsg");
 
   private final int fd;
   private final String name;
@@ -80,10 +70,6 @@ public final class UnixSocket implements AutoCloseable {
   UnixSocket(int fd, String name) {
     this.fd = fd;
     this.name = name;
-  }
-
-  private static FunctionDescriptor message() {
-    return FunctionDescriptor.of(JAVA_LONG, JAVA_INT, ADDRESS, JAVA_INT);
   }
 
   /**
@@ -100,9 +86,7 @@ public final class UnixSocket implements AutoCloseable {
       socket.sendTimeout(patience);
       MemorySegment address = address(arena, path);
       Native.restarting(
-          "connect",
-          path::toString,
-          s -> (int) CONNECT.invokeExact(s, socket.fd, address, (int) address.byteSize()));
+          "connect", path::toString, s -> CONNECT.call(s, socket.fd, address, address.byteSize()));
       return socket;
     } catch (RuntimeException | Error e) {
       CloseAll.after(e, socket::close);
@@ -117,7 +101,7 @@ public final class UnixSocket implements AutoCloseable {
       Native.once(
           "socketpair",
           () -> "",
-          s -> (int) SOCKETPAIR.invokeExact(s, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds));
+          s -> SOCKETPAIR.call(s, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds, 0));
       return List.of(
           new UnixSocket(fds.getAtIndex(JAVA_INT, 0), "socket pair"),
           new UnixSocket(fds.getAtIndex(JAVA_INT, 1), "socket pair"));
@@ -127,9 +111,7 @@ public final class UnixSocket implements AutoCloseable {
   static int stream() {
     return (int)
         Native.once(
-            "socket",
-            () -> "AF_UNIX",
-            s -> (int) SOCKET.invokeExact(s, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+            "socket", () -> "AF_UNIX", s -> SOCKET.call(s, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   }
 
   /** A {@code struct sockaddr_un}. */
@@ -166,9 +148,7 @@ public final class UnixSocket implements AutoCloseable {
       Native.once(
           "setsockopt",
           () -> name,
-          s ->
-              (int)
-                  SETSOCKOPT.invokeExact(s, open, SOL_SOCKET, option, time, (int) time.byteSize()));
+          s -> SETSOCKOPT.call(s, open, SOL_SOCKET, option, time, time.byteSize()));
     }
   }
 
@@ -195,9 +175,7 @@ public final class UnixSocket implements AutoCloseable {
         int open = open();
         done +=
             Native.restarting(
-                "sendmsg",
-                () -> name,
-                s -> (long) SENDMSG.invokeExact(s, open, header, MSG_NOSIGNAL));
+                "sendmsg", () -> name, s -> SENDMSG.call(s, open, header, MSG_NOSIGNAL));
         header.set(ADDRESS, MSGHDR_CONTROL, MemorySegment.NULL);
         header.set(JAVA_LONG, MSGHDR_CONTROLLEN, 0);
       }
@@ -220,9 +198,7 @@ public final class UnixSocket implements AutoCloseable {
       int open = open();
       long count =
           Native.restarting(
-              "recvmsg",
-              () -> name,
-              s -> (long) RECVMSG.invokeExact(s, open, header, MSG_CMSG_CLOEXEC));
+              "recvmsg", () -> name, s -> RECVMSG.call(s, open, header, MSG_CMSG_CLOEXEC));
       collect(header, descriptors);
       if ((header.get(JAVA_INT, MSGHDR_FLAGS) & MSG_CTRUNC) != 0) {
         throw new PosixException("recvmsg", name + ", descriptors", Errno.EMFILE);
@@ -302,7 +278,7 @@ public final class UnixSocket implements AutoCloseable {
   private synchronized void shutdown(int how) {
     if (!closed) {
       try {
-        Native.giveBack("shutdown", () -> name, s -> (int) SHUTDOWN.invokeExact(s, fd, how));
+        Native.giveBack("shutdown", () -> name, s -> SHUTDOWN.call(s, fd, how));
       } catch (PosixException e) {
         // The peer was first.
       }

@@ -1,12 +1,6 @@
 package io.gpunvme.ffi;
 
-import static java.lang.foreign.ValueLayout.ADDRESS;
-import static java.lang.foreign.ValueLayout.JAVA_INT;
-import static java.lang.foreign.ValueLayout.JAVA_LONG;
-
-import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.MemorySegment;
-import java.lang.invoke.MethodHandle;
 
 /** io_uring as the kernel's header {@code linux/io_uring.h} defines it, and its three calls. */
 final class UringAbi {
@@ -66,18 +60,6 @@ final class UringAbi {
   private static final long SYS_IO_URING_ENTER = 426;
   private static final long SYS_IO_URING_REGISTER = 427;
 
-  private static final MethodHandle SETUP =
-      Native.capturing("syscall", FunctionDescriptor.of(JAVA_LONG, JAVA_LONG, JAVA_INT, ADDRESS));
-  private static final MethodHandle ENTER =
-      Native.capturing(
-          "syscall",
-          FunctionDescriptor.of(
-              JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT, ADDRESS, JAVA_LONG));
-  private static final MethodHandle REGISTER =
-      Native.capturing(
-          "syscall",
-          FunctionDescriptor.of(JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT, ADDRESS, JAVA_INT));
-
   private UringAbi() {}
 
   /** Makes a ring; {@code params} is a struct io_uring_params, filled in by the kernel. */
@@ -86,7 +68,7 @@ final class UringAbi {
         Native.once(
             "io_uring_setup",
             () -> entries + " entries",
-            s -> (long) SETUP.invokeExact(s, SYS_IO_URING_SETUP, entries, params));
+            s -> LibC.SYSCALL.call(s, SYS_IO_URING_SETUP, entries, params));
   }
 
   /**
@@ -98,23 +80,13 @@ final class UringAbi {
   static long enter(int fd, int submissions, int completions) {
     int flags = completions > 0 ? ENTER_GETEVENTS : 0;
     return Native.errnoNegated(
-        s ->
-            (long)
-                ENTER.invokeExact(
-                    s,
-                    SYS_IO_URING_ENTER,
-                    fd,
-                    submissions,
-                    completions,
-                    flags,
-                    MemorySegment.NULL,
-                    0L));
+        s -> LibC.SYSCALL.call(s, SYS_IO_URING_ENTER, fd, submissions, completions, flags, 0));
   }
 
   static void register(int fd, int operation, MemorySegment argument, int count) {
     Native.restarting(
         "io_uring_register",
         () -> "fd " + fd + " operation " + operation + ", " + count + " entries",
-        s -> (long) REGISTER.invokeExact(s, SYS_IO_URING_REGISTER, fd, operation, argument, count));
+        s -> LibC.SYSCALL.call(s, SYS_IO_URING_REGISTER, fd, operation, argument, count));
   }
 }

@@ -6,10 +6,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.io.IOException;
 import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.lang.invoke.MethodHandle;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
@@ -19,14 +17,7 @@ import org.junit.jupiter.api.Test;
 
 final class EventFdTest {
   private static final int F_DUPFD = 0;
-  private static final MethodHandle WRITE =
-      Native.capturing(
-          "write",
-          FunctionDescriptor.of(
-              ValueLayout.JAVA_LONG,
-              ValueLayout.JAVA_INT,
-              ValueLayout.ADDRESS,
-              ValueLayout.JAVA_LONG));
+  private static final CFunction WRITE = CFunction.ofLong("write");
 
   @Test
   void countsSignals() {
@@ -106,8 +97,7 @@ final class EventFdTest {
   private static void fill(int fd) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment most = arena.allocateFrom(ValueLayout.JAVA_LONG, -2);
-      Native.restarting(
-          "write", () -> "", s -> (long) WRITE.invokeExact(s, fd, most, (long) Long.BYTES));
+      Native.restarting("write", () -> "", s -> WRITE.call(s, fd, most, Long.BYTES));
     }
   }
 }

@@ -2,7 +2,6 @@ package io.gpunvme.ffi;
 
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
-import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static java.lang.foreign.ValueLayout.JAVA_SHORT;
 import static org.assertj.core.api.Assertions.assertThat;
@@ -11,9 +10,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.MemorySegment;
-import java.lang.invoke.MethodHandle;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -239,11 +236,7 @@ final class IoUringTest {
   }
 
   private static void refuseSetup(int errno) {
-    MethodHandle prctl =
-        Native.variadic(
-            "prctl",
-            2,
-            FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_LONG, ADDRESS, JAVA_LONG, JAVA_LONG));
+    CFunction prctl = CFunction.ofInt("prctl");
     // Load the number of the call; if it is io_uring_setup return the error, else allow.
     long[] program = {
       instruction(0x20, 0, 0, 0),
@@ -255,12 +248,8 @@ final class IoUringTest {
       MemorySegment filter = arena.allocate(16, 8);
       filter.set(JAVA_SHORT, 0, (short) program.length);
       filter.set(ADDRESS, 8, arena.allocateFrom(JAVA_LONG, program));
-      Native.once(
-          "prctl",
-          () -> "no new privileges",
-          s -> (int) prctl.invokeExact(s, 38, 1L, MemorySegment.NULL, 0L, 0L));
-      Native.once(
-          "prctl", () -> "seccomp", s -> (int) prctl.invokeExact(s, 22, 2L, filter, 0L, 0L));
+      Native.once("prctl", () -> "no new privileges", s -> prctl.call(s, 38, 1, 0, 0));
+      Native.once("prctl", () -> "seccomp", s -> prctl.call(s, 22, 2, filter));
     }
   }
 

@@ -168,11 +168,11 @@ public final class CpuCuda {
     }
     List<String> kernels = new ArrayList<>();
     for (Map.Entry<String, String> source : sources.entrySet()) {
-      String[] options = Arrays.copyOf(OPTIONS, OPTIONS.length + 2);
-      options[OPTIONS.length] = "-shared";
-      options[OPTIONS.length + 1] = "-fPIC";
-      NativeCompiler.CPP.compile(folder, source.getKey() + ".so", source.getValue(), options);
-      kernels.add(arguments[1] + "/" + source.getKey() + ".so");
+      String name = source.getKey() + ".so";
+      Path library =
+          NativeCompiler.CPP.library("kernels-" + source.getKey(), source.getValue(), OPTIONS);
+      Files.copy(library, folder.resolve(name));
+      kernels.add(arguments[1] + "/" + name);
     }
     Files.copy(StandIn.compile("cuda", standIn(1, kernels)), folder.resolve("libcuda.so.1"));
   }
