@@ -7,7 +7,7 @@ import java.lang.management.ManagementFactory;
 import org.junit.jupiter.api.Test;
 
 /** Once compiled, requests without trouble allocate nothing, however many commands they take. */
-class BlockDeviceAllocationTest {
+class BlockDeviceAllocationIT {
   private static final int REQUESTS = 2_000;
   private static final int ROUNDS = 100;
 

@@ -15,7 +15,7 @@ import org.junit.jupiter.api.io.TempDir;
  * Once compiled, a short read by the caller's thread allocates its result, and nothing else; for
  * its system calls there may be a few segments besides, as the compiler decides.
  */
-class ReadAllocationTest {
+class ReadAllocationIT {
   private static final String SSD = "sim:size=1MiB,lba=4096,latency=0";
   private static final int SIZE = 1 << 20;
   private static final int READS = 1_000;

@@ -18,7 +18,7 @@ import org.junit.jupiter.api.io.TempDir;
  * that say what failed, and nothing left behind. {@code -Dgpunvme.soak=30m} for longer.
  */
 @Timeout(value = 1, unit = TimeUnit.DAYS)
-class SoakTest {
+class SoakIT {
   private static final String TIME = System.getProperty("gpunvme.soak", "6s");
 
   @TempDir Path folder;
@@ -39,7 +39,7 @@ class SoakTest {
   @Test
   void soak() throws Exception {
     long seed = Long.getLong("gpunvme.seed", System.nanoTime());
-    System.out.printf("SoakTest: -Dgpunvme.seed=%d -Dgpunvme.soak=%s%n", seed, TIME);
+    System.out.printf("SoakIT: -Dgpunvme.seed=%d -Dgpunvme.soak=%s%n", seed, TIME);
     InjectedClasses classes = new InjectedClasses();
     Scenario soak =
         (Scenario)
