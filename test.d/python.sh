@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # environment: any machine
+# long
 # The Python package: against a library that fails on demand, and against the real one.
 set -u
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

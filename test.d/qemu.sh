@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # environment: QEMU
 # slots: own
+# long
 # The tests that need a controller that we did not write, on QEMU's: one boot for each configuration.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1

@@ -12,11 +12,11 @@ import java.lang.invoke.MethodHandle;
 /**
  * A function of the C library, whose arguments are integers and pointers.
  *
- * <p>To link a type of function takes the virtual machine 10 ms, and a program that reads a file
- * calls functions of ten types. So all are called as the same type, which is linked once. On the
- * machines that Linux runs this library on (x86-64, arm64), a function finds each of its arguments
- * where it would be with others behind it, narrower integers in the lower half of the register, and
- * variadic arguments where named ones are.
+ * <p>To link a type of function takes the virtual machine milliseconds, and a program that reads a
+ * file calls functions of ten types. So all are called as the same type, which is linked once. By
+ * the conventions of Linux on x86-64 and arm64, a function finds its arguments where they are
+ * without others behind them, narrow integers in the lower half of a register, and variadic
+ * arguments where named ones would be.
  *
  * <p>A call takes the segment first that receives its error number, and the function's own
  * arguments behind it. No segment among them can be freed during the call.

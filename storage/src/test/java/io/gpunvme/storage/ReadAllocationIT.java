@@ -19,7 +19,7 @@ class ReadAllocationIT {
   private static final String SSD = "sim:size=1MiB,lba=4096,latency=0";
   private static final int SIZE = 1 << 20;
   private static final int READS = 1_000;
-  private static final int ROUNDS = 60;
+  private static final int ROUNDS = 1_000;
   private static final long RESULT = 48;
   private static final long SEGMENTS = 400;
 
