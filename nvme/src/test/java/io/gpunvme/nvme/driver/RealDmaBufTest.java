@@ -204,7 +204,8 @@ class RealDmaBufTest extends ContractRig {
         device.read(page * perPage, perPage, range, page * 4096);
       }
       assertThat(Blocks.mismatch(memory.memory(), 0, 0, pages * perPage, size, 7)).isEqualTo(-1);
-      assertUntouched("every page", 0, SIZE);
+      assertUntouched("before every page", 0, OFFSET);
+      assertUntouched("behind every page", OFFSET + SIZE, memory.whole().byteSize());
     }
   }
 
