@@ -81,7 +81,8 @@ public enum NativeCompiler {
           Files.setLastModifiedTime(kept, FileTime.from(Instant.now()));
         } else {
           forgetOld(kept.getParent());
-          Path next = Path.of(kept + ".next");
+          // Of its own: whoever has lost the lock to forgetOld writes to another file.
+          Path next = Files.createTempFile(kept.getParent(), name, ".next");
           compile(source, next, options);
           Files.move(next, kept, ATOMIC_MOVE);
         }
