@@ -12,6 +12,7 @@
 #define LONGEST ((uint64_t)1 << 20)
 #define MAY_GROW ((uint64_t)96 << 20) // of resident memory after the first third, when everything was there once
 #define MAY_KEEP ((uint64_t)32 << 20) // for reuse: four pieces of pinned memory
+#define STAGING (((uint64_t)4 * 32 + 16) << 20) // of one storage in host memory; how soon all of it is made is chance
 
 static uint64_t seed;
 static gpunvme_storage *shared;
@@ -191,7 +192,7 @@ int main(int count, char **arguments) {
   run(seconds - seconds / 3, callers, threads);
   uint64_t after = resident(), taken_after = taken();
   EXPECT(after < before + MAY_GROW);
-  EXPECT(taken_after <= taken_before + MAY_KEEP);
+  EXPECT(taken_after <= STAGING || taken_after <= taken_before + MAY_KEEP);
   EXPECT_CODE(GPUNVME_OK, gpunvme_close(shared));
   for (int i = 0; i < threads; i++) {
     free(callers[i].memory); // the device's was the storage's
