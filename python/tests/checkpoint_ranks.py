@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -237,7 +238,8 @@ class Killed:
                 dcp.save(state, storage_writer=StorageWriter(self.folder, threads=2), no_dist=self.ranks == 1)
             code = 0
         except BaseException:
-            pass  # another rank was killed
+            if self.ranks == 1:  # else another rank was killed
+                traceback.print_exc()
         finally:
             os._exit(code)
 
