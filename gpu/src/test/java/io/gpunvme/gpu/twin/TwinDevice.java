@@ -36,7 +36,8 @@ final class TwinDevice implements AutoCloseable {
   /** Blocks of one command at most; longer operations take several. */
   static final int MAX_BLOCKS = 16;
 
-  private static final long NO_COMMAND_TAKES_AS_LONG = 30_000;
+  /** On a machine that is busy with much else, too. */
+  private static final long NO_RUN_TAKES_AS_LONG = 150_000;
 
   /** Null if it is another one. */
   final SimulatedController sim;
@@ -248,7 +249,7 @@ final class TwinDevice implements AutoCloseable {
     private void await() {
       for (Thread thread : threads) {
         try {
-          if (!thread.join(Duration.ofMillis(NO_COMMAND_TAKES_AS_LONG))) {
+          if (!thread.join(Duration.ofMillis(NO_RUN_TAKES_AS_LONG))) {
             throw new AssertionError("a thread hangs: " + queues.counters() + ", " + stats());
           }
         } catch (InterruptedException e) {
