@@ -132,11 +132,18 @@ class RanksTest(CheckpointCase):
         self.assertEqual(self.ranks.run(2, "fail_on_one_rank", folder), ["[1]: NoSpaceError"] * 2)
         self.same(2, folder, "sharded", "ours", 3)
 
+    def alone(self) -> Ranks:
+        """Whose children can use PyTorch: in a child of a process that has used a GPU it cannot."""
+        ranks = Ranks("checkpoint_ranks")
+        self.addCleanup(ranks.close)
+        return ranks
+
     def test_kills(self) -> None:
         seed = seeded(self).randrange(1 << 30)
+        killers = self.alone()
         for ranks, count in ((1, 80), (2, 20)):
             folder = self.folder() / "checkpoint"
-            [(old, new, last)] = self.ranks.run(0, "kill_saves", folder, ranks, count, seed)
+            [(old, new, last)] = killers.run(0, "kill_saves", folder, ranks, count, seed)
             self.assertEqual(old + new, count)
             # Else the moments were not those of a save.
             self.assertGreater(min(old, new), count // 10, f"seed {seed}")
@@ -144,7 +151,7 @@ class RanksTest(CheckpointCase):
 
     def test_killed_at_each_step(self) -> None:
         folder = self.folder() / "checkpoint"
-        [saves] = self.ranks.run(0, "kill_each_step", folder)
+        [saves] = self.alone().run(0, "kill_each_step", folder)
         whole = saves[-1]
         # Two files, the folder, the metadata: opened, written, on stable storage, and published by one call.
         self.assertGreater(len(whole), 10, saves)

@@ -24,6 +24,7 @@ import org.jspecify.annotations.Nullable;
 final class StreamTransfer extends CompletableFuture<Void> {
   private final GpuStorage storage;
   private final StreamSlots slots;
+  private final WritesInStreams writes;
   private final PathCall call;
   private final Direction direction;
   private final Range range;
@@ -45,6 +46,7 @@ final class StreamTransfer extends CompletableFuture<Void> {
   StreamTransfer(
       GpuStorage storage,
       StreamSlots slots,
+      WritesInStreams writes,
       PathCall call,
       Direction direction,
       Range range,
@@ -52,6 +54,7 @@ final class StreamTransfer extends CompletableFuture<Void> {
       Consumer<StreamTransfer> ended) {
     this.storage = storage;
     this.slots = slots;
+    this.writes = writes;
     this.call = call;
     this.direction = direction;
     this.range = range;
@@ -111,11 +114,9 @@ final class StreamTransfer extends CompletableFuture<Void> {
     CompletableFuture<?> filled = null;
     boolean put = false;
     try {
-      List<Range> toSlot = List.of(new Range(range.offset() + done, slot.memory(), 0, n));
       // Opened whatever became of the read: a stream that waits for ever would be worse.
       filled =
-          storage
-              .start(Direction.READ, toSlot, call.part(call.source()))
+          fill(new Range(range.offset() + done, slot.memory(), 0, n))
               .whenComplete((_, _) -> slot.open());
       slot.await(stream);
       stream.copyToDeviceAsync(address(done), slot.bytes(n));
@@ -135,16 +136,29 @@ final class StreamTransfer extends CompletableFuture<Void> {
     }
   }
 
+  /** Reads at once, unless the same bytes are still to be written by earlier work. */
+  private CompletableFuture<TransferResult> fill(Range piece) {
+    CompletableFuture<Void> written = writes.before(piece.offset(), piece.length());
+    return written.isDone() ? start(piece) : written.thenCompose(_ -> start(piece));
+  }
+
+  private CompletableFuture<TransferResult> start(Range piece) {
+    return storage.start(Direction.READ, List.of(piece), call.part(call.source()));
+  }
+
   private void write(long done, long n) {
     StreamSlot slot = slots.take();
+    long offset = range.offset() + done;
     boolean put = false;
     try {
       stream.copyToHostAsync(slot.bytes(n), address(done));
       copying = true;
       slot.record(stream);
+      CompletableFuture<Void> written = writes.before(offset, n);
       CompletableFuture<Void> stored =
           CompletableFuture.runAsync(
-              () -> store(slot, range.offset() + done, n), StreamTransfer::startThread);
+              () -> store(slot, written, offset, n), StreamTransfer::startThread);
+      writes.add(offset, n, stored);
       pieces.add(stored.whenComplete((_, _) -> slots.giveBack(slot)));
       put = true;
     } finally {
@@ -158,12 +172,13 @@ final class StreamTransfer extends CompletableFuture<Void> {
     return range.buffer().deviceAddress() + range.bufferOffset() + done;
   }
 
-  private void store(StreamSlot slot, long offset, long n) {
+  private void store(StreamSlot slot, CompletableFuture<Void> written, long offset, long n) {
     try {
       slot.awaitUse();
     } catch (RuntimeException e) {
       throw StorageFailures.of(e, call.source(), offset, n);
     }
+    written.join();
     call.throwIfCancelled(offset, n);
     storage.transfer(
         Direction.WRITE, List.of(new Range(offset, slot.memory(), 0, n)), call.part(call.source()));

@@ -23,7 +23,8 @@ import java.util.concurrent.CompletableFuture;
  * <p>Data of a read goes to pinned memory first, while the stream's earlier work goes on. The
  * stream itself gets only a wait for a word in that memory and a copy. Neither needs another
  * stream, so streams cannot wait for each other in a circle. For a write, the stream copies the
- * data to pinned memory, and it is written from there.
+ * data to pinned memory, and it is written from there. A transfer of bytes that an earlier call
+ * writes, in whichever stream, begins when those are written.
  *
  * <p>All transfers of a storage share 32 MiB of that memory, in 8 pieces of up to 4 MiB. A read
  * holds a piece until the stream has copied it, a write until it is written. A call that finds no
@@ -44,6 +45,7 @@ public final class StreamTransfers {
 
   private final GpuStorage storage;
   private final StreamSlots slots;
+  private final WritesInStreams writes = new WritesInStreams();
   private final Set<StreamTransfer> underWay = new HashSet<>();
   private boolean closed;
 
@@ -118,7 +120,7 @@ public final class StreamTransfers {
     PathCall call = storage.call(direction, List.of(range));
     requireNoCapture(call, range, stream);
     StreamTransfer transfer =
-        new StreamTransfer(storage, slots, call, direction, range, stream, this::ended);
+        new StreamTransfer(storage, slots, writes, call, direction, range, stream, this::ended);
     range.buffer().lease();
     CloseAll.orClose(() -> add(transfer), range.buffer()::release);
     transfer.begin();

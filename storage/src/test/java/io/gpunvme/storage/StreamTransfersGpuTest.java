@@ -3,6 +3,7 @@ package io.gpunvme.storage;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.gpunvme.cuda.CudaEvent;
 import io.gpunvme.cuda.CudaStream;
 import io.gpunvme.gpu.accel.DeviceBuffer;
 import io.gpunvme.gpu.accel.GpuAccelerator;
@@ -125,6 +126,42 @@ class StreamTransfersGpuTest {
       Arrays.fill(content, 3, 3 + n, (byte) 1);
       Arrays.fill(content, 10_000_000, 10_000_000 + n, (byte) 2);
       assertThat(Arrays.mismatch(Files.readAllBytes(file), content)).isEqualTo(-1);
+    }
+  }
+
+  @Test
+  void whatIsReadBehindAWriteIsWhatWasWritten() throws Exception {
+    int n = 5_000_001;
+    try (GpuStorage storage =
+            GpuStorage.open(
+                StorageAddress.parse("sim:size=16MiB"),
+                gpu,
+                StorageOptions.defaults().withWrite(true));
+        DeviceBuffer buffer = gpu.allocate(n);
+        DeviceBuffer copy = gpu.allocate(n);
+        CudaStream stream = gpu.context().stream();
+        CudaStream other = gpu.context().stream();
+        CudaEvent written = gpu.context().event()) {
+      StreamTransfers streams = storage.streams();
+      for (byte round = 1; round <= 20; round++) {
+        byte first = round;
+        byte last = (byte) -round;
+        stream.fillAsync(buffer.deviceAddress(), first, n);
+        streams.write(100, buffer, 0, n, stream);
+        stream.fillAsync(buffer.deviceAddress(), last, n);
+        // Over the first one, and not beside it.
+        CompletableFuture<Void> write = streams.write(100, buffer, 0, n, stream);
+        CudaStream reader = round % 2 == 0 ? stream : other;
+        stream.record(written);
+        reader.await(written);
+        reader.fillAsync(copy.deviceAddress(), (byte) 99, n);
+        await(streams.read(100, copy, 0, n, reader));
+        reader.synchronize();
+        byte[] expected = new byte[n];
+        Arrays.fill(expected, last);
+        assertThat(Arrays.mismatch(bytes(copy), expected)).as("round %d", round).isEqualTo(-1);
+        await(write);
+      }
     }
   }
 
