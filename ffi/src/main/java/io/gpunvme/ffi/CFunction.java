@@ -118,7 +118,11 @@ record CFunction(MemorySegment address, boolean returnsInt) {
   }
 
   long call(MemorySegment state, long a, long b, MemorySegment c) throws Throwable {
-    return call(state, a, b, c.address(), 0, 0, 0, c, NULL);
+    return call(state, a, b, c, 0);
+  }
+
+  long call(MemorySegment state, long a, long b, MemorySegment c, long d) throws Throwable {
+    return call(state, a, b, c.address(), d, 0, 0, c, NULL);
   }
 
   long call(MemorySegment state, long a, long b, long c, MemorySegment d, long e) throws Throwable {

@@ -21,6 +21,8 @@ final class LibC {
   static final CFunction POSIX_FADVISE = CFunction.ofInt("posix_fadvise");
   static final CFunction PREAD = CFunction.ofLong("pread");
   static final CFunction PWRITE = CFunction.ofLong("pwrite");
+  static final CFunction SCHED_GETAFFINITY = CFunction.ofInt("sched_getaffinity");
+  static final CFunction SCHED_SETAFFINITY = CFunction.ofInt("sched_setaffinity");
   static final CFunction STATX = CFunction.ofInt("statx");
   static final CFunction STRERROR = CFunction.ofLong("strerror");
   static final CFunction SYSCALL = CFunction.ofLong("syscall");
