@@ -46,7 +46,7 @@ final class ArchitectureTest {
         nvme                 | nvme.spec
         nvme.driver          | ffi nvme nvme.memory nvme.pci nvme.spec
         nvme.memory          | ffi nvme nvme.spec
-        nvme.pci             | nvme nvme.memory
+        nvme.pci             | ffi nvme nvme.memory
         nvme.pci.host        | ffi nvme nvme.memory nvme.pci
         nvme.pci.kmod        | ffi nvme nvme.memory nvme.pci nvme.pci.host
         nvme.pci.sysfs       | ffi nvme nvme.memory nvme.pci nvme.pci.host

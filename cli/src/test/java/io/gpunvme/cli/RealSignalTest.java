@@ -10,6 +10,7 @@ import io.gpunvme.gpu.device.Device;
 import io.gpunvme.gpu.device.DeviceAddress;
 import io.gpunvme.nvme.driver.ControllerOptions;
 import io.gpunvme.nvme.pci.HostPaths;
+import io.gpunvme.nvme.pci.NumaOption;
 import io.gpunvme.nvme.pci.PciAddress;
 import io.gpunvme.nvme.pci.sysfs.SysfsFunction;
 import io.gpunvme.nvme.pci.sysfs.SysfsOptions;
@@ -269,7 +270,7 @@ class RealSignalTest {
   private static Csts status() {
     PciAddress address = PciAddress.parse(DeviceAddress.parse(DEVICE).place());
     try (SysfsFunction function =
-        SysfsFunction.open(address, new SysfsOptions(true, HostPaths.host()))) {
+        SysfsFunction.open(address, new SysfsOptions(true, NumaOption.AUTO, HostPaths.host()))) {
       return new Csts(function.bar(0).read32(Registers.CSTS));
     }
   }

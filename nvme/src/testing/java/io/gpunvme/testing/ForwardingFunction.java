@@ -6,6 +6,7 @@ import io.gpunvme.nvme.memory.RemoteMemory;
 import io.gpunvme.nvme.pci.Bar;
 import io.gpunvme.nvme.pci.ConfigSpace;
 import io.gpunvme.nvme.pci.DoorbellPoller;
+import io.gpunvme.nvme.pci.NumaHome;
 import io.gpunvme.nvme.pci.PciFunction;
 import java.lang.foreign.MemorySegment;
 
@@ -31,6 +32,11 @@ public class ForwardingFunction implements PciFunction {
   @Override
   public ConfigSpace config() {
     return function.config();
+  }
+
+  @Override
+  public NumaHome home() {
+    return function.home();
   }
 
   @Override

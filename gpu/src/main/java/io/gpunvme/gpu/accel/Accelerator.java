@@ -1,6 +1,7 @@
 package io.gpunvme.gpu.accel;
 
 import io.gpunvme.nvme.memory.BusMapper;
+import io.gpunvme.nvme.pci.NumaHome;
 import java.lang.foreign.MemorySegment;
 import java.util.Optional;
 import java.util.function.BooleanSupplier;
@@ -20,6 +21,14 @@ public interface Accelerator extends AutoCloseable {
   /** Its CUDA side, for what only CUDA has: streams, events, modules; empty without CUDA. */
   default Optional<GpuAccelerator> cuda() {
     return Optional.empty();
+  }
+
+  /**
+   * The NUMA node that its pinned memory is placed on; {@link NumaHome#NONE} of the stand-in, which
+   * has all nodes.
+   */
+  default NumaHome home() {
+    return NumaHome.NONE;
   }
 
   /**
@@ -46,7 +55,8 @@ public interface Accelerator extends AutoCloseable {
 
   /**
    * Allocates host memory that this accelerator can address too, zeroed, aligned to at least 4096
-   * bytes. It is pinned, so copies from and to it are the fastest.
+   * bytes. It is pinned, so copies from and to it are the fastest. A GPU's is on its {@link #home}
+   * while that has some, unless the thread has another memory policy.
    *
    * @param bytes &gt; 0; rounded up to a multiple of the page size
    */

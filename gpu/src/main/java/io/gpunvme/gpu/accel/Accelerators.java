@@ -5,6 +5,7 @@ import io.gpunvme.cuda.Cuda;
 import io.gpunvme.cuda.CudaDevice;
 import io.gpunvme.cuda.CudaException;
 import io.gpunvme.cuda.CudaNotFoundException;
+import io.gpunvme.nvme.pci.HostPaths;
 import java.util.Map;
 import java.util.Optional;
 import java.util.function.Supplier;
@@ -27,7 +28,8 @@ public final class Accelerators {
    * The accelerator that {@code GPUNVME_ACCELERATOR} names; without it the first GPU, or the CPU
    * stand-in if no GPU works, with the reason.
    *
-   * @throws InvalidRequestException if the variable names none
+   * @throws InvalidRequestException if the variable names none, or that of the NUMA node ({@link
+   *     GpuAccelerator#NUMA_VARIABLE}) makes no sense
    * @throws CudaNotFoundException if it names a GPU and there is no driver
    * @throws CudaException if it names a GPU and that does not work
    */
@@ -53,13 +55,15 @@ public final class Accelerators {
     return switch (asked.kind()) {
       case CPU -> new Choice(CpuAccelerator.open(), "the CPU stand-in was requested");
       case AUTO ->
-          usual(environment).map(u -> named(u, cuda)).orElseGet(() -> firstOrStandIn(cuda));
+          usual(environment)
+              .map(u -> named(u, environment, cuda))
+              .orElseGet(() -> firstOrStandIn(environment, cuda));
       case GPU ->
           usual(environment)
               .filter(AcceleratorName::gpu)
-              .map(u -> named(u, cuda))
-              .orElseGet(() -> gpu(asked, cuda, "a GPU was requested"));
-      case THIS_GPU -> gpu(asked, cuda, asked + " was requested");
+              .map(u -> named(u, environment, cuda))
+              .orElseGet(() -> gpu(asked, environment, cuda, "a GPU was requested"));
+      case THIS_GPU -> gpu(asked, environment, cuda, asked + " was requested");
     };
   }
 
@@ -77,19 +81,24 @@ public final class Accelerators {
     }
   }
 
-  private static Choice named(AcceleratorName usual, Supplier<Cuda> cuda) {
+  private static Choice named(
+      AcceleratorName usual, Map<String, String> environment, Supplier<Cuda> cuda) {
     String reason = AcceleratorName.VARIABLE + "=" + usual;
-    return usual.gpu() ? gpu(usual, cuda, reason) : new Choice(CpuAccelerator.open(), reason);
+    return usual.gpu()
+        ? gpu(usual, environment, cuda, reason)
+        : new Choice(CpuAccelerator.open(), reason);
   }
 
-  private static Choice gpu(AcceleratorName name, Supplier<Cuda> cuda, String reason) {
+  private static Choice gpu(
+      AcceleratorName name, Map<String, String> environment, Supplier<Cuda> cuda, String reason) {
     CudaDevice device = name.device(cuda.get());
-    return new Choice(GpuAccelerator.open(device), reason);
+    return new Choice(GpuAccelerator.open(device, environment, HostPaths.host()), reason);
   }
 
-  private static Choice firstOrStandIn(Supplier<Cuda> cuda) {
+  private static Choice firstOrStandIn(Map<String, String> environment, Supplier<Cuda> cuda) {
     try {
-      return new Choice(GpuAccelerator.open(cuda.get().device(0)), FIRST);
+      return new Choice(
+          GpuAccelerator.open(cuda.get().device(0), environment, HostPaths.host()), FIRST);
     } catch (CudaNotFoundException e) {
       // Where it was looked for fills lines, and many machines have none.
       return new Choice(

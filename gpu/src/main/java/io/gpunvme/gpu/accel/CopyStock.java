@@ -2,6 +2,7 @@ package io.gpunvme.gpu.accel;
 
 import io.gpunvme.cuda.CudaContext;
 import io.gpunvme.cuda.PinnedMemory;
+import io.gpunvme.nvme.pci.NumaHome;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.HashMap;
@@ -32,19 +33,26 @@ final class CopyStock {
   /** Of pieces that are lent, by their address; guarded by itself. */
   private final Map<Long, PinnedMemory> lent = new HashMap<>();
 
-  CopyStock(CudaContext context, KernelPauses pauses) {
+  /**
+   * @param home of the pinned memory
+   */
+  CopyStock(CudaContext context, NumaHome home, KernelPauses pauses) {
     this.pauses = pauses;
     lanes = new CopyLanes(context);
-    small = stock(context, SMALL, LEAST_SMALL);
-    large = stock(context, LARGE, LEAST_LARGE);
+    small = stock(context, home, SMALL, LEAST_SMALL);
+    large = stock(context, home, LARGE, LEAST_LARGE);
   }
 
-  private Stock<PinnedMemory> stock(CudaContext context, long bytes, int least) {
+  private Stock<PinnedMemory> stock(CudaContext context, NumaHome home, long bytes, int least) {
     // Who gives memory back may be waited for by a controller: it must not wait for kernels.
     return new Stock<>(
         least,
         MOST,
-        () -> context.allocatePinned(bytes),
+        () -> {
+          try (var _ = home.memory()) {
+            return context.allocatePinned(bytes);
+          }
+        },
         b -> pauses.later(b.size(), () -> CopyLane.quietly(b::close)));
   }
 

@@ -1,6 +1,7 @@
 package io.gpunvme.gpu.accel;
 
 import io.gpunvme.base.CloseAll;
+import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.cuda.ContextMemory;
 import io.gpunvme.cuda.CudaContext;
 import io.gpunvme.cuda.CudaDevice;
@@ -14,6 +15,10 @@ import io.gpunvme.ffi.SharedMemory;
 import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.memory.BusMapper;
 import io.gpunvme.nvme.memory.BusRange;
+import io.gpunvme.nvme.pci.HostPaths;
+import io.gpunvme.nvme.pci.NumaHome;
+import io.gpunvme.nvme.pci.NumaOption;
+import io.gpunvme.nvme.pci.PciAddress;
 import java.lang.foreign.MemorySegment;
 import java.util.HashMap;
 import java.util.List;
@@ -37,12 +42,18 @@ import java.util.function.Supplier;
  * when the kernel gives up. {@code InitiatorOptions.withForeignCuda} keeps the data in host memory.
  */
 public final class GpuAccelerator implements Accelerator {
+  /**
+   * The variable that names the NUMA node of pinned memory: {@code auto}, {@code off}, a number.
+   */
+  public static final String NUMA_VARIABLE = "GPUNVME_GPU_NUMA";
+
   private static final int PAGE = 4096;
 
   /** What something weighs that waits to be closed, so that not too many do. */
   private static final long CLOSING_BYTES = 1 << 20;
 
   private final CudaContext context;
+  private final NumaHome home;
   private final Staging staging;
   private final String name;
   private final Set<DeviceBuffer> buffers = ConcurrentHashMap.newKeySet();
@@ -63,12 +74,15 @@ public final class GpuAccelerator implements Accelerator {
   // Only ever set; who allocates for such a controller has set it before.
   private volatile boolean pinDescriptors;
 
-  private GpuAccelerator(CudaContext context) {
+  private GpuAccelerator(CudaContext context, NumaHome home) {
     this.context = context;
+    this.home = home;
     this.name = name(context.device());
-    this.staging = new Staging(context);
+    try (var _ = home.memory()) {
+      this.staging = new Staging(context);
+    }
     this.pauses = DevicePauses.take(context.device());
-    this.stock = new CopyStock(context, pauses);
+    this.stock = new CopyStock(context, home, pauses);
   }
 
   /** Where there are several, it says which. */
@@ -81,10 +95,36 @@ public final class GpuAccelerator implements Accelerator {
     return (GpuAccelerator) Accelerators.open("gpu").accelerator();
   }
 
-  /** Opens a GPU. */
+  /**
+   * Opens a GPU. {@value #NUMA_VARIABLE} says where its pinned memory is.
+   *
+   * @throws InvalidRequestException if the variable makes no sense, or names a node that is not
+   *     there
+   */
   public static GpuAccelerator open(CudaDevice device) {
+    return open(device, System.getenv(), HostPaths.host());
+  }
+
+  static GpuAccelerator open(CudaDevice device, Map<String, String> environment, HostPaths paths) {
+    NumaHome home = home(device, environment.getOrDefault(NUMA_VARIABLE, ""), paths);
     CudaContext context = device.openPrimary();
-    return CloseAll.orClose(() -> new GpuAccelerator(context), context::close);
+    return CloseAll.orClose(() -> new GpuAccelerator(context, home), context::close);
+  }
+
+  private static NumaHome home(CudaDevice device, String option, HostPaths paths) {
+    try {
+      NumaOption asked = option.isEmpty() ? NumaOption.AUTO : NumaOption.parse(option);
+      return PciAddress.find(device.pciBusId())
+          .map(address -> NumaHome.ofPci(paths, address, asked))
+          .orElse(NumaHome.NONE);
+    } catch (InvalidRequestException e) {
+      throw new InvalidRequestException(NUMA_VARIABLE + ": " + e.getMessage());
+    }
+  }
+
+  @Override
+  public NumaHome home() {
+    return home;
   }
 
   @Override
@@ -158,10 +198,13 @@ public final class GpuAccelerator implements Accelerator {
   @Override
   public DeviceBuffer allocatePinned(long bytes) {
     requireOpen();
-    long size = pages(bytes);
-    if (pinDescriptors) {
-      return allocateShared(size);
+    try (var _ = home.memory()) {
+      long size = pages(bytes);
+      return pinDescriptors ? allocateShared(size) : allocateOfCuda(size);
     }
+  }
+
+  private DeviceBuffer allocateOfCuda(long size) {
     PinnedMemory memory = pauses.take(() -> context.allocatePinned(size));
     if (memory.segment().address() % PAGE != 0) {
       // Small allocations may share a page.

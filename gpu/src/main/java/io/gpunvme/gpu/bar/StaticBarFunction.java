@@ -7,6 +7,7 @@ import io.gpunvme.nvme.memory.PeerMemory;
 import io.gpunvme.nvme.memory.RemoteMemory;
 import io.gpunvme.nvme.pci.Bar;
 import io.gpunvme.nvme.pci.ConfigSpace;
+import io.gpunvme.nvme.pci.NumaHome;
 import io.gpunvme.nvme.pci.PciFunction;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -114,6 +115,11 @@ public final class StaticBarFunction implements PciFunction {
   @Override
   public ConfigSpace config() {
     return controller.config();
+  }
+
+  @Override
+  public NumaHome home() {
+    return controller.home();
   }
 
   @Override

@@ -27,6 +27,9 @@ import org.jspecify.annotations.Nullable;
  * controller. The BAR must show all of the GPU's memory ({@link
  * io.gpunvme.gpu.bar.StaticBarFunction}).
  *
+ * <p>{@code vfio}, {@code kmod} and {@code sysfs} take {@code numa=auto|off|NODE}: the NUMA node of
+ * the SSD's memory and of the threads that serve it ({@link io.gpunvme.nvme.pci.NumaHome}).
+ *
  * <p>The character after a backslash is taken literally, so a path may contain a comma.
  */
 public final class DeviceAddress {

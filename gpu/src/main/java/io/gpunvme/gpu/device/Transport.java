@@ -5,6 +5,7 @@ import io.gpunvme.base.InvalidRequestException;
 import io.gpunvme.gpu.bar.PeerBar;
 import io.gpunvme.gpu.bar.StaticBarFunction;
 import io.gpunvme.nvme.pci.HostPaths;
+import io.gpunvme.nvme.pci.NumaOption;
 import io.gpunvme.nvme.pci.PciAddress;
 import io.gpunvme.nvme.pci.PciFunction;
 import io.gpunvme.nvme.pci.kmod.KmodFunction;
@@ -43,7 +44,7 @@ public enum Transport {
       "DDDD:BB:DD.F",
       "an SSD that gpunvme bind gave to vfio-pci",
       Place.PCI,
-      List.of("noiommu", "iommufd", Transport.GPU_BAR),
+      List.of("noiommu", "iommufd", Transport.GPU_BAR, Transport.NUMA),
       Transport::vfio),
   /**
    * A PCI function bound to the kernel module gpunvme. It maps no BARs, so no BAR of a GPU either.
@@ -53,7 +54,7 @@ public enum Transport {
       "DDDD:BB:DD.F",
       "an SSD that gpunvme bind --kmod gave to the module",
       Place.PCI,
-      List.of("noiommu"),
+      List.of("noiommu", Transport.NUMA),
       Transport::kmod),
   /** A PCI function without a kernel driver, on physical addresses. */
   SYSFS(
@@ -61,7 +62,7 @@ public enum Transport {
       "DDDD:BB:DD.F",
       "an SSD without driver and IOMMU (docs/safety.md)",
       Place.PCI,
-      List.of("unsafe", Transport.GPU_BAR),
+      List.of("unsafe", Transport.GPU_BAR, Transport.NUMA),
       Transport::sysfs),
   /** A PCI function that another process emulates. */
   VFIO_USER(
@@ -81,6 +82,9 @@ public enum Transport {
 
   /** The option that says where the memory of a GPU is found. */
   static final String GPU_BAR = "gpu-bar";
+
+  /** The option that says on which NUMA node memory and threads are. */
+  private static final String NUMA = "numa";
 
   private static final Pattern DURATION = Pattern.compile("(\\d{1,9})(ms|s)");
 
@@ -209,7 +213,8 @@ public enum Transport {
   }
 
   private static PciFunction vfio(DeviceAddress address) {
-    VfioOptions options = VfioOptions.defaults().withNoIommu(address.flag("noiommu"));
+    VfioOptions options =
+        VfioOptions.defaults().withNoIommu(address.flag("noiommu")).withNuma(numa(address));
     String iommufd = address.option("iommufd");
     return VfioFunction.open(
         PciAddress.parse(address.place()),
@@ -219,13 +224,13 @@ public enum Transport {
   private static PciFunction kmod(DeviceAddress address) {
     return KmodFunction.open(
         PciAddress.parse(address.place()),
-        KmodOptions.defaults().withNoIommu(address.flag("noiommu")));
+        KmodOptions.defaults().withNoIommu(address.flag("noiommu")).withNuma(numa(address)));
   }
 
   private static PciFunction sysfs(DeviceAddress address) {
     return SysfsFunction.open(
         PciAddress.parse(address.place()),
-        new SysfsOptions(address.flag("unsafe"), HostPaths.host()));
+        new SysfsOptions(address.flag("unsafe"), numa(address), HostPaths.host()));
   }
 
   private static PciFunction vfioUser(DeviceAddress address) {
@@ -234,6 +239,11 @@ public enum Transport {
     return VfioUserFunction.open(
         Path.of(address.place()),
         timeout == null ? options : options.withTimeout(duration(timeout)));
+  }
+
+  private static NumaOption numa(DeviceAddress address) {
+    String numa = address.option(NUMA);
+    return numa == null ? NumaOption.AUTO : NumaOption.parse(numa);
   }
 
   private static Duration duration(String text) {

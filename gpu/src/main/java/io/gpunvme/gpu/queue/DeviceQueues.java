@@ -104,8 +104,14 @@ public final class DeviceQueues implements AutoCloseable {
     return count;
   }
 
-  private static DeviceBuffer rings(Accelerator accelerator, boolean host, long bytes) {
-    return host ? accelerator.allocatePinned(bytes) : accelerator.allocate(bytes);
+  /** Those in host memory are near the SSD, which reads and writes them. */
+  private DeviceBuffer rings(Accelerator accelerator, boolean host, long bytes) {
+    if (!host) {
+      return accelerator.allocate(bytes);
+    }
+    try (var _ = controller.function().home().memory()) {
+      return accelerator.allocatePinned(bytes);
+    }
   }
 
   private DeviceBuffer keep(DeviceBuffer buffer) {

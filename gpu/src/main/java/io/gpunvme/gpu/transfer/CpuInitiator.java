@@ -96,7 +96,7 @@ public final class CpuInitiator implements Initiator {
             IDLE_SECONDS,
             TimeUnit.SECONDS,
             new SynchronousQueue<>(),
-            factory);
+            controller.function().home().threads(factory));
     List<QueuePair> queues = new ArrayList<>();
     try {
       for (int i = 0; i < queuePairs; i++) {

@@ -63,9 +63,10 @@ class DeviceTest {
       value = {
         "vfio:ffff:ff:1f.7               | no PCI function ffff:ff:1f.7",
         "kmod:ffff:ff:1f.7               | no PCI function ffff:ff:1f.7",
-        "kmod:ffff:ff:1f.7,unsafe=true   | no option 'unsafe'; they have noiommu",
+        "kmod:ffff:ff:1f.7,unsafe=true   | no option 'unsafe'; they have noiommu, numa",
         "sysfs:ffff:ff:1f.7,unsafe=true  | no PCI function ffff:ff:1f.7",
-        "vfio:ffff:ff:1f.7,unsafe=true   | no option 'unsafe'; they have noiommu, iommufd",
+        "vfio:ffff:ff:1f.7,unsafe=true   | no option 'unsafe'; they have noiommu, iommufd, gpu-bar,"
+            + " numa",
         "vfio:ffff:ff:1f.7,iommufd=maybe | auto, true or false",
         "vfio:ffff:ff:1f.7,noiommu=yes   | noiommu=yes: must be true or false",
         "sysfs:ffff:ff:1f.7,workers=2    | no option 'workers'; they have unsafe",

@@ -23,6 +23,14 @@ public interface PciFunction extends BusMapper, AutoCloseable {
   /** The configuration space. */
   ConfigSpace config();
 
+  /**
+   * The NUMA node that its memory and the threads that serve it are placed on; {@link
+   * NumaHome#NONE} of what is no device of this machine.
+   */
+  default NumaHome home() {
+    return NumaHome.NONE;
+  }
+
   /** The width of bus addresses that the controller accepts, in bits, e.g. 48 or 64. */
   int addressBits();
 

@@ -1,6 +1,7 @@
 package io.gpunvme.nvme.driver;
 
 import io.gpunvme.nvme.pci.HostPaths;
+import io.gpunvme.nvme.pci.NumaOption;
 import io.gpunvme.nvme.pci.PciAddress;
 import io.gpunvme.nvme.pci.PciFunction;
 import io.gpunvme.nvme.pci.kmod.KmodFunction;
@@ -41,7 +42,9 @@ final class RealDevice {
     PciAddress address = PciAddress.parse(DEVICE.replaceFirst("^[^:]*:", "").split(",")[0]);
     return new CalmBeforeReset(
         switch (DEVICE.substring(0, DEVICE.indexOf(':'))) {
-          case "sysfs" -> SysfsFunction.open(address, new SysfsOptions(true, HostPaths.host()));
+          case "sysfs" ->
+              SysfsFunction.open(
+                  address, new SysfsOptions(true, NumaOption.AUTO, HostPaths.host()));
           case "kmod" ->
               KmodFunction.open(
                   address, KmodOptions.defaults().withNoIommu(DEVICE.endsWith(",noiommu=true")));

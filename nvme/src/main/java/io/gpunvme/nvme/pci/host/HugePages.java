@@ -5,6 +5,7 @@ import io.gpunvme.ffi.Posix;
 import io.gpunvme.ffi.PosixException;
 import io.gpunvme.ffi.SharedMemory;
 import io.gpunvme.nvme.memory.HostMemory;
+import io.gpunvme.nvme.pci.NumaHome;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
@@ -18,11 +19,18 @@ import org.jspecify.annotations.Nullable;
 public final class HugePages {
   private static final System.Logger LOG = System.getLogger("io.gpunvme.nvme.pci");
 
+  private final NumaHome home;
   private final List<Chunk> chunks = new ArrayList<>();
   private boolean told;
 
-  /** Takes nothing yet. */
-  public HugePages() {}
+  /**
+   * Takes nothing yet.
+   *
+   * @param home of the device: memory is taken there
+   */
+  public HugePages(NumaHome home) {
+    this.home = home;
+  }
 
   /** One huge page that pieces are cut from. */
   private static final class Chunk {
@@ -47,6 +55,12 @@ public final class HugePages {
   public synchronized HostMemory allocate(long bytes) {
     long page = Posix.pageSize();
     long size = Math.ceilDiv(bytes, page) * page;
+    try (var _ = home.memory()) {
+      return take(size);
+    }
+  }
+
+  private HostMemory take(long size) {
     try {
       return size < SharedMemory.HUGE_PAGE ? piece(size) : whole(size);
     } catch (PosixException e) {

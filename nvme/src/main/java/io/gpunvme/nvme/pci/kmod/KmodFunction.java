@@ -14,6 +14,7 @@ import io.gpunvme.nvme.memory.RemoteMemory;
 import io.gpunvme.nvme.pci.Bar;
 import io.gpunvme.nvme.pci.ConfigSpace;
 import io.gpunvme.nvme.pci.HostPaths;
+import io.gpunvme.nvme.pci.NumaHome;
 import io.gpunvme.nvme.pci.PciAddress;
 import io.gpunvme.nvme.pci.PciFunction;
 import io.gpunvme.nvme.pci.host.DeviceFile;
@@ -50,16 +51,24 @@ public final class KmodFunction implements PciFunction {
   private final KmodConfigSpace config;
   private final MappedBar bar;
   private final KmodRanges ranges;
-  private final HugePages hugePages = new HugePages();
+  private final NumaHome home;
+  private final HugePages hugePages;
   private volatile boolean closed;
 
   /** Whether its DMA was to be stopped, and could not be. */
   private volatile boolean running;
 
   private KmodFunction(
-      PciSysfs function, KmodOptions options, FunctionLock lock, DeviceFile file, KmodCalls calls)
+      PciSysfs function,
+      KmodOptions options,
+      NumaHome home,
+      FunctionLock lock,
+      DeviceFile file,
+      KmodCalls calls)
       throws IOException {
     this.address = function.address();
+    this.home = home;
+    this.hugePages = new HugePages(home);
     this.lock = lock;
     this.file = file;
     this.calls = calls;
@@ -102,11 +111,14 @@ public final class KmodFunction implements PciFunction {
     if (!function.driver().equals(DRIVER)) {
       throw KmodRefusals.wrongDriver(function, paths);
     }
+    // Before anything is taken, for it may be refused.
+    NumaHome home = NumaHome.ofPci(paths, address, options.numa());
     FunctionLock lock = FunctionLock.take(paths, address);
     try {
       DeviceFile file = openNode(address, node(paths, address));
       try {
-        KmodFunction opened = new KmodFunction(function, options, lock, file, connection.to(file));
+        KmodFunction opened =
+            new KmodFunction(function, options, home, lock, file, connection.to(file));
         opened.report();
         return opened;
       } catch (IOException | RuntimeException e) {
@@ -188,6 +200,11 @@ public final class KmodFunction implements PciFunction {
   @Override
   public ConfigSpace config() {
     return config;
+  }
+
+  @Override
+  public NumaHome home() {
+    return home;
   }
 
   /** What the kernel lets this device have. */

@@ -14,6 +14,7 @@ import io.gpunvme.nvme.memory.HostMemory;
 import io.gpunvme.nvme.memory.PeerMemory;
 import io.gpunvme.nvme.pci.Bar;
 import io.gpunvme.nvme.pci.ConfigSpace;
+import io.gpunvme.nvme.pci.NumaHome;
 import io.gpunvme.nvme.pci.PciAddress;
 import io.gpunvme.nvme.pci.PciFunction;
 import io.gpunvme.nvme.pci.host.DeviceFile;
@@ -52,12 +53,15 @@ public final class SysfsFunction implements PciFunction {
   private final FileConfigSpace config;
   private final @Nullable MappedBar[] bars;
   private final PhysicalMemory physical;
-  private final HugePages hugePages = new HugePages();
+  private final NumaHome home;
+  private final HugePages hugePages;
   private volatile boolean closed;
 
-  private SysfsFunction(PciSysfs function, SysfsOptions options, FunctionLock lock)
+  private SysfsFunction(PciSysfs function, SysfsOptions options, NumaHome home, FunctionLock lock)
       throws IOException {
     this.address = function.address();
+    this.home = home;
+    this.hugePages = new HugePages(home);
     this.folder = function.folder();
     this.lock = lock;
     this.physical = new PhysicalMemory(options.paths());
@@ -89,9 +93,11 @@ public final class SysfsFunction implements PciFunction {
   public static SysfsFunction open(PciAddress address, SysfsOptions options) {
     PciSysfs function = PciSysfs.ofSsd(options.paths(), address);
     SysfsChecks.require(function, options);
+    // Before anything is taken, for it may be refused.
+    NumaHome home = NumaHome.ofPci(options.paths(), address, options.numa());
     FunctionLock lock = FunctionLock.take(options.paths(), address);
     try {
-      SysfsFunction opened = new SysfsFunction(function, options, lock);
+      SysfsFunction opened = new SysfsFunction(function, options, home, lock);
       LOG.log(
           System.Logger.Level.WARNING,
           "{0} runs on physical addresses: it can reach all memory of this machine",
@@ -166,6 +172,11 @@ public final class SysfsFunction implements PciFunction {
   @Override
   public ConfigSpace config() {
     return config;
+  }
+
+  @Override
+  public NumaHome home() {
+    return home;
   }
 
   /** 64: physical addresses. */

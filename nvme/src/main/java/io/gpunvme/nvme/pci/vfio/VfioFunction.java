@@ -11,6 +11,7 @@ import io.gpunvme.nvme.memory.HostMemory;
 import io.gpunvme.nvme.memory.PeerMemory;
 import io.gpunvme.nvme.pci.Bar;
 import io.gpunvme.nvme.pci.ConfigSpace;
+import io.gpunvme.nvme.pci.NumaHome;
 import io.gpunvme.nvme.pci.PciAddress;
 import io.gpunvme.nvme.pci.PciFunction;
 import io.gpunvme.nvme.pci.host.DeviceFile;
@@ -42,12 +43,15 @@ public final class VfioFunction implements PciFunction {
   private final VfioDevice device;
   private final FileConfigSpace config;
   private final @Nullable MappedBar[] bars = new MappedBar[BARS];
-  private final HugePages hugePages = new HugePages();
+  private final NumaHome home;
+  private final HugePages hugePages;
   private final @Nullable RemovalWatch removal;
   private volatile boolean closed;
 
-  private VfioFunction(PciAddress address, FunctionLock lock, Access access) {
+  private VfioFunction(PciAddress address, NumaHome home, FunctionLock lock, Access access) {
     this.address = address;
+    this.home = home;
+    this.hugePages = new HugePages(home);
     this.lock = lock;
     this.access = access;
     this.device = new VfioDevice(access.device(), name());
@@ -77,11 +81,13 @@ public final class VfioFunction implements PciFunction {
     if (!function.driver().contains("vfio")) {
       throw Refusals.wrongDriver(function);
     }
+    // Before anything is taken, for it may be refused.
+    NumaHome home = NumaHome.ofPci(options.paths(), address, options.numa());
     FunctionLock lock = FunctionLock.take(options.paths(), address);
     try {
       Access access = access(function, options);
       try {
-        VfioFunction opened = new VfioFunction(address, lock, access);
+        VfioFunction opened = new VfioFunction(address, home, lock, access);
         opened.report(options);
         return opened;
       } catch (RuntimeException e) {
@@ -160,6 +166,11 @@ public final class VfioFunction implements PciFunction {
   @Override
   public ConfigSpace config() {
     return config;
+  }
+
+  @Override
+  public NumaHome home() {
+    return home;
   }
 
   /** The width of the IOMMU's bus addresses. */

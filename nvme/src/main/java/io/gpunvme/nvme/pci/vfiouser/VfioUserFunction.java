@@ -12,6 +12,7 @@ import io.gpunvme.nvme.memory.HostMemory;
 import io.gpunvme.nvme.pci.Bar;
 import io.gpunvme.nvme.pci.ConfigSpace;
 import io.gpunvme.nvme.pci.DoorbellPoller;
+import io.gpunvme.nvme.pci.NumaHome;
 import io.gpunvme.nvme.pci.PciFunction;
 import io.gpunvme.nvme.pci.host.FileConfigSpace;
 import io.gpunvme.nvme.pci.host.HugePages;
@@ -55,7 +56,7 @@ public final class VfioUserFunction implements PciFunction {
   private final String name;
   private final Requests requests;
   private final ClientMemory memory;
-  private final HugePages hugePages = new HugePages();
+  private final HugePages hugePages = new HugePages(NumaHome.NONE);
   private final @Nullable ServerSleep sleep;
   private final @Nullable MappedBar[] bars = new MappedBar[Protocol.BARS];
   private final boolean messages;

@@ -102,6 +102,15 @@ public final class FakeFunctionTree {
     write(function().resolve("reset"), " \n");
   }
 
+  /** Two NUMA nodes, 0 and 1, without processors; the function is on the second. */
+  public void numaNodes() throws IOException {
+    for (int node = 0; node < 2; node++) {
+      Path folder = root.resolve("sys/devices/system/node/node" + node);
+      write(Files.createDirectories(folder).resolve("cpulist"), "\n");
+    }
+    write(function().resolve("numa_node"), "1\n");
+  }
+
   private void sized(String name, int bytes) throws IOException {
     try (RandomAccessFile file = new RandomAccessFile(function().resolve(name).toFile(), "rw")) {
       file.setLength(bytes);

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import io.gpunvme.ffi.Posix;
 import io.gpunvme.ffi.SharedMemory;
 import io.gpunvme.nvme.memory.HostMemory;
+import io.gpunvme.nvme.pci.NumaHome;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -31,7 +32,7 @@ class HugePagesTest {
 
   @Test
   void memoryIsZeroedAlignedAndApart() {
-    HugePages pages = new HugePages();
+    HugePages pages = new HugePages(NumaHome.NONE);
     List<HostMemory> all = new ArrayList<>();
     for (int round = 0; round < 3; round++) {
       for (long bytes : new long[] {1, PAGE, 3 * PAGE, 3L << 20}) {
@@ -50,7 +51,7 @@ class HugePagesTest {
 
   @Test
   void useAfterCloseThrows() {
-    HostMemory memory = new HugePages().allocate(PAGE);
+    HostMemory memory = new HugePages(NumaHome.NONE).allocate(PAGE);
     MemorySegment segment = memory.segment();
     memory.close();
     memory.close();
@@ -64,7 +65,7 @@ class HugePagesTest {
     if (before < 2) {
       Assumptions.abort("no free huge pages here (sysctl vm.nr_hugepages=8)");
     }
-    HugePages pages = new HugePages();
+    HugePages pages = new HugePages(NumaHome.NONE);
     HostMemory a = pages.allocate(5 * PAGE);
     HostMemory b = pages.allocate(PAGE);
     assertThat(b.segment().address()).isEqualTo(a.segment().address() + 5 * PAGE);

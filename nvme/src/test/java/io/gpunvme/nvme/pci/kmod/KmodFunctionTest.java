@@ -11,6 +11,7 @@ import io.gpunvme.nvme.DeviceGoneException;
 import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.memory.DmaBuffer;
 import io.gpunvme.nvme.pci.ConfigSpace;
+import io.gpunvme.nvme.pci.NumaOption;
 import io.gpunvme.nvme.pci.PciAddress;
 import io.gpunvme.nvme.pci.host.FakeFunctionTree;
 import io.gpunvme.nvme.pci.host.FunctionLock;
@@ -79,6 +80,24 @@ class KmodFunctionTest {
     assertThatThrownBy(() -> KmodFunction.open(new PciAddress(0, 9, 0, 0), options()))
         .isInstanceOf(InvalidRequestException.class)
         .hasMessageContaining("gpunvme list");
+  }
+
+  @Test
+  void itsNodeIsTheKernelsOrTheOptions() throws IOException {
+    bound();
+    machine.numaNodes();
+    try (KmodFunction function = open()) {
+      assertThat(function.home().node()).isEqualTo(1);
+    }
+    assertThatThrownBy(
+            () ->
+                KmodFunction.open(
+                    FakeFunctionTree.ADDRESS,
+                    options().withNuma(NumaOption.parse("2")),
+                    file -> module))
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessageContaining("numa=2");
+    open().close();
   }
 
   @Test

@@ -8,6 +8,7 @@ import io.gpunvme.nvme.DeviceGoneException;
 import io.gpunvme.nvme.DmaMappingException;
 import io.gpunvme.nvme.memory.DmaBuffer;
 import io.gpunvme.nvme.pci.ConfigSpace;
+import io.gpunvme.nvme.pci.NumaOption;
 import io.gpunvme.nvme.pci.host.FakeFunctionTree;
 import io.gpunvme.nvme.pci.host.PciResources;
 import java.io.IOException;
@@ -32,7 +33,8 @@ class SysfsFunctionTest {
   }
 
   private SysfsFunction open() {
-    return SysfsFunction.open(FakeFunctionTree.ADDRESS, new SysfsOptions(true, machine.paths()));
+    return SysfsFunction.open(
+        FakeFunctionTree.ADDRESS, new SysfsOptions(true, NumaOption.AUTO, machine.paths()));
   }
 
   private void assertRefused(String... parts) {
@@ -47,7 +49,8 @@ class SysfsFunctionTest {
     assertThatThrownBy(
             () ->
                 SysfsFunction.open(
-                    FakeFunctionTree.ADDRESS, new SysfsOptions(false, machine.paths())))
+                    FakeFunctionTree.ADDRESS,
+                    new SysfsOptions(false, NumaOption.AUTO, machine.paths())))
         .isInstanceOf(InvalidRequestException.class)
         .hasMessageContainingAll("unsafe=true", "vfio:0000:01:00.0");
   }
@@ -112,6 +115,24 @@ class SysfsFunctionTest {
           .hasMessageContaining("in use by another gpunvme");
       assertThat(first.name()).isEqualTo("sysfs:0000:01:00.0");
     }
+    open().close();
+  }
+
+  @Test
+  void itsNodeIsTheKernelsOrTheOptions() throws IOException {
+    machine.numaNodes();
+    try (SysfsFunction function = open()) {
+      assertThat(function.home().node()).isEqualTo(1);
+      function.allocate(1).close();
+    }
+    SysfsOptions first = new SysfsOptions(true, NumaOption.parse("0"), machine.paths());
+    try (SysfsFunction function = SysfsFunction.open(FakeFunctionTree.ADDRESS, first)) {
+      assertThat(function.home().node()).isZero();
+    }
+    SysfsOptions third = new SysfsOptions(true, NumaOption.parse("2"), machine.paths());
+    assertThatThrownBy(() -> SysfsFunction.open(FakeFunctionTree.ADDRESS, third))
+        .isInstanceOf(InvalidRequestException.class)
+        .hasMessage("numa=2: there is no such NUMA node; there are 0, 1");
     open().close();
   }
 
